@@ -80,14 +80,16 @@ from pto.run.machine.world import World as World
 from pto.run.watch.step import Stepper as Stepper
 from pto.run.watch.step import Stop as Stop
 from pto import observe as observe
-from pto.lang.express.functions import absolute as absolute
-abs = absolute
-max = maximum
-min = minimum
-from pto.lang.debug import print_ as print_
-print = print_
-from pto.lang.express.functions import total as total
-sum = total
+from pto.lang.express.functions import absolute as _absolute
+abs = _absolute
+from pto.lang.express.functions import maximum as _maximum
+max = _maximum
+from pto.lang.express.functions import minimum as _minimum
+min = _minimum
+from pto.lang.debug import print_ as _print_
+print = _print_
+from pto.lang.express.functions import total as _total
+sum = _total
 from pto.lang.values.elements import *
 from pto.lang.call.instructions import *
 

@@ -6,9 +6,9 @@ import argparse
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
-from pto import __version__
-from pto.cli import console, cpp, place, program
+from pto.cli import console, cpp, findings, place, program
 from pto.core import render
 from pto.core.errors import Diagnostic, PtoError, fail
 from pto.ir.graph import Module
@@ -46,7 +46,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--deep", action="store_true", help=_DEEP)
     parser.add_argument("--fix", action="store_true", help=_FIX)
     parser.add_argument("-o", dest="fixed", metavar="FILE", help="where --fix writes; of one file")
-    parser.add_argument("--format", choices=("text", "json", "sarif"), default="text")
     parser.add_argument("--entry", metavar="F", help="of a Python or C++ file: the kernel")
     parser.add_argument("--arg", action="append", default=[], metavar="NAME=VALUE", help=_CXX)
     parser.add_argument(
@@ -55,6 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, default=0, help="for rand")
     place.add_on(parser)
     cpp.add_arguments(parser)
+    findings.add_format(parser, "sarif")
 
 
 _FILES = ".pto files, folders of them, or a kernel of a Python file: k.py:softmax (executed)"
@@ -67,8 +67,6 @@ _LEVEL = "3: the program places all of its memory; 2: a compiler does; default: 
 
 
 def run(args: argparse.Namespace) -> int:
-    if any(cpp.is_source(file) for file in args.files):
-        return max(cpp.check(file, args) for file in args.files)
     files = list(program_files(args.files))
     if args.fix and not args.deep:
         raise fail("PTO-U232", "--fix needs --deep: fixes are proven by a watched run")
@@ -79,35 +77,54 @@ def run(args: argparse.Namespace) -> int:
     if args.all_profiles:
         return _compare(files, args)
     results = list(_results(files, args))
-    findings = [d for _, found in results for d in found]
+    found = [d for _, each in results for d in each]
     targets = sorted({target for target, _ in results if target})
-    if args.format == "json":
-        print(render.as_json(findings, targets=targets, files=[str(f) for f in files]))
-    elif args.format == "sarif":
-        print(render.as_sarif(findings, __version__))
-    else:
-        console.show(findings, stream=sys.stdout)
-        console.write(_summary(len(files), targets, findings))
-        if args.fix:
-            return max([_fix(path, args) for path in files], default=0)
-    return 1 if any(d.severity == "error" for d in findings) else 0
+    summary = _summary(len(files), targets, found)
+    status = findings.show(found, args, summary, targets=targets, files=list(map(str, files)))
+    _name_unchecked(args.files)
+    if args.fix:
+        return max([_fix(path, args) for path in files], default=0)
+    return status
 
 
 def program_files(names: Sequence[str]) -> Iterator[Path]:
     """Files as named; folders stand for the .pto files below them."""
     for name in names:
         path = Path(name)
-        if program.is_python(name):
+        if program.is_python(name) or cpp.is_source(name):
             yield path
         elif path.is_dir():
             inside = sorted(path.rglob("*.pto"))
             if not inside:
-                raise fail("PTO-U005", f"there is no .pto file below {path}")
+                others = _not_text(path)
+                raise fail(
+                    "PTO-U005",
+                    f"there is no .pto file below {path}"
+                    + (f"; it has {len(others)} of Python or C++" if others else ""),
+                    help=_named(others) if others else None,
+                )
             yield from inside
         elif path.exists():
             yield path
         else:
             raise fail("PTO-U005", f"there is no file {path}")
+
+
+def _not_text(folder: Path) -> list[Path]:
+    """Files below a folder that may hold kernels and that are executed to find them."""
+    return sorted(p for p in folder.rglob("*") if p.suffix in (".py", *cpp.SUFFIXES))
+
+
+def _named(others: Sequence[Path]) -> str:
+    return f"name a kernel to execute its file, with your rights: pto check {others[0]}:NAME"
+
+
+def _name_unchecked(names: Sequence[str]) -> None:
+    """Files of a folder that no check has looked at are named, on standard error."""
+    others = [path for name in names if Path(name).is_dir() for path in _not_text(Path(name))]
+    if others:
+        count = f"{len(others)} file{'s' * (len(others) != 1)} of Python or C++"
+        print(f"{count} not checked; {_named(others)}", file=sys.stderr)
 
 
 def load(
@@ -117,7 +134,7 @@ def load(
     try:
         return program.read_program(str(path), args, profile), []
     except PtoError as error:
-        if error.code.startswith("PTO-U"):  # what was asked, not what the program says
+        if all(d.is_request for d in error.diagnostics):
             raise
         return None, list(error.diagnostics)
 
@@ -141,7 +158,7 @@ def _results(
 
 def _elsewhere(files: Sequence[Path], args: argparse.Namespace) -> Iterator[Checked] | None:
     """By workers of a cluster, to which the texts are sent; None: here."""
-    if places.current() is None or any(program.is_python(str(path)) for path in files):
+    if places.current() is None or any(path.suffix != ".pto" for path in files):
         return None
     from pto.cluster import tasks
 
@@ -164,8 +181,10 @@ def checked(args: argparse.Namespace, item: tuple[str, str]) -> Checked:
 
 
 def _check_file(path: Path, args: argparse.Namespace) -> Checked:
-    module, findings = load(path, args)
-    return ("", findings, "") if module is None else _judged(str(path), module, args)
+    if cpp.is_source(str(path)):
+        return cpp.check(str(path), args)
+    module, found = load(path, args)
+    return ("", found, "") if module is None else _judged(str(path), module, args)
 
 
 def _judged(name: str, module: Module, args: argparse.Namespace) -> Checked:
@@ -221,41 +240,50 @@ def _fix(path: Path, args: argparse.Namespace) -> int:
     return write_fixed(path, module, runs, args.fixed)
 
 
-def _summary(
-    files: int, targets: Sequence[str], findings: Sequence[Diagnostic]
-) -> list[render.Piece]:
-    errors = sum(d.severity == "error" for d in findings)
-    warnings = len(findings) - errors
+def _summary(files: int, targets: Sequence[str], found: Sequence[Diagnostic]) -> list[render.Piece]:
     count = f"{files} file{'s' * (files != 1)}"
-    counted = [
-        f"{n} {word}{'s' * (n != 1)}" for n, word in ((errors, "error"), (warnings, "warning")) if n
-    ]
-    verdict = ", ".join(counted) or "no findings"
-    gap = [("", "\n")] if findings else []
-    style = "error" if errors else "warning" if warnings else "value"
     where = "; ".join(targets) or "not well formed"
-    return [*gap, (style, verdict), ("dim", f" in {count}, {where}\n")]
+    return findings.counted(found, f" in {count}, {where}\n")
 
 
 def _compare(files: Sequence[Path], args: argparse.Namespace) -> int:
     """One line a profile and file: accepted, or what it refuses first and how much more."""
     accepted = False
+    every: list[Diagnostic] = []
+    table: list[dict[str, Any]] = []
     for path in files:
-        module, findings = load(path, args)
+        module, found = load(path, args)
         if module is None:
-            console.show(findings, stream=sys.stdout)
+            every += found
+            if findings.is_text(args):
+                console.show(found, stream=sys.stdout)
             continue
-        console.write([("title", f"{path}\n")])
-        for name in PROFILES:
-            if program.is_python(str(path)):  # its tiles are laid out for a profile
-                module = program.read_program(str(path), args, name)
-            target = target_of(module, profile=name, edition=_edition(args))
-            errors = [
-                d for d in verify(module, target.profile, level=args.level) if d.severity == "error"
-            ]
-            accepted |= not errors
-            console.write(_verdict(name, errors))
+        refused = {name: _refusals(path, module, name, args) for name in PROFILES}
+        accepted |= not all(refused.values())
+        every += [d for errors in refused.values() for d in errors]
+        accepts = [name for name, errors in refused.items() if not errors]
+        table.append({"file": str(path), "accepted": accepts})
+        if findings.is_text(args):
+            console.write([("title", f"{path}\n")])
+            for name, errors in refused.items():
+                console.write(_verdict(name, errors))
+    if not findings.is_text(args):
+        findings.show(every, args, files=table)
     return 0 if accepted else 1
+
+
+def _refusals(
+    path: Path, module: Module, profile: str, args: argparse.Namespace
+) -> list[Diagnostic]:
+    """The errors of a program under one profile."""
+    if program.is_python(str(path)):  # its tiles are laid out for a profile
+        try:
+            module = program.read_program(str(path), args, profile)
+        except PtoError as error:
+            return list(error.diagnostics)
+    target = target_of(module, profile=profile, edition=_edition(args))
+    found = verify(module, target.profile, level=args.level)
+    return [d for d in found if d.severity == "error"]
 
 
 def _verdict(name: str, errors: Sequence[Diagnostic]) -> list[render.Piece]:

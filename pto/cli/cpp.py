@@ -13,11 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pto import __version__
-from pto.cli import console
-from pto.core import render
+from pto.cli import console, findings
 from pto.core.dtypes import dtype
-from pto.core.errors import Diagnostic, fail
+from pto.core.errors import Diagnostic, PtoError, fail
 from pto.ir.builder import scalar_type
 from pto.isa.row.types import Ptr
 from pto.run.launch.arguments import Parameter, build, parse_args
@@ -104,7 +102,7 @@ def _parameters(kernel: CppKernel) -> list[Parameter]:
 
 def run(args: argparse.Namespace) -> int:
     """`pto run kernel.cpp`: what it changed, or what the sanitizer finds."""
-    from pto.cli.run import change, require_fitting, save
+    from pto.cli.run import change, described, is_array, require_fitting, save
 
     require_fitting(args)
     kernel = _kernel(args.file, args)
@@ -117,17 +115,19 @@ def run(args: argparse.Namespace) -> int:
     if args.timeout is not None:
         how["seconds"] = args.timeout
     if args.sanitize:
-        found = kernel.sanitize(*values, **how)
-        return _told(found, "sanitizer: no findings", args.format)
+        return _told(kernel.sanitize(*values, **how), "sanitizer: no findings", args)
     report = kernel.run(*values, **how)
+    if args.out:
+        save(Path(args.out), params, values)
+    arrays = [(p, o, n) for p, o, n in zip(params, before, values, strict=True) if is_array(o)]
+    if not findings.is_text(args):
+        findings.data(args, **described(report, arrays))
+        return 0
     for line in report.printed:
         print(line)
     console.write([("title", f"{report!r}\n")])
-    for param, old, new in zip(params, before, values, strict=True):
-        if isinstance(old, np.ndarray):
-            console.write(change(param, old, new, show=args.print))
-    if args.out:
-        save(Path(args.out), params, values)
+    for param, old, new in arrays:
+        console.write(change(param, old, new, show=args.print))
     return 0
 
 
@@ -143,23 +143,19 @@ def _timed(kernel: CppKernel, values: Sequence[Any], args: argparse.Namespace) -
     return shown(lambda name: kernel.time(*values, blocks=args.blocks, device=name), args)
 
 
-def check(file: str, args: argparse.Namespace) -> int:
+def check(file: str, args: argparse.Namespace) -> tuple[str, list[Diagnostic], str]:
     """`pto check kernel.cpp`: C++ decides what it executes, so it is judged by a run."""
-    kernel = _kernel(file, args)
-    params = _parameters(kernel)
-    values: list[Any] = build(params, parse_args(args.arg), args.seed)
-    found = kernel.check(*values, blocks=args.blocks)
-    said = f"{file}: no findings in a run of {args.blocks} blocks with these arguments"
-    return _told(found, said, args.format)
+    try:
+        kernel = _kernel(file, args)
+        values: list[Any] = build(_parameters(kernel), parse_args(args.arg), args.seed)
+        found = list(kernel.check(*values, blocks=args.blocks))
+    except PtoError as error:
+        if all(d.is_request for d in error.diagnostics):
+            raise
+        return "", list(error.diagnostics), ""
+    said = f"{file}: judged by a run of {args.blocks} blocks with these arguments"
+    return f"profile {kernel.source.profile}", found, said
 
 
-def _told(found: Sequence[Diagnostic], clean: str, format: str) -> int:
-    if format == "json":
-        print(render.as_json(list(found)))
-    elif format == "sarif":
-        print(render.as_sarif(list(found), __version__))
-    elif not found:
-        console.write([("title", f"{clean}\n")])
-    else:
-        console.show(found)
-    return 1 if any(d.severity == "error" for d in found) else 0
+def _told(found: Sequence[Diagnostic], clean: str, args: argparse.Namespace) -> int:
+    return findings.show(found, args, [] if found else [("title", f"{clean}\n")])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 import threading
 import time
@@ -12,8 +11,9 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from pto.cli import console, place
+from pto.cli import console, findings, place
 from pto.core.errors import fail
+from pto.core.processors import usable
 from pto.core.render import Piece
 from pto.cxx import header, st
 from pto.gym.selection import select
@@ -22,7 +22,7 @@ EXAMPLES = """\
   pto cxx header -o include                 the header, for compilers and editors (clangd)
   pto cxx st project/tests/npu/a2a3/src/st  system tests: kernel, main.cpp, generator
   pto cxx st tests/st -k "tadd or tsub"     the cases whose names match
-  pto cxx st tests/st -j 2 --json > st.json
+  pto cxx st tests/st -j 2 --format json > st.json
 
 Tests are native code: they are compiled and run with your rights, in child processes with limits of
 time and memory. Run what you trust.
@@ -43,13 +43,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     test.add_argument("--ranks", metavar="N", type=int, help="hosts; default: as many as it takes")
     test.add_argument("--profile", metavar="P", help="cpu, a2a3 or a5; default: by the path")
     test.add_argument("--timeout", metavar="S", type=float, default=300.0, help="for one case")
-    test.add_argument("--json", nargs="?", const="all", choices=("all", "lines"), help=_JSON)
     test.add_argument("-x", action="store_true", help="stop at the first case that does not pass")
     place.add_on(test)
     test.add_argument("-v", action="store_true", help="every case that does not pass, in full")
-
-
-_JSON = "everything, as JSON: one list at the end (default), or lines, a case each, as they come"
+    findings.add_format(test)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -57,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
         header.write(args.o)
         print(f"{args.o}: compile with -I{args.o} -std=c++17")
         return 0
-    jobs = (os.cpu_count() or 1) if args.j is None else args.j
+    jobs = usable() if args.j is None else args.j
     if jobs < 1:
         raise fail("PTO-U061", f"-j {jobs}: at least one process is needed")
     if args.ranks is not None and args.ranks < 1:
@@ -71,14 +68,14 @@ def run(args: argparse.Namespace) -> int:
 
         def told(case: st.Case) -> bool:
             seen(case)
-            if args.json == "lines":
+            if args.format == "lines":
                 print(json.dumps(case.data()), flush=True)
             return args.x and case.status not in (*st.PASSED, "skipped")
 
         cases = st.run(folders, args.k, jobs, args.timeout, told)
-    if args.json == "all":
-        print(json.dumps([case.data() for case in cases], indent=1))
-    elif not args.json:
+    if args.format == "json":
+        findings.data(args, cases=[case.data() for case in cases])
+    elif findings.is_text(args):
         console.write(_table(cases, time.perf_counter() - start))
         console.write(place.by_node([(c.node, c.seconds) for c in cases]))
         if args.v:

@@ -1,38 +1,121 @@
-"""How a command shows what a sanitized run found: text, JSON or SARIF, and what was assumed."""
+"""How commands print findings: the option `--format`, and the functions that print by it.
+
+JSON is one object with all findings under `findings`; `lines` is one object a line, as they come.
+"""
 
 from __future__ import annotations
 
+import argparse
+import json
 import sys
+import warnings
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TextIO
 
 from pto import __version__
 from pto.cli import console
 from pto.core import render
+from pto.core.errors import Diagnostic
 from pto.core.render import Piece
-from pto.observe import Verdict
+
+if TYPE_CHECKING:
+    from pto.observe import Verdict
+
+FORMATS = ("text", "json", "lines")
+_HELP = "text, json (one object), or lines (one JSON object a line, as they come)"
+_warned: list[Diagnostic] = []  # of the command that runs, where text does not show them at once
 
 
-def show_verdict(verdict: Verdict, format: str) -> int:
-    """Print the findings; 1 when one of them is an error."""
-    findings = list(verdict.findings)
-    report = verdict.report
-    target = str(report.target) if report else ""
-    if format == "json":
-        print(render.as_json(findings, target=target, mode=verdict.mode))
-    elif format == "sarif":
-        print(render.as_sarif(findings, __version__))
+def add_format(parser: argparse.ArgumentParser, *more: str) -> None:
+    """`--format`, with further formats of one command; `--json` is short for it."""
+    group = parser.add_argument_group("output")
+    also = "".join(f"; {each}" for each in more)
+    group.add_argument(
+        "--format", choices=(*FORMATS, *more), default="text", help=f"{_HELP}{also}; default: text"
+    )
+    group.add_argument(
+        "--json",
+        dest="format",
+        nargs="?",
+        const="json",
+        choices=FORMATS[1:],
+        help="the same as --format json",
+    )
+
+
+def is_text(args: argparse.Namespace) -> bool:
+    """True unless another program reads the output; html is for a person, too."""
+    return getattr(args, "format", "text") in ("text", "html")
+
+
+def show(
+    found: Sequence[Diagnostic],
+    args: argparse.Namespace,
+    summary: Iterable[Piece] = (),
+    *,
+    stream: TextIO | None = None,
+    **header: Any,
+) -> int:
+    """Print findings and a summary by `--format`; 1 when one of them is an error."""
+    if is_text(args):
+        console.show(found, stream=stream or sys.stdout)
+        console.write(summary, stream)
+    elif args.format == "sarif":
+        print(render.as_sarif([*found, *_warned], __version__))
     else:
-        console.show(findings, stream=sys.stdout)
-        console.write(_summary(verdict))
-    return 1 if any(d.severity == "error" for d in findings) else 0
+        data(args, found, (), **header)
+    return 1 if any(d.severity == "error" for d in found) else 0
 
 
-def _summary(verdict: Verdict) -> list[Piece]:
-    errors = sum(d.severity == "error" for d in verdict.findings)
-    warnings = len(verdict.findings) - errors
-    counted = [
-        f"{n} {word}{'s' * (n != 1)}" for n, word in ((errors, "error"), (warnings, "warning")) if n
-    ]
-    style = "error" if errors else "warning" if warnings else "value"
-    gap: list[Piece] = [("", "\n")] if counted else []
-    found = ", ".join(counted) or "no findings"
-    return [*gap, (style, f"sanitizer: {found}"), ("dim", f"; {verdict.about}\n")]
+def data(
+    args: argparse.Namespace,
+    found: Sequence[Diagnostic] = (),
+    lines: Iterable[Any] | None = None,
+    **header: Any,
+) -> None:
+    """Print results as JSON: one object, or a line for each object of `lines` and each finding."""
+    every = [*found, *_warned]
+    if args.format == "json":
+        print(render.as_json(every, **header))
+        return
+    for each in ([header] if lines is None else lines, map(render.plain, every)):
+        for line in each:
+            print(json.dumps(line))
+
+
+@contextmanager
+def collected_warnings(args: argparse.Namespace) -> Generator[None]:
+    """Warnings about a program are findings: printed at once as text, else kept for the JSON."""
+    _warned.clear()
+    before = warnings.showwarning
+
+    def heard(message: Warning | str, *rest: Any, **named: Any) -> None:
+        found = getattr(message, "finding", None)
+        if not isinstance(found, Diagnostic):
+            before(message, *rest, **named)
+        elif is_text(args):
+            console.show([found])
+        else:
+            _warned.append(found)
+
+    with warnings.catch_warnings():
+        warnings.showwarning = heard
+        yield
+
+
+def show_verdict(verdict: Verdict, args: argparse.Namespace) -> int:
+    """Print what a sanitized run found, and what was assumed."""
+    target = str(verdict.report.target) if verdict.report else ""
+    summary = counted(verdict.findings, f"; {verdict.about}\n", "sanitizer: ")
+    return show(list(verdict.findings), args, summary, target=target, mode=verdict.mode)
+
+
+def counted(found: Sequence[Diagnostic], rest: str, first: str = "") -> list[Piece]:
+    """The last line of a report: how many errors and warnings there are, and of what."""
+    errors = sum(d.severity == "error" for d in found)
+    numbers = (errors, "error"), (len(found) - errors, "warning")
+    words = [f"{n} {word}{'s' * (n != 1)}" for n, word in numbers if n]
+    style = "error" if errors else "warning" if found else "value"
+    gap: list[Piece] = [("", "\n")] if found else []
+    return [*gap, (style, f"{first}{', '.join(words) or 'no findings'}"), ("dim", rest)]

@@ -6,9 +6,9 @@ import argparse
 import sys
 from pathlib import Path
 
-from pto.cli import program
+from pto.cli import findings, program
 from pto.cli.check import program_files
-from pto.core.errors import PtoError, fail
+from pto.core.errors import Diagnostic, PtoError, fail
 from pto.core.output import write_whole
 from pto.ir.graph import Module
 from pto.ir.text.comments import formatted
@@ -37,6 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--check", action="store_true", help="only say which files would change")
     parser.add_argument("--profile", metavar="P", help="of a Python kernel, or of C++")
     program.add_arguments(parser)
+    findings.add_format(parser)
 
 
 _FILE = ".pto files, folders of them, or a kernel of a Python file: k.py:softmax"
@@ -54,16 +55,33 @@ def run(args: argparse.Namespace) -> int:
             raise fail("PTO-U006", "--cpp prints one program: without --write and --check")
         sys.stdout.write(_cpp(parse(read_source(files[0]), str(files[0])), args))
         return 0
-    changed = 0
+    found: list[Diagnostic] = []
+    made: list[tuple[Path, str, str]] = []
     for path in files:
-        before = read_source(path)
-        if args.generic:
-            after = print_module(parse(before, str(path)), generic=True)
-        else:
-            after = formatted(before, str(path))
-        changed += before != after
-        _deliver(path, before, after, args)
+        try:
+            before = read_source(path)
+            made.append((path, before, _printed(before, str(path), args)))
+        except PtoError as error:
+            found += error.diagnostics
+    changed = [path for path, before, after in made if before != after]
+    for path, _, after in made if args.write and not found else ():  # all files or none
+        if path in changed:
+            write_whole(path, after)
+    if found:
+        raise PtoError(*found)
+    if findings.is_text(args):
+        rewritten = args.check or args.write
+        sys.stdout.write("".join(f"{path}\n" for path in changed) if rewritten else made[0][2])
+    else:
+        listed = [{"file": str(p), "changed": p in changed, "text": text} for p, _, text in made]
+        findings.data(args, (), listed, files=listed)
     return 1 if args.check and changed else 0
+
+
+def _printed(text: str, file: str, args: argparse.Namespace) -> str:
+    if args.generic:
+        return print_module(parse(text, file), generic=True)
+    return formatted(text, file)
 
 
 def _print_kernel(file: str, args: argparse.Namespace) -> int:
@@ -73,25 +91,19 @@ def _print_kernel(file: str, args: argparse.Namespace) -> int:
     if len(args.files) > 1:
         raise fail("PTO-U006", f"{len(args.files)} files to print: name one")
     module = program.read_program(file, args)
-    sys.stdout.write(_cpp(module, args) if args.cpp else print_module(module, generic=args.generic))
+    text = _cpp(module, args) if args.cpp else print_module(module, generic=args.generic)
+    if findings.is_text(args):
+        sys.stdout.write(text)
+    else:
+        findings.data(args, files=[{"file": file, "changed": True, "text": text}])
     return 0
 
 
 def _cpp(module: Module, args: argparse.Namespace) -> str:
     from pto.cxx.export import cpp
 
-    target, findings = judge(module, profile=args.profile)
-    errors = [d for d in findings if d.severity == "error"]
+    target, found = judge(module, profile=args.profile)
+    errors = [d for d in found if d.severity == "error"]
     if errors:
         raise PtoError(*errors)
     return cpp(module, target.profile)
-
-
-def _deliver(path: Path, before: str, after: str, args: argparse.Namespace) -> None:
-    if args.check or args.write:
-        if before != after:
-            print(path)
-        if args.write and before != after:
-            write_whole(path, after)
-    else:
-        sys.stdout.write(after)

@@ -11,12 +11,13 @@ from functools import partial
 from pathlib import Path
 
 from pto import __version__
-from pto.cli import console, place
+from pto.cli import console, findings, place
 from pto.core.errors import fail
+from pto.core.processors import usable
 from pto.core.render import Sources
 from pto.gym import mutate, report, timed
 from pto.gym.cases import expected_cases, find_programs
-from pto.gym.pool import ENGINE, MUTATED, SANITIZED, TIMED, Options, default_jobs, run_programs
+from pto.gym.pool import ENGINE, MUTATED, SANITIZED, TIMED, Options, run_programs
 from pto.gym.result import Result
 from pto.gym.selection import sampled, select
 from pto.run.launch import place as places
@@ -28,9 +29,9 @@ EXAMPLES = """\
   pto gym PTO-Gym                          every case of a checkout
   pto gym PTO-Gym -k tadd                  the cases whose name contains tadd
   pto gym PTO-Gym -k "vcvt and not bf16"   and, or, not, parentheses
-  pto gym PTO-Gym/examples/pto -j 8 --json > gym.json
+  pto gym PTO-Gym/examples/pto -j 8 --format json > gym.json
   pto gym PTO-Gym --sync --sanitize        tile programs with flags inserted, looked at for races
-  pto gym PTO-Gym --on ray --json lines    on all processors of a cluster, a line as each case ends
+  pto gym PTO-Gym --on ray --format lines   on all processors of a cluster, a line as each case ends
   pto gym PTO-Gym -k f32_16x64 --keep work keeps data, outputs and goldens in work/
 """
 _SAY_EVERY = 5.0  # seconds between lines of progress in a pipe
@@ -50,17 +51,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     watch.add_argument("--mutate", action="store_true", help=_MUTATE)
     watch.add_argument("--schedule", metavar="S", default="", help=_SCHEDULE)
     watch.add_argument("--time", action="store_true", help=_TIME)
-    parser.add_argument("--json", nargs="?", const="all", choices=("all", "lines"), help=_JSON)
     parser.add_argument("-x", action="store_true", help="stop at the first case that fails")
     place.add_on(parser)
     parser.add_argument("--keep", metavar="DIR", type=Path, help="leave work directories in DIR")
+    findings.add_format(parser)
 
 
 _SYNC = "insert flags into programs that leave this to a compiler, before they run"
 _SCHEDULE = "when effects happen: program (default), early, late or random:SEED"
 _MUTATE = "take out every flag, barrier and signal alone: does the sanitizer notice?"
 _TIME = "tell how long every case takes on the chip; one whose time is unknown or none fails"
-_JSON = "everything, as JSON: one object at the end (default), or lines, a case each, as they come"
 _TIMEOUT = "seconds a case may take; default: 600"
 
 
@@ -92,8 +92,8 @@ def run(args: argparse.Namespace) -> int:
     )
     began = time.perf_counter()
     with progress(sum(expected_cases(p, selection) for p in programs)) as seen:
-        heard = partial(_heard, args, seen)
-        results = run_programs(programs, options, args.j or default_jobs(), heard)
+        heard = partial(told, args, seen)
+        results = run_programs(programs, options, args.j or usable(), heard)
     wall = time.perf_counter() - began
     if not results:
         raise fail("PTO-U061", f"no case below {path} matches -k {args.k!r}")
@@ -103,12 +103,12 @@ def run(args: argparse.Namespace) -> int:
     return 0 if all(r.status == "passed" for r in results) else 1
 
 
-def _heard(args: argparse.Namespace, seen: Callable[[Result], None], result: Result) -> bool:
-    """One case is done; True where it is the last."""
+def told(args: argparse.Namespace, seen: Callable[[Result], None], result: Result) -> bool:
+    """Show that a case is done; True if it is the last one."""
     seen(result)
-    if args.json == "lines":
+    if args.format == "lines":
         print(report.as_line(result), flush=True)
-    return args.x and result.status != "passed"
+    return getattr(args, "x", False) and result.status != "passed"
 
 
 def _launcher(args: argparse.Namespace) -> str:
@@ -120,10 +120,9 @@ def _launcher(args: argparse.Namespace) -> str:
 
 
 def _show_mutants(results: list[Result], args: argparse.Namespace, wall: float) -> int:
-    if args.json == "all":
-        print(mutate.as_json(results, wall))
-        return 0 if mutate.is_good(results) else 1
-    if args.json:
+    if not findings.is_text(args):
+        if args.format == "json":
+            print(mutate.as_json(results, wall))
         return 0 if mutate.is_good(results) else 1
     console.write(mutate.table(results))
     console.write(mutate.unfound(results))
@@ -134,9 +133,9 @@ def _show_mutants(results: list[Result], args: argparse.Namespace, wall: float) 
 
 
 def _show(results: list[Result], args: argparse.Namespace, wall: float) -> None:
-    if args.json == "lines":
+    if args.format == "lines":
         return
-    if args.json:
+    if args.format == "json":
         header = {
             "version": __version__,
             "path": args.path,

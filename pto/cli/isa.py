@@ -9,7 +9,7 @@ import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from pto.cli import console
+from pto.cli import console, findings
 from pto.core.errors import fail
 from pto.core.render import Piece
 from pto.ir.text.example import example
@@ -20,13 +20,14 @@ from pto.isa.row import describe
 from pto.isa.row.instr import PROFILES, Instr
 from pto.target.profile import profile_name
 
+_CHECKOUT = Path(__file__).parents[2]  # of this package; where it is installed, it has no tests
 _NAME = re.compile(r"\b(?:pto|arith|scf|func|memref|math|builtin|llvm)\.[\w.]+")
 
 EXAMPLES = """\
   pto isa                      every instruction, by family
   pto isa tadd                 operands, types per profile, rules, meaning, example, citation
   pto isa --profile a2a3       what exists on one profile
-  pto isa --json               the whole table as data
+  pto isa --format json             the whole table as data
   pto isa --coverage           how many rows are parsed, checked and executed
   pto isa --docs docs/isa      write the reference pages
 """
@@ -35,9 +36,9 @@ EXAMPLES = """\
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", nargs="?", metavar="NAME", help="an instruction: tadd, pto.vlds")
     parser.add_argument("--profile", metavar="P", help="only what exists on cpu, a2a3 or a5")
-    parser.add_argument("--json", action="store_true", help="rows as JSON")
     parser.add_argument("--coverage", action="store_true", help="count what is done per family")
     parser.add_argument("--docs", metavar="DIR", help="write the reference pages there")
+    findings.add_format(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -48,8 +49,10 @@ def run(args: argparse.Namespace) -> int:
             print(path)
         return 0
     chosen = _chosen(args.name, args.profile)
-    if args.json:
+    if args.format == "json":
         print(json.dumps([describe.as_data(row) for row in chosen], indent=2))
+    elif args.format == "lines":
+        findings.data(args, (), map(describe.as_data, chosen))
     elif args.coverage:
         console.write(_coverage(chosen))
     elif args.name:
@@ -138,18 +141,20 @@ def _rules(row: Instr) -> list[Piece]:
 
 
 def _coverage(rows: Sequence[Instr]) -> list[Piece]:
-    """Rows by section and what there is of each; `tested` counts names in ./tests, if any."""
+    """Rows by section and what there is of each; in a checkout, how many the tests name."""
     from pto.run.jit.emit.instructions import compiled_as, why_not
 
-    tested = _tested_names(Path("tests"))
+    tests = _CHECKOUT / "tests"
+    tested = _tested_names(tests) if (tests / "known").is_dir() else None
     measures: dict[str, Callable[[Instr], bool]] = {
         "rows": lambda row: True,
         "parsed": lambda row: row.text.startswith("=") or bool(compile_format(row)),
         "checked": lambda row: True,  # kinds, attributes and profile are checked for every row
         "executed": lambda row: row.body is not None,
         "jitted": lambda row: compiled_as(row) is not None,
-        "tested": lambda row: row.name in tested,
     }
+    if tested is not None:
+        measures["tested"] = lambda row: row.name in tested
     grouped = _by_family(rows)
     out: list[Piece] = [("title", _count_line("", measures))]
     for section, families in grouped.items():

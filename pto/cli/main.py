@@ -14,10 +14,10 @@ from importlib import import_module
 from typing import Protocol, cast
 
 from pto import __version__
-from pto.cli import console, place
+from pto.cli import findings, place
 from pto.core.errors import Diagnostic, PtoError, fail, nearest
 
-CLEAN, FINDINGS, USAGE = 0, 1, 2
+CLEAN, FINDINGS, USAGE, BROKEN = 0, 1, 2, 3
 _INTERRUPTED, _READER_GONE = 130, 141  # what a shell reports for SIGINT and SIGPIPE
 
 VERBS = {
@@ -54,12 +54,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command line; the result is the exit code."""
     try:
         code = _dispatch(list(sys.argv[1:] if argv is None else argv))
-        sys.stdout.flush()  # a reader that left shows up here, not at interpreter exit
+        if not sys.stdout.closed:  # a language server closes it
+            sys.stdout.flush()  # a reader that left shows up here, not at interpreter exit
         if argv is None:
             gc.freeze()  # the process ends: nobody needs to look through what it has
-    except PtoError as error:
-        console.show(error.diagnostics)
-        return USAGE if error.code.startswith(("PTO-U", "PTO-P004")) else FINDINGS
+    except PtoError as error:  # before the command line is known
+        return _told(error, argparse.Namespace())
     except SystemExit as stop:  # argparse has already said what it had to say
         return stop.code if isinstance(stop.code, int) else USAGE
     except KeyboardInterrupt:
@@ -67,12 +67,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         _drop_output()
         return _READER_GONE
-    except MemoryError as error:
-        return _refused("PTO-U008", f"there is no memory left for this: {error}".rstrip(": "))
-    except OSError as error:
+    except OSError as error:  # of standard output
         _drop_output()
-        where, why = error.filename or "standard output", error.strerror or error
-        return _refused("PTO-U011", f"{where} cannot be used: {why}")
+        return _told(error, argparse.Namespace())
     return code
 
 
@@ -81,10 +78,39 @@ def _drop_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _refused(code: str, message: str) -> int:
-    """What the machine under us does not do."""
-    console.show([Diagnostic(code, message)])
-    return USAGE
+def _told(error: Exception, args: argparse.Namespace) -> int:
+    """Print an error as findings, in the format that was asked for; its exit status."""
+    if _traceback_is_wanted():
+        raise error
+    found, status = _findings_of(error)
+    findings.show(found, args, stream=sys.stderr)
+    return status
+
+
+def _findings_of(error: Exception) -> tuple[Sequence[Diagnostic], int]:
+    if isinstance(error, PtoError):
+        found = error.diagnostics
+        return found, USAGE if all(d.is_request for d in found) else FINDINGS
+    if isinstance(error, MemoryError):
+        message = f"there is no memory left for this: {error}".rstrip(": ")
+        return [Diagnostic("PTO-U008", message)], USAGE
+    if isinstance(error, OSError) and not _is_of_the_user(error):
+        where, why = error.filename or "standard output", error.strerror or error
+        return [Diagnostic("PTO-U011", f"{where} cannot be used: {why}")], USAGE
+    from pto.cli.raised import raised  # only here: most commands do not fail
+
+    found = raised(error)
+    return [found], BROKEN if found.code == "PTO-U009" else FINDINGS
+
+
+def _is_of_the_user(error: Exception) -> bool:
+    from pto.lang.call.place import user_step
+
+    return user_step(error) is not None
+
+
+def _traceback_is_wanted() -> bool:
+    return os.environ.get("PTO_TRACEBACK", "") not in ("", "0")
 
 
 def _dispatch(words: list[str]) -> int:
@@ -105,8 +131,13 @@ def _dispatch(words: list[str]) -> int:
         raise fail("PTO-U001", f"there is no command `{first}`", help=_advice(first))
     verb = load(first)
     args = verb_parser(first, verb).parse_args(words[1:])
-    with place.chosen(args):
-        return verb.run(args)
+    try:
+        with findings.collected_warnings(args), place.chosen(args):
+            return verb.run(args)
+    except BrokenPipeError:
+        raise
+    except Exception as error:
+        return _told(error, args)
 
 
 def load(name: str) -> Verb:
@@ -122,7 +153,8 @@ def overview() -> str:
         f"pto {__version__}: a PTO machine, without the accelerator\n\n"
         f"usage: pto COMMAND [options]\n\n{verbs}\n\n"
         "`pto COMMAND --help` shows options and examples.\n"
-        "Exit codes: 0 clean, 1 findings, 2 usage."
+        "Exit codes: 0 clean, 1 a mistake in a program, 2 a mistake in the command line,\n"
+        "3 a defect of pto itself; PTO_TRACEBACK=1 shows its traceback."
     )
 
 

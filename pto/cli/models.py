@@ -6,17 +6,19 @@ import argparse
 import time
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from pto import __version__
-from pto.cli import console, place
-from pto.cli.gym import progress
+from pto.cli import console, findings, place
+from pto.cli.gym import progress, told
 from pto.core.errors import fail
+from pto.core.processors import usable
 from pto.core.render import Piece, Sources
 from pto.gym import report
 from pto.gym.models.kernels import find_kernels
 from pto.gym.models.runner import BOTH
-from pto.gym.pool import ENGINE, MODELS, SANITIZED, Options, default_jobs, run_programs
+from pto.gym.pool import ENGINE, MODELS, SANITIZED, Options, run_programs
 from pto.gym.result import Result
 from pto.gym.selection import select
 from pto.run.launch import place as places
@@ -28,7 +30,7 @@ EXAMPLES = """\
   pto models PTOAS/test/samples/Qwen3DecodeA5
   pto models PTOAS -k "DeepseekV4 and rms" and, or, not, parentheses
   pto models PTOAS --sanitize              with synchronisation inserted, looked at for races
-  pto models PTOAS -j 8 --json > models.json
+  pto models PTOAS -j 8 --format json > models.json
 """
 
 
@@ -40,9 +42,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--profile", metavar="P", help="cpu, a2a3 or a5; default: as declared")
     parser.add_argument("--timeout", metavar="S", type=float, default=600.0, help=_TIMEOUT)
     parser.add_argument("--sanitize", action="store_true", help="look for races and bad flags too")
-    parser.add_argument("--json", action="store_true", help="everything, as JSON")
     place.add_on(parser)
     parser.add_argument("--keep", metavar="DIR", type=Path, help="leave work directories in DIR")
+    findings.add_format(parser)
 
 
 _ENGINE = "reference, jit, or both (default): then their results are the same bits, or it fails"
@@ -76,13 +78,14 @@ def run(args: argparse.Namespace) -> int:
     )
     began = time.perf_counter()
     with progress(len(kernels)) as seen:
-        results = run_programs(kernels, options, args.j or default_jobs(), seen)
+        heard = partial(told, args, seen)
+        results = run_programs(kernels, options, args.j or usable(), heard)
     wall = time.perf_counter() - began
     engine = "reference" if watched else args.engine
-    if args.json:
+    if args.format == "json":
         header = {"version": __version__, "path": args.path, "engine": engine, "select": args.k}
         print(report.as_json(results, wall, **header))
-    else:
+    elif findings.is_text(args):
         _show(results, engine, wall)
     return 0 if all(r.status == "passed" for r in results) else 1
 

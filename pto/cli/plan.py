@@ -8,9 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from pto.cli import console, program
-from pto.core import render
-from pto.core.errors import PtoError, fail, nearest
+from pto.cli import console, findings, program
+from pto.core.errors import fail, nearest
 from pto.core.memory import Space
 from pto.core.output import write_whole
 from pto.core.render import Piece
@@ -27,7 +26,7 @@ EXAMPLES = """\
   pto plan kernel.pto                      under the profile the program declares
   pto plan kernel.pto --device 910b1       within the buffers of one chip
   pto plan kernel.pto --entry softmax --png plan.png
-  pto plan kernel.pto --json
+  pto plan kernel.pto --format json
   pto plan kernel.pto -o placed.pto        the program with the address of every tile written down
   pto plan k.py:softmax --arg x=zeros:100x128 --arg y=zeros:100x128
 """
@@ -41,32 +40,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--entry", metavar="F", help="this function and what it calls alone")
     parser.add_argument("--profile", metavar="P", help="cpu, a2a3 or a5; default: as declared")
     parser.add_argument("--device", metavar="D", help="a chip that narrows its profile: 910b1")
-    parser.add_argument("--json", action="store_true", help="as data")
     parser.add_argument("-o", dest="out", metavar="OUT", type=Path, help="write it, placed")
     parser.add_argument("--png", metavar="FILE", type=Path, help="draw it (png, svg or pdf)")
     program.add_arguments(parser)
+    findings.add_format(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     module = program.read_program(args.file, args)
     target = target_of(module, profile=args.profile, device=args.device)
     chosen = module if args.entry is None else _function(module, args.entry)
-    try:
-        placement = plan_memory(chosen, target.profile)
-    except PtoError as error:
-        if not args.json:
-            raise
-        print(render.as_json(error.diagnostics, target=str(target), functions=[]))
-        return 1
-    if args.json:
-        print(_json(placement, target))
-    else:
+    placement = plan_memory(chosen, target.profile)
+    if findings.is_text(args):
         console.write(report(placement, target))
         console.show(placement.warnings, stream=sys.stdout)
+    else:
+        functions = [_plain(plan) for plan in placement.functions]
+        header = {"target": str(target), "functions": functions}
+        findings.data(args, placement.warnings, functions, **header)
     if args.out:
         write_whole(args.out, print_module(addressed(module, target.profile)))
     if args.png:
-        _draw(placement, args.entry, args.png, quiet=args.json)
+        _draw(placement, args.entry, args.png, quiet=not findings.is_text(args))
     return 0
 
 
@@ -171,11 +166,6 @@ def _bar(plan: FunctionPlan, use: Use) -> list[Piece]:
 
 
 # ---- as data
-
-
-def _json(placement: Placement, target: Target) -> str:
-    functions = [_plain(plan) for plan in placement.functions]
-    return render.as_json(placement.warnings, target=str(target), functions=functions)
 
 
 def _plain(plan: FunctionPlan) -> dict[str, Any]:

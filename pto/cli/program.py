@@ -10,16 +10,17 @@ import argparse
 import ast
 import re
 import sys
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import redirect_stdout
+from collections.abc import Collection, Generator, Iterator, Mapping
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from functools import cache
 from inspect import Parameter as Declared
 from inspect import signature
 from pathlib import Path
-from types import ModuleType, TracebackType
-from typing import TYPE_CHECKING, Any, NoReturn
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
+from pto.cli.raised import raised
 from pto.core.errors import Loc, PtoError, fail, nearest
 from pto.ir.builder import scalar_type
 from pto.ir.graph import Module
@@ -118,8 +119,9 @@ def _traced(
     if profile is not None:
         kernel = kernel.on(profile)
     given = parse_args(args.arg)
-    values = kernel_values(kernel, given if whole else _completed(kernel, given), args.seed)
-    made, _, given = kernel.specialise(values, getattr(args, "blocks", 1))
+    with users_code():
+        values = kernel_values(kernel, given if whole else _completed(kernel, given), args.seed)
+        made, _, given = kernel.specialise(values, getattr(args, "blocks", 1))
     args.entry = None  # the module holds this kernel, under whatever name it has
     return Launch(made.module, parameters(*entry_functions(made.module, None)), given)
 
@@ -181,30 +183,28 @@ def _run(path: Path, home: Path, text: str) -> ModuleType:
     sys.modules[_NAME] = module  # dataclasses ask for the module of a class
     sys.path.insert(0, str(home.parent))
     try:
-        with redirect_stdout(sys.stderr):
-            exec(compile(text, str(path), "exec"), vars(module))
-    except PtoError:
-        raise
-    except SyntaxError as error:
-        place = Loc(str(path), error.lineno or 1, error.offset or 1)
-        raise fail("PTO-U281", f"this is not Python: {error.msg}", loc=place) from None
-    except (Exception, SystemExit) as error:
-        _raised(error, path)
+        made = compile(text, str(path), "exec")
+    except (SyntaxError, ValueError) as error:  # ValueError: a zero byte
+        place = Loc(str(path), getattr(error, "lineno", 1) or 1, getattr(error, "offset", 1) or 1)
+        said = getattr(error, "msg", error)
+        raise fail("PTO-U281", f"this is not Python: {said}", loc=place) from None
+    with redirect_stdout(sys.stderr), users_code():
+        exec(made, vars(module))
     return module
 
 
-def _raised(error: BaseException, path: Path) -> NoReturn:
-    """The last line of the file that was being executed."""
-    lines: list[int] = []
-    step: TracebackType | None = error.__traceback__
-    while step is not None:
-        if step.tb_frame.f_code.co_filename == str(path):
-            lines.append(step.tb_lineno)
-        step = step.tb_next
-    place = Loc(str(path), lines[-1]) if lines else None
-    what = f"{type(error).__name__}: {error}"
-    advice = 'what a command need not do belongs under `if __name__ == "__main__":`'
-    raise fail("PTO-U281", f"the file raises {what}", loc=place, help=advice) from None
+@contextmanager
+def users_code() -> Generator[None]:
+    """Code of the user runs: its exceptions become findings at its lines."""
+    try:
+        yield
+    except PtoError:
+        raise
+    except (Exception, SystemExit) as error:
+        found = raised(error)
+        if found.code != "PTO-U281":  # a defect: main shows it
+            raise
+        raise PtoError(found) from error
 
 
 # ---- from text to arguments

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from io import BytesIO
@@ -12,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from pto.cli import compiled, console, cpp, place
+from pto.cli import compiled, console, cpp, findings, place
 from pto.cli.program import BLOCKS, FILE, grid, read_launch, require_text
 from pto.cli.time import add_outputs, timed
 from pto.core.errors import fail
@@ -69,7 +68,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--automatic", action="store_true", help=_AUTOMATIC)
     parser.add_argument("--fix", action="store_true", help=_FIX)
     parser.add_argument("-o", dest="fixed", metavar="FILE", help="where --fix writes")
-    parser.add_argument("--format", choices=_FORMATS, default="text", help=_FORMAT)
     parser.add_argument("--timeout", type=float, metavar="S", help="end a run that takes longer")
     parser.add_argument("--seed", type=int, default=0, help="for rand")
     place.add_on(parser)
@@ -77,6 +75,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--verbose", action="store_true", help=_VERBOSE)
     parser.add_argument("--print", action="store_true", help="print the arrays that changed")
     cpp.add_arguments(parser)
+    findings.add_format(parser, "sarif", "html")
 
 
 _ENGINE = f"{' or '.join(ENGINES)}; default: PTO_ENGINE, else {DEFAULT}"
@@ -89,8 +88,6 @@ _AUTOMATIC = (
 )
 _SCHEDULE = "when effects happen: program (default), early, late or random:SEED; a race shows so"
 _FIX = "with --sanitize: write FILE.fixed.pto, with fixes that were proven by a run"
-_FORMATS = ("text", "json", "sarif", "html")
-_FORMAT = "text or json; also sarif with --sanitize, html with --time"
 _TIME = "how long on the chip, as `pto time`: from shapes, or with the arrays' data"
 _ARG = "data.npy, rand[:1024xf32], zeros, ones, range, full(1.5), or a number"
 
@@ -123,17 +120,19 @@ def run(args: argparse.Namespace) -> int:
     if args.step:
         report = _stepped(module, args.step, options)
     elif not args.schedule and wants_sanitizer(args.sanitize):
-        report, code = _sanitized(module, args.format, {**options, "automatic": args.automatic})
-        if args.fix and args.format == "text":
+        report, code = _sanitized(module, args, {**options, "automatic": args.automatic})
+        if args.fix and findings.is_text(args):
             code = _fixed(module, args, before)
     else:
         with Bar() as seen:
             how = {"schedule": args.schedule, "checks": args.checks}
             report = launch(module, **options, progress=seen, **how)
-    arrays = [(p, o, n) for p, o, n in zip(params, before, values, strict=True) if _is_array(o)]
-    if report is not None and args.format == "json" and not args.sanitize:
-        print(_json(report, {p.name: int(changed(o, n).sum()) for p, o, n in arrays}))
-    if report is None or args.format != "text":
+    arrays = [(p, o, n) for p, o, n in zip(params, before, values, strict=True) if is_array(o)]
+    if args.out and report is not None:
+        save(Path(args.out), params, values)
+    if report is None or not findings.is_text(args):
+        if report is not None and not args.sanitize:
+            findings.data(args, **described(report, arrays))
         return code
     for line in report.printed:
         print(line)
@@ -143,8 +142,6 @@ def run(args: argparse.Namespace) -> int:
         console.write(compiled.lines(report))
     for param, old, new in arrays:
         console.write(change(param, old, new, show=args.print))
-    if args.out:
-        save(Path(args.out), params, values)
     return code
 
 
@@ -160,14 +157,13 @@ def require_fitting(args: argparse.Namespace) -> None:
 
 
 def _sanitized(
-    module: Module, format: str, options: Mapping[str, Any]
+    module: Module, args: argparse.Namespace, options: Mapping[str, Any]
 ) -> tuple[Report | None, int]:
-    from pto.cli.findings import show_verdict
     from pto.observe import sanitize
 
     with Bar() as seen:
         verdict = sanitize(module, **options, progress=seen)
-    return verdict.report, show_verdict(verdict, format)
+    return verdict.report, findings.show_verdict(verdict, args)
 
 
 def _fixed(module: Module, args: argparse.Namespace, before: Sequence[Any]) -> int:
@@ -191,21 +187,18 @@ def _stepped(module: Module, where: str, options: Mapping[str, Any]) -> Report |
         return None
 
 
-def _json(report: Report, changed: Mapping[str, int]) -> str:
+def described(report: Report, arrays: Sequence[tuple[Parameter, Any, Any]]) -> dict[str, Any]:
     """A run for another program: what it was, what it printed and changed."""
-    return json.dumps(
-        {
-            "entry": report.entry,
-            "target": str(report.target),
-            "engine": report.engine,
-            "blocks": report.blocks,
-            "schedule": str(report.schedule),
-            "printed": report.printed,
-            "changed": changed,
-            "compiled": compiled.facts(report),
-        },
-        indent=2,
-    )
+    return {
+        "entry": report.entry,
+        "target": str(report.target),
+        "engine": report.engine,
+        "blocks": report.blocks,
+        "schedule": str(report.schedule),
+        "printed": report.printed,
+        "changed": {p.name: int(changed(old, new).sum()) for p, old, new in arrays},
+        "compiled": compiled.facts(report),
+    }
 
 
 def _header(report: Report, asked: str | None) -> list[Piece]:
@@ -217,7 +210,7 @@ def _header(report: Report, asked: str | None) -> list[Piece]:
     return line
 
 
-def _is_array(value: Any) -> bool:
+def is_array(value: Any) -> bool:
     return isinstance(value, np.ndarray)
 
 

@@ -7,7 +7,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from pto.cli import console, program
+from pto.cli import findings, program
 from pto.core.errors import Diagnostic, PtoError
 from pto.core.output import write_whole
 from pto.core.render import Piece
@@ -34,23 +34,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--device", metavar="D", help="a chip that narrows its profile: 910b1")
     parser.add_argument("-o", dest="out", metavar="OUT", type=Path, help="write it there")
     program.add_arguments(parser)
+    findings.add_format(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     module = program.read_program(args.file, args)
-    target, findings = judge(module, profile=args.profile, device=args.device)
-    errors = [d for d in findings if d.severity == "error"]
+    target, judged = judge(module, profile=args.profile, device=args.device)
+    errors = [d for d in judged if d.severity == "error"]
     if errors:
         raise PtoError(*errors)
     made = insert(module, target.profile)
     text = print_module(addressed(made, target.profile))  # what the proof rests on
     found, reasons = _proof(parse(text, str(args.out or args.file)), target)
     if any(d.severity == "error" for d in found):  # ours, not the user's: nothing is written
-        console.show(found)
-        return 1
-    _deliver(text, args.out)
-    console.show(found)
-    console.write(_summary(made, target, found, reasons), sys.stderr)
+        return findings.show(found, args, stream=sys.stderr)
+    if findings.is_text(args):
+        _deliver(text, args.out)
+        return findings.show(found, args, _summary(made, target, found, reasons), stream=sys.stderr)
+    if args.out:
+        _deliver(text, args.out)
+    findings.data(args, found, target=str(target), program=text, not_proven=reasons)
     return 0
 
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pto.cli import console, cpp, place
+from pto.cli import console, cpp, findings, place
 from pto.cli.program import BLOCKS, FILE, grid, read_launch
 from pto.core.render import Piece
 from pto.ir.graph import Module
@@ -43,11 +42,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--profile", metavar="P", help="a2a3 or a5; default: as declared")
     parser.add_argument("--device", metavar="D", help="a chip: 910b1, 950pr, ...; or all")
     parser.add_argument("--data", action="store_true", help=_DATA)
-    parser.add_argument("--format", choices=("text", "json", "html"), default="text")
     add_outputs(parser)
     cpp.add_arguments(parser)
     parser.add_argument("--seed", type=int, default=0, help="for rand")
     place.add_on(parser)
+    findings.add_format(parser, "html")
 
 
 def add_outputs(parser: argparse.ArgumentParser) -> None:
@@ -124,8 +123,9 @@ def shown(
         found[0].trace(args.trace)
     if args.html:
         found[0].html(args.html)
-    if args.format == "json":
-        print(json.dumps([each.to_json() for each in found], indent=2))
+    if not findings.is_text(args):
+        times = [each.to_json() for each in found]
+        findings.data(args, (), times, times=times)
     elif args.format == "html":
         print(found[0].html(None, *found[1:]))
     elif len(found) == 1:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from pto.cli import console, place
+from pto.cli import console, findings, place
 from pto.cli.arithmetic import computed, parsed
 from pto.cli.program import constant, find_tunable, is_python, kernel_values
 from pto.core.errors import fail
@@ -32,7 +32,7 @@ EXAMPLES = """\
   pto tune k.py:gemm --arg a=zeros:512x512 --arg b=zeros:512x512 --arg c=zeros:512x512
                                  what @pto.autotune above the kernel lists; calls use the choice
   pto tune k.py:scale --arg x=zeros:512x128 --arg y=zeros:512x128 --space rows=8,64 --shapes \\
-           --device 910b1 --on ray --json lines
+           --device 910b1 --on ray --format lines
                                  only timed, on a cluster, a line as each one is done
 """
 
@@ -49,9 +49,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--shapes", action="store_true", help=_SHAPES)
     parser.add_argument("--again", action="store_true", help="also where the answer is kept")
     parser.add_argument("-j", type=int, metavar="N", help="processes; default: the processors")
-    parser.add_argument("--json", nargs="?", const="all", choices=("all", "lines"), help=_JSON)
     parser.add_argument("--seed", type=int, default=0, help="for rand")
     place.add_on(parser)
+    findings.add_format(parser)
 
 
 _FILE = "a kernel of a Python file, k.py:gemm; the file is executed, with your rights"
@@ -60,7 +60,6 @@ _SPACE = "values to try for a constant of the kernel; given often, all combinati
 _BLOCKS = "blocks of the grid: 24, (4, 8), or of arguments: `cdiv(x.shape[0], rows)`"
 _RTOL = "how far results may lie apart; default: as @pto.autotune says, else 0, the same bits"
 _SHAPES = "only shapes of arrays count: nothing is run or compared"
-_JSON = "as JSON: one object at the end (default), or lines, a configuration each, as they come"
 
 
 def run(args: argparse.Namespace) -> int:
@@ -85,12 +84,12 @@ def run(args: argparse.Namespace) -> int:
         rtol=tuned.rtol,
         processes=args.j,
         again=args.again,
-        heard=_line if args.json == "lines" else lambda trial: None,
+        heard=_line if args.format == "lines" else lambda trial: None,
     )
-    if args.json == "all":
-        print(json.dumps(_data(kernel, found), indent=1))
-    elif args.json is None:
+    if findings.is_text(args):
         console.write(_table(kernel, found))
+    else:
+        findings.data(args, (), (), **_data(kernel, found))
     return 0
 
 

@@ -31,6 +31,15 @@ AREAS = {
 }
 
 
+# Codes of usage that may be about a request: a command line, an argument, the machine. Other codes
+# of usage, and these where they point into a file, are about a program.
+_REQUESTS = (
+    *((1, 41), (60, 61), (70, 72), (74, 76), (90, 94), (190, 194), (210, 213), (219, 219)),
+    *((230, 232), (242, 242), (246, 246), (248, 248), (270, 270), (272, 272), (280, 280)),
+    (300, 307),
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Loc:
     """A place in a source file; lines and columns count from 1, `end` is one past the last."""
@@ -62,6 +71,13 @@ class Diagnostic:
     severity: Severity = "error"
     notes: tuple[Note, ...] = ()
     help: str | None = None
+
+    @property
+    def is_request(self) -> bool:
+        """True if the request is wrong and not a program: a command then ends with status 2."""
+        area, number = self.code[4], int(self.code[5:])
+        asked = area == "U" and any(low <= number <= high for low, high in _REQUESTS)
+        return self.loc is None and (asked or self.code == "PTO-P004")
 
     def at(self, loc: Loc | None) -> Diagnostic:
         """The same finding at `loc`, unless it already has a place of its own."""

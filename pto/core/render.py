@@ -80,10 +80,11 @@ def _note(note: Note, main: Loc | None, sources: Sources) -> list[Piece]:
 
 def as_json(diagnostics: Sequence[Diagnostic], **header: Any) -> str:
     """Findings as one JSON object; `header` holds what the run was (profile, files...)."""
-    return json.dumps({**header, "findings": [_plain(d) for d in diagnostics]}, indent=2)
+    return json.dumps({**header, "findings": [plain(d) for d in diagnostics]}, indent=2)
 
 
-def _plain(d: Diagnostic) -> dict[str, Any]:
+def plain(d: Diagnostic) -> dict[str, Any]:
+    """One finding as plain data."""
     return {
         "code": d.code,
         "severity": d.severity,

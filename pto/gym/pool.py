@@ -9,7 +9,6 @@ from __future__ import annotations
 import atexit
 import math
 import multiprocessing
-import os
 import shutil
 import signal
 import sys
@@ -332,10 +331,3 @@ def _ends_on_terminate() -> Generator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
-
-
-def default_jobs() -> int:
-    """As many workers as this process may use processors."""
-    if hasattr(os, "sched_getaffinity"):
-        return max(1, len(os.sched_getaffinity(0)))
-    return os.cpu_count() or 1

@@ -49,9 +49,8 @@ def files() -> dict[Path, str]:
 
 def _package() -> str:
     homes = "\n".join(f"from {home} import {name} as {name}" for home, name in sorted(_public()))
-    public = set(_public())
     renamed = "\n".join(
-        f"from {home} import {old} as {old}\n" * ((home, old) not in public) + f"{new} = {old}"
+        f"from {home} import {old} as _{old}\n{new} = _{old}"
         for new, (home, old) in sorted(RENAMED.items())
     )
     modules = "\n".join(f"from pto import {name} as {name}" for name in MODULES)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import multiprocessing
-import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,6 +21,7 @@ import numpy as np
 
 from pto import __version__
 from pto.core.errors import PtoError, fail
+from pto.core.processors import usable
 from pto.ir.graph import Module
 from pto.ir.text.printer import print_module
 from pto.lang.kernel import Blocks, Kernel
@@ -230,7 +230,7 @@ def _tried(job: _Job, configs: list[Config], processes: int | None) -> Iterable[
     crew = _crew()
     if crew is not None:
         return _sent(crew, job, configs)
-    count = min(processes or os.cpu_count() or 1, len(configs))
+    count = min(processes or usable(), len(configs))
     if count < 2 or sys.platform == "win32":
         return (job.outcome(config).trial for config in configs)
     return _forked(job, configs, count)

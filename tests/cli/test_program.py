@@ -113,7 +113,7 @@ def test_what_cannot_be_chosen_is_said(words: list[str], told: str, capsys: Capt
 )
 def test_a_file_that_fails_is_a_finding_at_its_line(text: str, told: str, capsys: Capture) -> None:
     Path("bad.py").write_text(text)
-    assert main(["run", "bad.py:f"]) == 2
+    assert main(["run", "bad.py:f"]) == 1
     said = capsys.readouterr().err
     assert "error[PTO-U281]: " in said and told in said
     assert f"bad.py:{2 if 'import' in text else 1}:" in said

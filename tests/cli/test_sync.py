@@ -42,7 +42,7 @@ def test_a_program_with_flags_is_refused(tmp_path: Path, capsys: pytest.CaptureF
     made = tmp_path / "made.pto"
     main(["sync", str(EXAMPLE), "-o", str(made)])
     before = made.read_bytes()
-    assert main(["sync", str(made), "-o", str(made)]) == 2
+    assert main(["sync", str(made), "-o", str(made)]) == 1
     assert "PTO-U250" in capsys.readouterr().err
     assert made.read_bytes() == before
 

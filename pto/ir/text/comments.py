@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass
 
 from pto.ir.graph import Module, Operation, Span
+from pto.ir.text.aliases import restored
 from pto.ir.text.parser import parse
 from pto.ir.text.printer import print_module
 
@@ -73,7 +74,7 @@ def formatted(text: str, file: str = "<text>") -> str:
     """A program in the stable form, with its comments."""
     module = parse(text, file)
     comments = Comments(module)
-    printed = print_module(module, remarks=comments).lstrip("\n")
+    printed = restored(text, file, print_module(module, remarks=comments).lstrip("\n"))
     return printed + "".join(f"{each}\n" for each in comments.rest())
 
 

@@ -124,6 +124,11 @@ _SHOWN: dict[Any, Any] = {}  # what Python remembers to have shown
 class PtoWarning(UserWarning):
     """A warning about a program that is launched: of `pto check`, or of its first run."""
 
+    def __init__(self, finding: Diagnostic) -> None:
+        help = f"\n  help: {finding.help}" if finding.help else ""
+        super().__init__(f"{finding.message} [{finding.code}]{help}")
+        self.finding = finding
+
 
 def require_legal(findings: Sequence[Diagnostic]) -> None:
     """Errors end a launch before it begins; warnings go to Python's, which shows each once."""
@@ -137,9 +142,7 @@ def require_legal(findings: Sequence[Diagnostic]) -> None:
 def warn(finding: Diagnostic) -> None:
     """A finding as a warning of Python, at its line."""
     file, line = (finding.loc.file, finding.loc.line) if finding.loc else ("<program>", 0)
-    help = f"\n  help: {finding.help}" if finding.help else ""
-    message = f"{finding.message} [{finding.code}]{help}"
-    warnings.warn_explicit(message, PtoWarning, file, line, registry=_SHOWN)
+    warnings.warn_explicit(PtoWarning(finding), PtoWarning, file, line, registry=_SHOWN)
 
 
 def prepare(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pto.core.errors import Diagnostic, PtoError, fail
+from pto.core.errors import Diagnostic, Loc, PtoError, fail
 from pto.ir.graph import Module, Operation
 from pto.run.machine.sides import peers
 from pto.verify.functions import entries, is_defined, name_of
@@ -11,6 +11,9 @@ from pto.verify.functions import entries, is_defined, name_of
 def entry_functions(module: Module, entry: str | None) -> list[Operation]:
     """The function to run, with those at the other ends of its queues: they run together."""
     functions = [f for f in module.functions() if is_defined(f)]
+    if not functions:
+        place = Loc(module.source.file, 1) if module.source.file else None
+        raise fail("PTO-U030", "the program has no function", loc=place)
     if entry is not None:
         chosen = [f for f in functions if name_of(f) == entry]
         if not chosen:

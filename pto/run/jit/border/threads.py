@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pto.core.errors import PtoError, fail
+from pto.core.processors import usable
 from pto.run.jit.border import clock
 from pto.run.jit.border.context import HEAD, LOG, TOUCH, Words, by_machine_address, context_of
 from pto.run.jit.border.piece import Piece
@@ -52,7 +53,7 @@ def count() -> int:
 def _count(said: bytes | str | None) -> int:
     asked = os.fsdecode(said or "")
     if not asked:
-        return os.cpu_count() or 1
+        return usable()
     if not asked.isascii() or not asked.isdigit() or int(asked) < 1:
         raise fail("PTO-U091", f"PTO_THREADS is a number of threads, not `{asked}`")
     return int(asked)
