@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from pto.cli import console
+from pto.cli import console, findings
 from pto.cli.gym import progress
 from pto.core.errors import fail
 from pto.core.render import Piece
@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         each.add_argument("-j", metavar="N", type=int, default=1, help="scenes at a time")
         each.add_argument("--profile", choices=("a2a3", "a5"), help="default: as the test says")
         each.add_argument("--timeout", metavar="S", type=float, default=300.0, help=_TIMEOUT)
-        each.add_argument("--format", choices=("text", "json", "lines"), default="text")
+        findings.add_format(each)
 
 
 _ORDERS = "run again in N random orders that the edges allow, and compare every byte"
@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
     with progress(len(found)) as seen:
         outcomes = suite.run_all(found, how, args.j, _told(args.format, seen))
     if args.format == "json":
-        print(json.dumps([o.data() for o in outcomes], indent=1))
+        findings.data(args, scenes=[o.data() for o in outcomes])
     elif args.format == "text":
         _show(outcomes, time.perf_counter() - began)
     return 0 if all(o.status in suite.GOOD for o in outcomes) else 1
