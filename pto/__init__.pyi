@@ -5,6 +5,9 @@ from pto.cluster.on import on as on
 from pto.core.errors import Diagnostic as Diagnostic
 from pto.core.errors import PtoError as PtoError
 from pto.cxx.kernel import cpp as cpp
+from pto.graphs.python import GraphReport as GraphReport
+from pto.graphs.python import TaskGraph as TaskGraph
+from pto.graphs.python import graph as graph
 from pto.ir.graph import Module as Module
 from pto.ir.text.parser import parse as parse
 from pto.ir.text.parser import parse_file as parse_file

@@ -7,6 +7,7 @@ dereferences a pointer itself runs natively and is not seen here.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -18,6 +19,7 @@ from pto.ir.graph import Operation
 from pto.observe.memory.atomic import combination
 from pto.observe.memory.granules import cells_of
 from pto.run.watch.events import Event, Observer
+from pto.run.watch.memory import WatchedMemory
 
 Ints = npt.NDArray[np.int64]
 How = Literal["reads", "writes", "accumulates into"]
@@ -99,12 +101,13 @@ class Touch:
 
 @dataclass(slots=True)
 class Footprint(Observer):
-    """Collects the touches of one launch; `take` gives them by buffer number."""
+    """Collects the touches of one launch."""
 
     _parts: dict[tuple[int, How, int], list[tuple[Ints, Ints]]] = field(
         default_factory=lambda: defaultdict[tuple[int, How, int], list[tuple[Ints, Ints]]](list)
     )
     _ops: dict[int, Operation] = field(default_factory=dict[int, Operation])
+    _memories: dict[int, WatchedMemory] = field(default_factory=dict[int, WatchedMemory])
 
     def event(self, event: Event) -> None:
         touched = [a for a in event.accesses if a.memory.space is Space.GM]
@@ -124,14 +127,15 @@ class Footprint(Observer):
             how: How = "reads"
             if access.writes:
                 how = "accumulates into" if is_atomic else "writes"
-            self._ops[id(op)] = op
+            self._ops[id(op)], self._memories[memory] = op, access.memory
             self._parts[memory, how, id(op)].append((starts, starts + cells.width))
 
-    def take(self, numbers: dict[int, int]) -> list[Touch]:
-        """Everything seen; `numbers` tells the buffer of each watched memory."""
+    def take(self, locate: Callable[[WatchedMemory], tuple[int, int]]) -> list[Touch]:
+        """Everything seen; `locate` gives the buffer of a memory and the offset it begins at."""
         found: list[Touch] = []
         for (memory, how, op), parts in self._parts.items():
-            starts = np.concatenate([p[0] for p in parts])
-            ends = np.concatenate([p[1] for p in parts])
-            found.append(Touch(numbers[memory], how, self._ops[op], merged(starts, ends)))
+            buffer, offset = locate(self._memories[memory])
+            starts = np.concatenate([p[0] for p in parts]) + offset
+            ends = np.concatenate([p[1] for p in parts]) + offset
+            found.append(Touch(buffer, how, self._ops[op], merged(starts, ends)))
         return found

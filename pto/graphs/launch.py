@@ -145,7 +145,7 @@ def watched(task: Task, kernels: Kernels, profile: Profile, memory: Memory) -> l
     }
     observer = Footprint()
     used = launch(task, kernels, profile, memory, observer)
-    found = observer.take(used.numbers)
+    found = observer.take(lambda memory: (used.numbers[id(memory)], 0))
     seen = {t.buffer for t in found}
     for buffer, old in before.items():
         changed = np.flatnonzero(old != memory.arrays[buffer]).astype(np.int64)

@@ -28,6 +28,7 @@ HOMES: Final = {
     "pto.lang.call.place": "KernelError",
     "pto.lang.program": "check",
     "pto.lang.torch_op": "torch_op",
+    "pto.graphs.python": "GraphReport TaskGraph graph",
     "pto.lang.tune": "Tuning autotune tune",
     "pto.lang.values.registers": "Mask Pointer Vreg",
     "pto.lang.values.scalars": "Scalar cdiv scalar select",

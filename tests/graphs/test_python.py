@@ -1,0 +1,130 @@
+"""Graphs of Python kernels: edges by hand, values by NumPy, races with right twins."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import pto
+
+F = pto.Global[pto.f32]
+
+
+@pto.kernel(profile="a5")
+def add_one(x: F, y: F):
+    pto.store(y, pto.load(x, 8, 64) + 1.0)
+
+
+@pto.kernel(profile="a5")
+def add(x: F, y: F, z: F):
+    pto.store(z, pto.load(x, 8, 64) + pto.load(y, 8, 64))
+
+
+@pto.kernel(profile="a5")
+def accumulate(x: F, y: F):
+    pto.store(y, pto.load(x, 8, 64), atomic="add")
+
+
+def arrays(count: int) -> list[np.ndarray]:
+    return [np.full((8, 64), n, np.float32) for n in range(count)]
+
+
+def pairs(graph: pto.TaskGraph) -> set[tuple[int, int]]:
+    return {(e.before, e.after) for e in graph.edges}
+
+
+def test_edges_are_derived_from_the_arrays_and_values_are_those_of_numpy():
+    a, b, c, d = arrays(4)
+    g = pto.graph()
+    g.submit(add_one, a, b)  # b = 1
+    g.submit(add_one, a, c)  # c = 1
+    g.submit(add, b, c, d)  # d = 2
+    g.submit(add_one, d, b)  # b = 3: behind the reader of b too
+    assert pairs(g) == {(0, 2), (1, 2), (2, 3), (0, 3)}
+    report = g.run()
+    assert (report.tasks, report.edges, report.order) == (4, 4, (0, 1, 2, 3))
+    for array, value in ((a, 0), (b, 3), (c, 1), (d, 2)):
+        np.testing.assert_array_equal(array, np.full((8, 64), value))
+    assert not g.check()
+
+
+def test_every_order_gives_the_same_bytes():
+    orders: set[tuple[int, ...]] = set()
+    for seed in range(12):
+        a, b, c, d = arrays(4)
+        g = pto.graph()
+        g.submit(add_one, a, b)
+        g.submit(add_one, a, c)
+        g.submit(add, b, c, d)
+        orders.add(g.run(seed).order)
+        np.testing.assert_array_equal(d, np.full((8, 64), 2))
+    assert orders == {(0, 1, 2), (1, 0, 2)}
+
+
+def test_parts_of_one_array_are_ordered_only_where_they_overlap():
+    whole = np.zeros((32, 64), np.float32)
+    a = np.zeros((8, 64), np.float32)
+    g = pto.graph()
+    g.submit(add_one, a, whole[:8])
+    g.submit(add_one, a, whole[8:16])
+    g.submit(add_one, whole[4:12], whole[16:24])
+    assert pairs(g) == {(0, 2), (1, 2)}
+    g.run()
+    np.testing.assert_array_equal(whole[16:24], np.full((8, 64), 2))
+    assert not g.check()
+
+
+@pytest.mark.parametrize(
+    ("named", "codes"), [(False, ["PTO-G101"]), (True, [])], ids=["forgotten", "named"]
+)
+@pytest.mark.parametrize("kind", ["read-after-write", "write-after-read", "write-after-write"])
+def test_a_forgotten_edge_is_a_race_and_the_named_one_is_not(
+    kind: str, named: bool, codes: list[str]
+):
+    a, b, c, d = arrays(4)
+    calls = {
+        "read-after-write": [(add_one, a, b), (add_one, b, c)],
+        "write-after-read": [(add_one, b, c), (add_one, a, b)],
+        "write-after-write": [(add_one, a, b), (add_one, d, b)],
+    }[kind]
+    g = pto.graph("explicit")
+    first = g.submit(*calls[0])
+    g.submit(*calls[1], after=[first] if named else [])
+    found = g.check()
+    assert [d.code for d in found] == codes
+    if not named:
+        assert kind in found[0].message
+        assert found[0].loc is not None and Path(found[0].loc.file) == Path(__file__)
+        assert "tried: ordered" in (found[0].help or "")
+
+
+def test_atomic_updates_may_meet_but_not_a_store():
+    a, b, c, _ = arrays(4)
+    g = pto.graph("explicit")
+    g.submit(accumulate, a, b)
+    g.submit(accumulate, c, b)
+    assert not g.check()
+    g.submit(add_one, a, b)  # with both
+    assert [d.code for d in g.check()] == ["PTO-G101"] * 2
+
+
+def test_a_check_leaves_the_arrays_alone():
+    a, b = arrays(2)
+    g = pto.graph()
+    g.submit(add_one, a, b)
+    g.check()
+    np.testing.assert_array_equal(b, np.full((8, 64), 1))
+    g.run()
+    np.testing.assert_array_equal(b, np.full((8, 64), 1 + a[0, 0]))
+
+
+def test_mistakes():
+    with pytest.raises(pto.PtoError) as caught:
+        pto.graph("none")  # type: ignore[arg-type]
+    assert caught.value.code == "PTO-U324"
+    a, b = arrays(2)
+    task = pto.graph().submit(add_one, a, b)
+    with pytest.raises(pto.PtoError) as caught:
+        pto.graph().submit(add_one, a, b, after=[task])
+    assert caught.value.code == "PTO-U325"
+    assert "test_python.py" in str(caught.value)
