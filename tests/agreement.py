@@ -19,6 +19,7 @@ from pto.core import global_layout
 from pto.core.errors import PtoError
 from pto.core.tile import Tile
 from pto.ir.graph import Module, Operation, Value
+from pto.isa.meaning.kinds import Launch
 from pto.isa.row import types as t
 from pto.run.jit.compiler import NativeCompiler
 from pto.run.jit.emit.fusion import FusingEmitter
@@ -27,6 +28,7 @@ from pto.run.launch.prepared import Grid, Kernel
 from pto.run.machine.core import Cluster, Core
 from pto.run.reference.compile import Compiler
 from pto.target.facts import Profile
+from tests.fallbacks import require_listed
 
 ONE_IN = 12
 Outcome = list[Any] | PtoError
@@ -38,6 +40,7 @@ class State:
 
     mode: str = "off"
     here: bool = True  # not in tests that compare engines themselves
+    counts: bool = True  # host fallbacks are held to the tables of `fallbacks.py`
     seen: set[Any] = field(default_factory=set)  # of the file at hand: row, profile, elements
     compared: int = 0
 
@@ -105,7 +108,13 @@ def run(
         _same_values(values, copies, about)
     if isinstance(ours, PtoError):
         raise ours
+    _require_compiled(twins[0][0].cluster.fallbacks, about)
     return ours
+
+
+def _require_compiled(counts: Mapping[tuple[str, str], int], about: str) -> None:
+    if STATE.counts:
+        require_listed(counts, about)
 
 
 def _shared(*facts: Any) -> dict[int, Any]:
@@ -163,6 +172,10 @@ def _same_cores(core: Core, twin: Core, about: str) -> None:
             assert not known or other.registers.get(name) == value, about
     for mine, other in zip(core.device._arrays, twin.device._arrays, strict=True):
         require_same_bytes(mine.memory.data, other.memory.data, f"gm: {about}", typed=False)
+
+
+def _has_work_items(module: Module) -> bool:
+    return any(isinstance(op.body, Launch) for op in module.walk())
 
 
 def _is_numbers(value: Any) -> bool:
@@ -279,8 +292,11 @@ def install() -> None:
         theirs = twin if isinstance(twin, PtoError) else _outcome(lambda: original(twin))
         about = f"launch of @{kernel.name}, line {kernel.functions[0].loc}"
         assert _said(ours) == _said(theirs), about
+        # A known difference: compiled work items may have stored before one of them is refused.
+        partial = isinstance(ours, PtoError) and _has_work_items(known.made_of[0])
         for mine, other in zip(chip._arrays, copied._arrays, strict=True):
-            require_same_bytes(mine.memory.data, other.memory.data, f"gm: {about}", typed=False)
+            if not partial:
+                require_same_bytes(mine.memory.data, other.memory.data, f"gm: {about}", typed=False)
         after: Twin = known.other.twin  # type: ignore[attr-defined]
         # what a stretch that was to be done together had done when it ended is nobody's business
         ended = isinstance(ours, PtoError)
@@ -289,5 +305,6 @@ def install() -> None:
         if ended:
             raise ours
         assert self.printed() == twin.printed(), about
+        _require_compiled(twin.fallbacks + self.fallbacks, about)
 
     Grid.run = both  # type: ignore[method-assign]

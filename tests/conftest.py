@@ -20,6 +20,10 @@ settings.register_profile(
 )
 settings.load_profile("steady")
 
+_COUNTED = {
+    Path(__file__).parent / name
+    for name in ("known", "test_agreement.py", "test_agreement_programs.py")
+}  # their programs fall back to the host only where `fallbacks.py` says so
 _OWN = {Path(__file__).parent / name for name in ("run/jit", "cluster")}  # they compare themselves
 
 
@@ -102,4 +106,5 @@ def pytest_sessionfinish() -> None:
 @pytest.fixture(scope="module", autouse=True)
 def _agreement(request: pytest.FixtureRequest) -> None:
     agreement.STATE.here = not _OWN & set(request.path.parents)
+    agreement.STATE.counts = bool(_COUNTED & {request.path, *request.path.parents})
     agreement.STATE.seen = set()

@@ -35,8 +35,7 @@ def fixpipe(
     elem = elem or ELEMS[kind]
     if to == "gm":
         before = options.get("before", np.full(size, FILL, np.uint8))
-        live = bench.pointer("d", "ui8, gm", before)
-        bench.types["d"] = f"!pto.ptr<{elem}, gm>"
+        live = bench.bytes("d", elem, before)
     else:
         live = bench.at("d", f"{elem}, {to}", 0)[:size]
     types = ["{s}", "{d}", *["i64"] * 4]

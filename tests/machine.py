@@ -90,6 +90,23 @@ class Bench:
         self.types[name] = type_text(parsed)
         return memory.view(address, array.nbytes).view(kind.numpy)
 
+    def bytes(self, name: str, elem: str, values: Any) -> np.ndarray[Any, Any]:
+        """`!pto.ptr<elem, gm>` to these bytes; returns the live array of bytes."""
+        live = self.pointer(name, "ui8, gm", values)
+        parsed = parse_type(f"!pto.ptr<{elem}, gm>")
+        assert isinstance(parsed, t.Ptr) and isinstance(parsed.elem, t.Scalar)
+        self.values[name] = Pointer(self.values[name].memory, 0, parsed.elem.dtype)
+        self.types[name] = type_text(parsed)
+        return live
+
+    def array(self, name: str, type: str, values: Any) -> np.ndarray[Any, Any]:
+        """An argument of this type, as a launch makes it of an array; returns the live array."""
+        array = np.ascontiguousarray(values)
+        parsed = parse_type(type)
+        self.values[name] = self.core.device._value(name, parsed, array)
+        self.types[name] = type
+        return array
+
     def scalar(self, name: str, type: str, value: Any) -> None:
         parsed = parse_type(type)
         assert isinstance(parsed, t.Scalar)

@@ -112,8 +112,11 @@ def test_shadowed_names_are_told_apart() -> None:
 
 @pytest.mark.parametrize("path", GOOD, ids=lambda p: p.stem)
 def test_the_generic_form_loads_in_xdsl(path: Path) -> None:
-    generic = print_module(parse_file(path), generic=True)
-    XdslParser(Context(allow_unregistered=True), generic).parse_module()
+    module = parse_file(path)
+    generic = print_module(module, generic=True)
+    found = XdslParser(Context(allow_unregistered=True), generic).parse_module()
+    outer, *inner = found.walk()  # a module of xDSL's own, around the one of the text
+    assert len(inner) == len(list(module.walk())), outer
 
 
 def test_what_a_compiler_reads_back_stays_as_written():

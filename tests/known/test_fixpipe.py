@@ -205,8 +205,7 @@ def raw(acc, to, config0, config1, *, kind=np.float32, setup="", table=None, bef
     out[places(m, n, 16)] = acc
     elem = {np.float32: "f32", np.float16: "f16", np.int8: "i8"}[kind]
     if to == "gm":
-        live = bench.pointer("d", "ui8, gm", np.zeros(4096, np.uint8) if before is None else before)
-        bench.types["d"] = f"!pto.ptr<{elem}, gm>"
+        live = bench.bytes("d", elem, np.zeros(4096, np.uint8) if before is None else before)
     else:
         live = bench.at("d", f"{elem}, {to}", 0)[:4096]
     if table is not None:

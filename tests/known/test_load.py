@@ -230,18 +230,17 @@ def test_more_padding_than_columns_is_refused():
 
 def test_memrefs_are_views_and_tiles():
     bench = Bench("a5")
-    data = bench.pointer("p", "f32", numbered(8, 16))
-    bench.types["p"] = "memref<8x16xf32, #pto.address_space<gm>>"
+    data = bench.array("p", "memref<8x16xf32, #pto.address_space<gm>>", numbered(8, 16))
     tile = bench.tile("t", "vec, 8x16xf32")
     bench.types["t"] = "memref<8x16xf32, #pto.address_space<vec>>"
     bench.run("pto.tload ins(%p : {p}) outs(%t : {t})")
-    assert np.array_equal(tile.read().reshape(-1), data)
+    assert np.array_equal(tile.read(), data)
 
 
 def test_a_strided_memref_argument():
     bench = Bench("a5")
-    data = bench.pointer("p", "f32", numbered(8, 32)).reshape(8, 32)
-    bench.types["p"] = "memref<8x16xf32, strided<[32, 1]>, #pto.address_space<gm>>"
+    strided = "memref<8x16xf32, strided<[32, 1]>, #pto.address_space<gm>>"
+    data = bench.array("p", strided, numbered(8, 32))
     bench.tile("t", "vec, 8x16xf32")
     bench.run("pto.tload ins(%p : {p}) outs(%t : {t})")
     assert np.array_equal(bench["t"], data[:, :16])

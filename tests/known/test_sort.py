@@ -92,10 +92,8 @@ def test_sorting_into_its_own_source_reads_first():
     bench = Bench("a5")
     tile = bench.tile("s", "vec, 1x64xf32, valid=1x32", np.arange(32.0)[None, :])
     bench.tile("i", "vec, 1x32xui32", np.arange(32)[None, :])
-    bench.values["d"], bench.types["d"] = (
-        type(tile)(tile.type, tile.memory, tile.address, (1, 64)),
-        "!pto.tile_buf<vec, 1x64xf32>",
-    )
+    whole = bench.tile("d", "vec, 1x64xf32")
+    bench.values["d"] = type(tile)(whole.type, tile.memory, tile.address)
     bench.run("pto.tsort32 ins(%s, %i : {s}, {i}) outs(%d : {d})")
     assert np.array_equal(bench["d"][0, ::2], np.arange(31.0, -1, -1))
 

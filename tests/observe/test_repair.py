@@ -118,6 +118,7 @@ def test_every_single_deletion_that_is_an_error_can_be_mended(name: str) -> None
     text = (PROGRAMS / f"{name}.pto").read_text(encoding="utf-8")
     lines = text.split("\n")
     places = [i for i, line in enumerate(lines) if "_flag[" in line]
+    assert places
     for at in places:
         broken = "\n".join(lines[:at] + lines[at + 1 :])
         found = mended(broken, ARGS[name]())

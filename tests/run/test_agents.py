@@ -162,32 +162,42 @@ def test_a_ring_of_eight_slots_takes_any_number_of_tiles() -> None:
     pop = f"%p = pto.declare_tile -> {tile}\n" + loop.replace(
         "BODY",
         f"pto.tpop(%p, %q : {tile}, !pto.pipe) {{split = 0}}\n"
+        f"pto.tadd ins(%p, %sum : {tile}, {{sum}}) outs(%sum : {{sum}})\n"
         "pto.tfree(%q : !pto.pipe) {split = 0}",
     )
+    total = trio.tile("vector0", "sum", "vec, 32x64xf32", np.zeros((32, 64)), address=0x20000)
     trio.run(cube=local_queue(1, 8192) + push, vector0=local_queue(1, 8192) + pop)
+    assert np.array_equal(total.read(), 100 * numbers(32, 64))
 
 
 def pushes_and_pops(pushed: int, popped: int) -> str:
-    """The vector side answers after it has popped; the cube listens after it has pushed."""
+    """The vector side answers after it has popped; the cube listens after it has pushed. Both say
+    in %out how far they came."""
     lines = "\n".join(["pto.tpush_to_aiv(%acc : !acc) {split = 0}"] * pushed)
     pops = "\n".join(
-        f"%t{n} = pto.tpop_from_aic {{split = 0}} -> !tile\npto.tfree_from_aic {{split = 0}}"
+        f"%t{n} = pto.tpop_from_aic {{split = 0}} -> !tile\npto.tfree_from_aic {{split = 0}}\n"
+        f"%k{n} = arith.constant {n + 1} : i32\n"
+        f"pto.store_scalar %k{n}, %out[%c1] : !pto.ptr<i32>, i32"
         for n in range(popped)
     )
     return f"""!acc = !pto.tile_buf<acc, 16x16xf32, blayout=col_major, slayout=row_major, fractal=1024>
 !tile = !pto.tile_buf<vec, 16x16xf32>
 module attributes {{pto.target_arch = "a5"}} {{
-  func.func @c() {CUBE} {{
+  func.func @c(%out: !pto.ptr<i32>) {CUBE} {{
     %zero = arith.constant 0 : i32
+    %c0 = arith.constant 0 : index
+    %count = arith.constant {pushed} : i32
     %acc = pto.alloc_tile : !acc
     %b = pto.import_reserved_buffer {{name = "q", peer_func = @v}} -> i32
     pto.aic_initialize_pipe {{dir_mask = 1, slot_size = 1024}} (c2v_consumer_buf = %b : i32, v2c_consumer_buf = %zero : i32)
     {lines}
     pto.sync.wait <PIPE_MTE1>, 3
+    pto.store_scalar %count, %out[%c0] : !pto.ptr<i32>, i32
     return
   }}
-  func.func @v() {VECTOR} {{
+  func.func @v(%out: !pto.ptr<i32>) {VECTOR} {{
     %zero = arith.constant 0 : i32
+    %c1 = arith.constant 1 : index
     %b = pto.reserve_buffer {{name = "q", size = 8192, location = #pto.address_space<vec>, auto = true}} -> i32
     pto.aiv_initialize_pipe {{dir_mask = 1, slot_size = 1024}} (c2v_consumer_buf = %b : i32, v2c_consumer_buf = %zero : i32)
     {pops}
@@ -199,13 +209,17 @@ module attributes {{pto.target_arch = "a5"}} {{
 
 @pytest.mark.parametrize(("pushed", "popped"), [(8, 0), (8, 8), (9, 4), (12, 4)])
 def test_a_producer_runs_ahead_by_the_slots_there_are(pushed: int, popped: int) -> None:
-    launch(parse(pushes_and_pops(pushed, popped)))
+    out = np.zeros(2, np.int32)
+    launch(parse(pushes_and_pops(pushed, popped)), args=[out])
+    assert out.tolist() == [pushed, popped]
 
 
 @pytest.mark.parametrize(("pushed", "popped"), [(9, 0), (9, 3), (13, 4)])
 def test_free_slots_are_told_half_a_ring_at_a_time(pushed: int, popped: int) -> None:
     """tile.yaml#pto.tpush: waits for free slots happen once in SyncPeriod, 4 of 8 slots."""
-    found = deadlock(pushes_and_pops(pushed, popped))
+    out = np.zeros(2, np.int32)
+    found = deadlock(pushes_and_pops(pushed, popped), args=(out,))
+    assert out.tolist() == [0, popped]
     (line, cube), (_, vector) = notes(found)
     assert "block 0 cube waits at 'pto.tpush_to_aiv' op for a free slot of queue 0" in cube
     assert f"{popped} freed" in cube and line is not None
@@ -216,7 +230,7 @@ def test_waiting_for_each_other_is_a_deadlock_that_says_who_waits_for_what() -> 
     text = pushes_and_pops(1, 2).replace(
         "pto.sync.wait <PIPE_MTE1>, 3", "pto.sync.wait <PIPE_MTE1>, 4"
     )
-    found = deadlock(text)
+    found = deadlock(text, args=(np.zeros(2, np.int32),))
     lines = text.split("\n")
     wait = next(n for n, line in enumerate(lines, 1) if "sync.wait" in line)
     pop = [n for n, line in enumerate(lines, 1) if "tpop" in line][1]
@@ -253,7 +267,8 @@ def test_the_second_sub_block_gets_no_whole_tiles_on_a5() -> None:
 
 def test_the_same_deadlock_is_told_the_same_way_every_time() -> None:
     text = pushes_and_pops(9, 3)
-    assert len({str(notes(deadlock(text))) for _ in range(3)}) == 1
+    out = np.zeros(2, np.int32)
+    assert len({str(notes(deadlock(text, args=(out,)))) for _ in range(3)}) == 1
 
 
 # ---- blocks that wait for each other

@@ -338,9 +338,9 @@ class NativeCompiler(Compiler):
 
 def _why_not(op: Operation) -> str:
     """Why an operation has no place in compiled code."""
-    if isinstance(op.body, Do) and op.body.blocks:
-        return "a wait in a function that is no coroutine"
-    return "it defines the place of a tile" if isinstance(op.body, Do) else "no lowering"
+    if isinstance(op.body, Do) and op.body.binds:
+        return "it defines the place of a tile"
+    return f"a {'poll' if looks(op) else 'wait'} in a function that is no coroutine"
 
 
 def _hands_on(op: Operation) -> bool:

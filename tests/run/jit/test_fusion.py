@@ -3,6 +3,7 @@ the other on the reference engine, whatever lies on what."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,8 @@ import pto
 from pto.run.jit.emit.fusion import FusingEmitter
 from pto.run.jit.emit.names import Names
 from pto.run.jit.emit.tile import group
+from pto.run.jit.emit.tile.again import Again
+from pto.run.jit.llvm import native
 from tests.run.jit import both
 from tests.run.jit.both import same
 
@@ -29,10 +32,12 @@ def normal(*shape: int, kind: Any = np.float32) -> Array:
     return RNG.standard_normal(shape).astype(kind)
 
 
-def agree(kernel: Any, *args: Any, blocks: int = 1) -> None:
+def agree(kernel: Any, *args: Any, blocks: int = 1, fused: Sequence[int] | None = None) -> None:
+    """The same bytes on both engines; `fused`: how many instructions each fused group has."""
     ours, theirs = ([np.copy(a) if isinstance(a, np.ndarray) else a for a in args] for _ in "ab")
     kernel[blocks](*theirs, engine="reference")
-    kernel[blocks](*ours, engine="jit")
+    report = kernel[blocks](*ours, engine="jit")
+    assert fused is None or [len(group) for group in report.fused] == list(fused), report.fused
     for mine, other in zip(ours, theirs, strict=True):
         same(mine, other)
 
@@ -47,7 +52,7 @@ def test_softmax(rows: int, cols: int) -> None:
 
     x = normal(rows, cols)
     x[0, :3] = np.nan, np.inf, -np.inf
-    agree(softmax, x, np.zeros_like(x), blocks=pto.cdiv(rows, 8))
+    agree(softmax, x, np.zeros_like(x), blocks=pto.cdiv(rows, 8), fused=[7])
 
 
 @pytest.mark.parametrize("kind", [pto.f32, pto.f16, pto.bf16])
@@ -64,7 +69,10 @@ def test_layernorm(kind: Any, rows: int) -> None:
         pto.store(y[:, :], scaled)
 
     x, w, b = normal(rows, 256, kind=kind.numpy), normal(256, kind=kind.numpy), normal(256)
-    agree(layernorm, x, w, b.astype(kind.numpy), np.zeros_like(x))
+    casts = 0 if kind is pto.f32 else 1
+    # of one row, a sum is a tile of one element: another size, and so another group
+    groups = [2 + casts, 3, 3, 6 + casts] if rows == 1 else [15 + 2 * casts]
+    agree(layernorm, x, w, b.astype(kind.numpy), np.zeros_like(x), fused=groups)
 
 
 @pto.kernel(profile="a5")
@@ -80,7 +88,7 @@ def shifted(x: pto.Global[pto.f32], i: int, o: int, j: int, p: int) -> None:
 @pytest.mark.parametrize("where", [(0, 0, 0, 0), (0, 0, 1, 0), (1, 0, 0, 0), (0, 0, 0, 64),
                                    (0, 64, 0, 32), (3, 0, 0, 64), (0, 0, 40, 0)])  # fmt: skip
 def test_windows_of_one_array(where: tuple[int, ...]) -> None:
-    agree(shifted, normal(64, 128), *where)
+    agree(shifted, normal(64, 128), *where, fused=[4])
 
 
 @pto.kernel(profile="a5")
@@ -95,7 +103,7 @@ def read_again(x: pto.Global[pto.f32], y: pto.Global[pto.f32]) -> None:
 
 
 def test_what_was_stored_is_loaded() -> None:
-    agree(read_again, normal(16, 64), np.zeros((8, 64), np.float32))
+    agree(read_again, normal(16, 64), np.zeros((8, 64), np.float32), fused=[6])
 
 
 @pto.kernel(profile="a5")
@@ -107,9 +115,9 @@ def two_halves(x: pto.Global[pto.f32], y: pto.Global[pto.f32]) -> None:
 
 
 def test_columns_beside_each_other() -> None:
-    agree(two_halves, normal(16, 64), np.zeros((16, 64), np.float32))
+    agree(two_halves, normal(16, 64), np.zeros((16, 64), np.float32), fused=[8])
     x = normal(16, 64)
-    agree(two_halves, x, x)
+    agree(two_halves, x, x, fused=[8])
 
 
 def overlapping(first: int, second: int, third: int) -> str:
@@ -146,14 +154,22 @@ def overlapping(first: int, second: int, third: int) -> str:
 
 
 @pytest.mark.parametrize(
-    "places", [(0, 4096, 8192), (0, 0, 8192), (0, 256, 8192), (0, 4096, 64), (256, 0, 4096 + 64)]
+    ("places", "fused"),
+    [
+        ((0, 4096, 8192), [6]),
+        ((0, 0, 8192), [6]),
+        ((0, 256, 8192), [2]),  # a row of one tile lies on another row of the other
+        ((0, 4096, 64), [2, 2]),
+        ((256, 0, 4096 + 64), []),
+    ],
 )
-def test_tiles_that_overlap(places: tuple[int, int, int]) -> None:
+def test_tiles_that_overlap(places: tuple[int, int, int], fused: list[int]) -> None:
     x = normal(16, 64)
     ours, theirs = ([x.copy(), np.zeros_like(x)] for _ in "ab")
     module = pto.parse(overlapping(*places))
     pto.launch(module, args=theirs, engine="reference", check=False)
-    pto.launch(module, args=ours, engine="jit", check=False)
+    report = pto.launch(module, args=ours, engine="jit", check=False)
+    assert [len(group) for group in report.fused] == fused
     same(ours[1], theirs[1])
 
 
@@ -176,7 +192,7 @@ def carried(x: pto.Global[pto.f32], y: pto.Global[pto.f32]) -> None:
 
 
 def test_values_a_row_that_go_around() -> None:
-    agree(carried, normal(16, 256), np.zeros((16, 256), np.float32))
+    agree(carried, normal(16, 256), np.zeros((16, 256), np.float32), fused=[6])
 
 
 def test_in_place() -> None:
@@ -188,7 +204,7 @@ def test_in_place() -> None:
         u = t - t.max(axis=1)
         pto.store(x[:, :], u * u.mean(axis=1) + t)
 
-    agree(centred, normal(16, 192))
+    agree(centred, normal(16, 192), fused=[8])
 
 
 def test_what_a_value_was_made_of_has_changed() -> None:
@@ -212,7 +228,7 @@ def test_what_a_value_was_made_of_has_changed() -> None:
         pto.tstore(z[:, :], t)
 
     x = normal(8, 256)
-    agree(twice, x, np.zeros_like(x), np.zeros_like(x))
+    agree(twice, x, np.zeros_like(x), np.zeros_like(x), fused=[12])
 
 
 def test_a_tile_that_is_used_again() -> None:
@@ -232,7 +248,7 @@ def test_a_tile_that_is_used_again() -> None:
         pto.tstore(left[:, :], u)
 
     x = normal(48, 128)
-    agree(again, x, np.zeros_like(x), np.zeros((8, 128), np.float32))
+    agree(again, x, np.zeros_like(x), np.zeros((8, 128), np.float32), fused=[10])
 
 
 def test_a_tile_that_the_next_turn_reads_first() -> None:
@@ -248,7 +264,7 @@ def test_a_tile_that_the_next_turn_reads_first() -> None:
             pto.tadd(u, u, t)
 
     x = normal(32, 128)
-    agree(carried, x, np.zeros_like(x))
+    agree(carried, x, np.zeros_like(x), fused=[5])
 
 
 FIRST_ROW = """
@@ -308,12 +324,20 @@ def test_rows_and_boxes(kind: Any) -> None:
         pto.tstore(y[:, :], scores)
 
     a, b = normal(48, 48, kind=kind.numpy), normal(48, 48, kind=kind.numpy)
-    agree(twice, a, b, np.zeros((48, 48), np.float32))
+    groups = [4, 3] if kind is pto.f32 else [5, 3]  # rows of f32 do not go into boxes
+    agree(twice, a, b, np.zeros((48, 48), np.float32), fused=groups)
 
 
 def test_stores_past_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of large arrays, where rows are whole lines of the cache; here all arrays are large."""
     monkeypatch.setattr(group, "FAR", 0)
+    linked, texts = native.Target.code, list[str]()
+
+    def code(self: native.Target, text: str, names: list[str]) -> native.Code:
+        texts.append(text)
+        return linked(self, text, names)
+
+    monkeypatch.setattr(native.Target, "code", code)
 
     @pto.kernel(profile="a5")
     def softmax(x: pto.Global[pto.f32], y: pto.Global[pto.f16]) -> None:
@@ -330,6 +354,29 @@ def test_stores_past_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
         ours = room[start : start + theirs.nbytes].view(np.float16).reshape(theirs.shape)
         softmax.run(x, ours, engine="jit")
         same(ours, theirs)
+    assert any("!nontemporal" in text for text in texts)
+
+
+def test_cheap_values_are_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A difference that two passes use is computed in both."""
+    made, more = Again.of, list[int]()
+
+    def counted(self: Again, steps: Sequence[Any]) -> list[Any]:
+        found = made(self, steps)
+        more.append(len(found) - len(steps))
+        return found
+
+    monkeypatch.setattr(Again, "of", counted)
+
+    @pto.kernel(profile="a5")
+    def centred(x: pto.Global[pto.f32], y: pto.Global[pto.f32]) -> None:
+        t = pto.load(x[:, :], 16, 256)
+        u = t - t.max(axis=1)
+        pto.store(y[:, :], u / u.sum(axis=1))
+
+    x = normal(16, 256)
+    agree(centred, x, np.zeros_like(x), fused=[6])
+    assert max(more) > 0
 
 
 @pytest.mark.parametrize(("first", "rows"), [(0, 37), (5, 40), (30, 30), (3, 16)])
@@ -350,7 +397,7 @@ def test_rows_known_at_run_time(first: int, rows: int) -> None:
             pto.store(y[i : i + 16, :], t * scale * pto.load(weight, 128))
 
     x = normal(rows, 128)
-    agree(norm, x, normal(128), np.zeros_like(x), first)
+    agree(norm, x, normal(128), np.zeros_like(x), first, fused=[13])
 
 
 REGIONS = """
@@ -426,7 +473,8 @@ def test_tiles_at_addresses_of_their_own(other: int) -> None:
         pto.tstore(z[:, :], u)
 
     x = normal(64, 64)
-    agree(named, x, np.zeros_like(x), np.zeros_like(x))
+    groups = [4, 2] if other == 4096 else [6]  # part of a tile that the group writes
+    agree(named, x, np.zeros_like(x), np.zeros_like(x), fused=groups)
 
 
 def test_where_only_one_name_leads() -> None:

@@ -84,7 +84,7 @@ def either_way(s: Spot, condition: str, fast: Callable[[], None], unless: str) -
     """Compiled code where the condition holds, else a host fallback; no results. `unless` says in
     words when the condition does not hold."""
     if condition == "false":
-        raise NotNative("always done by the reference")
+        raise NotNative(unless)
 
     def slow() -> None:
         s.e.run_outside(s.op, unless, seldom=True)

@@ -1,0 +1,99 @@
+"""Optimisations switched off, one at a time: tests that must fail then.
+
+A pytest plugin: `pytest -p tests.switches` runs each of `SAMPLE` with its switch thrown.
+`test_switches.py` requires every one of them to fail: no switch is off without notice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from typing import Any
+
+import pytest
+
+from pto.run.jit.border import threads
+from pto.run.jit.compiler import NativeCompiler
+from pto.run.jit.emit import fusion
+from pto.run.jit.emit.table import Spot
+from pto.run.jit.emit.tile import again, group, planes
+from pto.run.jit.emit.vector import sort
+from pto.run.jit.llvm import cache
+from pto.run.launch.prepared import Kernel
+
+Switch = Callable[[pytest.MonkeyPatch], None]
+
+
+def _guards(patch: pytest.MonkeyPatch) -> None:
+    """The guard of every fast path fails: loads, stores, DMA, matmuls, fixpipe run in NumPy."""
+
+    def host(s: Spot, condition: str, fast: Callable[[], None], unless: str) -> None:
+        s.e.run_outside(s.op, unless, seldom=True)
+
+    patch.setattr(planes, "either_way", host)
+    patch.setattr(sort, "either_way", host)
+
+
+def _attribute(owner: Any, name: str, value: Any) -> Switch:
+    """A function or method that always gives the same."""
+    return lambda patch: patch.setattr(owner, name, lambda *given, **named: value)
+
+
+_FUSION, _JIT = "tests/run/jit/test_fusion.py", "tests/run/jit"
+SWITCHES: dict[str, tuple[Switch, tuple[str, ...]]] = {
+    "guards of fast paths": (
+        _guards,
+        (
+            "tests/known/test_dma.py::test_mte_gm_ub_counts_bytes_from_start_to_start",
+            "tests/known/test_cube.py::test_dn2nz_reads_columns",
+            f"{_JIT}/test_products.py::test_accumulators_of_tiles_are_stored_by_pointer[16]",
+        ),
+    ),
+    "fusion": (
+        _attribute(fusion, "_may", False),
+        (f"{_FUSION}::test_softmax[4-64]", f"{_FUSION}::test_in_place"),
+    ),
+    "copy forwarding": (
+        _attribute(fusion.FusingEmitter, "_lend", False),
+        (f"{_JIT}/test_lent.py::test_moves_and_a_product[shape0-kind0]",),
+    ),
+    "rematerialisation": (
+        lambda patch: patch.setattr(again.Again, "of", lambda self, steps: list(steps)),
+        (f"{_FUSION}::test_cheap_values_are_made_again",),
+    ),
+    "non-temporal stores": (
+        _attribute(group, "_may_be_large", False),
+        (f"{_FUSION}::test_stores_past_the_cache",),
+    ),
+    "coroutines": (
+        _attribute(NativeCompiler, "_coroutine", None),
+        (f"{_JIT}/test_coroutines.py::test_nothing_of_a_queue_in_local_buffers_is_left_to_python",),
+    ),
+    "a compiled loop over blocks": (
+        _attribute(Kernel, "_gathered", None),
+        (f"{_JIT}/test_threads.py::test_threads_are_kept",),
+    ),
+    "direct calls": (
+        _attribute(Kernel, "direct", None),
+        (f"{_JIT}/test_direct.py::test_arrays_and_numbers_are_those_of_the_call",),
+    ),
+    "threads": (
+        _attribute(threads, "count", 1),
+        (
+            f"{_JIT}/test_threads.py::"
+            "test_blocks_go_on_in_their_order_until_it_is_known_whether_they_meet[False]",
+        ),
+    ),
+    "the cache of objects": (
+        _attribute(cache, "load", None),
+        (f"{_JIT}/test_cache.py::test_the_second_time_nothing_is_compiled",),
+    ),
+}
+SAMPLE = {test: name for name, (_, tests) in SWITCHES.items() for test in tests}
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    throw, _ = SWITCHES[SAMPLE[item.nodeid]]
+    with pytest.MonkeyPatch.context() as patch:
+        throw(patch)
+        return (yield)
