@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 
 import pto
+from pto.core.errors import Diagnostic
+from pto.run.launch.call import require_legal
 
 F32 = pto.Global[pto.f32]
 ADD = Path(__file__).parents[2] / "examples" / "add.pto"
@@ -301,3 +303,12 @@ def test_a_program_of_text_is_looked_at_too():
 def test_numbers_that_the_host_passes_decide_nothing_here():
     args = [ones(40, 64), ones(40, 64), ones(40, 64), 20]
     assert not told(lambda: pto.launch(ADD, args=args))
+
+
+def test_a_warning_can_be_made_again_from_its_arguments_as_other_processes_do():
+    with pytest.warns(pto.PtoWarning) as caught:
+        require_legal([Diagnostic("PTO-U310", "a message", severity="warning", help="do this")])
+    warning = caught[0].message
+    assert isinstance(warning, pto.PtoWarning) and warning.finding is not None
+    again = type(warning)(*warning.args)
+    assert str(again) == str(warning) == "a message [PTO-U310]\n  help: do this"

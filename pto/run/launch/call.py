@@ -122,11 +122,13 @@ _SHOWN: dict[Any, Any] = {}  # what Python remembers to have shown
 
 
 class PtoWarning(UserWarning):
-    """A warning about a program that is launched: of `pto check`, or of its first run."""
+    """A warning about a program that is launched: of `pto check`, or of its first run.
 
-    def __init__(self, finding: Diagnostic) -> None:
-        help = f"\n  help: {finding.help}" if finding.help else ""
-        super().__init__(f"{finding.message} [{finding.code}]{help}")
+    It can be pickled and made again from its text; `finding` is there in the process that warned.
+    """
+
+    def __init__(self, text: str, finding: Diagnostic | None = None) -> None:
+        super().__init__(text)
         self.finding = finding
 
 
@@ -142,7 +144,9 @@ def require_legal(findings: Sequence[Diagnostic]) -> None:
 def warn(finding: Diagnostic) -> None:
     """A finding as a warning of Python, at its line."""
     file, line = (finding.loc.file, finding.loc.line) if finding.loc else ("<program>", 0)
-    warnings.warn_explicit(PtoWarning(finding), PtoWarning, file, line, registry=_SHOWN)
+    help = f"\n  help: {finding.help}" if finding.help else ""
+    made = PtoWarning(f"{finding.message} [{finding.code}]{help}", finding)
+    warnings.warn_explicit(made, PtoWarning, file, line, registry=_SHOWN)
 
 
 def prepare(
