@@ -70,6 +70,7 @@ HOST_ONLY = {
     "pairs along a line, or of nobody knows how many": "pto.tcolsum",
     "arithmetic of float8_e4m3fn": "pto.tgather pto.mte_l0c_l1",
     "arithmetic of float8_e5m2": "pto.mte_l0c_l1",
+    "arithmetic on elements without machine instructions": "pto.tadd pto.tcolexpandadd pto.tmul",
     "writes that are combined, one after the other": "pto.mscatter",
     "a transpose by steps": "pto.load_cbuf_to_cb",
     "packed channels": "pto.mte_gm_l1_frac",
@@ -140,6 +141,9 @@ GUARDS = {
         "test_report::test_an_instruction_by_itself_has_its_own_condition": "pto.tstore",
     },
     "operands overlap, or another rank is told of a sum": {
+        "test_accesses::test_results_at_one_place_are_written_in_the_order_of_the_operands": (
+            "pto.tinterleave pto.tdeinterleave"
+        ),
         "test_collective::test_sides_that_overlap_are_read_first": "pto.comm.tput",
         "test_collective::test_sums_are_told_where_ranks_run_elsewhere": "pto.comm.tput",
     },
