@@ -14,10 +14,9 @@ from pto.core.render import Piece
 from pto.ir.graph import Module
 from pto.ir.text.parser import parse
 from pto.ir.text.printer import print_module
-from pto.plan.addressed import addressed
 from pto.plan.sync import insert
 from pto.target.choose import Target
-from pto.verify.target import judge
+from pto.verify.target import declare, judge
 
 EXAMPLES = """\
   pto sync add.pto                          the program with flags, for the profile it declares
@@ -44,7 +43,8 @@ def run(args: argparse.Namespace) -> int:
     if errors:
         raise PtoError(*errors)
     made = insert(module, target.profile)
-    text = print_module(addressed(made, target.profile))  # what the proof rests on
+    declare(made, target.profile.name)  # flags of one profile order little on another
+    text = print_module(made)
     found, reasons = _proof(parse(text, str(args.out or args.file)), target)
     if any(d.severity == "error" for d in found):  # ours, not the user's: nothing is written
         return findings.show(found, args, stream=sys.stderr)

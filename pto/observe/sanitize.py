@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from pto.core import html
@@ -11,6 +11,7 @@ from pto.core.errors import Diagnostic, PtoError
 from pto.core.memory import Space
 from pto.ir.graph import Module, Operation
 from pto.observe.again import Again
+from pto.observe.looks import closer_looks, shared_bytes, with_fixes
 from pto.observe.memory import undefined
 from pto.observe.memory.atomic import combination, footprints
 from pto.observe.memory.caches import Caches
@@ -19,9 +20,8 @@ from pto.observe.memory.items import Conflicts
 from pto.observe.memory.log import GlobalLog, GlobalShadow
 from pto.observe.memory.lost import Lost
 from pto.observe.memory.shadow import Footprint, Shadow
-from pto.observe.memory.unflushed import StreamTap, dropped
 from pto.observe.memory.working import WorkingSpace
-from pto.observe.mend.fix import Gap, suggestion
+from pto.observe.mend.fix import Gap
 from pto.observe.mode import Mode, looked_at, mode_of, placed_by_hand
 from pto.observe.order import flags
 from pto.observe.order.clocks import Agent, Clock, Moment, ScopeEvent, Thread
@@ -30,9 +30,6 @@ from pto.observe.order.reserved import Reserved
 from pto.observe.order.scopes import Scope
 from pto.observe.races import Races
 from pto.observe.storage.assigned import AssignedTap
-from pto.observe.storage.places import PlaceTap, has_twins, placed
-from pto.observe.storage.roots import Roots
-from pto.observe.storage.tiles import TileTap
 from pto.run.launch.arrays import copied
 from pto.run.launch.call import Program, count_of, load
 from pto.run.launch.entry import entry_functions
@@ -44,10 +41,7 @@ from pto.run.order import effects as fx
 from pto.run.watch.events import Event, Observer, Tap
 from pto.run.watch.memory import Access, WatchedMemory
 from pto.target.facts import Profile
-from pto.verify.functions import is_defined
 from pto.verify.target import target_of
-
-_FIXES = 3  # races for which a fix is looked for: each costs a run
 
 
 class Sanitizer(Observer):
@@ -344,14 +338,24 @@ def sanitize(
     if watcher.has_begun:
         again = Again(module, before, written, options, report is None)
         found = _judged(watcher, again, found, fixes)
+        if unordered and report is not None and not _needs_order(watcher.profile, again):
+            unordered = []
+    found += tuple(shared_bytes(functions, target.profile, found))
     return Verdict((*unordered, *found), mode, report, about)
+
+
+def _needs_order(profile: Profile, again: Again) -> bool:
+    """Whether pipes race in a program that has no flag at all."""
+    watcher = Sanitizer(profile, "flags")
+    again.watch(watcher)
+    return bool(watcher.gaps())
 
 
 def _judged(
     watcher: Sanitizer, again: Again, ended: tuple[Diagnostic, ...], fixes: bool
 ) -> tuple[Diagnostic, ...]:
     """What was seen in a run, what it takes further runs to see, and what `ended` it early."""
-    looks = _closer_looks(again.module, watcher.profile, again.step, watcher.is_mixed)
+    looks = closer_looks(again.module, watcher.profile, again.step, watcher.is_mixed)
     if again.fails:
         told = (flags.explained(error, watcher.order) for error in ended)
         return (*watcher.findings(), *looks, *told)
@@ -362,7 +366,7 @@ def _judged(
         again.watch(other)
         return other.findings()
 
-    helped = _with_fixes(watcher, found_again) if fixes else watcher.findings()
+    helped = with_fixes(watcher, found_again) if fixes else watcher.findings()
     late = undefined.findings(watcher.origins, again.watch)
     return (*helped, *looks, *late)
 
@@ -392,49 +396,6 @@ def watch_run(
         step(tiles)
     late = undefined.findings(watcher.origins, run)
     return [*watcher.findings(), *tiles.findings(), *late]
-
-
-def _closer_looks(
-    module: Module, profile: Profile, step_again: Callable[[Tap], None], is_mixed: bool
-) -> list[Diagnostic]:
-    """Tiles and their places, and store streams, where the program itself leaves a doubt."""
-    functions = [f for f in module.functions() if is_defined(f)]
-    found: list[Diagnostic] = []
-    roots = Roots(functions)
-    if roots.needs_look(functions):
-        tiles = TileTap(roots, profile.outside_valid == "poison")
-        step_again(tiles)
-        found += tiles.findings()
-    pointers = placed(functions) if is_mixed or has_twins(functions) else {}
-    if pointers:
-        places = PlaceTap(pointers)
-        step_again(places)
-        found += places.findings()
-    stores = dropped(functions)
-    if stores:
-        streams = StreamTap(stores)
-        step_again(streams)
-        found += streams.findings()
-    return found
-
-
-def _with_fixes(watcher: Sanitizer, rerun: Callable[[], list[Diagnostic]]) -> list[Diagnostic]:
-    """The findings, the first few races with a fix that was tried and found to work."""
-    findings = watcher.findings()
-    for race, gap in watcher.gaps()[:_FIXES]:
-        help = None if gap is None else _tried(gap, race, findings, rerun)
-        if help is not None:
-            findings[findings.index(race)] = replace(race, help=help)
-    return findings
-
-
-def _tried(
-    gap: Gap, race: Diagnostic, findings: list[Diagnostic], rerun: Callable[[], list[Diagnostic]]
-) -> str | None:
-    try:
-        return suggestion(gap, race, findings, rerun)
-    except PtoError:  # the changed program does not run: no fix
-        return None
 
 
 def launch_sanitized(module: Module, **options: Any) -> Report:

@@ -16,14 +16,14 @@ from pto.target.facts import Profile
 _ADDRESS = Scalar("i64", I64)
 
 
-def addressed(module: Module, profile: Profile) -> Module:
+def addressed(module: Module, profile: Profile, *, reuse: bool | None = None) -> Module:
     """The same program, placed as `plan_memory` places it; `module` stays as it is.
 
     A compiler that takes the addresses as they are cannot place the program otherwise: what was
     proven of this one holds there too.
     """
     result = copied(module)
-    placement = plan_memory(result, profile)
+    placement = plan_memory(result, profile, reuse=reuse)
     for op in list(result.walk()):
         start = placement.addresses.get(id(op))
         if start is None:

@@ -15,7 +15,8 @@ from pto.ir.liveness import Lifetime, Timeline, aliases, handed_on, timeline
 from pto.plan.buffers import Buffer, buffers
 from pto.plan.calls import Names, callees_first, imports, with_peers
 from pto.plan.instances import check_calls, check_loops
-from pto.plan.packing import Item, fullest, pack
+from pto.plan.mode import first_order
+from pto.plan.packing import Item, Packing, fullest, pack
 from pto.plan.placement import FunctionPlan, Placed, Placement, Use
 from pto.plan.room import shortage, warnings
 from pto.target.facts import Profile
@@ -26,19 +27,30 @@ BLOCK, FRACTAL = 32, 512
 _FRACTALS = (Space.L0A, Space.L0B, Space.L0C)
 
 
-def plan_memory(program: Module | Operation | Sequence[Operation], profile: Profile) -> Placement:
-    """A placement for a program, or for functions of it with all that they call."""
+def plan_memory(
+    program: Module | Operation | Sequence[Operation],
+    profile: Profile,
+    *,
+    reuse: bool | None = None,
+) -> Placement:
+    """A placement for a program, or for functions of it with all that they call.
+
+    `reuse`: whether tiles whose lifetimes do not meet may share bytes. By default they may where a
+    compiler is yet to order the pipes; flags set by hand order the uses of one tile, not those of
+    two, so there tiles lie apart as long as the buffer has room.
+    """
     if isinstance(program, Module):
         functions = list(program.functions())
     else:
         functions = [program] if isinstance(program, Operation) else list(program)
     names = Names()
     wanted = with_peers([f for f in functions if is_defined(f)], names)
+    apart = not reuse if reuse is not None else first_order(wanted) is not None
     plans: dict[int, FunctionPlan] = {}
     found: list[Diagnostic] = []
     for function, calls in callees_first(wanted, names):
         called = [(op, plans[id(callee)]) for op, callee in calls]
-        plans[id(function)] = plan = _plan(function, called, profile)
+        plans[id(function)] = plan = _plan(function, called, profile, apart)
         found += shortage(plan, profile)
     if found:
         raise PtoError(*found)
@@ -55,7 +67,10 @@ def alignment(space: Space, profile: Profile) -> int:
 
 
 def _plan(
-    function: Operation, called: Sequence[tuple[Operation, FunctionPlan]], profile: Profile
+    function: Operation,
+    called: Sequence[tuple[Operation, FunctionPlan]],
+    profile: Profile,
+    apart: bool,
 ) -> FunctionPlan:
     own = list(buffers(function))
     results = [v for op, plan in called if plan.returned for v in op.results]
@@ -71,24 +86,32 @@ def _plan(
     for space in (s for s in Space if s in used):
         here = [b for b in living if b.space is space]
         over = [p for p in taken if p.buffer.space is space]
-        starts, use = _pack(here, over, space, profile)
+        starts, use = _pack(here, over, space, profile, times.whole if apart else None)
         placed |= {id(b): Placed(b, start) for b, start in zip(here, starts, strict=True)}
         uses.append(use)
     in_order = tuple(placed[id(b)] for b in living)
     returned = tuple(_returned(function, in_order, called))
-    return FunctionPlan(function, in_order, tuple(taken), returned, tuple(uses), times)
+    return FunctionPlan(function, in_order, tuple(taken), returned, tuple(uses), times, apart)
 
 
 def _pack(
-    here: Sequence[Buffer], taken: Sequence[Placed], space: Space, profile: Profile
+    here: Sequence[Buffer],
+    taken: Sequence[Placed],
+    space: Space,
+    profile: Profile,
+    always: Lifetime | None,
 ) -> tuple[list[int], Use]:
-    """A start for each buffer of one space, and what they come to."""
+    """A start for each buffer of one space, and the room they take.
+
+    With `always`, the lifetime of the whole function, no two share bytes if there is room.
+    """
     align, capacity = alignment(space, profile), profile.buffers[space.value]
     items = [(_item(b), b) for b in here if b.alive is not None]
     fixed = [item for item, b in items if b.fixed is not None]
     fixed += [_item(p.buffer) for p in taken]
     free = [item for item, b in items if b.fixed is None]
-    packing = pack(free, fixed, align, capacity)
+    packing = None if always is None else _apart(free, fixed, always, align, capacity)
+    packing = packing or pack(free, fixed, align, capacity)
     planned = iter(packing.starts)
     starts = [
         b.fixed if b.fixed is not None else 0 if b.alive is None else next(planned) for b in here
@@ -97,6 +120,16 @@ def _pack(
     position, alive = fullest(free, fixed, align)
     unused = max((b.nbytes for b in here if b.alive is None), default=0)
     return starts, Use(space, max(high, unused), alive, position, capacity)
+
+
+def _apart(
+    free: Sequence[Item], fixed: Sequence[Item], always: Lifetime, align: int, capacity: int
+) -> Packing | None:
+    """A packing of items that are all alive at once; None where there is no room for it."""
+    first, last = always.first, always.last
+    kept = [[replace(i, first=first, last=last) for i in items] for items in (free, fixed)]
+    found = pack(kept[0], kept[1], align, capacity)
+    return found if found.high <= capacity else None
 
 
 def _item(buffer: Buffer) -> Item:

@@ -47,6 +47,7 @@ class FunctionPlan:
     returned: tuple[Placed, ...]  # buffers it hands to its caller
     uses: tuple[Use, ...]
     times: Timeline
+    apart: bool = False  # tiles were to share no bytes: flags set by hand order the pipes
 
     @property
     def name(self) -> str:

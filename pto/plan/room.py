@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from pto.core.errors import Diagnostic, Note
 from pto.core.memory import Space
@@ -84,8 +85,33 @@ def warnings(plan: FunctionPlan, profile: Profile) -> Iterator[Diagnostic]:
         yield Diagnostic("PTO-M124", message, op.loc, "warning", help=_PLACE_ALL)
     for use in plan.uses:
         yield from _narrower(plan, use, profile)
+        yield from _shared(plan, use, profile)
 
 
+def _shared(plan: FunctionPlan, use: Use, profile: Profile) -> Iterator[Diagnostic]:
+    """A warning where flags are set by hand, and there is no room for tiles side by side."""
+    here = [p for p in plan.placed if p.buffer.space is use.space and p.buffer.alive is not None]
+    here.sort(key=lambda p: p.start)
+    pairs = [(a, b) for a, b in pairwise(here) if b.start < a.end and None in _fixed(a, b)]
+    if not plan.apart or not pairs:
+        return
+    a, b = pairs[0]
+    total = sum(p.buffer.nbytes for p in here)
+    message = (
+        f"@{plan.name} sets flags by hand, and its tiles need {total:,} bytes of {use.space.value}"
+        f" side by side: {profile} has {use.capacity:,}, so that {b.buffer.name} lies on"
+        f" {a.buffer.name}"
+    )
+    notes = (_note(plan, a), _note(plan, b))
+    yield Diagnostic(SHARED, message, b.buffer.op.loc, "warning", notes=notes, help=_ORDER)
+
+
+def _fixed(*placed: Placed) -> list[int | None]:
+    return [p.buffer.fixed for p in placed]
+
+
+SHARED = "PTO-M129"
+_ORDER = "order the last use of one before the first of the other, or give them addresses"
 _PLACE_ALL = "give every tile of the function an address, or none"
 
 

@@ -81,6 +81,15 @@ def target_of(
         raise PtoError(*(d.at(module.op.loc) for d in error.diagnostics)) from None
 
 
+def declare(module: Module, profile: str) -> None:
+    """Make a program name its profile, where its attributes name another one or none."""
+    arch, spec = (_declared(module, key) for key in ("pto.target_arch", "pto.device-spec"))
+    if not (arch or spec) or choose(target_arch=arch, device_spec=spec).profile.name != profile:
+        modules = [op for op in module.walk() if op.control is Control.MODULE]
+        named = [op for op in modules if "pto.target_arch" in op.attrs]
+        (named or modules)[0].attrs["pto.target_arch"] = Str(profile)
+
+
 def _declared(module: Module, key: str) -> str | None:
     """The attribute on the module, or on the first module inside it that has one."""
     for op in module.walk():

@@ -74,3 +74,52 @@ def test_the_input_file_is_left_alone(tmp_path: Path):
     assert main(["sync", str(copy), "-o", str(tmp_path / "out.pto")]) == 0
     assert copy.read_bytes() == EXAMPLE.read_bytes()
     assert len(list(parse_file(tmp_path / "out.pto").walk())) > len(list(parse_file(copy).walk()))
+
+
+_ALONE = """
+!t = !pto.tile_buf<vec, 16x64xf32>
+module {attributes}{{
+  func.func @only_vector() {{
+    %one = arith.constant 1.0 : f32
+    %a = pto.alloc_tile : !t
+    pto.texpands ins(%one : f32) outs(%a : !t)
+    {more}
+    return
+  }}
+}}
+"""
+_AGAIN = "pto.tadds ins(%a, %one : !t, f32) outs(%a : !t)"
+
+
+def test_a_program_that_needs_no_flag_is_proven_as_it_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    """One pipe that keeps its own order: nothing to insert (PTOAS#522, #686)."""
+    file, made = tmp_path / "alone.pto", tmp_path / "made.pto"
+    file.write_text(_ALONE.format(attributes='attributes {pto.target_arch = "a5"} ', more=_AGAIN))
+    assert main(["sync", str(file), "-o", str(made)]) == 0
+    err = capsys.readouterr().err
+    assert "0 waits, 0 barriers" in err
+    assert "proven" in err and "not proven" not in err
+    assert main(["check", "--deep", str(made)]) == 0
+    assert "PTO-R037" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("head", "declared", "options"),
+    [
+        ("", "", ("--profile", "a5")),
+        ("// RUN: ptoas --pto-arch=a5 %s\n", "", ()),
+        ("", 'attributes {pto.target_arch = "a3"} ', ("--profile", "a5")),
+    ],
+    ids=["asked for", "on a RUN line", "asked for against what is declared"],
+)
+def test_the_result_names_the_profile_that_its_flags_are_for(
+    head: str, declared: str, options: tuple[str, ...], tmp_path: Path
+):
+    """On a2a3 V does not keep its own order: judged by that, the result would race."""
+    file, made = tmp_path / "alone.pto", tmp_path / "made.pto"
+    file.write_text(head + _ALONE.format(attributes=declared, more=_AGAIN))
+    assert main(["sync", str(file), *options, "-o", str(made)]) == 0
+    assert 'pto.target_arch = "a5"' in made.read_text()
+    assert main(["check", "--deep", str(made)]) == 0

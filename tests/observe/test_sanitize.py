@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 from pto.cli.main import main
 from pto.ir.graph import same
@@ -326,3 +327,44 @@ def test_blocks_that_meet_between_a_write_and_a_read_are_in_order() -> None:
 
 def test_blocks_that_do_not_meet_are_not() -> None:
     assert set(codes(exchanged(""))) & {"PTO-R021", "PTO-R022"}
+
+
+_TILES_IN_TURN = """
+!view = !pto.tensor_view<{rows}x128xf32>
+!part = !pto.partition_tensor_view<{rows}x128xf32>
+!tile = !pto.tile_buf<vec, {rows}x128xf32>
+module attributes {{pto.target_arch = "a5"}} {{
+  func.func @k(%x: !pto.ptr<f32>, %y: !pto.ptr<f32>) {{
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %cn = arith.constant {rows} : index
+    %c128 = arith.constant 128 : index
+    %v = pto.make_tensor_view %x, shape = [%cn, %c128], strides = [%c128, %c1] : !view
+    %w = pto.make_tensor_view %y, shape = [%cn, %c128], strides = [%c128, %c1] : !view
+    %in = pto.partition_view %v, offsets = [%c0, %c0], sizes = [%cn, %c128] : !view -> !part
+    %out = pto.partition_view %w, offsets = [%c0, %c0], sizes = [%cn, %c128] : !view -> !part
+{turns}
+    return
+  }}
+}}
+"""
+_ONE_TURN = """    %t{n} = pto.alloc_tile : !tile
+    pto.tload ins(%in : !part) outs(%t{n} : !tile)
+    pto.set_flag[#pto.pipe<PIPE_MTE2>, #pto.pipe<PIPE_MTE3>, #pto.event<EVENT_ID0>]
+    pto.wait_flag[#pto.pipe<PIPE_MTE2>, #pto.pipe<PIPE_MTE3>, #pto.event<EVENT_ID0>]
+    pto.tstore ins(%t{n} : !tile) outs(%out : !part)
+    pto.barrier #pto.pipe<PIPE_MTE3>"""
+
+
+@pytest.mark.parametrize(
+    ("rows", "codes"),
+    [(64, set[str]()), (256, {"PTO-R002", "PTO-R006", "PTO-M129"})],
+    ids=["room", "no room"],
+)
+def test_a_program_is_not_blamed_for_the_reuse_of_the_planner(rows: int, codes: set[str]) -> None:
+    """Three tiles in turn, each with its own flag: apart they are in order. Three of 128 KB do not
+    fit side by side; the third load then overwrites what another load and a store are still at."""
+    turns = "\n".join(_ONE_TURN.format(n=n) for n in range(3))
+    module = parse(_TILES_IN_TURN.format(rows=rows, turns=turns))
+    args = [np.zeros((rows, 128), np.float32), np.zeros((rows, 128), np.float32)]
+    assert {d.code for d in sanitize(module, args=args).findings} == codes

@@ -1,5 +1,7 @@
 """Where the planner puts tiles: hand-made programs whose lifetimes are plain to see."""
 
+import re
+
 import pytest
 
 from pto.core.errors import PtoError
@@ -285,3 +287,42 @@ def test_an_operation_of_another_program_has_no_address():
     with pytest.raises(PtoError) as caught:
         placement.address(find(program(alloc("a")), "a"))
     assert caught.value.code == "PTO-M126"
+
+
+# ---- flags set by hand
+
+_BARRIER = "pto.barrier #pto.pipe<PIPE_V>"
+
+
+def test_tiles_of_a_program_that_sets_its_own_flags_lie_apart():
+    """No flag was written for the second tile on the bytes of the first."""
+    body = f"{alloc('a')}\n{use('a')}\n{_BARRIER}\n{alloc('b')}\n{use('b')}"
+    found = plan(body)
+    assert not overlap(found["%a"], found["%b"])
+    placement = plan_memory(program(body), A5, reuse=True)
+    shared = by_name(placement, "k")
+    assert overlap(shared["%a"], shared["%b"])
+
+
+def test_a_tile_keeps_away_from_an_address_that_is_used_before_or_after():
+    body = f"""%at = arith.constant 0 : i64
+    %a = pto.alloc_tile addr = %at : TILE
+    {use("a")}
+    {_BARRIER}
+    {alloc("b")}
+    {use("b")}"""
+    assert plan(body)["%b"].start == 4096
+
+
+def test_where_there_is_no_room_side_by_side_the_planner_says_which_tiles_share():
+    """Three halves of UB: two lie side by side, the third on one of them."""
+    big = [f"%{n} = pto.alloc_tile : BIG\npto.tabs ins(%{n} : BIG) outs(%{n} : BIG)" for n in "abc"]
+    placement = plan_memory(program(f"\n{_BARRIER}\n".join(big)), A5)
+    (found,) = [d for d in placement.warnings if d.code == "PTO-M129"]
+    assert "393,216 bytes of ub side by side" in found.message
+    tiles = function_plan(placement, "k").placed
+    shared = [(a, b) for i, a in enumerate(tiles) for b in tiles[:i] if overlap(a, b)]
+    named = set(re.findall(r"%\w", found.message))
+    assert named in [{p.buffer.name for p in pair} for pair in shared]
+    without = plan_memory(program("\n".join(big)), A5)
+    assert not any(d.code == "PTO-M129" for d in without.warnings)

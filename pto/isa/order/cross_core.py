@@ -191,7 +191,7 @@ instr(
     operands=(read("ffts", "pointer or memref"),),
     text="$ffts {} : types",
     profiles="a2a3",
-    rules=(dtype_in("ffts", "i64 i8"),),
+    rules=(dtype_in("ffts", "i64 u64 i8 u8"),),
     example="pto.set_ffts %ffts : !pto.ptr<i64>",
     cite=_TD,
     cxx="- the machine needs no memory for signals",

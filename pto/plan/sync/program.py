@@ -9,6 +9,7 @@ from pto.core.errors import fail
 from pto.ir.copied import copied
 from pto.ir.graph import Module
 from pto.isa.row.attributes import Enum
+from pto.plan.addressed import addressed
 from pto.plan.calls import Names, callees_first
 from pto.plan.memory import plan_memory
 from pto.plan.mode import first_flag, may_lack_order
@@ -33,6 +34,8 @@ Starts = tuple[tuple[int, ...], ...]  # of every buffer of every function
 def insert(module: Module, profile: Profile) -> Module:
     """The same program with every dependence between its pipes ordered; `module` stays as it is.
 
+    Its tiles get the addresses that the flags were placed for.
+
     Barriers that are there count, and stay.
 
     New operations lengthen lifetimes, so that a plan of the result may place tiles elsewhere. Then
@@ -45,12 +48,12 @@ def insert(module: Module, profile: Profile) -> Module:
     known: list[Starts] = []
     for _ in range(_ROUNDS):
         result = copied(module)
-        placement = plan_memory(result, profile)
+        placement = plan_memory(result, profile, reuse=True)
         known = known or [_starts(placement)]
         _write(placement, known)
-        found = _starts(plan_memory(result, profile))
+        found = _starts(plan_memory(result, profile, reuse=True))
         if found in known:
-            return result
+            return addressed(result, profile, reuse=True)
         known.append(found)
     message = "the tiles find no place that holds once flags stand between their uses"
     raise fail("PTO-U251", message, help="give every tile an address: alloc_tile addr = ...")
