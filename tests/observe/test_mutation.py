@@ -219,11 +219,12 @@ def test_the_same_barrier_is_needless_where_the_pipe_keeps_order() -> None:
 
 
 def test_a_tile_program_is_judged_as_the_inserted_flags_order_it() -> None:
-    """Every kind that its flags allow is found; nothing is missed."""
+    """Every kind that its flags allow is found. Tiles that are used in turn may share bytes."""
     found = list(mutants(parse_file(PROGRAMS / "auto.pto"), args=[f32(1024), f32(1024)]))
     kinds = {m.op for m in found}
     assert {"set_flag", "wait_flag", "pair of flags", "wrong pipe", "late wait"} <= kinds
-    assert {m.judgement for m in found} == {"found"}
+    assert {m.judgement for m in found if m.op != PLACES} == {"found"}
+    assert {m.judgement for m in found} == {"found", "harmless"}
 
 
 def test_each_way_to_break_order_is_tried_and_taken_back() -> None:
