@@ -158,4 +158,5 @@ def check(file: str, args: argparse.Namespace) -> tuple[str, list[Diagnostic], s
 
 
 def _told(found: Sequence[Diagnostic], clean: str, args: argparse.Namespace) -> int:
-    return findings.show(found, args, [] if found else [("title", f"{clean}\n")])
+    last = getattr(found, "summary", "") if found else clean
+    return findings.show(found, args, [("title", f"{last}\n")] if last else [])

@@ -232,7 +232,8 @@ class Server:
             program.host(run, c.addressof(index), many)
             if not lib.pto_failures() or not lib.pto_asked_for_ranks():
                 break
-        return {"failures": lib.pto_failures(), "launches": program.launches}
+        missing = lib.pto_missing()
+        return {"failures": lib.pto_failures(), "launches": program.launches, "missing": missing}
 
     def signature(self) -> dict[str, Any]:
         """What the kernel takes: pairs of "*" or "", and the type."""

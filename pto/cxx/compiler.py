@@ -34,6 +34,7 @@ _FLAGS = [
     "-fpermissive",
 ]
 _NEWER = "c++20"
+HOST = "main.cpp"  # of a system test
 CLANGS = ("clang++", *(f"clang++-{n}" for n in range(22, 13, -1)))
 _SECONDS = 300  # of one compilation
 
@@ -227,6 +228,8 @@ def _built(profile: str, compiler: Compiler, wanted: Wanted) -> Path:
             more = forward(texts, base / "include", work / "forward")
             seen = [f"-I{f}" for f in (base / "include", more, *folders, *wanted.include)]
             head = [] if redefines(texts) else ["-include", str(base / "include" / header.PRELUDE)]
+            if sources[n].name == HOST:
+                head += ["-include", str(base / "include" / header.FILES)]
             side = wanted.own.get(sources[n].name, wanted.side)
             alone = provided.side_options(profile, side)
             command = [compiler.path, *flags, *alone, *seen, *head]

@@ -22,6 +22,7 @@ _QUEUES = INCLUDE / "pto" / "machine" / "queue.hpp"  # defines its instructions 
 _COMPOSED = _QUEUES.with_name("compose.hpp")  # further forms of instructions that are generated
 _DEFINED = re.compile(r"\b(?:void|RecordEvent|bool|AsyncEvent) ([A-Z][A-Z0-9_]+)\(")
 PRELUDE = Path("pto", "machine", "prelude.hpp")  # what is compiled once: much that hosts include
+FILES = Path("pto", "machine", "files.hpp")  # in front of the host of a system test
 _STANDARD = """algorithm array cassert cstdint fstream functional iomanip iostream map memory
  random sstream string thread vector gtest/gtest.h"""
 _TYPES, _VALUES = 7, 2  # template heads: so many types behind so many values

@@ -21,6 +21,7 @@ from pto.core.dtypes import dtype
 from pto.core.errors import Diagnostic, PtoError, fail
 from pto.cxx import compiler
 from pto.cxx.branches import unknown
+from pto.cxx.causes import grouped, summary
 from pto.cxx.child import SECONDS, Child, Crash, unpacked
 from pto.cxx.reach import used
 from pto.cxx.source import read_included
@@ -200,12 +201,15 @@ class CppKernel:
     def sanitize(self, *args: Any, blocks: Blocks = 1, seconds: float = SECONDS) -> Findings:
         """Run under the sanitizer: races, flags that do not match, reads of undefined data.
 
-        Of a source that is built with `__PTO_AUTO__` a compiler orders the pipes.
+        There is one finding for each cause, with all its places. In a source that is built with
+        `__PTO_AUTO__` a compiler orders the pipes.
         """
         mode: Mode = "automatic" if self.source.is_automatic else "flags"
         answer = self._call(args, blocks, seconds, watch=mode)
         about = AUTOMATIC if self.source.is_automatic else ""
-        return Findings([*self.source.warnings, *map(unpacked, answer["findings"])], about)
+        found = [*self.source.warnings, *map(unpacked, answer["findings"])]
+        causes = grouped(found)
+        return Findings(causes, about, summary(causes, len(found)))
 
     def time(
         self,

@@ -15,6 +15,7 @@ extern "C" char __stop_pto_block_local[] __attribute__((weak, visibility("hidden
 
 namespace pto::machine {
 Agent* now = nullptr;
+int64_t missingFiles = 0;  // of the test that runs
 namespace {
 constexpr size_t STACK = size_t(8) << 20, ROOM = 1 << 16, GUARD = 4096;
 constexpr int DEPTH = 12;
@@ -285,9 +286,11 @@ DOOR void pto_run_test(const void* number)
     if (!now->block) {  // the first rank to come
         testing::failures() = arrived = 0;
         testing::skipped() = false;
+        missingFiles = 0;
         for (char*& w : windows) release(w), w = nullptr;
     }
     testing::UnitTest::GetInstance()->now = &test;
     test.body();
 }
+DOOR int64_t pto_missing() { return missingFiles; }
 DOOR int64_t pto_failures() { return testing::skipped() ? -1 : testing::failures(); }

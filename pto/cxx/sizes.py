@@ -27,6 +27,7 @@ from pto.isa.tile.matmul import GEMV, MATMUL
 from pto.isa.tile.move import LOAD, MOVE, STORE
 from pto.isa.tile.rearrange import FILLPAD
 
+_BOXES = {"ND": "NZ", "DN": "ZN"}  # layouts of a tensor, and of boxes that it is loaded into
 _SCALES = ("MX_A_ND", "MX_A_DN", "MX_B_ND", "MX_B_DN")  # of MX elements, in lines
 
 
@@ -245,6 +246,12 @@ def _fitted(tile: Passed, view: Passed, profile: str) -> tuple[Passed, Passed] |
     own, width = (rows, cols) if layout == "ND" else (cols, rows)
     if (lines, length) == (own, width):
         return None
+    if profile != "cpu" and of.role is Role.MAT and _BOXES.get(layout) == of.layout.name:
+        # loads into boxes of L1 take the tensor, not the valid region (tload_common.hpp)
+        if shape[3] > of.rows or shape[4] > of.cols or lines != shape[across]:
+            return None
+        seen = replace(of, valid=(shape[3], shape[4]))
+        return replace(tile, type=replace(tile.type, tile=seen)), view
     if profile == "cpu" and (lines == own or own <= shape[across]):
         if lines != own:
             shape[:3], shape[across] = (1, 1, 1), own

@@ -664,3 +664,15 @@ def test_a_kernel_that_no_side_has(kernel):
     with pytest.raises(PtoError, match="has no scale<float> on a2a3, vector or cube") as caught:
         kernel(text, "scale<float>")(np.zeros(256, np.float32))
     assert caught.value.code == "PTO-U243"
+
+
+def test_sides_find_a_launch_by_a_key_without_a_path(kernel):
+    """Both builds lie in folders of their own; clang names a closure by the path of its file."""
+    from pto.cxx.native import Native
+
+    text = (
+        "#ifdef __DAV_CUBE__\n#elif defined(__DAV_VEC__)\n#endif\nAICORE void k(__gm__ float* x) {}"
+    )
+    builds = kernel(text, sides=("vector", "cube")).source.builds("k")
+    for path in builds.values():
+        assert Native(path).kernel(b"1048576 Z8pto_mainEUlvE_") is not None

@@ -93,7 +93,15 @@ extern "C" __global__ AICORE void k(__gm__ uint8_t* y, __gm__ half* x)
     GlobalTensor<half, Shape<1, 1, 1, 1, 256>, Stride<1, 1, 1, 256, 1>> gx(x);
     GlobalTensor<uint8_t, Shape<1, 1, 1, 1, 128>, Stride<1, 1, 1, 128, 1>> gy(y);
     TLOAD(from, gx);
-    TEXPANDS(to, 0);
+    TEXPANDS(to, 9);
+    pipe_barrier(PIPE_ALL);
+    set_mask_count();
+    set_vector_mask(0, 48);
+    vector_dup((__ubuf__ uint16_t*)to.data(), (uint16_t)0, 0, 1, 1, 8, 8);
+    set_mask_norm();
+    set_vector_mask(0, 0xffff);
+    vector_dup((__ubuf__ uint16_t*)(to.data() + 96), (uint16_t)0x0203, 1, 1, 1, 8, 0);
+    set_vector_mask(-1, -1);
     pipe_barrier(PIPE_ALL);
     vconv_f162s4r((__ubuf__ void*)to.data(), from.data(), 1, 1, 1, 2, 8);
     SetContinuousMask(6);
@@ -105,7 +113,7 @@ extern "C" __global__ AICORE void k(__gm__ uint8_t* y, __gm__ half* x)
 """
 
 
-def test_conversions_to_int4_with_repeats_and_a_mask(kernel):
+def test_conversions_to_int4_and_fills_with_repeats_and_a_mask(kernel):
     x = (np.arange(256) % 29 - 14).astype(np.float16) * np.float16(0.75)
     y = np.ones(128, np.uint8)
     kernel(INT4).run(y, x)
@@ -113,7 +121,8 @@ def test_conversions_to_int4_with_repeats_and_a_mask(kernel):
     cut = np.clip(np.trunc(x[128:134].astype(np.float64)), -8, 7).astype(np.int64) & 15
     np.testing.assert_array_equal(y[:64], rounded[::2] | rounded[1::2] << 4)
     np.testing.assert_array_equal(y[64:67], cut[::2] | cut[1::2] << 4)
-    assert not y[67:].any()
+    assert not y[67:96].any()
+    np.testing.assert_array_equal(y[96:], np.tile([3, 2], 16))
 
 
 BRANCHES = """

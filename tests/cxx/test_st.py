@@ -63,6 +63,19 @@ struct Twice : testing::Test {
 TEST_F(Twice, right) { go(); }
 TEST_F(Twice, wrong) { go(); }
 """
+# One case reads files that its generator does not make, and compares zeros; one reads none.
+WITHOUT_FILES = """
+TEST_F(Twice, absent) { go(); }
+TEST_F(Twice, computed)
+{
+    float host[64] = {1, 2, 3}, *memory;
+    aclrtMalloc((void**)&memory, sizeof host, 0);
+    aclrtMemcpy(memory, sizeof host, host, sizeof host, ACL_MEMCPY_HOST_TO_DEVICE);
+    launchTwice(memory, memory, nullptr);
+    aclrtMemcpy(host, sizeof host, memory, sizeof host, ACL_MEMCPY_DEVICE_TO_HOST);
+    ASSERT_EQ(host[2], 6);
+}
+"""
 # Each rank adds its number to a word of the next one, and waits for its own.
 RANKS_KERNEL = """
 #include <pto/pto-inst.hpp>
@@ -144,10 +157,13 @@ def _written(folder: Path, **texts: str) -> Path:
 
 @pytest.mark.usefixtures("a_compiler")
 def test_a_case_is_compared_with_its_golden_file(tmp_path: Path) -> None:
+    host = HOST.replace("host[64], golden[64]", "host[64] = {}, golden[64] = {}") + WITHOUT_FILES
     folder = _written(
-        tmp_path / "twice", twice_kernel__cpp=KERNEL, main__cpp=HOST, gen_data__py=GENERATOR
+        tmp_path / "twice", twice_kernel__cpp=KERNEL, main__cpp=host, gen_data__py=GENERATOR
     )
-    assert _run(folder, "a2a3") == {"Twice.right": "exact", "Twice.wrong": "wrong"}
+    found = {"Twice.right": "exact", "Twice.wrong": "wrong"}
+    found |= {"Twice.absent": "no data", "Twice.computed": "judged"}
+    assert _run(folder, "a2a3") == found
 
 
 @pytest.mark.usefixtures("a_compiler")

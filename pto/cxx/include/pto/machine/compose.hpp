@@ -136,6 +136,16 @@ PTO_LOCAL_COPY(copy_ubuf_to_cbuf)
 PTO_LOCAL_COPY(copy_cbuf_to_ubuf)
 #undef PTO_LOCAL_COPY
 template <class T> T* __cce_get_tile_ptr(T* p) { return p; }
+// ---- one number in the lanes of repeats: as many elements as are counted, or as the mask lets through
+template <class T, class N> void vector_dup(T* dst, N number, int64_t repeats, int64_t block, int64_t, int64_t gap, int64_t)
+{
+    const auto* agent = pto::machine::now;
+    const int64_t most = 256 / int64_t(sizeof(T)), lanes = agent->lanes < most ? agent->lanes : most;
+    if (lanes < 0 || block != 1) throw std::runtime_error("vector_dup: lanes that do not lie side by side");
+    if (agent->counting) return pto::machine::fill(PTO_HERE, pto::TileType::Vec, dst, agent->lanes, T(number));
+    for (int64_t n = 0; n < repeats; ++n)
+        pto::machine::fill(PTO_HERE, pto::TileType::Vec, (char*)dst + n * gap * 32, lanes, T(number));
+}
 // ---- conversions with repeats of 128 lanes to packed int4, of which each is one row of a tile
 namespace pto {
 inline void SetContinuousMask(unsigned lanes) { machine::now->lanes = lanes; }

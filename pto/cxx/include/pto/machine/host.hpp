@@ -1,6 +1,7 @@
 // The host's side: launches, device memory, and the little of the Ascend runtime that test hosts use.
 #pragma once
 #include <pto/machine/quant.hpp>
+#include <typeinfo>
 
 namespace pto::machine {
 using Call = void (*)(const void*);
@@ -11,8 +12,19 @@ extern void release(void*);
 inline void finish() { drain(); stop(WAIT); }
 // `k<<<n, x, s>>>(a)` becomes `launch<number, side>(n, [=]() mutable { k(a); })`: each side of a core has a
 // build of its own, and finds its own closure under the same key, which does not name the side; side 0 is that
-// of the build.
-template <int N, class F> const char* keyOf() { return __PRETTY_FUNCTION__; }
+// of the build. The key is the number and the mangled type of the closure, which names the function around it with
+// its template arguments and, unlike __PRETTY_FUNCTION__ of clang, no path. Compilers count closures of one function
+// in that name: a side may leave some out, so that count is cut off.
+template <int N, class F> const char* keyOf()
+{
+    static const std::string key = [] {
+        std::string text = std::to_string(N) + " " + typeid(F).name();
+        for (size_t at = text.find("UlvE"); at != std::string::npos; at = text.find("UlvE", at + 4))
+            while (at + 4 < text.size() && std::isdigit(text[at + 4])) text.erase(at + 4, 1);
+        return text;
+    }();
+    return key.c_str();
+}
 template <int N, int Side, class F> struct Kernel {
     static const char* key() { return keyOf<N, F>(); }
     static void call(const void* f) { F copy = *static_cast<const F*>(f); copy(); }

@@ -55,12 +55,13 @@ namespace pto::machine { template <int64_t (*Ask)()> struct Number { operator in
 inline constexpr pto::machine::Number<get_block_idx> block_idx;
 inline constexpr pto::machine::Number<get_block_num> block_num;
 // Registers of vector instructions that tile instructions set for themselves.
-template <class... A> void set_mask_norm(A...) {}
-template <class... A> void set_mask_count(A...) {}
+inline void set_mask_norm() { if (pto::machine::now) pto::machine::now->counting = false; }
+inline void set_mask_count() { if (pto::machine::now) pto::machine::now->counting = true; }
 inline void set_vector_mask(uint64_t high, uint64_t low)
 {
     const bool run = high ? !(high & (high + 1)) && low == ~uint64_t(0) : !(low & (low + 1));
-    if (pto::machine::now) pto::machine::now->lanes = run ? __builtin_popcountll(high) + __builtin_popcountll(low) : -1;
+    if (!pto::machine::now) return;
+    pto::machine::now->lanes = pto::machine::now->counting ? int64_t(low) : run ? __builtin_popcountll(high) + __builtin_popcountll(low) : -1;
 }
 template <class... A> void set_atomic_none(A...) {}
 template <class... A> void set_padding(A...) {}

@@ -41,6 +41,7 @@ struct Agent {
     const void* last;      // where the last instruction was called
     void* fiber;
     int64_t lanes = 128;   // that the mask register lets through, from the first; -1: not a run of lanes
+    bool counting = false;  // the mask register holds a number of elements, whatever the repeats
 };
 extern Agent* now;
 extern int64_t typeNumber(const TypeFacts&);
