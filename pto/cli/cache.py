@@ -31,6 +31,9 @@ def run(args: argparse.Namespace) -> int:
     print(f"files      {found.files}")
     print(f"size       {found.nbytes / _MEGA:.1f} of at most {found.limit / _MEGA:.0f} MB")
     files, nbytes = kept.info()
+    why = kept.why_not()
+    if why:
+        print(f"not used   builds of C++, {why}: C++ is built anew in every process")
     if files:
         print(f"of C++     {kept.folder()}  (PTO_CXX_CACHE sets another)")
         print(f"           {files} files, {nbytes / _MEGA:.1f} MB; unused for a month they go")

@@ -18,15 +18,16 @@ from pto.core.render import Piece
 from pto.cxx import header, st
 from pto.gym.selection import select
 
-EXAMPLES = """\
+_RIGHTS = place.RIGHTS.format(what="tests, which are native code, and generators")
+EXAMPLES = (
+    """\
   pto cxx header -o include                 the header, for compilers and editors (clangd)
   pto cxx st project/tests/npu/a2a3/src/st  system tests: kernel, main.cpp, generator
   pto cxx st tests/st -k "tadd or tsub"     the cases whose names match
   pto cxx st tests/st -j 2 --format json > st.json
-
-Tests are native code: they are compiled and run with your rights, in child processes with limits of
-time and memory. Run what you trust.
 """
+    + _RIGHTS
+)
 _SAY_EVERY = 5.0
 
 
@@ -34,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     verbs = parser.add_subparsers(dest="what", required=True, metavar="header|st")
     make = verbs.add_parser("header", help="write the header tree")
     make.add_argument("-o", metavar="DIR", type=Path, required=True, help="where to")
-    test = verbs.add_parser("st", help="run system tests")
+    test = verbs.add_parser("st", help="run system tests", description=_RIGHTS)
     test.add_argument("path", metavar="DIR", type=Path, nargs="+", help="folders of tests")
     test.add_argument("-k", metavar="EXPR", default="", help="only cases whose names match")
     test.add_argument("-j", metavar="N", type=int, help="processes; default: the processors")

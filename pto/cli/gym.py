@@ -33,7 +33,7 @@ EXAMPLES = """\
   pto gym PTO-Gym --sync --sanitize        tile programs with flags inserted, looked at for races
   pto gym PTO-Gym --on ray --format lines   on all processors of a cluster, a line as each case ends
   pto gym PTO-Gym -k f32_16x64 --keep work keeps data, outputs and goldens in work/
-"""
+""" + place.RIGHTS.format(what="generators and judges")
 _SAY_EVERY = 5.0  # seconds between lines of progress in a pipe
 
 

@@ -25,5 +25,6 @@ def run(args: argparse.Namespace) -> int:
         if (error.name or "").partition(".")[0] not in ("pygls", "lsprotocol"):
             raise
         raise not_installed("pto lsp", str(error.name), "lsp") from None
-    start(args.profile, args.device).start_io()
-    return 0
+    server = start(args.profile, args.device)
+    server.start_io()
+    return 0 if server.is_shut_down else 1  # the protocol: 1 for an exit that was not announced

@@ -31,7 +31,7 @@ EXAMPLES = """\
   pto models PTOAS -k "DeepseekV4 and rms" and, or, not, parentheses
   pto models PTOAS --sanitize              with synchronisation inserted, looked at for races
   pto models PTOAS -j 8 --format json > models.json
-"""
+""" + place.RIGHTS.format(what="golden scripts")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

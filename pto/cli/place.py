@@ -10,6 +10,10 @@ from itertools import groupby
 from pto.core.render import Piece
 from pto.run.launch import place as places
 
+RIGHTS = """
+The {what} of the checkout are executed with your rights, in child processes with limits of time.
+That contains accidents, not malice: run a checkout that you trust.
+"""
 _ON = "do the work on a cluster: ray, or ray://HOST:10001; default: PTO_ON, else here"
 
 

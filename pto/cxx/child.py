@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pto.core.errors import Diagnostic, Loc, Note, PtoError
+from pto.cxx import running
 
 if TYPE_CHECKING:
     from pto.plan.mode import Mode
@@ -114,6 +115,7 @@ class Child:
             stdout=subprocess.DEVNULL,
             stderr=self._errors,
             env=environment,
+            start_new_session=True,
         )
         os.close(theirs)
         os.close(asked)
@@ -128,8 +130,13 @@ class Child:
     def ask(self, request: Mapping[str, Any], seconds: float = SECONDS) -> Any:
         """What the child answers; raises what it found, or Crash."""
         process = self._process or self._start()
-        os.write(self._write, json.dumps(request).encode() + b"\n")
-        answer = self._line(seconds)
+        with running.tracked(process):
+            try:
+                os.write(self._write, json.dumps(request).encode() + b"\n")
+                answer = self._line(seconds)
+            except KeyboardInterrupt:
+                self.end()
+                raise
         if answer is None:
             raise self._ended(process, seconds)
         found = json.loads(answer)

@@ -19,7 +19,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from pto.core.errors import PtoError, fail
-from pto.cxx import header, kept, provided
+from pto.cxx import header, kept, provided, running
 from pto.cxx.complaints import refusal
 from pto.cxx.source import forward, prepared, redefines
 
@@ -108,25 +108,29 @@ def _base(profile: str, compiler: Compiler) -> Path:
     flags = compiler.flags(profile)
     digest = _digest(texts, compiler, flags, "head in place")
     folder = kept.folder() / f"{profile}-{digest}"
-    is_new = not (folder / "runtime.o").exists()
+    kept.require_own(folder)
+    is_new = not kept.is_ready(folder / "runtime.o")
     if is_new:
-        folder.parent.mkdir(parents=True, exist_ok=True)
+        folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         made = Path(tempfile.mkdtemp(dir=folder.parent))
-        include = header.write(made / "include")
-        command = [compiler.path, *flags, f"-I{include}", "-c", str(header.RUNTIME)]
-        _run([*command, "-o", str(made / "runtime.o")])
         try:
-            made.rename(folder)
-        except OSError:  # another process was first
+            include = header.write(made / "include")
+            command = [compiler.path, *flags, f"-I{include}", "-c", str(header.RUNTIME)]
+            _run([*command, "-o", str(made / "runtime.o")])
+            (made / "runtime.o").chmod(0o600)
+            with suppress(OSError):  # another process was first
+                made.rename(folder)
+            kept.require_own(folder)
+        finally:
             shutil.rmtree(made, ignore_errors=True)
     head = folder / "include" / header.PRELUDE
     ready = head.with_name(f"{head.name}.gch")
-    if not ready.exists():  # made where it stays: clang writes down where its headers lie
+    if not kept.is_ready(ready):  # made where it stays: clang writes down where its headers lie
         command = [compiler.path, *flags, f"-I{folder / 'include'}", "-x", "c++-header", str(head)]
         with tempfile.TemporaryDirectory(dir=head.parent) as scratch:
             made = Path(scratch) / ready.name
             _run([*command, "-o", str(made)])
-            made.replace(ready)  # of several that make it at a time the last one stays
+            kept.publish(made, ready)  # of several that make it at a time the last one stays
     kept.note_use(folder, is_new)
     return folder
 
@@ -147,9 +151,7 @@ def _mentions(command: Sequence[str], file: Path, entry: str) -> bool:
 
 def _ran(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
     try:
-        return subprocess.run(
-            command, capture_output=True, text=True, timeout=_SECONDS, errors="replace"
-        )
+        return running.run(command, _SECONDS)
     except subprocess.TimeoutExpired:
         raise fail("PTO-U243", f"{command[0]} did not end within {_SECONDS} s") from None
 
@@ -213,9 +215,9 @@ def _built(profile: str, compiler: Compiler, wanted: Wanted) -> Path:
         key = _digest(paths, [texts for _, _, texts in ready], *given)
         target = base / f"{sources[0].stem}-{wanted.side}-{key}.so"
         absent = target.with_suffix(".absent")
-        if target.exists():
+        if kept.is_ready(target):
             return target
-        if absent.exists():
+        if kept.is_ready(absent):
             raise Absent
         flags = [*compiler.flags(profile), *(f"-D{d}" for d in wanted.defines)]
         objects: list[str] = []
@@ -237,12 +239,12 @@ def _built(profile: str, compiler: Compiler, wanted: Wanted) -> Path:
                 _run([*command, "-c", str(whole), "-o", str(out)], base)
             except PtoError:
                 if n == 0 and wanted.entry and not _mentions(command, file, wanted.entry):
-                    absent.touch()
+                    absent.touch(mode=0o600)
                     raise Absent from None
                 raise
             objects.append(str(out))
         made = work / "made.so"
         linked = [*objects, str(base / "runtime.o"), "-Wl,-Bsymbolic", "-Wl,-z,defs", "-ldl"]
         _run([compiler.path, "-shared", "-o", str(made), *linked])
-        made.rename(target)
+        kept.publish(made, target)
     return target

@@ -6,16 +6,21 @@ state of the header is another: those that nothing has asked for in a month go w
 
 from __future__ import annotations
 
+import atexit
 import os
 import re
 import shutil
+import stat
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Final
 
 from pto.core.errors import PtoError, fail
+from pto.core.trust import is_trusted, refused
 
 _NAME: Final = re.compile(r"\w+-[0-9a-f]{20}")
 _MARK: Final = Path("include", "pto", "machine")  # what a folder of ours has inside
@@ -23,7 +28,55 @@ _MONTH: Final = 30 * 24 * 3600.0  # seconds
 
 
 def folder() -> Path:
-    """Where builds are kept: PTO_CXX_CACHE, else beside other caches of the user."""
+    """Where builds are kept; where others may write to it, a folder of this process alone."""
+    home = chosen()
+    return _private() if refused(home) else home
+
+
+@cache
+def _private() -> Path:
+    made = Path(tempfile.mkdtemp(prefix="pto-cxx-"))
+    atexit.register(shutil.rmtree, made, ignore_errors=True)
+    return made
+
+
+def is_ready(path: Path) -> bool:
+    """True if a file of a build is there and can be trusted; one that cannot is removed."""
+    if is_trusted(path):
+        return True
+    with suppress(OSError):
+        path.unlink()
+    return False
+
+
+def require_own(path: Path) -> None:
+    """A folder of builds is the user's own; one that is not is removed, or nothing is built."""
+    if path.exists() and not is_trusted(path, stat.S_ISDIR):
+        shutil.rmtree(path, ignore_errors=True)
+        if path.exists():
+            raise fail(
+                "PTO-U011",
+                f"{path} cannot be used: others may write to it, and it cannot be removed",
+                help="remove it, or set PTO_CXX_CACHE to a folder of the user's own",
+            )
+
+
+def publish(made: Path, target: Path) -> None:
+    """Give a file that was built its name; nobody else may write to it."""
+    made.chmod(0o700)
+    made.replace(target)
+
+
+def why_not() -> str:
+    """Why builds are not kept in the folder that is asked for; empty if they are."""
+    try:
+        return refused(chosen())
+    except PtoError as error:
+        return error.diagnostics[0].message
+
+
+def chosen() -> Path:
+    """The folder that is asked for: PTO_CXX_CACHE, else beside other caches of the user."""
     given, base = os.environ.get("PTO_CXX_CACHE"), os.environ.get("XDG_CACHE_HOME")
     if given:
         return Path(given)
@@ -40,7 +93,8 @@ def folder() -> Path:
 def _folders() -> Iterator[Path]:
     with suppress(OSError, PtoError):
         for path in folder().iterdir():
-            if _NAME.fullmatch(path.name) and not path.is_symlink() and (path / _MARK).is_dir():
+            is_ours = _NAME.fullmatch(path.name) and is_trusted(path, stat.S_ISDIR)
+            if is_ours and (path / _MARK).is_dir():
                 yield path
 
 

@@ -1,7 +1,7 @@
 """Sources as compilers take them: launches (`k<<<n, x, s>>>(a)`) are written as calls.
 
-Lines stay where they are. Files that a source includes by quotes are looked at too: those with
-launches get a rewritten copy in front of the original.
+Lines stay where they are, comments and strings as they are. Files that a source includes by quotes
+are looked at too: those with launches get a rewritten copy in front of the original.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from pto.core.errors import fail
+from pto.core.errors import Loc, fail
 
 _LIBRARY = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"](pto/[^>"]+)[>"]', re.MULTILINE)
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"]+)"', re.MULTILINE)
@@ -21,20 +21,33 @@ _REDEFINED = re.compile(
 )
 _ASSEMBLY = re.compile(r"\b(?:__)?asm(?:__)?\s*(?:volatile\s*)?\(")
 _CALLEE = re.compile(r"[A-Za-z_][\w:#]*$")
+_WORDS = {"[aicore]": "", "[[block_local]]": _BLOCK_LOCAL}
+_WORD = re.compile("|".join(map(re.escape, _WORDS)))
+_OPAQUE = re.compile(  # comments, raw strings, strings, characters; not the ' of 1'000
+    r"//(?:[^\\\n]|\\.)*|/\*.*?\*/|R\"([^()\\ \n]{0,16})\(.*?\)\1\""
+    r"|\"(?:[^\"\\\n]|\\.)*\"|(?<![0-9A-Fa-f])'(?:[^'\\\n]|\\.)+'",
+    re.DOTALL,
+)
+
+
+def _code(text: str) -> str:
+    """The text with blanks for comments and strings, at the same offsets."""
+    return _OPAQUE.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), text)
 
 
 def rewritten(text: str, file: str = "") -> str:
     """Every launch as a call of the machine; the same number of lines."""
     out, at, count = list[str](), 0, 0
-    while (arrow := text.find("<<<", at)) >= 0:
-        end = text.find(">>>", arrow)
-        begin = _callee(text, arrow)
-        if end < 0 or begin is None or _directive(text, begin):
+    code = _code(text)
+    while (arrow := code.find("<<<", at)) >= 0:
+        end = code.find(">>>", arrow)
+        begin = _callee(code, arrow)
+        if end < 0 or begin is None or _directive(code, begin):
             out.append(text[at : arrow + 3])
             at = arrow + 3
             continue
-        open_ = text.find("(", end)
-        close = _closing(text, open_, file)
+        open_ = code.find("(", end)
+        close = _closing(code, open_, file)
         blocks = _first(text[arrow + 3 : end])
         callee, arguments = text[begin:arrow].strip(), text[open_ : close + 1]
         call = (
@@ -45,16 +58,25 @@ def rewritten(text: str, file: str = "") -> str:
         continued = "\\\n" if "\\\n" in text[begin : close + 1] else "\n"
         out += [text[at:begin], call, continued * max(0, lost)]
         at, count = close + 1, count + 1
-    plain = "".join([*out, text[at:]]).replace("[aicore]", "")
-    return _without_assembly(plain.replace("[[block_local]]", _BLOCK_LOCAL), file)
+    return _without_assembly(_without_words("".join([*out, text[at:]])), file)
+
+
+def _without_words(text: str) -> str:
+    """Words of the device's compiler as the host's takes them."""
+    out, at = list[str](), 0
+    for found in _WORD.finditer(_code(text)):
+        out += [text[at : found.start()], _WORDS[found[0]]]
+        at = found.end()
+    return "".join([*out, text[at:]])
 
 
 def _without_assembly(text: str, file: str) -> str:
     """Statements in the chip's assembly say how to wait or to prefetch: the host has none of it."""
     out, at = list[str](), 0
-    for found in _ASSEMBLY.finditer(text):
+    code = _code(text)
+    for found in _ASSEMBLY.finditer(code):
         if found.start() >= at:
-            end = _closing(text, found.end() - 1, file) + 1
+            end = _closing(code, found.end() - 1, file) + 1
             kept = "\n" * text.count("\n", found.start(), end)
             out += [text[at : found.start()], "((void)0)", kept]
             at = end
@@ -91,7 +113,7 @@ def _closing(text: str, open_: int, file: str) -> int:
         if not depth:
             return at
     line = text.count("\n", 0, max(open_, 0)) + 1
-    raise fail("PTO-U241", f"{file}:{line}: a launch has no end")
+    raise fail("PTO-U241", "a launch has no end", loc=Loc(file, line))
 
 
 def _first(config: str) -> str:

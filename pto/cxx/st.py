@@ -16,14 +16,14 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pto.core.errors import Diagnostic, PtoError, fail
-from pto.cxx import compiler, provided
+from pto.core.render import plain
+from pto.cxx import compiler, provided, running
 from pto.cxx.child import RANKS, Child, Crash
 from pto.gym.selection import select
 from pto.run.launch import place
@@ -108,7 +108,7 @@ class Case:
     node: str = ""  # of a cluster
 
     def data(self) -> dict[str, Any]:
-        return {**asdict(self), "findings": [str(d) for d in self.findings]}
+        return {**asdict(self), "findings": [plain(d) for d in self.findings]}
 
 
 def find(paths: Sequence[Path], how: How | None = None) -> list[Folder]:
@@ -178,8 +178,7 @@ def run(
                 break
         return out
 
-    with ThreadPoolExecutor(jobs) as pool:
-        return [case for cases in pool.map(work, folders) for case in cases]
+    return [case for cases in running.each(work, folders, jobs) for case in cases]
 
 
 def _elsewhere(
@@ -266,14 +265,11 @@ def generate(folder: Folder, work: Path, seconds: float) -> Diagnostic | None:
     above = [str(p) for p in list(folder.path.parents)[:6]]  # modules that tests share lie there
     paths = os.pathsep.join([*above, *filter(None, [os.environ.get("PYTHONPATH")])])
     try:
-        ran = subprocess.run(
+        ran = running.run(
             [sys.executable, "-c", _GENERATOR, script],
+            seconds,
             cwd=work,
             env={**os.environ, "PYTHONPATH": paths},
-            capture_output=True,
-            text=True,
-            timeout=seconds,
-            errors="replace",
         )
     except subprocess.TimeoutExpired:
         return Diagnostic("PTO-U247", f"{script} did not end within {seconds:g} s")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,8 @@ from typing import Any
 import numpy as np
 
 from pto.core.errors import Diagnostic, PtoError
+from pto.core.render import plain
+from pto.cxx import running
 from pto.cxx.child import Crash
 from pto.graphs import scene as scenes
 from pto.graphs.process import GraphProcess, Ran, Tensor
@@ -56,7 +57,7 @@ class Outcome:
     findings: list[Diagnostic] = field(default_factory=list[Diagnostic])
 
     def data(self) -> dict[str, Any]:
-        return {**asdict(self), "findings": [str(d) for d in self.findings]}
+        return {**asdict(self), "findings": [plain(d) for d in self.findings]}
 
 
 def find(
@@ -90,8 +91,7 @@ def run_all(
         seen(outcome)
         return outcome
 
-    with ThreadPoolExecutor(jobs) as pool:
-        return list(pool.map(one, found))
+    return running.each(one, found, jobs)
 
 
 def run(scene: scenes.Scene, how: How, lock: threading.Lock | None = None) -> Outcome:

@@ -79,6 +79,7 @@ class Server(LanguageServer):
         super().__init__("pto", __version__)
         self.options = {"profile": profile, "device": device}
         self.opened: dict[str, Open] = {}
+        self.is_shut_down = False  # the client has asked for it
 
     def open(self, of: lsp.TextDocumentIdentifier | lsp.VersionedTextDocumentIdentifier) -> Open:
         """A document as the editor has it now: read again if it has changed."""
@@ -115,6 +116,11 @@ def _encoding(server: Server) -> str:
 def start(profile: str | None = None, device: str | None = None) -> Server:
     """A server with every feature; `start().start_io()` serves."""
     server = Server(profile, device)
+
+    @server.feature(lsp.SHUTDOWN)
+    def shut_down(*_: object) -> None:  # pyright: ignore[reportUnusedFunction]
+        server.is_shut_down = True
+
     _documents(server)
     _questions(server)
     _changes(server)

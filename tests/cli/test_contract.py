@@ -343,3 +343,10 @@ def test_the_module_is_the_command():
         [sys.executable, "-m", "pto", "--version"], capture_output=True, text=True, check=True
     )
     assert done.stdout == f"pto {pto.__version__}\n"
+
+
+@pytest.mark.parametrize("words", [["gym"], ["models"], ["cxx"], ["cxx", "st"], ["graph"]])
+def test_help_says_that_a_checkout_has_the_user_s_rights(words: list[str], capsys: Capture):
+    assert main([*words, "--help"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "with your rights" in said and "trust" in said

@@ -64,3 +64,60 @@ def test_a_user_without_a_home(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(PtoError, match="the user has no home"):
         kept.folder()
     assert kept.info() == (0, 0)
+
+
+def test_a_folder_that_others_may_write_to_is_not_used(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home.mkdir()
+    assert kept.folder() == home
+    home.chmod(0o777)
+    other = kept.folder()
+    assert other != home and other.stat().st_mode & 0o777 == 0o700
+    assert kept.folder() == other, "one for the whole process"
+    assert main(["cache", "info"]) == 0
+    assert "others may write to it: C++ is built anew" in capsys.readouterr().out
+
+
+def test_files_and_folders_of_others_are_not_used(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = built(home, f"a5-{'0' * 20}", 0)
+    file = folder / "kernel-both-0.so"
+    file.chmod(0o700)
+    assert kept.is_ready(file) and kept.info()[0] == 1
+    link = folder / "link.so"
+    link.symlink_to(file)
+    assert not kept.is_ready(link) and not link.is_symlink() and file.exists()
+    file.chmod(0o770)
+    assert not kept.is_ready(file) and not file.exists()
+    file.write_bytes(b"")
+    file.chmod(0o700)
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    assert not kept.is_ready(file) and not file.exists()
+    assert kept.folder() != home
+    assert kept.info() == (0, 0)
+
+
+def test_a_folder_of_others_is_removed_or_refused(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = built(home, f"a5-{'0' * 20}", 0)
+    kept.require_own(folder)
+    assert folder.exists()
+    folder.chmod(0o777)
+    kept.require_own(folder)
+    assert not folder.exists()
+    built(home, folder.name, 0).chmod(0o777)
+    monkeypatch.setattr("shutil.rmtree", lambda *words, **named: None)
+    with pytest.raises(PtoError, match="PTO-U011"):
+        kept.require_own(folder)
+
+
+def test_what_is_published_only_the_user_may_write_to(home: Path) -> None:
+    home.mkdir()
+    made = home / "made"
+    made.touch(mode=0o666)
+    made.chmod(0o666)
+    kept.publish(made, home / "target.so")
+    assert kept.is_ready(home / "target.so")

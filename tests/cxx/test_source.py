@@ -53,3 +53,29 @@ def test_included_files_with_launches_are_rewritten_too(tmp_path):
 def test_a_launch_that_a_condition_takes_out_stays() -> None:
     text = "k<float>\n#ifndef __CPU_SIM\n<<<1, nullptr, s>>>\n#endif\n(a, b);\n"
     assert rewritten(text) == text
+
+
+OPAQUE = [
+    "// see k<<<1, 0, s>>>(x) there\n",
+    "/* k<<<1, 0, s>>>(x) and [aicore]\n asm(1) */\n",
+    'const char* s = "k<<<1, 0, s>>>(x) [aicore] asm(2)";\n',
+    'auto r = R"x(k<<<1, 0, s>>>(x) " [[block_local]])x";\n',
+    "// it goes on \\\n k<<<1, 0, s>>>(x)\n",
+    "char c = '\"'; // k<<<1, 0, s>>>(x)\n",
+]
+
+
+@pytest.mark.parametrize("text", OPAQUE)
+def test_comments_and_strings_stay_as_they_are(text: str) -> None:
+    assert rewritten(text) == text
+    both = rewritten(f"{text}k<<<2, 0, s>>>(y);\n")
+    assert both.startswith(text) and "launch<0, PTO_MACHINE_SIDE>(2," in both
+
+
+def test_brackets_in_strings_and_comments_of_a_launch_close_nothing() -> None:
+    found = rewritten("k<<<1, 0, s>>>(\")\", x /* ) */, 1'000, ')');\nint z;\n")
+    assert found == (
+        "::pto::machine::launch<0, PTO_MACHINE_SIDE>(1, [=]() mutable { "
+        "k(\")\", x /* ) */, 1'000, ')'); });\nint z;\n"
+    )
+    assert rewritten('asm volatile("bar ) %0" : : "r"(x)); int z;') == "((void)0); int z;"

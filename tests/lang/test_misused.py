@@ -15,6 +15,7 @@ import pytest
 import pto
 from pto.core.errors import Diagnostic
 from pto.lang.call.misused import instead
+from pto.lang.call.place import is_own
 from pto.lang.names import HOMES
 
 F32 = pto.Global[pto.f32]
@@ -126,6 +127,25 @@ def test_a_user_s_own_exception_stays_what_it_is():
     for function, kind in ((raises, KeyError), (wrong, TypeError)):
         with pytest.raises(kind):
             pto.kernel(function).module(X, X.copy())
+
+
+def test_the_traceback_of_a_user_s_exception_has_few_frames_of_ours():
+    def inner() -> int:
+        try:
+            return {}["not there"]
+        except KeyError:
+            raise ValueError("told by the user")  # noqa: B904
+
+    def k(x: F32, y: F32) -> None:
+        inner()
+
+    with pytest.raises(ValueError, match="told by the user") as caught:
+        pto.kernel(k)(X, X.copy())
+    own = [entry for entry in caught.traceback if is_own(str(entry.path))]
+    assert len(own) <= 2
+    assert [entry.name for entry in caught.traceback][-2:] == ["k", "inner"]
+    assert isinstance(caught.value.__context__, KeyError)
+    assert not caught.value.__suppress_context__
 
 
 def test_what_is_offered_exists():

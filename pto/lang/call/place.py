@@ -114,7 +114,8 @@ def located(error: PtoError, loc: Loc | None = None) -> KernelError:
 
 
 def placed(function: Callable[P, R]) -> Callable[P, R]:
-    """The same function; what it finds wrong is shown at the user's line."""
+    """The same function; its findings are at the user's line, and the traceback of an exception in
+    the user's code begins there."""
 
     @wraps(function)
     def call(*args: P.args, **named: P.kwargs) -> R:
@@ -122,8 +123,19 @@ def placed(function: Callable[P, R]) -> Callable[P, R]:
             return function(*args, **named)
         except PtoError as error:
             raise located(error) from None
+        except Exception as error:
+            error.__traceback__ = _first_of_user(error.__traceback__)
+            raise
 
     return call
+
+
+def _first_of_user(trace: TracebackType | None) -> TracebackType | None:
+    """The part of a traceback from the user's first frame on; all of it where there is none."""
+    step = trace
+    while step is not None and not is_users(step.tb_frame.f_code.co_filename):
+        step = step.tb_next
+    return step or trace
 
 
 def endless(kernel: str, error: RecursionError) -> KernelError:

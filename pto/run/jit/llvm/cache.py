@@ -14,9 +14,10 @@ import os
 import re
 import stat
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import Final, NamedTuple
+
+from pto.core.trust import distrust, refused
 
 _MAGIC: Final = b"PTOOBJ2\n"
 _DIGEST: Final = 32
@@ -103,7 +104,8 @@ def discard(name: str) -> None:
 
 
 def info() -> Info:
-    home, why = directory(), _refused(directory())
+    home = directory()
+    why = refused(home)
     files = [] if home is None or why else _files(home)
     return Info(home, len(files), sum(size for _, size, _ in files), LIMIT, why)
 
@@ -124,29 +126,7 @@ def clear() -> int:
 def _trusted() -> Path | None:
     """The directory, where nobody but the user can put anything."""
     home = directory()
-    return None if _refused(home) else home
-
-
-def _refused(home: Path | None) -> str:
-    """Why a directory is not used; empty where it is, or could be made."""
-    if home is None:
-        return "the user has no home directory"
-    try:
-        return _distrust(home.stat(), stat.S_ISDIR)
-    except FileNotFoundError:
-        return ""
-    except OSError as error:
-        return str(error)
-
-
-def _distrust(found: os.stat_result, is_kind: Callable[[int], bool]) -> str:
-    if not is_kind(found.st_mode):
-        return "it is of another kind"
-    if hasattr(os, "geteuid") and found.st_uid != os.geteuid():
-        return "it belongs to another user"
-    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        return "others may write to it"
-    return ""
+    return None if refused(home) else home
 
 
 def _read(path: Path) -> bytes | None:
@@ -156,7 +136,7 @@ def _read(path: Path) -> bytes | None:
     except OSError:
         return None
     with os.fdopen(handle, "rb") as file:
-        return None if _distrust(os.fstat(handle), stat.S_ISREG) else file.read()
+        return None if distrust(os.fstat(handle), stat.S_ISREG) else file.read()
 
 
 def _code(secret: bytes, name: str, data: bytes) -> bytes:
@@ -167,7 +147,7 @@ def _code(secret: bytes, name: str, data: bytes) -> bytes:
 def _secret() -> bytes | None:
     """The key of the user, made when first needed; it never lies in a PTO_CACHE_DIR."""
     home = _users()
-    if home is None or _refused(home):
+    if home is None or refused(home):
         return None
     path = home / _KEY
     found = _read(path)
@@ -213,7 +193,7 @@ def _named(home: Path) -> list[tuple[float, int, Path]]:
             if _OBJECT.fullmatch(entry.name) or _PART.fullmatch(entry.name):
                 with contextlib.suppress(OSError):
                     status = entry.stat(follow_symlinks=False)
-                    if not _distrust(status, stat.S_ISREG):
+                    if not distrust(status, stat.S_ISREG):
                         found.append((status.st_mtime, status.st_size, Path(entry.path)))
     return sorted(found)
 
