@@ -19,6 +19,7 @@ from pto.isa.meaning.tile.fill import FILL
 from pto.isa.meaning.tile.img2col import IMG2COL
 from pto.isa.meaning.tile.rearrange import RESHAPE
 from pto.isa.row import types as t
+from pto.verify.operation import constant
 
 Region = tuple[int | Value | None, ...]  # rows and columns: a number, or the value that says it
 _WHOLE = (move.LOAD, FILL, extract.EXTRACT, IMG2COL)  # beside lanes and conversions: fill `dst`
@@ -53,14 +54,16 @@ class Exposed:
         if not uses:
             return True
         (_, first, named), *others = sorted(uses, key=lambda use: use[0])
-        if any(op.row is None or op.results or op.control is not None for _, op, _ in uses):
+        if any(op.row is None or op.control is not None or _names(op) for _, op, _ in uses):
             return False  # a window, or handed on
         inside = all(_is_inside(op, first.parent) for _, op, _ in others)
         if not inside or not self._fills(first, named):
             return False
         if all(map(_is_whole, names)):
             return True
-        return len(names) == 1 and all(self._reads_valid(op, tile) for _, op, _ in others)
+        if len(names) > 1 and len({self._length(value) for value in names} - {None}) != 1:
+            return False
+        return all(self._reads_valid(op, value) for _, op, value in others)
 
     def _names(self, tile: Value) -> list[Value]:
         """A tile and what it is called under other shapes."""
@@ -69,6 +72,17 @@ class Exposed:
             more = (op.results[0] for _, op in self._uses.get(id(value), []) if op.body is RESHAPE)
             found += more
         return found
+
+    def _length(self, tile: Value) -> int | Value | None:
+        """The number of valid elements of a vector (a row or a column), which come first in memory.
+
+        A tile that is no vector stands for itself.
+        """
+        type = tile.type
+        if not isinstance(type, t.TileBuf) or 1 not in type.tile.shape:
+            return tile
+        rows, cols = self._region(tile)
+        return rows if cols == 1 else cols if rows == 1 else tile
 
     def _fills(self, op: Operation, tile: Value) -> bool:
         """Whether an operation writes all valid elements of a tile, and reads none of them."""
@@ -89,6 +103,8 @@ class Exposed:
         body, own = op.body, self._region(tile)
         if isinstance(body, Fold) or body is move.STORE:
             return True
+        if op.results:  # a number: the first element is valid
+            return all(constant(value) == 0 for value in op.operands if value is not tile)
         needed = list(own)
         if isinstance(body, Lane) and body.spread is not None:
             needed[body.spread == "row"] = None  # one row, or one column, is spread along it
@@ -107,7 +123,12 @@ class Exposed:
             return (tile, tile)
         said = sets[0] if sets else maker
         names = zip(("valid_row", "valid_col"), type.tile.valid, strict=True)
-        return tuple(said.operand(name) if side is None else side for name, side in names)
+        return tuple(_number(said.operand(name)) if side is None else side for name, side in names)
+
+
+def _names(op: Operation) -> bool:
+    """Whether an operation gives another name to bytes: a window, a pointer."""
+    return any(not isinstance(result.type, t.Scalar) for result in op.results)
 
 
 def _touches(op: Operation, tile: Value) -> bool:
@@ -118,6 +139,12 @@ def _touches(op: Operation, tile: Value) -> bool:
     rows = op.row.operands if op.row is not None else ()
     roles = {o.role for o in rows if tile in op.group(o.name)}
     return roles != {"tmp"}
+
+
+def _number(value: Value | None) -> int | Value | None:
+    """The number that a value always is, else the value."""
+    known = None if value is None else constant(value)
+    return known if isinstance(known, int) else value
 
 
 def _is_less(side: int | Value | None, limit: int | Value | None) -> bool:
