@@ -117,9 +117,7 @@ def _is_made_in(block: Block, value: Value) -> bool:
 
 
 def _is_elementwise(op: Operation) -> bool:
-    """Element by element, and a destination may be a source."""
-    rules: Iterable[Rule] = () if op.row is None else op.row.rules
-    return isinstance(op.body, Lane) and all(rule.id != "distinct" for rule in rules)
+    return isinstance(op.body, Lane)
 
 
 def _of_role(op: Operation, role: str) -> list[Value]:
@@ -133,4 +131,7 @@ def _written(op: Operation) -> list[Value]:
 
 
 def _read(op: Operation) -> list[Value]:
-    return _of_role(op, "in")
+    """Sources that the destination may be."""
+    rules: Iterable[Rule] = () if op.row is None else op.row.rules
+    apart = {id(v) for rule in rules for name in rule.apart for v in op.group(name)}
+    return [v for v in _of_role(op, "in") if id(v) not in apart]

@@ -167,6 +167,7 @@ class Rule:
     alike: tuple[str, ...] = ()  # tiles whose regions agree: engines ask what types leave open
     axes: tuple[int, ...] = (0, 1)
     help: str | None = None
+    apart: tuple[str, ...] = ()  # operands of which none may be the destination
 
     def applies(self, profile: Profile, level: int | None = None) -> bool:
         fits = not self.profiles or profile.name in self.profiles

@@ -160,25 +160,8 @@ def of_floats(case: Case) -> bool:
     return elem is not None and elem.name[0] not in "iu"
 
 
-def distinct(*names: str) -> Rule:
-    """Different values; two tiles at one address are the sanitizer's to find."""
-
-    def test(case: Case) -> str | None:
-        seen: dict[int, str] = {}
-        for name in names:
-            value = case.op.operand(name)
-            if value is None:
-                continue
-            if id(value) in seen:
-                return f"{seen[id(value)]} and {name} are both %{value.name}"
-            seen[id(value)] = name
-        return None
-
-    sentence = f"expects {listing(names)} to be different tiles"
-    return Rule("distinct", "PTO-M040", sentence, test)
-
-
 _Bytes = tuple[int | None, int, int]  # of a tile: what addresses count from, start, end
+Overlap = Callable[[TileType, TileType, int], bool]  # source, destination, bytes between starts
 _VIEWS = ("pto.treshape", "pto.bitcast", "pto.subview")
 
 
@@ -200,6 +183,45 @@ def _bytes(case: Case, value: ValueLike, type: TileType) -> _Bytes:
     return (id(value), start, end) if address is None else (None, address + start, address + end)
 
 
+def same_form(src: TileType, dst: TileType, offset: int) -> bool:
+    """Of an overlap: every element is at its place already."""
+    return offset == 0 and src.shape == dst.shape and src.itemsize == dst.itemsize
+
+
+def for_floats(rule: Rule) -> Rule:
+    """The same rule, only where dst holds floats."""
+    test = rule.test
+    return replace(rule, test=lambda case: test(case) if of_floats(case) else None)
+
+
+def out_of_place(*sources: str, dst: str = "dst", unless: Overlap | None = None) -> Rule:
+    """A destination that is written before all of its sources are read: they share no byte with it,
+    as far as the program shows. `unless(tile, dst, offset)`: an overlap that does no harm."""
+
+    def test(case: Case) -> str | None:
+        case.asked_makers = True
+        target, out = case.op.operand(dst), case.tile(dst)
+        if target is None or out is None:
+            return None
+        root, start, end = _bytes(case, target, out)
+        for name, tile in case.tiles(sources):
+            value = case.op.operand(name)
+            if value is None or name == dst:
+                continue
+            if value is target and unless is None:
+                return f"{name} and {dst} are both %{value.name}"
+            base, first, last = _bytes(case, value, tile)
+            if base != root or first >= end or start >= last:
+                continue
+            if unless is None or not unless(tile, out, first - start):
+                return f"{name} has bytes {first} to {last - 1}, {dst} {start} to {end - 1}"
+        return None
+
+    sentence = f"expects {dst} to share no bytes with {listing(sources)}"
+    never = sources if unless is None else ()
+    return Rule("out-of-place", "PTO-M040", sentence, test, apart=never)
+
+
 def results_apart(*names: str) -> Rule:
     """Results of one instruction: no source says which of two in one place would be kept."""
     return apart(*names, same=True)
@@ -217,6 +239,8 @@ def apart(*names: str, same: bool = False) -> Rule:
             value = case.op.operand(name)
             if value is None or (value in values and not same):
                 continue
+            if value in values:
+                return f"{seen[values.index(value)][0]} and {name} are both %{value.name}"
             values.append(value)
             root, start, end = _bytes(case, value, tile)
             for other, (base, first, last) in seen:
@@ -225,7 +249,8 @@ def apart(*names: str, same: bool = False) -> Rule:
             seen.append((name, (root, start, end)))
         return None
 
-    return Rule("apart", "PTO-M040", f"expects {listing(names)} to share no bytes", test)
+    sentence, never = f"expects {listing(names)} to share no bytes", names if same else ()
+    return Rule("apart", "PTO-M040", sentence, test, apart=never)
 
 
 def dtype_pairs(src: str, dst: str, pairs: Pairs) -> Rule:

@@ -9,7 +9,7 @@ from pto.isa.meaning.tile import elementwise as arithmetic
 from pto.isa.row.instr import instr, read, scratch, write
 from pto.isa.row.traits import Traits
 from pto.isa.rules.rule import Case, Rule, on, same_dtype, same_valid
-from pto.isa.rules.tile import NPU, distinct
+from pto.isa.rules.tile import NPU, out_of_place
 from pto.isa.tile.elementwise import BINARY, BINARY_WITH_TMP, UNARY
 from pto.isa.tile.elementwise_scalar import SCALAR
 
@@ -64,8 +64,8 @@ instr(
     rules=(
         on("a2a3", same_dtype("tmp", "dst")),
         on("a2a3", same_valid("tmp", "dst")),
-        on("a2a3", distinct("src0", "tmp", "dst")),
-        on("a2a3", distinct("src1", "tmp", "dst")),
+        on("a2a3", out_of_place("src0", "src1", "tmp")),
+        on("a2a3", out_of_place("src0", "src1", dst="tmp")),
     ),
     notes=(_NARROWER.format("i8 and i16"), "tmp is used on a2a3 only."),
     cite="pto-isa docs/isa/TXOR.md",
@@ -112,7 +112,7 @@ for _name, _sign, _fn in (("tands", "&", lanes.bit_and), ("tors", "|", lanes.bit
         cpu=_WITH_I64,
         a2a3=_INTS,
         a5=_INTS,
-        rules=(on(NPU, distinct("src", "dst")),),
+        rules=(on(NPU, out_of_place("src")),),
         notes=(_NARROWER.format("i8 and i16"), _IN_PLACE_NOTE),
         cite=f"pto-isa docs/isa/{_name.upper()}.md",
     )
@@ -132,9 +132,10 @@ instr(
     a2a3=_INTS,
     a5=_INTS,
     rules=(
-        on("a2a3", distinct("src", "tmp", "dst")),
+        on("a2a3", out_of_place("src", "tmp")),
+        on("a2a3", out_of_place("src", dst="tmp")),
         on("a2a3", same_dtype("src", "tmp")),
-        on("a5", distinct("src", "dst")),
+        on("a5", out_of_place("src")),
     ),
     notes=(_NARROWER.format("i8 and i16"), "tmp is used on a2a3 only.", _IN_PLACE_NOTE),
     cite="pto-isa docs/isa/TXORS.md",

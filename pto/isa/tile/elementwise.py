@@ -15,14 +15,16 @@ from pto.isa.rules.rule import dtype_in, on, same_dtype, warn
 from pto.isa.rules.tile import (
     NPU,
     VECTOR_UNIT,
+    apart,
     covers,
     covers_columns,
-    distinct,
     exceeds_rows,
+    for_floats,
     has_rows,
     high_precision_of,
     no_scratch_for,
     of_floats,
+    out_of_place,
     precision,
     same_domain,
     scratch_if_precise,
@@ -129,6 +131,7 @@ instr(
         on("a2a3", same_dtype("tmp", "dst")),
         warn(on("a2a3", has_rows("tmp", 2))),  # April's programs have one
         on("a2a3", covers_columns("tmp", "dst")),
+        on("a2a3", out_of_place("src0", "src1")),  # dst holds the quotient before src is read again
     ),
     notes=(
         "PTO_IR_manual.md has fmod, the sign of src0; the page and every header have this.",
@@ -145,6 +148,7 @@ instr(
     attrs=(precision("fmod"),),
     a2a3="f32",
     a5="i16 u16 i32 u32 f16 f32",
+    rules=(on("a2a3", out_of_place("src0", "src1")),),  # as trem
     notes=(
         "TFMOD.md calls it a floor operation in words; its formula and the headers truncate.",
         "PTOAS also passes i16, i32 and f16 on a2a3; the header refuses them.",
@@ -164,6 +168,7 @@ instr(
     a2a3=f"{_INTS} f32",
     a5=f"{_INTS} f16 bf16 f32",
     rules=(
+        on("a2a3", for_floats(out_of_place("src0", "src1"))),  # read again for special values
         on("a2a3", covers("tmp", "dst", used_for="f32")),
         on("a5", high_precision_of("dst", "f16 bf16 f32")),
         on("a2a3", high_precision_of("dst", "none")),
@@ -188,7 +193,7 @@ instr(
         on("a2a3", dtype_in("tmp", "u8")),
         on("a2a3", exceeds_rows("tmp", "dst")),
         on("a2a3", covers_columns("tmp", "dst", 8)),
-        on("a2a3", distinct("src0", "src1", "tmp", "dst")),
+        on("a2a3", apart("src0", "src1", "tmp", "dst", same=True)),
     ),
     notes=("tmp holds a mask and one row more on a2a3, where PTOAS asks for dst's shape instead.",),
     example="pto.tprelu ins(%src0, %src1, %tmp : !pto.tile_buf<vec, 16x64xf32>,"
@@ -257,7 +262,7 @@ instr(
     cpu="f16 bf16 f32 f64",
     a2a3="f16 f32",
     a5="f16 f32",
-    rules=(on("a2a3", distinct("src", "dst")),),
+    rules=(on("a2a3", out_of_place("src")),),
     notes=("1 / 0 is target-defined; here it is inf.",),
     cite="pto-isa docs/isa/TRECIP.md",
 )

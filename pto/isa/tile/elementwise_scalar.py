@@ -17,10 +17,12 @@ from pto.isa.rules.tile import (
     by_lines,
     covers,
     covers_columns,
+    for_floats,
     has_rows,
     high_precision_of,
     no_scratch_for,
     of_floats,
+    out_of_place,
     precision,
     same_domain,
     scratch_when,
@@ -106,7 +108,10 @@ instr(
     attrs=(precision("div"),),
     a2a3=_A2A3,
     a5=f"i8 {_WIDE} f16 f32",
-    rules=(on(NPU, high_precision_of("dst", "f16 f32")),),
+    rules=(
+        on(NPU, high_precision_of("dst", "f16 f32")),
+        on("a2a3", out_of_place("scalar")),  # a tile that divides: dst holds the scalar first
+    ),
     # integers in a scalar loop; on a5 (TDivS.hpp) nothing waits for the end of it
     phases={"a2a3": f"dst:{_LOOPED}: V[S]", "a5": f"dst:{_LOOPED}: V>S S(src,scalar->dst)"},
     notes=(
@@ -132,6 +137,7 @@ instr(
         on("a2a3", same_dtype("tmp", "dst")),
         on("a2a3", has_rows("tmp", 1)),
         on("a2a3", covers_columns("tmp", "dst")),
+        on("a2a3", out_of_place("src")),  # dst holds the quotient before src is read again
     ),
     notes=(
         "PTO_IR_manual.md has fmod, the sign of src; the page and every header have this.",
@@ -146,6 +152,7 @@ instr(
     body=Lane(lanes.fmod),
     a2a3="f32",
     a5="i16 u16 i32 u32 f16 f32",
+    rules=(on("a2a3", out_of_place("src")),),  # as trems
     notes=("PTOAS also passes i16, i32 and f16 on a2a3; the header refuses them.",),
     cite="pto-isa docs/isa/TFMODS.md",
 )
@@ -162,6 +169,7 @@ instr(
     a2a3=f"{_INTS} f32",
     a5=f"{_INTS} f16 bf16 f32",
     rules=(
+        on("a2a3", for_floats(out_of_place("src"))),  # read again for special values
         on("a2a3", covers("tmp", "dst", used_for="f32")),
         on("a5", high_precision_of("dst", "f16 bf16 f32")),
         on(NPU, no_scratch_for("tmp", "dst", _INTS)),

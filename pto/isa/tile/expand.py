@@ -29,7 +29,9 @@ from pto.isa.rules.tile import (
     VECTOR_UNIT,
     high_precision_of,
     not_empty,
+    out_of_place,
     precision,
+    same_form,
     scratch_holds,
     scratch_if_precise,
 )
@@ -69,6 +71,7 @@ instr(
         on(NPU, in_layout("src", "ND", "DN")),
         same_valid_rows("src", "dst"),
         on(NPU, not_empty("src", "dst", unless="dst")),
+        on(NPU, out_of_place("src")),
     ),
     example=f"pto.trowexpand ins(%src : {_COLUMN}) outs(%dst : {_FULL})",
     cite="pto-isa docs/isa/TROWEXPAND.md",
@@ -157,6 +160,7 @@ BY_ROW = Family(
         on(NPU, all_in("vec")),
         on(NPU, row_major("dst")),
         same_dtype("src0", "src1", "dst"),
+        on(NPU, out_of_place("src0", "src1", unless=same_form)),
         Rule(
             "row-operands",
             "PTO-S054",
@@ -264,6 +268,7 @@ BY_COLUMN = Family(
     rules=(
         *VECTOR_UNIT,
         same_dtype("src0", "src1", "dst"),
+        on(NPU, out_of_place("src0", "src1", unless=same_form)),
         on(NPU, same_shape("src0", "dst")),
         same_valid("src0", "dst"),
         same_valid_cols("src1", "dst"),

@@ -20,7 +20,7 @@ from pto.isa.rules.rule import (
     same_valid,
     scalar_matches,
 )
-from pto.isa.rules.tile import NPU, VECTOR_UNIT, results_apart
+from pto.isa.rules.tile import NPU, VECTOR_UNIT, out_of_place, results_apart
 
 _PLAIN = "i8 u8 i16 u16 i32 u32 f16 bf16 f32"
 _INDEX = "i32 u32"
@@ -160,6 +160,7 @@ instr(
         _only("index", same_dtype("src", "dst")),
         _only("index", Rule("type", "PTO-T050", "expects an index type", _gather_index_test)),
         _only("index", on(NPU, _dense("dst"))),
+        _only("index", on(NPU, out_of_place("src"))),
         _only("index", on(NPU, _dense("indices"))),
         _only("index", on("a2a3", same_dtype("tmp", "indices"))),
         _only("index", on("a2a3", same_valid("tmp", "indices"))),
@@ -313,6 +314,7 @@ instr(
     a5="i8 u8 i16 u16 i32 u32 i64 u64 f16 bf16 f32",
     rules=(
         same_dtype("src", "dst"),
+        on(NPU, out_of_place("src", "indexes")),  # dst is filled with zeros first
         Rule("scatter-form", "PTO-S055", "expects either indexes or maskPattern", _one_way),
         Rule(
             "scatter-size",

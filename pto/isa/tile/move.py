@@ -49,7 +49,7 @@ from pto.isa.rules.rule import (
     on,
     same_shape,
 )
-from pto.isa.rules.tile import NPU, apart, distinct
+from pto.isa.rules.tile import NPU, apart
 
 _STANDARD = "i8 u8 i16 u16 i32 u32 i64 u64 f16 bf16 f32"
 _ATOMIC = Attr(
@@ -370,9 +370,8 @@ instr(
         on(NPU, _ungrouped(in_role("fp", "scaling"))),
         Rule("grouped", "PTO-T064", "expects grpAxis for MX exponents into ZZ", _grouped),
         Rule("into-boxes", "PTO-T064", "expects dst to be ZZ with grpAxis", _into_boxes),
-        on("a5", _grouping(distinct("src", "fp", "dst"))),
         on("cpu a5", REGROUPED),
-        on("a5", _grouping(apart("src", "fp", "dst"))),
+        on("a5", _grouping(apart("src", "fp", "dst", same=True))),
         on(NPU, _bias_row()),
         on("a2a3", fractal_512()),
     ),

@@ -21,7 +21,7 @@ from pto.isa.rules.rule import (
     same_valid,
     same_valid_rows,
 )
-from pto.isa.rules.tile import NPU, VECTOR_UNIT, results_apart
+from pto.isa.rules.tile import NPU, VECTOR_UNIT, out_of_place, results_apart, same_form
 
 _COMMON = "i8 u8 i16 u16 i32 u32 f16 bf16 f32"
 
@@ -75,7 +75,11 @@ instr(
     "dst[i,j] = src[i,j] where src is valid, the pad of dst elsewhere",
     body=rearrange.FILL_PAD,
     attrs=(Attr("padValue", "pad_value", meaning="of dst in mat: what the rest becomes"),),
-    rules=(_holds("dst", "src"), on(NPU, into("mat", same_type("src", "dst")))),
+    rules=(
+        _holds("dst", "src"),
+        on(NPU, into("mat", same_type("src", "dst"))),
+        on(NPU, out_of_place("src", unless=same_form)),
+    ),
     notes=(_EXTENT, "a dst that is larger than src is the newer spelling of tfillpad_expand"),
     cite="pto-isa docs/isa/TFILLPAD.md",
     phases={"a2a3": "dst@vec: V[S]"},
@@ -86,7 +90,7 @@ instr(
     FILLPAD,
     "as tfillpad, into a dst that may be larger than src",
     body=rearrange.FILL_PAD,
-    rules=(_holds("dst", "src"),),
+    rules=(_holds("dst", "src"), on(NPU, out_of_place("src", unless=same_form))),
     notes=(_EXTENT,),
     cite="pto-isa docs/isa/TFILLPAD_EXPAND.md",
     cxx="TFILLPAD_EXPAND dst src | TFILLPAD<TFillPadMode=Expand> dst src",
@@ -197,6 +201,7 @@ TRANSPOSE = Family(
         on(NPU, in_role("src", "vec")),
         on("a2a3", row_major("src")),
         on("a5", _whole_blocks()),
+        on(NPU, out_of_place("src")),
         _holds_transposed(),
     ),
     cost="rearrange",
@@ -245,6 +250,11 @@ def _columns_fit() -> Rule:
     return Rule("columns-fit", "PTO-S066", sentence, test)
 
 
+def _in_its_row(src: TileType, dst: TileType, offset: int) -> bool:
+    """A part that has dst's rows already: a copy of it moves nothing to the next row."""
+    return src.cols == dst.cols and 0 <= offset < dst.cols * dst.itemsize
+
+
 instr(
     "tconcat",
     CONCAT,
@@ -252,7 +262,11 @@ instr(
     body=rearrange.CONCAT,
     a2a3=_COMMON,
     a5=_COMMON,
-    rules=(same_valid_rows("src0", "src1", "dst"), _columns_fit()),
+    rules=(
+        same_valid_rows("src0", "src1", "dst"),
+        _columns_fit(),
+        on(NPU, out_of_place("src0", "src1", unless=_in_its_row)),
+    ),
     cite="pto-isa docs/isa/TCONCAT.md",
     # columns of src1 that begin inside a block are copied by the scalar unit, last
     phases={"a2a3": "src0!32: V(src0->dst) V>S MTE2>S S(src1->dst)"},
