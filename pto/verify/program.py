@@ -19,6 +19,7 @@ from pto.verify import (
     scopes,
     simt,
     streams,
+    windows,
 )
 
 
@@ -44,7 +45,14 @@ def verify(
         *simt.check(module),
     ]
     present = {op.row for op in module.walk() if op.row is not None}
-    for few in (masks, flags, pipes, queues, streams):  # that look at operations few programs have
+    for few in (
+        masks,
+        flags,
+        pipes,
+        queues,
+        streams,
+        windows,
+    ):  # that look at operations few programs have
         if any(map(few.concerns, present)):
             found += few.check(module, profile)
     return sorted(found, key=_place)

@@ -3,6 +3,7 @@ attributes."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from pto.core.dtypes import F32, I1, I16, I32, I64
@@ -32,7 +33,7 @@ from pto.lang.call.place import mistake
 from pto.lang.call.session import Handle, current
 from pto.lang.values.scalars import Scalar, as_value, is_number
 from pto.lang.values.tiles import Tile
-from pto.lang.values.views import Global, View
+from pto.lang.values.views import Global, View, contiguous
 
 _FIXED = {"index": INDEX, **{k.name: scalar_type(k) for k in (I64, I32, I16, I1)}}
 _OF_ELEMENT = (
@@ -43,6 +44,25 @@ _OF_ELEMENT = (
 
 def is_array(value: object) -> bool:
     return isinstance(value, Global | View)
+
+
+def counted_in_memory(row: Instr, operands: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Operands with the number of an element of a view as its offset from the array's pointer.
+
+    A pointer knows no strides: an element that is counted row by row in `x.T` or `x[2:, 3]` lies
+    elsewhere in memory.
+    """
+    offset = row.places.get("offset")
+    if offset is None or "offset" not in operands or row.operands[offset].kind != "index":
+        return operands
+    for operand in row.operands:
+        value = operands.get(operand.name)
+        if isinstance(value, Global | View) and "pointer" in operand.kind:
+            window = value.whole() if isinstance(value, Global) else value
+            window.array.used()
+            place = window.place_of(operands["offset"])
+            return {**operands, operand.name: window.array.pointer, "offset": place}
+    return operands
 
 
 def operand_value(row: Instr, operand: Operand, value: Any, elem: ScalarType | None) -> Value:
@@ -58,6 +78,7 @@ def operand_value(row: Instr, operand: Operand, value: Any, elem: ScalarType | N
         return _address(value)
     if isinstance(value, Global) and not accepts(value.type):
         value.used()
+        _require_in_order(row, operand, value)
         return value.pointer
     if isinstance(value, Handle):
         return value.used()
@@ -65,6 +86,17 @@ def operand_value(row: Instr, operand: Operand, value: Any, elem: ScalarType | N
         "PTO-T200",
         f"{row.mnemonic}: {operand.name} is {KINDS[operand.kind].words}, got {_words(value)}",
     )
+
+
+def _require_in_order(row: Instr, operand: Operand, array: Global[Any]) -> None:
+    """A pointer stands for an array only where elements follow each other as in memory."""
+    if array.strides != contiguous(array.shape):
+        raise mistake(
+            "PTO-S201",
+            f"{row.mnemonic}: {operand.name} is a pointer, which does not know the strides"
+            f" {array.strides} of this view",
+            help="pass the array itself; transfers by pointer have strides of their own",
+        )
 
 
 def not_taken(row: Instr, operand: Operand, got: str) -> Exception:

@@ -15,7 +15,14 @@ from pto.isa.row.instr import Instr, Operand
 from pto.isa.row.traits import Region
 from pto.isa.row.types import Mask as MaskType
 from pto.isa.row.types import TileBuf, VReg
-from pto.lang.call.given import attribute, element_of, is_array, not_taken, operand_value
+from pto.lang.call.given import (
+    attribute,
+    counted_in_memory,
+    element_of,
+    is_array,
+    not_taken,
+    operand_value,
+)
 from pto.lang.call.place import mistake
 from pto.lang.call.results import result_types
 from pto.lang.call.session import Session, current
@@ -167,6 +174,7 @@ def _let_regions_follow(
 
 def _lower(session: Session, row: Instr, operands: Mapping[str, Any]) -> dict[str, Given]:
     """Operands as values: windows get sizes, scratch and masks are made."""
+    operands = counted_in_memory(row, operands)
     tiles = [v for v in operands.values() if isinstance(v, Tile)]
     elem = element_of(row, dict(operands))
     values: dict[str, Given] = {}

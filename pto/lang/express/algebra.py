@@ -134,13 +134,16 @@ def spread_like(narrow: Tile, wide: Tile) -> Tile:
 
 @contextmanager
 def adapted(a: Tile, b: Tile, spread: str | None) -> Generator[None]:
-    """A tile that is filled everywhere is used as far as the other one is valid."""
+    """A tile that is filled everywhere is used as far as the other one is valid: both were asked
+    for in one size, and the other may end early."""
     session = current()
     axes = {None: (0, 1), "row": (0,), "column": (1,)}[spread]
     before: list[tuple[Tile, Any]] = []
     for one, other in ((a, b), (b, a)):
         if not one.is_filled or one.fixed or (one is a and other.is_filled):
             continue
+        for axis in axes:
+            _require_one_size(one, other, axis)
         region = session.region(one)
         wanted = [session.region(other)[n] if n in axes else region[n] for n in (0, 1)]
         if not same_region((wanted[0], wanted[1]), region):
@@ -149,6 +152,22 @@ def adapted(a: Tile, b: Tile, spread: str | None) -> Generator[None]:
     yield
     for one, region in before:
         set_region(one, *region)
+
+
+def _require_one_size(filled: Tile, other: Tile, axis: int) -> None:
+    """A fill has the rows, or columns, that the other tile was asked for. Of tiles that were made
+    with whole lines, the size that was asked for may be unknown."""
+    own, size, valid = filled.asked[axis], other.asked[axis], current().region(other)[axis]
+    is_exact = size != other.shape[axis] or (axis == 0) != is_column(other)
+    larger = (size > own and is_exact) or (is_number(valid) and valid > own)
+    if size < own or larger:
+        what = ("rows", "columns")[axis]
+        has = size if size < own or not is_number(valid) else valid
+        raise mistake(
+            "PTO-U087",
+            f"a tile filled with {own} {what} meets one of {has}",
+            help=f"fill as many {what}: pto.zeros_like(t), or pto.full with the sizes of t",
+        )
 
 
 @contextmanager

@@ -76,8 +76,8 @@ def _sizes(window: View, rows: int | None, cols: int | None) -> tuple[int, int]:
     if row is None and cols is None:  # one dimension: the only size is that of columns
         rows, cols = 1, rows
     found = (
-        rows or (1 if row is None else window.rows_known()),
-        cols or window.spans[col].extent,
+        rows if rows is not None else 1 if row is None else window.rows_known(),
+        cols if cols is not None else window.spans[col].extent,
     )
     for what, size in zip(("rows", "columns"), found, strict=True):
         if not isinstance(size, int):

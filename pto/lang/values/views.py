@@ -358,6 +358,22 @@ class View(Elsewhere):
         rows = region[0] if row is None else self._stated(row, region[0], inner)
         return self.lower(rows, self._stated(col, region[1]))
 
+    def place_of(self, number: Any) -> Any:
+        """Where element `number` of the window, counted row by row, lies behind the pointer."""
+        strides, place = self.array.strides, 0
+        sizes = [span.extent for span in self.spans]
+        known = is_number(number) and all(map(is_number, sizes))
+        if known and not 0 <= number < prod(sizes):
+            raise mistake("PTO-S201", f"element {number} of a view of {prod(sizes)} elements")
+        if all(span.is_whole for span in self.spans) and strides == contiguous(self.array.shape):
+            return number
+        for n, (span, stride) in reversed(list(enumerate(zip(self.spans, strides, strict=True)))):
+            lines = 0 if n == 0 else arith("//", number, span.extent)
+            inside = arith("-", number, arith("*", lines, span.extent))
+            place = arith("+", place, arith("*", arith("+", span.start, inside), stride))
+            number = lines
+        return place
+
     def lower_whole(self) -> Value:
         """The window as it was written."""
         return self._partition([span.extent for span in self.spans])

@@ -1,0 +1,99 @@
+"""Windows on tiles begin where the hardware can begin: at a block of 32 bytes, as tiles do.
+
+Registers and transfers go to a buffer in whole blocks. The scalar unit alone reads and writes
+single elements, so a window that only it uses may begin anywhere. Offsets count as far as they are
+constants.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from pto.core.errors import Diagnostic, Note
+from pto.ir.graph import Module, Operation, Value
+from pto.isa.meaning.handle.subview import SUBSET, SUBVIEW
+from pto.isa.row.instr import Instr
+from pto.isa.row.pipe_of import pipe_of
+from pto.isa.row.types import TileBuf
+from pto.isa.rules.rule import Case
+from pto.target.facts import Profile
+from pto.verify.operation import constant
+
+_BY_ELEMENT = ("none", "S")  # pipes that touch no byte, or one element at a time
+
+
+class _Start(NamedTuple):
+    """Where a window begins: bytes behind the first one of its tile, whose lines have `pitch`
+    elements; and the operation that made it."""
+
+    nbytes: int
+    pitch: int
+    op: Operation | None
+
+
+def concerns(row: Instr) -> bool:
+    return row.body in (SUBVIEW, SUBSET)
+
+
+def check(module: Module, profile: Profile) -> list[Diagnostic]:
+    """One finding for each window that begins inside a block, at its first use."""
+    base, starts = profile.alignment.base, dict[int, _Start]()
+    found: list[Diagnostic] = []
+    for op in module.walk() if base > 1 else ():
+        for value in op.operands:
+            start = starts.get(id(value))
+            if start is None or start.op is None or start.nbytes % base == 0:
+                continue
+            row = op.row
+            pipe = "none" if row is None else pipe_of(Case(op, row, profile, constant))
+            if pipe not in _BY_ELEMENT:
+                starts[id(value)] = start._replace(op=None)  # said once
+                found.append(_finding(op, pipe, start, base, profile))
+        made = _made(op, starts)
+        if made is not None:
+            starts[id(op.results[0])] = made
+    return found
+
+
+def _made(op: Operation, starts: dict[int, _Start]) -> _Start | None:
+    """Where the tile begins that an operation names; None: it names none, or that is not known."""
+    source = op.operands[0] if op.operands and op.results and op.traits.names_only else None
+    if source is None or not isinstance(source.type, TileBuf):
+        return None
+    if not isinstance(op.results[0].type, TileBuf) or source.type.tile.layout.is_boxed:
+        return None
+    tile = source.type.tile
+    before = starts.get(id(source)) or _Start(0, tile.shape[tile.layout.pitch_axis], None)
+    if op.body not in (SUBVIEW, SUBSET):
+        return before  # another name
+    line, inside = (_number(v) for v in _along(op.group("offsets"), tile.layout.pitch_axis))
+    size = tile.itemsize
+    if inside is None or (line is None and before.pitch * size % _BLOCK):
+        return None
+    skipped = ((line or 0) * before.pitch + inside) * size
+    return _Start(before.nbytes + skipped, before.pitch, op)
+
+
+_BLOCK = 32
+
+
+def _along(offsets: list[Value], axis: int) -> list[Value | None]:
+    """The offset in lines, then the one inside a line."""
+    both: list[Value | None] = [*offsets, None, None]
+    return [both[1 - axis], both[axis]]
+
+
+def _number(value: Value | None) -> int | None:
+    return None if value is None else constant(value)
+
+
+def _finding(op: Operation, pipe: str, start: _Start, base: int, profile: Profile) -> Diagnostic:
+    assert start.op is not None
+    message = (
+        f"a window that begins {start.nbytes} bytes into its tile is not at a multiple of {base}"
+        f" bytes, which {profile} asks of '{op.name}' op (pipe {pipe})"
+    )
+    help = "begin the window at a whole block, or copy it to a tile of its own with pto.textract"
+    return Diagnostic(
+        "PTO-M104", message, start.op.loc, help=help, notes=(Note("it is used here", op.loc),)
+    )

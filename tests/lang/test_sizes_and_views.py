@@ -1,0 +1,227 @@
+"""Elements of views, sizes of zero, fills of other sizes, and windows that begin inside a block."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pto
+
+F32 = pto.Global[pto.f32]
+ENGINES = ("reference", "jit")
+
+
+def array(*shape: int) -> Any:
+    return np.random.default_rng(7).standard_normal(shape).astype(np.float32)
+
+
+# ---- elements of views
+
+VIEWS = {
+    "T": (lambda x: x.T, lambda x: x.T),
+    "row": (lambda x: x[2], lambda x: x[2:3]),
+    "rows": (lambda x: x[3:, :], lambda x: x[3:, :]),
+    "window": (lambda x: x[1:5, 2:6], lambda x: x[1:5, 2:6]),
+    "column": (lambda x: x[:, 3:4], lambda x: x[:, 3:4]),
+    "T of a shape": (lambda x: x.reshape(4, 12).T, lambda x: x.reshape(4, 12).T),
+    "shape": (lambda x: x.reshape(8, 6), lambda x: x.reshape(8, 6)),
+}
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_an_element_of_a_view_is_read(name: str) -> None:
+    """The number is a Python number, and one of the program."""
+    seen, expected = VIEWS[name]
+
+    @pto.kernel(profile="a5")
+    def element(x: F32, y: F32, n: pto.Scalar[pto.i32]) -> None:
+        pto.store_scalar(y, 0, pto.load_scalar(seen(x), 3))
+        pto.store_scalar(y, 1, pto.load_scalar(seen(x), n))
+
+    x = array(6, 8)
+    for engine in ENGINES:
+        y = np.zeros((1, 8), np.float32)
+        element(x, y, 2, engine=engine)
+        assert y[0, :2].tolist() == [expected(x).ravel()[3], expected(x).ravel()[2]]
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_an_element_of_a_view_is_written(name: str) -> None:
+    seen, expected = VIEWS[name]
+
+    @pto.kernel(profile="a5")
+    def element(y: F32, n: pto.Scalar[pto.i32]) -> None:
+        pto.store_scalar(seen(y), 3, 5.0)
+        pto.store_scalar(seen(y), n, 7.0)
+
+    want = array(6, 8)
+    whole = np.arange(48).reshape(6, 8)
+    for number, value in ((3, 5.0), (2, 7.0)):
+        want.ravel()[expected(whole).ravel()[number]] = value
+    for engine in ENGINES:
+        y = array(6, 8)
+        element(y, 2, engine=engine)
+        assert np.array_equal(y, want)
+
+
+def test_an_element_of_three_dimensions_turned() -> None:
+    @pto.kernel(profile="a5")
+    def element(x: F32, y: F32) -> None:
+        for i in pto.range(24):
+            pto.store_scalar(y, i, pto.load_scalar(x.T, i))
+
+    x, y = array(2, 3, 4), np.zeros((1, 24), np.float32)
+    element(x, y)
+    assert np.array_equal(y[0], x.T.ravel())
+
+
+def test_an_element_outside_of_a_view() -> None:
+    @pto.kernel(profile="a5")
+    def outside(x: F32) -> None:
+        pto.store_scalar(x[1:3, 0:2], 4, 1.0)
+
+    with pytest.raises(pto.PtoError, match=r"PTO-S201.*element 4 of a view of 4 elements"):
+        outside(array(6, 8))
+
+
+def test_a_pointer_knows_no_strides() -> None:
+    @pto.kernel(profile="a5")
+    def turned(x: F32) -> None:
+        pto.dcci(x.T, "SINGLE_CACHE_LINE")
+
+    with pytest.raises(pto.PtoError, match=r"PTO-S201.*does not know the strides \(1, 8\)"):
+        turned(array(6, 8))
+
+
+# ---- sizes of zero
+
+
+@pytest.mark.parametrize("sizes", [(0, 64), (16, 0), (-1, 64), (0, None), (None, 0)])
+def test_a_load_of_no_element(sizes: tuple[Any, Any]) -> None:
+    @pto.kernel(profile="a5")
+    def nothing(x: F32, y: F32) -> None:
+        pto.store(y, pto.load(x, *sizes))
+
+    with pytest.raises(pto.PtoError, match=r"PTO-S200.*a tile of (0|-1) (rows|columns)"):
+        nothing(array(16, 64), array(16, 64))
+
+
+# ---- fills
+
+
+def combined(rows: int, cols: int, fill: Any) -> Any:
+    @pto.kernel(profile="a5")
+    def combine(x: F32, y: F32) -> None:
+        t = pto.load(x, rows, cols)
+        pto.store(y, pto.max(fill(), t.max(axis=1) if fill().cols == 1 else t))
+
+    return combine
+
+
+@pytest.mark.parametrize(
+    ("size", "fill"),
+    [
+        ((16, 64), (4, 1)),
+        ((4, 64), (16, 1)),
+        ((16, 100), (16, 128)),
+        ((16, 128), (16, 100)),
+    ],
+)
+def test_a_fill_of_another_size(size: tuple[int, int], fill: tuple[int, int]) -> None:
+    kernel = combined(*size, lambda: pto.full(*fill, 0.5, pto.f32))
+    out = np.zeros((size[0], 1 if fill[1] == 1 else size[1]), np.float32)
+    with pytest.raises(pto.PtoError, match=r"PTO-U087.*filled with \d+ (rows|columns) meets"):
+        kernel(array(*size), out)
+
+
+@pytest.mark.parametrize("size", [(16, 64), (16, 100), (7, 33)])
+def test_a_fill_of_the_same_size(size: tuple[int, int]) -> None:
+    x = array(*size)
+    for fill in (size, (size[0], 1)):
+        kernel = combined(*size, lambda fill=fill: pto.full(*fill, 0.5, pto.f32))
+        want = np.maximum(x if fill == size else x.max(axis=1, keepdims=True), np.float32(0.5))
+        out = np.zeros_like(want)
+        kernel(x, out)
+        assert np.array_equal(out, want)
+
+
+def test_a_fill_meets_a_tile_that_ends_early() -> None:
+    """Both were asked for in one size; the array has less."""
+
+    @pto.kernel(profile="a5")
+    def edge(x: F32, y: F32) -> None:
+        for i in pto.range(0, 24, 16):
+            t = pto.load(x[i:, :], 16, 64)
+            pto.store(y[i:, :], pto.max(pto.full(16, 1, 2.0, pto.f32), t.max(axis=1)))
+
+    x, y = array(24, 64), np.zeros((24, 1), np.float32)
+    edge(x, y)
+    assert np.array_equal(y, np.maximum(x.max(axis=1, keepdims=True), np.float32(2.0)))
+
+
+# ---- windows
+
+
+def windowed(profile: str, first: int, kind: Any) -> Any:
+    @pto.kernel(profile=profile)
+    def window(x: pto.Global[Any], y: pto.Global[Any]) -> None:
+        t = pto.load(x, 8, 64)
+        pto.store(y[:, 0:32], t[:, first : first + 32] + t[:, 0:32])
+
+    return window
+
+
+@pytest.mark.parametrize("profile", ["a2a3", "a5"])
+@pytest.mark.parametrize(("first", "kind"), [(1, pto.f32), (12, pto.f32), (8, pto.f16)])
+def test_a_window_inside_a_block_is_refused(profile: str, first: int, kind: Any) -> None:
+    x = array(8, 64).astype(kind.numpy)
+    nbytes = first * kind.itemsize
+    kernel = windowed(profile, first, kind)
+    with pytest.raises(pto.PtoError, match=rf"PTO-M104.*begins {nbytes} bytes into its tile"):
+        kernel(x, np.zeros_like(x))
+
+
+@pytest.mark.parametrize(
+    ("profile", "first", "kind"),
+    [("cpu", 1, pto.f32), ("a5", 8, pto.f32), ("a2a3", 16, pto.f16), ("a2a3", 0, pto.f32)],
+)
+def test_a_window_at_a_block_is_taken(profile: str, first: int, kind: Any) -> None:
+    x = array(8, 64).astype(kind.numpy)
+    want = x[:, first : first + 32] + x[:, :32]
+    for engine in ENGINES:
+        y = np.zeros_like(x)
+        windowed(profile, first, kind)(x, y, engine=engine)
+        assert np.array_equal(y[:, :32], want)
+
+
+def test_windows_add_up() -> None:
+    """Of a window of a window the sum of both offsets counts."""
+
+    def nested(inner: int) -> Any:
+        @pto.kernel(profile="a5")
+        def kernel(x: F32, y: F32) -> None:
+            t = pto.load(x, 8, 64)
+            pto.store(y[:, 0:32], t[:, 4:60][:, inner : inner + 32] + 1.0)
+
+        return kernel
+
+    x, y = array(8, 64), np.zeros((8, 64), np.float32)
+    nested(4)(x, y)
+    assert np.array_equal(y[:, :32], x[:, 8:40] + np.float32(1))
+    with pytest.raises(pto.PtoError, match=r"PTO-M104.*begins 20 bytes"):
+        nested(1)(x, y)
+
+
+def test_the_scalar_unit_reads_anywhere() -> None:
+    """Rows are whole blocks, so an unknown row changes nothing."""
+
+    @pto.kernel(profile="a5")
+    def element(x: F32, y: F32) -> None:
+        t = pto.load(x, 8, 64)
+        pto.store_scalar(y, 0, pto.tgetval(t[2:3, 1:9], 2))
+
+    x, y = array(8, 64), np.zeros((1, 8), np.float32)
+    element(x, y)
+    assert y[0, 0] == x[2, 3]
