@@ -100,6 +100,8 @@ def collected_warnings(args: argparse.Namespace) -> Generator[None]:
             _warned.append(found)
 
     with warnings.catch_warnings():
+        # PtoWarning is one; the filters of the environment do not hide findings
+        warnings.simplefilter("default", UserWarning)
         warnings.showwarning = heard
         yield
 

@@ -28,7 +28,7 @@ from pto.run.launch.arrays import Borrowed
 from pto.run.launch.call import Blocks, Launch, kind_of
 from pto.run.launch.engine import switches, wants_debugging, wants_sanitizer
 from pto.run.launch.host import Report, report
-from pto.run.launch.outcome import warn_once
+from pto.run.launch.outcome import warn
 from pto.run.launch.progress import Bar, Progress
 from pto.run.machine.device import Device
 from pto.target.choose import Target
@@ -175,9 +175,10 @@ class Kernel:
             names = [p.name for p in self.parameters if p.kind == "array"]
             held = {name: each.array for name, each in zip(names, arrays, strict=True)}
             return replace(done, coverage=seen.coverage(made.module, held))
-        shapes = tuple(each.array.shape for each in arrays)
-        sizes = given[len(self._passed) :]
-        warn_once(launch, (blocks, shapes), made.seen, coverage, sizes, made.cut)
+        kind = (blocks, *(each.array.shape for each in arrays))
+        if kind not in made.seen:
+            made.seen.add(kind)
+            warn(launch, coverage, given[len(self._passed) :], made.cut)
         if not sanitized and (direct := launch.kernel.direct(launch, self._passed, done)):
             calls.keep(key, (made, direct))
         return done

@@ -24,7 +24,7 @@ from pto.run.launch.call import (
 from pto.run.launch.engine import chosen_engine, switches
 from pto.run.launch.entry import entry_functions
 from pto.run.launch.known import Known
-from pto.run.launch.outcome import warn_once
+from pto.run.launch.outcome import warn
 from pto.run.launch.prepared import Kernel
 from pto.run.launch.progress import Progress
 from pto.run.machine.device import Device
@@ -93,7 +93,9 @@ class _Ready:
         chip = Device(self.target.profile, engine=kernel.engine, checks=kernel.checks)
         done = chip.run(Launch.of(kernel, chip, args, blocks, progress, timeout))
         found = report(done, self.target)
-        warn_once(done, key, self.seen, coverage)
+        if key not in self.seen:
+            self.seen.add(key)
+            warn(done, coverage)
         if direct := kernel.direct(done, range(len(args)), found):
             self.calls.keep(key, direct)
         return found

@@ -7,7 +7,7 @@ by data, or by a number that the call passes, is left alone.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, combinations
 from typing import Any
 
@@ -21,33 +21,29 @@ from pto.plan.stores import Covered, Flags, Reached, Uses, uses
 from pto.plan.unwritten import unwritten
 from pto.run.launch.arguments import names_of
 from pto.run.launch.arrays import Borrowed
-from pto.run.launch.call import Launch, warn
+from pto.run.launch.call import Launch
+from pto.run.launch.call import warn as show
 from pto.run.launch.engine import wants_coverage
 
 _SWITCH = "coverage=False or PTO_COVERAGE=0 leaves this check out"
 _EXACT = f"coverage=True reports what a run writes, {_SWITCH}"
 
 
-def warn_once(
+def warn(
     done: Launch,
-    key: Hashable,
-    seen: set[Any],
     option: bool | None,
     sizes: Sequence[int] = (),
     traced: Sequence[Diagnostic] = (),
 ) -> None:
-    """Show the first warning about a launch, unless one of its kind was looked at before.
+    """Show the first warning about a launch; callers ask once for each set of shapes.
 
     `option` and PTO_COVERAGE=0 leave the check out. `traced`: findings of the Python front end.
     """
-    if key in seen:
-        return
-    seen.add(key)
     if not wants_coverage(option):
         return
     finding = next(chain(traced, Outcome(done, sizes).findings()), None)
     if finding is not None:
-        warn(finding)
+        show(finding)
 
 
 class Outcome:
