@@ -65,31 +65,36 @@ BY_BUFFER: dict[tuple[str, str, str], str] = {
 class Fact(NamedTuple):
     """One way an instruction goes: who touches what, and whom its own flags make wait.
 
-    `touches`: `pipe reads > writes`. `waits`: `V>S`, S waits for V; "" none at all.
+    `touches`: `pipe reads > writes`. `course`: all in order, `1` the first touch, `V>S` S waits for
+    V, `V>S~` inside the touch before; "" where only the touches are known.
     """
 
     name: str
     profiles: str
     when: dict[str, str | bool]  # attribute: word; operand: there or not; operand@: its buffer
     touches: tuple[str, ...]
-    waits: str
+    course: str
     source: str
+
+    @property
+    def waits(self) -> set[str]:
+        return {word.rstrip("~") for word in self.course.split() if ">" in word}
 
 
 _ROWS_OUT = "S>MTE2 MTE2>V MTE2>MTE3 S>V S>MTE3"
-_AROUND_S = "V>S MTE2>S MTE3>S S>V S>MTE2 S>MTE3"
-_STAGED = "MTE2>MTE3 MTE3>MTE2"
+_AROUND_S = "V>S MTE3>S MTE2>S 1 S>V S>MTE2 S>MTE3"
+_STAGED = "1 MTE2>MTE3 2 MTE3>MTE2"
 _PAIR: dict[str, str | bool] = {"pong": True}
 SEVERAL: tuple[Fact, ...] = (
-    Fact("tci", "a2a3 a5", {"tmp": False}, ("S > dst",), "", "TCI.hpp, Tci.hpp: a scalar loop"),
-    Fact("tci", "a2a3", {"tmp": True}, ("V tmp > tmp dst",), "", "TCI.hpp: vector code in tmp"),
-    Fact("tci", "a5", {"tmp": True}, ("V > dst",), "", "Tci.hpp: registers, tmp is ignored"),
+    Fact("tci", "a2a3 a5", {"tmp": False}, ("S > dst",), "1", "TCI.hpp, Tci.hpp: a scalar loop"),
+    Fact("tci", "a2a3", {"tmp": True}, ("V tmp > tmp dst",), "1", "TCI.hpp: vector code in tmp"),
+    Fact("tci", "a5", {"tmp": True}, ("V > dst",), "1", "Tci.hpp: registers, tmp is ignored"),
     Fact(
         "mgather",
         "a2a3",
         {"coalesce": "row", "gatherOob": "undefined", "dst@": "vec"},
         ("S idx >", "MTE2 mem > dst"),
-        f"V>S MTE3>S {_ROWS_OUT}",
+        f"V>S MTE3>S 1 2 {_ROWS_OUT}",
         "a2a3/MGather.hpp: rows; nothing waits for MTE2 before the indices are read",
     ),
     Fact(
@@ -97,7 +102,7 @@ SEVERAL: tuple[Fact, ...] = (
         "a2a3",
         {"coalesce": "row", "gatherOob": "zero", "dst@": "vec"},
         ("S idx > dst", "MTE2 mem > dst"),
-        f"V>S MTE3>S {_ROWS_OUT}",
+        f"V>S MTE3>S 1 2 {_ROWS_OUT}",
         "a2a3/MGather.hpp: rows beyond the table are zeroed by the scalar unit",
     ),
     Fact(
@@ -113,7 +118,15 @@ SEVERAL: tuple[Fact, ...] = (
         "a5",
         {"coalesce": "row", "dst@": "vec"},
         ("V mem idx > dst",),
-        "",
+        "1",
+        "a5/MGather.hpp: SIMT code",
+    ),
+    Fact(
+        "mgather",
+        "a5",
+        {"coalesce": "elem", "dst@": "vec"},
+        ("V mem idx > dst",),
+        "1",
         "a5/MGather.hpp: SIMT code",
     ),
     Fact(
@@ -121,7 +134,7 @@ SEVERAL: tuple[Fact, ...] = (
         "a2a3 a5",
         {"coalesce": "row", "dst@": "mat"},
         ("S idx >", "MTE2 mem > dst"),
-        "S>MTE2",
+        "1 2 S>MTE2",
         "MGather.hpp: rows into L1",
     ),
     Fact(
@@ -129,7 +142,7 @@ SEVERAL: tuple[Fact, ...] = (
         "a2a3 a5",
         {"coalesce": "elem", "dst@": "mat"},
         ("S idx mem > scratch", "MTE2 scratch > dst"),
-        "S>MTE2",
+        "1 S>MTE2 2",
         "MGather.hpp: elements into L1 through global memory",
     ),
     Fact(
@@ -137,7 +150,7 @@ SEVERAL: tuple[Fact, ...] = (
         "a2a3",
         {"coalesce": "row"},
         ("S idx >", "MTE3 src > mem"),
-        "V>S MTE2>S S>MTE3 MTE3>S S>V S>MTE2 MTE3>V MTE3>MTE2",
+        "V>S MTE2>S S>MTE3 1 2 MTE3>S S>V S>MTE2 MTE3>V MTE3>MTE2",
         "a2a3/MScatter.hpp: rows",
     ),
     Fact(
@@ -145,16 +158,16 @@ SEVERAL: tuple[Fact, ...] = (
         "a2a3",
         {"coalesce": "elem"},
         ("S src idx > mem",),
-        _AROUND_S,
+        "V>S MTE2>S MTE3>S 1 S>V S>MTE2 S>MTE3",
         "a2a3/MScatter.hpp: elements, a scalar loop",
     ),
-    Fact("mscatter", "a5", {}, ("V src idx > mem",), "", "a5/MScatter.hpp: SIMT code"),
+    Fact("mscatter", "a5", {}, ("V src idx > mem",), "1", "a5/MScatter.hpp: SIMT code"),
     Fact(
         "tscatter",
         "a2a3",
         {"indexes": True},
         ("V > dst", "S src indexes > dst"),
-        "V>S S>V",
+        "1 V>S 2 S>V",
         "a2a3/TScatter.hpp: zeros by V, then a scalar loop",
     ),
     Fact(
@@ -162,7 +175,7 @@ SEVERAL: tuple[Fact, ...] = (
         "a2a3",
         {"cdst": True},
         ("S kValue > tmp", "V src tmp > tmp dst", "S > cdst"),
-        "S>V V>S",
+        "1 S>V 2 V>S~ S>V~ 3",
         "a2a3/TGather.hpp, compare: indices by S, thresholds by S and V in turn, counts by S",
     ),
     Fact(
@@ -170,7 +183,7 @@ SEVERAL: tuple[Fact, ...] = (
         "a2a3",
         {},
         ("S scalar > tmp", "V mask src tmp > dst"),
-        "S>V",
+        "1 S>V 2",
         "a2a3/TSels.hpp: S puts the scalar into tmp",
     ),
     Fact(
@@ -178,7 +191,7 @@ SEVERAL: tuple[Fact, ...] = (
         "a2a3",
         {"scalar@": "vec"},
         ("S scalar >", "V src > dst"),
-        "V>S MTE1>S MTE2>S",
+        "V>S MTE1>S MTE2>S 1 2",
         "a2a3/TCmps.hpp: S reads the scalar out of its tile",
     ),
     Fact(
@@ -186,7 +199,7 @@ SEVERAL: tuple[Fact, ...] = (
         "a2a3",
         {},
         ("V src0 > dst", "S src1 > dst"),
-        "V>S MTE2>S",
+        "1 V>S MTE2>S 2",
         "a2a3/TConcat.hpp: columns of src1 that begin inside a block",
     ),
     Fact(
@@ -194,7 +207,7 @@ SEVERAL: tuple[Fact, ...] = (
         "a2a3",
         {},
         ("S src0Idx src1Idx > dstIdx", "V src0 src1 > dst"),
-        "MTE2>S S>V V>S",
+        "MTE2>S 1 S>V 2 V>S~ S>V~",
         "a2a3/TConcat.hpp, TConcatIdx",
     ),
     Fact(
@@ -202,7 +215,7 @@ SEVERAL: tuple[Fact, ...] = (
         "a5",
         {},
         ("S src scalar > dst",),
-        "V>S",
+        "V>S 1",
         "a5/TDivS.hpp: integers in a scalar loop, for whose end nothing waits",
     ),
     Fact("comm.tput", "a2a3 a5", {"pong": False}, ("MTE2 src > ping", "MTE3 ping > dst"), _STAGED,
@@ -227,10 +240,10 @@ SEVERAL: tuple[Fact, ...] = (
          _STAGED, "comm/a2a3/TScatter.hpp"),
     Fact("comm.treduce", "a2a3 a5", {"recvPong": False},
          ("MTE2 group > acc recvPing", "V acc recvPing > acc", "MTE3 acc > dst"),
-         "MTE2>V V>MTE2 V>MTE3 MTE3>MTE2", "comm/a2a3/TReduce.hpp: acc is loaded too"),
+         "1 MTE2>V 2 V>MTE2 V>MTE3 3 MTE3>MTE2", "comm/a2a3/TReduce.hpp: acc is loaded too"),
     Fact("comm.treduce", "a2a3 a5", {"recvPong": True},
          ("MTE2 group > acc recvPing recvPong", "V acc recvPing recvPong > acc", "MTE3 acc > dst"),
-         "MTE2>V V>MTE2 V>MTE3 MTE3>MTE2", "comm/a2a3/TReduce.hpp"),
+         "1 MTE2>V 2 V>MTE2 V>MTE3 3 MTE3>MTE2", "comm/a2a3/TReduce.hpp"),
 )  # fmt: skip
 
 # Work of V with scalar steps that flags V to S and back enclose: for everything around it is V's.

@@ -152,6 +152,15 @@ def expected(fact: Fact, case: Case) -> list[tuple[str, frozenset[str], frozense
     return out
 
 
+def course_of(case: Case) -> list[str]:
+    """The steps in order, touches by number, as a fact writes them."""
+    out: list[str] = []
+    for step in phases_of(case):
+        number = 1 + sum(">" not in word for word in out)
+        out.append(f"{step.src}>{step.dst}" if isinstance(step, Handoff) else str(number))
+    return out
+
+
 def cases_of(facts: tuple[Fact, ...]) -> Iterator[tuple[Fact, str]]:
     return ((fact, profile) for fact in facts for profile in fact.profiles.split())
 
@@ -174,7 +183,8 @@ def case_of(fact: Fact, profile: str) -> Case:
 def test_phases_are_those_of_the_headers(fact: Fact, profile: str):
     case = case_of(fact, profile)
     assert touches_of(case) == expected(fact, case), fact.source
-    assert {f"{a}>{b}" for a, b, _ in inner_flags(case)} == set(fact.waits.split()), fact.source
+    assert {f"{a}>{b}" for a, b, _ in inner_flags(case)} == fact.waits, fact.source
+    assert course_of(case) == [w for w in fact.course.split() if "~" not in w], fact.source
 
 
 def test_every_form_of_every_row_has_a_fact():
@@ -270,7 +280,7 @@ def _of_macros() -> Iterator[tuple[str, str]]:
         other = ours[fact.name, profile, tuple(fact.when.items())]
         case = case_of(other, profile)
         same = expected(fact, case) == expected(other, case)
-        if not same or set(fact.waits.split()) != set(other.waits.split()):
+        if not same or fact.waits != other.waits:
             yield fact.name, profile
 
 
