@@ -59,7 +59,7 @@ class Sanitizer(Observer):
         self._shadows: dict[int, list[Shadow]] = {}  # of cores at work
         self.is_mixed = False  # writes of a local buffer, by two operations or places, have met
         self._global = GlobalLog()
-        self._caches = Caches(self.order.clocks)
+        self._caches = Caches(self.order.clocks, self._global)
         self._ended = False
         self._items = Conflicts()
         self._working = WorkingSpace()
@@ -79,6 +79,7 @@ class Sanitizer(Observer):
     def memory(self, memory: WatchedMemory, core: Core | None) -> None:
         if core is None:
             memory.shadow = self._global.over(memory)
+            self._caches.lines.know(memory.base, memory.size)
             return
         self._buffers[id(memory)] = undefined.buffer_of(core, memory)
         memory.shadow = Shadow(memory)
@@ -160,7 +161,7 @@ class Sanitizer(Observer):
             self._touch_registers(thread, moment, time, event.reads, event.leaves)
         if type(event.effect) is fx.Flush:
             self._caches.flush(thread, event.effect.address, time)
-        is_scalar = event.pipe == "S"
+        is_scalar = event.pipe == "S" and not event.op.traits.uncached
         for cells, access, atomic in footprints(event.accesses):
             if (is_scalar or self._caches.has_stores) and access.memory.space is Space.GM:
                 self._look_into_cache(thread, is_scalar, time, cells, access)
@@ -175,11 +176,13 @@ class Sanitizer(Observer):
         moment = thread.moments[-1]
         if access.writes:
             if is_scalar:
-                self._caches.store(thread, time, cells, shadow.base)
+                self._caches.store(thread, moment, time, cells, shadow.base)
+            else:
+                self._caches.write(thread, moment, cells, shadow.base)
             return
         self._caches.read(thread, moment, cells, shadow.base, is_scalar)
         if is_scalar:
-            self._caches.load(thread, moment, cells, shadow.base, self._global)
+            self._caches.load(thread, moment, cells, shadow.base)
 
     def _begin_scope(self, thread: Thread, whole: ScopeEvent) -> None:
         whole.begun = Scope(thread)

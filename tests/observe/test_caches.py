@@ -13,6 +13,8 @@ _PROGRAM = """
 module attributes {{pto.target_arch = "a5", pto.kernel_kind = #pto.kernel_kind<vector>}} {{
   func.func @kernel(%x: !p, %y: !p) attributes {{pto.aicore}} {{
     %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c16 = arith.constant 16 : index
     %z = arith.constant 0 : i64
     %n = arith.constant 1 : i64
     %bytes = arith.constant 32 : i64
@@ -99,3 +101,67 @@ def test_the_meeting_comes_between_the_write_back_and_the_drop() -> None:
     assert _codes((WRITE,), (LINE, READ), late=LINE) == {"PTO-R039"}
     assert _codes((WRITE, DCCI, DSB), (DCCI, READ)) == set()
     assert _codes((WRITE, DSB), (DSB, READ)) == {"PTO-R038", "PTO-R039"}
+
+
+# ---- lines of 64 bytes
+
+SECOND = "pto.store_scalar %nine, %x[%c1] : !p, i32"
+NEXT_LINE = "pto.store_scalar %nine, %x[%c16] : !p, i32"
+FIRST_WORD = "%w = pto.load_scalar %x[%c0] : !p -> i32"
+TO_S = """pto.set_flag["PIPE_MTE3", "PIPE_S", "EVENT_ID0"]
+      pto.wait_flag["PIPE_MTE3", "PIPE_S", "EVENT_ID0"]"""
+FROM_S = TO_S.replace("PIPE_MTE3", "X").replace("PIPE_S", "PIPE_MTE3").replace("X", "PIPE_S")
+PAST = "pto.st_dev %nine, %x[%c1] : !p, i32"
+
+
+def test_two_cores_store_scalars_to_lines_of_their_own() -> None:
+    """Each writes the whole line back: PTOAS#915."""
+    assert _codes((WRITE, LINE), early=SECOND + "\n" + LINE) == {"PTO-R043"}
+    assert _codes((WRITE,), early=SECOND) == {"PTO-R043"}
+    assert _codes((WRITE, LINE), early=NEXT_LINE + "\n" + LINE) == set()
+
+
+def test_a_line_may_change_hands_in_order() -> None:
+    """Written back by the first, and fetched by the second after that."""
+    assert _codes((WRITE, LINE), (SECOND,)) == set()
+    assert _codes((WRITE,), (SECOND,)) == {"PTO-R043"}
+    read_before = f"{FIRST_WORD}\n"
+    assert _codes((WRITE, LINE), (SECOND,), early=read_before) == {"PTO-R021", "PTO-R043"}
+    assert _codes((WRITE, LINE), (LINE, SECOND), early="") == set()
+
+
+def test_a_line_that_is_older_than_a_transfer_is_not_written_back() -> None:
+    """The line was fetched by a scalar read, then MTE3 wrote it: pypto#2005."""
+    assert _codes((FIRST_WORD, FROM_S, STORE, TO_S, SECOND, LINE)) == {"PTO-R044"}
+    assert _codes((FIRST_WORD, FROM_S, STORE, TO_S, LINE, SECOND, LINE)) == set()
+    assert _codes((STORE, TO_S, SECOND, LINE)) == set()  # the line is fetched after the transfer
+    assert _codes((FIRST_WORD, FROM_S, STORE, TO_S, NEXT_LINE, LINE)) == set()
+
+
+def test_a_line_is_written_back_before_a_transfer_writes_it() -> None:
+    assert _codes((SECOND, FROM_S, STORE)) == {"PTO-R044"}
+    assert _codes((SECOND, LINE, FROM_S, STORE)) == set()
+    assert _codes((NEXT_LINE, FROM_S, STORE)) == set()
+
+
+def test_a_scalar_read_does_not_see_a_transfer_of_its_own_core_in_an_old_line() -> None:
+    again = FIRST_WORD.replace("%w", "%again")
+    assert _codes((FIRST_WORD, FROM_S, STORE, TO_S, again)) == {"PTO-R038"}
+    assert _codes((FIRST_WORD, FROM_S, STORE, TO_S, LINE, again)) == set()
+    assert _codes((STORE, TO_S, again)) == set()
+
+
+def test_a_store_past_the_cache_touches_no_line() -> None:
+    assert _codes((PAST,), early=NEXT_LINE) == set()
+    assert _codes((FIRST_WORD, FROM_S, STORE, TO_S, PAST)) == set()
+    assert _codes((WRITE, LINE), early=PAST) == {"PTO-R044"}
+
+
+def test_lines_are_counted_from_the_beginning_of_an_array() -> None:
+    """Arrays of the host begin anywhere; those of a device at a multiple of 64."""
+    text = _PROGRAM.format(first=WRITE, early=SECOND, second="", late="")
+    for skipped in range(16):
+        whole = np.zeros(96, np.int32)
+        x = whole[(-whole.ctypes.data // 4) % 16 + skipped :][:64]
+        found = sanitize(parse(text), args=[x, np.zeros(64, np.int32)], blocks=2).findings
+        assert "PTO-R043" in {d.code for d in found}

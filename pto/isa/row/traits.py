@@ -60,6 +60,7 @@ class Traits:
     allocates: str = ""  # it makes a buffer; the operand that says where, if it has that one
     names_only: bool = False  # names storage or describes it, and touches no byte of it
     # order
+    uncached: bool = False  # a scalar access that goes past the data cache
     # profiles whose library ends it with a barrier of its pipe where every tile has one row
     fenced_row: tuple[str, ...] = ()
     # values

@@ -133,6 +133,7 @@ for _name, _like in (("ld_dev", "load_scalar"), ("st_dev", "store_scalar")):
         profiles="a5",
         scope="outside simt entry",
         rules=_row.rules,
+        traits=Traits(uncached=True),
         cite="PTOAS include/PTO/IR/VPTOOps.td (2026-08)",
     )
 

@@ -8,16 +8,16 @@ seen by others, and by transfers of the same core, only after the line was writt
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from pto.core.errors import Diagnostic, Note
 from pto.observe.memory.granules import Cells
+from pto.observe.memory.lines import Lines
 from pto.observe.memory.log import GlobalLog
 from pto.observe.order.clocks import Clock, Clocks, Moment, Thread
 from pto.observe.races import described
 
-LINE = 64  # bytes
 _FIX = "pto.cmo.cacheinvalid %ptr single_cache_line (on a5 also pto.dcci)"
 
 
@@ -28,49 +28,63 @@ class _Flushed:
     all: tuple[Clock, int] | None = None
     lines: dict[int, tuple[Clock, int]] = field(default_factory=dict[int, tuple[Clock, int]])
 
-    def of(self, first: int, last: int) -> Iterator[tuple[Clock, int] | None]:
-        """The latest of every line from byte `first` to `last`."""
-        for line in range(first // LINE, (last - 1) // LINE + 1):
+    def of(self, lines: Iterable[int]) -> Iterator[tuple[Clock, int] | None]:
+        """The latest of every line."""
+        for line in lines:
             yield max((self.lines.get(line), self.all), key=lambda f: -1 if f is None else f[1])
 
 
 class Caches:
     """The caches of all agents."""
 
-    def __init__(self, clocks: Clocks) -> None:
+    def __init__(self, clocks: Clocks, log: GlobalLog) -> None:
         self._clocks = clocks
+        self._log = log  # of all accesses to global memory
+        self.lines = Lines(clocks, log)
         self._flushed: dict[int, _Flushed] = {}  # by agent
         self._stores = GlobalLog()  # of scalar units
         self.has_stores = False  # a scalar has written to global memory
         self._found: dict[tuple[str, int, int], Diagnostic] = {}
 
     def findings(self) -> list[Diagnostic]:
-        return list(self._found.values())
+        return [*self._found.values(), *self.lines.findings()]
 
     def flush(self, thread: Thread, address: int | None, time: int) -> None:
         """Lines are written back and dropped: the one at an address, or all."""
+        self.lines.flush(thread, address, time)
         known = self._flushed.setdefault(id(thread.agent), _Flushed())
         now = thread.clock.copy(), time
         if address is None:
             known.all = now
         else:
-            known.lines[address // LINE] = now
+            known.lines[self.lines.line(address)] = now
 
-    def store(self, thread: Thread, time: int, cells: Cells, base: int) -> None:
+    def write(self, thread: Thread, moment: Moment, cells: Cells, base: int) -> None:
+        """A write that does not go through the cache of its core."""
+        self.lines.write(thread, moment, cells, base)
+
+    def store(self, thread: Thread, moment: Moment, time: int, cells: Cells, base: int) -> None:
         """A scalar write, which stays in the cache for now."""
         self.has_stores = True
+        self.lines.write(thread, moment, cells, base)
+        self.lines.store(thread, moment, time, cells, base)
         self._stores.touch(cells, base, thread.index, time, thread.clock, "write")
 
-    def load(self, thread: Thread, moment: Moment, cells: Cells, base: int, log: GlobalLog) -> None:
+    def load(self, thread: Thread, moment: Moment, cells: Cells, base: int) -> None:
         """A scalar read: has the line been dropped since others wrote it?"""
         known = self._flushed.get(id(thread.agent), _Flushed())
-        for writer, time, first, last in log.writers(cells, base):
+        for other, time, first, last in self.lines.load(thread, moment, cells, base):
+            self._tell("PTO-R038", thread, moment, other, time, first - base, last - base)
+        for writer, time, first, last in self._log.writers(cells, base):
             other = self._clocks.threads[writer]
             if other.agent is thread.agent or other.agent.launch != thread.agent.launch:
                 continue
             if time > thread.clock[writer]:
                 continue  # a race, which is told as such
-            seen = [f is not None and _knows(f[0], writer, time) for f in known.of(first, last)]
+            seen = [
+                f is not None and _knows(f[0], writer, time)
+                for f in known.of(self.lines.between(first, last))
+            ]
             if not all(seen):
                 self._tell("PTO-R038", thread, moment, other, time, first - base, last - base)
 
@@ -88,7 +102,10 @@ class Caches:
                 continue
             known = self._flushed.get(id(other.agent), _Flushed())
             late = int(thread.clock[writer]) if other is not thread else other.now
-            back = [f is not None and time < f[1] <= late for f in known.of(first, last)]
+            back = [
+                f is not None and time < f[1] <= late
+                for f in known.of(self.lines.between(first, last))
+            ]
             if not all(back):
                 self._tell("PTO-R039", thread, moment, other, time, first - base, last - base)
 
