@@ -17,6 +17,7 @@ from pto.cli import console, findings
 from pto.core.dtypes import dtype
 from pto.core.errors import Diagnostic, PtoError, fail
 from pto.ir.builder import scalar_type
+from pto.ir.text.parser import read_source
 from pto.isa.row.types import Ptr
 from pto.run.launch.arguments import Parameter, build, parse_args
 from pto.target.device import device as find_device
@@ -68,9 +69,7 @@ def _kernel(file: str, args: argparse.Namespace) -> CppKernel:
 
     _require_taken(file, args)
     if not args.entry:
-        text = (
-            Path(file).read_text(encoding="utf-8", errors="replace") if Path(file).exists() else ""
-        )
+        text = read_source(file)
         known = re.findall(r"__global__[^;{]*?(\w+)\s*\(", text)
         listed = f"; it has {', '.join(dict.fromkeys(known))}" if known else ""
         raise fail(

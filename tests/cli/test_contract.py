@@ -97,6 +97,8 @@ def test_a_mistake_in_a_kernel(verb: str, name: str, capsys: Capture):
         (["run", "bad.pto"], 1, "PTO-P"),
         (["run", "no.pto"], 2, "PTO-P004"),
         (["run", "no.py:k"], 2, "PTO-P004"),
+        (["run", "no.cpp"], 2, "PTO-P004"),
+        (["run", "zero\0byte.pto"], 2, "PTO-P004"),
         (["run", "k.py:nothing"], 2, "PTO-U030"),
         (["run", "k.py:good", "--profile", "a7"], 2, "PTO-U020"),
         (["run", "k.py:good", "--arg=x=zeros:16x64"], 2, "PTO-U035"),

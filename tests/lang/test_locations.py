@@ -134,3 +134,25 @@ def test_the_last_two_slices_are_rows_and_columns(profile: str, engine: str):
     wanted = np.zeros_like(c)
     wanted[1, :, :, 5] = c[0, :, :, 9]
     assert np.array_equal(written, wanted)
+
+
+@pytest.mark.parametrize("engine", ["reference", "jit"])
+def test_a_column_is_named_as_one(engine: str):
+    """The instruction takes columns as rows: the finding says which rows of the kernel they are."""
+
+    def k(a: pto.Global[pto.f32], c: pto.Global[pto.f32], y: pto.Global[pto.f32]) -> None:
+        i = pto.block_idx() * 64
+        t = pto.load(a[i:, :], 64, 16)
+        h = pto.zeros(64, 16, pto.f32)
+        h *= t
+        pto.store(y[i:, :], (h * pto.load(c, 1, 16)).sum(axis=1) + t.sum(axis=1))
+
+    a, c, y = np.ones((77, 16), np.float32), np.ones((1, 16), np.float32), np.zeros((77, 1), "f4")
+    with pytest.raises(pto.PtoError) as caught:
+        pto.kernel(k).run(a, c, y, blocks=2, engine=engine)
+    found = caught.value.diagnostics[0]
+    assert found.code == "PTO-S021" and "pto.zeros_like(t)" in (found.help or "")
+    assert [note.message for note in found.notes][-2:] == [
+        "src1 is a column, of which 13 rows are valid, taken as a row",
+        "dst is a column, of which 64 rows are valid, taken as a row",
+    ]

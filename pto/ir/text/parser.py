@@ -51,8 +51,8 @@ def read_source(path: str | Path) -> str:
     where = Path(path)
     try:
         data = where.read_bytes()
-    except OSError as error:
-        reason = error.strerror or str(error)
+    except (OSError, ValueError) as error:  # ValueError: a zero byte in the name
+        reason = getattr(error, "strerror", None) or str(error)
         raise PtoError(Diagnostic("PTO-P004", f"cannot read {where}: {reason}")) from None
     try:
         return data.decode("utf-8-sig")

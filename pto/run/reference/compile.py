@@ -5,12 +5,12 @@ What an operation does is its row's body; control flow is in `run/reference/cont
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pto.core.errors import Diagnostic, PtoError, fail
+from pto.core.errors import Diagnostic, Note, PtoError, fail
 from pto.core.tile import Tile
 from pto.ir.graph import Module, Operation, Region, Value
 from pto.isa.handle.tile import ALLOC_TILE
@@ -30,6 +30,7 @@ from pto.isa.meaning import (
 )
 from pto.isa.meaning.handle.view import pointer_to
 from pto.isa.meaning.simt.launch import CALL
+from pto.isa.meaning.tile.rearrange import RESHAPE
 from pto.isa.meaning.vector import raw
 from pto.isa.row import types as t
 from pto.isa.row.instr import Instr, Operand
@@ -269,10 +270,25 @@ def _agreeing(op: Operation, row: Instr, profile: Profile, fn: Function) -> Func
             found = unlike([*zip(names, kinds, regions, strict=True)], rule.axes)
             if found:
                 message = f"'{op.name}' op {rule.sentence}: {found}"
-                raise fail(rule.code, message, help=rule.help)
+                notes = tuple(_column_notes(op, names, regions))
+                raise PtoError(Diagnostic(rule.code, message, notes=notes, help=rule.help))
         return fn(core, *operands)
 
     return call
+
+
+def _column_notes(
+    op: Operation, names: Sequence[str], regions: Sequence[tuple[int | None, int | None]]
+) -> Iterator[Note]:
+    """Operands that are columns, which an instruction takes as rows over the same bytes."""
+    for name, (_, count) in zip(names, regions, strict=True):
+        value = op.operand(name)
+        made = value.owner if value is not None else None
+        source = made.operands[0].type if isinstance(made, Operation) and made.operands else None
+        if not isinstance(made, Operation) or made.body is not RESHAPE:
+            continue
+        if isinstance(source, t.TileBuf) and source.tile.cols == 1:
+            yield Note(f"{name} is a column, of which {count} rows are valid, taken as a row")
 
 
 def _is_address(op: Operation, operand: Operand) -> bool:
