@@ -23,25 +23,17 @@ if TYPE_CHECKING:
     from pto.observe import Verdict
 
 FORMATS = ("text", "json", "lines")
-_HELP = "text, json (one object), or lines (one JSON object a line, as they come)"
+_HELP = "text (default), json (one object) or lines (one JSON object a line, as they come)"
 _warned: list[Diagnostic] = []  # of the command that runs, where text does not show them at once
 
 
 def add_format(parser: argparse.ArgumentParser, *more: str) -> None:
     """`--format`, with further formats of one command; `--json` is short for it."""
     group = parser.add_argument_group("output")
-    also = "".join(f"; {each}" for each in more)
-    group.add_argument(
-        "--format", choices=(*FORMATS, *more), default="text", help=f"{_HELP}{also}; default: text"
-    )
-    group.add_argument(
-        "--json",
-        dest="format",
-        nargs="?",
-        const="json",
-        choices=FORMATS[1:],
-        help="the same as --format json",
-    )
+    choices = (*FORMATS, *more)
+    group.add_argument("--format", choices=choices, default="text", help=_HELP)
+    short = "the same as --format json"
+    group.add_argument("--json", dest="format", action="store_const", const="json", help=short)
 
 
 def is_text(args: argparse.Namespace) -> bool:

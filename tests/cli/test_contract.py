@@ -195,7 +195,7 @@ def test_json_and_lines_hold_every_finding(words: list[str], capsys: Capture):
 
 
 def test_json_of_all_files_where_one_fails(capsys: Capture):
-    assert main(["check", "bad.pto", "k.py:branch", "k.py:good", "--json"]) == 1
+    assert main(["check", "--json", "bad.pto", "k.py:branch", "k.py:good"]) == 1
     found = json.loads(capsys.readouterr().out)
     assert {each["loc"]["file"] for each in found["findings"]} == {"bad.pto", "k.py"}
     assert len(found["files"]) == 3

@@ -93,7 +93,7 @@ def test_a_kernel_that_says_what_to_try_finds_the_choice_when_called(
 
 
 def test_lines_as_they_come_and_shapes_alone(tune: Tune) -> None:
-    code, out, _ = tune("tuned", *ARRAYS, "--space", "rows=32,16", "--shapes", "--json", "lines")
+    code, out, _ = tune("tuned", *ARRAYS, "--space", "rows=32,16", "--shapes", "--format", "lines")
     lines = [json.loads(line) for line in out.splitlines()]
     assert code == 0
     assert [line["config"] for line in lines] == [{"rows": 32}, {"rows": 16}]

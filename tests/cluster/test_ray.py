@@ -478,7 +478,7 @@ def test_files_are_checked_and_configurations_tried(
         kernel = f"{Path(__file__).parents[1] / 'lang' / 'test_tune.py'}:scale"
         arrays = ["--arg", "x=rand:512x128", "--arg", "y=zeros:512x128"]
         words = ["tune", kernel, *arrays, "--space", "rows=8,64,256,4096", "--again", "-j", "1"]
-        return main([*words, "--json", "lines", *more]), capsys.readouterr().out
+        return main([*words, "--format", "lines", *more]), capsys.readouterr().out
 
     alone = here(tune)
     assert tune("--on", "ray") == alone
