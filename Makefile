@@ -1,6 +1,6 @@
 # Two commands: `make demo` shows the product, `make test` runs every check. Both set up .venv themselves.
 # While working: `make quick` is a smoke test of seconds. `make agree` runs every program of the known answers on both
-# engines, where `make test` takes a sample.
+# engines, and tests of compiled code with all combinations of their parameters, where `make test` takes samples.
 PYTHON ?= python3
 BIN := .venv/bin
 TYPES := $(BIN)/basedpyright --warnings
@@ -22,7 +22,7 @@ quick: .venv/ready
 	$(BIN)/pytest --quick
 
 agree: .venv/ready
-	$(BIN)/pytest --agree tests/known tests/test_agreement.py tests/test_agreement_programs.py
+	$(BIN)/pytest --agree tests/known tests/run/jit tests/test_agreement.py tests/test_agreement_programs.py
 
 demo: .venv/ready
 	$(BIN)/python -m examples.demo

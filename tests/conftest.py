@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests import agreement
+from tests.sampling import sampled
 
 # A loaded machine is not a bug: no deadlines; and the same examples on every run.
 settings.register_profile(
@@ -29,7 +30,7 @@ _OWN = {Path(__file__).parent / name for name in ("run/jit", "cluster")}  # they
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     told = {"action": "store_const", "dest": "agree"}
-    every = "every program of a test also runs compiled, and must give the same bytes"
+    every = "every program also runs compiled, with the same bytes, and all products of parameters"
     parser.addoption(
         "--agree", const="all", default="sample", help=f"{every}; else a sample", **told
     )
@@ -89,8 +90,17 @@ _LONGEST = (
 )
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+# Tests that compile a program for each combination of their parameters, or take long for each.
+_PRODUCTS = {Path(__file__).parent / name for name in ("run/jit", "known/test_halves.py")}
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     home = Path(__file__).parent
+    if config.getoption("agree") != "all" and not any("[" in arg for arg in config.args):
+        large = [item for item in items if _PRODUCTS & {item.path, *item.path.parents}]
+        dropped = {id(item) for item in large} - {id(item) for item in sampled(large)}
+        config.hook.pytest_deselected(items=[item for item in items if id(item) in dropped])
+        items[:] = [item for item in items if id(item) not in dropped]
     places = {home / name: n for n, name in enumerate(_LONGEST)}
     items.sort(key=lambda item: places.get(item.path, len(_LONGEST)))
 

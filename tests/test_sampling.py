@@ -1,0 +1,52 @@
+"""A sample of a product has every pair of values, and rows of one list stay as they are."""
+
+from __future__ import annotations
+
+from itertools import combinations, product
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tests.sampling import sampled
+
+
+def items(*marks: tuple[str, list[Any]]) -> list[Any]:
+    """Tests as pytest makes them of stacked marks."""
+    made = [pytest.mark.parametrize(names, values).mark for names, values in marks]
+    found: list[Any] = []
+    for row in product(*(values for _, values in marks)):
+        params = {
+            name: value
+            for (names, _), given in zip(marks, row, strict=True)
+            for name, value in zip(
+                names.split(","), given if "," in names else [given], strict=True
+            )
+        }
+        call = SimpleNamespace(params=params)
+        item = SimpleNamespace(path="file", originalname="test", cls=None, callspec=call)
+        item.iter_markers = lambda name: made
+        found.append(item)
+    return found
+
+
+def test_every_pair_of_values_occurs() -> None:
+    sizes = {"a": 5, "b": 4, "c": 3, "d": 2}
+    all = items(*((name, list(range(n))) for name, n in sizes.items()))
+    chosen = [item.callspec.params for item in sampled(all)]
+    assert 20 <= len(chosen) < 30 < len(all) == 120
+    for x, y in combinations(sizes, 2):
+        assert {(p[x], p[y]) for p in chosen} == set(product(range(sizes[x]), range(sizes[y])))
+
+
+def test_two_marks_and_rows_of_a_list_are_whole() -> None:
+    assert len(sampled(items(("a", [1, 2, 3]), ("b", [1, 2])))) == 6
+    rows = [(0, 0), (0, 1), (1, 0), (1, 1)]
+    assert len(sampled(items(("a,b", rows), ("c", [0])))) == 4
+
+
+def test_tests_without_parameters_stay() -> None:
+    plain = [SimpleNamespace(path=n, originalname="t", cls=None) for n in range(3)]
+    for each in plain:
+        each.iter_markers = lambda name: []
+    assert sampled(plain) == plain
