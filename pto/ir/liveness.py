@@ -186,7 +186,7 @@ def touched(op: Operation, profile: str) -> list[Value]:
     row = op.row
     if row is None or not any(profile in o.idle for o in row.operands):
         return op.operands
-    return [v for o in row.operands if profile not in o.idle for v in op.group(o.name)]
+    return [v for o in row.used_on(profile) for v in op.group(o.name)]
 
 
 class _Walk:

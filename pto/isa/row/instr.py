@@ -190,6 +190,10 @@ class Instr:
         """Every operand is there exactly once, so positions name them."""
         return not any(o.optional or o.variadic for o in self.operands)
 
+    def used_on(self, profile: str) -> list[Operand]:
+        """The operands that a profile touches: some take working space and leave it alone."""
+        return [o for o in self.operands if profile not in o.idle]
+
     def attr(self, name: str) -> Attr | None:
         """The attribute of this name, or that once had it."""
         return next((a for a in self.attrs if a.name == name or name in a.older), None)

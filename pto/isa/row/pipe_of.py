@@ -84,7 +84,7 @@ def phases_of(case: Case) -> tuple[Step, ...]:
 
 def _whole(case: Case, touch: Touch) -> Touch:
     """All operands, each as its role says, on the pipe of a phase."""
-    used = [o for o in case.row.operands if case.profile.name not in o.idle]
+    used = case.row.used_on(case.profile.name)
     return Touch(
         touch.pipe,
         tuple(o.name for o in used if o.role != "out"),

@@ -126,7 +126,7 @@ class PlaceTap(Tap):
         made = [(compiler.slot(v), v) for v in op.results if _is_made(op, v)]
         plan = [
             (operand.role, compiler.slot(value), roots[0])
-            for operand in op.row.operands
+            for operand in op.row.used_on(compiler.profile.name)
             for value in op.group(operand.name)
             if len(roots := self._roots.get(id(value), [])) == 1
         ]

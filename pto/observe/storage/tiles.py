@@ -115,7 +115,7 @@ class TileTap(Tap):
         made = [(compiler.slot(v), self._roots.of(v)) for v in op.results if self._roots.of(v)]
         plan = [
             (operand.name, operand.role, compiler.slot(value), self._roots.of(value))
-            for operand in op.row.operands
+            for operand in op.row.used_on(compiler.profile.name)
             for value in op.group(operand.name)
             if is_local(value.type)
         ]
