@@ -15,6 +15,7 @@ from pto.isa.handle.view import MAKE_TENSOR_VIEW, PARTITION_VIEW
 from pto.isa.handle.window import SUBVIEW
 from pto.isa.row import types as t
 from pto.isa.row.attributes import Enum
+from pto.verify.operation import constant
 
 if TYPE_CHECKING:
     from pto.cxx.export.function import Writer
@@ -121,8 +122,15 @@ def _tile(writer: Writer, op: Operation) -> None:
     given = ", ".join(writer.text(v) for v in regions if v is not None)
     name = writer.name(result)
     writer.line(f"{spelling.tile(result.type.tile)} {name}{f'({given})' if given else ''};")
-    place = writer.text(address) if address else hex(writer.placement.address(op))
-    writer.line(f"TASSIGN({name}, {place});")
+    writer.line(f"TASSIGN({name}, {_address(writer, op, address)});")
+
+
+def _address(writer: Writer, op: Operation, given: Value | None) -> str:
+    """Where a tile lies: as planned, or as the program says."""
+    number = writer.placement.address(op) if given is None else constant(given)
+    return (
+        writer.text(given) if given is not None and not isinstance(number, int) else f"{number:#x}"
+    )
 
 
 def _assigned(writer: Writer, op: Operation) -> None:
