@@ -70,8 +70,8 @@ def written(
     chip = bench(device or profile.device, profile.name)
     launch = CppLaunch(launcher, profile, blocks, chip.device.cube_cores, automatic)
     found = time_launch(launch, chip, "", (_AUTOMATIC,) if automatic else ())
-    for change, saves_us in remedies(found, chip, None):
-        found.offer(change, saves_us)
+    for remedy in remedies(found, chip, None):
+        found.offer(remedy)
     plain: dict[int, Operation] = {}
 
     def bare(op: Operation) -> Operation:

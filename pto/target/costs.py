@@ -50,8 +50,8 @@ class Chip:
     launch_us: float
     cold_start_us: float  # the first bytes that are not in the L2 cache
     hbm_read: float  # bytes a second
-    hbm_mixed: float  # bytes a second, where reads and writes come together
-    small_copies: float  # share of that which copies of at most 8 KiB reach
+    hbm_write: float  # bytes a second
+    small_copies: float  # share of both that copies of at most 8 KiB reach
     l2_read: float  # bytes a second
     l2_bytes: float
     past_row: float  # bytes that memory loses with each row that passes by the cache

@@ -1,9 +1,11 @@
 """How long a kernel takes on a chip, and what bounds it: the order of a run, with durations.
 
 `stream.py` records what every instruction comes after, by the model of pipes that the sanitizer
-uses; `price.py` says how long each keeps its pipe; `clock.py` puts the two together; `cache.py` and
-`shared.py` know what all cores share; `measure.py` asks blocks; `report.py` says what it means. The
-numbers are data of `target`, the amounts of work facts of the rows (`isa/cost`).
+uses; `price.py` says how long each keeps its pipe; `clock.py` puts the two together. `launch.py`
+describes blocks, `kinds.py` says which do the same, `traffic.py` and `cache.py` what they ask of
+memory, `shared.py` when they get it. `rounds.py` chooses the rounds that are simulated,
+`measure.py` times them, `report.py` says what it means. The numbers are data of `target`, the
+amounts of work facts of the rows (`isa/cost`).
 """
 
 from __future__ import annotations
@@ -20,10 +22,10 @@ from pto.isa.cost.describe import RUN
 from pto.isa.row.types import Ptr
 from pto.observe.timing.advice import with_flags
 from pto.observe.timing.chips import Bench, bench, benches
-from pto.observe.timing.measure import Launch
+from pto.observe.timing.launch import Launch
 from pto.observe.timing.remedies import Room, remedies
 from pto.observe.timing.report import time_launch
-from pto.observe.timing.result import Timing
+from pto.observe.timing.result import Remedy, Timing
 from pto.plan.mode import mode_of
 from pto.plan.sync import insert
 from pto.run.launch.call import count_of
@@ -69,13 +71,13 @@ def time(
     launch = Launch(module, functions, target.profile, given, count_of(blocks), data)
     name = ", ".join(map(name_of, functions))
     found = time_launch(launch, chip, name, notes)
-    for change, saves_us in remedies(found, chip, Room(functions, target.profile)):
-        found.offer(change, saves_us)
+    for remedy in remedies(found, chip, Room(functions, target.profile)):
+        found.offer(remedy)
     changed = with_flags(module, functions, target.profile)
     if changed is not None:
         other = replace(launch, module=changed, functions=entry_functions(changed, entry))
         saves_us = found.us - time_launch(other, chip, name).us
-        found.offer("flags instead of barriers, as pto sync puts them", saves_us)
+        found.offer(Remedy("flags instead of barriers, as pto sync puts them", saves_us))
     return found
 
 

@@ -27,9 +27,15 @@ _SHARP = 4
 class Traffic(NamedTuple):
     """Of one transfer, on average over the cores that make it at the same time."""
 
-    missed: float  # share of its bytes that come from memory
-    memory_bytes: float  # read from or written back to memory, all cores together
+    missed: float  # share of a load that was not there when it began, whichever core brings it;
+    # of a store, the share that makes others go to memory
+    read: float  # bytes that memory gives, all cores together
+    written: float  # bytes that go to memory
     alike: float = 1.0  # cores that want the same line
+
+    @property
+    def memory_bytes(self) -> float:
+        return self.read + self.written
 
 
 class Cache:
@@ -43,7 +49,7 @@ class Cache:
         The cache is full of other data at first.
         """
         self._line = line
-        self._lines = max(1.0, l2_bytes / line)
+        self.lines = max(1.0, l2_bytes / line)
         self._arrays = sorted(arrays)
         self._starts = [start for start, _ in self._arrays]
         self._first: list[int] = []  # line of each array
@@ -54,7 +60,7 @@ class Cache:
         self._touched = np.full(total, -1.0)
         self._winner = np.zeros(total, np.int64)
         self._written = np.zeros(total, bool)
-        self._brought = self._lines  # lines so far
+        self.brought = self.lines  # lines so far
         self.dirty = 0.0  # lines in the cache that differ from memory
 
     def forget_inputs(self) -> None:
@@ -72,45 +78,52 @@ class Cache:
         lines = self._lines_of(region, np.asarray(addresses, np.int64))
         if region.passes_by:
             alike = lines.size / np.unique(lines).size
-            return Traffic(float(not region.writes), float(region.nbytes * len(addresses)), alike)
+            nbytes = float(region.nbytes * len(addresses))
+            read = 0.0 if region.writes else nbytes
+            return Traffic(1.0, read, nbytes - read, alike)
         last = self._touched[lines]
         number = np.arange(lines.size)
         self._winner[lines] = number
         first = self._winner[lines] == number  # of cores that want one line, one brings it
-        kept = np.where(last < 0, 0.0, self._still_there(self._brought - last))
+        kept = np.where(last < 0, 0.0, self._still_there(self.brought - last))
         missing = np.where(first, 1.0 - kept, 0.0)
         brought = float(missing.sum())
         written_back = self._evict(brought)
-        self._touched[lines] = self._brought
-        share = brought / max(1, lines.size)
+        self._touched[lines] = self.brought
         alike = lines.size / max(1, int(first.sum()))
         made = 0.0
         if region.writes:
             made = float(np.where(first & ~self._written[lines], 1.0, missing).sum())
             self._written[lines] = True
-            self.dirty = min(self._lines, self.dirty + made)
+            self.dirty = min(self.lines, self.dirty + made)
         if times > 1:
             self._others(brought * (times - 1), made * (times - 1))
+        written = written_back * self._line
         if region.writes:
-            return Traffic(0.0, written_back * self._line, alike)
-        return Traffic(share, (brought + written_back) * self._line, alike)
+            return Traffic(min(1.0, written_back / max(1, lines.size)), 0.0, written, alike)
+        return Traffic(float(1.0 - kept.mean()), brought * self._line, written, alike)
+
+    def advance(self, brought: float) -> None:
+        """Rounds like the last one bring in so many lines; every line stays as old as it is."""
+        self.brought += brought
+        self._touched[self._touched >= 0] += brought
 
     def _still_there(self, brought: Array) -> Array:
-        return np.exp(-((brought / self._lines) ** _SHARP))
+        return np.exp(-((brought / self.lines) ** _SHARP))
 
     def _evict(self, brought: float) -> float:
         """Lines of data that have to be written back to make room."""
-        self._brought += brought
-        out = brought * self.dirty / self._lines
+        self.brought += brought
+        out = brought * self.dirty / self.lines
         self.dirty -= out
         return out
 
     def _others(self, brought: float, made: float) -> None:
         """Lines that come in elsewhere, some of them written: the share of those comes near."""
-        self._brought += brought
-        left = float(np.exp(-brought / self._lines))
-        near = self._lines * made / brought if brought else self.dirty
-        self.dirty = min(self._lines, near + (self.dirty - near) * left)
+        self.brought += brought
+        left = float(np.exp(-brought / self.lines))
+        near = self.lines * made / brought if brought else self.dirty
+        self.dirty = min(self.lines, near + (self.dirty - near) * left)
 
     def array_of(self, region: Region) -> int:
         """The number of the array that it lies in; -1: before all of them."""

@@ -25,7 +25,7 @@ class Bench:
     def chip(self) -> Chip:
         """What all work shares; its memory as fast as that of this device."""
         chip, scale = self.costs.chip, self.device.memory_scale
-        return replace(chip, hbm_read=chip.hbm_read * scale, hbm_mixed=chip.hbm_mixed * scale)
+        return replace(chip, hbm_read=chip.hbm_read * scale, hbm_write=chip.hbm_write * scale)
 
     @property
     def mhz(self) -> float:

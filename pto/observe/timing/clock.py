@@ -94,10 +94,10 @@ class _Pipe:
             return max(self.free, began), what
         return ready, why
 
-    def work(self, job: int, at: float, occupancy: float, latency: float) -> float:
+    def work(self, job: int, at: float, free: float, latency: float) -> float:
         """A job starts; when it is done."""
         before = self.over[-1]
-        self.free = at + occupancy
+        self.free = free
         if self.is_scalar and self.free > self.unit.now:
             self.unit.now = self.free
         done = self.free + latency
@@ -107,8 +107,14 @@ class _Pipe:
         return done
 
 
-def run(stream: Stream, chip: Chip, occupancy: Sequence[float], latency: Sequence[float]) -> Times:
-    """One pass over the record."""
+def run(
+    stream: Stream,
+    chip: Chip,
+    occupancy: Sequence[float],
+    latency: Sequence[float],
+    floor: Sequence[float] = (),
+) -> Times:
+    """One pass over the record; `floor`: when each job leaves its pipe at the earliest."""
     jobs = len(stream.jobs)
     zeros = [0.0] * jobs
     times = Times([*zeros], [*zeros], [*zeros], [*zeros], [*zeros], [ISSUE] * jobs, [-1] * jobs)
@@ -146,7 +152,10 @@ def run(stream: Stream, chip: Chip, occupancy: Sequence[float], latency: Sequenc
         times.start[job] = at
         times.ready[job], times.cause[job] = ready, why = pipe.reason(ready, why)
         times.before[job] = why if why >= 0 else pipe.last[-1]
-        times.done[job] = pipe.work(job, at, occupancy[job], latency[job])
+        free = at + occupancy[job]
+        if floor and floor[job] > free:
+            free = floor[job]
+        times.done[job] = pipe.work(job, at, free, latency[job])
         times.free[job] = pipe.free
     times.busy = [pipe.busy for pipe in pipes]
     ends = (end for pipe in pipes for end in (pipe.free, pipe.over[-1]))

@@ -7,7 +7,6 @@ there, and at its end; when anything is new there, everything is described after
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -80,21 +79,26 @@ def _shape(work: Any) -> Any:
     return work._replace(region=work.region._replace(address=0))
 
 
-def left_out(stream: Stream, times: Times, begin: int = 0) -> float:
-    """Cycles of the iterations that were left out of jobs from `begin` on; agents run side by side.
+def left_out(stream: Stream, times: Times) -> float:
+    """Cycles of the iterations that were left out; agents run side by side."""
+    return max((sum(cycles for _, cycles in each) for each in gaps(stream, times)), default=0.0)
 
-    Loops inside others were left out first, and count for those around.
+
+def gaps(stream: Stream, times: Times) -> list[list[tuple[int, float]]]:
+    """Of each agent: the jobs before which something was left out, and its cycles.
+
+    Loops inside others were left out first, and count for those around; rounds of blocks hold the
+    loops of all agents.
     """
-    found: dict[int, list[tuple[int, float]]] = defaultdict(list)
+    found: list[list[tuple[int, float]]] = [[] for _ in stream.sides]
     for fold in stream.folds:
-        if fold.first < begin:
-            continue
-        mine = found[stream.pipes[stream.jobs[fold.first].pipe].agent]
-        inner = sum(cycles for at, cycles in mine if fold.first < at <= fold.last)
         after = min(fold.last, len(stream.jobs) - 1)
-        span = times.start[after] - times.start[fold.first] + inner
-        mine.append((fold.last, fold.skipped * span / fold.iterations))
-    return max((sum(cycles for _, cycles in each) for each in found.values()), default=0.0)
+        span = times.start[after] - times.start[fold.first]
+        mine = stream.pipes[stream.jobs[fold.first].pipe].agent
+        for agent in range(len(found)) if fold.of_blocks else (mine,):
+            inner = sum(cycles for at, cycles in found[agent] if fold.first < at <= fold.last)
+            found[agent].append((fold.last, fold.skipped * (span + inner) / fold.iterations))
+    return found
 
 
 def weights(stream: Stream) -> npt.NDArray[np.float64]:

@@ -18,8 +18,9 @@ from pto.isa.row import types as t
 from pto.observe.storage.roots import Root, Roots
 from pto.observe.timing import clock
 from pto.observe.timing.chips import Bench
+from pto.observe.timing.fold import left_out
 from pto.observe.timing.price import Price, price
-from pto.observe.timing.result import Timing, Waiting, is_worth
+from pto.observe.timing.result import Remedy, Timing, Waiting, is_worth, short
 from pto.observe.timing.shared import settle
 from pto.observe.timing.stream import ISSUED, Line, Place, Stream
 from pto.target.costs import Chip
@@ -36,20 +37,21 @@ class Trial:
     stream: Stream
     chip: Chip
     prices: list[Price]
+    condition: str = ""  # on which it saves as much
 
 
-def remedies(found: Timing, bench: Bench, room: Room | None) -> Iterator[tuple[str, float]]:
+def remedies(found: Timing, bench: Bench, room: Room | None) -> Iterator[Remedy]:
     """Changes that make it faster, with the microseconds they save."""
     if found.times is None or found.load is None:
         return
-    rounds = found.core_us * found.mhz / max(found.times.end, 1e-9)
     for trial in _trials(found, bench, room):
         if not is_worth(found.times.end, _at_once(found, trial)):
             continue  # not even if memory kept up
         run = settle(trial.stream, trial.chip, found.mhz, trial.prices, found.load)
-        saved = (found.times.end - run.times.end) * rounds / found.mhz
+        cycles = run.times.end + left_out(trial.stream, run.times)
+        saved = found.core_us - cycles / found.mhz
         if is_worth(found.us, found.us - saved):
-            yield trial.words, saved
+            yield Remedy(trial.words, saved, trial.condition)
 
 
 def _trials(found: Timing, bench: Bench, room: Room | None) -> Iterator[Trial]:
@@ -62,17 +64,18 @@ def _trials(found: Timing, bench: Bench, room: Room | None) -> Iterator[Trial]:
             yield Trial(words, _shifted(stream, fills, reads), chip, prices)
     for op in dict.fromkeys(job.op for job in stream.jobs if _is_short(job.work)):
         row_bytes = min(w.region.row_bytes for w in _transfers(stream, op) if w.region)
-        words = f"rows of {_BURST} bytes, not {row_bytes}, in '{op.name}'{_line(op)}"
+        words = f"rows of {_BURST} bytes, not {row_bytes}, in {short(op)}{_line(op)}"
         longer = [
             price(_in_bursts(job.work), bench.costs) if job.op is op else old
             for job, old in zip(stream.jobs, prices, strict=True)
         ]
-        yield Trial(words, stream, chip, longer)
+        yield Trial(words, stream, chip, longer, "if tiles hold as many bytes as now")
     moved = [job.op for job in stream.jobs if isinstance(job.work, Transfer)]
     if room is not None and room.holds_double() and len(set(moved)) < len(moved):
         half = replace(chip, issue=chip.issue / 2, flag=chip.flag / 2)
         larger = [_half(price(_double(job.work), bench.costs)) for job in stream.jobs]
-        yield Trial("tiles twice as large, half as many of them", stream, half, larger)
+        words = "tiles twice as large, half as many on each core"
+        yield Trial(words, stream, half, larger, "from fixed costs alone")
 
 
 def _at_once(found: Timing, trial: Trial) -> float:
@@ -184,10 +187,11 @@ def _transfers(stream: Stream, op: Operation) -> Iterator[Transfer]:
 
 
 def _is_short(work: Work) -> bool:
-    """Whether it reads or writes global memory by rows that are less than a burst."""
+    """True if it moves rows that are less than a burst, of an array whose rows are longer."""
     if not isinstance(work, Transfer) or work.region is None or work.bursts < 2:
         return False
-    return work.region.row_bytes < _BURST and work.nbytes >= _BURST
+    region = work.region
+    return region.row_bytes < _BURST <= min(work.nbytes, region.pitch)
 
 
 def _in_bursts(work: Work) -> Work:

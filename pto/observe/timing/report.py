@@ -2,39 +2,44 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from dataclasses import replace
 
-from pto.ir.graph import Operation
+from pto.isa.cost.work import Transfer, Work
 from pto.observe.timing import clock, result
 from pto.observe.timing.chips import Bench
 from pto.observe.timing.fold import left_out, weights
-from pto.observe.timing.kinds import Described, blocks_of
-from pto.observe.timing.measure import Timed, alone, time_core, traffic_of
-from pto.observe.timing.result import Roofline, Timing, Waiting
+from pto.observe.timing.kinds import Blocks, Described, blocks_of
+from pto.observe.timing.measure import Timed, alone, time_core
+from pto.observe.timing.result import Roofline, Site, Timing, Waiting, site
+from pto.observe.timing.stream import Job
+from pto.observe.timing.traffic import rounds_of
 
-_Wait = tuple[int, int, str]  # who, for whom, on which pipe
+_Wait = tuple[Site, Site, str]  # at which line, for which other, on which pipe
 _CORES = 3  # that have most to do, whose times are computed; and of the most common sort
-_LEAST = 0.05  # us that a wait takes to be told
-_TRIED, _SHOWN = 5, 3  # waits: the longest, and those of them that cost most
+_LEAST = 0.05  # us of a wait that is reported
+_NOTHING = 1e-3  # cycles
+_TRIED, _SHOWN = 8, 3  # waits: the longest, and those of them that cost most
 
 
 def time_launch(launch: Described, bench: Bench, name: str, notes: tuple[str, ...] = ()) -> Timing:
     """How long a launch takes on a chip."""
     blocks = blocks_of(launch, bench)
-    rounds = -(-launch.blocks // blocks.cores)
-    sequences = Counter(blocks.sequence(core, launch.blocks) for core in range(blocks.cores))
-    tried = list(sequences)
-    if len(tried) > _CORES:
+    sorts = blocks.sorts()
+    if len(sorts) > _CORES:
         work = [alone(kind.stream, bench) for kind in blocks.kinds]
-        tried.sort(key=lambda kinds: -sum(work[which] for which in kinds))
-        tried = list(dict.fromkeys([*tried[:_CORES], sequences.most_common(1)[0][0]]))
-    traffic = traffic_of(launch, bench, blocks)
-    timed = [time_core(launch, bench, blocks, sequence, traffic) for sequence in tried]
-    slowest = max(timed, key=lambda t: t.shared.times.end + t.left_out)
+        sorts.sort(key=lambda s: -sum(work[which] * n for which, n in s.kinds.items()))
+        sorts = [*sorts[:_CORES], *sorted(sorts[_CORES:], key=lambda s: -s.cores)[:1]]
+    rounds = rounds_of(launch, bench, blocks)
+    timed = [time_core(launch, bench, blocks, sort.core, rounds) for sort in sorts]
+    slowest = max(timed, key=lambda t: t.cycles)
     if blocks.asked < launch.blocks:
-        notes = (*notes, f"{blocks.asked} of {launch.blocks} blocks were asked for their addresses")
-    return _timing(launch, bench, name, slowest, blocks.cores, rounds, notes)
+        notes = (
+            *notes,
+            f"the addresses of {blocks.asked:,} of {launch.blocks:,} blocks are known; the others"
+            " are timed like the last of these",
+        )
+    return _timing(launch, bench, name, slowest, blocks, notes)
 
 
 def _timing(
@@ -42,45 +47,54 @@ def _timing(
     bench: Bench,
     name: str,
     timed: Timed,
-    cores: int,
-    rounds: int,
+    blocks: Blocks,
     notes: tuple[str, ...],
 ) -> Timing:
-    shared, stream, chip = timed.shared, timed.stream, bench.chip
-    skipped = sum(fold.skipped for fold in stream.folds)
+    stream, times, chip, load = timed.stream, timed.shared.times, bench.chip, timed.load
+    skipped = sum(fold.skipped for fold in stream.folds if not fold.of_blocks)
     if skipped:
         notes = (*notes, f"{skipped:,} iterations like others were not simulated one by one")
-    end = shared.times.end + timed.left_out
-    more = 1 + (rounds - timed.rounds) * timed.last / max(end, 1e-9)  # as long as the last one
-    core_us = end * more / bench.mhz
+    if not timed.proven:
+        notes = (*notes, "rounds of blocks do not repeat exactly: some were timed like others")
+    core_us = timed.cycles / bench.mhz
     us = core_us + chip.launch_us
-    busy = result.shares(stream, shared.times, us * bench.mhz / more)
-    bound, runner_up = result.busiest(busy, shared.hbm_share, shared.l2_share)
+    busy = result.shares(stream, times, us * bench.mhz)
+    often = weights(stream)[load.items]
+    asked = (load.memory, load.lines, load.stored, load.written)
+    hbm, l2, stored, written = (float((each * often).sum()) for each in asked)
+    seconds = max(core_us / 1e6, 1e-12)
+    hbm_share = float((load.seconds * often).sum()) / seconds
+    l2_share = l2 / seconds / chip.l2_read
+    bound, runner_up = result.busiest(busy, hbm_share, l2_share)
     found = Timing(
         kernel=name,
         device=bench.device.name,
         blocks=launch.blocks,
-        cores=cores,
+        cores=blocks.cores,
         us=us,
         core_us=core_us,
         band=(us, core_us / chip.slowest + chip.launch_us),
         busy=busy,
         bound=bound,
         runner_up=runner_up,
-        hbm_bytes=shared.hbm_bytes,
-        l2_bytes=shared.l2_bytes,
-        hbm_share=shared.hbm_share,
-        l2_share=shared.l2_share,
-        guessed=result.guessed_share(timed.prices, shared.times),
-        waits=waits_of(timed, bench, more, rounds / timed.rounds),
+        hbm_bytes=hbm,
+        l2_bytes=l2,
+        stored_bytes=stored,
+        kept_bytes=max(0.0, stored - written),
+        l2_capacity=bench.l2_bytes,
+        hbm_share=hbm_share,
+        l2_share=l2_share,
+        guessed=result.guessed_share(timed.prices, times),
+        waits=waits_of(timed, bench),
         roofline=None,
         notes=notes,
         stream=stream,
-        times=shared.times,
+        times=times,
         prices=timed.prices,
         mhz=bench.mhz,
-        load=timed.load,
-        memory_rate=chip.hbm_read,
+        load=load,
+        shown=timed.shown,
+        rounds=blocks.rounds,
         l2_rate=chip.l2_read,
     )
     found.roofline = _roofline(launch, timed, bench, found)
@@ -89,54 +103,57 @@ def _timing(
 
 def _roofline(launch: Described, timed: Timed, bench: Bench, t: Timing) -> Roofline | None:
     """All blocks; the peak is that of the matrix unit, were it to do these products alone."""
-    block, cycles = result.products(timed.stream, bench.costs)
-    if not block:
+    core, cycles = result.products(timed.stream, bench.costs)
+    if not core:
         return None
-    work = block / timed.rounds * launch.blocks
-    peak = t.cores * bench.mhz * 1e6 * block / cycles
+    mine = sum(1 + each.skipped for each in timed.shown)
+    work = core / mine * launch.blocks
+    peak = t.cores * bench.mhz * 1e6 * core / cycles
     return Roofline(work, t.hbm_bytes, work / t.core_us * 1e6, peak, bench.chip.hbm_read)
 
 
-def waits_of(timed: Timed, bench: Bench, more: float, rounds: float) -> list[Waiting]:
-    """The longest waits of pipes for other pipes, with what it would save to have none.
-
-    The run takes `more` times as long as what was simulated of it, and has `rounds` as many blocks.
-    """
+def waits_of(timed: Timed, bench: Bench) -> list[Waiting]:
+    """The longest waits of pipes for other pipes, with what it would save to have none."""
     times, stream = timed.shared.times, timed.stream
     weight = weights(stream)  # iterations that were left out wait as those that were not
     cycles, counts = defaultdict[_Wait, float](float), defaultdict[_Wait, float](float)
-    ops: dict[int, Operation] = {}
+    found: dict[_Wait, tuple[Job, Job]] = {}
     for job, why in enumerate(times.cause):
-        if why < 0 or times.start[job] <= times.ready[job]:
+        if why < 0 or times.start[job] <= times.ready[job] + _NOTHING:
             continue
         here, there = stream.jobs[job], stream.jobs[why]
-        ops[id(here.op)], ops[id(there.op)] = here.op, there.op
-        key = (id(here.op), id(there.op), stream.pipes[here.pipe].name)
+        key = (site(here.op), site(there.op), stream.pipes[here.pipe].name)
+        found.setdefault(key, (here, there))
         cycles[key] += (times.start[job] - times.ready[job]) * weight[job]
         counts[key] += weight[job]
     felt = [key for key in cycles if cycles[key] >= _LEAST * bench.mhz]
-    longest = sorted(felt, key=lambda key: -cycles[key])[:_TRIED]
-    found = [
-        Waiting(
-            *(ops[op], ops[behind], pipe),
-            *(float(cycles[key] / bench.mhz * more), round(counts[key] * rounds)),
-        )
-        for key in longest
-        for op, behind, pipe in (key,)
-    ]
-    tried = [replace(wait, saves_us=_saved(timed, bench, wait) * more) for wait in found]
+    tried: list[Waiting] = []
+    saved: dict[Site, float] = {}
+    for key in sorted(felt, key=lambda key: -cycles[key])[:_TRIED]:
+        here, there = found[key]
+        us, often = float(cycles[key] / bench.mhz), round(counts[key])
+        wait = Waiting(here.op, there.op, key[2], us, often, _what(there.work))
+        if key[1] not in saved:
+            saved[key[1]] = _saved(timed, bench, key[1])
+        tried.append(replace(wait, saves_us=saved[key[1]]))
     return sorted(tried, key=lambda wait: -wait.saves_us)[:_SHOWN]
 
 
-def _saved(timed: Timed, bench: Bench, wait: Waiting) -> float:
-    """The same run, with what was waited for done at once."""
+def _what(work: Work) -> str:
+    if isinstance(work, Transfer) and work.region is not None:
+        return "store" if work.region.writes else "load"
+    return ""
+
+
+def _saved(timed: Timed, bench: Bench, behind: Site) -> float:
+    """The same run, with the instruction that was waited for done at once, wherever it stands."""
     times = timed.shared.times
     jobs = timed.stream.jobs
     took = [b - a for a, b in zip(times.start, times.free, strict=True)]
     late = [b - a for a, b in zip(times.free, times.done, strict=True)]
     for n, job in enumerate(jobs):
-        if job.op is wait.behind:
+        if site(job.op) == behind:
             took[n] = late[n] = 0.0
     again = clock.run(timed.stream, bench.chip, took, late)
-    less = times.end + timed.left_out - again.end - left_out(timed.stream, again)
+    less = timed.cycles - again.end - left_out(timed.stream, again)
     return max(0.0, less / bench.mhz)

@@ -17,6 +17,7 @@ from pto.isa.cost.work import Product
 from pto.observe.timing.clock import Times
 from pto.observe.timing.fold import weights
 from pto.observe.timing.price import Price, passes
+from pto.observe.timing.rounds import Shown
 from pto.observe.timing.shared import Load
 from pto.observe.timing.stream import Job, Stream
 from pto.target.costs import Costs
@@ -25,21 +26,32 @@ _FULL = 0.9  # of what memory gives: it is the bound
 _FULL_L2 = 0.93
 _WIDE = 20  # characters of a column
 _WORTH = 0.98  # of the time: a remedy that saves less is not offered
+_LEAST_SAVED = 0.05  # us
+_LITTLE = 0.05  # of the results: less that stays in the cache is not reported
 
 
 def is_worth(before: float, after: float) -> bool:
     return after < _WORTH * before
 
 
+Site = tuple[str, str, int] | int  # an operation and its line; operations without one are apart
+
+
+def site(op: Operation) -> Site:
+    """Copies of one line of the source, as unrolled loops have them, are one site."""
+    return id(op) if op.loc is None else (op.name, op.loc.file, op.loc.line)
+
+
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A pipe that stood still for another: who, for whom, and what it would save to have none."""
+    """A pipe that stood still for another, at one line, and what it would save to have no wait."""
 
     op: Operation
     behind: Operation
     pipe: str
     us: float
     times: int
+    what: str = ""  # that was waited for: a load, a store, or the name of the instruction
     saves_us: float = 0.0
 
     @property
@@ -47,25 +59,37 @@ class Waiting:
         return self.op.loc
 
     def __str__(self) -> str:
-        loc = self.op.loc
-        place = "" if loc is None else f" at {Path(loc.file).name}:{loc.line}"
-        whom = "" if self.behind.loc is None else f" (line {self.behind.loc.line})"
-        saved = f", {self.saves_us:.1f} us less if it took no time" if self.saves_us else ""
-        return (
-            f"{self.pipe} waits {self.us:.1f} us for '{self.behind.name}'{whom} before"
-            f" '{self.op.name}'{place}, {_count(self.times, 'time')}{saved}"
+        loc, line = self.op.loc, self.behind.loc
+        place = "" if loc is None else f"{Path(loc.file).name}:{loc.line} "
+        often = "" if self.times == 1 else f" in {self.times:,} waits"
+        other = self.what or short(self.behind)
+        of = "" if line is None else f" of line {line.line}"
+        saved = (
+            f"; if that {other} were free, the kernel would be {self.saves_us:.1f} us faster"
+            if self.saves_us >= _LEAST_SAVED
+            else ""
         )
+        return (
+            f"{place}{short(self.op)} ({self.pipe}) waited {self.us:.1f} us{often} for the"
+            f" {other}{of}{saved}"
+        )
+
+
+def short(op: Operation) -> str:
+    return op.name.removeprefix("pto.")
 
 
 @dataclass(frozen=True, slots=True)
 class Remedy:
-    """A change of the program that was timed: what it is, and what it saves."""
+    """A change that was timed: the change, what it saves, and on which condition."""
 
     change: str
     saves_us: float
+    condition: str = ""
 
     def __str__(self) -> str:
-        return f"{self.change}: {self.saves_us:.1f} us less"
+        condition = f" {self.condition}" if self.condition else ""
+        return f"{self.change}: {self.saves_us:.1f} us less{condition}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +127,9 @@ class Timing:
     runner_up: str
     hbm_bytes: float
     l2_bytes: float
+    stored_bytes: float
+    kept_bytes: float  # of these, that memory does not see: the L2 cache keeps them
+    l2_capacity: float
     hbm_share: float
     l2_share: float
     guessed: float  # share of the busy time that rests on guesses
@@ -114,14 +141,16 @@ class Timing:
     prices: list[Price] = field(default_factory=list[Price], repr=False)
     mhz: float = 0.0
     load: Load | None = field(default=None, repr=False)
-    memory_rate: float = 0.0  # bytes a second
-    l2_rate: float = 0.0
+    shown: list[Shown] = field(default_factory=list[Shown], repr=False)  # rounds in `times`
+    rounds: int = 1  # of blocks, on the core with most to do
+    l2_rate: float = 0.0  # bytes a second
     remedies: list[Remedy] = field(default_factory=list[Remedy])
 
-    def offer(self, change: str, saves_us: float) -> None:
+    def offer(self, remedy: Remedy) -> None:
         """A change that was timed, where it is worth its trouble; the best stands first."""
-        if is_worth(self.us, self.us - saves_us):
-            self.remedies.append(Remedy(change, saves_us))
+        known = {str(each) for each in self.remedies}
+        if is_worth(self.us, self.us - remedy.saves_us) and str(remedy) not in known:
+            self.remedies.append(remedy)
             self.remedies.sort(key=lambda each: -each.saves_us)
 
     def __repr__(self) -> str:
@@ -141,6 +170,11 @@ class Timing:
             f"  memory   {_size(self.hbm_bytes)} ({self.hbm_share:.0%} of its rate),"
             f" L2 {_size(self.l2_bytes)} ({self.l2_share:.0%})"
         )
+        if self.kept_bytes > _LITTLE * self.stored_bytes:
+            lines.append(
+                f"  L2 keeps {_size(self.kept_bytes)} of {_size(self.stored_bytes)} of results from"
+                f" launch to launch (it holds {_size(self.l2_capacity)}); inputs are new to it"
+            )
         lines += [f"  {each}" for each in (*self.waits, *self.remedies)]
         if self.guessed >= 0.005:
             lines.append(f"  {self.guessed:.0%} of the busy time rests on guesses")
@@ -214,9 +248,16 @@ class Timing:
             "runner_up": self.runner_up,
             "hbm_bytes": self.hbm_bytes,
             "l2_bytes": self.l2_bytes,
+            "stored_bytes": self.stored_bytes,
+            "kept_bytes": self.kept_bytes,
             "hbm_share": self.hbm_share,
             "l2_share": self.l2_share,
             "guessed": self.guessed,
+            "rounds": self.rounds,
+            "shown": [
+                {"round": each.number, "block": each.block, "repeated": each.skipped}
+                for each in self.shown
+            ],
             "waits": [
                 {
                     "op": w.op.name,
@@ -230,7 +271,10 @@ class Timing:
                 }
                 for w in self.waits
             ],
-            "remedies": [{"change": r.change, "saves_us": r.saves_us} for r in self.remedies],
+            "remedies": [
+                {"change": r.change, "saves_us": r.saves_us, "condition": r.condition}
+                for r in self.remedies
+            ],
             "notes": list(self.notes),
         }
 

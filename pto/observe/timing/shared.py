@@ -1,12 +1,14 @@
-"""What cores take from each other: the rates of memory and of the L2 cache, by a fixed point.
+"""The rates of memory and of the L2 cache, which all cores share.
 
-The run is cut into windows of equal traffic. Where all cores together ask for more in a window than
-memory or cache give, their transfers in it are slower; times are computed again until that holds.
+Memory and cache serve the transfers of all cores in the order in which they start, none faster than
+its rate. Cores do the same at the start of a launch and drift apart: a resource that stands idle
+between two transfers of one core is used by the others, as far as they are out of step. Nothing
+depends on work that comes later, so more work behind a run does not change the run.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -20,10 +22,11 @@ from pto.observe.timing.stream import Stream
 from pto.target.costs import Chip
 
 Array = npt.NDArray[Any]
-WINDOWS = 48
-PASSES = 12
-_SMALL = 8192  # bytes of a copy
-_DRIFT = 8  # transfers
+PASSES = 24
+_DRIFT = 8  # after n transfers, cores are out of step by n / 8 of them ...
+_WIDEST = 4  # ... and at most by so many
+_RECENT = 16  # transfers over which the load of memory is taken
+_CLOSE = 1e-4  # of the whole run: changes of times that count as none
 
 
 @dataclass(slots=True)
@@ -32,82 +35,66 @@ class Load:
 
     items: Array  # their numbers among the jobs
     nbytes: Array
-    missed: Array  # share of them
-    memory: Array  # bytes of all cores together
+    missed: Array  # share of them that memory has to give or take
+    memory: Array  # bytes that memory gives or takes, of all cores together
+    stored: Array  # bytes that all cores store
+    written: Array  # bytes that memory takes
+    seconds: Array  # that memory is busy with these
     writes: Array
     lines: Array  # bytes of the whole lines that the L2 cache gives for reads, of all cores
     alike: Array  # the same, of the cores that want the same lines
-    drifts: bool = False  # far more blocks follow on each core
+    parts: list[tuple[int, int]] = field(default_factory=lambda: [(0, 0)])
+    # rounds of blocks: the first entry of each, and how many transfers of the core came before
 
 
 @dataclass(slots=True)
 class Shared:
-    """How it came out: times, and the bytes and rates of memory and cache."""
+    """Times in which no core gets more than there is."""
 
     times: Times
-    hbm_bytes: float
-    l2_bytes: float
-    hbm_share: float  # of what memory gives, over the whole run
-    l2_share: float
+    served: Array  # by transfer: when memory and cache were done with it, at the earliest
     passes: int
 
 
-class Windows:
-    """Stretches of the run with equal traffic, and how much slower memory and cache are in each.
+def steady_after(count: int, position: int) -> int:
+    """Rounds of so many transfers each after which cores drift no further.
 
-    A transfer asks evenly from its start to its end. Stretches are numbered by traffic, not by
-    time, so that what is known of one stays true when those before it grow.
+    `position`: transfers of the core before the first of them.
     """
+    missing = _DRIFT * _WIDEST - position
+    return max(0, -(-missing // max(1, count)))
 
-    def __init__(self, count: int = WINDOWS) -> None:
-        self._slow = np.ones((2, count))  # of memory, of the L2 cache
-        self._filled = np.zeros(count)
-        self._edges = np.zeros(count + 1)
 
-    def adjust(self, begins: Array, ends: Array, load: Load, rates: tuple[float, float]) -> bool:
-        """Slow down where too much is asked for, let go elsewhere; False when all is well.
+class Servers:
+    """Memory and cache: when each transfer is served, from when it starts."""
 
-        `rates`: bytes a cycle of memory and of the cache.
+    def __init__(self, load: Load, chip: Chip, mhz: float) -> None:
+        """Work is counted in cycles that a resource is busy with a transfer of all cores."""
+        rates = load.seconds, load.lines / chip.l2_read
+        self._work = np.stack(rates) * mhz * 1e6
+        place = np.arange(load.items.size)
+        for first, position in load.parts:
+            place[first:] = position + np.arange(load.items.size - first)
+        self._apart = np.clip(place // _DRIFT, 1, _WIDEST)
+
+    def serve(self, begins: Array) -> tuple[Array, Array]:
+        """When each transfer is served, and the share of the rate of memory that is in use.
+
+        A resource is busy with all work since the last time it stood idle for every core.
         """
-        ends = np.maximum(ends, begins + 1e-6)
-        at, traffic = _asked(begins, ends, load.nbytes)
-        edges = np.linspace(0.0, traffic[-1], self._edges.size)
-        self._edges = np.interp(edges, traffic, at)
-        length = np.maximum(np.diff(self._edges), 1e-6)
-        changed = False
-        for n, asks in enumerate((load.memory, load.lines)):
-            so_far = np.interp(self._edges, *_asked(begins, ends, asks))
-            want = np.diff(so_far) / length / rates[n]
-            if n == 0:
-                self._filled = 0.5 * self._filled + 0.5 * np.minimum(1.0, want)
-            off = (want > 1.01) | ((want < 0.98) & (self._slow[n] > 1))
-            changed |= bool(off.any())
-            other = np.maximum(1.0, self._slow[n] * np.maximum(want, 1e-9) ** 0.8)
-            self._slow[n] = np.where(off, other, self._slow[n])
-        return changed
-
-    def felt(self, begins: Array, ends: Array) -> tuple[Array, Array, Array]:
-        """For each transfer, the mean over its time: slow-down of memory, of the cache, load."""
-        ends = np.maximum(ends, begins + 1e-6)
-        length = np.diff(self._edges)
-
-        def mean(each: Array) -> Array:
-            total = np.append(0.0, np.cumsum(each * length))
-            took = np.interp(ends, self._edges, total) - np.interp(begins, self._edges, total)
-            return took / (ends - begins)
-
-        slow, slow_l2 = (np.maximum(1.0, mean(each)) for each in self._slow)
-        return slow, slow_l2, mean(self._filled)
-
-
-def _asked(begins: Array, ends: Array, nbytes: Array) -> tuple[Array, Array]:
-    """Bytes asked for so far, at every time at which a transfer begins or ends."""
-    rate = nbytes / (ends - begins)
-    times = np.concatenate((begins, ends))
-    order = np.argsort(times, kind="stable")
-    at = times[order]
-    rates = np.cumsum(np.concatenate((rate, -rate))[order])
-    return at, np.append(0.0, np.cumsum(rates[:-1] * np.diff(at)))
+        order = np.argsort(begins, kind="stable")
+        at, work = begins[order], self._work[:, order]
+        place = np.arange(order.size)
+        since = at[np.maximum(0, place - self._apart[order])]
+        total = np.cumsum(work, axis=1)
+        idle = np.maximum.accumulate(since - (total - work), axis=1)
+        done = (total + np.maximum(0.0, idle)).max(axis=0)
+        back = np.maximum(0, place - _RECENT)
+        recent = total[0] - total[0][back]
+        share = recent / np.maximum(at - at[back], np.maximum(recent, 1e-9))
+        served, filled = np.empty_like(done), np.empty_like(done)
+        served[order], filled[order] = done, np.where(place > 0, share, 0.0)
+        return served, filled
 
 
 class _Transfers:
@@ -125,9 +112,9 @@ class _Transfers:
         one_by_one = np.where(same > 0, load.alike / np.maximum(same, 1e-9), 0.0)
         self._least = np.maximum(least_hit + (least_miss - least_hit) * load.missed, one_by_one)
 
-    def occupancy(self, slow: Array, slow_l2: Array) -> Array:
-        """Where memory and cache are so many times slower."""
-        took = np.where(self._rate > 0, self._hit * slow_l2 + self._miss * slow, 0.0)
+    def occupancy(self) -> Array:
+        """Cycles on the pipe, if memory and cache give all that is asked for."""
+        took = np.where(self._rate > 0, self._hit + self._miss, 0.0)
         return self._start + np.maximum(self._least, took)
 
     def latency(self, filled: Array) -> Array:
@@ -137,38 +124,40 @@ class _Transfers:
 
 
 def settle(stream: Stream, chip: Chip, mhz: float, prices: list[Price], load: Load) -> Shared:
-    """Times in which nobody gets more than there is.
+    """Times in which no core gets more than there is.
 
-    Where blocks follow each other for long, cores come out of step: what one does at a time is then
-    shared over stretches of several transfers, not with others that do the same.
+    The first bytes of cold memory delay a run; they do not give memory time to catch up.
     """
     items = load.items
     occupancy = np.array([p.start for p in prices], np.float64)
     latency = np.array([p.lat_hit for p in prices], np.float64)
+    floor = np.zeros(len(prices))
     transfers = _Transfers([prices[i] for i in items], load)
-    windows = Windows(min(WINDOWS, max(1, items.size // _DRIFT)) if load.drifts else WINDOWS)
-    gives = _memory_rate(chip, load)
-    rates = (gives / mhz / 1e6, chip.l2_read / mhz / 1e6)  # bytes a cycle
-    slow, slow_l2, filled = (np.full(items.size, each) for each in (1.0, 1.0, 0.0))
-    missing = items[load.missed > 0]
+    servers = Servers(load, chip, mhz)
+    occupancy[items] = alone = transfers.occupancy()
+    cold = items[(load.missed > 0) & ~load.writes][:1]
+    served, filled = np.zeros(items.size), np.zeros(items.size)
     passes = 0
     while True:
         passes += 1
-        occupancy[items] = transfers.occupancy(slow, slow_l2)
         latency[items] = transfers.latency(filled)
-        latency[missing[:1]] += chip.cold_start_us * mhz
-        times = clock.run(stream, chip, occupancy.tolist(), latency.tolist())
+        latency[cold] += chip.cold_start_us * mhz
+        floor[items] = served
+        times = clock.run(stream, chip, occupancy.tolist(), latency.tolist(), floor.tolist())
         if not items.size or passes == PASSES:
             break
-        begins, ends = np.array(times.start)[items], np.array(times.free)[items]
-        changed = windows.adjust(begins, ends, load, rates)
-        slow, slow_l2, filled = windows.felt(begins, ends)
-        if not changed and passes > 2:
+        begins, free = np.array(times.start)[items], np.array(times.free)[items]
+        late = np.zeros(items.size)
+        if cold.size:
+            late[begins >= times.done[cold[0]]] = chip.cold_start_us * mhz
+        served, share = servers.serve(begins - late)
+        served += late
+        off = np.abs(np.maximum(begins + alone, served) - free).max()
+        changed = np.abs(share - filled).max()
+        filled = 0.5 * filled + 0.5 * share
+        if off <= _CLOSE * times.end and changed < 0.05:
             break
-    seconds = max(times.end / mhz / 1e6, 1e-12)
-    hbm, l2 = float(load.memory.sum()), float(load.lines.sum())
-    shares = (hbm / seconds / gives, l2 / seconds / chip.l2_read)
-    return Shared(times, hbm, l2, *shares, passes)
+    return Shared(times, served, passes)
 
 
 def _latency(load: Load, hit: Array, miss: Array, rate: Array) -> Array:
@@ -185,11 +174,3 @@ def _latency(load: Load, hit: Array, miss: Array, rate: Array) -> Array:
     none = np.exp(-often * reach)
     felt = more * (1 - none) - (1 - none * (1 + often * reach)) / often
     return hit + np.clip(felt, 0.0, more)
-
-
-def _memory_rate(chip: Chip, load: Load) -> float:
-    """Bytes a second: less where copies are small, other where writes come between reads."""
-    written = float(load.memory[load.writes].sum()) if load.items.size else 0.0
-    gives = chip.hbm_mixed if written else chip.hbm_read
-    mean = float(load.nbytes.mean()) if load.items.size else 0.0
-    return gives * (chip.small_copies if mean <= _SMALL else 1.0)

@@ -56,12 +56,13 @@ class Track(NamedTuple):
 
 
 class Fold(NamedTuple):
-    """Iterations that were left out after job `last`: each is like those since job `first`."""
+    """Iterations that were left out before job `last`: each is like those since job `first`."""
 
     first: int
     last: int
     iterations: int  # between the two
     skipped: int
+    of_blocks: bool = False  # rounds of blocks, not iterations of a loop of one agent
 
 
 _CUBE = frozenset({"M", "MTE1", "FIX"})

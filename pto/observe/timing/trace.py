@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect
 from typing import Any
 
+from pto.observe.timing.axis import agents, axis, drawn
 from pto.observe.timing.result import Timing
 
 _ORDER = ("S", "MTE2", "MTE1", "M", "V", "FIX", "MTE3")
@@ -15,8 +17,11 @@ def chrome(timing: Timing) -> dict[str, Any]:
     if times is None:
         return {"traceEvents": []}
     events: list[dict[str, Any]] = []
-    for agent, name in enumerate(stream.names):
+    on, repeated = axis(timing), len(stream.pipes)
+    for agent, name in enumerate(agents(timing)):
         events.append(_meta("process_name", agent, 0, name))
+        if on.gaps:
+            events.append(_meta("thread_name", agent, repeated, "repeated, not drawn"))
     for number, pipe in enumerate(stream.pipes):
         events.append(_meta("thread_name", pipe.agent, number, pipe.name))
         sort = _ORDER.index(pipe.name) if pipe.name in _ORDER else len(_ORDER)
@@ -29,8 +34,10 @@ def chrome(timing: Timing) -> dict[str, Any]:
                 "args": {"sort_index": sort},
             }
         )
+    firsts = [each.first for each in timing.shown]
     for number, job in enumerate(stream.jobs):
-        start, end = times.start[number] / mhz, times.done[number] / mhz
+        start, end = on.start[number] / mhz, on.done[number] / mhz
+        mine = timing.shown[bisect(firsts, number) - 1] if firsts else None
         where = {"pid": stream.pipes[job.pipe].agent, "tid": job.pipe}
         loc = job.op.loc
         events.append(
@@ -44,6 +51,8 @@ def chrome(timing: Timing) -> dict[str, Any]:
                     "line": loc.line if loc else None,
                     "file": loc.file if loc else None,
                     "counters": list(job.counters),
+                    "round": mine.number + 1 if mine else 1,
+                    "block": mine.block if mine else 0,
                     "cycles": times.free[number] - times.start[number],
                     "cost": timing.prices[number].status,
                 },
@@ -55,9 +64,15 @@ def chrome(timing: Timing) -> dict[str, Any]:
             other = stream.jobs[why]
             source = {"pid": stream.pipes[other.pipe].agent, "tid": other.pipe}
             flow = {"name": "wait", "cat": "wait", "id": number}
-            events.append({"ph": "s", "ts": times.done[why] / mhz, **flow, **source})
+            events.append({"ph": "s", "ts": on.done[why] / mhz, **flow, **source})
             events.append({"ph": "f", "bp": "e", "ts": start, **flow, **where})
-    return {"traceEvents": events, "displayTimeUnit": "ns"}
+    for gap in on.gaps:
+        for agent in gap.agents:
+            begin, took = gap.begin / mhz, (gap.end - gap.begin) / mhz
+            place = {"ph": "X", "pid": agent, "tid": repeated}
+            events.append({**place, "name": gap.text, "ts": begin, "dur": took, "args": {}})
+    other = {"launch": str(timing).splitlines()[0], "drawn": drawn(timing)}
+    return {"traceEvents": events, "displayTimeUnit": "ns", "otherData": other}
 
 
 def _meta(kind: str, pid: int, tid: int, name: str) -> dict[str, Any]:

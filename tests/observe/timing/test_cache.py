@@ -5,11 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import pto
 from examples.timing.vector_add import vector_add
 from pto.isa.cost.work import Region
 from pto.observe.timing.cache import LINE, Cache
 
 LINES = 100  # the cache holds
+Vector = pto.Global[pto.f32, "n"]
 
 
 def stretch(first: int, count: int, *, writes: bool = False, passes_by: bool = False) -> Region:
@@ -73,3 +75,32 @@ def test_vector_add_adds_however_it_loads() -> None:
         z = np.zeros_like(x)
         vector_add.on("a5")[2](x, x, z, 1024, 2, hint)
         assert np.array_equal(z, x + x)
+
+
+@pto.kernel(profile="a2a3")
+def copies(x: Vector, y: Vector) -> None:
+    i = pto.block_idx() * 8192
+    pto.store(y[i:], pto.load(x[i:], 8192))
+
+
+@pytest.mark.parametrize(
+    ("blocks", "line"),
+    [
+        (96, "L2 keeps 3.1 MB of 3.1 MB of results from launch to launch (it holds 201.3 MB)"),
+        (16384, None),
+    ],
+    ids=["results that fit", "results that drive each other out"],
+)
+def test_a_report_says_when_results_stay_from_launch_to_launch(
+    blocks: int, line: str | None
+) -> None:
+    """Inputs are new: every byte of them is read from memory."""
+    found = copies[blocks].time((1 << 27,), (1 << 27,), device="910b1")
+    moved = blocks * 32768
+    assert found.stored_bytes == moved
+    if line is None:
+        assert "L2 keeps" not in str(found)
+        assert found.hbm_bytes == pytest.approx(2 * moved, rel=0.02)
+    else:
+        assert f"  {line}; inputs are new to it" in str(found).splitlines()
+        assert found.hbm_bytes == pytest.approx(moved, rel=0.02)

@@ -10,10 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+import pto
 from examples import flash_attention as attention
 from pto.observe import timing
 from pto.observe.timing import Timing
+from pto.observe.timing.axis import axis, drawn
+from pto.observe.timing.trace import chrome
 
+Vector = pto.Global[pto.f32, "n"]
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or ""
 DRIVER = shutil.which("chromedriver") or ""
 selenium = pytest.importorskip("selenium", reason="the page is tested with selenium, not installed")
@@ -30,6 +34,52 @@ def timed() -> Timing:
     room = (blocks * 2 * attention.SLOTS * attention.SLOT // 4,)
     launch = attention.flash_attention[blocks]
     return launch.time(tall, wide, tall, tall, room, False, device="950pr")
+
+
+@pto.kernel(profile="a2a3")
+def copies(x: Vector, y: Vector) -> None:
+    i = pto.block_idx() * 8192
+    pto.store(y[i:], pto.load(x[i:], 8192))
+
+
+@pytest.fixture(scope="module")
+def long() -> Timing:
+    """Many rounds of blocks, of which few are drawn."""
+    return copies[6400].time((1 << 26,), (1 << 26,), device="910b1")
+
+
+def test_an_axis_has_the_whole_time(long: Timing):
+    on = axis(long)
+    skipped = {each.number: each.skipped for each in long.shown if each.skipped}
+    assert long.rounds == 134 == len(long.shown) + sum(skipped.values())
+    assert on.end / long.mhz == pytest.approx(long.core_us)
+    assert max(on.done) == pytest.approx(on.end)
+    assert sum(gap.end - gap.begin for gap in on.gaps) > 0.2 * on.end
+    for gap in on.gaps:
+        inside = [n for n, at in enumerate(on.start) if gap.begin < at < gap.end - 1e-6]
+        assert not inside
+
+
+def test_a_page_says_which_blocks_and_rounds_it_draws(long: Timing, timed: Timing):
+    said = drawn(long)
+    assert said.startswith("drawn: core 0 with rounds 1-")
+    assert "of 134 (blocks 0, 48, 96, ..., " in said
+    first = next(each for each in long.shown if each.skipped)
+    a, b = first.number + 2, first.number + 1 + first.skipped
+    assert f"repeated, not drawn: rounds {a} to {b} as round {first.number + 1}" in said
+    head = f"{long.us:.1f} us: 6.3 us launch and {long.core_us:.1f} us on the cores, "
+    assert head in long.html() and said in long.html()
+    assert "drawn: block 0 of 16 blocks on 16 cores" in timed.html()
+
+
+def test_a_trace_has_the_whole_time_and_names_rounds(long: Timing):
+    events = chrome(long)["traceEvents"]
+    slices = [e for e in events if e["ph"] == "X"]
+    assert max(e["ts"] + e["dur"] for e in slices) == pytest.approx(long.core_us)
+    rounds = {(e["args"]["round"], e["args"]["block"]) for e in slices if e["args"]}
+    assert rounds == {(each.number + 1, each.block) for each in long.shown}
+    named = {e["args"]["name"] for e in events if e["name"] == "process_name"}
+    assert named == {"core 0 vector"}
 
 
 @pytest.fixture(scope="module")
@@ -68,6 +118,25 @@ def test_the_sums_of_the_page_are_those_of_the_report(browser: Any, timed: Timin
         for pipe, share in each.items():
             mean = np.mean(shown[f"{side} {pipe}"])
             assert mean == pytest.approx(share * timed.us, rel=0.01, abs=0.01), (side, pipe)
+
+
+@needs_browser
+def test_a_page_of_many_rounds_sums_those_it_does_not_draw(
+    browser: Any, long: Timing, tmp_path: Path
+):
+    before = browser.current_url
+    long.html(str(tmp_path / "long.html"))
+    browser.get((tmp_path / "long.html").as_uri())
+    assert browser.execute_script("return document.getElementById('span').innerText") == (
+        f"all {long.core_us:.1f} us on the cores"
+    )
+    (pipes,) = browser.execute_script("return timeline.sums(0, DATA.runs[0].end)")
+    for pipe in pipes:
+        share = long.busy["vector"].get(pipe["pipe"], 0.0)
+        assert pipe["busy"] == pytest.approx(share * long.us, rel=0.01, abs=0.01)
+        assert pipe["count"] in (0, long.rounds)
+    assert not browser.get_log("browser") if hasattr(browser, "get_log") else True
+    browser.get(before)
 
 
 @needs_browser

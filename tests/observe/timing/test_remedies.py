@@ -70,9 +70,7 @@ def test_tiles_twice_as_large():
 def test_longer_rows():
     now, then = timed(rows=64, columns=32), timed(rows=16, columns=128, all=1024)
     assert then.us < 0.95 * now.us
-    assert offered(now, "rows of 512 bytes, not 128, in 'pto.tload'") == pytest.approx(
-        then.us, rel=0.05
-    )
+    assert offered(now, "rows of 512 bytes, not 128, in tload") == pytest.approx(then.us, rel=0.05)
 
 
 def test_what_does_not_fit_is_not_offered():

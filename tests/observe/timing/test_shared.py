@@ -11,36 +11,69 @@ import pto
 from pto.isa.cost.work import Region
 from pto.observe.timing.chips import bench
 from pto.observe.timing.kinds import blocks_of
-from pto.observe.timing.shared import Load, Windows
+from pto.observe.timing.shared import Load, Servers
 from pto.observe.timing.stream import Stream
 
 CHIP = bench("910b1", "a2a3")
 
 
-def asked(*transfers: tuple[float, float, float]) -> tuple[np.ndarray, np.ndarray, Load]:
-    begins, ends, nbytes = (np.array(each, float) for each in zip(*transfers, strict=True))
-    zeros = np.zeros(len(transfers))
-    items = np.arange(len(transfers))
-    return begins, ends, Load(items, nbytes, zeros + 1, nbytes, zeros > 0, zeros, zeros)
+def load_of(work: list[float], parts: list[tuple[int, int]] | None = None) -> Load:
+    """Transfers that keep memory busy for so many cycles each."""
+    zeros = np.zeros(len(work))
+    seconds = np.array(work) / (CHIP.mhz * 1e6)
+    return Load(
+        items=np.arange(len(work)),
+        nbytes=zeros,
+        missed=zeros,
+        memory=zeros,
+        stored=zeros,
+        written=zeros,
+        seconds=seconds,
+        writes=zeros > 0,
+        lines=zeros,
+        alike=zeros,
+        parts=parts or [(0, 0)],
+    )
 
 
-def test_transfers_at_a_time_share_whatever_the_order_of_the_record():
-    """Two agents, recorded one after the other, ask for 10 bytes a cycle each at the same time."""
-    one = [(t * 100.0, t * 100.0 + 100, 1000.0) for t in range(20)]
-    for rows in ([*one, *one], [row for row in one for _ in (0, 1)]):
-        begins, ends, load = asked(*rows)
-        windows = Windows()
-        assert windows.adjust(begins, ends, load, (10.0, 1e9))
-        slow, slow_l2, _ = windows.felt(begins, ends)
-        assert slow == pytest.approx(2**0.8)
-        assert (slow_l2 == 1).all()
+def served(begins: list[float], work: list[float], drift: int = 0) -> list[float]:
+    load = load_of(work, [(0, drift)])
+    done, _ = Servers(load, CHIP.chip, CHIP.mhz).serve(np.array(begins, float))
+    return [round(float(each), 6) for each in done]
 
 
-def test_nobody_is_slowed_where_there_is_enough():
-    begins, ends, load = asked(*((t * 100.0, t * 100.0 + 50, 1000.0) for t in range(960)))
-    windows = Windows()
-    assert not windows.adjust(begins, ends, load, (11.0, 1e9))
-    assert (windows.felt(begins, ends)[0] == 1).all()
+def test_memory_serves_one_after_the_other_in_the_order_of_their_starts():
+    """Two agents, recorded one after the other, start transfers of 100 cycles at the same times."""
+    starts = [0.0, 50.0, 100.0]
+    assert sorted(served([*starts, *starts], [100.0] * 6)) == [100, 200, 300, 400, 500, 600]
+    assert served([0.0, 50.0], [100.0, 100.0]) == served([50.0, 0.0], [100.0, 100.0])[::-1]
+
+
+def test_no_transfer_waits_where_there_is_enough():
+    starts = [100.0 * n for n in range(20)]
+    assert all(
+        done <= at + 50 for at, done in zip(starts, served(starts, [50.0] * 20), strict=True)
+    )
+
+
+def test_cores_in_step_leave_memory_idle_and_those_out_of_step_do_not():
+    """Pairs of transfers of 100 cycles together, then 800 cycles of other work."""
+    starts = [at for n in range(40) for at in (1000.0 * n, 1000.0 * n)]
+    work = [450.0] * 80
+    behind = [a - b for a, b in zip(served(starts, work), starts, strict=True)]
+    apart = [a - b for a, b in zip(served(starts, work, drift=32), starts, strict=True)]
+    assert behind[1] == 900  # the first ones: all cores want the same at the same time
+    assert max(apart[8:]) == 0 or max(apart[8:]) < behind[1]
+
+
+def test_more_work_behind_a_run_does_not_change_it():
+    rng = np.random.default_rng(5)
+    starts = np.cumsum(rng.integers(0, 300, 60)).astype(float).tolist()
+    work = rng.integers(1, 400, 60).astype(float).tolist()
+    whole = served(starts, work)
+    for n in range(1, 60):
+        assert served(starts[:n], work[:n]) == whole[:n]
+    assert whole[-1] >= sum(work)
 
 
 @dataclass
@@ -65,10 +98,11 @@ def test_blocks_that_follow_from_others_are_not_asked(slots: int):
     rows = Rows({n: n % slots * 512 for n in range(480)}, 480)
     rows.record = lambda _: _loads(rows.place[0])  # type: ignore[method-assign]
     found = blocks_of(rows, CHIP)
-    assert len(rows.asked) < 12
-    assert {n: int(at[0]) for n, at in found.kinds[0].blocks.items()} == {
-        n: rows.place[n] for n in range(4 * 48)
-    }
+    assert len(rows.asked) < 40
+    for number in range(10):
+        assert found.of_round(number)[0][:, 0].tolist() == [
+            rows.place[n] for n in range(48 * number, 48 * number + 48)
+        ]
 
 
 def test_blocks_that_do_not_are_all_asked():
@@ -76,7 +110,19 @@ def test_blocks_that_do_not_are_all_asked():
     rows.record = lambda _: _loads(rows.place[0])  # type: ignore[method-assign]
     found = blocks_of(rows, CHIP)
     assert sorted(set(rows.asked)) == list(range(1, 100))
-    assert [int(found.kinds[0].blocks[n][0]) for n in (6, 7, 99)] == [6 * 512, 0, 512]
+    assert [int(found.kinds[0].places[n][0]) for n in (6, 7, 99)] == [6 * 512, 0, 512]
+
+
+def test_a_last_block_that_differs_leaves_the_others_regular():
+    rows = Rows({n: n * 512 for n in range(480)} | {480: 7}, 481)
+    rows.record = lambda n: _loads(rows.place[n])  # type: ignore[method-assign]
+    found = blocks_of(rows, CHIP)
+    assert found.affine is not None and len(found.kinds) == 2
+    assert found.rounds == 11 and found.of_round(10)[1].tolist() == [[7]]
+    assert [(s.core, dict(s.kinds), s.cores) for s in found.sorts()] == [
+        (0, {0: 10, 1: 1}, 1),
+        (1, {0: 10}, 47),
+    ]
 
 
 def _loads(at: int) -> Stream:

@@ -14,7 +14,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from pto.observe.timing.result import Timing, critical
+from pto.observe.timing.axis import Axis, agents, axis, drawn
+from pto.observe.timing.result import Timing, Waiting, critical, site
 
 _STEPS = 200  # of the counters
 _DIGITS = 5  # of a microsecond
@@ -35,8 +36,9 @@ def page(*timings: Timing) -> str:
 
 
 def _summary(timing: Timing) -> str:
-    launch = f"{timing.us:.1f} us, {timing.us - timing.core_us:.1f} of them the launch"
-    return f"{launch}, {timing.limits}"
+    launch = timing.us - timing.core_us
+    parts = f"{timing.us:.1f} us: {launch:.1f} us launch and {timing.core_us:.1f} us on the cores"
+    return f"{parts}, {timing.limits}; {drawn(timing)}"
 
 
 @cache
@@ -74,55 +76,74 @@ def _run(timing: Timing, number: int) -> dict[str, Any]:
     def us(cycles: Sequence[float]) -> list[float]:
         return [round(each / mhz, _DIGITS) for each in cycles]
 
-    pairs = list(zip(times.start, times.free, times.done, strict=True))
+    on = axis(timing)
+    pairs = list(zip(on.start, on.free, on.done, strict=True))
     return {
         "label": f"{timing.kernel} {number + 1}",
         "mhz": mhz,
-        "end": times.end / mhz,
-        "agents": stream.names,
+        "end": on.end / mhz,
+        "agents": agents(timing),
         "pipes": [{"agent": pipe.agent, "name": pipe.name} for pipe in stream.pipes],
         "ops": listed,
         "slices": {
-            "start": us(times.start),
+            "start": us(on.start),
             "dur": us([free - start for start, free, _ in pairs]),
             "late": us([done - free for _, free, done in pairs]),
-            "ready": us(times.ready),
+            "ready": us(on.ready),
             "pipe": [job.pipe for job in stream.jobs],
             "op": [ops[id(job.op)] for job in stream.jobs],
             "cause": times.cause,
         },
+        "rounds": [[each.first, each.number + 1, each.block] for each in timing.shown],
+        "gaps": [
+            {
+                "from": gap.begin / mhz,
+                "to": gap.end / mhz,
+                "text": gap.text,
+                "agents": gap.agents,
+                "busy": us(gap.busy),
+                "waits": us(gap.waits),
+                "count": [round(each) for each in gap.counts],
+            }
+            for gap in on.gaps
+        ],
         "critical": critical(times),
-        "waits": [{"text": str(wait), "at": _where(timing, wait.op)} for wait in timing.waits],
+        "waits": [{"text": str(wait), "at": _where(timing, wait)} for wait in timing.waits],
         "counters": {
-            "step": times.end / mhz / _STEPS,
-            **_rates(timing),
+            "step": on.end / mhz / _STEPS,
+            **_rates(timing, on),
             "of": [", ".join(map(str, job.counters)) for job in stream.jobs],
         },
     }
 
 
-def _where(timing: Timing, op: Any) -> int:
-    """The instance of an instruction that waited longest."""
-    times = timing.times
+def _where(timing: Timing, wait: Waiting) -> int:
+    """The instance of a wait that was longest."""
+    times, jobs = timing.times, timing.stream.jobs
     if times is None:
         return -1
-    mine = [n for n, job in enumerate(timing.stream.jobs) if job.op is op and times.cause[n] >= 0]
+    here, there = site(wait.op), site(wait.behind)
+    mine = [
+        n
+        for n, job in enumerate(jobs)
+        if (why := times.cause[n]) >= 0 and site(job.op) == here and site(jobs[why].op) == there
+    ]
     return max(mine, key=lambda n: times.start[n] - times.ready[n], default=-1)
 
 
-def _rates(timing: Timing) -> dict[str, list[float]]:
-    """How much of what memory and cache give was asked for, step by step."""
+def _rates(timing: Timing, on: Axis) -> dict[str, list[float]]:
+    """How much of what memory and cache give was asked for, step by step; none in gaps."""
     found = {"hbm": [0.0] * _STEPS, "l2": [0.0] * _STEPS}
-    times, load = timing.times, timing.load
-    if times is None or load is None or not times.end:
+    load = timing.load
+    if load is None or not on.end:
         return found
-    seconds = times.end / timing.mhz / 1e6 / _STEPS
-    rows = zip(load.items.tolist(), load.memory.tolist(), load.lines.tolist(), strict=True)
+    seconds = on.end / timing.mhz / 1e6 / _STEPS
+    rows = zip(load.items.tolist(), load.seconds.tolist(), load.lines.tolist(), strict=True)
     for job, memory, lines in rows:
-        first = times.start[job] / times.end * _STEPS
-        last = max(first + 1e-9, times.free[job] / times.end * _STEPS)
+        first = on.start[job] / on.end * _STEPS
+        last = max(first + 1e-9, on.free[job] / on.end * _STEPS)
         for step in range(int(first), min(_STEPS, int(last) + 1)):
             share = (min(last, step + 1) - max(first, step)) / (last - first)
-            found["hbm"][step] += memory * share / seconds / timing.memory_rate
+            found["hbm"][step] += memory * share / seconds
             found["l2"][step] += lines * share / seconds / timing.l2_rate
     return {key: [round(value, 3) for value in values] for key, values in found.items()}

@@ -27,7 +27,7 @@ for (const row of rows) { row.y = y; row.h = row.kind === "head" ? HEAD : row.ki
 const bottom = y;
 state.to = whole;
 
-const us = value => value >= 100 ? value.toFixed(1) : value >= 1 ? value.toFixed(2) : value.toFixed(4);
+const us = value => value >= 10 ? value.toFixed(1) : value >= 1 ? value.toFixed(2) : value.toFixed(4);
 const x = t => LABEL + (t - state.from) / (state.to - state.from) * (canvas.clientWidth - LABEL);
 const at = px => state.from + (px - LABEL) / (canvas.clientWidth - LABEL) * (state.to - state.from);
 const done = (s, i) => s.start[i] + s.dur[i] + s.late[i];
@@ -67,6 +67,7 @@ function draw() {
     pen.fillStyle = "#fff"; pen.fillRect(0, row.y, LABEL, row.h);
     pen.fillStyle = "#1c2733"; pen.fillText(row.text, 22, row.y + row.h / 2);
   }
+  for (const run of DATA.runs) run.gaps.forEach(gap => drawGap(run, gap));
   if (state.range) {
     pen.fillStyle = "#3b82d422";
     pen.fillRect(x(state.range[0]), RULER, x(state.range[1]) - x(state.range[0]), bottom - RULER);
@@ -102,6 +103,17 @@ function drawLane(row, w) {
     }
     solidTo = right;
   }
+}
+
+function drawGap(run, gap) {  // rounds or iterations that repeat others: their time, without their instructions
+  const mine = rows.filter(row => row.kind === "lane" && row.run === run && gap.agents.includes(run.pipes[row.pipe].agent));
+  const left = Math.max(LABEL, x(gap.from)), wide = x(gap.to) - left;
+  if (!mine.length || wide <= 0) return;
+  const top = mine[0].y, height = mine[mine.length - 1].y + LANE - top;
+  pen.fillStyle = "#eef3f8"; pen.fillRect(left, top, wide, height);
+  pen.fillStyle = hatch; pen.globalAlpha = .35; pen.fillRect(left, top, wide, height); pen.globalAlpha = 1;
+  pen.save(); pen.beginPath(); pen.rect(left, top, wide, height); pen.clip();
+  pen.fillStyle = "#5b6b7b"; pen.fillText(gap.text, left + 6, top + LANE / 2); pen.restore();
 }
 
 function drawCounter(row, w) {
@@ -161,14 +173,15 @@ function under(px, py) {
 
 function told({ run, i, waits }) {
   const s = run.slices, op = run.ops[s.op[i]], lines = [];
-  const counters = run.counters.of[i] ?? "";
+  const counters = run.counters.of[i] ?? "", round = run.rounds[firstAfter(run.rounds, each => each[0], i) - 1];
   lines.push(`${op.name}${op.line ? `, line ${op.line}` : ""}${counters ? `, iteration ${counters}` : ""}`);
+  if (run.rounds.length > 1) lines.push(`round ${round[1]}, block ${round[2]}`);
   lines.push(`${us(s.dur[i])} us (${Math.round(s.dur[i] * run.mhz)} cycles), visible ${us(s.late[i])} us later`);
   if (s.cause[i] >= 0) {
     const other = run.ops[s.op[s.cause[i]]];
     lines.push(`${waits ? "waiting" : "waited"} ${us(s.start[i] - s.ready[i])} us for ${other.name}${other.line ? ` of line ${other.line}` : ""}`);
   }
-  lines.push(`cost: ${op.status}${op.status === "guess" ? " (nobody has published it)" : ""}`);
+  lines.push(`cost: ${op.status}${op.status === "guess" ? " (no published value)" : ""}`);
   return lines.join("\n");
 }
 
@@ -194,13 +207,17 @@ function sums(from, to) {
       if (s.start[i] >= from && s.start[i] < to) count++;
       if (s.cause[i] >= 0) waits += Math.max(0, Math.min(to, s.start[i]) - Math.max(from, s.ready[i]));
     }
+    for (const gap of run.gaps) {
+      const share = Math.max(0, Math.min(to, gap.to) - Math.max(from, gap.from)) / (gap.to - gap.from || 1);
+      busy += gap.busy[n] * share; waits += gap.waits[n] * share; count += Math.round(gap.count[n] * share);
+    }
     return { agent: run.agents[pipe.agent], pipe: pipe.name, busy, waits, count };
   }));
 }
 
 function showSums() {
   const [from, to] = state.range ?? [0, whole];
-  document.getElementById("span").innerText = state.range ? `${us(from)} to ${us(to)} us: ${us(to - from)} us` : `all ${us(whole)} us`;
+  document.getElementById("span").innerText = state.range ? `${us(from)} to ${us(to)} us: ${us(to - from)} us` : `all ${us(whole)} us on the cores`;
   const body = sums(from, to).flatMap((pipes, n) => pipes.filter(p => p.count || p.busy).map(p =>
     `<tr><td>${DATA.runs.length > 1 ? escape(DATA.runs[n].label) + " " : ""}${escape(p.agent)} ${p.pipe}</td>` +
     `<td>${us(p.busy)}</td><td>${(100 * p.busy / (to - from)).toFixed(0)}%</td><td>${us(p.waits)}</td><td>${p.count}</td></tr>`));

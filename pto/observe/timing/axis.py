@@ -1,0 +1,165 @@
+"""The time axis of a launch: where its simulated instructions lie, and what stands between them.
+
+Rounds of blocks and iterations of loops that repeat others were timed once. On the axis they take
+the time of all of them: a gap, which names them and counts the work of each pipe in it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from pto.observe.timing.clock import Times
+from pto.observe.timing.fold import gaps
+from pto.observe.timing.result import Timing
+from pto.observe.timing.rounds import Shown
+from pto.observe.timing.stream import Fold
+
+
+@dataclass(slots=True)
+class Gap:
+    """Work that repeats other work and is not drawn; in cycles."""
+
+    begin: float
+    end: float
+    text: str
+    agents: list[int]
+    busy: list[float] = field(default_factory=list[float])  # by pipe
+    waits: list[float] = field(default_factory=list[float])
+    counts: list[float] = field(default_factory=list[float])
+
+
+@dataclass(slots=True)
+class Axis:
+    """Times of every instruction on the axis of the whole launch, and the gaps on it; in cycles."""
+
+    start: list[float]
+    free: list[float]
+    done: list[float]
+    ready: list[float]
+    end: float
+    gaps: list[Gap]
+
+
+def axis(timing: Timing) -> Axis:
+    stream, times = timing.stream, timing.times
+    assert times is not None
+    left = gaps(stream, times)
+    agent_of = [stream.pipes[job.pipe].agent for job in stream.jobs]
+    shift = [0.0] * len(stream.jobs)
+    for job, agent in enumerate(agent_of):
+        shift[job] = sum(cycles for at, cycles in left[agent] if at <= job)
+
+    def moved(each: Sequence[float]) -> list[float]:
+        return [value + shift[n] for n, value in enumerate(each)]
+
+    end = times.end + max((sum(c for _, c in each) for each in left), default=0.0)
+    found = _gaps(timing, times, left, agent_of, shift)
+    return Axis(
+        moved(times.start), moved(times.free), moved(times.done), moved(times.ready), end, found
+    )
+
+
+def _gaps(
+    timing: Timing,
+    times: Times,
+    left: list[list[tuple[int, float]]],
+    agent_of: list[int],
+    shift: list[float],
+) -> list[Gap]:
+    stream = timing.stream
+    weight, taken = np.ones(len(stream.jobs)), [0] * len(left)
+    found: list[Gap] = []
+    for fold in stream.folds:
+        first = agent_of[fold.first]
+        agents = list(range(len(left))) if fold.of_blocks else [first]
+        cycles = left[first][taken[first]][1]
+        for agent in agents:
+            taken[agent] += 1
+        after = min(fold.last, len(stream.jobs) - 1)
+        end = times.start[after] + shift[after]
+        gap = Gap(end - cycles, end, _text(timing, fold), agents)
+        more = weight[fold.first : fold.last] * fold.skipped / fold.iterations
+        weight[fold.first : fold.last] += more
+        _count(gap, timing, times, range(fold.first, fold.last), more.tolist())
+        found.append(gap)
+    return found
+
+
+def _count(gap: Gap, timing: Timing, times: Times, jobs: range, often: list[float]) -> None:
+    pipes = len(timing.stream.pipes)
+    gap.busy, gap.waits, gap.counts = ([0.0] * pipes for _ in range(3))
+    over = [0.0] * pipes
+    for n, more in zip(jobs, often, strict=True):
+        pipe = timing.stream.jobs[n].pipe
+        gap.busy[pipe] += max(0.0, times.done[n] - max(times.start[n], over[pipe])) * more
+        over[pipe] = max(over[pipe], times.done[n])
+        gap.counts[pipe] += more
+        if times.cause[n] >= 0:
+            gap.waits[pipe] += max(0.0, times.start[n] - times.ready[n]) * more
+
+
+def _text(timing: Timing, fold: Fold) -> str:
+    if not fold.of_blocks:
+        return f"{fold.skipped:,} iterations like those before"
+    here = next(each for each in timing.shown if each.first == fold.first)
+    return f"{_span('round', here.number + 1, here.skipped)} as round {here.number + 1}"
+
+
+def _span(word: str, before: int, count: int) -> str:
+    """So many after number `before`, counted from 1."""
+    first, last = before + 1, before + count
+    return f"{word} {first:,}" if count == 1 else f"{word}s {first:,} to {last:,}"
+
+
+def drawn(timing: Timing) -> str:
+    """The blocks and rounds of which instructions are drawn, as a sentence."""
+    shown = timing.shown
+    if not shown:
+        return ""
+    core = shown[0].block % timing.cores
+    blocks = f"of {timing.blocks:,} blocks on {timing.cores} cores"
+    if timing.rounds == 1 and len(shown) == 1:
+        return f"drawn: block {shown[0].block} {blocks}"
+    repeated = [
+        f"{_span('round', each.number + 1, each.skipped)} as round {each.number + 1}"
+        for each in shown
+        if each.skipped
+    ]
+    rest = f"; repeated, not drawn: {', '.join(repeated)}" if repeated else ""
+    return (
+        f"drawn: core {core} with rounds {_runs([each.number + 1 for each in shown])} of"
+        f" {timing.rounds:,} ({_blocks(shown)} {blocks}){rest}"
+    )
+
+
+def agents(timing: Timing) -> list[str]:
+    """Names of lanes: the block where one is drawn, the core where it runs several."""
+    if not timing.shown:
+        return timing.stream.names
+    block = timing.shown[0].block
+    name = f"block {block}" if len(timing.shown) == 1 else f"core {block % timing.cores}"
+    return [re.sub(r"block \d+", name, each) for each in timing.stream.names]
+
+
+def _blocks(shown: Sequence[Shown]) -> str:
+    numbers = [f"{each.block:,}" for each in shown]
+    few = numbers if len(numbers) <= _FEW else [*numbers[:3], "...", numbers[-1]]
+    return f"block{'s' if len(numbers) > 1 else ''} {', '.join(few)}"
+
+
+_FEW = 6
+
+
+def _runs(numbers: Sequence[int]) -> str:
+    """1, 2, 3 and 6 as `1-3, 6`."""
+    found: list[list[int]] = []
+    for n in numbers:
+        if found and found[-1][-1] == n - 1:
+            found[-1].append(n)
+        else:
+            found.append([n])
+    return ", ".join(f"{run[0]:,}" if len(run) == 1 else f"{run[0]:,}-{run[-1]:,}" for run in found)

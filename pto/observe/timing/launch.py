@@ -1,0 +1,109 @@
+"""A launch of a program, described block by block: what each block does, without its data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from pto.ir.graph import Module, Operation
+from pto.isa.cost.moves import touched
+from pto.isa.cost.work import Region, Transfer
+from pto.observe.timing.fold import Folded, Unsteady
+from pto.observe.timing.kinds import regions_of
+from pto.observe.timing.stream import Recording, Stream
+from pto.run.launch.prepared import Kernel
+from pto.run.machine.agents import Agent, take_turns
+from pto.run.machine.core import Cluster
+from pto.run.machine.device import Device
+from pto.run.watch.events import Event, Observer, Tap
+from pto.run.watch.outline import Addresses, Outline, meets_others, needs_registers
+from pto.target.facts import Profile
+
+
+class _Regions(Observer):
+    """Collects what a run transfers, in order."""
+
+    def __init__(self) -> None:
+        self.found: list[Region] = []
+
+    def event(self, event: Event) -> None:
+        work = event.work or (touched(event.accesses) if event.accesses else None)
+        if isinstance(work, Transfer) and work.region is not None:
+            self.found.append(work.region)
+
+
+@dataclass(slots=True)
+class Launch:
+    """A launch of a program, described block by block."""
+
+    module: Module
+    functions: Sequence[Operation]
+    profile: Profile
+    args: Sequence[Any]
+    blocks: int
+    data: bool = False
+    whole: bool = False  # loops are described to their end
+    _folded: bool = False
+    _asked: tuple[list[Region], Callable[[int], None]] | None = field(default=None, init=False)
+
+    def record(self, number: int) -> Stream:
+        recording = Recording(self.profile.sync)
+        registers = needs_registers(self.functions)
+        if self.whole or self.data or meets_others(self.functions):
+            self._prepared(Outline(recording, data=self.data, registers=registers))(number)
+        else:
+            try:
+                self._prepared(Folded(recording, registers=registers))(number)
+            except Unsteady:
+                self.whole = True
+                return self.record(number)
+        recording.end()
+        self._folded = bool(recording.stream.folds)
+        return recording.stream
+
+    def regions(self, number: int) -> list[Region]:
+        if self._folded:
+            return regions_of(self.record(number))
+        if self._asked is None:  # compiled once, run for each block
+            self._asked = self._asking()
+        found, run = self._asked
+        found.clear()
+        run(number)
+        return list(found)
+
+    def _asking(self) -> tuple[list[Region], Callable[[int], None]]:
+        """Where a run leaves its transfers, and the run of a block."""
+        registers = needs_registers(self.functions)
+        if self.data or meets_others(self.functions):
+            seen = _Regions()
+            return seen.found, self._prepared(Outline(seen, data=self.data, registers=registers))
+        tap = Addresses(registers=registers)
+        return tap.regions, self._prepared(tap)
+
+    def _prepared(self, tap: Tap) -> Callable[[int], None]:
+        """A function that runs one block, watched by `tap`."""
+        kernel = Kernel(self.module, self.functions, self.profile, tap)
+
+        def run(number: int) -> None:
+            device = Device(self.profile)
+            device.watch(tap)
+            values, waiting = device.values(kernel, self.args), [number]
+
+            def start() -> list[Agent]:
+                if not waiting:
+                    return []
+                cluster = Cluster(device, waiting.pop(), self.blocks)
+                return kernel.agents(cluster, values, lambda: None)
+
+            with np.errstate(all="ignore"):
+                take_turns(start)
+
+        return run
+
+    @property
+    def arrays(self) -> list[tuple[int, int]]:
+        found = [a for a in self.args if isinstance(a, np.ndarray)]
+        return [(a.ctypes.data, a.nbytes) for a in found]

@@ -1,0 +1,201 @@
+"""What the blocks of a launch ask of the L2 cache and of memory, round by round.
+
+All rounds go through the cache, since what a round finds there depends on those before it. Rounds
+that follow each other and ask for the same are kept once, with their number. Rounds are left out
+only where they must repeat: every address moves by a fixed step from round to round, and the cache
+either has been filled twice since the start, so that nothing of before the launch is left in it, or
+keeps all that two launches bring.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pto.isa.cost.work import Region, Transfer
+from pto.observe.timing.cache import LINE, SECTOR, Cache
+from pto.observe.timing.chips import Bench
+from pto.observe.timing.fold import weights
+from pto.observe.timing.kinds import Blocks, Described, regions_of
+from pto.observe.timing.shared import Load
+from pto.observe.timing.stream import Stream
+from pto.target.costs import Chip
+
+_BLOCK = 32  # bytes
+_SMALL = 8192  # bytes of a copy that reaches less than the rate of memory
+_SAME = 5e-3  # of the bytes of a transfer: differences of rounds that count as none
+_TURNS = 2.0  # how often the cache is filled until it holds nothing of before
+_KEPT = 0.26  # of the cache: of less, one line in two hundred is lost
+_END = 4  # rounds that are asked after some were left out; the first half only fills the cache
+
+
+class Moved(NamedTuple):
+    """A transfer of one core, and the traffic of all cores that make it at the same time."""
+
+    job: int
+    region: Region
+    cores: int  # that make it, or the like
+    missed: float  # share that memory has to give or take
+    read: float  # bytes that memory gives, of all cores
+    written: float  # bytes that go to memory, of all cores
+    alike: float  # cores that want the same bytes
+
+
+@dataclass(slots=True)
+class Round:
+    """A round, by the kinds of its blocks, and how many like it follow."""
+
+    number: int
+    moved: dict[int, list[Moved]]
+    like: int = 0  # rounds after this one that ask for the same
+
+
+def rounds_of(launch: Described, bench: Bench, blocks: Blocks) -> list[Round]:
+    """Every transfer of a launch that comes after one of its like, on other inputs."""
+    shortest = min(
+        (r.row_bytes for kind in blocks.kinds for r in regions_of(kind.stream)), default=LINE
+    )
+    cache = Cache(bench.l2_bytes, launch.arrays, LINE if shortest >= LINE else SECTOR)
+    _through(cache, blocks)
+    cache.forget_inputs()
+    return _through(cache, blocks)
+
+
+def _through(cache: Cache, blocks: Blocks) -> list[Round]:
+    transfers = [_transfers(kind.stream) for kind in blocks.kinds]
+    often = [weights(kind.stream) for kind in blocks.kinds]
+    repeats = blocks.affine is not None and _moves_alike(cache, blocks, transfers[0])
+    found: list[Round] = []
+    begin, number, again = cache.brought, 0, 0
+    while number < blocks.known:
+        before = cache.brought
+        moved = _round(cache, blocks.of_round(number), transfers, often)
+        same = bool(found) and _alike(found[-1].moved, moved)
+        if same or again > 0:
+            found[-1].like += 1
+        else:
+            found.append(Round(number, moved))
+        number, again = number + 1, again - 1
+        left = blocks.rounds - _END - number
+        a_round, all = cache.brought - before, cache.brought - begin
+        kept = 2 * (all + a_round * left) <= _KEPT * cache.lines
+        if repeats and same and left > 0 and (kept or all >= _TURNS * cache.lines):
+            cache.advance(a_round * left)
+            found[-1].like += left
+            number, again = number + left, _END // 2
+    found[-1].like += blocks.rounds - number  # blocks that were not asked
+    return found
+
+
+def _moves_alike(cache: Cache, blocks: Blocks, transfers: list[tuple[int, Region]]) -> bool:
+    """True if all transfers of one array move by the same step: they never meet or part later."""
+    assert blocks.affine is not None
+    steps: dict[int, set[int]] = defaultdict(set)
+    for (_, region), turn in zip(transfers, blocks.affine.turn.tolist(), strict=True):
+        steps[cache.array_of(region)].add(turn)
+    return all(len(each) == 1 for each in steps.values())
+
+
+def _alike(some: dict[int, list[Moved]], others: dict[int, list[Moved]]) -> bool:
+    if some.keys() != others.keys():
+        return False
+    a, b = (
+        np.array([m[2:] for mine in each.values() for m in mine], np.float64).reshape(-1, 5)
+        for each in (some, others)
+    )
+    sizes = [m.region.nbytes * m.cores for mine in some.values() for m in mine]
+    scale = np.ones_like(a)
+    scale[:, 2] = scale[:, 3] = np.maximum(sizes, 1)
+    return bool((np.abs(a - b) <= _SAME * scale).all())
+
+
+def _round(
+    cache: Cache,
+    places: dict[int, Any],
+    transfers: list[list[tuple[int, Region]]],
+    often: list[Any],
+) -> dict[int, list[Moved]]:
+    """All blocks of a round at a time, each with its first transfer, then its second, ..."""
+    moved: dict[int, list[Moved]] = {which: [] for which in places}
+    for i in range(max((len(transfers[which]) for which in places), default=0)):
+        groups: dict[Any, list[int]] = defaultdict(list)  # kinds that move the like
+        for which in places:
+            if i < len(transfers[which]):
+                region = transfers[which][i][1]
+                groups[cache.array_of(region), region[1:]].append(which)
+        running = sum(len(places[which]) for kinds in groups.values() for which in kinds)
+        for kinds in groups.values():
+            addresses = np.concatenate([places[which][:, i] for which in kinds])
+            job, region = transfers[kinds[0]][i]
+            each = cache.transfer(region, addresses, float(often[kinds[0]][job]))
+            scale = running / addresses.size
+            for which in kinds:
+                job, region = transfers[which][i]
+                both = each.read * scale, each.written * scale
+                moved[which].append(Moved(job, region, running, each.missed, *both, each.alike))
+    return moved
+
+
+def _transfers(stream: Stream) -> list[tuple[int, Region]]:
+    """The jobs that move to or from global memory, and their regions."""
+    return [
+        (number, job.work.region)
+        for number, job in enumerate(stream.jobs)
+        if isinstance(job.work, Transfer) and job.work.region is not None
+    ]
+
+
+def load_of(traffic: list[Moved], arrays: list[tuple[int, int]], chip: Chip) -> Load:
+    """The same as arrays, one entry a transfer."""
+    starts = sorted(start for start, _ in arrays)
+    regions = [each.region for each in traffic]
+    padded = np.array([_padding(region, starts, chip.unaligned) for region in regions])
+    lines, sectors = (
+        np.array([_given(region, unit) for region in regions]) * padded for unit in (LINE, SECTOR)
+    )
+    cores = np.array([each.cores for each in traffic], np.float64)
+    past = np.array([region.rows * region.passes_by for region in regions]) * cores * chip.past_row
+    nbytes = np.array([float(region.nbytes) for region in regions])
+    writes = np.array([region.writes for region in regions], bool)
+    read = np.array([each.read for each in traffic]) * padded + np.where(writes, 0.0, past)
+    written = np.array([each.written for each in traffic]) * padded + np.where(writes, past, 0.0)
+    slower = _slower(nbytes, chip)
+    return Load(
+        items=np.array([each.job for each in traffic], np.int64),
+        nbytes=nbytes * padded,
+        missed=np.array([each.missed for each in traffic]),
+        memory=read + written,
+        stored=np.where(writes, nbytes * cores, 0.0),
+        written=written,
+        seconds=(read / chip.hbm_read + written / chip.hbm_write) * slower,
+        writes=writes,
+        lines=sectors * cores,
+        alike=lines * np.array([each.alike for each in traffic]),
+    )
+
+
+def _slower(nbytes: Any, chip: Chip) -> Any:
+    """How much longer memory is busy with small copies; a larger copy never takes less in all."""
+    least = np.minimum(nbytes, _SMALL) / chip.small_copies
+    return np.maximum(nbytes, least) / np.maximum(nbytes, 1.0)
+
+
+def _given(region: Region, unit: int) -> float:
+    """Bytes of whole units that the L2 cache gives for a load, whose rows may be shorter."""
+    if region.writes:
+        return 0.0
+    if region.pitch == region.row_bytes:
+        return float(region.nbytes)
+    return float(region.rows * max(unit, region.row_bytes))
+
+
+def _padding(region: Region, starts: list[int], unaligned: int) -> float:
+    """How much more a transfer moves whose rows do not begin at a block; arrays begin at one."""
+    at = bisect(starts, region.address) - 1
+    offset = region.address - starts[at] if at >= 0 else 0
+    off = offset % _BLOCK or (region.rows > 1 and region.pitch % _BLOCK)
+    return 1.0 + unaligned / region.row_bytes if off and not region.writes else 1.0
