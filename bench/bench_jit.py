@@ -182,6 +182,45 @@ def starting() -> Rows:
     ]
 
 
+def long_kernels() -> Rows:
+    """A transform written out: tracing and the first run, with an empty cache, in a new process."""
+    rows: Rows = []
+    for points in (32, 64):
+        with tempfile.TemporaryDirectory() as empty:
+            done = subprocess.run(
+                [sys.executable, "-c", _LONG.format(points=points)],
+                capture_output=True,
+                check=True,
+                env={**installed(), "PTO_CACHE_DIR": empty},
+            )
+        lines, trace, first = map(float, done.stdout.split())
+        goal = ", goal 1.5 for both" if points == 64 else ""
+        rows.append((f"trace a kernel of {lines:,.0f} lines", trace, "s"))
+        rows.append((f"first run of {lines:,.0f} lines, cold", first, f"s{goal}"))
+    return rows
+
+
+_LONG = """
+import time
+import numpy as np
+from bench.long_kernels import fourier
+small, kernel = fourier(4), fourier({points})
+rng = np.random.default_rng(0)
+def arrays(n):
+    return [*rng.standard_normal((2, n, 64)).astype(np.float32), *np.zeros((2, n, 64), np.float32)]
+small(*arrays(4))  # imports, LLVM
+args = arrays({points})
+start = time.perf_counter()
+kernel.module(*args)
+traced = time.perf_counter()
+kernel(*args)
+done = time.perf_counter()
+wanted = np.fft.fft(args[0] + 1j * args[1], axis=0)
+assert np.allclose(args[2] + 1j * args[3], wanted, atol=1e-4)
+print(kernel.ir.count("\\n"), traced - start, done - traced)
+"""
+
+
 # ---- how cost grows
 
 
@@ -238,7 +277,7 @@ def _softmax_block(x: pto.Global[pto.f32], y: pto.Global[pto.f32]) -> None:
 
 
 def run() -> Rows:
-    return [*workloads(), *checked(), *starting(), *sweep(Path("sweep.png"))]
+    return [*workloads(), *checked(), *starting(), *long_kernels(), *sweep(Path("sweep.png"))]
 
 
 if __name__ == "__main__":

@@ -102,7 +102,7 @@ def uses(functions: Sequence[Operation], names: Mapping[int, str]) -> dict[str, 
     found: dict[str, Uses] = {}
     for function in functions:
         for op in function.walk():
-            if op.traits.names_only or op.control is Control.FUNCTION:
+            if (op.traits.names_only and not _queues(op)) or op.control is Control.FUNCTION:
                 continue
             for value in op.operands:
                 if not isinstance(value.type, _KINDS) or not is_global(value.type):
@@ -117,7 +117,7 @@ def uses(functions: Sequence[Operation], names: Mapping[int, str]) -> dict[str, 
 def _note(array: Uses, op: Operation, value: Value) -> None:
     row = op.row
     roles = {o.role for o in row.operands for v in op.group(o.name) if v is value} if row else set()
-    if row is None or op.control is not None or row.order is not None or not roles:
+    if row is None or op.control is not None or row.order is not None or not roles or _queues(op):
         array.is_known = array.is_load_known = False
         return
     is_plain = row.traits.sized_by_tile and isinstance(value.type, t.View) and not _combines(op)
@@ -128,6 +128,11 @@ def _note(array: Uses, op: Operation, value: Value) -> None:
     else:
         array.is_known &= is_plain
         array.stores.append(op)
+
+
+def _queues(op: Operation) -> bool:
+    """True for an operation that makes memory the slots of a queue."""
+    return op.row is not None and op.row.attr("slot_size") is not None
 
 
 def _combines(op: Operation) -> bool:
@@ -172,6 +177,8 @@ class Reached:
         if holes is None:
             return Covered(name, elements, 0, None)
         first = base + sum(n * by for n, by in zip(holes[1], strides, strict=True))
+        if not 0 <= first < elements:
+            raise Unknown  # the view is larger than the array
         at = tuple(int(n) for n in np.unravel_index(first, shape))
         return Covered(name, elements, holes[0], at)
 

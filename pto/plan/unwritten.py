@@ -59,7 +59,9 @@ def _reads(op: Operation, value: Value) -> bool:
     row = op.row
     if row is None or op.control is not None or row.order is not None or row.body is None:
         return False
-    return any(v is value for o in row.operands if o.role == "in" for v in op.group(o.name))
+    # an optional operand may be scratch
+    read = (o for o in row.operands if o.role == "in" and not o.optional)
+    return any(v is value for o in read for v in op.group(o.name))
 
 
 def _is_certain(op: Operation, tile: Value) -> bool:

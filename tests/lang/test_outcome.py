@@ -13,6 +13,7 @@ import pytest
 
 import pto
 from pto.core.errors import Diagnostic
+from pto.plan.stores import uses
 from pto.run.launch.call import require_legal
 
 F32 = pto.Global[pto.f32]
@@ -312,3 +313,18 @@ def test_a_warning_can_be_made_again_from_its_arguments_as_other_processes_do():
     assert isinstance(warning, pto.PtoWarning) and warning.finding is not None
     again = type(warning)(*warning.args)
     assert str(again) == str(warning) == "a message [PTO-U310]\n  help: do this"
+
+
+def test_slots_of_a_queue_are_written_by_its_pushes():
+    text = """
+    func.func @f(%gm: !pto.ptr<f32>) attributes {pto.kernel_kind = #pto.kernel_kind<cube>} {
+      %c0 = arith.constant 0 : i32
+      pto.aic_initialize_pipe {id = 0, dir_mask = 1, slot_size = 1024}
+        (gm_slot_buffer = %gm : !pto.ptr<f32>, c2v_consumer_buf = %c0 : i32,
+         v2c_consumer_buf = %c0 : i32)
+      return
+    }
+    """
+    (function,) = pto.parse(text).functions()
+    found = uses([function], {id(function.regions[0].block.args[0]): "gm"})
+    assert found is not None and not found["gm"].is_known

@@ -26,6 +26,7 @@ from pto.run.jit.emit import instructions
 from pto.run.jit.emit.fusion import FusingEmitter
 from pto.run.jit.emit.names import Names
 from pto.run.jit.emit.reach import Reach
+from pto.run.jit.emit.repeated import changed_tiles, repeated
 from pto.run.jit.emit.scalar.control import STRUCTURES
 from pto.run.jit.emit.table import Emitter, emitter_of, is_cheap
 from pto.run.jit.emit.unit import Unit
@@ -39,7 +40,7 @@ from pto.target.facts import Profile
 from pto.verify.operation import constant
 
 instructions.load()
-_PIECE = 2_000  # operations of a piece: longer functions take LLVM longer than they save
+_PIECE = 8_000  # operations of a region: what LLVM takes for longer ones grows faster than they do
 _LARGEST = 20_000  # operations of one loop or call, those of called functions included
 Crossing = tuple[Value, Native, int]  # a value at the border of a piece, its form, its place
 
@@ -64,6 +65,7 @@ class NativeCompiler(Compiler):
         self._weights: dict[int, int] = {}
         self._uses: dict[int, Counter[int]] = {}
         self._sizes: dict[int, set[int]] = {}
+        self._set_tiles: dict[int, set[int]] = {}
         self._alone = threading.RLock()
         self._plain = False  # while reference steps are made
         self.whole: Piece | None = None  # the piece that is all of a function
@@ -185,6 +187,8 @@ class NativeCompiler(Compiler):
         """One compiled region; NotNative where there is none."""
         noted = self.unit.noted
         inner = [op for outer in ops for op in self._reached(outer)]
+        names = [] if self.checks else repeated(inner, self._changed(ops[0]))
+        inner = [*names, *inner]
         ins, outs = _border(ops, inner, self._arguments(inner), self.uses(ops[0]))
         emitter, name = FusingEmitter(self.unit, self), self.unit.new_name()
         emitter.watch = Written(emitter) if self.checks else None
@@ -193,7 +197,7 @@ class NativeCompiler(Compiler):
         try:
             before = _come_in(emitter, ins, outs)
             sizes = _lift(emitter, inner, self._sized(ops[0]))
-            emitter.operations(ops)
+            emitter.operations([*names, *ops])
             after = _go_out(emitter, outs, sum(form.nbytes for _, form, _ in before))
             kept = _keep(emitter, before)
         except NotNative:
@@ -269,6 +273,14 @@ class NativeCompiler(Compiler):
         if found is None:
             found = Counter(id(v) for inner in function.walk() for v in inner.operands)
             self._uses[id(function)] = found
+        return found
+
+    def _changed(self, op: Operation) -> set[int]:
+        """Tiles of the function around an operation whose place or region is set."""
+        function = next(op.around(Control.FUNCTION), op)
+        found = self._set_tiles.get(id(function))
+        if found is None:
+            found = self._set_tiles[id(function)] = changed_tiles(function)
         return found
 
     def _sized(self, op: Operation) -> set[int]:
