@@ -25,7 +25,9 @@ _COUNTED = {
     Path(__file__).parent / name
     for name in ("known", "test_agreement.py", "test_agreement_programs.py")
 }  # their programs fall back to the host only where `fallbacks.py` says so
-_OWN = {Path(__file__).parent / name for name in ("run/jit", "cluster")}  # they compare themselves
+_OWN = {
+    Path(__file__).parent / name for name in ("run/jit", "cluster", "test_random_programs.py")
+}  # they compare themselves
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -115,6 +117,6 @@ def pytest_sessionfinish() -> None:
 
 @pytest.fixture(scope="module", autouse=True)
 def _agreement(request: pytest.FixtureRequest) -> None:
-    agreement.STATE.here = not _OWN & set(request.path.parents)
+    agreement.STATE.here = not _OWN & {request.path, *request.path.parents}
     agreement.STATE.counts = bool(_COUNTED & {request.path, *request.path.parents})
     agreement.STATE.seen = set()
