@@ -1,4 +1,4 @@
-"""The `pto` command: picks a verb, imports its module alone, turns errors into findings.
+"""The `pto` command: picks a verb, imports only its module, and prints errors as findings.
 
 What a verb does lives in `pto/cli/<verb>.py`; a new verb is that file and one line in `VERBS`.
 """
@@ -57,7 +57,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if not sys.stdout.closed:  # a language server closes it
             sys.stdout.flush()  # a reader that left shows up here, not at interpreter exit
         if argv is None:
-            gc.freeze()  # the process ends: nobody needs to look through what it has
+            gc.freeze()  # the process ends: skip the last collection
     except PtoError as error:  # before the command line is known
         return _told(error, argparse.Namespace())
     except SystemExit as stop:  # argparse has already said what it had to say
@@ -74,12 +74,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _drop_output() -> None:
-    """What is still to be written goes nowhere: Python would complain at its end."""
+    """Discard output that is not written yet: Python would report it at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _told(error: Exception, args: argparse.Namespace) -> int:
-    """Print an error as findings, in the format that was asked for; its exit status."""
+    """Print an error as findings in the format of the command; return the exit status."""
     if _traceback_is_wanted():
         raise error
     found, status = _findings_of(error)

@@ -1,4 +1,4 @@
-"""Files that code is executed from: only those that nobody but the user can have written."""
+"""Files that code is executed from: trusted if only the user can have written them."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ _MONTH: Final = 30 * 24 * 3600.0  # seconds
 
 
 def folder() -> Path:
-    """Where builds are kept; where others may write to it, a folder of this process alone."""
+    """The folder of the builds; a private one of this process if other users can write to it."""
     home = chosen()
     return _private() if refused(home) else home
 
@@ -62,13 +62,13 @@ def require_own(path: Path) -> None:
 
 
 def publish(made: Path, target: Path) -> None:
-    """Give a file that was built its name; nobody else may write to it."""
+    """Rename a built file to its final name, writable by the user alone."""
     made.chmod(0o700)
     made.replace(target)
 
 
 def why_not() -> str:
-    """Why builds are not kept in the folder that is asked for; empty if they are."""
+    """Why the chosen folder is not used; empty if it is."""
     try:
         return refused(chosen())
     except PtoError as error:
@@ -76,7 +76,7 @@ def why_not() -> str:
 
 
 def chosen() -> Path:
-    """The folder that is asked for: PTO_CXX_CACHE, else beside other caches of the user."""
+    """The chosen folder: PTO_CXX_CACHE, else one in the user's cache directory."""
     given, base = os.environ.get("PTO_CXX_CACHE"), os.environ.get("XDG_CACHE_HOME")
     if given:
         return Path(given)

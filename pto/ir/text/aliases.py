@@ -28,7 +28,7 @@ def restored(text: str, file: str, printed: str) -> str:
 
 
 def _defined(tokens: lx.Tokens) -> tuple[dict[str, str], int]:
-    """The aliases of types and what they stand for, and where the first one is defined.
+    """The aliases with their types, and the offset after the name of the first one.
 
     A name that is defined twice is left out: its uses mean different types.
     """

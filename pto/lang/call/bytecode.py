@@ -1,6 +1,6 @@
 """Variables that Python's bytecode reads and writes, by the documented interface of `dis`.
 
-From 3.13 on, one instruction may stand for two: the `argval` of `STORE_FAST_LOAD_FAST` is a pair of
+From 3.13 on, one instruction may be two in one: the `argval` of `STORE_FAST_LOAD_FAST` is a pair of
 names. An instruction whose parts and names do not match in number counts as a read of every name:
 an instruction of a later Python can then cost a needless finding, never a missed one.
 """

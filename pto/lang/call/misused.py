@@ -137,7 +137,7 @@ def _operation(said: str) -> Told | None:
 
 
 def instead(name: str) -> str | None:
-    """What to write for a function or method of that name: a function, an instruction, or None."""
+    """A help line for a function or method of that name: the function or instruction to write."""
     name = _SAME.get(name, name)
     if name in _METHODS:
         return _METHODS[name]
