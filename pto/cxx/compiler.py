@@ -140,7 +140,7 @@ def _mentions(command: Sequence[str], file: Path, entry: str) -> bool:
     name = re.escape(entry.partition("<")[0].rpartition("::")[2].strip())
     ran = _ran([*command, "-E", str(file)])
     pieces = re.split(r'^# \d+ "([^"]*)".*$', ran.stdout, flags=re.MULTILINE)[1:]
-    folders = ("/usr/", "<", str(kept.folder()))
+    folders = ("/usr/", "<", f"{kept.folder()}{os.sep}")
     theirs = (
         text
         for origin, text in zip(pieces[::2], pieces[1::2], strict=True)
@@ -160,7 +160,7 @@ def _run(command: Sequence[str], ours: Path | None = None) -> None:
     """`ours`: the folder of the header tree, in which no error is placed."""
     ran = _ran(command)
     if ran.returncode:
-        raise refusal(Path(command[0]).name, ran.stderr, str(ours or header.INCLUDE))
+        raise refusal(Path(command[0]).name, ran.stderr, f"{ours or header.INCLUDE}{os.sep}")
 
 
 def build(

@@ -88,8 +88,8 @@ class Eager:
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         leave(self._token)
         self.is_open = False
-        if isinstance(error, AttributeError | TypeError) and (found := misused(error)):
-            raise found from None
+        if isinstance(error, Exception) and (found := misused(error)):
+            raise found from found.__cause__
 
     # ---- values
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pto.core.dtypes import DType
-from pto.core.errors import Diagnostic, Loc, PtoError
+from pto.core.errors import Diagnostic, Loc
 from pto.ir.builder import INDEX, new_function, new_module, scalar_type
 from pto.ir.graph import Module
 from pto.isa.row.attributes import Enum, OfType, Str
@@ -119,8 +119,6 @@ class Tracing:
                 result = function(*self._arguments(trace))
             except RecursionError as error:
                 raise endless(name, error) from None
-            except PtoError:
-                raise
             except Exception as error:
                 found = misused(error)
                 if found is None:

@@ -82,6 +82,15 @@ def test_a_misuse_is_explained_at_the_line(name: str):
     assert found.loc.line == body.__code__.co_firstlineno
 
 
+def test_eager_mode_explains_it_too():
+    with pytest.raises(pto.PtoError, match="PTO-U081"), pto.eager("a5"):
+        _ = ~(pto.load(X, 16, 64) > 0.0)
+    with pytest.raises(pto.PtoError, match="PTO-U205"), pto.eager("a5"):
+        pto.arange("a")  # pyright: ignore
+    with pytest.raises(KeyError), pto.eager("a5"):
+        {}["of the user"]
+
+
 def test_assert_points_to_the_one_of_the_program():
     def number(t: Any, x: Any, n: Any) -> None:
         assert n > 0

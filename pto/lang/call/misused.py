@@ -9,7 +9,7 @@ from importlib import import_module
 from types import FrameType, ModuleType
 from typing import Any
 
-from pto.core.errors import Diagnostic, nearest
+from pto.core.errors import Diagnostic, PtoError, nearest
 from pto.lang.call.place import KernelError, is_own, place_of, user_step
 from pto.lang.call.signature import instructions
 from pto.lang.names import PUBLIC, RENAMED, WRITTEN
@@ -79,7 +79,7 @@ def misused(error: Exception) -> KernelError | None:
     """The finding for an error in a kernel, at the user's line; None if the error is not about the
     values of a kernel or a function of ours."""
     step = user_step(error)
-    if step is None:
+    if step is None or isinstance(error, PtoError):
         return None
     told = None
     if isinstance(error, AttributeError):
