@@ -81,10 +81,10 @@ class Races:
         moment: Moment,
         writes: bool,
         barrier: str = "",
-        costs_data: bool = False,
+        costs_data: bool | None = None,
     ) -> None:
-        """`barrier`: the one that would order two accesses of a vector scope. `costs_data`: one of
-        two writes fills working space, the other holds a result."""
+        """`barrier`: the one that would order two accesses of a vector scope. `costs_data`: whether
+        one of two writes fills working space and the other holds a result; None: values tell."""
         kind, column = _KINDS[conflict.other_writes, writes]
         place = _place(other, thread, barrier)
         code = _SAME_PIPE_WRITES if barrier == _STORES else _CODES[place][column]
@@ -111,7 +111,7 @@ class Races:
             return
         if code == _SAME_PIPE_WRITES and costs_data:
             self.harmful.add(race.pair)
-        elif code == _SAME_PIPE_WRITES:
+        elif code == _SAME_PIPE_WRITES and costs_data is None:
             self.lost.add(race.pair)
         race.count += 1
         if len(race.counters) < _REMEMBERED:

@@ -16,6 +16,9 @@ from pto.lang.kernel import Kernel
 from pto.observe import Sanitizer, Verdict, sanitize
 from pto.observe.mend.mutants import Mutant, mutants
 from pto.observe.mend.mutations import PLACES, changes
+from pto.run.launch.arguments import build, parameters, parse_args
+from pto.run.launch.entry import entry_functions
+from tests.observe.catalogue import programs
 
 PROGRAMS = Path(__file__).parent / "programs"
 _SYNC = (
@@ -120,6 +123,29 @@ def test_examples_that_synchronise_need_every_operation(
     assert [m for m in alone if m.judgement != "found"] == []
     assert [m for m in found if m.judgement == "missed"] == []
     assert len(alone) == print_module(module).count("_flag[") > 0
+
+
+@pytest.mark.parametrize(
+    ("name", "kinds"),
+    [
+        # the flag of an index; given to the pipe that the row names, it orders nothing
+        ("phase_gather a2a3", {"pair of flags"}),
+        ("phase_scatter a5", {"wrong phase", "pair of flags"}),
+        # the flag that frees working space
+        ("working_space sum a2a3", {"pair of flags"}),
+    ],
+)
+def test_flags_of_indices_and_of_working_space_are_needed(name: str, kinds: set[str]) -> None:
+    (program,) = [p for p in programs() if str(p) == name]
+    module = parse(program.text)
+    words = program.text.partition("// args: ")[2].partition("\n")[0]
+    args = build(parameters(*entry_functions(module, None)), parse_args(words.split()), 0)
+    if "phase_gather" in name:
+        args[1][:] = np.arange(16) * 3
+    found = list(mutants(module, args=args))
+    # two tiles of one place and size are names of one: compilers hand values on that way
+    assert [m for m in found if m.judgement == "missed" and m.op != PLACES] == []
+    assert kinds <= {m.op for m in found if m.judgement == "found"}
 
 
 # ---- the judge itself

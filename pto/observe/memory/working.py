@@ -22,8 +22,9 @@ class WorkingSpace:
     def fill(self, thread: int, time: int, access: Access) -> None:
         self._filled[thread, time] = span_of(access)
 
-    def costs_data(self, access: Access, conflict: Conflict) -> bool:
-        """Whether one of two writes is a result and the other is not."""
+    def costs_data(self, access: Access, conflict: Conflict) -> bool | None:
+        """Whether one of two writes is a result and the other is not; None where both are."""
         low, high = self._filled.get((conflict.thread, conflict.time), (0, 0))
         is_local = access.memory.space is not Space.GM
-        return access.is_scratch is not (is_local and low <= conflict.first < high)
+        was_scratch = is_local and low <= conflict.first < high
+        return access.is_scratch is not was_scratch if access.is_scratch or was_scratch else None

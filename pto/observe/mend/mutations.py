@@ -66,6 +66,11 @@ def _of_flags(ops: Sequence[Operation]) -> Iterator[Change]:
         if pipe is not None:
             edit = partial(_with_attr, (first, second), _order(first).src, pipe)
             yield Change("wrong pipe", first, edit)
+    for first, second in pairs:
+        pipe = _row_pipe(second)
+        if pipe is not None:
+            edit = partial(_with_attr, (first, second), _order(first).dst, pipe)
+            yield Change("wrong phase", first, edit)
     for n, first in enumerate(sets):
         others = (op for op in sets[n + 1 :] if _pipes(op) == _pipes(first) and not op.operands)
         second = next((op for op in others if not first.operands and _id(op) != _id(first)), None)
@@ -113,6 +118,18 @@ def _other_pipe(op: Operation) -> Enum | None:
         return None
     names = [Enum("pipe", f"PIPE_{name}") for name in _PIPES]
     return next(name for name in names if name not in (src, dst))
+
+
+def _row_pipe(wait: Operation) -> Enum | None:
+    """Of a wait for an earlier phase of an operation: the pipe that the row of that one names."""
+    dst, behind = _pipes(wait)[1], _block(wait).ops[_at(wait) + 1 :]
+    op = next((op for op in behind if _touches(op)), None)
+    row = None if op is None else op.row
+    if row is None or not row.phases or not isinstance(row.pipe, str):
+        return None
+    pipe = Enum("pipe", f"PIPE_{row.pipe}")
+    is_phase = isinstance(dst, Enum) and dst.kind == "pipe" and dst != pipe
+    return pipe if is_phase and pipe != _pipes(wait)[0] else None
 
 
 # ---- signals and barriers

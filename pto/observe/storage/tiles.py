@@ -27,10 +27,10 @@ from pto.run.reference.code import Regs, Step
 from pto.run.reference.compile import Compiler
 from pto.run.watch.events import Tap
 from pto.run.watch.memory import Access, WatchedMemory
+from pto.run.watch.phases import WorkingTiles
 
 _READS, _WRITES = ("in", "inout", "tmp"), ("out", "inout", "tmp")
-_NOBODY = -1  # also: nobody we know by name
-_PUSHED = -2  # from the other side of a queue
+_NOBODY, _PUSHED = -1, -2  # no tile that has a name; from the other side of a queue
 Bits = npt.NDArray[np.bool_]
 Raw = npt.NDArray[np.uint8]
 
@@ -121,7 +121,7 @@ class TileTap(Tap):
         ]
         loops = compiler.counters(op)
         around = self._queue_step(op, plan)
-        recorder, number = self.recorder, len(self._ops)
+        recorder, number, working = self.recorder, len(self._ops), WorkingTiles(compiler, op)
         self._ops.append(op)
 
         def look(core: Core, regs: Regs, log: list[Access]) -> list[_Used]:
@@ -138,7 +138,7 @@ class TileTap(Tap):
             except PtoError:
                 look(core, regs, recorder.take())  # it may have failed by what it read
                 raise
-            log = recorder.take()
+            log = [*working.filled(regs), *recorder.take()]
             if isinstance(found, Blocked):
                 return found
             for slot, roots in made:

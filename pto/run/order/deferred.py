@@ -17,6 +17,8 @@ from pto.isa.meaning import Blocked, Do
 from pto.isa.meaning.handle.memref import Unbound
 from pto.isa.row import order as kinds
 from pto.isa.row import types as t
+from pto.isa.row.phases import Handoff
+from pto.isa.row.pipe_of import phases_of
 from pto.isa.row.traits import Control
 from pto.isa.rules.rule import Case
 from pto.run.machine import agents
@@ -24,12 +26,14 @@ from pto.run.machine.core import Core
 from pto.run.order import effects as fx
 from pto.run.order.choice import choice_of
 from pto.run.order.deferred_registers import Registers
+from pto.run.order.phased import Seen, computing, is_phased, leading, spoiling
 from pto.run.order.pipes import Agent, Issued, Pipes
 from pto.run.order.resolve import effect_of, issuing_pipe, mark_of
 from pto.run.order.schedule import Schedule
 from pto.run.reference.code import Regs, Step, Wait, Waits, until_ready
 from pto.run.reference.simt import captured
 from pto.run.watch.events import Made, Tap
+from pto.run.watch.phases import handoff, scratch_of
 from pto.target.facts import Sync
 from pto.verify.operation import constant
 
@@ -143,6 +147,11 @@ class Scheduler(Tap):
         if not (is_data or isinstance(order, _ISSUED)) or isinstance(order, kinds.MemoryBarrier):
             return step
         self._issued[id(op)] = mark_of(op)
+        used = [] if self._automatic else scratch_of(case)
+        if used:
+            step = spoiling(step, [s for name in used for s in compiler.slots(op.group(name))])
+        if is_phased(case) and not self._automatic:
+            return self._in_phases(compiler, op, case, step)
         if self._automatic or (not isinstance(order, _ISSUED) and pipe([]) in _AT_ONCE):
             return self._in_turn(step)
         is_signal = isinstance(order, kinds.Signal)  # whose pipe an operand may name
@@ -214,6 +223,73 @@ class Scheduler(Tap):
 
         return issue
 
+    def _in_phases(self, compiler: Compiler, op: Operation, case: Case, step: Step) -> Step:
+        """An item for each phase on its pipe. The scalar unit reads when it issues, after the pipes
+        that the operation makes it wait for."""
+        steps, last, waits = phases_of(case), computing(case), leading(case)
+        reads = compiler.slots(op.operands)
+        slots = {name: compiler.slots(op.group(name)) for name in case.row.operand_names}
+
+        def issue(core: Core, regs: Regs) -> Any:
+            unit = self._pipes.agents[id(core)]
+            if unit.at_work:
+                return step(core, regs)
+            if unit.stalled is not None:
+                return self._go_on(unit, regs, ())
+            if (pause := self._pause(unit)) is not None:
+                return pause
+            for pipe in waits:
+                if (blocked := self._drained(unit, pipe)) is not None:
+                    return blocked
+            values: Any = _Values({slot: _kept(regs[slot]) for slot in reads})
+            seen = Seen()
+            for n, each in enumerate(steps):
+                if isinstance(each, Handoff):
+                    if each.src != "S" and n >= len(waits):  # its own work is done when it issues
+                        for part in handoff(each):
+                            self._put(unit, op, part.pipe, _nothing, values, part.effect)
+                elif n == last:
+                    self._put(unit, op, each.pipe, seen.around(step), values)
+                elif n < last:
+                    look = seen.take([s for name in each.reads for s in slots[name]])
+                    if each.pipe == "S":
+                        look(core, values)
+                    else:
+                        self._put(unit, op, each.pipe, look, values)
+            self._choice.issued(self._pipes)
+            scalar = self._pipes.pipe(unit, "S").queue
+            unit.stalled = scalar[-1] if scalar else None
+            return self._go_on(unit, regs, ())
+
+        return issue
+
+    def _drained(self, unit: Agent, pipe: str) -> Blocked | None:
+        """Until a pipe has done all it was given; Blocked while it cannot."""
+        queue = self._pipes.pipe(unit, pipe).queue
+        self._choice.settle(self._pipes, lambda: queue[-1] if queue else None)
+        return Blocked(self._why(queue[0])) if queue else None
+
+    def _put(
+        self,
+        unit: Agent,
+        op: Operation,
+        pipe: str,
+        step: Step,
+        values: Any,
+        effect: fx.Effect | None = None,
+    ) -> Issued:
+        number, kept = self._pipes.number(), unit.registers.kept()
+        item = Issued(
+            *(op, pipe, number, effect, self._issued.get(id(op))),
+            unit=unit,
+            step=step,
+            values=values,
+            registers=kept,
+        )
+        unit.registers.take(number)
+        self._pipes.put(unit, item)
+        return item
+
     def _issue(
         self,
         unit: Agent,
@@ -230,17 +306,7 @@ class Scheduler(Tap):
             self._choice.settle(self._pipes, lambda: queue[0] if len(queue) >= depth else None)
             if len(queue) >= depth:
                 return Blocked(f"room in the queue of {pipe}: {self._why(queue[0])}")
-        number = self._pipes.number()
-        kept = unit.registers.kept()
-        item = Issued(
-            *(op, pipe, number, effect, self._issued.get(id(op))),
-            unit=unit,
-            step=step,
-            values=values,
-            registers=kept,
-        )
-        unit.registers.take(number)
-        self._pipes.put(unit, item)
+        item = self._put(unit, op, pipe, step, values, effect)
         self._choice.issued(self._pipes)
         return item
 
@@ -267,6 +333,10 @@ class Scheduler(Tap):
         heads = (pipe.queue[0] for pipe in unit.pipes.values() if pipe.queue)
         oldest = min(heads, key=lambda item: item.number)
         return Wait(oldest.op, Blocked(f"{self._why(oldest)}, on pipe {oldest.pipe}"))
+
+
+def _nothing(core: Core, regs: Regs) -> None:
+    return None
 
 
 def _kept(value: Any) -> Any:

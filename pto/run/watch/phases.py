@@ -8,11 +8,12 @@ and a scratch operand counts as accessed in every phase that names it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pto.core.global_tensor import GlobalTensor
 from pto.core.pointer import Pointer
 from pto.core.tile import Tile
+from pto.ir.graph import Operation
 from pto.isa.meaning.handle.view import as_tile, as_view
 from pto.isa.row import types as t
 from pto.isa.row.flag import Flag
@@ -22,6 +23,10 @@ from pto.isa.rules.rule import Case
 from pto.run.order import effects as fx
 from pto.run.reference.code import Regs
 from pto.run.watch.memory import Access
+from pto.verify.operation import constant
+
+if TYPE_CHECKING:
+    from pto.run.reference.compile import Compiler
 
 _SPACES = (t.TileBuf, t.View, t.MemRef)
 
@@ -36,10 +41,10 @@ class Part(NamedTuple):
 
 def is_plain(case: Case) -> bool:
     """Whether an operation is one phase and has no working space."""
-    return len(phases_of(case)) < 2 and not _scratch(case)
+    return len(phases_of(case)) < 2 and not scratch_of(case)
 
 
-def _scratch(case: Case) -> list[str]:
+def scratch_of(case: Case) -> list[str]:
     """Working space that is given and that the profile uses."""
     return [
         o.name
@@ -47,6 +52,20 @@ def _scratch(case: Case) -> list[str]:
         if o.role == "tmp" and case.profile.name not in o.idle
         if any(isinstance(v.type, _SPACES) for v in case.op.group(o.name))
     ]
+
+
+class WorkingTiles:
+    """The scratch operands of an operation, as it fills them."""
+
+    def __init__(self, compiler: Compiler, op: Operation) -> None:
+        case = None if op.row is None else Case(op, op.row, compiler.profile, constant)
+        used = [] if case is None else scratch_of(case)
+        self._slots = [(compiler.slot(v), v.type) for name in used for v in op.group(name)]
+
+    def filled(self, regs: Regs) -> list[Access]:
+        """Writes of all their bytes."""
+        spaces = [_space(regs[slot], type) for slot, type in self._slots]
+        return [_whole(space, writes=True) for space in spaces if space is not None]
 
 
 def handoff(step: Handoff) -> tuple[Part, Part]:
@@ -66,7 +85,7 @@ class Parts:
                 (slot, value.type)
                 for slot, value in zip(slots[name], case.op.group(name), strict=True)
             ]
-            for name in _scratch(case)
+            for name in scratch_of(case)
         }
         self._touches = [s for s in self._steps if isinstance(s, Touch)]
 

@@ -1,0 +1,108 @@
+"""Phases of an operation in a schedule: sources as an early phase has read them, working space that
+is overwritten.
+
+A meaning computes its result at once, in the last phase. What an earlier phase reads is copied when
+that phase is done, and put in place while the meaning runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pto.core.global_tensor import GlobalTensor
+from pto.core.tile import Tile
+from pto.isa.meaning import Blocked
+from pto.isa.row.phases import Touch
+from pto.isa.row.pipe_of import form_of, phases_of
+from pto.isa.rules.rule import Case
+from pto.run.machine.core import Core
+from pto.run.reference.code import Regs, Step
+
+_SPOILT = 0xFF  # of working space in UB: NaN in every float, -1 in every integer
+_WORDS = (1, 2, 4, 8)
+
+
+def is_phased(case: Case) -> bool:
+    """Whether an operation waits inside, or touches memory on several pipes."""
+    form = form_of(case)
+    return form is not None and (len(form.steps) > 1 or len(form.pipes()) > 1)
+
+
+def computing(case: Case) -> int:
+    """The step in which the meaning runs: the last that writes a result."""
+    results = {o.name for o in case.row.operands if o.role in ("out", "inout")}
+    touches = [(n, s) for n, s in enumerate(phases_of(case)) if isinstance(s, Touch)]
+    return max((n for n, s in touches if results & {*s.writes}), default=touches[-1][0])
+
+
+def leading(case: Case) -> list[str]:
+    """Pipes that the scalar unit waits for before it reads, in phases that come first."""
+    found: list[str] = []
+    for step in phases_of(case):
+        if isinstance(step, Touch):
+            return found if step.pipe == "S" else []
+        if step.dst == "S":
+            found.append(step.src)
+    return found
+
+
+class Seen:
+    """Bytes of operands as an earlier phase has read them."""
+
+    def __init__(self) -> None:
+        self._bytes: list[tuple[Any, Any]] = []  # where, and what was there
+        self._open = 0  # phases that have not read yet
+
+    def take(self, slots: Sequence[int]) -> Step:
+        """The step of a phase that reads these operands."""
+        self._open += 1
+
+        def look(core: Core, regs: Regs) -> None:
+            self._open -= 1
+            found = [_bytes(regs[slot]) for slot in slots]
+            self._bytes += [(place, place.copy()) for place in found if place is not None]
+
+        return look
+
+    def around(self, step: Step) -> Step:
+        """A step that reads what was seen, and leaves the rest of memory as it is now."""
+
+        def run(core: Core, regs: Regs) -> Any:
+            if self._open:
+                return Blocked("an earlier phase of its own")
+            now = [place.copy() for place, _ in self._bytes]
+            for place, then in self._bytes:
+                place[...] = then
+            found = step(core, regs)
+            for (place, then), current in zip(self._bytes, now, strict=True):
+                np.copyto(place, current, where=place == then)
+            return found
+
+        return run
+
+
+def spoiling(step: Step, slots: Iterable[int]) -> Step:
+    """A step whose working space holds nothing of use afterwards."""
+    places = tuple(slots)
+
+    def run(core: Core, regs: Regs) -> Any:
+        for slot in places:
+            found = _bytes(regs[slot])
+            if found is not None:
+                found[...] = _SPOILT
+        return step(core, regs)
+
+    return run
+
+
+def _bytes(value: Any) -> Any:
+    """The elements of a tile or view as integers, to be read and written."""
+    if isinstance(value, Tile):
+        return value.memory.view(value.address, value.nbytes)
+    if isinstance(value, GlobalTensor):
+        array = value.as_array()
+        return array.view(f"u{array.itemsize}") if array.itemsize in _WORDS else None
+    return None
