@@ -13,7 +13,7 @@ from pto.core.global_layout import GLOBAL_LAYOUTS, matrix_view
 from pto.core.layout import FRACTAL_MX, BLayout
 from pto.core.layout import layout as find_layout
 from pto.core.pad import pad
-from pto.core.tile import Role
+from pto.core.tile import Role, TileType
 from pto.cxx.records import GLOBAL, Passed, element
 from pto.isa.meaning.tile.extract import INSERT
 from pto.isa.row.attributes import Attribute
@@ -247,11 +247,7 @@ def _fitted(tile: Passed, view: Passed, profile: str) -> tuple[Passed, Passed] |
     if (lines, length) == (own, width):
         return None
     if profile != "cpu" and of.role is Role.MAT and _BOXES.get(layout) == of.layout.name:
-        # loads into boxes of L1 take the tensor, not the valid region (tload_common.hpp)
-        if shape[3] > of.rows or shape[4] > of.cols or lines != shape[across]:
-            return None
-        seen = replace(of, valid=(shape[3], shape[4]))
-        return replace(tile, type=replace(tile.type, tile=seen)), view
+        return _boxed(tile, of, view, shape, profile)
     if profile == "cpu" and (lines == own or own <= shape[across]):
         if lines != own:
             shape[:3], shape[across] = (1, 1, 1), own
@@ -309,6 +305,24 @@ def _inserted(bound: Bound, profile: str) -> Bound:
         type = replace(dst.type, tile=tile) if isinstance(dst.type, TileBuf) else dst.type
         bound.operands["dst"] = [(replace(dst, type=type), 0)]
     return bound
+
+
+def _boxed(
+    tile: Passed, of: TileType, view: Passed, shape: list[int], profile: str
+) -> tuple[Passed, Passed] | None:
+    """A load into boxes of L1: the tensor counts the lines, on a2a3 their length too, on a5 the
+    valid region their length (tload_common.hpp of memory and register)."""
+    along = 4 if GLOBAL[view.facts.layout] == "ND" else 3
+    rows, cols = of.valid
+    if profile == "a5":
+        shape[along] = (cols if along == 4 else rows) or 0
+    if shape[3] > of.rows or shape[4] > of.cols or prod(shape[:3]) != 1:
+        return None
+    if not isinstance(tile.type, TileBuf) or not isinstance(view.type, View):
+        return None
+    seen = replace(of, valid=(shape[3], shape[4]))
+    made = replace(tile, type=replace(tile.type, tile=seen))
+    return made, replace(view, type=replace(view.type, shape=tuple(shape)))
 
 
 _WAYS: Final[tuple[tuple[tuple[Family, ...], Callable[[Bound, str], Bound]], ...]] = (

@@ -177,3 +177,45 @@ def test_boxes_are_inserted_by_columns_whatever_the_type_says(kernel, declared: 
     y = np.zeros(1024, np.float16)
     kernel(INSERT % declared, profile="a5").run(y, x)
     np.testing.assert_array_equal(y, x[:1024])
+
+
+BOXES = """
+extern "C" __global__ AICORE void k(__gm__ float* y, __gm__ half* x, __gm__ half* unit)
+{
+    using G = GlobalTensor<half, Shape<1, 1, 1, 11, %d>, Stride<1, 1, 1, 16, 1>>;
+    using U = GlobalTensor<half, Shape<1, 1, 1, 16, 16>, Stride<1, 1, 1, 16, 1>>;
+    using O = GlobalTensor<float, Shape<1, 1, 1, 16, 16>, Stride<1, 1, 1, 16, 1>>;
+    Tile<TileType::Mat, half, 16, 16, BLayout::ColMajor, 16, %d, SLayout::RowMajor, 512> a;
+    Tile<TileType::Mat, half, 16, 16, BLayout::ColMajor, 16, 16, SLayout::RowMajor, 512> b, whole;
+    TASSIGN(a, 0); TASSIGN(whole, 0); TASSIGN(b, 0x1000);
+    TileLeft<half, 16, 16> l; TileRight<half, 16, 16> r; TileAcc<float, 16, 16> acc;
+    TASSIGN(l, 0); TASSIGN(r, 0); TASSIGN(acc, 0);
+    G part(x); U zeros(unit + 256), one(unit); O to(y);
+    TLOAD(whole, zeros);
+    pipe_barrier(PIPE_ALL);
+    TLOAD(a, part);
+    TLOAD(b, one);
+    pipe_barrier(PIPE_ALL);
+    TMOV(l, whole); TMOV(r, b);
+    pipe_barrier(PIPE_ALL);
+    TMATMUL(acc, l, r);
+    pipe_barrier(PIPE_ALL);
+    TSTORE(to, acc);
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("profile", "given", "valid", "loaded"), [("a2a3", 9, 16, 9), ("a5", 9, 9, 9), ("a5", 16, 9, 9)]
+)
+def test_a_load_into_boxes_takes_the_lines_of_the_tensor(
+    kernel, profile: str, given: int, valid: int, loaded: int
+):
+    """11 lines, whatever is valid; of a length that a2a3 takes from the tensor, a5 from the tile."""
+    x = np.arange(1, 257, dtype=np.float16).reshape(16, 16)
+    unit = np.concatenate([np.eye(16), np.zeros((16, 16))]).astype(np.float16)
+    y = np.ones((16, 16), np.float32)
+    kernel(BOXES % (given, valid), profile=profile).run(y, x, unit)
+    expected = np.zeros((16, 16), np.float32)
+    expected[:11, :loaded] = x[:11, :loaded]
+    np.testing.assert_array_equal(y, expected)

@@ -240,6 +240,20 @@ def test_a_sub_block_has_a_tile_of_half_the_size(axis: str, shape: str):
         assert np.array_equal(seen(core, tile).read(), half)
 
 
+@pytest.mark.parametrize(("axis", "valid"), [("m", (27, 20)), ("n", (27, 40))])
+def test_boxes_split_as_wholes(axis: str, valid: tuple[int, int]):
+    """a5/TMov.hpp, TMovCcToUb: all rows of src, columns to the end of a box; odd numbers split."""
+    data = numbered(32, 64)
+    bench, vectors = with_vectors(data)
+    bench.values["s"].set_valid(*valid)
+    shape = "16x32" if axis == "m" else "32x32"
+    tile = bench.tile("d", f"vec, {shape}xf32, blayout=col_major, slayout=row_major")
+    bench.run(MOVE + f" {{accToVecMode = #pto.acc_to_vec_mode<dual_mode_split_{axis}>}}")
+    moved = data[:, :32] if axis == "m" else data
+    for core, half in zip(vectors, np.split(moved, 2, axis=0 if axis == "m" else 1), strict=True):
+        assert np.array_equal(seen(core, tile).read(), half)
+
+
 def test_an_odd_number_does_not_split():
     bench, vectors = with_vectors(numbered(16, 32))
     bench.values["s"].set_valid(15, 32)

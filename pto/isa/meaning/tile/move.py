@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pto.core.constants import BLOCK_BYTE_SIZE, MX_COL_LEN, MX_ROW_LEN
+from pto.core.constants import BLOCK_BYTE_SIZE, FRACTAL_NZ_ROW, MX_COL_LEN, MX_ROW_LEN
 from pto.core.dtypes import DType
 from pto.core.errors import fail
 from pto.core.pad import Pad
@@ -257,13 +257,19 @@ def _move(case: Case) -> Callable[..., None]:
 def _transfer(case: Case) -> Callable[..., None]:
     """dst = src over what is valid in both, converted out of an accumulator.
 
-    A mode that splits src over two sub-blocks gives each of them a dst of its own.
+    A mode that splits src over two sub-blocks gives each of them a dst of its own. Boxes are then
+    split as wholes: all rows of src, and columns up to the end of a box (a5/TMov.hpp, TMovCcToUb).
     """
     transfer = Transfer(case)
     down, across = (2 if axis == transfer.split else 1 for axis in (0, 1))
+    boxes = transfer.split is not None and tile_type(case.type("dst")).layout.name == "NZ"
+    step = FRACTAL_NZ_ROW if transfer.split == 0 else BLOCK_BYTE_SIZE
 
     def move(x: Mover, src: Tile, dst: Tile, fp: Any = None, word: Any = None) -> None:
         (rows, cols), (height, width) = src.get_valid(), dst.get_valid()
+        if boxes:
+            (rows, most), (height, width) = src.type.shape, dst.type.shape
+            cols = x.least((cols + step - 1) // step * step, most)
         size = x.least(rows, height * down), x.least(cols, width * across)
         transfer(x, src, (0, 0), dst, (0, 0), size, fp, word)
 

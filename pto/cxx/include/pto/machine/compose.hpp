@@ -146,7 +146,8 @@ template <class T, class N> void vector_dup(T* dst, N number, int64_t repeats, i
     for (int64_t n = 0; n < repeats; ++n)
         pto::machine::fill(PTO_HERE, pto::TileType::Vec, (char*)dst + n * gap * 32, lanes, T(number));
 }
-// ---- conversions with repeats of 128 lanes to packed int4, of which each is one row of a tile
+// ---- conversions with repeats of 128 lanes to packed int4, of which each is one row of a tile; the form without a
+// suffix rounds to nearest even where values are lost (Ascend C, Cast: CAST_NONE)
 namespace pto {
 inline void SetContinuousMask(unsigned lanes) { machine::now->lanes = lanes; }
 namespace machine {
@@ -168,7 +169,7 @@ inline void toInt4(void** frame, void* caller, RoundMode mode, void* dst, const 
         if (dstBlock != 1 || srcBlock != 1) throw std::runtime_error("vconv_f162s4: blocks that do not lie side by side"); \
         pto::machine::toInt4(PTO_HERE, pto::RoundMode::MODE, d, s, repeats, dstGap, srcGap); \
     }
-PTO_TO_INT4(, CAST_NONE) PTO_TO_INT4(r, CAST_RINT) PTO_TO_INT4(a, CAST_ROUND)
+PTO_TO_INT4(, CAST_RINT) PTO_TO_INT4(r, CAST_RINT) PTO_TO_INT4(a, CAST_ROUND)
 PTO_TO_INT4(f, CAST_FLOOR) PTO_TO_INT4(c, CAST_CEIL) PTO_TO_INT4(z, CAST_TRUNC)
 #undef PTO_TO_INT4
 // Fill L1: bits 0 to 15 say how often, then 15 bits how many blocks, then the gap between in blocks.
