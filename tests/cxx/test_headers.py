@@ -211,7 +211,7 @@ extern "C" __global__ AICORE void k(__gm__ float* y, __gm__ half* x, __gm__ half
 def test_a_load_into_boxes_takes_the_lines_of_the_tensor(
     kernel, profile: str, given: int, valid: int, loaded: int
 ):
-    """11 lines, whatever is valid; of a length that a2a3 takes from the tensor, a5 from the tile."""
+    """11 lines, whatever is valid; a2a3 takes their length from the tensor, a5 from the tile."""
     x = np.arange(1, 257, dtype=np.float16).reshape(16, 16)
     unit = np.concatenate([np.eye(16), np.zeros((16, 16))]).astype(np.float16)
     y = np.ones((16, 16), np.float32)
