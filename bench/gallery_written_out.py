@@ -45,9 +45,9 @@ def gelu_erf(x: Matrix, y: Matrix) -> None:
     pto.tload(t, x[i:, j:])
     pto.tabs(a, t)
     pto.tmuls(z, a, 0.7071067811865476)
-    pto.tmuls(k, z, 0.3275911)
-    pto.tadds(k, k, 1.0)
-    pto.tdivs(k, 1.0, k)
+    pto.tmuls(p, z, 0.3275911)
+    pto.tadds(p, p, 1.0)
+    pto.tdivs(k, 1.0, p)  # on a2a3 not in place: the result is filled with the number first
     pto.tmuls(p, k, 1.061405429)
     for term in (-1.453152027, 1.421413741, -0.284496736, 0.254829592):
         pto.tadds(p, p, term)

@@ -96,7 +96,7 @@ FORMS: dict[str, tuple[str, str]] = {  # name -> body, type of the numbers
         "",
     ),
     "scatter in a tile": (
-        f"{_INDICES}\npto.tscatter ins(%t, %k : {_TILE}, {_WORDS}) outs(%t : {_TILE})",
+        f"{_INDICES}\npto.tscatter ins(%z, %k : {_TILE}, {_WORDS}) outs(%t : {_TILE})",
         "",
     ),
     "extract": (
@@ -137,7 +137,7 @@ def number(rng: random.Random) -> int:
 def text_of(name: str) -> str:
     body, kind = FORMS[name]
     numbers = [f"%{letter}: {kind or 'index'}" for letter in "abcde"]
-    tiles = {"%t": _TILE, "%k": _WORDS, "%u": "!pto.tile_buf<vec, 8x32xf32>"}
+    tiles = {"%t": _TILE, "%z": _TILE, "%k": _WORDS, "%u": "!pto.tile_buf<vec, 8x32xf32>"}
     made = [f"{tile} = pto.alloc_tile : {type}" for tile, type in tiles.items()]
     constants = [f"%c{n} = arith.constant {n} : index" for n in (0, 1, 16, 64)]
     head = f"func.func @f(%x: !pto.ptr<f32, gm>, %i: !pto.ptr<i32, gm>, {', '.join(numbers)})"

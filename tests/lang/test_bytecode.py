@@ -91,6 +91,8 @@ def test_globals_are_told_from_attributes_and_locals():
 def test_every_instruction_about_a_variable_of_this_python_is_known():
     for number in (*dis.haslocal, *dis.hasfree):
         name = dis.opname[number]
+        if name.startswith("<"):
+            continue  # a number without an instruction, as 3.12 lists one
         parts = accesses(_instruction(name, "x"))
         pair = accesses(_instruction(name, "x", "y"))
         assert name == "MAKE_CELL" or parts[0].name == "x", name

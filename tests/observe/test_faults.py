@@ -67,6 +67,8 @@ _ELSEWHERE = {
     "PTO-R039": "observe/test_caches.py",
     "PTO-R041": "known/test_simt.py",
     "PTO-R042": "known/test_simt.py",
+    "PTO-R043": "observe/test_caches.py",
+    "PTO-R044": "observe/test_caches.py",
     "PTO-U233": "observe/test_deep.py",
     "PTO-V211": "observe/programs/bad/outside_valid.pto",
 }

@@ -31,6 +31,7 @@ from pto.isa.rules.tile import (
     not_empty,
     out_of_place,
     precision,
+    row_by_row,
     same_form,
     scratch_holds,
     scratch_if_precise,
@@ -160,7 +161,7 @@ BY_ROW = Family(
         on(NPU, all_in("vec")),
         on(NPU, row_major("dst")),
         same_dtype("src0", "src1", "dst"),
-        on(NPU, out_of_place("src0", "src1", unless=same_form)),
+        on(NPU, out_of_place("src0", "src1", unless=row_by_row)),
         Rule(
             "row-operands",
             "PTO-S054",
@@ -268,7 +269,8 @@ BY_COLUMN = Family(
     rules=(
         *VECTOR_UNIT,
         same_dtype("src0", "src1", "dst"),
-        on(NPU, out_of_place("src0", "src1", unless=same_form)),
+        on(NPU, out_of_place("src0", unless=row_by_row)),
+        on(NPU, out_of_place("src1", unless=same_form)),
         on(NPU, same_shape("src0", "dst")),
         same_valid("src0", "dst"),
         same_valid_cols("src1", "dst"),

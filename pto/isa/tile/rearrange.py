@@ -250,7 +250,7 @@ def _columns_fit() -> Rule:
     return Rule("columns-fit", "PTO-S066", sentence, test)
 
 
-def _in_its_row(src: TileType, dst: TileType, offset: int) -> bool:
+def _in_its_row(src: TileType, dst: TileType, offset: int, _: tuple[int, int]) -> bool:
     """A part that has dst's rows already: a copy of it moves nothing to the next row."""
     return src.cols == dst.cols and 0 <= offset < dst.cols * dst.itemsize
 

@@ -316,7 +316,7 @@ def test_a_destination_that_shares_bytes_with_its_sources(op: str, address: int)
         bytes_of[t.name] = values(source, t.rows, t.cols).view(np.uint8).reshape(-1)
     line = f"pto.{op} " + form.format(a=a.type, b=b.type, d=d.type)
     args = [bytes_of[t.name] for t in (d, *tiles) for _ in range(2)]
-    agree(tile_program([], [d, *tiles], line), args)
+    agree(tile_program([], [d, *tiles], line), args, check=False)  # PTO-M040 refuses some of them
 
 
 @pytest.mark.parametrize("kind", ["f32", "f16", "i32"])
