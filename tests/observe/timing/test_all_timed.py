@@ -18,6 +18,7 @@ from pto.run.launch.entry import entry_functions
 from pto.run.launch.host import launch
 from pto.verify.functions import name_of
 from tests.examples.test_examples import runs
+from tests.observe.timing.test_remedies import COMPARED, NOT_COMPARED
 from tests.test_programs import GOOD
 
 
@@ -63,10 +64,13 @@ def test_every_launch_of_every_example(
 
     def timed_too(self: Kernel, *args: Any, blocks: Any = 1, **named: Any) -> Any:
         try:
-            assert is_timed(self.time(*args, blocks=blocks, **named))
+            found = self.time(*args, blocks=blocks, **named)
         except PtoError as error:
             assert error.code == "PTO-C010"
-            assert is_timed(self.time(*args, blocks=blocks, data=True, **named))
+            found = self.time(*args, blocks=blocks, data=True, **named)
+        assert is_timed(found)
+        for remedy in found.remedies:
+            assert (name, remedy.change) in {*COMPARED, *NOT_COMPARED}, str(remedy)
         return run(self, *args, blocks=blocks, **named)
 
     monkeypatch.setattr(Kernel, "run", timed_too)

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 import pto
-from pto.observe.timing import Timing, bench, measure, rounds
+from pto.observe import timing
+from pto.observe.timing import Timing, bench, measure, report, rounds
 from pto.observe.timing.rounds import Shown
 
 CHIPS = ["910b1", "910b4", "950pr"]
@@ -54,6 +55,13 @@ def product(a: Left, b: Right, c: Sums) -> None:
     pto.store(c[i:, j:], acc)
 
 
+@pytest.fixture(autouse=True)
+def _times_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Waits and remedies take most of the time of a report, and no test here asks for them."""
+    monkeypatch.setattr(report, "waits_of", lambda *_: [])
+    monkeypatch.setattr(timing, "remedies", lambda *_: [])
+
+
 def timed(kernel: Any, chip: str, blocks: Any, *args: Any) -> Timing:
     return kernel.on("a5" if chip == "950pr" else "a2a3")[blocks].time(*args, device=chip)
 
@@ -82,34 +90,35 @@ FLAT: dict[str, Callable[[str, int], Timing]] = {
 }
 
 
-@pytest.mark.parametrize("chip", CHIPS)
-@pytest.mark.parametrize("kernel", FLAT)
+@pytest.mark.parametrize(
+    ("kernel", "chip"),
+    [*((kernel, chip) for kernel in FLAT for chip in ("910b1", "950pr")), ("read", "910b4")],
+)
 def test_time_grows_with_blocks(kernel: str, chip: str):
     """Around whole rounds of the cores, and where the cache has been filled."""
     one = FLAT[kernel](chip, 200).cores
-    counts = [1, 9, one - 1, one, one + 1, 2 * one, 5 * one + 3, 12 * one, 16 * one, 16 * one + 1]
-    grows([FLAT[kernel](chip, n) for n in [*counts, 3000, 6400, 8000]])
+    counts = [1, one - 1, one, one + 1, 5 * one + 3, 12 * one, 16 * one, 16 * one + 1]
+    grows([FLAT[kernel](chip, n) for n in [*counts, 6400, 8000]])
 
 
 @pytest.mark.parametrize("chip", CHIPS)
 def test_a_launch_reads_no_faster_than_memory(chip: str):
     """Inputs of a launch are not in the cache: all bytes come from memory."""
     rate = bench(chip, "a5" if chip == "950pr" else "a2a3").chip.hbm_read
-    for blocks in (768, 1024, 6400):
+    for blocks in (768, 6400):
         t = FLAT["read"](chip, blocks)
         assert t.hbm_bytes >= 0.99 * blocks * 32768
         assert blocks * 32768 <= t.core_us / 1e6 * rate
         assert t.hbm_share > 0.3
 
 
-@pytest.mark.parametrize("chip", CHIPS)
-@pytest.mark.parametrize("blocks", [40, 150])
-def test_time_grows_with_bytes(blocks: int, chip: str):
+@pytest.mark.parametrize(("chip", "blocks"), [("910b1", 40), ("910b4", 150), ("950pr", 150)])
+def test_time_grows_with_bytes(chip: str, blocks: int):
     def each(tiles: int, width: int) -> Timing:
         return timed(exponentials, chip, blocks, (N,), (N,), tiles, width)
 
-    grows([each(tiles, 4096) for tiles in (1, 2, 3, 5, 7, 8, 9, 15, 16, 17, 24, 33, 40)])
-    grows([each(4, width) for width in (256, 1024, 1536, 2048, 2304, 3072, 4096, 6144, 8192)])
+    grows([each(tiles, 4096) for tiles in (1, 2, 3, 5, 8, 9, 16, 17, 33)])
+    grows([each(4, width) for width in (256, 1536, 2048, 2304, 3072, 8192)])
 
 
 @pytest.mark.parametrize("chip", CHIPS)
@@ -117,7 +126,7 @@ def test_time_grows_with_blocks_that_share_lines(chip: str):
     def each(rows: int) -> Timing:
         return timed(product, chip, (rows, 2), (128 * rows, 256), (256, 256), (128 * rows, 256))
 
-    grows([each(rows) for rows in (1, 2, 4, 6, 12, 13, 24, 25, 40)])
+    grows([each(rows) for rows in (1, 2, 6, 12, 13, 25, 40)])
 
 
 def all_rounds(*args: Any) -> list[Shown]:
