@@ -46,7 +46,7 @@ def closer_looks(
     found: list[Diagnostic] = []
     roots = Roots(functions)
     if roots.needs_look(functions):
-        tiles = TileTap(roots, profile.outside_valid == "poison")
+        tiles = TileTap(roots, profile)
         step_again(tiles)
         found += tiles.findings()
     pointers = placed(functions) if is_mixed or has_twins(functions) else {}

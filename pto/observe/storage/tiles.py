@@ -21,6 +21,7 @@ from pto.ir.graph import Operation
 from pto.isa.meaning import Blocked
 from pto.isa.row.order import Free, Pop
 from pto.observe.races import counters_text
+from pto.observe.storage.in_place import in_place
 from pto.observe.storage.roots import Root, Roots, is_local
 from pto.run.machine.core import Core
 from pto.run.reference.code import Regs, Step
@@ -28,6 +29,7 @@ from pto.run.reference.compile import Compiler
 from pto.run.watch.events import Tap
 from pto.run.watch.memory import Access, WatchedMemory
 from pto.run.watch.phases import WorkingTiles
+from pto.target.facts import Profile
 
 _READS, _WRITES = ("in", "inout", "tmp"), ("out", "inout", "tmp")
 _NOBODY, _PUSHED = -1, -2  # no tile that has a name; from the other side of a queue
@@ -91,10 +93,10 @@ class _Place:
 class TileTap(Tap):
     """Watches every operand that is a tile, or a pointer made from one."""
 
-    def __init__(self, roots: Roots, poisoned: bool) -> None:
+    def __init__(self, roots: Roots, profile: Profile) -> None:
         super().__init__()
-        self._roots = roots
-        self._poisoned = poisoned
+        self._roots, self._profile = roots, profile
+        self._poisoned = profile.outside_valid == "poison"
         self._slots: dict[tuple[int, int], Tile] = {}  # by core and root
         # by core: roots in the order they were popped, None for what was copied out of its slot
         self._popped: dict[int, list[int | None]] = {}
@@ -106,8 +108,6 @@ class TileTap(Tap):
 
     def findings(self) -> list[Diagnostic]:
         return list(self._found.values())
-
-    # ---- steps
 
     def step(self, compiler: Compiler, op: Operation, step: Step) -> Step:
         if op.row is None:
@@ -206,10 +206,11 @@ class TileTap(Tap):
             other = known.names[int(owners[at])]
             self._overlap(place, root, other, int(writers[at]), tile.memory.space.value)
 
-    # ---- what an operation did
-
     def _judge(self, place: _Place, number: int, used: Sequence[_Used], log: list[Access]) -> None:
         self._look_twins(place, [u for u in used if u.role in ("in", "inout")])
+        given = ((u.name, u.role, u.value) for u in used)
+        if (found := in_place(place.op, given, self._profile, str(place))) is not None:
+            self._found.setdefault((found.code, id(place.op), None), found)
         for access in sorted(log, key=lambda a: a.writes):
             if access.memory.space.is_local and access.nbytes:
                 self._access(place, number, used, access)
@@ -283,8 +284,6 @@ class TileTap(Tap):
             if has is None:
                 has = known.has[slot] = np.zeros(known.owner.size, np.bool_)
             has[where] = True
-
-    # ---- findings
 
     def _look_twins(self, place: _Place, used: Sequence[_Used]) -> None:
         """Two allocations of one place, each filled by itself, taken for two different values."""
