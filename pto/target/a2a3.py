@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pto.target import npu
-from pto.target.facts import Buffers, Pipe, Profile, Sync
+from pto.target.facts import SHARED_SOURCE, Buffers, Pipe, Profile, Sync
 from pto.target.feature import CUSTOM_PAD, Support, comparison, element_types
 from pto.target.legality import CURRENT_CELLS, SEED_CELLS
 
@@ -42,6 +42,8 @@ SYNC = Sync(
     cross_core="modes",  # FFTS: all cubes or vectors, the vector pair, broadcast or reduce
     cross_core_counter_max=15,  # four bits a flag
     second_vector_id_offset=0,
+    # two flags of one source and id were one on a 910B: decisions.md, flags of one source and id
+    flag_warnings=frozenset({SHARED_SOURCE}),
     queue_slots="gm",  # support.yaml#pto.initialize_l2g2l_pipe
     whole_tile_vectors=2,  # tile.yaml#pto.tpush: NO_SPLIT needs both in the handshake
     # machine.yaml#pipes.legal_set_wait_pairs.tsync_op_form

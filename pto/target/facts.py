@@ -85,6 +85,9 @@ class Pipe:
     work: str
 
 
+SHARED_SOURCE = "shared-source-id"
+
+
 @dataclass(frozen=True, slots=True)
 class Sync:
     """How pipes and cores order each other, and how many names they have for it."""
@@ -106,8 +109,8 @@ class Sync:
     flag_identity: Literal["src dst id", "src id", "dst id"] = "src dst id"
     flag_arity: Literal["queue", "bit"] = "queue"
     # Which readings of a flag a program is warned about beside the one above: "flag-reuse" (a set
-    # that nothing orders after the wait before it), "shared-source-id" (two flags of one source
-    # pipe and id at a time).
+    # that nothing orders after the wait before it), SHARED_SOURCE (two flags of one source pipe
+    # and id at a time).
     flag_warnings: frozenset[str] = frozenset()
     l1_fill: str = "MTE2"  # fills L1 with one value: event.hpp; PTOAS says MTE1 for tfillpad of mat
 

@@ -11,7 +11,7 @@ import pytest
 from pto.core.errors import PtoError
 from pto.ir.graph import Module
 from pto.ir.text.parser import parse
-from pto.observe import Sanitizer
+from pto.observe import Sanitizer, sanitize
 from pto.run.launch.call import Launch
 from pto.run.launch.entry import entry_functions
 from pto.run.launch.prepared import Kernel
@@ -112,10 +112,57 @@ def test_a_source_that_runs_ahead_of_the_wait_is_told_of_where_asked_for() -> No
 
 
 def test_flags_of_one_source_and_id_are_told_of_where_asked_for() -> None:
+    """Not of a flag that a loop hands on: kernels that run on hardware have such credits."""
     shared = frozenset({"shared-source-id"})
     assert codes(TWO) == []
     assert codes(TWO, flag_warnings=shared) == ["PTO-D210"]
     assert codes(BACK, flag_warnings=shared) == []
+
+
+@pytest.mark.parametrize(
+    ("target", "inner", "found"), [("a2a3", 2, ["PTO-D210"]), ("a2a3", 3, []), ("a5", 2, [])]
+)
+def test_a_flag_inside_the_life_of_another_of_its_source_has_an_id_of_its_own(
+    target: str, inner: int, found: list[str]
+) -> None:
+    """A kernel of a 910B deadlocked with one id, and ran with two: PTOAS#823."""
+    text = _NESTED.format(target=target, inner=inner)
+    args = [np.zeros(1024, np.float32), np.zeros(1024, np.float32)]
+    assert [d.code for d in sanitize(parse(text), args=args).findings if d.code[4] == "D"] == found
+
+
+_NESTED = """
+!p = !pto.ptr<f32, gm>
+!view = !pto.tensor_view<16x64xf32>
+!part = !pto.partition_tensor_view<16x64xf32>
+!tile = !pto.tile_buf<vec, 16x64xf32>
+module attributes {{pto.target_arch = "{target}", pto.kernel_kind = #pto.kernel_kind<vector>}} {{
+  func.func @kernel(%x: !p, %y: !p) attributes {{pto.aicore}} {{
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c16 = arith.constant 16 : index
+    %c64 = arith.constant 64 : index
+    %zero = arith.constant 0 : i64
+    %one = arith.constant 1.0 : f32
+    %v = pto.make_tensor_view %y, shape = [%c16, %c64], strides = [%c64, %c1] : !view
+    %part = pto.partition_view %v, offsets = [%c0, %c0], sizes = [%c16, %c64] : !view -> !part
+    %t = pto.alloc_tile addr = %zero : !tile
+    pto.texpands ins(%one : f32) outs(%t : !tile)
+    pto.set_flag["PIPE_V", "PIPE_MTE3", "EVENT_ID0"]
+    pto.wait_flag["PIPE_V", "PIPE_MTE3", "EVENT_ID0"]
+    pto.tstore ins(%t : !tile) outs(%part : !part)
+    pto.set_flag["PIPE_MTE3", "PIPE_V", "EVENT_ID2"]
+    pto.set_flag["PIPE_MTE3", "PIPE_MTE2", "EVENT_ID{inner}"]
+    pto.wait_flag["PIPE_MTE3", "PIPE_MTE2", "EVENT_ID{inner}"]
+    pto.tload ins(%part : !part) outs(%t : !tile)
+    pto.wait_flag["PIPE_MTE3", "PIPE_V", "EVENT_ID2"]
+    pto.set_flag["PIPE_MTE2", "PIPE_V", "EVENT_ID0"]
+    pto.wait_flag["PIPE_MTE2", "PIPE_V", "EVENT_ID0"]
+    pto.tadds ins(%t, %one : !tile, f32) outs(%t : !tile)
+    return
+  }}
+}}
+"""
 
 
 def test_a_second_set_of_a_flag_of_one_bit_is_an_error() -> None:

@@ -14,7 +14,7 @@ from pto.ir.graph import Operation
 from pto.isa.row.flag import Flag
 from pto.observe.order.clocks import Agent, Clock, Thread
 from pto.run.watch.events import Event
-from pto.target.facts import Sync
+from pto.target.facts import SHARED_SOURCE, Sync
 
 
 @dataclass(slots=True, eq=False)
@@ -41,7 +41,7 @@ class Fences:
     def __init__(self, sync: Sync) -> None:
         self._sync = sync
         self._tells_reuse = "flag-reuse" in sync.flag_warnings
-        self._tells_shared = "shared-source-id" in sync.flag_warnings
+        self._tells_shared = SHARED_SOURCE in sync.flag_warnings
         self._pairings: dict[tuple[int, int], _Pairing] = {}  # by set and wait
         self._of: dict[int, _Pairing] = {}  # by operation
         self._barriers: dict[int, tuple[Operation, str, str] | None] = {}  # None: it orders
@@ -132,7 +132,10 @@ class Fences:
                 yield self._needless_barrier(*found)
         if self._tells_reuse:
             yield from (_reused(*each) for each in self._early.values())
-        yield from (_shared(*each) for each in self._shared.values())
+        for agent, flag, first, second in self._shared.values():
+            pairs = [self._of.get(id(event.op)) for event in (first, second)]
+            if all(pair is not None and pair.is_plain for pair in pairs):
+                yield _shared(agent, flag, first, second)
 
     def _needless(self, pairing: _Pairing) -> Diagnostic:
         flag, wait = pairing.flag, pairing.waits[0]
@@ -186,7 +189,7 @@ def _shared(agent: Agent, flag: Flag, first: Event, second: Event) -> Diagnostic
     return Diagnostic(
         "PTO-D210",
         f"two flags of {agent.name} from {flag.src} with id {flag.id} are set at a time:"
-        " a target that names flags by source and id takes them for one",
+        " hardware that names a flag by its source and id takes them for one",
         second.op.loc,
         "warning",
         notes=(

@@ -1,9 +1,10 @@
 """Event ids for flags: two flags between the same pipes that may be up at once need two ids.
 
 Of the ids that are free the one that was waited for longest ago is taken, so that a pipe that runs
-ahead finds a flag down that it sets. Where none is left, two flags become one: set where the later
-was, waited for where the earlier was. Of all pairs that is done to the one whose wait is held up
-the least.
+ahead finds a flag down that it sets. Where a profile warns of it, an id that a flag of the same
+source to another pipe has up comes last. Where none is left, two flags become one: set where the
+later was, waited for where the earlier was. Of all pairs that is done to the one whose wait is held
+up the least.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Set as AbstractSet
 from pto.plan.sync.effects import PIPES
 from pto.plan.sync.tree import Call, Item, Leaf, inner
 from pto.plan.sync.walk import Fence, Fences
-from pto.target.facts import Sync
+from pto.target.facts import SHARED_SOURCE, Sync
 
 Span = tuple[int, int]  # positions in the text, both included
 Flag = tuple[tuple[str, ...], int]  # its name by pipes, its id
@@ -34,6 +35,7 @@ class Places:
     ) -> None:
         """`used` has the flags of functions that may be called, by id of the function."""
         self._named = _IDENTITY[sync.flag_identity]
+        self.parts_sources = SHARED_SOURCE in sync.flag_warnings
         self._used = used
         self.at: dict[Item, Span] = {}
         self.taken: dict[Flag, list[Span]] = {}
@@ -77,6 +79,7 @@ def allocate(
     """An id for each fence, and the fences for which none was left."""
     given: dict[Fence, int] = {}
     without: list[Fence] = []
+    beside: dict[tuple[int, int], list[Span]] = {}  # where ids of a source are up, to any target
     alike: dict[tuple[str, ...], list[Fence]] = {}
     for fence in fences:
         alike.setdefault(places.name(fence), []).append(fence)
@@ -89,8 +92,11 @@ def allocate(
             if not free:
                 without.append(fence)
                 continue
-            chosen = min(free, key=lambda n: (last[n], n))
+            taken = [beside.setdefault((fence.source, n), []) for n in range(count)]
+            chosen = min(free, key=lambda n: (_meet(mine, taken[n]), last[n], n))
             used[chosen] += mine
+            if places.parts_sources:
+                taken[chosen] += mine
             last[chosen] = max(end for _, end in mine)
             given[fence] = chosen
     return given, without
