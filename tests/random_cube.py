@@ -14,7 +14,8 @@ import numpy as np
 from pto.core.dtypes import dtype
 from pto.ir.text.parser import parse
 from pto.isa.row.attributes import Int
-from tests.random_draft import Draft, Entry, Program, row_of
+from tests.random_draft import Draft
+from tests.random_writer import Entry, Program, row_of
 
 _NZ = ", blayout=col_major, slayout=row_major"
 _KINDS = {"f16": "f32", "bf16": "f32", "f32": "f32", "i8": "i32"}
@@ -24,9 +25,9 @@ _MAP = {"c1": 1, "h": 5, "w": 4}
 class CubeDraft(Draft):
     """Loads, fills, products and stores in any order."""
 
+    profiles = ("a2a3", "a5")
+
     def _element(self) -> str:
-        if self.profile == "cpu":
-            self.profile = "a5"
         return self.rng.choice(tuple(_KINDS))
 
     def _tiles(self) -> None:

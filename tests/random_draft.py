@@ -10,27 +10,18 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from functools import cache
 from typing import Any
 
-import numpy as np
-
 from pto.core.dtypes import dtype
-from pto.core.errors import PtoError
-from pto.ir.builder import INDEX, Builder, new_block, new_function, new_module
-from pto.ir.graph import Module, Value
-from pto.ir.text.types import parse_type
+from pto.ir.builder import INDEX, new_block
+from pto.ir.graph import Value
 from pto.isa.meaning import Lane
-from pto.isa.row.attributes import Array, Attribute, Enum, Int, OfType, Str
+from pto.isa.row.attributes import Array, Attribute, Enum, Int
 from pto.isa.row.enums import kinds_of
 from pto.isa.row.instr import Attr, Instr, Operand
-from pto.isa.row.types import Function, Scalar, Type
-from pto.isa.table import lookup, rows
-from pto.target.profile import profile as find_profile
-from pto.verify import operation
+from pto.isa.table import rows
+from tests.random_writer import PROFILES, Entry, Program, Writer, row_of, scalar_of, typed
 
-PROFILES = ("cpu", "a2a3", "a5")
 TYPES = ("f32", "f16", "bf16", "i32", "i16", "i8", "ui8", "ui16", "ui32", "i64", "f8E4M3FN")
 _WEIGHTS = (12, 5, 4, 5, 3, 2, 2, 1, 1, 1, 1)
 _KINDS = ("tile", "scalar", "tile or scalar", "int", "index")
@@ -48,69 +39,19 @@ _PLAIN = [row for row in ROWS if isinstance(row.body, Lane) and not row.body.spr
 TURNS, HEIGHT, WIDTH = 4, 24, 64  # stores of one tile; rows and columns of a shared array
 
 
-def row_of(name: str) -> Instr:
-    found = lookup(name)
-    assert found is not None, name
-    return found
-
-
-@cache
-def typed(text: str) -> Type:
-    return parse_type(text)
-
-
-@dataclass(eq=False)
-class Entry:
-    """A tile of the pool: its bytes are those of its root from `first` to `end`."""
-
-    value: Value
-    elem: str
-    shape: tuple[int, int]
-    valid: tuple[Value, Value]  # as numbers of the program
-    root: Value
-    first: int
-    end: int
-    is_open: bool = False
-    out: tuple[Value, int] | None = None  # the array it is stored to, and its number
-
-    is_placed: bool = False
-
-    def meets(self, other: Entry) -> bool:
-        if self.root is not other.root and not (self.is_placed and other.is_placed):
-            return False
-        return self.first < other.end and other.first < self.end
-
-
-@dataclass
-class Program:
-    """A module and its launch."""
-
-    module: Module
-    args: list[Any]
-    blocks: int
-    profile: str
-    features: set[str] = field(default_factory=set[str])
-    rows: set[str] = field(default_factory=set[str])
-
-
-class Draft:
+class Draft(Writer):
     """Builds one program."""
 
+    profiles = PROFILES
+
     def __init__(self, rng: random.Random) -> None:
-        self.rng, self.profile = rng, rng.choice(PROFILES)
-        self.target = find_profile(self.profile)
+        super().__init__(rng, rng.choice(self.profiles))
         self.elem = self._element()
-        self.args: list[Any] = []
-        self.features: set[str] = set()
-        self.rows: set[str] = set()
         self.written: set[int] = set()
         self.spread: set[int] = set()  # tiles read as a row or a column
         self.whole: set[int] = set()  # tiles read whole
         self.pool: list[Entry] = []
         self.counters: list[Value] = []  # of open loops
-        self.module = new_module({"pto.target_arch": Str(self.profile)})
-        self.function = new_function(self.module, "f", [])
-        self.b = Builder(self.function)
         self.blocks = 1 if rng.random() < 0.7 else rng.randint(2, 3)
         self._placed = rng.random() < 0.15
         self._next = 0
@@ -126,42 +67,15 @@ class Draft:
         self._steps(self.rng.randint(3, 9), 0)
         for entry in self._results():
             self._store_own(entry, TURNS - 1)
-        self.b.append(row_of("func.return"))
-        block = self.function.regions[0].block
-        signature = Function(tuple(a.type for a in block.args), ())
-        self.function.attrs["function_type"] = OfType(signature)
         if self.spread & self.whole:
             self.features.add("whole and expanded")
         if self.blocks > 1:
             self.features.add("several blocks")
-        done = self.module, self.args, self.blocks, self.profile
-        return Program(*done, self.features, self.rows)
+        return self.done(self.blocks)
 
     def _results(self) -> list[Entry]:
         """Tiles that are stored in the end: all, and some windows and other names."""
         return [e for e in self.pool if e.value is e.root or self.rng.random() < 0.3]
-
-    # ---- numbers, arrays, views
-
-    def parameter(self, type: Type, arg: Any) -> Value:
-        block = self.function.regions[0].block
-        value = Value(type, f"a{len(block.args)}")
-        value.owner = block
-        block.args.append(value)
-        self.args.append(arg)
-        return value
-
-    def number(self, n: int) -> Value:
-        return self.b.constant(n, INDEX)
-
-    def array(self, elem: str, count: int) -> Value:
-        kind = dtype(elem)
-        draw = np.random.default_rng(self.rng.getrandbits(32))
-        if self.rng.random() < 0.2:  # any bits: NaN, infinity, the ends of a range
-            found = draw.integers(0, 1 << kind.bits, count, kind.storage.type).view(kind.numpy)
-        else:
-            found = draw.integers(-9 if kind.is_signed else 0, 9, count).astype(kind.numpy)
-        return self.parameter(typed(f"!pto.ptr<{elem}, gm>"), found)
 
     def _begin(self) -> None:
         rng, kind = self.rng, dtype(self.elem)
@@ -173,39 +87,6 @@ class Draft:
         index = self.b.append(row_of("pto.get_block_idx"), results=[typed("i64")])
         self.block = self._cast(index.results[0], INDEX)
         self.given = [self.parameter(INDEX, rng.randint(1, n)) for n in (*self.shape, TURNS - 1)]
-
-    def _cast(self, value: Value, type: Type) -> Value:
-        return self.b.append(row_of("arith.index_cast"), {"in": value}, results=[type]).results[0]
-
-    def _sum(self, a: Value, b: Value, times: int = 1) -> Value:
-        """a * times + b, an index."""
-        if times != 1:
-            a = self._arith("arith.muli", a, self.number(times))
-        return self._arith("arith.addi", a, b)
-
-    def _arith(self, name: str, a: Value, b: Value) -> Value:
-        row = row_of(name)
-        operands = dict(zip(row.operand_names, (a, b), strict=False))
-        return self.b.append(row, operands, results=[INDEX]).results[0]
-
-    def view(
-        self, pointer: Value, elem: str, size: tuple[int, int], at: Any, part: tuple[Value, Value]
-    ) -> Value:
-        """A window of an array of so many rows and columns."""
-        high, wide = (self.number(n) for n in size)
-        whole = f"!pto.tensor_view<{size[0]}x{size[1]}x{elem}>"
-        made = self.b.append(
-            row_of("pto.make_tensor_view"),
-            {"ptr": pointer, "shape": [high, wide], "strides": [wide, self.number(1)]},
-            results=[typed(whole)],
-        )
-        sides = "x".join("?" if (n := operation.constant(v)) is None else str(n) for v in part)
-        cut = self.b.append(
-            row_of("pto.partition_view"),
-            {"source": made.results[0], "offsets": list(at), "sizes": list(part)},
-            results=[typed(f"!pto.partition_tensor_view<{sides}x{elem}>")],
-        )
-        return cut.results[0]
 
     # ---- tiles
 
@@ -264,7 +145,7 @@ class Draft:
         nbytes = shape[0] * shape[1] * dtype(elem).itemsize
         first = self._address(nbytes) if self._placed else 0
         if self._placed:
-            operands["addr"] = self.b.constant(first, _scalar("i64"))
+            operands["addr"] = self.b.constant(first, scalar_of("i64"))
             self.features.add("placed")
         made = self.b.append(row_of("pto.alloc_tile"), operands, results=[type]).results[0]
         entry = Entry(made, elem, shape, (sides[0], sides[1]), made, first, first + nbytes, is_open)
@@ -281,7 +162,7 @@ class Draft:
         return first
 
     def _windows(self, base: Entry) -> None:
-        """Two windows of one tile, which often overlap."""
+        """Two windows of one tile, which often overlap; the row may be a number of the run."""
         size = dtype(base.elem).itemsize
         step = max(1, 32 // size)
         for _ in range(2):
@@ -289,15 +170,22 @@ class Draft:
             wide = step * self.rng.randint(1, base.shape[1] // step)
             row = self.rng.randint(0, base.shape[0] - high)
             col = step * self.rng.randint(0, (base.shape[1] - wide) // step)
-            type = typed(f"!pto.tile_buf<vec, {high}x{wide}x{base.elem}>")
-            made = self.b.append(
-                row_of("pto.subview"),
-                {"source": base.value, "offsets": [self.number(row), self.number(col)]},
-                attrs={"sizes": Array((Int(high), Int(wide)))},
-                results=[type],
-            ).results[0]
             first = base.first + (row * base.shape[1] + col) * size
             end = first + ((high - 1) * base.shape[1] + wide) * size
+            at = self.number(row)
+            if high + TURNS - 1 <= base.shape[0] and self.rng.random() < 0.5:
+                at, first, end = (
+                    self.rng.choice([self.given[2], *self.counters]),
+                    base.first,
+                    base.end,
+                )
+                self.features.add("run-time window")
+            made = self.b.append(
+                row_of("pto.subview"),
+                {"source": base.value, "offsets": [at, self.number(col)]},
+                attrs={"sizes": Array((Int(high), Int(wide)))},
+                results=[typed(f"!pto.tile_buf<vec, {high}x{wide}x{base.elem}>")],
+            ).results[0]
             sides = self.number(high), self.number(wide)
             entry = Entry(made, base.elem, (high, wide), sides, base.root, first, end)
             entry.is_placed = base.is_placed
@@ -331,13 +219,17 @@ class Draft:
                 self._store_shared(self.rng.choice(self.pool))
             elif what < 0.39:
                 self._set_valid()
+            elif what < 0.43:
+                self._windows(self.rng.choice([e for e in self.pool if _is_plain(e)]))
             else:
                 self._instruction()
 
     @contextmanager
     def _inside(self, block: Any) -> Iterator[None]:
         self.b.blocks.append(block)
+        known = len(self.pool)
         yield
+        del self.pool[known:]  # windows of this block
         self.b.append(row_of("scf.yield"))
         self.b.blocks.pop()
 
@@ -454,13 +346,18 @@ class Draft:
             weights = [3 if e.elem == self.elem and e.shape == self.shape else 1 for e in self.pool]
             return self.rng.choices(self.pool, weights)[0]
         if operand.kind in ("int", "index"):
-            type = INDEX if operand.kind == "index" else _scalar(self.rng.choice(("i32", "i16")))
+            type = INDEX if operand.kind == "index" else scalar_of(self.rng.choice(("i32", "i16")))
             return self.b.constant(self.rng.randint(0, 3), type)
         kind = dtype(self.elem)
+        if self.rng.random() < 0.2:
+            self.features.add("run-time scalar")
+            given = {"ptr": self.shared, "offset": self.given[self.rng.randint(0, 2)]}
+            made = self.b.append(row_of("pto.load_scalar"), given, results=[scalar_of(self.elem)])
+            return made.results[0]
         number = self.rng.choice((0, 1, 2, 3, 7)) * (
             self.rng.choice((1, -1)) if kind.is_signed else 1
         )
-        return self.b.constant(number + 0.5 if kind.is_float else number, _scalar(self.elem))
+        return self.b.constant(number + 0.5 if kind.is_float else number, scalar_of(self.elem))
 
     def _attribute(self, spec: Attr) -> Attribute | None:
         kinds = kinds_of(spec.kind)
@@ -469,19 +366,6 @@ class Draft:
         word = self.rng.choice(spec.values or kinds[0].words)
         kind = next(k for k in kinds if word in k.words)
         return Enum(kind.name, kind.word(kind.number(word)) or word)
-
-    def _try(self, row: Instr, operands: Any, attrs: Any) -> bool:
-        """Append an operation unless its row refuses it."""
-        try:
-            op = self.b.make(row, operands, attrs=attrs)
-        except PtoError:
-            return False
-        op.parent = self.b.block
-        if any(d.severity == "error" for d in operation.check(op, self.target)):
-            return False
-        self.b.block.ops.append(op)
-        self.rows.add(row.name)
-        return True
 
     # ---- what it shows
 
@@ -521,7 +405,7 @@ def _fits_at_run_time(drawn: list[tuple[Operand, Entry]]) -> bool:
     return not any(e.is_open for _, e in drawn) or len({e.shape for _, e in drawn}) == 1
 
 
-def _scalar(name: str) -> Scalar:
-    found = typed(name)
-    assert isinstance(found, Scalar)
-    return found
+def _is_plain(entry: Entry) -> bool:
+    """Whether a tile is one of its own, in rows of whole blocks."""
+    nbytes = entry.shape[1] * dtype(entry.elem).itemsize
+    return entry.value is entry.root and nbytes >= 32

@@ -28,7 +28,8 @@ from pto.ir.text.printer import print_module
 from pto.run.jit.llvm import cache, native
 from pto.run.launch.host import launch
 from tests.random_cube import CubeDraft, queue_program
-from tests.random_draft import Draft, Program
+from tests.random_draft import Draft
+from tests.random_writer import Program
 
 _EVERY = 10  # programs for one that LLVM optimises
 

@@ -22,6 +22,8 @@ FEATURES = {
     "whole and expanded": 35,
     "overlapping operands": 10,
     "windows": 20,
+    "run-time window": 5,
+    "run-time scalar": 20,
     "renamed": 15,
     "unwritten tile": 40,
     "odd valid region": 40,
