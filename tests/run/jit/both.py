@@ -14,11 +14,17 @@ from pto.run.launch.host import launch
 
 
 def agree(
-    program: str | Module, args: Sequence[Any], *, all_native: bool = True, **options: Any
+    program: str | Module,
+    args: Sequence[Any],
+    *,
+    all_native: bool = True,
+    fused: Sequence[int] | None = None,
+    **options: Any,
 ) -> list[Any]:
     """Run on both engines and compare every array; the arrays as they are after the run.
 
-    With `all_native`, nothing may have been left to the reference engine.
+    With `all_native`, nothing may have been left to the reference engine. `fused`: how many
+    instructions each fused group has.
     """
     module = parse(program) if isinstance(program, str) else program
     ours, theirs = ([_copy(a) for a in args] for _ in range(2))
@@ -29,6 +35,7 @@ def agree(
         same(mine, other)
     if all_native:
         assert not report.left_out, dict(report.left_out)
+    assert fused is None or [len(group) for group in report.fused] == list(fused), report.fused
     return ours
 
 
