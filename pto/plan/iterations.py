@@ -6,6 +6,7 @@ for. A value that depends on data or on a number of the call is not known.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
@@ -31,6 +32,13 @@ from pto.verify.operation import constant
 
 Ints = npt.NDArray[np.int64]
 MOST: Final = 1 << 16  # iterations of a loop nest that are looked at
+_QUICK: Final[Mapping[str, Callable[..., Any]]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "min": np.minimum,
+    "max": np.maximum,
+}
 _THROUGH: Final = (Control.SECTION, Control.SCOPE, Control.REGION)  # run once where they stand
 
 
@@ -189,6 +197,11 @@ class Iterations:
             return over(np.where, *(self.value(v) for v in op.operands))
         if op.row is None or not isinstance(body, Lane) or len(op.results) != 1:
             raise Unknown
+        traits, wide = op.traits, all(map(_is_wide, (*op.operands, *op.results)))
+        if wide and traits.same_number:
+            return self.value(op.operands[0])
+        if wide and traits.signed is not False and traits.operator in _QUICK:
+            return over(_QUICK[traits.operator], *map(self.value, op.operands))
         return self._computed(op, Case(op, op.row, self._profile, constant), body)
 
     def _counter(self, value: Value) -> Number:
@@ -224,6 +237,11 @@ class Iterations:
 
 def _at(number: Number, space: Space) -> Any:
     return number.at(space) if isinstance(number, Spread) else number
+
+
+def _is_wide(value: Value) -> bool:
+    """Whether NumPy's numbers of 64 bits compute as the program does."""
+    return isinstance(value.type, t.Scalar) and value.type.name in ("index", "i64")
 
 
 def _is_integer(value: Value) -> bool:

@@ -27,6 +27,7 @@ from pto.plan.iterations import Ints, Iterations, Number, Space, Spread, Unknown
 from pto.plan.written import is_global, root
 
 _MOST: Final = 1 << 20  # cells between the edges of windows that are compared
+Holes = tuple[int, list[Any]]  # how many elements, and where the first is, along each axis
 Flags = npt.NDArray[np.bool_]
 _KINDS: Final = (t.Ptr, t.MemRef, t.View)
 
@@ -60,6 +61,10 @@ class _Axis(NamedTuple):
     stride: Number
     extent: Number
 
+    @property
+    def moves(self) -> bool:
+        return isinstance(self.offset, Spread) or isinstance(self.size, Spread)
+
 
 class _Window(NamedTuple):
     """The elements that one store writes in each iteration."""
@@ -74,7 +79,7 @@ class _Window(NamedTuple):
 
 
 def _meant(axis: _Axis, space: Space, whole: bool) -> _Axis:
-    if not isinstance(axis.offset, Spread) and not isinstance(axis.size, Spread):
+    if not axis.moves:
         return axis
     if whole:
         return axis._replace(offset=0, size=axis.extent)
@@ -170,9 +175,7 @@ class Reached:
         base, strides, _ = frames.pop()
         if frames:
             raise Unknown  # several views of one array
-        done = np.concatenate([_boxes(space, w) for space, w in self._parts], axis=2)
-        meant = [_boxes(space, w.meant(space, whole)) for space, w in self._parts]
-        holes = _left(np.concatenate(meant, axis=2), done)
+        holes = self._holes(whole)
         elements = prod(shape)
         if holes is None:
             return Covered(name, elements, 0, None)
@@ -181,6 +184,37 @@ class Reached:
             raise Unknown  # the view is larger than the array
         at = tuple(int(n) for n in np.unravel_index(first, shape))
         return Covered(name, elements, holes[0], at)
+
+    def _holes(self, whole: bool) -> Holes | None:
+        if len(self._parts) == 1:
+            (space, window), *_ = self._parts
+            meant = window.meant(space, whole)
+            moving = [n for n, axis in enumerate(window.axes) if axis.moves]
+            if len(moving) == 1 and space.count:
+                return _gaps(space, window, meant, moving[0])
+        done = np.concatenate([_boxes(space, w) for space, w in self._parts], axis=2)
+        all_meant = [_boxes(space, w.meant(space, whole)) for space, w in self._parts]
+        return _left(np.concatenate(all_meant, axis=2), done)
+
+
+def _gaps(space: Space, window: _Window, meant: _Window, moving: int) -> Holes | None:
+    """As `_left`, of one store whose window moves along one axis."""
+    sizes = cast("list[int]", [a.size for n, a in enumerate(window.axes) if n != moving])
+    own, all_of = window.axes[moving], meant.axes[moving]
+    low, size = np.broadcast_arrays(_at(own.offset, space), _at(own.size, space))
+    order = np.argsort(low, kind="stable")
+    low, high = low[order], (low + size)[order]
+    low, high = low[high > low], high[high > low]
+    begin = int(_at(all_of.offset, space))
+    end = begin + int(_at(all_of.size, space))
+    top = np.concatenate([[begin], np.maximum.accumulate(high)])
+    width = np.maximum(np.concatenate([low, [end]]) - top, 0)
+    count = int(width.sum()) * prod(sizes)
+    if count <= 0:
+        return None
+    at: list[Any] = [axis.offset for axis in window.axes]
+    at[moving] = int(top[np.argmax(width > 0)])
+    return count, at
 
 
 def _frame(window: _Window) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
@@ -198,8 +232,8 @@ def _at(number: Number, space: Space) -> Ints:
 def _boxes(space: Space, window: _Window) -> Ints:
     """Begin and end along each axis of the boxes that hold something."""
     axes = window.axes
-    moves = any(isinstance(n, Spread) for axis in axes for n in (axis.offset, axis.size))
-    found = np.empty((2, len(axes), space.count if moves else min(1, space.count)), np.int64)
+    count = space.count if any(axis.moves for axis in axes) else min(1, space.count)
+    found = np.empty((2, len(axes), count), np.int64)
     for n, axis in enumerate(axes):
         found[0, n], found[1, n] = _at(axis.offset, space), _at(axis.size, space)
     found[1] += found[0]
@@ -207,7 +241,7 @@ def _boxes(space: Space, window: _Window) -> Ints:
     return found if full.all() else found[:, :, full]
 
 
-def _left(meant: Ints, done: Ints) -> tuple[int, list[int]] | None:
+def _left(meant: Ints, done: Ints) -> Holes | None:
     """Elements in boxes of `meant` and in none of `done`: how many, and the first; None: none.
 
     Axes are cut at every edge of a box; the cells between are covered as a whole, or not at all.
@@ -237,11 +271,13 @@ def _left(meant: Ints, done: Ints) -> tuple[int, list[int]] | None:
 
 def _painted(boxes: Ints, edges: Sequence[Ints]) -> Flags:
     """The cells between edges that lie in a box: corners of boxes, summed up along each axis."""
-    found = np.zeros([len(each) for each in edges], np.int32)
+    shape = tuple(len(each) for each in edges)
+    found = np.zeros(prod(shape), np.int64)
     ends = [np.searchsorted(each, boxes[:, n]) for n, each in enumerate(edges)]
     for corner in product((0, 1), repeat=len(edges)):
-        index = tuple(ends[n][side] for n, side in enumerate(corner))
-        np.add.at(found, index, -1 if sum(corner) % 2 else 1)
+        index = np.ravel_multi_index([ends[n][side] for n, side in enumerate(corner)], shape)
+        found += (-1 if sum(corner) % 2 else 1) * np.bincount(index, minlength=len(found))
+    found = found.reshape(shape)
     for n in range(len(edges)):
         np.cumsum(found, axis=n, out=found)
     return found[(slice(-1),) * len(edges)] > 0

@@ -89,6 +89,19 @@ def apart(x: F32, y: F32) -> None:
     pto.store(y[2 * i :, :], pto.load(x[i:, :], 16, 64))
 
 
+def tiles(x: F32, y: F32) -> None:
+    for i in pto.range(0, x.shape[0], 16):
+        for j in pto.range(0, 64, 32):
+            pto.store(y[i:, j:], pto.load(x[i:, j:], 16, 32))
+
+
+def tiles_apart(x: F32, y: F32) -> None:
+    """Columns 32 to 47 are left out, and some rows."""
+    for i in pto.range(0, x.shape[0], 24):
+        for j in pto.range(0, 64, 48):
+            pto.store(y[i:, j:], pto.load(x[i:, j:], 16, 32))
+
+
 CASES: dict[str, tuple[Any, int, Any, Any]] = {
     "all": (rows, 7, ones(100, 64), ones(100, 64)),
     "a block too few": (rows, 6, ones(100, 64), ones(100, 64)),
@@ -100,6 +113,8 @@ CASES: dict[str, tuple[Any, int, Any, Any]] = {
     "two stores, a block too few": (halves, 2, ones(40, 64), ones(40, 64)),
     "both ways of a condition": (chosen, 4, ones(64, 64), ones(64, 64)),
     "gaps, although the input is read": (apart, 4, ones(64, 64), ones(128, 64)),
+    "tiles": (tiles, 1, ones(40, 64), ones(40, 64)),
+    "gaps between tiles": (tiles_apart, 1, ones(40, 64), ones(40, 64)),
     "condition": (conditional, 4, ones(64, 64), ones(64, 64)),
 }
 
