@@ -214,6 +214,15 @@ MISSING = (
         "instructions below tiles with a mask register and repeats are not recorded",
     ),
     Missing(
+        "vector_f16, pset_b16, PAT_ALL, vlds with a distribution, vadd, vcvt",
+        r"vector_(?:[subf]\d\w*|bf16|bool|address)|PAT_\w+|p(?:set|ge|lt|and|or|not|xor|sel)_b\d+"
+        r"|v(?:lds|ldus|sts|stus|stas|add|sub|mul|div|max|min|and|or|not|xor|cvt|dup|sel|selr|cmp)s?"
+        r"|v(?:cgmax|cgmin|cgadd|cmax|cmin|cadd|ci|intlv|dintlv|shls|shrs|exp|ln|abs|neg|sqrt|relu)",
+        "device compiler, vector registers (a5)",
+        "a register here holds one number or what a load put there, for fills and copies alone:"
+        " arithmetic on registers has rows (`pto isa vadd`) and no form that binds C++ to them",
+    ),
+    Missing(
         "__simt_vf__, LAUNCH_BOUND",
         r"__simt_\w*|LAUNCH_BOUND|threadIdx|blockDim|cce::async_invoke",
         "device compiler, SIMT functions (a5)",
