@@ -32,15 +32,15 @@ Where it is wrong, and why:
   3.0 in 16, by this one 2.3 in 24. No public text says what 16 cores meet that 24 do not. Of 8192
   another table (`kernels/python/flash_atten`) has 239 us.
 - The smallest of a table (MXFP8 2048, conv2d to 1536): what a launch takes and what cold memory
-  takes are each one number for a chip, from other tables; 3 to 5 us are missing here. The C++
-  source of the first, whose rows of scales overlap, is timed within 8 %.
-- Long runs of the 910B (GEMM 7680, conv2d, vendor matmul) are 3 to 8 % faster here than measured,
+  takes are each one number for a chip, from other tables; 3 us are missing here. The C++ source of
+  the first, whose rows of scales overlap, is timed within 5 %.
+- Long runs of the 910B (GEMM 7680, conv2d, vendor matmul) are 3 to 6 % faster here than measured,
   with as many cycles of the matrix unit: within the band that a report gives for the clock, whose
   upper end is at 110 %. The share of the matrix unit is too high by as much.
 - Where all blocks read the same, 33 to 57 us of the measured time lie before the cores begin
   (task less core time), 6 to 13 in the other rows.
-- The share of MTE3 under full memory, of FIX with unit flags, and the scalar work of a library are
-  not modelled.
+- The share of MTE3 where results stay in the cache under full memory, of FIX with unit flags, and
+  the scalar work of a library are not modelled.
 
 Kernels of others in C++, unmodified, have [a table of their own](timing_cpp.md).
 """

@@ -18,6 +18,8 @@ from pto.observe.timing.result import Timing
 from pto.observe.timing.rounds import Shown
 from pto.observe.timing.stream import Fold
 
+_FEW = 6  # items of a list that are all named
+
 
 @dataclass(slots=True)
 class Gap:
@@ -129,7 +131,7 @@ def drawn(timing: Timing) -> str:
         for each in shown
         if each.skipped
     ]
-    rest = f"; repeated, not drawn: {', '.join(repeated)}" if repeated else ""
+    rest = f"; repeated, not drawn: {_listed(repeated)}" if repeated else ""
     return (
         f"drawn: core {core} with rounds {_runs([each.number + 1 for each in shown])} of"
         f" {timing.rounds:,} ({_blocks(shown)} {blocks}){rest}"
@@ -146,12 +148,12 @@ def agents(timing: Timing) -> list[str]:
 
 
 def _blocks(shown: Sequence[Shown]) -> str:
-    numbers = [f"{each.block:,}" for each in shown]
-    few = numbers if len(numbers) <= _FEW else [*numbers[:3], "...", numbers[-1]]
-    return f"block{'s' if len(numbers) > 1 else ''} {', '.join(few)}"
+    return f"block{'s' if len(shown) > 1 else ''} {_listed([f'{each.block:,}' for each in shown])}"
 
 
-_FEW = 6
+def _listed(items: Sequence[str]) -> str:
+    """All of a few, else the first ones and the last; the gaps on the axis name each."""
+    return ", ".join(items if len(items) <= _FEW else [*items[:3], "...", items[-1]])
 
 
 def _runs(numbers: Sequence[int]) -> str:
@@ -162,4 +164,4 @@ def _runs(numbers: Sequence[int]) -> str:
             found[-1].append(n)
         else:
             found.append([n])
-    return ", ".join(f"{run[0]:,}" if len(run) == 1 else f"{run[0]:,}-{run[-1]:,}" for run in found)
+    return _listed([f"{run[0]:,}" if len(run) == 1 else f"{run[0]:,}-{run[-1]:,}" for run in found])
