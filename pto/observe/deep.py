@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from pto.core.errors import Diagnostic, Note
 from pto.ir.graph import Module
+from pto.observe.looks import OCCUPANCY
 from pto.observe.mend.repair import Trial
 from pto.observe.sanitize import Verdict, sanitize
 from pto.observe.trials import Chosen, Found, choose, entry_names
@@ -77,6 +78,8 @@ def _verdict(module: Module, found: Found) -> Verdict:
 
 def _counts(finding: Diagnostic, found: Found) -> bool:
     """Whether a finding holds for any inputs, not only for the generated ones."""
+    if finding.code == OCCUPANCY:
+        return False  # the number of blocks is generated too
     return finding.code.startswith(_ORDER if found.is_degenerate else _ORDER + _DATA)
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Protocol
 
 from pto.core.errors import Diagnostic, PtoError
 from pto.ir.graph import Module, Operation
+from pto.isa.row.attributes import Enum
+from pto.isa.row.order import Meet
 from pto.observe.memory.unflushed import StreamTap, dropped
 from pto.observe.mend.fix import Gap, suggestion
 from pto.observe.storage.places import PlaceTap, has_twins, placed
@@ -15,10 +17,13 @@ from pto.observe.storage.roots import Roots
 from pto.observe.storage.tiles import TileTap
 from pto.plan.memory import plan_memory
 from pto.plan.room import SHARED
+from pto.run.machine.sides import sides
 from pto.run.watch.events import Tap
+from pto.target.device import Device
 from pto.target.facts import Profile
 from pto.verify.functions import is_defined
 
+OCCUPANCY = "PTO-D212"
 _FIXES = 3  # races for which a fix is looked for: each costs a run
 
 
@@ -36,6 +41,46 @@ def shared_bytes(
     if not any(d.code.startswith("PTO-R00") for d in found):
         return []
     return [d for d in plan_memory(functions, profile).warnings if d.code == SHARED]
+
+
+def occupancy(
+    functions: Sequence[Operation], profile: Profile, chip: Device | None, blocks: int
+) -> Iterator[Diagnostic]:
+    """Meetings of all cores in a launch that does not have one block for each.
+
+    The hard form waits for every core of its kind that the device has, also for those that no block
+    runs on (pypto issue 1935); a block that begins when another has ended never comes. Nothing is
+    said where no device is named: each has its own number of cores.
+    """
+    meetings = [op for f in functions for op in f.walk() if _waits_for_device(op)]
+    if chip is None or not meetings:
+        return
+    parts = sides(functions, profile)
+    for op in meetings:
+        kind = _word(op, "core_type", "aiv_only")
+        other = {"aic_only": "vector", "aiv_only": "cube"}.get(kind, "")
+        come = blocks * sum(part.agents for part in parts if part.name != other)
+        cores = {"cube": chip.cube_cores, "vector": chip.vector_cores}
+        wanted = sum(count for side, count in cores.items() if side != other)
+        if come != wanted:
+            message = (
+                f"'{op.name}' op waits for all {wanted} cores of {chip.name}, and {come} come with"
+                f" {blocks} block{'s' * (blocks != 1)}: the launch never ends"
+            )
+            yield Diagnostic(OCCUPANCY, message, op.loc, help=_SOFT)
+
+
+def _waits_for_device(op: Operation) -> bool:
+    order = op.row.order if op.row is not None else None
+    return isinstance(order, Meet) and _word(op, "mode", "hard") == "hard"
+
+
+def _word(op: Operation, name: str, default: str) -> str:
+    value = op.attrs.get(name)
+    return value.value if isinstance(value, Enum) else default
+
+
+_SOFT = "launch one block for each core, or use mode soft with a workspace and used_cores"
 
 
 def closer_looks(

@@ -55,6 +55,7 @@ def test_the_catalogue_is_large_and_names_no_fault_twice() -> None:
 _ELSEWHERE = {
     "PTO-C002": "observe/timing/test_timing.py",
     "PTO-D208": "observe/test_readings.py",
+    "PTO-D212": "observe/test_sanitize.py",
     "PTO-D210": "observe/test_readings.py",
     "PTO-R031": "observe/test_streams.py",
     "PTO-R032": "test_codes.py",

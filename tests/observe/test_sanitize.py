@@ -368,3 +368,38 @@ def test_a_program_is_not_blamed_for_the_reuse_of_the_planner(rows: int, codes: 
     module = parse(_TILES_IN_TURN.format(rows=rows, turns=turns))
     args = [np.zeros((rows, 128), np.float32), np.zeros((rows, 128), np.float32)]
     assert {d.code for d in sanitize(module, args=args).findings} == codes
+
+
+_MEETING = """
+module attributes {{pto.target_arch = "a2a3", pto.kernel_kind = #pto.kernel_kind<vector>}} {{
+  func.func @k(%count: !pto.ptr<i32>, %used: i32) attributes {{pto.aicore}} {{
+    {meeting}
+    return
+  }}
+}}
+"""
+_HARD = "pto.syncall() mode = #pto.sync_all_mode<hard>, core_type = #pto.sync_core_type<aiv_only>"
+_SOFT = (
+    "pto.syncall(%count, %used : !pto.ptr<i32>, i32) mode = #pto.sync_all_mode<soft>,"
+    " core_type = #pto.sync_core_type<aiv_only>"
+)
+
+
+@pytest.mark.parametrize(
+    ("meeting", "blocks", "device", "codes"),
+    [
+        (_HARD, 24, "910b1", ["PTO-D212"]),  # 910B1: 24 cubes, 48 vector cores
+        (_HARD, 96, "910b1", ["PTO-D212"]),
+        (_HARD, 48, "910b1", []),
+        (_HARD, 24, None, []),
+        (_SOFT, 24, "910b1", []),
+    ],
+    ids=["fewer", "more", "all", "no device", "soft"],
+)
+def test_a_meeting_of_all_cores_needs_a_block_for_each(
+    meeting: str, blocks: int, device: str | None, codes: list[str]
+) -> None:
+    """Cores without a block never come: pypto#1935."""
+    module, args = parse(_MEETING.format(meeting=meeting)), [np.zeros(16, np.int32), blocks]
+    found = sanitize(module, args=args, blocks=blocks, device=device).findings
+    assert [d.code for d in found] == codes
