@@ -6,7 +6,7 @@ Where the tables differ, the headers decide, and the difference is listed here w
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -249,6 +249,14 @@ def test_the_pipe_follows_the_buffers(way: tuple[str, str, str]):
     for profile in _NPUS:
         case = made(name, profile, {"src@": src, "dst@": dst})
         assert pipe_of(case) == headers.BY_BUFFER[way]
+
+
+def test_the_pipe_that_fills_l1_is_a_fact_of_the_profile():
+    """event.hpp MTE2, PTOAS MTE1."""
+    case = made("tfillpad", "a2a3", {"src@": "mat", "dst@": "mat"})
+    other = replace(case.profile, sync=replace(case.profile.sync, l1_fill="MTE1"))
+    assert pipe_of(case) == "MTE2"
+    assert pipe_of(Case(case.op, case.row, other, constant)) == "MTE1"
 
 
 # ---- PTOAS

@@ -146,6 +146,22 @@ def test_the_scalar_unit_takes_its_time_and_has_a_cache():
     assert not x.any()
 
 
+@pto.kernel(profile="a2a3")
+def ramp(y: pto.Global[pto.i32], n: int) -> None:
+    t = pto.tile(1, n, pto.i32, address=0)
+    pto.tci(t, 0)
+    pto.set_flag("S", "MTE3", 0)
+    pto.wait_flag("S", "MTE3", 0)
+    pto.tstore(y, t)
+
+
+def test_a_tile_instruction_that_is_a_scalar_loop_takes_the_time_of_its_elements():
+    """20 cycles an element in UB, at 1850 MHz."""
+    short, long = (ramp.time((1, n), n, device="910b1") for n in (64, 512))
+    assert long.us - short.us == pytest.approx(448 * 20 / 1850, rel=0.05)
+    assert long.busy["vector"]["S"] > long.busy["vector"].get("V", 0.0)
+
+
 def test_every_executable_row_has_a_cost_on_every_chip():
     priced = {*FIXED, *RUN, *REGISTERS, "move", "img2col", "element"}
     for row in rows():
