@@ -146,15 +146,25 @@ class GlobalTensor:
         for axis in range(RANK):
             first, count, limit = start[axis], size[axis], self.shape[axis]
             if first < 0 or count < 0 or first + count > limit:
-                raise fail(
-                    "PTO-M006",
-                    f"partition of {count} from {first} in dimension {axis} does not fit "
-                    f"its size {limit} ({self})",
-                    help="a tile whose valid region is larger than what is left here: "
-                    "set_validshape narrows it; in Python pto.zeros_like(t) has the region of t",
-                )
+                raise self._outside(axis - RANK + len(sizes), first, count, limit)
         skipped = sum(n * step for n, step in zip(start, self.strides, strict=True))
         return replace(self, address=self.address + skipped * self.dtype.itemsize, shape=size)
+
+    def _outside(self, axis: int, first: int, count: int, limit: int) -> PtoError:
+        """`axis` counts the dimensions that the program names."""
+        narrow = (
+            "a tile whose valid region is larger than what is left here: set_validshape narrows it;"
+            " in Python pto.zeros_like(t) has the region of t"
+        )
+        behind = f"the part of this block or iteration begins behind the last element, {limit - 1}"
+        return fail(
+            "PTO-M006",
+            f"partition of {count} from {first} in dimension {axis} does not fit "
+            f"its size {limit} ({self})",
+            help=f"{behind}: launch fewer blocks, or end the loop before"
+            if first >= limit
+            else narrow,
+        )
 
     @property
     def _c0(self) -> int:

@@ -102,6 +102,13 @@ def tiles_apart(x: F32, y: F32) -> None:
             pto.store(y[i:, j:], pto.load(x[i:, j:], 16, 32))
 
 
+def nested(x: F32, y: F32) -> None:
+    """Block 0 writes 64 rows, the others 8 of them again."""
+    i = pto.block_idx() * 8
+    rows = pto.max(64 - pto.block_idx() * 64, 8)
+    pto.store(y[i : i + rows, :], pto.load(x[i : i + rows, :], 64, 64))
+
+
 CASES: dict[str, tuple[Any, int, Any, Any]] = {
     "all": (rows, 7, ones(100, 64), ones(100, 64)),
     "a block too few": (rows, 6, ones(100, 64), ones(100, 64)),
@@ -113,6 +120,7 @@ CASES: dict[str, tuple[Any, int, Any, Any]] = {
     "two stores, a block too few": (halves, 2, ones(40, 64), ones(40, 64)),
     "both ways of a condition": (chosen, 4, ones(64, 64), ones(64, 64)),
     "gaps, although the input is read": (apart, 4, ones(64, 64), ones(128, 64)),
+    "windows inside another": (nested, 4, ones(64, 64), ones(64, 64)),
     "tiles": (tiles, 1, ones(40, 64), ones(40, 64)),
     "gaps between tiles": (tiles_apart, 1, ones(40, 64), ones(40, 64)),
     "condition": (conditional, 4, ones(64, 64), ones(64, 64)),

@@ -83,6 +83,8 @@ def test_more_blocks_than_whole_tiles_are_an_error():
     with pytest.raises(pto.PtoError) as caught:
         copy_rows[3](x, x.copy())
     assert caught.value.code == "PTO-M006"
+    assert "in dimension 0 does not fit its size 32" in str(caught.value)
+    assert "behind the last element, 31: launch fewer blocks" in str(caught.value)
 
 
 def test_slices_end_where_the_array_ends():
