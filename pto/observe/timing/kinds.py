@@ -18,7 +18,8 @@ from pto.isa.cost.work import Region, Transfer
 from pto.observe.timing.chips import Bench
 from pto.observe.timing.stream import Stream
 
-_ASKED = 4096  # blocks that are asked where their transfers begin
+_ASKED, _MOST = 512, 16_384  # blocks that are asked where their transfers begin: long ones, short
+_LINES = 200_000  # of all these together
 _FEW = 8  # blocks that are all asked
 Array = npt.NDArray[np.int64]
 
@@ -159,7 +160,8 @@ def blocks_of(launch: Described, bench: Bench) -> Blocks:
             found.kinds.append(Kind(launch.record(last), {last: _starts(ask(last))}))
         return found
     kinds: dict[tuple[Any, ...], Kind] = {}
-    for number in range(min(launch.blocks, max(_ASKED, 2 * cores))):
+    enough = min(_MOST, max(_ASKED, 2 * cores, _LINES // max(1, len(first.lines))))
+    for number in range(min(launch.blocks, enough)):
         shape = _shape(ask(number))
         if shape not in kinds:
             kinds[shape] = Kind(launch.record(number) if number else first)

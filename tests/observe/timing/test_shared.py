@@ -13,6 +13,7 @@ from pto.observe.timing.chips import bench
 from pto.observe.timing.kinds import blocks_of
 from pto.observe.timing.shared import Load, Servers
 from pto.observe.timing.stream import Stream
+from pto.observe.timing.traffic import rounds_of
 
 CHIP = bench("910b1", "a2a3")
 
@@ -111,6 +112,16 @@ def test_blocks_that_do_not_are_all_asked():
     found = blocks_of(rows, CHIP)
     assert sorted(set(rows.asked)) == list(range(1, 100))
     assert [int(found.kinds[0].places[n][0]) for n in (6, 7, 99)] == [6 * 512, 0, 512]
+
+
+def test_of_very_many_blocks_the_first_are_asked():
+    rows = Rows({n: (n % 7) * 512 for n in range(20_000)}, 20_000)
+    rows.record = lambda _: _loads(rows.place[0])  # type: ignore[method-assign]
+    found = blocks_of(rows, CHIP)
+    assert found.asked == 16_384 and found.known == 16_384 // 48
+    assert sum(sort.cores for sort in found.sorts()) == 48
+    rounds = rounds_of(rows, CHIP, found)
+    assert sum(1 + each.like for each in rounds) == found.rounds == 417
 
 
 def test_a_last_block_that_differs_leaves_the_others_regular():
