@@ -9,7 +9,7 @@ from typing import Protocol
 from pto.core.errors import Diagnostic, PtoError
 from pto.ir.graph import Module, Operation
 from pto.isa.row.attributes import Enum
-from pto.isa.row.order import Meet
+from pto.isa.row.order import Meet, Poll
 from pto.observe.memory.unflushed import StreamTap, dropped
 from pto.observe.mend.fix import Gap, suggestion
 from pto.observe.storage.places import PlaceTap, has_twins, placed
@@ -18,6 +18,7 @@ from pto.observe.storage.tiles import TileTap
 from pto.plan.memory import plan_memory
 from pto.plan.room import SHARED
 from pto.run.machine.sides import sides
+from pto.run.order.resolve import is_used
 from pto.run.watch.events import Tap
 from pto.target.device import Device
 from pto.target.facts import Profile
@@ -41,6 +42,15 @@ def shared_bytes(
     if not any(d.code.startswith("PTO-R00") for d in found):
         return []
     return [d for d in plan_memory(functions, profile).warnings if d.code == SHARED]
+
+
+def unused_tests(functions: Sequence[Operation]) -> Iterator[Diagnostic]:
+    """Tests of a signal whose result no operation takes."""
+    for op in (op for f in functions for op in f.walk()):
+        if op.row is not None and isinstance(op.row.order, Poll) and not is_used(op):
+            message = f"'{op.name}' op orders nothing: no operation takes its result"
+            help = "branch on the result, or loop until it holds; pto.comm.twait waits by itself"
+            yield Diagnostic("PTO-R045", message, op.loc, "warning", help=help)
 
 
 def occupancy(

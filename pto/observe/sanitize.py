@@ -11,7 +11,7 @@ from pto.core.errors import Diagnostic, PtoError
 from pto.core.memory import Space
 from pto.ir.graph import Module, Operation
 from pto.observe.again import Again
-from pto.observe.looks import closer_looks, occupancy, shared_bytes, with_fixes
+from pto.observe.looks import closer_looks, occupancy, shared_bytes, unused_tests, with_fixes
 from pto.observe.memory import undefined
 from pto.observe.memory.atomic import combination, footprints
 from pto.observe.memory.caches import Caches
@@ -345,6 +345,7 @@ def sanitize(
             unordered = []
     found += tuple(shared_bytes(functions, target.profile, found))
     found += tuple(occupancy(functions, target.profile, target.device, count_of(blocks)))
+    found += tuple(unused_tests(functions))
     return Verdict((*unordered, *found), mode, report, about)
 
 

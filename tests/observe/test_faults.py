@@ -70,6 +70,7 @@ _ELSEWHERE = {
     "PTO-R042": "known/test_simt.py",
     "PTO-R043": "observe/test_caches.py",
     "PTO-R044": "observe/test_caches.py",
+    "PTO-R045": "observe/test_streams.py",
     "PTO-U233": "observe/test_deep.py",
     "PTO-V211": "observe/programs/bad/outside_valid.pto",
 }

@@ -10,7 +10,7 @@ import pytest
 from examples import all_reduce
 from pto.ir.graph import Module
 from pto.ir.text.parser import parse
-from pto.observe import Sanitizer, watch
+from pto.observe import Sanitizer, sanitize, watch
 from pto.run.machine.device import Device
 from pto.run.machine.world import World
 
@@ -165,6 +165,31 @@ def across(send: tuple[str, ...], receive: tuple[str, ...]) -> set[str]:
 def test_a_signal_orders_ranks() -> None:
     send = (flag("MTE3", "S"), WORD, TELL)
     assert across(send, (WORD, HEAR)) == set()
+
+
+ASK = "%there = pto.comm.ttest(%w, %told : !word, i32) {cmp = #pto<wait_cmp ge>} -> i1"
+LOOP = f"""scf.while : () -> () {{
+      {ASK}
+      %yes = arith.constant true
+      %not_yet = arith.xori %there, %yes : i1
+      scf.condition(%not_yet)
+    }} do {{
+      scf.yield
+    }}"""
+
+
+def test_a_test_of_a_signal_orders_what_its_result_decides() -> None:
+    """A test whose result is not used says nothing about what follows."""
+    send = (flag("MTE3", "S"), WORD, TELL)
+    assert across(send, (WORD, LOOP)) == set()
+    assert across(send, (WORD, ASK)) == {"PTO-R034"}
+
+
+def test_a_test_whose_result_is_not_used_is_a_warning() -> None:
+    args = [np.zeros(64, np.float32), np.zeros(64, np.float32), np.ones(1, np.int32)]
+    for ask, found in ((ASK, ["PTO-R045"]), (LOOP, [])):
+        module = kernel(WORD, ask, LOAD, flag("MTE2", "MTE3"), STORE, more=SIGNAL)
+        assert [d.code for d in sanitize(module, args=args).findings] == found
 
 
 def test_a_signal_sent_before_the_data_is_there_orders_nothing() -> None:

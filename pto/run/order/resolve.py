@@ -21,6 +21,7 @@ from pto.isa.row.attributes import Enum, Int
 from pto.isa.row.enums import ENUMS
 from pto.isa.row.flag import event_of, flag_of, key_of
 from pto.isa.row.pipe_of import pipe_of
+from pto.isa.row.traits import Control
 from pto.isa.rules.rule import Case
 from pto.run.machine.core import Core
 from pto.run.order import effects as fx
@@ -298,8 +299,17 @@ def _await(case: Case, order: kinds.Await) -> MakeEffect:
     return of
 
 
+def is_used(op: Operation) -> bool:
+    """Whether an operation of its function takes a result of this one."""
+    function = next(op.around(Control.FUNCTION))
+    made = {id(v) for v in op.results}
+    return any(id(v) in made for other in function.walk() for v in other.operands)
+
+
 def _poll(case: Case, order: kinds.Poll) -> MakeEffect:
-    """Only who sees what it looks for comes after those who told."""
+    """A test that holds orders what its result decides; without a use it decides nothing."""
+    if isinstance(case.op, Operation) and not is_used(case.op):
+        return lambda core, values: None
     is_there, seen = case.row.body.make(case), _await(case, kinds.Await(order.signal))
     return lambda core, values: seen(core, values) if is_there(core, *values) else None
 
