@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -84,6 +85,34 @@ def test_an_instruction_by_itself_has_its_own_condition() -> None:
     assert report.fused == ()
     assert report.fallbacks == {("pto.tstore", STORE): 1, **dict.fromkeys(report.left_out, 1)}
     assert [name for name, _ in report.left_out] == ["pto.tprint"]
+
+
+SMALL = """
+module attributes {pto.target_arch = "a5"} {
+  func.func @small(%p: !pto.ptr<f8E4M3FN>) {
+    %c1 = arith.constant 1 : index
+    %c8 = arith.constant 8 : index
+    %c32 = arith.constant 32 : index
+    %s = arith.constant 1.5 : f8E4M3FN
+    %v = pto.make_tensor_view %p, shape = [%c8, %c32], strides = [%c32, %c1]
+        : !pto.tensor_view<?x?xf8E4M3FN>
+    %t = pto.alloc_tile : !pto.tile_buf<vec, 8x32xf8E4M3FN>
+    pto.texpands ins(%s : f8E4M3FN) outs(%t : !pto.tile_buf<vec, 8x32xf8E4M3FN>)
+    pto.tstore ins(%t : !pto.tile_buf<vec, 8x32xf8E4M3FN>)
+        outs(%v : !pto.tensor_view<?x?xf8E4M3FN>)
+    return
+  }
+}
+"""
+
+
+def test_constants_of_eight_bits_have_no_lowering() -> None:
+    """Without checks: no profile takes texpands of them."""
+    out = np.zeros((8, 32), ml_dtypes.float8_e4m3fn)
+    report = launch(parse(SMALL), args=[out], engine="jit", check=False)
+    assert (out.astype(np.float32) == 1.5).all()
+    assert {name for name, _ in report.fallbacks} == {"arith.constant", "pto.texpands"}
+    assert dict(report.fallbacks) == dict(report.left_out)
 
 
 CHILD = """
