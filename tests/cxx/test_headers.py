@@ -219,3 +219,22 @@ def test_a_load_into_boxes_takes_the_lines_of_the_tensor(
     expected = np.zeros((16, 16), np.float32)
     expected[:11, :loaded] = x[:11, :loaded]
     np.testing.assert_array_equal(y, expected)
+
+
+L1 = """
+extern "C" __global__ AICORE void k(__gm__ half* x)
+{
+    using G = GlobalTensor<half, Shape<1, 1, 1, 10, 20>, Stride<1, 1, 1, 20, 1>>;
+    Tile<TileType::Mat, half, 16, 48, BLayout::ColMajor, 10, 20, SLayout::RowMajor, 512,
+        PadValue::Zero> a;
+    TASSIGN(a, 0);
+    G from(x);
+    TLOAD(a, from);
+    TFILLPAD(a, a);
+}
+"""
+
+
+def test_a_fill_in_l1_touches_nothing_that_a_load_wrote(kernel):
+    """One pipe, no barrier between: rows below, and columns behind the block of the last one."""
+    assert kernel(L1, sides=("cube",)).sanitize(np.ones((10, 20), np.float16)) == []
