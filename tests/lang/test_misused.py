@@ -82,6 +82,16 @@ def test_a_misuse_is_explained_at_the_line(name: str):
     assert found.loc.line == body.__code__.co_firstlineno
 
 
+@pytest.mark.parametrize("function", [np.maximum, np.add])
+def test_numpy_cannot_compute_with_a_register(function: Callable[[Any, Any], object]):
+    def body(t: Any, x: Any, n: Any) -> None:
+        with pto.vecscope():
+            v = pto.vlds(t, 0)
+            function(v, v)
+
+    assert f"NumPy's {function.__name__} cannot compute" in told(body).message
+
+
 def test_eager_mode_explains_it_too():
     with pytest.raises(pto.PtoError, match="PTO-U081"), pto.eager("a5"):
         _ = ~(pto.load(X, 16, 64) > 0.0)

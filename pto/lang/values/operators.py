@@ -54,15 +54,15 @@ class Opaque:
     __slots__ = ()
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **named: Any) -> NoReturn:
-        self._refuse(ufunc.__name__, inputs)
+        self._refuse_numpy(ufunc.__name__, inputs)
 
     def __array_function__(self, function: Any, types: Any, args: Any, named: Any) -> NoReturn:
-        self._refuse(function.__name__, ())
+        self._refuse_numpy(function.__name__, ())
 
     def __array__(self, *args: Any, **named: Any) -> NoReturn:
-        self._refuse("array", ())
+        self._refuse_numpy("array", ())
 
-    def _refuse(self, name: str, inputs: Sequence[Any]) -> NoReturn:
+    def _refuse_numpy(self, name: str, inputs: Sequence[Any]) -> NoReturn:
         from pto.lang.call.misused import instead, words_of  # built on these values
 
         help = instead(name) or "results are read from the array that pto.store writes"
