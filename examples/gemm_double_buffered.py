@@ -35,8 +35,8 @@ def gemm_double_buffered(
         pto.tmov(left, a_mats[turn])
         pto.tmov(right, b_mats[turn])
         pto.set_flag("MTE1", "MTE2", turn)
-        pto.set_flag("MTE1", "M", 0)
-        pto.wait_flag("MTE1", "M", 0)
+        pto.set_flag("MTE1", "M", 2)  # ids 0 and 1 of MTE1 are up for the buffers
+        pto.wait_flag("MTE1", "M", 2)
         if n == 0:
             pto.tmatmul(acc, left, right)
         else:
