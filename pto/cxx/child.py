@@ -180,15 +180,17 @@ class Child:
         what = _SIGNALS.get(signal.Signals(number), f"ended by signal {number}")
         if number == signal.SIGALRM:
             what = f"did not end within {seconds:g} s"
-        return Crash(Diagnostic("PTO-U245", f"the kernel {what}", self._place(address)))
+        calls = re.findall(r"^pto-call ([0-9a-f]+) (.+)$", text, re.MULTILINE)
+        return Crash(Diagnostic("PTO-U245", f"the kernel {what}", self._place(address, calls)))
 
-    def _place(self, address: int) -> Loc | None:
-        """The line of the last instruction before the end."""
+    def _place(self, last: int, calls: Sequence[tuple[str, str]]) -> Loc | None:
+        """The line that crashed, by its calls (offset, file); else that of the last instruction."""
         from pto.cxx.native import lines_of
 
-        if not address:
-            return None
-        found = [lines_of(path, (address,))[0] for path in self.builds.values()]
+        builds = {str(path): path for path in self.builds.values()}
+        places = [(builds[file], int(at, 16)) for at, file in calls if file in builds]
+        places += [(path, last) for path in builds.values() if last]
+        found = (lines_of(path, (address,))[0] for path, address in places)
         return next((loc for loc in found if loc.line), None)
 
     def _close(self) -> None:

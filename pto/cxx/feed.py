@@ -45,7 +45,6 @@ _SIMULATED = (
 _ASSERTED = ("PTO-L022", "PTO-S040")
 _MOVING = ("queue", "counts")  # operands that are not the same the next time
 _KEPT = 1 << 15  # records of an agent that are kept ready
-_LARGE = 1 << 40  # where pointers begin; a buffer's addresses are smaller
 
 
 class GlobalMemory:
@@ -65,7 +64,7 @@ class GlobalMemory:
         at = bisect_right(self._starts, address) - 1
         if at >= 0 and address <= self._starts[at] + self._sizes[at]:
             return self._memories[at], address - self._starts[at]
-        if self._all_memory and address >= _LARGE:
+        if self._all_memory and n.is_pointer(address):
             return self._device.attach(n.bytes_at(address, n.UNKNOWN)), 0
         raise fail("PTO-M114", f"{address:#x} is in no memory of the device")
 
@@ -373,11 +372,11 @@ class AgentState:
     def _place(self, space: Space, place: int) -> tuple[Memory, int]:
         """The buffer and the address there of an address, a name with an offset, or a pointer."""
         memory = self.core.memory(space)
-        if 0 <= place < _LARGE:
-            return memory, place
         if place < 0:
             name, offset = divmod(place, _NAME)
             return memory, self.places.starts.get(name, 0) + offset
+        if not n.is_pointer(place):
+            return memory, place
         offset = place - memory.data.ctypes.data
         if 0 <= offset < memory.size:
             return memory, offset

@@ -5,8 +5,9 @@ from __future__ import annotations
 import ctypes as c
 import re
 import subprocess
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,8 @@ _FACTS = [
 _DEPTH = 12
 CONTROL = -1  # record.hpp: in the place of a type, the control register
 UNKNOWN = 1 << 32  # bytes behind a pointer that no allocation covers
+_LARGE = 1 << 40  # where libraries and stacks are mapped above
+_LOW = 1 << 22  # where programs begin; no buffer is as large
 _SIDES = ("both", "vector", "cube")  # by number
 
 
@@ -148,7 +151,10 @@ class Native:
         """A stack for a function, as an agent of a core; a host says which of how many it is."""
         if core is not None:
             who = (core.block, core.blocks, core.sub, core.subs, _SIDES.index(core.side))
-        return NativeAgent(self, self.lib.pto_agent(call, closure, *who))
+        state = self.lib.pto_agent(call, closure, *who)
+        if not state:
+            raise MemoryError
+        return NativeAgent(self, state)
 
     def kernel(self, key: bytes) -> int | None:
         """This build's own code of a launch."""
@@ -202,6 +208,35 @@ def bytes_at(address: int, size: int) -> npt.NDArray[np.uint8]:
     """Memory of this process as an array: nothing is copied."""
     room = (c.c_uint8 * max(size, 1)).from_address(address)
     return np.ctypeslib.as_array(room)[:size]
+
+
+@cache
+def _heap_end() -> Callable[[int], int | None]:
+    function = c.CDLL(None).sbrk
+    function.restype, function.argtypes = c.c_void_p, [c.c_ssize_t]
+    return function
+
+
+@lru_cache(1)
+def _heap(end: int) -> int:
+    """Where the heap that ends here begins."""
+    with Path("/proc/self/maps").open(encoding="utf-8", errors="replace") as lines:
+        found = (line.partition("-")[0] for line in lines if line.rstrip().endswith("[heap]"))
+        return min((int(start, 16) for start in found), default=end)
+
+
+def is_pointer(number: int) -> bool:
+    """Is this a pointer of the program, not an address in a buffer?
+
+    Libraries and stacks lie far above all buffers. The heap does too, unless the interpreter is no
+    position-independent executable.
+    """
+    if number >= _LARGE:
+        return True
+    if number < _LOW:
+        return False
+    end = _heap_end()(0) or 0
+    return _heap(end) <= number < end
 
 
 def host_memory(address: int, space: Space) -> Memory:

@@ -201,6 +201,8 @@ class Launcher:
                 words.append(each["word"])
                 continue
             place = self._main.lib.pto_allocate(each["size"])
+            if place is None:
+                raise MemoryError
             self._places.append(place)
             self._arrays.append((each.get("at", -1), n.bytes_at(place, each["size"])))
             words.append(place)

@@ -4,6 +4,7 @@
 #include <csignal>
 #include <dlfcn.h>
 #include <exception>
+#include <execinfo.h>
 #include <map>
 #include <sys/mman.h>
 #include <ucontext.h>
@@ -17,7 +18,11 @@ namespace pto::machine {
 Agent* now = nullptr;
 int64_t missingFiles = 0;  // of the test that runs
 namespace {
-constexpr size_t STACK = size_t(8) << 20, ROOM = 1 << 16, GUARD = 4096;
+constexpr size_t STACK = size_t(8) << 20, ROOM = 1 << 16, SIGNAL_STACK = 1 << 18;
+const size_t GUARD = size_t(sysconf(_SC_PAGESIZE));
+// Since version 13 of g++ a source that includes <iostream> leaves it to the library to set up std::cout. Where a process
+// has several copies of the library, the one that this program is bound to may never have done so.
+const std::ios_base::Init STREAMS;
 constexpr int DEPTH = 12;
 struct Fiber {
     ucontext_t own, back;
@@ -61,13 +66,28 @@ char* base()
     static char* found = [] { Dl_info i; return dladdr((void*)&body, &i) ? (char*)i.dli_fbase : nullptr; }();
     return found;
 }
+// Tell the parent: the signal, the last instruction, then the calls that led to the crash, innermost first.
 void crashed(int number)
 {
-    char text[96];
+    char text[4096];
     long at = now && now->last ? (char*)now->last - base() : 0;
     int n = std::snprintf(text, sizeof text, "\npto-crash %d %lx\n", number, at);
     if (write(2, text, size_t(n)) < 0) {}
+    void* calls[32];
+    for (int i = 0, count = backtrace(calls, 32); i < count; ++i) {
+        Dl_info of;
+        if (!dladdr(calls[i], &of)) continue;
+        n = std::snprintf(text, sizeof text, "pto-call %lx %s\n", (char*)calls[i] - (char*)of.dli_fbase, of.dli_fname);
+        if (n < int(sizeof text) && write(2, text, size_t(n)) < 0) {}
+    }
     _exit(128 + number);
+}
+// Zeroed pages, or an exception where there are no more.
+char* pages(size_t bytes, int more = 0)
+{
+    void* p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | more, -1, 0);
+    if (p == MAP_FAILED) throw std::bad_alloc();
+    return static_cast<char*>(p);
 }
 } // namespace
 
@@ -115,7 +135,7 @@ void makeRoom(int64_t)
 void* allocate(size_t bytes)
 {
     size_t room = (bytes + 2 * GUARD) / GUARD * GUARD;
-    char* p = static_cast<char*>(mmap(nullptr, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    char* p = pages(room);
     memory()[p] = bytes;
     ++changes;
     return p;
@@ -135,9 +155,11 @@ using namespace pto::machine;
 DOOR int64_t pto_cores = 0;
 DOOR void pto_signals()
 {
-    static char other[1 << 16];
+    static char other[SIGNAL_STACK];  // a frame of a signal alone has 11 KB where a processor has AMX
     stack_t s{other, 0, sizeof other};
     sigaltstack(&s, nullptr);
+    void* first[1];
+    backtrace(first, int(base() != nullptr));  // both prepare what a handler must not
     for (int n : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGALRM}) {
         struct sigaction a {};
         a.sa_handler = crashed;
@@ -147,12 +169,14 @@ DOOR void pto_signals()
 }
 DOOR Agent* pto_agent(Call call, const void* closure, int64_t block, int64_t blocks, int64_t sub, int64_t subs, int64_t side)
 {
+    char* stack;
+    try { stack = pages(STACK, MAP_NORESERVE); } catch (const std::bad_alloc&) { return nullptr; }
     Agent* a = new Agent();
     a->at = a->words = static_cast<int64_t*>(std::malloc(ROOM * 8));
     a->end = a->words + ROOM;
     a->block = block, a->blocks = blocks, a->sub = sub, a->subs = subs, a->side = side;
     Fiber* f = new Fiber();
-    f->stack = static_cast<char*>(mmap(nullptr, STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+    f->stack = stack;
     mprotect(f->stack, GUARD, PROT_NONE);
     f->call = call, f->closure = closure;
     getcontext(&f->own);
@@ -197,7 +221,10 @@ DOOR int64_t pto_path(int64_t n, int64_t* out)
 }
 DOOR Call pto_kernel(const char* key) { auto at = kernels().find(key); return at == kernels().end() ? nullptr : at->second.call; }
 DOOR int64_t pto_side(const char* key) { auto at = kernels().find(key); return at == kernels().end() ? 0 : at->second.side; }
-DOOR void* pto_allocate(int64_t bytes) { return allocate(size_t(bytes)); }
+DOOR void* pto_allocate(int64_t bytes)
+{
+    try { return allocate(size_t(bytes)); } catch (const std::bad_alloc&) { return nullptr; }
+}
 DOOR void pto_release(void* p) { release(p); }
 DOOR int64_t pto_changes() { return changes; }
 DOOR int64_t pto_memory(int64_t* out, int64_t room)

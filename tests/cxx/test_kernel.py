@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 from pto.core.errors import PtoError
+from pto.cxx import native
+from tests.cxx.conftest import HEAD
 
 ADD = """
 template <class T, int R, int C>
@@ -328,12 +330,13 @@ def test_signals_of_the_custom_kind_go_both_ways(kernel, profile: str):
     assert mixed.sanitize(a, b, gm, out) == []
 
 
-def test_a_crash_is_a_finding_at_the_last_line(kernel):
+def test_a_crash_is_a_finding_at_its_line(kernel):
     text = """
+void store(volatile int* to) { *to = 1; }
 __global__ AICORE void k(__gm__ float* x)
 {
     pipe_barrier(PIPE_ALL);
-    *(volatile int*)16 = 1;
+    store((volatile int*)16);
 }
 """
     broken = kernel(text)
@@ -342,6 +345,15 @@ __global__ AICORE void k(__gm__ float* x)
     finding = caught.value.diagnostics[0]
     assert finding.code == "PTO-U245"
     assert "memory that is not its own" in finding.message
+    assert (HEAD + text).splitlines()[finding.loc.line - 1].startswith("void store")
+
+
+def test_an_interpreter_may_have_its_heap_below_all_libraries(monkeypatch):
+    """As one that is no position-independent executable: its heap is at 0x35000000 here."""
+    monkeypatch.setattr(native, "_heap_end", lambda: lambda _: 0x3560_0000)
+    monkeypatch.setattr(native, "_heap", lambda _: 0x3500_0000)
+    found = [0, 0x40000, 0x34FF_FFFF, 0x3500_0000, 0x355F_FFFF, 0x3560_0000, 0x7F00_0000_0000]
+    assert [native.is_pointer(n) for n in found] == [False] * 3 + [True] * 2 + [False, True]
 
 
 def test_an_endless_loop_ends(kernel):
