@@ -93,7 +93,7 @@ class Acquire(OfBuffer):
 
 @dataclass(frozen=True, slots=True)
 class Release(OfBuffer):
-    """Done when the pipe's work on the id is; mode 1: when that of all pipes is."""
+    """Done when the earlier work of the pipe is; mode 1: also that of pipes that hold the id."""
 
 
 # ---- between agents

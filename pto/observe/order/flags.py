@@ -184,11 +184,14 @@ class _Judge:
     def _reason(self, each: _Stuck, stuck: list[_Stuck]) -> _Reason:
         for other in stuck:
             for item in other.thread.queue:
-                if answers(item, each.item):
-                    text = f"its set is behind {other.number}. in the queue of {other.thread.pipe}"
+                if answers(self._agent, item, each.item):
+                    what = "set" if _flag(each) else "release"
+                    text = (
+                        f"its {what} is behind {other.number}. in the queue of {other.thread.pipe}"
+                    )
                     return _Reason(text, item.op, True)
         for item in self._agent.waiting:
-            if answers(item, each.item):
+            if answers(self._agent, item, each.item):
                 full = [s for s in stuck if s.thread.pipe == "S"] or stuck
                 text = f"its set is not issued: the scalar unit is held by {full[0].number}."
                 return _Reason(text, item.op, True)

@@ -30,6 +30,7 @@ from typing import Any, Generic
 from pto.isa.meaning import Blocked
 from pto.isa.row.flag import Flag
 from pto.run.order import effects as fx
+from pto.run.order.buffers import Releases
 from pto.run.order.state import I, Item, P, S, Unit, answers, wanted
 from pto.run.order.words import Word
 from pto.target.facts import Sync
@@ -52,7 +53,6 @@ class Model(ABC, Generic[S, P, I]):
         self._met: dict[type, Callable[[Unit[S, P, I], I, Any], bool]] = {
             fx.WaitFlag: self._is_set,
             fx.Acquire: self._is_released,
-            fx.Release: self._is_used,
             fx.Hear: self._is_sent,
             fx.Meet: self._is_complete,
             fx.Await: self._is_told,
@@ -166,12 +166,25 @@ class Model(ABC, Generic[S, P, I]):
         self.parked.add(unit)
 
     def _count(self, unit: Unit[S, P, I], item: I) -> None:
+        """Number a release in program order, and an acquire by the releases that precede it."""
         effect = item.effect
-        if isinstance(effect, fx.Release):
-            unit.releases[effect.id] = unit.releases.get(effect.id, 0) + 1
-        elif isinstance(effect, fx.Acquire):
-            unit.users.setdefault(effect.id, {})[item.pipe] = None
-            item.need = unit.releases.get(effect.id, 0) if effect.waits else 0
+        if not isinstance(effect, fx.Acquire | fx.Release):
+            return
+        releases = unit.buffers.get(effect.id)
+        if releases is None:
+            releases = unit.buffers[effect.id] = Releases[S](self.merged)
+        if isinstance(effect, fx.Acquire):
+            item.need = releases.issued if effect.waits else 0
+            releases.holders[item.pipe] = None
+            return
+        item.need = releases.issue()
+        releases.holders.pop(item.pipe, None)
+        for name in releases.holders if effect.of_all else ():
+            pipe, number = self.pipe(unit, name), releases.issue()
+            if pipe.queue:
+                pipe.queue[-1].after += ((releases, number),)
+            else:
+                releases.complete(number, pipe.publish())
 
     def fence(self, unit: Unit[S, P, I], item: I) -> None:
         """A barrier of all pipes, none of which has anything left to do."""
@@ -205,10 +218,7 @@ class Model(ABC, Generic[S, P, I]):
         return bool(unit.flags.get(effect.key))
 
     def _is_released(self, unit: Unit[S, P, I], item: I, effect: fx.Acquire) -> bool:
-        return len(unit.buffers.get(effect.id, ())) >= item.need
-
-    def _is_used(self, unit: Unit[S, P, I], item: I, effect: fx.Release) -> bool:
-        return not effect.of_all or self._user(unit, item, effect) is None
+        return unit.buffers[effect.id].done >= item.need
 
     def _is_sent(self, unit: Unit[S, P, I], item: I, effect: fx.Hear) -> bool:
         return all(self.signals.get(unit.signal(key)) for key in effect.signals)
@@ -236,21 +246,10 @@ class Model(ABC, Generic[S, P, I]):
 
     def _answer(self, unit: Unit[S, P, I], item: I) -> Want:
         """The operation that lets an item go on, where one was issued."""
-        effect = item.effect
-        if isinstance(effect, fx.Release):
-            return self._user(unit, item, effect)
         for other in unit.items():
-            if answers(other, item):
+            if answers(unit, other, item):
                 return other
-        return Blocked(f"{wanted(item)}, which nothing has {_VERBS.get(type(effect), 'sent')}")
-
-    def _user(self, unit: Unit[S, P, I], item: I, effect: fx.Release) -> I | None:
-        """Earlier work of a pipe that got the id: a release of all waits for it."""
-        for name in unit.users.get(effect.id, ()):
-            queue = self.pipe(unit, name).queue
-            if queue and queue[0].number < item.number:
-                return queue[0]
-        return None
+        return Blocked(f"{wanted(item)}, which nothing has {_VERBS.get(type(item.effect), 'sent')}")
 
     def _marker(self, unit: Unit[S, P, I], item: I) -> I | None:
         """The first earlier operation that tells what a unit flag waits for."""
@@ -299,6 +298,8 @@ class Model(ABC, Generic[S, P, I]):
             self.work(unit, pipe, item)
             if tell is not None:
                 tell(unit, pipe, item, effect)
+        for releases, number in item.after:
+            releases.complete(number, pipe.publish())
         if mark is not None and mark.tells:
             stamp, old = pipe.publish(), unit.marks.get(mark.tells)
             unit.marks[mark.tells] = stamp if old is None else self.merged(stamp, old)
@@ -372,15 +373,11 @@ class Model(ABC, Generic[S, P, I]):
         pipe.settle()
 
     def _acquire(self, unit: Unit[S, P, I], pipe: P, item: I, effect: fx.Acquire) -> None:
-        if item.need:
-            pipe.join(unit.buffers[effect.id][item.need - 1])
+        if item.need > 0:
+            pipe.join(unit.buffers[effect.id].before(item.need))
 
     def _release(self, unit: Unit[S, P, I], pipe: P, item: I, effect: fx.Release) -> None:
-        stamp = pipe.publish()
-        for name in unit.users.get(effect.id, ()) if effect.of_all else ():
-            stamp = self.merged(stamp, self.pipe(unit, name).publish())
-        done = unit.buffers.setdefault(effect.id, [])
-        done.append(self.merged(stamp, done[-1]) if done else stamp)
+        unit.buffers[effect.id].complete(item.need, pipe.publish())
 
     # ---- between agents
 
@@ -438,7 +435,7 @@ class Model(ABC, Generic[S, P, I]):
 
 
 _COUNTED = (fx.Acquire, fx.Release)
-_VERBS: dict[type, str] = {fx.WaitFlag: "set", fx.Acquire: "released"}
+_VERBS: dict[type, str] = {fx.WaitFlag: "set"}
 
 
 def _who_meets(unit: Unit[S, P, I], pipe: P, effect: fx.Meet) -> list[P]:

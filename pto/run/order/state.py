@@ -12,6 +12,7 @@ from pto.ir.graph import Operation
 from pto.isa.meaning import Blocked
 from pto.isa.row.flag import Flag
 from pto.run.order import effects as fx
+from pto.run.order.buffers import Releases
 
 S = TypeVar("S")  # a stamp: what is known to be done
 
@@ -25,7 +26,8 @@ class Item:
     number: int  # in program order of its agent
     effect: fx.Effect | None = None
     mark: fx.Mark | None = None  # its unit flag
-    need: int = 0  # releases of a buffer id that came before it
+    need: int = -1  # releases of its buffer id that come before it; -1: it is not issued
+    after: tuple[tuple[Releases[Any], int], ...] = ()  # releases that this completes, by number
     stamp: Any = None  # of the scalar unit when it was issued; None: that of now
     version: int = 0  # of the scalar unit then
     reason: Blocked | None = None  # why it did not start when it was tried
@@ -75,9 +77,7 @@ class Unit(Generic[S, P, I]):
     pipes: dict[str, P] = field(default_factory=dict[str, P])
     waiting: deque[I] = field(default_factory=deque[I])  # for room in a queue
     flags: dict[Flag, deque[tuple[S, I]]] = field(default_factory=dict[Flag, deque[tuple[S, I]]])
-    buffers: dict[int, list[S]] = field(default_factory=dict[int, list[S]])  # releases, by id
-    releases: dict[int, int] = field(default_factory=dict[int, int])  # issued so far
-    users: dict[int, dict[str, None]] = field(default_factory=dict[int, dict[str, None]])
+    buffers: dict[int, Releases[S]] = field(default_factory=dict[int, Releases[S]])  # by id
     marked: list[I] = field(default_factory=list[I])  # that have a unit flag and are not done
     marks: dict[str, S] = field(default_factory=dict[str, S])  # that unit flags have told
     version: int = 0  # grows when the clock of the scalar unit may have changed
@@ -128,11 +128,14 @@ def wanted(item: Item) -> str:
     return "a signal of another agent"
 
 
-def answers(item: Item, waiting: Item) -> bool:
+def answers(unit: Unit[Any, Any, Any], item: Item, waiting: Item) -> bool:
     """Whether an operation of the same agent lets another go on."""
     mine, theirs = waiting.effect, item.effect
     if isinstance(mine, fx.WaitFlag):
         return isinstance(theirs, fx.SetFlag) and mine.key == theirs.key
-    if isinstance(mine, fx.Acquire):
-        return isinstance(theirs, fx.Release) and mine.id == theirs.id
-    return False
+    if not isinstance(mine, fx.Acquire):
+        return False
+    releases = unit.buffers[mine.id]  # the first that is not done holds the acquire
+    if isinstance(theirs, fx.Release) and theirs.id == mine.id and item.need == releases.done:
+        return True
+    return (releases, releases.done) in item.after

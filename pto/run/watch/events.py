@@ -57,7 +57,8 @@ class Event(Item):
     ) -> None:
         # by hand: every operation of a run is one of these
         self.op, self.pipe, self.effect, self.mark = op, pipe, effect, mark
-        self.number = self.need = self.version = 0
+        self.number = self.version = 0
+        self.need, self.after = -1, ()
         self.stamp = self.reason = None
         self.is_done = False
         self.core = core
