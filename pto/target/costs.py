@@ -59,6 +59,7 @@ class Chip:
     flag: float  # cycles from the end of the work to the pipe that waits
     cross_core: float  # the same between cores
     issue: float  # cycles of the scalar unit for each instruction
+    loop: float  # the same in a loop of the headers, which computes addresses for each
     slowest: float  # of the clock, under power throttling: reports give a band
     vector_functions: bool  # a vector scope or tile operation is one function with start-up
 

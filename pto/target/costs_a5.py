@@ -23,6 +23,7 @@ CHIP = Chip(
     flag=10,
     cross_core=200,
     issue=2,
+    loop=0,  # a tile operation is one vector function
     slowest=0.91,
     vector_functions=True,
 )

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from pto.isa.cost.describe import REGISTERS, RUN
-from pto.isa.cost.vectors import refined
+from pto.isa.cost.vectors import priced, refined
 from pto.isa.row.instr import Instr
 from pto.target.costs import Costs
 from pto.target.costs_a2a3 import COSTS as A2A3
 from pto.target.costs_a5 import COSTS as A5
 
 CHIPS = {"a2a3": A2A3, "a5": A5}
-_FOLDS = {"row_fold": "lane_fold", "column_fold": "fold"}
 
 
 def cost_texts(row: Instr) -> dict[str, str]:
@@ -21,7 +20,7 @@ def cost_texts(row: Instr) -> dict[str, str]:
 
 
 def _text(row: Instr, costs: Costs) -> str:
-    kind = refined(row.cost, row.body)
+    kind = priced(refined(row.cost, row.body))
     if kind == "move":
         return "bytes by the buffers it joins, as gm>ub, l1>l0a, l0c>gm"
     if kind in RUN:
@@ -33,5 +32,5 @@ def _text(row: Instr, costs: Costs) -> str:
         return f"in a vector function: latency {latency:g}, one each {interval:g} cycles (sim)"
     if kind in REGISTERS:
         return "no vector registers"
-    found = costs.classes.get(_FOLDS.get(kind, kind))
+    found = costs.classes.get(kind)
     return "not known" if found is None else found.text

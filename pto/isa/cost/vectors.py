@@ -43,13 +43,27 @@ _FUNCTIONS: dict[Any, str] = {
     lanes.shift_right: "bits",
 }
 _REFINED = frozenset({"add", "unary", "lane"})
+# Kinds of lowering, and the class that most of their instructions are of.
+_PRICED = {
+    "row_fold": "lane_fold",
+    "column_fold": "fold",
+    "row_spread": "spread",
+    "column_spread": "spread",
+}
 
 
 def refined(name: str, body: object) -> str:
     """The class of a row, narrowed by the function its lanes compute."""
     if name in _REFINED and isinstance(body, Lane) and body.fn is not None:
         return _FUNCTIONS.get(body.fn, name)
+    if name == "spread" and isinstance(body, Lane):
+        return f"{body.spread}_spread"
     return name
+
+
+def priced(kind: str) -> str:
+    """The class whose numbers say what a lowering costs."""
+    return _PRICED.get(kind, kind)
 
 
 def class_of(case: Case) -> str:
@@ -143,17 +157,39 @@ def _row_fold(kind: str, sources: list[Tile], targets: list[Tile]) -> tuple[Step
 
 
 def _column_fold(kind: str, sources: list[Tile], targets: list[Tile]) -> tuple[Step, ...]:
-    """Half of the rows onto the other half, until one is left."""
+    """Row after row onto the first, each behind a barrier."""
     source = sources[0]
     rows, cols = source.get_valid()
     size = source.type.itemsize
     width = -(-cols * size // _REPEAT)
-    steps: list[Step] = []
-    while rows > 1:
-        half = rows // 2
-        steps.append(Step("fold", half * width, half * cols, 2, size == 2))
-        rows -= half
-    return tuple(steps) or (Step("unary", width, cols, 1, size == 2),)
+    copy = Step("unary", width, cols, 1, size == 2)
+    if rows < 2:
+        return (copy,)
+    folds = rows - 1
+    return copy, Step("fold", folds * width, folds * cols, 2, size == 2, 0.0, folds, True)
+
+
+def _convert(kind: str, sources: list[Tile], targets: list[Tile]) -> tuple[Step, ...]:
+    """An instruction for each row; what is left of the rows takes one more together."""
+    (step,) = _one(kind, sources, targets)
+    tile = _widest([*targets, *sources])
+    rows, cols = tile.get_valid()
+    whole, rest = divmod(cols * tile.type.itemsize, _REPEAT)
+    return (step._replace(instructions=max(1, rows * bool(whole) + bool(rest))),)
+
+
+def _each_row(kind: str, sources: list[Tile], targets: list[Tile]) -> tuple[Step, ...]:
+    """An instruction for each row."""
+    (step,) = _one(priced(kind), sources, targets)
+    return (step._replace(instructions=max(1, targets[0].get_valid()[0])),)
+
+
+def _spread_rows(kind: str, sources: list[Tile], targets: list[Tile]) -> tuple[Step, ...]:
+    """The scalar unit reads each row's value for its copy; rows of a block take one `vbrcb`."""
+    (step,) = _each_row(kind, sources, targets)
+    if targets[0].get_valid()[1] * targets[0].type.itemsize == _BLOCK:
+        return (step._replace(instructions=1),)
+    return (step._replace(chained=True),)
 
 
 def _records(kind: str, sources: list[Tile], targets: list[Tile]) -> tuple[Step, ...]:
@@ -172,6 +208,10 @@ def _gather(kind: str, sources: list[Tile], targets: list[Tile]) -> tuple[Step, 
 _LOWERED: dict[str, Callable[[str, list[Tile], list[Tile]], tuple[Step, ...]]] = {
     "row_fold": _row_fold,
     "column_fold": _column_fold,
+    "row_spread": _spread_rows,
+    "column_spread": _each_row,
+    "compare": _each_row,
+    "convert": _convert,
     "block_sort": _records,
     "merge": _records,
     "gather": _gather,

@@ -48,7 +48,11 @@ class Product(NamedTuple):
 
 
 class Step(NamedTuple):
-    """One vector instruction: repeats of 256 bytes, elements, how much its sources collide."""
+    """Vector instructions of one kind: repeats of 256 bytes, elements, how much sources collide.
+
+    A header that works row by row issues one instruction for each row. `chained`: each of them
+    waits for the one before, at a barrier or for the scalar unit.
+    """
 
     cost: str
     repeats: int
@@ -56,6 +60,8 @@ class Step(NamedTuple):
     sources: int
     is_16_bit: bool
     conflict: float = 0.0  # 0: none, 1: every repeat
+    instructions: int = 1
+    chained: bool = False
 
 
 class Vector(NamedTuple):

@@ -90,18 +90,21 @@ def _vector(work: Vector, costs: Costs) -> Price:
     cycles, worst = 0.0, costs.of(work.steps[0].cost)
     for step in work.steps:
         cost = costs.of(step.cost)
-        cycles += _repeats(step, cost)
+        cycles += _repeats(step, cost, costs.chip.loop)
         worst = cost if cost.status == "guess" else worst
     return _fixed(cycles, worst, work.cost)
 
 
-def _repeats(step: Step, cost: Cost) -> float:
+def _repeats(step: Step, cost: Cost, loop: float) -> float:
+    """Start-up and repeats; a loop of the header issues no faster than the scalar unit goes."""
     if cost["element"]:
         return cost["fixed"] + step.elements * cost["element"]
     slope = cost["slope16"] if step.is_16_bit and cost["slope16"] else cost["slope"]
     if cost["conflict"]:
         slope += (cost["conflict"] - slope) * step.conflict
-    return cost["fixed"] + step.repeats * slope
+    each = cost["chain"] if step.chained else 0.0
+    again = step.instructions - 1
+    return cost["fixed"] + max(step.repeats * slope + again * each, again * loop)
 
 
 def _tile_function(work: Vector, costs: Costs) -> Price:
