@@ -90,6 +90,7 @@ class Side:
         self._prepare(None)
 
     def _prepare(self, tap: Tap | None) -> None:
+        self._is_watched = tap is not None
         tolerated = _SIMULATED if self.profile.name == "cpu" else _ASSERTED
         self.sites = s.Sites(self.profile, self.name, tap, tolerated)
         self.calls: dict[tuple[int, ...], tuple[r.Call, b.Bound]] = {}
@@ -97,8 +98,11 @@ class Side:
         self.plans: dict[tuple[int, ...], Plan] = {}
 
     def begin(self, device: Device) -> None:
-        """Before a launch: sites stay, unless somebody watches."""
-        if device.tap is not None:
+        """Prepare a launch: prepared instructions stay, unless this launch or the last is watched.
+
+        An instruction is prepared for one observer or for none.
+        """
+        if device.tap is not None or self._is_watched:
             self._prepare(device.tap)
 
     @property

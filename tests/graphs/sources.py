@@ -1,5 +1,6 @@
 """Orchestrations and kernels for the tests, and the process that runs them."""
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ ROWS, COLS = 16, 64
 _KERNEL = """
 #include <pto/pto-inst.hpp>
 #include "tensor.h"
+#include "intrinsic.h"
 using namespace pto;
 using Part = GlobalTensor<float, Shape<1, 1, 1, 16, 64>, Stride<1, 1, 1, 64, 1>>;
 using Rows = Tile<TileType::Vec, float, 16, 64>;
@@ -48,7 +50,12 @@ BODIES = {
         " TSTORE<Rows, Part, AtomicType::AtomicAdd>(y, a);",
     ),
     3: ("set_first", "at(args[0])[0] = (float)args[1];"),  # scalar code
+    4: (
+        "number_blocks",  # block b writes -1 - b
+        "at(args[0])[get_block_idx(args)] = -1.0f - get_block_idx(args);",
+    ),
 }
+# One orchestration has all bodies, chosen by its scalar: a build takes seconds.
 _ORCHESTRATION = """
 #include "pto_orchestration_api.h"
 extern "C" void entry(const ChipTaskArgs& given)
@@ -57,7 +64,9 @@ extern "C" void entry(const ChipTaskArgs& given)
     const ChipTensor& y = given.tensor(1).ref();
     TensorCreateInfo info{{16, 64}, 2, DataType::FLOAT32, false, 0};
     (void)x, (void)y, (void)info;
+    switch (given.scalar(0)) {
 %s
+    }
 }
 """
 
@@ -72,20 +81,21 @@ def kernels(folder: Path) -> tuple[KernelSource, ...]:
     return tuple(made)
 
 
-def written(folder: Path, body: str, own: tuple[KernelSource, ...]) -> GraphSource:
-    """The sources of a graph whose orchestration has this body."""
+def written(folder: Path, bodies: Iterable[str], own: tuple[KernelSource, ...]) -> GraphSource:
+    """The sources of a graph; scalar n chooses the n-th body of its orchestration."""
     path = folder / "orchestration.cpp"
-    path.write_text(_ORCHESTRATION % body, encoding="utf-8")
+    cases = (f"    case {n}: {{\n{body}\n    break; }}\n" for n, body in enumerate(bodies))
+    path.write_text(_ORCHESTRATION % "".join(cases), encoding="utf-8")
     return GraphSource(path, "entry", "a2a3", own, (RUNTIME,), (RUNTIME,))
 
 
-def tensors(*uses: str) -> list[Tensor | int]:
-    """One 16 x 64 tensor for each use; element i of tensor n is i + 1000 n."""
+def tensors(*uses: str, body: int = 0) -> list[Tensor | int]:
+    """One 16 x 64 tensor for each use, and the scalar; element i of tensor n is i + 1000 n."""
     made: list[Tensor | int] = []
     for n, use in enumerate(uses):
         data = np.arange(ROWS * COLS, dtype=np.float32) + 1000 * n
         made.append(Tensor("xyzw"[n], data.view(np.uint8).copy(), (ROWS, COLS), "FLOAT32", use))
-    return made
+    return [*made, body]
 
 
 def values(tensor: Tensor | int) -> np.ndarray:
