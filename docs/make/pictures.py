@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from docs.make import timeline
 from pto.cli.main import main as pto
 
 ROOT = Path(__file__).parents[2]
@@ -31,6 +32,8 @@ def main() -> None:
         if code:
             raise SystemExit(code)
         shrink(FOLDER / name)
+    timeline.draw(FOLDER / "timeline.png")
+    shrink(FOLDER / "timeline.png")
 
 
 def shrink(file: Path) -> None:
