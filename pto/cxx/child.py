@@ -295,10 +295,16 @@ def _as_mpi(build: Path) -> Path:
     return link
 
 
+def _least(*limits: int) -> int:
+    """The strictest of some limits of this process."""
+    return min((n for n in limits if n != resource.RLIM_INFINITY), default=resource.RLIM_INFINITY)
+
+
 def serve(server: object) -> None:
     """Answer the requests of the parent, whose pipes are the arguments of this process."""
     asked, answers = map(int, sys.argv[1:])
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    _, most = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (_least(MEMORY, most), most))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     with os.fdopen(asked, encoding="utf-8") as lines:
         for line in lines:

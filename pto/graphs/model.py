@@ -63,6 +63,7 @@ class Buffer:
     creator: int | None = None  # the task that the buffer belongs to
     scope: int = 0  # where it was created
     initial: bool = True  # its bytes are defined before any task runs
+    use: Use | None = None  # how the caller of the graph declares an argument
 
     @property
     def title(self) -> str:

@@ -44,11 +44,13 @@ class GraphSource:
     include: tuple[Path, ...]  # headers of the orchestration and its runtime
     kernel_include: tuple[Path, ...]
     more: tuple[Path, ...] = ()  # sources of the runtime that the orchestration is linked with
+    runtime: str = "tensormap_and_ringbuffer"
+    settings: Mapping[str, Any] = field(default_factory=dict[str, Any])  # sizes of its rings
 
 
 @dataclass(slots=True)
 class Tensor:
-    """An argument of a graph: bytes with a shape."""
+    """An argument of a graph: bytes with a shape. Bytes with stride 0 have no values."""
 
     name: str
     data: npt.NDArray[np.uint8]
@@ -69,19 +71,38 @@ class Ran:
     needless: int = 0  # edges that no data needs
 
 
+@dataclass(slots=True)
+class Dry:
+    """What an orchestration submits, and what its declarations decide."""
+
+    tasks: int
+    edges: int
+    seconds: float
+    slots: int  # of one ring, held at one time
+    heap: int  # bytes of one ring, held at one time
+    undecided: int  # pairs of tasks that only values decide
+    assumed: int  # values of tasks that the orchestration read as 0
+    findings: list[Diagnostic] = field(default_factory=list[Diagnostic])
+
+
 class GraphProcess(Child):
     """A child process with one graph."""
 
     MODULE = "pto.graphs.worker"
 
-    def __init__(self, source: GraphSource) -> None:
+    def __init__(self, source: GraphSource, with_kernels: bool = True) -> None:
         self.source = source
         built = _orchestration(source)
         self._kernels = {
-            str(k.number): (k.name, SIDES[k.core], str(_kernel(source, k))) for k in source.kernels
+            str(k.number): (
+                k.name,
+                SIDES[k.core],
+                str(_kernel(source, k)) if with_kernels else "",
+            )
+            for k in source.kernels
         }
         paths = {"orchestration": built}
-        paths |= {f"kernel {n}": Path(k[2]) for n, k in self._kernels.items()}
+        paths |= {f"kernel {n}": Path(k[2]) for n, k in self._kernels.items() if k[2]}
         super().__init__(paths, source.profile)
 
     def _load_request(self) -> Mapping[str, Any]:
@@ -113,6 +134,8 @@ class GraphProcess(Child):
                 "file": file.name,
                 "seed": seed,
             }
+            if watched:
+                request |= self._limits
             answer = self.ask(request, seconds)
             raw = np.fromfile(file.name, np.uint8)
         for each, argument in zip(given, arguments, strict=True):
@@ -120,6 +143,19 @@ class GraphProcess(Child):
                 argument.data[:] = raw[each["at"] : each["at"] + each["size"]]
         found = [unpacked(d) for d in answer.pop("findings")]
         return Ran(**answer, findings=found)
+
+    @property
+    def _limits(self) -> dict[str, Any]:
+        return {"runtime": self.source.runtime, "settings": self.source.settings}
+
+    def dry(self, arguments: Sequence[Tensor | int], seconds: float = SECONDS) -> Dry:
+        """Run the orchestration alone; tensors need no values."""
+        with tempfile.NamedTemporaryFile(prefix="pto-graph-") as file:
+            given = _listed(arguments, Path(file.name))
+            request = {"do": "dry", "given": given, "file": file.name, **self._limits}
+            answer = self.ask(request, seconds)
+        found = [unpacked(d) for d in answer.pop("findings")]
+        return Dry(**answer, findings=found)
 
 
 def _listed(arguments: Sequence[Tensor | int], file: Path) -> list[dict[str, Any]]:
@@ -132,10 +168,13 @@ def _listed(arguments: Sequence[Tensor | int], file: Path) -> list[dict[str, Any
                 listed.append({"word": each})
                 continue
             size = each.data.size
-            described = {"at": at, "size": size, "shape": each.shape, "name": each.name}
+            has_values = bool(each.data.strides[0])
+            where = at if has_values else None
+            described = {"at": where, "size": size, "shape": each.shape, "name": each.name}
             listed.append({**described, "element": each.element, "use": USES[each.use]})
-            out.write(each.data.tobytes())
-            at += size
+            if has_values:
+                out.write(each.data.tobytes())
+                at += size
     return listed
 
 

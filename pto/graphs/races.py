@@ -10,7 +10,7 @@ import numpy as np
 
 from pto.core.errors import Diagnostic, Note
 from pto.graphs.footprint import NONE, Bytes, Touch, union
-from pto.graphs.model import Graph, Reason, Task
+from pto.graphs.model import Graph, Reason, Task, Use
 
 Touches = Mapping[int, Sequence[Touch]]  # by task
 _MOST = 20  # findings of one kind
@@ -107,7 +107,7 @@ def findings(graph: Graph, touches: Touches) -> list[Diagnostic]:
     out = list(_race_findings(graph, find(graph, touches)))
     out += _undefined(graph, touches)
     out += _unwritten(graph, touches)
-    out += _released(graph)
+    out += _against_declaration(graph, touches)
     return out
 
 
@@ -212,21 +212,22 @@ def _unwritten(graph: Graph, touches: Touches) -> Iterator[Diagnostic]:
             yield Diagnostic("PTO-G103", message, task.loc, "warning")
 
 
-def _released(graph: Graph) -> Iterator[Diagnostic]:
-    """Arguments whose buffer belongs to a scope that had ended when the task was submitted."""
-    for task in graph.tasks:
-        for n, argument in enumerate(task.arguments):
-            buffer = graph.buffers[argument.region.buffer]
-            scope = graph.scopes[buffer.scope]
-            if buffer.creator is None or scope.end is None or task.number < scope.end:
+def _against_declaration(graph: Graph, touches: Touches) -> Iterator[Diagnostic]:
+    """Inputs that a task changes, where the runtime derives edges from declarations."""
+    told: set[object] = set()
+    for number, own in touches.items():
+        task = graph.tasks[number]
+        writable = {a.region.buffer for a in task.arguments if a.use is not Use.IN}
+        for touch in own if not task.is_manual else ():
+            key = (touch.op.loc, task.loc)
+            if touch.how == "reads" or touch.buffer in writable or key in told:
                 continue
-            creator = graph.tasks[buffer.creator]
-            message = (
-                f"argument {n} of {task.title} is {buffer.title}, whose scope has ended: the"
-                " runtime may have given its memory to another tensor"
-            )
-            notes = (Note(f"{creator.title} creates it in the scope", creator.loc),)
-            yield Diagnostic("PTO-G104", message, task.loc, "error", notes)
+            told.add(key)
+            title = graph.buffers[touch.buffer].title
+            message = f"{task.title} {touch.how} {title}, which it declares as an input"
+            notes = (Note(f"{task.title} is submitted here", task.loc),)
+            help = "declare it as inout: later readers do not wait for this task"
+            yield Diagnostic("PTO-G105", message, touch.op.loc, "error", notes, help)
 
 
 def needless(graph: Graph, touches: Touches) -> list[tuple[int, int]]:

@@ -15,11 +15,13 @@ import struct
 import sys
 import types
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from pto.core.errors import PtoError, fail
 from pto.graphs.process import GraphSource, KernelSource, Tensor
@@ -33,6 +35,7 @@ from pto.graphs.scene_names import (
     scene_level,
     scene_test,
 )
+from pto.graphs.shapes import shapes_only
 
 _NETWORK = 2  # the level of a test that runs on one chip
 
@@ -188,11 +191,13 @@ class Scene:
             (*runtime, src / "common" / "log" / "include"),
             (self.root / "simpler_setup" / "incore", *runtime),
             tuple(p for n in _PLATFORM if (p := src / "common" / "platform" / "sim" / n).is_file()),
+            self.runtime,
+            self.case.get("config", {}).get("runtime_env", {}),
         )
 
-    def arguments(self) -> Arguments:
-        """Inputs as the test generates them."""
-        with _replaced(self.root):
+    def arguments(self, with_values: bool = True) -> Arguments:
+        """Inputs as the test generates them; without values, large ones have no memory."""
+        with _replaced(self.root), nullcontext() if with_values else shapes_only():
             made = self.test().generate_args(self.case.get("params", {}))
         signature = [d.value for d in self.test.CALLABLE["orchestration"].get("signature", ())]
         return Arguments(made, signature)
@@ -292,9 +297,13 @@ def _tensor(name: str, value: Any, use: str) -> Tensor:
     if kind not in _ELEMENTS:
         raise fail("PTO-U323", f"tensor {name} is {kind}, which the runtime does not take")
     torch: Any = import_module("torch")
+    shape = tuple(value.shape) or (1,)
+    if value.is_meta:
+        none = np.broadcast_to(np.uint8(0), value.numel() * value.element_size())
+        return Tensor(name, none, shape, _ELEMENTS[kind], use)
     flat = value.contiguous()
     raw = flat.to(torch.uint8) if kind == "bool" else flat.view(torch.uint8)
-    return Tensor(name, raw.numpy().reshape(-1), tuple(value.shape) or (1,), _ELEMENTS[kind], use)
+    return Tensor(name, raw.numpy().reshape(-1), shape, _ELEMENTS[kind], use)
 
 
 def _bits(value: Any) -> int:

@@ -21,6 +21,7 @@ from pto.graphs.process import GraphProcess, Ran, Tensor
 STATUSES = {
     "passed": "every output matches the golden of the test",
     "ran": "ran to its end; the test has no golden",
+    "checked": "the declarations of its tasks hold; no kernel was run",
     "wrong": "an output differs from the golden",
     "differs": "two orders that the edges allow give different bytes",
     "races": "the sanitizer reports an error between tasks",
@@ -29,7 +30,7 @@ STATUSES = {
     "unbuilt": "a source does not compile",
     "skipped": "the case cannot run here",
 }
-GOOD = ("passed", "ran", "skipped")
+GOOD = ("passed", "ran", "checked", "skipped")
 _CHIP = 2  # the level of tests that run on one chip
 _LARGEST = 4 << 30  # bytes of all tensors of a case
 
@@ -41,6 +42,7 @@ class How:
     sanitize: bool = False
     orders: int = 0  # random orders tried besides the order of submission
     seconds: float = 300.0
+    dry: bool = False  # the orchestration alone
 
 
 @dataclass(slots=True)
@@ -102,7 +104,7 @@ def run(scene: scenes.Scene, how: How, lock: threading.Lock | None = None) -> Ou
         outcome.status, outcome.why = "skipped", "it needs several chips"
         return outcome
     try:
-        _run(scene, how, outcome, lock or threading.Lock())
+        (_check if how.dry else _run)(scene, how, outcome, lock or threading.Lock())
     except PtoError as error:
         is_build = error.diagnostics[0].code == "PTO-U243"
         outcome.status = "unbuilt" if is_build else "refused"
@@ -140,6 +142,24 @@ def _run(scene: scenes.Scene, how: How, outcome: Outcome, lock: threading.Lock) 
     with lock:
         outcome.why = scene.judge(arguments)
     outcome.status = "wrong" if outcome.why else "passed" if scene.has_golden else "ran"
+
+
+def _check(scene: scenes.Scene, how: How, outcome: Outcome, lock: threading.Lock) -> None:
+    """Run the orchestration alone."""
+    with lock:
+        arguments = scene.arguments(with_values=False)
+    process = GraphProcess(scene.source(), with_kernels=False)
+    try:
+        found = process.dry(arguments.listed, how.seconds)
+    finally:
+        process.end()
+    outcome.tasks, outcome.edges, outcome.findings = found.tasks, found.edges, found.findings
+    errors = [d.message for d in found.findings if d.severity == "error"]
+    outcome.status = "races" if errors else "checked"
+    facts = [f"{found.slots:,} slots and {found.heap / (1 << 20):,.1f} MiB of a ring held at most"]
+    facts += [f"{found.undecided:,} pairs need a run with values"] if found.undecided else []
+    facts += [f"{found.assumed} values read as 0"] if found.assumed else []
+    outcome.why = errors[0] if errors else "; ".join(facts)
 
 
 def _try_orders(

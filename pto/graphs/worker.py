@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes as c
 import operator
+import resource
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -17,15 +18,17 @@ import numpy as np
 from pto.core.errors import Diagnostic, PtoError
 from pto.cxx.child import packed, serve
 from pto.cxx.native import Native
+from pto.graphs import dry, races
 from pto.graphs import launch as tasks
-from pto.graphs import races
 from pto.graphs.footprint import Touch
-from pto.graphs.model import Graph, Predicate
+from pto.graphs.limits import limits_of, usage
+from pto.graphs.model import Graph, Predicate, Use
 from pto.graphs.orchestration import Memory, Orchestration
 from pto.graphs.schedule import Schedule
 from pto.target.library import library
 from pto.target.profile import profile as find_profile
 
+_DECLARED = (Use.IN, Use.OUT, Use.INOUT)  # by number of `process.USES`
 _COMPARE = {
     "==": operator.eq,
     "!=": operator.ne,
@@ -79,7 +82,12 @@ class GraphServer:
         }
 
     def sanitize(
-        self, given: Sequence[Mapping[str, Any]], file: str, seed: int | None = None
+        self,
+        given: Sequence[Mapping[str, Any]],
+        file: str,
+        runtime: str,
+        settings: Mapping[str, Any],
+        seed: int | None = None,
     ) -> dict[str, Any]:
         """Run the graph with every task watched; answers the findings between tasks."""
         began = time.perf_counter()
@@ -91,6 +99,7 @@ class GraphServer:
         raw.tofile(file)
         graph = session.orchestration.graph
         found = races.findings(graph, self._touches)
+        found += usage(graph, limits_of(runtime, settings)).findings
         return {
             "tasks": len(graph.tasks),
             "skipped": sum(t.was_skipped for t in graph.tasks),
@@ -98,6 +107,33 @@ class GraphServer:
             "seconds": time.perf_counter() - began,
             "findings": [packed(d) for d in found],
             "needless": len(races.needless(graph, self._touches)),
+        }
+
+    def dry(
+        self,
+        given: Sequence[Mapping[str, Any]],
+        file: str,
+        runtime: str,
+        settings: Mapping[str, Any],
+    ) -> dict[str, Any]:
+        """Run the orchestration alone, on tensors that may have no values."""
+        began = time.perf_counter()
+        _, most = resource.getrlimit(resource.RLIMIT_AS)
+        resource.setrlimit(resource.RLIMIT_AS, (most, most))  # buffers whose pages nobody touches
+        session = Session(self, given, np.fromfile(file, np.uint8), None)
+        own = session.orchestration
+        own.is_dry = True
+        session.submit()
+        found = dry.report(own.graph, limits_of(runtime, settings))
+        return {
+            "tasks": len(own.graph.tasks),
+            "edges": len(own.graph.edges),
+            "seconds": time.perf_counter() - began,
+            "findings": [packed(d) for d in found.findings],
+            "slots": found.usage.slots,
+            "heap": found.usage.bytes,
+            "undecided": found.undecided,
+            "assumed": own.assumed,
         }
 
     # ---- for sessions
@@ -153,14 +189,20 @@ class Session:
             return
         at, size, shape = each["at"], each["size"], each["shape"]
         buffer = self.orchestration.add_buffer(size, each["name"])
-        self._memory.arrays[buffer.number][:] = raw[at : at + size]
+        buffer.use = _DECLARED[each["use"]]
+        if at is not None:
+            self._memory.arrays[buffer.number][:] = raw[at : at + size]
+            self._outputs.append((at, buffer.number))
         text = c.create_string_buffer(each["element"].encode())
         self._texts.append(text)
         self._words += [1, buffer.address, len(shape), c.addressof(text), each["use"], *shape]
-        self._outputs.append((at, buffer.number))
+
+    def submit(self) -> None:
+        """Call the orchestration."""
+        self.orchestration.run(self._words)
 
     def run(self) -> None:
-        self.orchestration.run(self._words)
+        self.submit()
         self.schedule.run()
         require_end(self.orchestration.graph, self.schedule)
 

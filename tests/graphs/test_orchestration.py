@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from pto.core.errors import PtoError
-from pto.graphs.process import GraphProcess, Ran
+from pto.graphs.process import GraphProcess, KernelSource, Ran, Tensor
 
 from . import sources
 
@@ -247,3 +247,24 @@ def test_a_finding_inside_a_task_names_the_task_and_where_it_was_submitted(runne
     note = finding.notes[-1]
     assert note.message == "in task 0 (add_number), submitted here"
     assert note.loc is not None and note.loc.file.endswith("orchestration.cpp")
+
+
+def test_a_dry_run_needs_no_kernel_and_no_values(tmp_path: Path):
+    """The kernels do not exist; x has a gigabyte and no memory. The value that is read is 0."""
+    body = (
+        CHAIN
+        + """
+    uint32_t first[2] = {0, 0};
+    uint64_t bits = rt()->ops->get_tensor_data(rt(), made.get_ref(0), 2, first);
+    if (bits == 0) vector_task(0, a);
+"""
+    )
+    missing = tuple(KernelSource(n, f"k{n}", tmp_path / "none.cpp", "aiv") for n in range(2))
+    x, y = sources.tensors("in", "inout")
+    assert isinstance(x, Tensor)
+    x.data, x.shape = np.broadcast_to(np.uint8(0), 1 << 30), (1 << 28,)
+    process = GraphProcess(sources.written(tmp_path, body, missing), with_kernels=False)
+    found = process.dry([x, y])
+    process.end()
+    assert (found.tasks, found.edges, found.findings) == (3, 1, [])
+    assert (found.slots, found.heap, found.assumed) == (3, 8192, 1)

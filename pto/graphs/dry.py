@@ -1,0 +1,142 @@
+"""What the declared arguments of a graph decide, without values and without running a kernel.
+
+A declaration is an upper bound: a kernel may touch a part of a tensor, and two atomic updates may
+meet. So most conflicts between declarations are only counted here; `races` decides them.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from pto.core.errors import Diagnostic, Note
+from pto.graphs.limits import Limits, Usage, usage
+from pto.graphs.model import Graph, Region, Task, Use
+
+Users = dict[int, list[tuple[Task, Region, Use]]]  # by buffer, in order of submission
+
+
+@dataclass(frozen=True, slots=True)
+class DryReport:
+    """Findings, and what a run with values must decide."""
+
+    findings: list[Diagnostic]
+    usage: Usage
+    undecided: int  # pairs of tasks that conflict by their declarations, in no order
+
+
+def report(graph: Graph, limits: Limits) -> DryReport:
+    order = _Order(graph)
+    users = _users(graph)
+    used = usage(graph, limits)
+    found = list(used.findings)
+    found += _undefined(graph, users, order)
+    found += _unwritten(graph, users)
+    found += _against_caller(graph, users)
+    return DryReport(found, used, _undecided(users, order))
+
+
+class _Order:
+    """Which tasks end before a task begins."""
+
+    def __init__(self, graph: Graph) -> None:
+        size = len(graph.tasks) // 8 + 1
+        rows = [bits.to_bytes(size, "little") for bits in graph.ancestors()]
+        self._rows = np.frombuffer(b"".join(rows), np.uint8).reshape(len(rows), size)
+
+    def before(self, task: int, others: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        return ((self._rows[task][others >> 3] >> (others & 7)) & 1).astype(bool)
+
+
+def _users(graph: Graph) -> Users:
+    found: Users = defaultdict(list)
+    for task in graph.tasks:
+        for argument in task.arguments if task.kind == "task" else ():
+            if not argument.region.is_empty:
+                found[argument.region.buffer].append((task, argument.region, argument.use))
+    return found
+
+
+def _undefined(graph: Graph, users: Users, order: _Order) -> Iterator[Diagnostic]:
+    """Inputs that no task before has written, in buffers without an initial value."""
+    told: set[object] = set()
+    for buffer, own in users.items():
+        if graph.buffers[buffer].initial:
+            continue
+        for task, region, use in own:
+            if use is not Use.IN or task.loc in told:
+                continue
+            writers = [
+                t
+                for t, other, how in own
+                if t is not task and how is not Use.IN and other.overlaps(region)
+            ]
+            numbers = np.array([t.number for t in writers], np.int64)
+            if not order.before(task.number, numbers).any():
+                told.add(task.loc)
+                yield _undefined_finding(graph, task, buffer, writers)
+
+
+def _undefined_finding(graph: Graph, task: Task, buffer: int, writers: list[Task]) -> Diagnostic:
+    own = graph.buffers[buffer]
+    message = (
+        f"{task.title} declares to read {own.title}, which no task before it declares to write"
+    )
+    notes: list[Note] = []
+    if own.creator is not None:
+        creator = graph.tasks[own.creator]
+        notes.append(Note(f"{creator.title} creates it", creator.loc))
+    help = None
+    if writers:
+        notes.append(Note(f"{writers[0].title} writes it, and no edge orders them", writers[0].loc))
+        help = f"make {task.title} depend on {writers[0].title}"
+    # In a manual scope directions have no effect: the declaration may be wrong without harm.
+    severity = "warning" if task.is_manual else "error"
+    return Diagnostic("PTO-G102", message, task.loc, severity, tuple(notes), help)
+
+
+def _unwritten(graph: Graph, users: Users) -> Iterator[Diagnostic]:
+    """Outputs of the graph that no task declares to write."""
+    for buffer in graph.buffers.values():
+        if buffer.use is Use.OUT and all(how is Use.IN for _, _, how in users[buffer.number]):
+            message = f"no task declares to write {buffer.title}, an output of the graph"
+            yield Diagnostic("PTO-G103", message, None, "warning")
+
+
+def _against_caller(graph: Graph, users: Users) -> Iterator[Diagnostic]:
+    """Inputs of the graph that a task overwrites: the caller does not get them back."""
+    for buffer in graph.buffers.values():
+        if buffer.use is not Use.IN:
+            continue
+        first = next((t for t, _, how in users[buffer.number] if how is Use.OVERWRITE), None)
+        if first is not None:
+            message = (
+                f"{first.title} overwrites {buffer.title}, which the graph declares as an input"
+            )
+            yield Diagnostic("PTO-G105", message, first.loc, "warning")
+
+
+def _undecided(users: Users, order: _Order) -> int:
+    """Pairs of tasks whose declared regions conflict and that no edge orders."""
+    found: set[tuple[int, int]] = set()
+    for own in users.values():
+        changes = np.array([use is not Use.IN for _, _, use in own])
+        if not changes.any():
+            continue
+        tasks = np.array([t.number for t, _, _ in own], np.int64)
+        spans = np.array([region.span for _, region, _ in own], np.int64)
+        known: dict[tuple[Region, Region], bool] = {}
+        for n, (task, region, _) in enumerate(own):
+            near = (spans[:n, 0] < spans[n, 1]) & (spans[:n, 1] > spans[n, 0])
+            near &= (changes[:n] | changes[n]) & (tasks[:n] != task.number)
+            for m in np.flatnonzero(near & ~order.before(task.number, tasks[:n])):
+                key = (own[m][1], region)
+                if key not in known:
+                    known[key] = own[m][1].overlaps(region)
+                if known[key]:
+                    found.add((int(tasks[m]), task.number))
+    return len(found)
