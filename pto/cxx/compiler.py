@@ -156,6 +156,11 @@ def _ran(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
         raise fail("PTO-U243", f"{command[0]} did not end within {_SECONDS} s") from None
 
 
+# A compiler that links its own copy of libstdc++ must not share symbols with the copy that Python's
+# modules have loaded: the two may have different versions.
+_LINKED = ("-Wl,-Bsymbolic", "-Wl,--exclude-libs,libstdc++.a", "-Wl,-z,defs", "-ldl")
+
+
 def _run(command: Sequence[str], ours: Path | None = None) -> None:
     """`ours`: the folder of the header tree, in which no error is placed."""
     ran = _ran(command)
@@ -244,7 +249,7 @@ def _built(profile: str, compiler: Compiler, wanted: Wanted) -> Path:
                 raise
             objects.append(str(out))
         made = work / "made.so"
-        linked = [*objects, str(base / "runtime.o"), "-Wl,-Bsymbolic", "-Wl,-z,defs", "-ldl"]
+        linked = [*objects, str(base / "runtime.o"), *_LINKED]
         _run([compiler.path, "-shared", "-o", str(made), *linked])
         kept.publish(made, target)
     return target
