@@ -23,12 +23,12 @@ BUFFERS = Buffers(
 
 PIPES = (  # machine.yaml#pipes.roles
     Pipe("S", "scalar"),
-    Pipe("V", "vector"),
-    Pipe("M", "cube"),
-    Pipe("MTE1", "L1 -> L0A, L0B, bias table"),
+    Pipe("V", "vector", "vector"),
+    Pipe("M", "cube", "cube"),
+    Pipe("MTE1", "L1 -> L0A, L0B, bias table", "cube"),
     Pipe("MTE2", "GM -> UB, L1"),
     Pipe("MTE3", "UB, L1 -> GM"),
-    Pipe("FIX", "L0C -> GM, L1; L1 -> fixpipe buffer"),
+    Pipe("FIX", "L0C -> GM, L1; L1 -> fixpipe buffer", "cube"),
 )
 
 SYNC = Sync(

@@ -24,12 +24,12 @@ BUFFERS = Buffers(
 
 PIPES = (  # machine.yaml#pipes.roles; hw_profiles.yaml#families.a5.new_paths, removed_paths
     Pipe("S", "scalar"),
-    Pipe("V", "vector"),
-    Pipe("M", "cube"),
-    Pipe("MTE1", "L1 -> L0A, L0B, bias table, scale buffers"),
+    Pipe("V", "vector", "vector"),
+    Pipe("M", "cube", "cube"),
+    Pipe("MTE1", "L1 -> L0A, L0B, bias table, scale buffers", "cube"),
     Pipe("MTE2", "GM -> UB, L1"),
     Pipe("MTE3", "UB -> GM, L1"),
-    Pipe("FIX", "L0C -> GM, L1, UB; L1 -> fixpipe buffer"),
+    Pipe("FIX", "L0C -> GM, L1, UB; L1 -> fixpipe buffer"),  # moves from vec to mat count as FIX
 )
 
 SYNC = Sync(

@@ -83,6 +83,7 @@ class Pipe:
 
     name: str
     work: str
+    side: str = ""  # cube or vector where only cores of that kind have it
 
 
 SHARED_SOURCE = "shared-source-id"
@@ -197,6 +198,10 @@ class Profile:
 
     def has_pipe(self, name: str) -> bool:
         return any(pipe.name == name for pipe in self.pipes)
+
+    def side_of(self, pipe: str) -> str:
+        """The kind of core that alone has this pipe: cube, vector, or neither."""
+        return next((each.side for each in self.pipes if each.name == pipe), "")
 
     def allows_type(self, dtype: str) -> bool:
         """Whether elements of this canonical name may stand in memory at all."""

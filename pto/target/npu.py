@@ -32,7 +32,7 @@ _SEED_WORK = {  # PTO manual, Target Profiles: MTE Pipeline Detail
 
 def as_in_manual(pipes: tuple[Pipe, ...]) -> tuple[Pipe, ...]:
     """The same pipes with the work the manual give them, where they name it (FIX they do not)."""
-    return tuple(Pipe(pipe.name, _SEED_WORK.get(pipe.name, pipe.work)) for pipe in pipes)
+    return tuple(replace(pipe, work=_SEED_WORK.get(pipe.name, pipe.work)) for pipe in pipes)
 
 
 # A table of the fixpipe buffer is loaded and used with no barrier of FIX: PTO-Gym, fixpipe cases.

@@ -1,4 +1,6 @@
-"""Flags that can never match: a wait nobody sets hangs the core, a set nobody waits for stays.
+"""Flags that can never match, and pipes that a core does not have.
+
+A wait that nothing sets hangs the core, a set that nothing waits for stays.
 
 Only what holds on every path is said here; the sanitizer watches real runs.
 """
@@ -12,7 +14,7 @@ from pto.ir.graph import Module, Operation
 from pto.isa.row.attributes import Enum
 from pto.isa.row.flag import Flag, flag_of, key_of
 from pto.isa.row.instr import Instr
-from pto.isa.row.order import OfFlag, SetFlag, WaitFlag
+from pto.isa.row.order import Barrier, OfFlag, SetFlag, WaitFlag
 from pto.isa.row.traits import Control
 from pto.isa.rules.rule import Case
 from pto.target.facts import Profile
@@ -23,7 +25,7 @@ _CHOSEN = -1  # the id of a flag that an operand chooses: any
 
 
 def concerns(row: Instr) -> bool:
-    return isinstance(row.order, SetFlag | WaitFlag)
+    return isinstance(row.order, SetFlag | WaitFlag | Barrier)
 
 
 def check(module: Module, profile: Profile) -> list[Diagnostic]:
@@ -35,7 +37,22 @@ def check(module: Module, profile: Profile) -> list[Diagnostic]:
         chosen = {flag for _, flag in (*sets, *waits) if flag.id == _CHOSEN}
         found += [_never_set(op) for key, op in waits.items() if _alone(key, sets, chosen)]
         found += [_never_waited(op) for key, op in sets.items() if _alone(key, waits, chosen)]
-    return found
+    return [*found, *_of_other_cores(module, profile)]
+
+
+def _of_other_cores(module: Module, profile: Profile) -> Iterator[Diagnostic]:
+    """Flags and barriers of pipes that only the other kind of core has."""
+    for op in module.walk():
+        order = op.row.order if op.row is not None else None
+        if not isinstance(order, OfFlag | Barrier) or (side := op.side()) is None:
+            continue
+        for name in (order.pipe,) if isinstance(order, Barrier) else (order.src, order.dst):
+            word = op.attrs.get(name)
+            pipe = word.value.removeprefix("PIPE_") if isinstance(word, Enum) else ""
+            if profile.side_of(pipe) not in ("", side):
+                message = f"'{op.name}' op expects pipes of a {side} core: {name} is {pipe}"
+                help = f"only {profile.side_of(pipe)} cores have {pipe}"
+                yield Diagnostic("PTO-X072", message, op.loc, help=help)
 
 
 def _flags(

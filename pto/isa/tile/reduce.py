@@ -27,6 +27,7 @@ from pto.isa.rules.tile import (
     dtype_pairs,
     not_empty,
     one_valid,
+    out_of_place,
     results_apart,
     same_domain,
     scratch_holds,
@@ -88,6 +89,8 @@ _ROWS = (
     same_valid_rows("src", "dst"),
     not_empty("src", unless="dst"),
     on("a2a3", same_dtype("src", "tmp")),
+    on(NPU, out_of_place("src")),
+    on("a2a3", out_of_place("tmp")),
 )
 
 ROWS = Family(
