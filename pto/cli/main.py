@@ -28,6 +28,7 @@ VERBS = {
     "tune": "which constants make a kernel fastest on a chip: every configuration in a table",
     "plan": "where each tile lies in its buffer, and how full that makes it",
     "sync": "put flags and barriers into a program that leaves them to a compiler",
+    "diff": "do two compilers' outputs of one program order the same accesses",
     "fmt": "print a program in one stable form, or as generic MLIR",
     "lsp": "a language server: findings, pages and completion in an editor",
     "cxx": "C++ kernels: the header, and system tests of C++ projects",

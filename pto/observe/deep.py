@@ -52,14 +52,20 @@ def deep(module: Module, *, profile: str | None, device: str | None) -> Iterator
         yield _looked(module, choose(module, entry, profile=profile, device=device))
 
 
-def _looked(module: Module, chosen: Chosen) -> Looked:
+def affordable(chosen: Chosen) -> Iterator[Found]:
+    """The first trial, and others while their runs take little time."""
     first, *others = chosen.trials
-    seen = [(first, _verdict(module, first))]
+    yield first
     work = 0
     for found in others:
         work += found.paths.steps
         if work <= _WORK:
-            seen.append((found, _verdict(module, found)))
+            yield found
+
+
+def _looked(module: Module, chosen: Chosen) -> Looked:
+    first = chosen.trials[0]
+    seen = [(found, _verdict(module, found)) for found in affordable(chosen)]
     kept = dict[tuple[object, ...], Diagnostic]()
     for found, verdict in seen:
         for d in verdict.findings:

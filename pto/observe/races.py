@@ -124,6 +124,10 @@ class Races:
         """Every finding with the two operations that a flag or barrier may order."""
         return [(self._diagnostic(race), race.gap) for race in self._found.values()]
 
+    def with_pairs(self) -> list[tuple[Diagnostic, Pair]]:
+        """Every finding with its two operations."""
+        return [(self._diagnostic(race), race.pair) for race in self._found.values()]
+
     def _diagnostic(self, race: _Race) -> Diagnostic:
         is_kept = race.code == _SAME_PIPE_WRITES and race.pair not in self.harmful
         return Diagnostic(

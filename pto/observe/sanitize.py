@@ -18,7 +18,7 @@ from pto.observe.memory.caches import Caches
 from pto.observe.memory.granules import Cells, Conflict
 from pto.observe.memory.items import Conflicts
 from pto.observe.memory.log import GlobalLog, GlobalShadow
-from pto.observe.memory.lost import Lost
+from pto.observe.memory.lost import Lost, Pair
 from pto.observe.memory.shadow import Footprint, Shadow
 from pto.observe.memory.working import WorkingSpace
 from pto.observe.mend.fix import Gap
@@ -145,6 +145,10 @@ class Sanitizer(Observer):
     def gaps(self) -> list[tuple[Diagnostic, Gap | None]]:
         """Races, with the operations that nothing orders."""
         return self._races.with_gaps()
+
+    def races(self) -> list[tuple[Diagnostic, Pair]]:
+        """Races, with their two operations, the earlier one first."""
+        return self._races.with_pairs()
 
     # ---- work: accesses of an operation that starts
 

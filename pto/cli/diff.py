@@ -1,0 +1,54 @@
+"""`pto diff`: do two compilers' outputs of one program order the same accesses?"""
+
+from __future__ import annotations
+
+import argparse
+
+from pto.cli import findings, program
+from pto.core.errors import Diagnostic, PtoError
+from pto.core.render import Piece
+from pto.ir.graph import Module
+from pto.observe.compare import Compared, compare
+from pto.verify.target import judge
+
+EXAMPLES = """\
+  pto diff old.pto new.pto                 which accesses lost their order, which fences differ
+  pto diff old.pto new.pto --profile a2a3
+  pto diff old.pto new.pto --format json   status 0: the same order, 1: another, 2: a request
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("first", metavar="A", help="a .pto program, as one compiler prints it")
+    parser.add_argument("second", metavar="B", help="the same, as another compiler prints it")
+    parser.add_argument("--profile", metavar="P", help="cpu, a2a3 or a5; default: as declared")
+    parser.add_argument("--device", metavar="D", help="a chip that narrows its profile: 910b1")
+    program.add_arguments(parser)
+    findings.add_format(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    first, second = (program.read_program(name, args) for name in (args.first, args.second))
+    for module in (first, second):
+        errors = _errors(module, args)
+        if errors:
+            raise PtoError(*errors)
+    found = compare(first, second, profile=args.profile, device=args.device)
+    every, same = [*found.order, *found.fences], found.is_same
+    findings.show(every, args, _summary(found), same=same, fences=found.both, runs=found.runs)
+    return 0 if same else 1
+
+
+def _errors(module: Module, args: argparse.Namespace) -> list[Diagnostic]:
+    _, found = judge(module, profile=args.profile, device=args.device)
+    return [d for d in found if d.severity == "error"]
+
+
+def _summary(found: Compared) -> list[Piece]:
+    fences = f"{found.both} fences in both programs, {found.other} in one or elsewhere"
+    runs = f"{found.runs} run{'s' * (found.runs != 1)} on generated inputs"
+    gap: list[Piece] = [("", "\n")] if found.order or found.fences else []
+    if found.is_same:
+        return [*gap, ("value", "the same order"), ("dim", f": {fences}; {runs}\n")]
+    many = f"{len(found.order)} difference{'s' * (len(found.order) != 1)}"
+    return [*gap, ("error", f"another order: {many}"), ("dim", f"; {fences}; {runs}\n")]

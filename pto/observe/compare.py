@@ -1,0 +1,176 @@
+"""Two compilers' outputs of one program: do they order the same accesses?
+
+Both run under the sanitizer on the inputs of `trials.py`. Two accesses that share bytes, one of
+which writes, and that only one program leaves without an order are a difference. Fences that differ
+and change no such order are notes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pto.core.errors import Diagnostic, Note, PtoError
+from pto.ir.graph import Module, Operation
+from pto.observe.aligned import Aligned, Fence, align
+from pto.observe.deep import affordable
+from pto.observe.mend.repair import Trial
+from pto.observe.sanitize import Sanitizer
+from pto.observe.trials import choose, entry_names
+from pto.run.launch.arrays import copied
+from pto.run.launch.host import launch
+from pto.verify.target import target_of
+
+LOST, GAINED, FENCE, WORK = "PTO-D220", "PTO-D221", "PTO-D222", "PTO-D223"
+_SHOWN = 4  # fences that a finding names
+Pair = tuple[int, int]  # numbers of aligned operations
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """The differences of two programs; those in `order` make them differ, `fences` need not."""
+
+    order: list[Diagnostic]
+    fences: list[Diagnostic]
+    both: int  # fences at the same place of both
+    other: int  # fences of one program, or at another place
+    runs: int
+
+    @property
+    def is_same(self) -> bool:
+        return not self.order
+
+
+def compare(
+    first: Module, second: Module, *, profile: str | None = None, device: str | None = None
+) -> Compared:
+    """What the second program orders otherwise than the first."""
+    target = target_of(first, profile=profile, device=device).profile
+    aligned = align(first, second, target)
+    order = [_unlike(*each) for each in aligned.unlike]
+    runs = 0
+    found: dict[tuple[object, ...], Diagnostic] = {}
+    for entry in entry_names(first):
+        for each in affordable(choose(first, entry, profile=profile, device=device)):
+            runs += 1
+            for key, finding in _run(first, second, each.trial, aligned):
+                found.setdefault(key, finding)
+    order += found.values()
+    named = {note.loc for finding in order for note in finding.notes}
+    fences = [d for d in _fences(aligned) if named.isdisjoint((d.loc, *(n.loc for n in d.notes)))]
+    other = len(aligned.lost) + len(aligned.fresh) + len(aligned.moved)
+    return Compared(order, fences, aligned.both, other, runs)
+
+
+# ---- runs
+
+
+def _run(
+    first: Module, second: Module, trial: Trial, aligned: Aligned
+) -> Iterator[tuple[tuple[object, ...], Diagnostic]]:
+    one, two = _watched(first, trial), _watched(second, trial)
+    before, after = (_by_pair(watcher, aligned) for watcher in (one, two))
+    for pair in after.keys() - before.keys():
+        yield (LOST, *pair), _changed(LOST, after[pair], pair, aligned)
+    for pair in before.keys() - after.keys():
+        yield (GAINED, *pair), _changed(GAINED, before[pair], pair, aligned)
+    known = {(d.code, d.message) for d in one.stuck()}
+    for finding in two.stuck():
+        if (finding.code, finding.message) not in known:
+            yield (finding.code, finding.message), finding
+
+
+class _Watcher(Sanitizer):
+    """A sanitizer of a run that may end early, by flags that block or by an error."""
+
+    ended: tuple[Diagnostic, ...] = ()
+
+    def stuck(self) -> list[Diagnostic]:
+        """Errors about flags, and what ended the run."""
+        found = [d for d in self.findings() if d.code.startswith("PTO-D")]
+        return [d for d in (*found, *self.ended) if d.severity == "error"]
+
+
+def _watched(module: Module, trial: Trial) -> _Watcher:
+    options = trial.options
+    target = target_of(module, profile=options["profile"], device=options["device"])
+    watcher = _Watcher(target.profile)
+    try:
+        launch(module, args=copied(trial.args), observer=watcher, **options)
+    except PtoError as error:
+        watcher.ended = error.diagnostics
+    return watcher
+
+
+def _by_pair(watcher: Sanitizer, aligned: Aligned) -> dict[Pair, Diagnostic]:
+    """Races between operations that both programs have."""
+    found: dict[Pair, Diagnostic] = {}
+    for finding, (earlier, later) in watcher.races():
+        numbers = aligned.number(earlier), aligned.number(later)
+        if numbers[0] is not None and numbers[1] is not None:
+            found[numbers[0], numbers[1]] = finding
+    return found
+
+
+# ---- differences as findings
+
+_SENTENCES = {
+    LOST: "the first program orders these accesses, this one does not",
+    GAINED: "this program leaves these accesses without an order, the second orders them",
+}
+
+
+def _changed(code: str, finding: Diagnostic, pair: Pair, aligned: Aligned) -> Diagnostic:
+    fences = aligned.lost if code == LOST else aligned.fresh
+    moved = [each.first if code == LOST else each.second for each in aligned.moved]
+    near = [f for f in (*fences, *moved) if _between(f, pair)] or [*fences, *moved]
+    where = "the first" if code == LOST else "the second"
+    return Diagnostic(
+        code,
+        f"{_SENTENCES[code]}: {finding.message}",
+        finding.loc,
+        finding.severity if code == LOST else "warning",
+        notes=(
+            *finding.notes[:2],
+            *(
+                Note(f"{fence} is here in {where} program alone", fence.op.loc)
+                for fence in near[:_SHOWN]
+            ),
+        ),
+    )
+
+
+def _between(fence: Fence, pair: Pair) -> bool:
+    low, high = min(pair), max(pair)
+    return low < fence.place <= high
+
+
+def _unlike(first: Operation | None, second: Operation | None) -> Diagnostic:
+    """An operation that one program has, or another one in its place."""
+    if second is None and first is not None:
+        message = f"{_name(first)} is in the first program alone"
+    elif first is None and second is not None:
+        message = f"{_name(second)} is in the second program alone"
+    elif first is not None and second is not None:
+        message = f"the second program has {_name(second)} here, the first {_name(first)}"
+    else:
+        raise RuntimeError("no operation differs")
+    here = second or first
+    notes = (Note("in the first program", first.loc),) if first and second else ()
+    return Diagnostic(WORK, message, here.loc if here else None, notes=notes)
+
+
+def _name(op: Operation) -> str:
+    return op.name.removeprefix("pto.")
+
+
+def _fences(aligned: Aligned) -> Iterator[Diagnostic]:
+    """Fences of one program, as warnings."""
+    for fence in aligned.lost:
+        yield Diagnostic(FENCE, f"{fence} is in the first program alone", fence.op.loc, "warning")
+    for fence in aligned.fresh:
+        yield Diagnostic(FENCE, f"{fence} is in the second program alone", fence.op.loc, "warning")
+    for each in aligned.moved:
+        message = f"{each.second} stands at another place than in the first program"
+        note = Note("in the first program", each.first.op.loc)
+        yield Diagnostic(FENCE, message, each.second.op.loc, "warning", notes=(note,))
