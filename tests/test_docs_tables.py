@@ -45,9 +45,9 @@ def test_a_known_difference_is_in_its_table(table: str, row: str) -> None:
 def test_pictures_are_those_that_the_command_draws_and_the_pages_show() -> None:
     drawn = {path.name for path in pictures.FOLDER.glob("*.png")}
     plotted = {"cluster.png"}  # of a bench: bench/bench_cluster.py
-    assert drawn - plotted == set(pictures.PICTURES)
-    guides = (ROOT / "docs" / "guide").glob("*.md")
-    shown = {n for page in guides for n in re.findall(r"pictures/(\w+\.png)", page.read_text())}
+    assert drawn - plotted == {*pictures.PICTURES, *pictures.DRAWN}
+    pages = [ROOT / "README.md", *(ROOT / "docs" / "guide").glob("*.md")]
+    shown = {n for page in pages for n in re.findall(r"pictures/(\w+\.png)", page.read_text())}
     assert shown == drawn
 
 
@@ -70,3 +70,10 @@ def test_the_site_has_every_page_and_every_code(tmp_path: Path) -> None:
     assert missing == []
     listed = {path for _, path in site.flat(site.NAVIGATION)}
     assert [path for path in listed if not (tmp_path / path).exists()] == []
+
+
+def test_every_variable_of_the_environment_is_on_its_page() -> None:
+    text = "".join(file.read_text("utf-8") for file in (ROOT / "pto").rglob("*.py"))
+    used = set(re.findall(r'"(PTO_[A-Z_]+)"', text)) - {"PTO_CPU_SIM_UB_BYTES"}  # a macro of C++
+    page = (ROOT / "docs" / "guide" / "environment.md").read_text("utf-8")
+    assert set(re.findall(r"^\| `(PTO_\w+)`", page, re.MULTILINE)) == used

@@ -1,4 +1,4 @@
-"""`make pictures`: docs/pictures, drawn by `pto layout` and `pto plan`; what each shows is here."""
+"""`make pictures`: docs/pictures, drawn by `pto layout`, `pto plan` and the timing model."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ PICTURES = {
     "edge_boxes.png": ["layout", "mat 32x64xf16 nz valid=20x41"],
     "plan.png": ["plan", str(ROOT / "examples" / "add.pto")],
 }
+DRAWN = {"timeline.png": timeline.draw}  # file -> the function that draws it
 
 
 def main() -> None:
@@ -32,8 +33,9 @@ def main() -> None:
         if code:
             raise SystemExit(code)
         shrink(FOLDER / name)
-    timeline.draw(FOLDER / "timeline.png")
-    shrink(FOLDER / "timeline.png")
+    for name, draw in DRAWN.items():
+        draw(FOLDER / name)
+        shrink(FOLDER / name)
 
 
 def shrink(file: Path) -> None:
