@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import pto
-from pto.core.errors import Diagnostic
+from pto.core.errors import Diagnostic, PtoError
 from pto.ir.text.parser import parse
 from pto.observe import deep, watch
 from pto.run.machine.device import Device
@@ -18,7 +18,7 @@ from pto.run.machine.world import World
 from tests.observe.pairs import Array, Pair, Program, pairs
 
 PAIRS = pairs()
-_ENOUGH = 37
+_ENOUGH = 60
 _NUMPY = {"f32": np.float32, "f16": np.float16, "i32": np.int32, "i16": np.int16, "i8": np.int8}
 Found = tuple[str, int, int, str]  # code, part, short line, severity
 
@@ -62,6 +62,7 @@ def _together(pair: Pair, program: Program) -> list[Diagnostic]:
         for n, p in enumerate(pair.params):
             if isinstance(p, Array):
                 args[n] = world.symmetric(p.shape, p.type)[p.rank]
+    stopped: list[Diagnostic] = []
     with watch(world) as found:
         devices = world.devices if isinstance(world, World) else [world] * count
         streams = [device.stream() for device in devices]
@@ -71,8 +72,11 @@ def _together(pair: Pair, program: Program) -> list[Diagnostic]:
                 streams[part.at].wait(done[part.after])
             streams[part.at].launch(parse(part.text, str(n)), args=args)
             done.append(streams[part.at].record())
-        world.synchronize()
-    return list(found.findings())
+        try:
+            world.synchronize()
+        except PtoError as error:
+            stopped += error.diagnostics
+    return [*found.findings(), *stopped]
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids=str)
