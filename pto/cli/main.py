@@ -26,7 +26,7 @@ VERBS = {
     "run": "execute a kernel and say what it changed",
     "time": "how long a kernel takes on a chip, what bounds it, where it waits",
     "tune": "which constants make a kernel fastest on a chip: every configuration in a table",
-    "plan": "where each tile lies in its buffer, and how full that makes it",
+    "plan": "where each tile lies in its buffer, how full that makes it, which ids are in use",
     "sync": "put flags and barriers into a program that leaves them to a compiler",
     "diff": "do two compilers' outputs of one program order the same accesses",
     "fmt": "print a program in one stable form, or as generic MLIR",

@@ -1,4 +1,5 @@
-"""`pto plan`: where each tile and buffer of a program lies, and how full that makes each buffer."""
+"""`pto plan`: where each tile and buffer of a program lies, how full that makes each buffer, and
+which event ids are in use where."""
 
 from __future__ import annotations
 
@@ -16,6 +17,7 @@ from pto.core.render import Piece
 from pto.ir.graph import Module, Operation
 from pto.ir.text.printer import print_module
 from pto.plan.addressed import addressed
+from pto.plan.events import BUFFER, Occupancy, occupancy
 from pto.plan.memory import plan_memory
 from pto.plan.placement import FunctionPlan, Placed, Placement, Use
 from pto.target.choose import Target
@@ -51,11 +53,13 @@ def run(args: argparse.Namespace) -> int:
     target = target_of(module, profile=args.profile, device=args.device)
     chosen = module if args.entry is None else _function(module, args.entry)
     placement = plan_memory(chosen, target.profile)
+    events = _events(module, placement, target)
     if findings.is_text(args):
         console.write(report(placement, target))
+        console.write([piece for name, each in events.items() for piece in _ids(name, each)])
         console.show(placement.warnings, stream=sys.stdout)
     else:
-        functions = [_plain(plan) for plan in placement.functions]
+        functions = [_plain(plan, events[plan.name]) for plan in placement.functions]
         header = {"target": str(target), "functions": functions}
         findings.data(args, placement.warnings, functions, **header)
     if args.out:
@@ -72,6 +76,13 @@ def _function(module: Module, name: str) -> Operation:
         advice = nearest(wanted, defined) or f"the program has {', '.join(defined)}"
         raise fail("PTO-U071", f"there is no function @{wanted}", help=advice)
     return defined[wanted]
+
+
+def _events(module: Module, placement: Placement, target: Target) -> dict[str, Occupancy]:
+    """The ids of every function that was planned."""
+    functions = {name_of(f): f for f in module.functions() if is_defined(f)}
+    names = [plan.name for plan in placement.functions]
+    return {name: occupancy(functions[name], target.profile) for name in names}
 
 
 def _draw(placement: Placement, entry: str | None, file: Path, *, quiet: bool) -> None:
@@ -165,16 +176,40 @@ def _bar(plan: FunctionPlan, use: Use) -> list[Piece]:
     ]
 
 
+def _ids(name: str, events: Occupancy) -> list[Piece]:
+    """The ids that a function has in use, each with its lines."""
+    out: list[Piece] = []
+    for what in dict.fromkeys(each.what for each in events.used):
+        found = events.of(what)
+        limit = events.buffers if what == BUFFER else events.available
+        many, line = events.most(what)
+        where = f" at line {line}" if line else ""
+        known = sum(each.id is not None for each in found)
+        out += [("name", f"  {what:<14}"), ("", f"{known} of {limit} ids")]
+        out.append(("dim", f", {many} at once{where}\n" if many else "\n"))
+        for each in found:
+            number = "of run" if each.id is None else each.id
+            spans = ", ".join(f"{a}" if a == b else f"{a}-{b}" for a, b in events.lines(each))
+            inside = f" ({', '.join(each.by)})" if each.by else ""
+            out.append(("", f"    id {number:<7} lines {spans or '-'}{inside}\n"))
+    return [("title", f"\n@{name}: ids in use\n"), *out] if out else []
+
+
 # ---- as data
 
 
-def _plain(plan: FunctionPlan) -> dict[str, Any]:
+def _plain(plan: FunctionPlan, events: Occupancy) -> dict[str, Any]:
     uses = [
         {"space": u.space.value, "high": u.high, "most_alive": u.alive, "capacity": u.capacity}
         for u in plan.uses
     ]
     found: Sequence[Placed] = (*plan.placed, *plan.taken)
-    return {"name": plan.name, "buffers": [_plain_row(plan, p) for p in found], "use": uses}
+    ids = [
+        {"between": e.what, "id": e.id, "lines": events.lines(e), "by": list(e.by)}
+        for e in events.used
+    ]
+    rows = [_plain_row(plan, p) for p in found]
+    return {"name": plan.name, "buffers": rows, "use": uses, "ids": ids}
 
 
 def _plain_row(plan: FunctionPlan, placed: Placed) -> dict[str, Any]:

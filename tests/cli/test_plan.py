@@ -76,7 +76,7 @@ def test_as_data(program: str, capsys: Capture):
         "lines": [5, 5],
     }
     assert scale["use"] == [{"space": "ub", "high": 8192, "most_alive": 8192, "capacity": 262144}]
-    assert idle == {"name": "idle", "buffers": [], "use": []}
+    assert idle == {"name": "idle", "buffers": [], "use": [], "ids": []}
     assert found["findings"] == []
 
 

@@ -1,0 +1,127 @@
+"""Which event ids and buffer ids a function uses, and between which lines each may be in use.
+
+A flag is up from its set to its wait. A wait that stands before its set in a loop takes the set of
+the iteration before, so the flag is up from the set to the end of the loop, and from the beginning
+of the loop to the wait. Instructions that set flags of their own use those ids, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from pto.ir.graph import Operation
+from pto.isa.row.attributes import Int
+from pto.isa.row.flag import flag_of
+from pto.isa.row.order import Acquire, OfBuffer, OfFlag, SetFlag
+from pto.isa.row.pipe_of import inner_flags, pipe_of
+from pto.isa.rules.rule import Case
+from pto.target.facts import Profile
+from pto.verify.operation import constant
+
+BUFFER = "buffer id"
+Span = tuple[int, int]  # of operations in the order of the text, both included
+_Key = tuple[str, int | None]
+
+
+@dataclass(slots=True)
+class Used:
+    """One id of one pair of pipes, or one buffer id; `id` is None where a run decides it."""
+
+    what: str  # "MTE2 -> V", or BUFFER
+    id: int | None
+    spans: list[Span] = field(default_factory=list[Span])
+    by: dict[str, None] = field(default_factory=dict[str, None])  # instructions that use it inside
+    is_open: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Occupancy:
+    """The ids of one function."""
+
+    used: list[Used]
+    available: int  # event ids of a pair of pipes
+    buffers: int  # buffer ids
+    ops: list[Operation]
+
+    def of(self, what: str) -> list[Used]:
+        return [each for each in self.used if each.what == what]
+
+    def most(self, what: str) -> tuple[int, int | None]:
+        """How many known ids are in use at once at most, and a line where they are."""
+        known = (each for each in self.of(what) if each.id is not None)
+        spans = [span for each in known for span in _merged(each.spans)]
+        counts = [(sum(a <= at <= b for a, b in spans), -at) for at, _ in spans]
+        many, at = max(counts, default=(0, 0))
+        return many, self._line(-at)
+
+    def lines(self, used: Used) -> list[tuple[int, int]]:
+        """The lines between which an id may be in use."""
+        found = [(self._line(a), self._line(b)) for a, b in _merged(used.spans)]
+        return [(a, max(a, b)) for a, b in found if a is not None and b is not None]
+
+    def _line(self, at: int) -> int | None:
+        """The line of an operation, or of the last one before it that has a line."""
+        locs = (op.loc for op in reversed(self.ops[: at + 1]))
+        return next((loc.line for loc in locs if loc is not None), None)
+
+
+def occupancy(function: Operation, profile: Profile) -> Occupancy:
+    """The event ids and buffer ids that a function uses by itself."""
+    ops = list(function.walk())
+    numbers = {id(op): n for n, op in enumerate(ops)}
+    used: dict[_Key, Used] = {}
+    for at, op in enumerate(ops):
+        if op.row is None:
+            continue
+        case = Case(op, op.row, profile, constant)
+        order = op.row.order
+        if isinstance(order, OfFlag):
+            flag = flag_of(case)
+            each = _use(used, f"{flag.src} -> {flag.dst}", None if op.operands else flag.id)
+            _step(each, at, isinstance(order, SetFlag), op, numbers)
+        elif isinstance(order, OfBuffer):
+            each = _use(used, BUFFER, _buffer_id(case, order))
+            each.by.setdefault(pipe_of(case))
+            _step(each, at, isinstance(order, Acquire), op, numbers)
+        for source, target, number in inner_flags(case):
+            each = _use(used, f"{source} -> {target}", number)
+            each.by.setdefault(op.name.removeprefix("pto."))
+            each.spans.append((at, at))
+    ordered = sorted(used.values(), key=lambda each: (each.what, each.id is None, each.id or 0))
+    return Occupancy(ordered, profile.sync.event_ids, profile.sync.buffer_ids, ops)
+
+
+def _use(used: dict[_Key, Used], what: str, number: int | None) -> Used:
+    return used.setdefault((what, number), Used(what, number))
+
+
+def _buffer_id(case: Case, order: OfBuffer) -> int | None:
+    value = case.op.attrs.get(order.id)
+    return value.value if isinstance(value, Int) else None
+
+
+def _step(used: Used, at: int, begins: bool, op: Operation, numbers: dict[int, int]) -> None:
+    """A set or an acquire begins a span, a wait or a release ends it."""
+    loop = next((each for each in op.ancestors() if each.is_loop), None)
+    end = at if loop is None else numbers[id(loop)] + sum(1 for _ in loop.walk()) - 1
+    if begins:
+        used.spans.append((at, end))
+        used.is_open = True
+        return
+    if used.is_open:
+        first, _ = used.spans[-1]
+        used.spans[-1] = first, at
+        used.is_open = False
+    else:  # the set of the iteration before, or of another function
+        used.spans.append((at if loop is None else numbers[id(loop)], at))
+
+
+def _merged(spans: Iterable[Span]) -> list[Span]:
+    out: list[Span] = []
+    for first, last in sorted(spans):
+        if out and first <= out[-1][1]:
+            out[-1] = out[-1][0], max(out[-1][1], last)
+        else:
+            out.append((first, last))
+    return out
