@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from docs.make import pictures, porting, site
+from docs.make import api, pictures, porting, site
+from pto.lang import names
 
 ROOT = Path(__file__).parent.parent
 
@@ -77,3 +78,14 @@ def test_every_variable_of_the_environment_is_on_its_page() -> None:
     used = set(re.findall(r'"(PTO_[A-Z_]+)"', text)) - {"PTO_CPU_SIM_UB_BYTES"}  # a macro of C++
     page = (ROOT / "docs" / "guide" / "environment.md").read_text("utf-8")
     assert set(re.findall(r"^\| `(PTO_\w+)`", page, re.MULTILINE)) == used
+
+
+def test_the_page_of_the_interface_has_every_name_with_its_meaning() -> None:
+    text = api.page()
+    entries = dict(re.findall(r"^### pto\.(\w+)\n\n((?:.+\n|\n(?!#))*)", text, re.MULTILINE))
+    assert set(entries) == {*names.PUBLIC, *names.RENAMED}
+    meanings = {
+        n: re.sub(r"```.*?```|^\| .*", "", e, flags=re.S | re.M) for n, e in entries.items()
+    }
+    assert [n for n, e in meanings.items() if not e.strip()] == []
+    assert "pto.load(source, rows=None, cols=None, *, role=None, pad=None)" in text

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from docs.make import api
 from pto.cli import explain
 from pto.core.errors import AREAS
 
@@ -72,6 +73,7 @@ NAVIGATION: list[tuple[str, Any]] = [
         ],
     ),
     ("Examples", "examples/index.md"),
+    ("Python interface", "api.md"),
     (
         "Instructions",
         [
@@ -137,6 +139,7 @@ def assemble(folder: Path) -> None:
         shutil.copy(page, folder / page.name)
     _write_diagnostics(folder / "diagnostics")
     _write_examples(folder / "examples")
+    (folder / "api.md").write_text(api.page(), "utf-8")
     for page in [*folder.glob("*.md"), *(folder / "guide").glob("*.md")]:
         page.write_text(_within_site(page.read_text("utf-8")), "utf-8")
 
