@@ -53,6 +53,8 @@ _KINDS = {
     "MSCATTER": "V",
 }
 
+_BEHIND = {"TPRINT": "machine::show<V...>(a...); "}  # what a function does beside its record
+
 
 def kinds() -> str:
     """`kinds.hpp`: the operations that events name, and their pipes."""
@@ -99,13 +101,14 @@ def instructions() -> str:
         space, _, short = name.rpartition("::")
         lines += [f"namespace {space} {{"] if space else []
         lines += ["#if PTO_MACHINE_PROFILE != 2"] if name in queues else []
-        seen = "machine::pause(); " if space else ""  # others look at what it does
+        seen = "machine::pause(); " if space else _BEHIND.get(name, "")  # others look at it
         for head in _heads(name):
             before = re.findall(r"auto (P\d)", head)
             passed = "".join(f"{each}, " for each in before)
             lines.append(
                 f"template <{head}auto... V, class... A> RecordEvent {short}(A&&... a)"
-                f' {{ machine::record<{passed}V...>("{name}", PTO_HERE, a...); {seen}'
+                f' {{ machine::record<{passed}V...>("{name}", PTO_HERE, a...); '
+                f"{seen.replace('V...', f'{passed}V...')}"
                 "return {}; }"
             )
         lines += ["#endif"] if name in queues else []

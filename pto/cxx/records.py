@@ -100,6 +100,7 @@ class Passed:
     widen: tuple[int, int] = (0, 0)  # of a tensor: add to the stride of this dimension
     paired: int | None = None  # of a tensor: along this dimension the record counts single values
     conv: Conv | None = None  # of a convolution tile
+    share: int = 1  # of a number: it counts values, of which so many are an item
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +235,7 @@ def _operand(
 def number_of(operand: Passed, word: int) -> int | float:
     """The number in a word of values."""
     if operand.number is not None:
-        return operand.number
+        return operand.number // operand.share
     if operand.tag == FLOAT:
         return float(np.int64(word).view(np.float64))
-    return word
+    return word // operand.share

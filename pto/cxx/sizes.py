@@ -16,7 +16,7 @@ from pto.core.pad import pad
 from pto.core.tile import Role, TileType
 from pto.cxx.records import GLOBAL, Passed, element
 from pto.isa.meaning.tile.extract import INSERT
-from pto.isa.row.attributes import Attribute
+from pto.isa.row.attributes import Attribute, Bool
 from pto.isa.row.instr import Attr, Family, Instr
 from pto.isa.row.types import TileBuf, View
 from pto.isa.tile.compare import SELECT
@@ -84,8 +84,12 @@ def _transferred(bound: Bound, profile: str) -> Bound:
     return bound
 
 
-def packed(operand: Passed) -> Passed:
-    """A factor as the matrix unit sees it: the boxes of its valid region lie side by side."""
+def packed(operand: Passed, scaled: str = "") -> Passed:
+    """A factor as the matrix unit sees it: the boxes of its valid region lie side by side.
+
+    Along k, in which boxes follow each other anyway, a factor with scales (`a` or `b`) stays as it
+    is: there are scales for all of it.
+    """
     if not isinstance(operand.type, TileBuf) or operand.type.tile.compact is not Compact.NULL:
         return operand
     own, (rows, cols) = operand.type.tile, _valid(operand)
@@ -93,6 +97,8 @@ def packed(operand: Passed) -> Passed:
         return operand
     high, wide = (max(side, 16) for side in own.layout.box(own.itemsize))  # k of f32: two boxes
     shape = -(-rows // high) * high, -(-cols // wide) * wide
+    if scaled:
+        shape = (shape[0], own.cols) if scaled == "a" else (own.rows, shape[1])
     if shape == own.shape:
         return operand
     tile = replace(own, rows=shape[0], cols=shape[1])
@@ -122,7 +128,9 @@ def _multiplied(bound: Bound, profile: str) -> Bound:
     for name in ("lhs", "rhs", "a", "b") if bound.row.family is MATMUL else ():
         factor = bound.operands.get(name, [(None, 0)])[0][0]
         if factor is not None:
-            bound.operands[name] = [(packed(factor), 0)]
+            scaled = name if f"{name}_scale" in bound.operands else ""
+            bound.operands[name] = [(packed(factor, scaled), 0)]
+            _scales_of(bound, name, factor)
     tiles = {
         name: given[0][0]
         for name, given in bound.operands.items()
@@ -143,9 +151,28 @@ def _multiplied(bound: Bound, profile: str) -> Bound:
     return bound
 
 
+def _scales_of(bound: Bound, name: str, factor: Passed) -> None:
+    """Scales beside a factor that is taken as smaller: as many rows or columns as it has left."""
+    scales = bound.operands.get(f"{name}_scale", [(None, 0)])[0][0]
+    left = bound.operands[name][0][0]
+    if scales is None or left is None or not isinstance(scales.type, TileBuf):
+        return
+    if not isinstance(factor.type, TileBuf) or not isinstance(left.type, TileBuf):
+        return
+    own, was, now = scales.type.tile, factor.type.tile, left.type.tile
+    axis = "rows" if name == "a" else "cols"
+    if getattr(own, axis) != getattr(was, axis):
+        return
+    size = getattr(now, axis)
+    valid = (size, own.valid[1]) if name == "a" else (own.valid[0], size)
+    tile = replace(own, valid=valid, **{axis: size})
+    bound.operands[f"{name}_scale"] = [(replace(scales, type=replace(scales.type, tile=tile)), 0)]
+
+
 def _exponents(bound: Bound, profile: str) -> Bound:
     """On a5 exponents in one line become a matrix of scales: rows as long as those of dst, in
     boxes."""
+    bound = _turned(bound)
     if profile != "a5":
         return bound
     src, dst = (bound.operands[name][0][0] for name in ("src", "dst"))
@@ -186,6 +213,25 @@ def _paired(bound: Bound, profile: str) -> Bound:
             else:
                 tile = replace(own, cols=own.cols // 2, valid=(rows, -(-cols // 2)))
             bound.operands[name] = [(replace(each, type=replace(each.type, tile=tile)), 0)]
+    return bound
+
+
+def _turned(bound: Bound) -> Bound:
+    """Boxes of packed values: two of a row share a byte where rows lie side by side in a box, else
+    two of a column. Indices count values, the machine bytes."""
+    src, dst = (bound.operands.get(name, [(None, 0)])[0][0] for name in ("src", "dst"))
+    if src is None or dst is None or src.facts is None or dst.facts is None:
+        return bound
+    kind = element(src.element)
+    if kind is None or not kind.is_packed or not src.facts.slayout or not dst.facts.slayout:
+        return bound
+    across = "indexCol" if src.facts.slayout == 1 else "indexRow"
+    for name in (across, f"{across}1"):
+        each, number = bound.operands.get(name, [(None, 0)])[0]
+        if each is not None:
+            bound.operands[name] = [(replace(each, share=2), number)]
+    if src.facts.slayout != dst.facts.slayout and bound.row.attr("turnPairs") is not None:
+        bound.attrs["turnPairs"] = Bool(True)
     return bound
 
 
@@ -257,7 +303,7 @@ def _fitted(tile: Passed, view: Passed, profile: str) -> tuple[Passed, Passed] |
     if whole:  # the fixpipe counts the valid region alone
         shape[across], shape[along] = own, width
         wider = 0
-    elif of.role is Role.VEC and of.layout.name == layout:
+    elif of.role in (Role.VEC, Role.MAT) and of.layout.name == layout:
         # a2a3 counts in gaps between lines, the others in distances from line to line
         shape[along], own, wider = width, lines, width - length if profile == "a2a3" else 0
     else:
@@ -278,6 +324,7 @@ def _inserted(bound: Bound, profile: str) -> Bound:
     two strips: dst is written as boxes by columns, whatever its type says (a5/TInsert.hpp,
     TInsertVecToMatImpl).
     """
+    bound = _turned(bound)
     src, dst = (bound.operands.get(name, [(None, 0)])[0][0] for name in ("src", "dst"))
     kinds = [each.type if each is not None else None for each in (src, dst)]
     if (

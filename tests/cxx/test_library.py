@@ -258,3 +258,82 @@ def test_a_tile_without_an_address_lives_on_after_a_look(kernel):
     out = np.zeros_like(x)
     kernel(AGAIN, profile="cpu")(out, x)
     assert np.array_equal(out, (x + 1) * 2 + x)
+
+
+FOUR_BITS = """
+template <class G, class T> void load(T& tile, __gm__ void* from)
+{
+    G global(reinterpret_cast<__gm__ typename T::DType*>(from));
+    TLOAD(tile, global);
+}
+template <class E, int R, int C>
+using Plain = GlobalTensor<E, Shape<1, 1, 1, R, C>, Stride<1, 1, 1, C, 1>>;
+template <class E, int R, int C, Layout L>
+using Scales = GlobalTensor<E, TileShape2D<E, R, C, L>, BaseShape2D<E, R, C, L>, L>;
+__global__ AICORE void k(
+    __gm__ float* out, __gm__ void* a, __gm__ void* b, __gm__ void* sa, __gm__ void* sb)
+{
+    using E = float4_e2m1x2_t;
+    using S = float8_e8m0_t;
+    Tile<TileType::Mat, E, 16, 64, BLayout::ColMajor, 16, 64, SLayout::RowMajor> ma;
+    Tile<TileType::Mat, E, 64, 128, BLayout::ColMajor, 64, 128, SLayout::RowMajor> mb;
+    Tile<TileType::Mat, S, 16, 2, BLayout::RowMajor, 16, 2, SLayout::RowMajor, 32> msa;
+    Tile<TileType::Mat, S, 2, 64, BLayout::ColMajor, 2, 64, SLayout::ColMajor, 32> msb;
+    TileLeft<E, 16, 64> left;
+    TileRight<E, 64, 64, 64, 48> right;
+    TileLeftScale<S, 16, 2> leftScale;
+    TileRightScale<S, 2, 64, 2, 48> rightScale;
+    TileAcc<float, 16, 64, 16, 48> acc;
+    TASSIGN(ma, 0); TASSIGN(mb, 0x1000); TASSIGN(msa, 0x4000); TASSIGN(msb, 0x5000);
+    TASSIGN(left, 0); TASSIGN(right, 0); TASSIGN(acc, 0);
+    TASSIGN(leftScale, 0); TASSIGN(rightScale, 0);
+    load<Plain<E, 16, 64>>(ma, a);
+    load<Plain<E, 64, 128>>(mb, b);
+    load<Scales<S, 16, 2, Layout::MX_A_ZZ>>(msa, sa);
+    load<Scales<S, 2, 64, Layout::MX_B_NN>>(msb, sb);
+    pipe_barrier(PIPE_ALL);
+    TMOV(left, ma);
+    TEXTRACT(right, mb, 0, 64);
+    TMOV(leftScale, msa);
+    TMOV(rightScale, msb);
+    pipe_barrier(PIPE_ALL);
+    TMATMUL_MX(acc, left, leftScale, right, rightScale);
+    pipe_barrier(PIPE_ALL);
+    Plain<float, 16, 48> to(out);
+    TSTORE(to, acc);
+}
+"""
+
+
+def test_right_factors_of_four_bits_pair_their_values_along_k(kernel):
+    """In memory and L1 two values of a row share a byte, in L0B two of a column; of the 128 columns
+    the product takes 48, from 64 on. All scales are 1."""
+    rng = np.random.default_rng(5)
+    a, b = rng.integers(0, 16, (16, 64), np.uint8), rng.integers(0, 16, (64, 128), np.uint8)
+    out, one = np.zeros((16, 48), np.float32), np.uint8(127)
+    pairs = [codes[:, 0::2] | codes[:, 1::2] << 4 for codes in (a, b)]
+    scales = np.full((16, 2), one), np.full((2, 64), one)
+    kernel(FOUR_BITS, profile="a5", sides=("cube",))(out, *pairs, *scales)
+    table = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6], np.float32)
+    numbers = np.concatenate([table, -table])
+    assert np.array_equal(out, numbers[a] @ numbers[b[:, 64:112]])
+
+
+def test_print_goes_to_the_streams_of_a_program_on_cpu(kernel):
+    text = """
+    __global__ AICORE void k(__gm__ float* out)
+    {
+        Tile<TileType::Vec, float, 2, 8> t;
+        TASSIGN(t, 0);
+        t.data()[9] = -3.456789f;
+        std::ostringstream text;
+        auto* before = std::cout.rdbuf(text.rdbuf());
+        TPRINT<PrintFormat::Width8_Precision2>(t);
+        std::cout.rdbuf(before);
+        out[0] = float(text.str().find("TPRINT 2x8") != std::string::npos);
+        out[1] = float(text.str().find(" -3.46 ") != std::string::npos);
+    }
+    """
+    out = np.zeros(8, np.float32)
+    kernel("#include <sstream>\n" + text, profile="cpu")(out)
+    assert list(out[:2]) == [1, 1]

@@ -216,3 +216,26 @@ def test_a_scalar_scale_into_a_window():
     bench.tile("d", f"mat, 16x32xi8{TILES['NZ']}", np.zeros((16, 32)))
     bench.run("pto.tinsert ins(%s, %r, %c, %q : {s}, index, index, i64) outs(%d : {d})")
     assert (bench["d"][:, :16] == 6).all() and not bench["d"][:, 16:].any()
+
+
+@pytest.mark.parametrize("rows_first", [True, False])
+@pytest.mark.parametrize("at", [(0, 0), (32, 32)])
+def test_pairs_of_a_row_become_pairs_of_a_column(at: tuple[int, int], rows_first: bool):
+    """Codes of four bits in L1 share a byte with their neighbour in the row, in L0B in the column;
+    or the other way round. By NumPy on the single codes."""
+    codes = np.random.default_rng(3).integers(0, 16, (128, 128), np.uint8)
+    by_row = codes[:, 0::2] | codes[:, 1::2] << 4
+    by_column = codes[0::2] | codes[1::2] << 4
+    source, target = (by_row, by_column) if rows_first else (by_column, by_row)
+    layouts = ("NZ", "ZN") if rows_first else ("ZN", "NZ")
+    row, col = at if rows_first else at[::-1]
+    bench = bench_at(row, col)
+    kind = "!pto.f4E2M1x2"
+    high, wide = (32, 64) if rows_first else (64, 32)
+    bench.tile("s", "mat, {}x{}x{}{}".format(*source.shape, kind, TILES[layouts[0]]), source)
+    place = "right" if rows_first else "left"
+    bench.tile("d", f"{place}, {high}x{wide}x{kind}{TILES[layouts[1]]}")
+    bench.run(EXTRACT + " {turnPairs = true}")
+    first = (row // 2, 2 * col) if rows_first else (2 * row, col // 2)
+    part = target[first[0] : first[0] + high, first[1] : first[1] + wide]
+    assert np.array_equal(bench["d"].view(np.uint8), part)

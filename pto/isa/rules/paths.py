@@ -6,6 +6,7 @@ Global memory is in `global_memory.py`; a row's own rules stand beside it.
 from __future__ import annotations
 
 from pto.core.compact import Compact
+from pto.core.layout import SLayout
 from pto.core.tile import TileType
 from pto.isa.row import types as t
 from pto.isa.row.instr import Attr
@@ -13,6 +14,11 @@ from pto.isa.rules.rule import Case, Rule, dims, listing
 
 RELU = Attr("reluPreMode", "relu_pre_mode", default="no_relu", meaning="clip at 0 on the way out")
 ACC_TO_VEC = Attr("accToVecMode", "acc_to_vec_mode", meaning="which vector sub-blocks get the tile")
+PAIRS = Attr(
+    "turnPairs",
+    "bool",
+    meaning="of a packed type: two values in a byte lie along the other axis in src than in dst",
+)
 _QUANT = ("fp", "preQuantScalar")  # operands that scale what leaves the accumulator
 
 # What the matrix operands may be, and what accumulator elements become with a scale or without:
@@ -256,7 +262,7 @@ def window_inside(
             return None
         by_valid = valid or small.role.value == "vec" or case.profile.name == "cpu"
         sizes = small.valid if by_valid or small.compact is not Compact.NULL else small.shape
-        for name, size, limit in zip(at, sizes, large.shape, strict=True):
+        for name, size, limit in zip(at, _in_source(case, sizes), large.shape, strict=True):
             start = case.number(name)
             if start is None or size is None or 0 <= start <= limit - size:
                 continue
@@ -264,6 +270,48 @@ def window_inside(
         return None
 
     return Rule("window-inside", "PTO-S060", f"expects {window} to lie inside {whole}", test)
+
+
+def _in_source(case: Case, sizes: tuple[int | None, int | None]) -> tuple[int | None, int | None]:
+    """Items of src that so many of dst take: twice as many along the axis of dst's pairs."""
+    src, dst = case.tile("src"), case.tile("dst")
+    if src is None or dst is None or case.word("turnPairs") != "true" or None in sizes:
+        return sizes
+    if src.layout.slayout is dst.layout.slayout:
+        return sizes
+    rows, cols = (n or 0 for n in sizes)
+    if dst.layout.slayout is SLayout.COL_MAJOR:
+        return 2 * rows, -(-cols // 2)
+    return -(-rows // 2), 2 * cols
+
+
+def one_shape() -> Rule:
+    """src and dst have one shape, in values where their pairs lie along different axes."""
+
+    def test(case: Case) -> str | None:
+        src, dst = case.tile("src"), case.tile("dst")
+        if src is None or dst is None or _in_source(case, dst.shape) == src.shape:
+            return None
+        return f"src is {dims(*src.shape)}, dst is {dims(*dst.shape)}"
+
+    return Rule("same-shape", "PTO-S020", "expects src and dst to have one shape", test)
+
+
+def pairs_turned() -> Rule:
+    """Pairs change their axis from L1 to an operand of the matrix unit, in boxes of both orders."""
+
+    def test(case: Case) -> str | None:
+        src, dst = case.tile("src"), case.tile("dst")
+        if src is None or dst is None or case.word("turnPairs") != "true":
+            return None
+        if not src.dtype.is_packed or src.dtype is not dst.dtype:
+            return f"src is {src.dtype.name}, dst is {dst.dtype.name}"
+        orders = {tile.layout.slayout for tile in (src, dst)}
+        boxes = {SLayout.ROW_MAJOR, SLayout.COL_MAJOR}
+        return None if orders == boxes else f"src is {src.layout.name}, dst is {dst.layout.name}"
+
+    sentence = "expects turnPairs with tiles of one packed type, in boxes of different orders"
+    return Rule("pairs-turned", "PTO-T064", sentence, test)
 
 
 def window_aligned(whole: str, *roles: str) -> Rule:

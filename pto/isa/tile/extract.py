@@ -9,6 +9,7 @@ from pto.isa.rules.paths import (
     ACC_TO_VEC,
     CUBE_A2A3,
     CUBE_A5,
+    PAIRS,
     PLAIN_A2A3,
     PLAIN_A5,
     RELU,
@@ -23,6 +24,7 @@ from pto.isa.rules.paths import (
     joined,
     mode_agrees,
     out_of,
+    pairs_turned,
     quant_forms,
     window_aligned,
     window_inside,
@@ -43,6 +45,7 @@ WINDOW = Family(
         acc_to_vec(),
         quant_forms(),
         mode_agrees(),
+        pairs_turned(),
     ),
     cost="move",
     traits=Traits(region=Region.WINDOW),
@@ -117,6 +120,7 @@ instr(
     attrs=(
         Attr("mode", "str", values=_MODES, meaning="the change of layout, else told by the types"),
         RELU,
+        PAIRS,
         ACC_TO_VEC,
     ),
     text="ins( $src , $indexRow , $indexCol <? , $indexRow1 , $indexCol1 > <? , $preQuantScalar >"

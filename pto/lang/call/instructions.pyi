@@ -246,7 +246,7 @@ def tstore(dst: Array, src: Tile, fp: Tile | None = None, preQuantScalar: Number
     """dst element (r,c) = src[r,c] over src's valid region; combined with memory by atomicType"""
 def tstore_fp(dst: Array, src: Tile, fp: Tile, *, atomicType: str | int | None = None, reluPreMode: str | int | None = None, layout: str | int | None = None) -> None:
     """dst element (r,c) = quant(src[r,c], fp[0,c]) over src's valid region"""
-def tmov(dst: Tile, src: Tile, fp: Tile | None = None, preQuantScalar: Number | None = None, *, accToVecMode: str | int | None = None, reluPreMode: str | int | None = None, grpAxis: str | int | None = None) -> None:
+def tmov(dst: Tile, src: Tile, fp: Tile | None = None, preQuantScalar: Number | None = None, *, accToVecMode: str | int | None = None, reluPreMode: str | int | None = None, turnPairs: bool | None = None, grpAxis: str | int | None = None) -> None:
     """dst[i,j] = convert(src[i,j]), between the buffers and layouts of the two tile types"""
 def tmov_fp(dst: Tile, src: Tile, fp: Tile, *, reluPreMode: str | int | None = None) -> None:
     """dst[i,j] = quant(src[i,j], fp[0,j]); older spelling of tmov with fp"""
@@ -268,7 +268,7 @@ def tinterleave(dst0: Tile, dst1: Tile, src0: Tile, src1: Tile) -> None:
     """each row as the stream src0[0] src1[0] src0[1] ...: dst0 its first half, dst1 its second"""
 def tdeinterleave(dst0: Tile, dst1: Tile, src0: Tile, src1: Tile | None = None) -> None:
     """each row as the stream src0, then src1: dst0 its even elements, dst1 its odd ones"""
-def textract(dst: Tile, src: Tile, indexRow: Number, indexCol: Number, dst1: Tile | None = None, indexRow1: Number | None = None, indexCol1: Number | None = None, preQuantScalar: Number | None = None, fp: Tile | None = None, *, mode: str | None = None, reluPreMode: str | int | None = None, accToVecMode: str | int | None = None) -> None:
+def textract(dst: Tile, src: Tile, indexRow: Number, indexCol: Number, dst1: Tile | None = None, indexRow1: Number | None = None, indexCol1: Number | None = None, preQuantScalar: Number | None = None, fp: Tile | None = None, *, mode: str | None = None, reluPreMode: str | int | None = None, turnPairs: bool | None = None, accToVecMode: str | int | None = None) -> None:
     """dst[i,j] = src[indexRow+i, indexCol+j] over dst's valid region; dst1 the same at its indices"""
 def textract_fp(dst: Tile, src: Tile, fp: Tile, indexRow: Number, indexCol: Number, *, reluPreMode: str | int | None = None, accToVecMode: str | int | None = None) -> None:
     """dst[i,j] = quant(src[indexRow+i, indexCol+j], fp[0, indexCol+j]) over dst's valid region"""

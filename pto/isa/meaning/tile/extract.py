@@ -10,6 +10,7 @@ from pto.core.tile import Tile
 from pto.isa.meaning.handle.view import tile_type
 from pto.isa.meaning.kinds import Move
 from pto.isa.meaning.tile.mover import Mover
+from pto.isa.meaning.tile.pairs import turn, turns_pairs
 from pto.isa.meaning.tile.patch import packing
 from pto.isa.meaning.tile.transfer import Transfer
 from pto.isa.rules.rule import Case
@@ -24,7 +25,7 @@ def _packings(case: Case) -> tuple[Packing | None, Packing | None]:
 
 def _extract(case: Case) -> Callable[..., None]:
     """Out of src, over dst's valid region."""
-    transfer, packed = Transfer(case), _packings(case)
+    transfer, packed, turned = Transfer(case), _packings(case), turns_pairs(case)
 
     def run(
         x: Mover,
@@ -39,8 +40,12 @@ def _extract(case: Case) -> Callable[..., None]:
         fp: Any,
     ) -> None:
         for target, row, col in ((dst1, r1, c1), (dst, r, c)):
-            if target is not None:
-                at = x.number(row), x.number(col)
+            if target is None:
+                continue
+            at = x.number(row), x.number(col)
+            if turned:
+                turn(x, src, at, target, target.get_valid())
+            else:
                 transfer(
                     x, src, at, target, (0, 0), target.get_valid(), fp=fp, word=word, packed=packed
                 )

@@ -19,6 +19,7 @@ from pto.isa.meaning.kinds import Do, Move, do
 from pto.isa.meaning.machine import Machine
 from pto.isa.meaning.memory.collective import TOKEN
 from pto.isa.meaning.tile.mover import Mover
+from pto.isa.meaning.tile.pairs import turn, turns_pairs
 from pto.isa.meaning.tile.regions import put, region
 from pto.isa.meaning.tile.transfer import Transfer, changed, passes_outlet
 from pto.isa.meaning.tile.window import Array, Window, candidates, one_matrix, read
@@ -260,6 +261,8 @@ def _transfer(case: Case) -> Callable[..., None]:
     A mode that splits src over two sub-blocks gives each of them a dst of its own. Boxes are then
     split as wholes: all rows of src, and columns up to the end of a box (a5/TMov.hpp, TMovCcToUb).
     """
+    if turns_pairs(case):
+        return lambda x, src, dst, fp=None, word=None: turn(x, src, (0, 0), dst, dst.get_valid())
     transfer = Transfer(case)
     down, across = (2 if axis == transfer.split else 1 for axis in (0, 1))
     boxes = transfer.split is not None and tile_type(case.type("dst")).layout.name == "NZ"

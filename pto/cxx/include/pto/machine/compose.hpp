@@ -1,6 +1,8 @@
 // Instructions that C++ has and the table has not: made of others, as the headers of the chips make them.
 #pragma once
 #include <pto/machine/queue.hpp>
+#include <iomanip>
+#include <iostream>
 
 namespace pto {
 namespace machine {
@@ -260,6 +262,26 @@ template <class T> T GetProperDataPart(T* p, size_t at)
 {
     if constexpr (!IsTwinType<T>()) return p[at];
     else return T(p[at / 2] >> (at % 2 ? 4 : 0) & 15);
+}
+}
+namespace pto::machine {
+// On cpu the text of TPRINT goes to std::cout, too: programs look at it there.
+template <auto... Format, class T, class... More> void show(T& tile, More&...)
+{
+#if PTO_MACHINE_PROFILE == 1
+    if constexpr (isTile<T>) {
+        constexpr int format = (0 + ... + int(Format)), width = format == 2 ? 10 : 8;
+        std::cout << "TPRINT " << tile.GetValidRow() << "x" << tile.GetValidCol() << "\n";
+        for (unsigned r = 0; r < tile.GetValidRow(); ++r)
+            for (unsigned c = 0; c < tile.GetValidCol(); ++c) {
+                const auto value = tile.GetElement(int(r), int(c));
+                std::cout << (c ? " " : "") << std::setw(width);
+                if constexpr (std::is_integral_v<typename T::DType>) std::cout << +value;
+                else if constexpr (std::is_convertible_v<typename T::DType, double>) std::cout << std::fixed << std::setprecision(format == 0 ? 4 : format == 1 ? 2 : 6) << double(value);
+                if (c + 1 == tile.GetValidCol()) std::cout << "\n";
+            }
+    }
+#endif
 }
 }
 #define PTO_CEIL(a, b) (((a) + (b) - 1) / (b) * (b))
