@@ -68,7 +68,7 @@ def _undefined(graph: Graph, users: Users, order: _Order) -> Iterator[Diagnostic
         if graph.buffers[buffer].initial:
             continue
         for task, region, use in own:
-            if use is not Use.IN or task.loc in told:
+            if use is not Use.IN:
                 continue
             writers = [
                 t
@@ -76,7 +76,7 @@ def _undefined(graph: Graph, users: Users, order: _Order) -> Iterator[Diagnostic
                 if t is not task and how is not Use.IN and other.overlaps(region)
             ]
             numbers = np.array([t.number for t in writers], np.int64)
-            if not order.before(task.number, numbers).any():
+            if not order.before(task.number, numbers).any() and task.loc not in told:
                 told.add(task.loc)
                 yield _undefined_finding(graph, task, buffer, writers)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ctypes as c
 import mmap
-from bisect import bisect_right
+from bisect import bisect_right, insort
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -146,7 +146,7 @@ class Orchestration:
         made = Buffer(number, address, nbytes, name, scope=self._scopes[-1])
         self.graph.buffers[number] = made
         self._by_address[address] = number
-        self._sorted.clear()
+        insort(self._sorted, (address, number))
         return made
 
     def _allocate(self, nbytes: int) -> int:
@@ -160,8 +160,6 @@ class Orchestration:
         exact = self._by_address.get(address)
         if exact is not None:
             return exact, 0
-        if not self._sorted:
-            self._sorted = sorted((b.address, b.number) for b in self.graph.buffers.values())
         at = bisect_right(self._sorted, (address, 1 << 62)) - 1
         if at >= 0:
             start, number = self._sorted[at]
@@ -301,6 +299,12 @@ class CallChain:
     @property
     def loc(self) -> Loc | None:
         """The innermost line of the orchestration itself, past the headers of its runtime."""
+        key = (self.native.path, self.frames)
+        if key not in _LINES:
+            _LINES[key] = self._found()
+        return _LINES[key]
+
+    def _found(self) -> Loc | None:
         base, folder = _base(self.native), self.source.parent
         for frame in self.frames:
             for loc in lines_of(self.native.path, (frame - base,)) if frame > base else ():
@@ -351,3 +355,4 @@ class _Info(c.Structure):
 
 
 _BASES: dict[Path, int] = {}
+_LINES: dict[tuple[Path, tuple[int, ...]], Loc | None] = {}  # of call chains seen

@@ -340,6 +340,8 @@ def _scenes(file: Path, wanted: str | None) -> Iterator[Scene]:
     for test in vars(module).values():
         if not isinstance(test, type) or not issubclass(test, SceneTestCase) or not test.CALLABLE:
             continue
+        if test.__module__ != module.__name__:
+            continue  # a base class that belongs to another test
         for case in test.CASES:
             platforms = {p.removesuffix("sim") for p in case.get("platforms", ())} or set(parts)
             for profile in sorted(platforms & {"a2a3", "a5"}):

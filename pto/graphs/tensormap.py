@@ -8,8 +8,18 @@ remembered: a write after a read needs an explicit edge, or the reader must decl
 from __future__ import annotations
 
 from collections import defaultdict
+from typing import NamedTuple
 
 from pto.graphs.model import Graph, Reason, Region, Task, Use
+
+
+class _Writer(NamedTuple):
+    """A task that wrote a region, whose first byte is `low` and whose last is before `high`."""
+
+    task: int
+    region: Region
+    low: int
+    high: int
 
 
 class TensorMap:
@@ -17,7 +27,7 @@ class TensorMap:
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
-        self._writers: dict[int, list[tuple[int, Region]]] = defaultdict(list)
+        self._writers: dict[int, list[_Writer]] = defaultdict(list)
 
     def submit(self, task: Task) -> None:
         """Add the edges of a task, then remember what it writes."""
@@ -28,7 +38,8 @@ class TensorMap:
                 self._wait(task, argument.region, argument.use, argument.tracked)
         for argument in task.arguments:
             if argument.tracked and argument.use in (Use.INOUT, Use.OVERWRITE):
-                self._writers[argument.region.buffer].append((task.number, argument.region))
+                region = argument.region
+                self._writers[region.buffer].append(_Writer(task.number, region, *region.span))
 
     def _wait(self, task: Task, region: Region, use: Use, tracked: bool) -> None:
         graph = self._graph
@@ -37,18 +48,19 @@ class TensorMap:
             graph.connect(creator, task.number, Reason.CREATES)
         if use not in (Use.IN, Use.INOUT) or not tracked:
             return
-        kept: list[tuple[int, Region]] = []
-        for number, written in self._writers[region.buffer]:
-            overlaps = written.overlaps(region)
-            if overlaps:
-                graph.connect(number, task.number, Reason.WRITES)
-            # A full rewrite orders every later reader behind this task: older writers can go.
-            if not (overlaps and use is Use.INOUT and region.covers(written)):
-                kept.append((number, written))
-        self._writers[region.buffer] = kept
+        low, high = region.span
+        covered: list[_Writer] = []
+        for writer in self._writers[region.buffer]:
+            if writer.low < high and low < writer.high and writer.region.overlaps(region):
+                graph.connect(writer.task, task.number, Reason.WRITES)
+                # A full rewrite orders every later reader behind this task: older writers can go.
+                if use is Use.INOUT and region.covers(writer.region):
+                    covered.append(writer)
+        for writer in covered:
+            self._writers[region.buffer].remove(writer)
 
     def writers(self, region: Region) -> list[int]:
         """Tasks that a read of this region by the orchestration waits for."""
-        found = [n for n, written in self._writers[region.buffer] if written.overlaps(region)]
+        found = [w.task for w in self._writers[region.buffer] if w.region.overlaps(region)]
         creator = self._graph.buffers[region.buffer].creator
         return found if creator is None else [creator, *found]
