@@ -31,6 +31,7 @@ def all_reduce(
         pto.comm_twait(arrived, RANKS, "ge")
         pto.comm_treduce(y0, [x0, x1, x2, x3], "sum", 0, acc=acc, recvPing=staging)
         pto.comm_tbroadcast([y0, y1, y2, y3], y0, 0, ping=staging)
+        pto.fence_barrier_all("gm")  # the sums are in memory before the others are told
         pto.comm_tnotify(told, 1, "set")
     with pto.Else():
         pto.comm_twait(told, 1, "ge")

@@ -20,6 +20,7 @@ from pto.observe.memory.items import Conflicts
 from pto.observe.memory.log import GlobalLog, GlobalShadow
 from pto.observe.memory.lost import Lost, Pair
 from pto.observe.memory.shadow import Footprint, Shadow
+from pto.observe.memory.visible import Visible
 from pto.observe.memory.working import WorkingSpace
 from pto.observe.mend.fix import Gap
 from pto.observe.mode import Mode, looked_at, mode_of, placed_by_hand
@@ -60,6 +61,7 @@ class Sanitizer(Observer):
         self.is_mixed = False  # writes of a local buffer, by two operations or places, have met
         self._global = GlobalLog()
         self._caches = Caches(self.order.clocks, self._global)
+        self._visible = Visible(profile, self.order.clocks, self._global)
         self._ended = False
         self._items = Conflicts()
         self._working = WorkingSpace()
@@ -90,6 +92,8 @@ class Sanitizer(Observer):
         agent = order.agents[core]
         agent.count += not event.phase
         event.number = agent.count
+        if event.effect is not None:
+            self._visible.watch(agent, event)
         if self._scopes and core in self._scopes:
             self._in_scope(agent, core, event)
         elif not (agent.automatic and isinstance(event.effect, fx.Within)):
@@ -132,7 +136,8 @@ class Sanitizer(Observer):
         if self._ended and self.mode == "flags":
             found += self.order.fences.findings()
         others = [*self._items.findings(), *found, *self._reserved.findings()]
-        return [*self._races.findings(), *self._caches.findings(), *others]
+        unseen = self._visible.findings()
+        return [*self._races.findings(), *self._caches.findings(), *unseen, *others]
 
     def look_at_lost(self, again: Callable[[Observer], None]) -> None:
         """Decide by a second run which of two writes of a pipe have cost somebody data."""
@@ -169,6 +174,8 @@ class Sanitizer(Observer):
         for cells, access, atomic in footprints(event.accesses):
             if (is_scalar or self._caches.has_stores) and access.memory.space is Space.GM:
                 self._look_into_cache(thread, is_scalar, time, cells, access)
+            if self._visible.is_used and access.memory.space is Space.GM and not access.writes:
+                self._visible.read(thread, moment, cells, access.memory.shadow.base)
             by = combination(event.op, agent.core) if atomic else ""
             self._touch(thread, thread.clock, moment, time, cells, access, by)
         thread.done(is_fenced(event.op, self.profile.name))

@@ -94,6 +94,7 @@ def _told(sent: str, heard: str) -> set[str]:
         pto.tload(t, x)
         pto.comm_tnotify(s, 1, sent)
         pto.tstore(w, t)
+        pto.fence_barrier_all("gm")
         pto.comm_tnotify(s, 1 if sent == "atomic_add" else 2, sent)
 
     @pto.kernel(profile="a5")
@@ -137,6 +138,7 @@ def test_a_buffer_that_is_filled_again_before_it_is_read(waits: bool) -> None:
             if waits and n:
                 pto.comm_twait(free, n, "ge")
             pto.tstore(w, t)
+            pto.fence_barrier_all("gm")
             pto.comm_tnotify(full, 1, "atomic_add")
 
     @pto.kernel(profile="a5")
@@ -172,6 +174,7 @@ def test_two_send_and_one_of_them_is_waited_for(need: int) -> None:
         t = pto.tile(1, 64, pto.f32)
         pto.tload(t, x)
         pto.tstore(w, t)
+        pto.fence_barrier_all("gm")
         pto.comm_tnotify(s, 1, "atomic_add")
 
     @pto.kernel(profile="a5")

@@ -162,9 +162,29 @@ def across(send: tuple[str, ...], receive: tuple[str, ...]) -> set[str]:
     return codes(found)
 
 
+FENCE = "pto.fence.barrier_all #pto.fence_scope<gm>"
+
+
 def test_a_signal_orders_ranks() -> None:
-    send = (flag("MTE3", "S"), WORD, TELL)
-    assert across(send, (WORD, HEAR)) == set()
+    assert across((FENCE, WORD, TELL), (WORD, HEAR)) == set()
+
+
+@pytest.mark.parametrize(
+    ("send", "found"),
+    [
+        ((flag("MTE3", "S"), WORD, TELL), {"PTO-R046"}),  # done on its core, not seen in memory
+        (("pto.barrier <PIPE_ALL>", WORD, TELL), {"PTO-R046"}),
+        ((flag("MTE3", "S"), 'pto.dsb "DDR"', WORD, TELL), set[str]()),
+        # a fence that does not wait for MTE3, and one behind the notification
+        (('pto.dsb "DDR"', flag("MTE3", "S"), WORD, TELL), {"PTO-R046"}),
+        ((flag("MTE3", "S"), WORD, TELL, FENCE), {"PTO-R046"}),
+    ],
+)
+def test_another_rank_sees_a_store_behind_a_fence_before_the_notification(
+    send: tuple[str, ...], found: set[str]
+) -> None:
+    """PTOAS#744: a barrier of MTE3 alone let the signal overtake the data on its way."""
+    assert across(send, (WORD, HEAR)) == found
 
 
 ASK = "%there = pto.comm.ttest(%w, %told : !word, i32) {cmp = #pto<wait_cmp ge>} -> i1"
@@ -180,7 +200,7 @@ LOOP = f"""scf.while : () -> () {{
 
 def test_a_test_of_a_signal_orders_what_its_result_decides() -> None:
     """A test whose result is not used says nothing about what follows."""
-    send = (flag("MTE3", "S"), WORD, TELL)
+    send = (FENCE, WORD, TELL)
     assert across(send, (WORD, LOOP)) == set()
     assert across(send, (WORD, ASK)) == {"PTO-R034"}
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pto.isa.meaning.order import flags as meaning
 from pto.isa.row.instr import Attr, Family, instr, read
-from pto.isa.row.order import Fence, Flush
+from pto.isa.row.order import Fence, Flush, Publish
 
 _TD = "PTOAS include/PTO/IR/PTOOps.td (2026-08)"
 _VTD = "PTOAS include/PTO/IR/VPTOOps.td (2026-08)"
@@ -68,6 +68,7 @@ instr(
     FENCE,
     "earlier accesses to a memory domain are done before later ones begin",
     body=meaning.IN_ORDER,
+    order=Publish("mem", ("DDR", "ALL")),
     attrs=(Attr("mem", "dsb_mem", required=True),),
     text="@mem {}",
     pipe="S",

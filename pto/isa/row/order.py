@@ -28,6 +28,15 @@ class Flush(Order):
     all: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Publish(Order):
+    """What the scalar unit has waited for is visible in the memory that an attribute names, to
+    other ranks too, where it is one of these."""
+
+    memory: str
+    to_ranks: tuple[str, ...]
+
+
 # ---- between the pipes of one agent
 
 

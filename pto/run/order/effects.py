@@ -120,8 +120,13 @@ class Flush:
     address: int | None
 
 
+@dataclass(frozen=True, slots=True)
+class Publish:
+    """What the scalar unit has waited for is visible to other ranks."""
+
+
 Within = SetFlag | WaitFlag | Barrier | MemoryBarrier | Acquire | Release
-Effect = Within | Send | Hear | Meet | Notify | Await | Flush
+Effect = Within | Send | Hear | Meet | Notify | Await | Flush | Publish
 
 
 class Tally(MutableMapping[Any, int]):

@@ -351,6 +351,11 @@ def _flush(case: Case, order: kinds.Flush) -> MakeEffect:
     return of
 
 
+def _publish(case: Case, order: kinds.Publish) -> MakeEffect:
+    found = fx.Publish() if case.word(order.memory) in order.to_ranks else None
+    return lambda core, values: found
+
+
 _MAKE: dict[type, Callable[[Case, Any], MakeEffect]] = {
     kinds.SetFlag: _flag,
     kinds.WaitFlag: _flag,
@@ -371,4 +376,5 @@ _MAKE: dict[type, Callable[[Case, Any], MakeEffect]] = {
     kinds.Poll: _poll,
     kinds.Gather: _gather,
     kinds.Flush: _flush,
+    kinds.Publish: _publish,
 }

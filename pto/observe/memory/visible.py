@@ -1,0 +1,118 @@
+"""What another rank may not see yet: transfers that a notification tells of without a fence.
+
+A flag or barrier says that a store of MTE3 or FIX is done on its core. Another rank sees it in
+memory only after a fence of global memory: `fence.barrier_all` or `dsb` before the notification
+(PTOAS issues 744 and 872, and its design of memory consistency). Cores of one rank need no such
+fence. Scalar stores are the subject of `caches.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pto.core.errors import Diagnostic, Note
+from pto.ir.graph import Operation
+from pto.isa.row.order import Fence
+from pto.isa.row.phases import Touch
+from pto.isa.row.pipe_of import phases_of, pipe_of
+from pto.isa.rules.rule import Case
+from pto.observe.memory.granules import Cells
+from pto.observe.memory.log import GlobalLog
+from pto.observe.order.clocks import Agent, Clock, Clocks, Moment, Thread, joined
+from pto.observe.races import described
+from pto.run.order import effects as fx
+from pto.run.watch.events import Event
+from pto.target.facts import Profile
+from pto.verify.operation import constant
+
+_TRANSFERS = ("MTE3", "FIX")
+_HELP = "pto.fence.barrier_all #pto.fence_scope<gm> between the store and the notification"
+
+
+class Visible:
+    """What every agent had made visible when it notified last."""
+
+    def __init__(self, profile: Profile, clocks: Clocks, log: GlobalLog) -> None:
+        self._profile = profile
+        self._clocks = clocks
+        self._log = log  # of all accesses to global memory
+        self._seen: dict[int, Clock] = {}  # by agent: what its last fence covers
+        self._told: dict[int, tuple[Clock | None, Operation]] = {}  # the same at its notification
+        self._transfers: dict[int, bool] = {}  # by operation
+        self._found: dict[tuple[int, int], Diagnostic] = {}
+
+    def findings(self) -> list[Diagnostic]:
+        return list(self._found.values())
+
+    @property
+    def is_used(self) -> bool:
+        """Whether an agent has notified."""
+        return bool(self._told)
+
+    def watch(self, agent: Agent, event: Event) -> None:
+        """An operation that orders: a fence of global memory, a notification, or another."""
+        kind = type(event.effect)
+        if kind is fx.Notify:
+            self._told[id(agent)] = self._seen.get(id(agent)), event.op
+        elif kind is fx.Publish and not agent.automatic:
+            self._see(agent, [pipe for name, pipe in agent.pipes.items() if name == "S"])
+        elif kind is fx.Publish or (kind is fx.Barrier and _is_fence(event.op)):
+            self._see(agent, agent.pipes.values())
+
+    def _see(self, agent: Agent, pipes: Iterable[Thread]) -> None:
+        """What these pipes have done or waited for is visible."""
+        for pipe in pipes:
+            self._seen[id(agent)] = joined(pipe.publish(), self._seen.get(id(agent)))
+
+    def read(self, thread: Thread, moment: Moment, cells: Cells, base: int) -> None:
+        """A read that a notification of another rank has ordered behind a transfer."""
+        for writer, time, first, last in self._log.writers(cells, base):
+            other = self._clocks.threads[writer]
+            told = self._told.get(id(other.agent))
+            if other.agent.rank == thread.agent.rank or told is None:
+                continue
+            known, before = thread.clock, thread.agent.base
+            if not _knows(known, writer, time) or _knows(before, writer, time):
+                continue  # a race, which is told as such; or the launch was over
+            if _knows(told[0], writer, time):
+                continue
+            earlier = other.moments[time - 1]
+            key = id(earlier.op), id(moment.op)
+            if key not in self._found and self._is_transfer(earlier.op):
+                place = f"GM[{first - base:#06x}..{last - base:#06x})"
+                self._found[key] = _finding(thread, moment, other, earlier, told[1], place)
+
+    def _is_transfer(self, op: Operation) -> bool:
+        found = self._transfers.get(id(op))
+        if found is None and op.row is not None:
+            case = Case(op, op.row, self._profile, constant)
+            pipes = [step.pipe for step in phases_of(case) if isinstance(step, Touch)]
+            found = any(pipe in _TRANSFERS for pipe in (pipe_of(case), *pipes))
+            self._transfers[id(op)] = found
+        return bool(found)
+
+
+def _is_fence(op: Operation) -> bool:
+    return op.row is not None and type(op.row.order) is Fence
+
+
+def _knows(clock: Clock | None, thread: int, time: int) -> bool:
+    return clock is not None and thread < clock.size and time <= int(clock[thread])
+
+
+def _finding(
+    thread: Thread, moment: Moment, other: Thread, earlier: Moment, told: Operation, place: str
+) -> Diagnostic:
+    return Diagnostic(
+        "PTO-R046",
+        f"rank {thread.agent.rank} reads {place} that rank {other.agent.rank} has stored before"
+        " it notified, with no fence of global memory between: the store may not be visible yet",
+        earlier.op.loc,
+        "warning",
+        notes=(
+            Note(f"store: {described(other, earlier)}", earlier.op.loc),
+            Note("the notification", told.loc),
+            Note(f"read: {described(thread, moment)}", moment.op.loc),
+        ),
+        help=_HELP,
+    )
