@@ -33,6 +33,9 @@ _FLAGS = [
     "-fvisibility=hidden",
     "-fpermissive",
 ]
+# Each block of a source calls a function of the runtime, which counts what C++ does between
+# instructions where a launch is timed.
+_COUNTED = "-fsanitize-coverage=trace-pc"
 _NEWER = "c++20"
 HOST = "main.cpp"  # of a system test
 CLANGS = ("clang++", *(f"clang++-{n}" for n in range(22, 13, -1)))
@@ -106,7 +109,7 @@ def _base(profile: str, compiler: Compiler) -> Path:
     texts += [header.RUNTIME.read_text(encoding="utf-8"), header.kinds(), header.instructions()]
     texts += [provided.macros_text(), provided.names_text()]
     flags = compiler.flags(profile)
-    digest = _digest(texts, compiler, flags, "head in place")
+    digest = _digest(texts, compiler, flags, _COUNTED)
     folder = kept.folder() / f"{profile}-{digest}"
     kept.require_own(folder)
     is_new = not kept.is_ready(folder / "runtime.o")
@@ -224,7 +227,7 @@ def _built(profile: str, compiler: Compiler, wanted: Wanted) -> Path:
             return target
         if kept.is_ready(absent):
             raise Absent
-        flags = [*compiler.flags(profile), *(f"-D{d}" for d in wanted.defines)]
+        flags = [*compiler.flags(profile), _COUNTED, *(f"-D{d}" for d in wanted.defines)]
         objects: list[str] = []
         for n, (file, folders, texts) in enumerate(ready):
             whole = file

@@ -19,6 +19,7 @@ from pto.core.tile import Tile, TileType
 from pto.cxx import binding as b
 from pto.cxx import native as n
 from pto.cxx import records as r
+from pto.cxx.counted import code
 from pto.ir.builder import scalar_type
 from pto.isa.meaning.memory import registers
 from pto.isa.order.queue_setup import GLOBAL_QUEUE, LOCAL_QUEUE
@@ -118,7 +119,7 @@ class Side:
         while True:
             status = agent.resume()
             words = agent.words()
-            yield from state.records(words, status != n.DONE)
+            yield from state.records(words, status != n.DONE, agent.amounts())
             if status == n.DONE:
                 agent.end()
                 return
@@ -269,11 +270,15 @@ class AgentState:
         self._made: dict[Any, Any] = {}
         self._ready: dict[tuple[int, ...], s.Fed] = {}  # records seen before
 
-    def records(self, words: list[int], pauses: bool) -> Iterator[s.Fed]:
+    def records(
+        self, words: list[int], pauses: bool, amounts: Sequence[int] = ()
+    ) -> Iterator[s.Fed]:
         """The instructions of a stretch of words, each made when the one before is done.
 
-        Where the agent only pauses, it may use every tile again that it has used.
+        Where the agent only pauses, it may use every tile again that it has used. `amounts`: what
+        C++ did before each of them.
         """
+        left = iter(amounts)
         at, named = 0, self._named(words) if words and min(words) < 0 else None
         if named:
             self.places.plan(named, pauses)
@@ -281,6 +286,9 @@ class AgentState:
             end = at + words[at]
             record = tuple(words[at:end])
             fed = self._ready.get(record)
+            amount = next(left, 0)
+            if amount:
+                self.core.code = code(amount, self.core.code)
             yield self._fed(record) if fed is None else fed
             at = end
 

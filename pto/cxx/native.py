@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes as c
 import re
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
@@ -83,6 +83,8 @@ class Native:
             "pto_resume": (c.c_int64, [c.POINTER(State)]),
             "pto_end": (None, [c.POINTER(State)]),
             "pto_error": (c.c_char_p, [c.POINTER(State)]),
+            "pto_count": (c.POINTER(c.c_int64), [c.c_int64]),
+            "pto_amounts": (c.c_int64, [c.POINTER(State), c.POINTER(c.POINTER(c.c_int64))]),
             "pto_type": (c.POINTER(Facts), [c.c_int64]),
             "pto_enum": (c.c_char_p, [c.c_int64]),
             "pto_path": (c.c_int64, [c.c_int64, c.POINTER(c.c_int64)]),
@@ -164,6 +166,13 @@ class Native:
         """The side that a launch is for, where its source was compiled for one."""
         return _SIDES[self.lib.pto_side(key)]
 
+    def count(self, amounts: Mapping[int, int]) -> None:
+        """Agents that begin from now on add up what the blocks of code do that they run."""
+        if amounts:
+            size = max(amounts) + 1
+            table = np.ctypeslib.as_array(self.lib.pto_count(size), (size,))
+            table[list(amounts)] = list(amounts.values())
+
     # ---- device memory
 
     def memory(self) -> list[tuple[int, int]]:
@@ -196,6 +205,12 @@ class NativeAgent:
             return []
         room = c.cast(start, c.POINTER(c.c_int64))
         return np.ctypeslib.as_array(room, (count,)).tolist()
+
+    def amounts(self) -> list[int]:
+        """What C++ did before each of the records that `words` has; empty if nobody counts."""
+        room = c.POINTER(c.c_int64)()
+        count = self.native.lib.pto_amounts(self._state, c.byref(room))
+        return np.ctypeslib.as_array(room, (count,)).tolist() if count else []
 
     def error(self) -> str:
         return self.native.lib.pto_error(self._state).decode(errors="replace")
@@ -270,6 +285,11 @@ class CallSite(Span):
         return Called(first.file, first.line, callers=tuple(callers))
 
 
+def is_ours(file: str) -> bool:
+    """Whether a source file is the header or what is compiled around a kernel."""
+    return "/pto/machine/" in file or file.endswith(("/whole.cpp", "/runtime.cpp"))
+
+
 @lru_cache(4096)
 def lines_of(path: Path, addresses: tuple[int, ...]) -> tuple[Loc, ...]:
     """Lines of return addresses, by the line table of a build; those of our header left out."""
@@ -283,7 +303,6 @@ def lines_of(path: Path, addresses: tuple[int, ...]) -> tuple[Loc, ...]:
     found: list[Loc] = []
     for line in ran.stdout.splitlines():
         file, _, number = line.partition(" ")[0].rpartition(":")
-        ours = "/pto/machine/" in file or file.endswith(("/whole.cpp", "/runtime.cpp"))
-        if number.isdigit() and file and not ours and file != "??":
+        if number.isdigit() and file and not is_ours(file) and file != "??":
             found.append(Loc(file, int(number)))
     return tuple(found) or (Loc(str(path), 0),)

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from pto.core.errors import Diagnostic, PtoError, fail
 from pto.cxx import native as n
+from pto.cxx.counted import amounts
 from pto.cxx.feed import AgentState, GlobalMemory, Side
 from pto.plan.mode import Mode
 from pto.run import sites as s
@@ -219,6 +220,13 @@ class Launcher:
         """Once, from the arrays as they were given."""
         self.fill()
         return self._host(Program(self._builds, self._profile, observer, tap))
+
+    def count(self) -> bool:
+        """Agents add up what C++ does between instructions; False where that cannot be read."""
+        found = [amounts(build.path) for build in self._builds.values()]
+        for build, mine in zip(self._builds.values(), found, strict=True):
+            build.count(mine)
+        return all(found)
 
     def described(self, tap: Tap, number: int, cores: int) -> None:
         """One block, which `tap` describes instead of executing it; so many run at a time."""

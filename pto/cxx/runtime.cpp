@@ -17,6 +17,7 @@ extern "C" char __stop_pto_block_local[] __attribute__((weak, visibility("hidden
 namespace pto::machine {
 Agent* now = nullptr;
 int64_t missingFiles = 0;  // of the test that runs
+static int64_t* amounts = nullptr;  // by place in the code: what the block that begins there does, if somebody counts
 namespace {
 constexpr size_t STACK = size_t(8) << 20, ROOM = 1 << 16, SIGNAL_STACK = 1 << 18;
 const size_t GUARD = size_t(sysconf(_SC_PAGESIZE));
@@ -151,6 +152,10 @@ void release(void* p)
 } // namespace pto::machine
 
 using namespace pto::machine;
+extern "C" __attribute__((visibility("hidden"))) void __sanitizer_cov_trace_pc()
+{
+    if (amounts && now) now->amount += amounts[(char*)__builtin_return_address(0) - base()];
+}
 #define DOOR extern "C" __attribute__((visibility("default")))
 DOOR int64_t pto_cores = 0;
 DOOR void pto_signals()
@@ -174,6 +179,7 @@ DOOR Agent* pto_agent(Call call, const void* closure, int64_t block, int64_t blo
     Agent* a = new Agent();
     a->at = a->words = static_cast<int64_t*>(std::malloc(ROOM * 8));
     a->end = a->words + ROOM;
+    if (amounts) a->before = a->beforeLast = static_cast<int64_t*>(std::malloc(ROOM * 8));
     a->block = block, a->blocks = blocks, a->sub = sub, a->subs = subs, a->side = side;
     Fiber* f = new Fiber();
     f->stack = stack;
@@ -193,6 +199,7 @@ DOOR int64_t pto_resume(Agent* a)
 {
     Agent* before = now;
     a->at = a->words;
+    a->beforeLast = a->before;
     now = a;
     Fiber* f = fiber(a);
     const size_t bytes = localBytes();
@@ -208,8 +215,16 @@ DOOR void pto_end(Agent* a)
     munmap(fiber(a)->stack, STACK);
     delete fiber(a);
     std::free(a->words);
+    std::free(a->before);
     delete a;
 }
+// A table that says what blocks of code do, for code of so many bytes; and what was done before each record.
+DOOR int64_t* pto_count(int64_t bytes)
+{
+    if (!amounts) amounts = static_cast<int64_t*>(mmap(nullptr, size_t(bytes) * 8, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+    return amounts;
+}
+DOOR int64_t pto_amounts(Agent* a, int64_t** out) { *out = a->before; return a->before ? a->beforeLast - a->before : 0; }
 DOOR const char* pto_error(Agent* a) { return fiber(a)->error.c_str(); }
 DOOR const TypeFacts* pto_type(int64_t n) { return &types()[size_t(n)]; }
 DOOR const char* pto_enum(int64_t n) { return enums()[size_t(n)].c_str(); }

@@ -57,6 +57,8 @@ _AUTOMATIC = (
     "built with __PTO_AUTO__: timed with its tiles where pto places them, and the order they need"
 )
 
+_UNCOUNTED = "C++ between instructions takes no time here: counting it needs objdump, of binutils"
+
 
 def written(
     launcher: Launcher,
@@ -68,8 +70,9 @@ def written(
 ) -> None:
     """Time a launch, and write what came of it for `read`."""
     chip = bench(device or profile.device, profile.name)
+    notes = [] if launcher.count() else [_UNCOUNTED]
     launch = CppLaunch(launcher, profile, blocks, chip.device.cube_cores, automatic)
-    found = time_launch(launch, chip, "", (_AUTOMATIC,) if automatic else ())
+    found = time_launch(launch, chip, "", (*notes, *([_AUTOMATIC] if automatic else [])))
     for remedy in remedies(found, chip, None):
         found.offer(remedy)
     plain: dict[int, Operation] = {}

@@ -2,7 +2,9 @@
 
 Sources: `add`, `datacopy`, `vendor matmul`: README tables of asc-devkit's best practices. `gemm`,
 `conv2d`, `topk`: README tables of pto-isa's kernels. `vecdoc`: asc-devkit's table of theoretical
-vector throughput. `cce`: pto-isa's cost model of 910B3. `pypto`: its platform files and simulator.
+vector throughput. `cce`: pto-isa's cost model of 910B3, `fitted`: its table of tile operations.
+`dhrystone`: the report of pto-isa's `t_dhrystone`. `kkt`, `wy_fast`: kernels of megagdn-pto.
+`pypto`: its platform files and simulator.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ CHIP = Chip(
     flag=10,  # add
     cross_core=200,  # guess
     issue=2,  # guess
-    loop=8,  # dhrystone: 1.6 cycles an instruction, of which a row takes five; kkt
+    loop=9,  # kkt; dhrystone: 1.3 cycles an instruction, of which a row takes six or seven
     slowest=0.91,  # vendor matmul: the same products take up to 9 % longer from run to run
     vector_functions=False,
 )
@@ -89,6 +91,7 @@ CLASSES = {
     "register": cost("cycles", "guess", "one move", cycles=2),
     "alu": cost("cycles", "sim", "pypto; constants and hoisted arithmetic are free", cycles=2),
     "branch": cost("cycles", "sim", "pypto", cycles=4),
+    "code": cost("code", "measured", "dhrystone, wy_fast", operation=1.3, branch=1.3, division=90),
     "element": cost("cycles", "guess", "add, the scalar loop", ub=20, gm=350),
     "free": cost("cycles", "vendor", "a name, no work", cycles=0),
 }

@@ -10,6 +10,7 @@ import pytest
 
 from pto.core.errors import PtoError
 from pto.cxx import native
+from pto.observe.timing.kinds import regions_of
 from tests.cxx.conftest import HEAD
 
 ADD = """
@@ -592,8 +593,7 @@ def test_scales_are_loaded_as_many_as_are_valid(kernel):
     shapes = ("Shape<1, 1, -1, -1, 2>", "32, 8"), ("Shape<1, 1, 1, -1, -1>", "32, 16")
     for shape, sizes in shapes:
         load = kernel(SCALES.replace("SIZES", sizes), f"k<{shape}>", "a5")
-        (job,) = load.time((128 * 64,)).stream.jobs
-        region = job.work.region
+        (region,) = regions_of(load.time((128 * 64,)).stream)
         assert (region.rows, region.row_bytes, region.pitch) == (32, 16, 64)
 
 

@@ -86,4 +86,13 @@ class Cycles(NamedTuple):
     times: int = 1
 
 
-Work = Transfer | Fractals | Product | Vector | Function | Cycles
+class Code(NamedTuple):
+    """What the scalar unit does outside instructions of the ISA."""
+
+    cost: str
+    operations: int
+    branches: int
+    divisions: int
+
+
+Work = Code | Transfer | Fractals | Product | Vector | Function | Cycles

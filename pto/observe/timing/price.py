@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from pto.isa.cost.work import Cycles, Fractals, Function, Product, Step, Transfer, Vector, Work
+from pto.isa.cost.work import (
+    Code,
+    Cycles,
+    Fractals,
+    Function,
+    Product,
+    Step,
+    Transfer,
+    Vector,
+    Work,
+)
 from pto.target.costs import Cost, Costs, Status
 
 
@@ -84,6 +94,12 @@ def _cycles(work: Cycles, costs: Costs) -> Price:
     return _fixed(work.times * cost[work.how], cost, work.cost)
 
 
+def _code(work: Code, costs: Costs) -> Price:
+    cost = costs.of(work.cost)
+    cycles = work.operations * cost["operation"] + work.branches * cost["branch"]
+    return _fixed(cycles + work.divisions * cost["division"], cost, work.cost)
+
+
 def _vector(work: Vector, costs: Costs) -> Price:
     if costs.chip.vector_functions and all(step.cost in costs.lanes for step in work.steps):
         return _tile_function(work, costs)
@@ -148,6 +164,7 @@ def _busy(counts: dict[str, float], costs: Costs, name: str) -> Price:
 _LOADS = frozenset({"reg_load", "reg_gather", "gather"})
 _STORES = frozenset({"reg_store", "reg_scatter"})
 _FORMS: dict[type, Callable[[Any, Costs], Price]] = {
+    Code: _code,
     Transfer: _transfer,
     Fractals: _fractals,
     Product: _product,

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pto.isa.cost.work import Transfer, Work
 from pto.observe.timing import clock, result
 from pto.observe.timing.chips import Bench
+from pto.observe.timing.code import spread
 from pto.observe.timing.fold import left_out, weights
 from pto.observe.timing.kinds import Blocks, Described, blocks_of
 from pto.observe.timing.measure import Timed, alone, time_core
@@ -58,6 +59,15 @@ def _timing(
         notes = (*notes, "rounds of blocks do not repeat exactly: some were timed like others")
     core_us = timed.cycles / bench.mhz
     us = core_us + chip.launch_us
+    code = spread(timed, chip)
+    least, most = (cycles / bench.mhz + chip.launch_us for cycles in code[1:])
+    if code.busiest:
+        notes = (
+            *notes,
+            f"C++ between instructions takes {code.busiest / bench.mhz:.1f} us of a scalar unit,"
+            f" estimated from its compiled code; if it takes half or twice that, the kernel takes"
+            f" {least:.1f} or {most:.1f} us",
+        )
     busy = result.shares(stream, times, us * bench.mhz)
     often = weights(stream)[load.items]
     asked = (load.memory, load.lines, load.stored, load.written)
@@ -73,7 +83,7 @@ def _timing(
         cores=blocks.cores,
         us=us,
         core_us=core_us,
-        band=(us, core_us / chip.slowest + chip.launch_us),
+        band=(least, code.most / bench.mhz / chip.slowest + chip.launch_us),
         busy=busy,
         bound=bound,
         runner_up=runner_up,

@@ -121,7 +121,7 @@ class Timing:
     cores: int
     us: float  # with the launch
     core_us: float
-    band: tuple[float, float]  # as the clock is at its fastest and slowest
+    band: tuple[float, float]  # as the clock is at its fastest and slowest, and code is estimated
     busy: dict[str, dict[str, float]]  # side -> pipe -> share of the time
     bound: str
     runner_up: str

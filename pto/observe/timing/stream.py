@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from pto.ir.graph import Operation
 from pto.isa.cost.moves import touched
-from pto.isa.cost.work import Work
+from pto.isa.cost.work import Code, Work
 from pto.isa.meaning import Blocked
 from pto.run.machine.core import Core
 from pto.run.order.model import Model
@@ -136,6 +136,7 @@ class Recording(Model[Stamp, _Recorded, Task], Observer):
         self.stream = Stream()
         self.needs: Sequence[Task] = ()  # of the next event
         self.last: Task  # of the last event
+        self._code: dict[int, Operation] = {}  # what stands for code before an operation
         self._agents: dict[int, _Agent] = {}
 
     # ---- what the engine tells
@@ -154,6 +155,9 @@ class Recording(Model[Stamp, _Recorded, Task], Observer):
 
     def event(self, event: Event) -> None:
         agent, stream = self._agents[id(event.core)], self.stream
+        if event.core.code is not None:
+            self._ran(agent, event, event.core.code)
+            event.core.code = None
         agent.count += 1
         task = Task(event.op, event.pipe, agent.count, event.effect, needs=self.needs)
         self.last, self.needs = task, ()
@@ -161,6 +165,14 @@ class Recording(Model[Stamp, _Recorded, Task], Observer):
         if work is not None:
             task.job = len(stream.jobs)
             stream.jobs.append(Job(event.op, event.counters, work, -1))
+        self.issue(agent, task)
+
+    def _ran(self, agent: _Agent, event: Event, code: Code) -> None:
+        """The scalar unit ran code before it came to an operation."""
+        op = self._code.setdefault(id(event.op), Operation("C++ code", where=event.op.where))
+        agent.count += 1
+        task = Task(op, "S", agent.count, None, job=len(self.stream.jobs))
+        self.stream.jobs.append(Job(op, event.counters, code, -1))
         self.issue(agent, task)
 
     # ---- what the model asks for

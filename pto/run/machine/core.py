@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from pto.core.errors import fail
 from pto.core.memory import Memory, Space
+from pto.isa.cost.work import Code
 from pto.isa.meaning.memory.registers import CORE_TYPES
 from pto.isa.meaning.simt.items import Kept
 from pto.plan.placement import Placement
@@ -139,6 +140,7 @@ class Core:
         self.printed = Lines()
         self.printed.say = cluster.say
         self.progress = 0  # grows with every wait that was met
+        self.code: Code | None = None  # that ran since the last instruction, where it is counted
         self.native: Any = None  # what compiled code of this agent needs, once there is any
         self._buffers: dict[Space, Memory] = {}
         self._slopes: Memory | None = None

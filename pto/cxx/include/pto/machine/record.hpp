@@ -42,6 +42,8 @@ struct Agent {
     void* fiber;
     int64_t lanes = 128;   // that the mask register lets through, from the first; -1: not a run of lanes
     bool counting = false;  // the mask register holds a number of elements, whatever the repeats
+    int64_t amount = 0;    // what C++ has done since the last instruction, where somebody counts
+    int64_t *before = nullptr, *beforeLast = nullptr;  // the same of each record
 };
 extern Agent* now;
 extern int64_t typeNumber(const TypeFacts&);
@@ -129,6 +131,7 @@ __attribute__((noinline)) void record(const char* op, void** frame, void* caller
     auto two = [](const auto& x) { if constexpr (!isEvent<std::remove_cv_t<std::remove_reference_t<decltype(x)>>>) values(x); };
     (two(a), ...);
     start[0] = now->at - start;
+    if (now->before) *now->beforeLast++ = now->amount, now->amount = 0;
     if (now->eager) stop(PAUSE);
 }
 // Where the calling function was called: the line a person wrote.

@@ -1,0 +1,113 @@
+"""What C++ does between instructions, counted in the compiled code: one amount for each block.
+
+A build is compiled without optimisation. Every operator of the source is an instruction there, and
+what an optimising compiler removes (moves to and from the stack) is not counted. Each block begins
+with a call of the runtime, which adds the amount of the block.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+
+from pto.cxx.native import is_ours
+from pto.isa.cost.work import Code
+
+_HOOK = "__sanitizer_cov_trace_pc"
+_FUNCTION = re.compile(r"^([0-9a-f]+) <.+>:$")
+_LINE = re.compile(r"^\s*([0-9a-f]+):\t(\S+)\s*(.*)$")
+_OPERATION = re.compile(
+    r"(add|sub|i?mul|and|or|xor|sh[lr]|sa[lr]|neg|not|cmp|inc|dec|adc|sbb)[bwlq]?$"
+    r"|(add|sub|mul|div|max|min|u?comi|cvt\w*)s[sd]"
+)
+_DIVISION = re.compile(r"i?div[bwlq]?$")
+_THROUGH_POINTER = re.compile(r"\(%(?!rbp|rsp|rip)")
+_BRANCHES, _DIVISIONS = 24, 44  # first bits of these in an amount; operations have the lowest
+
+
+@lru_cache(16)
+def amounts(build: Path) -> dict[int, int]:
+    """By the place in the code where the call at the head of a block returns to; 0: the header."""
+    functions = [(start, blocks) for start, blocks in _functions(_listing(build)) if blocks]
+    files = _files(build, [start for start, _ in functions])
+    found: dict[int, int] = {}
+    for (_, blocks), file in zip(functions, files, strict=True):
+        found |= dict.fromkeys(blocks, 0) if is_ours(file) else blocks
+    return found
+
+
+def code(amount: int, before: Code | None = None) -> Code:
+    """An amount as work of the scalar unit, with what was done before."""
+    operations = amount & (1 << _BRANCHES) - 1
+    branches = amount >> _BRANCHES & (1 << _DIVISIONS - _BRANCHES) - 1
+    mine = operations, branches, amount >> _DIVISIONS
+    more = (0, 0, 0) if before is None else before[1:]
+    return Code("code", *(a + b for a, b in zip(mine, more, strict=True)))
+
+
+def _listing(build: Path) -> list[str]:
+    try:
+        ran = subprocess.run(
+            ["objdump", "-d", "--no-show-raw-insn", str(build)],
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return []
+    return ran.stdout.splitlines()
+
+
+def _functions(lines: list[str]) -> Iterator[tuple[int, dict[int, int]]]:
+    """Where each begins, and the amounts of its blocks."""
+    start = 0
+    blocks: dict[int, int] = {}
+    block, is_head = -1, False
+    for line in lines:
+        head = _FUNCTION.match(line)
+        if head is not None:
+            yield start, blocks
+            start, blocks = int(head[1], 16), {}
+            block = -1
+            continue
+        found = _LINE.match(line)
+        if found is None:
+            continue
+        if is_head:
+            block = int(found[1], 16)
+            blocks[block] = 0
+        is_head = _HOOK in found[3]
+        if block >= 0 and not is_head:
+            blocks[block] += _amount(found[2], found[3])
+    yield start, blocks
+
+
+def _amount(word: str, operands: str) -> int:
+    """Of one instruction."""
+    if _DIVISION.match(word):
+        return 1 << _DIVISIONS
+    if word[0] == "j" and word != "jmp":
+        return 1 << _BRANCHES
+    if _OPERATION.match(word):
+        return int("%rsp" not in operands)
+    return int(word.startswith("mov") and _THROUGH_POINTER.search(operands) is not None)
+
+
+def _files(build: Path, starts: list[int]) -> list[str]:
+    """The source file of each function."""
+    if not starts:
+        return []
+    try:
+        ran = subprocess.run(
+            ["addr2line", "-e", str(build)],
+            input="\n".join(f"{start:#x}" for start in starts),
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return [""] * len(starts)
+    return [line.rpartition(":")[0] for line in ran.stdout.splitlines()]
