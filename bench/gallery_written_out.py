@@ -162,9 +162,9 @@ def _product(a, b, acc, k, tiles) -> None:
     pto.tload(b_mat, b)
     pto.tmov(left, a_mat)
     pto.tmov(right, b_mat)
-    with pto.If(k == 0):
+    if k == 0:
         pto.tmatmul(acc, left, right)
-    with pto.Else():
+    else:
         pto.tmatmul_acc(acc, acc, left, right)
 
 

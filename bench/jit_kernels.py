@@ -75,9 +75,9 @@ def tiled_product(kind: Any, into: Any, size: int, deep: int) -> Kernel:
                     pto.tload(b_mat, b[k : k + deep, j : j + size])
                     pto.tmov(left, a_mat)
                     pto.tmov(right, b_mat)
-                    with pto.If(k == 0):
+                    if k == 0:
                         pto.tmatmul(acc, left, right)
-                    with pto.Else():
+                    else:
                         pto.tmatmul_acc(acc, acc, left, right)
                 pto.tstore(c[i : i + size, j : j + size], acc)
 

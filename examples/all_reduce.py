@@ -25,7 +25,7 @@ def all_reduce(
     told: pto.Global[pto.i32],  # on rank 0
 ) -> None:
     pto.comm_tnotify(arrived, 1, "atomic_add")
-    with pto.If(rank == 0):
+    if rank == 0:
         acc = pto.tile(ROWS, COLS, pto.f32)
         staging = pto.tile(ROWS, COLS, pto.f32)
         pto.comm_twait(arrived, RANKS, "ge")
@@ -33,7 +33,7 @@ def all_reduce(
         pto.comm_tbroadcast([y0, y1, y2, y3], y0, 0, ping=staging)
         pto.fence_barrier_all("gm")  # the sums are in memory before the others are told
         pto.comm_tnotify(told, 1, "set")
-    with pto.Else():
+    else:
         pto.comm_twait(told, 1, "ge")
 
 

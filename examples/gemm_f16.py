@@ -24,9 +24,9 @@ def gemm(a: pto.Global[pto.f16], b: pto.Global[pto.f16], c: pto.Global[pto.f32])
         pto.tload(b_mat, b[k:, j:])
         pto.tmov(left, a_mat)
         pto.tmov(right, b_mat)
-        with pto.If(k == 0):
+        if k == 0:
             pto.tmatmul(acc, left, right)
-        with pto.Else():
+        else:
             pto.tmatmul_acc(acc, acc, left, right)
     pto.tstore(c[i:, j:], acc)
 

@@ -27,9 +27,9 @@ def gemm_int8(
         pto.tload(b_mat, b[k:, j:])
         pto.tmov(left, a_mat)
         pto.tmov(right, b_mat)
-        with pto.If(k == 0):
+        if k == 0:
             pto.tmatmul(acc, left, right)
-        with pto.Else():
+        else:
             pto.tmatmul_acc(acc, acc, left, right)
     words = pto.tile(1, N, pto.u64, role="mat", layout="ND")
     scaling = pto.tile(1, N, pto.u64, role="scaling")

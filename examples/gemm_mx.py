@@ -37,9 +37,9 @@ def gemm_mxfp8(
         pto.tmov(right, b_mat)
         pto.tmov(scale_left, sa_mat)
         pto.tmov(scale_right, sb_mat)
-        with pto.If(k == 0):
+        if k == 0:
             pto.tmatmul_mx(acc, left, scale_left, right, scale_right)
-        with pto.Else():
+        else:
             pto.tmatmul_mx_acc(acc, acc, left, scale_left, right, scale_right)
     pto.tstore(c, acc)
 

@@ -31,12 +31,12 @@ def ring(
     staging = pto.tile(rows, DEPTH, pto.f32)
     for step in pto.range(0, ranks):
         at = (rank + ranks - step) % ranks * rows
-        with pto.If(step < ranks - 1):
+        if step < ranks - 1:
             pto.comm_tput(next_one[at : at + rows, :], own[at : at + rows, :], ping=staging)
             pto.fence_barrier_all("gm")  # the rows are in memory before the next rank is told
             pto.comm_tnotify(told, 1, "atomic_add")
         work(at)
-        with pto.If(step < ranks - 1):
+        if step < ranks - 1:
             pto.comm_twait(heard, step + 1, "ge")
 
 

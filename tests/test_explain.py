@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 import re
 import warnings
 from pathlib import Path
@@ -72,6 +73,7 @@ def execute(text: str) -> None:
         "y": np.zeros((16, 128), np.float32),
         "EVENT_IDS": EventIdArray(2),
     }
+    linecache.cache["<page>"] = len(text), None, text.splitlines(keepends=True), "<page>"
     exec(compile(text, "<page>", "exec"), names)
 
 

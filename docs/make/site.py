@@ -28,6 +28,7 @@ NAVIGATION: list[tuple[str, Any]] = [
         "Learn",
         [
             ("Tile expressions", "guide/expressions.md"),
+            ("Control flow", "guide/control_flow.md"),
             ("Shapes, grids, coverage", "guide/shapes.md"),
             ("Types and formats", "guide/types.md"),
             ("Layouts", "guide/layouts.md"),

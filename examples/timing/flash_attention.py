@@ -54,14 +54,12 @@ class Tiles(NamedTuple):
             last(n, n % RING)
 
     def await_free(self, pipe: str, semaphore: int, tile: Any, n: int) -> None:
-        if self.number > RING and n % SOME == 0:
-            with pto.If(tile >= RING):
-                pto.sync_wait(pipe, event_id=semaphore)
+        if self.number > RING and n % SOME == 0 and tile >= RING:
+            pto.sync_wait(pipe, event_id=semaphore)
 
     def free(self, pipe: str, semaphore: int, tile: Any, n: int) -> None:
-        if self.number > RING and n % SOME == SOME - 1:
-            with pto.If(tile < self.number - RING):
-                pto.sync_set(pipe, event_id=semaphore, ffts_mode=2)
+        if self.number > RING and n % SOME == SOME - 1 and tile < self.number - RING:
+            pto.sync_set(pipe, event_id=semaphore, ffts_mode=2)
 
 
 def products(

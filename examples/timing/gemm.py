@@ -89,9 +89,9 @@ def multiply(
     pto.set_flag("MTE1", "M", turn)
     pto.wait_flag("MTE1", "M", turn)
     if piece == 0:
-        with pto.If(at == 0):
+        if at == 0:
             first(acc, *operands[turn])
-        with pto.Else():
+        else:
             more(acc, acc, *operands[turn])
     else:
         more(acc, acc, *operands[turn])
@@ -166,7 +166,7 @@ def gemm(
                                 continue
                             here = at + (number + ahead) * steps[which] * base_k
                             there = here + steps[which] * base_k
-                            with pto.If(here < k):
+                            if here < k:
                                 rest = a[row : row + base_m, here:there]
                                 if which:
                                     rest = columns[here:there, column : column + base_n]

@@ -29,7 +29,7 @@ class Scales(NamedTuple):
         """What loads them, where `at` is the first panel."""
 
         def loads() -> None:
-            with pto.If(at == 0):
+            if at == 0:
                 pto.tload(self.tile, window)
 
         return loads

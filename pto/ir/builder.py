@@ -149,6 +149,10 @@ class Builder:
             found = self._constants[key] = op.results[0]
         return found
 
+    def is_constant(self, op: Operation) -> bool:
+        """True for an operation that `constant` has put at the top of the function."""
+        return any(value.owner is op for value in self._constants.values())
+
 
 def _signed(number: int, type: Scalar) -> int:
     bits = int(type.name[2:])

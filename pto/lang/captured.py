@@ -14,13 +14,15 @@ from typing import Any
 import numpy as np
 
 from pto.core.dtypes import DType
-from pto.lang.call.bytecode import global_reads, instructions_of
 from pto.lang.call.place import is_own
+from pto.lang.call.source import definition_of
+from pto.lang.front.variables import read
 from pto.run.launch.call import Calls
 
 _DEEP = 4  # levels of containers and objects that are looked into
 _NONE = object()  # what a name without a value has
 _PLAIN = (int, str, bytes, type(None), DType)
+_read: dict[CodeType, tuple[str, ...]] = {}  # globals, by function
 
 
 class Captured:
@@ -95,7 +97,7 @@ class Captured:
         names = _names(code)
         for default in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()):
             self._value(default, names, found, seen, 0)
-        for name in _globals(code):
+        for name in _globals(code, function.__globals__):
             self._names.append((around, name, around.get(name, _NONE)))
             if name in around:
                 found.append(name)
@@ -148,12 +150,16 @@ def _names(code: CodeType) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*code.co_names, *(n for each in inner for n in _names(each)))))
 
 
-@lru_cache(maxsize=1024)
-def _globals(code: CodeType) -> tuple[str, ...]:
-    """Those of the names that are globals; an attribute may have the name of one."""
-    own = global_reads(instructions_of(code)[1])
-    inner = (n for each in code.co_consts if isinstance(each, CodeType) for n in _globals(each))
-    return tuple(dict.fromkeys((*own, *inner)))
+def _globals(code: CodeType, around: dict[str, Any]) -> tuple[str, ...]:
+    """Those of the names that are globals; an attribute may have the name of one, which the source
+    tells apart."""
+    found = _read.get(code)
+    if found is None:
+        node = definition_of(code, around)
+        names = _names(code)
+        used = frozenset(names) if node is None else read(node[0])
+        found = _read[code] = tuple(name for name in names if name in used)
+    return found
 
 
 def _parts(value: Any, names: tuple[str, ...]) -> Iterator[Any]:

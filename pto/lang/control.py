@@ -1,45 +1,48 @@
 """Control flow of a kernel: loops, branches, carried values, scopes and sections.
 
-`for i in pto.range(n)` is a loop of the program; a Python loop is unrolled. A number or register
-that changes from iteration to iteration, or in one branch only, is a `pto.carry`:
+`for i in pto.range(n)` is a loop of the program; a loop over what Python knows is unrolled. The
+statements of Python are the front end's affair (`lang/front`):
 
-    total = pto.carry(0)
+    total = 0
     for i in pto.range(n):
         total += i
-    with pto.If(total.value > 10):
-        total.set(10)
+    if total > 10:
+        total = 10
 """
 
 from __future__ import annotations
 
 import builtins
-from collections.abc import Iterator
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from pto.core.dtypes import I1, I64
-from pto.ir.builder import INDEX, new_block, scalar_type
-from pto.ir.graph import Operation, Region, Value
+from pto.core.dtypes import I64
+from pto.ir.builder import INDEX, scalar_type
+from pto.ir.graph import Region, Value
 from pto.isa.row.instr import Instr
 from pto.isa.row.types import Scalar as ScalarType
 from pto.isa.scalar.scope import SECTIONS, VECSCOPE
 from pto.isa.scalar.structure import FOR, IF, YIELD
 from pto.isa.scalar.unit import GET_BLOCK_IDX, GET_BLOCK_NUM, GET_SUBBLOCK_IDX, GET_SUBBLOCK_NUM
-from pto.lang.call.bindings import Bindings, require_no_return
-from pto.lang.call.place import assigned_names, here, mistake
+from pto.lang.call.bindings import Bindings
+from pto.lang.call.place import KernelError, assigned_names, here, mistake, user_frame
+from pto.lang.call.rewritten import DONE, why_not
 from pto.lang.call.session import Handle, current
 from pto.lang.trace import Trace
-from pto.lang.values.linear import Linear
 from pto.lang.values.operators import Operators
-from pto.lang.values.registers import wrap
 from pto.lang.values.scalars import Scalar, arith, as_value, cast_steps, is_number, type_of
 from pto.lang.values.tiles import Tile
 
 _I64 = scalar_type(I64)
+Block = Callable[[], None]
 
 
 class Carry(Operators):
-    """A value that later iterations and code after a branch see changed."""
+    """Deprecated: a variable does the same. A value that later iterations and code after a branch
+    see changed."""
 
     def __init__(self, initial: Any) -> None:
         session = current()
@@ -51,7 +54,7 @@ class Carry(Operators):
             raise mistake(
                 "PTO-T205",
                 f"a number or a register is carried, not a {type(initial).__name__}",
-                help="tiles are memory: what is written to one in a loop stays there",
+                help="a variable carries tiles too: acc = acc + t",
             )
         self._value = initial
         self.name = (assigned_names() or ("carried",))[0]
@@ -73,15 +76,12 @@ class Carry(Operators):
             raise mistake("PTO-T205", f"a carried {before!r} cannot become {value!r}")
         self._value = value
 
-    def rebind(self, value: Value) -> None:
+    def put(self, value: Any) -> None:
         """Name another value of the program."""
-        self._value = wrap(value, self._session)
-
-    def ir(self) -> Value:
-        return self._value.value
+        self._value = value
 
     def operate(self, sign: str, a: Any, b: Any) -> Any:
-        """There are none: what a carry holds is asked for."""
+        """There are none: the value is read by `.value`."""
         raise mistake(
             "PTO-T205",
             f"`{sign}` of a carry: it is a place for a value, not the value",
@@ -114,11 +114,84 @@ class Carry(Operators):
 
 
 def carry(initial: Any) -> Carry:
-    """A value that changes inside loops and branches: read `.value`, write `.set()` or `+=`."""
+    """Deprecated: write `total = 0` and `total += i`. A value that changes inside loops and
+    branches: read `.value`, write `.set()` or `+=`."""
+    deprecated("total = pto.carry(0); total.set(total.value + i)", "total = 0; total = total + i")
     return Carry(initial)
 
 
-def range(start: Any, stop: Any = None, step: Any = 1) -> Iterator[Any]:
+def deprecated(old: str, new: str) -> None:
+    """Warn, at the user's line, about a form that Python's own replaces."""
+    loc = here()
+    message = f"`{old}` is deprecated: write `{new}`"
+    if loc is not None:
+        warnings.warn_explicit(message, DeprecationWarning, loc.file, loc.line)
+
+
+# ---- loops
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """A loop of the program: `for i in pto.range(n)`."""
+
+    trace: Trace
+    lower: Any
+    upper: Any
+    step: Any
+
+    @property
+    def kind(self) -> ScalarType:
+        """The type of the counter: that of its bounds where they have one, else index."""
+        bounds = (self.lower, self.upper, self.step)
+        kinds = [b.scalar for b in bounds if isinstance(b, Scalar)]  # pyright: ignore[reportUnknownMemberType]
+        return INDEX if not kinds or any(k != kinds[0] for k in kinds) else kinds[0]
+
+    @property
+    def runs(self) -> bool:
+        """True if there surely is a first iteration."""
+        known = isinstance(self.lower, int) and isinstance(self.upper, int)
+        return known and self.lower < self.upper
+
+    def __iter__(self) -> Iterator[Any]:
+        """The loop where its `for` statement is not rewritten: its body is traced once."""
+        frame = user_frame()
+        if frame is not None and frame.f_code in DONE:
+            raise mistake(
+                "PTO-U224",
+                "pto.range is a loop of the program, and its numbers are known when that runs",
+                help="write `for i in pto.range(n):`; Python's range counts in comprehensions,"
+                " enumerate() and zip()",
+            )
+        return self._traced_once()
+
+    def _traced_once(self) -> Iterator[Any]:
+        trace = self.trace
+        bounds = {n: as_value(getattr(self, n), self.kind) for n in ("lower", "upper", "step")}
+        op = trace.append(FOR, {**bounds, "inits": []})
+        counter = Value(self.kind, "i")
+        trace.open(op, [counter], loop=True)
+        bound = Bindings()
+        done = False
+        try:
+            yield Scalar[Any](counter, trace)
+            done = True
+        finally:
+            if not done:
+                trace.broken(
+                    mistake(
+                        "PTO-U206",
+                        "a loop of the program was left with break, return or an exception, in a"
+                        f" function that runs as it is: {bound.reason}",
+                        help="put the function into a file: its source is needed",
+                    )
+                )
+        bound.require_kept()
+        trace.append(YIELD, {"results": []})
+        trace.close()
+
+
+def range(start: Any, stop: Any = None, step: Any = 1) -> Iterable[Any]:
     """A loop of the program: `for i in pto.range(n)`; bounds are Python numbers or Scalars."""
     session = current()
     low, high = (0, start) if stop is None else (start, stop)
@@ -129,199 +202,61 @@ def range(start: Any, stop: Any = None, step: Any = 1) -> Iterator[Any]:
             help="count up and subtract: for j in pto.range(n): i = n - 1 - j",
         )
     if not isinstance(session, Trace):
-        yield from builtins.range(low, high, step)
-        return
-    yield from _loop(session, low, high, step)
-
-
-def _loop(trace: Trace, low: Any, high: Any, step: Any) -> Iterator[Any]:
-    kinds = [b.scalar for b in (low, high, step) if isinstance(b, Scalar)]
-    kind = INDEX if not kinds or any(k != kinds[0] for k in kinds) else kinds[0]
-    bounds = {
-        name: as_value(bound, kind)
-        for name, bound in (("lower", low), ("upper", high), ("step", step))
-    }
-    carried = list(trace.carries)
-    inits = [c.ir() for c in carried]
-    op = trace.append(FOR, {**bounds, "inits": inits})
-    counter = (assigned_names() or ("i",))[0]
-    args = [Value(kind, counter), *(Value(c.ir().type, c.name) for c in carried)]
-    trace.open(op, args, loop=True)
-    for each, arg in zip(carried, args[1:], strict=True):
-        each.rebind(arg)
-    bound = Bindings(loop=True)
-    done = False
-    try:
-        yield Scalar[Any](args[0], trace, _steps(op, low, step))
-        done = True
-    finally:
-        if not done:
-            trace.broken(
-                mistake(
-                    "PTO-U206",
-                    "a loop of the program was left with break, return or an exception",
-                    help="every iteration is traced once: guard what follows with pto.If",
-                )
-            )
-    bound.require_kept()
-    _end_loop(trace, op, args, carried)
-
-
-def _steps(op: Operation, low: Any, step: Any) -> Linear | None:
-    """A counter is low plus a multiple of step, where Python knows both."""
-    return Linear(low, {id(op): step}) if isinstance(low, int) and isinstance(step, int) else None
-
-
-def _end_loop(trace: Trace, op: Operation, args: list[Value], carried: list[Carry]) -> None:
-    """Carry what changed; what did not is the value from before the loop."""
-    inits = op.group("inits")
-    changed = [c.ir() is not arg for c, arg in zip(carried, args[1:], strict=True)]
-    last = [c.ir() for c, new in zip(carried, changed, strict=True) if new]
-    trace.append(YIELD, {"results": last})
-    trace.close()
-    steady = {
-        id(arg): init for arg, init, new in zip(args[1:], inits, changed, strict=True) if not new
-    }
-    _substitute(op, steady)
-    op.regions[0].block.args[:] = [args[0], *_kept(args[1:], changed)]
-    first = _kept(inits, changed)
-    op.operands = [*op.operands[:3], *first]
-    op.segments = (1, 1, 1, len(first))
-    names = [c.name for c, new in zip(carried, changed, strict=True) if new]
-    op.results = [Value(v.type, n, op) for v, n in zip(first, names, strict=True)]
-    results = iter(op.results)
-    for each, init, new in zip(carried, inits, changed, strict=True):
-        each.rebind(next(results) if new else init)
-
-
-def _kept(values: list[Value], flags: list[bool]) -> list[Value]:
-    return [v for v, keep in zip(values, flags, strict=True) if keep]
-
-
-def _substitute(op: Operation, to: dict[int, Value]) -> None:
-    if to:
-        for inner in op.walk():
-            inner.operands[:] = [to.get(id(v), v) for v in inner.operands]
+        return builtins.range(low, high, step)
+    made = Range(session, low, high, step)
+    for each in (low, high, step):
+        as_value(each, made.kind)  # a bound that is no number is said here
+    return made
 
 
 # ---- branches
 
 
+def branch(condition: Scalar[Any], then: Block, orelse: Block | None = None) -> None:
+    """A branch that binds nothing: instructions where a condition holds, and others elsewhere."""
+    trace = condition.home
+    if not isinstance(trace, Trace):
+        raise RuntimeError("a branch outside a trace")
+    op = trace.append(IF, {"condition": condition.used()})
+    for block in (then, orelse):
+        if block is None:
+            op.regions.append(Region(op))
+            continue
+        trace.open(op)
+        block()
+        trace.append(YIELD, {"results": []})
+        trace.close()
+
+
 class If:
-    """`with pto.If(condition):` what the program does where the condition holds."""
+    """Deprecated: write `if condition:`. In a kernel, `with pto.If(condition):` is rewritten."""
 
     def __init__(self, condition: Any) -> None:
-        session = current()
-        if not isinstance(session, Trace):
-            raise mistake(
-                "PTO-U207",
-                "in eager mode conditions are plain numbers",
-                help="write Python's `if`",
-            )
-        if isinstance(condition, bool):
-            condition = session.scalar(session.constant(condition, scalar_type(I1)))
-        truth = condition.type if isinstance(condition, Scalar) else None
-        if not isinstance(truth, ScalarType) or truth.name != "i1":
-            raise mistake(
-                "PTO-T206",
-                f"a condition is a comparison of numbers, got {condition!r}",
-                help="write it out: pto.If(n > 0)",
-            )
-        self.trace = session
-        session.idle_ifs[id(self)] = self, here()
-        self._condition = condition
-        self._op: Operation | None = None
-        self._before: list[tuple[Carry, Value]] = []
-        self._after: list[Value] = []
-        self._bound = Bindings(loop=False)
-
-    def __enter__(self) -> If:
-        trace = self.trace
-        require_no_return()
-        trace.idle_ifs.pop(id(self), None)
-        self._op = trace.append(IF, {"condition": self._condition.used()})
-        self._before = [(c, c.ir()) for c in trace.carries]
-        trace.open(self._op)
-        self._bound = Bindings(loop=False)
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        if exc[0] is None:
-            self._bound.require_kept()
-        self._after = [c.ir() for c, _ in self._before]
-        self.trace.close()
-        self._join(self._after, [v for _, v in self._before])
-        self.trace.last_if = self
-
-    def _join(self, then: list[Value], other: list[Value]) -> None:
-        """Values that differ between the branches are results of the operation."""
-        op = self._op
-        if op is None:
-            return
-        differ = [a is not b for a, b in zip(then, other, strict=True)]
-        trace = self.trace
-        ends = [_kept(then, differ), _kept(other, differ)]
-        if len(op.regions) < 2:
-            if any(differ):
-                new_block(op)
-            else:
-                op.regions.append(Region(op))
-        for region, values in zip(op.regions, ends, strict=True):
-            if region.blocks:
-                block = region.block
-                if block.ops and block.ops[-1].row is YIELD:
-                    block.ops.pop()
-                end = trace.builder.make(YIELD, {"results": values}, where=op.loc)
-                end.parent = block
-                block.ops.append(end)
-        names = [c.name for (c, _), new in zip(self._before, differ, strict=True) if new]
-        op.results = [Value(v.type, n, op) for v, n in zip(ends[0], names, strict=True)]
-        results = iter(op.results)
-        for (each, _), new, value in zip(self._before, differ, then, strict=True):
-            each.rebind(next(results) if new else value)
-
-    # ---- the other branch
-
-    def open_else(self) -> None:
-        self._bound = Bindings(loop=False)
-        op = self._op
-        if op is None:
-            raise RuntimeError("the branch was never entered")
-        op.regions[1:] = []
-        for each, value in self._before:
-            each.rebind(value)
-        self.trace.open(op)
-
-    def close_else(self) -> None:
-        self._bound.require_kept()
-        other = [c.ir() for c, _ in self._before]
-        self.trace.close()
-        self._join(self._after, other)
+        raise _no_block("If(...)", "if condition:")
 
 
 class Else:
-    """`with pto.Else():` directly after a `with pto.If(...)`: what is done otherwise."""
+    """Deprecated: write `else:`. In a kernel, `with pto.Else():` after `with pto.If(...)`."""
 
     def __init__(self) -> None:
-        session = current()
-        found = session.last_if if isinstance(session, Trace) else None
-        last = session.builder.block.ops[-1:] if isinstance(session, Trace) else []
-        if found is None or not last or last[0].row is not IF:
-            raise mistake(
-                "PTO-U208",
-                "pto.Else() stands directly after a `with pto.If(...)` block",
-                help="put no instruction between the two blocks",
-            )
-        self._if: If = found
+        raise _no_block("Else()", "else:")
 
-    def __enter__(self) -> Else:
-        require_no_return()
-        self._if.open_else()
-        return self
 
-    def __exit__(self, *exc: object) -> None:
-        if exc[0] is None:
-            self._if.close_else()
+def _no_block(word: str, new: str) -> KernelError:
+    if not isinstance(current(), Trace):
+        help = "in eager mode conditions are plain numbers: write Python's `if`"
+        return mistake(
+            "PTO-U207", f"pto.{word} is a branch of a program, and there is none", help=help
+        )
+    frame = user_frame()
+    reason = None if frame is None else why_not(frame.f_code)
+    where = (
+        "directly after `with pto.If(...)`, in the same block"
+        if word == "Else()"
+        else "in a `with` statement of its own"
+    )
+    told = f"the function runs as it is: {reason}" if reason else f"pto.{word} stands {where}"
+    return mistake("PTO-U208", told, help=f"write `{new}`")
 
 
 # ---- scopes and sections

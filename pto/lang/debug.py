@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Iterable
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from pto.core.dtypes import I32, I64
@@ -20,7 +19,7 @@ from pto.isa.scalar.unit import PRINT
 from pto.lang.call import instructions
 from pto.lang.call.place import mistake
 from pto.lang.call.session import Session, current
-from pto.lang.control import If, block_idx
+from pto.lang.control import block_idx, branch
 from pto.lang.express.choose import where
 from pto.lang.express.shapes import flat, vector
 from pto.lang.trace import Trace
@@ -40,7 +39,10 @@ def print_(*parts: Any, blocks: int | Iterable[int] | None = None) -> None:
         builtins.print(*parts)
     elif isinstance(session, Trace) and session.debug:
         session.speaks = True
-        with _in_blocks(blocks):
+        chosen = _is_chosen(blocks)
+        if isinstance(chosen, Scalar):
+            branch(chosen, lambda: _say(session, parts))
+        elif chosen:
             _say(session, parts)
 
 
@@ -54,13 +56,17 @@ def assert_(condition: Any, message: str = "", *values: Any) -> None:
         return
     if not isinstance(session, Trace) or not session.debug:
         return
-    with If(_broken(condition)):
+    counters = [block.args[0] for block in session.builder.blocks[1:] if block.args]
+
+    def told() -> None:
         _say(session, [f"{ASSERTION}{message}"])
-        for block in session.builder.blocks[1:]:
-            if block.args:
-                _say(session, [f"{block.args[0].name} =", session.scalar(block.args[0])])
+        for each in counters:
+            if isinstance(each.type, ScalarType):
+                _say(session, [f"{each.name} =", session.scalar(each)])
         _say(session, values)
         instructions.trap()
+
+    branch(_broken(condition), told)
 
 
 def _broken(condition: Any) -> Any:
@@ -86,15 +92,15 @@ def _shown(values: Iterable[Any]) -> str | None:
     return ", ".join(str(v) for v in values) or None
 
 
-def _in_blocks(blocks: int | Iterable[int] | None) -> AbstractContextManager[Any]:
+def _is_chosen(blocks: int | Iterable[int] | None) -> Any:
+    """True, or a number of the program that says whether this block is one of them."""
     if blocks is None:
-        return nullcontext()
+        return True
     chosen = [blocks] if isinstance(blocks, int) else list(blocks)
-    own = block_idx()
-    found = None
+    own, found = block_idx(), False
     for number in chosen:
-        found = (own == number) if found is None else found | (own == number)
-    return If(False if found is None else found)
+        found = (own == number) if found is False else found | (own == number)
+    return found
 
 
 def _say(session: Session, parts: Iterable[Any]) -> None:

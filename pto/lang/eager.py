@@ -244,6 +244,12 @@ class Eager:
     def is_below(self, number: Any, end: Any) -> bool:
         return False  # numbers are known: nothing has to be found out
 
+    def is_loose(self, value: Value) -> bool:
+        return False  # so are their types
+
+    def tighten(self, value: Value, type: ScalarType | None) -> None:
+        """Types are known."""
+
     def once(self, key: Hashable, make: Callable[[], Any]) -> Any:
         return make()
 

@@ -52,7 +52,7 @@ def _is_inside(value: Value, loop: Operation) -> bool:
     return block is not None
 
 
-def _is_number(op: Operation) -> bool:
+def computes_number(op: Operation) -> bool:
     """It computes a number of numbers and cannot fail, so that a loop without a turn may have it
     done before."""
     safe = op.traits.pure and op.traits.operator and getattr(op.body, "needs", None) is None
@@ -66,7 +66,7 @@ def _hoist_numbers(function: Operation) -> None:
         if home is None:
             continue
         for op in list(body.ops):
-            if _is_number(op) and not any(_is_inside(v, loop) for v in op.operands):
+            if computes_number(op) and not any(_is_inside(v, loop) for v in op.operands):
                 _move(op, home, home.ops.index(loop))
 
 
@@ -87,7 +87,7 @@ class _Numbers:
         known = dict(known)
         for op in list(block.ops):
             op.operands[:] = [self._same.get(id(v), v) for v in op.operands]
-            if _is_number(op) or op.row is SUBVIEW:
+            if computes_number(op) or op.row is SUBVIEW:
                 self._one(op, block, known)
             for inner in _blocks(op):
                 self.block(inner, known)

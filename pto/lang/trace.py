@@ -12,7 +12,7 @@ from itertools import dropwhile
 from typing import Any, ClassVar, Unpack
 
 from pto.core.dtypes import I64
-from pto.core.errors import Diagnostic, Loc, PtoError
+from pto.core.errors import Diagnostic, PtoError
 from pto.ir.builder import INDEX, Builder, Given, Operands, Parts, new_block, scalar_type
 from pto.ir.graph import Block, Module, Operation, Value
 from pto.isa.handle.tile import ALLOC_TILE, SET_VALIDSHAPE, VALID_EXTENTS
@@ -25,6 +25,8 @@ from pto.isa.scalar.structure import RETURN
 from pto.isa.vector.predicate import PSET
 from pto.lang.call.place import KernelError, assigned_names, here, located, mistake
 from pto.lang.call.session import enter, leave
+from pto.lang.coalesce import coalesce
+from pto.lang.mark import Mark
 from pto.lang.reuse import Reuse
 from pto.lang.tidy import tidy
 from pto.lang.values.scalars import Scalar, as_value
@@ -48,8 +50,9 @@ class Trace:
         self.tiles: list[Tile] = []
         self.carries: list[Any] = []
         self.scopes: list[Scope] = []
-        self.last_if: Any = None
-        self.idle_ifs: dict[int, tuple[Any, Loc | None]] = {}  # without their `with`, and where
+        self.copies: list[Operation] = []  # of tiles to the buffers of variables
+        self.hints: list[tuple[Value, Value]] = []  # buffers of a variable before and after
+        self.unbound: dict[str, str] = {}  # variables without a value after a branch or loop: why
         self.is_open = True
         self.debug = debug
         self.speaks = False  # it prints
@@ -57,10 +60,11 @@ class Trace:
         self.cut: list[Diagnostic] = []  # stores of tiles that are larger than their arrays
         self._grid: list[Value] = []
         self._token: Any = None
-        self._masks: dict[int, list[Value]] = {}
+        self.masks: dict[int, list[Value]] = {}  # all-true ones, by bits
         self._uses: Counter[int] = Counter()  # of tiles, by id of the value
         self._known: dict[Hashable, Any] = {}  # what `once` has computed
         self._broken: KernelError | None = None
+        self._loose: dict[int, list[Value]] = {}  # arguments of loops whose type may still change
 
     def notice(self, finding: Diagnostic) -> None:
         """A warning, shown when the program first runs."""
@@ -79,6 +83,8 @@ class Trace:
                     raise _out_of_sight(value)
                 if isinstance(value.type, TileBuf):
                     self._uses[id(value)] += 1
+                elif id(value) in self._loose:
+                    self.tighten(value, None)
         parts["names"] = parts.get("names") or assigned_names()
         parts["where"] = here()
         try:
@@ -101,13 +107,13 @@ class Trace:
 
     def all_lanes(self, bits: int) -> Value:
         """An all-true mask, one a scope."""
-        for mask in self._masks.get(bits, ()):
+        for mask in self.masks.get(bits, ()):
             if self.builder.sees(mask):
                 return mask
         attrs = {"pattern": Str("PAT_ALL")}
         names = ["all"]
         (mask,) = self.emit(PSET[bits], attrs=attrs, results=[Mask(bits)], names=names)
-        self._masks.setdefault(bits, []).append(mask)
+        self.masks.setdefault(bits, []).append(mask)
         return mask
 
     def broken(self, error: KernelError) -> None:
@@ -226,7 +232,7 @@ class Trace:
         first = None
         for block in [*inner][1:]:
             op = block.region.owner
-            if op.control is Control.IF:
+            if op.control in (Control.IF, Control.WHILE):
                 raise _first_in_branch(tile)
             low = op.operand("lower") if op.control is Control.FOR else None
             if low is not None:
@@ -249,6 +255,31 @@ class Trace:
             found = self._known[key] = make()
         return found
 
+    # ---- arguments of loops
+
+    def loosen(self, args: list[Value]) -> None:
+        """Arguments that begin as a number of Python: their type is that of their first use."""
+        self._loose.update((id(arg), args) for arg in args)
+
+    def tighten(self, value: Value, type: ScalarType | None) -> None:
+        """The type of such an argument is known from here on; None: it is the one it has."""
+        for each in self._loose.get(id(value), ()):
+            each.type = type or each.type
+            self._loose.pop(id(each), None)
+
+    def is_loose(self, value: Value) -> bool:
+        return id(value) in self._loose
+
+    # ---- tracing again
+
+    def mark(self) -> Mark:
+        """The state of the trace here, to which `rollback` returns."""
+        return Mark(self)
+
+    def rollback(self, mark: Mark) -> None:
+        """Forget what was traced since, as far as the innermost open block goes."""
+        mark.restore(self)
+
     # ---- blocks
 
     def open(self, op: Operation, args: Sequence[Value] = (), *, loop: bool = False) -> Block:
@@ -266,13 +297,12 @@ class Trace:
         scope = self.scopes.pop()
         self.builder.blocks.pop()
         del self.carries[scope.carries :]
-        self.last_if = None
         if certain:
             return
         for tile, before in scope.changed.values():
             if same_region(tile.known_region, before) or tile in self.tiles[scope.tiles :]:
                 continue
-            if scope.loop and id(tile) in scope.early:
+            if scope.loop and id(tile) in scope.early and None not in before:
                 self.broken(_unsteady(tile))
             tile.known_region = (None, None)
 
@@ -289,11 +319,8 @@ class Trace:
     def finish(self) -> Module:
         """Close the function, decide the types of tiles, drop what is unused."""
         self.require_whole()
-        for _, loc in self.idle_ifs.values():
-            message = "a condition without its block: what follows runs whether it holds or not"
-            help = "write `with pto.If(condition):` and what it is about below it"
-            raise KernelError(Diagnostic("PTO-U208", message, loc, help=help))
         self.builder.append(RETURN)
+        self.tiles = coalesce(self.builder.function, self.tiles, self.copies, self.hints)
         self._reuse()
         for tile in self.tiles:
             self._settle(tile)
@@ -354,16 +381,17 @@ def _out_of_sight(value: Value) -> KernelError:
     return mistake(
         "PTO-U216",
         f"%{value.name} was made inside a loop, branch or scope that has ended",
-        help="make tiles before the loop; a number or register that outlives it is a pto.carry",
+        help="bind it to a variable, which keeps its value after the loop; a list or an attribute"
+        " does not",
     )
 
 
 def _first_in_branch(tile: Tile) -> KernelError:
     return mistake(
         "PTO-U086",
-        f"the first product into %{tile.value.name} stands in a branch: where that is not taken,"
-        " nothing fills it",
-        help="multiply once before the branch, or make the accumulator inside it",
+        f"the first product into %{tile.value.name} stands in a branch or a `while`: where that is"
+        " not taken, nothing fills it",
+        help="multiply once before it, or make the accumulator inside it",
     )
 
 

@@ -18,6 +18,7 @@ from pto.isa.row.attributes import Enum, OfType, Str
 from pto.isa.row.types import Function, Type
 from pto.lang.call.misused import misused
 from pto.lang.call.place import endless, mistake
+from pto.lang.front.runtime import converted
 from pto.lang.parameter import Parameter
 from pto.lang.trace import GRID, Trace
 from pto.lang.values.views import contiguous, pointer_type, view_of
@@ -116,11 +117,11 @@ class Tracing:
         made = new_function(module, name, self._types(), place, attrs)
         with Trace(name, self.profile, module, made, debug=self.debug) as trace:
             try:
-                result = function(*self._arguments(trace))
+                result = converted(function)(*self._arguments(trace))
             except RecursionError as error:
                 raise endless(name, error) from None
             except Exception as error:
-                found = misused(error)
+                found = misused(error, trace.unbound)
                 if found is None:
                     raise
                 raise found from found.__cause__

@@ -73,7 +73,7 @@ def test_an_example_comes_back_through_the_compiler(module, profile, launched, t
 def counted(x: pto.Global[pto.f32], y: pto.Global[pto.f32], n: pto.i32):
     t = pto.tile(8, 64, pto.f32)
     pto.tload(t, x)
-    with pto.If(n > 2):
+    if n > 2:
         for _ in pto.range(0, n, 1):
             pto.tadds(t, t, 1.0)
     pto.tstore(y, t)

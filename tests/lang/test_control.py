@@ -1,4 +1,4 @@
-"""Loops, branches and carried values, executed and compared with the same Python."""
+"""Loops, branches and variables in them, executed and compared with the same Python."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def stored(function: Any, *args: Any, size: int = 8) -> list[int]:
 
 def test_loop_runs_as_often_as_the_program_says():
     def count(y: I32, n: pto.Scalar[pto.i32]) -> None:
-        total = pto.carry(0)
+        total = 0
         for i in pto.range(n):
             total += i
-        pto.store_scalar(y, 0, total.value.to(pto.i32))
+        pto.store_scalar(y, 0, total.to(pto.i32))
 
     made = pto.kernel(count)
     for n in (0, 1, 7):
@@ -51,11 +51,13 @@ def test_python_loops_unroll():
 
 def test_only_what_changes_is_carried():
     def two(y: I32) -> None:
-        steady, moving = pto.carry(5), pto.carry(0)
+        steady, moving = 5, 0
         for _ in pto.range(3):
-            moving += steady.value
-        pto.store_scalar(y, 0, moving.value.to(pto.i32))
-        pto.store_scalar(y, 1, steady.value.to(pto.i32))
+            moving += steady
+            if moving is None:
+                steady = 6
+        pto.store_scalar(y, 0, moving.to(pto.i32))
+        pto.store_scalar(y, 1, pto.scalar(steady, pto.i32))
 
     assert stored(two)[:2] == [15, 5]
     made = pto.kernel(two)
@@ -65,33 +67,33 @@ def test_only_what_changes_is_carried():
 
 def test_branches_join_carried_values():
     def classify(y: I32, n: pto.Scalar[pto.i32]) -> None:
-        kind = pto.carry(0)
-        with pto.If(n < 0):
-            kind.set(1)
-        with pto.Else(), pto.If(n == 0):
-            kind.set(2)
-        pto.store_scalar(y, 0, kind.value.to(pto.i32))
+        kind = 0
+        if n < 0:
+            kind = 1
+        elif n == 0:
+            kind = 2
+        pto.store_scalar(y, 0, kind.to(pto.i32))
 
     assert [stored(classify, n)[0] for n in (-3, 0, 4)] == [1, 2, 0]
 
 
 def test_branch_without_else_keeps_the_value():
     def maybe(y: I32, n: pto.Scalar[pto.i32]) -> None:
-        value = pto.carry(10)
-        with pto.If(n > 0):
+        value = 10
+        if n > 0:
             value += 5
-        pto.store_scalar(y, 0, value.value.to(pto.i32))
+        pto.store_scalar(y, 0, value.to(pto.i32))
 
     assert [stored(maybe, n)[0] for n in (-1, 1)] == [10, 15]
 
 
 def test_nested_loops_carry_through_both():
     def triangle(y: I32, n: pto.Scalar[pto.i32]) -> None:
-        total = pto.carry(0)
+        total = 0
         for i in pto.range(n):
             for _ in pto.range(i):
                 total += 1
-        pto.store_scalar(y, 0, total.value.to(pto.i32))
+        pto.store_scalar(y, 0, total.to(pto.i32))
 
     assert stored(triangle, 5)[0] == 10
 
@@ -103,10 +105,10 @@ def test_registers_can_be_carried():
         out = pto.tile(1, 64, pto.f32)
         pto.tload(t, x)
         with pto.vecscope():
-            total = pto.carry(pto.vbr(pto.scalar(0.0, pto.f32)))
+            total = pto.vbr(pto.scalar(0.0, pto.f32))
             for r in pto.range(8):
-                total.set(total.value + pto.vlds(t, r * 64))
-            pto.vsts(total.value, out, 0)
+                total = total + pto.vlds(t, r * 64)
+            pto.vsts(total, out, 0)
         pto.tstore(y, out)
 
     x = np.arange(512, dtype=np.float32).reshape(8, 64)
@@ -147,7 +149,7 @@ def test_comparisons(text: str, holds: bool):
     sign = {**signs, ">": operator.gt}[text]
 
     def compare(y: I32, p: pto.Scalar[pto.i32], q: pto.Scalar[pto.f32]) -> None:
-        with pto.If(sign(p, 5) & sign(q, 5.0)):
+        if sign(p, 5) & sign(q, 5.0):
             pto.store_scalar(y, 0, pto.scalar(1, pto.i32))
 
     assert stored(compare, 3, 3.5)[0] == int(holds)

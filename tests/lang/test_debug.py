@@ -116,7 +116,7 @@ def test_coverage_tells_what_was_never_written():
 def test_an_output_that_nothing_reaches_is_a_hole_from_its_first_element():
     @pto.kernel
     def rarely(x: pto.Global[pto.f32], y: pto.Global[pto.f32]) -> None:
-        with pto.If(pto.block_idx() == 5):
+        if pto.block_idx() == 5:
             pto.store(y, pto.load(x))
 
     x = np.ones((4, 8), np.float32)

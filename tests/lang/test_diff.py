@@ -30,7 +30,7 @@ def doubled_late(x: pto.Global[pto.f32], y: pto.Global[pto.f32]) -> None:
         u = pto.tile(16, 32, pto.f32)
         pto.tload(t, x[i:, k * 32 :])
         pto.tadds(u, t, 1.0)
-        with pto.If(k == 2):
+        if k == 2:
             pto.tmuls(u, u, 2.0)  # planted
         pto.tstore(y[i:, k * 32 :], u)  # stored
 
@@ -83,7 +83,7 @@ def last_block_wrong(x: pto.Global[pto.f32], y: pto.Global[pto.f32]) -> None:
     i = pto.block_idx()
     t = pto.tile(16, 128, pto.f32)
     pto.tload(t, x[i * 16 :, :])
-    with pto.If(i == 2):
+    if i == 2:
         pto.tadds(t[4:8, 32:64], t[4:8, 32:64], 1.0)  # window
     pto.tstore(y[i * 16 :, :], t)
 

@@ -38,9 +38,10 @@ def test_numbers_and_control_are_pythons():
     with pto.eager("a5", block=3, blocks=7):
         assert (pto.block_idx(), pto.block_num()) == (3, 7)
         assert [i * 2 for i in pto.range(3)] == [0, 2, 4]
-        total = pto.carry(1)
-        total += 2
-        assert total.value == 3
+        total = 1
+        while total < 3:
+            total += pto.block_idx()
+        assert total == 4
 
 
 def test_registers_work():

@@ -14,13 +14,6 @@ import pto
 F32 = pto.Global[pto.f32]
 
 
-def _rebound(x: F32, y: F32) -> None:
-    total = pto.zeros(16, 128, pto.f32)
-    for i in pto.range(0, 64, 16):
-        total = total + pto.load(x[i : i + 16, :])
-    pto.store(y[0:16, :], total)
-
-
 def _two_types(x: F32, y: F32) -> None:
     t = pto.load(x[0:16, :])
     pto.store(y[0:16, :], t.to(pto.f16) * t)
@@ -83,7 +76,7 @@ def _empty(x: F32, y: F32) -> None:
 
 def _first_in_branch(x: F32, y: F32) -> None:
     acc = pto.zeros(16, 16, pto.f32, role="acc")
-    with pto.If(pto.block_idx() > 0):
+    if pto.block_idx() > 0:
         pto.dot(pto.load(x[0:16, 0:16]), pto.load(x[0:16, 0:16]), acc=acc)
 
 
@@ -213,7 +206,6 @@ def _misspelt_address(x: F32, y: F32) -> None:
 
 
 MISTAKES: list[tuple[Callable[..., None], str, str]] = [
-    (_rebound, "PTO-U217", "total += ..."),
     (_two_types, "PTO-U082", ".to(pto.f32)"),
     (_two_types_compared, "PTO-U082", ".to(pto.f32)"),
     (_two_types_chosen, "PTO-U082", ".to(pto.f32)"),
@@ -227,7 +219,7 @@ MISTAKES: list[tuple[Callable[..., None], str, str]] = [
     (_no_such_type, "PTO-U085", ".to(pto.f32)"),
     (_no_such_conversion, "PTO-U085", ".to(pto.f16).to(pto.i8)"),
     (_empty, "PTO-U086", "pto.dot(a, b, acc="),
-    (_first_in_branch, "PTO-U086", "before the branch"),
+    (_first_in_branch, "PTO-U086", "multiply once before it"),
     (_python_if, "PTO-U202", "pto.where(t < 0.0, a, b)"),
     (_mask_as_number, "PTO-U089", "pto.where(t > 0.0, a, 0.0)"),
     (_chained, "PTO-U085", "&"),

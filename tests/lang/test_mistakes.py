@@ -45,9 +45,9 @@ def too_few(x: F32, y: F32) -> None:
     pto.tadd(t, t)  # here
 
 
-def python_if(x: F32, y: F32) -> None:
+def tile_as_a_condition(x: F32, y: F32) -> None:
     t = pto.tile(16, 128, pto.f32)
-    if pto.block_idx() > 0:  # here
+    if t:  # here
         pto.tload(t, x)
 
 
@@ -92,40 +92,38 @@ def unplaced_neighbour(x: F32, y: F32) -> None:
     pto.tstore(y, a)
 
 
-def bound_in_a_branch(x: F32, y: F32) -> None:
-    n = 1.0
-    with pto.If(pto.block_idx() > 0):  # here
+def bound_in_one_branch(x: F32, y: F32) -> None:
+    if pto.block_idx() > 0:
         n = 5.0
-    pto.tmuls(pto.tile(16, 128, pto.f32), pto.tile(16, 128, pto.f32), n)
+    pto.tmuls(pto.tile(16, 128, pto.f32), pto.tile(16, 128, pto.f32), n)  # here
 
 
-def bound_in_both_branches(x: F32, y: F32) -> None:
-    with pto.If(pto.block_idx() > 0):
-        n = 5.0
-    with pto.Else():  # here
-        n = 6.0
-    pto.tmuls(pto.tile(16, 128, pto.f32), pto.tile(16, 128, pto.f32), n)
+def bound_to_two_kinds(x: F32, y: F32) -> None:
+    n = 5.0
+    if pto.block_idx() > 0:
+        n = "five"
+    pto.tmuls(pto.tile(16, 128, pto.f32), pto.tile(16, 128, pto.f32), n)  # here
 
 
-def counted_in_python(x: F32, y: F32) -> None:
-    n = 0
+def nothing_at_first(x: F32, y: F32) -> None:
+    last = None
     for _ in pto.range(10):  # here
-        n = n + 1
-    pto.tmuls(pto.tile(16, 128, pto.f32), pto.tile(16, 128, pto.f32), float(n))
+        if last is not None:
+            pto.store(y, last)
+        last = pto.load(x, 16, 128)
 
 
-def used_in_the_next_iteration(x: F32, y: F32) -> None:
-    t, n = pto.tile(4, 128, pto.f32), 0
+def tiles_of_two_shapes(x: F32, y: F32) -> None:
+    t = pto.load(x, 16, 128)
     for _ in pto.range(4):  # here
-        pto.tload(t, x[n:, :])
-        n += 4
+        t = pto.load(x[0:8, :], 8, 128)
+    pto.store(y, t)
 
 
-def swapped_buffers(x: F32, y: F32) -> None:
-    a, b = pto.tile(16, 128, pto.f32), pto.tile(16, 128, pto.f32)
-    for _ in pto.range(4):  # here
-        pto.tload(a, x)
-        a, b = b, a
+def bound_in_a_loop_that_may_not_run(x: F32, y: F32) -> None:
+    for i in pto.range(pto.block_num()):
+        n = i
+    pto.store(y[n:, :], pto.load(x, 16, 128))  # here
 
 
 def too_large_for_i16(x: F32, y: F32) -> None:
@@ -170,9 +168,9 @@ def walked(x: F32, y: F32) -> None:
         pass
 
 
-def left_by_return(x: F32, y: F32) -> None:
-    with pto.If(pto.block_idx() > 0):  # here
-        return
+def raised_in_a_branch(x: F32, y: F32) -> None:
+    if pto.block_idx() > 0:
+        raise ValueError("blocks")  # here
     pto.tload(pto.tile(16, 128, pto.f32), x)
 
 
@@ -183,7 +181,8 @@ def condition_alone(x: F32, y: F32) -> None:
 
 def carry_compared(x: F32, y: F32) -> None:
     n = pto.carry(0)
-    pto.If(n > 0)  # here
+    if n > 0:  # here
+        pto.store(y, pto.load(x, 16, 128))
 
 
 def compared_with_a_number(x: F32, y: F32) -> None:
@@ -212,18 +211,18 @@ MISTAKES: list[tuple[Callable[..., Any], str, str]] = [
     (wrong_type, "PTO-T024", "f32"),
     (too_big, "PTO-M105", "524,288 bytes is larger than ub"),
     (too_few, "PTO-U205", "the call is tadd(dst, src0, src1)"),
-    (python_if, "PTO-U202", "with pto.If(condition):"),
+    (tile_as_a_condition, "PTO-T206", "a tile has many"),
     (python_range, "PTO-U203", "for i in pto.range(n)"),
     (two_regions, "PTO-S021", "src1 is 4x128, dst is 8x128"),
     (number_for_a_tile, "PTO-T200", "the order is tadd(dst, src0, src1)"),
     (unknown_word, "PTO-T201", "PIPE_V"),
     (size_of_the_program, "PTO-U203", "the valid region follows the data"),
     (does_not_fit_the_view, "PTO-S062", "1024"),
-    (bound_in_a_branch, "PTO-U217", "n = pto.carry(1.0) before it"),
-    (bound_in_both_branches, "PTO-U217", "n.set(...) inside"),
-    (counted_in_python, "PTO-U217", "n = pto.carry(0) before it"),
-    (used_in_the_next_iteration, "PTO-U217", "n.value after"),
-    (swapped_buffers, "PTO-U217", "two buffers in turn are iterations written out in pairs"),
+    (bound_in_one_branch, "PTO-U217", "bound only where one of the branches is taken"),
+    (bound_to_two_kinds, "PTO-U217", "it is 'five' or 5.0"),
+    (nothing_at_first, "PTO-U217", "it is None, then a tile of 16x128 f32"),
+    (tiles_of_two_shapes, "PTO-U217", "a tile of 16x128 f32 or a tile of 8x128 f32"),
+    (bound_in_a_loop_that_may_not_run, "PTO-U217", "it may not run"),
     (too_large_for_i16, "PTO-T202", "40000 does not fit i16"),
     (too_large_for_i8, "PTO-T202", "from -128 to 127"),
     (too_large_for_f16, "PTO-T202", "from -65504.0 to 65504.0"),
@@ -233,8 +232,8 @@ MISTAKES: list[tuple[Callable[..., Any], str, str]] = [
     (behind_the_end, "PTO-S201", "a slice from 600 on: the dimension has 16"),
     (an_empty_slice, "PTO-S201", "from 8 to 4 holds nothing"),
     (walked, "PTO-U081", "for i in pto.range"),
-    (left_by_return, "PTO-U206", "with pto.Else():"),
-    (condition_alone, "PTO-U208", "with pto.If(condition):"),
+    (raised_in_a_branch, "PTO-U206", "write `assert condition, message`"),
+    (condition_alone, "PTO-U208", "write `if condition:`"),
     (carry_compared, "PTO-T205", "n.value"),
     (compared_with_a_number, "PTO-U081", "t.eq(0.0)"),
     (zeros_like_an_array, "PTO-T200", "like a tile"),
@@ -423,10 +422,10 @@ def test_names_of_a_body_may_be_bound_where_nobody_else_reads_them():
             k = i.to(pto.f32)
             rows = 16.0
             pto.tadds(t, t, k)
-        with pto.If(pto.block_idx() > 0):
+        if pto.block_idx() > 0:
             m = 3.0
             pto.tadds(t, t, m)
-        with pto.Else():
+        else:
             m = 4.0
             pto.tadds(t, t, m)
         for _ in pto.range(2):
@@ -445,9 +444,8 @@ def _assigned(x: F32, y: F32) -> None:
     y[0:16] = pto.tile(16, 64, pto.f32)
 
 
-def _joined_without_brackets(x: F32, y: F32) -> None:
-    for i in pto.range(3):
-        pto.If(i > 0 & i < 2)
+def _sorted_by_numbers_of_the_program(x: F32, y: F32) -> None:
+    sorted([pto.block_idx(), pto.block_num()])
 
 
 def _carry_plus(x: F32, y: F32) -> None:
@@ -462,7 +460,7 @@ def _endless(x: F32, y: F32) -> None:
     ("function", "code"),
     [
         (_assigned, "PTO-U081"),
-        (_joined_without_brackets, "PTO-U202"),
+        (_sorted_by_numbers_of_the_program, "PTO-U202"),
         (_carry_plus, "PTO-T205"),
         (_endless, "PTO-U218"),
     ],

@@ -101,19 +101,6 @@ def test_eager_mode_explains_it_too():
         {}["of the user"]
 
 
-def test_assert_points_to_the_one_of_the_program():
-    def number(t: Any, x: Any, n: Any) -> None:
-        assert n > 0
-
-    def tiles(t: Any, x: Any, n: Any) -> None:
-        assert t > 0.0
-
-    for body in (number, tiles):
-        found = told(body)
-        assert "pto.assert_(" in (found.help or "")
-        assert found.loc is not None and found.loc.line == body.__code__.co_firstlineno + 1
-
-
 @pytest.mark.parametrize("step", [0, -1, -8])
 def test_a_loop_that_does_not_count_up(step: int):
     found = told(lambda t, x, n: list(pto.range(10, 0, step)))

@@ -70,16 +70,16 @@ def halves(x: F32, y: F32) -> None:
 
 def conditional(x: F32, y: F32) -> None:
     i = pto.block_idx() * 16
-    with pto.If(i < 48):
+    if i < 48:
         pto.store(y[i:, :], pto.load(x[i:, :], 16, 64))
 
 
 def chosen(x: F32, y: F32) -> None:
     """Odd blocks write once more what the block before them has written."""
     i = pto.block_idx() * 16
-    with pto.If(pto.block_idx() % 2 == 0):
+    if pto.block_idx() % 2 == 0:
         pto.store(y[i:, :], pto.load(x[i:, :], 16, 64))
-    with pto.Else():
+    else:
         pto.store(y[i - 16 :, :], pto.load(x[i:, :], 16, 64))
 
 
@@ -269,7 +269,7 @@ def test_a_tile_that_a_loop_carries_is_written_by_its_first_iteration():
     def later(x: F32, y: F32) -> None:
         t = pto.tile(16, 64, pto.f32)
         for i in pto.range(0, 32, 16):
-            with pto.If(i > 0):
+            if i > 0:
                 pto.store(y, t)
             pto.tload(t, x[i:, :])
 

@@ -106,9 +106,9 @@ def test_region_after_a_branch_is_asked_of_the_tile():
     @pto.kernel
     def branch(x: F32, y: F32, few: pto.Scalar[pto.i32]) -> None:
         t = pto.tile(16, 64, pto.f32)
-        with pto.If(few > 0):
+        if few > 0:
             pto.tload(t, x[0:4, :])
-        with pto.Else():
+        else:
             pto.tload(t, x[0:16, :])
         pto.tadds(t, t, 1.0)
         pto.tstore(y, t)
@@ -266,7 +266,7 @@ def alternating(x: Named, y: Named) -> None:
     for i in pto.range(x.shape[0]):
         for _ in pto.range(2):
             total += pto.load(x[i, :], 1, 64)
-        with pto.If(i > 1):
+        if i > 1:
             total += pto.load(x[i, 0:3], 1, 64)
         total += pto.load(x[i, 0:5], 1, 64)
         pto.store(y[i, :], total)

@@ -27,13 +27,13 @@ def _added(meet: bool, second: str = "atomic_add", reader: int = 1) -> set[str]:
         block = pto.get_block_idx()
         t, u = pto.tile(1, 64, pto.f32), pto.tile(1, 64, pto.f32)
         pto.tload(t, x[block : block + 1, :])
-        with pto.If(block == 0):
+        if block == 0:
             pto.tstore(total, t, atomicType="atomic_add")
-        with pto.Else():
+        else:
             pto.tstore(total, t, atomicType=second)
         if meet:
             pto.syncall()
-        with pto.If(block == reader):
+        if block == reader:
             pto.tload(u, total)
             pto.tstore(y[block : block + 1, :], u)
 
@@ -57,7 +57,7 @@ def test_a_sum_begins_behind_its_first_value(meet: bool) -> None:
     def kernel(x: pto.Global[pto.f32], total: pto.Global[pto.f32], y: pto.Global[pto.f32]) -> None:
         t = pto.tile(1, 64, pto.f32)
         pto.tload(t, x[0:1, :])
-        with pto.If(pto.get_block_idx() == 0):
+        if pto.get_block_idx() == 0:
             pto.tstore(total, t)
         if meet:
             pto.syncall()

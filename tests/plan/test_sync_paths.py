@@ -80,7 +80,7 @@ def conditional_store(x: X, y: X) -> None:
     for i in pto.range(4):
         pto.tload(t, x[i * 16 : i * 16 + 16, :])
         pto.tadds(u, t, 1.0)
-        with pto.If(i == 3):
+        if i == 3:
             pto.tstore(y[i * 16 : i * 16 + 16, :], u)
 
 
@@ -90,7 +90,7 @@ def every_second_store(x: X, y: X) -> None:
     for i in pto.range(4):
         pto.tload(t, x[i * 16 : i * 16 + 16, :])
         pto.tadds(t, t, 1.0)
-        with pto.If(i % 2 == 1):
+        if i % 2 == 1:
             pto.tstore(y[i * 16 : i * 16 + 16, :], t)
 
 
@@ -99,9 +99,9 @@ def two_ways(x: X, y: X) -> None:
     t, u = pto.tile(16, 64, pto.f32), pto.tile(16, 64, pto.f32)
     for i in pto.range(4):
         pto.tload(t, x[i * 16 : i * 16 + 16, :])
-        with pto.If(i % 2 == 1):
+        if i % 2 == 1:
             pto.tadds(u, t, 1.0)
-        with pto.Else():
+        else:
             pto.tmuls(u, t, 2.0)
         pto.tstore(y[i * 16 : i * 16 + 16, :], u)
 
@@ -169,9 +169,9 @@ def gemm(a: H, b: H, c: X) -> None:
         pto.tload(lb, b[k * 16 : k * 16 + 16, :])
         pto.tmov(ra, la)
         pto.tmov(rb, lb)
-        with pto.If(k == 0):
+        if k == 0:
             pto.tmatmul(acc, ra, rb)
-        with pto.Else():
+        else:
             pto.tmatmul_acc(acc, acc, ra, rb)
     pto.tstore(c, acc)
 
@@ -198,9 +198,9 @@ def gemm_double_buffered(a: H, b: H, c: X) -> None:
             if n:
                 pto.tmatmul_acc(acc, acc, ra, rb)
                 continue
-            with pto.If(i == 0):
+            if i == 0:
                 pto.tmatmul(acc, ra, rb)
-            with pto.Else():
+            else:
                 pto.tmatmul_acc(acc, acc, ra, rb)
     pto.tstore(c, acc)
 

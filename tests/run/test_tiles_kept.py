@@ -65,7 +65,7 @@ def test_each_turn_has_a_tile_of_its_own(engine: str, body: str, seen: list[int]
 @pto.kernel
 def first_block_only(y: pto.Global[pto.f32]) -> None:
     t = pto.tile(1, 8, pto.f32)
-    with pto.If(pto.block_idx() == 0):
+    if pto.block_idx() == 0:
         pto.texpands(t, 1.0)
     pto.tstore(y[pto.block_idx(), :], t)
 

@@ -3,14 +3,16 @@ that no instruction is, a call with too few arguments. The help is found among t
 
 from __future__ import annotations
 
+import builtins
 import inspect
 import re
+from collections.abc import Mapping
 from importlib import import_module
 from types import FrameType, ModuleType
 from typing import Any
 
 from pto.core.errors import Diagnostic, PtoError, nearest
-from pto.lang.call.place import KernelError, is_own, place_of, user_step
+from pto.lang.call.place import KernelError, is_own, is_users, place_of, user_step
 from pto.lang.call.signature import instructions
 from pto.lang.names import PUBLIC, RENAMED, WRITTEN
 from pto.lang.values.operators import Comparison
@@ -72,17 +74,20 @@ _WINDOW_HELP = {
 _CALL = re.compile(r"(?:(\w+)\.)?(\w+)\(\) ((?:missing|takes|got) .*)")
 _EXPRESSIONS = "pto.lang.express."
 _OURS = "pto.lang."
+RESULT = "_pto_result"  # the variable of a function's result, where it returns early
 Told = tuple[str, str, str | None]  # code, message, help
 
 
-def misused(error: Exception) -> KernelError | None:
+def misused(error: Exception, unbound: Mapping[str, str] | None = None) -> KernelError | None:
     """The finding for an error in a kernel, at the user's line; None if the error is not about the
-    values of a kernel or a function of ours."""
+    values of a kernel or a function of ours. `unbound` tells why variables have no value."""
     step = user_step(error)
     if step is None or isinstance(error, PtoError):
         return None
     told = None
-    if isinstance(error, AttributeError):
+    if isinstance(error, NameError):
+        told = _unbound(error, unbound or {})
+    elif isinstance(error, AttributeError):
         told = _attribute(error.name or "", error.obj)
     elif isinstance(error, TypeError):
         told = _call(str(error), step.tb_frame) or _operation(str(error))
@@ -95,6 +100,27 @@ def misused(error: Exception) -> KernelError | None:
     made = KernelError(Diagnostic(code, message, place, help=help))
     made.__cause__ = error if _raised_here(error) else None
     return made
+
+
+def _unbound(error: NameError, unbound: Mapping[str, str]) -> Told | None:
+    """A variable that has no value after a branch or loop of the program."""
+    named = re.search(r"variable '(\w+)'", str(error))
+    name = named[1] if named else error.name or ""
+    if name == RESULT:
+        told = unbound.get(name) or "it is returned only inside a loop, which may not run"
+        return "PTO-U217", f"the function has no one result: {told}", "return one kind of value"
+    if name not in unbound:
+        within = error.__traceback__
+        while within is not None and within.tb_next is not None:
+            within = within.tb_next
+        frame = None if within is None else within.tb_frame
+        if frame is None or not is_users(frame.f_code.co_filename):
+            return None
+        known = {*frame.f_locals, *frame.f_globals, *dir(builtins)}
+        near = nearest(name, [each for each in known if not each.startswith("_pto")])
+        return "PTO-U217", f"`{name}` has no value here", near
+    help = "bind it to a number, a register or a tile of one type on every way to this line"
+    return "PTO-U217", f"`{name}` has no one value here: {unbound[name]}", help
 
 
 def _raised_here(error: Exception) -> bool:

@@ -17,7 +17,7 @@ from typing import ParamSpec, TypeVar
 
 from pto.core import render
 from pto.core.errors import Diagnostic, Loc, PtoError
-from pto.lang.call.bytecode import names_assigned
+from pto.lang.call.source import Position, names_at
 
 _HERE = str(Path(__file__).parents[2]) + os.sep
 _COMMAND = str(Path(_HERE) / "cli" / "main.py")  # nothing outside it was written by the user
@@ -73,6 +73,11 @@ def is_users(file: str) -> bool:
     return found[0] in _kernel_packages if found else not file.startswith(_PYTHON)
 
 
+def is_installed(file: str) -> bool:
+    """True for a file of an installed package."""
+    return _INSTALLED.match(file) is not None
+
+
 def user_frame() -> FrameType | None:
     """The innermost frame of the user's files, or None."""
     frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
@@ -104,7 +109,7 @@ def here() -> Loc | None:
 def assigned_names() -> tuple[str, ...]:
     """The variables the user's call is assigned to: `a` of `a = f()`, `a, b` of `a, b = f()`."""
     frame = user_frame()
-    return () if frame is None else names_assigned(frame.f_code, frame.f_lasti)
+    return () if frame is None else _names_assigned(frame.f_code, frame.f_lasti)
 
 
 def located(error: PtoError, loc: Loc | None = None) -> KernelError:
@@ -156,8 +161,7 @@ def mistake(code: str, message: str, *, help: str | None = None) -> KernelError:
 @lru_cache(maxsize=4096)
 def place_of(code: CodeType, offset: int) -> Loc:
     """Line and columns of an instruction of Python."""
-    position = next(islice(code.co_positions(), offset // 2, None), (None,) * 4)
-    line, last, start, end = position
+    line, last, start, end = _position(code, offset)
     if line is None:
         return Loc(code.co_filename, code.co_firstlineno)
     if start is None:
@@ -166,6 +170,15 @@ def place_of(code: CodeType, offset: int) -> Loc:
     first = _characters(text, start)
     stop = _characters(text, end) if end is not None and last == line else len(text.rstrip())
     return Loc(code.co_filename, line, first + 1, max(stop, first + 1) + 1)
+
+
+def _position(code: CodeType, offset: int) -> Position:
+    return next(islice(code.co_positions(), offset // 2, None), (None, None, None, None))
+
+
+@lru_cache(maxsize=4096)
+def _names_assigned(code: CodeType, offset: int) -> tuple[str, ...]:
+    return names_at(code.co_filename, _position(code, offset))
 
 
 def _characters(text: str, offset: int) -> int:

@@ -39,12 +39,13 @@ def dot(a: Tile, b: Tile, *, acc: Tile | None = None) -> Tile:
     if first is None:
         instructions.tmatmul(acc, left, right)
         return acc
-    from pto.lang.control import Else, If  # control is built on values
+    from pto.lang.control import branch  # control is built on values
 
-    with If(first):
-        instructions.tmatmul(acc, left, right)
-    with Else():
-        instructions.tmatmul_acc(acc, acc, left, right)
+    branch(
+        first,
+        lambda: instructions.tmatmul(acc, left, right),
+        lambda: instructions.tmatmul_acc(acc, acc, left, right),
+    )
     return acc
 
 

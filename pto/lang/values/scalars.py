@@ -19,7 +19,8 @@ from pto.isa.row.instr import Instr
 from pto.isa.row.kinds import KINDS
 from pto.isa.row.types import Scalar as ScalarType
 from pto.isa.rules.rule import Case
-from pto.lang.call.place import mistake
+from pto.lang.call.place import mistake, user_frame
+from pto.lang.call.rewritten import why_not
 from pto.lang.call.session import Handle, Session, current
 from pto.lang.values.elements import element
 from pto.lang.values.linear import Linear
@@ -79,11 +80,10 @@ class Scalar(Comparisons, Operators, Handle, Generic[E]):
     def __bool__(self) -> NoReturn:
         raise mistake(
             "PTO-U202",
-            "Python's `if`, `while`, `assert`, `and`, `or` and `not` decide while the kernel is"
-            f" traced, when the value of %{self.value.name} is not known",
-            help="write `with pto.If(condition):` and `with pto.Else():`, and for `assert`"
-            " pto.assert_(condition); join conditions with & and |, and choose between two numbers"
-            " with pto.select, pto.max or pto.min",
+            f"Python decides here while the kernel is traced, when the value of %{self.value.name}"
+            f" is not known{_because()}",
+            help="`if`, `while`, `and`, `or`, `not` and `a if c else b` work on it where the source"
+            " is at hand; elsewhere choose with pto.select, pto.max or pto.min",
         )
 
     def __index__(self) -> NoReturn:
@@ -96,6 +96,13 @@ class Scalar(Comparisons, Operators, Handle, Generic[E]):
 
     __int__ = __index__
     __float__ = __index__
+
+
+def _because() -> str:
+    frame = user_frame()
+    reason = None if frame is None else why_not(frame.f_code)
+    name = "" if frame is None else frame.f_code.co_name
+    return f": `{name}` runs as it is, because {reason}" if reason else ""
 
 
 def is_number(value: object) -> bool:
@@ -209,6 +216,8 @@ def _joined(a: Any, b: Any, what: str) -> tuple[Value, Value, ScalarType]:
             raise mistake(
                 "PTO-T202", f"`{what}` joins numbers of a kernel, got {type(each).__name__}"
             )
+    _settle(a, b)
+    _settle(b, a)
     kinds = [each.scalar for each in (a, b) if isinstance(each, Scalar)]
     kind = kinds[0]
     if len(kinds) == 2 and kinds[0] != kinds[1]:
@@ -223,6 +232,17 @@ def _joined(a: Any, b: Any, what: str) -> tuple[Value, Value, ScalarType]:
             "PTO-T202", f"`{what}` of {kind.name} and a float", help="convert with .to(pto.f32)"
         )
     return as_value(a, kind), as_value(b, kind), kind
+
+
+def _settle(number: Any, other: Any) -> None:
+    """A loop's variable that begins as a number of Python takes the type of a float beside it."""
+    if not isinstance(number, Scalar) or not number.home.is_loose(number.value):
+        return
+    kind = other.scalar if isinstance(other, Scalar) else None
+    if isinstance(other, float) and not number.scalar.is_float:
+        kind = scalar_type(F32)
+    if kind is not None and kind.is_float:
+        number.home.tighten(number.value, kind)
 
 
 def linear_of(number: Any) -> Linear | None:

@@ -43,9 +43,9 @@ def two_loops(
     for i in pto.range(0, outer):
         for _ in pto.range(0, inner):
             for turn, tile in enumerate(tiles):
-                with pto.If(i < change):
+                if i < change:
                     chain(x, y, tile, turn, 256)
-                with pto.Else():
+                else:
                     chain(x, y, tile, turn, 1024)
     for turn in (0, 1):
         pto.wait_flag("MTE3", "MTE2", turn)

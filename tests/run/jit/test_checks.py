@@ -140,7 +140,7 @@ def test_what_another_block_or_launch_has_written_does_not_count(
     @pto.kernel(profile="a5")
     def part(y: pto.Global[pto.f32], n: pto.Scalar[pto.i64]) -> None:
         t = pto.tile(8, 64, pto.f32)
-        with pto.If(pto.block_idx() < n):
+        if pto.block_idx() < n:
             pto.texpands(t, 1.0)
         pto.tstore(y, t)
 

@@ -124,9 +124,9 @@ def test_windows_of_l1_in_a_loop(step: int, read_there: list[bool]) -> None:
             right = pto.tile(16, 32, pto.f16, role="right")
             pto.textract(left, a_mat, 0, k)
             pto.textract(right, b_mat, k, 0)
-            with pto.If(k == 0):
+            if k == 0:
                 pto.tmatmul(acc, left, right)
-            with pto.Else():
+            else:
                 pto.tmatmul_acc(acc, acc, left, right)
         pto.tstore(c[:, :], acc)
 

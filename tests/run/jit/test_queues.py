@@ -258,7 +258,7 @@ def _looks_first(x: pto.Global[pto.f32], seen: pto.Global[pto.f32]) -> None:
     own = pto.reserve_buffer("in", 8 * _SLOT, "vec", True)
     pto.aiv_initialize_pipe(1, _SLOT, c2v_consumer_buf=own, v2c_consumer_buf=0)
     t, row = pto.tile(16, 16, pto.f32), pto.block_idx() * 32
-    with pto.If(pto.subblock_idx() == 0):
+    if pto.subblock_idx() == 0:
         pto.tstore(seen[row : row + 16, :], t)
         got = pto.tpop_from_aic(0, to=pto.tile_type(16, 16, pto.f32))
         pto.tadd(t, got, got)

@@ -182,7 +182,7 @@ def test_blocks_begin_with_buffers_of_zeros(monkeypatch: pytest.MonkeyPatch) -> 
     def part(x: pto.Global[pto.f32], y: pto.Global[pto.f32], n: pto.Scalar[pto.i64]) -> None:
         i = pto.block_idx()
         t = pto.tile(8, 64, pto.f32)
-        with pto.If(i < n):
+        if i < n:
             pto.tload(t, x[i * 8 : i * 8 + 8, :])
         pto.tstore(y[i * 8 : i * 8 + 8, :], t)
 

@@ -1,0 +1,121 @@
+"""Syntax trees of the user's files: the definition behind a function, and the variables that an
+expression is assigned to. Files are read as Python shows them in tracebacks (`linecache`)."""
+
+from __future__ import annotations
+
+import ast
+import linecache
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from types import CodeType
+from typing import Any
+
+Definition = ast.FunctionDef | ast.Lambda
+Position = tuple[int | None, int | None, int | None, int | None]  # line, last line, columns
+
+
+@lru_cache(maxsize=64)
+def _parsed(text: str) -> ast.Module | None:
+    try:
+        return ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def tree_of(file: str, around: Mapping[str, Any] | None = None) -> ast.Module | None:
+    """The syntax tree of a file; None if its text is not available."""
+    lines = linecache.getlines(file, None if around is None else dict(around))
+    return _parsed("".join(lines)) if lines else None
+
+
+def definition_of(
+    code: CodeType, around: Mapping[str, Any]
+) -> tuple[Definition, tuple[ast.ClassDef, ...]] | None:
+    """The definition that a code object was compiled from, and the classes around it.
+
+    None if the source is not available, or is not the one that was compiled: the arguments and
+    the line of the definition must agree.
+    """
+    linecache.checkcache(code.co_filename)
+    tree = tree_of(code.co_filename, around)
+    if tree is None:
+        return None
+    found = [(n, c) for n, c in _definitions(tree, ()) if _is_of(n, code)]
+    if len(found) > 1:  # lambdas on one line
+        found = [(n, c) for n, c in found if _spans(n.body, code)]  # pyright: ignore[reportArgumentType]
+    return found[0] if len(found) == 1 else None
+
+
+def _definitions(
+    node: ast.AST, classes: tuple[ast.ClassDef, ...]
+) -> Iterator[tuple[Definition, tuple[ast.ClassDef, ...]]]:
+    for each in ast.iter_child_nodes(node):
+        if isinstance(each, ast.FunctionDef | ast.Lambda):
+            yield each, classes
+        yield from _definitions(
+            each, (*classes, each) if isinstance(each, ast.ClassDef) else classes
+        )
+
+
+def _is_of(node: Definition, code: CodeType) -> bool:
+    first = node.lineno
+    if isinstance(node, ast.FunctionDef):
+        first = min([first, *(each.lineno for each in node.decorator_list)])
+    name = node.name if isinstance(node, ast.FunctionDef) else "<lambda>"
+    return (
+        first == code.co_firstlineno and name == code.co_name and _arguments(node) == _given(code)
+    )
+
+
+def _arguments(node: Definition) -> list[str]:
+    a = node.args
+    rest = [each for each in (a.vararg, a.kwarg) if each is not None]
+    return [each.arg for each in (*a.posonlyargs, *a.args, *a.kwonlyargs, *rest)]
+
+
+def _given(code: CodeType) -> list[str]:
+    count = code.co_argcount + code.co_kwonlyargcount
+    count += bool(code.co_flags & 0x04) + bool(code.co_flags & 0x08)  # *args, **named
+    return list(code.co_varnames[:count])
+
+
+def _spans(body: ast.expr, code: CodeType) -> bool:
+    """True if the widest expression of the code is this one."""
+    positions = {p for p in code.co_positions() if None not in p and p[2] != p[3]}
+    return (body.lineno, body.end_lineno, body.col_offset, body.end_col_offset) in positions and (
+        min((p[0], p[2]) for p in positions) == (body.lineno, body.col_offset)  # pyright: ignore[reportArgumentType]
+    )
+
+
+@lru_cache(maxsize=64)
+def _assignments(tree: ast.Module) -> dict[Position, tuple[str, ...]]:
+    found: dict[Position, tuple[str, ...]] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign):
+            target, value = node.targets[0], node.value
+        elif isinstance(node, ast.AnnAssign | ast.AugAssign | ast.NamedExpr):
+            target, value = node.target, node.value
+        else:
+            continue
+        names = names_in(target)
+        if value is not None and names:
+            place = value if not isinstance(node, ast.AugAssign) else node
+            found[position_of(place)] = names
+    return found
+
+
+def names_in(target: ast.expr) -> tuple[str, ...]:
+    """`a` of the target `a`, `a, b` of `(a, b)`; none where it is not made of names alone."""
+    parts = target.elts if isinstance(target, ast.Tuple | ast.List) else [target]
+    names = [each.id for each in parts if isinstance(each, ast.Name)]
+    return tuple(names) if len(names) == len(parts) else ()
+
+
+def position_of(node: ast.expr | ast.stmt) -> Position:
+    return node.lineno, node.end_lineno, node.col_offset, node.end_col_offset
+
+
+def names_at(file: str, position: Position) -> tuple[str, ...]:
+    """The variables that the value of the expression at a position is assigned to."""
+    tree = tree_of(file)
+    return () if tree is None else _assignments(tree).get(position, ())

@@ -1,0 +1,254 @@
+"""Branches of the program: both blocks are traced, and the variables that they bind are joined."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from pto.ir.graph import Block, Operation, Region, Value
+from pto.isa.scalar.structure import IF, YIELD
+from pto.lang.call.place import mistake
+from pto.lang.front.values import (
+    BOOLEAN,
+    MISSING,
+    UNSET,
+    Key,
+    Slots,
+    Unjoinable,
+    Values,
+    ahead_of,
+    alike,
+    buffer,
+    common_kind,
+    copy,
+    is_plain,
+    is_register,
+    is_same,
+    kind_of,
+    one_region,
+    parts,
+    require_one_tile_type,
+    static_region,
+    words,
+)
+from pto.lang.tidy import computes_number
+from pto.lang.trace import Trace
+from pto.lang.values.operators import operations
+from pto.lang.values.registers import wrap
+from pto.lang.values.scalars import Scalar, as_value
+from pto.lang.values.tiles import Tile
+
+_FEW = 8  # operations that are executed either way rather than branched around
+RESULT = object()  # the value of a block that is an expression
+
+
+def branch(
+    test: Scalar[Any],
+    blocks: Sequence[Callable[[], Any]],
+    slots: Slots,
+    live: Iterable[str],
+) -> Any:
+    """An scf.if; `live` are the variables that are read after it. The value of the block that is
+    executed, where both have one."""
+    trace = test.home
+    assert isinstance(trace, Trace)
+    op = trace.append(IF, {"condition": test.used()})
+    before = slots.read()
+    made: list[Block] = []
+    ends: list[Values] = []
+    for run in blocks:
+        made.append(trace.open(op))
+        with unbroken(trace):
+            result = run()
+        ends.append({**slots.read(), RESULT: result})
+        slots.write(before)
+        trace.close()
+    joined = _Join(trace, op, made).values(before, ends, {*live, RESULT, *slots.carries})
+    slots.write(joined)
+    return joined.get(RESULT)
+
+
+@contextmanager
+def unbroken(trace: Trace) -> Any:
+    """A block of the program is traced to its end, or the kernel is not traced at all."""
+    try:
+        yield
+    except Exception:
+        trace.broken(
+            mistake(
+                "PTO-U206",
+                "an exception left a branch or loop of the program while it was traced",
+                help="decide what can fail before the branch: the program has no exceptions",
+            )
+        )
+        raise
+
+
+class _Join:
+    """Gives each variable one value after a branch."""
+
+    def __init__(self, trace: Trace, op: Operation, blocks: Sequence[Block]) -> None:
+        self._trace = trace
+        self._op = op
+        self._blocks = blocks
+        self._names: list[str] = []
+        self._pairs: list[list[Value]] = [[], []]  # what the blocks yield
+        self._has_copies = False
+
+    def values(self, before: Values, ends: Sequence[Values], live: set[Key]) -> Values:
+        found: dict[Key, Callable[[], Any]] = {}
+        for key in ends[0]:
+            a, b = (end[key] for end in ends)
+            if key not in live and not is_same(a, b):
+                found[key] = lambda: MISSING
+                continue
+            name = key if isinstance(key, str) else getattr(key, "name", "chosen")
+            try:
+                found[key] = self._value(name, a, b, before.get(key))
+            except Unjoinable as why:
+                found[key] = self._unbound(key, name, str(why))
+        results = self._finish()
+        self._results = iter(results)
+        return {key: make() for key, make in found.items()}
+
+    def _unbound(self, key: Key, name: str, why: str) -> Callable[[], Any]:
+        line = getattr(self._op.loc, "line", "?")
+        told = f"after the branch on line {line} {why}"
+        if not isinstance(key, str):
+            raise mistake("PTO-U217", f"`{name}` has no one value: {told}", help=_HELP)
+        self._trace.unbound[name] = told
+        return lambda: MISSING
+
+    def _value(self, name: str, a: Any, b: Any, before: Any = None) -> Callable[[], Any]:
+        if is_same(a, b):
+            return lambda: a
+        if a is UNSET or b is UNSET:
+            return self._only(name, a, b)
+        if a is MISSING or b is MISSING:
+            raise Unjoinable("it is bound only where one of the branches is taken")
+        if alike(a, b):
+            pairs = zip(parts(a) or (), parts(b) or (), strict=True)
+            inner = [self._value(name, x, y) for x, y in pairs]
+            like = type(a)
+            if hasattr(a, "_fields"):
+                return lambda: like(*(make() for make in inner))
+            return lambda: like(make() for make in inner)
+        if isinstance(a, Tile) and isinstance(b, Tile):
+            return self._tile(name, a, b, before)
+        if is_plain(a) and is_plain(b):
+            return self._number(name, a, b)
+        if is_register(a) and is_register(b) and a.type == b.type:
+            return self._yielded(name, a.used(), b.used())
+        raise Unjoinable(f"it is {words(a)} or {words(b)}")
+
+    def _tile(self, name: str, a: Tile, b: Tile, before: Any) -> Callable[[], Any]:
+        require_one_tile_type(a, b)
+        with ahead_of(self._trace, self._op):
+            made = buffer(self._trace, a, name)
+            region = static_region(a)
+            if region is not None and one_region(a, b) and not made.fixed:
+                self._trace.set_region(made, *region)
+        filled = a.is_filled and b.is_filled
+        for block, source in zip(self._blocks, (a, b), strict=True):
+            self._trace.reopen(block)
+            copy(self._trace, made, source)
+            self._trace.close()
+        made.is_filled, self._has_copies = filled, True
+        if isinstance(before, Tile):
+            self._trace.hints.append((made.value, before.value))
+        return lambda: made
+
+    def _only(self, name: str, a: Any, b: Any) -> Callable[[], Any]:
+        """The result of a function where one of the branches returns: the other never reads it."""
+        at, value = (0, a) if b is UNSET else (1, b)
+        if parts(value) is not None or is_register(value):
+            raise Unjoinable("one branch returns it, and what follows returns another")
+        if is_plain(value):
+            zero = False if kind_of(value) == BOOLEAN else 0
+            return self._number(name, *((value, zero) if at == 0 else (zero, value)))
+        if not isinstance(value, Tile):
+            return lambda: value
+        require_one_tile_type(value, value)
+        with ahead_of(self._trace, self._op):
+            made = buffer(self._trace, value, name)
+        self._trace.reopen(self._blocks[at])
+        copy(self._trace, made, value)
+        self._trace.close()
+        self._has_copies = True
+        return lambda: made
+
+    def _number(self, name: str, a: Any, b: Any) -> Callable[[], Any]:
+        kind = common_kind(a, b)
+        values: list[Value] = []
+        for block, number in zip(self._blocks, (a, b), strict=True):
+            self._trace.reopen(block)
+            values.append(as_value(number, kind))
+            self._trace.close()
+        return self._yielded(name, *values)
+
+    def _yielded(self, name: str, a: Value, b: Value) -> Callable[[], Any]:
+        self._names.append(name)
+        for pair, value in zip(self._pairs, (a, b), strict=True):
+            pair.append(value)
+        return lambda: wrap(next(self._results), self._trace)
+
+    # ---- the operation
+
+    def _finish(self) -> list[Value]:
+        """Yield the values that differ; drop what is empty, choose where that is simpler."""
+        op, blocks = self._op, self._blocks
+        types = [v.type for v in self._pairs[0]]
+        work = [each for block in blocks for each in block.ops]
+        simple = all(computes_number(each) for each in work) and len(work) <= _FEW
+        if simple and all(hasattr(t, "dtype") for t in types) and not self._has_copies:
+            return self._selected()
+        for block, values in zip(blocks, self._pairs, strict=True):
+            end = self._trace.builder.make(YIELD, {"results": values}, where=op.loc)
+            end.parent = block
+            block.ops.append(end)
+        if not types and len(blocks[1].ops) == 1:
+            op.regions[1] = Region(op)
+        op.results = [Value(t, n, op) for t, n in zip(types, self._names, strict=True)]
+        return op.results
+
+    def _selected(self) -> list[Value]:
+        """Both blocks computed, and their values chosen between: no branch."""
+        op, parent = self._op, self._op.parent
+        assert parent is not None
+        at = parent.ops.index(op)
+        inner = [each for block in self._blocks for each in block.ops]
+        for each in inner:
+            each.parent = parent
+        parent.ops[at : at + 1] = inner
+        chosen: list[Value] = []
+        for name, a, b in zip(self._names, *self._pairs, strict=True):
+            chosen.append(self._choice(name, op.operands[0], a, b))
+        return chosen
+
+    def _choice(self, name: str, test: Value, a: Value, b: Value) -> Value:
+        if a is b:
+            return a
+        if a.type == BOOLEAN and (b is test or _constant(b) is False):
+            return self._operation("&", name, test, a)
+        if a.type == BOOLEAN and (a is test or _constant(a) is True):
+            return self._operation("|", name, test, b)
+        return self._operation("select", name, test, a, b)
+
+    def _operation(self, sign: str, name: str, *values: Value) -> Value:
+        if values[0] is values[1] and len(values) == 2:
+            return values[0]
+        row = operations(sign, *(v.type for v in values))[0]
+        given = dict(zip(row.operand_names, values, strict=True))
+        kind = values[-1].type
+        return self._trace.emit(row, given, results=[kind], names=[name])[0]
+
+
+def _constant(value: Value) -> Any:
+    maker = value.maker
+    if maker is None or not maker.traits.constant:
+        return None
+    return getattr(maker.attrs.get("value"), "value", None)
+
+
+_HELP = "bind it to a number, a register or a tile of one type on both ways"

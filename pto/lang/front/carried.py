@@ -1,0 +1,321 @@
+"""The variables of a loop: those that iterations hand on become values that the loop carries, or
+buffers.
+
+A tile that the body binds to another one needs a buffer, which the body must have been traced with:
+it is then traced again. So it is for a buffer whose valid region changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pto.ir.graph import Block, Operation, Value
+from pto.isa.row.types import Scalar as ScalarType
+from pto.lang.call.place import mistake
+from pto.lang.front.values import (
+    MISSING,
+    UNSET,
+    Key,
+    Slots,
+    Unjoinable,
+    Values,
+    ahead_of,
+    buffer,
+    common_kind,
+    copy,
+    is_plain,
+    is_register,
+    is_same,
+    kind_of,
+    leaves,
+    rebuilt,
+    require_one_tile_type,
+    same_structure,
+    words,
+)
+from pto.lang.trace import Trace
+from pto.lang.values.registers import wrap
+from pto.lang.values.scalars import Scalar, as_value, is_number
+from pto.lang.values.tiles import Tile, same_region
+
+Place = tuple[Key, int]  # a variable, and which of its parts
+
+
+class Again(BaseException):
+    """The body must be traced again: a tile needs a buffer, or fewer assumptions about it. It is no
+    Exception, which the user's code may catch."""
+
+    def __init__(self, place: Place, what: str) -> None:
+        super().__init__()
+        self.place, self.what = place, what
+
+
+@dataclass(slots=True)
+class Assumed:
+    """What is assumed of tiles that the body binds."""
+
+    buffer: set[Place] = field(default_factory=set[Place])  # they have one of their own
+    region: set[Place] = field(default_factory=set[Place])  # only the run knows their region
+    unfilled: set[Place] = field(default_factory=set[Place])  # not filled everywhere
+
+
+@dataclass(slots=True)
+class Leaf:
+    """One number, register or tile that iterations hand on, or a value that must not change."""
+
+    place: Place
+    name: str
+    before: Any
+    inside: Any
+    args: list[Value] = field(default_factory=list[Value])  # one a region
+    ends: list[Value] = field(default_factory=list[Value])  # what each region ends with
+
+    @property
+    def is_changed(self) -> bool:
+        return any(end is not arg for end, arg in zip(self.ends, self.args, strict=True))
+
+
+class Loop:
+    """The variables of one loop while its regions are traced."""
+
+    def __init__(
+        self, trace: Trace, slots: Slots, names: set[Key], assumed: Assumed, regions: int
+    ) -> None:
+        self.trace = trace
+        self.slots = slots
+        self.assumed = assumed
+        self.before = slots.read()
+        self.leaves: dict[Key, list[Leaf]] = {}
+        self.late = [k for k, v in self.before.items() if _has_none(v) and k in names]
+        self.lost: dict[Key, str] = {}
+        self._found: Values = {}  # what the body binds variables to that had no value
+        for key in self.before:
+            if key in names and key not in self.late:
+                values = leaves(self.before[key])
+                self.leaves[key] = [self._leaf((key, n), v, regions) for n, v in enumerate(values)]
+
+    def _leaf(self, place: Place, value: Any, regions: int) -> Leaf:
+        name = place[0] if isinstance(place[0], str) else place[0].name
+        made = Leaf(place, name, value, value)
+        if is_plain(value):
+            made.args = [Value(kind_of(value), name) for _ in range(regions)]
+            if is_number(value):
+                self.trace.loosen(made.args)
+        elif is_register(value):
+            made.args = [Value(value.type, name) for _ in range(regions)]
+        elif isinstance(value, Tile) and place in self.assumed.buffer:
+            made.inside = self._buffer(name, value)
+            if place in self.assumed.region:
+                made.inside.known_region = (None, None)
+            if place in self.assumed.unfilled:
+                made.inside.is_filled = False
+        return made
+
+    def _buffer(self, name: str, value: Tile) -> Tile:
+        made = buffer(self.trace, value, name)
+        copy(self.trace, made, value)
+        return made
+
+    @property
+    def carried(self) -> list[Leaf]:
+        return [leaf for found in self.leaves.values() for leaf in found if leaf.args]
+
+    def bind(self, region: int) -> list[Value]:
+        """Bind the variables to the arguments of a region, which are returned."""
+        values = dict(self.before)
+        for key, found in self.leaves.items():
+            for leaf in found:
+                if leaf.args:
+                    leaf.inside = wrap(leaf.args[region], self.trace)
+            values[key] = rebuilt(values[key], iter([leaf.inside for leaf in found]))
+        self.slots.write(values)
+        return [leaf.args[region] for leaf in self.carried]
+
+    # ---- the end of a region
+
+    def collect(self, region: int) -> None:
+        """Note what the variables are at the end of a region; copy tiles to their buffers."""
+        now = self.slots.read()
+        moves: list[tuple[Tile, Tile]] = []
+        for key, found in self.leaves.items():
+            if not same_structure(now[key], self.before[key]):
+                self._lose(key, now[key])
+                continue
+            for leaf, value in zip(found, leaves(now[key]), strict=True):
+                try:
+                    self._end(leaf, value, region, moves)
+                except Unjoinable as why:
+                    self._lose(key, value, str(why))
+        for key in self.late:
+            if not _has_none(now[key]):
+                self._add_late(key, now[key])
+        self._move(moves)
+
+    def _end(self, leaf: Leaf, value: Any, region: int, moves: list[tuple[Tile, Tile]]) -> None:
+        if leaf.args:
+            leaf.ends.append(self._end_value(leaf, value, region))
+        elif isinstance(leaf.before, Tile) and isinstance(value, Tile):
+            if value is not leaf.inside:
+                self._end_tile(leaf, value)
+                moves.append((leaf.inside, value))
+        elif not is_same(leaf.inside, value):
+            raise Unjoinable(f"it is {words(leaf.inside)}, then {words(value)}")
+
+    def _end_value(self, leaf: Leaf, value: Any, region: int) -> Value:
+        arg = leaf.args[region]
+        if not is_plain(value):
+            if is_register(value) and value.type == arg.type:
+                return value.used()
+            raise Unjoinable(f"it is {words(leaf.before)}, then {words(value)}")
+        if not isinstance(arg.type, ScalarType):
+            raise Unjoinable(f"it is {words(leaf.before)}, then {words(value)}")
+        if isinstance(value, Scalar) and value.value is arg:
+            return arg
+        if is_number(leaf.before) and kind_of(value) != arg.type:
+            self.trace.tighten(arg, common_kind(leaf.before, value))
+        kind = arg.type
+        if common_kind(leaf.inside, value) != kind:
+            raise Unjoinable(f"it is {words(leaf.inside)}, then {words(value)}")
+        return as_value(value, kind)
+
+    def _end_tile(self, leaf: Leaf, value: Tile) -> None:
+        require_one_tile_type(leaf.before, value)
+        place, trace = leaf.place, self.trace
+        if place not in self.assumed.buffer:
+            raise Again(place, "buffer")
+        inside: Tile = leaf.inside
+        region = trace.region(value)
+        if place not in self.assumed.region and not same_region(inside.known_region, region):
+            raise Again(place, "region")
+        full = value.is_filled or same_region(region, value.shape)
+        if inside.is_filled and not full:
+            raise Again(place, "unfilled")
+
+    def _move(self, moves: list[tuple[Tile, Tile]]) -> None:
+        """All copies at once: a source that an earlier copy overwrites is kept first."""
+        trace, targets = self.trace, {id(dst) for dst, _ in moves}
+        if len(moves) > 1:
+            kept = []
+            for dst, src in moves:
+                if id(src) in targets:
+                    saved = buffer(trace, src, f"{src.value.name}_kept")
+                    copy(trace, saved, src)
+                    src = saved
+                kept.append((dst, src))
+            moves = kept
+        for dst, src in moves:
+            filled = dst.is_filled
+            copy(trace, dst, src)
+            dst.is_filled = filled
+
+    def _lose(self, key: Key, value: Any, why: str | None = None) -> None:
+        before = self.before[key]
+        told = why or f"it is {words(before)}, then {words(value)}"
+        name = key if isinstance(key, str) else key.name
+        raise mistake(
+            "PTO-U217",
+            f"`{name}` cannot be handed from one iteration of the program's loop to the next:"
+            f" {told}",
+            help="bind it to a number, a register or a tile of one type before the loop and in it",
+        )
+
+    # ---- variables that only the body binds
+
+    def _add_late(self, key: Key, value: Any) -> None:
+        if all(is_plain(v) or isinstance(v, Tile) for v in leaves(value)):
+            self._found[key] = value
+        else:
+            self.lost[key] = f"it is {words(value)} inside the loop only"
+
+    def carry_late(self, op: Operation, blocks: Sequence[Block], names: Sequence[Key]) -> None:
+        """Carry what only the body binds: its first value is never read."""
+        for key, value in self._found.items():
+            if key in names:
+                parts = enumerate(leaves(value))
+                self.leaves[key] = [self._late((key, n), v, op, blocks) for n, v in parts]
+                self.before[key] = value
+
+    def _late(self, place: Place, value: Any, op: Operation, blocks: Sequence[Block]) -> Leaf:
+        leaf = Leaf(place, str(place[0]), value, value)
+        if isinstance(value, Tile):
+            self._late_tile(leaf, value, op, blocks[-1])
+            return leaf
+        kind = kind_of(value)
+        leaf.args = [Value(kind, leaf.name, block) for block in blocks]
+        leaf.before = False if kind.name == "i1" else 0.0 if kind.is_float else 0
+        leaf.ends = [*leaf.args[:-1], self._in(blocks[-1], value, kind)]
+        return leaf
+
+    def _in(self, block: Block, number: Any, kind: ScalarType) -> Value:
+        self.trace.reopen(block)
+        made = as_value(number, kind)
+        self.trace.close(certain=True)
+        return made
+
+    def _late_tile(self, leaf: Leaf, part: Tile, op: Operation, block: Block) -> None:
+        require_one_tile_type(part, part)
+        with ahead_of(self.trace, op):
+            leaf.inside = buffer(self.trace, part, leaf.name)
+        self.trace.reopen(block)
+        copy(self.trace, leaf.inside, part)
+        self.trace.close()
+
+    # ---- after the loop
+
+    def finish(self, op: Operation, blocks: Sequence[Block]) -> list[Leaf]:
+        """Drop what no iteration changes from the arguments; returns what is carried."""
+        steady: dict[int, Value] = {}
+        kept: list[Leaf] = []
+        for leaf in self.carried:
+            if leaf.is_changed:
+                kept.append(leaf)
+            else:
+                value = self._init(leaf)
+                steady.update((id(arg), value) for arg in leaf.args)
+        _substitute(op, steady)
+        args = {id(arg) for leaf in self.carried for arg in leaf.args}
+        for n, block in enumerate(blocks):
+            first = [arg for arg in block.args if id(arg) not in args]
+            block.args[:] = [*first, *(leaf.args[n] for leaf in kept)]
+        return kept
+
+    def _init(self, leaf: Leaf) -> Value:
+        kind = leaf.args[0].type
+        if isinstance(kind, ScalarType):
+            return as_value(leaf.before, kind)
+        return leaf.before.used()
+
+    def inits(self, kept: Sequence[Leaf]) -> list[Value]:
+        return [self._init(leaf) for leaf in kept]
+
+    def after(self, kept: Sequence[Leaf], results: Sequence[Value], live: set[Key]) -> None:
+        """Bind the variables to what they are after the loop."""
+        given = {leaf.place: value for leaf, value in zip(kept, results, strict=True)}
+        end, values = self.slots.read(), dict(self.before)
+        for key, found in self.leaves.items():
+            made: list[Any] = []
+            for leaf in found:
+                if leaf.place in given:
+                    made.append(wrap(given[leaf.place], self.trace))
+                else:
+                    made.append(leaf.inside if isinstance(leaf.inside, Tile) else leaf.before)
+            values[key] = rebuilt(values[key], iter(made))
+        for key, value in end.items():
+            if key not in self.leaves and not is_same(value, self.before[key]):
+                values[key] = MISSING
+                if key in live and isinstance(key, str):
+                    why = self.lost.get(key) or "it is bound only inside it, and it may not run"
+                    self.trace.unbound[key] = f"after the loop {why}"
+        self.slots.write(values)
+
+
+def _has_none(value: Any) -> bool:
+    return value is MISSING or value is UNSET
+
+
+def _substitute(op: Operation, to: dict[int, Value]) -> None:
+    if to:
+        for inner in op.walk():
+            inner.operands[:] = [to.get(id(v), v) for v in inner.operands]

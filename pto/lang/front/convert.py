@@ -1,0 +1,166 @@
+"""Functions as the front end runs them: rewritten, compiled under their own file and lines.
+
+`rewritten(f)` is the function that takes the place of `f`; where there is none (its source is not
+available, or it yields) it is `f` itself, and `why_not` tells the reason to error messages.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import copy
+import inspect
+from collections.abc import Mapping
+from functools import partial
+from types import CellType, CodeType, FunctionType, MethodType
+from typing import Any
+
+from pto.lang.call.place import is_installed, is_own, is_users
+from pto.lang.call.rewritten import DONE, REASONS
+from pto.lang.call.session import Handle
+from pto.lang.call.source import definition_of
+from pto.lang.front.rewrite import NAME, PREFIX, complete, rewrite
+
+_NO_SOURCE = "its source is not available"
+_RESUMES = "it is a generator or a coroutine"
+_made: dict[tuple[CodeType, str], CodeType | None] = {}
+
+
+def rewritten(function: Any, runtime: Any) -> Any:
+    """The function to call for `function`."""
+    if isinstance(function, FunctionType):
+        return _function(function, runtime)
+    if isinstance(function, MethodType):
+        inner = _function(function.__func__, runtime) if _is_python(function) else function.__func__
+        return function if inner is function.__func__ else MethodType(inner, function.__self__)
+    if isinstance(function, partial):
+        inner = rewritten(function.func, runtime)
+        if inner is function.func:
+            return function
+        return partial(inner, *function.args, **function.keywords)
+    method = vars(type(function)).get("__call__")
+    if isinstance(method, FunctionType) and not isinstance(function, type):
+        inner = _function(method, runtime)
+        return function if inner is method else MethodType(inner, function)
+    return function
+
+
+def _is_python(method: MethodType) -> bool:
+    return isinstance(method.__func__, FunctionType)
+
+
+def _function(function: FunctionType, runtime: Any) -> FunctionType | partial[Any]:
+    code = function.__code__
+    if code in DONE or is_own(code.co_filename):
+        return function
+    if not is_users(code.co_filename):
+        return partial(_foreign, function, runtime) if is_installed(code.co_filename) else function
+    return _copied(function, runtime)
+
+
+def _foreign(function: FunctionType, runtime: Any, *args: Any, **named: Any) -> Any:
+    """A function of an installed package: rewritten where it is given values of a kernel."""
+    if any(isinstance(each, Handle) for each in (*args, *named.values())):
+        return _copied(function, runtime)(*args, **named)
+    return function(*args, **named)
+
+
+def _copied(function: FunctionType, runtime: Any) -> FunctionType:
+    code, made = function.__code__, _code(function)
+    if made is None:
+        return function
+    cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
+    cells[NAME] = CellType(runtime)
+    closure = tuple(cells[name] for name in made.co_freevars)
+    copied = FunctionType(made, function.__globals__, function.__name__, None, closure)
+    copied.__defaults__, copied.__kwdefaults__ = function.__defaults__, function.__kwdefaults__
+    copied.__qualname__, copied.__module__ = function.__qualname__, function.__module__
+    return copied
+
+
+def _code(function: FunctionType) -> CodeType | None:
+    code = function.__code__
+    key = code, code.co_filename  # equal code of two files is equal
+    if key not in _made:
+        _made[key] = _compiled(function)
+    return _made[key]
+
+
+def _compiled(function: FunctionType) -> CodeType | None:
+    code = function.__code__
+    if inspect.isgeneratorfunction(function) or inspect.iscoroutinefunction(function):
+        REASONS[code] = _RESUMES
+        return None
+    found = definition_of(code, function.__globals__)
+    if found is None:
+        REASONS[code] = _NO_SOURCE
+        return None
+    node, classes = found
+    node = copy.deepcopy(node)
+    around: Mapping[str, Any] = function.__globals__
+    local = {*code.co_varnames, *code.co_cellvars, *code.co_freevars}
+    rewrite(node, lambda each: _resolved(each, around, local))
+    if isinstance(node, ast.FunctionDef):
+        node.decorator_list, inner = [], node
+    else:
+        inner = ast.copy_location(ast.Expr(node), node)
+    top = _in_scopes(inner, classes, (*code.co_freevars, NAME))
+    flags = code.co_flags & 0xFFF0000  # of `from __future__` statements
+    whole = compile(top, code.co_filename, "exec", flags=flags, dont_inherit=True)
+    made = _find(whole, code)
+    if made is None or set(made.co_freevars) - {*code.co_freevars, NAME}:
+        REASONS[code] = _NO_SOURCE
+        return None
+    return _named(made, code.co_name)
+
+
+def _in_scopes(
+    inner: ast.stmt, classes: tuple[ast.ClassDef, ...], variables: tuple[str, ...]
+) -> ast.Module:
+    """The definition inside functions and classes as those around it, so that names mean what they
+    mean there: variables of functions around, private names of a class."""
+    body: list[ast.stmt] = [inner]
+    for each in classes[-1:]:
+        body = [complete(ast.ClassDef(each.name, [], [], body, []))]
+    given = [ast.arg(name) for name in variables if name != "__class__"]
+    named = ast.arguments([], given, None, [], [], None, [])
+    around = complete(ast.FunctionDef("_pto_around", named, body, []))
+    top = ast.Module([ast.copy_location(around, inner)], [])
+    return ast.fix_missing_locations(top)
+
+
+def _find(code: CodeType, wanted: CodeType) -> CodeType | None:
+    """The code of the function itself, among those that were compiled."""
+    todo = [code]
+    while todo:
+        each = todo.pop(0)
+        inner = [c for c in each.co_consts if isinstance(c, CodeType)]
+        if each.co_name == "_pto_around":
+            while len(inner) == 1 and inner[0].co_name != wanted.co_name:
+                inner = [c for c in inner[0].co_consts if isinstance(c, CodeType)]
+            return next((c for c in inner if c.co_name == wanted.co_name), None)
+        todo += inner
+    return None
+
+
+def _named(code: CodeType, name: str) -> CodeType:
+    """The code with the name of the user's function on its blocks, known as rewritten."""
+    consts = tuple(
+        _named(c, name if c.co_name.startswith(PREFIX) else c.co_name)
+        if isinstance(c, CodeType)
+        else c
+        for c in code.co_consts
+    )
+    made = code.replace(co_name=name, co_consts=consts)
+    DONE.add(made)
+    return made
+
+
+def _resolved(node: ast.expr, around: Mapping[str, Any], local: set[str]) -> Any:
+    """The value of a global name, or of an attribute of a module; None if it is neither."""
+    if isinstance(node, ast.Attribute):
+        module = _resolved(node.value, around, local)
+        return getattr(module, node.attr, None) if inspect.ismodule(module) else None
+    if isinstance(node, ast.Name) and node.id not in local:
+        return around.get(node.id, getattr(builtins, node.id, None))
+    return None

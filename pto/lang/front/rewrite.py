@@ -1,0 +1,294 @@
+"""Control statements and conditions of a function as calls of `runtime`, on its syntax tree.
+
+The blocks of a statement become functions inside the function, whose variables are nonlocal to
+them, so the runtime can execute a block, look at the variables and set them:
+
+    if c:                 def then():
+        a = 1                 nonlocal a
+                   ->         a = 1
+                          _pto.if_(c, then, None, live)
+
+All nodes keep the positions of the user's file.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+from pto.lang.call.source import names_in
+from pto.lang.front.exits import going, structured
+from pto.lang.front.variables import Names, bound, declared, note_liveness
+
+NAME = "_pto"  # the runtime, a variable of the rewritten function
+PREFIX = "_pto_block"  # of functions that are blocks
+_UNTOUCHED = ("super", "locals", "globals", "vars", "dir", "eval", "exec")
+_BUILTINS = ("isinstance", "len", "range", "enumerate", "zip", "list", "tuple", "type")
+N = TypeVar("N", bound=ast.AST)
+Resolve = Callable[[ast.expr], Any]  # what a global name, or an attribute of one, stands for
+
+
+def rewrite(node: ast.FunctionDef | ast.Lambda, resolve: Resolve) -> None:
+    """Rewrite a function in place."""
+    maker = _Rewriter(resolve)
+    if isinstance(node, ast.Lambda):
+        node.body = maker.visit(node.body)
+    else:
+        maker.function(node)
+
+
+class _Rewriter(ast.NodeTransformer):
+    def __init__(self, resolve: Resolve) -> None:
+        self._resolve = resolve
+        self._blocks = 0
+        self._moved: set[str] = set()  # variables of blocks
+        self._global: Names = frozenset()
+
+    # ---- functions
+
+    def function(self, node: ast.FunctionDef) -> None:
+        outer = self._moved, self._global
+        self._moved, self._global = set(), declared(node.body, ast.Global)
+        node.body = structured([*self._aliases(node.body)])
+        note_liveness(node.body)
+        node.body = self._statements(node.body)
+        own = (
+            self._moved - self._global - declared(node.body, ast.Nonlocal) - _parameters(node.args)
+        )
+        if own:  # they are variables of the function: a block cannot make them
+            names = [ast.Name(each, ast.Store()) for each in sorted(own)]
+            never = ast.If(ast.Constant(False), [ast.Assign([*names], ast.Constant(None))], [])
+            at = 1 if ast.get_docstring(node, clean=False) is not None else 0
+            node.body.insert(at, ast.copy_location(never, node.body[0]))
+        self._moved, self._global = outer
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        node.decorator_list = [self.visit(each) for each in node.decorator_list]
+        node.args = self.visit(node.args)
+        if not _resumes(node):
+            self.function(node)
+        return node
+
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
+        return node
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
+        return node
+
+    # ---- statements
+
+    def _statements(self, body: Iterable[ast.stmt]) -> list[ast.stmt]:
+        made: list[ast.stmt] = []
+        for each in body:
+            found = self.visit(each)
+            made += found if isinstance(found, list) else [found]
+        return made
+
+    def _block(
+        self, body: list[ast.stmt], where: ast.AST, item: ast.expr | None = None
+    ) -> ast.FunctionDef:
+        """A block as a function; `item` is bound to its argument first."""
+        names = bound(body) | (frozenset() if item is None else bound([item]))
+        made: list[ast.stmt] = []
+        for kind, chosen in (
+            (ast.Global, names & self._global),
+            (ast.Nonlocal, names - self._global),
+        ):
+            if chosen:
+                made.append(kind(sorted(chosen)))
+        self._moved |= names
+        if item is not None:
+            value = ast.copy_location(ast.Name("_pto_item", ast.Load()), item)
+            made.append(ast.copy_location(ast.Assign([item], value), item))
+        made += self._statements(body) or [ast.Pass()]
+        return self._define(made, where, ["_pto_item"] if item is not None else [])
+
+    def _define(
+        self, body: list[ast.stmt], where: ast.AST, arguments: list[str]
+    ) -> ast.FunctionDef:
+        self._blocks += 1
+        named = ast.arguments([], [ast.arg(each) for each in arguments], None, [], [], None, [])
+        made = complete(ast.FunctionDef(f"{PREFIX}{self._blocks}", named, body, []))
+        return ast.copy_location(made, where)
+
+    def visit_If(self, node: ast.If) -> list[ast.stmt]:
+        test = self.visit(node.test)
+        then = self._block(node.body, node)
+        parts: list[ast.expr] = [_name(then.name), ast.Constant(None)]
+        made: list[ast.stmt] = [then]
+        if node.orelse:
+            orelse = self._block(node.orelse, node.orelse[0])
+            made.append(orelse)
+            parts[1] = _name(orelse.name)
+        call = _call("if_", [test, *parts, _names(getattr(node, "live", ()))], node.test)
+        return [*made, ast.copy_location(ast.Expr(call), node.test)]
+
+    def visit_While(self, node: ast.While) -> list[ast.stmt]:
+        ask = ast.copy_location(ast.Return(node.test), node.test)
+        test, body = self._block([ask], node.test), self._block(node.body, node)
+        parts = [_name(test.name), _name(body.name), *_liveness(node)]
+        call = _call("while_", parts, node.test)
+        return [test, body, ast.copy_location(ast.Expr(call), node.test)]
+
+    def visit_For(self, node: ast.For) -> list[ast.stmt]:
+        items = self.visit(node.iter)
+        body = self._block(node.body, node, node.target)
+        stops: list[str] = getattr(node, "stops", [])
+        asks = _lambda(going(stops), node) if stops else ast.Constant(None)
+        target = ast.Constant((names_in(node.target) or ("i",))[0])
+        parts = [items, _name(body.name), *_liveness(node), asks, target]
+        call = _call("for_", parts, node.iter)
+        return [body, ast.copy_location(ast.Expr(call), node.iter)]
+
+    def visit_Assert(self, node: ast.Assert) -> ast.AST:
+        message = [_lambda(self.visit(node.msg), node.msg)] if node.msg else []
+        call = _call("assert_", [self.visit(node.test), *message], node)
+        return ast.copy_location(ast.Expr(call), node)
+
+    def visit_Raise(self, node: ast.Raise) -> list[ast.stmt]:
+        asked = ast.copy_location(ast.Expr(_call("raises", [], node)), node)
+        return [asked, _visited(self, node)]
+
+    # ---- expressions
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
+        if _binds(node.values[1:]):
+            return self.generic_visit(node)
+        word = "and_" if isinstance(node.op, ast.And) else "or_"
+        first, *rest = [self.visit(each) for each in node.values]
+        return _call(word, [first, *(_lambda(each, each) for each in rest)], node)
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
+        if not isinstance(node.op, ast.Not):
+            return self.generic_visit(node)
+        return _call("not_", [self.visit(node.operand)], node)
+
+    def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
+        if _binds([node.body, node.orelse]):
+            return self.generic_visit(node)
+        parts = [self.visit(node.test)]
+        parts += [_lambda(self.visit(each), each) for each in (node.body, node.orelse)]
+        return _call("choose", parts, node)
+
+    def visit_Compare(self, node: ast.Compare) -> ast.AST:
+        chained = len(node.ops) > 1
+        contains = any(isinstance(each, ast.In | ast.NotIn) for each in node.ops)
+        if not (chained or contains) or _binds(node.comparators[1:]):
+            return self.generic_visit(node)
+        first, *rest = [self.visit(each) for each in (node.left, *node.comparators)]
+        pairs = [
+            ast.Tuple([ast.Constant(type(op).__name__), _lambda(each, each)], ast.Load())
+            for op, each in zip(node.ops, rest, strict=True)
+        ]
+        return _call("compared", [first, *pairs], node)
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        named = node.func.id if isinstance(node.func, ast.Name) else ""
+        node = _visited(self, node)
+        if named not in (*_UNTOUCHED, *_BUILTINS) and not self._is_ours(node.func):
+            node.func = _call("fn", [node.func], node.func)
+        return node
+
+    def _is_ours(self, function: ast.expr) -> bool:
+        module = getattr(self._resolve(function), "__module__", None) or ""
+        return module.partition(".")[0] in ("pto", "numpy")
+
+    # ---- deprecated forms
+
+    def _aliases(self, body: Iterable[ast.stmt]) -> list[ast.stmt]:
+        """`with pto.If(c):` and `with pto.Else():` as `if` and `else`."""
+        made: list[ast.stmt] = []
+        for each in body:
+            found = self._alias(each) if isinstance(each, ast.With) else None
+            is_scope = isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+            for name, value in () if is_scope else ast.iter_fields(found or each):
+                if isinstance(value, list) and value and isinstance(value[0], ast.stmt):
+                    setattr(found or each, name, self._aliases(value))
+            last = made[-1] if made else None
+            if isinstance(found, ast.If) and _is_else(found) and getattr(last, "is_alias", False):
+                last.orelse, last.is_alias = found.body, False  # pyright: ignore
+                continue
+            made.append(each if found is None or _is_else(found) else found)
+        return made
+
+    def _alias(self, node: ast.With) -> ast.If | None:
+        item = node.items[0]
+        call = item.context_expr
+        kind = self._resolve(call.func) if isinstance(call, ast.Call) else None
+        word = getattr(kind, "__name__", "")
+        if getattr(kind, "__module__", "") != "pto.lang.control" or word not in ("If", "Else"):
+            return None
+        if not isinstance(call, ast.Call) or item.optional_vars is not None or call.keywords:
+            return None
+        if len(call.args) != (word == "If"):
+            return None
+        body: list[ast.stmt] = node.body
+        if len(node.items) > 1:
+            body = [ast.copy_location(ast.With(node.items[1:], body), node)]
+        test = _call("condition", [*call.args], call) if word == "If" else _call("other", [], call)
+        made = ast.copy_location(ast.If(test, body, []), node)
+        made.is_alias = word == "If"  # pyright: ignore[reportAttributeAccessIssue]
+        return made
+
+
+def complete(node: N) -> N:
+    """The node with the fields that a later Python has."""
+    if "type_params" in node._fields:
+        setattr(node, "type_params", [])  # noqa: B010
+    return node
+
+
+def _is_else(node: ast.If) -> bool:
+    return not node.orelse and not getattr(node, "is_alias", True)
+
+
+def _visited(maker: ast.NodeTransformer, node: N) -> N:
+    maker.generic_visit(node)
+    return node
+
+
+def _resumes(node: ast.AST) -> bool:
+    """True for a generator or a coroutine: its blocks cannot be functions."""
+    todo = list(ast.iter_child_nodes(node))
+    while todo:
+        each = todo.pop()
+        if isinstance(each, ast.Yield | ast.YieldFrom | ast.Await):
+            return True
+        if not isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            todo += ast.iter_child_nodes(each)
+    return False
+
+
+def _parameters(args: ast.arguments) -> Names:
+    every = (*args.posonlyargs, *args.args, *args.kwonlyargs, args.vararg, args.kwarg)
+    return frozenset(each.arg for each in every if each is not None)
+
+
+def _binds(nodes: Iterable[ast.AST]) -> bool:
+    """True if `:=` stands inside: it would bind a variable of another function."""
+    return any(isinstance(n, ast.NamedExpr) for each in nodes for n in ast.walk(each))
+
+
+def _name(name: str) -> ast.expr:
+    return ast.Name(name, ast.Load())
+
+
+def _names(names: Iterable[str]) -> ast.expr:
+    return ast.Tuple([ast.Constant(each) for each in sorted(names)], ast.Load())
+
+
+def _liveness(node: ast.For | ast.While) -> list[ast.expr]:
+    """Those of the variables that the loop binds: read after it, and by its next iteration."""
+    own = bound([*node.body, node.target if isinstance(node, ast.For) else node.test])
+    return [_names(own & getattr(node, each, frozenset())) for each in ("live", "head")]
+
+
+def _lambda(body: ast.expr, where: ast.AST) -> ast.expr:
+    named = ast.arguments([], [], None, [], [], None, [])
+    return ast.copy_location(ast.Lambda(named, body), where)
+
+
+def _call(word: str, args: list[ast.expr], where: ast.AST) -> ast.expr:
+    made = ast.Call(ast.Attribute(_name(NAME), word, ast.Load()), args, [])
+    return ast.copy_location(made, where)

@@ -1,0 +1,131 @@
+"""Variables of a function's blocks: which are bound, and which are read later (liveness).
+
+The result is noted on the syntax tree: `live` of a branch or loop are the variables that code
+after it may read, `head` of a loop those that an iteration may read from the one before.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator, Sequence
+
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+Names = frozenset[str]
+NONE: Names = frozenset()
+
+
+def bound(nodes: Iterable[ast.AST]) -> Names:
+    """The variables that statements or expressions bind in the function they stand in."""
+    return frozenset(name for node in nodes for name in _bound(node))
+
+
+def _bound(node: ast.AST) -> Iterator[str]:
+    if isinstance(node, _SCOPES):
+        yield node.name
+        return
+    if isinstance(node, ast.Lambda):
+        return
+    if isinstance(node, _COMPREHENSIONS):
+        walrus = (n for n in ast.walk(node) if isinstance(n, ast.NamedExpr))
+        yield from (n.target.id for n in walrus)
+        return
+    if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+        yield node.id
+    elif isinstance(node, ast.Import | ast.ImportFrom):
+        yield from ((a.asname or a.name).partition(".")[0] for a in node.names)
+    elif isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar) and node.name:
+        yield node.name
+    elif isinstance(node, ast.MatchMapping) and node.rest:
+        yield node.rest
+    for each in ast.iter_child_nodes(node):
+        yield from _bound(each)
+
+
+def read(*nodes: ast.AST | None) -> Names:
+    """The variables that are read, also by functions inside."""
+    found = (n for node in nodes if node is not None for n in ast.walk(node))
+    return frozenset(n.id for n in found if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load))
+
+
+def declared(body: Iterable[ast.stmt], kind: type[ast.Global | ast.Nonlocal]) -> Names:
+    """The names of `global` or `nonlocal` statements of one function."""
+    found: set[str] = set()
+    todo: list[ast.AST] = list(body)
+    while todo:
+        node = todo.pop()
+        if isinstance(node, kind):
+            found.update(node.names)
+        if not isinstance(node, (*_SCOPES, ast.Lambda)):
+            todo += ast.iter_child_nodes(node)
+    return frozenset(found)
+
+
+def note_liveness(body: Sequence[ast.stmt]) -> None:
+    """Note on each branch and loop of a function the variables that are read later."""
+    functions = (n for each in body for n in ast.walk(each))
+    captured = [n for n in functions if isinstance(n, (*_SCOPES, ast.Lambda))]
+    _Live(read(*captured)).block(body, NONE)
+
+
+class _Live:
+    def __init__(self, always: Names) -> None:
+        self._always = always  # functions inside may read them whenever they are called
+
+    def block(self, body: Sequence[ast.stmt], out: Names) -> Names:
+        """The variables that are live before a block, given those that are live after it."""
+        for each in reversed(body):
+            out = self._statement(each, out | self._always)
+        return out
+
+    def _statement(self, s: ast.stmt, out: Names) -> Names:
+        if isinstance(s, ast.If):
+            _note(s, live=out)
+            return read(s.test) | self.block(s.body, out) | self.block(s.orelse, out)
+        if isinstance(s, ast.While):
+            return self._loop(s, out, read(s.test), NONE)
+        if isinstance(s, ast.For):
+            stops: list[str] = getattr(s, "stops", [])
+            head = self._loop(s, out, frozenset(stops), bound([s.target]))
+            return head | read(s.iter)
+        if isinstance(s, ast.With):
+            inner = self.block(s.body, out) - bound(
+                i.optional_vars for i in s.items if i.optional_vars
+            )
+            return inner | read(*s.items)
+        if isinstance(s, ast.Try | ast.TryStar):
+            return self._try(s, out)
+        if isinstance(s, ast.Match):
+            cases = [
+                self.block(case.body, out) | read(case.pattern, case.guard) for case in s.cases
+            ]
+            return out.union(read(s.subject), *cases)
+        if isinstance(s, ast.Return | ast.Raise):
+            return read(s)
+        if isinstance(s, ast.AugAssign):
+            return out | read(s) | bound([s.target])
+        if isinstance(s, _SCOPES):
+            return (out - {s.name}) | read(s)
+        if isinstance(s, ast.Assign | ast.AnnAssign | ast.Delete | ast.Import | ast.ImportFrom):
+            return (out - bound([s])) | read(s)
+        return out | read(s)
+
+    def _loop(self, s: ast.For | ast.While, out: Names, first: Names, target: Names) -> Names:
+        head = out | first
+        while True:
+            inner = head | (self.block(s.body, head) - target)
+            if inner == head:
+                break
+            head = inner
+        _note(s, live=out, head=(self.block(s.body, head) - target) | first)
+        return head
+
+    def _try(self, s: ast.Try | ast.TryStar, out: Names) -> Names:
+        last = self.block(s.finalbody, out) | out
+        caught = last.union(*(self.block(h.body, last) | read(h.type) for h in s.handlers))
+        return self.block(s.body, self.block(s.orelse, last) | caught) | caught
+
+
+def _note(node: ast.stmt, **names: Names) -> None:
+    for key, value in names.items():
+        setattr(node, key, value)

@@ -1,0 +1,497 @@
+"""Kernels that use Python's control flow in every way, each with the result worked out in NumPy.
+
+`NUMBERS`: kernels of a number n that store numbers to y. `TILES`: kernels of five tiles of 16 x 64
+elements, one below the other in x, that store tiles to y. The reference beside each is independent:
+NumPy or plain arithmetic on n and x.
+"""
+
+# ruff: noqa: SIM108  (statements are what is tested)
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import pto
+from tests.lang import python_helpers
+from tests.lang.python_helpers import clamp, first_above
+
+F32, I32, Number = pto.Global[pto.f32], pto.Global[pto.i32], pto.Scalar[pto.i32]
+NUMBERS: dict[str, tuple[Any, Callable[[int], list[int]]]] = {}
+TILES: dict[str, tuple[Any, Callable[[Any, int], Any]]] = {}
+FACTOR = 3
+
+
+def number(expected: Callable[[int], list[int]]) -> Callable[[Any], Any]:
+    def add(function: Any) -> Any:
+        NUMBERS[function.__name__] = function, expected
+        return function
+
+    return add
+
+
+def tiles(expected: Callable[[Any, int], Any]) -> Callable[[Any], Any]:
+    def add(function: Any) -> Any:
+        TILES[function.__name__] = function, expected
+        return function
+
+    return add
+
+
+def put(y: Any, at: Any, value: Any) -> None:
+    """Store a number, of Python or of the program."""
+    pto.store_scalar(
+        y, at, pto.scalar(value, pto.i32) if isinstance(value, int) else value.to(pto.i32)
+    )
+
+
+# ---- numbers
+
+
+@number(lambda n: [1 if n < 0 else 2 if n == 0 else 3])
+def elif_chain(y: I32, n: Number) -> None:
+    if n < 0:
+        kind = 1
+    elif n == 0:
+        kind = 2
+    else:
+        kind = 3
+    put(y, 0, kind)
+
+
+@number(lambda n: [max(n, 4), min(n, 4), abs(n)])
+def conditional_expressions(y: I32, n: Number) -> None:
+    put(y, 0, n if n > 4 else 4)
+    put(y, 1, min(n, 4))
+    put(y, 2, -n if n < 0 else n)
+
+
+@number(lambda n: [int(0 < n < 6 and n != 3), int(n < 0 or n > 5), int(not n)])
+def joined_conditions(y: I32, n: Number) -> None:
+    put(y, 0, 1 if 0 < n < 6 and n != 3 else 0)
+    put(y, 1, 1 if n < 0 or n > 5 else 0)
+    put(y, 2, 1 if not n else 0)
+
+
+@number(lambda n: [sum(range(max(n, 0)))])
+def sum_in_a_loop(y: I32, n: Number) -> None:
+    total = 0
+    for i in pto.range(n):
+        total += i
+    put(y, 0, total)
+
+
+@number(lambda n: [sum(i * j for i in range(max(n, 0)) for j in range(i))])
+def nested_loops(y: I32, n: Number) -> None:
+    total = 0
+    for i in pto.range(n):
+        for j in pto.range(i):
+            total = total + i * j
+    put(y, 0, total)
+
+
+@number(lambda n: [sum(i for i in range(max(n, 0)) if i % 3 == 1)])
+def continue_in_a_loop(y: I32, n: Number) -> None:
+    total = 0
+    for i in pto.range(n):
+        if i % 3 != 1:
+            continue
+        total += i
+    put(y, 0, total)
+
+
+@number(lambda n: [min(max(n, 0), 4), sum(range(min(max(n, 0), 4)))])
+def break_in_a_loop(y: I32, n: Number) -> None:
+    total, count = 0, 0
+    for i in pto.range(n):
+        if i == 4:
+            break
+        total += i
+        count += 1
+    put(y, 0, count)
+    put(y, 1, total)
+
+
+@number(lambda n: [1 if n > 3 else 7])
+def for_else(y: I32, n: Number) -> None:
+    found = 0
+    for i in pto.range(n):
+        if i == 3:
+            found = 1
+            break
+    else:
+        found = 7
+    put(y, 0, found)
+
+
+@number(lambda n: [math.isqrt(n - 1) + 1 if n > 0 else 0])
+def while_loop(y: I32, n: Number) -> None:
+    root = 0
+    while root * root < n:
+        root += 1
+    put(y, 0, root)
+
+
+def _collatz(n: int) -> int:
+    steps = 0
+    while n > 1:
+        n, steps = (n // 2 if n % 2 == 0 else 3 * n + 1), steps + 1
+    return steps
+
+
+@number(lambda n: [_collatz(n)])
+def branch_in_a_while(y: I32, n: Number) -> None:
+    value, steps = n, 0
+    while value > 1:
+        if value % 2 == 0:
+            value = value // 2
+        else:
+            value = 3 * value + 1
+        steps += 1
+    put(y, 0, steps)
+
+
+@number(lambda n: [next(k for k in range(100) if k * 7 >= n)])
+def endless_with_break(y: I32, n: Number) -> None:
+    k = 0
+    while True:
+        if k * 7 >= n:
+            break
+        k += 1
+    put(y, 0, k)
+
+
+@number(lambda n: [math.gcd(n, 12)])
+def greatest_common_divisor(y: I32, n: Number) -> None:
+    a, b = n, pto.scalar(12, pto.i32)
+    while b != 0:
+        a, b = b, a % b
+    put(y, 0, a if a > 0 else -a)
+
+
+def _fibonacci(n: int) -> int:
+    a, b = 0, 1
+    for _ in range(n):
+        a, b = b, a + b
+    return a
+
+
+@number(lambda n: [_fibonacci(n)])
+def swapped_numbers(y: I32, n: Number) -> None:
+    a, b = 0, 1
+    for _ in pto.range(n):
+        a, b = b, a + b
+    put(y, 0, a)
+
+
+@number(lambda n: [5 if n > 6 else 9])
+def early_return(y: I32, n: Number) -> None:
+    if n > 6:
+        put(y, 0, 5)
+        return
+    put(y, 0, 9)
+
+
+@number(lambda n: [min(max(n, 2), 5), min(max(n + 1, 0), 3)])
+def helper_with_returns(y: I32, n: Number) -> None:
+    put(y, 0, clamp(n, 2, high=5))
+    put(y, 1, clamp(n + 1, high=3))
+
+
+@number(lambda n: [next((i for i in range(10) if i * i > n), 10)])
+def return_from_a_loop(y: I32, n: Number) -> None:
+    put(y, 0, first_above(n, 10))
+
+
+@number(lambda n: [2 * n + 1, FACTOR * n])
+def nested_functions(y: I32, n: Number) -> None:
+    def line(k: Any, add: int = 0, *, times: int = 1) -> Any:
+        return times * k + add if times != 0 else add
+
+    put(y, 0, line(n, 1, times=2))
+    put(y, 1, (lambda k: k * FACTOR)(n))
+
+
+@number(lambda n: [sum(k for k in (1, 2, 4, 8) if n > k)])
+def unrolled_with_branches(y: I32, n: Number) -> None:
+    total = 0
+    for k in (1, 2, 4, 8):
+        if n > k:
+            total += k
+    put(y, 0, total)
+
+
+@number(lambda n: [sum(range(min(max(n, 0), 4)))])
+def unrolled_with_break(y: I32, n: Number) -> None:
+    total = 0
+    for k in range(4):
+        if k >= n:
+            break
+        total += k
+    put(y, 0, total)
+
+
+@number(lambda n: [3 * n * n + 2 * n + 1])
+def comprehension_of_constants(y: I32, n: Number) -> None:
+    powers = [1, n, n * n]
+    put(y, 0, sum(c * p for c, p in zip([c for c in (1, 2, 3) if c], powers, strict=True)))
+
+
+@number(lambda n: [int(n in (1, 3, 5)), int(n not in (1, 3, 5)), int(all(n != k for k in (2, 4)))])
+def membership(y: I32, n: Number) -> None:
+    put(y, 0, 1 if n in (1, 3, 5) else 0)
+    put(y, 1, 1 if n not in (1, 3, 5) else 0)
+    put(y, 2, 1 if all(n != k for k in (2, 4)) else 0)
+
+
+@number(lambda n: [n + 10 if n > 3 else 10 - n])
+def constants_decide(y: I32, n: Number) -> None:
+    debug, size = False, 10
+    while size > 100:
+        size //= 2
+    if debug:
+        put(y, 5, n.no_such_method())
+    value = size + n if n > 3 else size - n
+    put(y, 0, value)
+
+
+@number(lambda n: [sum(i if i < 5 else 2 * i for i in range(0, max(n, 0), 2)), 1 if n > 3 else 0])
+def branches_in_loops_in_branches(y: I32, n: Number) -> None:
+    total = 0
+    big = n > 3
+    if n > 0:
+        for i in pto.range(0, n, 2):
+            if i < 5:
+                total += i
+            else:
+                total += 2 * i
+    put(y, 0, total)
+    put(y, 1, 1 if big else 0)
+
+
+@number(lambda n: [sum(0.5 * i for i in range(max(n, 0))) * 2])
+def integer_that_becomes_a_float(y: I32, n: Number) -> None:
+    total = 0
+    for i in pto.range(n):
+        total = total + i.to(pto.f32) * 0.5
+    put(y, 0, total * 2.0)
+
+
+@number(lambda n: [0 if n < 1 else 10 if n < 5 else 20])
+def short_circuit(y: I32, n: Number) -> None:
+    put(y, 7, 0)
+    if n < 1:
+        put(y, 0, 0)
+    elif n >= 5 and pto.load_scalar(y, n * 0 + 7) == 0:
+        put(y, 0, 20)
+    else:
+        put(y, 0, 10)
+
+
+class Pair(NamedTuple):
+    low: Any
+    high: Any
+
+
+@number(
+    lambda n: [
+        0 if n < 1 else max(range(n), key=lambda i: i * 5 % 7),
+        max([i * 5 % 7 for i in range(n)] or [-1]),
+    ]
+)
+def tuples_in_loops(y: I32, n: Number) -> None:
+    best = Pair(0, -1)
+    for i in pto.range(n):
+        value = i * 5 % 7
+        if value > best.high:
+            best = Pair(i, value)
+    put(y, 0, best.low)
+    put(y, 1, best.high)
+
+
+# ---- tiles
+
+
+def _block(x: Any, i: int) -> Any:
+    return x[16 * i : 16 * i + 16]
+
+
+def _sum(x: Any, n: int) -> Any:
+    return sum((_block(x, i) for i in range(n)), np.zeros((16, 64), np.float32))
+
+
+@tiles(lambda x, n: _sum(x, n))
+def accumulate(x: F32, y: F32, n: Number) -> None:
+    acc = pto.zeros(16, 64, pto.f32)
+    for i in pto.range(n):
+        acc = acc + pto.load(x[i * 16 :, :], 16, 64)
+    pto.store(y, acc)
+
+
+@tiles(lambda x, n: _sum(x, n) * np.float32(0.5 if n > 2 else 2.0))
+def tile_in_a_branch(x: F32, y: F32, n: Number) -> None:
+    acc = pto.zeros(16, 64, pto.f32)
+    for i in pto.range(n):
+        acc += pto.load(x[i * 16 :, :], 16, 64)
+    if n > 2:
+        acc = acc * 0.5
+    else:
+        acc = acc * 2.0
+    pto.store(y, acc)
+
+
+@tiles(lambda x, n: _block(x, 1) if n > 2 else _block(x, 3))
+def load_in_both_branches(x: F32, y: F32, n: Number) -> None:
+    if n > 2:
+        t = pto.load(x[16:32, :], 16, 64)
+    else:
+        t = pto.load(x[48:64, :], 16, 64)
+    pto.store(y, t)
+
+
+@tiles(
+    lambda x, n: max((_block(x, i) for i in range(n)), key=lambda t: t[0, 0], default=_block(x, 0))
+)
+def best_tile(x: F32, y: F32, n: Number) -> None:
+    best = pto.load(x[0:16, :], 16, 64)
+    for i in pto.range(1, n):
+        t = pto.load(x[i * 16 :, :], 16, 64)
+        best = t if pto.tgetval(t, 0) > pto.tgetval(best, 0) else best
+    pto.store(y, best)
+
+
+@tiles(lambda x, n: _block(x, n % 2))
+def swapped_tiles(x: F32, y: F32, n: Number) -> None:
+    a, b = pto.load(x[0:16, :], 16, 64), pto.load(x[16:32, :], 16, 64)
+    for _ in pto.range(n):
+        a, b = b, a
+    pto.store(y, a)
+
+
+@tiles(lambda x, n: _block(x, 0) + _block(x, 0) * np.float32(2.0**n))
+def old_value_still_needed(x: F32, y: F32, n: Number) -> None:
+    t = pto.load(x[0:16, :], 16, 64)
+    first = t
+    for _ in pto.range(n):
+        t = t + t
+    pto.store(y, first + t)
+
+
+@tiles(
+    lambda x, n: _block(x, 0) + sum(_block(x, i) - _block(x, i - 1) for i in range(1, max(n, 1)))
+)
+def previous_tile(x: F32, y: F32, n: Number) -> None:
+    previous = pto.load(x[0:16, :], 16, 64)
+    acc = previous * 1.0
+    for i in pto.range(1, n):
+        t = pto.load(x[i * 16 :, :], 16, 64)
+        acc = acc + (t - previous)
+        previous = t
+    pto.store(y, acc)
+
+
+@tiles(lambda x, n: np.repeat(_sum(x, n).max(axis=1, keepdims=True), 64, axis=1))
+def columns_in_loops(x: F32, y: F32, n: Number) -> None:
+    total = pto.zeros(16, 64, pto.f32)
+    for i in pto.range(n):
+        t = pto.load(x[i * 16 :, :], 16, 64)
+        total = total + t
+    top = total.max(axis=1)
+    pto.store(y, total * 0.0 + top)
+
+
+def _online(x: Any, n: int) -> Any:
+    e = np.concatenate([_block(x, i) for i in range(max(n, 1))], axis=1)
+    return np.repeat(e.max(axis=1, keepdims=True), 64, axis=1)
+
+
+@tiles(_online)
+def running_maximum(x: F32, y: F32, n: Number) -> None:
+    t = pto.load(x[0:16, :], 16, 64)
+    m = t.max(axis=1)
+    for i in pto.range(1, n):
+        m = pto.max(m, pto.load(x[i * 16 :, :], 16, 64).max(axis=1))
+    pto.store(y, t * 0.0 + m)
+
+
+@tiles(lambda x, n: _block(x, min(n, 3)))
+def early_return_of_tiles(x: F32, y: F32, n: Number) -> None:
+    pto.store(y, python_helpers.pick(x, n))
+
+
+@tiles(lambda x, n: _block(x, 0) * np.float32(2.0 ** (3 if n > 4 else 1)))
+def while_with_tiles(x: F32, y: F32, n: Number) -> None:
+    t, k = pto.load(x[0:16, :], 16, 64), 0
+    last = 3 if n > 4 else 1
+    while k < last:
+        t = t + t
+        k += 1
+    pto.store(y, t)
+
+
+@tiles(lambda x, n: sum((_block(x, i) for i in range(min(n, 2))), np.zeros((16, 64), np.float32)))
+def break_with_tiles(x: F32, y: F32, n: Number) -> None:
+    acc = pto.zeros(16, 64, pto.f32)
+    for i in pto.range(5):
+        if i >= n or i == 2:
+            break
+        acc = acc + pto.load(x[i * 16 :, :], 16, 64)
+    pto.store(y, acc)
+
+
+@tiles(lambda x, n: _block(x, 0) * np.float32(4.0) + (_block(x, 1) if n > 1 else _block(x, 2)))
+def tile_helpers(x: F32, y: F32, n: Number) -> None:
+    t = python_helpers.doubled(pto.load(x[0:16, :], 16, 64), times=2)
+    u = pto.load(x[16:32, :], 16, 64) if n > 1 else pto.load(x[32:48, :], 16, 64)
+    pto.store(y, t + u)
+
+
+def _nested(x: Any, n: int) -> Any:
+    total = np.zeros((16, 64), np.float32)
+    for i in range(n):
+        row = _block(x, i)
+        for j in range(i):
+            row = row * np.float32(0.5) if j % 2 == 0 else row + _block(x, j)
+        total = total + row
+    return total
+
+
+@tiles(_nested)
+def rebinding_everywhere(x: F32, y: F32, n: Number) -> None:
+    total = pto.zeros(16, 64, pto.f32)
+    for i in pto.range(n):
+        row = pto.load(x[i * 16 :, :], 16, 64)
+        for j in pto.range(i):
+            if j % 2 == 0:
+                row = row * 0.5
+            else:
+                row = row + pto.load(x[j * 16 :, :], 16, 64)
+        total = total + row
+    pto.store(y, total)
+
+
+def _state(x: Any, n: int) -> Any:
+    low = high = _block(x, 0)
+    for i in range(1, n):
+        low, high = np.minimum(low, _block(x, i)), np.maximum(high, _block(x, i))
+    return high - low
+
+
+@tiles(_state)
+def tuples_of_tiles(x: F32, y: F32, n: Number) -> None:
+    t = pto.load(x[0:16, :], 16, 64)
+    state = (t, t)
+    for i in pto.range(1, n):
+        t = pto.load(x[i * 16 :, :], 16, 64)
+        state = (pto.min(state[0], t), pto.max(state[1], t))
+    pto.store(y, state[1] - state[0])
+
+
+@tiles(lambda x, n: x[n : n + 16] + 1)
+def rows_that_only_the_run_knows(x: F32, y: F32, n: Number) -> None:
+    t = pto.load(x[n:, :], 16, 64)
+    for _ in pto.range(1):
+        t = t + 1.0
+    pto.store(y, t)
