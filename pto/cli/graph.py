@@ -1,4 +1,4 @@
-"""`pto graph`: run, judge and sanitize graphs of tasks."""
+"""`pto graph`: run, judge, sanitize and time graphs of tasks."""
 
 from __future__ import annotations
 
@@ -15,8 +15,11 @@ from typing import Any
 from pto.cli import console, findings
 from pto.cli.gym import progress
 from pto.core.errors import fail
+from pto.core.output import write_whole
 from pto.core.render import Piece
-from pto.graphs import suite
+from pto.graphs import suite, swimlane
+from pto.graphs.process import GraphProcess
+from pto.graphs.scene import Scene
 from pto.gym.selection import select
 
 EXAMPLES = """\
@@ -25,6 +28,7 @@ EXAMPLES = """\
   pto graph run tests/st/vector_example --orders 20   every order that the edges allow: same bytes
   pto graph check tests/st/vector_example         races between tasks, undefined reads
   pto graph check examples/qwen3_14b_decode --dry the orchestration alone, at its real size
+  pto graph time tests/st/vector_example --page lanes.html   when each task runs, on which core
 
 A scene test names an orchestration and its kernels in C++. Its Python is imported, its C++ compiled
 and run with your rights, in child processes with limits of time and memory. Run what you trust.
@@ -32,38 +36,41 @@ and run with your rights, in child processes with limits of time and memory. Run
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    verbs = parser.add_subparsers(dest="what", required=True, metavar="run|check")
+    verbs = parser.add_subparsers(dest="what", required=True, metavar="run|check|time")
     run = verbs.add_parser("run", help="run scenes and compare with their goldens")
     run.add_argument("--orders", metavar="N", type=int, default=0, help=_ORDERS)
     run.add_argument("--sanitize", action="store_true", help="look for races between tasks too")
     check = verbs.add_parser("check", help="look for races between tasks and undefined reads")
     check.add_argument("--dry", action="store_true", help=_DRY)
-    for each in (run, check):
+    time = verbs.add_parser("time", help="time the tasks of a scene on the cores of a chip")
+    time.add_argument("--device", metavar="NAME", help="a chip, as 910b1; default: of the profile")
+    time.add_argument("--edges", action="store_true", help=_EDGES)
+    time.add_argument("--trace", metavar="FILE", type=Path, help="write Chrome's trace events")
+    time.add_argument("--page", metavar="FILE", type=Path, help="write a page with a lane a core")
+    for each in (run, check, time):
         each.add_argument("path", metavar="PATH", type=Path, nargs="+", help="files or folders")
         each.add_argument("-k", metavar="EXPR", default="", help="only scenes whose names match")
-        each.add_argument("-j", metavar="N", type=int, default=1, help="scenes at a time")
         each.add_argument("--profile", choices=("a2a3", "a5"), help="default: as the test says")
         each.add_argument("--timeout", metavar="S", type=float, default=300.0, help=_TIMEOUT)
         findings.add_format(each)
+    for each in (run, check):
+        each.add_argument("-j", metavar="N", type=int, default=1, help="scenes at a time")
 
 
 _ORDERS = "run again in N random orders that the edges allow, and compare every byte"
 _DRY = "run the orchestration alone: no kernels, no values, little memory; real sizes of a model"
+_EDGES = "run every task too, and say which edges no data needs and what they cost"
 _TIMEOUT = "seconds that one run of a graph may take; default: 300"
 
 
 def run(args: argparse.Namespace) -> int:
+    found = _found(args)
+    if args.what == "time":
+        return _time(args, found)
     if args.j < 1:
         raise fail("PTO-U061", f"-j {args.j}: at least one process is needed")
     if getattr(args, "orders", 0) < 0:
         raise fail("PTO-U061", f"--orders {args.orders}: the number must not be negative")
-    missing = next((p for p in args.path if not p.exists()), None)
-    if missing is not None:
-        raise fail("PTO-U248", f"there is no file or folder {missing}")
-    chosen = select(args.k)
-    found = list(suite.find(args.path, args.profile, chosen.holds))
-    if not found:
-        raise fail("PTO-U320", f"no scene test below {args.path[0]} matches -k {args.k!r}")
     watched = args.what == "check" or args.sanitize
     is_dry = getattr(args, "dry", False)
     how = suite.How(watched, getattr(args, "orders", 0), args.timeout, is_dry)
@@ -75,6 +82,47 @@ def run(args: argparse.Namespace) -> int:
     elif args.format == "text":
         _show(outcomes, time.perf_counter() - began)
     return 0 if all(o.status in suite.GOOD for o in outcomes) else 1
+
+
+def _found(args: argparse.Namespace) -> list[Scene | suite.Outcome]:
+    """The scenes that the arguments name."""
+    missing = next((p for p in args.path if not p.exists()), None)
+    if missing is not None:
+        raise fail("PTO-U248", f"there is no file or folder {missing}")
+    found = list(suite.find(args.path, args.profile, select(args.k).holds))
+    if not found:
+        raise fail("PTO-U320", f"no scene test below {args.path[0]} matches -k {args.k!r}")
+    return found
+
+
+def _only(found: Sequence[Scene | suite.Outcome]) -> Scene:
+    """The one scene of a command that takes one."""
+    first = found[0]
+    if isinstance(first, suite.Outcome):
+        raise fail("PTO-U322", first.why)
+    if len(found) > 1:
+        names = ", ".join(each.name for each in found[:3])
+        raise fail("PTO-U320", f"{len(found)} scenes match: {names}", help="choose one with -k")
+    return first
+
+
+def _time(args: argparse.Namespace, found: Sequence[Scene | suite.Outcome]) -> int:
+    scene = _only(found)
+    process = GraphProcess(scene.source(), "all" if args.edges else "some")
+    try:
+        arguments = scene.arguments(with_values=args.edges)
+        times = process.time(arguments.listed, args.device, args.edges, args.timeout)
+    finally:
+        process.end()
+    if args.trace is not None:
+        write_whole(args.trace, json.dumps(swimlane.chrome(times)))
+    if args.page is not None:
+        write_whole(args.page, swimlane.page(times, scene.name))
+    if args.format == "text":
+        print(f"{scene.name}\n" + "\n".join(swimlane.summary(times)))
+    else:
+        findings.data(args, scene=scene.name, **times)
+    return 0
 
 
 def _told(format: str, seen: Callable[[Any], None]) -> Callable[[suite.Outcome], None]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes as c
 from bisect import bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +23,16 @@ from pto.graphs.footprint import Bytes, Footprint, Touch, merged
 from pto.graphs.model import Task, Use
 from pto.graphs.orchestration import Memory
 from pto.ir.graph import Operation
+from pto.isa.cost.work import Region
+from pto.observe.timing.chips import Bench
+from pto.observe.timing.kinds import regions_of
+from pto.observe.timing.report import time_launch
+from pto.observe.timing.stream import Recording, Stream
 from pto.run import sites as s
 from pto.run.machine.core import Core
 from pto.run.machine.device import Device
 from pto.run.watch.events import Observer
+from pto.run.watch.outline import Outline
 from pto.target.facts import Profile
 
 _SMALL = 1 << 16  # bytes that scalar code may go through
@@ -85,6 +91,14 @@ class Kernels:
             found = self._loaded[number] = Kernel(name, *made)
         return found
 
+    def is_missing(self, number: int) -> bool:
+        """True if the kernel could not be compiled."""
+        return not self._builds[number][2]
+
+    @property
+    def missing(self) -> list[str]:
+        return [name for name, _, path in self._builds.values() if not path]
+
     @property
     def warnings(self) -> list[Diagnostic]:
         return [d for side, _ in self._natives.values() for d in side.warnings]
@@ -130,6 +144,49 @@ def launch(
     if not run.go_on():
         raise run.deadlock
     return shared
+
+
+@dataclass(slots=True)
+class TaskLaunch:
+    """A task, described block by block for the timing; nothing is executed."""
+
+    task: Task
+    kernels: Kernels
+    profile: Profile
+    memory: Memory
+    _last: tuple[int, Stream] = field(default_factory=lambda: (-1, Stream()))
+
+    @property
+    def blocks(self) -> int:
+        return self.task.blocks
+
+    @property
+    def arrays(self) -> list[tuple[int, int]]:
+        used = {a.region.buffer for a in self.task.arguments}
+        return [(self.memory.starts[n], self.memory.arrays[n].size) for n in sorted(used)]
+
+    def record(self, number: int) -> Stream:
+        if self._last[0] != number:
+            recording = Recording(self.profile.sync)
+            device = Device(self.profile, engine="reference")
+            device.watch(Outline(recording))
+            shared = TaskMemory(device, self.memory)
+            sides = list(_sides(self.task, self.kernels, shared, device))
+            run = s.Launch(device, self.profile, sides, self.blocks, [number])
+            if not run.go_on():
+                raise run.deadlock
+            recording.end()
+            self._last = number, recording.stream
+        return self._last[1]
+
+    def regions(self, number: int) -> list[Region]:
+        return regions_of(self.record(number))
+
+
+def block_us(launch: TaskLaunch, chip: Bench) -> float:
+    """The time of one block on a core of a chip."""
+    found = time_launch(launch, chip, launch.task.name)
+    return found.core_us / max(found.rounds, 1)
 
 
 def watched(task: Task, kernels: Kernels, profile: Profile, memory: Memory) -> list[Touch]:

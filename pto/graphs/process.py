@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from pto.core.errors import Diagnostic, fail
+from pto.core.errors import Diagnostic, PtoError, fail
 from pto.cxx import compiler
 from pto.cxx.child import SECONDS, Child, unpacked
 from pto.graphs.launch import ENTRY, SIDES
 
+Kernels = Literal["all", "some", "none"]  # that are compiled; some: those that can be
 USES = {"in": 0, "out": 1, "inout": 2}
 # Cube cores and vector cores of the chip that each profile stands for, as a runtime reports them.
 CORES = {"a2a3": (24, 48), "a5": (36, 72)}
@@ -90,15 +92,11 @@ class GraphProcess(Child):
 
     MODULE = "pto.graphs.worker"
 
-    def __init__(self, source: GraphSource, with_kernels: bool = True) -> None:
+    def __init__(self, source: GraphSource, kernels: Kernels = "all") -> None:
         self.source = source
         built = _orchestration(source)
         self._kernels = {
-            str(k.number): (
-                k.name,
-                SIDES[k.core],
-                str(_kernel(source, k)) if with_kernels else "",
-            )
+            str(k.number): (k.name, SIDES[k.core], _path(source, k, kernels))
             for k in source.kernels
         }
         paths = {"orchestration": built}
@@ -157,6 +155,20 @@ class GraphProcess(Child):
         found = [unpacked(d) for d in answer.pop("findings")]
         return Dry(**answer, findings=found)
 
+    def time(
+        self,
+        arguments: Sequence[Tensor | int],
+        device: str | None = None,
+        edges: bool = False,
+        seconds: float = SECONDS,
+    ) -> dict[str, Any]:
+        """When each task runs on a chip, as data for `swimlane`; `edges` also runs every task."""
+        with tempfile.NamedTemporaryFile(prefix="pto-graph-") as file:
+            given = _listed(arguments, Path(file.name))
+            request = {"do": "time", "given": given, "file": file.name, **self._limits}
+            self.ask({**request, "device": device, "edges": edges}, seconds)
+            return json.loads(Path(file.name).read_text(encoding="utf-8"))
+
 
 def _listed(arguments: Sequence[Tensor | int], file: Path) -> list[dict[str, Any]]:
     """Describe arguments; the bytes of tensors go to the file one after another."""
@@ -186,6 +198,18 @@ def _orchestration(source: GraphSource) -> Path:
     return compiler.build(
         [source.path, *source.more], source.profile, "both", include=source.include, extra=extra
     )
+
+
+def _path(source: GraphSource, kernel: KernelSource, wanted: Kernels) -> str:
+    """The build of a kernel; empty without one."""
+    if wanted == "none":
+        return ""
+    try:
+        return str(_kernel(source, kernel))
+    except PtoError:
+        if wanted == "all":
+            raise
+        return ""
 
 
 def _kernel(source: GraphSource, kernel: KernelSource) -> Path:

@@ -148,7 +148,7 @@ def _check(scene: scenes.Scene, how: How, outcome: Outcome, lock: threading.Lock
     """Run the orchestration alone."""
     with lock:
         arguments = scene.arguments(with_values=False)
-    process = GraphProcess(scene.source(), with_kernels=False)
+    process = GraphProcess(scene.source(), "none")
     try:
         found = process.dry(arguments.listed, how.seconds)
     finally:

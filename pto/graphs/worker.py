@@ -6,9 +6,11 @@ The parent (`process.py`) sends one request after another as JSON lines and read
 from __future__ import annotations
 
 import ctypes as c
+import json
 import operator
 import resource
 import time
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,17 +20,20 @@ import numpy as np
 from pto.core.errors import Diagnostic, PtoError
 from pto.cxx.child import packed, serve
 from pto.cxx.native import Native
-from pto.graphs import dry, races
+from pto.graphs import dry, races, timing
 from pto.graphs import launch as tasks
 from pto.graphs.footprint import Touch
 from pto.graphs.limits import limits_of, usage
-from pto.graphs.model import Graph, Predicate, Use
+from pto.graphs.model import Graph, Predicate, Task, Use
 from pto.graphs.orchestration import Memory, Orchestration
 from pto.graphs.schedule import Schedule
+from pto.graphs.timing import DISPATCH, GraphTime
+from pto.observe.timing.chips import Bench, bench
 from pto.target.library import library
 from pto.target.profile import profile as find_profile
 
 _DECLARED = (Use.IN, Use.OUT, Use.INOUT)  # by number of `process.USES`
+_SCALARS = 8  # sets of scalars of one kind of task that are timed
 _COMPARE = {
     "==": operator.eq,
     "!=": operator.ne,
@@ -136,6 +141,78 @@ class GraphServer:
             "assumed": own.assumed,
         }
 
+    def time(
+        self,
+        given: Sequence[Mapping[str, Any]],
+        file: str,
+        runtime: str,
+        settings: Mapping[str, Any],
+        device: str | None,
+        edges: bool,
+    ) -> dict[str, Any]:
+        """Time every task and schedule them on the cores; the answer goes to the file."""
+        raw = np.fromfile(file, np.uint8)
+        chip = bench(device or self._profile.device, self._profile.name)
+        self._touches = {}
+        session = Session(self, given, raw, None, watched=edges)
+        own = session.orchestration
+        own.is_dry = not edges
+        (session.run if edges else session.submit)()
+        times, kinds, alike = self._times(own, chip)
+        costs = DISPATCH[runtime]
+        found = timing.schedule(own.graph, times, chip.device.cube_cores, costs)
+        needless = set(races.needless(own.graph, self._touches)) if edges else set()
+        fewer = timing.schedule(own.graph, times, chip.device.cube_cores, costs, needless)
+        answer = {
+            "device": chip.device.name,
+            "us": found.us,
+            "busy": found.busy,
+            "path": found.path,
+            "tasks": [_described(task, found) for task in own.graph.tasks],
+            "slices": [[s.task, s.block, s.core, s.begin, s.end] for s in found.slices],
+            "edges": len(own.graph.edges),
+            "needless": len(needless) if edges else None,
+            "fewer_us": fewer.us,
+            "kinds": kinds,
+            "alike": alike,
+            "untimed": sorted(self._kernels.missing),
+            "costs": costs.source,
+        }
+        Path(file).write_text(json.dumps(answer), encoding="utf-8")
+        return {}
+
+    def _times(self, own: Orchestration, chip: Bench) -> tuple[dict[int, float], int, int]:
+        """The time of a block of each task, how many were timed, how many are like another.
+
+        Tasks with the same kernel, blocks, shapes and scalars are timed once. Of tasks that differ
+        in scalars alone some are timed, the others take as long as these on average.
+        """
+        found: dict[int, float] = {}
+        exact: dict[object, float] = {}
+        kinds: dict[object, list[float]] = defaultdict(list)
+        alike = 0
+        for task in own.graph.tasks:
+            if task.kind != "task" or task.was_skipped:
+                continue
+            shapes = tuple((a.region.extents, a.region.strides) for a in task.arguments)
+            kind = (task.kernels, task.blocks, shapes)
+            key = (kind, tuple(task.scalars))
+            if key not in exact and len(kinds[kind]) < _SCALARS:
+                exact[key] = self._block_us(task, own.memory, chip)
+                kinds[kind].append(exact[key])
+            alike += key not in exact
+            found[task.number] = exact.get(key, sum(kinds[kind]) / len(kinds[kind]))
+        return found, len(exact), alike
+
+    def _block_us(self, task: Task, memory: Memory, chip: Bench) -> float:
+        if any(k is not None and self._kernels.is_missing(k) for k in task.kernels):
+            return 0.0
+        try:
+            launch = tasks.TaskLaunch(task, self._kernels, self._profile, memory)
+            return tasks.block_us(launch, chip)
+        except PtoError as error:
+            raise tasks.named(error, task) from None
+
     # ---- for sessions
 
     def start(self, memory: Memory) -> Orchestration:
@@ -210,6 +287,13 @@ class Session:
         for at, number in self._outputs:
             array = self._memory.arrays[number]
             raw[at : at + array.size] = array
+
+
+def _described(task: Task, found: GraphTime) -> list[Any]:
+    """Name, file and line of the submission, and when it was ready and ended."""
+    loc = task.loc
+    place = ("", 0) if loc is None else (loc.file, loc.line)
+    return [task.name, *place, found.ready.get(task.number, 0.0), found.ended.get(task.number, 0.0)]
 
 
 def require_end(graph: Graph, schedule: Schedule) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -90,6 +90,18 @@ BODIES = {
     uint64_t bits = rt()->ops->get_tensor_data(rt(), y, 2, first);
     float seen; memcpy(&seen, &bits, 4);
     CoreTaskArgs b; b.add_input(x); b.add_inout(y); b.add_scalar(uint64_t(seen)); vector_task(0, b);
+""",
+    "reads an output": CHAIN
+    + """
+    uint32_t first[2] = {0, 0};
+    uint64_t bits = rt()->ops->get_tensor_data(rt(), made.get_ref(0), 2, first);
+    if (bits == 0) vector_task(0, a);
+""",
+    "needless edge": """
+    CoreTaskArgs a; a.add_input(x); a.add_output(info); a.add_scalar(1);
+    TaskOutputTensors first = vector_task(0, a);
+    CoreTaskArgs b; b.add_input(x); b.add_inout(y); b.add_scalar(1); b.after(first.id);
+    vector_task(0, b);
 """,
     "predicate holds": predicated(1000),
     "predicate fails": predicated(999),
@@ -249,22 +261,27 @@ def test_a_finding_inside_a_task_names_the_task_and_where_it_was_submitted(runne
     assert note.loc is not None and note.loc.file.endswith("orchestration.cpp")
 
 
-def test_a_dry_run_needs_no_kernel_and_no_values(tmp_path: Path):
+def test_a_dry_run_needs_no_kernel_and_no_values(runner: Runner, tmp_path: Path):
     """The kernels do not exist; x has a gigabyte and no memory. The value that is read is 0."""
-    body = (
-        CHAIN
-        + """
-    uint32_t first[2] = {0, 0};
-    uint64_t bits = rt()->ops->get_tensor_data(rt(), made.get_ref(0), 2, first);
-    if (bits == 0) vector_task(0, a);
-"""
-    )
     missing = tuple(KernelSource(n, f"k{n}", tmp_path / "none.cpp", "aiv") for n in range(2))
-    x, *others = sources.tensors("in", "inout")
+    x, *others = sources.tensors("in", "inout", body=list(BODIES).index("reads an output"))
     assert isinstance(x, Tensor)
     x.data, x.shape = np.broadcast_to(np.uint8(0), 1 << 30), (1 << 28,)
-    process = GraphProcess(sources.written(tmp_path, [body], missing), with_kernels=False)
+    process = GraphProcess(replace(runner.process.source, kernels=missing), "none")
     found = process.dry([x, *others])
     process.end()
     assert (found.tasks, found.edges, found.findings) == (3, 1, [])
     assert (found.slots, found.heap, found.assumed) == (3, 8192, 1)
+
+
+def test_times_of_tasks_follow_edges_and_an_edge_that_no_data_needs_is_told(runner: Runner):
+    """The last task names the first as a dependency and shares no byte with it."""
+    given = sources.tensors("in", "inout", body=list(BODIES).index("needless edge"))
+    found = runner.process.time(given, edges=True)
+    assert [task[0] for task in found["tasks"]] == ["add_number", "add_number"]
+    first, second = found["slices"]
+    assert first[4] < found["tasks"][1][3] < second[3]
+    assert (found["path"], found["needless"], found["kinds"]) == ([0, 1], 1, 1)
+    assert found["fewer_us"] < found["us"]
+    assert found["us"] > (first[4] - first[3]) + (second[4] - second[3])
+    assert runner.process.time(given)["needless"] is None

@@ -82,13 +82,11 @@ def test_a_trace_has_the_whole_time_and_names_rounds(long: Timing):
     assert named == {"core 0 vector"}
 
 
-@pytest.fixture(scope="module")
-def browser(timed: Timing, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+def opened(page: Path, folder: Path) -> Iterator[Any]:
+    """A browser that shows a page."""
     from selenium import webdriver
     from selenium.webdriver.chrome.service import Service
 
-    folder = tmp_path_factory.mktemp("page")
-    timed.html(str(folder / "page.html"))
     options = webdriver.ChromeOptions()
     options.binary_location = CHROMIUM
     for flag in ("headless", "no-sandbox", "disable-gpu", "no-first-run", "disable-sync"):
@@ -98,9 +96,16 @@ def browser(timed: Timing, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     options.add_argument("--window-size=1400,900")
     options.add_argument(f"--user-data-dir={folder / 'profile'}")
     driver = webdriver.Chrome(options=options, service=Service(DRIVER))
-    driver.get(Path(folder / "page.html").as_uri())
+    driver.get(page.as_uri())
     yield driver
     driver.quit()
+
+
+@pytest.fixture(scope="module")
+def browser(timed: Timing, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    folder = tmp_path_factory.mktemp("page")
+    timed.html(str(folder / "page.html"))
+    yield from opened(folder / "page.html", folder)
 
 
 def state(browser: Any, what: str) -> Any:

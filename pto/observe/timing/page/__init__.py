@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import html
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -23,13 +23,19 @@ _DIGITS = 5  # of a microsecond
 
 def page(*timings: Timing) -> str:
     """The page of one launch, or of several to compare."""
+    title = " beside ".join(f"{t.kernel} on {t.device}" for t in timings)
+    return document(title, "; ".join(map(_summary, timings)), data(timings))
+
+
+def document(title: str, summary: str, drawn: Mapping[str, Any]) -> str:
+    """The page that shows this data: runs with lanes and slices."""
     text = {
-        "TITLE": html.escape(" beside ".join(f"{t.kernel} on {t.device}" for t in timings)),
-        "SUMMARY": html.escape("; ".join(map(_summary, timings))),
+        "TITLE": html.escape(title),
+        "SUMMARY": html.escape(summary),
         "CSS": _file("timeline.css"),
         "JS": _file("timeline.js"),
         # `<` must not end the script: the names in it come from programs
-        "DATA": json.dumps(data(timings), separators=(",", ":")).replace("<", "\\u003c"),
+        "DATA": json.dumps(drawn, separators=(",", ":")).replace("<", "\\u003c"),
     }
     parts = _file("timeline.html").split("@")
     return "".join(text.get(part, part) if n % 2 else part for n, part in enumerate(parts))

@@ -20,7 +20,7 @@ for (const run of DATA.runs) {
       .sort((a, b) => ORDER.indexOf(a.pipe.name) - ORDER.indexOf(b.pipe.name))
       .forEach(each => rows.push({ kind: "lane", run, pipe: each.n, text: each.pipe.name }));
   });
-  for (const key of ["hbm", "l2"]) rows.push({ kind: "counter", run, key, text: key === "hbm" ? "HBM" : "L2" });
+  for (const key of ["hbm", "l2"]) if (run.counters[key]) rows.push({ kind: "counter", run, key, text: key === "hbm" ? "HBM" : "L2" });
 }
 let y = RULER;
 for (const row of rows) { row.y = y; row.h = row.kind === "head" ? HEAD : row.kind === "lane" ? LANE : COUNTER; y += row.h; }
@@ -176,7 +176,7 @@ function told({ run, i, waits }) {
   const counters = run.counters.of[i] ?? "", round = run.rounds[firstAfter(run.rounds, each => each[0], i) - 1];
   lines.push(`${op.name}${op.line ? `, line ${op.line}` : ""}${counters ? `, iteration ${counters}` : ""}`);
   if (run.rounds.length > 1) lines.push(`round ${round[1]}, block ${round[2]}`);
-  lines.push(`${us(s.dur[i])} us (${Math.round(s.dur[i] * run.mhz)} cycles), visible ${us(s.late[i])} us later`);
+  lines.push(run.mhz ? `${us(s.dur[i])} us (${Math.round(s.dur[i] * run.mhz)} cycles), visible ${us(s.late[i])} us later` : `${us(s.dur[i])} us`);
   if (s.cause[i] >= 0) {
     const other = run.ops[s.op[s.cause[i]]];
     lines.push(`${waits ? "waiting" : "waited"} ${us(s.start[i] - s.ready[i])} us for ${other.name}${other.line ? ` of line ${other.line}` : ""}`);

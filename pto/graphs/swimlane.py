@@ -1,0 +1,134 @@
+"""A timed graph as text, as a page with a lane for each core, and as Chrome's trace events."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pto.observe.timing.page import document
+
+_DIGITS = 5  # of a microsecond
+_SHOWN = 5  # kinds of tasks of the critical path
+Times = Mapping[str, Any]  # what `GraphProcess.time` answers
+
+
+def summary(found: Times) -> list[str]:
+    """What the time consists of, one fact a line."""
+    tasks, path = found["tasks"], found["path"]
+    spans = _spans(found)
+    ran = sum(spans[n][1] - spans[n][0] for n in path if n in spans)
+    lines = [
+        f"{found['us']:,.1f} us on {found['device']}:"
+        f" {len(tasks):,} tasks, {found['edges']:,} edges",
+        f"critical path: {len(path):,} tasks, {ran:,.1f} us on cores,"
+        f" {found['us'] - ran:,.1f} us of submission, dispatch and waiting",
+    ]
+    kinds: Counter[str] = Counter()
+    for n in path:
+        if n in spans:
+            kinds[tasks[n][0]] += spans[n][1] - spans[n][0]  # type: ignore[assignment]
+    for name, us in kinds.most_common(_SHOWN):
+        count = sum(tasks[n][0] == name for n in path)
+        lines.append(f"  {us:10,.1f} us  {count:5,} x {name}")
+    idle = {kind: 1 - share for kind, share in found["busy"].items()}
+    lines.append(f"idle: cube cores {idle['cube']:.0%}, vector cores {idle['vector']:.0%}")
+    if found["needless"] is not None:
+        saved = found["us"] - found["fewer_us"]
+        lines.append(
+            f"{found['needless']:,} edges that no data needs; {saved:,.1f} us less without"
+        )
+    lines.append(f"{found['kinds']:,} kinds of tasks timed; dispatch costs: {found['costs']}")
+    if found["alike"]:
+        lines.append(f"{found['alike']:,} tasks timed like others that differ in scalars alone")
+    if found["untimed"]:
+        lines.append(f"not compiled, timed as 0: {', '.join(found['untimed'])}")
+    return lines
+
+
+def _spans(found: Times) -> dict[int, tuple[float, float]]:
+    spans: dict[int, tuple[float, float]] = {}
+    for task, _, _, begin, end in found["slices"]:
+        low, high = spans.get(task, (begin, end))
+        spans[task] = min(low, begin), max(high, end)
+    return spans
+
+
+def _cores(found: Times) -> list[str]:
+    """Cores that ran anything: cubes first, each by number."""
+    used = {core for _, _, core, _, _ in found["slices"]}
+    return sorted(used, key=lambda core: (core.split()[0], int(core.split()[1])))
+
+
+def page(found: Times, name: str) -> str:
+    """One HTML file that needs nothing else."""
+    tasks, cores = found["tasks"], _cores(found)
+    lanes = {core: n for n, core in enumerate(cores)}
+    agents = list(dict.fromkeys(core.split()[0] for core in cores))
+    slices = found["slices"]
+    first: dict[int, int] = {}  # the last slice of each task
+    for n, each in enumerate(slices):
+        first[each[0]] = n
+    path = list(found["path"])
+    before = dict(zip(path[1:], path, strict=False))
+    kinds: dict[tuple[str, int], int] = {}
+    ops = [kinds.setdefault((tasks[each[0]][0], tasks[each[0]][2]), len(kinds)) for each in slices]
+    run = {
+        "label": name,
+        "mhz": 0,
+        "end": found["us"],
+        "agents": [f"{kind} cores" for kind in agents],
+        "pipes": [{"agent": agents.index(core.split()[0]), "name": core} for core in cores],
+        "ops": [{"name": title, "line": line or None, "status": ""} for title, line in kinds],
+        "slices": {
+            "start": [round(each[3], _DIGITS) for each in slices],
+            "dur": [round(each[4] - each[3], _DIGITS) for each in slices],
+            "late": [0] * len(slices),
+            "ready": [round(tasks[each[0]][3], _DIGITS) for each in slices],
+            "pipe": [lanes[each[2]] for each in slices],
+            "op": ops,
+            "cause": [first.get(before.get(each[0], -1), -1) for each in slices],
+        },
+        "rounds": [],
+        "gaps": [],
+        "critical": [n for n, each in enumerate(slices) if each[0] in set(path)],
+        "waits": [],
+        "counters": {"of": [f"task {each[0]}, block {each[1]}" for each in slices]},
+    }
+    files = [task[1] for task in tasks if task[1]]
+    source: list[str] = []
+    if files and Path(files[0]).is_file():
+        text = Path(files[0]).read_text(encoding="utf-8", errors="replace")
+        source = text.splitlines()
+    lines = summary(found)
+    drawn = {"runs": [run], "source": source}
+    return document(f"{name} on {found['device']}", f"{lines[0]}; {lines[1]}", drawn)
+
+
+def chrome(found: Times) -> dict[str, Any]:
+    """A lane for each core, a slice for each block, arrows along the critical path."""
+    cores, tasks = _cores(found), found["tasks"]
+    numbers = {core: n for n, core in enumerate(cores)}
+    events: list[dict[str, Any]] = []
+    for core, n in numbers.items():
+        meta = {"ph": "M", "pid": 0, "tid": n}
+        events.append({**meta, "name": "thread_name", "args": {"name": core}})
+        events.append({**meta, "name": "thread_sort_index", "args": {"sort_index": n}})
+    path, ends = set(found["path"]), defaultdict[int, tuple[float, int]](lambda: (0.0, 0))
+    for task, block, core, begin, end in found["slices"]:
+        name, file, line, ready, _ = tasks[task]
+        args = {"task": task, "block": block, "file": file, "line": line, "ready": ready}
+        category = "critical path" if task in path else "task"
+        where = {"pid": 0, "tid": numbers[core]}
+        slice = {"ph": "X", "name": name, "cat": category, "ts": begin, "dur": end - begin}
+        events.append({**slice, "args": args, **where})
+        ends[task] = max(ends[task], (end, numbers[core]))
+    begins = {task: (begin, numbers[core]) for task, _, core, begin, _ in reversed(found["slices"])}
+    for n, (a, b) in enumerate(zip(found["path"], found["path"][1:], strict=False)):
+        if a in ends and b in begins:
+            flow = {"name": "critical path", "cat": "critical path", "id": n, "pid": 0}
+            events.append({"ph": "s", "ts": ends[a][0], "tid": ends[a][1], **flow})
+            events.append({"ph": "f", "bp": "e", "ts": begins[b][0], "tid": begins[b][1], **flow})
+    other = {"summary": summary(found)}
+    return {"traceEvents": events, "displayTimeUnit": "ns", "otherData": other}
