@@ -41,6 +41,9 @@ _SIMULATED = (
     "PTO-X002",
     "PTO-X003",
     "PTO-S040",
+    "PTO-S063",  # scales beyond those of a product
+    "PTO-S065",  # several rows times a matrix
+    "PTO-T050",  # indices wider than values
 )  # what cpu lacks by its table, the library of C++ simulates
 # Layouts and scratch that PTOAS refuses; the library of C++ has asserts of its own.
 _ASSERTED = ("PTO-L022", "PTO-S040")

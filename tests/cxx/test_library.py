@@ -337,3 +337,21 @@ def test_print_goes_to_the_streams_of_a_program_on_cpu(kernel):
     out = np.zeros(8, np.float32)
     kernel("#include <sstream>\n" + text, profile="cpu")(out)
     assert list(out[:2]) == [1, 1]
+
+
+def test_scales_of_a_tile_in_the_same_buffer_are_its_bytes_on_cpu(kernel):
+    text = """
+    using Map = ConvTile<TileType::Mat, float, 96, Layout::NC1HWC0, ConvTileShape<1, 1, 3, 4, 8>>;
+    static_assert(Map::staticShape[2] == 3 && Map::staticShape[4] == 8);
+    __global__ AICORE void k(__gm__ float* out)
+    {
+        Tile<TileType::Vec, float, 2, 8> a, b;
+        TASSIGN(a, 0x100); TASSIGN(b, 0);
+        TGET_SCALE_ADDR(b, a);
+        a.data()[3] = 42;
+        out[0] = b.data()[3];
+    }
+    """
+    out = np.zeros(8, np.float32)
+    kernel(text, profile="cpu")(out)
+    assert out[0] == 42

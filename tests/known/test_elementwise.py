@@ -310,3 +310,28 @@ def test_types_without_arithmetic_are_refused():
     bench.tile("a", "vec, 2x32x!pto.hif8", np.zeros((2, 32), np.uint8))
     with pytest.raises(PtoError, match="hifloat8, which has no arithmetic"):
         bench.run("pto.tadd ins(%a, %a : {a}, {a}) outs(%a : {a})")
+
+
+def test_integers_of_cpu_are_cut():
+    """ln and 1/x of integers, which the simulator has; no logarithm is 0."""
+    bench = Bench("cpu")
+    for name in "abcd":
+        bench.tile(name, "vec, 1x8xi32")
+    bench.values["a"].write(np.array([[1, 2, 3, 8, 21, 0, -3, 100]], np.int32))
+    bench.values["b"].write(np.array([[1, -1, 2, -2, 7, 1, 100, 3]], np.int32))
+    bench.run("pto.tlog ins(%a : {a}) outs(%c : {c})\npto.trecip ins(%b : {b}) outs(%d : {d})")
+    assert bench["c"].tolist() == [[0, 0, 1, 2, 3, 0, 0, 4]]
+    assert bench["d"].tolist() == [[1, -1, 0, 0, 0, 1, 0, 0]]
+
+
+@pytest.mark.parametrize(("profile", "expected"), [("cpu", 1 + 3 * 2**-10), ("a2a3", 1 + 2**-9)])
+def test_f16_is_rounded_once_on_cpu(profile: str, expected: float):
+    """(1 + 2^-10)^2 + 2^-11 lies above the middle of two numbers; the product alone rounds to
+    1 + 2^-9, and the sum is then in the middle."""
+    bench = Bench(profile)
+    for name in "abd":
+        bench.tile(name, "vec, 1x16xf16")
+    for name, value in (("a", 1 + 2**-10), ("b", 2**-11), ("d", 1 + 2**-10)):
+        bench.values[name].write(np.full((1, 16), value, np.float16))
+    bench.run("pto.tfusedmuladd ins(%a, %b : {a}, {b}) outs(%d : {d})")
+    assert (bench["d"] == expected).all()

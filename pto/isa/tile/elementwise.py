@@ -234,19 +234,20 @@ instr(
     a5="i32 f16 f32",
     cite="pto-isa docs/isa/TRELU.md",
 )
-for _name, _meaning, _fn in (
-    ("texp", "dst = e ** src", mathlib.exp),
-    ("tlog", "dst = ln(src)", mathlib.log),
-    ("tsqrt", "dst = sqrt(src)", mathlib.sqrt),
+_LOG = Lane(make=arithmetic.with_integers(mathlib.log, arithmetic.integer_log))
+for _name, _meaning, _body, _more in (
+    ("texp", "dst = e ** src", Lane(mathlib.exp), ""),
+    ("tlog", "dst = ln(src)", _LOG, " i16 i32"),
+    ("tsqrt", "dst = sqrt(src)", Lane(mathlib.sqrt), ""),
 ):
     instr(
         _name,
         UNARY,
         _meaning,
-        body=Lane(_fn),
+        body=_body,
         traits=Traits(operator=_name[1:]),
         attrs=(precision(_name[1:]),),
-        cpu="f16 bf16 f32 f64",
+        cpu=f"f16 bf16 f32 f64{_more}",
         a2a3="f16 f32",
         a5="f16 f32",
         notes=("Outside the domain the result is target-defined; here IEEE's inf or NaN.",),
@@ -256,10 +257,10 @@ instr(
     "trecip",
     UNARY,
     "dst = 1 / src",
-    body=Lane(mathlib.recip),
+    body=Lane(make=arithmetic.with_integers(mathlib.recip, arithmetic.integer_recip)),
     traits=Traits(operator="recip"),
     attrs=(precision("recip"),),
-    cpu="f16 bf16 f32 f64",
+    cpu="f16 bf16 f32 f64 i16 i32",
     a2a3="f16 f32",
     a5="f16 f32",
     rules=(on("a2a3", out_of_place("src")),),

@@ -139,7 +139,7 @@ for _name, _meaning, _fn, _note in (
         _name,
         INTO_DST,
         _meaning,
-        body=Lane(_fn),
+        body=Lane(make=arithmetic.rounded_once(_fn)),
         a2a3=_FLOATS,
         a5=_FLOATS,
         notes=(*filter(None, (_note,)), _NO_PTOAS),

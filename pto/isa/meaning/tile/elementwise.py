@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
+
 from pto.core.convert import Round
 from pto.core.dtypes import F16, F32, I32, DType
+from pto.core.primitives import floor
 from pto.isa.meaning import lanes, mathlib
 from pto.isa.meaning.lanes import Lanes
 from pto.isa.meaning.tile.regions import element
@@ -29,6 +32,25 @@ def lrelu(a: Lanes, slope: Lanes) -> Lanes:
 
 def exp_difference(a: Lanes, b: Lanes) -> Lanes:
     return mathlib.exp(lanes.sub(a, b))
+
+
+def with_integers(
+    fn: Callable[[Lanes], Lanes], of_integers: Callable[[Lanes], Lanes]
+) -> Callable[[Case], Callable[[Lanes], Lanes]]:
+    """A function of floats, and what stands for it where the elements are integers (on cpu)."""
+    return lambda case: of_integers if element(case, "dst").is_integer else fn
+
+
+def integer_log(a: Lanes) -> Lanes:
+    """The logarithm cut to an integer; 0 where there is none."""
+    fine = lanes.greater(a, lanes.const(a, 0))
+    known = lanes.widen(lanes.select(fine, a, lanes.const(a, 1)))
+    return floor(mathlib.log(known)).astype(a.dtype)
+
+
+def integer_recip(a: Lanes) -> Lanes:
+    """1 / a cut to an integer, as integers are divided."""
+    return lanes.div(lanes.const(a, 1), a)
 
 
 def shift_left(a: Lanes, count: Lanes) -> Lanes:
@@ -69,6 +91,19 @@ def sub_add(a: Lanes, b: Lanes, c: Lanes) -> Lanes:
 def axpy(a: Lanes, factor: Lanes, into: Lanes) -> Lanes:
     """into + a * factor; f16 into f32 is multiplied in f32."""
     return lanes.add(into, lanes.mul(lanes.cast(a, into), lanes.cast(factor, into)))
+
+
+def rounded_once(fn: Callable[..., Lanes]) -> Callable[[Case], Callable[..., Lanes]]:
+    """On cpu f16 is computed with in f32 and rounded at the end, as C++ has it; elsewhere each
+    operation rounds."""
+
+    def single(*sources: Lanes) -> Lanes:
+        return fn(*(a.astype(np.float32) for a in sources)).astype(sources[0].dtype)
+
+    def choose(case: Case) -> Callable[..., Lanes]:
+        return single if case.profile.name == "cpu" and element(case, "dst") is F16 else fn
+
+    return choose
 
 
 def mul_add(a: Lanes, b: Lanes, into: Lanes) -> Lanes:

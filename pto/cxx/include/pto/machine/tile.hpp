@@ -152,6 +152,7 @@ struct ConvTile : machine::ConvTag {
     static constexpr TileType Loc = Loc_;
     static constexpr Layout layout = Layout_;
     static constexpr int bufferSize = BufferSize, totalDimCount = Shape_::totalDimCount;
+    static constexpr auto& staticShape = Shape_::staticShape;
     machine::Place<DType> place;
     int64_t shape[6] = {1, 1, 1, 1, 1, 1};
     ConvTile() { copy(Shape_()); }
@@ -242,5 +243,9 @@ template <class D, class S, class... E> RecordEvent TSUBVIEW(D& d, S& s, int64_t
     d.place = s.place + int64_t(sizeof(typename S::DType)) * (row * S::RowStride + col * S::ColStride);
     return {};
 }
-template <class D, class S, class... E> RecordEvent TGET_SCALE_ADDR(D& d, S& s, E&...) { d.place = s.place >> 4; return {}; }
+template <class D, class S, class... E> RecordEvent TGET_SCALE_ADDR(D& d, S& s, E&...)
+{
+    d.place = PTO_MACHINE_PROFILE == 1 && D::Loc == S::Loc ? int64_t(s.place) : s.place >> 4;  // in one buffer: the same bytes
+    return {};
+}
 } // namespace pto
