@@ -17,6 +17,7 @@ from pto.verify import (
     pipes,
     queues,
     scopes,
+    signals,
     simt,
     streams,
     windows,
@@ -50,6 +51,7 @@ def verify(
         flags,
         pipes,
         queues,
+        signals,
         streams,
         windows,
     ):  # that look at operations few programs have

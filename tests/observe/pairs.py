@@ -35,8 +35,10 @@ _LAYOUTS = {
     "left": ", blayout=col_major, slayout=row_major",
     "right": ", slayout=col_major",
     "acc": ", blayout=col_major, slayout=row_major, fractal=1024",
+    "scaling": "",
 }
-_TILE = re.compile(r"(\w+): (vec|mat|left|right|acc) ([^@]*?)(?: @(\S+))?(?: (valid_row.*))?")
+_SPACES = "|".join(_LAYOUTS)
+_TILE = re.compile(rf"(\w+): ({_SPACES}) ([^@]*?)(?: @(\S+))?(?: (valid_row.*))?")
 _CONSTANT = re.compile(r"%([clwf])(\d+)\b")
 _KINDS = {"c": "index", "l": "i64", "w": "i32", "f": "f32"}
 _EVENT = re.compile(r"(set|wait|flag) (\w+)>(\w+) (\d)")

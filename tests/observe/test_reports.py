@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import pto
+from pto.core.dtypes import dtype
 from pto.core.errors import Diagnostic, PtoError
 from pto.ir.text.parser import parse
 from pto.observe import deep, watch
@@ -19,7 +20,6 @@ from tests.observe.pairs import Array, Pair, Program, pairs
 
 PAIRS = pairs()
 _ENOUGH = 60
-_NUMPY = {"f32": np.float32, "f16": np.float16, "i32": np.int32, "i16": np.int16, "i8": np.int8}
 Found = tuple[str, int, int, str]  # code, part, short line, severity
 
 
@@ -34,7 +34,9 @@ def _told(findings: Iterable[Diagnostic], program: Program) -> set[Found]:
 
 
 def _args(pair: Pair) -> list[Any]:
-    return [np.ones(p.shape, _NUMPY[p.type]) if isinstance(p, Array) else p[2] for p in pair.params]
+    return [
+        np.ones(p.shape, dtype(p.type).numpy) if isinstance(p, Array) else p[2] for p in pair.params
+    ]
 
 
 def _found(pair: Pair, program: Program) -> set[Found]:

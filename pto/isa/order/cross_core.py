@@ -183,7 +183,7 @@ for _name, _meaning, _body, _order in (
         cite=_AUGUST,
     )
 
-instr(
+SET_FFTS = instr(
     "set_ffts",
     SIGNAL_MEMORY,
     "from here on cores signal each other through the memory at ffts",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pto.isa.meaning.tile import generate as meaning
 from pto.isa.row.instr import INS_OUTS, INS_OUTS_INSIDE, Attr, Family, instr, read, scratch, write
 from pto.isa.rules.rule import Case, Rule, attr_in, compiled, dtype_in, on, scalar_matches
-from pto.isa.rules.tile import VECTOR_UNIT, holds_bytes, scratch_when
+from pto.isa.rules.tile import VECTOR_UNIT, holds_bytes, out_of_place, scratch_when
 
 GENERATE = Family(
     "generate",
@@ -37,6 +37,7 @@ instr(
         Rule("one-row", "PTO-S051", "expects dst to have one row", _one_row_test),
         on("a2a3", holds_bytes("tmp", "dst", {2: 1792, 4: 768})),
         on("a2a3", scratch_when("", lambda _: True)),
+        on("a2a3", out_of_place("tmp")),  # read again for every 64 columns
     ),
     text=INS_OUTS,
     phases={"a2a3": "-tmp: S(->dst)", "a5": "-tmp: S(->dst)"},

@@ -77,7 +77,7 @@ class Caches:
             self._tell("PTO-R038", thread, moment, other, time, first - base, last - base)
         for writer, time, first, last in self._log.writers(cells, base):
             other = self._clocks.threads[writer]
-            if other.agent is thread.agent or other.agent.launch != thread.agent.launch:
+            if other.agent is thread.agent or _over(thread, other, time):
                 continue
             if time > thread.clock[writer]:
                 continue  # a race, which is told as such
@@ -98,7 +98,7 @@ class Caches:
             other = self._clocks.threads[writer]
             if other.agent is thread.agent and is_scalar:
                 continue
-            if time > thread.clock[writer] or other.agent.launch != thread.agent.launch:
+            if time > thread.clock[writer] or _over(thread, other, time):
                 continue
             known = self._flushed.get(id(other.agent), _Flushed())
             late = int(thread.clock[writer]) if other is not thread else other.now
@@ -139,6 +139,13 @@ class Caches:
             Note(f"read: {described(thread, moment)}", moment.op.loc),
         )
         self._found[key] = Diagnostic(code, message, moment.op.loc, notes=notes, help=_FIX)
+
+
+def _over(thread: Thread, other: Thread, time: int) -> bool:
+    """Whether the other's kernel was over before this one began: caches are empty then."""
+    base = thread.agent.base
+    known = base is not None and other.index < len(base) and base[other.index] >= time
+    return known and other.agent.launch != thread.agent.launch
 
 
 def _knows(clock: Clock, thread: int, time: int) -> bool:

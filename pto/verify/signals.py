@@ -1,0 +1,29 @@
+"""Signals between cores that go through memory, in functions that name none."""
+
+from __future__ import annotations
+
+from pto.core.errors import Diagnostic
+from pto.ir.graph import Module
+from pto.isa.order.cross_core import SEMAPHORE, SET_FFTS
+from pto.isa.row.instr import Instr
+from pto.target.facts import Profile
+from pto.verify.functions import name_of
+
+
+def concerns(row: Instr) -> bool:
+    return row.family is SEMAPHORE
+
+
+def check(module: Module, profile: Profile) -> list[Diagnostic]:
+    """One warning for each function that signals before the memory for it is known."""
+    found: list[Diagnostic] = []
+    for function in module.functions() if profile.name in SET_FFTS.profiles else ():
+        for op in function.walk():
+            if op.row is SET_FFTS:
+                break
+            if op.row is not None and concerns(op.row):
+                message = f"'{op.name}' op expects pto.set_ffts before it in @{name_of(function)}"
+                help = "pto.set_ffts %ffts : !pto.ptr<i64>, with an address that the host passes"
+                found.append(Diagnostic("PTO-D074", message, op.loc, "warning", help=help))
+                break
+    return found
