@@ -1,7 +1,8 @@
 """docs/timing_cpp.md: published measurements beside what `time` says of the same C++ source.
 
-`python -m docs.make.timing_cpp PTO-ISA` replays kernels of a checkout of pto-isa, unmodified, which
-takes minutes and a C++ compiler; words after it choose rows, and then nothing is written.
+`python -m docs.make.timing_cpp PTO-ISA MEGAGDN` replays kernels of checkouts of pto-isa and of
+megagdn-pto (at 2df7564, the tree of its measurements), unmodified, which takes an hour and a C++
+compiler; words after them choose rows, and then nothing is written.
 """
 
 from __future__ import annotations
@@ -22,11 +23,13 @@ PAGE = Path(__file__).parents[1] / "timing_cpp.md"
 _INTRO = """\
 # Times of C++ kernels, measured and predicted
 
-Kernels of [pto-isa](https://github.com/PTO-ISA/pto-isa) as they are, with the times that their
-READMEs give beside what `pto.cpp(...)[...].time(...)` says. `python -m docs.make.timing_cpp
-CHECKOUT` writes this page; [timing.md](timing.md) has the rows of our own kernels. Costs were
-fitted to rows marked *fit*: those that timing.md marks too, and one for how long products and
-extracts of fp4 take.
+Kernels of [pto-isa](https://github.com/PTO-ISA/pto-isa) and of
+[megagdn-pto](https://github.com/huawei-csl/megagdn-pto) as they are, with the times that their
+READMEs and result files give beside what `pto.cpp(...)[...].time(...)` says. `python -m
+docs.make.timing_cpp CHECKOUT CHECKOUT` writes this page; [timing.md](timing.md) has the rows of our
+own kernels. Costs were fitted to rows marked *fit*: those that timing.md marks too, one for how
+long products and extracts of fp4 take, one for how fast the scalar unit issues instructions in a
+loop over rows, and two for how long it divides.
 """
 _REASONS = """\
 - Flash attention, first table (`kernels/manual/common/flash_atten`, `Tables (A2/A3)`): 1,024 and
@@ -37,9 +40,16 @@ _REASONS = """\
 - 16 blocks of flash attention (2,048 queries) take a third longer for each key than 8 or 24 in
   every one of these tables. Nothing public says why; 24 blocks at a time do not.
 - Not replayed: `allgather_gemm` and the communication of `gemm_ar` (several devices),
-  `tget_bandwidth` (the same), `engram_simt` (cycles of a simulator, no device), `t_dhrystone` (the
-  scalar unit alone: C++ outside PTO instructions takes no time here), `kernels/python` (built by
-  another package).
+  `tget_bandwidth` (the same), `engram_simt` (cycles of a simulator, no device), `t_dhrystone` (it
+  writes to fixed addresses; the speed of the scalar unit comes from its report), `kernels/python`
+  (built by another package).
+- Gated delta rule (`outputs/data/kernel_bench_L4096.json`, 16 sequences of 4,096 tokens): a second
+  run in that repository differs by up to 7 %. Cube and vector pass tiles through global memory, by
+  rows of 256 bytes that lie 4 or 8 KB apart, and wait for each other's flags. Neither the rows nor
+  the flags were why `kkt` and `wy_fast` took twice as long as predicted. Headers convert and expand
+  tiles row by row, one instruction for each of 64 rows, and `wy_fast` looks for its tiles by 24
+  divisions of 64 bits each. 200 cycles from core to core fit: with 300, `chunk_h`, which waits four
+  times for a tile, is 3 % longer.
 - MXFP4, the smallest: storing its two tiles takes a quarter of the measured time, three times as
   long for a byte as in the other rows.
 """
@@ -67,6 +77,12 @@ _JIT = {
     2048: ((23.424, 36.055, 59.690, 107.780), (23.27, 35.15, 58.43, 100.93)),
 }
 _MANUAL = "kernels/manual"
+_DELTA = "kernels/pto"  # of megagdn-pto
+# by value heads: six stages of the gated delta rule, 16 sequences of 4,096 tokens
+_GATED = {
+    16: (87.8, 1186.1, 4007.1, 1786.3, 2413.8, 2814.5),
+    32: (93.1, 2326.7, 7958.4, 3311.4, 5219.3, 5635.9),
+}
 
 
 class Case(NamedTuple):
@@ -80,10 +96,11 @@ class Case(NamedTuple):
     args: tuple[Any, ...]  # an array as the number of its elements in a tuple
     blocks: int
     fitted: bool = False
+    defines: tuple[str, ...] = ()
 
     @property
     def launch(self) -> tuple[str, ...]:
-        return self.device, self.file, self.entry, repr(self.args)
+        return self.device, self.file, self.entry, repr(self.args), repr(self.defines)
 
 
 def _sizes(*elements: int) -> tuple[tuple[int], ...]:
@@ -95,7 +112,8 @@ def _template(name: str, *numbers: Any) -> str:
 
 
 def cases() -> Iterator[Case]:
-    for each in (gemms, convolutions, reduced_gemms, top_ks, mx_products, attentions, jit):
+    kernels = gemms, convolutions, reduced_gemms, top_ks, mx_products, attentions, jit, gated
+    for each in kernels:
         yield from each()
 
 
@@ -236,7 +254,44 @@ def jit() -> Iterator[Case]:
                 )
 
 
-def replayed(checkout: Path, words: list[str]) -> Iterator[tuple[Case, float, str]]:
+def gated() -> Iterator[Case]:
+    """Stages of the gated delta rule, on tokens and heads as their benchmark has them."""
+    sequences, tokens, keys, size, cores = 16, 16 * 4096, 16, 128, 24
+    lengths = np.arange(0, tokens + 1, 4096, dtype=np.int32).view(np.uint8)
+    counts = sequences, tokens, tokens, 0
+    k, mask = _sizes(2 * tokens * keys * size, 4 * size**2)
+    for heads, times in _GATED.items():
+        chunks = tokens // size * heads
+        g, b, v = _sizes(4 * tokens * heads, 2 * tokens * heads, 2 * chunks * size**2)
+        squares = sequences * heads, cores, 2 * cores, 4 * cores
+        last, one, two, four = _sizes(*(2 * n * size**2 for n in squares))
+        found = {
+            "chunk_cumsum launch_cumsum": (g, g, lengths, sequences, tokens, 0),
+            "scaled_dot_kkt launch_scaled_dot_kkt": (k, b, g, mask, two, v, lengths, *counts),
+            "tri_inverse tri_inv_rec_unroll_fp16": (
+                *((2 * v[0],), v, (2 * size**2,), size, chunks, heads | 1 << 16, lengths),
+            ),
+            "wy_fast launch_wy_fast": (k, v, b, g, v, one, one, v, v, lengths, *counts),
+            "chunk_h launch_chunk_h": (k, v, v, g, v, v, last, four, lengths, *counts),
+            "chunk_o launch_chunk_o": (k, k, v, v, g, mask, one, one, one, v, lengths, *counts),
+        }
+        defines = tuple(f"GDN_{n}" for n in (f"H={heads}", f"HG={keys}", f"D={size}", f"C={size}"))
+        for (name, args), us in zip(found.items(), times, strict=True):
+            file, entry = name.split()
+            yield Case(
+                f"gated delta rule, {file}, {heads} heads",
+                "910b2",
+                us,
+                f"{_DELTA}/{file}.cpp",
+                entry,
+                args,
+                cores,
+                heads == 16 and file in ("chunk_cumsum", "scaled_dot_kkt", "wy_fast"),
+                defines,
+            )
+
+
+def replayed(checkout: Path, other: Path, words: list[str]) -> Iterator[tuple[Case, float, str]]:
     """Each case, what the model says, and its line of the table."""
     launch, timing = ("",), None
     with tempfile.TemporaryDirectory() as folder:
@@ -249,10 +304,13 @@ def replayed(checkout: Path, words: list[str]) -> Iterator[tuple[Case, float, st
             if timing is None or case.launch != launch:
                 profile = "a5" if case.device.startswith("950") else "a2a3"
                 is_attention = "flash" in case.name
-                path = checkout / case.file
-                source = cpp(path, profile=profile, include=needs if is_attention else [])
+                is_delta = case.file.startswith(_DELTA)
+                path = (other if is_delta else checkout) / case.file
+                include = needs if is_attention else [path.parent / "include"] if is_delta else []
+                source = cpp(path, profile=profile, include=include, defines=case.defines)
                 kernel = source[case.entry]
-                timing = kernel.time(*case.args, blocks=case.blocks, device=case.device)
+                launched = {"blocks": case.blocks, "device": case.device, "seconds": 3600}
+                timing = kernel.time(*case.args, **launched)
                 kernel.close()
                 launch = case.launch
             cells = (
@@ -278,6 +336,6 @@ def page(rows: list[tuple[Case, float, str]]) -> str:
 
 
 if __name__ == "__main__":
-    found = list(replayed(Path(sys.argv[1]), sys.argv[2:]))
-    if not sys.argv[2:]:
+    found = list(replayed(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3:]))
+    if not sys.argv[3:]:
         PAGE.write_text(page(found), encoding="utf-8")

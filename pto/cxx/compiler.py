@@ -227,7 +227,8 @@ def _built(profile: str, compiler: Compiler, wanted: Wanted) -> Path:
             return target
         if kept.is_ready(absent):
             raise Absent
-        flags = [*compiler.flags(profile), _COUNTED, *(f"-D{d}" for d in wanted.defines)]
+        counted = f"{_COUNTED},no-prune" if compiler.is_clang else _COUNTED  # each block, not some
+        flags = [*compiler.flags(profile), counted, *(f"-D{d}" for d in wanted.defines)]
         objects: list[str] = []
         for n, (file, folders, texts) in enumerate(ready):
             whole = file

@@ -19,12 +19,17 @@ from pto.isa.cost.work import Code
 _HOOK = "__sanitizer_cov_trace_pc"
 _FUNCTION = re.compile(r"^([0-9a-f]+) <.+>:$")
 _LINE = re.compile(r"^\s*([0-9a-f]+):\t(\S+)\s*(.*)$")
+# of x86-64 and of AArch64
 _OPERATION = re.compile(
     r"(add|sub|i?mul|and|or|xor|sh[lr]|sa[lr]|neg|not|cmp|inc|dec|adc|sbb)[bwlq]?$"
     r"|(add|sub|mul|div|max|min|u?comi|cvt\w*)s[sd]"
+    r"|(adds|subs|madd|msub|[su]mull|orr|eor|mvn|ls[lr]|asr|[su]bfm|cmn|f(add|sub|mul|div|cmp|cvt\w*))$"
 )
-_DIVISION = re.compile(r"i?div[bwlq]?$")
-_THROUGH_POINTER = re.compile(r"\(%(?!rbp|rsp|rip)")
+_DIVISION = re.compile(r"i?div[bwlq]?$|[su]div$")
+_BRANCH = re.compile(r"j(?!mp)|b\.|cbn?z|tbn?z")
+_STACK = re.compile(r"%rsp|\bsp\b|\bx29\b")
+_MOVE = re.compile(r"mov|ldu?r|stu?r")
+_THROUGH_POINTER = re.compile(r"\(%(?!rbp|rsp|rip)|\[x(?!29\b)")
 _BRANCHES, _DIVISIONS = 24, 44  # first bits of these in an amount; operations have the lowest
 
 
@@ -89,11 +94,11 @@ def _amount(word: str, operands: str) -> int:
     """Of one instruction."""
     if _DIVISION.match(word):
         return 1 << _DIVISIONS
-    if word[0] == "j" and word != "jmp":
+    if _BRANCH.match(word):
         return 1 << _BRANCHES
     if _OPERATION.match(word):
-        return int("%rsp" not in operands)
-    return int(word.startswith("mov") and _THROUGH_POINTER.search(operands) is not None)
+        return int(_STACK.search(operands) is None)
+    return int(_MOVE.match(word) is not None and _THROUGH_POINTER.search(operands) is not None)
 
 
 def _files(build: Path, starts: list[int]) -> list[str]:

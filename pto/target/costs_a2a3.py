@@ -3,8 +3,8 @@
 Sources: `add`, `datacopy`, `vendor matmul`: README tables of asc-devkit's best practices. `gemm`,
 `conv2d`, `topk`: README tables of pto-isa's kernels. `vecdoc`: asc-devkit's table of theoretical
 vector throughput. `cce`: pto-isa's cost model of 910B3, `fitted`: its table of tile operations.
-`dhrystone`: the report of pto-isa's `t_dhrystone`. `kkt`, `wy_fast`: kernels of megagdn-pto.
-`pypto`: its platform files and simulator.
+`dhrystone`: the report of pto-isa's `t_dhrystone`. `cumsum`, `kkt`, `wy_fast`, `chunk_h`,
+`chunk_o`: kernels of megagdn-pto. `pypto`: its platform files and simulator.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ CHIP = Chip(
     past_row=66,  # datacopy to UB, all blocks read all elsewhere: rows of 128 at 1 TB/s
     unaligned=512,  # datacopy of 12287 columns: rows of 2048 take 1.28, of 512 twice as long
     flag=10,  # add
-    cross_core=200,  # guess
+    cross_core=200,  # chunk_h, chunk_o: 100 to 300 fit as well
     issue=2,  # guess
     loop=9,  # kkt; dhrystone: 1.3 cycles an instruction, of which a row takes six or seven
     slowest=0.91,  # vendor matmul: the same products take up to 9 % longer from run to run
@@ -91,7 +91,9 @@ CLASSES = {
     "register": cost("cycles", "guess", "one move", cycles=2),
     "alu": cost("cycles", "sim", "pypto; constants and hoisted arithmetic are free", cycles=2),
     "branch": cost("cycles", "sim", "pypto", cycles=4),
-    "code": cost("code", "measured", "dhrystone, wy_fast", operation=1.3, branch=1.3, division=90),
+    "code": cost(
+        "code", "measured", "dhrystone, wy_fast, cumsum", operation=1.3, branch=1.3, division=50
+    ),
     "element": cost("cycles", "guess", "add, the scalar loop", ub=20, gm=350),
     "free": cost("cycles", "vendor", "a name, no work", cycles=0),
 }

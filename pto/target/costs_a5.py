@@ -78,7 +78,7 @@ CLASSES = {
     "register": cost("cycles", "guess", "one move", cycles=2),
     "alu": cost("cycles", "guess", "as a2a3", cycles=2),
     "branch": cost("cycles", "guess", "as a2a3", cycles=4),
-    "code": cost("code", "measured", "dhrystone, as a2a3", operation=1.3, branch=1.3, division=90),
+    "code": cost("code", "measured", "dhrystone, as a2a3", operation=1.3, branch=1.3, division=50),
     "element": cost("cycles", "guess", "as a2a3", ub=20, gm=350),
     "free": cost("cycles", "vendor", "a name, no work", cycles=0),
 }  # fmt: skip

@@ -44,6 +44,26 @@ def test_blocks_of_a_listing() -> None:
     assert found[0x1040] == {0x104A: 0}
 
 
+OTHER = """
+0000000000000800 <_Z1fPii>:
+     800:\tstp\tx29, x30, [sp, #-48]!
+     804:\tbl\t700 <__sanitizer_cov_trace_pc@plt>
+     808:\tldr\tx0, [sp, #24]
+     80c:\tldr\tw1, [x0]
+     810:\tldr\tw0, [sp, #20]
+     814:\tsdiv\tw2, w1, w0
+     818:\tmsub\tw0, w2, w0, w1
+     81c:\tcmp\tw0, #0x3
+     820:\tb.ne\t830 <_Z1fPii+0x30>
+     824:\tadd\tsp, sp, #0x30
+"""
+
+
+def test_blocks_of_another_processor() -> None:
+    (_, blocks) = list(counted._functions(OTHER.splitlines()))[-1]
+    assert {at: counted.code(amount)[1:] for at, amount in blocks.items()} == {0x808: (3, 1, 1)}
+
+
 def test_amounts_add_up() -> None:
     one = counted.code(5 + (3 << 24) + (2 << 44))
     assert one == Code("code", 5, 3, 2)
