@@ -14,9 +14,10 @@ from typing import Any
 
 from pto.cli import console, findings
 from pto.cli.gym import progress
-from pto.core.errors import fail
+from pto.core.errors import PtoError, fail
 from pto.core.output import write_whole
 from pto.core.render import Piece
+from pto.cxx.child import Crash
 from pto.graphs import suite, swimlane
 from pto.graphs.process import GraphProcess
 from pto.graphs.scene import Scene
@@ -112,6 +113,8 @@ def _time(args: argparse.Namespace, found: Sequence[Scene | suite.Outcome]) -> i
     try:
         arguments = scene.arguments(with_values=args.edges)
         times = process.time(arguments.listed, args.device, args.edges, args.timeout)
+    except Crash as crash:
+        raise PtoError(crash.finding) from None
     finally:
         process.end()
     if args.trace is not None:

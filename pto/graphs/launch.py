@@ -19,7 +19,7 @@ from pto.core.errors import Diagnostic, PtoError, fail
 from pto.core.memory import Memory as BufferMemory
 from pto.cxx.feed import GlobalMemory, Side
 from pto.cxx.native import Native
-from pto.graphs.footprint import Bytes, Footprint, Touch, merged
+from pto.graphs.footprint import Bytes, Footprint, Touch, merged, union
 from pto.graphs.model import Task, Use
 from pto.graphs.orchestration import Memory
 from pto.ir.graph import Operation
@@ -192,13 +192,13 @@ def block_us(launch: TaskLaunch, chip: Bench) -> float:
 def watched(task: Task, kernels: Kernels, profile: Profile, memory: Memory) -> list[Touch]:
     """Run a task and return the bytes it touched.
 
-    Scalar code of a kernel runs natively. Of an argument that no instruction touches, the bytes
-    that have changed afterwards count as written, and a small input counts as read.
+    Scalar code of a kernel runs natively. Bytes of a small argument that have changed and that no
+    instruction writes count as written; a small input that no instruction touches counts as read.
     """
     before = {
         a.region.buffer: memory.arrays[a.region.buffer].copy()
         for a in task.arguments
-        if a.use.writes and memory.arrays[a.region.buffer].size <= _SMALL
+        if memory.arrays[a.region.buffer].size <= _SMALL
     }
     observer = Footprint()
     used = launch(task, kernels, profile, memory, observer)
@@ -206,8 +206,10 @@ def watched(task: Task, kernels: Kernels, profile: Profile, memory: Memory) -> l
     seen = {t.buffer for t in found}
     for buffer, old in before.items():
         changed = np.flatnonzero(old != memory.arrays[buffer]).astype(np.int64)
-        if len(changed) and buffer not in seen:
-            found.append(Touch(buffer, "writes", _SCALAR, merged(changed, changed + 1)))
+        written = union([t.bytes for t in found if t.buffer == buffer and t.how != "reads"])
+        own = merged(changed, changed + 1).without(written)
+        if len(own.starts):
+            found.append(Touch(buffer, "writes", _SCALAR, own))
     for argument in task.arguments:
         region = argument.region
         low, high = region.span

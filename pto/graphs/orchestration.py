@@ -72,7 +72,10 @@ class Memory:
     def allocate(self, nbytes: int) -> int:
         """A new buffer of zeros; returns its number."""
         flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
-        room = mmap.mmap(-1, -(-max(nbytes, 1) // _PAGE) * _PAGE, flags=flags)
+        try:
+            room = mmap.mmap(-1, -(-max(nbytes, 1) // _PAGE) * _PAGE, flags=flags)
+        except OSError:
+            raise MemoryError from None
         self._maps.append(room)
         array = np.frombuffer(room, np.uint8)[:nbytes]
         start = array.ctypes.data if nbytes else np.frombuffer(room, np.uint8).ctypes.data

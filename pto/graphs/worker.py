@@ -123,8 +123,7 @@ class GraphServer:
     ) -> dict[str, Any]:
         """Run the orchestration alone, on tensors that may have no values."""
         began = time.perf_counter()
-        _, most = resource.getrlimit(resource.RLIMIT_AS)
-        resource.setrlimit(resource.RLIMIT_AS, (most, most))  # buffers whose pages nobody touches
+        _lift_limit()
         session = Session(self, given, np.fromfile(file, np.uint8), None)
         own = session.orchestration
         own.is_dry = True
@@ -154,6 +153,8 @@ class GraphServer:
         raw = np.fromfile(file, np.uint8)
         chip = bench(device or self._profile.device, self._profile.name)
         self._touches = {}
+        if not edges:
+            _lift_limit()
         session = Session(self, given, raw, None, watched=edges)
         own = session.orchestration
         own.is_dry = not edges
@@ -305,6 +306,12 @@ def require_end(graph: Graph, schedule: Schedule) -> None:
     before = next(b for b, after in graph.edges if after == first.number and b in stuck)
     message = f"{first.title} waits for {graph.tasks[before].title}, which never runs"
     raise PtoError(Diagnostic("PTO-G005", message, first.loc))
+
+
+def _lift_limit() -> None:
+    """Allow more address space: buffers of a dry run have pages that no task touches."""
+    _, most = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))
 
 
 def _signed(word: int) -> int:

@@ -56,7 +56,7 @@ def test_tasks_without_an_edge_run_at_the_same_time_on_two_cores():
 
 
 def test_a_core_holds_one_block_more_than_it_runs():
-    """The third task has no slot before 13.5, when the scheduler notices the end of task 0 first."""
+    """The third task has no slot before 13.5; the end of task 0 is noticed first."""
     found = timed([(CUBE, 1, 10)] * 3)
     assert spans(found) == [
         (0, "cube 0", 3.5, 13.5),
