@@ -43,6 +43,7 @@ docs: .venv/ready
 
 tables: .venv/ready
 	$(BIN)/python -m docs.make.porting
+	$(BIN)/python -m docs.make.reports
 	$(BIN)/pto isa --docs docs/isa
 
 pictures: .venv/ready

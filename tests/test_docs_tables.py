@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from docs.make import api, pictures, porting, site
+from docs.make import api, pictures, porting, reports, site
 from pto.lang import names
 
 ROOT = Path(__file__).parent.parent
@@ -17,6 +17,11 @@ ROOT = Path(__file__).parent.parent
 def test_tables_of_the_guides_are_current(page: Path) -> None:
     text = page.read_text("utf-8")
     assert text == porting.rewritten(text), "run `make tables`"
+
+
+def test_the_table_of_reports_is_current() -> None:
+    text = reports.PAGE.read_text("utf-8")
+    assert text == reports.rewritten(text), "run `make tables`"
 
 
 def test_every_table_stands_on_the_page() -> None:

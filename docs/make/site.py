@@ -46,6 +46,7 @@ NAVIGATION: list[tuple[str, Any]] = [
             ("Environment variables", "guide/environment.md"),
             ("Editors", "guide/editor.md"),
             ("Who orders the pipes", "study.md"),
+            ("Faults that were reported", "reports.md"),
         ],
     ),
     (

@@ -14,8 +14,10 @@ from pto.core.dtypes import dtype
 from pto.core.errors import Diagnostic, PtoError
 from pto.ir.text.parser import parse
 from pto.observe import deep, watch
+from pto.plan.sync.program import insert
 from pto.run.machine.device import Device
 from pto.run.machine.world import World
+from pto.target.profile import profile
 from tests.observe.pairs import Array, Pair, Program, pairs
 
 PAIRS = pairs()
@@ -93,6 +95,25 @@ def test_the_reported_fault_is_found(pair: Pair) -> None:
 @pytest.mark.parametrize("pair", PAIRS, ids=str)
 def test_the_right_twin_is_clean(pair: Pair) -> None:
     assert _found(pair, pair.side("+")) == set()
+
+
+_INSERTED = re.compile(r"pto\.(set_flag|wait_flag|barrier)")
+_ORDERED = [
+    pair
+    for pair in PAIRS
+    if not {"ranks", "streams", "check"} & set(pair.options)
+    and any(code.startswith("PTO-R00") for code, _, _ in pair.side("-").expected)
+]
+
+
+@pytest.mark.parametrize("pair", _ORDERED, ids=str)
+def test_sync_does_not_repeat_the_fault(pair: Pair) -> None:
+    """Without its flags and barriers the right program is given others, and they are enough."""
+    (part,) = pair.side("+").parts
+    bare = "\n".join(line for line in part.text.split("\n") if not _INSERTED.match(line))
+    module = insert(parse(bare), profile(pair.target))
+    found = pto.sanitize(module, args=_args(pair)).findings
+    assert [d for d in found if d.severity == "error"] == []
 
 
 def test_there_are_enough_pairs_and_each_names_its_report() -> None:
