@@ -22,10 +22,12 @@ from pto.lang.front.runtime import converted
 from pto.lang.parameter import Parameter
 from pto.lang.trace import GRID, Trace
 from pto.lang.values.views import contiguous, pointer_type, view_of
+from pto.plan.scratch import complete
 from pto.run.launch.call import Blocks, extents_of, prepare
 from pto.run.launch.engine import wants_checks
 from pto.run.launch.prepared import Kernel as Ready
 from pto.run.machine.device import Device
+from pto.target.profile import profile
 
 Shape = tuple[tuple[int | str, ...], DType]  # a size by its number, or by its name
 
@@ -108,6 +110,7 @@ class Tracing:
             for name, most in trace.limits.items():
                 limits[name] = min(most, limits.get(name, most))
         speaks, cut = any(trace.speaks for trace in traces), [d for t in traces for d in t.cut]
+        complete(module, profile(self.profile))
         return Specialised(module, has_grid, speaks, limits, cut=cut)
 
     def _function(self, module: Module, source: Source) -> Trace:

@@ -158,16 +158,32 @@ def _by_width(name: str) -> tuple[bool, int, str]:
 
 
 def _scratch(case: Case, level: int | None) -> list[Diagnostic]:
-    """Working space that a compiler makes where it is left out: nobody does at level 3."""
+    """Scratch operands that the header library works in, where the program leaves them out.
+
+    A compiler of August plans them at level 2. At level 3 none does, and PTOAS of April takes no
+    program without them, on any profile.
+    """
+    left_out = [o for o in case.row.operands if o.implied and not case.op.group(o.name)]
+    april = case.profile.edition == "april"
+    used = [o for o in left_out if april or case.profile.name not in o.idle]
+    if not used or (level is not None and level != PLACED and not april):
+        return []
+    if april:
+        why, help = "in PTOAS of April", "write it: the plan of `pto fmt` has its size"
+    elif level == PLACED:
+        why, help = "at level 3, where nobody plans one", None
+    else:
+        why, help = f"on {case.profile.name}: its library has no call without", _SCRATCH_HELP
+    severity = "error" if april or level == PLACED else "warning"
     return [
         Diagnostic(
-            "PTO-M107",
-            f"'{case.op.name}' op expects {operand.name} at level 3, where nobody plans one",
+            "PTO-M107", f"'{case.op.name}' op expects {o.name} {why}", severity=severity, help=help
         )
-        for operand in case.row.operands
-        if level == PLACED and operand.implied and case.profile.name not in operand.idle
-        if not case.op.group(operand.name)
+        for o in used
     ]
+
+
+_SCRATCH_HELP = "PTOAS plans one at level 2, and pto run and fmt --cpp do; level 3 needs it written"
 
 
 def _rules(case: Case, level: int | None) -> list[Diagnostic]:

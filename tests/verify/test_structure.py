@@ -214,10 +214,27 @@ return
 
 def test_at_level_3_a_program_places_tiles_buffers_and_scratch() -> None:
     module = parse(LEFT_TO_A_COMPILER)
-    for level in (None, 2):
-        assert seen(judge(module, profile="a2a3", level=level)[1]) == []
+    assert seen(judge(module, profile="a2a3", level=2)[1]) == []
     _, found = judge(module, profile="a2a3", level=3)
     assert seen(found) == [("error", "PTO-M107", line) for line in (2, 3, 4, 5, 7, 8)]
+
+
+def test_scratch_that_is_left_out_is_reported_where_no_compiler_plans_it() -> None:
+    """The library has no call without it; PTOAS of August plans it at level 2, April's never."""
+    column = "!pto.tile_buf<vec, 16x1xf32, blayout=col_major>"
+    text = f"""func.func @k(%s: !pto.tile_buf<vec, 16x64xf32>, %d: {column}) {{
+    pto.trowsum ins(%s : !pto.tile_buf<vec, 16x64xf32>) outs(%d : {column})
+    return
+    }}"""
+    for target, level, edition, expected in (
+        ("a2a3", None, "current", ["warning"]),
+        ("a2a3", 2, "current", []),
+        ("a5", None, "current", []),  # a5 takes the operand and never touches it
+        ("a2a3", 2, "april", ["error"]),
+        ("a5", None, "april", ["error"]),
+    ):
+        _, found = judge(parse(text), profile=target, level=level, edition=edition)
+        assert [d.severity for d in found if d.code == "PTO-M107"] == expected, (target, level)
 
 
 def test_a_compiler_makes_no_scratch_for_a_region_it_does_not_know() -> None:

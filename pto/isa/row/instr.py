@@ -23,8 +23,8 @@ Text syntax (`text`) is a small pattern language, compiled in `ir/text/format.py
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from pto.core.errors import nearest
@@ -51,7 +51,8 @@ class Operand:
     optional: bool = False
     variadic: bool = False
     idle: tuple[str, ...] = ()  # profiles that take it and never touch it
-    implied: bool = False  # where it is left out a compiler that plans memory makes one
+    implied: bool = False  # every call has it: left out, a compiler that plans memory makes one
+    planned: Callable[[Any], Any] | None = None  # its type then, by the call: `rules/scratch.py`
 
 
 def _operand(role: Role, name: str, kind: str, idle: str = "") -> Operand:
@@ -73,9 +74,14 @@ def update(name: str, kind: str = "tile") -> Operand:
     return _operand("inout", name, kind)
 
 
-def scratch(name: str, kind: str = "tile", idle: str = "") -> Operand:
+def scratch(
+    name: str,
+    kind: str = "tile",
+    idle: str = "",
+    planned: Callable[[Any], Any] | None = None,
+) -> Operand:
     """Working space: written, read back, its content undefined afterwards; untouched on `idle`."""
-    return _operand("tmp", name, kind, idle)
+    return replace(_operand("tmp", name, kind, idle), planned=planned)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,9 @@ from pto.isa.meaning.tile import elementwise as arithmetic
 from pto.isa.row.instr import instr, read, scratch, write
 from pto.isa.row.traits import Traits
 from pto.isa.rules.rule import Case, Rule, on, same_dtype, same_valid
+from pto.isa.rules.scratch import like
 from pto.isa.rules.tile import NPU, out_of_place
-from pto.isa.tile.elementwise import BINARY, BINARY_WITH_TMP, UNARY
+from pto.isa.tile.elementwise import BINARY, UNARY, binary_with
 from pto.isa.tile.elementwise_scalar import SCALAR
 
 _INTS = "i8 u8 i16 u16 i32 u32"
@@ -57,7 +58,7 @@ instr(
     "dst = src0 ^ src1",
     body=Lane(lanes.bit_xor),
     traits=Traits(operator="^"),
-    operands=BINARY_WITH_TMP,
+    operands=binary_with(like("dst")),
     cpu=_WITH_I64,
     a2a3=_INTS,
     a5=_INTS,
@@ -125,7 +126,7 @@ instr(
     operands=(
         read("src"),
         read("scalar", "scalar"),
-        scratch("tmp!", idle="cpu a5"),
+        scratch("tmp!", idle="cpu a5", planned=like("dst")),
         write("dst"),
     ),
     cpu=_WITH_I64,

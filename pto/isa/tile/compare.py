@@ -18,6 +18,7 @@ from pto.isa.rules.rule import (
     same_valid_rows,
     scalar_matches,
 )
+from pto.isa.rules.scratch import one_block
 from pto.isa.rules.tile import NPU, VECTOR_UNIT, holds_bytes, same_domain
 
 _MODE = Attr("cmpMode", "cmp", default="eq", meaning="the comparison: src0 cmpMode src1")
@@ -144,7 +145,7 @@ instr(
         read("mask"),
         read("src0"),
         read("src1"),
-        scratch("tmp!", idle="cpu a5"),
+        scratch("tmp!", idle="cpu a5", planned=one_block("dst")),
         write("dst"),
     ),
     a2a3="i16 u16 i32 u32 f16 bf16 f32",
@@ -171,7 +172,7 @@ instr(
     operands=(
         read("mask"),
         read("src"),
-        scratch("tmp!", idle="cpu a5"),
+        scratch("tmp!", idle="cpu a5", planned=one_block("src")),
         read("scalar", "scalar"),
         write("dst"),
     ),

@@ -7,11 +7,13 @@ With a scalar: `elementwise_scalar.py`. Bit by bit: `bitwise.py`. Several in one
 
 from __future__ import annotations
 
+from pto.core.constants import MASK_LEN
 from pto.isa.meaning import Lane, lanes, mathlib
 from pto.isa.meaning.tile import elementwise as arithmetic
-from pto.isa.row.instr import Family, instr, read, scratch, write
+from pto.isa.row.instr import Family, Operand, instr, read, scratch, write
 from pto.isa.row.traits import Traits
 from pto.isa.rules.rule import dtype_in, on, same_dtype, warn
+from pto.isa.rules.scratch import Planned, like, mask_of, rows_like, when
 from pto.isa.rules.tile import (
     NPU,
     VECTOR_UNIT,
@@ -45,7 +47,13 @@ BINARY = Family(
     rules=(*VECTOR_UNIT, same_dtype("src0", "src1", "dst"), same_domain("src0", "src1", "dst")),
     cost="add",
 )
-BINARY_WITH_TMP = (read("src0"), read("src1"), scratch("tmp!", idle="cpu a5"), write("dst"))
+
+
+def binary_with(planned: Planned) -> tuple[Operand, ...]:
+    """Two tiles and a scratch tile of a2a3."""
+    tmp = scratch("tmp!", idle="cpu a5", planned=planned)
+    return (read("src0"), read("src1"), tmp, write("dst"))
+
 
 UNARY = Family(
     "elementwise unary",
@@ -123,7 +131,7 @@ instr(
     "dst = src0 - floor(src0 / src1) * src1: the sign of src1",
     body=Lane(lanes.remainder),
     traits=Traits(operator="%"),
-    operands=BINARY_WITH_TMP,
+    operands=binary_with(rows_like("dst", 2, lambda cols: cols + 2 * -(-cols // MASK_LEN))),
     attrs=(precision("rem"),),
     a2a3="i32 f32",
     a5=f"{_WIDE} f16 f32",
@@ -161,7 +169,11 @@ instr(
     "dst = src0 ** src1",
     body=Lane(mathlib.power),
     traits=Traits(operator="**"),
-    operands=(*BINARY_WITH_TMP[:2], scratch("tmp?", idle="cpu a5"), BINARY_WITH_TMP[3]),
+    operands=(
+        *BINARY.operands[:2],
+        scratch("tmp?", idle="cpu a5", planned=when(of_floats, like("dst"))),
+        BINARY.operands[2],
+    ),
     phases={"a2a3": "V[S]"},
     generic="src0 src1 dst tmp?",
     attrs=(precision("pow"),),
@@ -186,7 +198,7 @@ instr(
     BINARY,
     "dst = src0 if src0 > 0 else src0 * src1",
     body=Lane(arithmetic.prelu),
-    operands=BINARY_WITH_TMP,
+    operands=binary_with(mask_of("dst")),
     a2a3="f16 f32",
     a5="f16 f32",
     rules=(

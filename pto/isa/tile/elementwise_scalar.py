@@ -11,6 +11,7 @@ from pto.isa.row import types as t
 from pto.isa.row.instr import Family, PipeBy, instr, read, scratch, write
 from pto.isa.row.traits import Traits, operators
 from pto.isa.rules.rule import Case, Rule, in_role, on, same_dtype, scalar_matches
+from pto.isa.rules.scratch import like, rows_like, when
 from pto.isa.rules.tile import (
     NPU,
     VECTOR_UNIT,
@@ -36,7 +37,7 @@ _A5 = f"{_INTS} i64 u64 f16 bf16 f32"
 
 _PYTHON = operators("tadds + tsubs - tmuls * tdivs / tmaxs max tmins min trems % tpows **")
 _LOOPED = "i8,u8,i16,u16,i32,u32"  # integers that a2a3 and a5 divide one by one
-_TMP = scratch("tmp!", idle="cpu a5")
+_TMP = scratch("tmp!", idle="cpu a5", planned=rows_like("dst", 1))
 _WITH_TMP = (read("src"), read("scalar", "scalar"), _TMP, write("dst"))
 
 SCALAR = Family(
@@ -162,7 +163,11 @@ instr(
     "dst = src ** scalar",
     body=Lane(mathlib.power),
     traits=_PYTHON["tpows"],
-    operands=(*_WITH_TMP[:2], scratch("tmp?", idle="cpu a5"), _WITH_TMP[3]),
+    operands=(
+        *_WITH_TMP[:2],
+        scratch("tmp?", idle="cpu a5", planned=when(of_floats, like("dst"))),
+        _WITH_TMP[3],
+    ),
     phases={"a2a3": "V[S]"},
     generic="src scalar dst tmp?",
     attrs=(precision("pow"),),

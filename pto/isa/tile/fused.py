@@ -9,6 +9,7 @@ from pto.isa.meaning import Lane
 from pto.isa.meaning.tile import elementwise as arithmetic
 from pto.isa.row.instr import Family, instr, read, scratch, update, write
 from pto.isa.rules.rule import dtype_in, on, same_dtype, same_shape, scalar_matches
+from pto.isa.rules.scratch import SUMS, like
 from pto.isa.rules.tile import NPU, VECTOR_UNIT, covers, dtype_pairs, same_domain
 
 _TYPES = "i16 i32 f16 f32"
@@ -226,7 +227,7 @@ DEQUANTISED = Family(
         read("src0"),
         read("src1"),
         read("deqScale", "scalar"),
-        scratch("tmp!", idle="cpu a5"),
+        scratch("tmp!", idle="cpu a5", planned=like("dst", SUMS)),
         write("dst"),
     ),
     pipe="V",

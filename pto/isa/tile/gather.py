@@ -20,6 +20,7 @@ from pto.isa.rules.rule import (
     same_valid,
     scalar_matches,
 )
+from pto.isa.rules.scratch import like, when
 from pto.isa.rules.tile import NPU, VECTOR_UNIT, out_of_place, results_apart
 
 _PLAIN = "i8 u8 i16 u16 i32 u32 f16 bf16 f32"
@@ -42,6 +43,10 @@ def _form_test(case: Case) -> str | None:
     if form(case) and not (found == ["indices"] and case.profile.name == "a2a3"):
         return None
     return f"it has {', '.join(found) or 'none of them'}"
+
+
+def _by_index(case: Case) -> bool:
+    return bool(case.type("indices"))
 
 
 def _only(kind: str, rule: Rule) -> Rule:
@@ -121,7 +126,7 @@ GATHER = Family(
         write("dst"),
         write("cdst?"),
         read("indices?"),
-        scratch("tmp?", idle="cpu a5"),
+        scratch("tmp?", idle="cpu a5", planned=when(_by_index, like("indices"))),
         read("kValue?", "scalar"),
     ),
     attrs=(

@@ -21,6 +21,7 @@ from pto.isa.rules.rule import (
     same_valid,
     same_valid_rows,
 )
+from pto.isa.rules.scratch import like
 from pto.isa.rules.tile import NPU, VECTOR_UNIT, out_of_place, results_apart, same_form
 
 _COMMON = "i8 u8 i16 u16 i32 u32 f16 bf16 f32"
@@ -193,7 +194,7 @@ TRANSPOSE = Family(
     "transpose",
     "tile",
     "rows become columns",
-    operands=(read("src"), scratch("tmp!", idle="cpu a5"), write("dst")),
+    operands=(read("src"), scratch("tmp!", idle="cpu a5", planned=like("src")), write("dst")),
     pipe="V",
     rules=(
         same_dtype("src", "tmp", "dst"),

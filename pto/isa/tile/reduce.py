@@ -21,6 +21,7 @@ from pto.isa.rules.rule import (
     same_valid_cols,
     same_valid_rows,
 )
+from pto.isa.rules.scratch import like, of_rows, when
 from pto.isa.rules.tile import (
     NPU,
     VECTOR_UNIT,
@@ -97,7 +98,7 @@ ROWS = Family(
     "row reduction",
     "tile",
     "dst[i,0] = fold over j of src[i,j], over src's valid region",
-    operands=(read("src"), scratch("tmp!", idle="cpu a5"), write("dst")),
+    operands=(read("src"), scratch("tmp!", idle="cpu a5", planned=of_rows("src")), write("dst")),
     pipe="V",
     subject="src",
     rules=_ROWS,
@@ -105,8 +106,7 @@ ROWS = Family(
     traits=Traits(region=Region.COLUMN),
 )
 
-_MAYBE_TMP = (read("src"), scratch("tmp?", idle="cpu a5"), write("dst"))
-_NO_TMP_NOTE = "the IR manual and an older program leave tmp out; PTOAS requires it"
+_NO_TMP_NOTE = "the IR manual and older programs leave tmp out; PTOAS of April requires it"
 _CPU_SUMS = {"i16": "i16 i32", "i32": "i32", "f16": "f16 f32", "bf16": "bf16 f32", "f32": "f32"}
 instr(
     "trowsum",
@@ -121,7 +121,6 @@ instr(
         on(NPU, same_dtype("src", "dst")),
         dtype_pairs("src", "dst", {"cpu": _CPU_SUMS}),
     ),
-    operands=_MAYBE_TMP,
     example=_TO_COLUMN.format("trowsum", "f32"),
     cite="pto-isa docs/isa/TROWSUM.md",
     phases={"a2a3": "V[S]"},
@@ -146,9 +145,9 @@ instr(
     cite="pto-isa docs/isa/TROWPROD.md",
     notes=(_TMP_NOTE,),
 )
-for _name, _word, _fn, _operands in (
-    ("trowmax", "maximum", lanes.maximum, _MAYBE_TMP),
-    ("trowmin", "minimum", lanes.minimum, ROWS.operands),
+for _name, _word, _fn in (
+    ("trowmax", "maximum", lanes.maximum),
+    ("trowmin", "minimum", lanes.minimum),
 ):
     instr(
         _name,
@@ -156,7 +155,6 @@ for _name, _word, _fn, _operands in (
         f"dst[i,0] = {_word} over j of src[i,j]",
         body=Fold(_fn, "row"),
         traits=_PYTHON[_name],
-        operands=_operands,
         example=_TO_COLUMN.format(_name, "f32"),
         a2a3=_INT_FLOAT,
         a5="i8 u8 i16 i32 i64 u64 f16 f32",
@@ -165,7 +163,7 @@ for _name, _word, _fn, _operands in (
         phases={"a2a3": "V[S]"},
         notes=(
             _TMP_NOTE,
-            *((_NO_TMP_NOTE,) if _operands is _MAYBE_TMP else ()),
+            _NO_TMP_NOTE,
             "on a5 i8, u8, i64 and u64 are in the headers, not in the IR manual",
         ),
     )
@@ -199,7 +197,12 @@ ROW_INDICES = Family(
     "row search",
     "tile",
     "dst[i,0] = the column j where src[i,j] is extreme, and its value if asked for",
-    operands=(read("src"), scratch("tmp!", idle="cpu a5"), write("dstVal?"), write("dst")),
+    operands=(
+        read("src"),
+        scratch("tmp!", idle="cpu a5", planned=like("src")),
+        write("dstVal?"),
+        write("dst"),
+    ),
     pipe="V",
     subject="src",
     rules=(
@@ -285,9 +288,13 @@ _ANY_A5 = "i8 u8 i16 u16 i32 u32 i64 u64 f16 bf16 f32"
 _I64_NOTE = "i64 and u64 are in the a5 headers, not in the IR manual"
 
 
+def _in_pairs(case: Case) -> bool:
+    return case.word("isBinary") == "true"
+
+
 def _tree_rows(case: Case) -> str | None:
     src, tmp = case.tile("src"), case.tile("tmp")
-    if src is None or tmp is None or case.word("isBinary") != "true":
+    if src is None or tmp is None or not _in_pairs(case):
         return None
     rows, cols = src.valid
     if (rows is None or tmp.rows >= -(-rows // 2)) and (cols is None or tmp.cols >= cols):
@@ -300,8 +307,12 @@ instr(
     COLUMNS,
     "dst[0,j] = sum over i of src[i,j]",
     traits=_PYTHON["tcolsum"],
-    body=Fold(lanes.add, "column", pairs=lambda case: case.word("isBinary") == "true"),
-    operands=(read("src"), scratch("tmp?"), write("dst")),
+    body=Fold(lanes.add, "column", pairs=_in_pairs),
+    operands=(
+        read("src"),
+        scratch("tmp?", planned=when(_in_pairs, like("src"))),
+        write("dst"),
+    ),
     attrs=(
         Attr(
             "isBinary",
@@ -315,7 +326,7 @@ instr(
     a5=_ANY_A5,
     rules=(
         same_dtype("src", "tmp"),
-        scratch_when(" with isBinary", lambda case: case.word("isBinary") == "true"),
+        scratch_when(" with isBinary", _in_pairs),
         Rule(
             "tree-rows", "PTO-S040", "expects tmp to hold half the rows of src, as wide", _tree_rows
         ),
@@ -381,7 +392,12 @@ COLUMN_INDICES = Family(
     "column search",
     "tile",
     "dst[0,j] = the row i where src[i,j] is extreme, and its value if asked for",
-    operands=(read("src"), scratch("tmp!", idle="cpu a5"), write("dstVal?"), write("dst")),
+    operands=(
+        read("src"),
+        scratch("tmp!", idle="cpu a5", planned=like("src")),
+        write("dstVal?"),
+        write("dst"),
+    ),
     pipe="V",
     subject="src",
     rules=(

@@ -25,6 +25,7 @@ from pto.isa.rules.rule import (
     same_valid_rows,
     warn,
 )
+from pto.isa.rules.scratch import like, when
 from pto.isa.rules.tile import NPU, VECTOR_UNIT, scratch_holds, scratch_when
 
 _ROW_LIMIT = 255 * BLOCK  # elements on a2a3, bytes on a5: the longest row copied whole to tmp
@@ -75,7 +76,12 @@ instr(
         "block sort",
         "tile",
         "sort blocks of 32 elements of a row",
-        operands=(read("src"), read("idx"), scratch("tmp?"), write("dst")),
+        operands=(
+            read("src"),
+            read("idx"),
+            scratch("tmp?", planned=when(_short_blocks, like("src"))),
+            write("dst"),
+        ),
         pipe="V",
         rules=(*VECTOR_UNIT, same_dtype("src", "dst"), dtype_in("idx", "i32 u32")),
         cost="block_sort",
@@ -193,7 +199,7 @@ instr(
             read("srcs*"),
             read("blockLen?", "int"),
             write("dsts*"),
-            scratch("tmp?"),
+            scratch("tmp?", planned=when(_is_merge_of_lists, like("dsts"))),
             write("excuted?", "number"),
         ),
         attrs=(

@@ -246,8 +246,7 @@ def _made(
     session: Session, row: Instr, operand: Operand, tiles: list[Tile], values: Mapping[str, Any]
 ) -> Any:
     """What can be left out: a scratch tile like the first tile, an all-true mask."""
-    is_optional = operand.optional and not operand.implied
-    if is_optional or operand.variadic or not can_be_left_out(row, operand):
+    if operand.optional or operand.variadic or not can_be_left_out(row, operand):
         return None
     if operand.kind == "mask":
         return _all_lanes(session, values)

@@ -1,0 +1,119 @@
+"""Scratch tiles of calls of the header library: the type that a plan gives one that is left out.
+
+A row states it at its operand, `scratch("tmp!", idle="cpu a5", planned=like("dst"))`. Sizes are
+those of the a2a3 headers; where they leave the size open, PTOAS decides
+(PTOMaterializeImplicitTmp.cpp).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from pto.core.constants import BLOCK_BYTE_SIZE, VREG_BYTES
+from pto.core.dtypes import I32, U8
+from pto.core.tile import Role, TileType
+from pto.isa.row import types as t
+from pto.isa.row.instr import Operand
+from pto.isa.rules.rule import Case
+
+Planned = Callable[[Case], t.TileBuf | None]
+MASK, SUMS = t.Scalar("ui8", U8), t.Scalar("i32", I32)
+
+
+def planned(case: Case, operand: Operand) -> t.TileBuf | None:
+    """The scratch tile for an operand that is left out; None where the call needs none.
+
+    A profile that takes the operand and never touches it gets one block of 32 bytes.
+    """
+    if operand.planned is None or case.op.group(operand.name):
+        return None
+    found = operand.planned(case)
+    if found is None or case.profile.name not in operand.idle:
+        return found
+    return _vector(found.elem, 1, BLOCK_BYTE_SIZE // found.tile.itemsize)
+
+
+def _vector(elem: t.Scalar | None, rows: int, cols: int) -> t.TileBuf | None:
+    if elem is None or elem.dtype is None:
+        return None
+    return t.TileBuf(elem, TileType.of(Role.VEC, elem.dtype, rows, cols))
+
+
+def one_block(name: str) -> Planned:
+    """32 bytes, of the element type of an operand."""
+
+    def plan(case: Case) -> t.TileBuf | None:
+        elem = case.elem(name)
+        size = elem.dtype.itemsize if elem is not None and elem.dtype is not None else 1
+        return _vector(elem, 1, BLOCK_BYTE_SIZE // size)
+
+    return plan
+
+
+def like(name: str, elem: t.Scalar | None = None) -> Planned:
+    """A tile of the shape and region of an operand, with its element type or another one.
+
+    A region that only the run knows becomes the whole tile.
+    """
+
+    def plan(case: Case) -> t.TileBuf | None:
+        tile, own = case.tile(name), elem or case.elem(name)
+        made = None if tile is None else _vector(own, tile.rows, tile.cols)
+        if made is None or tile is None or None in tile.valid:
+            return made
+        return t.TileBuf(made.elem, replace(made.tile, valid=tile.valid))
+
+    return plan
+
+
+def rows_like(name: str, count: int, extra: Callable[[int], int] | None = None) -> Planned:
+    """`count` rows as wide as an operand, or as `extra` says by its columns."""
+
+    def plan(case: Case) -> t.TileBuf | None:
+        tile = case.tile(name)
+        if tile is None:
+            return None
+        block = BLOCK_BYTE_SIZE // tile.itemsize
+        cols = tile.cols if extra is None else extra(tile.cols)
+        return _vector(case.elem(name), count, -(-cols // block) * block)
+
+    return plan
+
+
+def mask_of(name: str) -> Planned:
+    """A bit for each element of an operand, and a row more."""
+
+    def plan(case: Case) -> t.TileBuf | None:
+        tile = case.tile(name)
+        if tile is None:
+            return None
+        return _vector(
+            MASK, tile.rows + 1, -(-tile.cols // (8 * BLOCK_BYTE_SIZE)) * BLOCK_BYTE_SIZE
+        )
+
+    return plan
+
+
+def of_rows(name: str) -> Planned:
+    """The partial results of a fold of rows: a vector register a row (TRowReduceOps.hpp).
+
+    One block is enough for rows of at most one register, and for integers. The header folds
+    8 x 1024 elements of f32 by groups, which takes two registers a row.
+    """
+
+    def plan(case: Case) -> t.TileBuf | None:
+        tile, elem = case.tile(name), case.elem(name)
+        if tile is None or elem is None or elem.dtype is None:
+            return None
+        lane = VREG_BYTES // tile.itemsize
+        if not elem.dtype.is_float or tile.cols <= lane:
+            return one_block(name)(case)
+        return _vector(elem, tile.rows, 2 * lane if tile.cols >= 16 * lane else lane)
+
+    return plan
+
+
+def when(needed: Callable[[Case], bool], inner: Planned) -> Planned:
+    """The scratch tile of some forms of an instruction."""
+    return lambda case: inner(case) if needed(case) else None
