@@ -5,7 +5,8 @@ row, or an attribute of it:
 
     x        required          x?   may be missing         x=0   0 when missing
     x*       all that follow   x:acc  a tile of that role  x+y   one argument for both
-    _        taken, not used
+    _        taken, not used   x~     tiles of one type    x@u32 elements of that type, as bits
+    x/y      a column with as many rows as y
 
 Inside `<...>`: integers in order, `x=0` fixed by this form, `Mode=Word` an enumerator that chooses
 the form. Enumerators find their attribute by the name of their type, wherever they stand. What
@@ -46,6 +47,9 @@ class Argument:
     default: int | None = None
     rest: bool = False
     role: str = ""
+    alike: bool = False  # all such arguments of a call have one type
+    element: str = ""  # the element type that the library takes
+    rows_of: str = ""  # the operand whose number of rows a column has
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +64,17 @@ class Form:
 
 
 def _argument(text: str) -> Argument:
-    word, _, role = text.partition(":")
+    text, _, element = text.partition("@")
+    text, _, rows_of = text.partition("/")
+    word, _, role = text.removesuffix("~").partition(":")
+    alike = text.endswith("~")
     name, _, default = word.partition("=")
     rest, optional = name.endswith("*"), name.endswith("?")
     names = tuple(n for n in name.rstrip("?*").split("+") if n != "_")
     number = int(default) if default else None
-    return Argument(names, optional or number is not None, number, rest, role)
+    return Argument(
+        names, optional or number is not None, number, rest, role, alike, element, rows_of
+    )
 
 
 def _parse(row: Instr, text: str) -> Form:

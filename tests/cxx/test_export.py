@@ -18,7 +18,10 @@ from examples import (
     top_k,
 )
 from pto.cli.main import main
+from pto.cxx.export import cpp
+from pto.ir.text.parser import parse
 from pto.lang.kernel import Kernel
+from pto.target.profile import profile as find_profile
 
 EXAMPLES = [
     (module, profile)
@@ -116,3 +119,72 @@ def test_fmt_prints_cpp(capsys):
     out = capsys.readouterr().out
     assert "#include <pto/pto-inst.hpp>" in out
     assert "TADD(" in out
+
+
+def written(text: str, profile: str = "a2a3") -> str:
+    return cpp(parse(text), find_profile(profile))
+
+
+TILE = "!pto.tile_buf<vec, {}>"
+
+
+def test_the_mode_of_a_comparison_is_always_written():
+    """TCMP of the chip's library has no default mode."""
+    full, mask = TILE.format("16x64xf32"), TILE.format("16x32xui8")
+    text = written(f"""func.func @k() {{
+    %a = pto.alloc_tile : {full}
+    %m = pto.alloc_tile : {mask}
+    pto.tcmp ins(%a, %a : {full}, {full}) outs(%m : {mask})
+    return
+    }}""")
+    assert "TCMP(m, a, a, CmpMode::EQ);" in text
+
+
+def test_scratch_that_the_text_leaves_out_is_declared_and_passed():
+    full, column = TILE.format("16x128xf32"), TILE.format("32x1xf32, blayout=col_major, valid=16x1")
+    text = written(f"""func.func @k() {{
+    %a = pto.alloc_tile : {full}
+    %c = pto.alloc_tile : {column}
+    pto.trowsum ins(%a : {full}) outs(%c : {column})
+    pto.trowmax ins(%a : {full}) outs(%c : {column})
+    return
+    }}""")
+    assert "Tile<TileType::Vec, float, 16, 64> tmp;" in text
+    assert "TROWMAX(c, a, tmp_1);" in text
+    # the C++ simulator asks for as many rows as the source has
+    assert "Tile<TileType::Vec, float, 16, 1, BLayout::ColMajor, DYNAMIC, DYNAMIC> c_seen(" in text
+    assert "TROWSUM(c_seen, a, tmp);" in text
+
+
+def test_a_constructor_takes_the_sizes_that_the_type_leaves_open():
+    half = TILE.format("16x64xf32, valid=?x64")
+    text = written(f"""func.func @k(%n: index) {{
+    %a = pto.alloc_tile valid_row = %n : {half}
+    pto.texp ins(%a : {half}) outs(%a : {half})
+    return
+    }}""")
+    assert "BLayout::RowMajor, DYNAMIC> a(n);" in text
+
+
+def test_indices_are_passed_as_the_unsigned_words_that_the_library_takes():
+    src, idx, dst = TILE.format("1x64xf32"), TILE.format("1x64xi32"), TILE.format("1x128xf32")
+    text = written(f"""func.func @k() {{
+    %s = pto.alloc_tile : {src}
+    %i = pto.alloc_tile : {idx}
+    %d = pto.alloc_tile : {dst}
+    pto.tsort32 ins(%s, %i : {src}, {idx}) outs(%d : {dst})
+    return
+    }}""")
+    assert "Tile<TileType::Vec, uint32_t, 1, 64" in text
+    assert "TSORT32(d, s, i_seen);" in text
+
+
+def test_tiles_that_a_call_wants_of_one_type_have_one():
+    known, open_ = TILE.format("16x64xf32"), TILE.format("16x64xf32, valid=?x?")
+    text = written(f"""func.func @k(%n: index) {{
+    %a = pto.alloc_tile : {known}
+    %b = pto.alloc_tile valid_row = %n valid_col = %n : {open_}
+    pto.tadd ins(%a, %b : {known}, {open_}) outs(%b : {open_})
+    return
+    }}""")
+    assert "BLayout::RowMajor, DYNAMIC, DYNAMIC> a(16, 64);" in text

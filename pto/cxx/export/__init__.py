@@ -9,9 +9,11 @@ from __future__ import annotations
 from pto.core.errors import fail
 from pto.cxx.export.function import function, identifier
 from pto.cxx.export.places import parameter_type
+from pto.ir.copied import copied
 from pto.ir.graph import Module, Operation
 from pto.plan.memory import plan_memory
 from pto.plan.mode import first_order
+from pto.plan.scratch import complete
 from pto.plan.sync import insert
 from pto.run.launch.entry import entry_functions
 from pto.target.facts import Profile
@@ -32,6 +34,7 @@ def cpp(module: Module, profile: Profile, name: str = "kernel") -> str:
     A program that leaves order to a compiler gets the flags of `pto sync`. `name` is that of the
     kernel that calls both sides, where there are two.
     """
+    module = complete(copied(module), profile)
     ordered = first_order([module.op]) is not None or profile.name == "cpu"
     made = module if ordered else insert(module, profile)
     entries = entry_functions(made, None)

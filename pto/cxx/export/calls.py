@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from pto.core.constants import BLOCK_BYTE_SIZE
+from pto.core.dtypes import dtype
 from pto.core.errors import fail
+from pto.core.layout import DN
 from pto.cxx.export import spelling
-from pto.cxx.export.places import parameter_type
+from pto.cxx.export.places import declared_type, parameter_type
 from pto.cxx.forms import Argument, Form, forms
 from pto.ir.graph import Operation, Value
 from pto.isa.row import types as t
@@ -35,6 +39,54 @@ def call(writer: Writer, op: Operation) -> None:
             writer.line(f"{text};")
             return
     raise fail("PTO-U249", "no form of it in C++ takes these operands and attributes")
+
+
+def loose(function: Operation) -> set[int]:
+    """Tiles that a call wants of one C++ type and that differ in what is known of their regions.
+
+    All of them leave the region to the run then. Tiles of different shapes stay as they are.
+    """
+    found: set[int] = set()
+    groups = [group for op in function.walk() if (group := _alike(op))]
+    while True:
+        before = len(found)
+        for group in groups:
+            types = [declared_type(v) for v in group]
+            regions = {
+                (None, None) if id(v) in found else x.valid
+                for v, x in zip(group, types, strict=True)
+            }
+            if len(regions) > 1 and len({replace(x, valid=x.shape) for x in types}) == 1:
+                found |= {id(v) for v in group}
+        if len(found) == before:
+            return found
+
+
+def _alike(op: Operation) -> list[Value]:
+    if op.row is None:
+        return []
+    names = {a.names[0] for form in forms(op.row) for a in form.arguments if a.alike}
+    found = [v for name in op.row.operand_names if name in names for v in op.group(name)]
+    return [v for v in found if isinstance(v.type, t.TileBuf)]
+
+
+def _seen_as(writer: Writer, op: Operation, value: Value, argument: Argument) -> str:
+    """The tile itself, or its bytes as a tile of the type that the library takes."""
+    type, text = declared_type(value), writer.text(value)
+    wanted = type
+    if argument.element and type.dtype.bits == dtype(argument.element).bits:
+        wanted = replace(type, dtype=dtype(argument.element))
+    other = op.operand(argument.rows_of) if argument.rows_of else None
+    if other is not None and type.layout == DN and type.cols == 1:
+        rows = declared_type(other).rows
+        fits = rows < type.rows and rows * type.itemsize % BLOCK_BYTE_SIZE == 0
+        wanted = replace(wanted, rows=rows, valid=(None, 1)) if fits else wanted
+    if wanted == type:
+        return text
+    name, whole = writer.fresh(f"{text}_seen"), replace(wanted, valid=(None, None))
+    writer.line(f"{spelling.tile(whole)} {name}({text}.GetValidRow(), {text}.GetValidCol());")
+    writer.line(f"TASSIGN({name}, (uint64_t){text}.data());")
+    return name
 
 
 def _written(writer: Writer, op: Operation, row: Instr, form: Form) -> str | None:
@@ -132,7 +184,8 @@ def _argument(
     others = [op.group(other) for other in argument.names[1:]]
     if any(other != values for other in others):
         return None
-    return [(writer.text(v), v) for v in values]
+    special = argument.element or argument.rows_of
+    return [(_seen_as(writer, op, v, argument) if special else writer.text(v), v) for v in values]
 
 
 def _is_element(row: Instr, argument: Argument) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from pto.core.errors import PtoError, fail
 from pto.cxx.export import spelling
-from pto.cxx.export.calls import call
+from pto.cxx.export.calls import call, loose
 from pto.cxx.export.places import PLACES, Tensor, parameter_type
 from pto.cxx.export.queues import of_queue
 from pto.cxx.forms import expression, forms, reason
@@ -36,6 +36,7 @@ class Writer:
         self.depth = 1
         self.texts: dict[int, str] = {}  # of a value, by its identity
         self.tensors: dict[int, Tensor] = {}
+        self.loose: set[int] = set()  # tiles whose C++ type leaves the valid region to the run
         self._taken: set[str] = set(_RESERVED)
 
     # ---- names and lines
@@ -46,12 +47,16 @@ class Writer:
     def name(self, value: Value) -> str:
         """A new name for a value: its own, where C++ allows that."""
         base = re.sub(r"\W", "_", value.name)
-        base = base if re.match(r"[A-Za-z_]", base) else f"v{base}"
+        found = self.fresh(base if re.match(r"[A-Za-z_]", base) else f"v{base}")
+        self.texts[id(value)] = found
+        return found
+
+    def fresh(self, base: str) -> str:
+        """A name that nothing has yet."""
         found, n = base, 1
         while found in self._taken:
             found, n = f"{base}_{n}", n + 1
         self._taken.add(found)
-        self.texts[id(value)] = found
         return found
 
     def text(self, value: Value) -> str:
@@ -269,7 +274,7 @@ def function(op: Operation, placement: Placement, *, entry: bool, side: str | No
             returned.append(parameter_type(value.type))
             writer.line(f"return {writer.text(value)};")
 
-    writer.depth = 0
+    writer.depth, writer.loose = 0, loose(op)
     writer.block(body, ends)
     kind = "__global__ AICORE" if entry else "AICORE inline"
     lines = writer.lines

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pto.core.errors import fail
+from pto.core.tile import TileType
 from pto.cxx.export import spelling
 from pto.ir.graph import Operation, Value
 from pto.isa.handle.config import TASSIGN
@@ -115,13 +116,43 @@ def _window(writer: Writer, op: Operation) -> None:
     tensor.declared(writer, op.results[0])
 
 
+def declared_type(value: Value) -> TileType:
+    """The tile type of a value in C++: a window has the lines of its parent."""
+    assert isinstance(value.type, t.TileBuf)
+    own, maker = value.type.tile, value.maker
+    source = maker.operand("source") if maker is not None and maker.row is SUBVIEW else None
+    if source is None or not isinstance(source.type, t.TileBuf):
+        return own
+    parent = source.type.tile
+    if parent.layout.pitch_axis == 1:
+        return replace(own, cols=declared_type(source).cols)
+    return replace(own, rows=declared_type(source).rows)
+
+
+def declare_tile(writer: Writer, value: Value) -> str:
+    """A variable for a tile; the constructor takes the sizes that only the run knows."""
+    type, maker = declared_type(value), value.maker
+    known = type.valid
+    if id(value) in writer.loose:
+        type = replace(type, valid=(None, None))
+    given: list[str] = []
+    for axis, name in enumerate(("valid_row", "valid_col")):
+        size = maker.operand(name) if maker is not None and name in _operands(maker) else None
+        if type.valid[axis] is None:
+            given.append(str(known[axis]) if size is None else writer.text(size))
+    name = writer.name(value)
+    sizes = f"({', '.join(given)})" if given else ""
+    writer.line(f"{spelling.tile(type)} {name}{sizes};")
+    return name
+
+
+def _operands(op: Operation) -> tuple[str, ...]:
+    return op.row.operand_names if op.row is not None else ()
+
+
 def _tile(writer: Writer, op: Operation) -> None:
-    result, address = op.results[0], op.operand("addr")
-    assert isinstance(result.type, t.TileBuf)
-    regions = [op.operand("valid_row"), op.operand("valid_col")]
-    given = ", ".join(writer.text(v) for v in regions if v is not None)
-    name = writer.name(result)
-    writer.line(f"{spelling.tile(result.type.tile)} {name}{f'({given})' if given else ''};")
+    address = op.operand("addr")
+    name = declare_tile(writer, op.results[0])
     writer.line(f"TASSIGN({name}, {_address(writer, op, address)});")
 
 
@@ -154,12 +185,8 @@ def _part(writer: Writer, op: Operation) -> None:
     row, col = (writer.text(v) for v in op.group("offsets"))
     by_rows = parent.layout.pitch_axis == 1
     lines, along = (row, col) if by_rows else (col, row)
-    shape = (own.rows, parent.cols) if by_rows else (parent.rows, own.cols)
-    regions = [op.operand("valid_row"), op.operand("valid_col")]
-    given = ", ".join(writer.text(v) for v in regions if v is not None)
-    type = replace(own, rows=shape[0], cols=shape[1])
-    name = writer.name(result)
-    writer.line(f"{spelling.tile(type)} {name}{f'({given})' if given else ''};")
+    shape = declared_type(result).shape
+    name = declare_tile(writer, result)
     skipped = _sum(_product(lines, str(shape[1] if by_rows else shape[0])), along)
     place = _sum(f"(uint64_t){writer.text(source)}.data()", _product(skipped, str(own.itemsize)))
     writer.line(f"TASSIGN({name}, {place});")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from pto.core.errors import fail
-from pto.cxx.export import spelling
+from pto.cxx.export.places import declare_tile
 from pto.ir.graph import Operation
 from pto.isa.meaning.order.ring import slot_count
 from pto.isa.row import types as t
@@ -66,10 +66,7 @@ def _pop(writer: Writer, op: Operation) -> None:
     result = op.results[0]
     if not isinstance(result.type, t.TileBuf):
         raise fail("PTO-U249", "C++ is written for queues of tiles")
-    regions = [op.operand("valid_row"), op.operand("valid_col")]
-    given = ", ".join(writer.text(v) for v in regions if v is not None)
-    name, queue = writer.name(result), _queue(op)
-    writer.line(f"{spelling.tile(result.type.tile)} {name}{f'({given})' if given else ''};")
+    name, queue = declare_tile(writer, result), _queue(op)
     writer.line(f"TPOP<decltype({queue}), decltype({name}), {_split(op)}>({queue}, {name});")
 
 

@@ -12,6 +12,7 @@ from pto.core.compact import Compact
 from pto.core.dtypes import DType
 from pto.core.errors import fail
 from pto.core.layout import BLayout, SLayout
+from pto.core.memory import Space
 from pto.core.tile import Pad, TileType
 from pto.cxx.forms import ENUM_KINDS, ENUM_NAMES
 from pto.cxx.header import INCLUDE
@@ -36,8 +37,13 @@ _B = {BLayout.ROW_MAJOR: "RowMajor", BLayout.COL_MAJOR: "ColMajor"}
 _S = {SLayout.NONE_BOX: "NoneBox", SLayout.ROW_MAJOR: "RowMajor", SLayout.COL_MAJOR: "ColMajor"}
 _PADS = {Pad.NULL: "Null", Pad.ZERO: "Zero", Pad.MAX: "Max", Pad.MIN: "Min"}
 _COMPACT = {Compact.NULL: "Null", Compact.NORMAL: "Normal", Compact.ROW_PLUS_ONE: "RowPlusOne"}
+_BUFFERS = {Space.SCALE_A: "ScaleLeft", Space.SCALE_B: "ScaleRight"}  # scales of MX operands
 # Comparisons of scalars, by the end of the predicate's word.
 _COMPARE = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
+
+
+def _camel(words: str) -> str:
+    return "".join(word.title() for word in words.split("_"))
 
 
 def element(dtype: DType) -> str:
@@ -71,7 +77,7 @@ def tile(type: TileType) -> str:
     layout = type.layout
     pad = _PADS.get(type.pad)
     given = [
-        ("TileType::" + "".join(w.title() for w in type.role.value.split("_")), ""),
+        (f"TileType::{_BUFFERS.get(type.space) or _camel(type.role.value)}", ""),
         (element(type.dtype), ""),
         (str(type.rows), ""),
         (str(type.cols), ""),

@@ -97,6 +97,7 @@ instr(
     example="pto.tcmp ins(%src0, %src1 {cmpMode = #pto<cmp lt>} : !pto.tile_buf<vec, 16x64xf32>,"
     " !pto.tile_buf<vec, 16x64xf32>) outs(%dst : !pto.tile_buf<vec, 16x64xui8>)",
     cite=("pto-isa docs/isa/TCMP.md", "PTOAS docs/PTO_IR_manual.md"),
+    cxx="TCMP dst src0 src1 cmpMode?",
 )
 instr(
     "tcmps",
@@ -126,6 +127,7 @@ instr(
     example="pto.tcmps ins(%src, %scalar {cmpMode = #pto<cmp lt>} : !pto.tile_buf<vec, 16x64xf32>,"
     " f32) outs(%dst : !pto.tile_buf<vec, 16x64xui8>)",
     cite=("pto-isa docs/isa/TCMPS.md", "PTOAS docs/PTO_IR_manual.md"),
+    cxx="TCMPS dst src scalar cmpMode?",
 )
 
 SELECT = Family(
@@ -163,6 +165,7 @@ instr(
         " where the valid columns of dst are not 8 times those of mask.",
     ),
     cite="pto-isa docs/isa/TSEL.md",
+    cxx="TSEL dst~ mask src0~ src1~ tmp?",
 )
 instr(
     "tsels",

@@ -75,6 +75,7 @@ for _name, _sign, _fn in (("tadd", "+", lanes.add), ("tsub", "-", lanes.sub)):
         a2a3=_A2A3,
         a5=_A5,
         cite=f"pto-isa docs/isa/{_name.upper()}.md",
+        cxx="TADD dst~ src0~ src1~" if _name == "tadd" else "",  # of the C++ simulator
     )
 instr(
     "tmul",
@@ -224,6 +225,7 @@ instr(
     a5="i8 i16 i32 f16 f32",
     notes=("PTO_IR_manual.md lists no integers on a5; the header does.",),
     cite="pto-isa docs/isa/TABS.md",
+    cxx="TABS dst~ src~",
 )
 instr(
     "tneg",

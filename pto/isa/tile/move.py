@@ -264,6 +264,8 @@ instr(
     ),
     cite=("pto-isa docs/isa/TSTORE.md", "PTO manual, Data Movement: TSTORE"),
     aliases="store_dps",
+    cxx="TSTORE dst src | TSTORE_FP dst src fp | TSTORE dst src fp:scaling"
+    " | TSTORE dst src preQuantScalar",
 )
 instr(
     "tstore_fp",
@@ -386,7 +388,8 @@ instr(
         "TMOV.md proposes tmov.m2l, m2r, m2b, m2s, a2v, v2v; PTOAS reads tmov and tmov.fp only",
     ),
     cite="pto-isa docs/isa/TMOV.md",
-    cxx="TMOV dst src | TMOV dst src fp:scaling | TMOV dst src _ | TMOV dst src preQuantScalar",
+    cxx="TMOV dst src | TMOV_FP dst src fp:scaling | TMOV dst src fp:scaling | TMOV dst src _"
+    " | TMOV dst src preQuantScalar",
 )
 instr(
     "tmov.fp",

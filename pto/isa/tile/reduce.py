@@ -124,6 +124,7 @@ instr(
     example=_TO_COLUMN.format("trowsum", "f32"),
     cite="pto-isa docs/isa/TROWSUM.md",
     phases={"a2a3": "V[S]"},
+    cxx="TROWSUM dst/src src tmp?",  # of the C++ simulator
     notes=(
         _TMP_NOTE,
         _NO_TMP_NOTE,

@@ -112,6 +112,7 @@ instr(
     example="pto.tsort32 ins(%src, %idx : !pto.tile_buf<vec, 1x32xf32>,"
     " !pto.tile_buf<vec, 1x32xui32>) outs(%dst : !pto.tile_buf<vec, 1x64xf32>)",
     cite=("pto-isa docs/isa/TSORT32.md", "tile.yaml#pto.tsort32"),
+    cxx="TSORT32 dst src idx@u32 tmp?",
     notes=(
         "of equal values the earlier comes first (golden of vbitsort); page and CPU simulator say"
         " the smaller index, which is the same for indices that count up",
