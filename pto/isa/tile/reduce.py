@@ -393,12 +393,7 @@ COLUMN_INDICES = Family(
     "column search",
     "tile",
     "dst[0,j] = the row i where src[i,j] is extreme, and its value if asked for",
-    operands=(
-        read("src"),
-        scratch("tmp!", idle="cpu a5", planned=like("src")),
-        write("dstVal?"),
-        write("dst"),
-    ),
+    operands=ROW_INDICES.operands,
     pipe="V",
     subject="src",
     rules=(
