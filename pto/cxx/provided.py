@@ -209,7 +209,7 @@ MISSING = (
     ),
     Missing(
         "vadd_f16, vbr",
-        r"v[a-z]{2,8}_(?:f16|f32|s16|s32|f162\w+|s\w+2\w+)|vbr\w*|vtranspose\w*",
+        r"v(?!ector_)[a-z]{2,8}_(?:f16|f32|s16|s32|f162\w+|s\w+2\w+)|vbr\w*|vtranspose\w*",
         "device compiler, intrinsics with repeats (a2a3)",
         "instructions below tiles with a mask register and repeats are not recorded",
     ),

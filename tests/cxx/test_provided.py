@@ -179,6 +179,11 @@ def test_a_missing_name_that_another_profile_has_is_explained():
     assert "no profile here" in (provided.provider("__CCE_KT_TEST__") or "")
 
 
+def test_intrinsics_are_told_from_registers():
+    assert "vector registers (a5)" in (provided.provider("vector_f16") or "")
+    assert "repeats (a2a3)" in (provided.provider("vadd_f16") or "")
+
+
 def test_the_compilers_refusal_is_placed(kernel, monkeypatch):
     monkeypatch.setattr("pto.cxx.compiler.others", lambda: iter(()))
     with pytest.raises(PtoError) as caught:
