@@ -218,12 +218,15 @@ def _paired(bound: Bound, profile: str) -> Bound:
 
 def _turned(bound: Bound) -> Bound:
     """Boxes of packed values: two of a row share a byte where rows lie side by side in a box, else
-    two of a column. Indices count values, the machine bytes."""
+    two of a column. Indices count values, the machine bytes; of one element in UB they are bytes
+    (a5/TExtract.hpp, TExtractVecToVecNZScalarImpl)."""
     src, dst = (bound.operands.get(name, [(None, 0)])[0][0] for name in ("src", "dst"))
     if src is None or dst is None or src.facts is None or dst.facts is None:
         return bound
     kind = element(src.element)
     if kind is None or not kind.is_packed or not src.facts.slayout or not dst.facts.slayout:
+        return bound
+    if isinstance(dst.type, TileBuf) and dst.type.tile.role is Role.VEC and _valid(dst) == (1, 1):
         return bound
     across = "indexCol" if src.facts.slayout == 1 else "indexRow"
     for name in (across, f"{across}1"):
