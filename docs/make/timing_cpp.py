@@ -309,8 +309,9 @@ def replayed(checkout: Path, other: Path, words: list[str]) -> Iterator[tuple[Ca
                 include = needs if is_attention else [path.parent / "include"] if is_delta else []
                 source = cpp(path, profile=profile, include=include, defines=case.defines)
                 kernel = source[case.entry]
-                launched = {"blocks": case.blocks, "device": case.device, "seconds": 3600}
-                timing = kernel.time(*case.args, **launched)
+                timing = kernel.time(
+                    *case.args, blocks=case.blocks, device=case.device, seconds=3600
+                )
                 kernel.close()
                 launch = case.launch
             cells = (
