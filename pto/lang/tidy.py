@@ -78,7 +78,7 @@ def _move(op: Operation, home: Block, at: int) -> None:
 
 
 class _Numbers:
-    """Equal numbers are one, where the first is seen; so are equal windows on a tile."""
+    """Equal numbers are one, where the first is seen; so are equal views of a tile."""
 
     def __init__(self) -> None:
         self._same: dict[int, Value] = {}
@@ -87,7 +87,7 @@ class _Numbers:
         known = dict(known)
         for op in list(block.ops):
             op.operands[:] = [self._same.get(id(v), v) for v in op.operands]
-            if computes_number(op) or op.row is SUBVIEW:
+            if computes_number(op) or op.row is SUBVIEW or _is_static_reshape(op):
                 self._one(op, block, known)
             for inner in _blocks(op):
                 self.block(inner, known)
@@ -100,6 +100,14 @@ class _Numbers:
         if found is not op.results:
             self._same.update((id(r), f) for r, f in zip(op.results, found, strict=True))
             block.ops.remove(op)
+
+
+def _is_static_reshape(op: Operation) -> bool:
+    """A tile seen otherwise, with a region that no operation sets."""
+    if op.body is not RESHAPE:
+        return False
+    types = [v.type for v in op.results]
+    return all(isinstance(t, TileBuf) and None not in t.tile.valid for t in types)
 
 
 # ---- regions

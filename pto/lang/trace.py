@@ -16,6 +16,7 @@ from pto.core.errors import Diagnostic, PtoError
 from pto.ir.builder import INDEX, Builder, Given, Operands, Parts, new_block, scalar_type
 from pto.ir.graph import Block, Module, Operation, Value
 from pto.isa.handle.tile import ALLOC_TILE, SET_VALIDSHAPE, VALID_EXTENTS
+from pto.isa.meaning.tile.rearrange import RESHAPE
 from pto.isa.row.attributes import Str
 from pto.isa.row.instr import Instr
 from pto.isa.row.traits import Control
@@ -409,7 +410,8 @@ def _drop_unused(function: Operation) -> None:
         used = {id(v) for op in function.walk() for v in op.operands}
         dropped = False
         for op in list(function.walk()):
-            if op.traits.pure and op.parent and not any(id(r) in used for r in op.results):
+            names = op.traits.pure or op.body is RESHAPE
+            if names and op.parent and not any(id(r) in used for r in op.results):
                 op.parent.ops.remove(op)
                 dropped = True
         if not dropped:

@@ -239,11 +239,19 @@ def comprehension_of_constants(y: I32, n: Number) -> None:
     put(y, 0, sum(c * p for c, p in zip([c for c in (1, 2, 3) if c], powers, strict=True)))
 
 
-@number(lambda n: [int(n in (1, 3, 5)), int(n not in (1, 3, 5)), int(all(n != k for k in (2, 4)))])
+@number(
+    lambda n: [
+        int(n in (1, 3, 5)),
+        int(n not in {1, 3, 5}),
+        int(n != 2 and n != 4),
+        int(2 <= n < 7),
+    ]
+)
 def membership(y: I32, n: Number) -> None:
     put(y, 0, 1 if n in (1, 3, 5) else 0)
-    put(y, 1, 1 if n not in (1, 3, 5) else 0)
+    put(y, 1, 1 if n not in {1, 3, 5} else 0)
     put(y, 2, 1 if all(n != k for k in (2, 4)) else 0)
+    put(y, 3, 1 if n in range(2, 7) else 0)
 
 
 @number(lambda n: [n + 10 if n > 3 else 10 - n])

@@ -229,7 +229,9 @@ def _comparison(word: str, a: Any, b: Any) -> Any:
 
 
 def _contains(item: Any, within: Any) -> Any:
-    several = isinstance(within, tuple | list)
+    if isinstance(within, range) and isinstance(item, Scalar) and within.step == 1:
+        return and_(item >= within.start, lambda: item < within.stop)
+    several = isinstance(within, tuple | list | set | frozenset)
     if several and any(isinstance(each, Scalar) for each in (item, *within)):
         equal = [lambda each=each: item == each for each in within]
         return or_(False, *equal)

@@ -97,6 +97,14 @@ class Scalar(Comparisons, Operators, Handle, Generic[E]):
     __int__ = __index__
     __float__ = __index__
 
+    def __hash__(self) -> NoReturn:
+        raise mistake(
+            "PTO-U203",
+            f"%{self.value.name} is no key of a set or dictionary: it is known only when the kernel"
+            " runs",
+            help="choose by comparing: a if n == 1 else b",
+        )
+
 
 def _because() -> str:
     frame = user_frame()

@@ -1,0 +1,265 @@
+"""The front end: which functions are rewritten, where findings point, what variables cost."""
+
+from __future__ import annotations
+
+import functools
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pto
+from tests.lang.carry_kernels import CARRIED
+from tests.lang.python_kernels import NUMBERS, TILES
+
+F32, I32, Number = pto.Global[pto.f32], pto.Global[pto.i32], pto.Scalar[pto.i32]
+LIMIT = 6
+
+
+def stored(function: Any, n: int, size: int = 4) -> list[int]:
+    y = np.zeros(size, np.int32)
+    pto.kernel(function)(y, n)
+    return y.tolist()
+
+
+def put(y: Any, at: int, value: Any) -> None:
+    pto.store_scalar(y, at, value.to(pto.i32))
+
+
+# ---- functions
+
+
+class Scale:
+    def __init__(self, factor: int) -> None:
+        self.__factor = factor
+
+    def times(self, n: Any) -> Any:
+        return n * self.__factor if n > 0 else n
+
+    def __call__(self, n: Any) -> Any:
+        if n > LIMIT:
+            return n - self.__factor
+        return n
+
+    @staticmethod
+    def least(n: Any) -> Any:
+        return n if n < LIMIT else n * 0 + LIMIT
+
+
+def twice(function: Any) -> Any:
+    @functools.wraps(function)
+    def call(*args: Any, **named: Any) -> Any:
+        return function(function(*args, **named), **named)
+
+    return call
+
+
+@twice
+def step(n: Any, by: int = 1) -> Any:
+    while n < LIMIT:
+        n = n + by
+    return n + 1
+
+
+def add_or_not(a: int, n: Any) -> Any:
+    return n + a if n != 3 else n
+
+
+@pytest.mark.parametrize("n", [2, 3, 9])
+def test_functions_of_every_kind_are_rewritten(n: int):
+    scale = Scale(3)
+    plus = functools.partial(add_or_not, 10)
+    pick = lambda k: k if k > 2 else k + 100  # noqa: E731
+
+    def kernel(y: I32, n: Number) -> None:
+        put(y, 0, scale.times(n))
+        put(y, 1, scale(n))
+        put(y, 2, Scale.least(n))
+        put(y, 3, plus(n))
+        put(y, 4, pick(n))
+        put(y, 5, step(n, by=2))
+
+    expected = [fn(n) for fn in (scale.times, scale, Scale.least, plus, pick)] + [step(n, by=2)]
+    assert stored(kernel, n, 6) == expected
+
+
+def test_closures_globals_and_names_keep_their_meaning():
+    count = 0
+
+    def kernel(y: I32, n: Number) -> None:
+        nonlocal count
+        count += 1
+
+        def inner(k: Any, *rest: Any, **named: Any) -> Any:
+            nonlocal total
+            if k > 1:
+                total = total + len(rest) + named["more"]
+            return total
+
+        total = n
+        for k in range(3):
+            if (twice_k := 2 * k) > 2:
+                break
+            inner(n, k, more=twice_k)
+        put(y, 0, total)
+
+    assert stored(kernel, 5)[0] == 5 + (1 + 0) + (1 + 2)
+    assert count == 1, "a function is traced once"
+
+
+def test_a_function_of_an_installed_package_is_rewritten(tmp_path: Path, monkeypatch: Any):
+    package = tmp_path / "site-packages" / "helping"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("def least(a, b):\n    return a if a < b else b\n")
+    monkeypatch.syspath_prepend(str(tmp_path / "site-packages"))
+    import helping  # pyright: ignore[reportMissingImports]
+
+    def kernel(y: I32, n: Number) -> None:
+        put(y, 0, helping.least(n, 4))
+
+    assert [stored(kernel, n)[0] for n in (1, 7)] == [1, 4]
+    monkeypatch.delitem(sys.modules, "helping")
+
+
+# ---- without source
+
+
+def from_text(text: str) -> Any:
+    names: dict[str, Any] = {"pto": pto, "I32": I32, "Number": Number}
+    exec(text, names)
+    return pto.kernel(names["k"])
+
+
+def test_a_function_without_source_runs_as_it_is():
+    k = from_text(
+        "def k(y: I32, n: Number):\n"
+        "    for i in pto.range(n):\n"
+        "        j = i * 2\n"
+        "        pto.store_scalar(y, i, j.to(pto.i32))\n"
+    )
+    y = np.zeros(4, np.int32)
+    k(y, 3)
+    assert y.tolist() == [0, 2, 4, 0]
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        ("if n > 0:\n        pass", "PTO-U202"),
+        ("a = 0\n    for i in pto.range(n):\n        a = a + i", "PTO-U217"),
+        ("for i in pto.range(n):\n        break\n    pto.store_scalar(y, 0, n)", "PTO-U206"),
+        ("with pto.If(n > 0):\n        pass", "PTO-U208"),
+    ],
+)
+def test_without_source_a_construct_that_needs_it_says_so(body: str, code: str):
+    with pytest.raises(pto.PtoError) as caught:
+        from_text(f"def k(y: I32, n: Number):\n    {body}\n")(np.zeros(4, np.int32), 1)
+    assert caught.value.code == code
+    assert "its source is not available" in str(caught.value)
+
+
+# ---- places and names
+
+
+def test_findings_in_blocks_have_the_columns_of_the_source():
+    def kernel(x: F32, y: F32, n: Number) -> None:
+        for i in pto.range(n):
+            if i > 2 and n < 9:
+                t = pto.load(x, 16, 64)
+                pto.store(y, t + "word")
+
+    x = np.zeros((16, 64), np.float32)
+    with pytest.raises(pto.PtoError) as caught:
+        pto.kernel(kernel)(x, x, 3)
+    loc = caught.value.diagnostics[0].loc
+    line = kernel.__code__.co_firstlineno + 4
+    assert loc is not None and (loc.file, loc.line) == (__file__, line)
+    source = Path(__file__).read_text().splitlines()[line - 1]
+    assert source[loc.col - 1 : (loc.end or 0) - 1] == 't + "word"'
+
+
+def test_operations_have_lines_and_variables_their_names():
+    def kernel(y: I32, n: Number) -> None:
+        total = 0
+        for row in pto.range(n):
+            if row != 1:
+                total += row
+        put(y, 0, total)
+
+    made = pto.kernel(kernel)
+    module = made.module(np.zeros(1, np.int32), 2)
+    first = kernel.__code__.co_firstlineno
+    lines = {op.name: op.loc.line for op in module.walk() if op.loc is not None}
+    assert lines["scf.for"] == first + 2
+    assert lines["arith.cmpi"] == first + 3
+    assert "scf.for %row = " in made.ir and "%total" in made.ir
+
+
+# ---- printing and asserting
+
+
+def test_print_and_assert_are_parts_of_the_program():
+    def kernel(y: I32, n: Number) -> None:
+        for i in pto.range(n):
+            print("at", i)
+            assert i < 2, "too far"
+        put(y, 0, n)
+
+    report = pto.kernel(kernel)(np.zeros(1, np.int32), 2)
+    assert list(report.printed) == ["at 0", "at 1"]
+    with pytest.raises(pto.PtoError, match="too far") as caught:
+        pto.kernel(kernel)(np.zeros(1, np.int32), 3)
+    assert caught.value.code == "PTO-S135"
+
+
+# ---- what it costs
+
+
+def arguments(name: str) -> tuple[Any, ...]:
+    if name in NUMBERS:
+        return np.zeros(8, np.int32), 3
+    return np.zeros((80, 64), np.float32), np.zeros((16, 64), np.float32), 3
+
+
+def count(function: Any, name: str) -> int:
+    return sum(1 for _ in pto.kernel(function).module(*arguments(name)).walk())
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("name", CARRIED)
+def test_no_more_operations_than_with_carry(name: str):
+    old, before = CARRIED[name]
+    plain = (NUMBERS.get(name) or TILES[name])[0]
+    assert count(plain, name) <= before
+    assert count(old, name) <= before, "the aliases cost nothing either"
+
+
+MOVES = {"accumulate": 0, "load_in_both_branches": 0, "while_with_tiles": 0, "best_tile": 1}
+MOVES |= {"old_value_still_needed": 1, "previous_tile": 1, "swapped_tiles": 3}
+
+
+@pytest.mark.parametrize("name", MOVES)
+def test_tiles_are_copied_only_where_the_old_value_is_needed(name: str):
+    kernel = pto.kernel(TILES[name][0])
+    kernel.module(*arguments(name))
+    assert kernel.ir.count("pto.tmov") == MOVES[name]
+
+
+# ---- deprecated forms
+
+
+@pytest.mark.parametrize("name", [n for n in CARRIED if n in NUMBERS])
+def test_the_deprecated_forms_do_the_same(name: str):
+    for n in (0, 4, 9):
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            found = stored(CARRIED[name][0], n)
+        expected = NUMBERS[name][1](n)
+        assert found[: len(expected)] == expected
+        texts = {str(w.message) for w in told if w.category is DeprecationWarning}
+        assert texts, "the new form is shown"
+        assert all("write `" in text for text in texts)
+        assert {w.filename for w in told} == {CARRIED[name][0].__code__.co_filename}

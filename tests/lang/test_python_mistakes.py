@@ -1,0 +1,263 @@
+"""Mistakes with Python's control flow in kernels: each is a finding at the line marked `# here`,
+never a traceback and never a program that does something else."""
+
+# ruff: noqa: E501  (a kernel is easier to read on one line)
+from __future__ import annotations
+
+import linecache
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pto
+
+# The body of a kernel of two arrays, x and y of 16 x 64 f32, and a number n that the run knows.
+MISTAKES: dict[str, tuple[str, str]] = {
+    "one branch binds": (
+        "PTO-U217",
+        "if n > 0:\n    a = 1.0\npto.store(y, pto.load(x, 16, 64) * a)  # here",
+    ),
+    "an elif without else": (
+        "PTO-U217",
+        "if n > 0:\n    a = 1\nelif n < 0:\n    a = 2\npto.store(y[a:, :], pto.load(x, 16, 64))  # here",
+    ),
+    "a number or a text": (
+        "PTO-U217",
+        "a = 1\nif n > 0:\n    a = 'one'\nprint(a)  # here",
+    ),
+    "a number or nothing": (
+        "PTO-U217",
+        "a = None\nif n > 0:\n    a = n\nassert a is not None  # here",
+    ),
+    "a tile or a number": (
+        "PTO-U217",
+        "a = pto.load(x, 16, 64)\nif n > 0:\n    a = 1.0\npto.store(y, a)  # here",
+    ),
+    "tiles of two shapes": (
+        "PTO-U217",
+        "a = pto.load(x, 16, 64)\nif n > 0:\n    a = pto.load(x[0:8, :], 8, 64)\npto.store(y, a)  # here",
+    ),
+    "tiles of two types": (
+        "PTO-U217",
+        "a = pto.load(x, 16, 64)\nif n > 0:\n    a = a.to(pto.f16)\npto.store(y, a)  # here",
+    ),
+    "integer or float": (
+        "PTO-U217",
+        "a = n\nif n > 0:\n    a = 0.5\nprint(a)  # here",
+    ),
+    "truth or number": (
+        "PTO-U217",
+        "a = n\nif n > 0:\n    a = True\nprint(a)  # here",
+    ),
+    "one of two windows": (
+        "PTO-U217",
+        "w = x[0:8, :] if n > 0 else x[8:16, :]  # here\npto.store(y, pto.load(w, 8, 64))",
+    ),
+    "one of two windows on a tile": (
+        "PTO-U217",
+        "t = pto.load(x, 16, 64)\nw = t[0:8, :] if n > 0 else t[8:16, :]  # here\npto.store(y, w)",
+    ),
+    "one of two accumulators": (
+        "PTO-U217",
+        "a, b = (pto.tile(16, 16, pto.f32, role='acc') for _ in range(2))\n"
+        "c = a if n > 0 else b  # here\npto.store(y, c)",
+    ),
+    "one of two lists": (
+        "PTO-U217",
+        "a = [1, 2]\nif n > 0:\n    a = [1, 2, 3]\nprint(a[0])  # here",
+    ),
+    "one of two functions": (
+        "PTO-U217",
+        "f = pto.exp if n > 0 else pto.log  # here\npto.store(y, f(pto.load(x, 16, 64)))",
+    ),
+    "one of two comparisons": (
+        "PTO-U217",
+        "t = pto.load(x, 16, 64)\nc = t > 0.0 if n > 0 else t < 0.0  # here\n"
+        "pto.store(y, pto.where(c, t, t))",
+    ),
+    "a loop that may not run": (
+        "PTO-U217",
+        "for i in pto.range(n):\n    a = i\npto.store(y[a:, :], pto.load(x, 16, 64))  # here",
+    ),
+    "a counter after its loop": (
+        "PTO-U217",
+        "for i in pto.range(n):\n    pass\nprint(i)  # here",
+    ),
+    "nothing at first": (
+        "PTO-U217",
+        "a = None\nfor i in pto.range(n):  # here\n    if a is None:\n        a = i\nprint(1)",
+    ),
+    "a text that grows": (
+        "PTO-U217",
+        "a = ''\nfor i in pto.range(n):  # here\n    a = a + 'x'\nprint(a)",
+    ),
+    "a list that is replaced": (
+        "PTO-U217",
+        "a = [1]\nfor i in pto.range(n):  # here\n    a = a + [2]\nprint(a[0])",
+    ),
+    "a shape that changes": (
+        "PTO-U217",
+        "t = pto.load(x, 16, 64)\nfor i in pto.range(n):  # here\n    t = t[0:8, :]\npto.store(y, t)",
+    ),
+    "a type that changes": (
+        "PTO-U217",
+        "t = pto.load(x, 16, 64)\nwhile n > 0:  # here\n    t = t.to(pto.f16)\npto.store(y, t)",
+    ),
+    "a float after an integer": (
+        "PTO-U217",
+        "a = n\nfor i in pto.range(4):  # here\n    a = 0.5\nprint(a)",
+    ),
+    "an index that becomes a float": (
+        "PTO-U217",
+        "a = 0\nfor i in pto.range(4):  # here\n    print(a + i)\n    a = 0.5\nprint(a)",
+    ),
+    "a window that moves": (
+        "PTO-U217",
+        "w = x[0:8, :]\nfor i in pto.range(n):  # here\n    w = x[i : i + 8, :]\npto.store(y, pto.load(w, 8, 64))",
+    ),
+    "read before it is bound": (
+        "PTO-U217",
+        "for i in pto.range(n):\n    if i > 0:\n        print(a)  # here\n    a = i",
+    ),
+    "a name that is not there": ("PTO-U217", "if n > 0:\n    print(nn)  # here"),
+    "one kind of result, or none": (
+        "PTO-U217",
+        "def f(k):\n    if k > 0:  # here\n        return k\nprint(f(n))",
+    ),
+    "two kinds of result": (
+        "PTO-U217",
+        "def f(k):\n    if k > 0:\n        return 'many'\n    return k  # here\nprint(f(n))",
+    ),
+    "a value in a list": (
+        "PTO-U216",
+        "kept = []\nfor i in pto.range(4):\n    kept.append(pto.load(x, 16, 64))\npto.store(y, kept[0])  # here",
+    ),
+    "a value in a dictionary": (
+        "PTO-U216",
+        "kept = {}\nif n > 0:\n    kept['t'] = pto.load(x, 16, 64)\npto.store(y, kept['t'])  # here",
+    ),
+    "a register after its scope": (
+        "PTO-U216",
+        "t = pto.load(x, 16, 64)\nwith pto.vecscope():\n    v = pto.vlds(t, 0)\n"
+        "with pto.vecscope():\n    pto.vsts(v, t, 0)  # here",
+    ),
+    "raise in a branch": ("PTO-U206", "if n > 0:\n    raise ValueError('n')  # here"),
+    "raise in a loop": ("PTO-U206", "for i in pto.range(n):\n    raise ValueError('n')  # here"),
+    "raise in a helper": (
+        "PTO-U206",
+        "def f(k):\n    if k > 0:\n        raise ValueError(k)  # here\n    return k\nprint(f(n))",
+    ),
+    "an exception that is caught": (
+        "PTO-U206",
+        "try:\n    if n > 0:  # here\n        {}['key']\nexcept KeyError:\n    pass\npto.store(y, pto.load(x, 16, 64))",
+    ),
+    "a tile as a condition": (
+        "PTO-T206",
+        "t = pto.load(x, 16, 64)\nif t:  # here\n    pto.store(y, t)",
+    ),
+    "a tile in a while": (
+        "PTO-T206",
+        "t = pto.load(x, 16, 64)\nwhile t:  # here\n    pto.store(y, t)",
+    ),
+    "not of a tile": (
+        "PTO-T206",
+        "t = pto.load(x, 16, 64)\nif not t:  # here\n    pto.store(y, t)",
+    ),
+    "an array as a condition": ("PTO-T206", "if x:  # here\n    pto.store(y, pto.load(x, 16, 64))"),
+    "a comparison of tiles": (
+        "PTO-U202",
+        "t = pto.load(x, 16, 64)\nif t > 0.0:  # here\n    pto.store(y, t)",
+    ),
+    "tiles in a chain": (
+        "PTO-U202",
+        "t = pto.load(x, 16, 64)\npto.store(y, pto.where(0.0 < t < 1.0, t, t))  # here",
+    ),
+    "and of tiles": (
+        "PTO-U202",
+        "t = pto.load(x, 16, 64)\npto.store(y, pto.where(t > 0.0 and t < 1.0, t, t))  # here",
+    ),
+    "a comprehension's condition": ("PTO-U202", "print([k for k in (1, 2) if n > k][0])  # here"),
+    "match": (
+        "PTO-U202",
+        "match n:\n    case 1:  # here\n        pto.store(y, pto.load(x, 16, 64))",
+    ),
+    "sorted": ("PTO-U202", "print(sorted([n, n + 1])[0])  # here"),
+    "a key of a dictionary": ("PTO-U203", "print({2: 1}.get(n))  # here"),
+    "a key of a set": ("PTO-U203", "print(len({n, n + 1}))  # here"),
+    "a number or None by or": ("PTO-U217", "print(n == 1 or None)  # here"),
+    "a generator": (
+        "PTO-U202",
+        "def f(k):\n    if k > 0:  # here\n        yield k\nprint(*f(n))",
+    ),
+    "range of the program's number": ("PTO-U203", "for i in range(n):  # here\n    print(i)"),
+    "a size of the program": ("PTO-U203", "pto.store(y, pto.zeros(n, 64, pto.f32))  # here"),
+    "a size that a loop changes": (
+        "PTO-U203",
+        "rows = 8\nfor i in pto.range(2):\n    pto.store(y, pto.zeros(rows, 64, pto.f32))  # here\n    rows = rows * 2",
+    ),
+    "an index of a list": ("PTO-U203", "print([1, 2, 3][n])  # here"),
+    "counting down": ("PTO-U220", "for i in pto.range(9, 0, -1):  # here\n    print(i)"),
+    "enumerate of the program's loop": (
+        "PTO-U224",
+        "for k, i in enumerate(pto.range(4)):  # here\n    print(i)",
+    ),
+    "a list of the program's numbers": (
+        "PTO-U224",
+        "print(sum([i for i in pto.range(4)]))  # here",
+    ),
+    "a bound that is a tile": (
+        "PTO-T202",
+        "for i in pto.range(pto.load(x, 16, 64)):  # here\n    print(i)",
+    ),
+    "a bound that is a float": ("PTO-T202", "for i in pto.range(0.5):  # here\n    print(i)"),
+    "a loop without end": ("PTO-U218", "k = 0\nwhile k < 1:  # here\n    k = k - 1"),
+    "recursion by the program's number": (
+        "PTO-U218",
+        "def f(k):\n    return 0 if k < 1 else f(k - 1)  # here\nprint(f(n))",
+    ),
+    "an assertion that fails": ("PTO-S135", "size = 3\nassert size == 4, 'size'  # here"),
+    "print without its end": ("PTO-U205", "print(n, end='')  # here"),
+    "the first product in a while": (
+        "PTO-U086",
+        "a = pto.load(x[0:16, 0:16], 16, 16)\nacc = pto.zeros(16, 16, pto.f32, role='acc')\nk = n\n"
+        "while k > 0:\n    acc = pto.dot(a, a, acc=acc)  # here\n    k = k - 1\npto.store(y[:, 0:16], acc)",
+    ),
+    "a kernel that returns": ("PTO-U211", "if n > 0:\n    return n\nreturn n + 1  # any"),
+    "a condition alone": ("PTO-U208", "pto.If(n > 0)  # here"),
+    "Else alone": ("PTO-U208", "with pto.Else():  # here\n    pto.store(y, pto.load(x, 16, 64))"),
+    "a number in If": (
+        "PTO-T206",
+        "with pto.If(n):  # here\n    pto.store(y, pto.load(x, 16, 64))",
+    ),
+}
+
+
+def kernel_of(name: str) -> tuple[Any, list[str]]:
+    """The kernel of a mistake, from a file that only Python's line cache has."""
+    body = MISTAKES[name][1].replace("\n", "\n    ")
+    text = f"def k(x: F32, y: F32, n: Number):\n    {body}\n"
+    file = f"<{name}>"
+    linecache.cache[file] = len(text), None, text.splitlines(keepends=True), file
+    names: dict[str, Any] = {"pto": pto, "F32": pto.Global[pto.f32], "Number": pto.Scalar[pto.i32]}
+    exec(compile(text, file, "exec"), names)
+    return pto.kernel(names["k"]), text.splitlines()
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_is_a_finding_at_its_line(name: str):
+    code = MISTAKES[name][0]
+    kernel, lines = kernel_of(name)
+    with pytest.raises(pto.PtoError) as caught:
+        kernel(np.ones((16, 64), np.float32), np.zeros((16, 64), np.float32), 2)
+    found = caught.value.diagnostics[0]
+    assert found.code == code, str(caught.value)
+    marked = [n for n, line in enumerate(lines, 1) if "# here" in line]
+    if marked:
+        assert found.loc is not None
+        assert (found.loc.file, found.loc.line) == (f"<{name}>", marked[0]), str(caught.value)
+
+
+def test_there_are_sixty():
+    assert len(MISTAKES) >= 60
