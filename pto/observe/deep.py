@@ -16,6 +16,7 @@ from pto.observe.looks import OCCUPANCY
 from pto.observe.mend.repair import Trial
 from pto.observe.sanitize import Verdict, sanitize
 from pto.observe.trials import Chosen, Found, choose, entry_names
+from pto.plan.unread import unread
 from pto.run.launch.arguments import parameters
 from pto.run.launch.arrays import copied
 from pto.run.launch.entry import entry_functions
@@ -74,7 +75,9 @@ def _looked(module: Module, chosen: Chosen) -> Looked:
                 kept.setdefault(_key(d), replace(d, notes=(*d.notes, *note)))
     verdict = seen[0][1]
     stopped = _stopped(module, first, verdict)
-    findings = (*kept.values(), *chosen.negative)
+    functions = entry_functions(module, first.trial.options["entry"])
+    unused = [d for function in functions for d in unread(function)]
+    findings = (*kept.values(), *chosen.negative, *unused)
     return Looked(Verdict(findings, verdict.mode, verdict.report), stopped, len(seen))
 
 

@@ -22,11 +22,11 @@ def unwritten(function: Operation) -> Iterator[Diagnostic]:
         row = op.row
         if row is None or (row.traits.allocates and op.group(row.traits.allocates)):
             return
-        for value in op.operands if not _names(op) else ():
+        for value in op.operands if not is_name(op) else ():
             type = value.type
             if isinstance(type, t.Ptr | t.MemRef) and type.space.is_local:
                 return
-            if not isinstance(type, t.TileBuf) or id(tile := _tile(value)) in used:
+            if not isinstance(type, t.TileBuf) or id(tile := tile_of(value)) in used:
                 continue
             used.add(id(tile))
             if _reads(op, value) and _is_certain(op, tile):
@@ -39,15 +39,15 @@ def unwritten(function: Operation) -> Iterator[Diagnostic]:
 _HELP = "load or fill it first: pto.zeros, pto.full; until then its bytes have no defined value"
 
 
-def _names(op: Operation) -> bool:
+def is_name(op: Operation) -> bool:
     """True for another name of a tile: a window, a reshape."""
     return op.traits.names_only or any(isinstance(r.type, t.TileBuf) for r in op.results)
 
 
-def _tile(value: Value) -> Value:
+def tile_of(value: Value) -> Value:
     """The tile that a window, reshape or other name stands for."""
     op = value.maker
-    while op is not None and _names(op) and op.operands:
+    while op is not None and is_name(op) and op.operands:
         if op.traits.allocates or not isinstance(op.operands[0].type, t.TileBuf):
             break
         value = op.operands[0]

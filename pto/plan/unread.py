@@ -1,0 +1,111 @@
+"""Tiles that a function writes and never reads: the work that fills them changes nothing.
+
+A tile counts as read where any name of it is more than a destination: an operand that is read, read
+and written, or scratch, an argument of a call, a value that a region hands on. A tile at an address
+is read if one that shares bytes with it is. Nothing is said of a second destination of an
+instruction whose other destination is read, nor of functions with pointers into local buffers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+
+from pto.core.errors import Diagnostic
+from pto.ir.graph import Operation, Value
+from pto.isa.row import types as t
+from pto.plan.unwritten import is_name, tile_of
+from pto.verify.operation import constant
+
+
+@dataclass(slots=True)
+class _Tile:
+    """A tile of the function, by all its names."""
+
+    value: Value
+    writers: list[Operation] = field(default_factory=list[Operation])
+    is_read: bool = False
+    start: int | None = None  # its address; None: the planner places it
+
+    def meets(self, other: _Tile) -> bool:
+        """Whether two tiles at addresses share bytes."""
+        mine, theirs = self.value.type, other.value.type
+        if not isinstance(mine, t.TileBuf) or not isinstance(theirs, t.TileBuf):
+            return False
+        if self.start is None or other.start is None or mine.tile.space is not theirs.tile.space:
+            return False
+        ends = self.start + mine.tile.nbytes, other.start + theirs.tile.nbytes
+        return self.start < ends[1] and other.start < ends[0]
+
+
+def unread(function: Operation) -> Iterator[Diagnostic]:
+    """A warning for each tile that is written and never read."""
+    tiles: dict[int, _Tile] = {}
+    for op in function.walk():
+        if not _note(op, tiles):
+            return
+    for tile in [each for each in tiles.values() if each.is_read]:
+        for other in tiles.values():
+            other.is_read |= tile.meets(other)
+    read = {key for key, tile in tiles.items() if tile.is_read}
+    for tile in tiles.values():
+        if (
+            tile.writers
+            and not tile.is_read
+            and not any(_is_useful(op, read) for op in tile.writers)
+        ):
+            op = tile.writers[0]
+            message = f"'{op.name}' op writes tile {tile.value.name}, and nothing reads it"
+            yield Diagnostic("PTO-V220", message, op.loc, "warning", help=_HELP)
+
+
+_HELP = "store it, use it, or leave the instruction out"
+
+
+def _note(op: Operation, tiles: dict[int, _Tile]) -> bool:
+    """Keep what an operation does to tiles; False where bytes have names that are not followed."""
+    row = op.row
+    if row is None:
+        return False
+    if row.traits.allocates and len(op.results) == 1 and isinstance(op.results[0].type, t.TileBuf):
+        place = op.group(row.traits.allocates)
+        start = constant(place[0]) if place else None
+        tiles[id(op.results[0])] = _Tile(op.results[0], start=start)
+        return not place or start is not None
+    if any(_is_local(v) for v in (*op.operands, *op.results)):
+        return False
+    if is_name(op):
+        return True
+    for value in op.operands:
+        tile = tiles.get(id(tile_of(value)))
+        if tile is None:
+            continue
+        if _is_destination(op, value) and row.order is None and not _reads(op, value):
+            tile.writers.append(op)
+        else:
+            tile.is_read = True
+    return True
+
+
+def _reads(op: Operation, value: Value) -> bool:
+    """Whether a destination is an operand that is read, too."""
+    others = (o for o in (op.row.operands if op.row is not None else ()) if o.role != "out")
+    return any(v is value for o in others for v in op.group(o.name))
+
+
+def _is_local(value: Value) -> bool:
+    type = value.type
+    if isinstance(type, t.MultiTile):
+        return True
+    return isinstance(type, t.Ptr | t.MemRef) and type.space.is_local
+
+
+def _is_useful(op: Operation, read: AbstractSet[int]) -> bool:
+    """Whether another destination of an operation is read."""
+    return any(id(tile_of(value)) in read for value in op.operands if _is_destination(op, value))
+
+
+def _is_destination(op: Operation, value: Value) -> bool:
+    outs = (o for o in (op.row.operands if op.row is not None else ()) if o.role == "out")
+    return any(v is value for o in outs for v in op.group(o.name))
