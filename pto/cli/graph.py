@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -19,8 +20,9 @@ from pto.core.output import write_whole
 from pto.core.render import Piece
 from pto.cxx.child import Crash
 from pto.graphs import suite, swimlane
+from pto.graphs.diff import compare
 from pto.graphs.process import GraphProcess
-from pto.graphs.scene import Scene
+from pto.graphs.scene import Arguments, Scene
 from pto.gym.selection import select
 
 EXAMPLES = """\
@@ -29,6 +31,7 @@ EXAMPLES = """\
   pto graph run tests/st/vector_example --orders 20   every order that the edges allow: same bytes
   pto graph check tests/st/vector_example         races between tasks, undefined reads
   pto graph check examples/qwen3_14b_decode --dry the orchestration alone, at its real size
+  pto graph diff tests/st/vector_example --against a5        the first task that differs
   pto graph time tests/st/vector_example --page lanes.html   when each task runs, on which core
 
 A scene test names an orchestration and its kernels in C++. Its Python is imported, its C++ compiled
@@ -37,7 +40,7 @@ and run with your rights, in child processes with limits of time and memory. Run
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    verbs = parser.add_subparsers(dest="what", required=True, metavar="run|check|time")
+    verbs = parser.add_subparsers(dest="what", required=True, metavar="run|check|time|diff")
     run = verbs.add_parser("run", help="run scenes and compare with their goldens")
     run.add_argument("--orders", metavar="N", type=int, default=0, help=_ORDERS)
     run.add_argument("--sanitize", action="store_true", help="look for races between tasks too")
@@ -48,7 +51,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     time.add_argument("--edges", action="store_true", help=_EDGES)
     time.add_argument("--trace", metavar="FILE", type=Path, help="write Chrome's trace events")
     time.add_argument("--page", metavar="FILE", type=Path, help="write a page with a lane a core")
-    for each in (run, check, time):
+    diff = verbs.add_parser("diff", help="find the first task whose results differ")
+    other = diff.add_mutually_exclusive_group(required=True)
+    other.add_argument("--against", choices=("a2a3", "a5"), help="compare with another profile")
+    other.add_argument("--record", metavar="DIR", type=Path, help=_RECORD)
+    other.add_argument("--recorded", metavar="DIR", type=Path, help="compare with such a folder")
+    diff.add_argument("--rtol", metavar="R", type=float, help="default: of the test")
+    diff.add_argument("--atol", metavar="A", type=float, help="default: of the test")
+    for each in (run, check, time, diff):
         each.add_argument("path", metavar="PATH", type=Path, nargs="+", help="files or folders")
         each.add_argument("-k", metavar="EXPR", default="", help="only scenes whose names match")
         each.add_argument("--profile", choices=("a2a3", "a5"), help="default: as the test says")
@@ -61,13 +71,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 _ORDERS = "run again in N random orders that the edges allow, and compare every byte"
 _DRY = "run the orchestration alone: no kernels, no values, little memory; real sizes of a model"
 _EDGES = "run every task too, and say which edges no data needs and what they cost"
+_RECORD = "write the results of every task into a folder, to compare another version with"
 _TIMEOUT = "seconds that one run of a graph may take; default: 300"
 
 
 def run(args: argparse.Namespace) -> int:
     found = _found(args)
-    if args.what == "time":
-        return _time(args, found)
+    if args.what in ("time", "diff"):
+        return (_time if args.what == "time" else _diff)(args, _only(found))
     if args.j < 1:
         raise fail("PTO-U061", f"-j {args.j}: at least one process is needed")
     if getattr(args, "orders", 0) < 0:
@@ -107,8 +118,43 @@ def _only(found: Sequence[Scene | suite.Outcome]) -> Scene:
     return first
 
 
-def _time(args: argparse.Namespace, found: Sequence[Scene | suite.Outcome]) -> int:
-    scene = _only(found)
+def _diff(args: argparse.Namespace, scene: Scene) -> int:
+    arguments = scene.arguments()
+    with tempfile.TemporaryDirectory(prefix="pto-graph-") as own:
+        ours = Path(own) if args.record is None else args.record
+        ours.mkdir(parents=True, exist_ok=True)
+        tasks = _record(scene, arguments, ours, args.timeout)
+        if args.record is not None:
+            print(f"{scene.name}: {tasks:,} tasks recorded in {args.record}")
+            return 0
+        other = args.recorded
+        if args.against is not None:
+            other = Path(own) / "against"
+            other.mkdir()
+            _record(replace(scene, profile=args.against), arguments, other, args.timeout)
+        test = scene.test
+        rtol = test.RTOL if args.rtol is None else args.rtol
+        atol = test.ATOL if args.atol is None else args.atol
+        report = compare(ours, other, rtol, atol)
+    found = report.finding()
+    if args.format == "text" and found is None:
+        print(f"{scene.name}: {report.tasks:,} tasks, all within rtol {rtol:g} and atol {atol:g}")
+    else:
+        findings.show([] if found is None else [found], args)
+    return 0 if found is None else 1
+
+
+def _record(scene: Scene, arguments: Arguments, folder: Path, seconds: float) -> int:
+    process = GraphProcess(scene.source())
+    try:
+        return process.record(arguments.listed, folder, seconds)
+    except Crash as crash:
+        raise PtoError(crash.finding) from None
+    finally:
+        process.end()
+
+
+def _time(args: argparse.Namespace, scene: Scene) -> int:
     process = GraphProcess(scene.source(), "all" if args.edges else "some")
     try:
         arguments = scene.arguments(with_values=args.edges)

@@ -12,6 +12,7 @@ import mmap
 from bisect import bisect_right, insort
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -219,7 +220,7 @@ class Orchestration:
             raise _at(task.where, "PTO-G002", message)
 
     def _argument(self, reader: _Words) -> Argument:
-        use, record, address, _size, _owner, start, _version, _type, width, manual = reader.take(10)
+        use, record, address, _size, _owner, start, _version, name, width, manual = reader.take(10)
         buffer, offset = self.find(address)
         dims = reader.one()
         pairs = reader.take(2 * dims)
@@ -227,7 +228,12 @@ class Orchestration:
         if defined:
             self.graph.buffers[buffer].initial = True
         region = Region(
-            buffer, start + offset // max(width, 1), tuple(pairs[::2]), tuple(pairs[1::2]), width
+            buffer,
+            start + offset // max(width, 1),
+            tuple(pairs[::2]),
+            tuple(pairs[1::2]),
+            width,
+            _text(name),
         )
         return Argument(region, _USES[use], record, not manual)
 
@@ -333,6 +339,12 @@ class _Words:
 
 def _at(where: Place | None, code: str, message: str) -> PtoError:
     return PtoError(Diagnostic(code, message, None if where is None else where.loc))
+
+
+@cache
+def _text(address: int) -> str:
+    """A constant text of the build."""
+    return c.string_at(address).decode()
 
 
 def _base(native: Native) -> int:

@@ -155,6 +155,15 @@ class GraphProcess(Child):
         found = [unpacked(d) for d in answer.pop("findings")]
         return Dry(**answer, findings=found)
 
+    def record(
+        self, arguments: Sequence[Tensor | int], folder: Path, seconds: float = SECONDS
+    ) -> int:
+        """Run and keep what each task leaves behind in a folder, for `diff`; returns the tasks."""
+        with tempfile.NamedTemporaryFile(prefix="pto-graph-") as file:
+            given = _listed(arguments, Path(file.name))
+            request = {"do": "record", "given": given, "file": file.name, "folder": str(folder)}
+            return self.ask(request, seconds)["tasks"]
+
     def time(
         self,
         arguments: Sequence[Tensor | int],

@@ -22,6 +22,7 @@ from pto.cxx.child import packed, serve
 from pto.cxx.native import Native
 from pto.graphs import dry, races, timing
 from pto.graphs import launch as tasks
+from pto.graphs.diff import Recorder
 from pto.graphs.footprint import Touch
 from pto.graphs.limits import limits_of, usage
 from pto.graphs.model import Graph, Predicate, Task, Use
@@ -46,6 +47,8 @@ _COMPARE = {
 
 class GraphServer:
     """Answers requests about one graph."""
+
+    _recorder: Recorder | None = None
 
     def load(
         self,
@@ -85,6 +88,17 @@ class GraphServer:
             "seconds": time.perf_counter() - began,
             "findings": [packed(d) for d in self._kernels.warnings],
         }
+
+    def record(self, given: Sequence[Mapping[str, Any]], file: str, folder: str) -> dict[str, Any]:
+        """Run the graph and write what each task leaves behind into a folder."""
+        session = Session(self, given, np.fromfile(file, np.uint8), None)
+        self._recorder = Recorder(Path(folder))
+        try:
+            session.run()
+        finally:
+            self._recorder.end()
+            self._recorder = None
+        return {"tasks": len(session.orchestration.graph.tasks)}
 
     def sanitize(
         self,
@@ -235,6 +249,8 @@ class GraphServer:
                 tasks.launch(*given)
         except PtoError as error:
             raise tasks.named(error, task) from None
+        if self._recorder is not None:
+            self._recorder.add(task, memory.arrays)
 
 
 class Session:

@@ -285,3 +285,12 @@ def test_times_of_tasks_follow_edges_and_an_edge_that_no_data_needs_is_told(runn
     assert found["fewer_us"] < found["us"]
     assert found["us"] > (first[4] - first[3]) + (second[4] - second[3])
     assert runner.process.time(given)["needless"] is None
+
+
+def test_a_recording_has_what_each_task_left(runner: Runner, tmp_path: Path):
+    """The first task adds 5 to x, the second adds x to that."""
+    given = sources.tensors("in", "inout", body=list(BODIES).index("chain"))
+    assert runner.process.record(given, tmp_path) == 2
+    values = np.fromfile(tmp_path / "values.bin", np.float32).reshape(2, 16, 64)
+    np.testing.assert_array_equal(values, [X + 5, X + 5 + X])
+    assert '"element": "FLOAT32"' in (tmp_path / "tasks.json").read_text()

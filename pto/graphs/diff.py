@@ -1,0 +1,146 @@
+"""The first task whose results differ between two runs of a graph, and how the difference grew.
+
+A recording is a folder: `values.bin` has what each task left in the tensors it may write, and
+`tasks.json` says where. Both runs take the tasks in the order of submission.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+from numpy.lib.stride_tricks import as_strided
+
+from pto.core.errors import Diagnostic, Loc, Note, fail
+from pto.graphs.model import Region, Task, Use
+
+Bytes = npt.NDArray[np.uint8]
+_FLOATS: Mapping[str, Any] = {
+    "FLOAT32": np.float32,
+    "FLOAT16": np.float16,
+    "BFLOAT16": ml_dtypes.bfloat16,
+    "FP8E4M3FN": ml_dtypes.float8_e4m3fn,
+}
+_GROWTH = 5  # tasks that the finding lists
+
+
+def gathered(region: Region, memory: Bytes) -> bytes:
+    """The elements of a region, one after another."""
+    if region.is_empty:
+        return b""
+    size = region.itemsize
+    strides = [s * size for s in region.strides]
+    low, high = region.span
+    return as_strided(memory[low:high], (*region.extents, size), (*strides, 1)).tobytes()
+
+
+class Recorder:
+    """Writes what tasks leave behind."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._out = (folder / "values.bin").open("wb")
+        self._tasks: list[dict[str, Any]] = []
+
+    def add(self, task: Task, arrays: list[Bytes]) -> None:
+        saved: list[dict[str, Any]] = []
+        for n, argument in enumerate(task.arguments):
+            if argument.use is Use.IN:
+                continue
+            region = argument.region
+            at = self._out.tell()
+            size = self._out.write(gathered(region, arrays[region.buffer]))
+            saved.append({"argument": n, "element": region.element, "at": at, "size": size})
+        loc = task.loc
+        place = None if loc is None else [loc.file, loc.line]
+        entry = {"number": task.number, "title": task.title, "loc": place, "saved": saved}
+        self._tasks.append(entry)
+
+    def end(self) -> None:
+        self._out.close()
+        (self._folder / "tasks.json").write_text(json.dumps(self._tasks), encoding="utf-8")
+
+
+@dataclass(slots=True)
+class Difference:
+    """Results of one task in two runs."""
+
+    title: str
+    loc: Loc | None
+    argument: int
+    wrong: int  # elements outside of the tolerance
+    count: int
+    worst: float  # largest difference
+    scale: float  # largest magnitude
+
+
+@dataclass(slots=True)
+class DiffReport:
+    """Tasks that differ at all, in order, and the first that leaves the tolerance."""
+
+    tasks: int
+    first: Difference | None = None
+    small: list[Difference] = field(default_factory=list[Difference])  # before the first
+
+    def finding(self) -> Diagnostic | None:
+        if self.first is None:
+            return None
+        d = self.first
+        message = (
+            f"{d.title} is the first task whose results differ: {d.wrong:,} of {d.count:,} elements"
+            f" of argument {d.argument}, by up to {d.worst:.3g} where values reach {d.scale:.3g}"
+        )
+        notes = [
+            Note(f"{s.title} differed by up to {s.worst:.3g} of {s.scale:.3g} before", s.loc)
+            for s in self.small[-_GROWTH:]
+        ]
+        return Diagnostic("PTO-G201", message, d.loc, "error", tuple(notes))
+
+
+def compare(left: Path, right: Path, rtol: float, atol: float) -> DiffReport:
+    """Compare two recordings of one graph task by task."""
+    ours, theirs = (
+        json.loads((p / "tasks.json").read_text(encoding="utf-8")) for p in (left, right)
+    )
+    if [t["title"] for t in ours] != [t["title"] for t in theirs]:
+        raise fail(
+            "PTO-U326",
+            f"the recordings are of different graphs: {len(ours)} and {len(theirs)} tasks",
+        )
+    values = [np.fromfile(p / "values.bin", np.uint8) for p in (left, right)]
+    report = DiffReport(len(ours))
+    for a, b in zip(ours, theirs, strict=True):
+        for each in _differences(a, b, values, rtol, atol):
+            if each.wrong:
+                report.first = each
+                return report
+            report.small.append(each)
+    return report
+
+
+def _differences(
+    a: Mapping[str, Any], b: Mapping[str, Any], values: list[Bytes], rtol: float, atol: float
+) -> Iterator[Difference]:
+    for x, y in zip(a["saved"], b["saved"], strict=True):
+        p, q = (v[e["at"] : e["at"] + e["size"]] for v, e in zip(values, (x, y), strict=True))
+        if np.array_equal(p, q):
+            continue
+        loc = None if a["loc"] is None else Loc(a["loc"][0], a["loc"][1])
+        title, number = a["title"], x["argument"]
+        kind = _FLOATS.get(x["element"])
+        if kind is None or len(p) != len(q):
+            yield Difference(title, loc, number, int((p != q).sum()), len(p), 0.0, 0.0)
+            continue
+        u, v = p.view(kind).astype(np.float64), q.view(kind).astype(np.float64)
+        with np.errstate(invalid="ignore"):
+            same = (u == v) | (np.isnan(u) & np.isnan(v))
+            far = np.where(same, 0.0, np.abs(u - v))
+            wrong = ~same & ~(far <= atol + rtol * np.abs(v))
+        scale = float(np.abs(v[np.isfinite(v)]).max(initial=0.0))
+        yield Difference(title, loc, number, int(wrong.sum()), len(u), float(far.max()), scale)
