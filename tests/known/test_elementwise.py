@@ -335,3 +335,6 @@ def test_f16_is_rounded_once_on_cpu(profile: str, expected: float):
         bench.values[name].write(np.full((1, 16), value, np.float16))
     bench.run("pto.tfusedmuladd ins(%a, %b : {a}, {b}) outs(%d : {d})")
     assert (bench["d"] == expected).all()
+    bench.values["d"].write(np.full((1, 16), 1 + 2**-10, np.float16))
+    bench.run("pto.tfusedmuladdrelu ins(%a, %b : {a}, {b}) outs(%d : {d})")
+    assert (bench["d"] == 1 + 2**-9).all()  # rounded twice everywhere

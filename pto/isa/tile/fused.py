@@ -126,21 +126,26 @@ INTO_DST = Family(
     rules=_RULES,
     cost="fused",
 )
-for _name, _meaning, _fn, _note in (
-    ("tfusedmuladd", "dst = src0 * dst + src1", arithmetic.mul_add, ""),
+for _name, _meaning, _body, _note in (
+    (
+        "tfusedmuladd",
+        "dst = src0 * dst + src1",
+        Lane(make=arithmetic.rounded_once(arithmetic.mul_add)),
+        "",
+    ),
     (
         "tfusedmuladdrelu",
         "dst = max(0, src0 * dst + src1)",
-        arithmetic.mul_add_relu,
+        Lane(arithmetic.mul_add_relu),
         "The page's formula leaves the max out; the name and the headers have it.",
     ),
-    ("tmuladddst", "dst = src0 * src1 + dst", arithmetic.mul_add_into, ""),
+    ("tmuladddst", "dst = src0 * src1 + dst", Lane(arithmetic.mul_add_into), ""),
 ):
     instr(
         _name,
         INTO_DST,
         _meaning,
-        body=Lane(make=arithmetic.rounded_once(_fn)),
+        body=_body,
         a2a3=_FLOATS,
         a5=_FLOATS,
         notes=(*filter(None, (_note,)), _NO_PTOAS),
