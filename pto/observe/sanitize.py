@@ -20,7 +20,7 @@ from pto.observe.memory.items import Conflicts
 from pto.observe.memory.log import GlobalLog, GlobalShadow
 from pto.observe.memory.lost import Lost, Pair
 from pto.observe.memory.shadow import Footprint, Shadow
-from pto.observe.memory.visible import Visible
+from pto.observe.memory.visible import PUBLISHING, Visible
 from pto.observe.memory.working import WorkingSpace
 from pto.observe.mend.fix import Gap
 from pto.observe.mode import Mode, looked_at, mode_of, placed_by_hand
@@ -92,7 +92,7 @@ class Sanitizer(Observer):
         agent = order.agents[core]
         agent.count += not event.phase
         event.number = agent.count
-        if event.effect is not None:
+        if type(event.effect) in PUBLISHING:
             self._visible.watch(agent, event)
         if self._scopes and core in self._scopes:
             self._in_scope(agent, core, event)

@@ -25,6 +25,7 @@ from pto.run.watch.events import Event
 from pto.target.facts import Profile
 from pto.verify.operation import constant
 
+PUBLISHING = (fx.Notify, fx.Publish, fx.Barrier)
 _TRANSFERS = ("MTE3", "FIX")
 _HELP = "pto.fence.barrier_all #pto.fence_scope<gm> between the store and the notification"
 
@@ -38,21 +39,18 @@ class Visible:
         self._log = log  # of all accesses to global memory
         self._seen: dict[int, Clock] = {}  # by agent: what its last fence covers
         self._told: dict[int, tuple[Clock | None, Operation]] = {}  # the same at its notification
+        self.is_used = False  # an agent has notified
         self._transfers: dict[int, bool] = {}  # by operation
         self._found: dict[tuple[int, int], Diagnostic] = {}
 
     def findings(self) -> list[Diagnostic]:
         return list(self._found.values())
 
-    @property
-    def is_used(self) -> bool:
-        """Whether an agent has notified."""
-        return bool(self._told)
-
     def watch(self, agent: Agent, event: Event) -> None:
         """An operation that orders: a fence of global memory, a notification, or another."""
         kind = type(event.effect)
         if kind is fx.Notify:
+            self.is_used = True
             self._told[id(agent)] = self._seen.get(id(agent)), event.op
         elif kind is fx.Publish and not agent.automatic:
             self._see(agent, [pipe for name, pipe in agent.pipes.items() if name == "S"])
