@@ -76,7 +76,8 @@ __global__ AICORE void k(__gm__ float* out, __gm__ int32_t* times)
     using G = GlobalTensor<float, Shape<1, 1, 1, 16, 64>, Stride<1, 1, 1, 64, 1>>;
     Tile<TileType::Vec, float, 16, 64> x;
     TASSIGN(x, 0x0);
-    G go(out);
+    G go(out + times[2]);
+    if (times[0] % 2) go = G(out);
     TEXPANDS(x, 1.0f);
     pipe_barrier(PIPE_ALL);
     int64_t found = 0;
@@ -95,7 +96,7 @@ def test_a_loop_between_instructions_takes_its_time(kernel) -> None:
     if shutil.which("objdump") is None:
         pytest.skip("no objdump: code between instructions is not counted")
     made = kernel(BETWEEN)
-    few, many = (made.time((16, 64), np.array([n, 24], np.int32)) for n in (24, 1024))
+    few, many = (made.time((16, 64), np.array([n, 24, 0], np.int32)) for n in (24, 1024))
     work = [
         sum(j.work.divisions for j in t.stream.jobs if isinstance(j.work, Code))
         for t in (few, many)
@@ -105,11 +106,13 @@ def test_a_loop_between_instructions_takes_its_time(kernel) -> None:
     turn = (cost["division"] + 7 * cost["operation"]) / 1850
     assert many.us - few.us == pytest.approx(1000 * turn, rel=0.05)
     assert many.band[0] < many.us - 400 * turn and many.band[1] > many.us + 900 * turn
+    first = [isinstance(job.work, Code) for job in few.stream.jobs]
+    assert first.index(True) > first.index(False)  # what comes first belongs to the launch
     assert "C++ between instructions" in str(many)
     assert "half or twice" in str(many)
 
 
 def test_a_run_counts_nothing(kernel) -> None:
     out = np.zeros((16, 64), np.float32)
-    kernel(BETWEEN)(out, np.array([24, 5], np.int32))
+    kernel(BETWEEN)(out, np.array([24, 5, 0], np.int32))
     assert (out == 1).all()

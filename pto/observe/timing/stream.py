@@ -155,9 +155,9 @@ class Recording(Model[Stamp, _Recorded, Task], Observer):
 
     def event(self, event: Event) -> None:
         agent, stream = self._agents[id(event.core)], self.stream
-        if event.core.code is not None:
-            self._ran(agent, event, event.core.code)
-            event.core.code = None
+        code, event.core.code = event.core.code, None
+        if code is not None and agent.count:  # what comes first is part of what a launch takes
+            self._ran(agent, event, code)
         agent.count += 1
         task = Task(event.op, event.pipe, agent.count, event.effect, needs=self.needs)
         self.last, self.needs = task, ()
