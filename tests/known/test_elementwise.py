@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 from pto.core.errors import PtoError
+from pto.isa.cost.vectors import refined
+from pto.isa.table import rows
 from tests.known.rows import (
     FLOATS,
     INF,
@@ -322,6 +324,12 @@ def test_integers_of_cpu_are_cut():
     bench.run("pto.tlog ins(%a : {a}) outs(%c : {c})\npto.trecip ins(%b : {b}) outs(%d : {d})")
     assert bench["c"].tolist() == [[0, 0, 1, 2, 3, 0, 0, 4]]
     assert bench["d"].tolist() == [[1, -1, 0, 0, 0, 1, 0, 0]]
+
+
+def test_rows_that_choose_their_function_keep_its_cost():
+    wanted = {"tlog": "exp", "texp": "exp", "trecip": "div"}
+    found = {r.mnemonic: refined(r.cost, r.body) for r in rows() if r.mnemonic in wanted}
+    assert found == wanted
 
 
 @pytest.mark.parametrize(("profile", "expected"), [("cpu", 1 + 3 * 2**-10), ("a2a3", 1 + 2**-9)])

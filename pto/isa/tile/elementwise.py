@@ -248,7 +248,7 @@ instr(
     a5="i32 f16 f32",
     cite="pto-isa docs/isa/TRELU.md",
 )
-_LOG = Lane(make=arithmetic.with_integers(mathlib.log, arithmetic.integer_log))
+_LOG = Lane(mathlib.log, make=arithmetic.with_integers(mathlib.log, arithmetic.integer_log))
 for _name, _meaning, _body, _more in (
     ("texp", "dst = e ** src", Lane(mathlib.exp), ""),
     ("tlog", "dst = ln(src)", _LOG, " i16 i32"),
@@ -271,7 +271,10 @@ instr(
     "trecip",
     UNARY,
     "dst = 1 / src",
-    body=Lane(make=arithmetic.with_integers(mathlib.recip, arithmetic.integer_recip)),
+    body=Lane(
+        mathlib.recip,
+        make=arithmetic.with_integers(mathlib.recip, arithmetic.integer_recip),
+    ),
     traits=Traits(operator="recip"),
     attrs=(precision("recip"),),
     cpu="f16 bf16 f32 f64 i16 i32",
