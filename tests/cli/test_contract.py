@@ -56,7 +56,7 @@ def raises(x: F, y: F):
 
 @pto.kernel
 def branch(x: F, y: F):
-    if pto.block_idx() > 0:
+    if pto.load(x, 16, 64):
         pto.store(y, pto.load(x, 16, 64))
 
 @pto.kernel(profile="a5")

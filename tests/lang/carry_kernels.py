@@ -1,5 +1,4 @@
-"""Kernels of `python_kernels` in the deprecated form, with `pto.If` and `pto.carry`, and the number
-of operations that they had before the front end rewrote Python's statements."""
+"""Kernels of `python_kernels` in the deprecated form, with `pto.If` and `pto.carry`."""
 
 from __future__ import annotations
 
@@ -8,22 +7,19 @@ from typing import Any
 import pto
 
 F32, I32, Number = pto.Global[pto.f32], pto.Global[pto.i32], pto.Scalar[pto.i32]
-CARRIED: dict[str, tuple[Any, int]] = {}
+CARRIED: dict[str, Any] = {}
 
 
-def operations(count: int) -> Any:
-    def add(function: Any) -> Any:
-        CARRIED[function.__name__] = function, count
-        return function
-
-    return add
+def carried(function: Any) -> Any:
+    CARRIED[function.__name__] = function
+    return function
 
 
 def put(y: Any, at: Any, value: Any) -> None:
     pto.store_scalar(y, at, value.to(pto.i32))
 
 
-@operations(18)
+@carried
 def elif_chain(y: I32, n: Number) -> None:
     kind = pto.carry(3)
     with pto.If(n < 0):
@@ -33,7 +29,7 @@ def elif_chain(y: I32, n: Number) -> None:
     put(y, 0, kind.value)
 
 
-@operations(12)
+@carried
 def sum_in_a_loop(y: I32, n: Number) -> None:
     total = pto.carry(0)
     for i in pto.range(n):
@@ -41,7 +37,7 @@ def sum_in_a_loop(y: I32, n: Number) -> None:
     put(y, 0, total.value)
 
 
-@operations(15)
+@carried
 def nested_loops(y: I32, n: Number) -> None:
     total = pto.carry(0)
     for i in pto.range(n):
@@ -50,7 +46,7 @@ def nested_loops(y: I32, n: Number) -> None:
     put(y, 0, total.value)
 
 
-@operations(20)
+@carried
 def continue_in_a_loop(y: I32, n: Number) -> None:
     total = pto.carry(0)
     for i in pto.range(n):
@@ -59,7 +55,7 @@ def continue_in_a_loop(y: I32, n: Number) -> None:
     put(y, 0, total.value)
 
 
-@operations(12)
+@carried
 def swapped_numbers(y: I32, n: Number) -> None:
     a, b = pto.carry(0), pto.carry(1)
     for _ in pto.range(n):
@@ -69,7 +65,7 @@ def swapped_numbers(y: I32, n: Number) -> None:
     put(y, 0, a.value)
 
 
-@operations(13)
+@carried
 def early_return(y: I32, n: Number) -> None:
     with pto.If(n > 6):
         pto.store_scalar(y, 0, pto.scalar(5, pto.i32))
@@ -77,7 +73,7 @@ def early_return(y: I32, n: Number) -> None:
         pto.store_scalar(y, 0, pto.scalar(9, pto.i32))
 
 
-@operations(34)
+@carried
 def unrolled_with_branches(y: I32, n: Number) -> None:
     total = pto.carry(0)
     for k in (1, 2, 4, 8):
@@ -86,7 +82,7 @@ def unrolled_with_branches(y: I32, n: Number) -> None:
     put(y, 0, total.value)
 
 
-@operations(26)
+@carried
 def accumulate(x: F32, y: F32, n: Number) -> None:
     acc = pto.zeros(16, 64, pto.f32)
     for i in pto.range(n):
@@ -94,7 +90,7 @@ def accumulate(x: F32, y: F32, n: Number) -> None:
     pto.store(y, acc)
 
 
-@operations(35)
+@carried
 def tile_in_a_branch(x: F32, y: F32, n: Number) -> None:
     acc = pto.zeros(16, 64, pto.f32)
     for i in pto.range(n):
@@ -106,7 +102,7 @@ def tile_in_a_branch(x: F32, y: F32, n: Number) -> None:
     pto.store(y, acc)
 
 
-@operations(30)
+@carried
 def best_tile(x: F32, y: F32, n: Number) -> None:
     best = pto.load(x[0:16, :], 16, 64)
     for i in pto.range(1, n):
@@ -116,7 +112,7 @@ def best_tile(x: F32, y: F32, n: Number) -> None:
     pto.store(y, best)
 
 
-@operations(35)
+@carried
 def running_maximum(x: F32, y: F32, n: Number) -> None:
     t = pto.load(x[0:16, :], 16, 64)
     m = t.max(axis=1)
@@ -125,7 +121,7 @@ def running_maximum(x: F32, y: F32, n: Number) -> None:
     pto.store(y, t * 0.0 + m)
 
 
-@operations(44)
+@carried
 def rebinding_everywhere(x: F32, y: F32, n: Number) -> None:
     total = pto.zeros(16, 64, pto.f32)
     for i in pto.range(n):

@@ -129,6 +129,22 @@ MISTAKES: dict[str, tuple[str, str]] = {
         "PTO-U217",
         "def f(k):\n    if k > 0:\n        return 'many'\n    return k  # here\nprint(f(n))",
     ),
+    "buffers swapped in a list": (
+        "PTO-U217",
+        "b = [pto.load(x, 16, 64), pto.zeros(16, 64, pto.f32)]\nfor i in pto.range(n):  # here\n    b[0], b[1] = b[1], b[0]\npto.store(y, b[0])",
+    ),
+    "counted in a dictionary": (
+        "PTO-U217",
+        "d = {'k': 0}\nfor i in pto.range(n):  # here\n    d['k'] += 1\nprint(d['k'])",
+    ),
+    "counted in an object": (
+        "PTO-U217",
+        "class Count:\n    k = 0\nc = Count()\nc.k = 1\nif n > 0:  # here\n    c.k = 2\nprint(c.k)",
+    ),
+    "appended in a branch": (
+        "PTO-U217",
+        "a = []\nif n > 0:  # here\n    a.append(1)\nprint(len(a))",
+    ),
     "a value in a list": (
         "PTO-U216",
         "kept = []\nfor i in pto.range(4):\n    kept.append(pto.load(x, 16, 64))\npto.store(y, kept[0])  # here",
@@ -239,7 +255,12 @@ def kernel_of(name: str) -> tuple[Any, list[str]]:
     text = f"def k(x: F32, y: F32, n: Number):\n    {body}\n"
     file = f"<{name}>"
     linecache.cache[file] = len(text), None, text.splitlines(keepends=True), file
-    names: dict[str, Any] = {"pto": pto, "F32": pto.Global[pto.f32], "Number": pto.Scalar[pto.i32]}
+    names: dict[str, Any] = {
+        "pto": pto,
+        "__name__": "kernels",
+        "F32": pto.Global[pto.f32],
+        "Number": pto.Scalar[pto.i32],
+    }
     exec(compile(text, file, "exec"), names)
     return pto.kernel(names["k"]), text.splitlines()
 

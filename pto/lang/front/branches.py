@@ -21,6 +21,7 @@ from pto.lang.front.values import (
     alike,
     buffer,
     common_kind,
+    contents,
     copy,
     is_plain,
     is_register,
@@ -28,6 +29,7 @@ from pto.lang.front.values import (
     kind_of,
     one_region,
     parts,
+    require_contents,
     require_one_tile_type,
     static_region,
     words,
@@ -55,6 +57,7 @@ def branch(
     assert isinstance(trace, Trace)
     op = trace.append(IF, {"condition": test.used()})
     before = slots.read()
+    held = contents(before)
     made: list[Block] = []
     ends: list[Values] = []
     for run in blocks:
@@ -64,6 +67,7 @@ def branch(
         ends.append({**slots.read(), RESULT: result})
         slots.write(before)
         trace.close()
+        require_contents(trace, held, before)
     joined = _Join(trace, op, made).values(before, ends, {*live, RESULT, *slots.carries})
     slots.write(joined)
     return joined.get(RESULT)

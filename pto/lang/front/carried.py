@@ -24,6 +24,7 @@ from pto.lang.front.values import (
     ahead_of,
     buffer,
     common_kind,
+    contents,
     copy,
     is_plain,
     is_register,
@@ -31,6 +32,7 @@ from pto.lang.front.values import (
     kind_of,
     leaves,
     rebuilt,
+    require_contents,
     require_one_tile_type,
     same_structure,
     words,
@@ -87,6 +89,7 @@ class Loop:
         self.slots = slots
         self.assumed = assumed
         self.before = slots.read()
+        self._held = contents(self.before)
         self.leaves: dict[Key, list[Leaf]] = {}
         self.late = [k for k, v in self.before.items() if _has_none(v) and k in names]
         self.lost: dict[Key, str] = {}
@@ -292,6 +295,7 @@ class Loop:
 
     def after(self, kept: Sequence[Leaf], results: Sequence[Value], live: set[Key]) -> None:
         """Bind the variables to what they are after the loop."""
+        require_contents(self.trace, self._held, {k: self.before[k] for k in self._held})
         given = {leaf.place: value for leaf, value in zip(kept, results, strict=True)}
         end, values = self.slots.read(), dict(self.before)
         for key, found in self.leaves.items():

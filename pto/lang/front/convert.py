@@ -18,10 +18,11 @@ from typing import Any
 from pto.lang.call.place import is_installed, is_own, is_users
 from pto.lang.call.rewritten import DONE, REASONS
 from pto.lang.call.session import Handle
-from pto.lang.call.source import definition_of
+from pto.lang.call.source import definition_of, tree_of
 from pto.lang.front.rewrite import NAME, PREFIX, complete, rewrite
 
 _NO_SOURCE = "its source is not available"
+_CHANGED = "its source has changed since it was imported"
 _RESUMES = "it is a generator or a coroutine"
 _made: dict[tuple[CodeType, str], CodeType | None] = {}
 
@@ -93,7 +94,8 @@ def _compiled(function: FunctionType) -> CodeType | None:
         return None
     found = definition_of(code, function.__globals__)
     if found is None:
-        REASONS[code] = _NO_SOURCE
+        is_there = tree_of(code.co_filename, function.__globals__) is not None
+        REASONS[code] = _CHANGED if is_there else _NO_SOURCE
         return None
     node, classes = found
     node = copy.deepcopy(node)
@@ -109,7 +111,7 @@ def _compiled(function: FunctionType) -> CodeType | None:
     whole = compile(top, code.co_filename, "exec", flags=flags, dont_inherit=True)
     made = _find(whole, code)
     if made is None or set(made.co_freevars) - {*code.co_freevars, NAME}:
-        REASONS[code] = _NO_SOURCE
+        REASONS[code] = _CHANGED
         return None
     return _named(made, code.co_name)
 

@@ -6,9 +6,11 @@ may stand for are copied into one buffer. `lang/coalesce.py` removes the copies 
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from types import FunctionType
 from typing import Any
 
 from pto.core.dtypes import F32, I1
@@ -19,6 +21,7 @@ from pto.isa.handle.tile import ALLOC_TILE
 from pto.isa.row.types import Scalar as ScalarType
 from pto.isa.row.types import TileBuf
 from pto.lang.call import instructions
+from pto.lang.call.place import mistake
 from pto.lang.call.session import Handle
 from pto.lang.express.algebra import everywhere
 from pto.lang.express.shapes import flat, is_column, set_region
@@ -68,6 +71,44 @@ class Slots:
             else:
                 with suppress(ValueError):
                     del cell.cell_contents
+
+
+# ---- containers, which Python changes while it traces
+
+
+def contents(values: Values) -> dict[Key, list[Any]]:
+    """What lists, sets, dictionaries and objects of the user's classes hold."""
+    return {key: held for key, value in values.items() if (held := _held(value)) is not None}
+
+
+def _held(value: Any) -> list[Any] | None:
+    if isinstance(value, list | set):
+        return list(value)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+    if isinstance(value, dict):
+        return [*value.values()]  # pyright: ignore[reportUnknownVariableType]
+    home = getattr(type(value), "__module__", "").partition(".")[0]
+    if home in ("pto", "numpy", "builtins", "types") or isinstance(value, type | FunctionType):
+        return None
+    held = getattr(value, "__dict__", None)
+    return [*held.values()] if isinstance(held, dict) else None  # pyright: ignore[reportUnknownVariableType]
+
+
+def require_contents(trace: Trace, before: dict[Key, list[Any]], values: Values) -> None:
+    """Raise if a container was changed: the block is traced once, whether or how often it runs. A
+    value that was made in the block is not seen outside it, which is told where it is used."""
+    for key, held in before.items():
+        now = _held(values.get(key))
+        if now is None or (len(now) == len(held) and all(map(operator.is_, now, held))):
+            continue
+        new = [each for each in now if not any(each is old for old in held)]
+        if new and all(isinstance(v, Handle) and not trace.builder.sees(v.value) for v in new):
+            continue
+        raise mistake(
+            "PTO-U217",
+            f"what `{key}` holds is changed inside a branch or loop of the program, which is traced"
+            " once",
+            help="bind variables instead, also to a new tuple or list of the same length",
+        )
 
 
 # ---- values made of values
