@@ -11,7 +11,7 @@ import sys
 from importlib import import_module
 from typing import Any
 
-from pto.lang.names import MODULES, PUBLIC, RENAMED, WRITTEN
+from pto.lang.names import MODULES, PUBLIC, RENAMED
 
 __version__ = "0.1.0"
 
@@ -35,8 +35,7 @@ def _generated(name: str) -> Any:
             return found
     from pto.core.errors import nearest
 
-    written = f"write {WRITTEN[name]}" if name in WRITTEN else None
-    advice = written or nearest(name, __dir__()) or "`pto isa` lists the instructions"
+    advice = nearest(name, __dir__()) or "`pto isa` lists the instructions"
     told = f"module 'pto' has no attribute {name!r}; {advice}"
     raise AttributeError(told, name=name, obj=sys.modules[__name__])
 

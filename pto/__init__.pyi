@@ -21,6 +21,7 @@ from pto.lang.control import carry as carry
 from pto.lang.control import range as range
 from pto.lang.control import section_cube as section_cube
 from pto.lang.control import section_vector as section_vector
+from pto.lang.control import static_range as static_range
 from pto.lang.control import subblock_idx as subblock_idx
 from pto.lang.control import subblock_num as subblock_num
 from pto.lang.control import vecscope as vecscope
@@ -28,6 +29,12 @@ from pto.lang.debug import assert_ as assert_
 from pto.lang.diff.diff import diff as diff
 from pto.lang.diff.difference import Difference as Difference
 from pto.lang.eager import eager as eager
+from pto.lang.express.activations import clamp as clamp
+from pto.lang.express.activations import gelu as gelu
+from pto.lang.express.activations import sigmoid as sigmoid
+from pto.lang.express.activations import silu as silu
+from pto.lang.express.activations import softmax as softmax
+from pto.lang.express.activations import tanh as tanh
 from pto.lang.express.choose import full_like as full_like
 from pto.lang.express.choose import where as where
 from pto.lang.express.choose import zeros_like as zeros_like

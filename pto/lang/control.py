@@ -209,6 +209,11 @@ def range(start: Any, stop: Any = None, step: Any = 1) -> Iterable[Any]:
     return made
 
 
+def static_range(*bounds: int) -> builtins.range:
+    """Python's range, as Triton calls it: a loop over it is unrolled while the kernel is traced."""
+    return builtins.range(*bounds)
+
+
 # ---- branches
 
 

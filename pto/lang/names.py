@@ -15,11 +15,12 @@ HOMES: Final = {
     "pto.ir.text.parser": "parse parse_file",
     "pto.ir.text.printer": "print_module",
     "pto.lang.control": "Else If block_idx block_num carry range section_cube section_vector"
-    " subblock_idx subblock_num vecscope",
+    " static_range subblock_idx subblock_num vecscope",
     "pto.lang.debug": "assert_",
     "pto.lang.diff.diff": "diff",
     "pto.lang.diff.difference": "Difference",
     "pto.lang.eager": "eager",
+    "pto.lang.express.activations": "clamp gelu sigmoid silu softmax tanh",
     "pto.lang.express.choose": "full_like where zeros_like",
     "pto.lang.express.functions": "exp leaky_relu log maximum minimum reciprocal relu rsqrt sqrt",
     "pto.lang.express.memory": "arange full load store tri zeros",
@@ -50,14 +51,6 @@ RENAMED: Final = {
     "print": ("pto.lang.debug", "print_"),
     "sum": ("pto.lang.express.functions", "total"),
     "abs": ("pto.lang.express.functions", "absolute"),
-}
-# Functions that other libraries have and no instruction is, and what to write.
-WRITTEN: Final = {
-    "tanh": "1.0 - 2.0 / (pto.exp(t * 2.0) + 1.0)",
-    "sigmoid": "1.0 / (1.0 + pto.exp(-t))",
-    "silu": "t / (1.0 + pto.exp(-t))",
-    "gelu": "it as examples/gallery/gelu.py does",
-    "softmax": "e = pto.exp(t - t.max(axis=1)); e / e.sum(axis=1)",
 }
 MODULES: Final = ("observe",)  # whoever writes an observer of a run finds its parts there
 PUBLIC: Final = {name: home for home, names in HOMES.items() for name in names.split()}

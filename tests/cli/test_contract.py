@@ -36,16 +36,16 @@ F = pto.Global[pto.f32, 16, 64]
 
 @pto.kernel
 def tanh(x: F, y: F):
-    pto.store(y, pto.tanh(pto.load(x, 16, 64)))
+    pto.store(y, pto.sinh(pto.load(x, 16, 64)))
 
 @pto.kernel
 def mask(x: F, y: F):
     t = pto.load(x, 16, 64)
-    pto.store(y, pto.where(~(t > 0.0), t, 0.0))
+    pto.store(y, pto.where(-(t > 0.0), t, 0.0))
 
 @pto.kernel
 def window(x: F, y: F):
-    pto.store(y, pto.load(x[0:16, 0:64].T, 64, 16))
+    pto.store(y, pto.load(x[0:16, 0:64].flat, 64, 16))
 
 def table():
     return {}["no such key"]

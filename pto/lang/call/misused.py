@@ -14,7 +14,7 @@ from typing import Any
 from pto.core.errors import Diagnostic, PtoError, nearest
 from pto.lang.call.place import KernelError, is_own, is_users, place_of, user_step
 from pto.lang.call.signature import instructions
-from pto.lang.names import PUBLIC, RENAMED, WRITTEN
+from pto.lang.names import PUBLIC, RENAMED
 from pto.lang.values.operators import Comparison
 from pto.lang.values.scalars import Scalar
 from pto.lang.values.tiles import Tile
@@ -65,10 +65,8 @@ _KINDS: dict[type, tuple[str, str]] = {
     ),
     Scalar: ("a number of the program", "+ - * // % << >> & | ^, comparisons and .to() work on it"),
 }
-_TURNED = "turn the array before the window: x.T[j : j + 64, i : i + 16]"
 _WINDOW_HELP = {
-    "T": _TURNED,
-    "transpose": _TURNED,
+    "transpose": "x[i : i + 16, j : j + 64].T",
     "shape": "x.shape is that of the array; t.shape and t.valid are those of the tile it fills",
 }
 _CALL = re.compile(r"(?:(\w+)\.)?(\w+)\(\) ((?:missing|takes|got) .*)")
@@ -167,8 +165,6 @@ def instead(name: str) -> str | None:
     name = _SAME.get(name, name)
     if name in _METHODS:
         return _METHODS[name]
-    if name in WRITTEN:
-        return f"write {WRITTEN[name]}"
     home, _ = RENAMED.get(name) or (PUBLIC.get(name, ""), name)
     if home.startswith(_EXPRESSIONS):
         return f"it is a function: {_usage(f'pto.{name}', _function(name))}"

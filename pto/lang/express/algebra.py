@@ -36,7 +36,7 @@ _ALIKE = COMMUTES | {"max", "min"}
 
 def unary(word: str, t: Any) -> Tile:
     """One instruction on one tile."""
-    t = _tile(word, t)
+    t = as_tile(word, t)
     row = _served(word, t)
     dst = like(t)
     _fill(row, dst, t)
@@ -253,7 +253,7 @@ def _crossed(a: Tile, b: Tile) -> tuple[Tile, Tile]:
 # ---- operands
 
 
-def _tile(word: str, t: Any) -> Tile:
+def as_tile(word: str, t: Any) -> Tile:
     if isinstance(t, Tile):
         return vector(t)
     raise mistake(

@@ -17,7 +17,7 @@ from pto.lang.call.place import mistake
 from pto.lang.call.session import current
 from pto.lang.express.algebra import adapted, require_one_type, spread_like
 from pto.lang.express.shapes import flat, is_column, is_row, like, vector
-from pto.lang.values.operators import COMPARED, Comparison, operations
+from pto.lang.values.operators import COMPARED, Comparison, operations, plain
 from pto.lang.values.scalars import Scalar, is_number
 from pto.lang.values.tiles import Tile, same_region, tile
 
@@ -28,7 +28,7 @@ def where(cond: Any, a: Any, b: Any, *, dst: Tile | None = None) -> Tile:
     """`a` where the comparison holds, else `b`: tiles or numbers. In a new tile, or in `dst`.
 
     Numbers become tiles (texpands), then there is a tcmp and a tsel. Comparisons are joined with &
-    and |.
+    and |, and turned with ~, which exchanges `a` and `b`, or is a tnot inside & and |.
     """
     if not isinstance(cond, Comparison):
         raise mistake(
@@ -36,6 +36,9 @@ def where(cond: Any, a: Any, b: Any, *, dst: Tile | None = None) -> Tile:
             f"pto.where chooses by a comparison of tiles, got {type(cond).__name__}",
             help="write it there: pto.where(t < 0.0, a, b), or with t.eq(x) and t.ne(x)",
         )
+    while cond.mode == "~":
+        cond, a, b = cond.left, b, a
+    a, b = plain(a), plain(b)
     for each in (a, b):
         if not isinstance(each, Tile | Scalar) and not is_number(each):
             raise mistake("PTO-T209", f"pto.where chooses tiles or numbers, got {each!r}")
@@ -93,6 +96,9 @@ def _mask(cond: Comparison, wide: Tile) -> Tile:
     """A bit an element; rows of whole blocks."""
     height, width = flat(wide).shape
     mask = tile(height, -(-width // (8 * BLOCK_BYTE_SIZE)) * BLOCK_BYTE_SIZE, U8)
+    if cond.mode == "~":
+        invoke(operations("~", mask.type)[0], [mask, _mask(cond.left, wide)], {})
+        return mask
     if isinstance(cond.left, Comparison):  # two, joined
         parts = [_mask(each, wide) for each in (cond.left, cond.right)]
         invoke(operations(cond.mode, mask.type, mask.type)[0], [mask, *parts], {})

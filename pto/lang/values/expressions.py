@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pto.lang.values.operators import Operators
+from pto.lang.values.operators import Operators, plain
 
 if TYPE_CHECKING:
     from pto.lang.values.tiles import Tile
@@ -39,15 +39,15 @@ class Expressions(Operators):
         return self._unary("~")
 
     def __pow__(self, other: Any) -> Any:
-        return self.operate("**", self, other)
+        return self.operate("**", self, plain(other))
 
     def __rpow__(self, other: Any) -> Any:
-        return self.operate("**", other, self)
+        return self.operate("**", plain(other), self)
 
     def _update(self, sign: str, other: Any) -> Any:
         from pto.lang.express import algebra
 
-        return algebra.accumulate(sign, self, other)  # pyright: ignore[reportArgumentType]
+        return algebra.accumulate(sign, self, plain(other))  # pyright: ignore[reportArgumentType]
 
     def __iadd__(self, other: Any) -> Any:
         return self._update("+", other)

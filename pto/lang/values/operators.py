@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import operator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NoReturn
@@ -48,13 +49,45 @@ def _takes(row: Instr, types: tuple[Type | None, ...]) -> bool:
     )
 
 
+def plain(value: Any) -> Any:
+    """A number of NumPy as Python's; any other value as it is."""
+    single = isinstance(value, np.generic) or (isinstance(value, np.ndarray) and value.ndim == 0)
+    return value.item() if single else value
+
+
+# Operators as NumPy calls them where its number stands on the left: np.float32(2) * t.
+_UFUNCS: dict[str, Callable[[Any, Any], Any]] = {
+    "add": operator.add,
+    "subtract": operator.sub,
+    "multiply": operator.mul,
+    "divide": operator.truediv,
+    "floor_divide": operator.floordiv,
+    "remainder": operator.mod,
+    "power": operator.pow,
+    "bitwise_and": operator.and_,
+    "bitwise_or": operator.or_,
+    "bitwise_xor": operator.xor,
+    "less": operator.lt,
+    "less_equal": operator.le,
+    "greater": operator.gt,
+    "greater_equal": operator.ge,
+    "equal": operator.eq,
+    "not_equal": operator.ne,
+}
+
+
 class Opaque:
     """A value without elements while the kernel is traced: NumPy cannot compute with it."""
 
     __slots__ = ()
 
-    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **named: Any) -> NoReturn:
-        self._refuse_numpy(ufunc.__name__, inputs)
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **named: Any) -> Any:
+        """An operator whose left operand is a number of NumPy; nothing else."""
+        apply = _UFUNCS.get(ufunc.__name__)
+        number = plain(inputs[0])
+        if apply is None or method != "__call__" or not isinstance(number, int | float):
+            self._refuse_numpy(ufunc.__name__, inputs)
+        return apply(number, inputs[1])
 
     def __array_function__(self, function: Any, types: Any, args: Any, named: Any) -> NoReturn:
         self._refuse_numpy(function.__name__, ())
@@ -66,8 +99,6 @@ class Opaque:
         from pto.lang.call.misused import instead, words_of  # built on these values
 
         help = instead(name) or "results are read from the array that pto.store writes"
-        if any(isinstance(each, np.generic) for each in inputs):
-            help = "write the number as Python's: c.item()"
         raise mistake(
             "PTO-U081",
             f"NumPy's {name} cannot compute with {words_of(self)}: it has elements only when the"
@@ -80,13 +111,13 @@ class Opaque:
 class Comparison(Opaque):
     """A comparison of tiles, element by element: what `pto.where` chooses by."""
 
-    mode: str  # eq, ne, lt, ...; & and | of two comparisons
+    mode: str  # eq, ne, lt, ...; & and | of two comparisons; ~ of the left one
     left: Any
     right: Any  # a tile or a number
 
     def tiles(self) -> list[Any]:
         """Everything that is compared."""
-        sides = (self.left, self.right)
+        sides = (self.left,) if self.mode == "~" else (self.left, self.right)
         return [t for s in sides for t in (s.tiles() if isinstance(s, Comparison) else [s])]
 
     def __and__(self, other: Any) -> Comparison:
@@ -94,6 +125,10 @@ class Comparison(Opaque):
 
     def __or__(self, other: Any) -> Comparison:
         return self._joined("|", other)
+
+    def __invert__(self) -> Comparison:
+        """Where it does not hold, also for NaN."""
+        return Comparison("~", self, None)
 
     def _joined(self, sign: str, other: Any) -> Comparison:
         if isinstance(other, Comparison):
@@ -123,67 +158,67 @@ class Operators(Opaque):
         raise NotImplementedError(sign)
 
     def __add__(self, other: Any) -> Any:
-        return self.operate("+", self, other)
+        return self.operate("+", self, plain(other))
 
     def __radd__(self, other: Any) -> Any:
-        return self.operate("+", other, self)
+        return self.operate("+", plain(other), self)
 
     def __sub__(self, other: Any) -> Any:
-        return self.operate("-", self, other)
+        return self.operate("-", self, plain(other))
 
     def __rsub__(self, other: Any) -> Any:
-        return self.operate("-", other, self)
+        return self.operate("-", plain(other), self)
 
     def __mul__(self, other: Any) -> Any:
-        return self.operate("*", self, other)
+        return self.operate("*", self, plain(other))
 
     def __rmul__(self, other: Any) -> Any:
-        return self.operate("*", other, self)
+        return self.operate("*", plain(other), self)
 
     def __matmul__(self, other: Any) -> Any:
-        return self.operate("@", self, other)
+        return self.operate("@", self, plain(other))
 
     def __truediv__(self, other: Any) -> Any:
-        return self.operate("/", self, other)
+        return self.operate("/", self, plain(other))
 
     def __rtruediv__(self, other: Any) -> Any:
-        return self.operate("/", other, self)
+        return self.operate("/", plain(other), self)
 
     def __floordiv__(self, other: Any) -> Any:
-        return self.operate("//", self, other)
+        return self.operate("//", self, plain(other))
 
     def __rfloordiv__(self, other: Any) -> Any:
-        return self.operate("//", other, self)
+        return self.operate("//", plain(other), self)
 
     def __mod__(self, other: Any) -> Any:
-        return self.operate("%", self, other)
+        return self.operate("%", self, plain(other))
 
     def __rmod__(self, other: Any) -> Any:
-        return self.operate("%", other, self)
+        return self.operate("%", plain(other), self)
 
     def __and__(self, other: Any) -> Any:
-        return self.operate("&", self, other)
+        return self.operate("&", self, plain(other))
 
     def __or__(self, other: Any) -> Any:
-        return self.operate("|", self, other)
+        return self.operate("|", self, plain(other))
 
     def __xor__(self, other: Any) -> Any:
-        return self.operate("^", self, other)
+        return self.operate("^", self, plain(other))
 
     def __rand__(self, other: Any) -> Any:
-        return self.operate("&", other, self)
+        return self.operate("&", plain(other), self)
 
     def __ror__(self, other: Any) -> Any:
-        return self.operate("|", other, self)
+        return self.operate("|", plain(other), self)
 
     def __rxor__(self, other: Any) -> Any:
-        return self.operate("^", other, self)
+        return self.operate("^", plain(other), self)
 
     def __lshift__(self, other: Any) -> Any:
-        return self.operate("<<", self, other)
+        return self.operate("<<", self, plain(other))
 
     def __rshift__(self, other: Any) -> Any:
-        return self.operate(">>", self, other)
+        return self.operate(">>", self, plain(other))
 
 
 class Comparisons:
@@ -195,21 +230,21 @@ class Comparisons:
         raise NotImplementedError(sign)
 
     def __eq__(self, other: object) -> Any:
-        return self.compare("==", self, other)
+        return self.compare("==", self, plain(other))
 
     def __ne__(self, other: object) -> Any:
-        return self.compare("!=", self, other)
+        return self.compare("!=", self, plain(other))
 
     def __lt__(self, other: Any) -> Any:
-        return self.compare("<", self, other)
+        return self.compare("<", self, plain(other))
 
     def __le__(self, other: Any) -> Any:
-        return self.compare("<=", self, other)
+        return self.compare("<=", self, plain(other))
 
     def __gt__(self, other: Any) -> Any:
-        return self.compare(">", self, other)
+        return self.compare(">", self, plain(other))
 
     def __ge__(self, other: Any) -> Any:
-        return self.compare(">=", self, other)
+        return self.compare(">=", self, plain(other))
 
     __hash__ = object.__hash__

@@ -24,7 +24,7 @@ from pto.lang.call.place import located, mistake
 from pto.lang.call.session import Handle, Session, current
 from pto.lang.values.elements import element
 from pto.lang.values.expressions import Expressions
-from pto.lang.values.operators import Comparison
+from pto.lang.values.operators import Comparison, plain
 from pto.lang.values.scalars import Scalar, arith, as_value
 
 Extent = Any  # an int, a Scalar, or None: only the program knows
@@ -69,16 +69,16 @@ class Tile(Expressions, Handle):
         self.is_filled = False  # it holds numbers everywhere, and any part of it may be used
 
     def __lt__(self, other: Any) -> Comparison:
-        return Comparison("lt", self, other)
+        return Comparison("lt", self, plain(other))
 
     def __le__(self, other: Any) -> Comparison:
-        return Comparison("le", self, other)
+        return Comparison("le", self, plain(other))
 
     def __gt__(self, other: Any) -> Comparison:
-        return Comparison("gt", self, other)
+        return Comparison("gt", self, plain(other))
 
     def __ge__(self, other: Any) -> Comparison:
-        return Comparison("ge", self, other)
+        return Comparison("ge", self, plain(other))
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, int | float | Scalar):

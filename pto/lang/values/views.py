@@ -273,6 +273,12 @@ class View(Elsewhere):
         """The same window, of which so much is taken."""
         return View(self.array, self.spans, (rows, cols))
 
+    @property
+    def T(self) -> View:
+        """The window with its dimensions in the other order, as that of the turned array."""
+        most = None if self.most is None else (self.most[1], self.most[0])
+        return View(self.array.T, self.spans[::-1], most)
+
     def rows_known(self) -> int | None:
         """How many rows of a tile it fills, where Python knows it."""
         row, _ = self.axes()

@@ -1,0 +1,70 @@
+"""Functions of tiles that models are made of, each a short sequence of instructions.
+
+They are as precise as their sequence: `tanh` and `sigmoid` within 2 units of the last place of 1,
+in absolute terms; `gelu` within 1.5e-7 of the function with erf.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pto.lang.call.place import mistake
+from pto.lang.express.algebra import as_tile
+from pto.lang.express.functions import exp, maximum, minimum, relu
+from pto.lang.values.tiles import Tile
+
+
+def tanh(t: Tile) -> Tile:
+    """1 - 2 / (e ** 2t + 1): `tmuls`, `texp`, `tadds`, `tdivs`, `tneg`, `tadds`."""
+    t = as_tile("tanh", t)
+    return 1.0 - 2.0 / (exp(t * 2.0) + 1.0)
+
+
+def sigmoid(t: Tile) -> Tile:
+    """1 / (1 + e ** -t): `tneg`, `texp`, `tadds`, `tdivs`."""
+    t = as_tile("sigmoid", t)
+    return 1.0 / (1.0 + exp(-t))
+
+
+def silu(t: Tile) -> Tile:
+    """t * sigmoid(t), as t / (1 + e ** -t): `tneg`, `texp`, `tadds`, `tdiv`."""
+    t = as_tile("silu", t)
+    return t / (1.0 + exp(-t))
+
+
+def gelu(t: Tile, approximate: str = "none") -> Tile:
+    """t * (1 + erf(t / sqrt 2)) / 2, or with `approximate="tanh"` the form by tanh.
+
+    The first is Abramowitz and Stegun 7.1.26 for erf, 20 instructions; the second is
+    t / (1 + e ** -2z), z = sqrt(2 / pi) (t + 0.044715 t ** 3): `tmuls`, `tmul`, `tmul`, `tadd`,
+    `tmuls`, `texp`, `tadds`, `tdiv`.
+    """
+    t = as_tile("gelu", t)
+    if approximate == "tanh":
+        return t / (1.0 + exp(-1.5957691216057308 * (t + 0.044715 * t * t * t)))
+    if approximate != "none":
+        raise mistake(
+            "PTO-U205",
+            f"pto.gelu has no approximation {approximate!r}",
+            help='it is "none", by erf, or "tanh"',
+        )
+    size = abs(t)
+    z = size * 0.7071067811865476
+    k = 1.0 / (1.0 + 0.3275911 * z)
+    a = k * (-0.284496736 + k * (1.421413741 + k * (-1.453152027 + k * 1.061405429)))
+    return relu(t) - 0.5 * size * (k * (0.254829592 + a) * exp(-(z * z)))
+
+
+def softmax(t: Tile, axis: int = 1) -> Tile:
+    """e ** t divided by its sum along an axis, from the maximum down so that nothing overflows:
+    `trowmax`, `trowexpandsub`, `texp`, `trowsum`, `trowexpanddiv`; axis 0 with `tcol`."""
+    t = as_tile("softmax", t)
+    e = exp(t - t.max(axis=axis))
+    return e / e.sum(axis=axis)
+
+
+def clamp(t: Any, low: Any = None, high: Any = None) -> Any:
+    """t, not below `low` and not above `high`, of which one may be left out: `tmaxs`, `tmins`, and
+    with tiles, rows and columns as bounds `tmax` and the like. Numbers of a kernel too."""
+    t = t if low is None else maximum(t, low)
+    return t if high is None else minimum(t, high)

@@ -1,0 +1,126 @@
+"""Functions and operators that people expect, against NumPy on both engines and profiles."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pto
+
+F32 = pto.Global[pto.f32]
+X = (np.arange(16 * 64, dtype=np.float32).reshape(16, 64) - 500) / 100
+X[0, :4] = [0.0, -0.0, np.nan, 80.0]
+Y = np.linspace(-1, 1, 64, dtype=np.float32)
+ERF = np.vectorize(math.erf, otypes=[np.float64])
+
+
+def sigmoid(x: Any) -> Any:
+    return 1 / (1 + np.exp(-x))
+
+
+def softmax(x: Any, axis: int) -> Any:
+    e = np.exp(x - x.max(axis=axis, keepdims=True))
+    return e / e.sum(axis=axis, keepdims=True)
+
+
+# Tile and row to tile; the same in NumPy, in f64; how far apart they may be.
+CASES: dict[str, tuple[Callable[[Any, Any], Any], Callable[[Any, Any], Any], float]] = {
+    "tanh": (lambda t, r: pto.tanh(t), lambda x, r: np.tanh(x), 2e-7),
+    "sigmoid": (lambda t, r: pto.sigmoid(t), lambda x, r: sigmoid(x), 2e-7),
+    "silu": (lambda t, r: pto.silu(t), lambda x, r: x * sigmoid(x), 2e-6),
+    "gelu": (lambda t, r: pto.gelu(t), lambda x, r: x / 2 * (1 + ERF(x / 2**0.5)), 3e-6),
+    "gelu by tanh": (
+        lambda t, r: pto.gelu(t, approximate="tanh"),
+        lambda x, r: x / 2 * (1 + np.tanh((2 / np.pi) ** 0.5 * (x + 0.044715 * x**3))),
+        3e-6,
+    ),
+    "clamp": (lambda t, r: pto.clamp(t, -1.0, 2.0), lambda x, r: np.clip(x, -1, 2), 0),
+    "clamp from below": (lambda t, r: pto.clamp(t, low=r), lambda x, r: np.maximum(x, r), 0),
+    "NumPy's number first": (lambda t, r: np.float32(2) * t, lambda x, r: 2 * x, 0),
+    "NumPy's number last": (lambda t, r: t - np.float64(0.5), lambda x, r: x - 0.5, 1e-6),
+    "NumPy's number compared": (
+        lambda t, r: pto.where(np.float32(1) < t, t, np.float32(0)),
+        lambda x, r: np.where(x > 1, x, 0),
+        0,
+    ),
+    "not of a mask": (
+        lambda t, r: pto.where(~(t > 0.0), 1.0, 2.0),
+        lambda x, r: np.where(~(x > 0), 1, 2),
+        0,
+    ),
+    "not inside and": (
+        lambda t, r: pto.where(~(t > 1.0) & (t > -1.0) | ~(t < 4.0), 1.0, 2.0),
+        lambda x, r: np.where(~(x > 1) & (x > -1) | ~(x < 4), 1, 2),
+        0,
+    ),
+    "not twice": (
+        lambda t, r: pto.where(~~(t > 0.0), t, 0.0),
+        lambda x, r: np.where(x > 0, x, 0),
+        0,
+    ),
+}
+
+
+def run(make: Any, x: Any, profile: str) -> list[Any]:
+    def k(x: F32, row: F32, y: F32) -> None:
+        pto.store(y, make(pto.load(x, 16, 64), pto.load(row, 64)))
+
+    kernel: Any = pto.kernel(profile=profile)(k)
+    found = []
+    for engine in ("reference", "jit"):
+        y = np.zeros((16, 64), np.float32)
+        kernel.run(x, Y, y, engine=engine)
+        found.append(y)
+    assert kernel.sanitize(x, Y, np.zeros((16, 64), np.float32)) == []
+    return found
+
+
+@pytest.mark.parametrize("profile", ["a2a3", "a5"])
+@pytest.mark.parametrize("name", CASES)
+def test_a_function_is_that_of_numpy(name: str, profile: str):
+    make, expected, apart = CASES[name]
+    x = X if "mask" in name or "not" in name else np.nan_to_num(X)
+    both = run(make, x, profile)
+    assert np.array_equal(both[0], both[1], equal_nan=True), "the engines agree in every bit"
+    with np.errstate(all="ignore"):
+        wanted = expected(x.astype(np.float64), Y.astype(np.float64))
+    assert np.allclose(both[0], wanted, rtol=0, atol=apart, equal_nan=True)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_softmax(axis: int):
+    x = np.nan_to_num(X)
+    for found in run(lambda t, r: pto.softmax(t, axis=axis), x, "a5"):
+        assert np.allclose(found, softmax(x.astype(np.float64), axis), rtol=0, atol=1e-6)
+
+
+def test_a_turned_window_is_the_window_of_the_turned_array():
+    def k(x: F32, y: F32) -> None:
+        pto.store(y, pto.load(x[0:16, 8:40].T, 32, 16))
+
+    y = np.zeros((32, 16), np.float32)
+    pto.kernel(k)(X, y)
+    assert np.array_equal(y, X[:, 8:40].T, equal_nan=True)
+
+
+def test_static_range_is_unrolled():
+    def k(x: F32, y: F32) -> None:
+        t = pto.load(x, 16, 64)
+        for i in pto.static_range(1, 4):
+            t = t + float(i)
+        pto.store(y, t)
+
+    kernel = pto.kernel(k)
+    y = np.zeros((16, 64), np.float32)
+    kernel(np.zeros_like(y), y)
+    assert (y == 6.0).all()
+    assert "scf" not in kernel.ir and kernel.ir.count("pto.tadds") == 3
+
+
+def test_an_unknown_approximation_is_a_finding():
+    with pytest.raises(pto.PtoError, match='"tanh"'), pto.eager("a5"):
+        pto.gelu(pto.load(X, 16, 64), approximate="sinh")
