@@ -30,6 +30,7 @@ VERBS = {
     "sync": "put flags and barriers into a program that leaves them to a compiler",
     "diff": "do two compilers' outputs of one program order the same accesses",
     "fmt": "print a program in one stable form, or as generic MLIR",
+    "export": "a launch as a folder for a board: kernel, host program, data, build file",
     "lsp": "a language server: findings, pages and completion in an editor",
     "cxx": "C++ kernels: the header, and system tests of C++ projects",
     "gym": "run a checkout of PTO-Gym by its own generators and judges",

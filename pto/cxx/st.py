@@ -52,6 +52,7 @@ sys.argv, sys.path[:] = sys.argv[1:], [p for p in sys.path if not ours(p)]
 runpy.run_path(sys.argv[0], run_name="__main__")
 """
 _KINDS = {"vec": ("vector",), "cube": ("cube",), "mix": ("vector", "cube")}
+_CORES = {"dav-c310": "a5", "dav-c220": "a2a3"}  # that a folder is compiled for, by itself
 _FOLDERS = re.compile(r"\$\{(?:PROJECT|CMAKE|CMAKE_CURRENT)_SOURCE_DIR\}(/[\w./-]*)")
 _SCRIPTS = ("gen_data.py", "scripts/gen_data.py")
 _LIBRARY = re.compile(r"add_library\(\s*(\w+)\s+SHARED\s+([\w.]+)\s*\)")
@@ -126,10 +127,11 @@ def find(paths: Sequence[Path], how: How | None = None) -> list[Folder]:
 
 def _folder(path: Path, how: How) -> Folder:
     parts = [p for p in path.parts if p in provided.profiles()]
-    chosen = how.profile or (parts[-1] if parts else "a2a3")
     shared = [p / "common" for p in path.parents if (p / "common" / "test_common.h").exists()]
     lists = path / "CMakeLists.txt"
     text = lists.read_text(encoding="utf-8", errors="replace") if lists.exists() else ""
+    built = next((p for core, p in _CORES.items() if core in text), "a2a3")
+    chosen = how.profile or (parts[-1] if parts else built)
     kind = re.search(r"pto_(vec|cube|mix)_st|aicore-arch=dav-\w+?-(vec|cube)", text)
     own = _own_sides(text)
     sides = _KINDS[kind[1] or kind[2]] if kind and chosen != "cpu" else ("both",)

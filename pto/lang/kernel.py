@@ -10,7 +10,8 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, cast, overload
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -21,7 +22,7 @@ from pto.ir.text.printer import print_module
 from pto.lang.call.place import KernelError, defines_kernel, mistake, placed
 from pto.lang.captured import Captured
 from pto.lang.findings import Findings
-from pto.lang.parameter import Parameter, exact, parameters_of, unhashable
+from pto.lang.parameter import Parameter, exact, parameters_of, require_function, shaped, unhashable
 from pto.lang.tracing import Shape, Source, Specialised, Tracing, sizes_of
 from pto.lang.values.arrays import as_array
 from pto.run.launch.arrays import Borrowed
@@ -37,6 +38,7 @@ from pto.target.profile import profile as find_profile
 from pto.verify import verify
 
 if TYPE_CHECKING:
+    from pto.cxx.export.folder import Exported
     from pto.observe.memory.coverage import Writes
     from pto.observe.timing import Timing
 
@@ -63,6 +65,9 @@ class Bound:
     def time(self, *args: Any, **named: Any) -> Timing:
         return self.kernel.time(*args, blocks=self.blocks, **named)
 
+    def export(self, *args: Any, **named: Any) -> Exported:
+        return self.kernel.export(*args, blocks=self.blocks, **named)
+
     def on(self, profile: str) -> Bound:
         """The same for another profile."""
         return Bound(self.kernel.on(profile), self.blocks)
@@ -83,7 +88,7 @@ class Kernel:
         debug: bool = True,
     ) -> None:
         self._profile = find_profile(profile)
-        _require_function(function)
+        require_function(function)
         defines_kernel(function.__code__.co_filename)
         self.function = function
         self.profile = profile
@@ -269,8 +274,8 @@ class Kernel:
     ) -> tuple[Module, list[Any]]:
         """The program for arguments, where shapes may stand for arrays, and what it is given."""
         values = self.values(args, named)
-        shaped = [_shaped(p, v) for p, v in zip(self.parameters, values, strict=True)]
-        made, _, given = self.specialise(shaped, blocks)
+        stood = [shaped(p, v) for p, v in zip(self.parameters, values, strict=True)]
+        made, _, given = self.specialise(stood, blocks)
         return made.module, given
 
     def module(self, *args: Any, **named: Any) -> Module:
@@ -288,6 +293,18 @@ class Kernel:
 
         made = self.specialise(self.values(args, named))[0] if args or named else self._latest()
         return cpp(made.module, find_profile(self.profile), self.name)
+
+    @placed
+    def export(
+        self, *args: Any, out: str, blocks: Blocks = 1, device: str | None = None, **named: Any
+    ) -> Exported:
+        """Write a folder that builds and runs on a board; the arrays are its inputs, unchanged."""
+        from pto.cxx.export.folder import export  # only here: a plain run writes no C++
+
+        kernel = self if device is None else self.on(find_device(device).profile)
+        made, _, given = kernel.specialise(kernel.values(args, named), blocks)
+        how: dict[str, Any] = {"blocks": blocks, "profile": kernel.profile, "device": device}
+        return export(made.module, given, Path(out), name=self.name, **how)
 
     def __repr__(self) -> str:
         try:
@@ -389,13 +406,6 @@ def _say(block: int, line: str) -> None:
     print(f"block {block}: {line}", flush=True)
 
 
-def _shaped(param: Parameter, value: Any) -> Any:
-    """An array of a shape that stands for one; its pages are never touched."""
-    if param.kind != "array" or param.dtype is None or not isinstance(value, tuple):
-        return value
-    return np.empty(cast(tuple[int, ...], value), param.dtype.numpy)
-
-
 @overload
 def kernel(function: Callable[..., Any], /) -> Kernel: ...
 @overload
@@ -421,15 +431,6 @@ def kernel(
     if function is not None:
         return Kernel(function, profile, name, kind=kind, debug=debug)
     return lambda inner: Kernel(inner, profile, name, kind=kind, debug=debug)
-
-
-def _require_function(given: object) -> None:
-    """Python code that runs from its begin to its end: that is what can be traced."""
-    resumes = inspect.iscoroutinefunction(given) or inspect.isgeneratorfunction(given)
-    if (inspect.isfunction(given) or inspect.ismethod(given)) and not resumes:
-        return
-    what = "one that yields or awaits" if resumes else f"{type(given).__name__} {given!r}"
-    raise mistake("PTO-U223", f"a kernel is made of a plain function, not {what}")
 
 
 def pair(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, get_args, get_origin
+from typing import Any, Literal, cast, get_args, get_origin
 
 import numpy as np
 
@@ -130,3 +130,19 @@ def _is_hashable(value: Any) -> bool:
     except TypeError:
         return False
     return True
+
+
+def require_function(given: object) -> None:
+    """Python code that runs from its begin to its end: that is what can be traced."""
+    resumes = inspect.iscoroutinefunction(given) or inspect.isgeneratorfunction(given)
+    if (inspect.isfunction(given) or inspect.ismethod(given)) and not resumes:
+        return
+    what = "one that yields or awaits" if resumes else f"{type(given).__name__} {given!r}"
+    raise mistake("PTO-U223", f"a kernel is made of a plain function, not {what}")
+
+
+def shaped(param: Parameter, value: Any) -> Any:
+    """An array of a shape that stands for one; its pages are never touched."""
+    if param.kind != "array" or param.dtype is None or not isinstance(value, tuple):
+        return value
+    return np.empty(cast(tuple[int, ...], value), param.dtype.numpy)

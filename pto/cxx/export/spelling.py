@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
-from functools import cache
 
 import numpy as np
 
@@ -14,8 +12,7 @@ from pto.core.errors import fail
 from pto.core.layout import BLayout, SLayout
 from pto.core.memory import Space
 from pto.core.tile import Pad, TileType
-from pto.cxx.forms import ENUM_KINDS, ENUM_NAMES
-from pto.cxx.header import INCLUDE
+from pto.cxx.forms import ENUM_KINDS, ENUM_NAMES, enumerators
 from pto.isa.row import types as t
 from pto.isa.row.attributes import Attribute, Bool, Enum, Float, Int, Str
 from pto.isa.row.enums import ENUMS
@@ -123,23 +120,6 @@ def _float(text: str, dtype: DType) -> str:
     return plain if dtype.name == "f32" else f"{element(dtype)}({plain})"
 
 
-@cache
-def _enumerators() -> dict[str, dict[int, str]]:
-    """Enumeration of the header -> the words of its numbers."""
-    text = (INCLUDE / "pto" / "machine" / "words.hpp").read_text(encoding="utf-8")
-    found: dict[str, dict[int, str]] = {}
-    for name, inside in re.findall(r"enum (?:class )?(\w+)[^{;]*\{([^}]*)\}", text):
-        number = 0
-        words: dict[int, str] = {}
-        for item in inside.split(","):
-            word, _, given = (part.strip() for part in item.partition("="))
-            number = int(given.removesuffix("ULL"), 0) if given else number
-            words.setdefault(number, word)
-            number += 1
-        found[name] = words
-    return found
-
-
 def enumeration(attr: Attr, row: str) -> str | None:
     """The enumeration of the header that sets an attribute; None where none does."""
     kinds = attr.kind.split("|")
@@ -163,13 +143,13 @@ def word(value: Attribute, attr: Attr, row: str) -> str:
             return value.value
         if value.kind in ("cmpi_predicate", "cmpf_predicate"):
             return comparison(value)
-        known = _enumerators().get(enum or "", {})
+        known = enumerators().get(enum or "", {})
         own = value.value if value.value in known.values() else None
         found = own or known.get(ENUMS[value.kind].number(value.value))
         if found is not None:
             return found if enum == "pipe_t" else f"{enum}::{found}"
     if isinstance(value, Str) and enum is not None:
-        same = [w for w in _enumerators()[enum].values() if w.lower() == value.value.lower()]
+        same = [w for w in enumerators()[enum].values() if w.lower() == value.value.lower()]
         if same:
             return f"{enum}::{same[0]}"
     raise fail("PTO-U249", f"C++ has no word for {attr.name} = {value}")

@@ -1,0 +1,57 @@
+"""How far a board may differ from a run here, and why: from the rows of the instructions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pto.core.dtypes import DType
+from pto.ir.graph import Module, Operation
+from pto.isa.meaning import Fold, Lane, lanes, mathlib
+from pto.isa.row.types import Scalar
+
+# Relative errors that the system tests of pto-isa allow, by the bytes of an element.
+_ALLOWED = {4: 1e-3, 2: 5e-3, 1: 5e-2}
+
+
+@dataclass(frozen=True, slots=True)
+class Tolerance:
+    """A relative error, 0 for equal bits, and its reason."""
+
+    relative: float
+    reason: str
+
+    def __str__(self) -> str:
+        return "equal bits" if not self.relative else f"within {self.relative:g}: {self.reason}"
+
+
+def tolerance(module: Module, dtype: DType | None) -> Tolerance:
+    """For an array of a launch: equal bits, unless an instruction leaves room for a difference."""
+    approximate = sorted({op.row.mnemonic for op in module.walk() if op.row and _approximates(op)})
+    summed = sorted({op.row.mnemonic for op in module.walk() if op.row and _sums(op)})
+    reasons = [f"{', '.join(approximate)} approximated by the chip"] * bool(approximate)
+    reasons += [f"{', '.join(summed)} in another order of additions"] * bool(summed)
+    if not reasons or dtype is None or not dtype.is_float:
+        return Tolerance(0.0, "every instruction is exact")
+    return Tolerance(_ALLOWED[dtype.itemsize], "; ".join(reasons))
+
+
+def _is_float(op: Operation) -> bool:
+    types = [getattr(v.type, "elem", v.type) for v in (*op.operands, *op.results)]
+    return any(isinstance(t, Scalar) and t.dtype is not None and t.dtype.is_float for t in types)
+
+
+def _approximates(op: Operation) -> bool:
+    """Functions and divisions of floats: the chip rounds them in its own way."""
+    body = op.body
+    if not isinstance(body, Lane) or not _is_float(op):
+        return False
+    function = body.fn
+    return getattr(function, "__module__", "") == mathlib.__name__ or function is lanes.div
+
+
+def _sums(op: Operation) -> bool:
+    """Sums of many floats, by rows, columns or the matrix unit."""
+    row = op.row
+    assert row is not None
+    folds = isinstance(op.body, Fold) and op.body.fn in (lanes.add, lanes.mul)
+    return (folds or row.cost == "product") and _is_float(op)

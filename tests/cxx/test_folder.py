@@ -1,0 +1,90 @@
+"""Exported folders: what is written, what is refused, and that they run with the kernel's bits."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import pto
+from pto.cli.main import main
+from pto.cxx import st
+
+F32 = pto.Global[pto.f32, "m", "n"]
+
+
+@pto.kernel(profile="a2a3")
+def shifted_softmax(x: F32, shift: pto.Scalar[pto.f32], y: F32) -> None:
+    """Sizes with names, a number, a grid of two axes, a row reduction."""
+    i, j = pto.block_idx(0) * 16, pto.block_idx(1) * 64
+    t = pto.load(x[i:, j:], 16, 64) + shift
+    e = pto.exp(t - t.max(axis=1))
+    pto.store(y[i:, j:], e / e.sum(axis=1))
+
+
+@pto.kernel(profile="a5")
+def both_sides(a: pto.Global[pto.f16], c: pto.Global[pto.f32]) -> None:
+    t = pto.dot(pto.load(a, 32, 32), pto.load(a, 32, 32))
+    pto.store(c, pto.exp(t))
+
+
+def rows() -> tuple[np.ndarray, np.ndarray]:
+    x = np.random.default_rng(5).standard_normal((37, 100), dtype=np.float32)
+    return x, np.zeros_like(x)
+
+
+def test_a_folder_has_what_a_board_needs(tmp_path):
+    x, y = rows()
+    made = shifted_softmax[3, 2].export(x, 0.5, y, device="910b1", out=str(tmp_path / "out"))
+    assert not y.any(), "the arguments stay as they are"
+    expected = np.zeros_like(x)
+    shifted_softmax[3, 2](x, 0.5, expected)
+    assert (made.path / "data/golden_y.bin").read_bytes() == expected.tobytes()
+    assert (made.path / "data/x.bin").read_bytes() == x.tobytes()
+    assert not (made.path / "data/golden_x.bin").exists()
+    kernel = (made.path / "shifted_softmax_kernel.cpp").read_text()
+    assert "TROWSUM(" in kernel
+    assert "<<<6, nullptr, stream>>>" in kernel
+    assert "int64_t m, int64_t n" in kernel, "sizes with names are arguments"
+    assert f"{made.us:.2f} us predicted" in (made.path / "main.cpp").read_text()
+    assert "pto_vec_st(shifted_softmax)" in (made.path / "CMakeLists.txt").read_text()
+    readme = (made.path / "README.md").read_text()
+    assert len(readme.splitlines()) == 10
+    assert "within 0.001: texp, trowexpanddiv approximated by the chip; trowsum in" in readme
+
+
+def test_exact_kernels_are_compared_bit_by_bit(tmp_path):
+    @pto.kernel(profile="a2a3")
+    def doubled(x: pto.Global[pto.f32], y: pto.Global[pto.f32]) -> None:
+        pto.store(y, pto.load(x, 16, 64) * 2.0)
+
+    x = np.ones((16, 64), np.float32)
+    made = doubled.export(x, np.zeros_like(x), out=str(tmp_path / "out"))
+    assert "y.wrong(0.0, bits)" in (made.path / "main.cpp").read_text()
+
+
+def test_what_cannot_be_exported_is_said_before_anything_is_written(tmp_path):
+    a = np.ones((32, 32), np.float16)
+    with pytest.raises(pto.PtoError) as caught:
+        both_sides.export(a, np.zeros((32, 32), np.float32), out=str(tmp_path / "out"))
+    assert caught.value.code == "PTO-U249"
+    assert "runs on the cube core and 'pto.texp' on the vector core" in str(caught.value)
+    assert caught.value.diagnostics[0].loc is not None
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_with_files_is_left_alone(tmp_path, capsys):
+    (tmp_path / "mine.txt").write_text("keep")
+    arguments = ["--arg=a=rand:16x64", "--arg=b=rand:16x64", "--arg=c=zeros:16x64", "--arg=rows=16"]
+    assert main(["export", "examples/add.pto", *arguments, "--out", str(tmp_path)]) == 2
+    assert "PTO-U330" in capsys.readouterr().err
+    assert [p.name for p in tmp_path.iterdir()] == ["mine.txt"]
+
+
+@pytest.mark.usefixtures("a_compiler")
+def test_exported_folders_run_with_the_bits_of_the_kernel(tmp_path):
+    x, y = rows()
+    shifted_softmax[3, 2].export(x, 0.5, y, out=str(tmp_path / "softmax"))
+    cases = st.run(st.find([tmp_path]), "", 1, 300.0, lambda case: None)
+    assert [(c.folder, c.name, c.status) for c in cases] == [
+        ("softmax", "SHIFTED_SOFTMAXTest.case1", "exact")
+    ], [d.message for c in cases for d in c.findings]
