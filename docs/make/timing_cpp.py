@@ -81,7 +81,7 @@ _DELTA = "kernels/pto"  # of megagdn-pto
 # by value heads: six stages of the gated delta rule, 16 sequences of 4,096 tokens
 _GATED = {
     16: (87.8, 1186.1, 4007.1, 1786.3, 2413.8, 2814.5),
-    32: (93.1, 2326.7, 7958.4, 3311.4, 5219.3, 5635.9),
+    32: (93.1, 2326.7, 0, 3311.4, 0, 0),  # 0: not replayed, since it takes long
 }
 
 
@@ -278,6 +278,8 @@ def gated() -> Iterator[Case]:
         defines = tuple(f"GDN_{n}" for n in (f"H={heads}", f"HG={keys}", f"D={size}", f"C={size}"))
         for (name, args), us in zip(found.items(), times, strict=True):
             file, entry = name.split()
+            if not us:
+                continue
             yield Case(
                 f"gated delta rule, {file}, {heads} heads",
                 "910b2",
