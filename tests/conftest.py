@@ -93,7 +93,10 @@ _LONGEST = (
 
 
 # Tests that compile a program for each combination of their parameters, or take long for each.
-_PRODUCTS = {Path(__file__).parent / name for name in ("run/jit", "known/test_halves.py")}
+_PRODUCTS = {
+    Path(__file__).parent / name
+    for name in ("run/jit", "known/test_halves.py", "lang/test_expressions.py")
+}
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -1,20 +1,22 @@
-"""Products of parameters, sampled: every two values that may meet do so in some test.
+"""Products of parameters, sampled.
 
 With `--agree` a test with stacked `parametrize` marks runs for every combination. Else a sample
-runs, chosen so that each value, and each pair of values of two marks, occurs at least once.
+runs. Each value occurs in it at least once. Pairs of values of two marks are added until the sample
+has `MOST` combinations, so that small products have every pair.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import combinations, groupby
 from typing import Any
 
 Value = tuple[str, ...]  # what one mark gives: names and values
+MOST = 12
 
 
 def sampled(items: Sequence[Any]) -> list[Any]:
-    """Those tests of a product that together have every pair of values; in their order."""
+    """Those tests of a product that are chosen, in their order."""
     found: set[int] = set()
     for _, same in groupby(items, key=lambda item: (item.path, item.originalname, item.cls)):
         found |= {id(item) for item in _cover(list(same))}
@@ -22,25 +24,32 @@ def sampled(items: Sequence[Any]) -> list[Any]:
 
 
 def _cover(items: list[Any]) -> list[Any]:
-    """Greedily: next is the first one with most pairs that no other has yet."""
-    left = {n: set(_pairs(item)) for n, item in enumerate(items)}
-    chosen, wanted = list[Any](), set[Any]().union(*left.values()) if left else set[Any]()
-    if not any(left.values()):
+    """Every value first, then as many pairs as `MOST` combinations hold."""
+    values = [_values(item) for item in items]
+    if not any(values):
         return items
-    while wanted:
-        best = max(left, key=lambda n: (len(left[n] & wanted), -n))
-        wanted -= left.pop(best)
-        chosen.append(items[best])
+    chosen = _greedy([set(combinations(each, 1)) for each in values], len(items), [])
+    chosen = _greedy([set(combinations(each, 2)) for each in values], MOST, chosen)
+    return [items[n] for n in chosen]
+
+
+def _greedy(parts: list[set[Any]], most: int, chosen: list[int]) -> list[int]:
+    """Add to `chosen` the test with most parts that no other has yet, until all are covered."""
+    wanted = set[Any]().union(*parts).difference(*(parts[n] for n in chosen))
+    chosen = list(chosen)
+    while wanted and len(chosen) < most:
+        best = max(range(len(parts)), key=lambda n: (len(parts[n] & wanted), -n))
+        wanted -= parts[best]
+        chosen.append(best)
     return chosen
 
 
-def _pairs(item: Any) -> Iterable[tuple[Value, ...]]:
-    """Values of one test, alone and two by two."""
+def _values(item: Any) -> list[Value]:
+    """What each mark gives one test."""
     given = getattr(getattr(item, "callspec", None), "params", {})
     groups = [_names(mark.args[0]) for mark in item.iter_markers("parametrize")]
     groups.append([name for name in given if not any(name in group for group in groups)])
-    values = [tuple(f"{n} {given[n]!r}" for n in group) for group in groups if group]
-    return [*combinations(values, 1), *combinations(values, 2)]
+    return [tuple(f"{n} {given[n]!r}" for n in group) for group in groups if group]
 
 
 def _names(given: str | Sequence[str]) -> list[str]:

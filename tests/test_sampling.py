@@ -1,4 +1,4 @@
-"""A sample of a product has every pair of values, and rows of one list stay as they are."""
+"""A sample of a product has every value and many pairs; rows of one list stay as they are."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.sampling import sampled
+from tests.sampling import MOST, sampled
 
 
 def items(*marks: tuple[str, list[Any]]) -> list[Any]:
@@ -30,13 +30,26 @@ def items(*marks: tuple[str, list[Any]]) -> list[Any]:
     return found
 
 
-def test_every_pair_of_values_occurs() -> None:
+def test_every_value_occurs_and_pairs_as_far_as_there_is_room() -> None:
     sizes = {"a": 5, "b": 4, "c": 3, "d": 2}
     all = items(*((name, list(range(n))) for name, n in sizes.items()))
     chosen = [item.callspec.params for item in sampled(all)]
-    assert 20 <= len(chosen) < 30 < len(all) == 120
+    assert len(chosen) == MOST < len(all) == 120
+    for name, size in sizes.items():
+        assert {p[name] for p in chosen} == set(range(size))
+
+
+def test_a_small_product_has_every_pair() -> None:
+    sizes = {"a": 4, "b": 3, "c": 2}
+    chosen = [
+        i.callspec.params for i in sampled(items(*((n, list(range(k))) for n, k in sizes.items())))
+    ]
     for x, y in combinations(sizes, 2):
         assert {(p[x], p[y]) for p in chosen} == set(product(range(sizes[x]), range(sizes[y])))
+
+
+def test_a_list_longer_than_the_sample_stays_whole() -> None:
+    assert len(sampled(items(("a", list(range(40)))))) == 40
 
 
 def test_two_marks_and_rows_of_a_list_are_whole() -> None:
