@@ -4,4 +4,5 @@ import sys
 
 from pto.cli.main import main
 
-sys.exit(main())
+if __name__ == "__main__":  # processes that are started by `spawn` import this module again
+    sys.exit(main())
