@@ -76,7 +76,6 @@ _ELSEWHERE = {
     "PTO-R043": "observe/test_caches.py",
     "PTO-R044": "observe/test_caches.py",
     "PTO-R045": "observe/test_streams.py",
-    "PTO-R046": "observe/test_streams.py",
     "PTO-U233": "observe/test_deep.py",
     "PTO-V211": "observe/programs/bad/outside_valid.pto",
 }
