@@ -48,10 +48,9 @@ extern "C" __attribute__((visibility("default"))) void pto_task(const void* give
     int64_t words[64];
     __builtin_memcpy(words, given, sizeof words);
 #ifdef PTO_GRAPH_CONTEXT
-    LocalContext local{};
+    // The index of the block and the number of blocks; runtimes name these fields differently.
+    LocalContext local{int32_t(::pto::machine::now->block), int32_t(::pto::machine::now->blocks)};
     GlobalContext global{};
-    local.block_idx = int32_t(::pto::machine::now->block);
-    local.block_num = int32_t(::pto::machine::now->blocks);
     global.sub_block_id = int32_t(::pto::machine::now->sub);
     words[SPMD_LOCAL_CONTEXT_INDEX] = int64_t(&local);
     words[SPMD_GLOBAL_CONTEXT_INDEX] = int64_t(&global);

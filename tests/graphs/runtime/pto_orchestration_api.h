@@ -45,7 +45,7 @@ struct CoreTaskArgs {
     uint32_t deps_ = 0;
     bool has_error = false;
     const char* error_msg = nullptr;
-    struct { int16_t n = 1; bool together = false; int16_t block_num() const { return n; } bool require_sync_start() const { return together; } } launch_spec;
+    struct { int16_t n = 1; bool together = false; int16_t core_num() const { return n; } bool require_sync_start() const { return together; } } launch_spec;
     CoreTaskPredicate predicate_;
     void add(const void* t, TensorArgType tag) { tensors[count] = {t}, tags[count++] = tag; }
     void add_input(const ChipTensor& t) { add(&t, TensorArgType::INPUT); }
