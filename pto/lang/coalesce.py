@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
+from pto.core.errors import Diagnostic
 from pto.ir.builder import INDEX
 from pto.ir.graph import Block, Operation, Region, Value
 from pto.isa.handle.tile import ALLOC_TILE, SET_VALIDSHAPE
@@ -19,6 +20,7 @@ from pto.isa.meaning import Lane
 from pto.isa.row.traits import Control
 from pto.isa.row.types import TileBuf
 from pto.isa.scalar.structure import YIELD
+from pto.lang.call.place import KernelError
 from pto.lang.values.tiles import Tile
 
 Roots = frozenset[int]  # buffers, by id of the value that their allocation gives
@@ -30,12 +32,14 @@ def coalesce(
     tiles: list[Tile],
     copies: Sequence[Operation],
     hints: Sequence[tuple[Value, Value]],
+    joins: Sequence[Operation] = (),
 ) -> list[Tile]:
     """Join buffers and drop the copies between them; returns the tiles that remain. `hints` are
-    pairs of buffers that may be one without a copy between them: a variable before and after."""
+    pairs of buffers that may be one without a copy between them: a variable before and after.
+    `joins` are the copies at the ends of branches."""
     if not copies:
         return tiles
-    found = _Coalesce(function, tiles, copies, hints)
+    found = _Coalesce(function, tiles, copies, hints, joins)
     kept = found.run()
     _drop_empty(function)
     return kept
@@ -48,6 +52,7 @@ class _Coalesce:
         tiles: list[Tile],
         copies: Sequence[Operation],
         hints: Sequence[tuple[Value, Value]],
+        joins: Sequence[Operation],
     ) -> None:
         self._hints = hints
         self._function = function
@@ -59,6 +64,16 @@ class _Coalesce:
         self._apart: dict[int, set[int]] = {}  # buffers that must differ
         self._pinned: set[int] = set()  # buffers that are used in ways not followed here
         self._first: dict[int, int] = {}  # a buffer, and the operation that first fills it
+        self._sources: dict[int, set[int]] = {}  # of buffers after a branch: the tiles they may be
+        for op in self._copies:
+            around = op.parent.region.owner if op.parent is not None else None
+            target, source = _root(_written(op)[0]), _root(_read(op)[0])
+            if (
+                any(op is each for each in joins)
+                and around is not None
+                and not _is_within(source, around)
+            ):
+                self._sources.setdefault(id(target), set()).add(id(source))
         self._order = {id(op): n for n, op in enumerate(function.walk())}
 
     def run(self) -> list[Tile]:
@@ -139,8 +154,20 @@ class _Coalesce:
         is_copy = id(op) in self._copied
         if note:
             self._note(op, written, reads, after)
+            self._require_own(op, written, after)
         killed = {w for w in written if is_copy or self._first.get(w) == id(op)}
         return (after - killed) | reads | (set(written) - killed)
+
+    def _require_own(self, op: Operation, written: Sequence[int], after: Roots) -> None:
+        """A variable that may stand for one of two tiles is a copy of it: a change in place is no
+        change of the tile, which would be wrong in silence where that is still read."""
+        for each in written if id(op) not in self._copied else ():
+            for source in self._sources.get(each, set()) & after:
+                names = [self._by_root[r].value.name for r in (each, source) if r in self._by_root]
+                told = " and ".join(f"`{name}`" for name in names)
+                message = f"{told} may be one tile, and it is changed in place while both are used"
+                help = "bind the variable instead: t = t + u; or change a copy"
+                raise KernelError(Diagnostic("PTO-U217", message, op.loc, help=help))
 
     def _note(self, op: Operation, written: Sequence[int], reads: set[int], after: Roots) -> None:
         source = reads if id(op) in self._copied else set[int]()
@@ -222,6 +249,10 @@ class _Coalesce:
         made.parent = op.parent
         into.settings.append(made)
         return made
+
+
+def _is_within(value: Value, op: Operation) -> bool:
+    return value.maker is not None and op in value.maker.ancestors()
 
 
 def _one_type(a: Tile, b: Tile) -> bool:

@@ -52,6 +52,7 @@ class Trace:
         self.carries: list[Any] = []
         self.scopes: list[Scope] = []
         self.copies: list[Operation] = []  # of tiles to the buffers of variables
+        self.joins: list[Operation] = []  # those of the copies that end branches
         self.hints: list[tuple[Value, Value]] = []  # buffers of a variable before and after
         self.unbound: dict[str, str] = {}  # variables without a value after a branch or loop: why
         self.is_open = True
@@ -321,7 +322,9 @@ class Trace:
         """Close the function, decide the types of tiles, drop what is unused."""
         self.require_whole()
         self.builder.append(RETURN)
-        self.tiles = coalesce(self.builder.function, self.tiles, self.copies, self.hints)
+        self.tiles = coalesce(
+            self.builder.function, self.tiles, self.copies, self.hints, self.joins
+        )
         self._reuse()
         for tile in self.tiles:
             self._settle(tile)

@@ -158,6 +158,10 @@ MISTAKES: dict[str, tuple[str, str]] = {
         "t = pto.load(x, 16, 64)\nwith pto.vecscope():\n    v = pto.vlds(t, 0)\n"
         "with pto.vecscope():\n    pto.vsts(v, t, 0)  # here",
     ),
+    "one of two tiles changed in place": (
+        "PTO-U217",
+        "a, b = pto.load(x, 16, 64), pto.zeros(16, 64, pto.f32)\nu = a if n > 0 else b\nu += 1.0  # here\npto.store(y, u + a)",
+    ),
     "raise in a branch": ("PTO-U206", "if n > 0:\n    raise ValueError('n')  # here"),
     "raise in a loop": ("PTO-U206", "for i in pto.range(n):\n    raise ValueError('n')  # here"),
     "raise in a helper": (
