@@ -21,9 +21,6 @@ static int64_t* amounts = nullptr;  // by place in the code: what the block that
 namespace {
 constexpr size_t STACK = size_t(8) << 20, ROOM = 1 << 16, SIGNAL_STACK = 1 << 18;
 const size_t GUARD = size_t(sysconf(_SC_PAGESIZE));
-// Since version 13 of g++ a source that includes <iostream> leaves it to the library to set up std::cout. Where a process
-// has several copies of the library, the one that this program is bound to may never have done so.
-const std::ios_base::Init STREAMS;
 constexpr int DEPTH = 12;
 struct Fiber {
     ucontext_t own, back;
