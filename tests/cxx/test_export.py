@@ -188,3 +188,14 @@ def test_tiles_that_a_call_wants_of_one_type_have_one():
     return
     }}""")
     assert "BLayout::RowMajor, DYNAMIC, DYNAMIC> a(16, 64);" in text
+
+
+def test_tiles_of_one_type_have_one_padding():
+    plain, padded = TILE.format("16x64xf32"), TILE.format("16x64xf32, pad=1")
+    text = written(f"""func.func @k() {{
+    %a = pto.alloc_tile : {plain}
+    %b = pto.alloc_tile : {padded}
+    pto.tadd ins(%b, %a : {padded}, {plain}) outs(%b : {padded})
+    return
+    }}""")
+    assert "TADD(b, b, a_seen);" in text

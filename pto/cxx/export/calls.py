@@ -9,6 +9,7 @@ from pto.core.constants import BLOCK_BYTE_SIZE
 from pto.core.dtypes import dtype
 from pto.core.errors import fail
 from pto.core.layout import DN
+from pto.core.tile import Pad, TileType
 from pto.cxx.export import spelling
 from pto.cxx.export.places import declared_type, parameter_type
 from pto.cxx.forms import Argument, Form, forms
@@ -42,7 +43,7 @@ def call(writer: Writer, op: Operation) -> None:
 
 
 def loose(function: Operation) -> set[int]:
-    """Tiles that a call wants of one C++ type and that differ in what is known of their regions.
+    """Tiles that a call wants of one C++ type and that differ in known regions or padding.
 
     All of them leave the region to the run then. Tiles of different shapes stay as they are.
     """
@@ -52,14 +53,19 @@ def loose(function: Operation) -> set[int]:
         before = len(found)
         for group in groups:
             types = [declared_type(v) for v in group]
-            regions = {
-                (None, None) if id(v) in found else x.valid
+            kinds = {
+                (x.pad, (None, None) if id(v) in found else x.valid)
                 for v, x in zip(group, types, strict=True)
             }
-            if len(regions) > 1 and len({replace(x, valid=x.shape) for x in types}) == 1:
+            if len(kinds) > 1 and len({_plain(x) for x in types}) == 1:
                 found |= {id(v) for v in group}
         if len(found) == before:
             return found
+
+
+def _plain(type: TileType) -> TileType:
+    """A tile type without what is known of its region, and without its padding."""
+    return replace(type, valid=type.shape, pad=Pad.NULL)
 
 
 def _alike(op: Operation) -> list[Value]:
@@ -76,6 +82,8 @@ def _seen_as(writer: Writer, op: Operation, value: Value, argument: Argument) ->
     wanted = type
     if argument.element and type.dtype.bits == dtype(argument.element).bits:
         wanted = replace(type, dtype=dtype(argument.element))
+    if argument.alike and _plain(type) == _plain(first := declared_type(_alike(op)[0])):
+        wanted = replace(wanted, pad=first.pad)
     other = op.operand(argument.rows_of) if argument.rows_of else None
     if other is not None and type.layout == DN and type.cols == 1:
         rows = declared_type(other).rows
@@ -184,7 +192,7 @@ def _argument(
     others = [op.group(other) for other in argument.names[1:]]
     if any(other != values for other in others):
         return None
-    special = argument.element or argument.rows_of
+    special = argument.element or argument.rows_of or argument.alike
     return [(_seen_as(writer, op, v, argument) if special else writer.text(v), v) for v in values]
 
 
