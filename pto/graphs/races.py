@@ -13,6 +13,7 @@ from pto.graphs.footprint import NONE, Bytes, Touch, union
 from pto.graphs.model import Graph, Reason, Task, Use
 
 Touches = Mapping[int, Sequence[Touch]]  # by task
+_OUTPUTS = (Use.OUT, Use.OVERWRITE)  # inout may serve to order readers
 _MOST = 20  # findings of one kind
 
 
@@ -199,7 +200,7 @@ def _unwritten(graph: Graph, touches: Touches) -> Iterator[Diagnostic]:
         changed = {t.buffer for t in own if t.how != "reads"}
         for n, argument in enumerate(task.arguments):
             region = argument.region
-            if not argument.use.writes or region.buffer in changed or region.is_empty:
+            if argument.use not in _OUTPUTS or region.buffer in changed or region.is_empty:
                 continue
             if (key := (task.kernels, n)) in told:
                 continue
