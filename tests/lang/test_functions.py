@@ -124,3 +124,24 @@ def test_static_range_is_unrolled():
 def test_an_unknown_approximation_is_a_finding():
     with pytest.raises(pto.PtoError, match='"tanh"'), pto.eager("a5"):
         pto.gelu(pto.load(X, 16, 64), approximate="sinh")
+
+
+def test_an_element_by_its_indices():
+    def k(x: F32, y: F32, n: pto.Scalar[pto.i32]) -> None:
+        pto.store_scalar(y, 0, 1, pto.load_scalar(x, n, 5) + pto.load_scalar(x, n * 64 + 6))
+        pto.store_scalar(y, 0, 0, pto.load_scalar(x[2:, 8:].T, 1, n))
+
+    for engine in ("reference", "jit"):
+        y = np.zeros((1, 2), np.float32)
+        pto.kernel(k).run(X, y, 3, engine=engine)
+        assert y.tolist() == [[X[5, 9], X[3, 5] + X[3, 6]]]
+
+
+@pytest.mark.parametrize(("indices", "told"), [((1, 64), "index 64"), ((1, 2, 3), "3 indices")])
+def test_an_element_that_is_not_there(indices: tuple[int, ...], told: str):
+    def k(x: F32, y: F32) -> None:
+        pto.store_scalar(y, 0, pto.load_scalar(x, *indices))
+
+    with pytest.raises(pto.PtoError, match=told) as caught:
+        pto.kernel(k)(X, np.zeros(4, np.float32))
+    assert caught.value.code == "PTO-S201"

@@ -60,7 +60,10 @@ def counted_in_memory(row: Instr, operands: Mapping[str, Any]) -> Mapping[str, A
         if isinstance(value, Global | View) and "pointer" in operand.kind:
             window = value.whole() if isinstance(value, Global) else value
             window.array.used()
-            place = window.place_of(operands["offset"])
+            asked = operands["offset"]
+            place = (
+                window.place_at(asked) if isinstance(asked, tuple) else window.place_of(asked)  # pyright: ignore[reportUnknownArgumentType]
+            )
             return {**operands, operand.name: window.array.pointer, "offset": place}
     return operands
 

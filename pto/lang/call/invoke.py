@@ -95,6 +95,7 @@ def _wrapped(session: Session, value: Any) -> Any:
 def _bind(row: Instr, args: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
     params = parameters(row)
     places = [p for p in params if not p.keyword_only]
+    args = _by_indices(row, args, len(places))
     listed = f"{python_name(row)}({', '.join(_shown(p) for p in params)})"
     last = places[-1] if places else None
     takes_rest = last is not None and last.operand is not None and last.operand.variadic
@@ -124,6 +125,14 @@ def _bind(row: Instr, args: Sequence[Any], named: Mapping[str, Any]) -> dict[str
             help=f"the call is {listed}",
         )
     return given
+
+
+def _by_indices(row: Instr, args: Sequence[Any], most: int) -> Sequence[Any]:
+    """`load_scalar(x, i, j)`: the indices of an element where its number is expected."""
+    more = len(args) - most
+    if more < 1 or not args or not is_array(args[0]) or row.places.get("offset") != 1:
+        return args
+    return [args[0], tuple(args[1 : more + 2]), *args[more + 2 :]]
 
 
 def _shown(param: Param) -> str:

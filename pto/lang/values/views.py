@@ -380,6 +380,23 @@ class View(Elsewhere):
             number = lines
         return place
 
+    def place_at(self, indices: Sequence[Any]) -> Any:
+        """Where the element at these indices of the window lies behind the pointer."""
+        spans = [span for span in self.spans if not span.is_index]
+        if len(indices) != len(spans):
+            raise mistake(
+                "PTO-S201",
+                f"{len(indices)} indices of a view of {len(spans)} dimensions",
+                help="one for each dimension: pto.load_scalar(x, i, j)",
+            )
+        given, place = iter(indices), 0
+        for span, stride in zip(self.spans, self.array.strides, strict=True):
+            inside = 0 if span.is_index else next(given)
+            if is_number(inside) and is_number(span.extent) and not 0 <= inside < span.extent:
+                raise mistake("PTO-S201", f"index {inside} of a dimension of size {span.extent}")
+            place = arith("+", place, arith("*", arith("+", span.start, inside), stride))
+        return place
+
     def lower_whole(self) -> Value:
         """The window as it was written."""
         return self._partition([span.extent for span in self.spans])
