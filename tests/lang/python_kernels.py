@@ -298,6 +298,18 @@ def short_circuit(y: I32, n: Number) -> None:
         put(y, 0, 10)
 
 
+@number(lambda n: [2 * n - 2 if n > 0 else -1, 6, 2])
+def value_of_the_last_iteration(y: I32, n: Number) -> None:
+    last = -1
+    for i in pto.range(n):
+        last = i * 2
+    put(y, 0, last)
+    for i in pto.range(3):  # it surely runs
+        only = i + 4
+    put(y, 1, only)
+    put(y, 2, i)
+
+
 class Pair(NamedTuple):
     low: Any
     high: Any
