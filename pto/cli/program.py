@@ -230,9 +230,14 @@ def kernel_values(
 
 
 def _completed(kernel: Kernel, given: Mapping[str, str]) -> dict[str, str]:
-    """All arrays, where none is given and annotations say what a program needs to know."""
+    """All arrays, where none is given and annotations say what a program needs to know.
+
+    Numbers of a run are no part of the program: they need not be given.
+    """
+    numbers = {p.name: "0" for p in kernel.parameters if p.kind == "scalar"}
+    given = {**numbers, **given}
     if any(p.kind == "array" and p.name in given for p in kernel.parameters):
-        return dict(given)
+        return given
     sized = [p for p in kernel.parameters if p.dtype and p.sizes]
     made = {
         p.name: f"zeros:{'x'.join(str(_ANY if isinstance(n, str) else n) for n in p.sizes or ())}"
@@ -242,7 +247,7 @@ def _completed(kernel: Kernel, given: Mapping[str, str]) -> dict[str, str]:
     return {**given, **made}
 
 
-_ANY = 64  # elements along a dimension that has a name
+_ANY = 1  # elements along a dimension that has a name: less than any tile takes
 
 
 def _parameter(p: KernelParameter) -> Parameter:

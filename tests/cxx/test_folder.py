@@ -88,3 +88,15 @@ def test_exported_folders_run_with_the_bits_of_the_kernel(tmp_path):
     assert [(c.folder, c.name, c.status) for c in cases] == [
         ("softmax", "SHIFTED_SOFTMAXTest.case1", "exact")
     ], [d.message for c in cases for d in c.findings]
+
+
+def test_cpp_of_named_sizes_and_numbers_needs_no_arguments(tmp_path, capsys):
+    path = tmp_path / "k.py"
+    path.write_text(
+        "import pto\nF = pto.Global[pto.f32, 'm', 'n']\n@pto.kernel(profile='a2a3')\n"
+        "def scaled(x: F, s: pto.Scalar[pto.f32], y: F):\n"
+        "    pto.store(y, pto.load(x, 16, 48) * s)\n"
+    )
+    assert main(["fmt", "--cpp", f"{path}:scaled"]) == 0
+    signature = "scaled(__gm__ float* x, float s, __gm__ float* y, int64_t m, int64_t n)"
+    assert signature in capsys.readouterr().out
