@@ -310,6 +310,20 @@ def value_of_the_last_iteration(y: I32, n: Number) -> None:
     put(y, 2, i)
 
 
+@number(lambda n: [5, 5, 0])
+def variables_that_take_each_others_place(y: I32, n: Number) -> None:
+    a, b, going, k = 7 * n, n * 0 + 5, n >= 0, 0
+    for _ in pto.range(n + 1):
+        a, b = b, a
+        b = a
+    while going:
+        going = k < n
+        k += 1
+    put(y, 0, a)
+    put(y, 1, b)
+    put(y, 2, k - n - 1)
+
+
 class Pair(NamedTuple):
     low: Any
     high: Any

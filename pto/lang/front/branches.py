@@ -29,6 +29,7 @@ from pto.lang.front.values import (
     kind_of,
     one_region,
     parts,
+    rebuilt,
     require_contents,
     require_one_tile_type,
     static_region,
@@ -167,8 +168,13 @@ class _Join:
     def _only(self, name: str, a: Any, b: Any) -> Callable[[], Any]:
         """The result of a function where one of the branches returns: the other never reads it."""
         at, value = (0, a) if b is UNSET else (1, b)
-        if parts(value) is not None or is_register(value):
-            raise Unjoinable("one branch returns it, and what follows returns another")
+        inner = parts(value)
+        if inner is not None:
+            pairs = [(each, UNSET) if at == 0 else (UNSET, each) for each in inner]
+            makers = [self._only(name, *pair) for pair in pairs]
+            return lambda: rebuilt(value, iter([make() for make in makers]))
+        if is_register(value):
+            raise Unjoinable("one branch returns a register, and what follows returns another")
         if is_plain(value):
             zero = False if kind_of(value) == BOOLEAN else 0
             return self._number(name, *((value, zero) if at == 0 else (zero, value)))

@@ -93,6 +93,7 @@ class Loop:
         self.leaves: dict[Key, list[Leaf]] = {}
         self.late = [k for k, v in self.before.items() if _has_none(v) and k in names]
         self.lost: dict[Key, str] = {}
+        self._steady: dict[int, Value] = {}  # arguments that no iteration changes: their value
         self._found: Values = {}  # what the body binds variables to that had no value
         for key in self.before:
             if key in names and key not in self.late:
@@ -179,7 +180,7 @@ class Loop:
         if is_number(leaf.before) and kind_of(value) != arg.type:
             self.trace.tighten(arg, common_kind(leaf.before, value))
         kind = arg.type
-        if common_kind(leaf.inside, value) != kind:
+        if common_kind(leaf.inside, value) != kind and kind.is_float:  # integers change their width
             raise Unjoinable(f"it is {words(leaf.inside)}, then {words(value)}")
         return as_value(value, kind)
 
@@ -278,11 +279,18 @@ class Loop:
                 value = self._init(leaf)
                 steady.update((id(arg), value) for arg in leaf.args)
         _substitute(op, steady)
+        self._steady = steady
+        for leaf in kept:
+            leaf.ends = [self.final(value) for value in leaf.ends]
         args = {id(arg) for leaf in self.carried for arg in leaf.args}
         for n, block in enumerate(blocks):
             first = [arg for arg in block.args if id(arg) not in args]
             block.args[:] = [*first, *(leaf.args[n] for leaf in kept)]
         return kept
+
+    def final(self, value: Value) -> Value:
+        """A value of the body, where it may be an argument that `finish` has dropped."""
+        return self._steady.get(id(value), value)
 
     def _init(self, leaf: Leaf) -> Value:
         kind = leaf.args[0].type

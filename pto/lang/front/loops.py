@@ -141,7 +141,7 @@ def conditional(
         kept = loop.finish(op, blocks)
         trace.reopen(blocks[0])
         passed = [leaf.ends[0] for leaf in kept]
-        trace.append(CONDITION, {"condition": condition, "args": passed})
+        trace.append(CONDITION, {"condition": loop.final(condition), "args": passed})
         trace.close(certain=True)
         trace.reopen(blocks[1])
         trace.append(YIELD, {"results": [leaf.ends[1] for leaf in kept]})
