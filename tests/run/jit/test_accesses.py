@@ -309,3 +309,78 @@ def test_arithmetic_on_floats_of_eight_bits(op: str, kind: Any) -> None:
     want = fn(x.astype(np.float32), other.astype(np.float32)).astype(kind)
     found = agree(text, [x, np.zeros_like(x)], all_native=False, check=False)[1]
     same(found, want)
+
+
+@pytest.mark.parametrize("axis", ["row", "column"])
+def test_the_rest_of_a_folded_tile_is_not_what_the_block_before_left(axis: str) -> None:
+    """A fold writes the first row or column. The rest is zero in every block, as buffers are."""
+    tile, view = "!pto.tile_buf<vec, 4x8xf32>", "!pto.partition_tensor_view<4x8xf32>"
+    parts = "\n".join(
+        f"""
+        %v{p} = pto.make_tensor_view %{p}, shape = [%c8, %c8], strides = [%c8, %c1]
+          : !pto.tensor_view<8x8xf32>
+        %w{p} = pto.partition_view %v{p}, offsets = [%i, %c0], sizes = [%c4, %c8]
+          : !pto.tensor_view<8x8xf32> -> {view}"""
+        for p in "xy"
+    )
+    text = f"""module attributes {{pto.target_arch = "cpu"}} {{
+      func.func @f(%x: !pto.ptr<f32>, %y: !pto.ptr<f32>) {{
+        %c0 = arith.constant 0 : index
+        %c1 = arith.constant 1 : index
+        %c4 = arith.constant 4 : index
+        %c8 = arith.constant 8 : index
+        %b = pto.get_block_idx
+        %n = arith.index_cast %b : i64 to index
+        %i = arith.muli %n, %c4 : index
+        %t = pto.alloc_tile : {tile}
+        %m = pto.alloc_tile : {tile}
+        {parts}
+        pto.tload ins(%wx : {view}) outs(%t : {tile})
+        pto.{"tcolmax" if axis == "column" else "trowmax"} ins(%t : {tile}) outs(%m : {tile})
+        pto.tadd ins(%t, %m : {tile}, {tile}) outs(%t : {tile})
+        pto.tstore ins(%t : {tile}) outs(%wy : {view})
+        pto.tload ins(%wx : {view}) outs(%m : {tile})
+        return
+      }}
+    }}"""
+    x = np.abs(normal(8, 8)) + np.float32(1.0)
+    want = x.copy().reshape(2, 4, 8)
+    if axis == "column":
+        want[:, 0, :] += want.max(axis=1)
+    else:
+        want[:, :, 0] += want.max(axis=2)
+    for engine in ("reference", "jit"):
+        y = np.zeros_like(x)
+        pto.launch(text, args=[x, y], engine=engine, blocks=2, check=False)
+        same(y, want.reshape(8, 8))
+
+
+def test_an_error_in_the_second_result_leaves_the_first_as_it_was() -> None:
+    """dstIdx has one row of two: the finding is not about counts that dst has replaced."""
+    tile = "!pto.tile_buf<vec, 2x8xi32, valid=2x1>"
+    one, view = "!pto.tile_buf<vec, 1x8xi32, valid=1x1>", "!pto.partition_tensor_view<2x1xi32>"
+    text = f"""module attributes {{pto.target_arch = "a5"}} {{
+      func.func @f(%p: !pto.ptr<i32>) {{
+        %c0 = arith.constant 0 : index
+        %c1 = arith.constant 1 : index
+        %c2 = arith.constant 2 : index
+        %a = pto.alloc_tile : {tile}
+        %n = pto.alloc_tile : {tile}
+        %d = pto.alloc_tile : {one}
+        %v = pto.make_tensor_view %p, shape = [%c2, %c1], strides = [%c1, %c1]
+          : !pto.tensor_view<2x1xi32>
+        %w = pto.partition_view %v, offsets = [%c0, %c0], sizes = [%c2, %c1]
+          : !pto.tensor_view<2x1xi32> -> {view}
+        pto.tload ins(%w : {view}) outs(%a : {tile})
+        pto.trelu ins(%a : {tile}) outs(%n : {tile})
+        pto.tsub ins(%a, %n : {tile}, {tile}) outs(%a : {tile})
+        pto.tsub ins(%a, %n : {tile}, {tile}) outs(%a : {tile})
+        pto.tconcatidx ins(%a, %n, %n, %n : {tile}, {tile}, {tile}, {tile})
+          outs(%n, %d : {tile}, {one})
+        return
+      }}
+    }}"""
+    for engine in ("reference", "jit"):
+        with pytest.raises(pto.PtoError) as error:
+            pto.launch(text, args=[np.array([4, -9], np.int32)], engine=engine, check=False)
+        assert error.value.code == "PTO-S131"

@@ -15,6 +15,7 @@ from pto.isa.meaning.kinds import Do, Move
 from pto.isa.meaning.lanes import Lanes, select
 from pto.isa.meaning.machine import Machine
 from pto.isa.meaning.tile.mover import Change, Mover
+from pto.isa.meaning.tile.regions import outside
 from pto.isa.rules.rule import Case
 
 # ---- padding
@@ -158,6 +159,9 @@ def _concat_counted(case: Case) -> Callable[..., None]:
         room = x.all(rows, 1, fits)
         limits = src0.type.cols, src1.type.cols, dst.type.cols
         x.require(room, lambda: _no_room(taken(np.arange(rows)[:, None]), limits))
+        if dst_idx is not None:  # before dst is written: an error leaves both as they were
+            short = dst_idx
+            x.require(rows <= short.type.rows, lambda: outside(short, rows, 1, "written"))
         x.each(rows, dst.type.cols, cell, dst)
         if dst_idx is not None:
             x.each(rows, 1, total, dst_idx)

@@ -71,11 +71,16 @@ def require_inside(tile: Tile, rows: int, cols: int, what: str) -> None:
     """A tile has so many rows and columns, valid or not."""
     height, width = tile.type.shape
     if rows > height or cols > width:
-        raise fail(
-            "PTO-S131",
-            f"{tile.type} is {what} over {rows}x{cols}, more than it has",
-            help="the destination's valid region is the domain of the instruction",
-        )
+        raise outside(tile, rows, cols, what)
+
+
+def outside(tile: Tile, rows: int, cols: int, what: str) -> PtoError:
+    """A tile has fewer rows or columns than an instruction reads or writes."""
+    return fail(
+        "PTO-S131",
+        f"{tile.type} is {what} over {rows}x{cols}, more than it has",
+        help="the destination's valid region is the domain of the instruction",
+    )
 
 
 def element(case: Case, name: str) -> DType:

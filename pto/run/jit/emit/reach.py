@@ -20,7 +20,8 @@ from pto.run.jit.border.context import Needs
 from pto.run.jit.border.values import SPACE_NUMBERS, Native, TilePlace
 from pto.run.jit.emit.tile import planes
 from pto.run.jit.emit.tile.boxes import extent
-from pto.run.jit.emit.written import fills_valid
+from pto.run.jit.emit.written import fills_valid, written_region
+from pto.run.jit.llvm.text import Val
 
 if TYPE_CHECKING:
     from pto.run.jit.emit.table import Emitter
@@ -62,7 +63,8 @@ class Reach:
                     continue
                 if operand.role in ("in", "inout") and not self._is_written(_used(native, region)):
                     self._needs.unsure.add(native.memory)
-                span = _filled(native) if operand.role == "out" and fills else None
+                is_dst = operand.role == "out" and fills
+                span = _filled(native, written_region(op, native)) if is_dst else None
                 if span is not None:
                     made.append(span)
         self.sure.update(made)
@@ -132,12 +134,12 @@ def _used(tile: TilePlace, region: tuple[int, int] | None) -> Span | None:
     return (span[0], span[1], span[1] + max(0, nbytes)) if rows and cols else None
 
 
-def _filled(tile: TilePlace) -> Span | None:
-    """The bytes of the valid region, where there are no others between them."""
-    rows, cols = tile.valid
+def _filled(tile: TilePlace, region: tuple[Val, Val]) -> Span | None:
+    """The bytes of a region, where there are no others between them."""
+    rows, cols = region
     if not isinstance(rows, int) or not isinstance(cols, int):
         return None
     used, values = _used(tile, (rows, cols)), rows * cols * tile.type.itemsize
     plain = not (tile.type.layout.is_boxed or tile.type.dtype.is_packed)
-    whole = plain or (tile.pitch is None and tile.valid == tile.type.shape)
+    whole = plain or (tile.pitch is None and region == tile.type.shape)
     return used if whole and used is not None and used[2] - used[1] == values else None

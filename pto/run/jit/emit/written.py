@@ -62,8 +62,8 @@ class Written:
         exact = isinstance(row.body, Lane | Fold) or fills_valid(op)
         for operand, tile in self._tiles(op):
             if operand.role != "in":
-                valid = tile.valid if exact and operand.role != "tmp" else _shape(tile)
-                self._mark(tile, *valid)
+                is_exact = exact and operand.role != "tmp"
+                self._mark(tile, *(written_region(op, tile) if is_exact else _shape(tile)))
         for operand, native in self._natives(op):
             if operand.role != "in" and isinstance(native, Place):
                 self._mark_all(native.memory, self._seen)
@@ -219,6 +219,15 @@ def fills_valid(op: Operation) -> bool:
     if op.traits.region is not Region.VIEW or dst is None or pad is not None:
         return False
     return isinstance(dst.type, t.TileBuf) and dst.type.tile.pad == Pad.NULL
+
+
+def written_region(op: Operation, dst: TilePlace) -> tuple[Val, Val]:
+    """The rows and columns of a destination that an operation writes: the valid ones; of a fold
+    the first row or the first column."""
+    rows, cols = dst.valid
+    if isinstance(op.body, Fold):
+        return (1, cols) if op.body.axis == "column" else (rows, 1)
+    return rows, cols
 
 
 def _shape(tile: TilePlace) -> tuple[Val, Val]:
