@@ -45,8 +45,13 @@ def in_place_value(p: Parser, spec: Attr) -> Attribute:
     return canonical(p, spec, p.attribute())
 
 
-_FLAG = re.compile(r"#arith\.\w+<\s*[a-z]\w*(?:\s*,\s*[a-z]\w*)*\s*>")
-ARITH_FLAGS = ("arith.overflow", "arith.fastmath")
+ARITH_FLAGS = {
+    "arith.overflow": ("none", "nsw", "nuw"),
+    "arith.fastmath": (
+        *("none", "reassoc", "nnan", "ninf", "nsz", "arcp", "contract", "afn", "fast"),
+    ),
+}
+_FLAG = re.compile(r"#(arith\.\w+)<([\w\s,]*)>")
 
 
 def _flags(p: Parser, kind: str) -> Attribute:
@@ -54,19 +59,28 @@ def _flags(p: Parser, kind: str) -> Attribute:
     p.expect("<")
     words: list[str] = []
     while not words or p.accept(","):
-        if p.kind != lx.WORD:
-            p.fail("PTO-P025", f"expected a flag of {kind}, got {p.shown()}")
+        if p.kind != lx.WORD or p.texts[p.i] not in ARITH_FLAGS[kind]:
+            known = ", ".join(ARITH_FLAGS[kind])
+            p.fail("PTO-P025", f"expected a flag of {kind} ({known}), got {p.shown()}")
         words.append(p.take())
     p.expect(">")
     return Raw(f"#{kind}<{', '.join(words)}>")
+
+
+def _are_flags(value: Attribute, kind: str) -> bool:
+    found = _FLAG.fullmatch(value.text) if isinstance(value, Raw) else None
+    if found is None or found[1] != kind:
+        return False
+    return all(word.strip() in ARITH_FLAGS[kind] for word in found[2].split(","))
 
 
 def canonical(p: Parser, spec: Attr, value: Attribute) -> Attribute:
     """One representation per meaning, or a diagnostic that names what is allowed."""
     if kinds_of(spec.kind):
         return _canonical_enum(p, spec, value)
-    if spec.kind in ARITH_FLAGS and not (isinstance(value, Raw) and _FLAG.fullmatch(value.text)):
-        p.fail("PTO-P025", f"expected flags like #{spec.kind}<fast>", at=p.i - 1)
+    if spec.kind in ARITH_FLAGS and not _are_flags(value, spec.kind):
+        first = ARITH_FLAGS[spec.kind][-1]
+        p.fail("PTO-P025", f"expected flags like #{spec.kind}<{first}>", at=p.i - 1)
     if spec.kind in INT_TYPES and isinstance(value, Int):
         return Int(value.value, INT_TYPES[spec.kind])
     if spec.kind == "numbers" and isinstance(value, Ints):

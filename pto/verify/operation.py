@@ -80,9 +80,12 @@ def _kinds(op: Operation, row: Instr) -> list[Diagnostic]:
                     f"'{op.name}' op expects {operand.name} to be {kind.words}: it is {_a(value)}"
                 )
                 out.append(Diagnostic("PTO-T025", message))
-    if row.results and len(op.results) > len(row.results) and not row.text.startswith("="):
-        names = ", ".join(r.name for r in row.results)
-        message = f"'{op.name}' op gives {names}: {len(op.results)} results are written"
+    count = len(op.results)
+    any_number = not row.results and row.text.endswith("-> results")
+    if count > len(row.results) and not any_number and not row.text.startswith("="):
+        names = ", ".join(r.name for r in row.results) or "no result"
+        are = "result is" if count == 1 else "results are"
+        message = f"'{op.name}' op gives {names}: {count} {are} written"
         return [Diagnostic("PTO-T028", message)]
     for result, value in zip(row.results, op.results, strict=False):
         kind = KINDS[result.kind]

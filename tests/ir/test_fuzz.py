@@ -9,6 +9,8 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 from pto.core.errors import PtoError
 from pto.ir.text.parser import parse
 from pto.ir.text.printer import print_module
@@ -67,6 +69,27 @@ def run(count: int, seed: int, seconds: float = 1e9) -> int:
             return n
         exercise(mutate(rng.choice(texts), rng), rng)
     return count
+
+
+@pytest.mark.parametrize(
+    ("operation", "code"),
+    [
+        ('"pto.barrier"() {pipe = #pto.pipe<PIPE_ALL>} : () -> (index)', "PTO-T028"),
+        ("%x = arith.addi %n, %n overflow<MLIR, nuw> : i32", "PTO-P025"),
+        (
+            '%x = "arith.addi"(%n, %n) {overflowFlags = #arith.overflow<MLIR>} : (i32, i32) -> i32',
+            "PTO-P025",
+        ),
+    ],
+    ids=["a result that there is not", "a flag that there is not", "the same in generic form"],
+)
+def test_what_long_runs_have_found(operation: str, code: str) -> None:
+    text = f"module {{\n  func.func @f(%n: i32) {{\n    {operation}\n    return\n  }}\n}}\n"
+    try:
+        found = verify(parse(text), profile("a5"))
+    except PtoError as error:
+        found = error.diagnostics
+    assert [finding.code for finding in found] == [code]
 
 
 def test_mutated_programs_get_findings_only() -> None:
