@@ -94,3 +94,12 @@ def test_the_page_of_the_interface_has_every_name_with_its_meaning() -> None:
     }
     assert [n for n, e in meanings.items() if not e.strip()] == []
     assert "pto.load(source, rows=None, cols=None, *, role=None, pad=None)" in text
+
+
+@pytest.mark.parametrize("page", ["timing.md", "timing_cpp.md"])
+def test_the_readme_has_the_median_errors_of_the_pages(page: str) -> None:
+    text = (ROOT / "docs" / page).read_text("utf-8")
+    median = re.search(r"[Mm]edian error (\d+\.\d)%", text)
+    readme = (ROOT / "README.md").read_text("utf-8")
+    row = next(line for line in readme.splitlines() if f"(docs/{page})" in line and "|" in line)
+    assert median is not None and f"median error {median[1]} %" in row

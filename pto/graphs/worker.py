@@ -74,20 +74,8 @@ class GraphServer:
         self, given: Sequence[Mapping[str, Any]], file: str, seed: int | None = None
     ) -> dict[str, Any]:
         """Run the graph on the tensors of a file, which receives what they become."""
-        began = time.perf_counter()
-        raw = np.fromfile(file, np.uint8)
-        session = Session(self, given, raw, seed)
-        session.run()
-        session.give_back(raw)
-        raw.tofile(file)
-        graph = session.orchestration.graph
-        return {
-            "tasks": len(graph.tasks),
-            "skipped": sum(t.was_skipped for t in graph.tasks),
-            "edges": len(graph.edges),
-            "seconds": time.perf_counter() - began,
-            "findings": [packed(d) for d in self._kernels.warnings],
-        }
+        _, counts = self._execute_all(given, file, seed, watched=False)
+        return {**counts, "findings": [packed(d) for d in self._kernels.warnings]}
 
     def record(self, given: Sequence[Mapping[str, Any]], file: str, folder: str) -> dict[str, Any]:
         """Run the graph and write what each task leaves behind into a folder."""
@@ -109,23 +97,32 @@ class GraphServer:
         seed: int | None = None,
     ) -> dict[str, Any]:
         """Run the graph with every task watched; answers the findings between tasks."""
+        self._touches: dict[int, list[Touch]] = {}
+        graph, counts = self._execute_all(given, file, seed, watched=True)
+        found = races.findings(graph, self._touches)
+        found += usage(graph, limits_of(runtime, settings)).findings
+        return {
+            **counts,
+            "findings": [packed(d) for d in found],
+            "needless": len(races.needless(graph, self._touches)),
+        }
+
+    def _execute_all(
+        self, given: Sequence[Mapping[str, Any]], file: str, seed: int | None, watched: bool
+    ) -> tuple[Graph, dict[str, Any]]:
+        """Run every task on the tensors of a file and write them back; the graph and its counts."""
         began = time.perf_counter()
         raw = np.fromfile(file, np.uint8)
-        self._touches: dict[int, list[Touch]] = {}
-        session = Session(self, given, raw, seed, watched=True)
+        session = Session(self, given, raw, seed, watched)
         session.run()
         session.give_back(raw)
         raw.tofile(file)
         graph = session.orchestration.graph
-        found = races.findings(graph, self._touches)
-        found += usage(graph, limits_of(runtime, settings)).findings
-        return {
+        return graph, {
             "tasks": len(graph.tasks),
             "skipped": sum(t.was_skipped for t in graph.tasks),
             "edges": len(graph.edges),
             "seconds": time.perf_counter() - began,
-            "findings": [packed(d) for d in found],
-            "needless": len(races.needless(graph, self._touches)),
         }
 
     def dry(
