@@ -207,7 +207,7 @@ class NativeAgent:
         return np.ctypeslib.as_array(room, (count,)).tolist()
 
     def amounts(self) -> list[int]:
-        """What C++ did before each of the records that `words` has; empty if nobody counts."""
+        """Operations of C++ before each record of `words`; empty unless they are counted."""
         room = c.POINTER(c.c_int64)()
         count = self.native.lib.pto_amounts(self._state, c.byref(room))
         return np.ctypeslib.as_array(room, (count,)).tolist() if count else []

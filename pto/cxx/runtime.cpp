@@ -17,7 +17,7 @@ extern "C" char __stop_pto_block_local[] __attribute__((weak, visibility("hidden
 namespace pto::machine {
 Agent* now = nullptr;
 int64_t missingFiles = 0;  // of the test that runs
-static int64_t* amounts = nullptr;  // by place in the code: what the block that begins there does, if somebody counts
+static int64_t* amounts = nullptr;  // operations of each basic block, by its place in the code; null unless they are counted
 namespace {
 constexpr size_t STACK = size_t(8) << 20, ROOM = 1 << 16, SIGNAL_STACK = 1 << 18;
 const size_t GUARD = size_t(sysconf(_SC_PAGESIZE));

@@ -174,7 +174,7 @@ def _scratch(case: Case, level: int | None) -> list[Diagnostic]:
     if april:
         why, help = "in PTOAS of April", "write it: the plan of `pto fmt` has its size"
     elif level == PLACED:
-        why, help = "at level 3, where nobody plans one", None
+        why, help = "at level 3, where none is planned", None
     else:
         why, help = f"on {case.profile.name}: its library has no call without", _SCRATCH_HELP
     severity = "error" if april or level == PLACED else "warning"

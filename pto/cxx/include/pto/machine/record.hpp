@@ -42,7 +42,7 @@ struct Agent {
     void* fiber;
     int64_t lanes = 128;   // that the mask register lets through, from the first; -1: not a run of lanes
     bool counting = false;  // the mask register holds a number of elements, whatever the repeats
-    int64_t amount = 0;    // what C++ has done since the last instruction, where somebody counts
+    int64_t amount = 0;    // operations of C++ since the last instruction; 0 unless they are counted
     int64_t *before = nullptr, *beforeLast = nullptr;  // the same of each record
 };
 extern Agent* now;
