@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import threading
 import time
@@ -70,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
         def told(case: st.Case) -> bool:
             seen(case)
             if args.format == "lines":
-                print(json.dumps(case.data()), flush=True)
+                findings.line(case.data())
             return args.x and case.status not in (*st.PASSED, "skipped")
 
         cases = st.run(folders, args.k, jobs, args.timeout, told)

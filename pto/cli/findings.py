@@ -72,8 +72,14 @@ def data(
         print(render.as_json(every, **header))
         return
     for each in ([header] if lines is None else lines, map(render.plain, every)):
-        for line in each:
-            print(json.dumps(line))
+        for value in each:
+            line(value)
+
+
+def line(value: Any) -> None:
+    """Print a value as one line of JSON, in one write: lines of several threads do not mix."""
+    sys.stdout.write(json.dumps(value) + "\n")
+    sys.stdout.flush()
 
 
 @contextmanager

@@ -178,7 +178,7 @@ def _told(format: str, seen: Callable[[Any], None]) -> Callable[[suite.Outcome],
     def told(outcome: suite.Outcome) -> None:
         seen(replace(outcome, status="passed") if outcome.status in suite.GOOD else outcome)
         if format == "lines":
-            print(json.dumps(outcome.data()), flush=True)
+            findings.line(outcome.data())
 
     return told
 

@@ -107,7 +107,7 @@ def told(args: argparse.Namespace, seen: Callable[[Result], None], result: Resul
     """Show that a case is done; True if it is the last one."""
     seen(result)
     if args.format == "lines":
-        print(report.as_line(result), flush=True)
+        findings.line(report.as_data(result))
     return getattr(args, "x", False) and result.status != "passed"
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import ast
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -163,7 +162,7 @@ def _shapes(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _line(trial: Trial) -> None:
-    print(json.dumps(trial.to_json()), flush=True)
+    findings.line(trial.to_json())
 
 
 def _data(kernel: Kernel, found: Tuning) -> dict[str, Any]:

@@ -122,17 +122,13 @@ def as_json(results: Sequence[Result], wall: float, **header: Any) -> str:
         "seconds": wall,
         "totals": total(results).counts,
         "families": families,
-        "cases": [_plain(r) for r in results],
+        "cases": [as_data(r) for r in results],
     }
     return json.dumps(body, indent=2)
 
 
-def as_line(result: Result) -> str:
-    """One case, as one line of JSON."""
-    return json.dumps(_plain(result))
-
-
-def _plain(result: Result) -> Mapping[str, Any]:
+def as_data(result: Result) -> Mapping[str, Any]:
+    """One case, as values that JSON can hold."""
     difference = result.difference
     findings: Any = json.loads(render.as_json(result.diagnostics))["findings"]
     return {

@@ -5,18 +5,19 @@ from __future__ import annotations
 
 import argparse
 import ast
+import io
 import json
 import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 
 import pto
-from pto.cli import isa
+from pto.cli import findings, isa
 from pto.cli import main as frame
 from pto.cli.findings import FORMATS
 from pto.cli.main import VERBS, main
@@ -354,3 +355,18 @@ def test_help_says_that_a_checkout_has_the_user_s_rights(words: list[str], capsy
     assert main([*words, "--help"]) == 0
     said = " ".join(capsys.readouterr().out.split())
     assert "with your rights" in said and "trust" in said
+
+
+def test_a_line_is_written_at_once(monkeypatch: pytest.MonkeyPatch):
+    """`print` writes a text and its end apart, so two threads could share a line."""
+
+    class Written(io.StringIO):
+        parts: ClassVar[list[str]] = []
+
+        def write(self, s: str, /) -> int:
+            self.parts.append(s)
+            return len(s)
+
+    monkeypatch.setattr(sys, "stdout", Written())
+    findings.line({"case": 1})
+    assert Written.parts == ['{"case": 1}\n']
