@@ -28,6 +28,7 @@ from pto.gym.selection import select
 EXAMPLES = """\
   pto graph run tests/st/a2a3/paged_attention     scene tests, judged by their own goldens
   pto graph run tests/st -k "paged and small" -j 2
+  pto graph run tests/st --at-most batch=4 --at-most context_len=1024   cases of boards, smaller
   pto graph run tests/st/vector_example --orders 20   every order that the edges allow: same bytes
   pto graph check tests/st/vector_example         races between tasks, undefined reads
   pto graph check examples/qwen3_14b_decode --dry the orchestration alone, at its real size
@@ -63,12 +64,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         each.add_argument("-k", metavar="EXPR", default="", help="only scenes whose names match")
         each.add_argument("--profile", choices=("a2a3", "a5"), help="default: as the test says")
         each.add_argument("--timeout", metavar="S", type=float, default=300.0, help=_TIMEOUT)
+        each.add_argument("--at-most", metavar="NAME=N", action="append", default=[], help=_MOST)
         findings.add_format(each)
     for each in (run, check):
         each.add_argument("-j", metavar="N", type=int, default=1, help="scenes at a time")
 
 
 _ORDERS = "run again in N random orders that the edges allow, and compare every byte"
+_MOST = "where a case has a larger parameter of this name, use N; the case's name says so"
 _DRY = "run the orchestration alone: no kernels, no values, little memory; real sizes of a model"
 _EDGES = "run every task too, and say which edges no data needs and what they cost"
 _RECORD = "write the results of every task into a folder, to compare another version with"
@@ -104,7 +107,15 @@ def _found(args: argparse.Namespace) -> list[Scene | suite.Outcome]:
     found = list(suite.find(args.path, args.profile, select(args.k).holds))
     if not found:
         raise fail("PTO-U320", f"no scene test below {args.path[0]} matches -k {args.k!r}")
-    return found
+    most = dict(map(_limit, args.at_most))
+    return [each.limited(most) if isinstance(each, Scene) else each for each in found]
+
+
+def _limit(text: str) -> tuple[str, int]:
+    name, _, number = text.partition("=")
+    if not name or not number.isdecimal():
+        raise fail("PTO-U061", f"--at-most {text}: wanted is a name and a number, as batch=4")
+    return name, int(number)
 
 
 def _only(found: Sequence[Scene | suite.Outcome]) -> Scene:

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from pto.core.errors import Diagnostic, Loc, PtoError, fail
+from pto.core.errors import Diagnostic, Loc, Note, PtoError, fail
 from pto.cxx.native import Native, lines_of
 from pto.graphs.model import (
     Argument,
@@ -267,8 +267,14 @@ class Orchestration:
         if begins:
             where = self._where(words[1:count])
             parent = self._scopes[-1]
-            is_manual = bool(manual) or scopes[parent].is_manual
-            scopes.append(Scope(len(scopes), parent, is_manual, where, now))
+            if scopes[parent].is_manual and not manual:
+                outer = scopes[parent].where
+                note = () if outer is None else (Note("the manual scope", outer.loc),)
+                message = (
+                    "an automatic scope begins inside a manual scope, which the runtime refuses"
+                )
+                raise PtoError(Diagnostic("PTO-G003", message, where.loc, notes=note))
+            scopes.append(Scope(len(scopes), parent, bool(manual), where, now))
             self._scopes.append(len(scopes) - 1)
         elif len(self._scopes) > 1:
             scopes[self._scopes.pop()].end = now

@@ -16,7 +16,7 @@ import sys
 import types
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -159,6 +159,19 @@ class Scene:
     @property
     def runtime(self) -> str:
         return str(getattr(self.test, "scene_runtime", ""))
+
+    def limited(self, most: Mapping[str, int]) -> Scene:
+        """The same case with no parameter above these numbers; its name says which were."""
+        params: Mapping[str, Any] = self.case.get("params", {})
+        less = {
+            name: limit
+            for name, limit in most.items()
+            if type(params.get(name)) is int and params[name] > limit
+        }
+        if not less:
+            return self
+        name = f"{self.case['name']}[{','.join(f'{n}={v}' for n, v in less.items())}]"
+        return replace(self, case={**self.case, "name": name, "params": {**params, **less}})
 
     def source(self) -> GraphSource:
         """What is compiled for it."""

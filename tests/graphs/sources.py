@@ -54,6 +54,11 @@ BODIES = {
         "number_blocks",  # block b writes -1 - b
         "at(args[0])[get_block_idx(args)] = -1.0f - get_block_idx(args);",
     ),
+    5: (
+        "number_lanes",  # lane n writes 10 n and the register
+        "const int lane = get_sub_block_id(args);"
+        " at(args[0])[lane] = 10.0f * lane + get_subblockid();",
+    ),
 }
 # One orchestration has all bodies, chosen by its scalar: a build takes seconds.
 _ORCHESTRATION = """

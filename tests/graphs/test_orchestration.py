@@ -108,6 +108,13 @@ BODIES = {
     "four blocks": "CoreTaskArgs a; a.add_inout(y); a.launch_spec.n = 4; vector_task(4, a);",
     "no such kernel": "CoreTaskArgs a; vector_task(9, a);",
     "no such task": "CoreTaskArgs a; a.after({7}); vector_task(3, a);",
+    "both lanes": """
+    CoreTaskArgs a; a.add_inout(y); MixedKernels k; k.aiv0_kernel_id = k.aiv1_kernel_id = 5;
+    rt()->ops->submit_task(rt(), k, a);
+""",
+    "automatic in manual": "Scope outer(PTO2ScopeMode::MANUAL); Scope inner;",
+    "manual in manual": f"Scope outer(PTO2ScopeMode::MANUAL);"
+    f" Scope inner(PTO2ScopeMode::MANUAL);\n{_PAIR}",
     "scope never begun": "rt()->ops->scope_end(rt());",
     "scope never ended": "rt()->ops->scope_begin(rt());",
     "fatal": 'rt()->ops->report_fatal(rt(), 4, "entry", "no room for %d", 3);',
@@ -202,6 +209,7 @@ def test_an_output_that_no_instruction_writes_is_a_warning(runner: Runner):
 
 def test_a_manual_scope_has_only_explicit_edges(runner: Runner):
     assert runner.run("manual pair").ran.edges == 0
+    assert runner.run("manual in manual").ran.edges == 0
     assert runner.run("pair").ran.edges == 1
 
 
@@ -231,12 +239,18 @@ def test_blocks_of_a_task_each_know_their_number(runner: Runner):
     assert list(runner.run("four blocks").y[0, :6]) == [-1, -2, -3, -4, 1004, 1005]
 
 
+def test_a_lane_is_known_by_the_context_of_the_runtime_and_not_by_the_register(runner: Runner):
+    """Lane n writes 10 n + what the register says, which the runtime of a2a3 leaves at 0."""
+    assert list(runner.run("both lanes").y[0, :3]) == [0, 10, 1002]
+
+
 @pytest.mark.parametrize(
     ("name", "code", "words"),
     [
         ("no such kernel", "PTO-G001", "there is no kernel 9"),
         ("no such task", "PTO-G002", "task 7"),
         ("scope never begun", "PTO-G003", "never begun"),
+        ("automatic in manual", "PTO-G003", "inside a manual scope"),
         ("scope never ended", "PTO-G003", "never ends"),
         ("fatal", "PTO-G004", "no room for 3"),
         ("assertion", "PTO-G004", "x > 0"),
