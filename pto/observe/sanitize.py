@@ -170,15 +170,17 @@ class Sanitizer(Observer):
             self._touch_registers(thread, moment, time, event.reads, event.leaves)
         if type(event.effect) is fx.Flush:
             self._caches.flush(thread, event.effect.address, time)
-        is_scalar = event.pipe == "S" and not event.op.traits.uncached
+        traits = event.op.traits
+        is_scalar = event.pipe == "S" and not traits.uncached
         for cells, access, atomic in footprints(event.accesses):
-            if (is_scalar or self._caches.has_stores) and access.memory.space is Space.GM:
-                self._look_into_cache(thread, is_scalar, time, cells, access)
-            if self._visible.is_used and access.memory.space is Space.GM and not access.writes:
-                self._visible.read(thread, moment, cells, access.memory.shadow.base)
+            if access.memory.space is Space.GM:
+                if is_scalar or self._caches.has_stores:
+                    self._look_into_cache(thread, is_scalar, time, cells, access)
+                if self._visible.is_used and not access.writes:
+                    self._visible.read(thread, moment, cells, access.memory.shadow.base)
             by = combination(event.op, agent.core) if atomic else ""
             self._touch(thread, thread.clock, moment, time, cells, access, by)
-        thread.done(is_fenced(event.op, self.profile.name))
+        thread.done(bool(traits.fenced_row) and is_fenced(event.op, self.profile.name))
 
     def _look_into_cache(
         self, thread: Thread, is_scalar: bool, time: int, cells: Cells, access: Access

@@ -25,7 +25,6 @@ from pto.run.watch.events import Event
 from pto.target.facts import Sync
 
 Work = Callable[[Thread, Event], None]
-_FLAGS = (fx.SetFlag, fx.WaitFlag)
 
 
 def is_fenced(op: Operation, profile: str) -> bool:
@@ -100,15 +99,19 @@ class Order(Model[Clock, Thread, Event]):
         return self.agents[id(core)]
 
     def issue(self, unit: Unit[Clock, Thread, Event], item: Event) -> None:
-        """Most operations are flags of an agent that nothing holds up: a short way to the same."""
+        """Most operations have nothing to wait for: a short way to the same."""
         effect, pipe = item.effect, unit.pipes.get(item.pipe)
-        if type(effect) not in _FLAGS or self.parked or pipe is None or pipe.seen != unit.version:
+        if self.parked or pipe is None or pipe.seen != unit.version or item.mark is not None:
             super().issue(unit, item)
             return
-        if type(effect) is fx.SetFlag:
+        if effect is None:
+            self._work(pipe, item)
+        elif type(effect) is fx.SetFlag:
             self._set_flag(unit, pipe, item, effect)
         elif type(effect) is fx.WaitFlag and unit.flags.get(effect.key):
             self._wait_flag(unit, pipe, item, effect)
+        elif type(effect) is fx.Barrier:
+            self._barrier(unit, pipe, item, effect)
         else:
             super().issue(unit, item)
             return
