@@ -138,14 +138,25 @@ def launch(
     memory: Memory,
     observer: Observer | None = None,
 ) -> TaskMemory:
-    """Run a task to its end; raises what it does wrong, with the task named."""
-    device = Device(profile, observer=observer, engine="reference")
-    shared = TaskMemory(device, memory)
-    sides = list(_sides(task, kernels, shared, device))
-    run = s.Launch(device, profile, sides, task.blocks)
+    """Run a task to its end; raises what it does wrong."""
+    run, shared = begun(task, kernels, profile, memory, observer)
     if not run.go_on():
         raise run.deadlock
     return shared
+
+
+def begun(
+    task: Task,
+    kernels: Kernels,
+    profile: Profile,
+    memory: Memory,
+    observer: Observer | None = None,
+) -> tuple[s.Launch, TaskMemory]:
+    """A task whose blocks are ready to go on."""
+    device = Device(profile, observer=observer, engine="reference")
+    shared = TaskMemory(device, memory)
+    sides = list(_sides(task, kernels, shared, device))
+    return s.Launch(device, profile, sides, task.blocks), shared
 
 
 @dataclass(slots=True)

@@ -119,7 +119,6 @@ class Orchestration:
             _Host.FATAL(self._guarded(self._fatal, None)),
             *cores,
         )
-        native.lib.pto_graph_bind(c.byref(self._host))
 
     def _guarded(
         self, function: Callable[..., object], failed: int | None
@@ -141,9 +140,10 @@ class Orchestration:
 
     # ---- buffers
 
-    def add_buffer(self, nbytes: int, name: str) -> Buffer:
+    def adopt(self, number: int, name: str) -> Buffer:
         """A buffer of the caller: an argument of the graph."""
-        return self._buffer(self.memory.allocate(nbytes), nbytes, name)
+        known = self.graph.buffers.get(number)
+        return known or self._buffer(number, self.memory.arrays[number].size, name)
 
     def _buffer(self, number: int, nbytes: int, name: str = "") -> Buffer:
         address = self.memory.starts[number]
@@ -295,6 +295,7 @@ class Orchestration:
     def run(self, given: Sequence[int]) -> None:
         """Call the entry; every submission is in the graph afterwards."""
         room = (c.c_int64 * len(given))(*given)
+        self._native.lib.pto_graph_bind(c.byref(self._host))
         self._native.lib.pto_graph_run(room)
         if self.error is not None:
             raise self.error

@@ -104,12 +104,16 @@ class GraphProcess(Child):
         super().__init__(paths, source.profile)
 
     def _load_request(self) -> Mapping[str, Any]:
+        return {"do": "load", **self.program}
+
+    @property
+    def program(self) -> dict[str, Any]:
+        """What the child loads."""
         orchestration = {
             "build": str(self.builds["orchestration"]),
             "source": str(self.source.path),
         }
         return {
-            "do": "load",
             "orchestration": orchestration,
             "kernels": self._kernels,
             "profile": self.source.profile,

@@ -7,11 +7,9 @@ native runtime is needed. Inputs and goldens are computed by the file itself, wi
 
 from __future__ import annotations
 
-import ctypes
 import importlib.abc
 import importlib.machinery
 import os
-import struct
 import sys
 import types
 from collections.abc import Generator, Iterator, Mapping, Sequence
@@ -24,14 +22,18 @@ from typing import Any
 import numpy as np
 
 from pto.core.errors import PtoError, fail
+from pto.graphs import chips
 from pto.graphs.process import GraphSource, KernelSource, Tensor
 from pto.graphs.scene_names import (
+    ELEMENTS,
     ArgDirection,
+    DataType,
     Scalar,
     SceneTestCase,
     SceneTestLevel,
     TaskArgsBuilder,
     TensorArg,
+    scalar_to_uint64,
     scene_level,
     scene_test,
 )
@@ -108,9 +110,9 @@ class _Stubs(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 _PLATFORM = ("aicpu/cache_ops.cpp", "aicpu/device_time.cpp")  # of a host, below platform/sim
 _STUBBED = ("simpler", "simpler_setup", "_task_interface")
 _DEFINED: dict[str, Sequence[Any]] = {
-    "simpler.task_interface": (ArgDirection,),
+    "simpler.task_interface": (ArgDirection, DataType, scalar_to_uint64, *chips.INTERFACE),
     "simpler_setup": _NAMES,
-    "simpler_setup.scene_test": _NAMES,
+    "simpler_setup.scene_test": (*_NAMES, *chips.SETUP),
 }
 
 
@@ -173,9 +175,24 @@ class Scene:
         name = f"{self.case['name']}[{','.join(f'{n}={v}' for n, v in less.items())}]"
         return replace(self, case={**self.case, "name": name, "params": {**params, **less}})
 
-    def source(self) -> GraphSource:
-        """What is compiled for it."""
-        own, base = self.test.CALLABLE, self.file.parent
+    @property
+    def programs(self) -> list[chips.Program]:
+        """The graphs of a scene of several chips."""
+        listed = self.test.CALLABLE["callables"]
+        return [chips.Program(p["name"], self.source(p)) for p in listed if "incores" in p]
+
+    def on_chips(self, worker: chips.Worker, programs: Sequence[chips.Program]) -> str:
+        """Run on several chips; what the test's own golden says, empty if it matches."""
+        with _replaced(self.root):
+            try:
+                chips.run_case(self.test(), self.case, programs, worker)
+            except AssertionError as error:
+                return str(error) or "the test's comparison says no"
+        return ""
+
+    def source(self, callable: Mapping[str, Any] | None = None) -> GraphSource:
+        """What is compiled for it, or for one of its graphs."""
+        own, base = callable or self.test.CALLABLE, self.file.parent
         src = self.root / "src"
         home = src / self.profile / "runtime" / self.runtime
         shared = (
@@ -244,7 +261,7 @@ class Arguments:
         self.listed: list[Tensor | int] = []
         for spec in made.specs:
             if isinstance(spec, Scalar):
-                self.listed.append(_bits(spec.value))
+                self.listed.append(scalar_to_uint64(spec.value))
                 continue
             n = len(self._names)
             use = signature[n] if n < len(signature) else "in"
@@ -286,47 +303,18 @@ class Arguments:
         return TaskArgsBuilder(*specs)
 
 
-_ELEMENTS = {
-    "float32": "FLOAT32",
-    "float16": "FLOAT16",
-    "bfloat16": "BFLOAT16",
-    "int8": "INT8",
-    "int16": "INT16",
-    "int32": "INT32",
-    "int64": "INT64",
-    "uint8": "UINT8",
-    "uint16": "UINT16",
-    "uint32": "UINT32",
-    "uint64": "UINT64",
-    "bool": "BOOL",
-    "float8_e4m3fn": "FP8E4M3FN",
-    "float8_e8m0fnu": "FP8E8M0",
-    "float4_e2m1fn_x2": "FP4E2M1",
-}
-
-
 def _tensor(name: str, value: Any, use: str) -> Tensor:
     kind = str(value.dtype).removeprefix("torch.")
-    if kind not in _ELEMENTS:
+    if kind not in ELEMENTS:
         raise fail("PTO-U323", f"tensor {name} is {kind}, which the runtime does not take")
     torch: Any = import_module("torch")
     shape = tuple(value.shape) or (1,)
     if value.is_meta:
         none = np.broadcast_to(np.uint8(0), value.numel() * value.element_size())
-        return Tensor(name, none, shape, _ELEMENTS[kind], use)
+        return Tensor(name, none, shape, ELEMENTS[kind], use)
     flat = value.contiguous()
     raw = flat.to(torch.uint8) if kind == "bool" else flat.view(torch.uint8)
-    return Tensor(name, raw.numpy().reshape(-1), shape, _ELEMENTS[kind], use)
-
-
-def _bits(value: Any) -> int:
-    """A scalar as the 64-bit word that a kernel receives."""
-    plain = getattr(value, "value", value)
-    if isinstance(value, ctypes.c_double):
-        return int.from_bytes(struct.pack("<d", plain), "little")
-    if isinstance(plain, float):
-        return int.from_bytes(struct.pack("<f", plain), "little")
-    return int(plain) & ((1 << 64) - 1)
+    return Tensor(name, raw.numpy().reshape(-1), shape, ELEMENTS[kind], use)
 
 
 def find(path: Path, profile: str | None = None) -> Iterator[Scene]:

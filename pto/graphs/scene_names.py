@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import ctypes
+import struct
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, IntEnum
 from importlib import import_module
@@ -14,6 +16,37 @@ class ArgDirection(Enum):
     OUT = "out"
     INOUT = "inout"
     SCALAR = "scalar"
+
+
+# Element types in the order of the runtime's numbers: torch's name, the runtime's.
+ELEMENTS = {
+    "float32": "FLOAT32",
+    "float16": "FLOAT16",
+    "int32": "INT32",
+    "int16": "INT16",
+    "int8": "INT8",
+    "uint8": "UINT8",
+    "bfloat16": "BFLOAT16",
+    "int64": "INT64",
+    "uint64": "UINT64",
+    "uint16": "UINT16",
+    "uint32": "UINT32",
+    "bool": "BOOL",
+    "float8_e4m3fn": "FP8E4M3FN",
+    "float8_e8m0fnu": "FP8E8M0",
+    "float4_e2m1fn_x2": "FP4E2M1",
+}
+DataType = IntEnum("DataType", list(ELEMENTS.values()), start=0)
+
+
+def scalar_to_uint64(value: Any) -> int:
+    """A scalar as the 64-bit word that a kernel receives."""
+    plain = getattr(value, "value", value)
+    if isinstance(value, ctypes.c_double):
+        return int.from_bytes(struct.pack("<d", plain), "little")
+    if isinstance(plain, float):
+        return int.from_bytes(struct.pack("<f", plain), "little")
+    return int(plain) & ((1 << 64) - 1)
 
 
 class SceneTestLevel(IntEnum):
@@ -71,6 +104,11 @@ class SceneTestCase:
     SKIP_GOLDEN = False
     CALLABLE: Mapping[str, Any] = {}
     CASES: Sequence[Mapping[str, Any]] = ()
+    run_case: Callable[[], None]  # set by what runs a scene of several chips
+
+    def test_run(self, st_platform: str, st_worker: Any, request: Any) -> None:
+        """Run the case; a test that overrides this uses the worker itself."""
+        self.run_case()
 
     def generate_args(self, params: Mapping[str, Any]) -> TaskArgsBuilder:
         raise NotImplementedError

@@ -46,15 +46,31 @@ class Schedule:
         self._take_up()
         needed = None if wanted is None else self._needed(wanted)
         while needed is None or needed - self._done:
-            choice = [n for n in self._ready if needed is None or n in needed]
-            if not choice:
+            number = self._next(needed)
+            if number is None:
                 return
-            number = min(choice) if self._random is None else self._random.choice(choice)
-            self._ready.remove(number)
             self._execute(number)
-            self._finish(number)
+            self.finish(number)
 
-    def _finish(self, number: int) -> None:
+    def take(self) -> int | None:
+        """A task that may begin now; the caller says when it has ended. None: none may."""
+        self._take_up()
+        return self._next(None)
+
+    @property
+    def ready(self) -> bool:
+        """True if a task may begin."""
+        return bool(self._ready)
+
+    def _next(self, needed: set[int] | None) -> int | None:
+        choice = [n for n in self._ready if needed is None or n in needed]
+        if not choice:
+            return None
+        number = min(choice) if self._random is None else self._random.choice(choice)
+        self._ready.remove(number)
+        return number
+
+    def finish(self, number: int) -> None:
         self._done.add(number)
         self.order.append(number)
         del self._missing[number]

@@ -16,6 +16,7 @@ from pto.core.render import plain
 from pto.cxx import running
 from pto.cxx.child import Crash
 from pto.graphs import scene as scenes
+from pto.graphs.chips import Worker
 from pto.graphs.process import GraphProcess, Ran, Tensor
 
 STATUSES = {
@@ -100,11 +101,9 @@ def run(scene: scenes.Scene, how: How, lock: threading.Lock | None = None) -> Ou
     """Run one scene. Python of the test runs under the lock: it changes what imports mean."""
     began = time.perf_counter()
     outcome = Outcome(scene.name, scene.profile, "")
-    if scene.level != _CHIP:
-        outcome.status, outcome.why = "skipped", "it needs several chips"
-        return outcome
+    act = _check if how.dry else _run if scene.level == _CHIP else _run_chips
     try:
-        (_check if how.dry else _run)(scene, how, outcome, lock or threading.Lock())
+        act(scene, how, outcome, lock or threading.Lock())
     except PtoError as error:
         is_build = error.diagnostics[0].code == "PTO-U243"
         outcome.status = "unbuilt" if is_build else "refused"
@@ -142,6 +141,23 @@ def _run(scene: scenes.Scene, how: How, outcome: Outcome, lock: threading.Lock) 
     with lock:
         outcome.why = scene.judge(arguments)
     outcome.status = "wrong" if outcome.why else "passed" if scene.has_golden else "ran"
+
+
+def _run_chips(scene: scenes.Scene, how: How, outcome: Outcome, lock: threading.Lock) -> None:
+    """Run the graphs that a scene submits to several chips."""
+    programs = scene.programs
+    worker = Worker(programs, scene.profile, how.seconds)
+    try:
+        with lock:
+            outcome.why = scene.on_chips(worker, programs)
+        outcome.status = "wrong" if outcome.why else "passed"
+    except (PtoError, Crash):
+        raise
+    except Exception as error:  # of the test's own Python, which may use any part of its project
+        outcome.status, outcome.why = "skipped", f"its Python needs more than is here: {error!r}"
+    finally:
+        worker.end()
+    outcome.tasks, outcome.edges = worker.tasks, worker.edges
 
 
 def _check(scene: scenes.Scene, how: How, outcome: Outcome, lock: threading.Lock) -> None:

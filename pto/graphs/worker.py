@@ -30,6 +30,7 @@ from pto.graphs.orchestration import Memory, Orchestration
 from pto.graphs.schedule import Schedule
 from pto.graphs.timing import DISPATCH, GraphTime
 from pto.observe.timing.chips import Bench, bench
+from pto.run.sites import Launch
 from pto.target.library import library
 from pto.target.profile import profile as find_profile
 
@@ -79,7 +80,7 @@ class GraphServer:
 
     def record(self, given: Sequence[Mapping[str, Any]], file: str, folder: str) -> dict[str, Any]:
         """Run the graph and write what each task leaves behind into a folder."""
-        session = Session(self, given, np.fromfile(file, np.uint8), None)
+        session = Session.on(self, given, np.fromfile(file, np.uint8))
         self._recorder = Recorder(Path(folder))
         try:
             session.run()
@@ -113,7 +114,7 @@ class GraphServer:
         """Run every task on the tensors of a file and write them back; the graph and its counts."""
         began = time.perf_counter()
         raw = np.fromfile(file, np.uint8)
-        session = Session(self, given, raw, seed, watched)
+        session = Session.on(self, given, raw, seed, watched)
         session.run()
         session.give_back(raw)
         raw.tofile(file)
@@ -135,7 +136,7 @@ class GraphServer:
         """Run the orchestration alone, on tensors that may have no values."""
         began = time.perf_counter()
         _lift_limit()
-        session = Session(self, given, np.fromfile(file, np.uint8), None)
+        session = Session.on(self, given, np.fromfile(file, np.uint8))
         own = session.orchestration
         own.is_dry = True
         session.submit()
@@ -166,7 +167,7 @@ class GraphServer:
         self._touches = {}
         if not edges:
             _lift_limit()
-        session = Session(self, given, raw, None, watched=edges)
+        session = Session.on(self, given, raw, None, watched=edges)
         own = session.orchestration
         own.is_dry = not edges
         (session.run if edges else session.submit)()
@@ -227,16 +228,17 @@ class GraphServer:
 
     # ---- for sessions
 
+    def clear(self) -> None:
+        """Forget the tasks of earlier requests."""
+        self._native.lib.pto_graph_clear()
+
     def start(self, memory: Memory) -> Orchestration:
         return Orchestration(self._native, self._source, self._names, self._cores, memory)
 
     def execute(self, graph: Graph, memory: Memory, number: int, watched: bool) -> None:
         """Run one task, unless its predicate says no."""
         task = graph.tasks[number]
-        if task.kind != "task":
-            return
-        if task.predicate is not None and not _holds(task.predicate):
-            task.was_skipped = True
+        if not _is_run(task):
             return
         given = (task, self._kernels, self._profile, memory)
         try:
@@ -249,44 +251,71 @@ class GraphServer:
         if self._recorder is not None:
             self._recorder.add(task, memory.arrays)
 
+    def begin(self, task: Task, memory: Memory) -> Launch | None:
+        """Begin a task that may wait for others; None: it does nothing."""
+        if not _is_run(task):
+            return None
+        return tasks.begun(task, self._kernels, self._profile, memory)[0]
+
 
 class Session:
     """One run of the orchestration on one set of tensors."""
 
     def __init__(
-        self,
+        self, server: GraphServer, memory: Memory, seed: int | None = None, watched: bool = False
+    ) -> None:
+        self._memory = memory
+        self.orchestration = server.start(memory)
+        graph = self.orchestration.graph
+        self.schedule = Schedule(
+            graph, lambda number: server.execute(graph, memory, number, watched), seed
+        )
+        self.orchestration.finish = self.schedule.run
+        self._words: list[int] = [0]
+        self._texts: list[c.Array[c.c_char]] = []
+        self._outputs: list[tuple[int, int]] = []  # where in the file, which buffer
+
+    @classmethod
+    def on(
+        cls,
         server: GraphServer,
         given: Sequence[Mapping[str, Any]],
         raw: np.ndarray[Any, np.dtype[np.uint8]],
-        seed: int | None,
+        seed: int | None = None,
         watched: bool = False,
-    ) -> None:
-        self._memory = Memory()
-        self.orchestration = server.start(self._memory)
-        graph = self.orchestration.graph
-        self.schedule = Schedule(
-            graph, lambda number: server.execute(graph, self._memory, number, watched), seed
-        )
-        self.orchestration.finish = self.schedule.run
-        self._words: list[int] = [len(given)]
-        self._texts: list[c.Array[c.c_char]] = []
-        self._outputs: list[tuple[int, int]] = []  # where in the file, which buffer
+    ) -> Session:
+        """A run on the tensors of a file."""
+        server.clear()
+        made = cls(server, Memory(), seed, watched)
         for each in given:
-            self._add(each, raw)
+            made._add(each, raw)
+        return made
 
     def _add(self, each: Mapping[str, Any], raw: np.ndarray[Any, np.dtype[np.uint8]]) -> None:
         if "word" in each:
-            self._words += [0, _signed(each["word"])]
+            self.add_word(each["word"])
             return
-        at, size, shape = each["at"], each["size"], each["shape"]
-        buffer = self.orchestration.add_buffer(size, each["name"])
-        buffer.use = _DECLARED[each["use"]]
+        at, size = each["at"], each["size"]
+        number = self._memory.allocate(size)
         if at is not None:
-            self._memory.arrays[buffer.number][:] = raw[at : at + size]
-            self._outputs.append((at, buffer.number))
-        text = c.create_string_buffer(each["element"].encode())
+            self._memory.arrays[number][:] = raw[at : at + size]
+            self._outputs.append((at, number))
+        self.add_tensor(number, each)
+
+    def add_word(self, word: int) -> None:
+        """The next argument: a scalar."""
+        self._words[0] += 1
+        self._words += [0, _signed(word)]
+
+    def add_tensor(self, number: int, described: Mapping[str, Any], offset: int = 0) -> None:
+        """The next argument: a tensor at an offset in a buffer."""
+        shape, use = described["shape"], described["use"]
+        buffer = self.orchestration.adopt(number, described["name"])
+        buffer.use = _DECLARED[use]
+        text = c.create_string_buffer(described["element"].encode())
         self._texts.append(text)
-        self._words += [1, buffer.address, len(shape), c.addressof(text), each["use"], *shape]
+        self._words[0] += 1
+        self._words += [1, buffer.address + offset, len(shape), c.addressof(text), use, *shape]
 
     def submit(self) -> None:
         """Call the orchestration."""
@@ -301,6 +330,13 @@ class Session:
         for at, number in self._outputs:
             array = self._memory.arrays[number]
             raw[at : at + array.size] = array
+
+
+def _is_run(task: Task) -> bool:
+    """True unless a task has no kernel, or its predicate says no."""
+    if task.kind == "task" and task.predicate is not None and not _holds(task.predicate):
+        task.was_skipped = True
+    return task.kind == "task" and not task.was_skipped
 
 
 def _settled(times: Sequence[float]) -> bool:

@@ -76,12 +76,17 @@ extern "C" void entry(const ChipTaskArgs& given)
 """
 
 
+def kernel(body: str) -> str:
+    """The source of a kernel with this body."""
+    return _KERNEL % body
+
+
 def kernels(folder: Path) -> tuple[KernelSource, ...]:
     """The kernels as files of a folder."""
     made: list[KernelSource] = []
     for number, (name, text) in BODIES.items():
         path = folder / f"{name}.cpp"
-        path.write_text(_KERNEL % text, encoding="utf-8")
+        path.write_text(kernel(text), encoding="utf-8")
         made.append(KernelSource(number, name, path, "aiv"))
     return tuple(made)
 

@@ -150,7 +150,7 @@ def test_intervals_behave_as_sets():
 def test_scalars_become_the_words_that_kernels_receive():
     import ctypes
 
-    bits = scene._bits
+    bits = scene.scalar_to_uint64
     assert bits(-1) == (1 << 64) - 1
     assert bits(ctypes.c_float(1.0)) == 0x3F800000
     assert bits(1.0) == 0x3F800000
