@@ -30,6 +30,7 @@ from pto.lang.diff.diff import diff as diff
 from pto.lang.diff.difference import Difference as Difference
 from pto.lang.eager import eager as eager
 from pto.lang.express.activations import clamp as clamp
+from pto.lang.express.activations import erf as erf
 from pto.lang.express.activations import gelu as gelu
 from pto.lang.express.activations import sigmoid as sigmoid
 from pto.lang.express.activations import silu as silu
@@ -53,6 +54,11 @@ from pto.lang.express.memory import load as load
 from pto.lang.express.memory import store as store
 from pto.lang.express.memory import tri as tri
 from pto.lang.express.memory import zeros as zeros
+from pto.lang.express.order import argsort as argsort
+from pto.lang.express.order import cumsum as cumsum
+from pto.lang.express.order import flip as flip
+from pto.lang.express.order import sort as sort
+from pto.lang.express.order import topk as topk
 from pto.lang.express.product import dot as dot
 from pto.lang.kernel import Kernel as Kernel
 from pto.lang.kernel import kernel as kernel

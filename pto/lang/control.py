@@ -209,6 +209,23 @@ def range(start: Any, stop: Any = None, step: Any = 1) -> Iterable[Any]:
     return made
 
 
+def repeat(start: Any, stop: Any, body: Callable[[Any], None]) -> None:
+    """A loop of the program that binds nothing: `body(i)` for each number, traced once."""
+    session = current()
+    if not isinstance(session, Trace):
+        for i in builtins.range(start, stop):
+            body(i)
+        return
+    made = Range(session, start, stop, 1)
+    bounds = {n: as_value(getattr(made, n), made.kind) for n in ("lower", "upper", "step")}
+    op = session.append(FOR, {**bounds, "inits": []})
+    counter = Value(made.kind, "i")
+    session.open(op, [counter], loop=True)
+    body(Scalar[Any](counter, session))
+    session.append(YIELD, {"results": []})
+    session.close()
+
+
 def static_range(*bounds: int) -> builtins.range:
     """Python's range, as Triton calls it: a loop over it is unrolled while the kernel is traced."""
     return builtins.range(*bounds)

@@ -38,6 +38,17 @@ CASES: dict[str, tuple[Callable[[Any, Any], Any], Callable[[Any, Any], Any], flo
         lambda x, r: x / 2 * (1 + np.tanh((2 / np.pi) ** 0.5 * (x + 0.044715 * x**3))),
         3e-6,
     ),
+    "erf": (lambda t, r: pto.erf(t), lambda x, r: ERF(x), 5e-7),
+    "erf near zero": (
+        lambda t, r: pto.erf(t * 1e-20) * 1e20,
+        lambda x, r: x * 2 / np.pi**0.5,
+        5e-5,
+    ),
+    "where of two numbers": (
+        lambda t, r: pto.where(t > r, 1.5, -2.0),
+        lambda x, r: np.where(x > r, 1.5, -2),
+        0,
+    ),
     "clamp": (lambda t, r: pto.clamp(t, -1.0, 2.0), lambda x, r: np.clip(x, -1, 2), 0),
     "clamp from below": (lambda t, r: pto.clamp(t, low=r), lambda x, r: np.maximum(x, r), 0),
     "NumPy's number first": (lambda t, r: np.float32(2) * t, lambda x, r: 2 * x, 0),

@@ -171,6 +171,7 @@ instr(
     "tsels",
     SELECT,
     "dst = src where mask else scalar",
+    traits=Traits(operator="where"),
     body=meaning.SELECT_SCALAR,
     operands=(
         read("mask"),

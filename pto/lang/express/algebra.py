@@ -22,6 +22,7 @@ from pto.lang.express.shapes import (
     flat,
     is_column,
     is_row,
+    is_single,
     like,
     set_region,
     vector,
@@ -59,7 +60,8 @@ def binary(sign: str, a: Any, b: Any, into: Tile | None = None) -> Tile:
         return dst
     wide, spread = _broadcast(sign, a, b)
     if wide is None:  # a column and a row: one number a row, one a column
-        return binary(sign, *_crossed(a, b), into)
+        a, b = crossed(a, b) if is_column(a) else a, crossed(b, a) if is_column(b) else b
+        return binary(sign, a, b, into)
     if spread and wide is b and sign in _ALIKE:
         a, b = b, a
     row = _find(sign, a, b, spread=spread)
@@ -94,7 +96,20 @@ def accumulate(sign: str, t: Tile, other: Any) -> Tile:
             invoke(row, [flat(t), flat(t), flat(other)], {})
             session.set_region(t, *region)
             return t
+    if isinstance(other, Tile) and not is_single(other):
+        _require_room(sign, t, vector(other))
     return binary(sign, t, other, into=t)
+
+
+def _require_room(sign: str, t: Tile, other: Tile) -> None:
+    """The result of `t += other` has the shape of `t`."""
+    if not is_single(t) and _broadcast(sign, t, other)[0] is t:
+        return
+    raise mistake(
+        "PTO-U083",
+        f"`{sign}=`: {_asked(other)} elements do not fit into a tile of {_asked(t)}",
+        help=f"the result is larger: bind a new tile, t = t {sign} u",
+    )
 
 
 def assign(t: Tile, value: Any) -> None:
@@ -219,17 +234,18 @@ def _may_agree(axis: int, wide: Tile, narrow: Tile) -> bool:
 
 
 def _single(t: Tile, other: Tile) -> Any:
-    """A column of one element beside a larger tile as a number of the program (tgetval)."""
-    session = current()
-    if not is_column(t) or not same_region(session.region(t), (1, 1)):
-        return t
-    if same_region(session.region(other), (1, 1)):
+    """One element beside a larger tile as a number of the program (tgetval)."""
+    if not is_single(t) or same_region(current().region(other), (1, 1)):
         return t
     return instructions.tgetval(flat(t), 0)
 
 
 def _size(t: Tile) -> str:
     return f"{t.rows}x{t.cols}"
+
+
+def _asked(t: Tile) -> str:
+    return "x".join(map(str, t.asked))
 
 
 def _shape_help(a: Tile, b: Tile) -> str:
@@ -240,14 +256,13 @@ def _shape_help(a: Tile, b: Tile) -> str:
     return "load both with the same sizes; t[0:8, 0:64] is a window on a larger tile"
 
 
-def _crossed(a: Tile, b: Tile) -> tuple[Tile, Tile]:
-    """The column of the two repeated to the width of the row."""
-    tall, wide = (a, b) if is_column(a) else (b, a)
+def crossed(tall: Tile, wide: Tile) -> Tile:
+    """A column repeated to the width of a row."""
     session = current()
     dst = tile(tall.asked[0], wide.cols, tall.dtype)
     session.set_region(dst, session.region(tall)[0], session.region(wide)[1])
     _fill(_served("spread", tall, spread="row"), dst, tall)
-    return (dst, b) if tall is a else (a, dst)
+    return dst
 
 
 # ---- operands

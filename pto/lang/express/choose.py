@@ -6,6 +6,7 @@ Python's own (the same tile), so equality is asked with `t.eq(x)` and `t.ne(x)`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import Any
 
@@ -15,8 +16,8 @@ from pto.lang.call import instructions
 from pto.lang.call.invoke import invoke
 from pto.lang.call.place import mistake
 from pto.lang.call.session import current
-from pto.lang.express.algebra import adapted, require_one_type, spread_like
-from pto.lang.express.shapes import flat, is_column, is_row, like, vector
+from pto.lang.express.algebra import adapted, crossed, require_one_type, spread_like
+from pto.lang.express.shapes import flat, is_column, is_row, is_single, like, vector
 from pto.lang.values.operators import COMPARED, Comparison, operations, plain
 from pto.lang.values.scalars import Scalar, is_number
 from pto.lang.values.tiles import Tile, same_region, tile
@@ -27,8 +28,9 @@ _SIGNS = {word: sign for sign, word in COMPARED.items()}
 def where(cond: Any, a: Any, b: Any, *, dst: Tile | None = None) -> Tile:
     """`a` where the comparison holds, else `b`: tiles or numbers. In a new tile, or in `dst`.
 
-    Numbers become tiles (texpands), then there is a tcmp and a tsel. Comparisons are joined with &
-    and |, and turned with ~, which exchanges `a` and `b`, or is a tnot inside & and |.
+    A tcmp, then a tsels where `b` is a number, else a tsel; a texpands for a number that is
+    compared, and for `a`. Rows, columns and single elements are spread as in NumPy. Comparisons are
+    joined with & and |, and turned with ~, which exchanges `a` and `b`, or is a tnot inside them.
     """
     if not isinstance(cond, Comparison):
         raise mistake(
@@ -43,24 +45,60 @@ def where(cond: Any, a: Any, b: Any, *, dst: Tile | None = None) -> Tile:
         if not isinstance(each, Tile | Scalar) and not is_number(each):
             raise mistake("PTO-T209", f"pto.where chooses tiles or numbers, got {each!r}")
     sources = [vector(each) if isinstance(each, Tile) else each for each in (a, b)]
+    cond, sources = _crossed(cond, sources)
     found = [each for each in (*sources, *cond.tiles()) if isinstance(each, Tile)]
-    wide = max(found, key=lambda t: (not is_column(t) and not is_row(t), not t.is_filled))
+    wide = max(found, key=_extent)
     chosen = [each for each in sources if isinstance(each, Tile)]
     if len(chosen) == 2:
         require_one_type("pto.where(.., a, b)", *chosen)
     into = like(wide, _kind(chosen, sources, wide)) if dst is None else dst
     with ExitStack() as narrowed:
         for each in {id(t): t for t in found if t is not wide}.values():
+            if is_single(each) and not is_single(wide):
+                continue
             spread = None if each.shape == wide.shape else "row" if is_column(each) else "column"
             narrowed.enter_context(adapted(wide, each, spread))
-        first, second = (_like(each, wide, into.dtype) for each in sources)
-        mask = _mask(cond, wide)
-        if is_column(into):
-            current().set_region(into, *current().region(wide))
-        instructions.tsel(flat(into), mask, flat(first), flat(second))
+        _select(cond, sources, into, wide)
     regions = [(each, current().region(each)) for each in found]
     into.is_filled |= all(t.is_filled and same_region(r, t.shape) for t, r in regions)
     return into
+
+
+def _select(cond: Comparison, sources: Sequence[Any], into: Tile, wide: Tile) -> None:
+    """One tsel, or a tsels, by which a number needs no tile."""
+    first, second = sources
+    types = operations("where", into.type)[0].types.get(current().profile)
+    mask = _mask(cond, wide)
+    if is_column(into):
+        current().set_region(into, *current().region(wide))
+    if isinstance(second, Tile) or (types is not None and into.dtype.name not in types):
+        left, right = (flat(_like(each, wide, into.dtype)) for each in sources)
+        instructions.tsel(flat(into), mask, left, right)
+        return
+    if not isinstance(first, Tile):  # `into` holds the other number until then
+        current().set_region(into, *current().region(wide))
+        instructions.texpands(flat(into), first)
+        first = into
+    instructions.tsels(flat(into), mask, flat(_like(first, wide, into.dtype)), second)
+
+
+def _extent(t: Tile) -> tuple[bool, ...]:
+    """How much of the result a tile decides: that of whole tiles goes first."""
+    single = is_single(t)
+    return not (is_column(t) or is_row(t) or single), not single, not t.is_filled
+
+
+def _crossed(cond: Comparison, sources: list[Any]) -> tuple[Comparison, list[Any]]:
+    """Where the tiles are rows and columns only, one of the columns repeated to the width of a
+    row, which is the shape of the result."""
+    tiles = [each for each in (*sources, *cond.tiles()) if isinstance(each, Tile)]
+    wider = [each for each in tiles if not is_single(each)]
+    tall = [each for each in wider if is_column(each)]
+    wide = [each for each in wider if is_row(each)]
+    if not tall or not wide or len(tall) + len(wide) < len(wider):
+        return cond, sources
+    made = crossed(tall[0], wide[0])
+    return cond.replaced(tall[0], made), [made if each is tall[0] else each for each in sources]
 
 
 def _kind(chosen: list[Tile], sources: list[Any], wide: Tile) -> DType:
@@ -89,6 +127,8 @@ def _like(value: Any, wide: Tile, dtype: Any) -> Tile:
     """A number, a row or a column as a tile of the shape of `wide`."""
     if not isinstance(value, Tile):
         return full_like(wide, value, dtype)
+    if is_single(value) and not is_single(wide):
+        return full_like(wide, instructions.tgetval(flat(value), 0), value.dtype)
     return value if value.shape == wide.shape else spread_like(value, wide)
 
 

@@ -15,7 +15,7 @@ from pto.isa.row.types import TileBuf
 from pto.lang.call import instructions
 from pto.lang.call.place import mistake
 from pto.lang.call.session import current
-from pto.lang.values.tiles import Tile, tile, tile_type
+from pto.lang.values.tiles import Tile, same_region, tile, tile_type
 
 _FULL_LINES = 32  # elements: rows are whole 32-byte blocks in every element type
 
@@ -26,6 +26,11 @@ def is_column(t: Tile) -> bool:
 
 def is_row(t: Tile) -> bool:
     return t.rows == 1
+
+
+def is_single(t: Tile) -> bool:
+    """True if one element of it is valid, whatever its shape."""
+    return same_region(current().region(t), (1, 1))
 
 
 def whole_lines(count: int) -> int:

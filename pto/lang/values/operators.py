@@ -120,6 +120,15 @@ class Comparison(Opaque):
         sides = (self.left,) if self.mode == "~" else (self.left, self.right)
         return [t for s in sides for t in (s.tiles() if isinstance(s, Comparison) else [s])]
 
+    def replaced(self, old: Any, new: Any) -> Comparison:
+        """The same comparison with another tile in place of `old`."""
+
+        def each(side: Any) -> Any:
+            nested = isinstance(side, Comparison)
+            return side.replaced(old, new) if nested else new if side is old else side
+
+        return Comparison(self.mode, each(self.left), each(self.right))
+
     def __and__(self, other: Any) -> Comparison:
         return self._joined("&", other)
 
