@@ -98,6 +98,7 @@ class Kernel:
             return None
         if self._is_checked:  # what a block has written is not written for the next one
             return None
+        from pto.run.jit.border.independent import Independence
         from pto.run.jit.border.threads import Crew
 
         self._unit.whole, self._unit.skeleton = whole.name, whole.skeleton
@@ -105,7 +106,8 @@ class Kernel:
         def make(cluster: Cluster) -> Core:
             return Core(cluster, self.profile, side.name, 0, 1, self._placement)
 
-        return Crew(self._unit, whole, make)
+        names = self._names[id(side.function)]
+        return Crew(self._unit, whole, make, Independence(side.function, names))
 
     def run_compiled(self, grid: Grid) -> bool:
         """All blocks in compiled code; False: that cannot be, and nothing has run."""

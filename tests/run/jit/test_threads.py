@@ -16,6 +16,7 @@ import pytest
 import pto
 from pto.core.errors import PtoError
 from pto.run.jit.border import threads
+from pto.run.jit.border.independent import Independence
 
 WORK = threads._Shift._work
 
@@ -23,7 +24,9 @@ WORK = threads._Shift._work
 @pytest.fixture(autouse=True)
 def _eager(monkeypatch: pytest.MonkeyPatch) -> None:
     """Threads are used for the smallest block, not only where they are worth it; and the first one
-    waits until it is known whether blocks meet, instead of going on in their order."""
+    waits until it is known whether blocks meet, instead of going on in their order. Nothing is
+    proved before: that is `tests/prove/test_launches.py`."""
+    monkeypatch.setattr(Independence, "holds", lambda *given: False)
     for name in ("_BLOCK", "_LAUNCH", "_TRIAL", "_TURN"):
         monkeypatch.setattr(threads, name, 0.0)
 

@@ -19,6 +19,7 @@ import numpy as np
 from pto.core.memory import Memory
 from pto.isa.row import types as t
 from pto.run.jit.border.context import BLOCKS, COME, OWNED, SIGNALS
+from pto.run.jit.border.independent import Given, given_of
 from pto.run.jit.border.threads import Crew, Worker
 from pto.run.jit.border.values import Native
 from pto.run.launch.arrays import Borrowed, are_tensors
@@ -68,6 +69,8 @@ class Direct:
         self._report = report
         self._passed = passed
         self._fixed = done.args[len(passed) :]
+        names = list(kernel.parameters)[len(passed) :]
+        self.fixed = dict(zip(names, map(int, self._fixed), strict=True))  # as formulas take them
         places = kernel.places(crew.piece)
         for at, arg, name in zip(passed, done.args, kernel.parameters, strict=False):
             type = kernel.parameters[name]
@@ -148,6 +151,17 @@ class _Call:
         worker.core.cluster.limit = self.limit
         worker.context.unmade = partial(self._make, worker)
         return True
+
+    def given(self, worker: Worker) -> Given:
+        direct, rows = self._direct, worker.context.rows
+        if worker.aim is not direct:
+            return given_of(self._made().values, worker.context)
+        found: dict[str, int | tuple[int, int] | None] = {}
+        for name, row in zip(direct.names, worker.arrays, strict=True):
+            found[name] = int(rows[row, 0]), int(rows[row, 1])
+        for at, name, type, _ in direct.numbers:
+            found[name] = 0 if type.is_float else int(self._values[at])
+        return {**direct.fixed, **found}
 
     def _repeats(self, worker: Worker) -> bool:
         """An agent that is set up gets addresses and numbers; False: it has to be set up."""

@@ -1,8 +1,10 @@
 """Blocks in compiled code, one after the other or on several threads, where that changes nothing.
 
-A kernel that is one piece runs in a compiled loop over blocks. A skeleton of the piece tells which
-global memory each block will read and write; where two blocks meet and one of them writes, or one
-would fail, or nobody can tell, they run in their order, on one thread.
+A kernel that is one piece runs in a compiled loop over blocks. Where the program and the sizes of
+the call prove that blocks are independent (`independent.py`), threads share them out. Else a
+skeleton of the piece tells which global memory each block will read and write; where two blocks
+meet and one of them writes, or one would fail, or nobody can tell, they run in their order, on one
+thread.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from pto.core.errors import PtoError, fail
 from pto.core.processors import usable
 from pto.run.jit.border import clock
 from pto.run.jit.border.context import HEAD, LOG, TOUCH, Words, by_machine_address, context_of
+from pto.run.jit.border.independent import Given, Independence, given_of
 from pto.run.jit.border.piece import Piece
 from pto.run.jit.border.pool import Job
 from pto.run.jit.emit.unit import Unit
@@ -131,6 +134,7 @@ class Task(Protocol):
 
     def cluster(self) -> Cluster: ...
     def begin(self, worker: Worker) -> bool: ...
+    def given(self, worker: Worker) -> Given: ...
     def end(self, worker: Worker) -> None: ...
 
 
@@ -149,6 +153,9 @@ class OfGrid(Task):
     def begin(self, worker: Worker) -> bool:
         return worker.begin(self._grid.cluster(), self._regs)
 
+    def given(self, worker: Worker) -> Given:
+        return given_of(self._grid.values, worker.context)
+
     def end(self, worker: Worker) -> None:
         self._grid.hear(worker.core)
         worker.context.forget()
@@ -157,9 +164,16 @@ class OfGrid(Task):
 class Crew:
     """The workers of a kernel, one a thread, and how its blocks are shared out among them."""
 
-    def __init__(self, unit: Unit, piece: Piece, make: Callable[[Cluster], Core]) -> None:
+    def __init__(
+        self,
+        unit: Unit,
+        piece: Piece,
+        make: Callable[[Cluster], Core],
+        independence: Independence,
+    ) -> None:
         self.piece = piece
         self.needs = unit.needs
+        self.independence = independence
         self._make = lambda cluster: Worker(unit, piece, make(cluster))
         self._idle: list[Worker] = []
 
@@ -248,9 +262,29 @@ class _Shift:
         if (more := min(int(_TRIAL / took), self._end - self._next)) > 1:
             took = self._trial(more)
         self._least = max(1, int(_TURN / took))
+        if (self._end - self._next) * took < _LAUNCH:
+            return
+        if self._crew.independence.holds(self._task.blocks, self._task.given(self._workers[0])):
+            self._proved()
         while took > _BLOCK and (self._end - self._next) * took > _LAUNCH:
             if not self._together():
                 return
+
+    def _proved(self) -> None:
+        """All blocks, which are known to be independent."""
+        task, workers = self._task, self._workers
+        task.limit = task.limit or Limit()
+        workers[0].core.cluster.limit = task.limit
+        self._wave, self._apart = range(self._next, self._end), True
+        self._jobs = [self._joined(n) for n in range(1, self._threads)]
+        self._guarded(self._work, workers[0])
+        self._wait_for_all()
+
+    def _joined(self, n: int) -> Job:
+        """Another thread takes blocks."""
+        if n == len(self._workers):
+            self._crew.add(self._workers, self._task)
+        return Job(partial(self._guarded, self._work, self._workers[n]))
 
     def _trial(self, blocks: int) -> float:
         """Seconds of one of the next blocks."""
@@ -270,11 +304,14 @@ class _Shift:
         self._wave = range(self._next, min(self._next + WAVE, self._end))
         self._apart, self._jobs = None, []
         self._guarded(self._lead)
+        self._wait_for_all()
+        return bool(self._apart)
+
+    def _wait_for_all(self) -> None:
         for job in self._jobs:  # the first adds the others, before it ends
             self._wait(job)
         if self._error is not None:
             raise self._error
-        return bool(self._apart)
 
     def _lead(self) -> None:
         self._jobs.append(Job(partial(self._guarded, self._scout)))
@@ -292,10 +329,7 @@ class _Shift:
                 self._wave = range(self._wave.start, found[0])
         if not self._apart:
             return
-        for n in range(2, self._threads):
-            if n == len(workers):
-                self._crew.add(workers, self._task)
-            self._jobs.append(Job(partial(self._guarded, self._work, workers[n])))
+        self._jobs += [self._joined(n) for n in range(2, self._threads)]
         self._work(workers[1])
 
     def _work(self, worker: Worker) -> None:

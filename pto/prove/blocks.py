@@ -1,0 +1,178 @@
+"""Whether the blocks of a kernel are independent: no block touches a byte that another one writes.
+
+Two windows of two blocks are apart if they are apart along one axis. Along an axis a window begins
+at a sum of multiples of integers that may differ between the blocks: coordinates of the block,
+loop counters, data. If such an integer s has the factor c in both windows, and all else moves them
+by at most |c| less their size, then windows with different s are apart. Of the others s is the
+same, so its part cancels, and the next integer is looked at. If all coordinates of the block are
+found in this way, different blocks are apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations_with_replacement, pairwise
+from typing import NamedTuple
+
+from pto.prove.decide import (
+    highest,
+    implied,
+    lowest,
+    never_negative,
+    not_above,
+    simplified,
+)
+from pto.prove.facts import Facts, Use
+from pto.prove.number import Number, Symbol, number, of, product
+from pto.prove.values import Axis, Guards, Window
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """Two uses that may touch the same bytes in different blocks, the first of them a write."""
+
+    write: Use
+    other: Use
+
+
+def conflicts(found: Facts) -> list[Conflict]:
+    """Pairs of uses that are not proved to be apart in different blocks; none of them: the blocks
+    are independent, as far as all uses are known."""
+    left: list[Conflict] = []
+    if found.launch.blocks.value == 1:
+        return left
+    arrays: dict[int, list[Use]] = {}
+    for use in found.uses:
+        arrays.setdefault(id(use.window.root), []).append(use)
+    for uses in arrays.values():
+        if not any(use.writes for use in uses):
+            continue
+        cases = {id(use): _Case.of(use) for use in uses}
+        for a, b in combinations_with_replacement(uses, 2):
+            if not (a.writes or b.writes):
+                continue
+            ours, theirs = cases[id(a)], cases[id(b)]
+            if not (ours.is_empty or theirs.is_empty or _apart(ours, theirs, found.coordinates)):
+                left.append(Conflict(a, b) if a.writes else Conflict(b, a))
+    return left
+
+
+class _Case(NamedTuple):
+    """A use that touches something."""
+
+    window: Window
+    given: Guards
+    is_empty: bool
+
+    @classmethod
+    def of(cls, use: Use) -> _Case:
+        window = use.window
+        sizes = [part for axis in window.axes for part in implied(axis.size - 1)]
+        given = (*(part for g in use.given for part in implied(g)), *sizes)
+        if any(g.value is not None and g.value < 0 for g in given):
+            return cls(window, given, True)
+        axes = tuple(replace(a, offset=simplified(a.offset, given)) for a in window.axes)
+        base = simplified(window.base, given)
+        return cls(replace(window, base=base, axes=axes), given, False)
+
+
+# ---- two windows
+
+
+def _apart(a: _Case, b: _Case, coordinates: Sequence[Symbol]) -> bool:
+    """Whether two uses touch no common byte in different blocks."""
+    coordinates = [s for s in coordinates if highest(of(s)) != 0]
+    if _same_frame(a.window, b.window) and _nests(a) and _nests(b):
+        axes = list(zip(a.window.axes, b.window.axes, strict=True))
+        if _told_apart(axes, coordinates):
+            return True
+    return _told_apart([(_flat(a.window), _flat(b.window))], coordinates)
+
+
+def _same_frame(a: Window, b: Window) -> bool:
+    """Windows of one view, or of views that lie alike."""
+    shapes = [[(axis.stride, axis.extent) for axis in w.axes] for w in (a, b)]
+    fixed = all(s.is_fixed for s in a.base.symbols())
+    return a.base == b.base and fixed and shapes[0] == shapes[1] and bool(a.axes)
+
+
+def _nests(case: _Case) -> bool:
+    """Whether indices that differ along one axis lead to different bytes: a step along an axis
+    passes over all that lies inside of it, and the window does not leave its view."""
+    axes, given = case.window.axes, case.given
+    for axis in axes:
+        last = axis.offset + axis.size
+        if not (never_negative(axis.offset, given) and not_above(last, axis.extent, given)):
+            return False
+    axes = [axis for axis in axes if axis.extent.value != 1]
+    axes.sort(key=lambda axis: -(axis.stride.value or 0))
+    return all(
+        not_above(product(inner.extent, inner.stride), outer.stride, given)
+        for outer, inner in pairwise(axes)
+    ) and all(never_negative(axis.stride - case.window.itemsize) for axis in axes[-1:])
+
+
+def _flat(window: Window) -> Axis:
+    """All bytes from the first to the last one, as one axis."""
+    start, length = window.base, number(window.itemsize)
+    for axis in window.axes:
+        start += product(axis.offset, axis.stride)
+        length += product(axis.size - 1, axis.stride)
+    return Axis(start, length, number(1), length)
+
+
+Axes = Sequence[tuple[Axis, Axis]]
+
+
+def _told_apart(axes: Axes, coordinates: Sequence[Symbol]) -> bool:
+    """Whether windows that differ in a coordinate are apart along an axis."""
+    known: set[Symbol] = set()  # windows that differ in one of these are apart
+    left = set(coordinates)
+    while left:
+        found = next((s for s in _candidates(axes, known) if _decides(s, axes, known)), None)
+        if found is None:
+            return False
+        known.add(found)
+        left.discard(found)
+    return True
+
+
+def _candidates(axes: Axes, known: set[Symbol]) -> list[Symbol]:
+    """Integers that move a window along an axis, those that move it farthest first."""
+    found: dict[Symbol, int] = {}
+    for axis, _ in axes:
+        for atom, count in axis.offset.terms:
+            if isinstance(atom, Symbol) and not atom.is_fixed and atom not in known:
+                found[atom] = max(found.get(atom, 0), abs(count))
+    return sorted(found, key=lambda s: -found[s])
+
+
+def _decides(symbol: Symbol, axes: Axes, known: set[Symbol]) -> bool:
+    return any(_decides_along(symbol, a, b, known) for a, b in axes)
+
+
+def _decides_along(symbol: Symbol, a: Axis, b: Axis, known: set[Symbol]) -> bool:
+    """Whether windows with different values of a symbol are apart along one axis."""
+    factor = a.offset.of(symbol)
+    if not factor or b.offset.of(symbol) != factor:
+        return False
+    reach = abs(factor)
+    ours, theirs = a.offset.without(symbol), b.offset.without(symbol)
+    for atom, count in a.offset.terms:
+        cancels = isinstance(atom, Symbol) and (atom.is_fixed or atom in known)
+        if cancels and atom is not symbol:
+            if theirs.of(atom) != count:
+                return False
+            ours, theirs = ours.without(atom), theirs.without(atom)
+    if any(isinstance(atom, Symbol) and atom in known for atom, _ in theirs.terms):
+        return False
+    # either may be the one whose symbol is larger
+    return _passes(ours, a.size, theirs, reach) and _passes(theirs, b.size, ours, reach)
+
+
+def _passes(first: Number, size: Number, second: Number, reach: int) -> bool:
+    """Whether a window that begins at `first` ends before one at `second + reach` begins, where
+    the integers in both are not the same ones."""
+    end, begin = highest(first + size), lowest(second)
+    return end is not None and begin is not None and end <= begin + reach

@@ -1,0 +1,37 @@
+"""Whether each use of global memory stays inside: its window in its view, that in its array."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pto.ir.graph import Value
+from pto.prove.decide import never_negative, not_above
+from pto.prove.facts import Facts, Use
+from pto.prove.number import ZERO, Number, product
+
+
+def leaving(found: Facts, nbytes: Callable[[Value], Number | None]) -> list[Use]:
+    """Uses that are not proved to stay inside. `nbytes`: the size of an array; None: as large as
+    its views say."""
+    return [use for use in found.uses if not _stays(use, nbytes(use.window.root))]
+
+
+def _stays(use: Use, nbytes: Number | None) -> bool:
+    window, given = use.window, use.given
+    for axis in window.axes:
+        fits = axis.size == axis.extent and axis.offset == ZERO
+        if not fits and not (
+            never_negative(axis.offset, given)
+            and not_above(axis.offset + axis.size, axis.extent, given)
+        ):
+            return False
+    if nbytes is None:
+        return True
+    end = window.base + window.itemsize
+    for axis in window.axes:
+        if not never_negative(axis.stride, given):
+            return False
+        end += product(axis.extent - 1, axis.stride)
+    empty = any(axis.extent.value == 0 for axis in window.axes)
+    inside = never_negative(window.base, given) and not_above(end, nbytes, given)
+    return empty or inside

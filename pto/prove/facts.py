@@ -1,0 +1,323 @@
+"""The uses of global memory of a kernel, as formulas of its sizes, blocks and loops.
+
+`facts` walks through a function and the functions it calls once, whatever the sizes are. A use that
+has no formula is listed with the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from pto.ir.graph import Block, Operation, Value
+from pto.isa.meaning.scalar.unit import LOAD_SCALAR, STORE_SCALAR
+from pto.isa.row import types as t
+from pto.isa.row.attributes import Enum
+from pto.isa.row.order import Within
+from pto.isa.row.traits import Control
+from pto.plan.calls import Names
+from pto.plan.written import is_global
+from pto.prove.coordinates import Coordinates
+from pto.prove.decide import never_negative
+from pto.prove.number import ZERO, Number, Symbol, number, of, product, quotient
+from pto.prove.regions import Regions
+from pto.prove.values import Axis, Guards, Launch, Unknown, Values, Window, guards, item_bytes
+
+_CALLS: Final = 16  # functions that call each other
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """One operation that reads or writes a window of an array. It touches no byte outside of the
+    window; whether all inside is open."""
+
+    op: Operation
+    window: Window
+    writes: bool
+    given: Guards  # numbers that are not negative whenever it runs
+    loops: tuple[Symbol, ...]  # iterations that it runs in, outermost first
+    combines: bool = False  # adds to what is there, or the like
+
+
+@dataclass(slots=True)
+class Facts:
+    """What is known of a kernel."""
+
+    launch: Launch
+    arguments: Mapping[int, Symbol]  # by number of the parameter
+    uses: list[Use] = field(default_factory=list[Use])
+    unknown: list[tuple[Operation, str]] = field(default_factory=list[tuple[Operation, str]])
+    coordinates: tuple[Symbol, ...] = ()  # integers that tell blocks apart
+
+
+def facts(
+    function: Operation,
+    numbers: Mapping[int, int] | None = None,
+    blocks: int | None = None,
+    agents: int = 1,
+    same: Mapping[int, int] | None = None,
+) -> Facts:
+    """Of a kernel. `numbers`: arguments that are known, by number; `blocks` None: any grid. With
+    both known, integers of 32 bits are proved not to overflow, else that is assumed. `same`: of an
+    argument, the first one that is the same array."""
+    launch, args = Launch(blocks, agents), function.regions[0].block.args
+    values = Values(launch, checks=blocks is not None)
+    symbols: dict[int, Symbol] = {}
+    for n, arg in enumerate(args):
+        known = (numbers or {}).get(n)
+        if isinstance(arg.type, t.Ptr) and is_global(arg.type):
+            root = args[(same or {}).get(n, n)]
+            values.windows[id(arg)] = Window(root, ZERO, _item(arg.type))
+        elif known is not None:
+            values.numbers[id(arg)] = number(known)
+        elif isinstance(arg.type, t.Scalar) and not arg.type.is_float:
+            symbols[n] = launch.symbol(arg.name, "argument")
+            values.numbers[id(arg)] = of(symbols[n])
+    found = Facts(launch, symbols)
+    _Walk(found, Names()).block(function.regions[0].block, values, (), ())
+    _use_coordinates(found)
+    return found
+
+
+def _use_coordinates(found: Facts) -> None:
+    """Formulas with coordinates in the place of the block number."""
+    numbers = [n for use in found.uses for n in _numbers(use)]
+    loops = {loop: None for use in found.uses for loop in use.loops}
+    numbers += [loop.high for loop in loops if loop.high is not None]
+    coordinates = Coordinates(found.launch.block, numbers)
+    found.coordinates = tuple(coordinates.leaves)
+    put = coordinates.replaced
+    for loop in loops:
+        loop.high = None if loop.high is None else put(loop.high)
+    for n, use in enumerate(found.uses):
+        window = use.window
+        axes = tuple(
+            replace(axis, offset=put(axis.offset), size=put(axis.size)) for axis in window.axes
+        )
+        window = replace(window, base=put(window.base), axes=axes)
+        found.uses[n] = replace(use, window=window, given=tuple(map(put, use.given)))
+
+
+def _numbers(use: Use) -> list[Number]:
+    axes = [n for axis in use.window.axes for n in (axis.offset, axis.size)]
+    return [use.window.base, *axes, *use.given]
+
+
+def _item(type: t.Type) -> int:
+    try:
+        return item_bytes(type)
+    except Unknown:
+        return 0
+
+
+class _Walk:
+    def __init__(self, found: Facts, names: Names) -> None:
+        self._found = found
+        self._names = names
+        self._calls = 0
+        self._regions = Regions()
+
+    def block(
+        self, block: Block, values: Values, given: Guards, loops: tuple[Symbol, ...]
+    ) -> list[Value]:
+        """All operations of a block; the values that it hands on."""
+        for op in block.ops:
+            if op.control is not None and op.control.is_terminator:
+                return list(op.operands)
+            if op.control is None:
+                self._operation(op, values, given, loops)
+            else:
+                self._control(op, values, given, loops)
+        return []
+
+    def _control(
+        self, op: Operation, values: Values, given: Guards, loops: tuple[Symbol, ...]
+    ) -> None:
+        if op.control is Control.FOR:
+            self._loop(op, values, given, loops)
+        elif op.control is Control.IF:
+            self._branch(op, values, given, loops)
+        elif op.control is Control.CALL:
+            self._call(op, values, given, loops)
+        else:
+            for region in op.regions:
+                for block in region.blocks:
+                    if op.control is Control.WHILE:
+                        self._regions.forget(block)
+                    handed = self.block(block, values, given, loops)
+                    if op.control is Control.WHILE:
+                        self._regions.forget(block)
+                    else:
+                        self._join(op.results, [handed], values)
+
+    def _loop(
+        self, op: Operation, values: Values, given: Guards, loops: tuple[Symbol, ...]
+    ) -> None:
+        block, launch = op.regions[0].block, self._found.launch
+        low, high, step = map(values.number, op.operands[:3])
+        turns = launch.symbol(block.args[0].name, "counter", ZERO)
+        if never_negative(step - 1):
+            turns.high = quotient(high - low - 1, step)
+            values.numbers[id(block.args[0])] = low + product(step, of(turns))
+            given = (*given, high - low - 1, high - values.number(block.args[0]) - 1)
+        for carried, first in zip(block.args[1:], op.operands[3:], strict=True):
+            self._carried(carried, first, block, turns, values)
+        self._regions.forget(block)
+        before = self._regions.copy()
+        handed = self.block(block, values, given, (*loops, turns))
+        self._regions.leave(turns)
+        if not never_negative(high - low - 1, given[:-2]):
+            self._regions.after([self._regions, before])
+        self._join(op.results, [op.operands[3:], handed], values)
+
+    def _carried(
+        self, carried: Value, first: Value, block: Block, turns: Symbol, values: Values
+    ) -> None:
+        """A value handed on: the same, or one that grows by a fixed step in each iteration."""
+        at = block.args.index(carried) - 1
+        last = block.ops[-1].operands[at]
+        if is_global(carried.type):
+            if last is carried:
+                values.windows[id(carried)] = values.window(first)
+            return
+        if not isinstance(carried.type, t.Scalar) or carried.type.is_float:
+            return
+        trial = Values(values.launch, values.checks)
+        trial.numbers, trial.windows = dict(values.numbers), dict(values.windows)
+        before = Symbol(carried.name, "value", depth=values.launch.depth)
+        trial.numbers[id(carried)] = of(before)
+        step = trial.number(last) - of(before)
+        if all(s.is_fixed for s in step.symbols()):
+            values.numbers[id(carried)] = values.number(first) + product(step, of(turns))
+
+    def _branch(
+        self, op: Operation, values: Values, given: Guards, loops: tuple[Symbol, ...]
+    ) -> None:
+        handed: list[Sequence[Value]] = []
+        before, ways = self._regions, list[Regions]()
+        for region, holds in zip(op.regions, (True, False), strict=False):
+            self._regions = before.copy()
+            for block in region.blocks:
+                more = guards(values, op.operands[0], holds)
+                handed.append(self.block(block, values, (*given, *more), loops))
+            ways.append(self._regions)
+        self._regions = before
+        before.after(ways)
+        self._join(op.results, handed, values)
+
+    def _call(
+        self, op: Operation, values: Values, given: Guards, loops: tuple[Symbol, ...]
+    ) -> None:
+        caller = next(op.around(Control.FUNCTION))
+        function = self._names.find(op.attrs.get("callee"), caller)
+        if function is None or self._calls >= _CALLS:
+            self._unknown(op, "the function it calls is not known")
+            return
+        inner = Values(values.launch, values.checks)
+        for arg, value in zip(function.regions[0].block.args, op.operands, strict=True):
+            if is_global(arg.type):
+                with suppress(Unknown):
+                    inner.windows[id(arg)] = values.window(value)
+            elif isinstance(arg.type, t.Scalar) and not arg.type.is_float:
+                inner.numbers[id(arg)] = values.number(value)
+        outer, self._regions = self._regions, Regions()
+        self._calls += 1
+        handed = self.block(function.regions[0].block, inner, given, loops)
+        self._calls -= 1
+        self._regions = outer
+        outer.forget_operands(op)
+        for result, value in zip(op.results, handed, strict=False):
+            if isinstance(result.type, t.Scalar) and not result.type.is_float:
+                values.numbers[id(result)] = inner.number(value)
+
+    def _join(
+        self, results: Sequence[Value], handed: Sequence[Sequence[Value]], values: Values
+    ) -> None:
+        """Results of control flow that are the same whichever way it went."""
+        for n, result in enumerate(results):
+            ends = [each[n] for each in handed if n < len(each)]
+            if not ends or is_global(result.type):
+                continue
+            if isinstance(result.type, t.Scalar) and not result.type.is_float:
+                first, *others = map(values.number, ends)
+                if all(first == other for other in others):
+                    values.numbers[id(result)] = first
+
+    # ---- uses
+
+    def _operation(
+        self, op: Operation, values: Values, given: Guards, loops: tuple[Symbol, ...]
+    ) -> None:
+        row = op.row
+        if row is None:
+            self._unknown(op, "it has no row")
+            return
+        self._regions.operation(op, values)
+        if row.traits.names_only and row.attr("slot_size") is None:
+            return
+        if row.order is not None and not isinstance(row.order, Within):
+            self._unknown(op, "it synchronises with others through memory")
+            return
+        if "callee" in op.attrs:
+            self._unknown(op, "it launches work items")
+            return
+        if row.family.section == "comm":
+            self._unknown(op, "it reaches memory of other ranks")
+            return
+        for operand in row.operands:
+            for value in op.group(operand.name):
+                if not is_global(value.type):
+                    continue
+                try:
+                    window = self._touched(op, value, values)
+                except Unknown as why:
+                    self._unknown(op, str(why))
+                    continue
+                writes = operand.role != "in"
+                self._found.uses.append(Use(op, window, writes, given, loops, _combines(op)))
+
+    def _unknown(self, op: Operation, why: str) -> None:
+        self._found.unknown.append((op, why))
+
+    def _touched(self, op: Operation, value: Value, values: Values) -> Window:
+        """The window that an operation touches through an operand."""
+        window = values.window(value)
+        if isinstance(value.type, t.View):
+            return window
+        if op.body in (LOAD_SCALAR, STORE_SCALAR):
+            index = op.operand("offset")
+            if index is not None:
+                item = item_bytes(value.type)
+                start = window.base + values.number(index).times(item)
+                return Window(window.root, start, 1, (_bytes(number(item)),))
+        if op.group("n_burst") and op.group("len_burst"):
+            axes = _bursts(op, value, values)
+            if axes is not None:
+                return Window(window.root, window.base, 1, axes)
+        raise Unknown("its place is not written in the operands")
+
+
+def _bytes(count: Number) -> Axis:
+    return Axis(ZERO, count, number(1), count)
+
+
+def _bursts(op: Operation, value: Value, values: Values) -> tuple[Axis, ...] | None:
+    """Loops of bursts of bytes, the outermost first."""
+    side = "src" if value is op.operand("source") else "dst"
+    strides = op.group(f"nburst_{side}_stride")
+    if not strides:
+        return None
+    counts = [*op.group("n_burst"), *op.group("loop_counts")]
+    strides = [*strides, *op.group(f"loop_{side}_strides")]
+    axes = [_bytes(values.number(op.group("len_burst")[0]))]
+    for count, stride in zip(counts, strides, strict=True):
+        size = values.number(count)
+        axes.insert(0, Axis(ZERO, size, values.number(stride), size))
+    return tuple(axes)
+
+
+def _combines(op: Operation) -> bool:
+    kind = op.attrs.get("atomicType")
+    return isinstance(kind, Enum) and kind.value != "atomic_none"

@@ -1,0 +1,84 @@
+"""Valid regions of tiles as formulas, followed in program order through `set_validshape`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pto.ir.graph import Block, Operation, Value
+from pto.isa.meaning.handle.view import ALLOC_TILE, SET_VALID, VALID_COLS, VALID_ROWS, VALID_SHAPE
+from pto.isa.row import types as t
+from pto.isa.row.traits import Control
+from pto.prove.number import ZERO, Number, Symbol, number, of
+from pto.prove.values import Values
+
+Region = tuple[Number, Number]
+_READS = {id(VALID_ROWS): (0,), id(VALID_COLS): (1,), id(VALID_SHAPE): (0, 1)}
+
+
+class Regions:
+    """The valid region of each tile that was not left open, at the operation that is walked."""
+
+    def __init__(self) -> None:
+        self._now: dict[int, Region] = {}
+
+    def copy(self) -> Regions:
+        found = Regions()
+        found._now = dict(self._now)
+        return found
+
+    def operation(self, op: Operation, values: Values) -> None:
+        """What an operation sets, and what it reads."""
+        if op.body is ALLOC_TILE or op.body is SET_VALID:
+            tile = op.results[0] if op.results else op.operands[0]
+            rows, cols = (op.operand(name) for name in ("valid_row", "valid_col"))
+            sizes = self._region(tile, values)
+            given = [
+                n if v is None else values.number(v)
+                for v, n in zip((rows, cols), sizes, strict=True)
+            ]
+            self._now[id(tile)] = given[0], given[1]
+        elif id(op.body) in _READS:
+            region = self._region(op.operands[0], values)
+            for result, axis in zip(op.results, _READS[id(op.body)], strict=True):
+                values.numbers[id(result)] = region[axis]
+
+    def _region(self, tile: Value, values: Values) -> Region:
+        found = self._now.get(id(tile))
+        return found or (_extent(tile, 0, values), _extent(tile, 1, values))
+
+    def forget(self, block: Block) -> None:
+        """Regions that a block sets are not known where it may have run."""
+        for op in block.region.owner.walk():
+            if op.body is SET_VALID:
+                self._now.pop(id(op.operands[0]), None)
+            elif op.control is Control.CALL:
+                self.forget_operands(op)
+
+    def forget_operands(self, call: Operation) -> None:
+        for value in call.operands:
+            self._now.pop(id(value), None)
+
+    def after(self, ways: Iterable[Regions]) -> None:
+        """What is the same whichever way control flow went."""
+        first, *others = (way._now for way in ways)
+        self._now = {k: v for k, v in first.items() if all(other.get(k) == v for other in others)}
+
+    def leave(self, turns: Symbol) -> None:
+        """Behind a loop: what depends on its counter, or on what is inside, is not known."""
+        depth = turns.depth
+        self._now = {
+            k: v
+            for k, v in self._now.items()
+            if all(s.depth < depth for n in v for s in n.symbols())
+        }
+
+
+def _extent(tile: Value, axis: int, values: Values) -> Number:
+    """What a type says of a valid region; else a number from 0 to the size."""
+    type = tile.type
+    if not isinstance(type, t.TileBuf):
+        return values.unknown(tile, ZERO)
+    known, most = type.tile.valid[axis], (type.tile.rows, type.tile.cols)[axis]
+    if known is not None:
+        return number(known)
+    return of(values.launch.symbol(f"valid {tile.name}", "value", ZERO, number(most)))

@@ -1,0 +1,313 @@
+"""Integers and windows of global memory as formulas, from the operations that make them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from pto.ir.graph import Operation, Value
+from pto.isa.handle.view import MAKE_TENSOR_VIEW, PARTITION_VIEW
+from pto.isa.meaning.handle.view import ADD_POINTER, CAST_POINTER, DIMENSION, STRIDE, VIEW_ADDRESS
+from pto.isa.meaning.scalar.unit import (
+    BLOCK_COUNT,
+    BLOCK_INDEX,
+    SUB_BLOCK_COUNT,
+    SUB_BLOCK_INDEX,
+)
+from pto.isa.row import types as t
+from pto.isa.row.attributes import Enum
+from pto.prove.decide import highest, lowest, never_negative
+from pto.prove.number import (
+    ZERO,
+    Kind,
+    Number,
+    Symbol,
+    maximum,
+    minimum,
+    number,
+    of,
+    product,
+    quotient,
+)
+from pto.verify.operation import constant
+
+_DEEPEST: Final = 400  # operations that one value follows from
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """One dimension of a window: its first index, how many there are, their distance in bytes, and
+    how many the view around has."""
+
+    offset: Number
+    size: Number
+    stride: Number
+    extent: Number
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A part of an array in global memory: `base` is the byte of its first element."""
+
+    root: Value  # the argument of the kernel
+    base: Number
+    itemsize: int
+    axes: tuple[Axis, ...] = ()
+
+
+class Unknown(Exception):
+    """No formula; the text says why."""
+
+
+class Values:
+    """Formulas of the values of one function, as called from one place."""
+
+    def __init__(self, launch: Launch, checks: bool) -> None:
+        self.launch = launch
+        self.numbers: dict[int, Number] = {}
+        self.windows: dict[int, Window] = {}
+        self.checks = checks  # whether narrow integers must be proved not to overflow
+        self._depth = 0
+
+    # ---- integers
+
+    def number(self, value: Value) -> Number:
+        found = self.numbers.get(id(value))
+        if found is None:
+            found = self.numbers[id(value)] = self._evaluated(value)
+        return found
+
+    def unknown(
+        self, value: Value, low: Number | None = None, high: Number | None = None
+    ) -> Number:
+        return of(self.launch.symbol(value.name, "value", low, high))
+
+    def _evaluated(self, value: Value) -> Number:
+        known = constant(value)
+        if known is not None:
+            return number(known)
+        op = value.maker
+        if op is None or self._depth > _DEEPEST:
+            return self.unknown(value)
+        self._depth += 1
+        try:
+            found = self._of_operation(op, value)
+        except Unknown:
+            found = None
+        finally:
+            self._depth -= 1
+        if found is None or not self._fits(found, value.type):
+            return self.unknown(value)
+        return found
+
+    def _of_operation(self, op: Operation, value: Value) -> Number | None:
+        special = _SPECIAL.get(id(op.body))
+        if special is not None:
+            return special(self.launch)
+        if op.body in (DIMENSION, STRIDE):
+            return self._of_view(op)
+        traits, given = op.traits, op.operands
+        if traits.same_number or traits.operator == "index":
+            return self.number(given[0])
+        if not isinstance(value.type, t.Scalar) or value.type.is_float:
+            return None
+        if traits.signed is False and not all(never_negative(self.number(v)) for v in given):
+            return None
+        if traits.operator == "cast" and not _is_float(given[0]):
+            return self.number(given[0])  # `_fits` tells whether it is the same number
+        if traits.operator == "select":
+            a, b = map(self.number, given[1:])
+            return a if a == b else self.unknown(value, minimum(a, b), maximum(a, b))
+        work = _WORK.get(traits.operator)
+        if work is None or len(given) != 2 or any(map(_is_float, given)):
+            return None
+        return work(*map(self.number, given))
+
+    def _of_view(self, op: Operation) -> Number | None:
+        window, at = self.window(op.operands[0]), constant(op.operands[1])
+        if at is None or not 0 <= at < len(window.axes):
+            return None
+        axis = window.axes[at]
+        return axis.size if op.body is DIMENSION else quotient(axis.stride, number(window.itemsize))
+
+    def _fits(self, found: Number, type: t.Type) -> bool:
+        """Whether an integer type holds the number in any case; index counts as one that does."""
+        if not self.checks or not isinstance(type, t.Scalar) or type.dtype is None:
+            return True
+        bits = type.dtype.bits
+        if bits >= 64:
+            return True
+        low, high = lowest(found), highest(found)
+        signed = not type.name.startswith("u")
+        most = 1 << (bits - 1 if signed else bits)
+        return (
+            low is not None and high is not None and (-most if signed else 0) <= low and high < most
+        )
+
+    # ---- windows
+
+    def window(self, value: Value) -> Window:
+        """What a pointer or view stands for; raises Unknown."""
+        found = self.windows.get(id(value))
+        if found is None:
+            found = self.windows[id(value)] = self._made(value)
+        return found
+
+    def _made(self, value: Value) -> Window:
+        op = value.maker
+        if op is None:
+            raise Unknown(f"%{value.name} is handed from one iteration to the next")
+        if op.row is MAKE_TENSOR_VIEW:
+            return self._view(op, value.type)
+        if op.row is PARTITION_VIEW:
+            source = self.window(op.operands[0])
+            offsets, sizes = (map(self.number, op.group(n)) for n in ("offsets", "sizes"))
+            each = zip(source.axes, offsets, sizes, strict=True)
+            axes = (replace(a, offset=a.offset + off, size=size) for a, off, size in each)
+            return replace(source, axes=tuple(axes))
+        if op.body is ADD_POINTER:
+            source = self.window(op.operands[0])
+            step = self.number(op.operands[1]).times(source.itemsize)
+            return replace(source, base=source.base + step)
+        if op.body is CAST_POINTER and isinstance(op.operands[0].type, t.Ptr):
+            return replace(self.window(op.operands[0]), itemsize=item_bytes(value.type), axes=())
+        if op.body is VIEW_ADDRESS:
+            source = self.window(op.operands[0])
+            start = source.base
+            for axis in source.axes:
+                start += product(axis.offset, axis.stride)
+            return replace(source, base=start, axes=())
+        raise Unknown(f"'{op.name}' op gives the place")
+
+    def _view(self, op: Operation, type: t.Type) -> Window:
+        source, item = self.window(op.operands[0]), item_bytes(type)
+        shape, strides = (map(self.number, op.group(n)) for n in ("shape", "strides"))
+        axes = (Axis(ZERO, n, by.times(item), n) for n, by in zip(shape, strides, strict=True))
+        return replace(source, itemsize=item, axes=tuple(axes))
+
+
+class Launch:
+    """What is the same in a whole launch: the numbers of the call, as far as they are known."""
+
+    def __init__(self, blocks: int | None, agents: int = 1) -> None:
+        """`blocks` None: any number of them."""
+        self.depth = 0
+        one = number(1)
+        self.blocks = number(blocks) if blocks else of(self.symbol("blocks", "argument", one))
+        self.agents = agents
+        self.depth = 1
+        self.block = self.symbol("block", "block", ZERO, self.blocks - 1)
+        self._agent = self.symbol("subblock", "value", ZERO, number(agents - 1))
+
+    def symbol(
+        self, name: str, kind: Kind, low: Number | None = None, high: Number | None = None
+    ) -> Symbol:
+        self.depth += 1  # of its bounds, all have been made before
+        return Symbol(name, kind, low, high, self.depth)
+
+    @property
+    def agent(self) -> Number:
+        return of(self._agent) if self.agents > 1 else ZERO
+
+
+def _is_float(value: Value) -> bool:
+    return isinstance(value.type, t.Scalar) and value.type.is_float
+
+
+def item_bytes(type: t.Type) -> int:
+    """Bytes of an element; raises Unknown where two share one."""
+    elem = getattr(type, "elem", None)
+    dtype = elem.dtype if isinstance(elem, t.Scalar) else None
+    if dtype is None or dtype.bits % 8:
+        raise Unknown("its elements are smaller than a byte")
+    return dtype.bits // 8
+
+
+def _is_positive(n: Number) -> bool:
+    return never_negative(n - 1)
+
+
+def _floor(a: Number, b: Number) -> Number | None:
+    return quotient(a, b) if _is_positive(b) else None
+
+
+def _ceiling(a: Number, b: Number) -> Number | None:
+    return quotient(a + b - 1, b) if _is_positive(b) else None
+
+
+def _truncated(a: Number, b: Number) -> Number | None:
+    return _floor(a, b) if never_negative(a) else None
+
+
+def _remainder(a: Number, b: Number) -> Number | None:
+    whole = _truncated(a, b)
+    return None if whole is None else a - product(whole, b)
+
+
+def _shifted_left(a: Number, b: Number) -> Number | None:
+    return a.times(1 << b.value) if b.value is not None and 0 <= b.value < 63 else None
+
+
+def _shifted_right(a: Number, b: Number) -> Number | None:
+    return quotient(a, number(1 << b.value)) if b.value is not None and 0 <= b.value < 63 else None
+
+
+def _masked(a: Number, b: Number) -> Number | None:
+    """The lowest bits of a number."""
+    if b.value is None or b.value < 0 or b.value & (b.value + 1):
+        return _masked(b, a) if b.value is None and a.value is not None else None
+    size = number(b.value + 1)
+    return a - quotient(a, size).times(b.value + 1)
+
+
+_WORK: Final[dict[str, Callable[[Number, Number], Number | None]]] = {
+    "+": lambda a, b: a + b,
+    "-": lambda a, b: a - b,
+    "*": product,
+    "min": minimum,
+    "max": maximum,
+    "//": _floor,
+    "cdiv": _ceiling,
+    "quot": _truncated,
+    "rem": _remainder,
+    "<<": _shifted_left,
+    ">>": _shifted_right,
+    "&": _masked,
+}
+_SPECIAL: Final[dict[int, Callable[[Launch], Number]]] = {
+    id(BLOCK_INDEX): lambda launch: of(launch.block),
+    id(BLOCK_COUNT): lambda launch: launch.blocks,
+    id(SUB_BLOCK_INDEX): lambda launch: launch.agent,
+    id(SUB_BLOCK_COUNT): lambda launch: number(launch.agents),
+}
+
+# ---- conditions
+
+Guards = tuple[Number, ...]
+
+
+def guards(values: Values, condition: Value, holds: bool) -> Guards:
+    """Numbers that are not negative where a condition holds, or does not; none where that says
+    nothing about integers."""
+    op = condition.maker
+    if op is None or op.traits.operator != "compare" or any(map(_is_float, op.operands)):
+        return ()
+    word = op.attrs.get("predicate")
+    predicate = word.value if isinstance(word, Enum) else ""
+    a, b = map(values.number, op.operands)
+    if predicate.startswith("u") and not (never_negative(a) and never_negative(b)):
+        return ()
+    name = predicate[1:] if predicate[:1] in ("s", "u") else predicate
+    name = name if holds else _OPPOSITE.get(name, "")
+    return tuple(_GUARDS[name](a, b)) if name in _GUARDS else ()
+
+
+_OPPOSITE: Final = {"lt": "ge", "ge": "lt", "gt": "le", "le": "gt", "eq": "ne", "ne": "eq"}
+_GUARDS: Final[dict[str, Callable[[Number, Number], Sequence[Number]]]] = {
+    "lt": lambda a, b: [b - a - 1],
+    "le": lambda a, b: [b - a],
+    "gt": lambda a, b: [a - b - 1],
+    "ge": lambda a, b: [a - b],
+    "eq": lambda a, b: [a - b, b - a],
+}
