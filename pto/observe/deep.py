@@ -20,6 +20,7 @@ from pto.plan.unread import unread
 from pto.run.launch.arguments import parameters
 from pto.run.launch.arrays import copied
 from pto.run.launch.entry import entry_functions
+from pto.run.machine.agents import DEADLOCK
 from pto.verify.functions import name_of
 
 EARLY = "PTO-U233"  # a run on generated inputs that did not come to its end
@@ -87,8 +88,8 @@ def _verdict(module: Module, found: Found) -> Verdict:
 
 def _counts(finding: Diagnostic, found: Found) -> bool:
     """Whether a finding holds for any inputs, not only for the generated ones."""
-    if finding.code == OCCUPANCY:
-        return False  # the number of blocks is generated too
+    if finding.code == OCCUPANCY or (finding.code == DEADLOCK and found.is_alone):
+        return False  # the number of blocks is generated too, and no other rank runs
     return finding.code.startswith(_ORDER if found.is_degenerate else _ORDER + _DATA)
 
 
@@ -118,6 +119,8 @@ def _stopped(module: Module, first: Found, verdict: Verdict) -> Diagnostic | Non
         for p, a in zip(parameters(*functions), first.trial.args, strict=True)
         if isinstance(a, int)
     ]
+    blocks = first.trial.options["blocks"]
+    numbers += [f"{blocks} blocks"] if blocks > 1 else []
     given = f" ({', '.join(numbers)})" if numbers else ""
     return Diagnostic(
         EARLY,

@@ -62,22 +62,35 @@ def occupancy(
     runs on (pypto issue 1935); a block that begins when another has ended never comes. Nothing is
     said where no device is named: each has its own number of cores.
     """
-    meetings = [op for f in functions for op in f.walk() if _waits_for_device(op)]
-    if chip is None or not meetings:
-        return
-    parts = sides(functions, profile)
-    for op in meetings:
-        kind = _word(op, "core_type", "aiv_only")
-        other = {"aic_only": "vector", "aiv_only": "cube"}.get(kind, "")
-        come = blocks * sum(part.agents for part in parts if part.name != other)
-        cores = {"cube": chip.cube_cores, "vector": chip.vector_cores}
-        wanted = sum(count for side, count in cores.items() if side != other)
-        if come != wanted:
+    for op, agents, wanted in _meetings(functions, profile, chip):
+        if chip is not None and (come := blocks * agents) != wanted:
             message = (
                 f"'{op.name}' op waits for all {wanted} cores of {chip.name}, and {come} come with"
                 f" {blocks} block{'s' * (blocks != 1)}: the launch never ends"
             )
             yield Diagnostic(OCCUPANCY, message, op.loc, help=_SOFT)
+
+
+def filling(functions: Sequence[Operation], profile: Profile, chip: Device | None) -> int | None:
+    """How many blocks a meeting of all cores needs; None: there is none, or no number of blocks."""
+    for _, agents, wanted in _meetings(functions, profile, chip):
+        return None if wanted % agents else wanted // agents
+    return None
+
+
+def _meetings(
+    functions: Sequence[Operation], profile: Profile, chip: Device | None
+) -> Iterator[tuple[Operation, int, int]]:
+    """Meetings of all cores of a device: how many of a block come, and how many are waited for."""
+    meetings = [op for f in functions for op in f.walk() if _waits_for_device(op)]
+    if chip is None or not meetings:
+        return
+    parts = sides(functions, profile)
+    cores = {"cube": chip.cube_cores, "vector": chip.vector_cores}
+    for op in meetings:
+        other = {"aic_only": "vector", "aiv_only": "cube"}.get(_word(op, "core_type", "aiv_only"))
+        agents = sum(part.agents for part in parts if part.name != other)
+        yield op, agents, sum(count for side, count in cores.items() if side != other)
 
 
 def _waits_for_device(op: Operation) -> bool:

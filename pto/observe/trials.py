@@ -20,7 +20,9 @@ from pto.core.errors import Diagnostic, PtoError
 from pto.ir.graph import Module, Operation, Value
 from pto.isa.meaning.scalar.unit import BLOCK_INDEX
 from pto.isa.row import types as t
+from pto.isa.row.order import Await
 from pto.isa.row.traits import Control
+from pto.observe.looks import filling
 from pto.observe.mend.repair import Trial
 from pto.observe.order.scopes import values_behind
 from pto.plan.calls import Names, with_peers
@@ -28,11 +30,13 @@ from pto.run.launch.arguments import Parameter, names_of, parameters
 from pto.run.launch.arrays import copied
 from pto.run.launch.entry import entry_functions
 from pto.run.launch.host import launch
+from pto.run.machine.agents import DEADLOCK
 from pto.run.watch.outline import needs_registers
 from pto.run.watch.paths import Outcome, Paths, extents_of
 from pto.verify.functions import entries, is_defined, name_of, signature_of
 from pto.verify.operation import constant
 from pto.verify.simt import ENTRY
+from pto.verify.target import target_of
 
 _ROOM = 1 << 20  # elements of an argument whose size nothing tells
 _BLOCKS = 2  # enough for one block to meet another, where blocks do different work
@@ -57,6 +61,13 @@ class Found:
     stopped: Diagnostic | None = None
     words: str = ""  # what is special about its inputs
     is_degenerate: bool = False  # a loop or a tile is empty that is not so in the first trial
+    is_alone: bool = False  # it waited for a signal of another rank, and one rank is run
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether a dry run came to its end, or stopped at an order that is wrong."""
+        stopped = self.stopped
+        return stopped is None or (stopped.code.startswith(_ABOUT_ORDER) and not self.is_alone)
 
 
 @dataclass(slots=True)
@@ -124,14 +135,17 @@ class _Search:
         self.sites = [op for f in self.code for op in f.walk() if _decides(op)]
         self._behind = {id(op): {id(v): v for v in values_behind(_asked(op))} for op in self.sites}
         divided = any(op.body is BLOCK_INDEX for f in self.code for op in f.walk())
-        self.options = {**target, "entry": entry, "blocks": _BLOCKS if divided else 1}
+        chip = target_of(module, profile=target["profile"], device=target["device"])
+        self._filling = filling(self.code, chip.profile, chip.device)
+        blocks = self._filling or (_BLOCKS if divided else 1)
+        self.options = {**target, "entry": entry, "blocks": blocks}
         self._data = needs_registers(self.code) or any(map(self._depends_on_data, self.sites))
         self._runs = self._steps = 0
 
     def run(self) -> Chosen:
         first = self._fitted(Trial([_value(p) for p in self.parameters], self.options))
         found = Chosen([first])
-        if first.stopped is not None and not _is_about_order(first.stopped):
+        if not first.is_usable:
             return found
         known = set(first.paths.outcomes)
         empty = {o for o in known if _is_empty(o)}
@@ -139,8 +153,8 @@ class _Search:
         for other in self._others(first):
             self._note_negative(other, found)
             fresh = other.paths.outcomes - known
-            is_legal = other.stopped is None or _is_about_order(other.stopped)
-            if len(found.trials) > _KEPT or not is_legal or not (fresh or other.stopped):
+            is_new = fresh or other.stopped
+            if len(found.trials) > _KEPT or not other.is_usable or not is_new:
                 continue
             if other.stopped and any(other.stopped == each.stopped for each in found.trials):
                 continue
@@ -248,7 +262,13 @@ class _Search:
         except PtoError as error:
             stopped = error.diagnostics[0]
         self._runs, self._steps = self._runs + 1, self._steps + paths.steps
-        return Found(trial, paths, stopped)
+        is_alone = stopped is not None and stopped.code == DEADLOCK and self._awaits_rank(stopped)
+        return Found(trial, paths, stopped, is_alone=is_alone)
+
+    def _awaits_rank(self, stopped: Diagnostic) -> bool:
+        """Whether the operation that stopped a run waits for a signal."""
+        ops = (op for function in self.code for op in function.walk() if op.loc == stopped.loc)
+        return any(op.row is not None and isinstance(op.row.order, Await) for op in ops)
 
     def _fitted(self, trial: Trial) -> Found:
         """The trial with smaller numbers, at last with one block, where its program takes those.
@@ -258,15 +278,15 @@ class _Search:
         first = found = self._dry(trial, data=True)
         args, options = list(trial.args), dict(trial.options)
         for _ in range(_ATTEMPTS):
-            if found.stopped is None or _is_about_order(found.stopped):
+            if found.stopped is None or found.is_usable:
                 return found
-            names = self._asked_for(found.stopped)
+            names = None if found.is_alone else self._asked_for(found.stopped)
             chosen = [
                 n
                 for n, p in enumerate(self.parameters)
                 if _is_number(p) and args[n] > 0 and (names is None or p.name in names)
             ]
-            if not chosen and options["blocks"] == 1:
+            if not chosen and options["blocks"] in (1, self._filling):
                 return first
             if not chosen:
                 options["blocks"] = 1
@@ -297,10 +317,6 @@ def _asked(op: Operation) -> Operation:
 
 def _is_empty(outcome: Outcome) -> bool:
     return outcome[1] != "way" and outcome[2] == 0
-
-
-def _is_about_order(finding: Diagnostic) -> bool:
-    return finding.code.startswith(_ABOUT_ORDER)
 
 
 def _asks_block(behind: Behind) -> bool:

@@ -271,3 +271,54 @@ def test_watched_runs_beside_the_first_are_limited(monkeypatch: pytest.MonkeyPat
     assert runs() == 3  # sixteen iterations, none, one
     monkeypatch.setattr(deep, "_WORK", 5)
     assert runs() == 2  # two transfers, a flag and its wait, a barrier: no iteration is cheap
+
+
+@pytest.mark.parametrize(("rows", "stopped"), [(4, "PTO-U233"), (48, None)])
+def test_a_meeting_of_all_cores_is_tried_with_as_many_blocks_as_the_device_has(
+    rows: int, stopped: str | None
+) -> None:
+    """910B1 has 48 vector cores; an array of four parts has nothing for the fifth block."""
+    text = _WAYS.format(
+        body=f"{_MEET}\n {_SET}\n {_WAIT}\n {_ADD}",
+        rows=f"{_ROWS}\n {_BLOCK}",
+        at="arith.muli %k, %c16 : index",
+    )
+    for old, new in (
+        ("64x64xf32", f"{16 * rows}x64xf32"),
+        ("shape = [%c64,", "shape = [%high,"),
+        ("%c0 =", f"%high = arith.constant {16 * rows} : index\n %c0 ="),
+    ):
+        text = text.replace(old, new)
+    (looked,) = deep.deep(parse(text), profile=None, device="910b1")
+    assert (looked.stopped.code if looked.stopped else None) == stopped
+    assert looked.stopped is None or "48 blocks" in looked.stopped.message
+    assert [d for d in looked.verdict.findings if d.severity == "error"] == []
+
+
+_RANKS = """
+!signal = !pto.tensor_view<1xi32>
+!word = !pto.partition_tensor_view<1xi32>
+module attributes {{pto.target_arch = "a2a3"}} {{
+  func.func @ring(%here: !pto.ptr<i32>, %ranks: i32) {{
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %one = arith.constant 1 : i32
+    %less = arith.constant -1 : i32
+    %v = pto.make_tensor_view %here, shape = [%c1], strides = [%c1] : !signal
+    %p = pto.partition_view %v, offsets = [%c0], sizes = [%c1] : !signal -> !word
+    scf.for %i = {first} to %ranks step %one : i32 {{
+      pto.comm.twait(%p, %one : !word, i32) {{cmp = #pto<wait_cmp ge>}}
+    }}
+    return
+  }}
+}}
+"""
+
+
+@pytest.mark.parametrize(("first", "stopped"), [("%one", None), ("%less", "PTO-U233")])
+def test_a_wait_for_another_rank_is_no_deadlock(first: str, stopped: str | None) -> None:
+    """One rank runs: with one rank the ring waits for nobody; a kernel that always waits is not
+    looked at to its end."""
+    (looked,) = deep.deep(parse(_RANKS.format(first=first)), profile=None, device=None)
+    assert looked.verdict.findings == ()
+    assert (looked.stopped.code if looked.stopped else None) == stopped
