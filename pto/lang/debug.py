@@ -7,6 +7,7 @@ left out of the program by `@pto.kernel(debug=False)` and by PTO_DEBUG=0.
 from __future__ import annotations
 
 import builtins
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -26,6 +27,22 @@ from pto.lang.trace import Trace
 from pto.lang.values.operators import Comparison
 from pto.lang.values.scalars import Scalar, as_value, is_number
 from pto.lang.values.tiles import Tile
+
+
+class Text:
+    """An f-string with numbers or tiles of the program: pto.print and assertions show it."""
+
+    def __init__(self, pieces: list[Any]) -> None:
+        self.pieces = pieces  # texts, and pairs of a value and its format
+
+    def __str__(self) -> str:
+        raise mistake(
+            "PTO-U202",
+            "an f-string with a number of the program is a text only when the kernel runs",
+            help='show it: print(f"n = {n}"), or as the message of an assertion',
+        )
+
+    __format__ = None  # pyright: ignore[reportAssignmentType]
 
 
 def print_(*parts: Any, blocks: int | Iterable[int] | None = None) -> None:
@@ -104,26 +121,56 @@ def _is_chosen(blocks: int | Iterable[int] | None) -> Any:
 
 
 def _say(session: Session, parts: Iterable[Any]) -> None:
-    """One line for each number, with the texts before it; tiles have lines of their own."""
-    text = ""
+    """One line for each number, with the texts before it, and in an f-string the text after the
+    last one; tiles have lines of their own."""
+    text = ""  # not printed yet
     for part in parts:
-        if isinstance(part, Scalar):
-            text = f"{text} {_format(part)}".lstrip()
-            _line(session, text, part.used())
+        text, number, line = f"{text} " if text else "", None, ""
+        for each, form in _pieces(part):
+            if isinstance(each, str):
+                text += each.replace("%", "%%")
+                continue
+            if number is not None or (text and not isinstance(each, Scalar)):
+                _line(session, line or text.rstrip(), number)
+                text, number, line = text.lstrip(", ") if line else "", None, ""
+            if isinstance(each, Scalar):
+                text, number, line = "", each.used(), text + _format(each, form)
+            else:
+                text = ""
+                instructions.tprint(vector(each) if isinstance(each, Tile) else each)
+        if number is not None:
+            _line(session, line + text, number)
             text = ""
-        elif is_number(part) or isinstance(part, str):
-            text = f"{text} {str(part).replace('%', '%%')}".lstrip()
-        else:
-            if text:
-                _line(session, text)
-            text = ""
-            instructions.tprint(vector(part) if isinstance(part, Tile) else part)
     if text:
         _line(session, text)
 
 
-def _format(number: Scalar[Any]) -> str:
-    return "%g" if number.scalar.is_float else "%d"
+def _pieces(part: Any) -> list[tuple[Any, str]]:
+    """The texts and values of one argument, values with their format."""
+    if isinstance(part, Text):
+        return [(each, "") if isinstance(each, str) else each for each in part.pieces]
+    return [(str(part) if is_number(part) else part, "")]
+
+
+_FORMAT = re.compile(r"[-+ 0]*\d*(\.\d+)?[dxXeEfFgG]?")
+
+
+def _format(number: Scalar[Any], form: str) -> str:
+    """The conversion of printf for a format of Python."""
+    kind = "g" if number.scalar.is_float else "d"
+    if _FORMAT.fullmatch(form) is None or (form[-1:] in ("d", "x", "X") and kind == "g"):
+        raise mistake(
+            "PTO-U205",
+            f"a number of type {number.scalar.name} is not printed in format {form!r}",
+            help='the formats are those of printf: f"{n:4d}", f"{n:x}", f"{x:.3f}", f"{x:g}"',
+        )
+    if kind == "d" and form[-1:] in tuple("eEfFgG"):
+        raise mistake(
+            "PTO-U205",
+            f"an integer is not printed in format {form!r}",
+            help="convert it: n.to(pto.f32)",
+        )
+    return f"%{form}" if form[-1:].isalpha() else f"%{form}{kind}"
 
 
 def _line(session: Session, text: str, value: Any = None) -> None:

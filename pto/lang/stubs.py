@@ -102,12 +102,14 @@ def _instructions() -> str:
 
 def _function(name: str, row: Instr) -> str:
     parts: list[str] = []
-    starred = False
-    for param in parameters(row):
-        if param.keyword_only and not starred:
-            parts.append("*")
-            starred = True
-        parts.append(_parameter(param))
+    positional = [p for p in parameters(row) if not p.keyword_only]
+    named = [p for p in parameters(row) if p.keyword_only]
+    parts += map(_parameter, positional)
+    if row.places.get("ptr") == 0 and row.places.get("offset") == 1:  # (x, i, j)
+        parts.append(f"*indices: {_NUMBER}")
+    elif named:
+        parts.append("*")
+    parts += map(_parameter, named)
     results = [r for r in row.results if not r.optional]
     kinds = [_RESULTS.get(k, k) for k in (_kind(r.kind) for r in results)]
     back = "None" if not kinds else kinds[0] if len(kinds) == 1 else f"tuple[{', '.join(kinds)}]"

@@ -215,6 +215,84 @@ def test_print_and_assert_are_parts_of_the_program():
     assert caught.value.code == "PTO-S135"
 
 
+def test_f_strings_show_numbers_and_tiles():
+    def kernel(x: F32, y: I32, n: Number) -> None:
+        t = pto.load(x, 1, 4)
+        print(f"{LIMIT:>3}: n = {n:3d} and {n * 2:x}!", f"x[0] = {pto.tgetval(t, 0):.2f}", "end")
+        print(f"tile {t}")
+        assert n < 20, f"n is {n}"
+        put(y, 0, n)
+
+    x, y = np.arange(4, dtype=np.float32).reshape(1, 4), np.zeros(1, np.int32)
+    printed = list(pto.kernel(kernel)(x, y, 14).printed)
+    assert printed[:5] == ["  6: n =  14", "and 1c!", "x[0] = 0.00", "end", "tile"]
+    assert list(map(float, printed[-1].split())) == [0, 1, 2, 3]
+    with pytest.raises(pto.PtoError, match="n is 20"):
+        pto.kernel(kernel)(x, y, 20)
+
+
+@pytest.mark.parametrize(
+    ("make", "code"),
+    [
+        (lambda n: print(f"{n:>8}"), "PTO-U205"),
+        (lambda n: print(f"{n:f}"), "PTO-U205"),
+        (lambda n: {}[str(f"{n}")], "PTO-U202"),
+    ],
+)
+def test_an_f_string_that_the_program_cannot_show(make: Any, code: str):
+    def kernel(y: I32, n: Number) -> None:
+        make(n)
+        put(y, 0, n)
+
+    with pytest.raises(pto.PtoError) as caught:
+        pto.kernel(kernel)(np.zeros(1, np.int32), 3)
+    assert caught.value.code == code
+
+
+def matched(n: Any, mode: str) -> Any:
+    match n:
+        case 0:
+            r = n + 10
+        case 1 | 2:
+            r = n + 20
+        case m if m > 5:
+            r = m * 2
+        case _:
+            return n
+    match (mode, n):
+        case ("a", 7):
+            r = r + 100
+        case ("b", _):
+            r = r + 200
+        case [_, k] as both:
+            r = r + k + len(both)
+    return r
+
+
+@pytest.mark.parametrize("mode", ["a", "b"])
+def test_match_is_a_chain_of_branches(mode: str):
+    def kernel(y: I32, n: Number) -> None:
+        r = matched(n, mode)
+        for i in pto.range(4):
+            match i:
+                case 2:
+                    break
+            r = r + 1000
+        put(y, 0, r)
+
+    for n in (0, 1, 2, 4, 6, 7):
+        assert stored(kernel, n, 1) == [matched(n, mode) + 2000]
+
+
+def test_patterns_of_classes_are_decided_while_tracing():
+    def kernel(y: I32, n: Number) -> None:
+        match {"size": 3}:
+            case {"size": int(size)}:
+                put(y, 0, n + size)
+
+    assert stored(kernel, 2, 1) == [5]
+
+
 # ---- what it costs
 
 

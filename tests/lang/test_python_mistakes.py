@@ -200,7 +200,7 @@ MISTAKES: dict[str, tuple[str, str]] = {
     "a comprehension's condition": ("PTO-U202", "print([k for k in (1, 2) if n > k][0])  # here"),
     "match": (
         "PTO-U202",
-        "match n:\n    case 1:  # here\n        pto.store(y, pto.load(x, 16, 64))",
+        "match n:  # here\n    case int():\n        pto.store(y, pto.load(x, 16, 64))",
     ),
     "sorted": ("PTO-U202", "print(sorted([n, n + 1])[0])  # here"),
     "a key of a dictionary": ("PTO-U203", "print({2: 1}.get(n))  # here"),

@@ -390,7 +390,7 @@ def comm_tscatter(group: list[Array] | Array, src: Array, root: int, ping: Tile 
     """group[r][..., i, j] = src[..., r*H+i, j], H rows a member"""
 def comm_treduce(dst: Array, group: list[Array] | Array, reduceOp: str | int, root: int, acc: Tile | None = None, recvPing: Tile | None = None, recvPong: Tile | None = None, *, engine: str | None = None) -> None:
     """dst = group[root], then reduced with each other rank in ascending order, in the tile's type"""
-def addptr(ptr: Address, offset: Number, *, to: Any | None = None) -> Pointer:
+def addptr(ptr: Address, offset: Number, *indices: Number, to: Any | None = None) -> Pointer:
     """result = ptr + offset, counted in elements"""
 def castptr(input: Address, *, to: Any | None = None) -> Pointer:
     """the same byte address as an integer, or as a pointer to other elements of the same space"""
@@ -512,13 +512,13 @@ def get_subblock_num() -> Scalar[Any]:
     """result = how many vector sub-blocks a block has"""
 def get_vms4_sr(*, to: Any | None = None) -> tuple[Scalar[Any], Scalar[Any], Scalar[Any], Scalar[Any]]:
     """listN = how many records of list N the last vmrgsort4 has merged"""
-def load_scalar(ptr: Address, offset: Number, *, to: Any | None = None) -> Scalar[Any]:
+def load_scalar(ptr: Address, offset: Number, *indices: Number, to: Any | None = None) -> Scalar[Any]:
     """value = ptr[offset], in elements"""
-def store_scalar(ptr: Address, offset: Number, value: Number) -> None:
+def store_scalar(ptr: Address, offset: Number, value: Number, *indices: Number) -> None:
     """ptr[offset] = value, in elements"""
-def ld_dev(ptr: Address, offset: Number, *, volatile: str | int | None = None, to: Any | None = None) -> Scalar[Any]:
+def ld_dev(ptr: Address, offset: Number, *indices: Number, volatile: str | int | None = None, to: Any | None = None) -> Scalar[Any]:
     """value = ptr[offset], in elements; past the data cache"""
-def st_dev(ptr: Address, offset: Number, value: Number, *, volatile: str | int | None = None) -> None:
+def st_dev(ptr: Address, offset: Number, value: Number, *indices: Number, volatile: str | int | None = None) -> None:
     """ptr[offset] = value, in elements; past the data cache"""
 def declare_local_array(*, to: Any | None = None) -> Any:
     """array = an array of the scalar unit, not yet set"""

@@ -9,6 +9,7 @@ from typing import Any
 from pto.ir.graph import Block, Operation, Region, Value
 from pto.isa.scalar.structure import IF, YIELD
 from pto.lang.call.place import mistake
+from pto.lang.front.exits import RETURNED
 from pto.lang.front.values import (
     BOOLEAN,
     MISSING,
@@ -103,8 +104,9 @@ class _Join:
 
     def values(self, before: Values, ends: Sequence[Values], live: set[Key]) -> Values:
         found: dict[Key, Callable[[], Any]] = {}
+        returned = [end.get(RETURNED) is True for end in ends]
         for key in ends[0]:
-            a, b = (end[key] for end in ends)
+            a, b = (_never_read(end[key], left) for end, left in zip(ends, returned, strict=True))
             if key not in live and not is_same(a, b):
                 found[key] = lambda: MISSING
                 continue
@@ -128,6 +130,8 @@ class _Join:
     def _value(self, name: str, a: Any, b: Any, before: Any = None) -> Callable[[], Any]:
         if is_same(a, b):
             return lambda: a
+        if {id(a), id(b)} == {id(UNSET), id(MISSING)}:
+            return lambda: MISSING
         if a is UNSET or b is UNSET:
             return self._only(name, a, b)
         if a is MISSING or b is MISSING:
@@ -253,6 +257,11 @@ class _Join:
         given = dict(zip(row.operand_names, values, strict=True))
         kind = values[-1].type
         return self._trace.emit(row, given, results=[kind], names=[name])[0]
+
+
+def _never_read(value: Any, returned: bool) -> Any:
+    """A variable without value after the function has returned: nothing reads it."""
+    return UNSET if value is MISSING and returned else value
 
 
 def _constant(value: Value) -> Any:

@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 
 from pto.lang.call.source import names_in
 from pto.lang.front.exits import going, structured
+from pto.lang.front.match import chained
 from pto.lang.front.variables import Names, bound, declared, note_liveness
 
 NAME = "_pto"  # the runtime, a variable of the rewritten function
@@ -50,7 +51,7 @@ class _Rewriter(ast.NodeTransformer):
     def function(self, node: ast.FunctionDef) -> None:
         outer = self._moved, self._global
         self._moved, self._global = set(), declared(node.body, ast.Global)
-        node.body = structured([*self._aliases(node.body)])
+        node.body = structured(chained(self._aliases(node.body)))
         note_liveness(node.body)
         node.body = self._statements(node.body)
         own = (
@@ -182,6 +183,22 @@ class _Rewriter(ast.NodeTransformer):
             for op, each in zip(node.ops, rest, strict=True)
         ]
         return _call("compared", [first, *pairs], node)
+
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.AST:
+        parts: list[ast.expr] = []
+        for each in node.values:
+            if isinstance(each, ast.FormattedValue):
+                form = each.format_spec
+                how = ast.Constant("") if form is None else self.visit(form)
+                shown: list[ast.expr] = [
+                    self.visit(each.value),
+                    ast.Constant(each.conversion),
+                    how,
+                ]
+                parts.append(ast.Tuple(shown, ast.Load()))
+            else:
+                parts.append(each)
+        return ast.fix_missing_locations(_call("text", parts, node))
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         named = node.func.id if isinstance(node.func, ast.Name) else ""

@@ -13,13 +13,13 @@ from pto.isa.row.types import Scalar as ScalarType
 from pto.lang.call.place import mistake
 from pto.lang.call.session import Handle, active, current
 from pto.lang.control import Carry, Range, deprecated
+from pto.lang.debug import Text, print_
 from pto.lang.debug import assert_ as assert_in_program
-from pto.lang.debug import print_
 from pto.lang.express.functions import maximum, minimum
 from pto.lang.front.branches import branch
 from pto.lang.front.convert import rewritten
 from pto.lang.front.loops import conditional, counted
-from pto.lang.front.values import BOOLEAN, UNSET, Slots
+from pto.lang.front.values import BOOLEAN, UNSET, Slots, leaves
 from pto.lang.trace import Trace
 from pto.lang.values.operators import Comparison
 from pto.lang.values.scalars import Scalar, compare
@@ -150,6 +150,18 @@ def assert_(test: Any, message: Lazy | None = None) -> None:
         raise mistake("PTO-S135", f"an assertion does not hold while the kernel is traced: {told}")
 
 
+def known(subject: Any) -> Any:
+    """The subject of a `match` that Python decides."""
+    if any(isinstance(each, Scalar) for each in leaves(subject)):
+        raise mistake(
+            "PTO-U202",
+            "`match` compares a number of the program with a class, a mapping or `*rest`, which"
+            " Python would decide before the kernel runs",
+            help="match values, names, `_` and sequences of these, or write `if`",
+        )
+    return subject
+
+
 def raises() -> None:
     """A `raise` statement: only where the trace, not the program, decides to come here."""
     session = active()
@@ -236,6 +248,24 @@ def _contains(item: Any, within: Any) -> Any:
         equal = [lambda each=each: item == each for each in within]
         return or_(False, *equal)
     return item in within
+
+
+_CONVERSIONS: dict[int, Callable[[Any], Any]] = {ord("s"): str, ord("r"): repr, ord("a"): ascii}
+
+
+def text(*parts: Any) -> Any:
+    """An f-string: Python's text, or a `Text` with numbers and tiles of the program."""
+    made: list[Any] = []
+    for part in parts:
+        if isinstance(part, str):
+            made.append(part)
+            continue
+        value, conversion, form = part
+        if isinstance(value, Scalar | Tile):
+            made.append((value, form))
+        else:
+            made.append(format(_CONVERSIONS.get(conversion, lambda each: each)(value), form))
+    return "".join(made) if all(isinstance(each, str) for each in made) else Text(made)
 
 
 _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
@@ -355,6 +385,8 @@ RUNTIME = SimpleNamespace(
     condition=condition,
     UNSET=UNSET,
     raises=raises,
+    text=text,
+    known=known,
 )
 
 
