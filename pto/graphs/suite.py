@@ -117,13 +117,14 @@ def run(scene: scenes.Scene, how: How, lock: threading.Lock | None = None) -> Ou
 
 
 def _run(scene: scenes.Scene, how: How, outcome: Outcome, lock: threading.Lock) -> None:
-    with lock:
-        arguments = scene.arguments()
-    size = sum(t.data.size for t in arguments.listed if isinstance(t, Tensor))
-    if size > _LARGEST:
-        outcome.status, outcome.why = "skipped", f"its tensors have {size >> 20} MiB"
-        return
     process = GraphProcess(scene.source())
+    with lock:
+        listed = scene.arguments(with_values=False).listed
+        size = sum(t.data.size for t in listed if isinstance(t, Tensor))
+        if size > _LARGEST:
+            outcome.status, outcome.why = "skipped", f"its tensors have {size >> 20:,} MiB"
+            return
+        arguments = scene.arguments()
     try:
         given = arguments.copies()
         ran = process.run(given, seconds=how.seconds, watched=how.sanitize)
@@ -151,9 +152,9 @@ def _run_chips(scene: scenes.Scene, how: How, outcome: Outcome, lock: threading.
         with lock:
             outcome.why = scene.on_chips(worker, programs)
         outcome.status = "wrong" if outcome.why else "passed"
-    except (PtoError, Crash):
+    except (PtoError, Crash, KeyboardInterrupt, SystemExit):
         raise
-    except Exception as error:  # of the test's own Python, which may use any part of its project
+    except BaseException as error:  # of the test's own Python, as pytest's Skipped
         outcome.status, outcome.why = "skipped", f"its Python needs more than is here: {error!r}"
     finally:
         worker.end()
