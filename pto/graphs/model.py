@@ -7,7 +7,7 @@ carries the reason why it exists. How a graph is built or executed does not live
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from itertools import pairwise
@@ -142,7 +142,6 @@ class Argument:
 
     region: Region
     use: Use
-    record: int = 0  # the address of the front end's own description of the tensor
     tracked: bool = True  # False: only its creator orders it
 
 
@@ -171,7 +170,6 @@ class Task:
     where: Place | None = None
     scope: int = 0
     is_manual: bool = False  # submitted where the runtime derives no edges
-    starts_together: bool = False  # all blocks run at the same time
     predicate: Predicate | None = None
     was_skipped: bool = False
 
@@ -201,7 +199,6 @@ class Scope:
     parent: int | None
     is_manual: bool
     where: Place | None = None
-    first: int = 0  # the number of the next task when it began
     end: int | None = None  # the number of the next task when it ended
 
 
@@ -219,13 +216,11 @@ class Graph:
         if before != after:
             self.edges.setdefault((before, after), Edge(before, after, reason))
 
-    def ancestors(self, without: Iterable[tuple[int, int]] = ()) -> list[int]:
+    def ancestors(self) -> list[int]:
         """For each task the set of tasks that end before it begins, as bits of an integer."""
-        left_out = set(without)
         incoming: list[list[int]] = [[] for _ in self.tasks]
         for before, after in self.edges:
-            if (before, after) not in left_out:
-                incoming[after].append(before)
+            incoming[after].append(before)
         found: list[int] = []
         for number in range(len(self.tasks)):
             bits = 0

@@ -175,7 +175,7 @@ class Orchestration:
 
     def _submit(self, words: c.Array[c.c_int64], count: int) -> int:
         reader = _Words(words[:count])
-        kind, cube, first, second, blocks, together, given = reader.take(7)
+        kind, cube, first, second, blocks, given = reader.take(6)
         op, target, address, width = reader.take(4)
         before = reader.take(reader.one())
         number = len(self.graph.tasks)
@@ -198,7 +198,6 @@ class Orchestration:
             where,
             scope,
             self.graph.scopes[scope].is_manual,
-            bool(together),
             Predicate(address, width, _COMPARISONS[op], target) if op else None,
         )
         self._require(task, before)
@@ -220,7 +219,7 @@ class Orchestration:
             raise _at(task.where, "PTO-G002", message)
 
     def _argument(self, reader: _Words) -> Argument:
-        use, record, address, _size, _owner, start, _version, name, width, manual = reader.take(10)
+        use, address, start, name, width, manual = reader.take(6)
         buffer, offset = self.find(address)
         dims = reader.one()
         pairs = reader.take(2 * dims)
@@ -235,7 +234,7 @@ class Orchestration:
             width,
             _text(name),
         )
-        return Argument(region, _USES[use], record, not manual)
+        return Argument(region, _USES[use], not manual)
 
     def _ready(self, words: list[int]) -> tuple[int, int]:
         """The address of one element, after the tasks that write the tensor have run."""
@@ -274,7 +273,7 @@ class Orchestration:
                     "an automatic scope begins inside a manual scope, which the runtime refuses"
                 )
                 raise PtoError(Diagnostic("PTO-G003", message, where.loc, notes=note))
-            scopes.append(Scope(len(scopes), parent, bool(manual), where, now))
+            scopes.append(Scope(len(scopes), parent, bool(manual), where))
             self._scopes.append(len(scopes) - 1)
         elif len(self._scopes) > 1:
             scopes[self._scopes.pop()].end = now

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
@@ -120,6 +121,16 @@ class GraphProcess(Child):
             "cores": CORES[self.source.profile],
         }
 
+    @contextmanager
+    def _asked(
+        self, what: str, arguments: Sequence[Tensor | int], seconds: float, **more: Any
+    ) -> Generator[tuple[list[dict[str, Any]], dict[str, Any], Path]]:
+        """Ask with the tensors in a file; the arguments as described, the answer and the file."""
+        with tempfile.NamedTemporaryFile(prefix="pto-graph-") as file:
+            given = _listed(arguments, Path(file.name))
+            request = {"do": what, "given": given, "file": file.name, **more}
+            yield given, self.ask(request, seconds), Path(file.name)
+
     def run(
         self,
         arguments: Sequence[Tensor | int],
@@ -128,18 +139,9 @@ class GraphProcess(Child):
         watched: bool = False,
     ) -> Ran:
         """Run on these tensors, whose bytes are changed in place."""
-        with tempfile.NamedTemporaryFile(prefix="pto-graph-") as file:
-            given = _listed(arguments, Path(file.name))
-            request = {
-                "do": "sanitize" if watched else "run",
-                "given": given,
-                "file": file.name,
-                "seed": seed,
-            }
-            if watched:
-                request |= self._limits
-            answer = self.ask(request, seconds)
-            raw = np.fromfile(file.name, np.uint8)
+        what, more = ("sanitize", self._limits) if watched else ("run", dict[str, Any]())
+        with self._asked(what, arguments, seconds, seed=seed, **more) as (given, answer, file):
+            raw = np.fromfile(file, np.uint8)
         for each, argument in zip(given, arguments, strict=True):
             if isinstance(argument, Tensor):
                 argument.data[:] = raw[each["at"] : each["at"] + each["size"]]
@@ -152,21 +154,16 @@ class GraphProcess(Child):
 
     def dry(self, arguments: Sequence[Tensor | int], seconds: float = SECONDS) -> Dry:
         """Run the orchestration alone; tensors need no values."""
-        with tempfile.NamedTemporaryFile(prefix="pto-graph-") as file:
-            given = _listed(arguments, Path(file.name))
-            request = {"do": "dry", "given": given, "file": file.name, **self._limits}
-            answer = self.ask(request, seconds)
-        found = [unpacked(d) for d in answer.pop("findings")]
+        with self._asked("dry", arguments, seconds, **self._limits) as (_, answer, _):
+            found = [unpacked(d) for d in answer.pop("findings")]
         return Dry(**answer, findings=found)
 
     def record(
         self, arguments: Sequence[Tensor | int], folder: Path, seconds: float = SECONDS
     ) -> int:
         """Run and keep what each task leaves behind in a folder, for `diff`; returns the tasks."""
-        with tempfile.NamedTemporaryFile(prefix="pto-graph-") as file:
-            given = _listed(arguments, Path(file.name))
-            request = {"do": "record", "given": given, "file": file.name, "folder": str(folder)}
-            return self.ask(request, seconds)["tasks"]
+        with self._asked("record", arguments, seconds, folder=str(folder)) as (_, answer, _):
+            return answer["tasks"]
 
     def time(
         self,
@@ -176,11 +173,9 @@ class GraphProcess(Child):
         seconds: float = SECONDS,
     ) -> dict[str, Any]:
         """When each task runs on a chip, as data for `swimlane`; `edges` also runs every task."""
-        with tempfile.NamedTemporaryFile(prefix="pto-graph-") as file:
-            given = _listed(arguments, Path(file.name))
-            request = {"do": "time", "given": given, "file": file.name, **self._limits}
-            self.ask({**request, "device": device, "edges": edges}, seconds)
-            return json.loads(Path(file.name).read_text(encoding="utf-8"))
+        more = {**self._limits, "device": device, "edges": edges}
+        with self._asked("time", arguments, seconds, **more) as (_, _, file):
+            return json.loads(file.read_text(encoding="utf-8"))
 
 
 def _listed(arguments: Sequence[Tensor | int], file: Path) -> list[dict[str, Any]]:

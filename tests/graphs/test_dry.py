@@ -49,7 +49,7 @@ class Builder:
 
     def begin(self, is_manual: bool = False) -> None:
         scopes = self.graph.scopes
-        scopes.append(Scope(len(scopes), self._open[-1], is_manual, first=len(self.graph.tasks)))
+        scopes.append(Scope(len(scopes), self._open[-1], is_manual))
         self._open.append(len(scopes) - 1)
 
     def end(self) -> None:
