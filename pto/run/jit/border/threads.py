@@ -43,6 +43,8 @@ _BLOCK: Final = 4e-6  # seconds that a block must take to be worth a look
 _LAUNCH: Final = 1e-3  # seconds that all of them must take to be worth threads
 _TRIAL: Final = 1e-4  # seconds of blocks in their order, to know what one takes
 _TURN: Final = 1e-4  # seconds of blocks that a thread takes at least
+_SHORT: Final = 1e-5  # seconds of blocks that compiled code takes at least
+_CHUNKS: Final = 16  # that compiled code takes in each thread
 _ASKED: Final = variable("PTO_THREADS")
 _LINES: Final = 1 << 23  # rows of what is used that are compared; more run in order
 
@@ -74,7 +76,7 @@ class Worker:
         self.numbers: list[Any] = []  # and the numbers of the last one
         self._unit = unit
         self._piece = piece
-        self._rounds = unit.rounds()
+        self._rounds, self._taken = unit.rounds()
         self._raw = np.zeros(piece.nbytes + 64, np.uint8)
         self.context.frame = self._raw.data
         self._pointers = self.context.pointer, self._raw.ctypes.data
@@ -90,8 +92,17 @@ class Worker:
         """These blocks in their order; `seen` hears now and then which one begins."""
         self.context.seen = seen
         if self._call(self._rounds, first, end, 0) < end:
-            error = self.context.failed()
-            raise located(error, self._piece.op) if isinstance(error, PtoError) else error
+            raise self._failure()
+
+    def take(self, chunk: int, end: int, counter: Words) -> None:
+        """Blocks up to `end`, a chunk at a time from a counter that other threads share."""
+        self.context.seen = None
+        if self._call(self._taken, chunk, end, counter.ctypes.data) < end:
+            raise self._failure()
+
+    def _failure(self) -> BaseException:
+        error = self.context.failed()
+        return located(error, self._piece.op) if isinstance(error, PtoError) else error
 
     def _call(self, function: Any, first: int, end: int, where: int) -> int:
         hand = self.context.begin()
@@ -265,26 +276,33 @@ class _Shift:
         if (self._end - self._next) * took < _LAUNCH:
             return
         if self._crew.independence.holds(self._task.blocks, self._task.given(self._workers[0])):
-            self._proved()
+            self._proved(took)
         while took > _BLOCK and (self._end - self._next) * took > _LAUNCH:
             if not self._together():
                 return
 
-    def _proved(self) -> None:
-        """All blocks, which are known to be independent."""
-        task, workers = self._task, self._workers
+    def _proved(self, took: float) -> None:
+        """All blocks, which are known to be independent. Compiled code takes them from a counter:
+        a thread that came back for more would wait for the others to leave Python."""
+        task, workers, (first, end) = self._task, self._workers, (self._next, self._end)
         task.limit = task.limit or Limit()
         workers[0].core.cluster.limit = task.limit
-        self._wave, self._apart = range(self._next, self._end), True
-        self._jobs = [self._joined(n) for n in range(1, self._threads)]
-        self._guarded(self._work, workers[0])
+        self._wave, self._apart = range(first, end), True
+        work = self._work
+        if task.progress is None:
+            counter = np.array([first], np.int64)
+            chunk = max(int(_SHORT / took), (end - first) // (_CHUNKS * self._threads), 1)
+            work = partial(_take, chunk, end, counter)
+            self._next = end
+        self._jobs = [self._joined(n, work) for n in range(1, self._threads)]
+        self._guarded(work, workers[0])
         self._wait_for_all()
 
-    def _joined(self, n: int) -> Job:
+    def _joined(self, n: int, work: Callable[[Worker], None]) -> Job:
         """Another thread takes blocks."""
         if n == len(self._workers):
             self._crew.add(self._workers, self._task)
-        return Job(partial(self._guarded, self._work, self._workers[n]))
+        return Job(partial(self._guarded, work, self._workers[n]))
 
     def _trial(self, blocks: int) -> float:
         """Seconds of one of the next blocks."""
@@ -329,7 +347,7 @@ class _Shift:
                 self._wave = range(self._wave.start, found[0])
         if not self._apart:
             return
-        self._jobs += [self._joined(n) for n in range(2, self._threads)]
+        self._jobs += [self._joined(n, self._work) for n in range(2, self._threads)]
         self._work(workers[1])
 
     def _work(self, worker: Worker) -> None:
@@ -373,6 +391,10 @@ class _Shift:
             pass
         except BaseException as error:
             self._stop(error)
+
+
+def _take(chunk: int, end: int, counter: Words, worker: Worker) -> None:
+    worker.take(chunk, end, counter)
 
 
 def _meet(words: Words, block: Words) -> bool:

@@ -1,4 +1,5 @@
-"""One block after the other in compiled code: the loop around a piece that is a whole kernel."""
+"""Blocks in compiled code: the loop around a piece that is a whole kernel, and several of them side
+by side that take blocks from one counter."""
 
 from __future__ import annotations
 
@@ -23,6 +24,7 @@ from pto.run.jit.llvm.text import I64, Text
 
 MEMSET = "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)"
 MEMCPY = "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)"
+LESSER = "declare i64 @llvm.smin.i64(i64, i64)"
 
 
 def rounds(name: str, piece: str, needs: Needs, *, logs: bool = False) -> str:
@@ -83,3 +85,26 @@ def rounds(name: str, piece: str, needs: Needs, *, logs: bool = False) -> str:
     x.label(done)
     x.do(f"ret i64 {block}")
     return x.function(f"define i64 @{name}(ptr %ctx, ptr %frame, i64 %first, i64 %end, ptr %where)")
+
+
+def taken(name: str, rounds: str) -> str:
+    """i64 f(context, frame, chunk, end, where): takes chunks of blocks from the counter at `where`,
+    as other threads do, and runs them; the number of the block it could not do, or `end`. Then the
+    others take no more."""
+    x = Text()
+    head, body, done, bad = (x.fresh(word) for word in ("head", "body", "done", "bad"))
+    x.jump(head)
+    x.label(head)
+    first = x.new("atomicrmw add ptr %where, i64 %chunk monotonic, align 8")
+    x.branch(x.compare("slt", first, "%end"), body, done)
+    x.label(body)
+    last = x.new(f"call i64 @llvm.smin.i64(i64 {x.add(first, '%chunk')}, i64 %end)")
+    given = f"ptr %ctx, ptr %frame, i64 {first}, i64 {last}, ptr null"
+    stopped = x.new(f"call i64 @{rounds}({given})")
+    x.branch(x.compare("slt", stopped, last), bad, head)
+    x.label(bad)
+    x.do("store atomic i64 %end, ptr %where monotonic, align 8")
+    x.do(f"ret i64 {stopped}")
+    x.label(done)
+    x.do("ret i64 %end")
+    return x.function(f"define i64 @{name}(ptr %ctx, ptr %frame, i64 %chunk, i64 %end, ptr %where)")

@@ -10,11 +10,11 @@ from typing import Any
 
 from pto.ir.graph import Operation
 from pto.run.jit.border.context import Needs
-from pto.run.jit.emit.rounds import MEMCPY, MEMSET, rounds
+from pto.run.jit.emit.rounds import LESSER, MEMCPY, MEMSET, rounds, taken
 from pto.run.jit.emit.turns import BLOCKS, RESUME, blocks, resume
 from pto.run.jit.llvm import native
 
-ROUNDS, SURVEY, TOUCHED = "rounds", "survey", "touched"
+ROUNDS, TAKEN, SURVEY, TOUCHED = "rounds", "taken", "survey", "touched"
 _RETURN = re.compile(r"^  ret i32 (\S+)", re.MULTILINE)
 _END = """
 !0 = !{}
@@ -94,7 +94,9 @@ class Unit:
         self.declare(MEMCPY)
         if self.whole is None:
             return {**self._pieces, RESUME: resume(), BLOCKS: blocks()}
-        return {**self._pieces, ROUNDS: rounds(ROUNDS, self.whole, self.needs)}
+        self.declare(LESSER)
+        loops = {ROUNDS: rounds(ROUNDS, self.whole, self.needs), TAKEN: taken(TAKEN, ROUNDS)}
+        return {**self._pieces, **loops}
 
     @property
     def text(self) -> str:
@@ -108,9 +110,10 @@ class Unit:
         """A linked piece, to be called with a context and a frame."""
         return native.function(self._linked().address(name))
 
-    def rounds(self) -> Any:
-        """The linked loop over blocks (`rounds.py`)."""
-        return native.rounds(self._linked().address(ROUNDS))
+    def rounds(self) -> tuple[Any, Any]:
+        """The linked loop over blocks, and the one that takes them from a counter (`rounds.py`)."""
+        code = self._linked()
+        return native.rounds(code.address(ROUNDS)), native.rounds(code.address(TAKEN))
 
     def coroutine(self, name: str) -> tuple[Any, Any, Any]:
         """What starts a linked coroutine, what resumes one, and several from block to block."""
