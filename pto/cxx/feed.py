@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -20,11 +19,13 @@ from pto.cxx import binding as b
 from pto.cxx import native as n
 from pto.cxx import records as r
 from pto.cxx.counted import code
-from pto.ir.builder import scalar_type
+from pto.cxx.memory import GlobalMemory
+from pto.ir.builder import INDEX, scalar_type
 from pto.isa.meaning.memory import registers
 from pto.isa.order.queue_setup import GLOBAL_QUEUE, LOCAL_QUEUE
 from pto.isa.row.attributes import Bool, Int
 from pto.isa.row.types import PipeHandle, Ptr, Scalar, TileBuf, Vector, View
+from pto.isa.tile.debug import GET_ELEMENT
 from pto.run import sites as s
 from pto.run.machine.core import Core
 from pto.run.machine.device import Device
@@ -51,28 +52,6 @@ _MOVING = ("queue", "counts")  # operands that are not the same the next time
 _KEPT = 1 << 15  # records of an agent that are kept ready
 
 
-class GlobalMemory:
-    """The device memory of a program, as the machine's global memory for one launch."""
-
-    def __init__(
-        self, device: Device, allocations: Sequence[tuple[int, int]], all_memory: bool = False
-    ) -> None:
-        self._device = device
-        self._all_memory = all_memory  # on cpu whatever the program has is global memory
-        self._starts = [address for address, _ in allocations]
-        self._sizes = [size for _, size in allocations]
-        self._memories = [device.attach(n.bytes_at(a, size)) for a, size in allocations]
-
-    def find(self, address: int) -> tuple[Memory, int]:
-        """The memory an address points into, and how far."""
-        at = bisect_right(self._starts, address) - 1
-        if at >= 0 and address <= self._starts[at] + self._sizes[at]:
-            return self._memories[at], address - self._starts[at]
-        if self._all_memory and n.is_pointer(address):
-            return self._device.attach(n.bytes_at(address, n.UNKNOWN)), 0
-        raise fail("PTO-M114", f"{address:#x} is in no memory of the device")
-
-
 @dataclass(frozen=True, slots=True)
 class Plan:
     """How the records of one site become operands: made once."""
@@ -91,6 +70,7 @@ class Side:
         self.name = name
         self.profile = profile
         self._tiles: dict[tuple[int, ...], tuple[bool, list[tuple[TileType, int]]]] = {}
+        self.observed = False
         self._prepare(None)
 
     def _prepare(self, tap: Tap | None) -> None:
@@ -100,12 +80,15 @@ class Side:
         self.calls: dict[tuple[int, ...], tuple[r.Call, b.Bound]] = {}
         self.late: dict[tuple[int, ...], tuple[int, ...]] = {}
         self.plans: dict[tuple[int, ...], Plan] = {}
+        self._elements: dict[tuple[TileBuf, int], s.Site] = {}
 
-    def begin(self, device: Device) -> None:
+    def begin(self, device: Device, observed: bool = True) -> None:
         """Prepare a launch: prepared instructions stay, unless this launch or the last is watched.
 
-        An instruction is prepared for one observer or for none.
+        An instruction is prepared for one observer or for none. `observed`: reads of elements are
+        instructions, too, where somebody watches.
         """
+        self.observed = observed and device.tap is not None
         if device.tap is not None or self._is_watched:
             self._prepare(device.tap)
 
@@ -131,7 +114,7 @@ class Side:
                 agent.end()
                 raise fail("PTO-U244", f"the kernel threw: {message}")
             if status == n.LOOK:
-                state.answer(agent)
+                yield from state.answer(agent)
             elif not words or status == n.FLUSH:  # it looks at what others write
                 yield s.Looks()
 
@@ -145,6 +128,17 @@ class Side:
                 return False, []
             tiles = [(o.type.tile, o.at) for o in call.operands if isinstance(o.type, TileBuf)]
             found = self._tiles[key] = (call.name == "TPOP", tiles)
+        return found
+
+    def element(self, tile: TileBuf, path: int, offset: int) -> s.Site:
+        """The site that reads an element of a tile."""
+        found = self._elements.get((tile, path))
+        if found is None:
+            operands = {"src": s.Given(tile), "offset": s.Given(INDEX, offset)}
+            kind, where = scalar_type(tile.tile.dtype), self.build.where(path)
+            attrs = {s.ANSWERED: Bool(True)}
+            found = self.sites.make(GET_ELEMENT, operands, attrs, where, [kind])
+            self._elements[tile, path] = found
         return found
 
     def plan(self, words: Sequence[int], values: Sequence[int], state: AgentState) -> Plan:
@@ -415,16 +409,19 @@ class AgentState:
             at, number = at + length, number + 1
         return {k: v for k, v in found.items() if k not in bound}
 
-    def answer(self, agent: n.NativeAgent) -> None:
-        """Give an agent the element of a tile, the address or the register that it asks for."""
-        type, place, offset, pointer = agent.state.question
+    def answer(self, agent: n.NativeAgent) -> Iterator[s.Fed]:
+        """Give an agent the element of a tile, the address or the register that it asks for.
+
+        An observer sees the element read by an instruction of the scalar unit.
+        """
+        type, place, offset, pointer, path = agent.state.question
         if type == n.CONTROL:
             core: Any = self.core
             agent.state.answer = registers.get(core, registers.CTRL)
             return
         facts = self.side.build.facts(type)
-        tile = r.looked_at(facts, self.side.build.string(facts.element)).tile
-        space = tile.space
+        whole = r.looked_at(facts, self.side.build.string(facts.element))
+        tile, space = whole.tile, whole.tile.space
         name = place // _NAME
         if name < 0:  # it may be looked at before it is written
             self.places.plan({name: (space, tile.nbytes, 0, 0)})
@@ -432,6 +429,11 @@ class AgentState:
         if pointer:
             agent.state.answer = memory.data.ctypes.data + address
             return
-        size = tile.itemsize
-        raw = memory.read(address + offset * size, size)
+        first, size = address + offset * tile.itemsize, tile.itemsize
+        if path >= 0 and self.side.observed and 0 <= offset < tile.rows * tile.cols:
+            where = self.side.element(whole, path, offset)
+            yield where, (Tile(tile, memory, address), offset), None
+            raw = n.bytes_at(memory.data.ctypes.data + first, size)
+        else:
+            raw = memory.read(first, size)
         agent.state.answer = int.from_bytes(raw.tobytes(), "little")

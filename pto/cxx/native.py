@@ -64,7 +64,7 @@ class State(c.Structure):
         ("side", c.c_int64),
         ("tiles", c.c_int64),
         ("tokens", c.c_int64 * 256),
-        ("question", c.c_int64 * 4),
+        ("question", c.c_int64 * 5),
         ("answer", c.c_int64),
         ("eager", c.c_int64),
         ("atomic", c.c_int64),

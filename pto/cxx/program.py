@@ -12,7 +12,8 @@ import numpy.typing as npt
 from pto.core.errors import Diagnostic, PtoError, fail
 from pto.cxx import native as n
 from pto.cxx.counted import amounts
-from pto.cxx.feed import AgentState, GlobalMemory, Side
+from pto.cxx.feed import AgentState, Side
+from pto.cxx.memory import GlobalMemory
 from pto.plan.mode import Mode
 from pto.run import sites as s
 from pto.run.machine.core import Cluster, Core
@@ -126,7 +127,7 @@ class Program:
                 raise fail("PTO-U244", f"the build for the {side.name} side lacks a launch")
             if name not in ("both", side.name):
                 side = self._special(side.build, name)
-            side.begin(device)
+            side.begin(device, observed=self._only is None)
             agents = SUB_BLOCKS if mixed and side.name == "vector" else 1
 
             def feed(core: Core, side: Side = side, call: int = call) -> Iterator[Any]:
@@ -157,7 +158,7 @@ class Itself:
         def feed(core: Core) -> Iterator[Any]:
             yield from state.records(words, last[0] != n.DONE)
             while last[0] == n.LOOK:
-                state.answer(agent)
+                yield from state.answer(agent)
                 last[0] = agent.resume()
                 yield from state.records(agent.words(), last[0] != n.DONE)
 

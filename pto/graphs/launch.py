@@ -17,7 +17,8 @@ import numpy as np
 
 from pto.core.errors import Diagnostic, PtoError, fail
 from pto.core.memory import Memory as BufferMemory
-from pto.cxx.feed import GlobalMemory, Side
+from pto.cxx.feed import Side
+from pto.cxx.memory import GlobalMemory
 from pto.cxx.native import Native
 from pto.graphs.footprint import Bytes, Footprint, Touch, merged, union
 from pto.graphs.model import Task, Use

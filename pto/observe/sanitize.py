@@ -26,7 +26,7 @@ from pto.observe.mend.fix import Gap
 from pto.observe.mode import Mode, looked_at, mode_of, placed_by_hand
 from pto.observe.order import flags
 from pto.observe.order.clocks import Agent, Clock, Moment, ScopeEvent, Thread
-from pto.observe.order.pipes import Order, is_fenced
+from pto.observe.order.pipes import Order, around_barrier
 from pto.observe.order.reserved import Reserved
 from pto.observe.order.scopes import Scope
 from pto.observe.races import Races
@@ -39,6 +39,7 @@ from pto.run.launch.progress import Progress
 from pto.run.launch.written import may_be_written
 from pto.run.machine.core import Core
 from pto.run.order import effects as fx
+from pto.run.sites import ANSWERED
 from pto.run.watch.events import Event, Observer, Tap
 from pto.run.watch.memory import Access, WatchedMemory
 from pto.target.facts import Profile
@@ -170,17 +171,29 @@ class Sanitizer(Observer):
             self._touch_registers(thread, moment, time, event.reads, event.leaves)
         if type(event.effect) is fx.Flush:
             self._caches.flush(thread, event.effect.address, time)
-        traits = event.op.traits
-        is_scalar = event.pipe == "S" and not traits.uncached
-        for cells, access, atomic in footprints(event.accesses):
+        fenced = event.op.traits.fenced_row
+        parts = around_barrier(event, self.profile.name) if fenced else None
+        if parts is None:
+            self._accesses(thread, event, time, event.accesses)
+            thread.done()
+            return
+        self._accesses(thread, event, time, parts[0])
+        thread.done(fenced=True)
+        if parts[1]:
+            self._accesses(thread, event, thread.tick(event), parts[1])
+            thread.done()
+
+    def _accesses(self, thread: Thread, event: Event, time: int, accesses: list[Access]) -> None:
+        moment = thread.moments[-1]
+        is_scalar = event.pipe == "S" and not event.op.traits.uncached
+        for cells, access, atomic in footprints(accesses):
             if access.memory.space is Space.GM:
                 if is_scalar or self._caches.has_stores:
                     self._look_into_cache(thread, is_scalar, time, cells, access)
                 if self._visible.is_used and not access.writes:
                     self._visible.read(thread, moment, cells, access.memory.shadow.base)
-            by = combination(event.op, agent.core) if atomic else ""
+            by = combination(event.op, thread.agent.core) if atomic else ""
             self._touch(thread, thread.clock, moment, time, cells, access, by)
-        thread.done(bool(traits.fenced_row) and is_fenced(event.op, self.profile.name))
 
     def _look_into_cache(
         self, thread: Thread, is_scalar: bool, time: int, cells: Cells, access: Access
@@ -261,6 +274,8 @@ class Sanitizer(Observer):
                     if not barrier:
                         continue
             other = self.order.clocks.threads[conflict.thread]
+            if ANSWERED in other.moments[conflict.time - 1].op.attrs:
+                continue
             where = f"{space.value.upper()}[{conflict.first:#06x}..{conflict.last:#06x})"
             costs = self._working.costs_data(access, conflict)
             self._races.add(conflict, where, other, thread, moment, access.writes, barrier, costs)

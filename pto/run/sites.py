@@ -49,6 +49,10 @@ class Given:
     maker: Value | None = None
 
 
+# An attribute of a read: the front end has the value before it issues anything else.
+ANSWERED = "pto.answered"
+
+
 @dataclass(slots=True)
 class Site:
     """One instruction at one place, ready to run; `run` takes its operands in the row's order."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -60,21 +62,56 @@ def test_a_fill_of_one_row_ends_with_a_barrier_of_its_own(kernel):
         np.testing.assert_array_equal(y, padded(2))
 
 
-def test_a_fill_of_two_rows_does_not(kernel):
-    text = """
+TWO_ROWS = """
 extern "C" __global__ AICORE void k(__gm__ float* y)
 {
     Tile<TileType::Vec, float, 2, 64, BLayout::RowMajor, 2, 20> a;
     Tile<TileType::Vec, float, 2, 64, BLayout::RowMajor, 2, 64, SLayout::NoneBox, 512,
         PadValue::Zero> p;
-    TASSIGN(a, 0); TASSIGN(p, 0);
+    Tile<TileType::Vec, float, 1, 64> first, second, sum;
+    TASSIGN(a, 0); TASSIGN(p, 0); TASSIGN(first, 0); TASSIGN(second, 256); TASSIGN(sum, 1024);
     TEXPANDS(a, 1.0f);
     pipe_barrier(PIPE_V);
     TFILLPAD_INPLACE(p, a);
-    TMULS(p, p, 2.0f);
+    TMULS(sum, %s, 2.0f);
 }
 """
-    assert "PTO-R004" in [d.code for d in kernel(text).sanitize(np.ones(64, np.float32))]
+
+
+@pytest.mark.parametrize(("row", "codes"), [("first", []), ("second", ["PTO-R004"])])
+def test_a_fill_of_two_rows_has_the_barrier_behind_the_first(kernel, row, codes):
+    found = kernel(TWO_ROWS % row).sanitize(np.ones(64, np.float32))
+    assert [d.code for d in found] == codes
+
+
+LOOK = """
+extern "C" __global__ AICORE void k(__gm__ float* x)
+{
+    GlobalTensor<float, Shape<1, 1, 1, 1, 64>, Stride<1, 1, 1, 64, 1>> from(x);
+    Tile<TileType::Vec, float, 1, 64> t, u;
+    TASSIGN(t, 0); TASSIGN(u, 0x100);
+    TLOAD(t, from);
+    set_flag(PIPE_MTE2, PIPE_V, EVENT_ID0); wait_flag(PIPE_MTE2, PIPE_V, EVENT_ID0);
+    TMULS(t, t, 2.0f);
+    %s
+    const float n = t.GetValue(63);
+    TEXPANDS(u, n);
+    pipe_barrier(PIPE_V);
+    TEXPANDS(t, 0.0f);
+}
+"""
+
+
+def test_the_scalar_unit_reads_an_element_and_waits_for_who_wrote_it(kernel):
+    x = np.ones(64, np.float32)
+    flag = "set_flag(PIPE_V, PIPE_S, EVENT_ID0); wait_flag(PIPE_V, PIPE_S, EVENT_ID0);"
+    (found, *others) = kernel(LOOK % "").sanitize(x)
+    assert found.code == "PTO-R001"
+    assert "S may read before V has written" in found.message
+    line = Path(found.loc.file).read_text().splitlines()[found.loc.line - 1]
+    assert "GetValue" in line
+    assert others == []
+    assert kernel(LOOK % flag).sanitize(x) == []  # the value is there before more is issued
 
 
 CONVERT = """

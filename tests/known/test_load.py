@@ -25,7 +25,28 @@ def test_exactly_the_valid_region_arrives(role: str, layout: str, valid: tuple[i
     bench.run(LOAD)
     rows, cols = valid
     assert np.array_equal(tile.read_valid(), data[:rows, :cols])
-    assert untouched(tile)[~inside((32, 32), rows, cols)].all()
+    zeros = {("mat", "NZ"): (rows, -(-cols // 16) * 16), ("mat", "ZN"): (-(-rows // 16) * 16, cols)}
+    reached = zeros.get((role, layout), valid)
+    assert untouched(tile)[~inside((32, 32), *reached)].all()
+    beside = inside((32, 32), *reached) & ~inside((32, 32), *valid)
+    assert not tile.read()[beside].any()
+
+
+@pytest.mark.parametrize("profile", ["a2a3", "a5"])
+@pytest.mark.parametrize(("kind", "block"), [("f32", 8), ("f16", 16), ("i8", 32)])
+def test_what_makes_boxes_of_rows_fills_the_last_block_with_zeros(
+    profile: str, kind: str, block: int
+):
+    """copy_gm_to_cbuf_multi_nd2nz (CCE intrinsics): zeros up to 32 bytes, in the rows it moves."""
+    bench = Bench(profile)
+    data = numbered(32, 64, {"f32": np.float32, "f16": np.float16, "i8": np.int8}[kind])
+    tile = bench.tile("t", f"mat, 32x64x{kind}{TILES['NZ']}", valid=(20, 37))
+    view(bench, "v", data, kind)
+    bench.run(LOAD)
+    end = -(-37 // block) * block
+    assert np.array_equal(tile.read()[:20, :37], data[:20, :37])
+    assert not tile.read()[:20, 37:end].any()
+    assert untouched(tile)[~inside((32, 64), 20, end)].all()
 
 
 def test_a_column_major_view_is_read_by_its_strides():

@@ -52,7 +52,7 @@ def _inside(tile: str) -> Rule:
 ELEMENT = Family(
     "element", "tile", "one element of a tile, by its place in storage", pipe="S", cost="element"
 )
-instr(
+GET_ELEMENT = instr(
     "tgetval",
     ELEMENT,
     "dst = the element of src at this offset in storage order (not row and column)",

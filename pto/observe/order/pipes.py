@@ -11,7 +11,6 @@ from collections.abc import Callable, Collection, Sequence
 import numpy as np
 
 from pto.core.memory import Space
-from pto.ir.graph import Operation
 from pto.isa.meaning import Blocked
 from pto.isa.row.flag import Flag
 from pto.isa.row.types import TileBuf
@@ -22,17 +21,33 @@ from pto.run.order import effects as fx
 from pto.run.order.model import Model
 from pto.run.order.state import Unit
 from pto.run.watch.events import Event
+from pto.run.watch.memory import Access
 from pto.target.facts import Sync
 
 Work = Callable[[Thread, Event], None]
 
 
-def is_fenced(op: Operation, profile: str) -> bool:
-    """True if the library ends this operation with a barrier of its pipe."""
-    if profile not in op.traits.fenced_row:
-        return False
+def around_barrier(event: Event, profile: str) -> tuple[list[Access], list[Access]] | None:
+    """What an operation touches before and behind a barrier of its pipe that the library has in it,
+    behind the first row that it pads; None: there is none, or nobody can tell."""
+    op, accesses = event.op, event.accesses
+    if profile not in op.traits.fenced_row or event.pipe != "V":
+        return None
     tiles = (value.type for value in op.operands)
-    return all(type.tile.rows == 1 for type in tiles if isinstance(type, TileBuf))
+    if all(type.tile.rows == 1 for type in tiles if isinstance(type, TileBuf)):
+        return accesses, []
+    if not all(access.writes for access in accesses):
+        return None
+    before, behind = list[Access](), list[Access]()
+    for access in accesses:
+        lines = access.array
+        if lines is None or lines.ndim != 2 or lines.strides[0] <= lines.shape[1] * access.width:
+            behind.append(access)  # whole rows
+            continue
+        before.append(access._replace(array=lines[:1]))
+        rest = access._replace(array=lines[1:], start=access.start + lines.strides[0])
+        behind += [rest] if rest.nbytes else []
+    return before, behind
 
 
 class Order(Model[Clock, Thread, Event]):

@@ -7,11 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from pto.core.constants import BLOCK_BYTE_SIZE, FRACTAL_NZ_ROW, MX_COL_LEN, MX_ROW_LEN
+from pto.core.constants import (
+    BLOCK_BYTE_SIZE,
+    CUBE_BLOCK_SIZE,
+    FRACTAL_NZ_ROW,
+    MX_COL_LEN,
+    MX_ROW_LEN,
+)
 from pto.core.dtypes import DType
 from pto.core.errors import fail
+from pto.core.global_layout import GlobalLayout
+from pto.core.global_tensor import GlobalTensor
 from pto.core.pad import Pad
-from pto.core.tile import Tile, TileType
+from pto.core.tile import Role, Tile, TileType
 from pto.isa.meaning import lanes
 from pto.isa.meaning.cube.accumulator import Outlet
 from pto.isa.meaning.handle.view import as_tile, as_view, element, tile_type
@@ -20,9 +28,10 @@ from pto.isa.meaning.machine import Machine
 from pto.isa.meaning.memory.collective import TOKEN
 from pto.isa.meaning.tile.mover import Mover
 from pto.isa.meaning.tile.pairs import turn, turns_pairs
+from pto.isa.meaning.tile.patch import paste
 from pto.isa.meaning.tile.regions import put, region
 from pto.isa.meaning.tile.transfer import Transfer, changed, passes_outlet
-from pto.isa.meaning.tile.window import Array, Window, candidates, one_matrix, read
+from pto.isa.meaning.tile.window import Array, Window, candidates, chosen, one_matrix, read
 from pto.isa.rules.rule import Case
 from pto.target.facts import Profile
 
@@ -40,6 +49,7 @@ def _load(case: Case) -> Callable[..., None]:
     kind = tile_type(dst_type).dtype.numpy
     same = element(view_type) is tile_type(dst_type).dtype
     boxed = tile_type(dst_type).layout.is_boxed
+    by_blocks = boxed and case.profile.load_padding == "block"
 
     def load(core: Machine, src: Any, dst: Any, *options: Any) -> None:
         view, tile = as_view(src, view_type), as_tile(dst, dst_type)
@@ -58,8 +68,9 @@ def _load(case: Case) -> Callable[..., None]:
             tile.write(values)
         else:
             put(tile, rows, cols, values)
-        if fill is not None:
-            fill(tile)
+        if fill is None or (by_blocks and in_boxes(view, layouts, rows, cols)):
+            return
+        fill(tile)
 
     return load
 
@@ -72,10 +83,21 @@ def has_margins(case: Case) -> bool:
 
 def beside(type: TileType, profile: Profile) -> tuple[Pad, bool] | None:
     """What a load leaves beside the valid region, and whether in all of the tile, else to the end
-    of a block of 32 bytes: Profile.load_padding."""
+    of a block of 32 bytes: Profile.load_padding. What makes boxes of rows fills it with zeros."""
     if profile.load_padding == "tile":
         return (type.pad if type.pad.is_defined else Pad.ZERO), True
-    return None if not type.pad.is_defined or type.layout.is_boxed else (type.pad, False)
+    if type.layout.is_boxed:
+        makes = type.role is Role.MAT and type.is_dense and type.layout.name in ("NZ", "ZN")
+        return (Pad.ZERO, False) if makes and type.layout.fractal == CUBE_BLOCK_SIZE else None
+    return (type.pad, False) if type.pad.is_defined else None
+
+
+def in_boxes(view: GlobalTensor, layouts: tuple[GlobalLayout, ...], rows: int, cols: int) -> bool:
+    """Whether the elements come in boxes, whose blocks are copied as they are."""
+    if view.layout.name != "ND" or all(size == 1 for size in view.shape[:3]):
+        return view.layout.name == "NZ"
+    found = chosen(layouts, view.shape, view.dtype.itemsize, rows, cols)
+    return found is not None and found.name == "NZ"
 
 
 def padding(type: TileType, profile: Profile) -> Fill | None:
@@ -86,18 +108,21 @@ def padding(type: TileType, profile: Profile) -> Fill | None:
     pad, everywhere = found
     if everywhere:
         return lambda tile: None if tile.get_valid() == type.shape else tile.fill_pad(pad)
-    bits = np.array(type.pad.bits(type.dtype), type.dtype.storage).view(type.dtype.numpy)
+    bits = np.array(pad.bits(type.dtype), type.dtype.storage).view(type.dtype.numpy)
     block = padded_block(type)
 
     def fill(tile: Tile) -> None:
         rows, cols = tile.get_valid()
-        whole = tile.view()
-        if whole is None:
+        if not type.layout.is_boxed and tile.view() is None:
             return
-        if type.layout.name == "ND":
-            whole[:rows, cols : -(-cols // block) * block] = bits
+        if pads_columns(type):
+            end = min(-(-cols // block) * block, type.cols)
+            if end > cols:
+                paste(tile, 0, cols, np.broadcast_to(bits, (rows, end - cols)))
         else:
-            whole[rows : -(-rows // block) * block, :cols] = bits
+            end = min(-(-rows // block) * block, type.rows)
+            if end > rows:
+                paste(tile, rows, 0, np.broadcast_to(bits, (end - rows, cols)))
 
     return fill
 
@@ -105,6 +130,11 @@ def padding(type: TileType, profile: Profile) -> Fill | None:
 def padded_block(type: TileType) -> int:
     """Elements of a block."""
     return max(1, BLOCK_BYTE_SIZE // type.itemsize)
+
+
+def pads_columns(type: TileType) -> bool:
+    """Whether a block of 32 bytes lies along a row, else along a column."""
+    return type.layout.name in ("ND", "NZ")
 
 
 def _inner(cols: int, left: int, right: int) -> int:

@@ -35,7 +35,7 @@ struct Agent {
     int64_t block, blocks, sub, subs, side;  // 0: the whole core, 1: vector, 2: cube
     int64_t tiles;         // names given to tiles without an address
     int64_t tokens[16][16];  // the next event id between two pipes
-    int64_t question[4], answer;
+    int64_t question[5], answer;
     int64_t eager;         // somebody holds a pointer into a local buffer: each instruction is executed at once
     int64_t atomic;        // what a scalar store does to global memory: atomic_op_t
     const void* last;      // where the last instruction was called

@@ -14,9 +14,11 @@ template <class T> constexpr int boxWidth(int fractal)
     return fractal == TileConfig::fractalCSize ? 16 : fractal == TileConfig::fractalMxSize ? 2
         : TileConfig::alignedSize / int(sizeof(T)) * (IsTwinType<T>() ? 2 : 1);
 }
-inline void look(int64_t type, int64_t place, int64_t offset, bool address)
+// `path`: of an instruction that looks, -1 where it is none.
+inline void look(int64_t type, int64_t place, int64_t offset, bool address, int64_t path = -1)
 {
-    now->question[0] = type; now->question[1] = place; now->question[2] = offset; now->question[3] = address;
+    const int64_t question[] = {type, place, offset, address, path};
+    std::memcpy(now->question, question, sizeof(question));
     stop(LOOK);
 }
 // Where a tile lies: an address in its buffer, or a name until the machine gives it one. On cpu the bytes of a
@@ -37,9 +39,9 @@ template <class T> struct Place {
     T*& point(int64_t) const { return pointer = reinterpret_cast<T*>(number); }
 #endif
 };
-template <class T> T readTile(int64_t type, int64_t place, int64_t offset)
+template <class T> T readTile(int64_t type, int64_t place, int64_t offset, int64_t path = -1)
 {
-    look(type, place, offset, false);
+    look(type, place, offset, false, path);
     T found;
     std::memcpy(&found, &now->answer, sizeof(T));
     return found;
@@ -96,7 +98,7 @@ struct Tile : machine::TileTag {
     void SetMadTF32Mode(RoundMode mode = RoundMode::CAST_ROUND) { machine::record("SETTF32MODE", PTO_HERE, 1, mode); }
     void ResetMadMode() { machine::record("SETTF32MODE", PTO_HERE, 0); }
 
-    DType GetValue(int64_t offset) const { return machine::readTile<DType>(number(), place, offset); }
+    DType GetValue(int64_t offset) const { return machine::readTile<DType>(number(), place, offset, machine::pathNumber(PTO_HERE)); }
     void SetValue(int64_t offset, DType value) { machine::record("TSETVAL", PTO_HERE, *this, offset, value); }
 
 #if PTO_MACHINE_PROFILE == 1  // by row and column, of two that share a byte the one that is meant

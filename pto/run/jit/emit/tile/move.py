@@ -66,6 +66,7 @@ class Met:
     side: Side
     fits: str  # else the reference says what is wrong
     known: str  # else the reference does it
+    in_boxes: bool  # `move.in_boxes`
 
 
 def met(
@@ -87,7 +88,8 @@ def met(
             for axes in (layout.row_axes, layout.col_axes)
         )
         side = Side(Field(view.dtype, down, across), pointer, tuple(given.names))
-        found.append(Met(side, fits, s.x.both(known, whole)))
+        in_boxes = "NZ" in (layout.name, view.layout.name)
+        found.append(Met(side, fits, s.x.both(known, whole), in_boxes))
     return found
 
 
@@ -235,7 +237,8 @@ def _load(s: Spot) -> Sequence[Native]:
     def load(found: Met) -> None:
         s.fault_unless(found.fits)
         transfer(s, rows, cols, target, found.side)
-        beside(s, tile, target)
+        if not (found.in_boxes and s.case.profile.load_padding == "block"):
+            beside(s, tile, target)
 
     by_layout(s, ways, load)
     return []
@@ -257,7 +260,7 @@ def beside(s: Spot, tile: TilePlace, target: Side) -> None:
 
     def to_block() -> None:
         block = move.padded_block(tile.type)
-        if tile.type.layout.name == "ND":
+        if move.pads_columns(tile.type):
             fill(s, target, value, (0, rows), (cols, _up(x, cols, block, width)))
         else:
             fill(s, target, value, (rows, _up(x, rows, block, height)), (0, cols))
