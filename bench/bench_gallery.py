@@ -54,7 +54,7 @@ def cases() -> dict[str, tuple[str, tuple[int, ...], list[Any]]]:
         "depthwise_convolution": (
             "depthwise_convolution",
             (8, 4),
-            [_normal(128, 516), _normal(128, 5), np.zeros((128, 512), np.float32)],
+            [_normal(128, 516), _normal(5, 128), np.zeros((128, 512), np.float32)],
         ),
         "transpose": ("transpose", (8, 8), [x, y]),
         "leaky_relu": ("leaky_relu", (32, 2), [x, y]),

@@ -326,7 +326,7 @@ def scatter_add(
 @pto.kernel
 def depthwise_convolution(
     x: pto.Global[pto.f32, "c", "n"],
-    w: pto.Global[pto.f32, "c", "taps"],
+    w: pto.Global[pto.f32, "taps", "c"],
     y: pto.Global[pto.f32, "c", "width"],
 ) -> None:
     c, i = pto.block_idx(0) * 16, pto.block_idx(1) * 128
@@ -335,10 +335,10 @@ def depthwise_convolution(
     room = _left(y.shape[0], c, 16), _left(y.shape[1], i, 128)
     pto.set_validshape(total, *room)
     pto.texpands(total, 0.0)
-    for k in pto.range(w.shape[1]):
+    for k in pto.range(w.shape[0]):
         pto.tload(t, x[c:, i + k :])
         pto.set_validshape(t, *room)
-        pto.tload(tap, w[c:, k : k + 1])
+        pto.tload(tap, w.T[c:, k : k + 1])
         pto.trowexpandmul(t, t, tap)
         pto.tadd(total, total, t)
     pto.tstore(y[c:, i:], total)

@@ -110,7 +110,7 @@ def running_softmax(
         pto.trowsum(now, weights, work)
         pto.tmul(total_row, total_row, shrink_row)
         pto.tadd(total_row, total_row, now_row)
-        send(weights)
+        send(weights, through_gm)
         pto.trowexpandmul(out, out, shrink)  # while the cube multiplies
         part = pto.tpop_from_aic(UPPER_LOWER, to=popped)
         pto.tadd(out, out, part)
@@ -126,13 +126,15 @@ def column() -> tuple[pto.Tile, pto.Tile]:
     return tall, pto.treshape(tall, to=pto.tile_type(1, HALF, pto.f32))
 
 
-def send(weights: pto.Tile) -> None:
-    """Round to f16, lay out in boxes as the cube wants it, and push."""
+def send(weights: pto.Tile, through_gm: bool) -> None:
+    """Round to f16 and push; a queue in L1 holds boxes as the cube reads them."""
     half = pto.tile(HALF, CHUNK, pto.f16)
-    boxed = pto.tile(HALF, CHUNK, pto.f16, layout="NZ")
     pto.tcvt(half, weights)
-    pto.tmov(boxed, half)
-    pto.tpush_to_aic(boxed, UPPER_LOWER)
+    if not through_gm:
+        boxed = pto.tile(HALF, CHUNK, pto.f16, layout="NZ")
+        pto.tmov(boxed, half)
+        half = boxed
+    pto.tpush_to_aic(half, UPPER_LOWER)
 
 
 flash_attention = pto.pair(scores_and_values, running_softmax, profile="a5")

@@ -15,8 +15,9 @@ HALF = ROWS // 2
 SLOTS = 4  # of a queue, each way
 BOTH_WAYS, UPPER_LOWER = 3, 1
 
+Queries = pto.Global[pto.bf16, None, Literal["queries"], None]  # key head, query of its group, element
 # token, key head, query head of its group, element
-Queries = pto.Global[pto.bf16, Literal["t"], None, None, None]
+Outputs = pto.Global[pto.bf16, Literal["t"], None, None, None]
 Pages = pto.Global[pto.bf16, Literal["pages"], None, None, None]
 Table = pto.Global[pto.i32, Literal["used"]]
 Positions = pto.Global[pto.f32, Literal["rows"]]
@@ -37,12 +38,12 @@ def scores_and_values(
     positions: Positions,
     start: Number,
     last: Number,
-    o: Queries,
+    o: Outputs,
     room: Room,
     through_gm: bool,
 ) -> None:
     """The cube: scores = q k', then weights x v, page by page."""
-    depth, head, group = q.shape[3], pto.block_idx(1), q.shape[2]
+    depth, head, group = q.shape[2], pto.block_idx(1), o.shape[2]
     to_cube = pto.reserve_buffer("to_cube", SLOTS * slot(depth), "mat", True)
     to_vector = pto.import_reserved_buffer("to_vector", "running_softmax")
     pto.aic_initialize_pipe(
@@ -52,9 +53,9 @@ def scores_and_values(
         c2v_consumer_buf=to_vector,
         v2c_consumer_buf=to_cube,
     )
-    first = pto.block_idx(0) * (ROWS // group)
+    first = pto.block_idx(0) * ROWS
     queries = pto.tile(ROWS, depth, pto.bf16, role="mat")
-    pto.tload(queries, q[first : first + ROWS // group, head, :, :])
+    pto.tload(queries, q[head, first : first + ROWS, :])
     for page in pto.range(pages_seen(start, last, group)):
         place = pto.load_scalar(table, page)
         keys = pto.load(key_pages[place, head, :, :], depth, PAGE, role="mat")
@@ -86,13 +87,13 @@ def running_softmax(
     positions: Positions,
     start: Number,
     last: Number,
-    o: Queries,
+    o: Outputs,
     room: Room,
     through_gm: bool,
 ) -> None:
     """The vector side: weights = exp(scores - maximum) of keys that may be seen, and the output
     so far, rescaled."""
-    depth, head, group = q.shape[3], pto.block_idx(1), q.shape[2]
+    depth, head, group = q.shape[2], pto.block_idx(1), o.shape[2]
     to_vector = pto.reserve_buffer("to_vector", SLOTS * slot(depth), "vec", True)
     to_cube = pto.import_reserved_buffer("to_cube", "attention")
     pto.aiv_initialize_pipe(
@@ -126,7 +127,7 @@ def running_softmax(
         pto.trowsum(now, weights)
         pto.tmul(total_row, total_row, shrink_row)
         pto.tadd(total_row, total_row, now_row)
-        send(weights)
+        send(weights, through_gm)
         part = pto.tpop_from_aic(UPPER_LOWER, to=pto.tile_type(HALF, depth, pto.f32))
         pto.trowexpandmul(out, out, shrink)
         pto.tadd(out, out, part)
@@ -141,11 +142,15 @@ def column() -> tuple[pto.Tile, pto.Tile]:
     return tall, pto.treshape(tall, to=pto.tile_type(1, HALF, pto.f32))
 
 
-def send(weights: pto.Tile) -> None:
-    """Round to bf16, lay out in boxes as the cube wants it, and push."""
-    boxed = pto.tile(HALF, PAGE, pto.bf16, layout="NZ")
-    pto.tmov(boxed, weights.to(pto.bf16))
-    pto.tpush_to_aic(boxed, UPPER_LOWER)
+def send(weights: pto.Tile, through_gm: bool) -> None:
+    """Round to bf16 and push; a queue in L1 holds boxes as the cube reads them."""
+    rounded = weights.to(pto.bf16)
+    if through_gm:
+        pto.tpush_to_aic(rounded, UPPER_LOWER)
+    else:
+        boxed = pto.tile(HALF, PAGE, pto.bf16, layout="NZ")
+        pto.tmov(boxed, rounded)
+        pto.tpush_to_aic(boxed, UPPER_LOWER)
 
 
 attention = pto.pair(scores_and_values, running_softmax, profile="a5", name="attention")

@@ -189,23 +189,29 @@ class Layer:
         turn = np.cos(angles).astype(np.float32), np.sin(angles).astype(np.float32)
         steps = pto.cdiv(tokens, vector.ROWS)
         room = pto.cdiv(tokens * s.group, QUERIES) * QUERIES // s.group
-        q = np.zeros((room, s.key_heads, s.group, s.depth), BF16)
-        k = np.zeros((tokens, s.key_heads, 1, s.depth), BF16)
-        asked = np.ascontiguousarray(together[:, :first]).reshape(tokens, *q.shape[1:])
+        q = np.zeros((s.key_heads, room, s.group, s.depth), BF16)
+        k = np.zeros((s.key_heads, tokens, 1, s.depth), BF16)
+        asked = np.ascontiguousarray(together[:, :first]).reshape(
+            tokens, s.key_heads, s.group, s.depth
+        )
         self.run(vector.rotate, (steps, s.heads), asked, *turn, q)
-        told = np.ascontiguousarray(together[:, first:second]).reshape(k.shape)
+        told = np.ascontiguousarray(together[:, first:second]).reshape(
+            tokens, s.key_heads, 1, s.depth
+        )
         self.run(vector.rotate, (steps, s.key_heads), told, *turn, k)
         v = np.ascontiguousarray(together[:, second:]).reshape(tokens, s.key_heads, s.depth)
         pages = (start + tokens - 1) // PAGE - start // PAGE + 1
         kept = cache.table, start, cache.key_pages, cache.value_pages
-        self.run(vector.append, (pages, s.key_heads), k[:, :, 0], v, *kept)
+        keys = np.ascontiguousarray(k[:, :, 0].swapaxes(0, 1))
+        self.run(vector.append, (pages, s.key_heads), keys, v, *kept)
         cache.length += tokens
         seen = np.zeros(room * s.group, np.float32)
         seen[: tokens * s.group] = np.repeat(start + np.arange(tokens), s.group)
-        o = np.empty_like(q)
+        o = np.empty((room, s.key_heads, s.group, s.depth), BF16)
         grid = room * s.group // QUERIES, s.key_heads
         queues = np.zeros(grid[0] * grid[1] * 2 * SLOTS * slot(s.depth) // 4, np.float32)
         where = cache.key_pages, cache.value_pages, cache.table, seen, start, cache.length - 1
         through_gm = self.profile == "a2a3"
-        self.run(attention, grid, q, *where, o, queues, through_gm)
+        rows = q.reshape(s.key_heads, room * s.group, s.depth)
+        self.run(attention, grid, rows, *where, o, queues, through_gm)
         return np.ascontiguousarray(o[:tokens])

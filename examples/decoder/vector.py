@@ -38,19 +38,20 @@ def rotate(
     x: pto.Global[pto.bf16, T, None, None, None],
     cos: pto.Global[pto.f32, T, None],
     sin: pto.Global[pto.f32, T, None],
-    y: pto.Global[pto.bf16, Literal["room"], None, None, None],
+    y: pto.Global[pto.bf16, None, Literal["room"], None, None],
 ) -> None:
     """Rotary embedding: halves of each head as the real and imaginary parts. A block is a head.
 
-    x and y are token, key head, query head of its group, element; y may have room for more tokens.
+    x is token, key head, query head of its group, element; y begins with the key head, so that the
+    queries of one lie together, and may have room for more tokens.
     """
     i, head = pto.block_idx(0) * ROWS, pto.block_idx(1)
     group, own, half = head // x.shape[2], head % x.shape[2], x.shape[3] // 2
     c, s = pto.load(cos[i:, :], ROWS, half), pto.load(sin[i:, :], ROWS, half)
     low = pto.load(x[i:, group, own, 0:half], ROWS, half).to(pto.f32)
     high = pto.load(x[i:, group, own, half:], ROWS, half).to(pto.f32)
-    pto.store(y[i:, group, own, 0:half], (low * c - high * s).to(pto.bf16))
-    pto.store(y[i:, group, own, half:], (high * c + low * s).to(pto.bf16))
+    pto.store(y[group, i:, own, 0:half], (low * c - high * s).to(pto.bf16))
+    pto.store(y[group, i:, own, half:], (high * c + low * s).to(pto.bf16))
 
 
 @pto.kernel(profile="a5")

@@ -72,6 +72,35 @@ def test_what_cannot_be_exported_is_said_before_anything_is_written(tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+def test_a_strided_column_is_refused(tmp_path):
+    """TLOAD of a column reads no stride along it (pto-isa, TLoadGm2ubDn2dn)."""
+
+    @pto.kernel(profile="a2a3")
+    def column(x: pto.Global[pto.f32], y: pto.Global[pto.f32]) -> None:
+        pto.store(y, pto.load(x[:, 0:1], 16, 1) + 1.0)
+
+    x = np.ones((16, 8), np.float32)
+    with pytest.raises(pto.PtoError, match="src has a stride of 8 along its rows"):
+        column.export(x, np.zeros((16, 1), np.float32), out=str(tmp_path / "out"))
+    x = np.ones((16, 1), np.float32)
+    made = column.export(x, np.zeros_like(x), out=str(tmp_path / "out"))
+    assert "Layout::DN" in (made.path / "column_kernel.cpp").read_text()
+
+
+def test_data_may_decide_where_a_kernel_goes(tmp_path):
+    """The predicted time is that of a run on the data."""
+
+    @pto.kernel(profile="a2a3")
+    def chosen(i: pto.Global[pto.i32], x: pto.Global[pto.f32], y: pto.Global[pto.f32]) -> None:
+        pto.store(y, pto.load(x[pto.load_scalar(i, 0), :], 64))
+
+    x = np.arange(256, dtype=np.float32).reshape(4, 64)
+    number, y = np.array([2], np.int32), np.zeros((1, 64), np.float32)
+    made = chosen.export(number, x, y, out=str(tmp_path / "out"))
+    assert made.us > 0
+    assert (made.path / "data/golden_y.bin").read_bytes() == x[2].tobytes()
+
+
 def test_a_folder_with_files_is_left_alone(tmp_path, capsys):
     (tmp_path / "mine.txt").write_text("keep")
     arguments = ["--arg=a=rand:16x64", "--arg=b=rand:16x64", "--arg=c=zeros:16x64", "--arg=rows=16"]

@@ -131,10 +131,10 @@ def scatter_add(m: int, n: int) -> Case:
 
 
 def depthwise(c: int, n: int, taps: int) -> Case:
-    x, w = normal(c, n), normal(c, taps, seed=1)
+    x, w = normal(c, n), normal(taps, c, seed=1)
     width = n - taps + 1
     wanted = np.array(
-        [np.correlate(x[i].astype(np.float64), w[i].astype(np.float64)) for i in range(c)]
+        [np.correlate(x[i].astype(np.float64), w[:, i].astype(np.float64)) for i in range(c)]
     )
     y = np.full((c, width), np.nan, np.float32)
     return cells((c, width), (16, 128)), [x, w, y], 2, wanted, 1e-5

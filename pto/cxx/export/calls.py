@@ -11,12 +11,14 @@ from pto.core.errors import fail
 from pto.core.layout import DN
 from pto.core.tile import Pad, TileType
 from pto.cxx.export import spelling
-from pto.cxx.export.places import declared_type, parameter_type
+from pto.cxx.export.places import declared_type, known_region, parameter_type
 from pto.cxx.forms import Argument, Form, forms
 from pto.ir.graph import Operation, Value
+from pto.isa.handle.tile import SET_VALIDSHAPE
 from pto.isa.row import types as t
 from pto.isa.row.attributes import Attribute, Bool, Enum, Str
 from pto.isa.row.instr import Attr, Instr
+from pto.isa.row.traits import Control
 
 if TYPE_CHECKING:
     from pto.cxx.export.function import Writer
@@ -42,25 +44,36 @@ def call(writer: Writer, op: Operation) -> None:
     raise fail("PTO-U249", "no form of it in C++ takes these operands and attributes")
 
 
-def loose(function: Operation) -> set[int]:
-    """Tiles that a call wants of one C++ type and that differ in known regions or padding.
+def tile_types(function: Operation) -> dict[int, TileType]:
+    """The C++ type of each tile of a function, by the identity of its value.
 
-    All of them leave the region to the run then. Tiles of different shapes stay as they are.
+    A valid region that is known stands in the type, unless a function takes the tile or changes
+    its region. Tiles that a call wants of one type, and that differ in regions or padding, leave
+    the region to the run. Tiles of different shapes stay as they are.
     """
-    found: set[int] = set()
-    groups = [group for op in function.walk() if (group := _alike(op))]
-    while True:
-        before = len(found)
+    ops = list(function.walk())
+    kept = {id(v) for op in ops if _takes_type(op) for v in op.operands}
+    types = {
+        id(v): declared_type(v) if id(v) in kept else known_region(v)
+        for op in ops
+        for v in op.results
+        if isinstance(v.type, t.TileBuf)
+    }
+    groups = [[id(v) for v in group if id(v) in types] for op in ops if (group := _alike(op))]
+    changed = True
+    while changed:
+        changed = False
         for group in groups:
-            types = [declared_type(v) for v in group]
-            kinds = {
-                (x.pad, (None, None) if id(v) in found else x.valid)
-                for v, x in zip(group, types, strict=True)
-            }
-            if len(kinds) > 1 and len({_plain(x) for x in types}) == 1:
-                found |= {id(v) for v in group}
-        if len(found) == before:
-            return found
+            own = [types[key] for key in group]
+            if len({(x.pad, x.valid) for x in own}) > 1 and len({_plain(x) for x in own}) == 1:
+                open = {key: replace(types[key], valid=(None, None)) for key in group}
+                changed = changed or any(types[key] != open[key] for key in group)
+                types |= open
+    return types
+
+
+def _takes_type(op: Operation) -> bool:
+    return op.control is Control.CALL or op.row is SET_VALIDSHAPE
 
 
 def _plain(type: TileType) -> TileType:
@@ -192,8 +205,18 @@ def _argument(
     others = [op.group(other) for other in argument.names[1:]]
     if any(other != values for other in others):
         return None
-    special = argument.element or argument.rows_of or argument.alike
-    return [(_seen_as(writer, op, v, argument) if special else writer.text(v), v) for v in values]
+    return [(_passed(writer, op, v, argument), v) for v in values]
+
+
+def _passed(writer: Writer, op: Operation, value: Value, argument: Argument) -> str:
+    """An operand as the library takes it."""
+    if argument.element or argument.rows_of or argument.alike:
+        return _seen_as(writer, op, value, argument)
+    tensor = writer.tensors.get(id(value))
+    tiles = [v.type.tile for v in op.operands if isinstance(v.type, t.TileBuf)]
+    if tensor is None or not tiles or not op.traits.sized_by_tile:
+        return writer.text(value)
+    return writer.tensor(value, tensor.beside(tiles[0]))
 
 
 def _is_element(row: Instr, argument: Argument) -> bool:

@@ -25,7 +25,7 @@ from pto.ir.graph import Module
 from pto.isa.row.order import Open
 from pto.isa.row.pipe_of import pipe_of
 from pto.isa.row.types import Ptr, Scalar, Type
-from pto.isa.rules.rule import Case
+from pto.isa.rules.rule import LIBRARY, Case
 from pto.observe import timing
 from pto.run.launch.arguments import parameters
 from pto.run.launch.call import Blocks, extents_of
@@ -98,7 +98,7 @@ def export(
 ) -> Exported:
     """Write the folder of one launch. Nothing is written where something cannot be exported."""
     target, found = judge(module, profile=profile, device=device)
-    errors = [d for d in found if d.severity == "error"]
+    errors = [d for d in found if d.severity == "error" or d.code == LIBRARY]
     if errors:
         raise PtoError(*errors)
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
@@ -107,7 +107,7 @@ def export(
     arguments = _arguments(module, values, blocks, target)
     count = int(np.prod(extents_of(blocks)))
     shown: dict[str, Any] = {"profile": target.profile.name, "device": device}
-    us = timing.time(module, args=list(values), blocks=blocks, **shown).us
+    us = timing.time(module, args=list(values), blocks=blocks, data=True, **shown).us
     label = device or target.profile.name
     made = Exported(
         out, identifier(name), kind, count, target.profile.name, label, us, tuple(arguments)

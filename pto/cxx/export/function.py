@@ -6,9 +6,10 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 
 from pto.core.errors import PtoError, fail
+from pto.core.tile import TileType
 from pto.cxx.export import spelling
-from pto.cxx.export.calls import call, loose
-from pto.cxx.export.places import PLACES, Tensor, parameter_type
+from pto.cxx.export.calls import call, tile_types
+from pto.cxx.export.places import PLACES, Tensor, declared_type, parameter_type
 from pto.cxx.export.queues import of_queue
 from pto.cxx.forms import expression, forms, reason
 from pto.ir.choice import ways
@@ -36,7 +37,8 @@ class Writer:
         self.depth = 1
         self.texts: dict[int, str] = {}  # of a value, by its identity
         self.tensors: dict[int, Tensor] = {}
-        self.loose: set[int] = set()  # tiles whose C++ type leaves the valid region to the run
+        self.declared: dict[tuple[int, str], str] = {}  # views in scope, by layout
+        self.types: dict[int, TileType] = {}  # of tiles that operations give
         self._taken: set[str] = set(_RESERVED)
 
     # ---- names and lines
@@ -63,10 +65,21 @@ class Writer:
         found = self.texts.get(id(value))
         if found is not None:
             return found
-        maker = value.maker
-        if maker is not None and id(value) in self.tensors:  # a whole tensor, used as it is
-            return self.tensors[id(value)].declared(self, value)
+        if id(value) in self.tensors:
+            return self.tensor(value, self.tensors[id(value)])
         raise fail("PTO-U249", f"%{value.name} ({value.type.kind}) has no form in C++")
+
+    def tensor(self, value: Value, tensor: Tensor) -> str:
+        """The name of a view; it is declared where the block has no name for it yet."""
+        key = (id(value), tensor.layout)
+        if key not in self.declared:
+            self.declared[key] = tensor.declared(self, value)
+            self.texts.pop(id(value))
+        return self.declared[key]
+
+    def tile_type(self, value: Value) -> TileType:
+        """The C++ type of a tile; a parameter has that of its value."""
+        return self.types.get(id(value)) or declared_type(value)
 
     def define(self, value: Value, text: str) -> None:
         type = value.type
@@ -81,6 +94,7 @@ class Writer:
 
     def block(self, block: Block, ends: Callable[[Operation], None] | None = None) -> None:
         self.depth += 1
+        outside = dict(self.declared)
         for op in block.ops:
             if op.control is not None and op.control.is_terminator:
                 if ends is not None:
@@ -88,6 +102,7 @@ class Writer:
             else:
                 self.operation(op)
         self.depth -= 1
+        self.declared = outside
 
     def operation(self, op: Operation) -> None:
         try:
@@ -274,7 +289,7 @@ def function(op: Operation, placement: Placement, *, entry: bool, side: str | No
             returned.append(parameter_type(value.type))
             writer.line(f"return {writer.text(value)};")
 
-    writer.depth, writer.loose = 0, loose(op)
+    writer.depth, writer.types = 0, tile_types(op)
     writer.block(body, ends)
     kind = "__global__ AICORE" if entry else "AICORE inline"
     lines = writer.lines

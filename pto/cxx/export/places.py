@@ -16,6 +16,7 @@ from pto.isa.handle.view import MAKE_TENSOR_VIEW, PARTITION_VIEW
 from pto.isa.handle.window import SUBVIEW
 from pto.isa.row import types as t
 from pto.isa.row.attributes import Enum
+from pto.isa.rules.global_memory import line_axis
 from pto.verify.operation import constant
 
 if TYPE_CHECKING:
@@ -66,6 +67,20 @@ class Tensor:
         )
         return name
 
+    def beside(self, tile: TileType) -> Tensor:
+        """The view as a transfer to or from this tile takes it: lines of the tile are runs."""
+        axis = line_axis(tile)
+        if self.layout or len(self.sizes) < 2:
+            return self
+        if self.sizes[axis] != "1" and tile.valid[axis] != 1 and self.strides[axis] != "1":
+            raise fail(
+                "PTO-U249",
+                f"the library copies lines of a {tile.layout.name} tile as runs of elements, and"
+                f" those of the view are {self.strides[axis]} apart",
+                help="let a kernel take the array transposed, or transpose the tile: pto.ttrans",
+            )
+        return replace(self, layout="DN") if axis == -2 else self
+
 
 def _is_number(text: str) -> bool:
     return text.removesuffix("LL").lstrip("-").isdigit()
@@ -111,9 +126,7 @@ def _window(writer: Writer, op: Operation) -> None:
     ]
     pointer = " + ".join([found.pointer, *moved])
     sizes = [writer.text(v) for v in op.group("sizes")]
-    tensor = Tensor(pointer, sizes, found.strides, found.layout)
-    writer.tensors[id(op.results[0])] = tensor
-    tensor.declared(writer, op.results[0])
+    writer.tensors[id(op.results[0])] = Tensor(pointer, sizes, found.strides, found.layout)
 
 
 def declared_type(value: Value) -> TileType:
@@ -129,25 +142,36 @@ def declared_type(value: Value) -> TileType:
     return replace(own, rows=declared_type(source).rows)
 
 
+def known_region(value: Value) -> TileType:
+    """The C++ type of a tile with the sizes of its valid region that are constants."""
+    type = declared_type(value)
+    known = [constant(v) if v is not None else None for v in _sizes(value)]
+    rows, cols = (own if own is not None else n for own, n in zip(type.valid, known, strict=True))
+    return replace(type, valid=(rows, cols))
+
+
+def _sizes(value: Value) -> list[Value | None]:
+    """The operands that size the valid region where the tile is made."""
+    maker = value.maker
+    names = maker.row.operand_names if maker is not None and maker.row is not None else ()
+    return [
+        maker.operand(name) if maker is not None and name in names else None
+        for name in ("valid_row", "valid_col")
+    ]
+
+
 def declare_tile(writer: Writer, value: Value) -> str:
     """A variable for a tile; the constructor takes the sizes that only the run knows."""
-    type, maker = declared_type(value), value.maker
-    known = type.valid
-    if id(value) in writer.loose:
-        type = replace(type, valid=(None, None))
-    given: list[str] = []
-    for axis, name in enumerate(("valid_row", "valid_col")):
-        size = maker.operand(name) if maker is not None and name in _operands(maker) else None
-        if type.valid[axis] is None:
-            given.append(str(known[axis]) if size is None else writer.text(size))
+    type, known = writer.tile_type(value), declared_type(value).valid
+    given = [
+        str(n) if size is None else writer.text(size)
+        for own, n, size in zip(type.valid, known, _sizes(value), strict=True)
+        if own is None
+    ]
     name = writer.name(value)
     sizes = f"({', '.join(given)})" if given else ""
     writer.line(f"{spelling.tile(type)} {name}{sizes};")
     return name
-
-
-def _operands(op: Operation) -> tuple[str, ...]:
-    return op.row.operand_names if op.row is not None else ()
 
 
 def _tile(writer: Writer, op: Operation) -> None:

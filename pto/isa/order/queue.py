@@ -10,7 +10,7 @@ from pto.isa.row import types as t
 from pto.isa.row.instr import Attr, Family, PipeBy, Result, instr, read, write
 from pto.isa.row.order import Allocate, Free, Pop, Push
 from pto.isa.rules.global_memory import shape_text
-from pto.isa.rules.rule import Case, Rule, attr_in, dims, in_role, on
+from pto.isa.rules.rule import Case, Rule, attr_in, dims, in_role, library, on
 from pto.isa.rules.tile import NPU
 
 _SPLIT = Attr("split", "i8", required=True, meaning="0 whole tile, 1 upper/lower, 2 left/right")
@@ -76,6 +76,18 @@ def _halves(name: str) -> Rule:
     return Rule("split-halves", "PTO-S064", sentence, test)
 
 
+def _plain_slot(name: str) -> Rule:
+    """a2a3/TPush.hpp stores the tile to global memory as rows, and TPOP loads rows into boxes."""
+
+    def test(case: Case) -> str | None:
+        tile = case.tile(name)
+        if tile is None or tile.role.value != "vec" or tile.layout.name == "ND":
+            return None
+        return f"it is {tile.layout.name}"
+
+    return library("plain-slot", f"expects {name} to be ND where a queue is in GM", test)
+
+
 def _dynamic_valid() -> Rule:
     def test(case: Case) -> str | None:
         tile = case.tile("tile")
@@ -132,7 +144,12 @@ instr(
     body=meaning.PUSH,
     order=Push(),
     pipe=_PUSHED,
-    rules=(on(NPU, in_role("tile", "acc", "vec")), _entry_fits("tile"), on("a5", _halves("tile"))),
+    rules=(
+        on(NPU, in_role("tile", "acc", "vec")),
+        _entry_fits("tile"),
+        on("a5", _halves("tile")),
+        on("a2a3", _plain_slot("tile")),
+    ),
     notes=(
         _ODD,
         "an entry in global memory, from talloc, is not copied: tpush only tells of it",
@@ -239,6 +256,7 @@ for _side, _peer, _to in (("cube", "aiv", "C2V"), ("vector", "aic", "V2C")):
         rules=(
             on(NPU, in_role("tile", "acc" if _side == "cube" else "vec")),
             on("a5", _halves("tile")),
+            on("a2a3", _plain_slot("tile")),
             *((_own_half(),) if _side == "vector" else ()),
         ),
         notes=(_LOWERED.format("tpush"), _GM_ONLY_A2A3),

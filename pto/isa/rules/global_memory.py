@@ -7,9 +7,10 @@ from math import prod
 from operator import eq, le
 
 from pto.core.layout import FRACTAL_MX
+from pto.core.tile import TileType
 from pto.isa.row import types as t
 from pto.isa.row.attributes import Enum
-from pto.isa.rules.rule import Case, Rule, dims, warn
+from pto.isa.rules.rule import Case, Rule, dims, library, warn
 
 # PTO manual, TLOAD; machine.yaml#global_layouts. A tile of one row or column is ND and DN at once.
 _GM_LAYOUTS = {
@@ -49,6 +50,48 @@ def gm_layout(tile: str, view: str) -> Rule:
 
     sentence = f"expects {view} and {tile} to have layouts that a transfer joins"
     return Rule("gm-layout", "PTO-L061", sentence, test)
+
+
+def line_axis(tile: TileType) -> int:
+    """The axis of a view that a transfer to this tile copies in runs: -1 columns, -2 rows."""
+    return -2 if tile.layout.name in ("DN", "ZN") else -1
+
+
+def runs_follow(tile: str, view: str) -> Rule:
+    """TLOAD and TSTORE copy a line of the tile as one burst and read no stride along it."""
+
+    def test(case: Case) -> str | None:
+        local, whole = case.tile(tile), case.type(view)
+        maker = case.maker(view, "pto.partition_view")
+        if local is None or not isinstance(whole, t.View) or len(whole.shape) < 2:
+            return None
+        if maker is None or maker.name != "pto.make_tensor_view" or _layout_of(case, view):
+            return None
+        axis = line_axis(local)
+        stride = case.constant(maker.group("strides")[axis])
+        if whole.shape[axis] == 1 or local.valid[axis] == 1 or stride in (None, 1):
+            return None
+        what = "rows" if axis == -2 else "columns"
+        return f"{view} has a stride of {stride} along its {what}, {tile} is {local.layout.name}"
+
+    sentence = f"expects the elements of a line of {tile} to follow each other in {view}"
+    return library("runs-follow", sentence, test)
+
+
+def boxes_of_two_axes(tile: str, view: str) -> Rule:
+    """pto-isa tload_common.hpp: "GlobalTensor only support 2 dim when ND2NZ", the same of DN2ZN."""
+
+    def test(case: Case) -> str | None:
+        local, whole = case.tile(tile), case.type(view)
+        if local is None or not isinstance(whole, t.View) or local.role.value != "mat":
+            return None
+        outer = whole.shape[:-2]
+        if not local.layout.is_boxed or _layout_of(case, view) == "nz":
+            return None
+        return None if all(n == 1 for n in outer) else f"{view} is {shape_text(whole.shape)}"
+
+    sentence = f"expects {view} to have two axes longer than 1 where {tile} has boxes"
+    return library("boxes-of-two-axes", sentence, test)
 
 
 def same_count(tile: str, view: str) -> Rule:

@@ -10,7 +10,7 @@ from pto.core.layout import SLayout
 from pto.core.tile import TileType
 from pto.isa.row import types as t
 from pto.isa.row.instr import Attr
-from pto.isa.rules.rule import Case, Rule, dims, listing
+from pto.isa.rules.rule import Case, Rule, dims, library, listing
 
 RELU = Attr("reluPreMode", "relu_pre_mode", default="no_relu", meaning="clip at 0 on the way out")
 ACC_TO_VEC = Attr("accToVecMode", "acc_to_vec_mode", meaning="which vector sub-blocks get the tile")
@@ -356,3 +356,18 @@ def mode_agrees() -> Rule:
 
     sentence = "expects mode to name the layouts of src and dst"
     return Rule("mode-agrees", "PTO-L062", sentence, test)
+
+
+def keeps_layout(src: str, dst: str) -> Rule:
+    """a2a3/TMov.hpp copies rows of UB as they lie, whatever the layouts of the two tiles."""
+
+    def test(case: Case) -> str | None:
+        a, b = case.tile(src), case.tile(dst)
+        if a is None or b is None or (a.role.value, b.role.value) != ("vec", "vec"):
+            return None
+        if a.layout.name == b.layout.name or 1 in (*a.shape, *b.shape):
+            return None
+        return f"{src} is {a.layout.name}, {dst} {b.layout.name}"
+
+    sentence = f"expects {src} and {dst} in UB to have one layout"
+    return library("keeps-layout", sentence, test)

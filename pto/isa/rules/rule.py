@@ -150,6 +150,7 @@ class Case:
 
 
 Test = Callable[[Case], str | None]
+LIBRARY = "PTO-L066"  # the code of rules that only the header library of the chips has
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +183,14 @@ def on(profiles: str, rule: Rule) -> Rule:
 def warn(rule: Rule) -> Rule:
     """The same rule as a warning: public compilers accept what it is about."""
     return replace(rule, severity="warning")
+
+
+def library(id: str, sentence: str, test: Test) -> Rule:
+    """A rule of the header library of the chips: what breaks it runs here and cannot be exported.
+
+    Compilers of text leave these to the C++ compiler, so it is a warning.
+    """
+    return Rule(id, LIBRARY, sentence, test, severity="warning")
 
 
 def current(rule: Rule) -> Rule:

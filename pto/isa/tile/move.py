@@ -9,10 +9,12 @@ from pto.isa.row.instr import INS_OUTS, Attr, Family, PipeBy, Result, instr, rea
 from pto.isa.row.traits import Region, Traits
 from pto.isa.rules.global_memory import (
     atomic_store,
+    boxes_of_two_axes,
     enough,
     flat,
     gm_layout,
     part_of_view,
+    runs_follow,
     same_count,
     same_count_scaled,
 )
@@ -34,6 +36,7 @@ from pto.isa.rules.paths import (
     fractal_512,
     into,
     joined,
+    keeps_layout,
     one_shape,
     out_of,
     pairs_turned,
@@ -137,6 +140,8 @@ instr(
     rules=(
         on(NPU, into("vec", in_layout("dst", "ND", "DN", "NZ"))),
         gm_layout("dst", "src"),
+        on(NPU, runs_follow("dst", "src")),
+        on(NPU, boxes_of_two_axes("dst", "src")),
         enough("dst", "src"),
         on("a5", _pad_64()),
     ),
@@ -209,6 +214,7 @@ instr(
 _STORE_RULES = (
     same_size("src", "dst"),
     gm_layout("src", "dst"),
+    on(NPU, runs_follow("src", "dst")),
     acc_options(),
     atomic_store(),
 )
@@ -381,6 +387,7 @@ instr(
         on("a5", _grouping(apart("src", "fp", "dst", same=True))),
         on(NPU, _bias_row()),
         on("a2a3", fractal_512()),
+        on("a2a3", keeps_layout("src", "dst")),
     ),
     notes=(
         "acc->vec on a2a3: PTOAS and its programs have it, the header asserts against it",
