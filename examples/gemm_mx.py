@@ -1,4 +1,7 @@
-"""C = A x B in MXFP8: elements of eight bits (e4m3), a power-of-two scale for 32 along K."""
+"""C = A x B in MXFP8: elements of eight bits (e4m3), a power-of-two scale for 32 along K.
+
+Scales of B are given by columns: the chip loads those that follow each other along K.
+"""
 
 import ml_dtypes
 import numpy as np
@@ -32,7 +35,7 @@ def gemm_mxfp8(
         pto.tload(a_mat, a[:, k:])
         pto.tload(b_mat, b[k:, :])
         pto.tload(sa_mat, a_scale[:, g:])
-        pto.tload(sb_mat, b_scale[g:, :])
+        pto.tload(sb_mat, b_scale.T[g:, :])
         pto.tmov(left, a_mat)
         pto.tmov(right, b_mat)
         pto.tmov(scale_left, sa_mat)
@@ -51,11 +54,11 @@ def example(profile: str = "a5") -> tuple[npt.NDArray[np.float32], npt.NDArray[n
     a = rng.standard_normal((M, depth)).astype(ml_dtypes.float8_e4m3fn)
     b = rng.standard_normal((depth, N)).astype(ml_dtypes.float8_e4m3fn)
     a_scale = (2.0 ** rng.integers(-4, 5, (M, depth // GROUP))).astype(ml_dtypes.float8_e8m0fnu)
-    b_scale = (2.0 ** rng.integers(-4, 5, (depth // GROUP, N))).astype(ml_dtypes.float8_e8m0fnu)
+    b_scale = (2.0 ** rng.integers(-4, 5, (N, depth // GROUP))).astype(ml_dtypes.float8_e8m0fnu)
     c = np.zeros((M, N), np.float32)
     gemm_mxfp8.on(profile)(a, a_scale, b, b_scale, c)
     wide_a = a.astype(np.float64) * np.repeat(a_scale.astype(np.float64), GROUP, axis=1)
-    wide_b = b.astype(np.float64) * np.repeat(b_scale.astype(np.float64), GROUP, axis=0)
+    wide_b = b.astype(np.float64) * np.repeat(b_scale.T.astype(np.float64), GROUP, axis=0)
     return c, wide_a @ wide_b
 
 

@@ -36,7 +36,7 @@ def gemm_mxfp4(
         pto.tload(a_mat, a[:, pair:])
         pto.tload(b_mat, b[pair:, j:])
         pto.tload(sa_mat, a_scale[:, group:])
-        pto.tload(sb_mat, b_scale[group:, j:])
+        pto.tload(sb_mat, b_scale.T[group:, j:])
         pto.tmov(left, a_mat)
         pto.tmov(right, b_mat)
         pto.tmov(scale_left, sa_mat)
@@ -74,7 +74,7 @@ def example(profile: str = "a5") -> tuple[npt.NDArray[np.float32], npt.NDArray[n
     a, a_scale = quantise(rng.standard_normal((M, depth)))
     b, b_scale = quantise(rng.standard_normal((columns, depth)))  # B by columns: groups lie along K
     c = np.zeros((M, columns), np.float32)
-    gemm_mxfp4.on(profile)[columns // N](packed(a), a_scale, packed(b).T, b_scale.T, c)
+    gemm_mxfp4.on(profile)[columns // N](packed(a), a_scale, packed(b).T, b_scale, c)
     return c, wide(a, a_scale) @ wide(b, b_scale).T
 
 

@@ -15,7 +15,9 @@ HALF = ROWS // 2
 SLOTS = 4  # of a queue, each way
 BOTH_WAYS, UPPER_LOWER = 3, 1
 
-Queries = pto.Global[pto.bf16, None, Literal["queries"], None]  # key head, query of its group, element
+Queries = pto.Global[
+    pto.bf16, None, Literal["queries"], None
+]  # key head, query of its group, element
 # token, key head, query head of its group, element
 Outputs = pto.Global[pto.bf16, Literal["t"], None, None, None]
 Pages = pto.Global[pto.bf16, Literal["pages"], None, None, None]

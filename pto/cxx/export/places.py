@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pto.core.errors import fail
+from pto.core.layout import FRACTAL_MX
 from pto.core.tile import TileType
 from pto.cxx.export import spelling
 from pto.ir.graph import Operation, Value
@@ -79,7 +80,20 @@ class Tensor:
                 f" those of the view are {self.strides[axis]} apart",
                 help="let a kernel take the array transposed, or transpose the tile: pto.ttrans",
             )
+        if tile.layout.is_boxed and tile.layout.fractal == FRACTAL_MX:
+            return self._scales(axis)
         return replace(self, layout="DN") if axis == -2 else self
+
+    def _scales(self, k: int) -> Tensor:
+        """Scales of MX operands, in pairs along K."""
+        size, stride = self.sizes[-3 - k], self.strides[-3 - k]
+        outer = _product(size, stride)
+        pairs = (
+            str(int(self.sizes[k]) // 2) if _is_number(self.sizes[k]) else f"{self.sizes[k]} / 2"
+        )
+        layout = "MX_A_ND" if k == -1 else "MX_B_DN"
+        steps = [outer, outer, stride, "2", "1"]
+        return Tensor(self.pointer, ["1", "1", size, pairs, "2"], steps, layout)
 
 
 def _is_number(text: str) -> bool:

@@ -72,6 +72,10 @@ def tile(type: TileType) -> str:
     """`Tile<...>` with no more arguments than it needs."""
     rows, cols = ("DYNAMIC" if n is None else str(n) for n in type.valid)
     layout = type.layout
+    if type.dtype.is_packed and layout.is_boxed:
+        raise fail(
+            "PTO-U249", f"C++ counts and pairs elements of {type.dtype.name} in boxes another way"
+        )
     pad = _PADS.get(type.pad)
     given = [
         (f"TileType::{_BUFFERS.get(type.space) or _camel(type.role.value)}", ""),

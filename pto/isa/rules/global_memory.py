@@ -54,7 +54,7 @@ def gm_layout(tile: str, view: str) -> Rule:
 
 def line_axis(tile: TileType) -> int:
     """The axis of a view that a transfer to this tile copies in runs: -1 columns, -2 rows."""
-    return -2 if tile.layout.name in ("DN", "ZN") else -1
+    return -2 if tile.layout.name in ("DN", "ZN", "NN") else -1
 
 
 def runs_follow(tile: str, view: str) -> Rule:
