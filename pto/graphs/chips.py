@@ -257,6 +257,11 @@ class Worker(Child):
     def _load_request(self) -> Mapping[str, Any]:
         return {"do": "load", "programs": [p.program for p in self._processes]}
 
+    def begin(self) -> None:
+        """Start the process now, with the modules that Python finds now."""
+        if self._process is None:
+            self._start()
+
     def create_buffer(self, nbytes: int) -> Buffer:
         return Buffer(np.zeros(nbytes, np.uint8))
 

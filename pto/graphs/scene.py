@@ -93,6 +93,8 @@ class _Stubs(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     def find_spec(self, name: str, path: Any, target: Any = None) -> Any:
         top, _, rest = name.partition(".")
+        if name in _OWN:  # not those of the current folder or of an installed package
+            return importlib.machinery.PathFinder.find_spec(name, [str(self._root)])
         own = self._root.joinpath(*name.split("."))
         is_there = rest and (own.with_suffix(".py").exists() or own.is_dir())
         if top not in _STUBBED or (is_there and name not in _DEFINED):
@@ -109,6 +111,7 @@ class _Stubs(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 _PLATFORM = ("aicpu/cache_ops.cpp", "aicpu/device_time.cpp")  # of a host, below platform/sim
 _STUBBED = ("simpler", "simpler_setup", "_task_interface")
+_OWN = ("tests", "examples", "conftest")  # modules of the project that other folders have too
 _DEFINED: dict[str, Sequence[Any]] = {
     "simpler.task_interface": (ArgDirection, DataType, scalar_to_uint64, *chips.INTERFACE),
     "simpler_setup": _NAMES,
@@ -119,13 +122,12 @@ _DEFINED: dict[str, Sequence[Any]] = {
 @contextmanager
 def _replaced(root: Path) -> Generator[None]:
     """The project's own modules, replaced while a test is imported or asked."""
-    names = (*_STUBBED, "tests", "examples", "conftest")
+    names = (*_STUBBED, *_OWN)
     before = {n: m for n, m in sys.modules.items() if n.partition(".")[0] in names}
     for name in before:
         del sys.modules[name]
     paths, stubs = list(sys.path), _Stubs(root)
-    ours = Path(__file__).resolve().parents[2]  # its tests would hide those of the project
-    sys.path[:] = [str(root), *(p for p in paths if Path(p or ".").resolve() != ours)]
+    sys.path.insert(0, str(root))
     sys.meta_path.insert(0, stubs)
     try:
         yield

@@ -149,6 +149,7 @@ def _run_chips(scene: scenes.Scene, how: How, outcome: Outcome, lock: threading.
     programs = scene.programs
     worker = Worker(programs, scene.profile, how.seconds)
     try:
+        worker.begin()
         with lock:
             outcome.why = scene.on_chips(worker, programs)
         outcome.status = "wrong" if outcome.why else "passed"
