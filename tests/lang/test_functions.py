@@ -118,6 +118,79 @@ def test_a_turned_window_is_the_window_of_the_turned_array():
     assert np.array_equal(y, X[:, 8:40].T, equal_nan=True)
 
 
+def test_windows_go_in_steps_and_have_windows():
+    def k(x: F32, y: F32, n: pto.Scalar[pto.i32]) -> None:
+        rows = x[n::3, :]  # 1, 4, 7, 10, 13
+        pto.store(y[0:5, 0:64], pto.load(rows, 5, 64))
+        pto.store(y[5:8, 0:64], pto.load(x[2:7:2, :], 3, 64))
+        pto.store(y[8:10, 0:8], pto.load(x[0:16, 8:40][n : n + 2, 4:12], 2, 8))
+        pto.store(y[10:26, 0:10], pto.load(x[:, 3:31:3], 16, 10))
+
+    x = np.nan_to_num(X)
+    for engine in ("reference", "jit"):
+        y = np.zeros((26, 64), np.float32)
+        pto.kernel(k).run(x, y, 1, engine=engine)
+        assert np.array_equal(y[:5], x[1::3]) and np.array_equal(y[5:8], x[2:7:2])
+        assert np.array_equal(y[8:10, :8], x[1:3, 12:20]) and not y[8:, 10:].any()
+        assert np.array_equal(y[10:, :10], x[:, 3:31:3])
+    assert pto.kernel(k).sanitize(x, y, 1) == []
+
+
+@pytest.mark.parametrize(
+    ("act", "told"),
+    [
+        (lambda x: x[::-1, :], "goes upwards"),
+        (lambda x: x[0:8, :][::2], "steps of one"),
+        (lambda x: x[0][1, 2], "2 indices"),
+        (lambda x: x[20::2, :], "ends before it"),
+    ],
+)
+def test_windows_that_are_not_there(act: Any, told: str):
+    def k(x: F32, y: F32) -> None:
+        pto.store(y, pto.load(act(x), 4, 64))
+
+    with pytest.raises(pto.PtoError, match=told) as caught:
+        pto.kernel(k)(X, X.copy())
+    assert caught.value.code == "PTO-S201"
+
+
+def test_an_indexed_window_is_turned():
+    def k(x: F32, y: F32) -> None:
+        pto.store(y, pto.load(x[1, :, 8:24].T, 16, 8))
+
+    x, y = X.reshape(2, 8, 64), np.zeros((16, 8), np.float32)
+    pto.kernel(k)(x, y)
+    assert np.array_equal(y, x[1, :, 8:24].T)
+
+
+@pytest.mark.parametrize("profile", ["a2a3", "a5"])
+def test_integers_are_compared(profile: str):
+    def k(x: pto.Global[pto.i32], y: pto.Global[pto.i32]) -> None:
+        t = pto.load(x, 1, 32)
+        for n, mask in enumerate((t < 3, t <= 3, t > 3, t >= 3, t.eq(3), t.ne(3))):
+            pto.store(y[n, :], pto.where(mask, 1, 0))
+
+    x = np.arange(-12, 20, dtype=np.int32).reshape(1, 32)
+    x[0, :2] = np.iinfo(np.int32).min, np.iinfo(np.int32).max
+    wanted = np.vstack([x < 3, x <= 3, x > 3, x >= 3, x == 3, x != 3])
+    for engine in ("reference", "jit"):
+        y = np.zeros((6, 32), np.int32)
+        pto.kernel(profile=profile)(k).run(x, y, engine=engine)
+        assert np.array_equal(y, wanted)
+
+
+def test_a_product_meets_a_loaded_tile_of_its_width():
+    def k(x: F32, w: F32, b: F32, y: F32) -> None:
+        product = pto.dot(pto.load(x, 16, 64), pto.load(w, 64, 10))  # lines of 16
+        pto.store(y, product + pto.load(b, 16, 10) - pto.load(b[0, :], 10))  # lines of 32
+
+    rng = np.random.default_rng(3)
+    x, w, b = (rng.integers(-4, 5, n).astype(np.float32) for n in ((16, 64), (64, 10), (16, 10)))
+    y = np.zeros((16, 10), np.float32)
+    pto.kernel(k)(x, w, b, y)
+    assert np.array_equal(y, x @ w + b - b[0])
+
+
 def test_static_range_is_unrolled():
     def k(x: F32, y: F32) -> None:
         t = pto.load(x, 16, 64)

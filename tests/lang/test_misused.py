@@ -40,7 +40,6 @@ MISUSES: dict[str, tuple[Body, str, str]] = {
     "mask plus one": (lambda t, x, n: (t > 0.0) + 1, "a comparison of tiles and 'int'", "where"),
     "fold of a mask": (lambda t, x, n: (t > 0.0).sum(), "has no `sum`", "pto.where"),
     "turned window": (lambda t, x, n: x[0:4].transpose(), "a window on global memory", "].T"),
-    "window of a window": (lambda t, x, n: x[0][1], "is not subscriptable", "index at once"),
     "window's shape": (lambda t, x, n: x[0:4].shape, "has no `shape`", "t.valid"),
     "array's maximum": (lambda t, x, n: x.max(), "an array in global memory", "pto.load"),
     "minus an array": (lambda t, x, n: -x, "an array in global memory", "pto.load"),

@@ -135,7 +135,7 @@ POINTER = Family(
     traits=Traits(names_only=True),
 )
 
-instr(
+ADDPTR = instr(
     "addptr",
     POINTER,
     "result = ptr + offset, counted in elements",

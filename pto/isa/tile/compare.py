@@ -42,13 +42,22 @@ def _long_enough(mask: str, data: str) -> Rule:
     return Rule("mask-bits", "PTO-S042", sentence, test)
 
 
+# Element types of which tcmp tells equal from unequal, and no more, by profile.
+EQUALITY_ONLY = {"a2a3": ("i32",)}
+
+
 def _only_modes(subject: str, words: str) -> Rule:
     """a2a3 compares i32 by vcmpv_eq whatever the mode; tcmp inverts that for ne."""
     allowed = words.split()
 
     def test(case: Case) -> str | None:
         elem, mode = case.elem(subject), case.word("cmpMode")
-        if elem is None or "i32" not in elem.names or mode is None or mode in allowed:
+        if (
+            elem is None
+            or not {*EQUALITY_ONLY["a2a3"]} & {*elem.names}
+            or mode is None
+            or mode in allowed
+        ):
             return None
         return f"cmpMode is {mode}"
 

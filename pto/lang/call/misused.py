@@ -57,7 +57,7 @@ _LOAD = "instructions compute on tiles: t = pto.load(x[i:, :], 16, 128)"
 _KINDS: dict[type, tuple[str, str]] = {
     Tile: ("a tile", "`pto isa` lists the instructions; all are functions of pto"),
     Global: ("an array in global memory", _LOAD),
-    View: ("a window on global memory", f"index at once, x[i : i + 16, j:]; {_LOAD}"),
+    View: ("a window on global memory", _LOAD),
     Comparison: (
         "a comparison of tiles",
         "choose by it, pto.where(t > 0.0, a, b); exchange a and b for the opposite; join"

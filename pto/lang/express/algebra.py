@@ -58,6 +58,7 @@ def binary(sign: str, a: Any, b: Any, into: Tile | None = None) -> Tile:
         dst = into or like(a)
         _fill(row, dst, a, b)
         return dst
+    a, b = a if into is a else _trimmed(a, b), _trimmed(b, a)
     wide, spread = _broadcast(sign, a, b)
     if wide is None:  # a column and a row: one number a row, one a column
         a, b = crossed(a, b) if is_column(a) else a, crossed(b, a) if is_column(b) else b
@@ -225,6 +226,16 @@ def _broadcast(sign: str, a: Tile, b: Tile) -> tuple[Tile | None, str | None]:
         " a row of as many columns or a column of as many rows",
         help=_shape_help(a, b),
     )
+
+
+def _trimmed(t: Tile, other: Tile) -> Tile:
+    """A tile whose lines are longer than those of the other as a window of their width, where as
+    many columns of both are valid: products have lines of 16, loaded tiles of 32 elements."""
+    own, valid = (current().region(each)[1] for each in (t, other))
+    alike = is_number(own) and is_number(valid) and own == valid
+    if is_column(t) or is_column(other) or not alike or t.cols <= other.cols:
+        return t
+    return t[0 : t.rows, 0 : other.cols]
 
 
 def _may_agree(axis: int, wide: Tile, narrow: Tile) -> bool:

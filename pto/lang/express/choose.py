@@ -12,16 +12,18 @@ from typing import Any
 
 from pto.core.constants import BLOCK_BYTE_SIZE
 from pto.core.dtypes import F32, U8, DType
+from pto.isa.tile.compare import EQUALITY_ONLY
 from pto.lang.call import instructions
 from pto.lang.call.invoke import invoke
 from pto.lang.call.place import mistake
 from pto.lang.call.session import current
-from pto.lang.express.algebra import adapted, crossed, require_one_type, spread_like
+from pto.lang.express.algebra import adapted, binary, crossed, require_one_type, spread_like
 from pto.lang.express.shapes import flat, is_column, is_row, is_single, like, vector
 from pto.lang.values.operators import COMPARED, Comparison, operations, plain
 from pto.lang.values.scalars import Scalar, is_number
 from pto.lang.values.tiles import Tile, same_region, tile
 
+_ORDERED = {"lt": ("max", "ne"), "gt": ("min", "ne"), "le": ("min", "eq"), "ge": ("max", "eq")}
 _SIGNS = {word: sign for sign, word in COMPARED.items()}
 
 
@@ -146,5 +148,9 @@ def _mask(cond: Comparison, wide: Tile) -> Tile:
     if isinstance(cond.right, Tile):
         require_one_type(_SIGNS[cond.mode], cond.left, cond.right)
     left, right = (_like(each, wide, cond.left.dtype) for each in (cond.left, cond.right))
-    instructions.tcmp(mask, flat(left), flat(right), cmpMode=cond.mode)
+    mode = cond.mode
+    if cond.left.dtype.name in EQUALITY_ONLY.get(current().profile, ()) and mode in _ORDERED:
+        word, mode = _ORDERED[mode]  # a < b where the greater of both is not a
+        right = binary(word, left, right)
+    instructions.tcmp(mask, flat(left), flat(right), cmpMode=mode)
     return mask

@@ -14,15 +14,16 @@ from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVarTuple, cast
 from pto.core.dtypes import DType
 from pto.ir.builder import INDEX, scalar_type
 from pto.ir.graph import Value
-from pto.isa.handle.view import CASTPTR, MAKE_TENSOR_VIEW, PARTITION_VIEW
+from pto.isa.handle.view import ADDPTR, CASTPTR, MAKE_TENSOR_VIEW, PARTITION_VIEW
 from pto.isa.row.types import Ptr
 from pto.isa.row.types import View as ViewType
 from pto.lang.call.place import mistake
 from pto.lang.call.session import Handle, Session, current
 from pto.lang.values.elements import element
-from pto.lang.values.linear import Linear
 from pto.lang.values.operators import Operators
-from pto.lang.values.scalars import Scalar, arith, as_value, is_number, linear_of
+from pto.lang.values.scalars import arith, as_value, is_number
+from pto.lang.values.spans import Span
+from pto.lang.values.spans import span as span_of
 
 E = TypeVarTuple("E")
 MAX_RANK = 5
@@ -90,7 +91,9 @@ class Global(Elsewhere, Handle, Generic[*E]):
         if len(keys) > self.ndim:
             raise mistake("PTO-S201", f"{len(keys)} indices for an array of {self.ndim} dimensions")
         keys += [slice(None)] * (self.ndim - len(keys))
-        spans = [_span(k, n) for k, n in zip(keys, self.shape, strict=True)]
+        if any(isinstance(k, slice) and k.step not in (None, 1) for k in keys):
+            return self._stepped(keys)
+        spans = [span_of(k, n) for k, n in zip(keys, self.shape, strict=True)]
         sliced = [n for n, span in enumerate(spans) if not span.is_index]
         if len(sliced) < 2 or sliced[-1] == self.ndim - 1:
             return View(cast("Global[Any]", self), spans)
@@ -98,6 +101,31 @@ class Global(Elsewhere, Handle, Generic[*E]):
         shape, strides = (tuple(each[n] for n in order) for each in (self.shape, self.strides))
         turned = view_of(current(), self.pointer, self.dtype, shape, strides)
         return View(turned, [spans[n] for n in order])
+
+    def _stepped(self, keys: list[Any]) -> View:
+        """A window with steps: that of an array with longer strides, which begins where they do."""
+        shape, strides, place = list(self.shape), list(self.strides), 0
+        for n, key in enumerate(keys):
+            if not isinstance(key, slice) or key.step in (None, 1):
+                continue
+            if not is_number(key.step) or key.step < 1:
+                raise mistake(
+                    "PTO-S201",
+                    f"a slice of global memory goes upwards in a step that Python knows, not in"
+                    f" {key.step!r}",
+                    help="pto.flip(t) reverses a tile",
+                )
+            span = span_of(slice(key.start, key.stop), shape[n])
+            place = arith("+", place, arith("*", span.start, strides[n]))
+            shape[n] = arith("//", arith("+", span.extent, key.step - 1), key.step)
+            strides[n] = arith("*", strides[n], key.step)
+            keys[n] = (
+                slice(None) if is_number(shape[n]) and key.stop is not None else slice(0, None)
+            )
+        given = {"ptr": self.pointer, "offset": as_value(place, INDEX)}
+        type = pointer_type(self.dtype)
+        (moved,) = current().emit(ADDPTR, given, results=[type], names=[self.pointer.name])
+        return view_of(current(), moved, self.dtype, tuple(shape), tuple(strides))[tuple(keys)]
 
     def __iter__(self) -> NoReturn:
         raise mistake(
@@ -181,82 +209,6 @@ def view_of(
     return Global[Any](value, session, pointer, shape, strides)
 
 
-class Span:
-    """One dimension of a window: where it starts and how far it goes."""
-
-    __slots__ = ("extent", "is_index", "is_open", "is_whole", "start")
-
-    def __init__(
-        self, start: Any, extent: Any, is_index: bool, is_open: bool, is_whole: bool = False
-    ) -> None:
-        self.start = start
-        self.extent = extent  # at most so many; a Python number where that is known
-        self.is_index = is_index
-        self.is_open = is_open  # goes on to the end of the array
-        self.is_whole = is_whole  # written as `:`, or not at all
-
-    def size_for(self, room: int) -> Any:
-        """How much of it fits into a tile with this much room."""
-        if is_number(self.extent):
-            return min(room, self.extent)
-        if self.is_whole and current().limit(self.extent, room):
-            return self.extent
-        known = linear_of(self.extent)
-        if known is not None and known.multiple and known.multiple % room == 0:
-            return room  # whole tiles: what lies beyond the array is an error, not an edge
-        least = lambda: arith("min", arith("max", self.extent, 0), room)  # noqa: E731
-        if known is None:
-            return least()
-        key = room, known.const, tuple(sorted(known.terms.items()))
-        return current().once(key, least)
-
-
-def _span(key: Any, size: Any) -> Span:
-    if not isinstance(key, slice):
-        if is_number(key) and is_number(size) and not -size <= key < size:
-            raise mistake("PTO-S201", f"index {key} of a dimension of size {size}")
-        start = key + size if is_number(key) and key < 0 else key
-        return Span(_checked(start), 1, True, False)
-    if key.step not in (None, 1):
-        raise mistake("PTO-S201", f"a slice of global memory goes in steps of one, not {key.step}")
-    start = _from_end(0 if key.start is None else key.start, size)
-    _require_some(start, size if key.stop is None else _from_end(key.stop, size), size)
-    if key.stop is None:
-        return Span(start, arith("-", size, start), False, True, key.start is None)
-    stop = _from_end(key.stop, size)
-    length = arith("-", stop, start)
-    if is_number(length) and not is_number(start) and _ends_inside(start, length, size):
-        return Span(start, length, False, False)
-    end = arith("min", stop, size)
-    return Span(start, arith("-", end, start), False, False)
-
-
-def _require_some(start: Any, stop: Any, size: Any) -> None:
-    """A slice of known numbers holds something."""
-    if is_number(start) and is_number(size) and not 0 <= start < size:
-        raise mistake(
-            "PTO-S201", f"a slice from {start} on: the dimension has {size}, and ends before it"
-        )
-    if is_number(start) and is_number(stop) and stop <= start:
-        raise mistake("PTO-S201", f"a slice from {start} to {stop} holds nothing")
-
-
-def _ends_inside(start: Scalar[Any], length: int, size: Any) -> bool:
-    """Pieces of equal length that divide the array: none of them is cut."""
-    step = linear_of(start) or Linear(1)
-    return is_number(size) and length > 0 and size % length == 0 and step.multiple % length == 0
-
-
-def _from_end(bound: Any, size: Any) -> Any:
-    return bound + size if is_number(bound) and bound < 0 else _checked(bound)
-
-
-def _checked(bound: Any) -> Any:
-    if isinstance(bound, int | Scalar):
-        return bound  # pyright: ignore[reportUnknownVariableType]
-    raise mistake("PTO-S201", f"an index of global memory is an integer, got {bound!r}")
-
-
 class View(Elsewhere):
     """A window on an array, waiting for the tile it is moved to or from."""
 
@@ -269,15 +221,31 @@ class View(Elsewhere):
         self.spans = spans
         self.most = most  # rows and columns that a tile takes of it, however large it is
 
+    def __getitem__(self, key: Any) -> View:
+        """A window on the window: of its slices, as NumPy counts them."""
+        keys = list(key) if isinstance(key, tuple) else [key]
+        free = [n for n, span in enumerate(self.spans) if not span.is_index]
+        if len(keys) > len(free):
+            raise mistake("PTO-S201", f"{len(keys)} indices for a window of {len(free)} dimensions")
+        spans = list(self.spans)
+        for n, each in zip(free, keys, strict=False):
+            spans[n] = spans[n].part(each)
+        return View(self.array, spans)
+
     def within(self, rows: int, cols: int) -> View:
         """The same window, of which so much is taken."""
         return View(self.array, self.spans, (rows, cols))
 
     @property
     def T(self) -> View:
-        """The window with its dimensions in the other order, as that of the turned array."""
+        """The window with its slices in the other order; indices stay in front of them."""
         most = None if self.most is None else (self.most[1], self.most[0])
-        return View(self.array.T, self.spans[::-1], most)
+        free = [n for n, span in enumerate(self.spans) if not span.is_index]
+        order = [n for n, span in enumerate(self.spans) if span.is_index] + free[::-1]
+        array = self.array
+        shape, strides = (tuple(each[n] for n in order) for each in (array.shape, array.strides))
+        turned = view_of(current(), array.pointer, array.dtype, shape, strides)
+        return View(turned, [self.spans[n] for n in order], most)
 
     def rows_known(self) -> int | None:
         """How many rows of a tile it fills, where Python knows it."""
