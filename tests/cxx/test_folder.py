@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 import pytest
 
 import pto
+from examples import flash_attention
 from pto.cli.main import main
 from pto.cxx import st
+from pto.lang.kernel import Kernel
 
 F32 = pto.Global[pto.f32, "m", "n"]
 
@@ -25,6 +28,11 @@ def shifted_softmax(x: F32, shift: pto.Scalar[pto.f32], y: F32) -> None:
 def both_sides(a: pto.Global[pto.f16], c: pto.Global[pto.f32]) -> None:
     t = pto.dot(pto.load(a, 32, 32), pto.load(a, 32, 32))
     pto.store(c, pto.exp(t))
+
+
+@pto.kernel(profile="a5")
+def product(a: pto.Global[pto.bf16], b: pto.Global[pto.bf16], c: pto.Global[pto.f32]) -> None:
+    pto.store(c, pto.dot(pto.load(a, 32, 32), pto.load(b, 32, 32)))
 
 
 def rows() -> tuple[np.ndarray, np.ndarray]:
@@ -110,13 +118,36 @@ def test_a_folder_with_files_is_left_alone(tmp_path, capsys):
 
 
 @pytest.mark.usefixtures("a_compiler")
-def test_exported_folders_run_with_the_bits_of_the_kernel(tmp_path):
+def test_exported_folders_run_with_the_bits_of_the_kernel(tmp_path, monkeypatch):
+    """The vector core, the cube with bf16, and both with queues between them."""
     x, y = rows()
     shifted_softmax[3, 2].export(x, 0.5, y, out=str(tmp_path / "softmax"))
+    a = np.random.default_rng(6).standard_normal((32, 32)).astype(ml_dtypes.bfloat16)
+    product.export(a, a, np.zeros((32, 32), np.float32), out=str(tmp_path / "product"))
+
+    def exported(self, *args, blocks=1, **named):
+        self.export(*args, blocks=blocks, out=str(tmp_path / "attention"), **named)
+
+    monkeypatch.setattr(Kernel, "run", exported)
+    flash_attention.example("a2a3")
     cases = st.run(st.find([tmp_path]), "", 1, 300.0, lambda case: None)
     assert [(c.folder, c.name, c.status) for c in cases] == [
-        ("softmax", "SHIFTED_SOFTMAXTest.case1", "exact")
+        ("attention", "SCORES_AND_VALUESTest.case1", "exact"),
+        ("product", "PRODUCTTest.case1", "exact"),
+        ("softmax", "SHIFTED_SOFTMAXTest.case1", "exact"),
     ], [d.message for c in cases for d in c.findings]
+
+
+def test_ranks_are_refused(tmp_path):
+    """An export is a launch on one device."""
+
+    @pto.kernel(profile="a2a3")
+    def told(x: pto.Global[pto.i32]) -> None:
+        pto.comm_tnotify(x, 1, "set")
+
+    with pytest.raises(pto.PtoError, match="it goes between ranks"):
+        told.export(np.zeros(1, np.int32), out=str(tmp_path / "out"))
+    assert not (tmp_path / "out").exists()
 
 
 def test_cpp_of_named_sizes_and_numbers_needs_no_arguments(tmp_path, capsys):

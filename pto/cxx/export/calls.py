@@ -32,6 +32,8 @@ def call(writer: Writer, op: Operation) -> None:
     """The first form that has a place for all that the operation has."""
     row = op.row
     assert row is not None
+    if any(form.name.startswith("comm::") for form in forms(row)):
+        raise fail("PTO-U249", "it goes between ranks, and an export is a launch on one device")
     for result in op.results:
         if not isinstance(result.type, t.TileBuf):
             raise fail("PTO-U249", f"a call of C++ gives no {result.type.kind}")
