@@ -41,6 +41,7 @@ NAVIGATION: list[tuple[str, Any]] = [
         "Check",
         [
             ("The sanitizer", "guide/sanitizer.md"),
+            ("Proofs for every size", "guide/prove.md"),
             ("Testing and debugging", "guide/testing.md"),
             ("The command line", "guide/command_line.md"),
             ("Environment variables", "guide/environment.md"),

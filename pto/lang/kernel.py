@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
@@ -19,6 +19,7 @@ from pto.core.dtypes import DType
 from pto.core.errors import PtoError
 from pto.ir.graph import Module
 from pto.ir.text.printer import print_module
+from pto.lang.bound import Bound
 from pto.lang.call.place import KernelError, defines_kernel, mistake, placed
 from pto.lang.captured import Captured
 from pto.lang.findings import Findings
@@ -28,6 +29,7 @@ from pto.lang.values.arrays import as_array
 from pto.run.launch.arrays import Borrowed
 from pto.run.launch.call import Blocks, Launch, kind_of
 from pto.run.launch.engine import switches, wants_debugging, wants_sanitizer
+from pto.run.launch.entry import entry_functions
 from pto.run.launch.host import Report, report
 from pto.run.launch.outcome import warn
 from pto.run.launch.progress import Bar, Progress
@@ -40,37 +42,8 @@ from pto.verify import verify
 if TYPE_CHECKING:
     from pto.cxx.export.folder import Exported
     from pto.observe.memory.coverage import Writes
+    from pto.observe.proofs import Proofs
     from pto.observe.timing import Timing
-
-
-@dataclass(frozen=True, slots=True)
-class Bound:
-    """`kernel[blocks]`: a kernel and the grid it runs on."""
-
-    kernel: Kernel
-    blocks: Blocks
-
-    def __call__(self, *args: Any, **named: Any) -> Report:
-        """Run on arrays, which are changed in place."""
-        return self.kernel.run(*args, blocks=self.blocks, **named)
-
-    def launched(self, device: Device, args: Sequence[Any], named: Mapping[str, Any]) -> Launch:
-        """A launch for a stream of a device to do: `stream.launch(kernel[blocks], x, y)`."""
-        return self.kernel.launched(device, args, named, self.blocks)
-
-    def sanitize(self, *args: Any, **named: Any) -> Findings:
-        """Run under the sanitizer."""
-        return self.kernel.sanitize(*args, blocks=self.blocks, **named)
-
-    def time(self, *args: Any, **named: Any) -> Timing:
-        return self.kernel.time(*args, blocks=self.blocks, **named)
-
-    def export(self, *args: Any, **named: Any) -> Exported:
-        return self.kernel.export(*args, blocks=self.blocks, **named)
-
-    def on(self, profile: str) -> Bound:
-        """The same for another profile."""
-        return Bound(self.kernel.on(profile), self.blocks)
 
 
 class Kernel:
@@ -277,6 +250,16 @@ class Kernel:
         stood = [shaped(p, v) for p, v in zip(self.parameters, values, strict=True)]
         made, _, given = self.specialise(stood, blocks)
         return made.module, given
+
+    def prove(
+        self, *args: Any, blocks: Blocks | None = None, assume: Sequence[str] = (), **named: Any
+    ) -> Proofs:
+        """Which properties hold for every grid, and for all sizes that the program leaves open."""
+        from pto.observe.proofs import prove  # only here: a plain run needs no proof
+
+        module, _ = self.called(args, named, 1 if blocks is None else blocks)
+        functions = entry_functions(module, None)
+        return prove(module, functions, profile=self.profile, blocks=blocks, assume=assume)
 
     def module(self, *args: Any, **named: Any) -> Module:
         """The program for these arguments."""

@@ -106,7 +106,8 @@ def _nests(case: _Case) -> bool:
         if not (never_negative(axis.offset, given) and not_above(last, axis.extent, given)):
             return False
     axes = [axis for axis in axes if axis.extent.value != 1]
-    axes.sort(key=lambda axis: -(axis.stride.value or 0))
+    if all(axis.stride.value is not None for axis in axes):
+        axes.sort(key=lambda axis: -axis.stride.rest)
     return all(
         not_above(product(inner.extent, inner.stride), outer.stride, given)
         for outer, inner in pairwise(axes)

@@ -16,15 +16,24 @@ def leaving(found: Facts, nbytes: Callable[[Value], Number | None]) -> list[Use]
     return [use for use in found.uses if not _stays(use, nbytes(use.window.root))]
 
 
+def unproved(use: Use) -> str | None:
+    """The first inequality that a window inside its view needs and that is not proved."""
+    given = use.given
+    for axis in use.window.axes:
+        last = axis.offset + axis.size
+        if axis.size == axis.extent and axis.offset == ZERO:
+            continue
+        if not never_negative(axis.offset, given):
+            return f"{axis.offset} >= 0"
+        if not not_above(last, axis.extent, given):
+            return f"{last} <= {axis.extent}"
+    return None
+
+
 def _stays(use: Use, nbytes: Number | None) -> bool:
     window, given = use.window, use.given
-    for axis in window.axes:
-        fits = axis.size == axis.extent and axis.offset == ZERO
-        if not fits and not (
-            never_negative(axis.offset, given)
-            and not_above(axis.offset + axis.size, axis.extent, given)
-        ):
-            return False
+    if unproved(use) is not None:
+        return False
     if nbytes is None:
         return True
     end = window.base + window.itemsize

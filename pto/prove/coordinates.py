@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from math import gcd
-from typing import Final
+from typing import Final, NamedTuple
 
 from pto.prove.decide import highest, lowest
 from pto.prove.number import (
@@ -29,6 +29,15 @@ from pto.prove.number import (
 _COORDINATES: Final = 8  # times that a coordinate is split into two
 
 
+class Split(NamedTuple):
+    """An integer, a number that it is divided by, its quotient and its remainder."""
+
+    whole: Symbol
+    by: int
+    over: Symbol
+    rest: Symbol
+
+
 class Coordinates:
     """Quotients and remainders of the block number, where a program computes them: block // k and
     block % k are two coordinates, and k * (block // k) + block % k is the block number."""
@@ -36,6 +45,7 @@ class Coordinates:
     def __init__(self, block: Symbol, numbers: Sequence[Number]) -> None:
         self.leaves = [block]
         self._places: list[tuple[Symbol, Number]] = []
+        self.splits: list[Split] = []
         for _ in range(_COORDINATES):
             numbers = [_settled(n) for n in numbers]
             found = [q for q in _quotients(numbers) if self._leaf(q) is not None]
@@ -45,10 +55,11 @@ class Coordinates:
             leaf = self._leaf(atom)
             assert leaf is not None and leaf.high is not None
             high = quotient(leaf.high, atom.by)
-            over = Symbol(f"{leaf.name} // {atom.by}", "block", ZERO, high, leaf.depth)
-            rest = Symbol(f"{leaf.name} % {atom.by}", "block", ZERO, atom.by - 1, leaf.depth)
+            over = Symbol(f"({leaf.name} // {atom.by})", "block", ZERO, high, leaf.depth)
+            rest = Symbol(f"({leaf.name} % {atom.by})", "block", ZERO, atom.by - 1, leaf.depth)
             place = product(of(over), atom.by) + of(rest)
             self._places.append((leaf, place))
+            self.splits.append(Split(leaf, atom.by.rest, over, rest))
             numbers = [n.replaced({leaf: place}) for n in numbers]
             at = self.leaves.index(leaf)
             self.leaves[at : at + 1] = [over, rest]

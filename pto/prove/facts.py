@@ -19,7 +19,8 @@ from pto.isa.row.order import Within
 from pto.isa.row.traits import Control
 from pto.plan.calls import Names
 from pto.plan.written import is_global
-from pto.prove.coordinates import Coordinates
+from pto.prove.assume import assumed
+from pto.prove.coordinates import Coordinates, Split
 from pto.prove.decide import never_negative
 from pto.prove.number import ZERO, Number, Symbol, number, of, product, quotient
 from pto.prove.regions import Regions
@@ -46,10 +47,19 @@ class Facts:
     """What is known of a kernel."""
 
     launch: Launch
-    arguments: Mapping[int, Symbol]  # by number of the parameter
+    arguments: Mapping[int, Symbol]  # that are not known, by number of the parameter
+    numbers: Mapping[int, int]  # that are
     uses: list[Use] = field(default_factory=list[Use])
     unknown: list[tuple[Operation, str]] = field(default_factory=list[tuple[Operation, str]])
     coordinates: tuple[Symbol, ...] = ()  # integers that tell blocks apart
+    splits: Sequence[Split] = ()  # how they follow from the block number
+    assumed: Guards = ()
+
+    @property
+    def names(self) -> dict[str, Number]:
+        """Numbers that a user can speak of."""
+        own = {symbol.name: of(symbol) for symbol in self.arguments.values()}
+        return {**own, "blocks": self.launch.blocks}
 
 
 def facts(
@@ -58,10 +68,11 @@ def facts(
     blocks: int | None = None,
     agents: int = 1,
     same: Mapping[int, int] | None = None,
+    assume: Sequence[str] = (),
 ) -> Facts:
     """Of a kernel. `numbers`: arguments that are known, by number; `blocks` None: any grid. With
     both known, integers of 32 bits are proved not to overflow, else that is assumed. `same`: of an
-    argument, the first one that is the same array."""
+    argument, the first one that is the same array. `assume`: inequalities (`assume.py`)."""
     launch, args = Launch(blocks, agents), function.regions[0].block.args
     values = Values(launch, checks=blocks is not None)
     symbols: dict[int, Symbol] = {}
@@ -75,8 +86,10 @@ def facts(
         elif isinstance(arg.type, t.Scalar) and not arg.type.is_float:
             symbols[n] = launch.symbol(arg.name, "argument")
             values.numbers[id(arg)] = of(symbols[n])
-    found = Facts(launch, symbols)
-    _Walk(found, Names()).block(function.regions[0].block, values, (), ())
+    found = Facts(launch, symbols, numbers or {})
+    given = tuple(n for text in assume for n in assumed(text, found.names))
+    found.assumed = given
+    _Walk(found, Names()).block(function.regions[0].block, values, given, ())
     _use_coordinates(found)
     return found
 
@@ -87,7 +100,7 @@ def _use_coordinates(found: Facts) -> None:
     loops = {loop: None for use in found.uses for loop in use.loops}
     numbers += [loop.high for loop in loops if loop.high is not None]
     coordinates = Coordinates(found.launch.block, numbers)
-    found.coordinates = tuple(coordinates.leaves)
+    found.coordinates, found.splits = tuple(coordinates.leaves), coordinates.splits
     put = coordinates.replaced
     for loop in loops:
         loop.high = None if loop.high is None else put(loop.high)
@@ -157,7 +170,7 @@ class _Walk:
     ) -> None:
         block, launch = op.regions[0].block, self._found.launch
         low, high, step = map(values.number, op.operands[:3])
-        turns = launch.symbol(block.args[0].name, "counter", ZERO)
+        turns = launch.symbol(f"#{block.args[0].name}", "counter", ZERO)
         if never_negative(step - 1):
             turns.high = quotient(high - low - 1, step)
             values.numbers[id(block.args[0])] = low + product(step, of(turns))

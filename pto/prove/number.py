@@ -279,3 +279,36 @@ def _parts(n: Number, kind: type[Least] | type[Most]) -> frozenset[Number]:
         if isinstance(atom, kind) and count == 1:
             return frozenset(part + n.rest for part in atom.parts)
     return frozenset([n])
+
+
+def evaluated(n: Number, known: Mapping[Symbol, int]) -> int | None:
+    """The value of a number; None where a symbol has none."""
+    found = n.rest
+    for atom, count in n.terms:
+        value = _value(atom, known)
+        if value is None:
+            return None
+        found += count * value
+    return found
+
+
+def _value(atom: Atom, known: Mapping[Symbol, int]) -> int | None:
+    match atom:
+        case Symbol():
+            return known.get(atom)
+        case Least(parts) | Most(parts):
+            values = [evaluated(part, known) for part in parts]
+            given = [v for v in values if v is not None]
+            pick = min if isinstance(atom, Least) else max
+            return pick(given) if len(given) == len(values) else None
+        case Quotient(inner, by):
+            a, b = evaluated(inner, known), evaluated(by, known)
+            return None if a is None or not b else a // b
+        case Product():
+            found = 1
+            for factor in atom.flat:
+                value = _value(factor, known)
+                if value is None:
+                    return None
+                found *= value
+            return found

@@ -182,7 +182,9 @@ class Values:
 
     def _view(self, op: Operation, type: t.Type) -> Window:
         source, item = self.window(op.operands[0]), item_bytes(type)
-        shape, strides = (map(self.number, op.group(n)) for n in ("shape", "strides"))
+        shape, strides = ([self.number(v) for v in op.group(n)] for n in ("shape", "strides"))
+        for size in shape:
+            self.launch.assume_size(size)
         axes = (Axis(ZERO, n, by.times(item), n) for n, by in zip(shape, strides, strict=True))
         return replace(source, itemsize=item, axes=tuple(axes))
 
@@ -205,6 +207,13 @@ class Launch:
     ) -> Symbol:
         self.depth += 1  # of its bounds, all have been made before
         return Symbol(name, kind, low, high, self.depth)
+
+    def assume_size(self, n: Number) -> None:
+        """An argument that is the size of a view is not negative: `make_tensor_view` wants that."""
+        if len(n.terms) == 1 and not n.rest:
+            (atom, count), *_ = n.terms
+            if isinstance(atom, Symbol) and atom.is_fixed and count == 1 and atom.low is None:
+                atom.low = ZERO
 
     @property
     def agent(self) -> Number:

@@ -1,0 +1,79 @@
+"""`pto prove`: properties of a kernel for every size and grid, not only for one run."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import Any
+
+from pto.cli import findings, program
+from pto.core.errors import fail
+from pto.observe.proofs import prove
+from pto.observe.trials import entry_names
+from pto.prove.questions import Answer
+from pto.run.launch.arguments import parameters
+from pto.run.launch.entry import entry_functions
+from pto.verify.target import target_of
+
+EXAMPLES = """\
+  pto prove kernel.pto                     for every size, every block and every iteration
+  pto prove kernel.pto --assume 'rows >= 8 * blocks'
+                                           where a property needs a relation between numbers
+  pto prove kernel.pto --set rows=100 --blocks 4
+                                           for these numbers alone
+  pto prove k.py:softmax --arg x=zeros:100x128 --arg y=zeros:100x128
+  pto prove kernel.pto --format json
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", metavar="FILE", help=program.FILE)
+    parser.add_argument("--entry", metavar="F", help="this kernel alone")
+    parser.add_argument("--profile", metavar="P", help="cpu, a2a3 or a5; default: as declared")
+    parser.add_argument("--assume", action="append", default=[], metavar="A", help=_ASSUME)
+    parser.add_argument("--set", action="append", default=[], metavar="NAME=N", help=_SET)
+    parser.add_argument("--blocks", type=program.grid, metavar="N", help="the grid; default: any")
+    program.add_arguments(parser)
+    findings.add_format(parser)
+
+
+_ASSUME = "an inequality between integer arguments and `blocks`, as in 'rows >= 8 * blocks'"
+_SET = "the value of an integer argument"
+
+
+def run(args: argparse.Namespace) -> int:
+    module = program.read_program(args.file, args)
+    target = target_of(module, profile=args.profile, device=None)
+    names = [args.entry] if args.entry is not None else entry_names(module)
+    functions = [f for name in names for f in entry_functions(module, name)]
+    known = [p.name for f in functions for p in parameters(f)]
+    found = prove(
+        module,
+        functions,
+        profile=target.profile.name,
+        given=dict(_number(word, known) for word in args.set),
+        blocks=args.blocks,
+        assume=args.assume,
+    )
+    data = [{"kernel": name, **_data(a)} for name, a in found]
+    return findings.show(found.findings, args, found.pieces(), answers=data)
+
+
+def _number(word: str, names: Sequence[str]) -> tuple[str, int]:
+    name, sign, value = word.partition("=")
+    if not sign or name not in names or not value.removeprefix("-").isdecimal():
+        known = ", ".join(dict.fromkeys(names))
+        raise fail("PTO-U340", f"--set {word}: NAME=N, of an argument of the kernel: {known}")
+    return name, int(value)
+
+
+def _data(a: Answer) -> dict[str, Any]:
+    example = None if a.example is None else {**a.example.names, "blocks": a.example.blocks}
+    return {
+        "question": a.question,
+        "verdict": a.verdict,
+        "text": a.text,
+        "loc": None if a.op is None or a.op.loc is None else str(a.op.loc),
+        "assumes": list(a.assumes),
+        "example": example if a.verdict == "refuted" else None,
+    }

@@ -1,0 +1,162 @@
+"""`pto prove` and `kernel.prove`: what is proved, refuted by numbers, or unknown."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import pto
+from examples.gallery.attention import attention
+from examples.gallery.batched_gemm import batched_gemm
+from pto.cli.main import main
+from pto.core.errors import PtoError
+from pto.ir.text.parser import parse
+from pto.observe.proofs import prove
+from pto.prove.assume import assumed
+from pto.prove.number import Symbol, evaluated, number, of
+from pto.prove.questions import Answer
+
+VIEW = "!pto.tensor_view<?x128xf32>"
+PART = "!pto.partition_tensor_view<8x128xf32>"
+Rows = pto.Global[pto.f32, "n", 64]
+TILE = "!pto.tile_buf<vec, 8x128xf32>"
+
+
+def program(load: str, store: str, *lines: str) -> str:
+    """Rows from `load` on go to rows from `store` on, eight a block."""
+    return "\n".join(
+        [
+            'module attributes {pto.target_arch = "a5"} {',
+            "func.func @k(%x: !pto.ptr<f32>, %y: !pto.ptr<f32>, %rows: index) {",
+            *(f"%c{n} = arith.constant {n} : index" for n in (0, 1, 2, 8, 128)),
+            *(
+                f"%{a}v = pto.make_tensor_view %{a}, shape = [%rows, %c128],"
+                f" strides = [%c128, %c1] : {VIEW}"
+                for a in "xy"
+            ),
+            "%raw = pto.get_block_idx",
+            "%block = arith.index_cast %raw : i64 to index",
+            "%first = arith.muli %block, %c8 : index",
+            *lines,
+            f"%t = pto.alloc_tile : {TILE}",
+            f"%p = pto.partition_view %xv, offsets = [{load}, %c0], sizes = [%c8, %c128]"
+            f" : {VIEW} -> {PART}",
+            f"pto.tload ins(%p : {PART}) outs(%t : {TILE})",
+            f"%q = pto.partition_view %yv, offsets = [{store}, %c0], sizes = [%c8, %c128]"
+            f" : {VIEW} -> {PART}",
+            f"pto.tstore ins(%t : {TILE}) outs(%q : {PART})",
+            "return } }",
+        ]
+    )
+
+
+def told(text: str, *assume: str) -> dict[str, Answer]:
+    module = parse(text)
+    found = prove(module, list(module.functions()), assume=assume)
+    return {answer.question: answer for _, answer in found}
+
+
+def test_a_window_that_no_size_guards_is_refuted_with_numbers():
+    found = told(program("%first", "%first"))
+    bounds = found["bounds"]
+    assert bounds.verdict == "refuted"
+    assert bounds.example is not None
+    rows, blocks = bounds.example.names["rows"], bounds.example.blocks
+    assert rows < 8 * blocks  # then, and only then, the last block has fewer than eight rows
+
+
+def test_an_assumption_settles_it():
+    found = told(program("%first", "%first"), "rows >= 8 * blocks")
+    assert {a.verdict for a in found.values()} == {"proved"}
+    assert "rows >= 8 * blocks" in found["bounds"].assumes
+
+
+def test_blocks_that_write_one_place_are_refuted():
+    found = told(program("%first", "%c0"), "rows >= 8 * blocks")
+    assert found["bounds"].verdict == "proved"
+    assert found["blocks"].verdict == "refuted"
+    example = found["blocks"].example
+    assert example is not None and example.blocks > 1
+
+
+def test_half_a_window_too_near_is_refuted():
+    half = "%near = arith.divsi %first, %c2 : index"
+    found = told(program("%near", "%near", half), "rows >= 8 * blocks")
+    assert found["bounds"].verdict == "proved"
+    assert found["blocks"].verdict == "refuted"
+
+
+def test_an_offset_from_memory_is_unknown_and_named():
+    read = "%n = pto.load_scalar %x[%c0] : !pto.ptr<f32> -> f32"
+    cast = "%m = arith.fptosi %n : f32 to i32"
+    index = "%where = arith.index_cast %m : i32 to index"
+    found = told(program("%where", "%first", read, cast, index), "rows >= 8 * blocks")
+    assert found["bounds"].verdict == "unknown"
+    assert "tload" in found["bounds"].text
+    assert found["blocks"].verdict == "proved"  # of what is only read, any place will do
+
+
+def test_kernels_of_the_gallery():
+    half = [(2, 64, 64)] * 3
+    sizes = batched_gemm[4, 2, 32].prove(*half, assume=["b >= 32", "k >= 1"])
+    assert [a.verdict for _, a in sizes] == ["proved", "proved"]
+    shapes = [(2, 64, 64)] * 4 + [(4, 32, 32)]
+    heads = attention[4, 2].prove(*shapes, assume=["h >= 2", "b >= 8"])
+    assert [a.verdict for _, a in heads] == ["proved", "proved"]
+    assert "assumed: h >= 2" in str(heads)
+    (_, bounds), _ = attention[4, 2].prove(*shapes)
+    assert bounds.verdict == "refuted"
+    assert bounds.example is not None and bounds.example.names["h"] < 2
+
+
+def test_a_loop_over_tiles_is_proved_for_every_length():
+    @pto.kernel(profile="a5")
+    def persistent(x: Rows, y: Rows) -> None:
+        for i in pto.range(pto.block_idx(), pto.cdiv(x.shape[0], 8), pto.block_num()):
+            pto.store(y[i * 8 :, :], pto.load(x[i * 8 :, :], 8, 64))
+
+    found = persistent.prove((80, 64), (80, 64))
+    assert found[0][1].verdict == "proved", found
+
+
+@pytest.mark.parametrize(
+    ("text", "holds"),
+    [
+        ("rows >= 8 * blocks", lambda r, b: r >= 8 * b),
+        ("rows == blocks", lambda r, b: r == b),
+        ("1 <= rows < 2 * blocks - 3", lambda r, b: 1 <= r < 2 * b - 3),
+        ("-rows > -9", lambda r, b: -r > -9),
+    ],
+)
+def test_assumptions(text: str, holds: object):
+    rows, blocks = Symbol("rows", "argument"), Symbol("blocks", "argument")
+    found = assumed(text, {"rows": of(rows), "blocks": of(blocks)})
+    for r in range(12):
+        for b in range(12):
+            values = [evaluated(n, {rows: r, blocks: b}) for n in found]
+            assert all(v is not None and v >= 0 for v in values) == holds(r, b)  # type: ignore
+
+
+@pytest.mark.parametrize(
+    "text", ["rows", "rows ** 2 > 1", "f(1) > 2", "columns > 1", "1 <", "'a' < 2"]
+)
+def test_what_is_no_assumption(text: str):
+    with pytest.raises(PtoError) as caught:
+        assumed(text, {"rows": number(3)})
+    assert caught.value.diagnostics[0].code == "PTO-U340"
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    file = tmp_path / "k.pto"
+    file.write_text(program("%first", "%first"))
+    assert main(["prove", str(file), "--format", "json"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert [f["code"] for f in found["findings"]] == ["PTO-V230"]
+    assert [a["verdict"] for a in found["answers"]] == ["refuted", "proved"]
+    assert main(["prove", str(file), "--assume", "rows >= 8 * blocks"]) == 0
+    assert "bounds  proved" in capsys.readouterr().out
+    assert main(["prove", str(file), "--set", "rows=16", "--blocks", "2"]) == 0
+    assert main(["prove", str(file), "--set", "rows=16", "--blocks", "3"]) == 1
+    assert main(["prove", str(file), "--set", "cols=16"]) == 2
