@@ -28,6 +28,7 @@ LAYERS = {
     "graphs": 10,
     "cli": 11,
     "lsp": 11,
+    "mcp": 11,
     "pytest_plugin": 11,
     "__init__": 12,
     "__main__": 12,

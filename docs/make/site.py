@@ -46,6 +46,7 @@ NAVIGATION: list[tuple[str, Any]] = [
             ("The command line", "guide/command_line.md"),
             ("Environment variables", "guide/environment.md"),
             ("Editors", "guide/editor.md"),
+            ("Coding agents", "guide/agents.md"),
             ("Who orders the pipes", "study.md"),
             ("Faults that were reported", "reports.md"),
         ],

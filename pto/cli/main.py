@@ -33,6 +33,7 @@ VERBS = {
     "fmt": "print a program in one stable form, or as generic MLIR",
     "export": "a launch as a folder for a board: kernel, host program, data, build file",
     "lsp": "a language server: findings, pages and completion in an editor",
+    "mcp": "a server for coding agents: check, run, sanitize, time, isa, explain, layout as tools",
     "cxx": "C++ kernels: the header, and system tests of C++ projects",
     "gym": "run a checkout of PTO-Gym by its own generators and judges",
     "graph": "run, judge and sanitize graphs of tasks: whole models",

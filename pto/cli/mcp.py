@@ -1,0 +1,38 @@
+"""`pto mcp`: check, run, sanitize, time, isa, explain and layout as tools for coding agents."""
+
+from __future__ import annotations
+
+import argparse
+
+from pto.core.optional import not_installed
+
+EXAMPLES = """\
+  pto mcp                      what an agent starts; docs/guide/agents.md says how
+  pto mcp --allow-python       also take kernels in Python, which are executed with your rights
+  pto mcp --timeout 20 --memory 2048
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--allow-python", action="store_true", help=_ALLOW.format("Python"))
+    parser.add_argument("--allow-cpp", action="store_true", help=_ALLOW.format("C++"))
+    parser.add_argument("--timeout", type=float, default=60.0, metavar="S", help=_TIMEOUT)
+    parser.add_argument("--memory", type=int, default=8192, metavar="MB", help=_MEMORY)
+
+
+_ALLOW = "execute programs in {}, with the rights of the server; default: refuse them"
+_TIMEOUT = "end a command that takes longer; default: 60"
+_MEMORY = "address space that a command may use; default: 8192"
+
+
+def run(args: argparse.Namespace) -> int:
+    try:
+        from pto.mcp.server import Limits, Permissions, server
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "mcp":
+            raise
+        raise not_installed("pto mcp", "mcp", "mcp") from None
+    allowed = {"python": args.allow_python, "cpp": args.allow_cpp}
+    languages = frozenset(name for name, is_allowed in allowed.items() if is_allowed)
+    server(Permissions(languages), Limits(args.timeout, args.memory)).run()
+    return 0

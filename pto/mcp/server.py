@@ -1,0 +1,175 @@
+"""The tools that `pto mcp` offers. Each is a command of `pto`, and gives its JSON.
+
+A program is text. Programs in Python and C++ are executed with the rights of the server, so they
+are refused unless it was started with that permission.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any, Literal
+
+import numpy as np
+
+from pto import __version__
+from pto.mcp.confined import Limits, run
+
+# By name: the SDK is optional, and type checkers need not find it.
+_SDK: Any = import_module("mcp.server")
+ToolError: Any = import_module("mcp.server.mcpserver.exceptions").ToolError
+Language = Literal["pto", "python", "cpp"]
+Arguments = dict[str, str | int | float | list[Any]]
+_FILES = {"pto": "program.pto", "python": "program.py", "cpp": "program.cpp"}
+_WORD = re.compile(r"[A-Za-z_][\w.]*")
+_MADE = re.compile(r"(rand|zeros|ones|range|full\([-+.\w]+\))(:[\w.]+)?|[-+.\w]+")
+_INSTRUCTIONS = (
+    "Tools of a PTO machine: check, run, sanitize and time kernels for Ascend NPUs without the"
+    " hardware. Programs are .pto text. Begin with check; explain tells what a finding means, isa"
+    " what an instruction takes."
+)
+
+
+@dataclass(frozen=True)
+class Permissions:
+    """Languages whose programs are executed as they are."""
+
+    languages: frozenset[str] = field(default_factory=frozenset[str])
+
+    def require(self, language: str) -> None:
+        if language != "pto" and language not in self.languages:
+            raise ToolError(
+                f"programs in {language} are executed with the rights of the server, which was"
+                f" started without that permission: `pto mcp --allow-{language}`"
+            )
+
+
+def server(permissions: Permissions, limits: Limits) -> Any:
+    """A server with every tool; `.run()` serves on standard input and output."""
+    made = _SDK.MCPServer("pto", version=__version__, instructions=_INSTRUCTIONS)
+    for tool in (*_of_programs(permissions, limits), *_of_tables(limits)):
+        made.tool()(tool)
+    return made
+
+
+def _of_programs(permissions: Permissions, limits: Limits) -> list[Callable[..., Any]]:
+    def command(verb: str, program: str, language: Language, entry: str | None, *words: Any) -> Any:
+        permissions.require(language)
+        return _program(verb, program, language, entry, words, limits)
+
+    def check(
+        program: str,
+        profile: str | None = None,
+        deep: bool = False,
+        language: Language = "pto",
+        entry: str | None = None,
+        arguments: Arguments | None = None,
+    ) -> dict[str, Any]:
+        """Is a program well formed and legal on a profile (cpu, a2a3, a5)? With `deep` it also runs
+        on made-up inputs, to find races. Status 0: no errors."""
+        words = (_option("profile", profile), "--deep" if deep else None, arguments or {})
+        return command("check", program, language, entry, *words)
+
+    def run(
+        program: str,
+        arguments: Arguments | None = None,
+        blocks: str = "1",
+        profile: str | None = None,
+        language: Language = "pto",
+        entry: str | None = None,
+    ) -> dict[str, Any]:
+        """Run a kernel, and say which arrays it changed. `arguments` by name: a number, a list of
+        numbers, or rand, zeros, ones, range, full(1.5), with a shape: zeros:16x64xf32."""
+        words = (_option("profile", profile), _blocks(blocks), arguments or {})
+        return command("run", program, language, entry, *words)
+
+    def sanitize(
+        program: str,
+        arguments: Arguments | None = None,
+        blocks: str = "1",
+        profile: str | None = None,
+        language: Language = "pto",
+        entry: str | None = None,
+    ) -> dict[str, Any]:
+        """Run a kernel, and find races, deadlocks and flags that do not match."""
+        words = ("--sanitize", _option("profile", profile), _blocks(blocks), arguments or {})
+        return command("run", program, language, entry, *words)
+
+    def time(
+        program: str,
+        arguments: Arguments | None = None,
+        blocks: str = "1",
+        device: str | None = None,
+        language: Language = "pto",
+        entry: str | None = None,
+    ) -> dict[str, Any]:
+        """How long a kernel takes on a chip (910b1, 950pr, ...), what bounds it, where it waits."""
+        words = (_option("device", device), _blocks(blocks), arguments or {})
+        return command("time", program, language, entry, *words)
+
+    return [check, run, sanitize, time]
+
+
+def _of_tables(limits: Limits) -> list[Callable[..., Any]]:
+    def isa(name: str, profile: str | None = None) -> dict[str, Any]:
+        """An instruction (tadd, vlds): operands, types for each profile, rules, meaning, cost."""
+        return run(["isa", *_option("profile", profile), "--json", "--", name], {}, limits)
+
+    def explain(code: str) -> dict[str, Any]:
+        """What a finding's code (PTO-L001) means, with a wrong and a right program."""
+        return run(["explain", "--", code], {}, limits)
+
+    def layout(tile: str, profile: str | None = None) -> dict[str, Any]:
+        """Where each element of a tile lies in memory: `vec 16x64xf32`, `mat 32x32xf16 NZ`."""
+        return run(["layout", *_option("profile", profile), "--", tile], {}, limits)
+
+    return [isa, explain, layout]
+
+
+def _program(
+    verb: str, program: str, language: str, entry: str | None, words: Any, limits: Limits
+) -> dict[str, Any]:
+    name = _FILES[language]
+    files = {name: program.encode()}
+    line = [verb, "--json"]
+    for word in words:
+        if isinstance(word, Mapping):
+            line += _arguments(word, files)  # pyright: ignore[reportUnknownArgumentType]
+        elif word is not None:
+            line += [word] if isinstance(word, str) else word
+    line += _option("entry", entry)
+    return run([*line, "--", name], files, limits)
+
+
+def _option(name: str, value: str | None) -> list[str]:
+    return [] if value is None else [f"--{name}={value}"]
+
+
+def _blocks(blocks: str) -> list[str]:
+    return _option("blocks", str(blocks))
+
+
+def _arguments(given: Mapping[str, Any], files: dict[str, bytes]) -> list[str]:
+    """Options for arguments; a list becomes an array of f32 in a file. Other files are not read."""
+    words: list[str] = []
+    for name, value in given.items():
+        if _WORD.fullmatch(name) is None:
+            raise ToolError(f"{name!r} is no name of an argument")
+        if isinstance(value, list):
+            data = io.BytesIO()
+            np.save(data, np.asarray(value, np.float32))
+            files[f"{name}.npy"] = data.getvalue()
+            words.append(f"--arg={name}={name}.npy")
+            continue
+        text = value if isinstance(value, str) else json.dumps(value)
+        if _MADE.fullmatch(text) is None or text.endswith(".npy"):
+            raise ToolError(
+                f"{name} is {text!r}: a number, a list of numbers, or rand, zeros, ones, range,"
+                " full(1.5), with a shape as zeros:16x64xf32"
+            )
+        words.append(f"--arg={name}={text}")
+    return words
