@@ -241,7 +241,7 @@ class Server:
             program.host(run, c.addressof(index), many)
             if not lib.pto_failures() or not lib.pto_asked_for_ranks():
                 break
-        missing = lib.pto_missing()
+        missing = lib.pto_missing().decode(errors="replace")
         return {"failures": lib.pto_failures(), "launches": program.launches, "missing": missing}
 
     def signature(self) -> dict[str, Any]:

@@ -98,7 +98,7 @@ class Native:
             "pto_tests": (c.c_int64, []),
             "pto_test": (c.c_char_p, [c.c_int64]),
             "pto_failures": (c.c_int64, []),
-            "pto_missing": (c.c_int64, []),
+            "pto_missing": (c.c_char_p, []),
         }
         for name, (result, arguments) in signatures.items():
             function = getattr(lib, name)

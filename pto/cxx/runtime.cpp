@@ -16,7 +16,7 @@ extern "C" char __stop_pto_block_local[] __attribute__((weak, visibility("hidden
 
 namespace pto::machine {
 Agent* now = nullptr;
-int64_t missingFiles = 0;  // of the test that runs
+std::string missingFile;  // of the test that runs, the first
 static int64_t* amounts = nullptr;  // operations of each basic block, by its place in the code; null unless they are counted
 namespace {
 constexpr size_t STACK = size_t(8) << 20, ROOM = 1 << 16, SIGNAL_STACK = 1 << 18;
@@ -325,11 +325,11 @@ DOOR void pto_run_test(const void* number)
     if (!now->block) {  // the first rank to come
         testing::failures() = arrived = 0;
         testing::skipped() = false;
-        missingFiles = 0;
+        missingFile.clear();
         for (char*& w : windows) release(w), w = nullptr;
     }
     testing::UnitTest::GetInstance()->now = &test;
     test.body();
 }
-DOOR int64_t pto_missing() { return missingFiles; }
+DOOR const char* pto_missing() { return missingFile.c_str(); }
 DOOR int64_t pto_failures() { return testing::skipped() ? -1 : testing::failures(); }

@@ -89,21 +89,29 @@ def _directive(text: str, at: int) -> bool:
 
 
 def _callee(text: str, arrow: int) -> int | None:
-    """Where the name of the kernel begins, its template arguments included."""
-    at = arrow
-    while at and text[at - 1] in " \t\n\\":
-        at -= 1
-    if at and text[at - 1] == ">":
-        depth = 0
-        while at:
-            at -= 1
-            depth += (text[at] == ">") - (text[at] == "<")
-            if not depth:
-                break
-        while at and text[at - 1] in " \t\n\\":
-            at -= 1
+    """Where the name of the kernel begins, its template arguments included; a macro may make it."""
+    at = _before_brackets(text, _before_brackets(text, arrow, "<>"), "()")
     found = _CALLEE.search(text[max(0, at - 200) : at])
     return None if found is None else at - len(found.group())
+
+
+def _before_brackets(text: str, at: int, pair: str) -> int:
+    """Where the text ends before brackets of this kind and blanks, of which there may be none."""
+    at, depth = _before_blanks(text, at), 0
+    if not at or text[at - 1] != pair[1]:
+        return at
+    while at:
+        at -= 1
+        depth += (text[at] == pair[1]) - (text[at] == pair[0])
+        if not depth:
+            break
+    return _before_blanks(text, at)
+
+
+def _before_blanks(text: str, at: int) -> int:
+    while at and text[at - 1] in " \t\n\\":
+        at -= 1
+    return at
 
 
 def _closing(text: str, open_: int, file: str) -> int:

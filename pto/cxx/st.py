@@ -252,7 +252,7 @@ def _cases(folder: Folder, wanted: Callable[[str], bool], seconds: float) -> Ite
                     continue
                 case = _case(folder, child, work, number, name, seconds)
                 if trouble and case.status == "no data":
-                    case.findings.append(trouble)
+                    case.findings = [trouble]
                 yield case
         finally:
             child.end()
@@ -293,6 +293,8 @@ def _case(folder: Folder, child: Child, work: Path, number: int, name: str, seco
         status = "skipped" if failures < 0 else "wrong" if failures else ""
         if answer["missing"] and status != "skipped":
             status = "no data"  # a judge passes on zeros where files are missing
+            lacks = f"no generator makes {answer['missing'].removeprefix('../')}, which it reads"
+            findings = [Diagnostic("PTO-U247", lacks)]
     except PtoError as error:
         status, findings = "refused", list(error.diagnostics)
     except Crash as crash:

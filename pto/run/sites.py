@@ -219,7 +219,7 @@ class Places:
         for name, (space, nbytes, first, last) in wanted.items():
             kept = self._kept[space]
             if name in self._gone:
-                raise self._full(space, nbytes + sum(item.size for item in kept.values()))
+                raise self._given_up(space, nbytes)
             if name in kept:
                 kept[name] = kept.pop(name)
             elif name not in self.starts:
@@ -258,6 +258,15 @@ class Places:
     def _forget(self, space: Space, name: int) -> None:
         del self._kept[space][name]
         self._gone.add(name)
+
+    def _given_up(self, space: Space, size: int) -> PtoError:
+        return fail(
+            "PTO-M120",
+            f"a tile of {size} bytes without an address is used again, and its place has gone to"
+            f" tiles that were used since: they took all {self.core.profile.buffers[space.value]}"
+            f" bytes of {space.value}",
+            help="give tiles an address (TASSIGN), or use fewer between the two uses",
+        )
 
     def _full(self, space: Space, need: int) -> PtoError:
         return fail(

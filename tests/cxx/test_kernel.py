@@ -239,6 +239,49 @@ def test_cube_and_two_vector_sub_blocks_meet_at_a_signal(kernel):
     assert mixed.sanitize(a, b, gm, out) == []
 
 
+PUSHED = """
+__global__ AICORE void k(__gm__ int8_t* a, __gm__ int8_t* b, __gm__ half* gm, __gm__ half* out)
+{
+    using Queue = TPipe<0, Direction::DIR_C2V, 2 * 32 * 32, 2>;
+    using How = FixpipeParams<LayoutMode_t::NZ2ND, DEQF16, ReluPreMode::NormalRelu>;
+    Queue queue((__gm__ void*)gm, 0x0, 0x0);
+    if constexpr (DAV_CUBE) {
+        using G = GlobalTensor<int8_t, Shape<1, 1, 1, 32, 32>, Stride<1, 1, 1, 32, 1>>;
+        Tile<TileType::Mat, int8_t, 32, 32, BLayout::ColMajor, 32, 32, SLayout::RowMajor> ma, mb;
+        TileLeft<int8_t, 32, 32> l; TileRight<int8_t, 32, 32> r; TileAcc<int32_t, 32, 32> c;
+        TASSIGN(ma, 0x0); TASSIGN(mb, 0x1000); TASSIGN(l, 0x0); TASSIGN(r, 0x0); TASSIGN(c, 0x0);
+        G ga(a), gb(b);
+        TLOAD(ma, ga); TLOAD(mb, gb);
+        set_flag(PIPE_MTE2, PIPE_MTE1, EVENT_ID0); wait_flag(PIPE_MTE2, PIPE_MTE1, EVENT_ID0);
+        TMOV(l, ma); TMOV(r, mb);
+        set_flag(PIPE_MTE1, PIPE_M, EVENT_ID0); wait_flag(PIPE_MTE1, PIPE_M, EVENT_ID0);
+        TMATMUL(c, l, r);
+        set_flag(PIPE_M, PIPE_FIX, EVENT_ID0); wait_flag(PIPE_M, PIPE_FIX, EVENT_ID0);
+        SET_QUANT_SCALAR<half>(0.5f);
+        TPUSH<Queue, TileAcc<int32_t, 32, 32>, How>(queue, c);
+    } else {
+        using V = Tile<TileType::Vec, half, 32, 32>;
+        GlobalTensor<half, Shape<1, 1, 1, 32, 32>, Stride<1, 1, 1, 32, 1>> to(out);
+        V t;
+        TPOP<Queue, V, TILE_NO_SPLIT>(queue, t);
+        set_flag(PIPE_MTE2, PIPE_MTE3, EVENT_ID0); wait_flag(PIPE_MTE2, PIPE_MTE3, EVENT_ID0);
+        if (get_subblockid() == 0) TSTORE(to, t);
+    }
+}
+"""
+
+
+def test_an_accumulator_is_pushed_through_the_fixpipe(kernel):
+    """fixpipe.hpp, TPush.hpp: scaled, rectified and converted on its way to the slot."""
+    rng = np.random.default_rng(3)
+    a, b = (rng.integers(-4, 5, (32, 32)).astype(np.int8) for _ in range(2))
+    gm, out = np.zeros((2, 32, 32), np.float16), np.zeros((32, 32), np.float16)
+    kernel(SIDES + PUSHED)(a, b, gm, out)
+    wanted = np.maximum(a.astype(np.int32) @ b.astype(np.int32) * 0.5, 0)
+    assert wanted.any()
+    assert np.array_equal(out, wanted.astype(np.float16))
+
+
 def test_a_value_read_back_decides_what_runs(kernel):
     text = """
 __global__ AICORE void k(__gm__ int32_t* x)
@@ -310,7 +353,8 @@ def test_names_that_are_not_used_again_make_room(kernel):
     made = kernel(IN_TURN)
     made(x, y, 0)
     assert np.array_equal(y, x + 11)
-    with pytest.raises(PtoError, match="PTO-M120"):  # 13 of 32 KiB: the first one is gone
+    # 13 of 32 KiB: the first one is gone
+    with pytest.raises(PtoError, match=r"PTO-M120.*is used again"):
         made(x, y, 1)
 
 

@@ -14,6 +14,11 @@ def test_a_launch_becomes_a_call_with_its_first_argument_as_blocks():
     assert found == f"::pto::machine::{call}"
 
 
+def test_a_macro_may_make_the_name_of_a_kernel():
+    found = rewritten("CONCAT(run, NAME)<half, 2> \n  <<<1, nullptr, s>>>((half*)x);")
+    assert "{ CONCAT(run, NAME)<half, 2>((half*)x); }" in found
+
+
 def test_launches_are_numbered_and_lines_are_kept():
     text = "a<<<1, 0, s>>>(x);\nb<int,\n  2>\n    <<<f(1, 2), 0, s>>>(\n    x,\n    y);\nint z;\n"
     found = rewritten(text)

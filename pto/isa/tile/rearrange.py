@@ -214,8 +214,10 @@ instr(
     "dst[i,j] = src[j,i] over the valid region of src",
     body=rearrange.TRANSPOSE,
     a2a3=_COMMON,
-    a5=_COMMON,
+    a5=f"{_COMMON} f8e4m3 f8e5m2 e8m0 hifloat8",
     notes=(
+        "a5: of one byte TTRANS.md and PTOAS have i8 and u8; the header tells widths apart alone,"
+        " and its tests transpose float8 types",
         "the IR manual says a5 transposes the whole shape; TTRANS.md and the header use src's valid"
         " region",
         "C++: between convolution tiles it is `ttrans_conv`",

@@ -200,7 +200,7 @@ template <class T> MaskReg CreatePredicate(uint32_t& left)
 namespace pto::machine {
 [[noreturn]] inline void refuse(const char* name)
 {
-    throw std::runtime_error(std::string(name) + ": intrinsics of the register level are not taken here");
+    throw std::runtime_error(std::string(name) + ": an intrinsic below tiles, which is not taken here; TMOV, TEXTRACT and TMATMUL are");
 }
 }
 struct UnalignReg {};

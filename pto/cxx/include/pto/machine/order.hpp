@@ -65,6 +65,7 @@ inline void set_vector_mask(uint64_t high, uint64_t low)
 }
 template <class... A> void set_atomic_none(A...) {}
 template <class... A> void set_padding(A...) {}
+template <class... A> void set_nd_para(A...) {}  // of a store by pointers, which is not taken
 template <class... A> void trap(A...) { std::abort(); }
 template <class... A> void preload(A...) {}
 inline int get_icache_prl_st() { return 0; }

@@ -11,7 +11,33 @@ template <int SlotSize, int SlotNum, int LocalSlotNum> struct RingFIFO {
     uint32_t C2V_CONSUMER_BUF = 0, V2C_CONSUMER_BUF = 0;
     static constexpr uint32_t SLOT_SIZE = SlotSize, SLOT_NUM = SlotNum, LOCAL_SLOT_NUM = LocalSlotNum;
 };
+// How an accumulator is pushed.
+template <LayoutMode_t L = LayoutMode_t::NZ2ND, QuantMode_t Q = NoQuant, ReluPreMode R = ReluPreMode::NoRelu,
+    STPhase P = STPhase::Unspecified, uint8_t Sub = 0, AtomicType A = AtomicType::AtomicNone,
+    ClipReluMode_t C = NOCLIP_RELU, bool Split = false>
+struct FixpipeParams {
+    static constexpr LayoutMode_t LayoutMode = L;
+    static constexpr QuantMode_t QuantPre = Q;
+    static constexpr ReluPreMode ReluMode = R;
+    static constexpr STPhase Phase = P;
+    static constexpr uint8_t SubBlockId = Sub;
+    static constexpr AtomicType AtomicT = A;
+    static constexpr ClipReluMode_t ClipReluMode = C;
+    static constexpr bool IsChannelSplit = Split;
+};
+template <class Out> void SET_QUANT_SCALAR(float scale)
+{
+    const int64_t bits = int64_t(__builtin_bit_cast(uint32_t, scale)), sign = int64_t(std::is_same_v<Out, int8_t>) << 46;
+    machine::now->scale = sizeof(Out) == 1 ? bits | sign : bits;
+}
+template <class T> void SET_QUANT_VECTOR(T& scales) { machine::now->scales = scales.place; }
 namespace machine {
+template <QuantMode_t Q> constexpr bool byTile = Q == VREQ8 || Q == VDEQF16 || Q == VQF322B8_PRE;
+template <QuantMode_t Q> constexpr bool byNumber = Q == REQ8 || Q == DEQF16 || Q == QF322B8_PRE || Q == QF322F16_PRE || Q == QF322BF16_PRE || Q == QS322BF16_PRE;
+template <QuantMode_t Q, class From> using Quantised = std::conditional_t<
+    Q == F322F16 || Q == QF322F16_PRE || Q == DEQF16 || Q == VDEQF16, half,
+    std::conditional_t<Q == F322BF16 || Q == QF322BF16_PRE || Q == QS322BF16_PRE || Q == VQS322BF16_PRE, bfloat16_t,
+    std::conditional_t<Q == QF322B8_PRE || Q == REQ8 || Q == VQF322B8_PRE || Q == VREQ8, int8_t, From>>>;
 // What a kernel may set at one end of a queue.
 struct End {
     int tileIndex = 0, subTileIndex = 0, entryOffset = 0;
@@ -118,6 +144,22 @@ template <class P, class T> void push(void** frame, void* caller, P& pipe, T& ti
     ++pipe.prod.tileIndex;
     if (pipe.prod.isRecord) pipe.prod.record(frame, caller);
 }
+// The same of an accumulator through the fixpipe; the cube has the whole slot.
+template <class C, class P, class T> void pushFixed(void** frame, void* caller, P& pipe, T& tile)
+{
+    static_assert(C::LayoutMode == LayoutMode_t::NZ2ND && C::Phase == STPhase::Unspecified, "pto-machine: a push in this form is not taken");
+    constexpr QuantMode_t how = C::QuantPre;
+    if (pipe.prod.isAllocate && P::shouldWaitFree(pipe.prod.tileIndex)) pipe.prod.allocate(frame, caller);
+    auto to = part<Quantised<how, typename T::DType>>(pipe.slot(pipe.prod), 0, 0, tile.GetValidRow(), tile.GetValidCol());
+    if constexpr (byTile<how>) {
+        Tile<TileType::Scaling, uint64_t, 1, T::Cols, BLayout::RowMajor, 1, DYNAMIC> scales(tile.GetValidCol());
+        scales.place = now->scales;
+        record<C::AtomicT, C::ReluMode>("TSTORE_FP", frame, caller, to, tile, scales);
+    } else if constexpr (byNumber<how>) record<C::AtomicT, C::ReluMode>("TSTORE", frame, caller, to, tile, uint64_t(now->scale));
+    else record<C::AtomicT, C::ReluMode>("TSTORE", frame, caller, to, tile);
+    ++pipe.prod.tileIndex;
+    if (pipe.prod.isRecord) pipe.prod.record(frame, caller);
+}
 template <class P, class T> void pop(void** frame, void* caller, P& pipe, T& tile, int split, int64_t sub)
 {
     if (pipe.cons.isWait) pipe.cons.wait(frame, caller);
@@ -141,6 +183,11 @@ template <class P, class T, TileSplitAxis Split, class... E> RecordEvent TPUSH(P
 {
     if constexpr (is_global_data_v<T>) pipe.prod.record(PTO_HERE);
     else machine::push(PTO_HERE, pipe, what, Split, get_subblockid());
+    return {};
+}
+template <class P, class T, class C> RecordEvent TPUSH(P& pipe, T& tile)
+{
+    machine::pushFixed<C>(PTO_HERE, pipe, tile);
     return {};
 }
 template <class P, class T, TileSplitAxis Split> RecordEvent TPUSH(P& pipe, T& tile, int32_t sub)

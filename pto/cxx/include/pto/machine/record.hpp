@@ -41,6 +41,7 @@ struct Agent {
     const void* last;      // where the last instruction was called
     void* fiber;
     int64_t lanes = 128;   // that the mask register lets through, from the first; -1: not a run of lanes
+    int64_t scale = 0, scales = 0;  // of the fixpipe: the bits of a number, where a tile of them lies
     bool counting = false;  // the mask register holds a number of elements, whatever the repeats
     int64_t amount = 0;    // operations of C++ since the last instruction; 0 unless they are counted
     int64_t *before = nullptr, *beforeLast = nullptr;  // the same of each record

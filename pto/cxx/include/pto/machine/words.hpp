@@ -105,6 +105,9 @@ enum cache_line_t { SINGLE_CACHE_LINE, ENTIRE_DATA_CACHE };
 enum dcci_dst_t { CACHELINE_ALL, CACHELINE_UB, CACHELINE_OUT, CACHELINE_ATOMIC };
 enum atomic_type_t { ATOMIC_NONE, ATOMIC_F32, ATOMIC_F16, ATOMIC_S16, ATOMIC_S32, ATOMIC_S8, ATOMIC_BF16 };
 enum atomic_op_t { ATOMIC_SUM, ATOMIC_MAX, ATOMIC_MIN };
+// What the fixpipe makes of an accumulator, by the numbers of the device compiler.
+enum QuantMode_t { NoQuant, F322F16, VREQ8, REQ8, VDEQF16, DEQF16, VSHIFTS322S16 = 12, SHIFTS322S16, F322BF16 = 16, VQF322B8_PRE = 23,
+    QF322B8_PRE, QF322F16_PRE = 32, QF322BF16_PRE = 34, QS322BF16_PRE, VQS322BF16_PRE };
 enum mem_dsb_t { DSB_ALL, DSB_DDR, DSB_UB, DSB_SEQ };
 
 namespace pto {
@@ -122,6 +125,8 @@ enum class RoundMode : uint8_t { CAST_NONE, CAST_RINT, CAST_ROUND, CAST_FLOOR, C
 enum class SaturationMode : uint8_t { ON, OFF };
 enum class AtomicType : uint8_t { AtomicNone, AtomicAdd, AtomicMax, AtomicMin };
 enum class ReluPreMode : uint8_t { NoRelu, NormalRelu };
+enum class LayoutMode_t : uint8_t { NZ2NZ, NZ2ND, NZ2DN };
+enum ClipReluMode_t { NOCLIP_RELU, CLIP_RELU };
 enum class AccToVecMode : uint8_t { SingleModeVec0, SingleModeVec1, DualModeSplitM, DualModeSplitN };
 enum class STPhase : uint8_t { Unspecified, Partial = 2, Final };
 enum class AccPhase : uint8_t { Unspecified, Unknown = 0, Partial = 2, Final };
