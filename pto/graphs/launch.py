@@ -63,6 +63,26 @@ extern "C" __attribute__((visibility("default"))) void pto_task(const void* give
 }
 """
 
+# Before ENTRY, for a kernel that leaves the end of its task to counters that others change.
+DEFERRED_API = "pto_async_kernel_api.h"
+DEFERRED = """
+static void pto_graph_deferred(int64_t* words)
+{
+    DeferredCompletionSlab left{};
+    auto* local = reinterpret_cast<LocalContext*>(words[SPMD_LOCAL_CONTEXT_INDEX]);
+    local->async_ctx = AsyncCtx::make(PTO2TaskId{0}, &left);
+    kernel_entry(words);
+    for (uint32_t n = 0; n < left.count; ++n) {
+        const auto& each = left.entries[n];
+        if (each.completion_type != COMPLETION_TYPE_COUNTER)
+            throw std::runtime_error("a task ends by an event of a DMA engine: not modelled");
+        ::pto::comm::Signal counter(reinterpret_cast<int32_t*>(each.addr));
+        ::pto::comm::TWAIT(counter, int32_t(each.expected_value), ::pto::comm::WaitCmp::GE);
+    }
+}
+#define kernel_entry pto_graph_deferred
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Kernel:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from pto.core.errors import Diagnostic, PtoError, fail
 from pto.cxx import compiler
 from pto.cxx.child import SECONDS, Child, unpacked
-from pto.graphs.launch import ENTRY, SIDES
+from pto.graphs.launch import DEFERRED, DEFERRED_API, ENTRY, SIDES
 
 Kernels = Literal["all", "some", "none"]  # that are compiled; some: those that can be
 USES = {"in": 0, "out": 1, "inout": 2}
@@ -223,10 +223,11 @@ def _path(source: GraphSource, kernel: KernelSource, wanted: Kernels) -> str:
 def _kernel(source: GraphSource, kernel: KernelSource) -> Path:
     if not kernel.path.is_file():
         raise fail("PTO-U248", f"there is no file {kernel.path}")
+    text = kernel.path.read_text(encoding="utf-8", errors="replace")
     return compiler.build(
         [kernel.path],
         source.profile,
         SIDES[kernel.core],
         include=(*kernel.include, *source.kernel_include),
-        extra=ENTRY,
+        extra=DEFERRED + ENTRY if DEFERRED_API in text else ENTRY,
     )

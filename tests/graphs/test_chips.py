@@ -41,10 +41,24 @@ _EXCHANGE = """
     comm::TNOTIFY(to, 1, comm::NotifyOp::Set);
     comm::TWAIT(own, 1, comm::WaitCmp::GE);
 """
+# Ends when the signal of its own window is 1; its task counts as running until then.
+_DEFERRED = """
+    struct Context { uint64_t space, bytes; uint32_t rank, ranks; uint64_t size, windows[64]; };
+    const Context* c = (const Context*)args[2];
+    end_at(args, (int32_t*)(c->windows[c->rank] + 4096), 1);
+"""
+# Stores x in the other rank's window and signals it.
+_SEND = _EXCHANGE[: _EXCHANGE.rindex("comm::TWAIT")]
 _BODIES = [
     "CoreTaskArgs a; a.add_input(x); a.add_inout(y); a.add_scalar(given.scalar(1));"
     " vector_task(0, a);",
     "CoreTaskArgs a; a.add_input(x); a.add_inout(y); a.add_scalar(5); vector_task(1, a);",
+    # Waits by a deferred end, then adds 5 to what has arrived.
+    "{ CoreTaskArgs a; a.add_input(x); a.add_inout(y); a.add_scalar(given.scalar(1));"
+    " vector_task(2, a); }"
+    " CoreTaskArgs b; b.add_input(y); b.add_inout(y); b.add_scalar(5); vector_task(1, b);",
+    "CoreTaskArgs a; a.add_input(x); a.add_inout(y); a.add_scalar(given.scalar(1));"
+    " vector_task(3, a);",
 ]
 _WINDOW = 8192
 
@@ -53,25 +67,28 @@ class Chips:
     """A worker, and how a test submits its program."""
 
     def __init__(self, folder: Path) -> None:
-        kernel = folder / "exchange.cpp"
-        kernel.write_text(sources.kernel(_EXCHANGE))
         added = next(k for k in sources.kernels(folder) if k.name == "add_number")
+        deferred = '#include "pto_async_kernel_api.h"\n' + sources.kernel(_DEFERRED)
         own = (
-            KernelSource(0, "exchange", kernel, "aiv"),
+            _written(folder, 0, "exchange", sources.kernel(_EXCHANGE)),
             KernelSource(1, "add_number", added.path, "aiv"),
+            _written(folder, 2, "deferred", deferred),
+            _written(folder, 3, "send", sources.kernel(_SEND)),
         )
         self.program = Program("all", sources.written(folder, _BODIES, own))
         self.worker = Worker([self.program], "a2a3", 60.0)
 
     def submit(self, orch: Orchestrator, x: Buffer, y: Buffer, *scalars: Any, chip: int) -> None:
         args = TaskArgs()
-        args.add_tensor(x.tensor((16, 64), DataType.FLOAT32), TensorArgType.INPUT)
-        args.add_tensor(y.tensor((16, 64), DataType.FLOAT32), TensorArgType.INOUT)
+        args.add_tensor(x.tensor((16, 64), DataType["FLOAT32"]), TensorArgType.INPUT)
+        args.add_tensor(y.tensor((16, 64), DataType["FLOAT32"]), TensorArgType.INOUT)
         for each in scalars:
             args.add_scalar(each)
         orch.submit_next_level(self.program, args, worker=chip)
 
-    def exchange(self, orch: Orchestrator, chips: tuple[int, ...]) -> Domain:
+    def exchange(
+        self, orch: Orchestrator, chips: tuple[int, ...], bodies: tuple[int, int] = (0, 0)
+    ) -> Domain:
         """Rank n sends n + 1 from each of these chips."""
         part = CommBufferSpec("part", "float32", 1024, 4096)
         domain = orch.allocate_domain(name="d", workers=[0, 1], window_size=_WINDOW, buffers=[part])
@@ -79,8 +96,14 @@ class Chips:
             x = self.worker.create_buffer(4096)
             x.data.view(np.float32)[:] = chip + 1
             own = domain[chip]
-            self.submit(orch, x, own.buffers["part"], 0, own.device_ctx, chip=chip)
+            self.submit(orch, x, own.buffers["part"], bodies[chip], own.device_ctx, chip=chip)
         return domain
+
+
+def _written(folder: Path, number: int, name: str, text: str) -> KernelSource:
+    path = folder / f"{name}.cpp"
+    path.write_text(text)
+    return KernelSource(number, name, path, "aiv")
 
 
 @pytest.fixture(scope="module")
@@ -95,6 +118,13 @@ def test_chips_that_wait_for_each_other_both_go_on(chips: Chips):
     chips.worker.run(lambda orch, *_: kept.append(chips.exchange(orch, (0, 1))))
     got = [kept[0][n].buffers["part"].data.view(np.float32) for n in (0, 1)]
     assert [set(values.tolist()) for values in got] == [{2.0}, {1.0}]
+
+
+def test_a_task_that_defers_its_end_holds_up_the_tasks_behind_it(chips: Chips):
+    """Chip 0 begins first; it may add 5 only to the 2 that chip 1 sends."""
+    kept: list[Domain] = []
+    chips.worker.run(lambda orch, *_: kept.append(chips.exchange(orch, (0, 1), (2, 3))))
+    assert set(kept[0][0].buffers["part"].data.view(np.float32).tolist()) == {7.0}
 
 
 def test_a_chip_that_waits_for_one_that_does_nothing_is_a_finding(chips: Chips):
