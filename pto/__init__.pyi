@@ -64,6 +64,7 @@ from pto.lang.kernel import Kernel as Kernel
 from pto.lang.kernel import kernel as kernel
 from pto.lang.kernel import pair as pair
 from pto.lang.program import check as check
+from pto.lang.side import side_by_side as side_by_side
 from pto.lang.torch_op import torch_op as torch_op
 from pto.lang.tune import Tuning as Tuning
 from pto.lang.tune import autotune as autotune

@@ -27,6 +27,7 @@ VERBS = {
     "time": "how long a kernel takes on a chip, what bounds it, where it waits",
     "tune": "which constants make a kernel fastest on a chip: every configuration in a table",
     "prove": "does a property of a kernel hold for every size and grid, or for which numbers not",
+    "view": "a kernel on one page: source, program, C++, tiles and timeline, linked by lines",
     "plan": "where each tile lies in its buffer, how full that makes it, which ids are in use",
     "sync": "put flags and barriers into a program that leaves them to a compiler",
     "diff": "do two compilers' outputs of one program order the same accesses",

@@ -29,6 +29,7 @@ HOMES: Final = {
     "pto.lang.kernel": "Kernel kernel pair",
     "pto.lang.call.place": "KernelError",
     "pto.lang.program": "check",
+    "pto.lang.side": "side_by_side",
     "pto.lang.torch_op": "torch_op",
     "pto.graphs.python": "GraphReport TaskGraph graph",
     "pto.lang.tune": "Tuning autotune tune",

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from pto.core.errors import fail
-from pto.cxx.export.function import function, identifier
+from pto.cxx.export.function import Line, function, identifier
 from pto.cxx.export.places import parameter_type
 from pto.ir.copied import copied
 from pto.ir.graph import Module, Operation
@@ -34,12 +34,18 @@ def cpp(module: Module, profile: Profile, name: str = "kernel") -> str:
     A program that leaves order to a compiler gets the flags of `pto sync`. `name` is that of the
     kernel that calls both sides, where there are two.
     """
+    return "\n".join(line.text for line in listing(module, profile, name))
+
+
+def listing(module: Module, profile: Profile, name: str = "kernel") -> list[Line]:
+    """The lines of `cpp`, each with the place in the source that it is for."""
     module = complete(copied(module), profile)
     ordered = first_order([module.op]) is not None or profile.name == "cpu"
     made = module if ordered else insert(module, profile)
     entries = entry_functions(made, None)
     placement = plan_memory(made, profile)
-    parts = [_HEAD.format(what=", ".join(f"@{name_of(f)}" for f in entries), profile=profile.name)]
+    head = _HEAD.format(what=", ".join(f"@{name_of(f)}" for f in entries), profile=profile.name)
+    lines = [Line(text) for text in head.split("\n")]
     chosen = {id(f) for f in entries}
     defined = [f for f in made.functions() if is_defined(f)]
     several = len(entries) > 1
@@ -47,10 +53,10 @@ def cpp(module: Module, profile: Profile, name: str = "kernel") -> str:
     sides = {name_of(f): f.own_side() for f in module.functions()}  # as the program says
     for f in [*helpers, *entries]:
         entry = not several and id(f) in chosen
-        parts.append(function(f, placement, entry=entry, side=sides[name_of(f)]))
+        lines += function(f, placement, entry=entry, side=sides[name_of(f)])
     if several:
-        parts.append(_both_sides(entries, name))
-    return "\n".join(parts)
+        lines += [Line(text) for text in _both_sides(entries, name).split("\n")]
+    return lines
 
 
 def _both_sides(entries: list[Operation], name: str) -> str:

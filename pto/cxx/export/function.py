@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
 
-from pto.core.errors import PtoError, fail
+from pto.core.errors import Loc, PtoError, fail
 from pto.core.tile import TileType
 from pto.cxx.export import spelling
 from pto.cxx.export.calls import call, tile_types
@@ -28,12 +29,20 @@ _RESERVED = frozenset(_KEYWORDS.split())
 _SIDES = {"cube": "__DAV_CUBE__", "vector": "__DAV_VEC__"}
 
 
+class Line(NamedTuple):
+    """A line of C++, and the place in the source of the operation that it is for."""
+
+    text: str
+    loc: Loc | None = None
+
+
 class Writer:
     """Lines of C++ for one function, and the C++ name of every value so far."""
 
     def __init__(self, placement: Placement) -> None:
         self.placement = placement
-        self.lines: list[str] = []
+        self.lines: list[Line] = []
+        self.at: Loc | None = None  # of the operation that is written
         self.depth = 1
         self.texts: dict[int, str] = {}  # of a value, by its identity
         self.tensors: dict[int, Tensor] = {}
@@ -44,7 +53,7 @@ class Writer:
     # ---- names and lines
 
     def line(self, text: str) -> None:
-        self.lines.append("    " * self.depth + text)
+        self.lines.append(Line("    " * self.depth + text, self.at))
 
     def name(self, value: Value) -> str:
         """A new name for a value: its own, where C++ allows that."""
@@ -105,6 +114,7 @@ class Writer:
         self.declared = outside
 
     def operation(self, op: Operation) -> None:
+        self.at = op.loc
         try:
             self._operation(op)
         except PtoError as error:
@@ -238,11 +248,11 @@ class Writer:
         self.line("}")
 
     def section(self, op: Operation) -> None:
-        self.lines.append(f"#if defined({_SIDES[op.traits.side]})")
+        self.lines.append(Line(f"#if defined({_SIDES[op.traits.side]})"))
         self.depth -= 1
         self.block(op.regions[0].block)
         self.depth += 1
-        self.lines.append("#endif")
+        self.lines.append(Line("#endif"))
 
     def calling(self, op: Operation) -> None:
         if len(op.results) > 1:
@@ -275,7 +285,7 @@ def identifier(name: str) -> str:
     return re.sub(r"\W", "_", name)
 
 
-def function(op: Operation, placement: Placement, *, entry: bool, side: str | None) -> str:
+def function(op: Operation, placement: Placement, *, entry: bool, side: str | None) -> list[Line]:
     """A function with its body; an entry is a kernel. `side` is the only one that has the body."""
     writer = Writer(placement)
     body = op.regions[0].block
@@ -294,6 +304,6 @@ def function(op: Operation, placement: Placement, *, entry: bool, side: str | No
     kind = "__global__ AICORE" if entry else "AICORE inline"
     lines = writer.lines
     if side is not None:
-        lines = [f"#if defined({_SIDES[side]})", *lines, "#endif"]
+        lines = [Line(f"#if defined({_SIDES[side]})"), *lines, Line("#endif")]
     head = f"{kind} {returned[0] if returned else 'void'} {identifier(name_of(op))}({given})"
-    return "\n".join([head, "{", *lines, "}", ""])
+    return [Line(head), Line("{"), *lines, Line("}"), Line("")]
