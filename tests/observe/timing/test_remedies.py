@@ -90,7 +90,6 @@ LARGER = "tiles twice as large, half as many on each core"
 COMPARED: dict[tuple[str, str], dict[str, int]] = {
     ("gemm_f16", LARGER): {"K": 128},
     ("gemm_int8", LARGER): {"K": 128},
-    ("gemm_mx", LARGER): {"K": 128},
 }
 # and those that no constant applies, with the reason
 NOT_COMPARED = {
