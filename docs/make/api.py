@@ -16,7 +16,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "Tiles and arrays": ("pto.lang.express", "pto.lang.values"),
     "Check, compare and time": (
         *("pto.lang.program", "pto.observe", "pto.lang.diff", "pto.lang.tune"),
-        *("pto.run.watch", "pto.core.errors", "pto.lang.call"),
+        *("pto.run.watch", "pto.core.errors", "pto.lang.call", "pto.lang.side"),
     ),
     "Programs as text and in C++": ("pto.ir", "pto.cxx"),
     "Devices, graphs and clusters": (
