@@ -31,6 +31,7 @@ def library(profile: Profile) -> Profile:
 
 
 def _chip(profile: Profile) -> VectorUnit:
-    """TCmps.hpp of a5, TPairReduceSum.hpp of both, TPartArgOp.hpp of a2a3."""
-    vector = replace(profile.vector, scalar_compare_mask="rows", odd_neighbour="left")
-    return replace(vector, equal_parts="src0") if profile.name == "a2a3" else vector
+    """TCmps.hpp of a5, TPairReduceSum.hpp of both, TPartArgOp.hpp of a2a3, TPartArgBinOps.hpp:121
+    of a5."""
+    given = {"scalar_compare_mask": "rows", "odd_neighbour": "left", "equal_parts": "src0"}
+    return replace(profile.vector, **given)
