@@ -12,7 +12,7 @@ from itertools import combinations, groupby
 from typing import Any
 
 Value = tuple[str, ...]  # what one mark gives: names and values
-MOST = 12
+MOST = 10
 
 
 def sampled(items: Sequence[Any]) -> list[Any]:
