@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import functools
 import sys
 import warnings
@@ -213,6 +214,17 @@ def test_print_and_assert_are_parts_of_the_program():
     with pytest.raises(pto.PtoError, match="too far") as caught:
         pto.kernel(kernel)(np.zeros(1, np.int32), 3)
     assert caught.value.code == "PTO-S135"
+
+
+def test_a_print_that_somebody_replaced_is_print(monkeypatch: pytest.MonkeyPatch):
+    plain = builtins.print
+    monkeypatch.setattr(builtins, "print", lambda *parts, **named: plain(*parts, **named))
+
+    def kernel(y: I32, n: Number) -> None:
+        print(f"n is {n}")
+        put(y, 0, n)
+
+    assert list(pto.kernel(kernel)(np.zeros(1, np.int32), 3).printed) == ["n is 3"]
 
 
 def test_f_strings_show_numbers_and_tiles():

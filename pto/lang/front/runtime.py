@@ -287,10 +287,18 @@ def fn(function: Any) -> Any:
     if not isinstance(session, Trace):
         return function
     try:
-        own = _BUILTINS.get(function)
+        own = _BUILTINS.get(function) or _replaced(function)
     except TypeError:  # it cannot be a key
         own = None
     return own or rewritten(function, RUNTIME)
+
+
+def _replaced(function: Any) -> Callable[..., Any] | None:
+    """For a function that somebody has put in the place of a builtin, as a logger does of print."""
+    for plain, own in _BUILTINS.items():
+        if function is getattr(builtins, plain.__name__):
+            return own
+    return None
 
 
 def _extreme(plain: Callable[..., Any], two: Callable[..., Any]) -> Callable[..., Any]:
