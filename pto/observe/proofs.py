@@ -78,7 +78,7 @@ class Proofs(tuple[tuple[str, Answer], ...]):
 
     @property
     def findings(self) -> list[Diagnostic]:
-        """What is refuted."""
+        """The refutations, as findings."""
         return [finding(name, a) for name, a in self if a.verdict == "refuted"]
 
     def pieces(self) -> Iterator[Piece]:

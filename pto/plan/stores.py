@@ -125,7 +125,7 @@ def _note(array: Uses, op: Operation, value: Value) -> None:
     if row is None or op.control is not None or row.order is not None or not roles or _queues(op):
         array.is_known = array.is_load_known = False
         return
-    is_plain = row.traits.sized_by_tile and isinstance(value.type, t.View) and not _combines(op)
+    is_plain = row.traits.sized_by_tile and isinstance(value.type, t.View) and not combines(op)
     array.is_read |= roles != {"out"}
     if roles == {"in"}:
         array.is_load_known &= is_plain
@@ -140,7 +140,7 @@ def _queues(op: Operation) -> bool:
     return op.row is not None and op.row.attr("slot_size") is not None
 
 
-def _combines(op: Operation) -> bool:
+def combines(op: Operation) -> bool:
     """True for a store that adds to memory."""
     kind = op.attrs.get("atomicType")
     return isinstance(kind, Enum) and kind.value != "atomic_none"

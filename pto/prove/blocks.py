@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations_with_replacement, pairwise
 from typing import NamedTuple
 
+from pto.prove.bounds import unproved
 from pto.prove.decide import (
     highest,
     implied,
@@ -100,12 +101,10 @@ def _same_frame(a: Window, b: Window) -> bool:
 def _nests(case: _Case) -> bool:
     """Whether indices that differ along one axis lead to different bytes: a step along an axis
     passes over all that lies inside of it, and the window does not leave its view."""
-    axes, given = case.window.axes, case.given
-    for axis in axes:
-        last = axis.offset + axis.size
-        if not (never_negative(axis.offset, given) and not_above(last, axis.extent, given)):
-            return False
-    axes = [axis for axis in axes if axis.extent.value != 1]
+    given = case.given
+    if unproved(case.window, given) is not None:
+        return False
+    axes = [axis for axis in case.window.axes if axis.extent.value != 1]
     if all(axis.stride.value is not None for axis in axes):
         axes.sort(key=lambda axis: -axis.stride.rest)
     return all(

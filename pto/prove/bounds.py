@@ -8,6 +8,7 @@ from pto.ir.graph import Value
 from pto.prove.decide import never_negative, not_above
 from pto.prove.facts import Facts, Use
 from pto.prove.number import ZERO, Number, product
+from pto.prove.values import Guards, Window
 
 
 def leaving(found: Facts, nbytes: Callable[[Value], Number | None]) -> list[Use]:
@@ -16,10 +17,9 @@ def leaving(found: Facts, nbytes: Callable[[Value], Number | None]) -> list[Use]
     return [use for use in found.uses if not _stays(use, nbytes(use.window.root))]
 
 
-def unproved(use: Use) -> str | None:
+def unproved(window: Window, given: Guards) -> str | None:
     """The first inequality that a window inside its view needs and that is not proved."""
-    given = use.given
-    for axis in use.window.axes:
+    for axis in window.axes:
         last = axis.offset + axis.size
         if axis.size == axis.extent and axis.offset == ZERO:
             continue
@@ -32,7 +32,7 @@ def unproved(use: Use) -> str | None:
 
 def _stays(use: Use, nbytes: Number | None) -> bool:
     window, given = use.window, use.given
-    if unproved(use) is not None:
+    if unproved(window, given) is not None:
         return False
     if nbytes is None:
         return True

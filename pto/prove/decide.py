@@ -153,16 +153,16 @@ def _is_positive(atom: Atom, given: tuple[Number, ...], left: Budget) -> bool:
 
 def highest(n: Number) -> int | None:
     """An integer that n never exceeds; None: none is known."""
-    return _bound(n, 1, Budget())
+    return _bound(n, Budget())
 
 
 def lowest(n: Number) -> int | None:
     """An integer that n is never below; None: none is known."""
-    found = _bound(-n, 1, Budget())
+    found = _bound(-n, Budget())
     return None if found is None else -found
 
 
-def _bound(n: Number, sign: int, left: Budget) -> int | None:
+def _bound(n: Number, left: Budget) -> int | None:
     """The highest value of n, by the bounds of its atoms, the innermost first."""
     if not n.terms:
         return n.rest
@@ -172,7 +172,7 @@ def _bound(n: Number, sign: int, left: Budget) -> int | None:
     if extreme is not None:
         atom, count = extreme
         others = n.without(atom)
-        found = [_bound(others + part.times(count), sign, left) for part in atom.parts]
+        found = [_bound(others + part.times(count), left) for part in atom.parts]
         if isinstance(atom, Most) == (count > 0):
             return None if None in found else max(f for f in found if f is not None)
         return min((f for f in found if f is not None), default=None)
@@ -183,14 +183,14 @@ def _bound(n: Number, sign: int, left: Budget) -> int | None:
         if by is None:
             return None
         bound = atom.number if count > 0 else atom.number - (by - 1)
-        found = _bound(n.without(atom).times(by) + bound.times(count), sign, left)
+        found = _bound(n.without(atom).times(by) + bound.times(count), left)
         return None if found is None else found // by
     if any(isinstance(a, Product) for a, _ in n.terms):
         return None
     inner = max((a for a, _ in n.terms if isinstance(a, Symbol)), key=lambda s: s.depth)
     count = n.of(inner)
     bound = inner.high if count > 0 else inner.low
-    return None if bound is None else _bound(n.without(inner) + bound.times(count), sign, left)
+    return None if bound is None else _bound(n.without(inner) + bound.times(count), left)
 
 
 def simplified(n: Number, given: Sequence[Number] = ()) -> Number:

@@ -14,17 +14,26 @@ from typing import Final
 from pto.ir.graph import Block, Operation, Value
 from pto.isa.meaning.scalar.unit import LOAD_SCALAR, STORE_SCALAR
 from pto.isa.row import types as t
-from pto.isa.row.attributes import Enum
 from pto.isa.row.order import Within
 from pto.isa.row.traits import Control
 from pto.plan.calls import Names
+from pto.plan.stores import combines
 from pto.plan.written import is_global
 from pto.prove.assume import assumed
 from pto.prove.coordinates import Coordinates, Split
 from pto.prove.decide import never_negative
 from pto.prove.number import ZERO, Number, Symbol, number, of, product, quotient
 from pto.prove.regions import Regions
-from pto.prove.values import Axis, Guards, Launch, Unknown, Values, Window, guards, item_bytes
+from pto.prove.values import (
+    Axis,
+    Guards,
+    LaunchSymbols,
+    Unknown,
+    Values,
+    Window,
+    guards,
+    item_bytes,
+)
 
 _CALLS: Final = 16  # functions that call each other
 
@@ -44,14 +53,14 @@ class Use:
 
 @dataclass(slots=True)
 class Facts:
-    """What is known of a kernel."""
+    """The uses of global memory of a kernel, and the symbols in their formulas."""
 
-    launch: Launch
+    launch: LaunchSymbols
     arguments: Mapping[int, Symbol]  # that are not known, by number of the parameter
     numbers: Mapping[int, int]  # that are
     uses: list[Use] = field(default_factory=list[Use])
     unknown: list[tuple[Operation, str]] = field(default_factory=list[tuple[Operation, str]])
-    coordinates: tuple[Symbol, ...] = ()  # integers that tell blocks apart
+    coordinates: tuple[Symbol, ...] = ()  # integers that differ between blocks
     splits: Sequence[Split] = ()  # how they follow from the block number
     assumed: Guards = ()
 
@@ -73,7 +82,7 @@ def facts(
     """Of a kernel. `numbers`: arguments that are known, by number; `blocks` None: any grid. With
     both known, integers of 32 bits are proved not to overflow, else that is assumed. `same`: of an
     argument, the first one that is the same array. `assume`: inequalities (`assume.py`)."""
-    launch, args = Launch(blocks, agents), function.regions[0].block.args
+    launch, args = LaunchSymbols(blocks, agents), function.regions[0].block.args
     values = Values(launch, checks=blocks is not None)
     symbols: dict[int, Symbol] = {}
     for n, arg in enumerate(args):
@@ -289,7 +298,7 @@ class _Walk:
                     self._unknown(op, str(why))
                     continue
                 writes = operand.role != "in"
-                self._found.uses.append(Use(op, window, writes, given, loops, _combines(op)))
+                self._found.uses.append(Use(op, window, writes, given, loops, combines(op)))
 
     def _unknown(self, op: Operation, why: str) -> None:
         self._found.unknown.append((op, why))
@@ -329,8 +338,3 @@ def _bursts(op: Operation, value: Value, values: Values) -> tuple[Axis, ...] | N
         size = values.number(count)
         axes.insert(0, Axis(ZERO, size, values.number(stride), size))
     return tuple(axes)
-
-
-def _combines(op: Operation) -> bool:
-    kind = op.attrs.get("atomicType")
-    return isinstance(kind, Enum) and kind.value != "atomic_none"

@@ -1,6 +1,6 @@
 """Integers of a program as formulas: sums of multiples of symbols, minima, maxima and quotients.
 
-A symbol stands for a size, a block number, a loop counter or a value that nobody knows. It has
+A symbol stands for a size, a block number, a loop counter or a value that is not known. It has
 bounds, which may be formulas of other symbols. `at_least` decides whether a formula is never
 negative; it answers True only where that follows from the bounds.
 """

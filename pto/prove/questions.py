@@ -64,8 +64,8 @@ def _bounds(found: Facts, assumes: tuple[str, ...]) -> Answer:
     for use in left:
         example = out_of_bounds(found, use, found.assumed)
         if example is not None:
-            text = f"'{use.op.name}' op leaves its view of {use.window.root.name}: {unproved(use)}"
-            text += " does not hold"
+            needs, root = unproved(use.window, use.given), use.window.root.name
+            text = f"'{use.op.name}' op leaves its view of {root}: {needs} does not hold"
             return Answer("bounds", "refuted", text, use.op, None, example, assumes)
     if found.unknown or left:
         return _open("bounds", found, left[0] if left else None, assumes)
@@ -87,11 +87,11 @@ def _blocks(found: Facts, assumes: tuple[str, ...]) -> Answer:
 
 
 def _open(question: Question, found: Facts, use: Use | None, assumes: tuple[str, ...]) -> Answer:
-    """What was not decided, and why."""
+    """The answer for a use that is not decided, with the reason."""
     if use is None:
         op, why = found.unknown[0]
         return Answer(question, "unknown", f"'{op.name}' op: {why}", op, assumes=assumes)
-    needs = unproved(use)
+    needs = unproved(use.window, use.given)
     why = _place(use) if needs is None else f"{needs} is not proved"
     return Answer(question, "unknown", f"'{use.op.name}' op: {why}", use.op, assumes=assumes)
 

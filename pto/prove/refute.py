@@ -1,6 +1,7 @@
 """Numbers for which a property fails: sizes, blocks and iterations, tried one after the other.
 
-Only formulas are evaluated here. Whoever reports a counterexample runs the program with it first.
+Only formulas are evaluated here. `observe/proofs.py` runs the program with a counterexample before
+it reports one.
 """
 
 from __future__ import annotations

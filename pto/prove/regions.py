@@ -27,7 +27,7 @@ class Regions:
         return found
 
     def operation(self, op: Operation, values: Values) -> None:
-        """What an operation sets, and what it reads."""
+        """Note the region that an operation sets; give values to the results that read one."""
         if op.body is ALLOC_TILE or op.body is SET_VALID:
             tile = op.results[0] if op.results else op.operands[0]
             rows, cols = (op.operand(name) for name in ("valid_row", "valid_col"))
@@ -59,7 +59,7 @@ class Regions:
             self._now.pop(id(value), None)
 
     def after(self, ways: Iterable[Regions]) -> None:
-        """What is the same whichever way control flow went."""
+        """Keep the regions that are the same on every way of control flow."""
         first, *others = (way._now for way in ways)
         self._now = {k: v for k, v in first.items() if all(other.get(k) == v for other in others)}
 
@@ -74,7 +74,7 @@ class Regions:
 
 
 def _extent(tile: Value, axis: int, values: Values) -> Number:
-    """What a type says of a valid region; else a number from 0 to the size."""
+    """The extent of a valid region: that of the type, else a number from 0 to the size."""
     type = tile.type
     if not isinstance(type, t.TileBuf):
         return values.unknown(tile, ZERO)

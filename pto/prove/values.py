@@ -63,7 +63,7 @@ class Unknown(Exception):
 class Values:
     """Formulas of the values of one function, as called from one place."""
 
-    def __init__(self, launch: Launch, checks: bool) -> None:
+    def __init__(self, launch: LaunchSymbols, checks: bool) -> None:
         self.launch = launch
         self.numbers: dict[int, Number] = {}
         self.windows: dict[int, Window] = {}
@@ -148,7 +148,7 @@ class Values:
     # ---- windows
 
     def window(self, value: Value) -> Window:
-        """What a pointer or view stands for; raises Unknown."""
+        """The window of a pointer or view; raises Unknown."""
         found = self.windows.get(id(value))
         if found is None:
             found = self.windows[id(value)] = self._made(value)
@@ -189,8 +189,8 @@ class Values:
         return replace(source, itemsize=item, axes=tuple(axes))
 
 
-class Launch:
-    """What is the same in a whole launch: the numbers of the call, as far as they are known."""
+class LaunchSymbols:
+    """Symbols of one launch: the number of blocks, the block, the agent; and new ones."""
 
     def __init__(self, blocks: int | None, agents: int = 1) -> None:
         """`blocks` None: any number of them."""
@@ -284,7 +284,7 @@ _WORK: Final[dict[str, Callable[[Number, Number], Number | None]]] = {
     ">>": _shifted_right,
     "&": _masked,
 }
-_SPECIAL: Final[dict[int, Callable[[Launch], Number]]] = {
+_SPECIAL: Final[dict[int, Callable[[LaunchSymbols], Number]]] = {
     id(BLOCK_INDEX): lambda launch: of(launch.block),
     id(BLOCK_COUNT): lambda launch: launch.blocks,
     id(SUB_BLOCK_INDEX): lambda launch: launch.agent,
