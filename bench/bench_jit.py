@@ -118,7 +118,7 @@ _WRITES = f"""
 
 
 def checked() -> Rows:
-    """What `--checks` costs: W1 with its inputs written first."""
+    """What `--check-reads` costs: W1 with its inputs written first."""
     text = kernels.VECTOR_ADD.replace("pto.vecscope {", "pto.vecscope {" + _WRITES)
     plain, watched = prepared(text), prepared(text, checks=True)
     turns, gm = 640_000 // (kernels.ROWS * kernels.PER_ROW), np.zeros(1, np.float32)
@@ -128,7 +128,7 @@ def checked() -> Rows:
         calls=2,
     )
     ratio = took["checked"] / took["plain"]
-    return [("W1 with --checks", took["checked"] * 1e3, f"ms, {ratio:5.2f} x without")]
+    return [("W1 with --check-reads", took["checked"] * 1e3, f"ms, {ratio:5.2f} x without")]
 
 
 # ---- compilation and start

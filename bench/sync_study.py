@@ -28,7 +28,7 @@ from pto.ir.text.printer import print_module
 from pto.isa.row.attributes import Int
 from pto.isa.row.types import TileBuf
 from pto.observe.sanitize import sanitize
-from pto.plan.addressed import addressed
+from pto.plan.memory import addressed
 from pto.plan.sync import insert
 from pto.run.launch.host import launch
 from pto.target.choose import choose

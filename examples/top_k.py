@@ -15,7 +15,7 @@ def top_k(
 ) -> None:
     row, k = pto.block_idx(), values.shape[1]
     t = pto.tile(1, WIDTH, pto.f32)
-    places = pto.tile(1, WIDTH, pto.u32)
+    places = pto.tile(1, WIDTH, pto.i32)
     records = pto.tile(1, 2 * WIDTH, pto.f32)  # (value, column) pairs
     merged = pto.tile(1, 2 * WIDTH, pto.f32)
     pto.tload(t, x[row, :])

@@ -5,43 +5,46 @@ every instruction of the ISA as a function (`pto.tadd`, `pto.vlds`), every eleme
 `__init__.pyi` tells them to editors; `python -m pto.lang.stubs` writes it.
 """
 
-from __future__ import annotations
+from __future__ import annotations as _annotations
 
-import sys
-from importlib import import_module
-from typing import Any
+import sys as _sys
+from importlib import import_module as _import_module
+from typing import Any as _Any
 
-from pto.lang.names import MODULES, PUBLIC, RENAMED
+from pto.lang import names as _names
 
 __version__ = "0.1.0"
 
 
-def __getattr__(name: str) -> Any:
-    if name in MODULES:
-        return import_module(f"pto.{name}")
-    home, attribute = RENAMED.get(name) or (PUBLIC.get(name), name)
+def __getattr__(name: str) -> _Any:
+    if name == "__all__":
+        return _names.exported()
+    if name in _names.MODULES:
+        return _import_module(f"pto.{name}")
+    home, attribute = _names.RENAMED.get(name) or (_names.PUBLIC.get(name), name)
     if home is None and name.startswith("_"):
         raise AttributeError(f"module 'pto' has no attribute {name!r}")
-    found = getattr(import_module(home), attribute) if home else _generated(name)
+    found = getattr(_import_module(home), attribute) if home else _generated(name)
     globals()[name] = found
     return found
 
 
-def _generated(name: str) -> Any:
+def _generated(name: str) -> _Any:
     """An element type or an instruction."""
     for home in ("pto.lang.values.elements", "pto.lang.call.instructions"):
-        found = getattr(import_module(home), name, None)
-        if found is not None:
-            return found
+        listed = _import_module(home)
+        if name in dir(listed):
+            return getattr(listed, name)
     from pto.core.errors import nearest
 
     advice = nearest(name, __dir__()) or "`pto isa` lists the instructions"
     told = f"module 'pto' has no attribute {name!r}; {advice}"
-    raise AttributeError(told, name=name, obj=sys.modules[__name__])
+    raise AttributeError(told, name=name, obj=_sys.modules[__name__])
 
 
 def __dir__() -> list[str]:
-    from pto.lang.call import instructions
-    from pto.lang.values import elements
+    return sorted({*filter(_is_dunder, globals()), "__all__", *_names.known()})
 
-    return sorted({*globals(), *MODULES, *PUBLIC, *RENAMED, *elements.ELEMENTS, *dir(instructions)})
+
+def _is_dunder(name: str) -> bool:
+    return name.startswith("__")

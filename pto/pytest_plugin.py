@@ -87,7 +87,7 @@ def pto_run(request: pytest.FixtureRequest, pto_profile: str | None) -> Callable
     sanitized = bool(request.config.getoption("--pto-sanitize"))
 
     def run(
-        kernel: Kernel | Bound,
+        kernel: Kernel[...] | Bound[...],
         *args: Any,
         expected: Any = None,
         reference: Callable[..., Any] | None = None,
@@ -100,13 +100,13 @@ def pto_run(request: pytest.FixtureRequest, pto_profile: str | None) -> Callable
     ) -> Report:
         __tracebackhide__ = True
         from pto.core.errors import PtoError
-        from pto.lang.call.place import rendered
+        from pto.core.findings import rendered
         from pto.lang.diff.compare import Tolerance
-        from pto.lang.diff.diff import Call
+        from pto.lang.diff.diff import ComparedCall
 
         chosen = kernel if pto_profile is None else kernel.on(pto_profile)
         try:
-            call = Call.of(chosen, args, named, blocks)
+            call = ComparedCall.of(chosen, args, named, blocks)
             unsafe = call.sanitize() if sanitized or sanitize else []
             values = call.kernel.values(args, named)
             within = Tolerance(rtol, atol, ulp)
@@ -131,7 +131,9 @@ def pto_time() -> Callable[..., Timing]:
     ...     assert pto_time(new[24], x).us <= pto_time(old[24], x).us
     """
 
-    def time(kernel: Kernel | Bound, *args: Any, at_most: float | None = None, **named: Any) -> Any:
+    def time(
+        kernel: Kernel[...] | Bound[...], *args: Any, at_most: float | None = None, **named: Any
+    ) -> Any:
         __tracebackhide__ = True
         from pto.core.errors import PtoError
 

@@ -286,8 +286,8 @@ def install() -> None:
         copied, values = copy.deepcopy((chip, self.values), memo)
         twin = _outcome(lambda: Grid(known.other, copied, values, self.blocks))
         for each in (kernel, known.other):
-            if each._crew is not None:
-                each._crew._idle.clear()  # whose buffers are not new
+            if each._pool is not None:
+                each._pool._idle.clear()  # whose buffers are not new
         ours = _outcome(lambda: original(self))
         theirs = twin if isinstance(twin, PtoError) else _outcome(lambda: original(twin))
         about = f"launch of @{kernel.name}, line {kernel.functions[0].loc}"

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from pto.core.disk_cache import users_root
 from tests import agreement
 from tests.sampling import sampled
 
@@ -46,6 +47,8 @@ def pytest_configure(config: pytest.Config) -> None:
     # code does is compared with the reference in tests/run/jit, and for a sample of all programs.
     os.environ.setdefault("PTO_ENGINE", "reference")
     # compiled code of tests is kept beside the results of the last run
+    if (own := users_root()) is not None:  # builds of C++ take long: all checkouts share them
+        os.environ.setdefault("PTO_CXX_CACHE", str(own / "cxx"))
     os.environ.setdefault("PTO_CACHE_DIR", str(config.rootpath / ".pytest_cache" / "jit"))
     if agreement.STATE.mode != "off":
         agreement.install()

@@ -50,7 +50,9 @@ HOST_ONLY = {
     "a boxed or packed tile": (
         "pto.tadd pto.tsub pto.tcvt pto.tcolexpand pto.tcolexpandadd pto.trowsum"
     ),
-    "packed elements": "pto.vmi.vcvt pto.mte_l0c_l1",
+    "packed elements": (
+        "pto.vmi.vcvt pto.mte_l0c_l1 pto.load_cbuf_to_ca_s4 pto.load_cbuf_to_cb_s4"
+    ),
     "a buffer for every turn": "pto.pointer_cast",
     "a handle": "memref.store",
     "a tile of another agent": "pto.tmov",
@@ -73,7 +75,6 @@ HOST_ONLY = {
     "arithmetic of float8_e5m2": "pto.mte_l0c_l1",
     "arithmetic on elements without machine instructions": "pto.tadd pto.tcolexpandadd pto.tmul",
     "writes that are combined, one after the other": "pto.mscatter",
-    "a transpose by steps": "pto.load_cbuf_to_cb",
     "packed channels": "pto.mte_gm_l1_frac",
     "a size that is known only when it runs": "pto.mad pto.mad_acc pto.mad_bias",
 }
@@ -86,22 +87,13 @@ _SLOTS = "the slots of the queue have no place that compiled code knows"
 _PROGRAMS = "test_agreement_programs::test_functions_of_good_programs"
 GUARDS = {
     _BURSTS: {
-        "test_cube::test_four_bit_loads_transpose_nibbles": (
-            "pto.load_cbuf_to_ca_s4 pto.load_cbuf_to_cb_s4"
-        ),
         "test_cube::test_the_segment_of_relu_parameters_is_a_place_of_its_own": "pto.mte_l1_fb",
-        "test_cube_moves::test_elements_of_four_bits": (
-            "pto.load_cbuf_to_ca_s4 pto.load_cbuf_to_cb_s4"
-        ),
         "test_dma::test_a_copy_onto_itself_reads_before_it_writes": "pto.mte_ub_ub",
         "test_dma::test_atomic_add_rounds_in_the_type_of_the_elements": "pto.mte_ub_gm",
         "test_dma::test_atomic_bursts_over_the_same_element_all_count": "pto.mte_ub_gm",
         "test_dma::test_atomic_types_make_stores_add": "pto.mte_ub_gm",
         "test_dma::test_bursts_over_each_other_and_none": "pto.mte_gm_ub",
         "test_dma::test_control_bits_choose_the_atomic_operation": "pto.mte_ub_gm",
-        "test_dma::test_copy_gm_to_ubuf_pads_with_the_register_where_the_bit_is_set": (
-            "pto.copy_gm_to_ubuf"
-        ),
         "test_dma::test_no_bursts_and_empty_bursts_move_nothing": "pto.mte_gm_ub",
         "test_dma::test_within_a_buffer": "pto.mte_ub_ub",
         _PROGRAMS: "pto.mte_gm_ub",

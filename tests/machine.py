@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,12 +14,18 @@ from pto.ir.graph import Module
 from pto.ir.text.parser import parse
 from pto.ir.text.types import parse_type, type_text
 from pto.isa.row import types as t
-from pto.run.machine.agents import run_agents
+from pto.run.machine.agents import Agent, run_cooperatively
 from pto.run.machine.core import Cluster, Core
 from pto.run.machine.device import Device
 from pto.run.reference.compile import Compiler
 from pto.target.profile import profile as find_profile
 from tests import agreement
+
+
+def run_agents(agents: Sequence[tuple[Core, Any, list[Any]]]) -> None:
+    """Run the agents of one core until all are done."""
+    pending = [[Agent.of(*each) for each in agents]]
+    run_cooperatively(lambda: pending.pop() if pending else ())
 
 
 def new_core(profile: str = "a5", side: str = "both") -> Core:

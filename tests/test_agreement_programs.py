@@ -18,16 +18,16 @@ from pto.core.pointer import Pointer
 from pto.core.tile import Tile
 from pto.ir.graph import Operation
 from pto.ir.text.parser import parse_file
-from pto.isa.meaning.handle.memref import as_tile
+from pto.isa.meaning.handle.view import as_tile
 from pto.isa.row import types as t
 from pto.isa.row.attributes import Str
 from pto.plan.memory import plan_memory
-from pto.run.machine.agents import run_agents
 from pto.run.machine.core import Cluster, Core
 from pto.run.machine.device import Device
 from pto.target.choose import choose
 from pto.verify.functions import is_defined, name_of
 from tests import agreement
+from tests.machine import run_agents
 
 PROGRAMS = sorted((Path(__file__).parent / "pto" / "good").glob("*.pto"))
 BYTES = 1 << 16

@@ -12,9 +12,9 @@ import pytest
 
 import pto
 from pto.cli.main import main
-from pto.cluster.crew import Crew
 from pto.cluster.on import connect
 from pto.cluster.worker import Hello, named
+from pto.cluster.worker_pool import WorkerPool
 from pto.core.errors import PtoError
 from pto.core.global_tensor import GlobalTensor
 from pto.core.memory import Memory, Space
@@ -23,7 +23,7 @@ from pto.core.tile import Role, Tile, TileType
 from pto.cxx import st
 from pto.cxx.binding import bind
 from pto.cxx.kernel import cpp
-from pto.cxx.records import Call
+from pto.cxx.records import RecordedCall
 from pto.graphs import scene
 from pto.gym.timed import launch_timed
 from pto.ir.text.parser import parse
@@ -203,10 +203,10 @@ HOST: dict[str, Callable[[], Any]] = {
         p="*i64, ub",
         n=0,
     ),
-    "PTO-U240": lambda: bind(Call("TNOTHING", 0, (), ()), "a5"),
+    "PTO-U240": lambda: bind(RecordedCall("TNOTHING", 0, (), ()), "a5"),
     "PTO-U302": no_cluster,
     "PTO-U303": lambda: Hello("node", "host", 1, "0.0", "3.0").require_alike(),
-    "PTO-U304": lambda: Crew.require_somebody(cast(Any, SimpleNamespace(ready=()))),
+    "PTO-U304": lambda: WorkerPool.require_worker(cast(Any, SimpleNamespace(ready=()))),
     "PTO-U305": lambda: named("os:system"),
     "PTO-V170": lambda: pto.launch(parse(PADDED), args=[np.zeros(8, np.float32)]),
     "PTO-X020": of("%x = pto.vmi.unpack %v : {v} -> !pto.vreg<64xf32>", v=_LAID_OUT),
@@ -249,7 +249,7 @@ def test_a_host_gets_its_code(code: str) -> None:
 
 def test_a_generator_that_fails_is_told(tmp_path: Path) -> None:
     (tmp_path / "gen_data.py").write_text("raise ValueError('no data')")
-    folder = st.Folder(tmp_path, "a5", (), ())
+    folder = st.TestFolder(tmp_path, "a5", (), ())
     found = st.generate(folder, tmp_path / "work" / "copy", 10)
     assert found is not None and found.code == "PTO-U247" and "no data" in found.message
 

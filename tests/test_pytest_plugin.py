@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import pkgutil
+from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 
 import ml_dtypes  # noqa: F401
 import numpy  # noqa: F401
 import pytest
 
-import pto.lang.diff
-import pto.observe  # noqa: F401
+import pto
 
-# What is imported above stays imported when pytester cleans up: NumPy cannot be loaded twice.
+# pytester removes the modules that a run inside this process has imported. A module imported again
+# has classes of its own, and kernels of later tests would meet two of each.
+for _each in pkgutil.walk_packages(pto.__path__, "pto."):
+    if not _each.name.endswith("__main__"):
+        with suppress(ImportError):  # of an optional package
+            import_module(_each.name)
 
 SUITE = """
 import numpy as np

@@ -12,11 +12,11 @@ from pto.ir.graph import Module
 from pto.ir.text.parser import parse
 from pto.ir.text.types import parse_type, type_text
 from pto.isa.row import types as t
-from pto.run.machine.agents import run_agents
 from pto.run.machine.core import Cluster, Core
 from pto.run.machine.device import Device
 from pto.target.profile import profile as find_profile
 from tests import agreement
+from tests.machine import run_agents
 
 FILL = 0xA5  # what buffers hold before a test writes them: stray writes show
 

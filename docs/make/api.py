@@ -11,12 +11,15 @@ from pto.lang.names import PUBLIC, RENAMED
 
 # title -> packages whose names it lists, in this order; a name goes to the first that matches
 GROUPS: dict[str, tuple[str, ...]] = {
-    "Kernels and launches": ("pto.lang.kernel", "pto.lang.eager", "pto.run.launch"),
+    "Kernels and launches": (
+        *("pto.lang.define", "pto.lang.kernel", "pto.lang.bound", "pto.lang.eager"),
+        "pto.run.launch",
+    ),
     "Inside a kernel": ("pto.lang.control", "pto.lang.debug", "pto.lang.values.scalars"),
     "Tiles and arrays": ("pto.lang.express", "pto.lang.values"),
     "Check, compare and time": (
-        *("pto.lang.program", "pto.observe", "pto.lang.diff", "pto.lang.tune"),
-        *("pto.run.watch", "pto.core.errors", "pto.lang.call", "pto.lang.side"),
+        *("pto.lang.program", "pto.observe", "pto.lang.diff", "pto.lang.tune", "pto.lang.trial"),
+        *("pto.run.watch", "pto.core", "pto.lang.call", "pto.view.side"),
     ),
     "Programs as text and in C++": ("pto.ir", "pto.cxx"),
     "Devices, graphs and clusters": (

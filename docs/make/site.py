@@ -55,6 +55,7 @@ NAVIGATION: list[tuple[str, Any]] = [
         "Speed",
         [
             ("How long on the chip", "guide/timing.md"),
+            ("A kernel on one page", "guide/view.md"),
             ("Times, measured and predicted", "timing.md"),
             ("Times of C++ kernels", "timing_cpp.md"),
             ("Porting from a2a3 to a5", "guide/porting.md"),
@@ -96,6 +97,7 @@ NAVIGATION: list[tuple[str, Any]] = [
         ],
     ),
     ("Diagnostics", "diagnostics/index.md"),
+    ("Architecture", "architecture.md"),
     ("Decisions", "decisions.md"),
     ("Parity", "parity.md"),
 ]
@@ -144,8 +146,15 @@ def assemble(folder: Path) -> None:
     _write_diagnostics(folder / "diagnostics")
     _write_examples(folder / "examples")
     (folder / "api.md").write_text(api.page(), "utf-8")
+    for page in (folder / "isa").glob("*.md"):
+        page.write_text(_with_codes(page.read_text("utf-8")), "utf-8")
     for page in [*folder.glob("*.md"), *(folder / "guide").glob("*.md")]:
         page.write_text(_within_site(page.read_text("utf-8")), "utf-8")
+
+
+def _with_codes(text: str) -> str:
+    """Codes of rules lead to their pages."""
+    return re.sub(r"\((PTO-[A-Z]\d{3})\)", r"([\1](../diagnostics/\1.md))", text)
 
 
 def _within_site(text: str) -> str:

@@ -55,7 +55,7 @@ def times(profile: str, tokens: int, before: int, *, int8: bool) -> dict[str, fl
     """Microseconds of each kernel in one pass through the layer, by the model of the chip."""
     found: dict[str, float] = {}
 
-    def launch(kernel: pto.Kernel, blocks: Any, args: tuple[Any, ...]) -> None:
+    def launch(kernel: pto.Kernel[...], blocks: Any, args: tuple[Any, ...]) -> None:
         data = kernel.name in LOOKING
         took = kernel.time(*args, blocks=blocks, device=PROFILES[profile], data=data)
         found[kernel.name] = found.get(kernel.name, 0.0) + took.us

@@ -18,7 +18,7 @@ from examples.decoder.attention import ROWS as QUERIES
 
 BF16 = ml_dtypes.bfloat16
 Array = npt.NDArray[Any]
-Launch = Callable[[pto.Kernel, Any, tuple[Any, ...]], None]  # kernel, blocks, arguments
+Launch = Callable[[pto.Kernel[...], Any, tuple[Any, ...]], None]  # kernel, blocks, arguments
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ class Cache:
 
 
 @cache
-def on(kernel: pto.Kernel, profile: str) -> pto.Kernel:
+def on(kernel: pto.Kernel[...], profile: str) -> pto.Kernel[...]:
     """A kernel for a profile, traced and compiled once."""
     return kernel.on(profile)
 
@@ -144,7 +144,7 @@ class Layer:
         self.run(vector.swiglu, grid, gate, up, active)
         return self.added(x, self.product(active, self.weights.down))
 
-    def run(self, kernel: pto.Kernel, blocks: Any, *args: Any) -> None:
+    def run(self, kernel: pto.Kernel[...], blocks: Any, *args: Any) -> None:
         """Launch a kernel; `launch` is told instead, where there is one."""
         chosen = on(kernel, self.profile)
         if self.launch is None:

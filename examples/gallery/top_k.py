@@ -15,8 +15,8 @@ def top_k(
     pto.tmrgsort(merged, records, blockLen=64)  # 4 runs of 128
     pto.tmrgsort(records, merged, blockLen=256)  # one run of 512
     best, where = pto.tile(1, 512, pto.f32), pto.tile(1, 512, pto.i32)
-    pto.tgather(best, records, maskPattern="P0101")
-    pto.tgather(where, records, maskPattern="P1010")
+    pto.tgather(best, records, maskPattern="P0101", axis="row")
+    pto.tgather(where, records, maskPattern="P1010", axis="row")
     pto.set_validshape(best, 1, k)
     pto.set_validshape(where, 1, k)
     pto.store(values[row, :], best)

@@ -39,7 +39,7 @@ class Published:
     busy: Mapping[str, float]
     source: str
     fitted: bool
-    kernel: Kernel
+    kernel: Kernel[...]
     blocks: int
     args: tuple[Any, ...]
 

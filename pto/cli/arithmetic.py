@@ -1,7 +1,7 @@
-"""Arithmetic that a command line gives as text: whole numbers, names, and sizes of arrays.
+"""Arithmetic expressions on the command line: integers, names, and sizes of arrays.
 
-`cdiv(x.shape[0], rows) * 2`, `(4, 8)`. It is read as Python reads it and computed here, operation
-by operation: no other name can be called, and no attribute but `shape` be asked for.
+`cdiv(x.shape[0], rows) * 2`, `(4, 8)`. An expression is parsed as Python and evaluated here: only
+`cdiv`, `max` and `min` can be called, and `shape` is the only attribute.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ _LONGEST = 1000  # characters
 
 
 def parsed(text: str) -> ast.expr:
-    """The expression; a ValueError says what is none."""
+    """The parsed expression; raises ValueError if it is not one."""
     if len(text) > _LONGEST:
         raise ValueError(f"it has {len(text):,} characters, at most {_LONGEST:,} are read")
     try:
         return ast.parse(text.strip(), mode="eval").body
     except SyntaxError:
-        raise ValueError("it is no expression") from None
+        raise ValueError("it is not an expression") from None
 
 
 def computed(node: ast.expr, names: Mapping[str, Any]) -> Any:
-    """The number, or tuple of numbers, that it comes to; a ValueError says why there is none."""
+    """The value of an expression: a number or a tuple of numbers; raises ValueError."""
     match node:
         case ast.Constant(int() as value):
             found = value
@@ -69,5 +69,5 @@ def computed(node: ast.expr, names: Mapping[str, Any]) -> Any:
 def _number(node: ast.expr, names: Mapping[str, Any]) -> int:
     found = computed(node, names)
     if not isinstance(found, int):
-        raise ValueError(f"{ast.unparse(node)} is no whole number")
+        raise ValueError(f"{ast.unparse(node)} is not a whole number")
     return found

@@ -1,12 +1,12 @@
-"""`pto cache`: what is kept on disk, compiled code, choices of `pto tune` and builds of C++."""
+"""`pto cache`: the disk cache of compiled code, tuning results and C++ builds."""
 
 from __future__ import annotations
 
 import argparse
 
 from pto.cli.main import CLEAN
-from pto.cxx import kept
-from pto.run.jit.llvm import cache
+from pto.cxx.kept import BUILDS
+from pto.run.jit.llvm.cache import LIMIT, OBJECTS
 
 EXAMPLES = """\
   pto cache info               where compiled code, choices of `pto tune` and builds of C++ are kept
@@ -16,25 +16,26 @@ _MEGA = 1 << 20
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("action", choices=("info", "clear"), nargs="?", default="info")
+    text = "show the size of the cache (default), or remove everything in it"
+    parser.add_argument("action", choices=("info", "clear"), nargs="?", default="info", help=text)
 
 
 def run(args: argparse.Namespace) -> int:
     if args.action == "clear":
-        count = cache.clear() + kept.clear()
+        count = OBJECTS.clear() + BUILDS.clear()
         print(f"removed {count} file{'s' if count != 1 else ''}")
         return CLEAN
-    found = cache.info()
+    found = OBJECTS.info()
     print(f"directory  {found.directory or 'none'}  (PTO_CACHE_DIR sets another)")
     if found.refused:
         print(f"not used   {found.refused}: programs are compiled in every process")
     print(f"files      {found.files}")
-    print(f"size       {found.nbytes / _MEGA:.1f} of at most {found.limit / _MEGA:.0f} MB")
-    files, nbytes = kept.info()
-    why = kept.why_not()
-    if why:
-        print(f"not used   builds of C++, {why}: C++ is built anew in every process")
-    if files:
-        print(f"of C++     {kept.folder()}  (PTO_CXX_CACHE sets another)")
-        print(f"           {files} files, {nbytes / _MEGA:.1f} MB; unused for a month they go")
+    print(f"size       {found.nbytes / _MEGA:.1f} of at most {LIMIT / _MEGA:.0f} MB")
+    built = BUILDS.info()
+    if built.refused:
+        print(f"not used   builds of C++, {built.refused}: C++ is built anew in every process")
+    if built.files:
+        print(f"of C++     {built.directory}  (PTO_CXX_CACHE sets another)")
+        size = f"{built.files} files, {built.nbytes / _MEGA:.1f} MB"
+        print(f"           {size}; unused for a month they go")
     return CLEAN

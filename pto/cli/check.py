@@ -1,4 +1,4 @@
-"""`pto check`: is a program well formed and legal, under the profile it is for."""
+"""`pto check`: checks that a program is well formed and legal for its profile."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from pto.cli import console, cpp, findings, place, program
+from pto.cli import console, cpp, findings, options, program
 from pto.core import render
 from pto.core.errors import Diagnostic, PtoError, fail
 from pto.ir.graph import Module
@@ -36,44 +36,41 @@ EXAMPLES = """\
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("files", nargs="+", metavar="FILE", help=_FILES)
-    parser.add_argument("--profile", metavar="P", help="cpu, a2a3 or a5; default: as declared")
-    parser.add_argument("--device", metavar="D", help="a chip that narrows its profile: 910b1")
+    parser.add_argument("files", nargs="+", metavar="FILE", help=options.FILES)
+    options.add_target(parser)
     parser.add_argument("--edition", choices=EDITIONS, default="current", help=_EDITION)
-    parser.add_argument("--manual", action="store_true", help="--edition manual")
-    parser.add_argument("--all-profiles", action="store_true", help="try every profile")
+    parser.add_argument("--manual", action="store_true", help="short for --edition manual")
+    parser.add_argument("--all-profiles", action="store_true", help="check for every profile")
     parser.add_argument("--level", type=int, choices=(2, 3), help=_LEVEL)
     parser.add_argument("--deep", action="store_true", help=_DEEP)
     parser.add_argument("--fix", action="store_true", help=_FIX)
-    parser.add_argument("-o", dest="fixed", metavar="FILE", help="where --fix writes; of one file")
-    parser.add_argument("--entry", metavar="F", help="of a Python or C++ file: the kernel")
-    parser.add_argument("--arg", action="append", default=[], metavar="NAME=VALUE", help=_CXX)
-    parser.add_argument(
-        "--blocks", type=program.grid, default=1, metavar="N", help="of a C++ kernel"
-    )
-    parser.add_argument("--seed", type=int, default=0, help="for rand")
-    place.add_on(parser)
-    cpp.add_arguments(parser)
+    parser.add_argument("-o", dest="fixed", metavar="FILE", help="write the program of --fix here")
+    parser.add_argument("--entry", metavar="F", help="check this kernel of a Python or C++ file")
+    options.add_values(parser, "give a Python or C++ kernel an array or a number, as for `pto run`")
+    blocks = "launch a C++ kernel with this many blocks; default: 1"
+    parser.add_argument("--blocks", type=options.grid, default=1, metavar="N", help=blocks)
+    options.add_on(parser)
+    options.add_cpp(parser)
     findings.add_format(parser, "sarif")
 
 
-_FILES = ".pto files, folders of them, or a kernel of a Python file: k.py:softmax (executed)"
-_CXX = "of a Python or C++ kernel: an array or a number, as for pto run"
-
-_DEEP = "also run it on made-up inputs and look for races and flags that do not match"
-_FIX = "with --deep: write FILE.fixed.pto, with fixes that were proven by a run"
-_EDITION = "current (August 2026), april, or manual: to the letter; a program may name its own"
-_LEVEL = "3: the program places all of its memory; 2: a compiler does; default: either"
+_DEEP = "also run it on generated inputs, and report races and flags that do not match"
+_FIX = "with --deep: write FILE.fixed.pto with fixes that a run has confirmed"
+_EDITION = "apply the rules of current (August 2026), april, or the manual; default: current"
+_LEVEL = "3: require that the program places its memory; 2: that a compiler does; default: both"
 
 
 def run(args: argparse.Namespace) -> int:
     files = list(program_files(args.files))
     if args.fix and not args.deep:
-        raise fail("PTO-U232", "--fix needs --deep: fixes are proven by a watched run")
+        raise fail("PTO-U232", "--fix needs --deep: fixes are confirmed by a sanitized run")
     for file in args.files if args.fix else ():
         program.require_text(file, "--fix")
     if args.fix and args.fixed and len(files) > 1:
-        raise fail("PTO-U232", f"-o {args.fixed} is one file, and {len(files)} are to be mended")
+        raise fail(
+            "PTO-U232",
+            f"-o {args.fixed} names one file, but there are {len(files)} programs to fix",
+        )
     if args.all_profiles:
         return _compare(files, args)
     results = list(_results(files, args))
@@ -88,7 +85,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def program_files(names: Sequence[str]) -> Iterator[Path]:
-    """Files as named; folders stand for the .pto files below them."""
+    """The named files, and all .pto files below the named folders."""
     for name in names:
         path = Path(name)
         if program.is_python(name) or cpp.is_source(name):
@@ -111,7 +108,7 @@ def program_files(names: Sequence[str]) -> Iterator[Path]:
 
 
 def _not_text(folder: Path) -> list[Path]:
-    """Files below a folder that may hold kernels and that are executed to find them."""
+    """Python and C++ files below a folder, which are not checked because that executes them."""
     return sorted(p for p in folder.rglob("*") if p.suffix in (".py", *cpp.SUFFIXES))
 
 
@@ -120,7 +117,7 @@ def _named(others: Sequence[Path]) -> str:
 
 
 def _name_unchecked(names: Sequence[str]) -> None:
-    """Files of a folder that no check has looked at are named, on standard error."""
+    """Print the unchecked files of folders on standard error."""
     others = [path for name in names if Path(name).is_dir() for path in _not_text(Path(name))]
     if others:
         count = f"{len(others)} file{'s' * (len(others) != 1)} of Python or C++"
@@ -130,7 +127,7 @@ def _name_unchecked(names: Sequence[str]) -> None:
 def load(
     path: Path, args: argparse.Namespace, profile: str | None = None
 ) -> tuple[Module | None, list[Diagnostic]]:
-    """The program, or why there is none."""
+    """The program, or the findings of reading it."""
     try:
         return program.read_program(str(path), args, profile), []
     except PtoError as error:
@@ -143,13 +140,13 @@ def _edition(args: argparse.Namespace) -> str:
     return "manual" if args.manual else args.edition
 
 
-Checked = tuple[str, list[Diagnostic], str]  # judged by what, what was found, what is said of runs
+Checked = tuple[str, list[Diagnostic], str]  # the target, the findings, a note about runs
 
 
 def _results(
     files: Sequence[Path], args: argparse.Namespace
 ) -> Iterator[tuple[str, list[Diagnostic]]]:
-    """What each file is judged by, and what was found; what its runs were, on standard error."""
+    """The target and findings of each file; notes about its runs go to standard error."""
     for target, found, said in _elsewhere(files, args) or (_check_file(f, args) for f in files):
         if said:
             print(said, file=sys.stderr)
@@ -157,21 +154,21 @@ def _results(
 
 
 def _elsewhere(files: Sequence[Path], args: argparse.Namespace) -> Iterator[Checked] | None:
-    """By workers of a cluster, to which the texts are sent; None: here."""
+    """Results from workers of a cluster, which get the texts; None without a cluster."""
     if places.current() is None or any(path.suffix != ".pto" for path in files):
         return None
     from pto.cluster import tasks
 
-    crew = tasks.crew()
+    pool = tasks.pool()
     try:
         items = [(str(path), read_source(path)) for path in files]
     except PtoError:
         return None
-    return None if crew is None else tasks.in_order(crew, "pto.cli.check:checked", items, args)
+    return None if pool is None else tasks.in_order(pool, "pto.cli.check:checked", items, args)
 
 
 def checked(args: argparse.Namespace, item: tuple[str, str]) -> Checked:
-    """One file that was sent."""
+    """Check one file on a worker."""
     name, text = item
     try:
         module = parse(text, name)
@@ -200,7 +197,7 @@ def _judged(name: str, module: Module, args: argparse.Namespace) -> Checked:
     except PtoError as error:
         if args.profile or args.device:
             raise
-        return "", list(error.diagnostics), ""  # the program names a target that there is not
+        return "", list(error.diagnostics), ""  # the program declares an unknown target
     if args.deep and not any(d.severity == "error" for d in found):
         more, said = _deep(name, module, args)
         found = [*found, *more]
@@ -208,7 +205,7 @@ def _judged(name: str, module: Module, args: argparse.Namespace) -> Checked:
 
 
 def _deep(name: str, module: Module, args: argparse.Namespace) -> tuple[list[Diagnostic], str]:
-    """What sanitized runs find; one that does not come to its end is a finding too."""
+    """The findings of sanitized runs; a run that does not finish is a finding too."""
     from pto.observe.deep import EARLY, deep
     from pto.observe.mode import ASSUMED
 
@@ -226,7 +223,7 @@ def _deep(name: str, module: Module, args: argparse.Namespace) -> tuple[list[Dia
 
 
 def _fix(path: Path, args: argparse.Namespace) -> int:
-    """Mend a program that is legal; one that is not stays as it is."""
+    """Fix a legal program; an illegal one is not changed."""
     from pto.cli.fix import write_fixed
     from pto.observe.deep import launches
 
@@ -236,7 +233,7 @@ def _fix(path: Path, args: argparse.Namespace) -> int:
     try:
         runs = launches(module, profile=args.profile, device=args.device)
     except PtoError:
-        return 1  # said already: it cannot be run
+        return 1  # already reported: it cannot be run
     return write_fixed(path, module, runs, args.fixed)
 
 
@@ -247,7 +244,7 @@ def _summary(files: int, targets: Sequence[str], found: Sequence[Diagnostic]) ->
 
 
 def _compare(files: Sequence[Path], args: argparse.Namespace) -> int:
-    """One line a profile and file: accepted, or what it refuses first and how much more."""
+    """One line per profile and file: accepted, or the first error and the number of others."""
     accepted = False
     every: list[Diagnostic] = []
     table: list[dict[str, Any]] = []

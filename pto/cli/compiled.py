@@ -11,7 +11,7 @@ from pto.run.launch.host import Report
 
 
 def facts(report: Report) -> dict[str, Any]:
-    """What a report knows of compiled code, for JSON."""
+    """Facts about compiled code in a report, for JSON."""
     return {
         "fused": [list(group) for group in report.fused],
         "forwarded": list(report.forwarded),
@@ -21,7 +21,7 @@ def facts(report: Report) -> dict[str, Any]:
 
 
 def lines(report: Report) -> list[Piece]:
-    """The same for a person."""
+    """The same facts as text."""
     if report.engine != "jit":
         return [("dim", f"engine {report.engine}: nothing is compiled\n")]
     found = [*_groups(report), *_counted("not compiled", report.left_out)]

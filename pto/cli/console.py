@@ -1,6 +1,6 @@
-"""How a command talks: styled pieces of text, coloured on a terminal and plain in a pipe.
+"""Output of commands: (style, text) pairs, coloured on a terminal and plain in a pipe.
 
-`rich` is imported only when something is really coloured. What is said does not live here.
+`rich` is imported only for coloured output.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ STYLES = {
 
 
 def wants_colour(stream: TextIO) -> bool:
-    """True on a terminal, unless NO_COLOR (https://no-color.org) or a dumb terminal says no."""
+    """True on a terminal, unless NO_COLOR (https://no-color.org) is set or TERM is dumb."""
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         return False
     return stream.isatty()
 
 
 def write(styled: Iterable[Piece], stream: TextIO | None = None) -> None:
-    """Write pieces of text to `stream` (standard output), coloured where that is wanted."""
+    """Write styled text to `stream` (standard output), in colour if `wants_colour`."""
     out = stream or sys.stdout
     if not wants_colour(out):
         out.write("".join(text for _, text in styled))
@@ -60,7 +60,7 @@ def show(
 
 
 def write_markdown(page: str, stream: TextIO | None = None) -> None:
-    """Write a page: rendered on a terminal, the Markdown itself in a pipe."""
+    """Write a page: rendered on a terminal, as Markdown in a pipe."""
     out = stream or sys.stdout
     if not wants_colour(out):
         out.write(page.rstrip("\n") + "\n")

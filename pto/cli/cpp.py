@@ -1,6 +1,6 @@
-"""C++ kernels at the command line: what `pto run`, `check` and `time` do with a .cpp file.
+"""C++ kernels on the command line: `pto run`, `check` and `time` for a .cpp file.
 
-All compile it and run it natively, in a child process with limits, with the user's rights.
+All of them compile it and run it natively, in a child process with limits, with the user's rights.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from pto.ir.builder import scalar_type
 from pto.ir.text.parser import read_source
 from pto.isa.row.types import Ptr
 from pto.run.launch.arguments import Parameter, build, parse_args
+from pto.target.choose import DEFAULT
 from pto.target.device import device as find_device
 
 if TYPE_CHECKING:
@@ -28,22 +29,16 @@ if TYPE_CHECKING:
 SUFFIXES = (".cpp", ".cc", ".cxx", ".cce")
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    cxx = parser.add_argument_group("C++ kernels")
-    cxx.add_argument("-I", dest="include", action="append", default=[], metavar="DIR")
-    cxx.add_argument("-D", dest="define", action="append", default=[], metavar="NAME[=VALUE]")
-
-
 def is_source(file: str) -> bool:
     return file.endswith(SUFFIXES)
 
 
-# Options of `pto run` and `pto check` that nothing of a C++ kernel answers.
+# Options of `pto run` and `pto check` that C++ kernels do not support.
 _OTHERS = {
     "step": "--step",
     "schedule": "--schedule",
     "fix": "--fix",
-    "checks": "--checks",
+    "check_reads": "--check-reads",
     "automatic": "--automatic",
     "level": "--level",
     "all_profiles": "--all-profiles",
@@ -58,9 +53,8 @@ def _require_taken(file: str, args: argparse.Namespace) -> None:
     if given:
         raise fail(
             "PTO-U280",
-            f"{given[0]} is for programs of .pto text and Python kernels, and {file} is C++",
-            help="its instructions are fed to the reference engine as they come;"
-            " --sanitize, --time and --profile are there",
+            f"{given[0]} works for .pto programs and Python kernels only; {file} is C++",
+            help="C++ kernels run on the reference engine; use --sanitize, --time or --profile",
         )
 
 
@@ -68,23 +62,29 @@ def _kernel(file: str, args: argparse.Namespace) -> CppKernel:
     from pto.cxx.kernel import cpp
 
     _require_taken(file, args)
-    if not args.entry:
-        text = read_source(file)
-        known = re.findall(r"__global__[^;{]*?(\w+)\s*\(", text)
-        listed = f"; it has {', '.join(dict.fromkeys(known))}" if known else ""
-        raise fail(
-            "PTO-U031",
-            f"which kernel of {file} is to run?{listed}",
-            help='--entry "NAME<template arguments>"',
-        )
+    entry = args.entry or _only_kernel(file)
     chip = getattr(args, "device", None)
-    profile = args.profile or (find_device(chip).profile if chip not in (None, "all") else "a2a3")
+    profile = args.profile or (find_device(chip).profile if chip not in (None, "all") else DEFAULT)
     source = cpp(file, profile=profile, include=args.include, defines=args.define)
-    return source[args.entry]
+    return source[entry]
+
+
+def _only_kernel(file: str) -> str:
+    """The name of the only kernel of a source, if it is not a template."""
+    found = re.findall(r"(template[^;{]*)?__global__[^;{]*?(\w+)\s*\(", read_source(file))
+    known = dict.fromkeys(name for _, name in found)
+    if len(known) == 1 and not any(template for template, _ in found):
+        return found[0][1]
+    listed = f"; it has {', '.join(known)}" if known else ""
+    raise fail(
+        "PTO-U031",
+        f"which kernel of {file} is to run?{listed}",
+        help='--entry "NAME<template arguments>"',
+    )
 
 
 def _parameters(kernel: CppKernel) -> list[Parameter]:
-    """Named as the source names them, where it does so plainly."""
+    """The parameters of a kernel, with the names in the source if they can be found."""
     name = kernel.entry.partition("<")[0].strip()
     text = kernel.source.path.read_text(encoding="utf-8", errors="replace")
     found = re.search(rf"__global__[^;{{]*?\b{re.escape(name)}\s*\(([^)]*)\)", text)
@@ -100,7 +100,7 @@ def _parameters(kernel: CppKernel) -> list[Parameter]:
 
 
 def run(args: argparse.Namespace) -> int:
-    """`pto run kernel.cpp`: what it changed, or what the sanitizer finds."""
+    """`pto run kernel.cpp`: show the changed arrays, or the findings of the sanitizer."""
     from pto.cli.run import change, described, is_array, require_fitting, save
 
     require_fitting(args)
@@ -112,7 +112,7 @@ def run(args: argparse.Namespace) -> int:
     before = [v.copy() if isinstance(v, np.ndarray) else v for v in values]
     how: dict[str, Any] = {"blocks": args.blocks}
     if args.timeout is not None:
-        how["seconds"] = args.timeout
+        how["timeout"] = args.timeout
     if args.sanitize:
         return _told(kernel.sanitize(*values, **how), "sanitizer: no findings", args)
     report = kernel.run(*values, **how)
@@ -131,7 +131,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def time(args: argparse.Namespace) -> int:
-    """`pto time kernel.cpp`: how long on the chip, at the lines of the source."""
+    """`pto time kernel.cpp`: the estimated time on the chip, by lines of the source."""
     kernel = _kernel(args.file, args)
     return _timed(kernel, build(_parameters(kernel), parse_args(args.arg), args.seed), args)
 
@@ -143,7 +143,7 @@ def _timed(kernel: CppKernel, values: Sequence[Any], args: argparse.Namespace) -
 
 
 def check(file: str, args: argparse.Namespace) -> tuple[str, list[Diagnostic], str]:
-    """`pto check kernel.cpp`: C++ decides what it executes, so it is judged by a run."""
+    """`pto check kernel.cpp`: a C++ kernel is checked by running it."""
     try:
         kernel = _kernel(file, args)
         values: list[Any] = build(_parameters(kernel), parse_args(args.arg), args.seed)

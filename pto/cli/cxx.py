@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from pto.cli import console, findings, place
+from pto.cli import console, findings, options, place
 from pto.core.errors import fail
 from pto.core.processors import usable
 from pto.core.render import Piece
@@ -33,19 +33,20 @@ _SAY_EVERY = 5.0
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     verbs = parser.add_subparsers(dest="what", required=True, metavar="header|st")
     make = verbs.add_parser("header", help="write the header tree")
-    make.add_argument("-o", metavar="DIR", type=Path, required=True, help="where to")
+    make.add_argument("-o", metavar="DIR", type=Path, required=True, help="write to this folder")
     test = verbs.add_parser("st", help="run system tests", description=_RIGHTS)
     test.add_argument("path", metavar="DIR", type=Path, nargs="+", help="folders of tests")
-    test.add_argument("-k", metavar="EXPR", default="", help="only cases whose names match")
-    test.add_argument("-j", metavar="N", type=int, help="processes; default: the processors")
-    test.add_argument("-I", metavar="DIR", type=Path, action="append", default=[], dest="include")
-    test.add_argument("-D", dest="define", action="append", default=[], metavar="NAME[=VALUE]")
-    test.add_argument("--ranks", metavar="N", type=int, help="hosts; default: as many as it takes")
-    test.add_argument("--profile", metavar="P", help="cpu, a2a3 or a5; default: by the path")
-    test.add_argument("--timeout", metavar="S", type=float, default=300.0, help="for one case")
-    test.add_argument("-x", action="store_true", help="stop at the first case that does not pass")
-    place.add_on(test)
-    test.add_argument("-v", action="store_true", help="every case that does not pass, in full")
+    options.add_selection(test, "cases")
+    options.add_jobs(test)
+    ranks = "run each test with N ranks; default: the first number with which it passes"
+    test.add_argument("--ranks", metavar="N", type=int, help=ranks)
+    profile = "use this profile: cpu, a2a3 or a5; default: the one in the path"
+    test.add_argument("--profile", metavar="P", help=profile)
+    options.add_timeout(test, "a case", 300.0)
+    test.add_argument("-x", action="store_true", help="stop at the first case that fails")
+    options.add_on(test)
+    test.add_argument("-v", action="store_true", help="show every failed case in full")
+    options.add_cpp(test)
     findings.add_format(test)
 
 
@@ -60,13 +61,13 @@ def run(args: argparse.Namespace) -> int:
     if args.ranks is not None and args.ranks < 1:
         raise fail("PTO-U061", f"--ranks {args.ranks}: at least one host is needed")
     ranks = st.RANKS if args.ranks is None else (args.ranks,)
-    how = st.How(args.profile, tuple(args.include), tuple(args.define), ranks)
+    how = st.TestOptions(args.profile, tuple(map(Path, args.include)), tuple(args.define), ranks)
     folders = st.find(args.path, how)
-    select(args.k)  # refuses what is no expression, before anything runs
+    select(args.k)  # reports a wrong expression before anything runs
     start = time.perf_counter()
     with _Progress(sum(len(f.cases) for f in folders)) as seen:
 
-        def told(case: st.Case) -> bool:
+        def told(case: st.CaseResult) -> bool:
             seen(case)
             if args.format == "lines":
                 findings.line(case.data())
@@ -83,8 +84,8 @@ def run(args: argparse.Namespace) -> int:
     return 0 if all(case.status in (*st.PASSED, "skipped") for case in cases) else 1
 
 
-def _show(cases: Sequence[st.Case]) -> None:
-    """Cases that do not pass, what is found in several only once."""
+def _show(cases: Sequence[st.CaseResult]) -> None:
+    """Print the failed cases; a finding of several cases is printed once."""
     told: set[str] = set()
     for case in cases:
         if case.status not in st.PASSED:
@@ -94,20 +95,20 @@ def _show(cases: Sequence[st.Case]) -> None:
 
 
 class _Progress:
-    """How many cases are done: in place on a terminal, now and then in a pipe."""
+    """The number of finished cases: updated in place on a terminal, periodic lines in a pipe."""
 
     def __init__(self, total: int) -> None:
         self._total, self._done, self._failed = total, 0, 0
         self._lock, self._said = threading.Lock(), time.monotonic()
 
-    def __enter__(self) -> Callable[[st.Case], None]:
+    def __enter__(self) -> Callable[[st.CaseResult], None]:
         return self._told
 
     def __exit__(self, *_: object) -> None:
         if sys.stderr.isatty():
             sys.stderr.write("\r\x1b[K")
 
-    def _told(self, case: st.Case) -> None:
+    def _told(self, case: st.CaseResult) -> None:
         with self._lock:
             self._done += 1
             self._failed += case.status not in st.PASSED
@@ -120,8 +121,8 @@ class _Progress:
                 print(line, file=sys.stderr, flush=True)
 
 
-def _table(cases: Sequence[st.Case], seconds: float) -> list[Piece]:
-    """A row a folder, the reasons of those that do not pass, and the sum."""
+def _table(cases: Sequence[st.CaseResult], seconds: float) -> list[Piece]:
+    """One row per folder, the reasons of failures, and the totals."""
     seen = [s for s in st.STATUSES if any(c.status == s for c in cases)]
     folders = list(dict.fromkeys(c.folder for c in cases))
     width = max([len("folder"), *map(len, folders)], default=6)

@@ -1,10 +1,10 @@
-"""`pto diff`: do two compilers' outputs of one program order the same accesses?"""
+"""`pto diff`: compares the order of accesses in two compilers' outputs of one program."""
 
 from __future__ import annotations
 
 import argparse
 
-from pto.cli import findings, program
+from pto.cli import findings, options, program
 from pto.core.errors import Diagnostic, PtoError
 from pto.core.render import Piece
 from pto.ir.graph import Module
@@ -19,11 +19,10 @@ EXAMPLES = """\
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("first", metavar="A", help="a .pto program, as one compiler prints it")
-    parser.add_argument("second", metavar="B", help="the same, as another compiler prints it")
-    parser.add_argument("--profile", metavar="P", help="cpu, a2a3 or a5; default: as declared")
-    parser.add_argument("--device", metavar="D", help="a chip that narrows its profile: 910b1")
-    program.add_arguments(parser)
+    parser.add_argument("first", metavar="A", help="a .pto program, printed by one compiler")
+    parser.add_argument("second", metavar="B", help="the same program, printed by another compiler")
+    options.add_target(parser)
+    options.add_python(parser)
     findings.add_format(parser)
 
 

@@ -1,8 +1,8 @@
-"""`pto explain`: the page of a finding's code, made from what is known about it.
+"""`pto explain`: the page of a finding's code, with rules from the table and a checked example.
 
-`pto/explain/<CODE>.md` says why, and shows a program as a diff: lines with `-` make it wrong, lines
-with `+` right. The rules of a code and the instructions they hold for come from the table, and what
-the wrong program is told comes from checking it.
+`pto/explain/<CODE>.md` contains the reason and a program as a diff: `-` lines belong to the wrong
+program, `+` lines to the right one. The rules of a code and their instructions come from the table;
+the findings of the wrong program come from checking it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _CODE = re.compile(r"(?:PTO-?)?([A-Z])(\d{1,3})", re.IGNORECASE)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("code", nargs="?", metavar="CODE", help="as a finding prints it: PTO-L001")
+    parser.add_argument("code", nargs="?", metavar="CODE", help="the code of a finding: PTO-L001")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -49,7 +49,7 @@ def codes() -> list[str]:
 
 
 def page(code: str) -> str:
-    """The Markdown of one page; `code` as people type it (`s003`, `PTO-S003`)."""
+    """The Markdown of one page; `code` in any spelling (`s003`, `PTO-S003`)."""
     known = codes()
     wanted = normal_form(code)
     if wanted not in known:
@@ -59,7 +59,7 @@ def page(code: str) -> str:
 
 
 def normal_form(code: str) -> str:
-    """`s3`, `S003` and `pto-s003` as `PTO-S003`; anything else in capitals, as it came."""
+    """`s3`, `S003` and `pto-s003` as `PTO-S003`; any other text in capitals."""
     match = _CODE.fullmatch(code.strip("[] "))
     if not match:
         return code.upper()
@@ -84,7 +84,7 @@ def programs(code: str) -> tuple[str, str, str]:
 
 
 def findings(program: str) -> list[Diagnostic]:
-    """What a program is told when it is checked; nothing for lines out of one."""
+    """The findings of checking a program; empty for a fragment."""
     from pto.ir.text.parser import parse
     from pto.verify import judge
 
@@ -97,7 +97,7 @@ def findings(program: str) -> list[Diagnostic]:
 
 
 def _sections(code: str) -> Iterator[str]:
-    """Title and reason as written; the rules; both programs."""
+    """The sections of a page: title and reason, the rules, both programs."""
     language, wrong, right = programs(code)
     yield _DIFF.sub("", _read(code)).rstrip() + "\n"
     rules = _rules().get(code) if language == "pto" else None
@@ -116,7 +116,7 @@ def _sections(code: str) -> Iterator[str]:
 
 @cache
 def _rules() -> dict[str, dict[str, list[str]]]:
-    """By code: the sentences of its rules, and the instructions each is about."""
+    """Code -> sentence of a rule -> the instructions with this rule."""
     from pto.isa.table import rows
 
     found: dict[str, dict[str, list[str]]] = {}

@@ -1,12 +1,12 @@
-"""`pto export`: a launch as a folder that builds and runs on a board."""
+"""`pto export`: writes a launch as a folder that builds and runs on hardware."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
 
-from pto.cli import findings
-from pto.cli.program import BLOCKS, FILE, grid, read_launch
+from pto.cli import findings, options
+from pto.cli.program import read_launch
 from pto.verify.functions import name_of
 
 EXAMPLES = """\
@@ -18,18 +18,11 @@ EXAMPLES = """\
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", metavar="FILE", help=FILE)
-    parser.add_argument("--out", metavar="DIR", type=Path, required=True, help="a new folder")
-    parser.add_argument("--arg", action="append", default=[], metavar="NAME=VALUE", help=_ARG)
-    parser.add_argument("--blocks", type=grid, default=1, metavar="N[,N]", help=BLOCKS)
-    parser.add_argument("--profile", metavar="P", help="a2a3 or a5; default: as declared")
-    parser.add_argument("--device", metavar="D", help="the chip: 910b1, 950pr, ...")
-    parser.add_argument("--entry", metavar="F", help="the function to export")
-    parser.add_argument("--seed", type=int, default=0, help="for rand")
+    options.add_launch(parser, "export", "set an input of the exported test, as for `pto run`")
+    out = "write to this folder, which must be new or empty"
+    parser.add_argument("--out", metavar="DIR", type=Path, required=True, help=out)
+    options.add_target(parser, chips=True)
     findings.add_format(parser)
-
-
-_ARG = "as for `pto run`: the values are the inputs of the test"
 
 
 def run(args: argparse.Namespace) -> int:

@@ -1,6 +1,7 @@
-"""How commands print findings: the option `--format`, and the functions that print by it.
+"""Printing of findings: the option `--format`, and functions that print in that format.
 
-JSON is one object with all findings under `findings`; `lines` is one object a line, as they come.
+JSON is one object with all findings under `findings`; `lines` is one object per line, printed
+immediately.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
     from pto.observe import Verdict
 
 FORMATS = ("text", "json", "lines")
-_HELP = "text (default), json (one object) or lines (one JSON object a line, as they come)"
-_warned: list[Diagnostic] = []  # of the command that runs, where text does not show them at once
+_HELP = "print text (default), json (one object), or lines (one JSON object per line, immediately)"
+_warned: list[Diagnostic] = []  # warnings of this command, not yet printed
 
 
 def add_format(parser: argparse.ArgumentParser, *more: str) -> None:
@@ -32,12 +33,12 @@ def add_format(parser: argparse.ArgumentParser, *more: str) -> None:
     group = parser.add_argument_group("output")
     choices = (*FORMATS, *more)
     group.add_argument("--format", choices=choices, default="text", help=_HELP)
-    short = "the same as --format json"
+    short = "short for --format json"
     group.add_argument("--json", dest="format", action="store_const", const="json", help=short)
 
 
 def is_text(args: argparse.Namespace) -> bool:
-    """True unless another program reads the output; html is for a person, too."""
+    """True for output that a person reads (text, html)."""
     return getattr(args, "format", "text") in ("text", "html")
 
 
@@ -84,7 +85,7 @@ def line(value: Any) -> None:
 
 @contextmanager
 def collected_warnings(args: argparse.Namespace) -> Generator[None]:
-    """Warnings about a program are findings: printed at once as text, else kept for the JSON."""
+    """A context that turns warnings into findings: printed at once as text, else kept for JSON."""
     _warned.clear()
     before = warnings.showwarning
 
@@ -98,21 +99,21 @@ def collected_warnings(args: argparse.Namespace) -> Generator[None]:
             _warned.append(found)
 
     with warnings.catch_warnings():
-        # PtoWarning is one; the filters of the environment do not hide findings
+        # PtoWarning is a finding; warning filters of the environment do not hide it
         warnings.simplefilter("default", UserWarning)
         warnings.showwarning = heard
         yield
 
 
 def show_verdict(verdict: Verdict, args: argparse.Namespace) -> int:
-    """Print what a sanitized run found, and what was assumed."""
+    """Print the findings of a sanitized run and its assumptions."""
     target = str(verdict.report.target) if verdict.report else ""
     summary = counted(verdict.findings, f"; {verdict.about}\n", "sanitizer: ")
     return show(list(verdict.findings), args, summary, target=target, mode=verdict.mode)
 
 
 def counted(found: Sequence[Diagnostic], rest: str, first: str = "") -> list[Piece]:
-    """The last line of a report: how many errors and warnings there are, and of what."""
+    """The last line of a report: the numbers of errors and warnings, and the target."""
     errors = sum(d.severity == "error" for d in found)
     numbers = (errors, "error"), (len(found) - errors, "warning")
     words = [f"{n} {word}{'s' * (n != 1)}" for n, word in numbers if n]

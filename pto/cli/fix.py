@@ -1,4 +1,4 @@
-"""`--fix`: the program with what mends it, written beside it. How it is mended is in `observe`."""
+"""`--fix`: writes the fixed program to a file beside the original. `observe` finds the fixes."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from pto.core.output import write_whole
 from pto.core.render import Piece
 from pto.ir.graph import Module
 from pto.ir.text.parser import read_source
-from pto.observe.mend.repair import Repair, Trial, repair
+from pto.observe.fixes.repair import Repair, Trial, repair
 
 SUFFIX = ".fixed.pto"
 HELP = f"write a copy, FILE{SUFFIX}, with fixes that were put in, run again and found to work"
 
 
 def write_fixed(file: Path, module: Module, launches: Sequence[Trial], out: str | None) -> int:
-    """Mend a program and say how; 0 when nothing is left to mend."""
+    """Fix a program and print the changes; 0 if no finding is left."""
     target = Path(out) if out else file.with_suffix(SUFFIX)
     found = repair(module, launches, read_source(file))
     if found.done:

@@ -1,4 +1,4 @@
-"""`pto fmt`: a program in one stable form, in MLIR's generic form, or as C++."""
+"""`pto fmt`: prints a program in one stable form, in MLIR's generic form, or as C++."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from pto.cli import findings, program
+from pto.cli import findings, options, program
 from pto.cli.check import program_files
 from pto.core.errors import Diagnostic, PtoError, fail
 from pto.core.output import write_whole
@@ -14,7 +14,7 @@ from pto.ir.graph import Module
 from pto.ir.text.comments import formatted
 from pto.ir.text.parser import parse, read_source
 from pto.ir.text.printer import print_module
-from pto.verify.target import judge
+from pto.verify.target import legal_target
 
 EXAMPLES = """\
   pto fmt kernel.pto                 print it in the stable form
@@ -28,19 +28,16 @@ EXAMPLES = """\
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("files", nargs="+", metavar="FILE", help=_FILE)
+    parser.add_argument("files", nargs="+", metavar="FILE", help=options.FILES)
     form = parser.add_mutually_exclusive_group()
-    form.add_argument("--generic", action="store_true", help="MLIR's generic form")
-    form.add_argument("--cpp", action="store_true", help="C++ for the PTO header library")
+    form.add_argument("--generic", action="store_true", help="print MLIR's generic form")
+    form.add_argument("--cpp", action="store_true", help="print C++ for the PTO header library")
     group = parser.add_mutually_exclusive_group()
     group.add_argument("--write", action="store_true", help="change the files")
-    group.add_argument("--check", action="store_true", help="only say which files would change")
-    parser.add_argument("--profile", metavar="P", help="of a Python kernel, or of C++")
-    program.add_arguments(parser)
+    group.add_argument("--check", action="store_true", help="only list files that would change")
+    options.add_profile(parser)
+    options.add_python(parser)
     findings.add_format(parser)
-
-
-_FILE = ".pto files, folders of them, or a kernel of a Python file: k.py:softmax"
 
 
 def run(args: argparse.Namespace) -> int:
@@ -102,8 +99,4 @@ def _print_kernel(file: str, args: argparse.Namespace) -> int:
 def _cpp(module: Module, args: argparse.Namespace) -> str:
     from pto.cxx.export import cpp
 
-    target, found = judge(module, profile=args.profile)
-    errors = [d for d in found if d.severity == "error"]
-    if errors:
-        raise PtoError(*errors)
-    return cpp(module, target.profile)
+    return cpp(module, legal_target(module, profile=args.profile).profile)

@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pto.cli import console, findings
+from pto.cli import console, findings, options
 from pto.cli.gym import progress
 from pto.core.errors import PtoError, fail
 from pto.core.output import write_whole
@@ -44,38 +44,39 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     verbs = parser.add_subparsers(dest="what", required=True, metavar="run|check|time|diff")
     run = verbs.add_parser("run", help="run scenes and compare with their goldens")
     run.add_argument("--orders", metavar="N", type=int, default=0, help=_ORDERS)
-    run.add_argument("--sanitize", action="store_true", help="look for races between tasks too")
-    check = verbs.add_parser("check", help="look for races between tasks and undefined reads")
+    run.add_argument("--sanitize", action="store_true", help="also report races between tasks")
+    check = verbs.add_parser("check", help="report races between tasks and undefined reads")
     check.add_argument("--dry", action="store_true", help=_DRY)
     time = verbs.add_parser("time", help="time the tasks of a scene on the cores of a chip")
-    time.add_argument("--device", metavar="NAME", help="a chip, as 910b1; default: of the profile")
+    time.add_argument("--device", metavar="D", help="use this chip: 910b1, 950pr, ...")
     time.add_argument("--edges", action="store_true", help=_EDGES)
-    time.add_argument("--trace", metavar="FILE", type=Path, help="write Chrome's trace events")
-    time.add_argument("--page", metavar="FILE", type=Path, help="write a page with a lane a core")
-    diff = verbs.add_parser("diff", help="find the first task whose results differ")
+    time.add_argument("--trace", metavar="FILE", type=Path, help=options.TRACE)
+    time.add_argument("--html", "--page", metavar="FILE", type=Path, dest="page", help=options.HTML)
+    diff = verbs.add_parser("diff", help="find the first task with different results")
     other = diff.add_mutually_exclusive_group(required=True)
     other.add_argument("--against", choices=("a2a3", "a5"), help="compare with another profile")
     other.add_argument("--record", metavar="DIR", type=Path, help=_RECORD)
     other.add_argument("--recorded", metavar="DIR", type=Path, help="compare with such a folder")
-    diff.add_argument("--rtol", metavar="R", type=float, help="default: of the test")
-    diff.add_argument("--atol", metavar="A", type=float, help="default: of the test")
+    for name in ("rtol", "atol"):
+        text = f"allow differences up to this {name}; default: that of the test"
+        diff.add_argument(f"--{name}", metavar=name[0].upper(), type=float, help=text)
     for each in (run, check, time, diff):
         each.add_argument("path", metavar="PATH", type=Path, nargs="+", help="files or folders")
-        each.add_argument("-k", metavar="EXPR", default="", help="only scenes whose names match")
-        each.add_argument("--profile", choices=("a2a3", "a5"), help="default: as the test says")
-        each.add_argument("--timeout", metavar="S", type=float, default=300.0, help=_TIMEOUT)
+        options.add_selection(each, "scenes")
+        each.add_argument("--profile", choices=("a2a3", "a5"), help=_PROFILE)
+        options.add_timeout(each, "a run of a graph", 300.0)
         each.add_argument("--at-most", metavar="NAME=N", action="append", default=[], help=_MOST)
         findings.add_format(each)
     for each in (run, check):
-        each.add_argument("-j", metavar="N", type=int, default=1, help="scenes at a time")
+        each.add_argument("-j", metavar="N", type=int, default=1, help="run N scenes at a time")
 
 
 _ORDERS = "run again in N random orders that the edges allow, and compare every byte"
-_MOST = "where a case has a larger parameter of this name, use N; the case's name says so"
-_DRY = "run the orchestration alone: no kernels, no values, little memory; real sizes of a model"
-_EDGES = "run every task too, and say which edges no data needs and what they cost"
-_RECORD = "write the results of every task into a folder, to compare another version with"
-_TIMEOUT = "seconds that one run of a graph may take; default: 300"
+_MOST = "limit a parameter of the cases to N; the name of a case then shows the limit"
+_DRY = "run only the orchestration, without kernels and values; for real sizes of a model"
+_EDGES = "also run every task, and list edges that no data needs, with their cost"
+_RECORD = "write the results of every task to a folder, for a later --recorded"
+_PROFILE = "use this profile; default: the one of the test"
 
 
 def run(args: argparse.Namespace) -> int:
@@ -88,7 +89,7 @@ def run(args: argparse.Namespace) -> int:
         raise fail("PTO-U061", f"--orders {args.orders}: the number must not be negative")
     watched = args.what == "check" or args.sanitize
     is_dry = getattr(args, "dry", False)
-    how = suite.How(watched, getattr(args, "orders", 0), args.timeout, is_dry)
+    how = suite.RunOptions(watched, getattr(args, "orders", 0), args.timeout, is_dry)
     began = time.perf_counter()
     with progress(len(found)) as seen:
         outcomes = suite.run_all(found, how, args.j, _told(args.format, seen))
@@ -99,7 +100,7 @@ def run(args: argparse.Namespace) -> int:
     return 0 if all(o.status in suite.GOOD for o in outcomes) else 1
 
 
-def _found(args: argparse.Namespace) -> list[Scene | suite.Outcome]:
+def _found(args: argparse.Namespace) -> list[suite.Case | suite.SceneResult]:
     """The scenes that the arguments name."""
     missing = next((p for p in args.path if not p.exists()), None)
     if missing is not None:
@@ -114,14 +115,14 @@ def _found(args: argparse.Namespace) -> list[Scene | suite.Outcome]:
 def _limit(text: str) -> tuple[str, int]:
     name, _, number = text.partition("=")
     if not name or not number.isdecimal():
-        raise fail("PTO-U061", f"--at-most {text}: wanted is a name and a number, as batch=4")
+        raise fail("PTO-U061", f"--at-most {text}: give a name and a number, such as batch=4")
     return name, int(number)
 
 
-def _only(found: Sequence[Scene | suite.Outcome]) -> Scene:
-    """The one scene of a command that takes one."""
+def _only(found: Sequence[suite.Case | suite.SceneResult]) -> suite.Case:
+    """The only scene, for commands that accept one."""
     first = found[0]
-    if isinstance(first, suite.Outcome):
+    if isinstance(first, suite.SceneResult):
         raise fail("PTO-U322", first.why)
     if len(found) > 1:
         names = ", ".join(each.name for each in found[:3])
@@ -129,7 +130,7 @@ def _only(found: Sequence[Scene | suite.Outcome]) -> Scene:
     return first
 
 
-def _diff(args: argparse.Namespace, scene: Scene) -> int:
+def _diff(args: argparse.Namespace, scene: suite.Case) -> int:
     arguments = scene.arguments()
     with tempfile.TemporaryDirectory(prefix="pto-graph-") as own:
         ours = Path(own) if args.record is None else args.record
@@ -143,9 +144,9 @@ def _diff(args: argparse.Namespace, scene: Scene) -> int:
             other = Path(own) / "against"
             other.mkdir()
             _record(replace(scene, profile=args.against), arguments, other, args.timeout)
-        test = scene.test
-        rtol = test.RTOL if args.rtol is None else args.rtol
-        atol = test.ATOL if args.atol is None else args.atol
+        rtol, atol = scene.tolerances
+        rtol = rtol if args.rtol is None else args.rtol
+        atol = atol if args.atol is None else args.atol
         report = compare(ours, other, rtol, atol)
     found = report.finding()
     if args.format == "text" and found is None:
@@ -155,7 +156,7 @@ def _diff(args: argparse.Namespace, scene: Scene) -> int:
     return 0 if found is None else 1
 
 
-def _record(scene: Scene, arguments: Arguments, folder: Path, seconds: float) -> int:
+def _record(scene: suite.Case, arguments: Arguments, folder: Path, seconds: float) -> int:
     process = GraphProcess(scene.source())
     try:
         return process.record(arguments.listed, folder, seconds)
@@ -165,7 +166,7 @@ def _record(scene: Scene, arguments: Arguments, folder: Path, seconds: float) ->
         process.end()
 
 
-def _time(args: argparse.Namespace, scene: Scene) -> int:
+def _time(args: argparse.Namespace, scene: suite.Case) -> int:
     process = GraphProcess(scene.source(), "all" if args.edges else "some")
     try:
         arguments = scene.arguments(with_values=args.edges)
@@ -185,8 +186,8 @@ def _time(args: argparse.Namespace, scene: Scene) -> int:
     return 0
 
 
-def _told(format: str, seen: Callable[[Any], None]) -> Callable[[suite.Outcome], None]:
-    def told(outcome: suite.Outcome) -> None:
+def _told(format: str, seen: Callable[[Any], None]) -> Callable[[suite.SceneResult], None]:
+    def told(outcome: suite.SceneResult) -> None:
         seen(replace(outcome, status="passed") if outcome.status in suite.GOOD else outcome)
         if format == "lines":
             findings.line(outcome.data())
@@ -194,7 +195,7 @@ def _told(format: str, seen: Callable[[Any], None]) -> Callable[[suite.Outcome],
     return told
 
 
-def _show(outcomes: Sequence[suite.Outcome], seconds: float) -> None:
+def _show(outcomes: Sequence[suite.SceneResult], seconds: float) -> None:
     width = max(len(o.name) for o in outcomes)
     for o in outcomes:
         style = (

@@ -1,4 +1,4 @@
-"""`pto gym`: run a checkout of PTO-Gym, case by case, by the cases' own judges."""
+"""`pto gym`: runs a checkout of PTO-Gym, case by case, with the cases' own checks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from pto import __version__
-from pto.cli import console, findings, place
+from pto.cli import console, findings, options, place
 from pto.core.errors import fail
 from pto.core.processors import usable
 from pto.core.render import Sources
@@ -21,7 +21,7 @@ from pto.gym.pool import ENGINE, MUTATED, SANITIZED, TIMED, Options, run_program
 from pto.gym.result import Result
 from pto.gym.selection import sampled, select
 from pto.run.launch import place as places
-from pto.run.launch.engine import chosen_engine, wants_sanitizer
+from pto.run.launch.engine import DEFAULT, ENGINES, chosen_engine, wants_sanitizer
 from pto.run.order.schedule import parse_schedule
 from pto.target.profile import profile
 
@@ -39,38 +39,36 @@ _SAY_EVERY = 5.0  # seconds between lines of progress in a pipe
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("path", metavar="PATH", help="a checkout of PTO-Gym, or a folder inside")
-    parser.add_argument("-k", metavar="EXPR", default="", help="only cases whose names match")
-    parser.add_argument("--sample", metavar="N[:SEED]", help="only N programs, drawn by a seed")
-    parser.add_argument("-j", metavar="N", type=int, help="processes; default: the processors")
-    parser.add_argument("--engine", metavar="E", help="what computes")
-    parser.add_argument("--profile", metavar="P", help="cpu, a2a3 or a5; default: as declared")
-    parser.add_argument("--timeout", metavar="S", type=float, default=600.0, help=_TIMEOUT)
+    options.add_selection(parser, "cases")
+    parser.add_argument("--sample", metavar="N[:SEED]", help="run only N programs, drawn at random")
+    options.add_jobs(parser)
+    options.add_engine(parser, ENGINES, DEFAULT)
+    options.add_profile(parser)
+    options.add_timeout(parser, "a case", 600.0)
     parser.add_argument("--sync", action="store_true", help=_SYNC)
     watch = parser.add_mutually_exclusive_group()
-    watch.add_argument("--sanitize", action="store_true", help="look for races and bad flags too")
+    watch.add_argument("--sanitize", action="store_true", help="also report races and bad flags")
     watch.add_argument("--mutate", action="store_true", help=_MUTATE)
-    watch.add_argument("--schedule", metavar="S", default="", help=_SCHEDULE)
+    watch.add_argument("--schedule", metavar="S", default="", help=options.SCHEDULE)
     watch.add_argument("--time", action="store_true", help=_TIME)
     parser.add_argument("-x", action="store_true", help="stop at the first case that fails")
-    place.add_on(parser)
-    parser.add_argument("--keep", metavar="DIR", type=Path, help="leave work directories in DIR")
+    options.add_on(parser)
+    parser.add_argument("--keep", metavar="DIR", type=Path, help="keep work directories in DIR")
     findings.add_format(parser)
 
 
-_SYNC = "insert flags into programs that leave this to a compiler, before they run"
-_SCHEDULE = "when effects happen: program (default), early, late or random:SEED"
-_MUTATE = "take out every flag, barrier and signal alone: does the sanitizer notice?"
-_TIME = "tell how long every case takes on the chip; one whose time is unknown or none fails"
-_TIMEOUT = "seconds a case may take; default: 600"
+_SYNC = "first insert flags into programs without any, as a compiler does"
+_MUTATE = "remove each flag, barrier and signal in turn, and test that the sanitizer reports it"
+_TIME = "also time every case on the chip; a case with unknown or zero time fails"
 
 
 def run(args: argparse.Namespace) -> int:
     if args.j is not None and args.j < 1:
         raise fail("PTO-U061", f"-j {args.j}: at least one process is needed")
     if not args.timeout > 0:
-        raise fail("PTO-U061", f"--timeout {args.timeout:g}: a case needs some time")
+        raise fail("PTO-U061", f"--timeout {args.timeout:g}: the time must be positive")
     if args.profile is not None:
-        profile(args.profile)  # refuses a name that is none, before anything runs
+        profile(args.profile)  # reports an unknown name before anything runs
     args.engine = chosen_engine(args.engine)
     parse_schedule(args.schedule)
     path = Path(args.path) if places.current() is None else Path(args.path).resolve()
@@ -104,7 +102,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def told(args: argparse.Namespace, seen: Callable[[Result], None], result: Result) -> bool:
-    """Show that a case is done; True if it is the last one."""
+    """Show a finished case; True if the run must stop after it."""
     seen(result)
     if args.format == "lines":
         findings.line(report.as_data(result))
@@ -157,13 +155,13 @@ def _show(results: list[Result], args: argparse.Namespace, wall: float) -> None:
 
 
 def _engine(args: argparse.Namespace) -> str:
-    """Whoever watches a run, or orders its effects, does so on the reference engine."""
+    """The engine: the reference engine if a run is watched or scheduled."""
     return "reference" if args.sanitize or args.schedule else args.engine
 
 
 @contextmanager
 def progress(expected: int) -> Generator[Callable[[Result], None]]:
-    """A bar on a terminal, now and then a line in a pipe; always on standard error."""
+    """A progress bar on a terminal, periodic lines in a pipe; always on standard error."""
     if not console.wants_colour(sys.stderr):
         yield _plain_progress(expected)
         return

@@ -1,4 +1,4 @@
-"""`pto isa`: the instruction table, by family, by name, as data, and how much of it is done."""
+"""`pto isa`: the instruction table by family, by name, as data, and its coverage."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pto.isa.row import describe
 from pto.isa.row.instr import PROFILES, Instr
 from pto.target.profile import profile_name
 
-_CHECKOUT = Path(__file__).parents[2]  # of this package; where it is installed, it has no tests
+_CHECKOUT = Path(__file__).parents[2]  # of this package; an installed package has no tests
 _NAME = re.compile(r"\b(?:pto|arith|scf|func|memref|math|builtin|llvm)\.[\w.]+")
 
 EXAMPLES = """\
@@ -35,9 +35,10 @@ EXAMPLES = """\
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", nargs="?", metavar="NAME", help="an instruction: tadd, pto.vlds")
-    parser.add_argument("--profile", metavar="P", help="only what exists on cpu, a2a3 or a5")
-    parser.add_argument("--coverage", action="store_true", help="count what is done per family")
-    parser.add_argument("--docs", metavar="DIR", help="write the reference pages there")
+    parser.add_argument("--profile", metavar="P", help="show only rows of cpu, a2a3 or a5")
+    coverage = "count rows that are parsed, checked, executed and tested, per family"
+    parser.add_argument("--coverage", action="store_true", help=coverage)
+    parser.add_argument("--docs", metavar="DIR", help="write the reference pages to this folder")
     findings.add_format(parser)
 
 
@@ -141,7 +142,7 @@ def _rules(row: Instr) -> list[Piece]:
 
 
 def _coverage(rows: Sequence[Instr]) -> list[Piece]:
-    """Rows by section and what there is of each; in a checkout, how many the tests name."""
+    """Counts of rows by section and feature; in a checkout also rows that tests use."""
     from pto.run.jit.emit.instructions import compiled_as, why_not
 
     tests = _CHECKOUT / "tests"
@@ -187,7 +188,7 @@ def _count_line(name: str, cells: Iterable[object]) -> str:
 
 
 def _tested_names(folder: Path) -> set[str]:
-    """Operation names that our own test programs and tests use."""
+    """Operation names in our own test programs and tests."""
     found: set[str] = set()
     for path in [*folder.rglob("*.pto"), *folder.rglob("*.py")]:
         found |= set(_NAME.findall(path.read_text(encoding="utf-8", errors="replace")))

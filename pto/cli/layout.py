@@ -1,6 +1,6 @@
-"""`pto layout`: where each element of a tile lives, as text or (`--png`) as a picture.
+"""`pto layout`: the memory position of each element of a tile, as text or (`--png`) as a picture.
 
-Offsets come from `core/layout.py`: the formula printed here is measured from it, not restated.
+Offsets come from `core/layout.py`; the printed formula is derived from them, not defined again.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ EXAMPLES = """\
 _SHAPE = re.compile(r"(\d{1,7})x(\d{1,7})x(\S+)")
 _REGION = re.compile(r"(\d{1,7}|\?)x(\d{1,7}|\?)")
 _FORM = "[role] ROWSxCOLSxTYPE [layout] [valid=RxC] [fractal=512|1024|32]"
-_FEW = 8  # rows or columns that are all shown
+_FEW = 8  # tables up to this size are shown completely
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("tile", metavar="TYPE", help=f"`{_FORM}` or `!pto.tile_buf<...>`")
-    parser.add_argument("--png", metavar="FILE", type=Path, help="draw it (png, svg or pdf)")
-    parser.add_argument("--profile", metavar="P", help="check it under cpu, a2a3 or a5")
-    parser.add_argument("--device", metavar="D", help="check it on a device: 910b1, 950pr, ...")
-    parser.add_argument("--manual", action="store_true", help="by the manual's table of layouts")
+    parser.add_argument("--png", metavar="FILE", type=Path, help="write a picture: png, svg or pdf")
+    parser.add_argument("--profile", metavar="P", help="check it for cpu, a2a3 or a5")
+    parser.add_argument("--device", metavar="D", help="check it for a chip: 910b1, 950pr, ...")
+    parser.add_argument("--manual", action="store_true", help="use the manual's table of layouts")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -102,7 +102,7 @@ def _from_short_form(text: str) -> TileType:
 
 def _fractal(word: str, text: str) -> int:
     if not re.fullmatch(r"\d{1,7}", word):
-        raise _unreadable(text, f"fractal `{word}` is no number")
+        raise _unreadable(text, f"fractal `{word}` is not a number")
     return int(word)
 
 
@@ -153,7 +153,7 @@ def _room(described: TileType, target: Profile) -> int:
 
 
 def report(described: TileType, target: Target | None = None) -> list[Piece]:
-    """Everything about the tile as styled pieces of text."""
+    """Everything about the tile as (style, text) pairs."""
     facts = _facts(described, target)
     width = max(len(name) for name, _ in facts)
     out: list[Piece] = [("title", f"{described}\n")]
@@ -208,7 +208,7 @@ def _valid_words(t: TileType) -> str:
 
 @dataclass(frozen=True)
 class Term:
-    """One summand of the offset: an index of (r, c) and how far one step of it goes."""
+    """One summand of the offset: an index derived from (r, c), and its stride."""
 
     text: str
     stride: int
@@ -298,7 +298,8 @@ def _cell(t: TileType, r: int, c: int) -> str:
 
 
 def _chosen(size: int, side: int, valid: int | None) -> list[int]:
-    """Indices that tell the pattern: ends of the first two boxes and the last, the valid edge."""
+    """Indices that show the pattern: the ends of the first two boxes and of the last one, and the
+    end of the valid region."""
     if size <= _FEW:
         return list(range(size))
     side = side if side > 1 else size

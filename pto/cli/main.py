@@ -1,6 +1,6 @@
-"""The `pto` command: picks a verb, imports only its module, and prints errors as findings.
+"""The `pto` command: selects a verb, imports only its module, and prints errors as findings.
 
-What a verb does lives in `pto/cli/<verb>.py`; a new verb is that file and one line in `VERBS`.
+A verb is implemented in `pto/cli/<verb>.py`; a new verb is that file and one line in `VERBS`.
 """
 
 from __future__ import annotations
@@ -21,32 +21,33 @@ CLEAN, FINDINGS, USAGE, BROKEN = 0, 1, 2, 3
 _INTERRUPTED, _READER_GONE = 130, 141  # what a shell reports for SIGINT and SIGPIPE
 
 VERBS = {
-    "check": "is a program well formed, and legal on a profile",
-    "isa": "the instruction table: operands, types per profile, rules, meaning",
-    "run": "execute a kernel and say what it changed",
-    "time": "how long a kernel takes on a chip, what bounds it, where it waits",
-    "tune": "which constants make a kernel fastest on a chip: every configuration in a table",
-    "prove": "does a property of a kernel hold for every size and grid, or for which numbers not",
-    "view": "a kernel on one page: source, program, C++, tiles and timeline, linked by lines",
-    "plan": "where each tile lies in its buffer, how full that makes it, which ids are in use",
-    "sync": "put flags and barriers into a program that leaves them to a compiler",
-    "diff": "do two compilers' outputs of one program order the same accesses",
-    "fmt": "print a program in one stable form, or as generic MLIR",
-    "export": "a launch as a folder for a board: kernel, host program, data, build file",
-    "lsp": "a language server: findings, pages and completion in an editor",
-    "mcp": "a server for coding agents: check, run, sanitize, time, isa, explain, layout as tools",
-    "cxx": "C++ kernels: the header, and system tests of C++ projects",
-    "gym": "run a checkout of PTO-Gym by its own generators and judges",
-    "graph": "run, judge and sanitize graphs of tasks: whole models",
-    "models": "run the kernels of whole models, on both engines, by their goldens",
-    "layout": "show where each element of a tile lives in memory, as text or a picture",
-    "cache": "compiled code and tuning kept on disk: how much there is, and forgetting it",
-    "explain": "what a finding's code means, with a wrong and a right program",
+    "check": "check that a program is well formed and legal on a profile",
+    "isa": "show the instruction table: operands, types per profile, rules, meaning",
+    "run": "execute a kernel and show the arrays that it changed",
+    "time": "estimate how long a kernel takes on a chip, what limits it, where it waits",
+    "tune": "find the constants that make a kernel fastest on a chip",
+    "prove": "prove properties of a kernel for every size and grid, or find a counterexample",
+    "view": "show a kernel on one page: source, program, C++, tiles, layouts and timeline",
+    "plan": "show the address of each tile, the use of each buffer, and the event ids",
+    "sync": "insert flags and barriers into a program without any, as a compiler does",
+    "opt": "apply passes to a program and print it: tidy, reuse, scratch, addresses, sync",
+    "diff": "compare the order of accesses in two compilers' outputs of one program",
+    "fmt": "print a program in one stable form, as generic MLIR or as C++",
+    "export": "write a launch as a folder for hardware: kernel, host program, data, build file",
+    "lsp": "serve findings, documentation and completion to an editor (language server)",
+    "mcp": "serve check, run, sanitize, time, isa, explain and layout to coding agents",
+    "cxx": "write the C++ header, or run system tests of C++ projects",
+    "gym": "run a checkout of PTO-Gym with its own generators and checks",
+    "graph": "run, check, time and compare graphs of tasks (whole models)",
+    "models": "run the kernels of whole models on both engines and compare with golden data",
+    "layout": "show the memory position of each element of a tile, as text or a picture",
+    "cache": "show or clear the disk cache of compiled code, tuning results and C++ builds",
+    "explain": "explain the code of a finding, with a wrong and a right program",
 }
 
 
 class Verb(Protocol):
-    """What `pto/cli/<verb>.py` holds."""
+    """The interface of `pto/cli/<verb>.py`."""
 
     EXAMPLES: str
 
@@ -60,12 +61,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         code = _dispatch(list(sys.argv[1:] if argv is None else argv))
         if not sys.stdout.closed:  # a language server closes it
-            sys.stdout.flush()  # a reader that left shows up here, not at interpreter exit
+            sys.stdout.flush()  # a closed pipe is reported here, not at interpreter exit
         if argv is None:
             gc.freeze()  # the process ends: skip the last collection
     except PtoError as error:  # before the command line is known
         return _told(error, argparse.Namespace())
-    except SystemExit as stop:  # argparse has already said what it had to say
+    except SystemExit as stop:  # argparse has printed its message
         return stop.code if isinstance(stop.code, int) else USAGE
     except KeyboardInterrupt:
         return _INTERRUPTED
@@ -79,7 +80,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _drop_output() -> None:
-    """Discard output that is not written yet: Python would report it at exit."""
+    """Discard buffered output: otherwise Python would report an error at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -146,7 +147,7 @@ def _dispatch(words: list[str]) -> int:
 
 
 def load(name: str) -> Verb:
-    """The module of one verb, and nothing else."""
+    """Import the module of one verb only."""
     return cast(Verb, import_module(f"pto.cli.{name}"))
 
 
@@ -164,7 +165,7 @@ def overview() -> str:
 
 
 def verb_parser(name: str, verb: Verb) -> argparse.ArgumentParser:
-    """The parser of one verb, its examples at the foot of its help."""
+    """The parser of one verb, with its examples at the end of the help."""
     parser = argparse.ArgumentParser(
         prog=f"pto {name}",
         description=VERBS[name][0].upper() + VERBS[name][1:] + ".",

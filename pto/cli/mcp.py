@@ -20,19 +20,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--memory", type=int, default=8192, metavar="MB", help=_MEMORY)
 
 
-_ALLOW = "execute programs in {}, with the rights of the server; default: refuse them"
-_TIMEOUT = "end a command that takes longer; default: 60"
-_MEMORY = "address space that a command may use; default: 8192"
+_ALLOW = "execute programs in {} with the rights of the server; default: reject them"
+_TIMEOUT = "stop a command after this many seconds; default: 60"
+_MEMORY = "limit the address space of a command to this many MB; default: 8192"
 
 
 def run(args: argparse.Namespace) -> int:
     try:
-        from pto.mcp.server import Limits, Permissions, server
+        from pto.mcp.server import Permissions, ProcessLimits, server
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "mcp":
             raise
         raise not_installed("pto mcp", "mcp", "mcp") from None
     allowed = {"python": args.allow_python, "cpp": args.allow_cpp}
     languages = frozenset(name for name, is_allowed in allowed.items() if is_allowed)
-    server(Permissions(languages), Limits(args.timeout, args.memory)).run()
+    server(Permissions(languages), ProcessLimits(args.timeout, args.memory)).run()
     return 0

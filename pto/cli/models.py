@@ -1,4 +1,4 @@
-"""`pto models`: run the kernels of whole models, on both engines, by their goldens."""
+"""`pto models`: runs the kernels of whole models on both engines, against golden data."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from pto import __version__
-from pto.cli import console, findings, place
+from pto.cli import console, findings, options, place
 from pto.cli.gym import progress, told
 from pto.core.errors import fail
 from pto.core.processors import usable
@@ -36,19 +36,18 @@ EXAMPLES = """\
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("path", metavar="PATH", help="a checkout of PTOAS, or a folder inside")
-    parser.add_argument("-k", metavar="EXPR", default="", help="only kernels whose names match")
-    parser.add_argument("-j", metavar="N", type=int, help="processes; default: the processors")
+    options.add_selection(parser, "kernels")
+    options.add_jobs(parser)
     parser.add_argument("--engine", metavar="E", default=BOTH, help=_ENGINE)
-    parser.add_argument("--profile", metavar="P", help="cpu, a2a3 or a5; default: as declared")
-    parser.add_argument("--timeout", metavar="S", type=float, default=600.0, help=_TIMEOUT)
-    parser.add_argument("--sanitize", action="store_true", help="look for races and bad flags too")
-    place.add_on(parser)
-    parser.add_argument("--keep", metavar="DIR", type=Path, help="leave work directories in DIR")
+    options.add_profile(parser)
+    options.add_timeout(parser, "a kernel", 600.0)
+    parser.add_argument("--sanitize", action="store_true", help="also report races and bad flags")
+    options.add_on(parser)
+    parser.add_argument("--keep", metavar="DIR", type=Path, help="keep work directories in DIR")
     findings.add_format(parser)
 
 
-_ENGINE = "reference, jit, or both (default): then their results are the same bits, or it fails"
-_TIMEOUT = "seconds a kernel may take; default: 600"
+_ENGINE = "run on reference, jit, or both (default): then results must have the same bits"
 _HOW = {"golden": "by a golden", "engines": "alike on both engines", "ran": "ran to their end"}
 
 
@@ -56,9 +55,9 @@ def run(args: argparse.Namespace) -> int:
     if args.j is not None and args.j < 1:
         raise fail("PTO-U061", f"-j {args.j}: at least one process is needed")
     if not args.timeout > 0:
-        raise fail("PTO-U061", f"--timeout {args.timeout:g}: a kernel needs some time")
+        raise fail("PTO-U061", f"--timeout {args.timeout:g}: the time must be positive")
     if args.profile is not None:
-        profile(args.profile)  # refuses a name that is none, before anything runs
+        profile(args.profile)  # reports an unknown name before anything runs
     if args.engine != BOTH:
         args.engine = chosen_engine(args.engine)
     watched = wants_sanitizer(args.sanitize)

@@ -1,5 +1,4 @@
-"""`pto plan`: where each tile and buffer of a program lies, how full that makes each buffer, and
-which event ids are in use where."""
+"""`pto plan`: shows the address of each tile, the use of each buffer, and event ids."""
 
 from __future__ import annotations
 
@@ -9,16 +8,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from pto.cli import console, findings, program
+from pto.cli import console, findings, options, program
 from pto.core.errors import fail, nearest
 from pto.core.memory import Space
 from pto.core.output import write_whole
 from pto.core.render import Piece
 from pto.ir.graph import Module, Operation
 from pto.ir.text.printer import print_module
-from pto.plan.addressed import addressed
 from pto.plan.events import BUFFER, Occupancy, occupancy
-from pto.plan.memory import plan_memory
+from pto.plan.memory import addressed, plan_memory
 from pto.plan.placement import FunctionPlan, Placed, Placement, Use
 from pto.target.choose import Target
 from pto.verify.functions import is_defined, name_of
@@ -38,13 +36,13 @@ _SPACES = list(Space)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", metavar="FILE", help=program.FILE)
-    parser.add_argument("--entry", metavar="F", help="this function and what it calls alone")
-    parser.add_argument("--profile", metavar="P", help="cpu, a2a3 or a5; default: as declared")
-    parser.add_argument("--device", metavar="D", help="a chip that narrows its profile: 910b1")
-    parser.add_argument("-o", dest="out", metavar="OUT", type=Path, help="write it, placed")
-    parser.add_argument("--png", metavar="FILE", type=Path, help="draw it (png, svg or pdf)")
-    program.add_arguments(parser)
+    parser.add_argument("file", metavar="FILE", help=options.FILE)
+    parser.add_argument("--entry", metavar="F", help="plan only this function and those it calls")
+    options.add_target(parser)
+    out = "write the program with an address for every tile"
+    parser.add_argument("-o", dest="out", metavar="FILE", type=Path, help=out)
+    parser.add_argument("--png", metavar="FILE", type=Path, help="write a picture: png, svg or pdf")
+    options.add_python(parser)
     findings.add_format(parser)
 
 
@@ -79,7 +77,7 @@ def _function(module: Module, name: str) -> Operation:
 
 
 def _events(module: Module, placement: Placement, target: Target) -> dict[str, Occupancy]:
-    """The ids of every function that was planned."""
+    """The event ids of every planned function."""
     functions = {name_of(f): f for f in module.functions() if is_defined(f)}
     names = [plan.name for plan in placement.functions]
     return {name: occupancy(functions[name], target.profile) for name in names}
@@ -102,7 +100,7 @@ def _draw(placement: Placement, entry: str | None, file: Path, *, quiet: bool) -
 
 
 def report(placement: Placement, target: Target) -> list[Piece]:
-    """Every function: a table of its buffers, and how full each local buffer is."""
+    """For every function a table of its buffers, and the use of each local buffer."""
     out: list[Piece] = [("dim", f"{target}\n")]
     empty = [plan for plan in placement.functions if not plan.placed]
     for plan in placement.functions:
@@ -153,7 +151,7 @@ def _row(plan: FunctionPlan, placed: Placed) -> tuple[str, ...]:
 
 
 def kind(placed: Placed) -> str:
-    """Who decided where it lies: the planner, the program, a called function, or a later step."""
+    """The origin of an address: the planner, the program, a called function, or a later step."""
     if placed.buffer.type == "call":
         return "call"
     if placed.buffer.fixed is None:
@@ -177,7 +175,7 @@ def _bar(plan: FunctionPlan, use: Use) -> list[Piece]:
 
 
 def _ids(name: str, events: Occupancy) -> list[Piece]:
-    """The ids that a function has in use, each with its lines."""
+    """The event ids of a function, each with its lines."""
     out: list[Piece] = []
     for what in dict.fromkeys(each.what for each in events.used):
         found = events.of(what)

@@ -1,7 +1,7 @@
-"""The program that a command is about: a .pto file, or a kernel of a Python file, `k.py:softmax`.
+"""Loads the program of a command: a .pto file, or a kernel of a Python file, `k.py:softmax`.
 
 A Python file is executed to find its kernels, with the user's rights; `__name__` is not
-`"__main__"` in it, and what it prints goes to standard error.
+`"__main__"` in it, and its output goes to standard error.
 """
 
 from __future__ import annotations
@@ -42,37 +42,17 @@ if TYPE_CHECKING:
     from pto.lang.parameter import Parameter as KernelParameter
     from pto.lang.tune import Autotuned
 
-FILE = "a .pto program, or a kernel of a Python file: k.py:softmax (which is executed)"
 _PYTHON = re.compile(r"(.+\.py)(?::(\w+))?")
-_NAME = "__pto__"  # of the module that a Python file becomes
+_NAME = "__pto__"  # module name of an executed Python file
 
 
 @dataclass(frozen=True, slots=True)
-class Launch:
-    """A program with what it is called with."""
+class LoadedLaunch:
+    """A program with its arguments."""
 
     module: Module
     params: list[Parameter]
     values: list[Any]
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What a verb needs that only looks at a program: shapes decide what a Python kernel is."""
-    python = parser.add_argument_group("Python kernels")
-    python.add_argument("--arg", action="append", default=[], metavar="NAME=VALUE", help=_ARG)
-    python.add_argument("--seed", type=int, default=0, help="for rand")
-
-
-BLOCKS = "blocks of the grid; of one with axes 24,8"
-
-
-def grid(text: str) -> int | tuple[int, ...]:
-    """`24` blocks, or `4,8` blocks along two axes."""
-    sizes = tuple(map(int, text.split(",")))
-    return sizes[0] if len(sizes) == 1 else sizes
-
-
-_ARG = "of a Python kernel: an array (x=zeros:100x128), a number or a constant, as for pto run"
 
 
 def is_python(file: str) -> bool:
@@ -80,37 +60,40 @@ def is_python(file: str) -> bool:
 
 
 def require_text(file: str, option: str) -> None:
-    """For options that write programs: the text of a Python kernel is not theirs to write."""
+    """Raise for a Python kernel: `option` writes .pto text and cannot change Python."""
     if is_python(file):
         raise fail(
             "PTO-U280",
             f"{option} writes .pto text, and {file} is Python",
-            help=f"mend the kernel by hand, or begin with its text: pto fmt {file} > kernel.pto",
+            help=f"edit the kernel, or start from its text: pto fmt {file} > kernel.pto",
         )
 
 
 def read_program(file: str, args: argparse.Namespace, profile: str | None = None) -> Module:
-    """The program alone; a Python kernel is traced for the shapes that `--arg` gives.
+    """The program without arguments; a Python kernel is traced for the shapes of `--arg`.
 
-    Arrays whose sizes have names need not be given: the program is the same for all of them.
+    Without `--arg` the shapes are those of the example in its docstring. Arrays with named sizes
+    need neither: the program is the same for all sizes.
     """
     if is_python(file):
         return _traced(file, args, profile, whole=False).module
     return parse_file(file)
 
 
-def read_launch(args: argparse.Namespace) -> Launch:
+def read_launch(args: argparse.Namespace) -> LoadedLaunch:
     """The program `args.file` with its arguments."""
     if is_python(args.file):
         return _traced(args.file, args)
     module, given = parse_file(args.file), parse_args(args.arg)
     params = parameters(*entry_functions(module, args.entry), numbers=integers(given))
-    return Launch(module, params, build(params, given, args.seed))
+    return LoadedLaunch(module, params, build(params, given, args.seed))
 
 
 def _traced(
     file: str, args: argparse.Namespace, profile: str | None = None, *, whole: bool = True
-) -> Launch:
+) -> LoadedLaunch:
+    from pto.lang.example import example_of
+
     kernel = find_kernel(file, getattr(args, "entry", None))
     profile = profile or getattr(args, "profile", None)
     device = getattr(args, "device", None)
@@ -120,29 +103,34 @@ def _traced(
         kernel = kernel.on(profile)
     given = parse_args(args.arg)
     with users_code():
-        values = kernel_values(kernel, given if whole else _completed(kernel, given), args.seed)
+        example = None if given else example_of(kernel)
+        if example is None:
+            values = kernel_values(kernel, given if whole else completed(kernel, given), args.seed)
+        else:
+            values, blocks = example.values, getattr(args, "blocks", 1)
+            args.blocks = example.blocks if blocks == 1 else blocks
         made, _, given = kernel.specialise(values, getattr(args, "blocks", 1))
-    args.entry = None  # the module holds this kernel, under whatever name it has
-    return Launch(made.module, parameters(*entry_functions(made.module, None)), given)
+    args.entry = None  # the module contains only this kernel
+    return LoadedLaunch(made.module, parameters(*entry_functions(made.module, None)), given)
 
 
 # ---- from a file to a kernel
 
 
-def find_kernel(file: str, entry: str | None = None) -> Kernel:
-    """The kernel that `k.py:name` or `--entry name` means, or the only one there is."""
+def find_kernel(file: str, entry: str | None = None) -> Kernel[...]:
+    """The kernel named by `k.py:name` or `--entry name`, or the only kernel of the file."""
     from pto.lang.kernel import Kernel
 
     found = find_tunable(file, entry)
     return found if isinstance(found, Kernel) else found.kernel
 
 
-def find_tunable(file: str, entry: str | None = None) -> Kernel | Autotuned:
-    """The same; one that `@pto.autotune` stands above comes with its configurations."""
+def find_tunable(file: str, entry: str | None = None) -> Kernel[...] | Autotuned:
+    """The same; a kernel with `@pto.autotune` is returned with its configurations."""
     found = _PYTHON.fullmatch(file)
     if found is None:
         raise RuntimeError(f"{file} is no Python file")
-    known = dict(_kernels(_executed(Path(found[1]))))
+    known = dict(kernels_of(executed(Path(found[1]))))
     name = found[2] or entry
     if name is None and len(known) == 1:
         return next(iter(known.values()))
@@ -159,8 +147,8 @@ def find_tunable(file: str, entry: str | None = None) -> Kernel | Autotuned:
     return known[name]
 
 
-def _kernels(module: ModuleType) -> Iterator[tuple[str, Kernel | Autotuned]]:
-    """Every kernel by the names it has; one that is imported from elsewhere too."""
+def kernels_of(module: ModuleType) -> Iterator[tuple[str, Kernel[...] | Autotuned]]:
+    """Every kernel of a module by name, including imported ones."""
     from pto.lang.kernel import Kernel
     from pto.lang.tune import Autotuned
 
@@ -171,16 +159,17 @@ def _kernels(module: ModuleType) -> Iterator[tuple[str, Kernel | Autotuned]]:
             yield name, value
 
 
-def _executed(path: Path) -> ModuleType:
+def executed(path: Path) -> ModuleType:
+    """A Python file as a module; a mistake in it is a finding."""
     return _run(path, path.resolve(), read_source(path))
 
 
 @cache
 def _run(path: Path, home: Path, text: str) -> ModuleType:
-    """Once a command, however many profiles it asks about."""
+    """Execute a Python file, once per command."""
     module = ModuleType(_NAME)
     module.__file__ = str(home)
-    sys.modules[_NAME] = module  # dataclasses ask for the module of a class
+    sys.modules[_NAME] = module  # dataclasses look up the module of a class
     sys.path.insert(0, str(home.parent))
     try:
         made = compile(text, str(path), "exec")
@@ -195,7 +184,7 @@ def _run(path: Path, home: Path, text: str) -> ModuleType:
 
 @contextmanager
 def users_code() -> Generator[None]:
-    """Code of the user runs: its exceptions become findings at its lines."""
+    """A context for user code: its exceptions become findings at its lines."""
     try:
         yield
     except PtoError:
@@ -211,11 +200,11 @@ def users_code() -> Generator[None]:
 
 
 def kernel_values(
-    kernel: Kernel, given: Mapping[str, str], seed: int, later: Collection[str] = ()
+    kernel: Kernel[...], given: Mapping[str, str], seed: int, later: Collection[str] = ()
 ) -> list[Any]:
-    """One value a parameter: arrays and numbers as for any program, constants as Python has.
+    """One value per parameter: arrays and numbers as for any program, constants as Python values.
 
-    Those that are given `later` have None.
+    Parameters in `later` are None.
     """
     declared = signature(kernel.function).parameters.values()
     made = {p.name: p.default for p in declared if p.default is not Declared.empty}
@@ -229,10 +218,10 @@ def kernel_values(
     return [made[p.name] for p in kernel.parameters]
 
 
-def _completed(kernel: Kernel, given: Mapping[str, str]) -> dict[str, str]:
-    """All arrays, where none is given and annotations say what a program needs to know.
+def completed(kernel: Kernel[...], given: Mapping[str, str]) -> dict[str, str]:
+    """The given values; if there are none, arrays from the annotations of the kernel.
 
-    Numbers of a run are no part of the program: they need not be given.
+    Run-time numbers are not part of the program and need not be given.
     """
     numbers = {p.name: "0" for p in kernel.parameters if p.kind == "scalar"}
     given = {**numbers, **given}
@@ -247,17 +236,17 @@ def _completed(kernel: Kernel, given: Mapping[str, str]) -> dict[str, str]:
     return {**given, **made}
 
 
-_ANY = 1  # elements along a dimension that has a name: less than any tile takes
+_ANY = 1  # elements along a named dimension: fewer than any tile has
 
 
 def _parameter(p: KernelParameter) -> Parameter:
-    """As that of any program; `pto.Global` alone leaves the element type open."""
+    """A kernel parameter as a program parameter; `pto.Global` alone has no element type."""
     elem = Scalar("?", None) if p.dtype is None else scalar_type(p.dtype)
     return Parameter(p.name, Ptr(elem) if p.kind == "array" else elem, None)
 
 
 def constant(text: str) -> Any:
-    """A Python literal, an element type, or else a word."""
+    """A constant from text: a Python literal, an element type, else the text itself."""
     from pto.lang.values.elements import ELEMENTS
 
     try:

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
-from pto.cli import findings, program
+from pto.cli import findings, options, program
 from pto.core.errors import fail
 from pto.observe.proofs import prove
 from pto.observe.trials import entry_names
@@ -27,18 +27,19 @@ EXAMPLES = """\
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", metavar="FILE", help=program.FILE)
-    parser.add_argument("--entry", metavar="F", help="this kernel alone")
-    parser.add_argument("--profile", metavar="P", help="cpu, a2a3 or a5; default: as declared")
+    parser.add_argument("file", metavar="FILE", help=options.FILE)
+    parser.add_argument("--entry", metavar="F", help="prove only this kernel")
+    options.add_profile(parser)
     parser.add_argument("--assume", action="append", default=[], metavar="A", help=_ASSUME)
     parser.add_argument("--set", action="append", default=[], metavar="NAME=N", help=_SET)
-    parser.add_argument("--blocks", type=program.grid, metavar="N", help="the grid; default: any")
-    program.add_arguments(parser)
+    parser.add_argument("--blocks", type=options.grid, metavar="N", help=_BLOCKS)
+    options.add_python(parser)
     findings.add_format(parser)
 
 
-_ASSUME = "an inequality between integer arguments and `blocks`, as in 'rows >= 8 * blocks'"
-_SET = "the value of an integer argument"
+_ASSUME = "assume an inequality of integer arguments and `blocks`, such as 'rows >= 8 * blocks'"
+_SET = "set the value of an integer argument"
+_BLOCKS = "prove for this grid only; default: for every grid"
 
 
 def run(args: argparse.Namespace) -> int:
@@ -63,16 +64,19 @@ def _number(word: str, names: Sequence[str]) -> tuple[str, int]:
     name, sign, value = word.partition("=")
     if not sign or name not in names or not value.removeprefix("-").isdecimal():
         known = ", ".join(dict.fromkeys(names))
-        raise fail("PTO-U340", f"--set {word}: NAME=N, of an argument of the kernel: {known}")
+        raise fail("PTO-U340", f"--set {word}: give NAME=N for an integer argument: {known}")
     return name, int(value)
 
 
 def _data(a: Answer) -> dict[str, Any]:
     example = None if a.example is None else {**a.example.names, "blocks": a.example.blocks}
+    if example is not None and a.example is not None and a.example.data:
+        example["data"] = a.example.data
     return {
         "question": a.question,
         "verdict": a.verdict,
         "text": a.text,
+        "reason": a.reason,
         "loc": None if a.op is None or a.op.loc is None else str(a.op.loc),
         "assumes": list(a.assumes),
         "example": example if a.verdict == "refuted" else None,

@@ -1,4 +1,4 @@
-"""Exceptions of Python as findings: of the user's code, at its line; of ours, as a defect."""
+"""Python exceptions as findings: in user code at its line, in pto itself as a defect."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _AT_THE_TOP = 'work that a command need not repeat belongs under `if __name__ ==
 
 
 def raised(error: BaseException) -> Diagnostic:
-    """The finding for an exception that is none itself: a user's mistake, else a defect of pto."""
+    """The finding for an exception other than PtoError: a user's mistake, or a defect of pto."""
     step = user_step(error)
     place = None if step is None else place_of(step.tb_frame.f_code, step.tb_lasti)
     said = f"{type(error).__name__}: {error}".rstrip(": ")

@@ -1,4 +1,4 @@
-"""`pto run`: execute a kernel and say what it changed."""
+"""`pto run`: executes a kernel and shows the arrays that it changed."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from pto.cli import compiled, console, cpp, findings, place
-from pto.cli.program import BLOCKS, FILE, grid, read_launch, require_text
+from pto.cli import compiled, console, cpp, findings, options, place
+from pto.cli.program import read_launch, require_text
+from pto.cli.renamed import Renamed
 from pto.cli.time import add_outputs, timed
 from pto.core.errors import fail
 from pto.core.output import write_whole
@@ -50,46 +51,40 @@ EXAMPLES = """\
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", metavar="FILE", help=f"{FILE}, or a C++ kernel")
-    parser.add_argument("--entry", metavar="F", help="the function to run")
-    parser.add_argument("--arg", action="append", default=[], metavar="NAME=VALUE", help=_ARG)
-    parser.add_argument("--blocks", type=grid, default=1, metavar="N[,N]", help=BLOCKS)
-    parser.add_argument("--profile", metavar="P", help="cpu, a2a3 or a5; default: as declared")
-    parser.add_argument("--device", metavar="D", help="a chip that narrows its profile")
-    parser.add_argument("--edition", choices=EDITIONS, help="of a program that names none itself")
-    parser.add_argument("--engine", metavar="E", help=_ENGINE)
-    parser.add_argument("--checks", action="store_true", help=_CHECKS)
+    options.add_launch(parser, "run", _ARG, f"{options.FILE}, or a C++ kernel")
+    options.add_target(parser)
+    edition = "apply the rules of this edition, if the program declares none"
+    parser.add_argument("--edition", choices=EDITIONS, help=edition)
+    options.add_engine(parser, ENGINES, DEFAULT)
+    parser.add_argument("--check-reads", action="store_true", help=_CHECK_READS)
+    parser.add_argument("--checks", action=Renamed, new="--check-reads")
     watch = parser.add_mutually_exclusive_group()
     watch.add_argument("--step", nargs="?", const="+1", metavar="LINE|+N", help=_STEP)
     watch.add_argument("--sanitize", action="store_true", help=_SANITIZE)
-    watch.add_argument("--schedule", metavar="S", help=_SCHEDULE)
+    watch.add_argument("--schedule", metavar="S", help=options.SCHEDULE)
     watch.add_argument("--time", nargs="?", const="shapes", choices=("shapes", "data"), help=_TIME)
     add_outputs(parser)
     parser.add_argument("--automatic", action="store_true", help=_AUTOMATIC)
     parser.add_argument("--fix", action="store_true", help=_FIX)
-    parser.add_argument("-o", dest="fixed", metavar="FILE", help="where --fix writes")
-    parser.add_argument("--timeout", type=float, metavar="S", help="end a run that takes longer")
-    parser.add_argument("--seed", type=int, default=0, help="for rand")
-    place.add_on(parser)
-    parser.add_argument("--out", metavar="DIR", help="write every array there as NAME.npy")
+    parser.add_argument("-o", dest="fixed", metavar="FILE", help="write the program of --fix here")
+    timeout = "stop the run after this many seconds"
+    parser.add_argument("--timeout", type=float, metavar="S", help=timeout)
+    options.add_on(parser)
+    parser.add_argument("--out", metavar="DIR", help="write every array to DIR as NAME.npy")
     parser.add_argument("--verbose", action="store_true", help=_VERBOSE)
     parser.add_argument("--print", action="store_true", help="print the arrays that changed")
-    cpp.add_arguments(parser)
+    options.add_cpp(parser)
     findings.add_format(parser, "sarif", "html")
 
 
-_ENGINE = f"{' or '.join(ENGINES)}; default: PTO_ENGINE, else {DEFAULT}"
-_CHECKS = "the jit engine also reports reads of local memory that nobody has written"
+_CHECK_READS = "also report reads of unwritten local memory in the jit engine"
 _VERBOSE = "also show fused groups, forwarded copies and host fallbacks of the jit engine"
-_STEP = "stop before a line, or before instruction N (the first), and ask what to do"
-_SANITIZE = "find races, deadlocks and flags that do not match"
-_AUTOMATIC = (
-    "with --sanitize: a compiler will insert synchronisation, although tiles have addresses"
-)
-_SCHEDULE = "when effects happen: program (default), early, late or random:SEED; a race shows so"
-_FIX = "with --sanitize: write FILE.fixed.pto, with fixes that were proven by a run"
-_TIME = "how long on the chip, as `pto time`: from shapes, or with the arrays' data"
-_ARG = "data.npy, rand[:1024xf32], zeros, ones, range, full(1.5), or a number"
+_STEP = "stop before a line, or before instruction N (default: the first), and show a prompt"
+_SANITIZE = "report races, deadlocks and flags that do not match"
+_AUTOMATIC = "with --sanitize: assume that a compiler inserts synchronisation"
+_FIX = "with --sanitize: write FILE.fixed.pto with fixes that a run has confirmed"
+_TIME = "estimate the time on the chip, as `pto time`: from shapes, or with the data of arrays"
+_ARG = "set an argument: data.npy, rand[:1024xf32], zeros, ones, range, full(1.5), or a number"
 
 
 def run(args: argparse.Namespace) -> int:
@@ -125,7 +120,7 @@ def run(args: argparse.Namespace) -> int:
             code = _fixed(module, args, before)
     else:
         with Bar() as seen:
-            how = {"schedule": args.schedule, "checks": args.checks}
+            how = {"schedule": args.schedule, "check_reads": args.check_reads}
             report = launch(module, **options, progress=seen, **how)
     arrays = [(p, o, n) for p, o, n in zip(params, before, values, strict=True) if is_array(o)]
     if args.out and report is not None:
@@ -146,14 +141,14 @@ def run(args: argparse.Namespace) -> int:
 
 
 def require_fitting(args: argparse.Namespace) -> None:
-    """Options that mean something only beside another one."""
+    """Raise for an option that needs another option, which is missing."""
     if args.fix and not args.sanitize:
-        raise fail("PTO-U232", "--fix needs --sanitize: fixes are proven by a watched run")
+        raise fail("PTO-U232", "--fix needs --sanitize: fixes are confirmed by a sanitized run")
     given = "--trace" if args.trace else "--html" if args.html else f"--format {args.format}"
     if not args.time and (args.trace or args.html or args.format == "html"):
         raise fail("PTO-U232", f"{given} needs --time: it shows when each pipe was busy")
     if args.time and args.format == "sarif":
-        raise fail("PTO-U232", "--format sarif needs --sanitize: a time is no finding")
+        raise fail("PTO-U232", "--format sarif needs --sanitize: timings are not findings")
 
 
 def _sanitized(
@@ -168,7 +163,7 @@ def _sanitized(
 
 def _fixed(module: Module, args: argparse.Namespace, before: Sequence[Any]) -> int:
     from pto.cli.fix import write_fixed
-    from pto.observe.mend.repair import Trial
+    from pto.observe.fixes.repair import Trial
 
     names = ("entry", "blocks", "profile", "device")
     run = Trial(before, {name: getattr(args, name) for name in names})
@@ -188,7 +183,7 @@ def _stepped(module: Module, where: str, options: Mapping[str, Any]) -> Report |
 
 
 def described(report: Report, arrays: Sequence[tuple[Parameter, Any, Any]]) -> dict[str, Any]:
-    """A run for another program: what it was, what it printed and changed."""
+    """A run as data: its settings, its printed lines, the changed arrays."""
     return {
         "entry": report.entry,
         "target": str(report.target),
@@ -215,13 +210,13 @@ def is_array(value: Any) -> bool:
 
 
 def changed(old: Any, new: Any) -> Any:
-    """Where the bits of two arrays differ."""
+    """A mask of the elements that differ in their bits."""
     bits = np.dtype(f"u{old.dtype.itemsize}")
     return old.view(bits) != new.view(bits)
 
 
 def change(param: Parameter, old: Any, new: Any, *, show: bool) -> list[Piece]:
-    """One line an array: how many elements changed, and the range of the new values."""
+    """One line per array: the number of changed elements, and the range of the new values."""
     moved = changed(old, new)
     count = int(moved.sum())
     name: Piece = ("name", f"  {param.name:<12} ")
@@ -242,7 +237,7 @@ def _range(values: Any) -> str:
 
 
 def save(folder: Path, params: Sequence[Parameter], values: Sequence[Any]) -> None:
-    with suppress(OSError):  # the first file says what is wrong
+    with suppress(OSError):  # writing the first file reports the error
         folder.mkdir(parents=True, exist_ok=True)
     for param, value in zip(params, values, strict=True):
         if isinstance(value, np.ndarray):

@@ -1,4 +1,4 @@
-"""The prompt of `pto run --step`: where the program stands, what its operands are, what to do."""
+"""The prompt of `pto run --step`: the current line, its operands, and commands."""
 
 from __future__ import annotations
 
@@ -32,11 +32,12 @@ _MOVES: dict[str, Move] = {
 
 
 def stepper(module: Module, where: str, stream: TextIO | None = None) -> Stepper:
-    """One that asks at a line (`12`) or before an instruction counted from 1 (`+3`)."""
+    """A stepper that stops at a line (`12`) or before an instruction counted from 1 (`+3`)."""
     found = _WHERE.fullmatch(where)
     if found is None:
-        raise fail("PTO-U040", f"`{where}` is neither a line nor +N", help="--step 12 or --step +3")
-    text = module.source.text  # that of a Python kernel is in its file
+        help = "--step 12 stops at line 12, --step +3 before the third instruction"
+        raise fail("PTO-U040", f"--step {where}: give a line number or +N", help=help)
+    text = module.source.text  # empty for a Python kernel, which is in its file
     texts = Sources({module.source.file: text} if text else None)
     prompt = Prompt(texts, stream or sys.stdin)
     if found[2]:
@@ -46,7 +47,7 @@ def stepper(module: Module, where: str, stream: TextIO | None = None) -> Stepper
 
 
 class Prompt:
-    """Shows a stop and reads what to do, from a terminal or a pipe."""
+    """Shows a stop and reads a command, from a terminal or a pipe."""
 
     def __init__(self, sources: Sources, stream: TextIO) -> None:
         self._sources = sources
@@ -92,7 +93,7 @@ def _printed(stop: Stop, name: str) -> list[Piece]:
 
 
 def describe(value: Value, now: Any) -> list[Piece]:
-    """A value by its name: its type, and what it holds."""
+    """A named value: its type and content."""
     name: Piece = ("name", f"  %{value.name} ")
     try:
         if isinstance(now, Tile):
@@ -132,7 +133,7 @@ def _pointer(pointer: Pointer) -> list[Piece]:
 
 
 def _table(array: npt.NDArray[Any], valid: tuple[int, int] | None = None) -> list[Piece]:
-    """Some rows and columns; what is outside the valid region stands in brackets."""
+    """Some rows and columns of an array; elements outside the valid region are in brackets."""
     rows, cols = valid or array.shape
     picked = [
         excerpt(size, edge, _MOST) for size, edge in zip(array.shape, (rows, cols), strict=True)

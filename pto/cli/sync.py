@@ -1,4 +1,4 @@
-"""`pto sync`: put the flags and barriers into a program that leaves them to a compiler."""
+"""`pto sync`: inserts flags and barriers into a program that leaves them to a compiler."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from pto.cli import findings, program
+from pto.cli import findings, options, program
 from pto.core.errors import Diagnostic, PtoError
 from pto.core.output import write_whole
 from pto.core.render import Piece
@@ -16,7 +16,7 @@ from pto.ir.text.parser import parse
 from pto.ir.text.printer import print_module
 from pto.plan.sync import insert
 from pto.target.choose import Target
-from pto.verify.target import declare, judge
+from pto.verify.target import declare, legal_target
 
 EXAMPLES = """\
   pto sync add.pto                          the program with flags, for the profile it declares
@@ -24,29 +24,26 @@ EXAMPLES = """\
   pto sync k.py:softmax --arg x=zeros:100x128 --arg y=zeros:100x128
 """
 _ORDER = ("PTO-R", "PTO-D")  # findings about order
-_NEEDLESS = ("PTO-R014", "PTO-R015")  # of fences for ways that this run did not take
+_NEEDLESS = ("PTO-R014", "PTO-R015")  # unused fences: for paths that this run did not take
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", metavar="FILE", help=f"{program.FILE}, without any flag")
-    parser.add_argument("--profile", metavar="P", help="cpu, a2a3 or a5; default: as declared")
-    parser.add_argument("--device", metavar="D", help="a chip that narrows its profile: 910b1")
-    parser.add_argument("-o", dest="out", metavar="OUT", type=Path, help="write it there")
-    program.add_arguments(parser)
+    parser.add_argument("file", metavar="FILE", help=f"{options.FILE}, without flags")
+    options.add_target(parser)
+    out = "write the program here; default: print it"
+    parser.add_argument("-o", dest="out", metavar="FILE", type=Path, help=out)
+    options.add_python(parser)
     findings.add_format(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     module = program.read_program(args.file, args)
-    target, judged = judge(module, profile=args.profile, device=args.device)
-    errors = [d for d in judged if d.severity == "error"]
-    if errors:
-        raise PtoError(*errors)
+    target = legal_target(module, profile=args.profile, device=args.device)
     made = insert(module, target.profile)
-    declare(made, target.profile.name)  # flags of one profile order little on another
+    declare(made, target.profile.name)  # flags are for one profile
     text = print_module(made)
     found, reasons = _proof(parse(text, str(args.out or args.file)), target)
-    if any(d.severity == "error" for d in found):  # ours, not the user's: nothing is written
+    if any(d.severity == "error" for d in found):  # a defect of pto: nothing is written
         return findings.show(found, args, stream=sys.stderr)
     if findings.is_text(args):
         _deliver(text, args.out)
@@ -58,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _proof(module: Module, target: Target) -> tuple[list[Diagnostic], list[str]]:
-    """What the sanitizer finds in the result, and why it could not look at all of it."""
+    """The sanitizer's findings in the result, and reasons for parts that it could not check."""
     from pto.observe.deep import deep
 
     found: list[Diagnostic] = []

@@ -1,4 +1,4 @@
-"""`pto time`: how long a kernel takes on a chip, and what bounds it."""
+"""`pto time`: estimates the time of a kernel on a chip, and what limits it."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import argparse
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pto.cli import console, cpp, findings, place
-from pto.cli.program import BLOCKS, FILE, grid, read_launch
+from pto.cli import console, cpp, findings, options
+from pto.cli.program import read_launch
 from pto.core.render import Piece
 from pto.ir.graph import Module
 from pto.run.launch import place as places
 
 if TYPE_CHECKING:
-    from pto.cluster.parcel import Program
+    from pto.cluster.kernel_message import Program
     from pto.observe.timing import Timing
 
 Many = Callable[[Sequence[str]], "list[Timing]"]
@@ -35,28 +35,23 @@ EXAMPLES = """\
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", metavar="FILE", help=FILE)
-    parser.add_argument("--entry", metavar="F", help="the function to time")
-    parser.add_argument("--arg", action="append", default=[], metavar="NAME=VALUE", help=_ARG)
-    parser.add_argument("--blocks", type=grid, default=1, metavar="N[,N]", help=BLOCKS)
-    parser.add_argument("--profile", metavar="P", help="a2a3 or a5; default: as declared")
-    parser.add_argument("--device", metavar="D", help="a chip: 910b1, 950pr, ...; or all")
+    options.add_launch(parser, "time", _ARG, f"{options.FILE}, or a C++ kernel")
+    options.add_target(parser, chips=True, more=", or all")
     parser.add_argument("--data", action="store_true", help=_DATA)
     add_outputs(parser)
-    cpp.add_arguments(parser)
-    parser.add_argument("--seed", type=int, default=0, help="for rand")
-    place.add_on(parser)
+    options.add_cpp(parser)
+    options.add_on(parser)
     findings.add_format(parser, "html")
 
 
 def add_outputs(parser: argparse.ArgumentParser) -> None:
-    """What `pto run --time` has too."""
-    parser.add_argument("--trace", metavar="FILE", help="write a timeline in Chrome's format")
-    parser.add_argument("--html", metavar="FILE", help="write the timeline as a page")
+    """Options for the timeline, also of `pto run --time`."""
+    parser.add_argument("--trace", metavar="FILE", help=options.TRACE)
+    parser.add_argument("--html", metavar="FILE", help=options.HTML)
 
 
-_ARG = "as for `pto run`; only shapes count, unless --data is given"
-_DATA = "run with the arrays' values: needed where data decides what a program does"
+_ARG = "set an argument, as for `pto run`; without --data only shapes are used"
+_DATA = "use the values of arrays: needed if control flow depends on data"
 
 
 def run(args: argparse.Namespace) -> int:
@@ -67,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def timed(module: Module, values: Sequence[Any], args: argparse.Namespace) -> int:
-    """Times a launch of a program."""
+    """Time a launch of a program and print the result."""
     from pto.observe.timing import time
 
     options: dict[str, Any] = {
@@ -85,20 +80,20 @@ def timed(module: Module, values: Sequence[Any], args: argparse.Namespace) -> in
 
 
 def _elsewhere(module: Module, options: Mapping[str, Any]) -> Many | None:
-    """Chips side by side on workers of a cluster; None: one after the other, here."""
+    """Timings of several chips in parallel on a cluster; None without a cluster."""
     if places.current() is None:
         return None
     from pto.cluster import tasks
-    from pto.cluster.parcel import Program
+    from pto.cluster.kernel_message import Program
 
-    crew, shared = tasks.crew(), (Program.of(module), options)
-    if crew is None:
+    pool, shared = tasks.pool(), (Program.of(module), options)
+    if pool is None:
         return None
-    return lambda names: list(tasks.in_order(crew, "pto.cli.time:timed_on", names, shared))
+    return lambda names: list(tasks.in_order(pool, "pto.cli.time:timed_on", names, shared))
 
 
 def timed_on(shared: tuple[Program, Mapping[str, Any]], device: str) -> Timing:
-    """One chip, for a program that was sent."""
+    """Time a program on one chip, on a worker."""
     from pto.observe.timing import time
 
     return time(shared[0].module(), **shared[1], device=device)
@@ -107,7 +102,7 @@ def timed_on(shared: tuple[Program, Mapping[str, Any]], device: str) -> Timing:
 def shown(
     time: Callable[[str | None], Timing], args: argparse.Namespace, many: Many | None = None
 ) -> int:
-    """Times a launch and shows what came of it; `args.device` may be all."""
+    """Time a launch and print the result; `args.device` may be `all`."""
     from pto.observe.timing import benches
     from pto.target.device import device as find_device
 

@@ -1,6 +1,6 @@
-"""`pto tune`: which constants make a kernel fastest, by the timing model.
+"""`pto tune`: finds the constants that make a kernel fastest, by the timing model.
 
-The choice is kept on disk: `@pto.autotune` finds it there when the same kernel is called.
+The result is cached on disk: `@pto.autotune` uses it when the same kernel is called.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from pto.cli import console, findings, place
+from pto.cli import console, findings, options
 from pto.cli.arithmetic import computed, parsed
 from pto.cli.program import constant, find_tunable, is_python, kernel_values
 from pto.core.errors import fail
@@ -38,42 +38,40 @@ EXAMPLES = """\
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help=_FILE)
-    parser.add_argument("--entry", metavar="F", help="the kernel, where FILE does not name it")
-    parser.add_argument("--arg", action="append", default=[], metavar="NAME=VALUE", help=_ARG)
+    parser.add_argument("--entry", metavar="F", help="tune this kernel, if FILE has several")
+    options.add_values(parser, "set an argument or a constant that is not tuned, as for `pto run`")
     parser.add_argument("--space", action="append", default=[], metavar="NAME=V,V", help=_SPACE)
     parser.add_argument("--blocks", metavar="N", help=_BLOCKS)
-    parser.add_argument("--profile", metavar="P", help="a2a3 or a5; default: as declared")
-    parser.add_argument("--device", metavar="D", help="a chip: 910b1, 950pr, ...")
+    options.add_target(parser, chips=True)
     parser.add_argument("--rtol", type=float, metavar="R", help=_RTOL)
     parser.add_argument("--shapes", action="store_true", help=_SHAPES)
-    parser.add_argument("--again", action="store_true", help="also where the answer is kept")
-    parser.add_argument("-j", type=int, metavar="N", help="processes; default: the processors")
-    parser.add_argument("--seed", type=int, default=0, help="for rand")
-    place.add_on(parser)
+    again = "tune again even if a cached result exists"
+    parser.add_argument("--again", action="store_true", help=again)
+    options.add_jobs(parser)
+    options.add_on(parser)
     findings.add_format(parser)
 
 
 _FILE = "a kernel of a Python file, k.py:gemm; the file is executed, with your rights"
-_ARG = "as for `pto run`; constants that are not tuned too"
-_SPACE = "values to try for a constant of the kernel; given often, all combinations are tried"
-_BLOCKS = "blocks of the grid: 24, (4, 8), or of arguments: `cdiv(x.shape[0], rows)`"
-_RTOL = "how far results may lie apart; default: as @pto.autotune says, else 0, the same bits"
-_SHAPES = "only shapes of arrays count: nothing is run or compared"
+_SPACE = "try these values for a constant of the kernel; several --space: all combinations"
+_BLOCKS = "launch this many blocks: 24, (4, 8), or an expression: `cdiv(x.shape[0], rows)`"
+_RTOL = "allow this relative difference of results; default: that of @pto.autotune, else 0"
+_SHAPES = "use only shapes of arrays: run and compare nothing"
 
 
 def run(args: argparse.Namespace) -> int:
     if not is_python(args.file):
         raise fail(
             "PTO-U272",
-            f"{args.file} is no Python kernel: the constants of a program are chosen already",
-            help="tune the Python kernel, k.py:name; `pto time` tells how long a program takes",
+            f"{args.file} is not a Python kernel: a .pto program has no constants to tune",
+            help="tune the Python kernel, k.py:name; `pto time` times a .pto program",
         )
     tuned = _asked(find_tunable(args.file, args.entry), args)
     kernel = tuned.kernel if args.profile is None else tuned.kernel.on(args.profile)
     values = _values(kernel, tuned.configs, args)
     if args.blocks is not None:
         tuned.blocks = grid = _grid(args.blocks, values)
-        grid(tuned.configs[0])  # a mistake in it is none of a configuration
+        grid(tuned.configs[0])  # reports an error of the expression before the first trial
     found = tune(
         kernel,
         tuned.configs,
@@ -92,8 +90,8 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _asked(found: Kernel | Autotuned, args: argparse.Namespace) -> Autotuned:
-    """What the kernel says about its tuning, and the command line instead."""
+def _asked(found: Kernel[...] | Autotuned, args: argparse.Namespace) -> Autotuned:
+    """The tuning settings of the kernel, overridden by the command line."""
     made = Autotuned(found, [], 1, None, 0.0) if isinstance(found, Kernel) else found
     space = dict(map(_values_of, args.space))
     configs = configurations(space) if space else made.configs
@@ -101,7 +99,7 @@ def _asked(found: Kernel | Autotuned, args: argparse.Namespace) -> Autotuned:
         raise fail(
             "PTO-U270",
             f"there is nothing to try: {made.kernel.name} has no @pto.autotune",
-            help="--space NAME=8,16,32 for each constant that is to be chosen",
+            help="give --space NAME=8,16,32 for each constant to tune",
         )
     device = args.device or made.device
     rtol = made.rtol if args.rtol is None else args.rtol
@@ -112,15 +110,17 @@ def _values_of(text: str) -> tuple[str, list[Any]]:
     """`rows=8,16`, `kind=f16,bf16`, `tile=(8,16),(16,16)`."""
     name, equals, values = text.partition("=")
     if not equals or not name.isidentifier() or not values:
-        raise fail("PTO-U272", f"`--space {text}` is no list of values", help="rows=8,64,256")
+        raise fail("PTO-U272", f"`--space {text}` is not a list of values", help="rows=8,64,256")
     try:
         return name, list(ast.literal_eval(f"[{values}]"))
     except (ValueError, SyntaxError):
         return name, [constant(each) for each in values.split(",")]
 
 
-def _values(kernel: Kernel, configs: Sequence[Config], args: argparse.Namespace) -> dict[str, Any]:
-    """What the command line gives; constants that are tuned are not among it."""
+def _values(
+    kernel: Kernel[...], configs: Sequence[Config], args: argparse.Namespace
+) -> dict[str, Any]:
+    """The arguments from the command line, without tuned constants."""
     tuned = {name for config in configs for name in config}
     for name in sorted(tuned):
         _require_constant(kernel, name)
@@ -129,7 +129,7 @@ def _values(kernel: Kernel, configs: Sequence[Config], args: argparse.Namespace)
     return {n: v for n, v in zip(names, values, strict=True) if n not in tuned}
 
 
-def _require_constant(kernel: Kernel, name: str) -> None:
+def _require_constant(kernel: Kernel[...], name: str) -> None:
     kinds = {p.name: p.kind for p in kernel.parameters}
     if kinds.get(name) != "constant":
         what = "an array or a number that a launch gives" if name in kinds else "no parameter"
@@ -143,7 +143,7 @@ def _require_constant(kernel: Kernel, name: str) -> None:
 
 
 def _grid(text: str, values: Mapping[str, Any]) -> Any:
-    """The grid of a configuration, by an expression of the command line."""
+    """The grid of a configuration, from an expression of the command line."""
 
     def grid(config: Config) -> Blocks:
         try:
@@ -158,14 +158,14 @@ def _shapes(values: Mapping[str, Any]) -> dict[str, Any]:
     return {n: v.shape if isinstance(v, np.ndarray) else v for n, v in values.items()}
 
 
-# ---- what came of it
+# ---- the result
 
 
 def _line(trial: Trial) -> None:
     findings.line(trial.to_json())
 
 
-def _data(kernel: Kernel, found: Tuning) -> dict[str, Any]:
+def _data(kernel: Kernel[...], found: Tuning) -> dict[str, Any]:
     trials = [trial.to_json() for trial in found.trials]
     best = trials[0]["config"]
     return {"kernel": kernel.name, "best": best, "us": found.us, "trials": trials}
@@ -174,7 +174,7 @@ def _data(kernel: Kernel, found: Tuning) -> dict[str, Any]:
 _CONFIG = "configuration"
 
 
-def _table(kernel: Kernel, found: Tuning) -> list[Piece]:
+def _table(kernel: Kernel[...], found: Tuning) -> list[Piece]:
     width = max(len(words) for words in (_CONFIG, *(t.words for t in found.trials)))
     lines: list[Piece] = [("title", f"{_CONFIG:<{width}} {'us':>10}  bound\n")]
     for trial in found.trials:

@@ -1,8 +1,8 @@
-"""Arrays that a kernel only combines with: atomic sums, largest and smallest values.
+"""Arrays that a kernel only updates by atomic operations: sums, maxima and minima.
 
-Blocks that add to the same bytes do not have to run in order: a worker keeps what they add apart,
-and the host adds it up in the order of the blocks. Where the order cannot be seen in the bits
-(integers) one sum a worker is enough; sums of floats are kept for each block.
+Blocks that add to the same bytes need no order: a worker collects their additions separately, and
+the host adds them in the order of the blocks. If the order cannot change the bits (integers), one
+sum for each worker is enough; sums of floats are kept for each block.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _ADD = "atomic_add"
 
 @dataclass(frozen=True, slots=True)
 class Accumulator:
-    """How an array is combined with: a word of `COMBINE`, and its element type."""
+    """How an array is updated: a key of `COMBINE`, and the element type."""
 
     word: str
     element: str
@@ -41,7 +41,7 @@ class Accumulator:
 
     @property
     def by_block(self) -> bool:
-        """Whether the order of blocks shows in the bits."""
+        """True if the order of blocks changes the bits."""
         return self.dtype.is_float
 
     @property
@@ -52,7 +52,7 @@ class Accumulator:
         return found
 
     def neutral(self) -> Any:
-        """The element that changes nothing: -0.0 for sums of floats."""
+        """The neutral element: -0.0 for sums of floats."""
         kind = self.dtype.numpy
         if self.word == _ADD:
             return np.array(-0.0 if self.dtype.is_float else 0).astype(kind)
@@ -60,7 +60,7 @@ class Accumulator:
         return np.array(limits.min if self.word == "atomic_max" else limits.max, kind)
 
     def clear(self, data: Bytes, found: Intervals | None = None) -> None:
-        """Neutral elements in all of the bytes, or in these stretches."""
+        """Set all of the bytes, or these intervals, to the neutral element."""
         items = data.view(self.dtype.numpy)
         if found is None:
             items[...] = self.neutral()
@@ -70,7 +70,7 @@ class Accumulator:
             items[start // size : end // size] = self.neutral()
 
     def apply(self, data: Bytes, found: Intervals, values: Bytes) -> None:
-        """What one worker or block has kept apart, combined with the array itself."""
+        """Combine the array with the values that one worker or block has collected."""
         items, given = data.view(self.dtype.numpy), values.view(self.dtype.numpy)
         size, at = self.dtype.itemsize, 0
         for start, end in (found // size).tolist():
@@ -80,7 +80,7 @@ class Accumulator:
 
 
 def accumulators(kernel: Kernel) -> dict[str, Accumulator]:
-    """The parameters that a kernel does nothing with but combine elements of one type."""
+    """The parameters that a kernel only updates atomically, with one element type."""
     names, uses = list(kernel.parameters), dict[str, set[Accumulator | None]]()
     entries = {id(f) for f in kernel.functions}
     for function in with_peers(kernel.functions, Names()):
@@ -95,7 +95,7 @@ def accumulators(kernel: Kernel) -> dict[str, Accumulator]:
 
 
 def _touching(function: Operation) -> Iterator[tuple[Operation, Value]]:
-    """Operations that do something with global memory, and by which value."""
+    """Operations that access global memory, each with the value that refers to it."""
     for op in function.walk():
         if op.traits.names_only or op.control is Control.FUNCTION:
             continue
@@ -105,7 +105,7 @@ def _touching(function: Operation) -> Iterator[tuple[Operation, Value]]:
 
 
 def _use(op: Operation, value: Value) -> Accumulator | None:
-    """How an operation combines; None: it reads or writes."""
+    """How an operation updates memory; None for a plain read or write."""
     if op.body is not STORE or value is not op.operand("dst"):
         return None
     word = op.attrs.get("atomicType")

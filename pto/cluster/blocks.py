@@ -1,7 +1,7 @@
-"""Blocks of one launch over workers. Arrays change only at the end, and as in one process.
+"""Blocks of one launch on several workers. Arrays change only at the end, as in one process.
 
-Parts are looked at in the order of their blocks. One that read or wrote what an earlier one wrote
-is run again by the host, after it; so is one that failed, and its finding is told from there.
+The host merges ranges of blocks in order. It runs a range again if the range accessed bytes that an
+earlier one wrote, or if it failed; the second run then reports the finding.
 """
 
 from __future__ import annotations
@@ -16,27 +16,27 @@ from itertools import pairwise
 from typing import Any
 from uuid import uuid4
 
-from pto.cluster.cargo import Cargo, load
-from pto.cluster.crew import Crew, Job, Lost
 from pto.cluster.intervals import NOTHING, Bytes, meet, merged
-from pto.cluster.parcel import Parcel, pack
-from pto.cluster.part import Part, Run, put
+from pto.cluster.kernel_message import KernelMessage, pack
+from pto.cluster.part import RangeResult, RangeRun, put
+from pto.cluster.payload import Payload, load
+from pto.cluster.worker_pool import Job, LostWorker, WorkerPool
 from pto.core.errors import PtoError
 from pto.run.launch.prepared import Grid
 
-_EACH = 3  # parts for each worker: they even out, and a lost one costs less
-_TRIES = 3  # of one part, on workers that die; then the host runs it
+_EACH = 3  # ranges for each worker: they balance the load, and a lost range costs less
+_TRIES = 3  # of one range on workers that die; then the host runs it
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
-    """What a launch has cost in bytes: arrays once to each node, and what was written back."""
+class BlockTraffic:
+    """Bytes that a launch has moved: arrays once to each node, and the bytes written back."""
 
     arrays: int = 0
     nodes: int = 0
     written: int = 0
     parts: int = 0
-    again: int = 0  # parts that the host ran once more
+    again: int = 0  # ranges that the host ran again
 
     @property
     def total(self) -> int:
@@ -49,57 +49,57 @@ class Moved:
 
 
 def can_go(grid: Grid) -> bool:
-    """Whether blocks may run apart: several, that need nobody, and write down what they touch."""
+    """True if blocks can run on several workers: they are independent and log their accesses."""
     kernel = grid.kernel
     apart = grid.blocks > 1 and kernel.is_closed and not kernel.may_wait_early
     return apart and kernel.is_logged and grid.device.tap is None
 
 
-def run(crew: Crew, grid: Grid) -> Moved | None:
-    """All blocks of a launch; None: nothing has been done, it stays here."""
-    parcel = pack(grid.kernel) if can_go(grid) else None
-    if parcel is None:
+def run(pool: WorkerPool, grid: Grid) -> BlockTraffic | None:
+    """Run all blocks of a launch; None if nothing was done and the launch must run locally."""
+    message = pack(grid.kernel) if can_go(grid) else None
+    if message is None:
         return None
-    cargo, data = load(grid)
+    payload, data = load(grid)
     if not data:
         return None
-    crew.muster(1)
-    parts = _collected(crew, grid, parcel, cargo, data)
-    again = _merged(grid, cargo, data, parts)
+    pool.wait_for_workers(1)
+    parts = _collected(pool, grid, message, payload, data)
+    again = _merged(grid, payload, data, parts)
     nodes = {part.node for part in parts if part.node}
     back = sum(part.nbytes for part in parts)
-    return Moved(sum(cargo.sizes), len(nodes), back, len(parts), again)
+    return BlockTraffic(sum(payload.sizes), len(nodes), back, len(parts), again)
 
 
 def ranges(blocks: int, workers: int) -> list[tuple[int, int]]:
-    """Contiguous, alike in size, a few for each worker."""
+    """Contiguous ranges of blocks of about equal size, a few for each worker."""
     count = min(blocks, _EACH * workers if workers > 1 else 1)
     cuts = [blocks * n // count for n in range(count + 1)]
     return list(pairwise(cuts))
 
 
 def _collected(
-    crew: Crew, grid: Grid, parcel: Parcel, cargo: Cargo, data: Sequence[Bytes]
-) -> list[Part]:
-    """Every part, in order; one that no worker lived to tell of is unknown."""
-    shared = [crew.shared(each, each.nbytes) for each in data]
-    kernel = crew.shared(parcel, len(parcel.program.text))
+    pool: WorkerPool, grid: Grid, message: KernelMessage, payload: Payload, data: Sequence[Bytes]
+) -> list[RangeResult]:
+    """The results of all ranges, in order; the accesses of a lost range are unknown."""
+    shared = [pool.shared(each, each.nbytes) for each in data]
+    kernel = pool.shared(message, len(message.program.text))
     launch, jobs = uuid4().hex, deque[Job]()
-    for first, end in ranges(grid.blocks, len(crew.hands)):
-        args = (launch, kernel, cargo, (first, end, grid.blocks), *shared)
+    for first, end in ranges(grid.blocks, len(pool.workers)):
+        args = (launch, kernel, payload, (first, end, grid.blocks), *shared)
         jobs.append(Job("blocks", args, (first, end)))
-    found: dict[int, Part] = {}
+    found: dict[int, RangeResult] = {}
     done = 0
-    for job, result, _ in crew.results(jobs, lambda: _look(grid)):
+    for job, result, _ in pool.results(jobs, lambda: _look(grid)):
         first, end = job.about
-        if isinstance(result, Lost) and job.tries < _TRIES:
+        if isinstance(result, LostWorker) and job.tries < _TRIES:
             jobs.appendleft(job)
             continue
-        found[first] = Part(first, end) if isinstance(result, Lost) else result
+        found[first] = RangeResult(first, end) if isinstance(result, LostWorker) else result
         done += end - first
         if grid.progress is not None:
             grid.progress(done, grid.blocks)
-    crew.tell("forget")  # the object store has room again
+    pool.broadcast("forget")  # frees the object store
     return [found[first] for first in sorted(found)]
 
 
@@ -108,18 +108,20 @@ def _look(grid: Grid) -> None:
         grid.limit.look(f"one of {grid.blocks} blocks")
 
 
-def _merged(grid: Grid, cargo: Cargo, data: Sequence[Bytes], parts: Sequence[Part]) -> int:
-    """All parts in the host's arrays; how many the host had to run again."""
+def _merged(
+    grid: Grid, payload: Payload, data: Sequence[Bytes], parts: Sequence[RangeResult]
+) -> int:
+    """Merge all ranges into the host's arrays; returns how many ranges the host ran again."""
     if not _may_meet(parts):
         with _undisturbed():
             for part in parts:
-                _take(grid, cargo, data, part)
+                _take(grid, payload, data, part)
         return 0
-    before = [d.copy() if w else None for d, w in zip(data, cargo.written, strict=True)]
+    before = [d.copy() if w else None for d, w in zip(data, payload.written, strict=True)]
     try:
-        return _in_order(grid, cargo, data, parts)
+        return _in_order(grid, payload, data, parts)
     except PtoError:
-        raise  # as in one process: what earlier blocks wrote stays
+        raise  # as in one process, the writes of earlier blocks remain
     except BaseException:
         for own, old in zip(data, before, strict=True):
             if old is not None:
@@ -127,7 +129,7 @@ def _merged(grid: Grid, cargo: Cargo, data: Sequence[Bytes], parts: Sequence[Par
         raise
 
 
-def _may_meet(parts: Sequence[Part]) -> bool:
+def _may_meet(parts: Sequence[RangeResult]) -> bool:
     written = NOTHING
     for part in parts:
         if part.reads is None or meet(part.touched, written):
@@ -136,29 +138,31 @@ def _may_meet(parts: Sequence[Part]) -> bool:
     return False
 
 
-def _in_order(grid: Grid, cargo: Cargo, data: Sequence[Bytes], parts: Sequence[Part]) -> int:
+def _in_order(
+    grid: Grid, payload: Payload, data: Sequence[Bytes], parts: Sequence[RangeResult]
+) -> int:
     written, again, whole = NOTHING, 0, False
     for part in parts:
         if whole or part.reads is None or meet(part.touched, written):
-            part = Run(cargo, data, keeps=False).run(grid, part.first, part.end)
-            whole |= part.reads is None  # nobody knows what it wrote: all others come after it
+            part = RangeRun(payload, data, keeps=False).run(grid, part.first, part.end)
+            whole |= part.reads is None  # its writes are unknown, so all later ranges run here too
             again += 1
         else:
-            _take(grid, cargo, data, part)
+            _take(grid, payload, data, part)
         written = merged([written, part.writes])
     return again
 
 
-def _take(grid: Grid, cargo: Cargo, data: Sequence[Bytes], part: Part) -> None:
-    put(cargo, data, part.writes, part.data)
+def _take(grid: Grid, payload: Payload, data: Sequence[Bytes], part: RangeResult) -> None:
+    put(payload, data, part.writes, part.data)
     for kept in part.kept:
-        cargo.kept[kept.stretch].apply(data[kept.stretch], kept.where, kept.data)
-    grid.told(part.printed)
+        payload.kept[kept.region].apply(data[kept.region], kept.where, kept.data)
+    grid.add_printed(part.printed)
 
 
 @contextmanager
 def _undisturbed() -> Generator[None]:
-    """Ctrl-C waits a moment: arrays are as before a launch, or as after it."""
+    """Delay Ctrl-C, so that arrays are as before a launch or as after it."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

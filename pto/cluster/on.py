@@ -1,9 +1,9 @@
-"""`pto.on("ray")`: launches, worlds and tasks of a `with` block go to a Ray cluster.
+"""`pto.on("ray")`: launches, worlds and tasks of a `with` block run on a Ray cluster.
 
-`ray` is the cluster that runs here, or that RAY_ADDRESS names; where there is none, one is started
-on this machine for as long as it is needed. `ray://HOST:10001` is a cluster of others, reached
-through its client server. Tokens and certificates are Ray's own: what it is told by its environment
-holds here too.
+`ray` is the local cluster, or the one that RAY_ADDRESS names; if there is none, a cluster is
+started on this machine for the time of its use. `ray://HOST:10001` is a remote cluster, reached
+through its client server. Tokens and certificates are configured by Ray's own environment
+variables.
 """
 
 from __future__ import annotations
@@ -22,54 +22,54 @@ from types import TracebackType
 from typing import Any
 
 from pto.cluster import blocks, ranks, token
-from pto.cluster.blocks import Moved
-from pto.cluster.crew import Crew
-from pto.cluster.ranks import Travelled
+from pto.cluster.blocks import BlockTraffic
+from pto.cluster.ranks import WorldTraffic
+from pto.cluster.worker_pool import WorkerPool
 from pto.core.errors import fail
 from pto.run.launch import place as places
 from pto.run.launch.prepared import Grid
 from pto.run.machine.world import World
 
-_STORE = 1 << 30  # bytes of shared memory for a cluster that is started here, at most
-_ANSWER = 5.0  # seconds until a head node has to answer
-_clusters: dict[str, RayCluster] = {}  # by address, while they are used
+_STORE = 1 << 30  # bytes of shared memory of a cluster that is started here, at most
+_ANSWER = 5.0  # seconds until a head node must answer
+_clusters: dict[str, RayCluster] = {}  # open clusters by address
 
 
 @dataclass(slots=True)
 class RayCluster:
-    """Workers of one cluster, and what has been moved to and from them."""
+    """The workers of one cluster, and the amounts of data moved to and from them."""
 
     address: str
     ray: Any
-    crew: Crew
-    started: bool  # the connection is ours, and ends with us
+    pool: WorkerPool
+    started: bool  # the connection was opened here, and is closed on exit
     users: int = 0
-    moved: list[Moved] = field(default_factory=list[Moved])
-    travelled: list[Travelled] = field(default_factory=list[Travelled])
+    moved: list[BlockTraffic] = field(default_factory=list[BlockTraffic])
+    travelled: list[WorldTraffic] = field(default_factory=list[WorldTraffic])
 
     def run(self, grid: Grid) -> bool:
-        done = blocks.run(self.crew, grid)
+        done = blocks.run(self.pool, grid)
         if done is not None:
             self.moved.append(done)
         return done is not None
 
     def run_world(self, world: World) -> bool:
-        done = ranks.run(self.crew, world)
+        done = ranks.run(self.pool, world)
         if done is not None:
             self.travelled.append(done)
         return done is not None
 
     def close(self) -> None:
-        """No worker stays."""
+        """Stop all workers."""
         _clusters.pop(self.address, None)
         if self.ray.is_initialized():
-            self.crew.go_home()
+            self.pool.shutdown()
             if self.started:
                 self.ray.shutdown()
 
 
 def place(address: str) -> RayCluster:
-    """The cluster of an address, joined once; it is left when the process ends."""
+    """The cluster of an address, joined once and left at the end of the process."""
     found = _clusters.get(address)
     if found is None or not found.ray.is_initialized():
         found = _clusters[address] = _join(address)
@@ -107,7 +107,7 @@ class On:
 
 
 def on(address: str) -> On:
-    """Where launches run, for a `with` block: `ray`, `ray://host:10001`, or `here`."""
+    """Select where launches of a `with` block run: `ray`, `ray://host:10001`, or `here`."""
     return On(address)
 
 
@@ -118,7 +118,7 @@ def _join(address: str) -> RayCluster:
             f"`{address}` needs Ray, which is not installed",
             help='pip install "pto-machine[ray]", on every node',
         )
-    # what Ray says on a terminal is not for users of a kernel
+    # Ray's messages on the terminal are not for users of a kernel
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     ray: Any = import_module("ray")
@@ -126,11 +126,11 @@ def _join(address: str) -> RayCluster:
     if started:
         connect(ray, address)
         _keep_output_clean()
-    return RayCluster(address, ray, Crew(ray), started)
+    return RayCluster(address, ray, WorkerPool(ray), started)
 
 
 def connect(ray: Any, address: str) -> None:
-    """Join a cluster; `ray` where none is known or alive starts one on this machine."""
+    """Join a cluster; `ray` starts one on this machine if none is known or alive."""
     quiet = {"log_to_driver": False, "logging_level": "ERROR", "namespace": "pto"}
     known = _known() if address == "ray" else address
     try:
@@ -153,7 +153,7 @@ def connect(ray: Any, address: str) -> None:
 
 @once
 def _keep_output_clean() -> None:
-    """Ray tells of nodes that die on standard output, which is for results: JSON lines of ours."""
+    """Send Ray's messages about dead nodes to standard error; standard output is for results."""
     worker: Any = import_module("ray._private.worker")
     show = getattr(worker, "print_worker_logs", None)
     if show is not None:
@@ -161,7 +161,7 @@ def _keep_output_clean() -> None:
 
 
 def _known() -> str:
-    """The cluster that RAY_ADDRESS names, or that runs on this machine; nothing: there is none."""
+    """The address in RAY_ADDRESS, or of the cluster on this machine; empty if there is none."""
     given = os.environ.get("RAY_ADDRESS", "")
     if given and given != "auto":
         return given
@@ -169,13 +169,13 @@ def _known() -> str:
     try:
         found = note.read_text(encoding="utf-8").strip()
         _require_answer(found)
-    except OSError:  # there is none, or it has ended without taking its note away
+    except OSError:  # there is none, or it ended without removing its address file
         return ""
     return found
 
 
 def _require_answer(address: str) -> None:
-    """Ray itself waits for minutes for a machine that is not there."""
+    """Check quickly that a head node answers; Ray itself waits for minutes."""
     host, _, port = address.rpartition("//")[2].rpartition(":")
     if not host or not port.isdigit():
         raise ValueError(f"an address is HOST:PORT or ray://HOST:PORT, not {address}")

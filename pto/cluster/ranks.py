@@ -1,8 +1,9 @@
-"""A world on a cluster: workers have ranks, ranks have their own memory, and turns are shared.
+"""A world on a cluster: each worker runs some ranks, and workers exchange memory in rounds.
 
-In a turn every worker lets its ranks run until none can go on; then all hear what the others have
-changed. When nobody moved and nothing changed, that is a deadlock, told as in one process. Where
-two workers changed the same bytes in one turn, order would show: it then runs in one process.
+In a round every worker runs its ranks until all of them wait; then workers exchange their changes.
+A round without progress and without changes is a deadlock, reported as in one process. If two
+workers changed the same bytes in one round, the order would matter: the world then runs in one
+process.
 """
 
 from __future__ import annotations
@@ -12,11 +13,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from pto.cluster.crew import Crew, Hand, Lost
 from pto.cluster.intervals import meet, scatter
-from pto.cluster.parcel import pack
-from pto.cluster.windows import Window
-from pto.cluster.world import Ended, Plan, Submitted, There, Turn
+from pto.cluster.kernel_message import pack
+from pto.cluster.windows import RankWindow
+from pto.cluster.worker_pool import LostWorker, WorkerHandle, WorkerPool
+from pto.cluster.world import RankLaunch, RoundReport, WindowArgument, WorkerResult, WorldPlan
 from pto.core.errors import PtoError
 from pto.run.launch.arrays import Borrowed
 from pto.run.launch.call import Launch
@@ -25,35 +26,35 @@ from pto.run.machine.agents import deadlock
 from pto.run.machine.world import World
 
 Begun = tuple[int, Launch, Grid]  # the number of its stream, a launch, its blocks
-_TRIES = 3  # of a world whose workers die
+_TRIES = 3  # of a world with dying workers
 
 
 @dataclass(frozen=True, slots=True)
-class Travelled:
-    """What a world has cost."""
+class WorldTraffic:
+    """The cost of a world: workers, rounds and bytes moved."""
 
     ranks: int
     workers: int
-    turns: int
-    exchanged: int  # bytes told to other workers
+    rounds: int
+    exchanged: int  # bytes sent to other workers
     arrays: int
     written: int
 
     def __str__(self) -> str:
-        size = f"{self.ranks} ranks on {self.workers} workers, {self.turns} turns"
+        size = f"{self.ranks} ranks on {self.workers} workers, {self.rounds} rounds"
         moved = f"{self.arrays:,} bytes out, {self.exchanged:,} between, {self.written:,} back"
         return f"{size}: {moved}"
 
 
-def run(crew: Crew, world: World) -> Travelled | None:
-    """All that has been submitted; None: nothing has been done, it stays here."""
+def run(pool: WorkerPool, world: World) -> WorldTraffic | None:
+    """Run all submitted work; None if nothing was done and it must run locally."""
     found = [stream.launches() for stream in world.busy]
     if not any(found) or any(each is None for each in found):
         return None
     begun = [(n, each, each.begin()) for n, all in enumerate(found) for each in all or ()]
     try:
         plan = _plan(world, begun)
-        done = None if plan is None else _tried(crew, world, plan)
+        done = None if plan is None else _tried(pool, world, plan)
     except BaseException:
         _release(begun)
         raise
@@ -65,7 +66,7 @@ def run(crew: Crew, world: World) -> Travelled | None:
         stream.is_done_elsewhere()
     printed = {n: lines for end in ends for n, lines in end.printed.items()}
     for number, (_, launch, grid) in enumerate(begun):
-        grid.told({0: list(printed.get(number, ()))})
+        grid.add_printed({0: list(printed.get(number, ()))})
         launch.end(grid)
     return travelled
 
@@ -75,53 +76,59 @@ def _release(begun: Sequence[Begun]) -> None:
         launch.release()
 
 
-def _plan(world: World, begun: Sequence[Begun]) -> Plan | None:
-    """None where something has no form that can be sent, or arrays overlap."""
+def _plan(world: World, begun: Sequence[Begun]) -> WorldPlan | None:
+    """The world as data; None if a part of it cannot be sent, or arrays overlap."""
     bases = {id(m): base for device in world.devices for base, m, _ in device.windows()}
     users: dict[int, set[int]] = {}
-    launches: list[Submitted] = []
+    launches: list[RankLaunch] = []
     for stream, launch, grid in begun:
-        parcel, rank = pack(launch.kernel), launch.device.rank
+        message, rank = pack(launch.kernel), launch.device.rank
         values = list(grid.values.values())
-        if parcel is None or launch.device.tap is not None:
+        if message is None or launch.device.tap is not None:
             return None
         args: list[Any] = []
         for arg, value in zip(launch.args, values, strict=True):
             if isinstance(arg, Borrowed):
                 base = bases[id(value.memory)]
                 users.setdefault(base, set()).add(rank)
-                args.append(There(base, arg.array.shape, arg.array.dtype))
+                args.append(WindowArgument(base, arg.array.shape, arg.array.dtype))
             else:
                 args.append(arg)
-        launches.append(Submitted(rank, stream, parcel, tuple(args), launch.blocks, launch.timeout))
+        launches.append(
+            RankLaunch(rank, stream, message, tuple(args), launch.blocks, launch.timeout)
+        )
     everyone = frozenset(range(len(world)))
     windows = [
-        Window(base, m.size, n, heap, everyone if heap else frozenset({n, *users.get(base, ())}))
+        RankWindow(
+            base, m.size, n, heap, everyone if heap else frozenset({n, *users.get(base, ())})
+        )
         for n, device in enumerate(world.devices)
         for base, m, heap in device.windows()
     ]
     spans = sorted((m.data.ctypes.data, m.size) for d in world.devices for _, m, _ in d.windows())
     if any(a + size > b for (a, size), (b, _) in pairwise(spans)):
         return None
-    return Plan(len(world), launches[0].parcel.target, tuple(windows), tuple(launches))
+    return WorldPlan(len(world), launches[0].message.target, tuple(windows), tuple(launches))
 
 
 def groups(ranks: int, workers: int) -> list[range]:
-    """Neighbours together, as many groups as there are workers, or one rank each."""
+    """Ranks by worker: neighbours together, as many groups as workers, or one rank each."""
     count = min(ranks, workers)
     cuts = [ranks * n // count for n in range(count + 1)]
     return [range(a, b) for a, b in pairwise(cuts)]
 
 
-def _tried(crew: Crew, world: World, plan: Plan) -> tuple[Travelled, list[Ended]] | None:
-    """Again from the beginning where a worker dies: arrays here are as before."""
+def _tried(
+    pool: WorkerPool, world: World, plan: WorldPlan
+) -> tuple[WorldTraffic, list[WorkerResult]] | None:
+    """Run the world, again from the start if a worker dies: the host's arrays are unchanged."""
     data = {base: m.data for device in world.devices for base, m, _ in device.windows()}
-    shared = {base: crew.shared(each, each.nbytes) for base, each in data.items()}
+    shared = {base: pool.shared(each, each.nbytes) for base, each in data.items()}
     for _ in range(_TRIES):
-        crew.muster()
-        hands = crew.ready[: plan.ranks]
-        done = _World(crew, plan, hands).run(shared)
-        if isinstance(done, Lost):
+        pool.wait_for_workers()
+        workers = pool.ready[: plan.ranks]
+        done = _World(pool, plan, workers).run(shared)
+        if isinstance(done, LostWorker):
             continue
         if done is None:
             return None
@@ -134,70 +141,72 @@ def _tried(crew: Crew, world: World, plan: Plan) -> tuple[Travelled, list[Ended]
 
 
 class _World:
-    """Turns of all workers, seen from here."""
+    """The rounds of all workers, coordinated by the host."""
 
-    def __init__(self, crew: Crew, plan: Plan, hands: Sequence[Hand]) -> None:
-        self._crew, self._plan = crew, plan
-        self._groups = groups(plan.ranks, len(hands))
-        self._hands = hands[: len(self._groups)]
+    def __init__(self, pool: WorkerPool, plan: WorldPlan, workers: Sequence[WorkerHandle]) -> None:
+        self._pool, self._plan = pool, plan
+        self._groups = groups(plan.ranks, len(workers))
+        self._workers = workers[: len(self._groups)]
         self._exchanged = 0
 
-    def run(self, shared: Mapping[int, Any]) -> tuple[Travelled, list[Ended]] | Lost | None:
+    def run(
+        self, shared: Mapping[int, Any]
+    ) -> tuple[WorldTraffic, list[WorkerResult]] | LostWorker | None:
         plan, arrays = self._plan, 0
         argses: list[tuple[Any, ...]] = []
-        sent = self._crew.shared(plan, sum(len(s.parcel.program.text) for s in plan.launches))
+        sent = self._pool.shared(plan, sum(len(s.message.program.text) for s in plan.launches))
         for group in self._groups:
             needed = plan.needed(group)
             arrays += sum(w.size for w in needed)
             argses.append((sent, group, *(shared[w.base] for w in needed)))
         found = self._ask("join", argses)
-        if isinstance(found, Lost):
+        if isinstance(found, LostWorker):
             return found
-        turns = self._turns()
-        if not isinstance(turns, tuple):
-            return turns
-        count, updates = turns
-        ends = self._ask("leave", [(n, *updates) for n in range(len(self._hands))])
-        if isinstance(ends, Lost):
+        rounds = self._rounds()
+        if not isinstance(rounds, tuple):
+            return rounds
+        count, updates = rounds
+        ends = self._ask("leave", [(n, *updates) for n in range(len(self._workers))])
+        if isinstance(ends, LostWorker):
             return ends
         back = sum(data.nbytes for end in ends for _, data in end.windows.values())
-        size = plan.ranks, len(self._hands), count
-        return Travelled(*size, self._exchanged, arrays, back), ends
+        size = plan.ranks, len(self._workers), count
+        return WorldTraffic(*size, self._exchanged, arrays, back), ends
 
-    def _turns(self) -> tuple[int, list[Any]] | Lost | None:
-        """How many it took, and what the last ones changed; None: order would show."""
+    def _rounds(self) -> tuple[int, list[Any]] | LostWorker | None:
+        """The number of rounds and the changes of the last one; None if the order would matter."""
         updates: list[Any] = []
         meetings: dict[Any, dict[Any, int]] = {}
         count = 0
         while True:
             count += 1
-            argses = [(meetings, n, *updates) for n in range(len(self._hands))]
-            found = self._ask("turn", argses, returns=2)
-            if isinstance(found, Lost):
+            argses = [(meetings, n, *updates) for n in range(len(self._workers))]
+            found = self._ask("run_round", argses, returns=2)
+            if isinstance(found, LostWorker):
                 return found
-            said: list[Turn] = [status for status, _ in found]
+            said: list[RoundReport] = [status for status, _ in found]
             updates = [update for _, update in found]
-            errors = [turn.error for turn in said if turn.error]
+            errors = [report.error for report in said if report.error]
             if errors:
                 raise PtoError(*errors[0])
-            if order_shows(said):
+            if order_matters(said):
                 return None
-            if all(turn.is_done for turn in said):
+            if all(report.is_done for report in said):
                 return count, updates
-            known = _met(turn.meetings for turn in said)
-            changed = any(turn.nbytes for turn in said) or known != meetings
-            self._exchanged += sum(turn.nbytes for turn in said) * (len(said) - 1)
+            known = _met(report.meetings for report in said)
+            changed = any(report.nbytes for report in said) or known != meetings
+            self._exchanged += sum(report.nbytes for report in said) * (len(said) - 1)
             meetings = known
-            if not changed and not any(turn.moved for turn in said):
-                stuck = [each for turn in said for each in turn.stuck]
-                raise deadlock(stuck, [name for turn in said for name in turn.finished])
+            if not changed and not any(report.moved for report in said):
+                stuck = [each for report in said for each in report.stuck]
+                raise deadlock(stuck, [name for report in said for name in report.finished])
 
     def _ask(self, method: str, argses: Sequence[tuple[Any, ...]], returns: int = 1) -> Any:
-        return self._crew.together(self._hands, method, argses, returns)
+        return self._pool.call_all(self._workers, method, argses, returns)
 
 
-def order_shows(said: Sequence[Turn]) -> bool:
-    """Whether two workers changed the same bytes, other than by adding to them."""
+def order_matters(said: Sequence[RoundReport]) -> bool:
+    """True if two workers changed the same bytes by other means than additions."""
     for n, one in enumerate(said):
         for other in said[n + 1 :]:
             pairs = (
@@ -211,7 +220,7 @@ def order_shows(said: Sequence[Turn]) -> bool:
 
 
 def _met(said: Any) -> dict[Any, dict[Any, int]]:
-    """Who has come to which meeting, and how often: counts only grow."""
+    """Arrival counts by barrier and participant, merged by maximum: counts only grow."""
     found: dict[Any, dict[Any, int]] = {}
     for meetings in said:
         for group, counts in meetings.items():

@@ -1,7 +1,7 @@
-"""Many small things: a function of this package for each of many items, on all workers.
+"""Many small tasks: a function of this package applied to each of many items, on all workers.
 
-An item that ends its worker is tried once more, since a node may have died; then that is its
-result. Results come as they are made; whoever wants them in order puts them so.
+If its worker dies, an item is tried once more, since a node may have failed; a second loss is its
+result. Results are yielded as they arrive; `in_order` sorts them.
 """
 
 from __future__ import annotations
@@ -10,22 +10,22 @@ from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from typing import Any
 
-from pto.cluster.crew import Crew, Job, Lost
 from pto.cluster.on import RayCluster
+from pto.cluster.worker_pool import Job, LostWorker, WorkerPool
 from pto.run.launch import place
 
 _TRIES = 2
-Answer = tuple[int, Any, str]  # the number of an item, what came of it, on which node
+Answer = tuple[int, Any, str]  # number of the item, result, node
 
 
-def crew() -> Crew | None:
-    """The workers of the place that was chosen; None: work stays here."""
+def pool() -> WorkerPool | None:
+    """The workers of the selected cluster; None if work stays local."""
     found = place.current()
-    return found.crew if isinstance(found, RayCluster) else None
+    return found.pool if isinstance(found, RayCluster) else None
 
 
 def each(
-    workers: Crew,
+    workers: WorkerPool,
     function: str,
     items: Iterable[Any],
     shared: Any = None,
@@ -33,30 +33,30 @@ def each(
     streams: bool = False,
     seconds: float | None = None,
 ) -> Generator[Answer]:
-    """`function(shared, item)` of every item, as results come; `Lost` says why there is none.
+    """Yield `function(shared, item)` of every item as it arrives; a `LostWorker` has the reason.
 
-    With `streams` the function gives any number of results one by one.
+    With `streams` the function yields any number of results.
     """
     sent, method = workers.ray.put(shared), "tasks" if streams else "task"
     jobs = deque(
         Job(method, (function, sent, item), number, seconds, streams)
         for number, item in enumerate(items)
     )
-    for job, result, hand in workers.results(jobs):
-        if isinstance(result, Lost) and job.tries < _TRIES and not result.late:
+    for job, result, worker in workers.results(jobs):
+        if isinstance(result, LostWorker) and job.tries < _TRIES and not result.late:
             jobs.append(job)
         else:
-            yield job.about, result, hand.host
+            yield job.about, result, worker.host
 
 
 def in_order(
-    workers: Crew, function: str, items: Sequence[Any], shared: Any = None
+    workers: WorkerPool, function: str, items: Sequence[Any], shared: Any = None
 ) -> Iterator[Any]:
-    """The same in the order of the items; one that lost its workers is an error."""
+    """The same in the order of the items; an item that lost its workers is an error."""
     ready: dict[int, Any] = {}
     following = 0
     for number, result, _ in each(workers, function, items, shared):
-        if isinstance(result, Lost):
+        if isinstance(result, LostWorker):
             raise result.error(f"item {number} of {len(items)}")
         ready[number] = result
         while following in ready:

@@ -1,7 +1,7 @@
-"""Does a cluster let us in? Ray itself tries for half a minute, and does not say what is missing.
+"""Check that a cluster accepts our token. Ray itself tries for half a minute, and names no reason.
 
-Where Ray asks for a token, whoever connects without it is refused in the first answer. The token is
-Ray's: RAY_AUTH_TOKEN, or a file that RAY_AUTH_TOKEN_PATH names, else ~/.ray/auth_token.
+A cluster that requires a token refuses the first request without one. The token is Ray's:
+RAY_AUTH_TOKEN, or the file that RAY_AUTH_TOKEN_PATH names, else ~/.ray/auth_token.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _QUESTIONS = {  # of little weight, to a head node and to its client server
 
 
 def require_welcome(address: str) -> None:
-    """Refuses an address whose cluster refuses us; anything else is for Ray to find out."""
+    """Raise if the cluster at an address refuses our token; other failures are left to Ray."""
     if find_spec("grpc") is None:
         return
     grpc: Any = import_module("grpc")
@@ -48,7 +48,7 @@ def refused(address: str, source: str) -> PtoError:
 
 
 def _token() -> tuple[str, str]:
-    """The token that Ray would send, and where it stands."""
+    """The token that Ray would send, and its source."""
     if os.environ.get("RAY_AUTH_MODE", "token").lower() != "token":
         return "", ""
     given = os.environ.get("RAY_AUTH_TOKEN", "").strip()

@@ -1,8 +1,8 @@
-"""Global memory of all ranks, as one worker has it: its own, and a copy of what others share.
+"""Global memory of all ranks as one worker holds it: its own, and copies of shared memory.
 
-Between two turns workers tell each other which bytes they have changed. What was added to memory
-(signals, `tput` with `atomic_add`) is told as additions, so that those of several workers add up;
-all workers make them in the same order, and so have the same bits.
+Between two rounds workers exchange the bytes they have changed. Additions to memory (signals,
+`tput` with `atomic_add`) are sent as additions, so that those of several workers add up. All
+workers apply them in the same order, and so get the same bits.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ _PIECE = np.dtype(np.uint64)
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
-    """An array in the global memory of a rank. Its address is its name."""
+class RankWindow:
+    """An array in the global memory of a rank, identified by its address."""
 
     base: int
     size: int
     rank: int
     heap: bool
-    users: frozenset[int]  # ranks that may reach it
+    users: frozenset[int]  # ranks that can access it
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class Added:
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """What one worker has changed in a turn."""
+    """The changes of one worker in a round."""
 
     changed: Mapping[int, tuple[Intervals, Bytes]]  # by window
     added: tuple[Added, ...]
@@ -85,16 +85,16 @@ class Update:
 
 
 class Memories:
-    """The windows that a worker has, and what they were at the end of the last turn."""
+    """The windows of a worker, and their contents at the end of the last round."""
 
-    def __init__(self, windows: Sequence[Window], data: Mapping[int, Bytes]) -> None:
-        self._first = data  # shared with others, and never written
+    def __init__(self, windows: Sequence[RankWindow], data: Mapping[int, Bytes]) -> None:
+        self._first = data  # shared by all workers, never written
         self.now = {base: np.array(each) for base, each in data.items()}
         shared = [w.base for w in windows if len(w.users) > 1 and w.base in data]
         self._before = {base: self.now[base].copy() for base in shared}
 
     def take(self, added: Sequence[tuple[GlobalTensor, npt.NDArray[Any]]]) -> Update:
-        """What has changed since the last time, for the others."""
+        """The changes since the last round, to be sent to the other workers."""
         bases = {each.ctypes.data: base for base, each in self.now.items()}
         made = [_added(bases[t.memory.data.ctypes.data], t, values) for t, values in added]
         told = _together(made)
@@ -113,7 +113,7 @@ class Memories:
         return Update(changed, tuple(sums))
 
     def _sums(self, base: int, mine: list[Added]) -> list[Added]:
-        """Additions to one window, taken back; none where other writes came between them."""
+        """The additions to one window, undone here; empty if other writes came between them."""
         alone = self._before[base].copy()
         for each in mine:
             each.apply(alone)
@@ -125,7 +125,7 @@ class Memories:
         return mine
 
     def give(self, updates: Sequence[Update], own: int) -> None:
-        """What all workers have changed, in their order."""
+        """Apply the changes of all workers, in the order of the workers."""
         for number, update in enumerate(updates):
             for base, (where, data) in update.changed.items():
                 if number != own and base in self._before:
@@ -138,7 +138,7 @@ class Memories:
                     each.view(self._before[each.base])[...] = each.view(self.now[each.base])
 
     def result(self, homes: Sequence[int]) -> dict[int, tuple[Intervals, Bytes]]:
-        """Of these windows, what has changed since the beginning."""
+        """The changes of these windows since the start."""
         found = {base: differing(self._first[base], self.now[base]) for base in homes}
         return {b: (where, gather(self.now[b], where)) for b, where in found.items() if len(where)}
 
@@ -149,7 +149,7 @@ def _added(base: int, target: GlobalTensor, values: npt.NDArray[Any]) -> Added:
 
 
 def _together(made: Sequence[Added]) -> list[Added]:
-    """Integers added to one place as one sum: their order does not show. Floats stay apart."""
+    """Integers added to one element become one sum, since order does not matter; floats do not."""
     sums: dict[Any, Added] = {}
     for n, each in enumerate(made):
         place = each.base, each.address, each.shape, each.strides, each.element
@@ -162,10 +162,10 @@ def _together(made: Sequence[Added]) -> list[Added]:
 
 
 def differing(a: Bytes, b: Bytes) -> Intervals:
-    """Where two arrays differ, in words of 4 bytes; looked at in pieces, most of which are alike.
+    """The words of 4 bytes in which two arrays differ, compared in chunks, most of which are equal.
 
-    Words keep numbers in one piece, whose bytes seldom all change. Two workers that change bytes of
-    one word in a turn are told apart from none by this, and the world then runs in one process.
+    Words keep a number together, since seldom all of its bytes change. Two workers that change
+    different bytes of one word in a round therefore conflict, and the world runs in one process.
     """
     return merged([NOTHING, *_differences(a, b)])
 

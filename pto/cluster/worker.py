@@ -1,4 +1,4 @@
-"""What runs on a node: one process that does jobs, and remembers kernels and arrays between them.
+"""The process on a node: it runs jobs, and caches kernels and arrays between them.
 
 Only functions of this package and data reach it; nothing of the user's environment is sent.
 """
@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 
 from pto import __version__
-from pto.cluster.cargo import Cargo
 from pto.cluster.intervals import Bytes
-from pto.cluster.parcel import Parcel, unpack
-from pto.cluster.part import Part, attempt, put, take
-from pto.cluster.seat import Seat
+from pto.cluster.kernel_message import KernelMessage, unpack
+from pto.cluster.part import RangeResult, attempt, put, take
+from pto.cluster.payload import Payload
 from pto.cluster.windows import Update
-from pto.cluster.world import Ended, Plan, Turn
+from pto.cluster.worker_slot import WorkerSlot
+from pto.cluster.world import RoundReport, WorkerResult, WorldPlan
 from pto.core.errors import fail
 from pto.run.launch.prepared import Grid
 from pto.run.machine.device import Device
@@ -30,7 +30,7 @@ from pto.run.machine.device import Device
 
 @dataclass(frozen=True, slots=True)
 class Hello:
-    """Who a worker is."""
+    """The identity of a worker: node, process and versions."""
 
     node: str
     host: str
@@ -57,12 +57,13 @@ class Worker:
     """An actor of one processor."""
 
     def __init__(self) -> None:
-        os.environ.pop("PTO_ON", None)  # what was sent here stays here
+        os.environ.pop("PTO_ON", None)  # work that was sent here must not be sent on
         os.environ["PTO_THREADS"] = "1"
         self._launch = ""
-        self._shared: tuple[Bytes, ...] = ()  # what `_data` lies over, where it is not written
+        # arrays that `_data` refers to where it is not written
+        self._shared: tuple[Bytes, ...] = ()
         self._data: list[Bytes] = []
-        self._seat: Seat | None = None
+        self._slot: WorkerSlot | None = None
 
     def hello(self) -> Hello:
         ray: Any = import_module("ray")
@@ -75,29 +76,29 @@ class Worker:
     def blocks(
         self,
         launch: str,
-        parcel: Parcel,
-        cargo: Cargo,
+        message: KernelMessage,
+        payload: Payload,
         which: tuple[int, int, int],
         *shared: Bytes,
-    ) -> Part:
-        """Blocks `first` to `end` of `count`; arrays are shared with the other workers here."""
+    ) -> RangeResult:
+        """Run blocks `first` to `end` of `count`; workers of a node share the arrays."""
         first, end, count = which
         if launch != self._launch:
-            self._launch, self._shared, self._data = launch, shared, cargo.own(shared)
-        kernel = unpack(parcel)
-        device = Device(kernel.profile, engine=kernel.engine, checks=kernel.checks)
-        plain = cargo.plain(self._data)
+            self._launch, self._shared, self._data = launch, shared, payload.own(shared)
+        kernel = unpack(message)
+        device = Device(kernel.profile, engine=kernel.engine, check_reads=kernel.checks)
+        plain = payload.plain(self._data)
         grid = Grid(kernel, device, device.values(kernel, plain), count, plain)
         with np.errstate(all="ignore"):
-            part = attempt(cargo, self._data, grid, first, end, self._node())
+            part = attempt(payload, self._data, grid, first, end, self._node())
         if part.reads is None:
             self.forget()
         else:
-            put(cargo, self._data, part.writes, take(cargo, shared, part.writes))
+            put(payload, self._data, part.writes, take(payload, shared, part.writes))
         return part
 
     def forget(self) -> None:
-        """Arrays of the launch that is over."""
+        """Drop the arrays of the launch that has ended."""
         self._launch, self._shared, self._data = "", (), []
 
     def _node(self) -> str:
@@ -106,22 +107,22 @@ class Worker:
 
     # ---- ranks
 
-    def join(self, plan: Plan, mine: range, *data: Bytes) -> None:
-        self._seat = Seat(plan, mine, data)
+    def join(self, plan: WorldPlan, mine: range, *data: Bytes) -> None:
+        self._slot = WorkerSlot(plan, mine, data)
 
-    def turn(
+    def run_round(
         self, meetings: Mapping[Any, Mapping[Any, int]], own: int, *updates: Update
-    ) -> tuple[Turn, Update]:
-        return self._taken().turn(meetings, own, updates)
+    ) -> tuple[RoundReport, Update]:
+        return self._taken().run_round(meetings, own, updates)
 
-    def leave(self, own: int, *updates: Update) -> Ended:
-        seat, self._seat = self._taken(), None
-        return seat.leave(own, updates)
+    def leave(self, own: int, *updates: Update) -> WorkerResult:
+        slot, self._slot = self._taken(), None
+        return slot.leave(own, updates)
 
-    def _taken(self) -> Seat:
-        if self._seat is None:
+    def _taken(self) -> WorkerSlot:
+        if self._slot is None:
             raise RuntimeError("this worker has no ranks")
-        return self._seat
+        return self._slot
 
     # ---- tasks
 

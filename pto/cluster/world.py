@@ -1,4 +1,4 @@
-"""A world as data: what is sent to the workers that have its ranks, and what they say."""
+"""A world as data: the messages to the workers that run its ranks, and their answers."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 
 from pto.cluster.intervals import Bytes, Intervals
-from pto.cluster.parcel import Parcel
-from pto.cluster.windows import Window
+from pto.cluster.kernel_message import KernelMessage
+from pto.cluster.windows import RankWindow
 from pto.core.errors import Diagnostic
-from pto.run.machine.agents import Stuck
+from pto.run.machine.agents import BlockedAgent
 
 
 @dataclass(frozen=True, slots=True)
-class There:
-    """An argument that is an array: the window that it is."""
+class WindowArgument:
+    """An array argument: the window it is in."""
 
     base: int
     shape: tuple[int, ...]
@@ -25,37 +25,37 @@ class There:
 
 
 @dataclass(frozen=True, slots=True)
-class Submitted:
-    """One launch, of a stream of a rank."""
+class RankLaunch:
+    """One launch of a stream of a rank."""
 
     rank: int
     stream: int
-    parcel: Parcel
+    message: KernelMessage
     args: tuple[Any, ...]
     blocks: int
     timeout: float | None
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class WorldPlan:
     """A world as data: all windows of all ranks, and what is to be launched."""
 
     ranks: int
     target: tuple[str, str | None, str]
-    windows: tuple[Window, ...]
-    launches: tuple[Submitted, ...]
+    windows: tuple[RankWindow, ...]
+    launches: tuple[RankLaunch, ...]
 
-    def needed(self, mine: range) -> list[Window]:
-        """Windows that ranks of a worker may reach."""
+    def needed(self, mine: range) -> list[RankWindow]:
+        """Windows that ranks of a worker can access."""
         return [w for w in self.windows if any(rank in mine for rank in w.users)]
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
-    """What a worker says after a turn."""
+class RoundReport:
+    """The report of a worker after a round."""
 
     is_done: bool
-    stuck: tuple[Stuck, ...] = ()
+    stuck: tuple[BlockedAgent, ...] = ()
     finished: tuple[str, ...] = ()
     moved: bool = False
     plain: Intervals | None = None
@@ -66,8 +66,8 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
-    """What a worker has, when all are done."""
+class WorkerResult:
+    """The results of a worker at the end."""
 
     windows: Mapping[int, tuple[Intervals, Bytes]]
     printed: Mapping[int, tuple[str, ...]]  # by launch

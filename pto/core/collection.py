@@ -1,4 +1,4 @@
-"""Python's garbage collector, where there is much to look through and nothing to find."""
+"""Pausing Python's garbage collector while a large, long-lived program is built."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def no_collection() -> Generator[None]:
-    """For work on a program that stays: to look for garbage in it takes a third of the time."""
+    """Pause the garbage collector: on a large program it takes a third of the time, for nothing."""
     was_on = gc.isenabled()
     gc.disable()
     try:

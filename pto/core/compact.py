@@ -35,8 +35,8 @@ def storage_shape(
 ) -> tuple[int, int]:
     """Rows and columns that the address formula sees in place of the physical shape.
 
-    Only boxed tiles have compact storage: on the others the mode is carried and changes nothing.
-    `normal` keeps the boxes that hold a valid element and drops the others.
+    Only boxed tiles have compact storage: on plain tiles the mode is kept and changes nothing.
+    `normal` stores only the boxes that hold a valid element.
     """
     if compact is Compact.NULL or not layout.is_boxed:
         return shape
@@ -71,11 +71,11 @@ class ExtractMode(Enum):
     ND2NZ2 = "ND2NZ2"
 
     @property
-    def source(self) -> Packing:
+    def source(self) -> PackedOrder:
         return _ORDERS[self][0]
 
     @property
-    def destination(self) -> Packing:
+    def destination(self) -> PackedOrder:
         return _ORDERS[self][1]
 
     def index_map(self, valid_rows: int, valid_cols: int, itemsize: int) -> npt.NDArray[np.intp]:
@@ -88,11 +88,11 @@ class ExtractMode(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Packing:
+class PackedOrder:
     """An order of the valid elements: bands of `band` rows, in a band columns of `layout` boxes.
 
-    Padding rows and columns take no place: the last band and the last column of boxes are as small
-    as what is valid in them.
+    Padding rows and columns are not stored: the last band and the last column of boxes end with
+    the valid region.
     """
 
     name: str
@@ -100,7 +100,7 @@ class Packing:
     band: int | None = None
 
     def positions(self, valid_rows: int, valid_cols: int, itemsize: int) -> npt.NDArray[np.intp]:
-        """Array of shape (valid_rows, valid_cols): the place of each element, 0, 1, 2, ..."""
+        """Array of shape (valid_rows, valid_cols): the packed position of each element."""
         if valid_rows < 0 or valid_cols < 0:
             raise fail("PTO-V001", f"valid region {valid_rows}x{valid_cols} is negative")
         r = np.arange(valid_rows, dtype=np.intp)[:, None]
@@ -110,7 +110,7 @@ class Packing:
     def place(
         self, r: Any, c: Any, rows: Any, cols: Any, itemsize: int, least: Callable[[Any, Any], Any]
     ) -> Any:
-        """The place of element (r, c) of so many valid rows and columns; `least` of two numbers."""
+        """The packed position of element (r, c) in rows x cols valid elements; `least` is min."""
         width = self.layout.box(itemsize)[1] if self.layout else cols
         height = self.band or rows
         top, left = r // height * height, c // width * width
@@ -118,9 +118,9 @@ class Packing:
         return top * cols + left * tall + (r - top) * wide + (c - left)
 
 
-PACKED_ND: Final = Packing("ND")
-PACKED_NZ: Final = Packing("NZ", NZ)
-PACKED_NZ2: Final = Packing("NZ2", NZ, band=2)
+PACKED_ND: Final = PackedOrder("ND")
+PACKED_NZ: Final = PackedOrder("NZ", NZ)
+PACKED_NZ2: Final = PackedOrder("NZ2", NZ, band=2)
 
 _ORDERS: Final = {
     ExtractMode.ND2NZ: (PACKED_ND, PACKED_NZ),

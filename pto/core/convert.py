@@ -82,8 +82,8 @@ def clamps_specials(src: DType, dst: DType) -> bool:
     return dst.max < src.max
 
 
-# Casts of NumPy and ml_dtypes that round at most once. What is absent is wrong there: float64 to
-# bf16 and 32-bit integers to f16 go through f32 and round twice.
+# Casts of NumPy and ml_dtypes that round at most once. Absent casts round twice: float64 to bf16
+# and 32-bit integers to f16 go through f32.
 _EXACT: Final[dict[DType, tuple[DType, ...]]] = {
     F16: (F32, F64),
     BF16: (F32, F64),

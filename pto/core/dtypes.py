@@ -79,14 +79,6 @@ class DType:
         return self.values_per_item > 1
 
     @property
-    def has_inf(self) -> bool:
-        return self.form is not None and self.form.inf
-
-    @property
-    def has_nan(self) -> bool:
-        return self.form is not None and self.form.nan is not None
-
-    @property
     def max(self) -> int | float:
         """The largest finite value."""
         if self.form:
@@ -227,7 +219,7 @@ def items_of(t: DType, items: npt.ArrayLike) -> npt.NDArray[Any]:
         allowed = " or ".join(dict.fromkeys((t.storage.name, t.numpy.name)))
         raise fail(
             "PTO-T002",
-            f"items of {t} are held as {allowed}, not as {given.dtype.name}",
+            f"items of {t} have the NumPy type {allowed}, not {given.dtype.name}",
             help="`encode` turns numbers into items",
         )
     return given.view(t.storage)
@@ -297,9 +289,9 @@ def encode(
     """The storage items of `t` that hold `values`, each rounded once.
 
     `saturate` limits finite values to the range of `t`; without it a float overflows as IEEE has
-    it and an integer wraps modulo 2^bits. f32 and f64 never saturate. inf and NaN are values like
-    others: a type that has them keeps them. Elsewhere inf is the end of the range (in e4m3 and
-    e8m0 without `saturate`: NaN) and NaN is 0.
+    it and an integer wraps modulo 2^bits. f32 and f64 never saturate. A type that has inf and NaN
+    keeps them. In other types inf becomes the end of the range (in e4m3 and e8m0 without
+    `saturate`: NaN) and NaN becomes 0.
     """
     numbers = numbers_of(values)
     mode = pair_rounding(rounding, numbers.dtype.kind == "f", t)

@@ -1,8 +1,7 @@
 """Diagnostics: what is wrong, where, and what to do about it.
 
-Every finding of every layer is a `Diagnostic`; an operation that cannot go on raises a `PtoError`
-that carries one or more. How a finding is drawn lives in `core/render.py`; which rules exist does
-not live here.
+Every finding of every layer is a `Diagnostic`; an operation that cannot continue raises a
+`PtoError` with one or more. `core/render.py` draws findings; the rules are in the ISA table.
 """
 
 from __future__ import annotations

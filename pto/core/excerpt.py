@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-GAP: Final = -1  # stands for those that are left out
+GAP: Final = -1  # marks omitted indices
 
 
 def excerpt(size: int, edge: int, most: int) -> list[int]:
-    """The first of so many, both sides of the edge of the valid region, the last; all if few."""
+    """Indices to show out of `size`: all if at most `most`; else the first ones, those on both
+    sides of `edge` (the end of the valid region) and the last, with GAP between."""
     if size <= most:
         return list(range(size))
     wanted = sorted({*range(most - 3), edge - 1, edge, size - 1} & set(range(size)))

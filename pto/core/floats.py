@@ -165,7 +165,7 @@ def pack(form: FloatFormat, values: F64) -> npt.NDArray[Any]:
 
 
 def limit(form: FloatFormat, values: F64, *, infinite: bool = False) -> F64:
-    """Values limited to the finite range of `form`; inf too, where asked or not representable."""
+    """Values limited to the finite range of `form`; inf too if `infinite` or not representable."""
     limited = np.clip(values, form.min, form.max)
     if form.inf and not infinite:
         return np.where(np.isinf(values), values, limited)
@@ -185,7 +185,7 @@ def round_into(form: FloatFormat, values: F64, mode: Round) -> F64:
 
     Even and odd speak of the significand, so where it has a single bit (e8m0, the smallest
     hifloat8) a RINT tie goes up and ODD goes down. Beyond the largest finite value ODD acts as
-    TRUNC. e8m0 has no zero and no sign: what lies at or below 0 is NaN.
+    TRUNC. e8m0 has no zero and no sign: 0 and negative values become NaN.
     """
     if form is IEEE_F64:
         return values

@@ -61,12 +61,12 @@ class GlobalLayout:
         return sum(index * steps[axis] for axis, index in found.items())
 
     def check(self, shape: Shape5) -> None:
-        """Raise unless the dimensions whose size the layout fixes have that size."""
+        """Raise if a dimension with a size fixed by the layout has another size."""
         for axis, size in self.sizes:
             if shape[axis] != size:
                 raise fail(
                     "PTO-S009",
-                    f"layout {self.name} needs dimension {axis} of size {size}, "
+                    f"layout {self.name} needs size {size} in dimension {axis}, "
                     f"and the shape is {_times(shape)}",
                 )
 

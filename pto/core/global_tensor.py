@@ -104,12 +104,12 @@ class GlobalTensor:
         return self._strided(self.shape, self.strides)
 
     def as_matrix(self) -> npt.NDArray[Any]:
-        """The elements as an array whose first axes make the row and last axes the column.
+        """The elements as an array: its first axes make the row, its last axes the column.
 
         Reshaping it to `matrix_shape` gives the matrix; over the same memory, so writable.
         """
         size = self.dtype.itemsize
-        self.layout.matrix_shape(self.shape, size)  # speaks up where the layout has no index map
+        self.layout.matrix_shape(self.shape, size)  # raises if the layout has no index map
         axes = (*self.layout.row_axes, *self.layout.col_axes)
         shape, strides = (*self.shape, self._c0), (*self.strides, 1)
         return self._strided([shape[a] for a in axes], [strides[a] for a in axes])
@@ -151,7 +151,7 @@ class GlobalTensor:
         return replace(self, address=self.address + skipped * self.dtype.itemsize, shape=size)
 
     def _outside(self, axis: int, first: int, count: int, limit: int) -> PtoError:
-        """`axis` counts the dimensions that the program names."""
+        """The error for a partition outside the tensor; `axis` counts the program's dimensions."""
         narrow = (
             "a tile whose valid region is larger than what is left here: set_validshape narrows it;"
             " in Python pto.zeros_like(t) has the region of t"
@@ -172,7 +172,8 @@ class GlobalTensor:
         return C0_SIZE_BYTE // self.dtype.itemsize if C0_AXIS in axes else 1
 
     def _strided(self, shape: Sequence[int], strides: Sequence[int]) -> npt.NDArray[Any]:
-        """A tensor may be declared larger than its memory: what is used must lie inside."""
+        """A strided view. A tensor may be declared larger than its memory: only the elements used
+        must lie inside."""
         if 0 in shape:
             return np.zeros(tuple(shape), self.dtype.numpy)
         self.memory.check(self.address, self.nbytes)

@@ -22,7 +22,7 @@ _BLOCK = "line-height:1.35;overflow-x:auto;padding:.5em;border-left:3px solid"
 
 
 def styled(parts: Iterable[Piece]) -> str:
-    """Pieces of text, each in its colour."""
+    """(style, text) pairs as HTML, each text in its colour."""
     return "".join(_span(style, text) for style, text in parts)
 
 
@@ -37,7 +37,7 @@ def block(inner: str, colour: str = "#888") -> str:
 
 
 def findings(diagnostics: Sequence[Diagnostic], sources: Sources | None = None) -> str:
-    """Findings with their lines; a green word where there are none."""
+    """Findings with their source lines; "no findings" in green for an empty list."""
     if not diagnostics:
         return block('<span style="color:#2e9a4a;font-weight:bold">no findings</span>', "#2e9a4a")
     known = sources or Sources()

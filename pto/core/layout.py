@@ -6,8 +6,8 @@ A boxed tile is a grid of small boxes. `BLayout` orders the boxes, `SLayout` ord
 a box; the letters of a name say both, N for column by column and Z for row by row (NZ: boxes column
 by column, each box row by row). A layout that is column-major inside is the mirror image of one
 that is row-major inside, ZN(r, c) = NZ(c, r), NN(r, c) = ZZ(c, r), DN(r, c) = ND(c, r), so only
-three orders exist. They are those of machine.yaml#element_offset, and stand in `Frame.axes` as
-digits of mixed radix: what computes, copies or counts places reads them there.
+three orders exist. They are those of machine.yaml#element_offset. `Frame.axes` holds them as
+(extent, stride) digits of a mixed radix; all code that computes or copies offsets reads them there.
 """
 
 from __future__ import annotations
@@ -162,8 +162,8 @@ class Layout:
         return build(self, rows, cols, itemsize)
 
 
-class Order(Enum):
-    """What follows the elements of a box in memory, seen with the box row-major."""
+class ElementOrder(Enum):
+    """Order of the elements or boxes in memory, for a frame with row-major boxes."""
 
     PLAIN = "elements row by row"
     BOX_COLUMNS = "boxes column by column"
@@ -175,17 +175,17 @@ REST: Final = 0  # the size of a digit that takes all that is left
 
 @dataclass(frozen=True, slots=True)
 class Digit:
-    """Counts to `size`, each `step` elements further: numbers, or what stands for them later."""
+    """One (extent, stride) mode in elements; either may be an int or a symbolic number."""
 
     size: Any
     step: Any
 
 
-Axis = tuple[Digit, ...]  # the place of a row, or column, number: its digits, the fastest first
+Axis = tuple[Digit, ...]  # the digits of a row or column number, the fastest first
 
 
 def position(axis: Axis, number: Index) -> Index:
-    """How many elements from the first the one of this number lies."""
+    """Element offset of row (or column) `number` along one axis."""
     found: Any = number * 0
     for digit in axis:
         if digit.size == REST:
@@ -197,9 +197,9 @@ def position(axis: Axis, number: Index) -> Index:
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """A layout applied to one shape, turned so that the inside of a box is row-major."""
+    """A layout applied to one shape, transposed if needed so that boxes are row-major inside."""
 
-    order: Order
+    order: ElementOrder
     mirrored: bool
     rows: int
     cols: int
@@ -213,17 +213,18 @@ class Frame:
 
     @cached_property
     def extent(self) -> int:
-        rows = -(-self.rows // self.h) * self.h if self.order is Order.BOX_ROWS else self.rows
+        rows = (
+            -(-self.rows // self.h) * self.h if self.order is ElementOrder.BOX_ROWS else self.rows
+        )
         return rows * self.padded_cols
 
     @cached_property
     def axes(self) -> tuple[Axis, Axis]:
-        """Rows and columns of the frame: an element lies at the place of its row plus that of its
-        column."""
+        """Row axis and column axis: the offset of an element is the sum of its two positions."""
         h, w, inside = self.h, self.w, Digit(self.w, 1)
-        if self.order is Order.PLAIN:
+        if self.order is ElementOrder.PLAIN:
             return (Digit(REST, self.cols),), (Digit(REST, 1),)
-        if self.order is Order.BOX_COLUMNS:
+        if self.order is ElementOrder.BOX_COLUMNS:
             return (Digit(REST, w),), (inside, Digit(REST, self.rows * w))
         return (Digit(h, w), Digit(REST, h * self.padded_cols)), (inside, Digit(REST, h * w))
 
@@ -234,13 +235,13 @@ class Frame:
         return position(rows, r) + position(cols, c)
 
     def inverse(self, offset: Index) -> tuple[Index, Index]:
-        """The digits, the slowest first."""
+        """Row and column of an element offset, digit by digit, the slowest first."""
         found = [offset * 0, offset * 0]
         digits = [
             (digit.step, n, 1 if k == 0 else axis[0].size)
             for n, (axis, count) in enumerate(zip(self.axes, (self.rows, self.cols), strict=True))
             for k, digit in enumerate(axis)
-            if digit.size != 1 and count > (axis[0].size if k else 1)  # others are always 0
+            if digit.size != 1 and count > (axis[0].size if k else 1)  # the rest are always 0
         ]
         for step, n, weight in sorted(digits, reverse=True):
             found[n] = found[n] + offset // step * weight
@@ -282,10 +283,10 @@ class Frame:
         return self.offset(c, r) if self.mirrored else self.offset(r, c)
 
     def view(self, flat: npt.NDArray[Any]) -> npt.NDArray[Any] | None:
-        return self._plain(flat) if self.order is Order.PLAIN else None
+        return self._plain(flat) if self.order is ElementOrder.PLAIN else None
 
     def to_logical(self, flat: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        if self.order is Order.PLAIN:
+        if self.order is ElementOrder.PLAIN:
             return self._plain(flat).copy()
         if self.run_map is None:
             return flat[self.index_map]
@@ -293,14 +294,14 @@ class Frame:
         return np.ascontiguousarray(inner.T) if self.mirrored else inner
 
     def new_storage(self, logical: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        if self.order is not Order.PLAIN and self.inverse_run_map is not None:
+        if self.order is not ElementOrder.PLAIN and self.inverse_run_map is not None:
             return self._runs(logical).take(self.inverse_run_map).view(logical.dtype)
         flat = np.zeros(self.extent, logical.dtype)
         self.to_storage(logical, flat)
         return flat
 
     def to_storage(self, logical: npt.NDArray[Any], flat: npt.NDArray[Any]) -> None:
-        if self.order is Order.PLAIN:
+        if self.order is ElementOrder.PLAIN:
             self._plain(flat)[...] = logical
         elif self.inverse_run_map is None:
             flat[self.index_map] = logical
@@ -328,11 +329,11 @@ def _frame(layout: Layout, rows: int, cols: int, itemsize: int) -> Frame:
     if rows == 1:
         h = 1  # one row has no box to fill: it lies contiguously, within rows * cols elements
     if not layout.is_boxed:
-        mirrored, order = layout.blayout is BLayout.COL_MAJOR, Order.PLAIN
+        mirrored, order = layout.blayout is BLayout.COL_MAJOR, ElementOrder.PLAIN
     else:
         mirrored = layout.slayout is SLayout.COL_MAJOR
         across = layout.blayout.value != layout.slayout.value
-        order = Order.BOX_COLUMNS if across else Order.BOX_ROWS
+        order = ElementOrder.BOX_COLUMNS if across else ElementOrder.BOX_ROWS
     if mirrored:
         return Frame(order, True, cols, rows, w, h, itemsize)
     return Frame(order, False, rows, cols, h, w, itemsize)
@@ -352,7 +353,7 @@ def runs_between(
     if rows * cols > CACHED_ELEMENTS:
         return None
     a, b = _frame(src, rows, cols, itemsize), _frame(dst, rows, cols, itemsize)
-    if a.mirrored != b.mirrored or a.w != b.w or Order.PLAIN in (a.order, b.order):
+    if a.mirrored != b.mirrored or a.w != b.w or ElementOrder.PLAIN in (a.order, b.order):
         return None
     if a.run_map is None or b.run_map is None or not a.extent == b.extent == rows * cols:
         return None

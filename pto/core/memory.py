@@ -13,7 +13,6 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from pto.core.constants import BLOCK_BYTE_SIZE
 from pto.core.errors import fail, nearest
 
 Bytes = npt.NDArray[np.uint8]
@@ -84,19 +83,6 @@ def space(name: str) -> Space:
     return found
 
 
-class Accessor(Enum):
-    """Who touches memory; decides what a target with alignment rules asks for."""
-
-    GM = "GM read or write"
-    DMA = "DMA transfer of a vector tile buffer"
-    LOCAL = "local tile-buffer access"
-
-
-def required_alignment(access: Accessor, itemsize: int) -> int:
-    """Bytes an address must be a multiple of (PTO manual, Data Format: Address Alignment)."""
-    return BLOCK_BYTE_SIZE if access is Accessor.DMA else itemsize
-
-
 def aligned_bytes(size: int) -> Bytes:
     """Zeros that begin at a cache line: vector code is twice as fast there."""
     raw = np.zeros(size + _CACHE_LINE, np.uint8)
@@ -105,10 +91,10 @@ def aligned_bytes(size: int) -> Bytes:
 
 
 def address_of(data: npt.NDArray[Any]) -> int:
-    """Where bytes begin in the machine; `data.ctypes` takes several times as long."""
+    """The host address of an array, several times faster than `data.ctypes`."""
     try:
         return ctypes.addressof(ctypes.c_char.from_buffer(data.data))
-    except (TypeError, ValueError):  # of no bytes, or such as may not be written
+    except (TypeError, ValueError):  # empty, or read-only
         return data.ctypes.data
 
 
@@ -126,7 +112,7 @@ class Memory:
 
     @classmethod
     def over(cls, space: Space, data: Bytes, align: int = 1) -> Memory:
-        """A memory whose bytes are the caller's array: nothing is copied."""
+        """A memory over the caller's array, without a copy."""
         if data.dtype != np.uint8 or data.ndim != 1 or not data.flags.c_contiguous:
             raise fail(
                 "PTO-M005",

@@ -1,4 +1,4 @@
-"""Packages that only some uses need: what is said where one is not installed."""
+"""Optional packages: the error for a package that is not installed."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pto.core.errors import PtoError, fail
 
 
 def not_installed(what: str, package: str, extra: str) -> PtoError:
-    """The error to raise; `extra` is the part of ours that installs the package."""
+    """The error to raise; `extra` is the pip extra of this project that installs the package."""
     return fail(
         "PTO-U010",
         f"{what} needs {package}, which is not installed",

@@ -1,4 +1,4 @@
-"""Files a person asked for: written whole or not at all."""
+"""Output files, written whole or not at all."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pto.core.errors import fail
 
 
 def write_whole(path: Path, data: bytes | str) -> None:
-    """Write a file; what had its name stays until all of it is there."""
+    """Write a file atomically: an older file of this name is replaced only by the complete one."""
     raw = data.encode() if isinstance(data, str) else data
     try:
         if path.exists() and not path.is_file():  # a device or a pipe

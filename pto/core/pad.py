@@ -1,4 +1,4 @@
-"""Pad values: what fills a tile outside its valid region, with the bit pattern per element type."""
+"""Pad values that fill a tile outside its valid region, and their bits in each element type."""
 
 from __future__ import annotations
 

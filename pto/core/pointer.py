@@ -1,4 +1,4 @@
-"""Pointers: a place in a memory and what lies there. Arithmetic counts elements, never bytes."""
+"""Pointers: an address in a memory with an element type. Arithmetic counts elements, not bytes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pto.core.errors import fail
 from pto.core.memory import Bytes, Memory
 
 FAR: Final = 1 << 48  # elements a pointer is moved by at once; no memory is so large
-FARTHEST: Final = FAR << 8  # bytes; addresses beyond have no meaning, whatever is added to them
+FARTHEST: Final = FAR << 8  # bytes; no offset brings an address beyond this back into a memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,14 +28,16 @@ class Pointer:
             raise fail(
                 "PTO-M115",
                 f"a pointer at {self.address:#x} is moved by {elements} elements of"
-                f" {self.itemsize} bytes, out of all memory",
+                f" {self.itemsize} bytes, beyond every memory",
             )
         return Pointer(self.memory, address, self.dtype)
 
     @property
     def itemsize(self) -> int:
         if self.dtype is None:
-            raise fail("PTO-M110", "this pointer has no element type to count in")
+            raise fail(
+                "PTO-M110", "this pointer has no element type, so it cannot be moved by elements"
+            )
         return self.dtype.itemsize
 
     def bytes(self, offset: int, nbytes: int) -> Bytes:

@@ -1,10 +1,9 @@
-"""The vocabulary of lane functions: what may be asked of values, whoever computes them.
+"""The primitives of lane functions, defined on NumPy arrays; a compiling engine has its own forms.
 
-A lane value is a NumPy array, or what another engine writes down for values that nobody knows yet
-(`Symbolic`). Both have `dtype`, `astype`, `view` and Python's operators; all else is a primitive of
-this file, defined here on arrays; the other engine has a table of its own with the same names.
-Nothing asks about values: a definition has no branch on them. Where looking at the values of an
-array saves work, that is a `shortcut` beside the definition, and a test compares the two.
+A lane value is a NumPy array or a symbolic value of a compiling engine (`Symbolic`). Both have
+`dtype`, `astype`, `view` and Python's operators; every other operation is a primitive of this file.
+The compiling engine has a table of the same names. A definition never branches on values. A faster
+way for arrays that does branch on them is a `shortcut` beside it, and a test compares the two.
 """
 
 from __future__ import annotations
@@ -30,19 +29,19 @@ class Symbolic:
         raise NotImplementedError
 
     def shortcut(self, definition: Callable[..., Any], args: tuple[Any, ...]) -> Any:
-        """What a definition gives; by a way of the engine's own, with the same bits sooner."""
+        """The result of `definition`; an engine may compute the same bits in a faster way."""
         return definition(*args)
 
 
-class Function(Protocol):
-    """A lane function; `on_arrays` is what it does to arrays."""
+class LaneFunction(Protocol):
+    """A lane function; `on_arrays` is its implementation on NumPy arrays."""
 
     on_arrays: Callable[..., Any]
 
     def __call__(self, *args: Any) -> Any: ...
 
 
-def primitive(on_arrays: Callable[..., Any]) -> Function:
+def primitive(on_arrays: Callable[..., Any]) -> LaneFunction:
     """A function that every engine has a form of its own for."""
     name = on_arrays.__name__
     NAMES.append(name)
@@ -57,10 +56,10 @@ def primitive(on_arrays: Callable[..., Any]) -> Function:
     return _function(call, on_arrays)
 
 
-def shortcut(on_arrays: Callable[..., Any]) -> Callable[[Callable[..., Any]], Function]:
-    """Give a definition a way of its own on arrays, with the same bits sooner."""
+def shortcut(on_arrays: Callable[..., Any]) -> Callable[[Callable[..., Any]], LaneFunction]:
+    """Give a definition a faster implementation on arrays, with the same bits."""
 
-    def beside(definition: Callable[..., Any]) -> Function:
+    def beside(definition: Callable[..., Any]) -> LaneFunction:
         @wraps(definition)
         def call(*args: Any) -> Any:
             for value in args:
@@ -73,13 +72,13 @@ def shortcut(on_arrays: Callable[..., Any]) -> Callable[[Callable[..., Any]], Fu
     return beside
 
 
-def _function(call: Any, on_arrays: Callable[..., Any]) -> Function:
+def _function(call: Any, on_arrays: Callable[..., Any]) -> LaneFunction:
     call.on_arrays = on_arrays
     return call
 
 
 def on_arrays(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """A lane function as an engine calls it that has nothing but arrays."""
+    """The implementation of a lane function for arrays only."""
     return getattr(fn, "on_arrays", fn)
 
 
@@ -196,14 +195,14 @@ def fmod(a: Any, b: Any) -> Lanes:
 
 @primitive
 def every(a: Any) -> Lanes:
-    """Whether it holds in all elements of a packed value: along the last axis."""
+    """True where all elements of a packed value (along the last axis) are true."""
     return np.all(np.asarray(a), -1, keepdims=True)
 
 
 @primitive
 def repeated(step: Callable[..., tuple[Any, ...]], *state: Any) -> tuple[Any, ...]:
-    """state = step(*state) while the first of it is not 0 in all lanes: where it is 0 in some, a
-    step changes nothing that matters there."""
+    """Repeat state = step(*state) until state[0] is 0 in every lane. In lanes where it is 0
+    earlier, further steps must not change the result."""
     while np.any(state[0]):
         state = step(*state)
     return state
@@ -246,7 +245,7 @@ def fused(a: Any, b: Any, c: Any) -> Lanes:
 
 
 def _to_odd(total: Lanes, lost: Lanes) -> Lanes:
-    """A sum, and what was lost: the last bit tells that something was."""
+    """Round to odd: an inexact sum (`lost` is its rounding error) gets an odd last bit."""
     bits = total.view(np.int64)
     toward = np.where((lost > 0) == (total > 0), 1, -1)
     even = (lost != 0) & np.isfinite(total) & (bits & 1 == 0)
@@ -254,21 +253,21 @@ def _to_odd(total: Lanes, lost: Lanes) -> Lanes:
 
 
 def _exact_product(a: Any, b: Any) -> tuple[Lanes, Lanes]:
-    """Rounded, and what was lost."""
+    """The rounded product and its rounding error."""
     product = np.asarray(a * b, np.float64)
     (high, low), (top, rest) = _halves(a), _halves(b)
     return product, ((high * top - product) + high * rest + low * top) + low * rest
 
 
 def _halves(a: Any) -> tuple[Any, Any]:
-    """26 bits of a mantissa, and the others."""
+    """The upper 26 bits of a mantissa, and the remaining bits."""
     far = a * 134217729.0
     high = far - (far - a)
     return high, a - high
 
 
 def _exact_sum(a: Any, b: Any) -> tuple[Lanes, Lanes]:
-    """Rounded, and what was lost."""
+    """The rounded sum and its rounding error."""
     total = np.asarray(a + b, np.float64)
     part = total - a
     return total, (a - (total - part)) + (b - part)

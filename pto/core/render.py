@@ -1,6 +1,7 @@
 """How findings look: text with carets, JSON, SARIF.
 
-Text is built once as styled pieces; joined they are plain text, and the command line colours them.
+A finding becomes a list of (style, text) pairs; joined texts are the plain form, and the command
+line colours them by style.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from pto.core.errors import Diagnostic, Loc, Note
 
 Piece = tuple[str, str]  # (style, text)
 
-_WIDEST_LINE = 160  # a caret under column 900,000 of a one-line file helps nobody
+_WIDEST_LINE = 160  # no carets in longer lines: column 900,000 of a one-line file is not readable
 
 
 class Sources:
@@ -35,7 +36,7 @@ class Sources:
 
 
 def pieces(diagnostic: Diagnostic, sources: Sources) -> list[Piece]:
-    """One finding as styled pieces of text, ending in a newline."""
+    """One finding as (style, text) pairs, ending in a newline."""
     d = diagnostic
     out: list[Piece] = [(d.severity, f"{d.severity}[{d.code}]"), ("title", f": {d.message}\n")]
     out += place(d.loc, sources, d.severity, "^", "")
@@ -53,7 +54,7 @@ def text(diagnostics: Iterable[Diagnostic], sources: Sources | None = None) -> s
 
 
 def place(loc: Loc | None, sources: Sources, style: str, mark: str, label: str) -> list[Piece]:
-    """The place and its line of source, with marks under the part that is meant."""
+    """The location and its source line, with marks under the columns of `loc`."""
     if loc is None:
         return []
     out: list[Piece] = [("gutter", "  --> "), ("", f"{loc}\n")]

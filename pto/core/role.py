@@ -11,7 +11,7 @@ from pto.core.memory import Space
 
 
 class Role(Enum):
-    """What a tile is for; decides the buffer it lives in and the unit that works on it."""
+    """The purpose of a tile; it decides the buffer of the tile and the unit that works on it."""
 
     VEC = "vec"
     MAT = "mat"
@@ -34,8 +34,8 @@ class Role(Enum):
         return PLACES[self][1]
 
 
-# PTO manual, hardware mapping of local tile buffers; machine.yaml#buffers_bytes for the others. No
-# buffer is named for scalar tiles: ours lie in UB.
+# PTO manual, hardware mapping of local tile buffers; the rest: machine.yaml#buffers_bytes. The
+# sources name no buffer for scalar tiles: here they lie in UB.
 PLACES: Final = {
     Role.VEC: (Space.UB, "V"),
     Role.MAT: (Space.L1, "M"),

@@ -112,9 +112,9 @@ def integers_of_floats(
 ) -> npt.NDArray[Any]:
     """Rounded to 64-bit integers: int64, or uint64 where `high` needs it.
 
-    Saturating: limited to [low, high], NaN is 0. Otherwise the 64-bit pattern whose low bits wrap
-    modulo 2^n. Beyond 64 bits no pattern is left to wrap, so +inf and the like give all ones and
-    -inf the bits of -2^63, as a clamp at the 64-bit step does (tile.yaml#pto.tcvt, integers).
+    Saturating: limited to [low, high], NaN is 0. Otherwise the 64-bit pattern, with low bits that
+    wrap modulo 2^n. Values beyond 64 bits are clamped first: +inf gives all ones, -inf the bits of
+    -2^63 (tile.yaml#pto.tcvt, integers).
     """
     whole = round_integral(x, mode)
     whole = np.where(np.isnan(whole), 0.0, whole)
@@ -144,14 +144,14 @@ def magnitudes(values: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
     return np.where(values < 0, np.uint64(0) - bits, bits)
 
 
-_SPARE: Final = np.uint64(0x7FF)  # the bits of a 64-bit magnitude that float64 has no room for
+_SPARE: Final = np.uint64(0x7FF)  # low bits of a 64-bit magnitude that do not fit float64
 
 
 def floats_for_rounding(values: npt.NDArray[Any]) -> F64:
     """64-bit integers as float64 that round to any format of up to 41 bits as the integers would.
 
-    What does not fit is folded into the last kept bit (round to odd), so a second rounding sees
-    on which side of a tie the exact value lies.
+    Bits that do not fit are folded into the last kept bit (round to odd), so a second rounding
+    sees on which side of a tie the exact value lies.
     """
     if values.size and values.min() >= -(1 << 53) and values.max() <= 1 << 53:
         return values.astype(np.float64)

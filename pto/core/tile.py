@@ -1,6 +1,6 @@
 """Tiles: a shape, an element type and a layout in one local buffer, with a valid region.
 
-What an instruction does with a tile is not known here, nor which combinations a target allows.
+Instructions and the combinations that a target allows are defined elsewhere.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ _SCALES = {ZZ_MX: Space.SCALE_A, NN_MX: Space.SCALE_B}
 class TileType:
     """Tile<TileType, DType, Rows, Cols, BLayout, SLayout, Fractal, Pad> of the manual.
 
-    An object can describe a tile whose shape does not suit its layout, so that a checker can speak
-    about all tiles of a program; `findings` says what is wrong and `check` raises it.
+    A shape that does not suit its layout can be described too, so that a checker can report all
+    tiles of a program; `findings` lists the problems and `check` raises them.
     """
 
     role: Role
@@ -172,9 +172,8 @@ _new = object.__new__
 class Tile:
     """A tile type at an address of a buffer, with its current valid region.
 
-    Every type has defined addresses, also one with findings: judging types is the checker's work.
-    `pitch` is set for a window on another tile: the rows or columns (of boxes) of that one, which
-    its own lie as far apart as.
+    Every type has defined addresses, also one with findings: the verifier checks types. `pitch` is
+    set for a window on another tile: it is the pitch of that tile, in rows or columns of boxes.
     """
 
     __slots__ = ("_part", "_pitch", "_plain", "_valid", "address", "memory", "nbytes", "type")
@@ -309,7 +308,7 @@ class Tile:
         return raw.view(self.type.dtype.storage)
 
     def offsets(self) -> npt.NDArray[np.intp]:
-        """Where in `items` each element lies; `compact` leaves some out at the edges."""
+        """The index in `items` of each element; compact storage omits some at the edges."""
         offsets = self.type.layout.index_map(*self._stored(), self.type.itemsize)
         return offsets[: self.type.rows, : self.type.cols]
 

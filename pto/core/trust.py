@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def refused(folder: Path | None) -> str:
-    """Why a folder is not used; empty if it is trusted, or could be made."""
+    """The reason not to use a folder; empty if it is trusted or does not exist yet."""
     if folder is None:
         return "the user has no home directory"
     try:
@@ -29,7 +29,7 @@ def is_trusted(path: Path, is_kind: Callable[[int], bool] = stat.S_ISREG) -> boo
 
 
 def distrust(found: os.stat_result, is_kind: Callable[[int], bool]) -> str:
-    """Why a file or folder is not trusted; empty if it is."""
+    """The reason not to trust a file or folder; empty if it is trusted."""
     if not is_kind(found.st_mode):
         return "it is of another kind"
     if hasattr(os, "geteuid") and found.st_uid != os.geteuid():

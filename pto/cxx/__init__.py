@@ -1,5 +1,5 @@
-"""PTO kernels in C++: our header, a compiler of the user's, records, and the machine behind them.
+"""PTO kernels in C++: the header, the user's C++ compiler, records of calls, and their execution.
 
-The compiled kernel runs natively, with the user's rights, in a child process; every instruction it
-reaches is written down and executed by the machine (`run/sites.py`), which knows nothing of C++.
+The compiled kernel runs natively, with the user's rights, in a child process. Every instruction
+call is recorded, and the simulator (`run/sites.py`), which is independent of C++, executes it.
 """

@@ -1,4 +1,4 @@
-"""Calls as instructions: which row a C++ call is, and which argument is which operand."""
+"""Binds C++ calls to instructions: finds the row of a call and the operand of each argument."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from pto.core.dtypes import dtype
 from pto.core.errors import fail
 from pto.cxx.convolution import shaped
-from pto.cxx.forms import Argument, Form, attribute_of, by_name, enumerators
+from pto.cxx.forms import CallForm, FormArgument, attribute_of, by_name, enumerators
 from pto.cxx.records import (
     FLOAT,
     INTEGER,
@@ -18,11 +18,11 @@ from pto.cxx.records import (
     QUEUE,
     TENSOR,
     TILE,
-    Call,
     Passed,
+    RecordedCall,
     element,
 )
-from pto.cxx.sizes import Bound, Late, counted
+from pto.cxx.sizes import BoundCall, Late, counted
 from pto.ir.builder import INDEX, scalar_type
 from pto.isa.row.attributes import Attribute, Bool, Enum, Int, Str
 from pto.isa.row.enums import ENUMS, kinds_of
@@ -30,11 +30,13 @@ from pto.isa.row.instr import Attr, Instr, Operand
 from pto.isa.row.types import Scalar, TileBuf
 
 
-def bind(call: Call, profile: str) -> Bound:
-    """The first form of the called name that takes these arguments."""
+def bind(call: RecordedCall, profile: str) -> BoundCall:
+    """The first form of the called name that accepts these arguments."""
     forms = by_name().get(call.name)
     if forms is None:
-        raise fail("PTO-U240", f"the header knows {call.name}, the table does not")
+        raise fail(
+            "PTO-U240", f"{call.name} is declared in the header but not in the instruction table"
+        )
     why = ""
     for form in forms:
         found = _matched(form, call, profile)
@@ -44,8 +46,8 @@ def bind(call: Call, profile: str) -> Bound:
     raise fail("PTO-U240", f"no form of {call.name} takes these arguments: {why}")
 
 
-def _matched(form: Form, call: Call, profile: str) -> Bound | str:
-    """The call as this form, or why it is not."""
+def _matched(form: CallForm, call: RecordedCall, profile: str) -> BoundCall | str:
+    """The call bound to this form, or the reason why it does not match."""
     attrs: dict[str, Attribute] = {}
     problem = _take_enumerators(form, call, attrs)
     if problem:
@@ -66,11 +68,12 @@ def _matched(form: Form, call: Call, profile: str) -> Bound | str:
                 many: list[tuple[Passed | None, int]] = [(g, 0) for g in given]
                 operands[name] = many or [(None, argument.default or 0)]
     ordered = {n: operands[n] for n in form.row.operand_names if n in operands}
-    return counted(shaped(Bound(form.row, ordered, attrs), profile), profile)
+    return counted(shaped(BoundCall(form.row, ordered, attrs), profile), profile)
 
 
-def _take_enumerators(form: Form, call: Call, attrs: dict[str, Attribute]) -> str:
-    """Enumerators choose the form or are attributes; why they do not choose this one."""
+def _take_enumerators(form: CallForm, call: RecordedCall, attrs: dict[str, Attribute]) -> str:
+    """Check enumerators that select a form, and set attributes; returns why this form is not
+    selected, or nothing."""
     chosen = {name: word for name, word in form.fixed if form.row.attr(name) is None}
     for operand in (*call.operands, *call.literals):
         if operand.word is None:
@@ -87,8 +90,8 @@ def _take_enumerators(form: Form, call: Call, attrs: dict[str, Attribute]) -> st
     return f"{next(iter(chosen))} is missing" if chosen else ""
 
 
-def _take_literals(form: Form, call: Call, attrs: dict[str, Attribute]) -> None:
-    """Attributes that the form fixes, unless they are given, and those that are literals of it."""
+def _take_literals(form: CallForm, call: RecordedCall, attrs: dict[str, Attribute]) -> None:
+    """Set attributes that the form fixes, unless given, and those from template literals."""
     literals = [o.number or 0 for o in call.literals if o.tag == LITERAL]
     fixed = [(name, word) for name, word in form.fixed if name not in attrs]
     for name, word in (*fixed, *zip(form.literals, literals, strict=False)):
@@ -97,29 +100,29 @@ def _take_literals(form: Form, call: Call, attrs: dict[str, Attribute]) -> None:
             attrs[name] = _number(attr, int(word))
 
 
-def _dynamic(attr: Attr, given: Passed | None, argument: Argument) -> Any:
+def _dynamic(attr: Attr, given: Passed | None, argument: FormArgument) -> Any:
     if given is None:
         return _number(attr, argument.default or 0)
     return Late(attr, given.at) if given.number is None else _number(attr, given.number)
 
 
 def settled(attrs: dict[str, Attribute], values: Sequence[int]) -> dict[str, Attribute]:
-    """Attributes with the numbers of a record in place."""
+    """Attributes with `Late` numbers replaced by the values of a record."""
     return {
         name: _number(a.attr, values[a.at]) if isinstance(a, Late) else a
         for name, a in attrs.items()
     }
 
 
-_SPELLED = {("RoundMode", 1): "RINT"}  # where the header numbers words otherwise than the table
+_SPELLED = {("RoundMode", 1): "RINT"}  # words with other numbers in the header than in the table
 
 
-# Enumerators that say what execution does not depend on.
+# Enumerators without an effect on results.
 _IDLE = ("PrintFormat", "PadValue", "ScatterConflict", "TCopyMode", "STPhase", "AccPhase")
 
 
 def _set(row: Instr, attrs: dict[str, Attribute], enum: str, number: int) -> str:
-    """Set the attribute that an enumerator stands for; why not, where there is none."""
+    """Set the attribute of an enumerator; returns the reason if there is none."""
     attr = attribute_of(row, enum, attrs)
     if attr is None:
         if enum in _IDLE or enum.endswith("Algorithm") or number == 0:
@@ -153,10 +156,10 @@ def _number(attr: Attr, number: int) -> Attribute:
     return Int(number, scalar_type(dtype("i64" if kind == "int" else kind)))
 
 
-Assigned = list[tuple[Argument, list[Passed]]]
+Assigned = list[tuple[FormArgument, list[Passed]]]
 
 
-def _assign(row: Instr, wanted: list[Argument], given: list[Passed]) -> Assigned | None:
+def _assign(row: Instr, wanted: list[FormArgument], given: list[Passed]) -> Assigned | None:
     """Arguments to parameters in order; optional parameters may be left out."""
     if not wanted:
         return [] if not given else None
@@ -176,7 +179,7 @@ def _assign(row: Instr, wanted: list[Argument], given: list[Passed]) -> Assigned
     return None
 
 
-def _fits(row: Instr, argument: Argument, given: Passed) -> bool:
+def _fits(row: Instr, argument: FormArgument, given: Passed) -> bool:
     if not argument.names:
         return given.tag in (TILE, NUMBERS)
     operand = next((o for o in row.operands if o.name == argument.names[0]), None)
@@ -205,8 +208,8 @@ def _takes(operand: Operand, given: Passed) -> bool:
     return given.tag in (INTEGER, FLOAT) and kind in numeric
 
 
-def scalar_of(bound: Bound, operand: str, given: Passed | None) -> Scalar:
-    """The type a scalar operand has: C++ converts it to the elements of the tile it goes with."""
+def scalar_of(bound: BoundCall, operand: str, given: Passed | None) -> Scalar:
+    """The type of a scalar operand: C++ converts it to the element type of its tile."""
     spec = next(o for o in bound.row.operands if o.name == operand)
     if spec.kind == "index":
         return INDEX

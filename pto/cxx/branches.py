@@ -1,8 +1,8 @@
-"""Branches of the preprocessor that a macro selects which nothing is known to define.
+"""Warns about preprocessor branches selected by unknown macros.
 
-Names with two underscores belong to the compiler and its headers. A source that tests one which
-neither the table of provided names nor the source itself has is compiled as if it were undefined on
-the chip too, which may be the branch of another architecture.
+Names with two underscores belong to the compiler and its headers. If neither the table of provided
+names nor the source defines a tested macro, it counts as undefined on the chip too, which may
+select the branch of another architecture.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _CONDITION = re.compile(r"^[ \t]*#[ \t]*(?:if|ifdef|ifndef|elif)\b(.*)$", re.MUL
 _DEFINE = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)", re.MULTILINE)
 _RESERVED = re.compile(r"\b(?:__\w+|_[A-Z]\w*)\b")
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
-# Of the host's compiler and of the language.
+# Macros of the host compiler and of the language.
 _HOST = re.compile(
     r"__(?:has_\w+|cplusplus|cpp_\w+|GNUC\w*|GLIBC\w*|clang\w*|STDC\w*|FILE__|LINE__|VA_OPT__|x86_64\w*"
     r"|aarch64\w*|linux\w*|unix\w*|APPLE__|SANITIZE_\w+|EXCEPTIONS|OPTIMIZE__|SIZEOF_\w+|INTEL\w*)"
@@ -51,7 +51,7 @@ def unknown(
                 yield Diagnostic(
                     "PTO-U252",
                     f"`{name}` selects a branch, and neither the device compiler for {profile} nor"
-                    " this source is known to define it: it counts as undefined",
+                    " this source is known to define it, so it counts as undefined",
                     Loc(str(path), line),
                     "warning",
                     help=f"define it as the build for the chip does: -D {name}, or"

@@ -1,7 +1,8 @@
-"""Findings by cause: one finding for each, with the places where it shows.
+"""Groups findings by cause: one finding per cause, with all its locations.
 
-A race is named by its later access; the missing order belongs to the earlier one. Findings with one
-code, one sentence but for its numbers, and one earlier access have one cause.
+A race is reported at its later access; the missing synchronisation belongs to the earlier one.
+Findings with equal code, equal message except for numbers, and the same earlier access have one
+cause.
 """
 
 from __future__ import annotations
@@ -42,6 +43,6 @@ def _joined(group: Sequence[Diagnostic]) -> Diagnostic:
 
 
 def summary(causes: Sequence[Diagnostic], findings: int) -> str:
-    """`2 causes, 7 findings`: nothing where there is one finding at most."""
+    """`2 causes, 7 findings`; empty for at most one finding."""
     many = "s" if len(causes) != 1 else ""
     return f"{len(causes)} cause{many}, {findings} findings" if findings > 1 else ""

@@ -1,7 +1,7 @@
-"""The process in which compiled kernels run, and the door to it.
+"""The child process in which compiled kernels run, and the parent's interface to it.
 
-Native code can crash, loop for ever or take all memory: here that ends a child with limits, and the
-parent says where it was. This contains accidents, not malice: the code has the user's rights.
+Native code can crash, loop forever or use all memory: that ends only a child with limits, and the
+parent reports the location. This is no protection from malicious code: it has the user's rights.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from pto.plan.mode import Mode
 
 MEMORY = 16 << 30  # bytes of address space of a child
-SECONDS = 600.0  # of one request, unless the caller says otherwise
-RANKS = (1, 2, 3, 4, 8)  # a test of several ranks has the first number with which it passes
-_GRACE = 3.0  # for a child to say where it was
+SECONDS = 600.0  # default time limit of one request
+RANKS = (1, 2, 3, 4, 8)  # numbers of ranks to try for a test with several ranks
+_GRACE = 3.0  # seconds for a child to report its location
 _SIGNALS = {
     signal.SIGSEGV: "touched memory that is not its own",
     signal.SIGBUS: "touched memory that is not its own",
@@ -86,7 +86,7 @@ def with_callers(finding: Diagnostic) -> Diagnostic:
 
 
 class Crash(Exception):
-    """The child ended while it had something to do."""
+    """The child ended during a request."""
 
     def __init__(self, finding: Diagnostic) -> None:
         super().__init__(finding)
@@ -94,7 +94,7 @@ class Crash(Exception):
 
 
 class Child:
-    """A process with one program in it."""
+    """A child process that runs one program."""
 
     MODULE = "pto.cxx.child"  # what the process runs
 
@@ -128,7 +128,7 @@ class Child:
         return {"do": "load", "builds": builds, "profile": self._profile}
 
     def ask(self, request: Mapping[str, Any], seconds: float = SECONDS) -> Any:
-        """What the child answers; raises what it found, or Crash."""
+        """Send a request and return the answer; raises the child's findings, or Crash."""
         process = self._process or self._start()
         with running.tracked(process):
             try:
@@ -153,7 +153,7 @@ class Child:
                 if not waiting.select(max(0.0, end - time.monotonic())):
                     if reported or self._process is None:
                         return None
-                    self._process.send_signal(signal.SIGALRM)  # it says where it is
+                    self._process.send_signal(signal.SIGALRM)  # it reports its location
                     end, reported = time.monotonic() + _GRACE, True
                     continue
                 more = os.read(self._read, 1 << 16)
@@ -164,7 +164,7 @@ class Child:
         return line
 
     def _ended(self, process: subprocess.Popen[bytes], seconds: float) -> Crash:
-        """Why, and at which line."""
+        """The reason for the end of the child, with its source line."""
         process.kill()
         code = process.wait()
         os.lseek(self._errors, 0, os.SEEK_SET)
@@ -208,7 +208,7 @@ class Child:
 # ---- the child's side
 
 
-class Server:
+class ChildServer:
     """Answers requests about one program."""
 
     def __init__(self) -> None:
@@ -218,10 +218,10 @@ class Server:
         self._find = lambda name: library(profile(name))
 
     def load(self, builds: Mapping[str, str], profile: str) -> dict[str, Any]:
-        from pto.cxx.native import Native
+        from pto.cxx.native import NativeBuild
 
         self.profile = self._find(profile)
-        self.builds = {side: Native(Path(path)) for side, path in builds.items()}
+        self.builds = {side: NativeBuild(Path(path)) for side, path in builds.items()}
         os.environ["MPI_LIB_PATH"] = str(_as_mpi(Path(next(iter(builds.values())))))
         return {}
 
@@ -231,10 +231,10 @@ class Server:
 
     def test(self, number: int, folder: str, ranks: Sequence[int] = RANKS) -> dict[str, Any]:
         """Run one test of a host program in a folder, with the first number of ranks that fits."""
-        from pto.cxx.program import Program
+        from pto.cxx.program import NativeProgram
 
         os.chdir(folder)
-        program, index = Program(self.builds, self.profile), c.c_int64(number)
+        program, index = NativeProgram(self.builds, self.profile), c.c_int64(number)
         lib = program.main.lib
         run = c.cast(lib.pto_run_test, c.c_void_p).value or 0
         for many in ranks:
@@ -245,7 +245,7 @@ class Server:
         return {"failures": lib.pto_failures(), "launches": program.launches, "missing": missing}
 
     def signature(self) -> dict[str, Any]:
-        """What the kernel takes: pairs of "*" or "", and the type."""
+        """The parameters of the kernel: pairs of "*" or "", and the type."""
         room = (c.c_char_p * 256)()
         next(iter(self.builds.values())).lib.pto_signature(room)
         words = [w.decode() for w in room[: list(room).index(None)] if w is not None]
@@ -254,7 +254,7 @@ class Server:
     def call(
         self, blocks: int, given: Sequence[Mapping[str, int]], file: str, watch: Mode | None
     ) -> dict[str, Any]:
-        """Launch the kernel on arrays in a file, which gets what they become."""
+        """Launch the kernel on the arrays in a file; results are written back to the file."""
         from pto.cxx.program import Launcher
 
         raw = np.fromfile(file, np.uint8)
@@ -274,7 +274,7 @@ class Server:
         file: str,
         automatic: bool,
     ) -> dict[str, Any]:
-        """How long a launch takes on a chip: written to a file."""
+        """Time a launch on a chip and write the result to a file."""
         from pto.cxx.program import Launcher
         from pto.cxx.timing import written
 
@@ -288,7 +288,7 @@ class Server:
 
 
 def _as_mpi(build: Path) -> Path:
-    """Where a host finds its MPI, which it looks for by name: the build itself."""
+    """A folder in which the host finds an MPI library by name: a link to the build itself."""
     link = build.with_name(f"libmpi-{build.name}")
     with suppress(FileExistsError):
         link.symlink_to(build.name)
@@ -301,7 +301,7 @@ def _least(*limits: int) -> int:
 
 
 def serve(server: object) -> None:
-    """Answer the requests of the parent, whose pipes are the arguments of this process."""
+    """Answer the requests of the parent; its pipes are the arguments of this process."""
     asked, answers = map(int, sys.argv[1:])
     _, most = resource.getrlimit(resource.RLIMIT_AS)
     resource.setrlimit(resource.RLIMIT_AS, (_least(MEMORY, most), most))
@@ -320,4 +320,4 @@ def serve(server: object) -> None:
 
 
 if __name__ == "__main__":
-    serve(Server())
+    serve(ChildServer())

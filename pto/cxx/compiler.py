@@ -1,4 +1,4 @@
-"""The user's C++ compiler: found, asked, and what it made kept on disk.
+"""Finds and runs the user's C++ compiler, and caches its builds on disk.
 
 A build is a shared object for one side of a core. The header is compiled once for each profile.
 """
@@ -18,12 +18,13 @@ from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 
+from pto.core.disk_cache import make_folder
 from pto.core.errors import PtoError, fail
 from pto.cxx import header, kept, provided, running
 from pto.cxx.complaints import refusal
 from pto.cxx.source import forward, prepared, redefines
 
-_STANDARD = {"cpu": "c++20", "a2a3": "c++17", "a5": "c++17"}  # what kernels of each are written in
+_STANDARD = {"cpu": "c++20", "a2a3": "c++17", "a5": "c++17"}  # of kernels, by profile
 _FLAGS = [
     "-O0",
     "-g1",
@@ -33,8 +34,8 @@ _FLAGS = [
     "-fvisibility=hidden",
     "-fpermissive",
 ]
-# Each block of a source calls a function of the runtime, which counts what C++ does between
-# instructions where a launch is timed.
+# Each basic block of a source calls a function of the runtime, which counts C++ operations between
+# instructions when a launch is timed.
 _COUNTED = "-fsanitize-coverage=trace-pc"
 _NEWER = "c++20"
 HOST = "main.cpp"  # of a system test
@@ -43,15 +44,15 @@ _SECONDS = 300  # of one compilation
 
 
 @dataclass(frozen=True, slots=True)
-class Compiler:
-    """A C++ compiler, what it calls itself, and the language it is to take."""
+class CxxCompiler:
+    """A C++ compiler, its version text, and the language standard to use."""
 
     path: str
     version: str
-    newer: bool = False  # C++20, whatever kernels of a profile are written in
+    newer: bool = False  # use C++20 for every profile
 
     def flags(self, profile: str) -> list[str]:
-        """-fno-gnu-unique: two builds of one kernel in a process keep their own variables."""
+        """Compiler options. -fno-gnu-unique: two builds in one process keep separate variables."""
         gcc, standard = not self.is_clang, _NEWER if self.newer else _STANDARD[profile]
         own = [f"-std={standard}", f"-DPTO_MACHINE_PROFILE={provided.profile_number(profile)}"]
         return [*own, *_FLAGS, *(["-fno-gnu-unique"] if gcc else ["-Wno-everything"])]
@@ -62,19 +63,19 @@ class Compiler:
 
 
 @cache
-def _named(name: str) -> Compiler | None:
+def _named(name: str) -> CxxCompiler | None:
     path = shutil.which(name) if name else None
     if path is None:
         return None
     ran = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=30)
-    return Compiler(path, ran.stdout.splitlines()[0]) if ran.returncode == 0 else None
+    return CxxCompiler(path, ran.stdout.splitlines()[0]) if ran.returncode == 0 else None
 
 
-def others() -> Iterator[Compiler]:
-    """What else to try with a source that the first compiler does not take.
+def others() -> Iterator[CxxCompiler]:
+    """Further compilers to try if the first one rejects a source.
 
-    Kernels are written for a compiler made of clang, which takes what g++ does not: some explicit
-    instantiations, and templates that arguments alone make visible, as C++20 has them.
+    Kernels are written for a compiler based on clang, which accepts more than g++: some explicit
+    instantiations, and templates found by argument-dependent lookup, as in C++20.
     """
     first = find()
     if not os.environ.get("CXX"):
@@ -85,7 +86,7 @@ def others() -> Iterator[Compiler]:
 
 
 @cache
-def find() -> Compiler:
+def find() -> CxxCompiler:
     """CXX, else g++ or clang++ on the PATH."""
     for name in (os.environ.get("CXX", ""), "g++", *CLANGS):
         found = _named(name)
@@ -93,7 +94,7 @@ def find() -> Compiler:
             return found
     raise fail(
         "PTO-U242",
-        "running C++ kernels needs a C++17 compiler, and there is none",
+        "running C++ kernels needs a C++17 compiler, and none was found",
         help="install g++ 12 or newer, or clang++, or set CXX to one",
     )
 
@@ -103,7 +104,7 @@ def _digest(*parts: object) -> str:
 
 
 @cache
-def _base(profile: str, compiler: Compiler) -> Path:
+def _base(profile: str, compiler: CxxCompiler) -> Path:
     """The header tree of a profile with its runtime, compiled once."""
     texts = [p.read_text(encoding="utf-8") for p in sorted(header.INCLUDE.rglob("*.h*"))]
     texts += [header.RUNTIME.read_text(encoding="utf-8"), header.kinds(), header.instructions()]
@@ -114,32 +115,32 @@ def _base(profile: str, compiler: Compiler) -> Path:
     kept.require_own(folder)
     is_new = not kept.is_ready(folder / "runtime.o")
     if is_new:
-        folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder(folder.parent)
         made = Path(tempfile.mkdtemp(dir=folder.parent))
         try:
             include = header.write(made / "include")
             command = [compiler.path, *flags, f"-I{include}", "-c", str(header.RUNTIME)]
             _run([*command, "-o", str(made / "runtime.o")])
             (made / "runtime.o").chmod(0o600)
-            with suppress(OSError):  # another process was first
+            with suppress(OSError):  # another process did it already
                 made.rename(folder)
             kept.require_own(folder)
         finally:
             shutil.rmtree(made, ignore_errors=True)
     head = folder / "include" / header.PRELUDE
     ready = head.with_name(f"{head.name}.gch")
-    if not kept.is_ready(ready):  # made where it stays: clang writes down where its headers lie
+    if not kept.is_ready(ready):  # built in place: clang stores the paths of its headers
         command = [compiler.path, *flags, f"-I{folder / 'include'}", "-x", "c++-header", str(head)]
         with tempfile.TemporaryDirectory(dir=head.parent) as scratch:
             made = Path(scratch) / ready.name
             _run([*command, "-o", str(made)])
-            kept.publish(made, ready)  # of several that make it at a time the last one stays
+            kept.publish(made, ready)  # the last of several concurrent builds is kept
     kept.note_use(folder, is_new)
     return folder
 
 
 def _mentions(command: Sequence[str], file: Path, entry: str) -> bool:
-    """Is the kernel, `ns::name<..>`, named in what the preprocessor leaves of the user's files?"""
+    """True if the preprocessed user files still mention the kernel, `ns::name<..>`."""
     name = re.escape(entry.partition("<")[0].rpartition("::")[2].strip())
     ran = _ran([*command, "-E", str(file)])
     pieces = re.split(r'^# \d+ "([^"]*)".*$', ran.stdout, flags=re.MULTILINE)[1:]
@@ -165,7 +166,7 @@ _LINKED = ("-Wl,-Bsymbolic", "-Wl,--exclude-libs,libstdc++.a", "-Wl,-z,defs", "-
 
 
 def _run(command: Sequence[str], ours: Path | None = None) -> None:
-    """`ours`: the folder of the header tree, in which no error is placed."""
+    """Run a compiler; errors are never located in `ours`, the folder of the header tree."""
     ran = _ran(command)
     if ran.returncode:
         raise refusal(Path(command[0]).name, ran.stderr, f"{ours or header.INCLUDE}{os.sep}")
@@ -182,8 +183,8 @@ def build(
     entry: str = "",
     own: Mapping[str, str] = MappingProxyType({}),
 ) -> Path:
-    """A shared object of these sources for a side, or for their `own` one, by name of the file;
-    `extra` is text of one more source, which calls `entry`: Absent where this side has no such."""
+    """A shared object of these sources for a side (`own`: another side, by file name). `extra` is
+    an additional source text, which calls `entry`. Raises Absent if this side has no kernel."""
     wanted = Wanted(sources, side, include, defines, extra, entry, own)
     try:
         return _built(profile, find(), wanted)
@@ -196,7 +197,7 @@ def build(
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What `build` makes, whoever compiles it."""
+    """The inputs of `build`, independent of the compiler."""
 
     sources: Sequence[Path]
     side: str
@@ -208,10 +209,10 @@ class Wanted:
 
 
 class Absent(Exception):
-    """The preprocessor leaves nothing of the kernel on this side of a core."""
+    """The preprocessor removes the whole kernel on this side of a core."""
 
 
-def _built(profile: str, compiler: Compiler, wanted: Wanted) -> Path:
+def _built(profile: str, compiler: CxxCompiler, wanted: Wanted) -> Path:
     base, sources, extra = _base(profile, compiler), wanted.sources, wanted.extra
     with tempfile.TemporaryDirectory(dir=base) as scratch:
         work = Path(scratch)
@@ -219,7 +220,7 @@ def _built(profile: str, compiler: Compiler, wanted: Wanted) -> Path:
             (work / "entry.cpp").write_text(extra, encoding="utf-8")
         ready = [prepared(source, work) for source in sources]
         given = (wanted.side, wanted.defines, wanted.include, extra, sorted(wanted.own.items()))
-        paths = [str(source) for source in sources]  # which the line table of a build names
+        paths = [str(source) for source in sources]  # for the line table of the build
         key = _digest(paths, [texts for _, _, texts in ready], *given)
         target = base / f"{sources[0].stem}-{wanted.side}-{key}.so"
         absent = target.with_suffix(".absent")
@@ -232,7 +233,7 @@ def _built(profile: str, compiler: Compiler, wanted: Wanted) -> Path:
         objects: list[str] = []
         for n, (file, folders, texts) in enumerate(ready):
             whole = file
-            if extra and n == 0:  # the entry is compiled with the first source, which it names
+            if extra and n == 0:  # the entry includes the first source
                 whole = work / "whole.cpp"
                 whole.write_text(f'#include "{file}"\n{extra}', encoding="utf-8")
             out = work / f"{n}.o"

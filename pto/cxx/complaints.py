@@ -1,4 +1,4 @@
-"""Refusals of a C++ compiler as findings at the user's line, with the source of a missing name."""
+"""Errors of a C++ compiler as findings at the user's line, with the origin of a missing name."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class _Error:
 def refusal(program: str, text: str, ours: str) -> PtoError:
     """The errors in a compiler's output, the first one as the message.
 
-    `ours` is the folder of this machine's header: an error inside it is placed where the user's
-    source calls it.
+    `ours` is the folder of our header: an error inside it is located at the call in the user's
+    source.
     """
     errors = _errors(text, ours)
     if not errors:
@@ -57,7 +57,7 @@ def refusal(program: str, text: str, ours: str) -> PtoError:
 
 
 def _errors(text: str, ours: str) -> list[_Error]:
-    """Every error once, at the nearest place that is not in our header."""
+    """Every error once, at the nearest location outside our header."""
     lines, found = text.splitlines(), dict[tuple[str, str], _Error]()
     for n, line in enumerate(lines):
         match = _ERROR.match(line)
@@ -87,7 +87,7 @@ def _caller(lines: list[str], at: int, ours: str) -> Loc | None:
 
 
 def explained(error: str) -> str | None:
-    """What provides the name that an error says is missing, or None where nothing is known."""
+    """The origin of the name that an error reports as missing, or None if unknown."""
     name = next((m["name"] for p in _MISSING if (m := p.search(error))), None)
     if name is None:
         return None
@@ -95,5 +95,5 @@ def explained(error: str) -> str | None:
     if known:
         return known
     if "/" in name or "." in name:
-        return f"{name} is no known header of the SDK or the library: give its folder by -I"
+        return f"{name} is not a known header of the SDK or the library: give its folder by -I"
     return f"`{name}` is not provided by the device compiler, the SDK or the library as known here"

@@ -1,4 +1,4 @@
-"""Convolution tiles: C++ has a type that knows an order and sizes, the table has attributes."""
+"""Convolution tiles: a C++ type with an order and sizes becomes attributes of the instruction."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pto.core.errors import fail
 from pto.core.layout import layout as find_layout
 from pto.core.tile import TileType
 from pto.cxx.records import GLOBAL, Conv, Passed
-from pto.cxx.sizes import Bound, packed
+from pto.cxx.sizes import BoundCall, packed
 from pto.ir.builder import scalar_type
 from pto.isa.meaning.tile.convolution import ORDERS
 from pto.isa.row.attributes import Attribute, Int, Str
@@ -28,8 +28,8 @@ _FILTERS = ("FRACTAL_Z", "FRACTAL_Z_3D")
 _PADS = ("pad_left", "pad_right", "pad_top", "pad_bottom")
 
 
-def shaped(bound: Bound, profile: str) -> Bound:
-    """A call with convolution tiles as the instruction it is; any other as it was."""
+def shaped(bound: BoundCall, profile: str) -> BoundCall:
+    """A call with convolution tiles, converted; any other call unchanged."""
     given = {name: each[0][0] for name, each in bound.operands.items() if each[0][0] is not None}
     tiles = {name: each for name, each in given.items() if each.conv is not None}
     if not tiles:
@@ -75,14 +75,14 @@ def _retyped(operand: Passed, rows: int, cols: int, layout: str, valid: Any = No
 
 
 def _line(operand: Passed, count: int = 0) -> Passed:
-    """All elements in one row, whose bytes are whole blocks; `count` of them, from the first on."""
+    """All elements (or the first `count`) as one row of whole 32-byte blocks."""
     assert isinstance(operand.type, TileBuf)
     count, block = count or prod(_conv(operand).shape), C0_SIZE_BYTE // operand.type.tile.itemsize
     return _retyped(operand, 1, -(-count // block) * block, "ND", (1, count))
 
 
 def _filters(operand: Passed) -> Passed:
-    """FRACTAL_Z as the matrix that the right factor is cut from: blocks of channels by filters."""
+    """A FRACTAL_Z tile as the matrix of right operands: blocks of channels by filters."""
     shape = _conv(operand).shape
     columns = shape[1] * shape[2] if len(shape) == 4 else shape[3]
     return _retyped(operand, prod(shape) // columns, columns, "ZN")
@@ -91,8 +91,8 @@ def _filters(operand: Passed) -> Passed:
 # ---- the feature map of img2col
 
 
-def _geometry(bound: Bound, src: Passed) -> Bound:
-    """Attributes that the row has, by what the tile says; enumerators have set theirs."""
+def _geometry(bound: BoundCall, src: Passed) -> BoundCall:
+    """Set the attributes of the row from the tile, unless enumerators have set them."""
     conv, order = _conv(src), _order(src)
     if conv.transpose or len(conv.shape) != len(ORDERS[order]):
         raise fail("PTO-U240", f"'{bound.row.name}' op takes no such tile of {order}")
@@ -115,18 +115,18 @@ def _geometry(bound: Bound, src: Passed) -> Bound:
 # ---- orders
 
 
-def _turned(bound: Bound, src: Passed, dst: Passed, profile: str) -> Bound:
+def _turned(bound: BoundCall, src: Passed, dst: Passed, profile: str) -> BoundCall:
     have, into = _axes(src), _axes(dst)
     attrs, count = _sizes(src, have, dst), prod(_conv(src).shape)
-    if "g" in have and "room" in attrs and profile != "cpu":  # TTrans.hpp: both lie as far apart
+    if "g" in have and "room" in attrs and profile != "cpu":  # TTrans.hpp: equal distances
         attrs["pitch"], count = attrs["room"], count // have["n"] * into["room"]
     operands: Operands = {**bound.operands}
     operands |= {"src": [(_line(src, count), 0)], "dst": [(_line(dst), 0)]}
-    return Bound(TURN, operands, attrs)
+    return BoundCall(TURN, operands, attrs)
 
 
-def _transferred(bound: Bound, given: dict[str, Passed]) -> Bound:
-    """A transfer in one order is a plain one: dimensions of both come in it."""
+def _transferred(bound: BoundCall, given: dict[str, Passed]) -> BoundCall:
+    """A transfer without a change of order, as a plain transfer."""
     src, dst = given["src"], given["dst"]
     tile, view = (dst, src) if src.conv is None else (src, dst)
     if _order(tile) == _order(view) and len(_conv(tile).shape) < 6:
@@ -137,8 +137,8 @@ def _transferred(bound: Bound, given: dict[str, Passed]) -> Bound:
     axes = ORDERS.get(_order(view), "")
     if tile is src or not axes or _order(view) in _FILTERS:
         between = f"{_order(src)} and {_order(dst)}"
-        raise fail("PTO-U240", f"a transfer between {between} is not taken from C++")
-    if len(axes) == 6:  # the blocks of channels are not among the dimensions
+        raise fail("PTO-U240", f"a transfer between {between} is not supported for C++ kernels")
+    if len(axes) == 6:  # without the dimension of channel blocks
         c0 = _conv(tile).shape[-1]
         wide = replace(view.type, shape=(*shape[:4], shape[4] * c0))
         view = replace(_plain(view), type=wide, widen=(4, 1 - c0))
@@ -147,7 +147,7 @@ def _transferred(bound: Bound, given: dict[str, Passed]) -> Bound:
         view, sizes = _plain(view), dict(zip(axes, shape[-len(axes) :], strict=True))
     attrs = _sizes(src, sizes, dst)
     operands: Operands = {"src": [(view, 0)], "dst": [(_line(tile), 0)]}
-    return Bound(LOAD_IN_ORDER, operands, attrs)
+    return BoundCall(LOAD_IN_ORDER, operands, attrs)
 
 
 def _plain(view: Passed) -> Passed:
@@ -157,7 +157,7 @@ def _plain(view: Passed) -> Passed:
 
 
 def _axes(operand: Passed) -> dict[str, int]:
-    """Sizes of a tile by axis; of filters those of blocks of n."""
+    """Sizes of a tile by axis; for filters counted in blocks of n."""
     order, shape = _order(operand), _conv(operand).shape
     if order in _FILTERS:
         n = shape[1] * shape[2] if len(shape) == 4 else shape[3]

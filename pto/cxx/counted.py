@@ -1,8 +1,8 @@
-"""What C++ does between instructions, counted in the compiled code: one amount for each block.
+"""Counts the scalar operations of C++ code between instructions, per basic block.
 
-A build is compiled without optimisation. Every operator of the source is an instruction there, and
-what an optimising compiler removes (moves to and from the stack) is not counted. Each block begins
-with a call of the runtime, which adds the amount of the block.
+A build is compiled without optimisation: every operator of the source is a machine instruction.
+Moves to and from the stack, which an optimising compiler removes, are not counted. Each basic block
+begins with a call of the runtime, which adds the count of the block.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from pto.cxx.native import is_ours
-from pto.isa.cost.work import Code
+from pto.isa.cost.work import CodeWork
 
 _HOOK = "__sanitizer_cov_trace_pc"
 _FUNCTION = re.compile(r"^([0-9a-f]+) <.+>:$")
@@ -30,12 +30,12 @@ _BRANCH = re.compile(r"j(?!mp)|b\.|cbn?z|tbn?z")
 _STACK = re.compile(r"%rsp|\bsp\b|\bx29\b")
 _MOVE = re.compile(r"mov|ldu?r|stu?r")
 _THROUGH_POINTER = re.compile(r"\(%(?!rbp|rsp|rip)|\[x(?!29\b)")
-_BRANCHES, _DIVISIONS = 24, 44  # first bits of these in an amount; operations have the lowest
+_BRANCHES, _DIVISIONS = 24, 44  # bit positions in an amount; operations are at bit 0
 
 
 @lru_cache(16)
 def amounts(build: Path) -> dict[int, int]:
-    """By the place in the code where the call at the head of a block returns to; 0: the header."""
+    """Amount by return address of the call at the start of a block; 0 for code of the header."""
     functions = [(start, blocks) for start, blocks in _functions(_listing(build)) if blocks]
     files = _files(build, [start for start, _ in functions])
     found: dict[int, int] = {}
@@ -44,13 +44,13 @@ def amounts(build: Path) -> dict[int, int]:
     return found
 
 
-def code(amount: int, before: Code | None = None) -> Code:
-    """An amount as work of the scalar unit, with what was done before."""
+def code(amount: int, before: CodeWork | None = None) -> CodeWork:
+    """An amount as work of the scalar unit, added to `before`."""
     operations = amount & (1 << _BRANCHES) - 1
     branches = amount >> _BRANCHES & (1 << _DIVISIONS - _BRANCHES) - 1
     mine = operations, branches, amount >> _DIVISIONS
     more = (0, 0, 0) if before is None else before[1:]
-    return Code("code", *(a + b for a, b in zip(mine, more, strict=True)))
+    return CodeWork("code", *(a + b for a, b in zip(mine, more, strict=True)))
 
 
 def _listing(build: Path) -> list[str]:
@@ -67,7 +67,7 @@ def _listing(build: Path) -> list[str]:
 
 
 def _functions(lines: list[str]) -> Iterator[tuple[int, dict[int, int]]]:
-    """Where each begins, and the amounts of its blocks."""
+    """The start address of each function, and the amounts of its blocks."""
     start = 0
     blocks: dict[int, int] = {}
     block, is_head = -1, False
@@ -91,7 +91,7 @@ def _functions(lines: list[str]) -> Iterator[tuple[int, dict[int, int]]]:
 
 
 def _amount(word: str, operands: str) -> int:
-    """Of one instruction."""
+    """The amount of one machine instruction."""
     if _DIVISION.match(word):
         return 1 << _DIVISIONS
     if _BRANCH.match(word):

@@ -1,4 +1,4 @@
-"""Records as operands: what a build's agents do, fed to the machine record by record."""
+"""Converts the records of a build's agents to operands and feeds them to the simulator."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pto.cxx import binding as b
 from pto.cxx import native as n
 from pto.cxx import records as r
 from pto.cxx.counted import code
-from pto.cxx.memory import GlobalMemory
+from pto.cxx.memory import ProgramMemory
 from pto.ir.builder import INDEX, scalar_type
 from pto.isa.meaning.memory import registers
 from pto.isa.order.queue_setup import GLOBAL_QUEUE, LOCAL_QUEUE
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from pto.run.watch.events import Tap
 
 _COUNTS = Vector((4,), scalar_type(dtype("i16")))  # of records merged from each list
-_NAME = 1 << 40  # tile.hpp: names of tiles without an address count down in this
+_NAME = 1 << 40  # tile.hpp: tiles without an address have negative names from this
 _SIMULATED = (
     "PTO-X001",
     "PTO-X002",
@@ -45,27 +45,27 @@ _SIMULATED = (
     "PTO-S063",  # scales beyond those of a product
     "PTO-S065",  # several rows times a matrix
     "PTO-T050",  # indices wider than values
-)  # what cpu lacks by its table, the library of C++ simulates
-# Layouts and scratch that PTOAS refuses; the library of C++ has asserts of its own.
+)  # not in the table of cpu, but in the C++ simulator library
+# Layouts and scratch that PTOAS rejects; the C++ library has its own asserts.
 _ASSERTED = ("PTO-L022", "PTO-S040")
-_MOVING = ("queue", "counts")  # operands that are not the same the next time
-_KEPT = 1 << 15  # records of an agent that are kept ready
+_MOVING = ("queue", "counts")  # operands that differ between executions
+_KEPT = 1 << 15  # cached records of an agent
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How the records of one site become operands: made once."""
+    """How the records of one call site become operands; computed once per site."""
 
     site: s.Site
     makers: tuple[tuple[Any, ...], ...]  # (kind, place among the values, ...), one an operand
-    binds: int | None  # among the values: the name of the tile that gets a place
-    makes: int | None  # among the values: the name of the queue it makes
+    binds: int | None  # index of the value that names a tile to bind
+    makes: int | None  # index of the value that names a new queue
 
 
-class Side:
-    """One build: its agents' records, decoded and fed to the machine."""
+class BuildSide:
+    """One build: decodes the records of its agents and feeds them to the simulator."""
 
-    def __init__(self, build: n.Native, name: str, profile: Profile) -> None:
+    def __init__(self, build: n.NativeBuild, name: str, profile: Profile) -> None:
         self.build = build
         self.name = name
         self.profile = profile
@@ -77,16 +77,16 @@ class Side:
         self._is_watched = tap is not None
         tolerated = _SIMULATED if self.profile.name == "cpu" else _ASSERTED
         self.sites = s.Sites(self.profile, self.name, tap, tolerated)
-        self.calls: dict[tuple[int, ...], tuple[r.Call, b.Bound]] = {}
+        self.calls: dict[tuple[int, ...], tuple[r.RecordedCall, b.BoundCall]] = {}
         self.late: dict[tuple[int, ...], tuple[int, ...]] = {}
         self.plans: dict[tuple[int, ...], Plan] = {}
         self._elements: dict[tuple[TileBuf, int], s.Site] = {}
 
     def begin(self, device: Device, observed: bool = True) -> None:
-        """Prepare a launch: prepared instructions stay, unless this launch or the last is watched.
+        """Prepare a launch. Prepared instructions are kept unless this or the last launch has an
+        observer, because an instruction is prepared for one observer or for none.
 
-        An instruction is prepared for one observer or for none. `observed`: reads of elements are
-        instructions, too, where somebody watches.
+        `observed`: with an observer, reads of elements are instructions too.
         """
         self.observed = observed and device.tap is not None
         if device.tap is not None or self._is_watched:
@@ -94,13 +94,13 @@ class Side:
 
     @property
     def warnings(self) -> list[Diagnostic]:
-        """Of the rules, each place once."""
+        """Warnings of the rules, each location once."""
         return list(self.sites.findings.values())
 
     def feed(
-        self, agent: n.NativeAgent, core: Core, memory: GlobalMemory
+        self, agent: n.NativeAgent, core: Core, memory: ProgramMemory
     ) -> Iterator[s.Fed | s.Looks]:
-        """Everything an agent does, in order."""
+        """The instructions of an agent, in order."""
         state = AgentState(self, core, memory)
         while True:
             status = agent.resume()
@@ -115,16 +115,16 @@ class Side:
                 raise fail("PTO-U244", f"the kernel threw: {message}")
             if status == n.LOOK:
                 yield from state.answer(agent)
-            elif not words or status == n.FLUSH:  # it looks at what others write
+            elif not words or status == n.FLUSH:  # it polls memory written by other agents
                 yield s.Looks()
 
     def tiles(self, key: tuple[int, ...]) -> tuple[bool, list[tuple[TileType, int]]]:
-        """The tiles of a site, each with where its place stands; whether it pops them."""
+        """True if a site pops its tiles; its tiles, each with the index of its address."""
         found = self._tiles.get(key)
         if found is None:
             try:
                 call = r.read(key, self.build)
-            except PtoError:  # told when the record itself is reached
+            except PtoError:  # reported when the record is executed
                 return False, []
             tiles = [(o.type.tile, o.at) for o in call.operands if isinstance(o.type, TileBuf)]
             found = self._tiles[key] = (call.name == "TPOP", tiles)
@@ -142,7 +142,7 @@ class Side:
         return found
 
     def plan(self, words: Sequence[int], values: Sequence[int], state: AgentState) -> Plan:
-        """The site of a record, made when it is first seen."""
+        """The plan of a record's call site, created on first use."""
         key = tuple(words)
         found = self.calls.get(key)
         where = self.build.where(words[1])
@@ -157,8 +157,8 @@ class Side:
 
     def _make(
         self,
-        call: r.Call,
-        bound: b.Bound,
+        call: r.RecordedCall,
+        bound: b.BoundCall,
         values: Sequence[int],
         where: n.CallSite,
         state: AgentState,
@@ -183,7 +183,7 @@ class Side:
 
     def _given(
         self,
-        bound: b.Bound,
+        bound: b.BoundCall,
         name: str,
         operand: r.Passed | None,
         number: int,
@@ -224,7 +224,7 @@ def _plain(type: Scalar, number: int | float) -> int | float:
     return int(value) if not type.is_float else float(value)
 
 
-def _queue(side: Side, call: r.Call, values: Sequence[int], where: n.CallSite) -> Plan:
+def _queue(side: BuildSide, call: r.RecordedCall, values: Sequence[int], where: n.CallSite) -> Plan:
     """A TPipe: one end of a queue, its slots in global memory where the target keeps them there."""
     pipe, gm, to_vector, to_cube = call.operands
     facts = pipe.facts
@@ -256,24 +256,24 @@ def _queue(side: Side, call: r.Call, values: Sequence[int], where: n.CallSite) -
 
 
 class AgentState:
-    """What one agent has made so far: tiles, views, queues, and where named tiles lie."""
+    """The state of one agent: tiles, views, queues, and addresses of named tiles."""
 
-    def __init__(self, side: Side, core: Core, memory: GlobalMemory) -> None:
+    def __init__(self, side: BuildSide, core: Core, memory: ProgramMemory) -> None:
         self.side = side
         self.core = core
         self.memory = memory
-        self.places = s.Places(core)
+        self.places = s.TileSlots(core)
         self.queues: dict[int, tuple[Any, Any]] = {}
         self._made: dict[Any, Any] = {}
-        self._ready: dict[tuple[int, ...], s.Fed] = {}  # records seen before
+        self._ready: dict[tuple[int, ...], s.Fed] = {}  # cached records
 
     def records(
         self, words: list[int], pauses: bool, amounts: Sequence[int] = ()
     ) -> Iterator[s.Fed]:
-        """The instructions of a stretch of words, each made when the one before is done.
+        """The instructions of a sequence of words, each created after the previous one is done.
 
-        Where the agent only pauses, it may use every tile again that it has used. `amounts`: what
-        C++ did before each of them.
+        `pauses`: the agent only pauses and may use all its tiles again. `amounts`: C++ operations
+        before each instruction.
         """
         left = iter(amounts)
         at, named = 0, self._named(words) if words and min(words) < 0 else None
@@ -290,7 +290,7 @@ class AgentState:
             at = end
 
     def _fed(self, record: tuple[int, ...]) -> s.Fed:
-        """One record; kept for the next that is alike, unless what it names may move."""
+        """One record as an instruction; cached unless an address in it may change."""
         middle = 2 + record[1]
         key, values = record[2:middle], record[middle:]
         late = self.side.late.get(key)
@@ -316,7 +316,8 @@ class AgentState:
             raise located(error, plan.site.op) from None
 
     def _then(self, plan: Plan, values: Sequence[int]) -> Any:
-        """What the machine gives back: a queue, or the place of a popped tile."""
+        """A callback for the result of an instruction: a new queue or the address of a popped
+        tile."""
         if plan.makes is not None:
             name = values[plan.makes]
 
@@ -335,7 +336,7 @@ class AgentState:
             self.forget("tile")
 
     def forget(self, kind: str = "") -> None:
-        """Tiles that a queue has moved, or everything when memory is another."""
+        """Discard tiles that a queue has moved, or all cached values if memory has changed."""
         self._made = {k: v for k, v in self._made.items() if kind and k[0] != kind}
         self._ready.clear()
 
@@ -350,7 +351,7 @@ class AgentState:
             if found is None:
                 memory, offset = self.memory.find(values[at])
                 strides = list(values[at + 1 : at + 6])
-                strides[axis] = max(0, strides[axis] + wider)  # of one line, it is not asked
+                strides[axis] = max(0, strides[axis] + wider)  # not used for a single line
                 if paired is not None:
                     strides = [n if i == paired else n // 2 for i, n in enumerate(strides)]
                 found = GlobalTensor.of(memory, offset, elem, shape, strides, layout)
@@ -379,7 +380,7 @@ class AgentState:
         return found
 
     def _place(self, space: Space, place: int) -> tuple[Memory, int]:
-        """The buffer and the address there of an address, a name with an offset, or a pointer."""
+        """The memory and address of a buffer address, a tile name with an offset, or a pointer."""
         memory = self.core.memory(space)
         if place < 0:
             name, offset = divmod(place, _NAME)
@@ -389,10 +390,10 @@ class AgentState:
         offset = place - memory.data.ctypes.data
         if 0 <= offset < memory.size:
             return memory, offset
-        return n.host_memory(place, space), 0  # a program's own bytes as a tile
+        return n.host_memory(place, space), 0  # host bytes as a tile
 
     def _named(self, words: list[int]) -> dict[int, tuple[Space, int, int, int]]:
-        """Tiles without an address in a stretch of records: where they belong, and how long."""
+        """Tiles without an address in a sequence of records: their buffer, size and lifetime."""
         found: dict[int, tuple[Space, int, int, int]] = {}
         at, number, bound = 0, 0, set[int]()
         while at < len(words):
@@ -410,7 +411,7 @@ class AgentState:
         return {k: v for k, v in found.items() if k not in bound}
 
     def answer(self, agent: n.NativeAgent) -> Iterator[s.Fed]:
-        """Give an agent the element of a tile, the address or the register that it asks for.
+        """Answer the request of an agent for an element of a tile, an address or a register.
 
         An observer sees the element read by an instruction of the scalar unit.
         """
@@ -423,7 +424,7 @@ class AgentState:
         whole = r.looked_at(facts, self.side.build.string(facts.element))
         tile, space = whole.tile, whole.tile.space
         name = place // _NAME
-        if name < 0:  # it may be looked at before it is written
+        if name < 0:  # it may be read before it is written
             self.places.plan({name: (space, tile.nbytes, 0, 0)})
         memory, address = self._place(space, place)
         if pointer:

@@ -1,17 +1,17 @@
-"""How C++ calls an instruction: derived from its row, or the row's `cxx`.
+"""The C++ call syntax of an instruction: derived from its row, or given by the row's `cxx`.
 
 A form is `NAME<template> operand operand...`, forms are joined by `|`. An operand is one of the
 row, or an attribute of it:
 
     x        required          x?   may be missing         x=0   0 when missing
     x*       all that follow   x:acc  a tile of that role  x+y   one argument for both
-    _        taken, not used   x~     tiles of one type    x@u32 elements of that type, as bits
+    _        taken, not used   x~     tiles of one type
     x/y      a column with as many rows as y
 
-Inside `<...>`: integers in order, `x=0` fixed by this form, `Mode=Word` an enumerator that chooses
-the form. Enumerators find their attribute by the name of their type, wherever they stand. What
-begins with `-` is no form but the reason for there being none. What follows `= ` is no call but
-how C++ is written for it: `= {lhs} + {rhs}`.
+Inside `<...>`: integers in order, `x=0` fixed by this form, `Mode=Word` an enumerator that selects
+the form. An enumerator at any position sets the attribute that matches the name of its type. A text
+after `-` is the reason why there is no form. A text after `= ` is a C++ expression in place of a
+call, `= {lhs} + {rhs}`; several results are separated by `; `.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pathlib import Path
 from pto.isa.row.instr import Attr, Instr
 from pto.isa.table import rows
 
-# Sections whose rows C++ kernels do not call: they write intrinsics of the compiler there.
+# Sections without C++ calls: kernels use intrinsics of the compiler instead.
 WITHOUT = {
     "vector": "register level: C++ kernels write vector intrinsics",
     "predicate": "register level: C++ kernels write vector intrinsics",
@@ -39,32 +39,30 @@ WITHOUT = {
 
 
 @dataclass(frozen=True, slots=True)
-class Argument:
+class FormArgument:
     """One parameter of a form."""
 
-    names: tuple[str, ...]  # of operands or attributes; empty: taken and not used
+    names: tuple[str, ...]  # of operands or attributes; empty: accepted and ignored
     optional: bool = False
     default: int | None = None
     rest: bool = False
     role: str = ""
-    alike: bool = False  # all such arguments of a call have one type
-    element: str = ""  # the element type that the library takes
-    rows_of: str = ""  # the operand whose number of rows a column has
+    alike: bool = False  # all such arguments of a call have the same type
+    rows_of: str = ""  # a column with as many rows as this operand
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class CallForm:
     """One way to call a row."""
 
     row: Instr
     name: str
-    arguments: tuple[Argument, ...]
+    arguments: tuple[FormArgument, ...]
     literals: tuple[str, ...] = ()  # attributes that integers between < and > set
     fixed: tuple[tuple[str, str], ...] = ()  # attribute -> value, or enum type -> word it must be
 
 
-def _argument(text: str) -> Argument:
-    text, _, element = text.partition("@")
+def _argument(text: str) -> FormArgument:
     text, _, rows_of = text.partition("/")
     word, _, role = text.removesuffix("~").partition(":")
     alike = text.endswith("~")
@@ -72,12 +70,10 @@ def _argument(text: str) -> Argument:
     rest, optional = name.endswith("*"), name.endswith("?")
     names = tuple(n for n in name.rstrip("?*").split("+") if n != "_")
     number = int(default) if default else None
-    return Argument(
-        names, optional or number is not None, number, rest, role, alike, element, rows_of
-    )
+    return FormArgument(names, optional or number is not None, number, rest, role, alike, rows_of)
 
 
-def _parse(row: Instr, text: str) -> Form:
+def _parse(row: Instr, text: str) -> CallForm:
     found = re.fullmatch(r"\s*([\w:]+)(?:<([^>]*)>)?\s*(.*?)\s*", text)
     if found is None:
         raise RuntimeError(f"{row.name}: `{text}` is no form")
@@ -85,31 +81,31 @@ def _parse(row: Instr, text: str) -> Form:
     words = (inside or "").replace(",", " ").split()
     literals = tuple(w for w in words if "=" not in w)
     fixed = tuple((a, b) for a, _, b in (w.partition("=") for w in words if "=" in w))
-    return Form(row, name, tuple(_argument(w) for w in operands.split()), literals, fixed)
+    return CallForm(row, name, tuple(_argument(w) for w in operands.split()), literals, fixed)
 
 
 def cxx_name(row: Instr) -> str:
-    """The name a call has when the row does not say otherwise."""
+    """The default C++ name of a row."""
     if row.family.section == "comm":
         return "comm::" + row.mnemonic.rpartition(".")[2].upper()
     return row.mnemonic.upper().replace(".", "_")
 
 
-def _derived(row: Instr) -> Form:
-    """What is written comes first, then what is read, in the row's order."""
+def _derived(row: Instr) -> CallForm:
+    """The default form: written operands first, then read operands, in the row's order."""
     outs = [o for o in row.operands if o.role in ("out", "inout") and not o.optional]
     ins = [o for o in row.operands if o.role in ("in", "tmp")]
-    arguments = [Argument((o.name,), o.optional, rest=o.variadic) for o in (*outs, *ins)]
-    return Form(row, cxx_name(row), tuple(arguments))
+    arguments = [FormArgument((o.name,), o.optional, rest=o.variadic) for o in (*outs, *ins)]
+    return CallForm(row, cxx_name(row), tuple(arguments))
 
 
 def expression(row: Instr) -> str:
-    """How C++ is written for a row that is no call, with {operand} for its operands; or nothing."""
+    """The C++ expression for a row without a call, with {operand} placeholders; else empty."""
     return _split(row.cxx)[1]
 
 
 def _split(cxx: str) -> tuple[str, str]:
-    """Calls, and what is written instead of one."""
+    """The call forms, and the expression used instead of a call."""
     if cxx.startswith("= "):
         return "", cxx[2:]
     calls, _, written = cxx.partition(" | = ")
@@ -117,7 +113,7 @@ def _split(cxx: str) -> tuple[str, str]:
 
 
 def reason(row: Instr) -> str | None:
-    """Why C++ has no call for a row; None where it has one."""
+    """The reason why C++ has no call for a row; None if it has one."""
     if row.cxx.startswith("-"):
         return row.cxx[1:].strip()
     if row.cxx.startswith("= "):
@@ -125,8 +121,8 @@ def reason(row: Instr) -> str | None:
     return None if row.cxx else WITHOUT.get(row.family.section)
 
 
-def forms(row: Instr) -> tuple[Form, ...]:
-    """Every way C++ calls a row; none where there is a `reason`."""
+def forms(row: Instr) -> tuple[CallForm, ...]:
+    """Every C++ form of a row; empty if there is a `reason`."""
     if reason(row) is not None:
         return ()
     if not row.cxx:
@@ -135,9 +131,9 @@ def forms(row: Instr) -> tuple[Form, ...]:
 
 
 @cache
-def by_name() -> dict[str, tuple[Form, ...]]:
+def by_name() -> dict[str, tuple[CallForm, ...]]:
     """C++ name -> forms of all rows that share it, in the table's order."""
-    found: dict[str, list[Form]] = {}
+    found: dict[str, list[CallForm]] = {}
     for row in rows():
         for form in forms(row):
             found.setdefault(form.name, []).append(form)
@@ -162,7 +158,7 @@ def enumerators() -> dict[str, dict[int, str]]:
     return found
 
 
-# Enumerations of the header -> the kind of attribute they are; others are found by name.
+# Enumerations of the header -> their kind of attribute, if the name does not show it.
 ENUM_KINDS = {
     "CmpMode": "cmp",
     "RoundMode": "round_mode",

@@ -1,7 +1,7 @@
-"""The header tree: types written by hand (`include/`), functions generated from the rows.
+"""The header tree: hand-written types (`include/`), functions generated from the rows.
 
-One macro line an instruction; a call takes any number of operands and events, with the template
-heads that C++ PTO code uses: values, then types, then values.
+One macro line per instruction. A call takes any number of operands and events, with the template
+parameter lists that C++ PTO code uses: values, then types, then values.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ RUNTIME = Path(__file__).parent / "runtime.cpp"
 _QUEUES = INCLUDE / "pto" / "machine" / "queue.hpp"  # defines its instructions for one profile
 _COMPOSED = _QUEUES.with_name("compose.hpp")  # further forms of instructions that are generated
 _DEFINED = re.compile(r"\b(?:void|RecordEvent|bool|AsyncEvent) ([A-Z][A-Z0-9_]+)\(")
-PRELUDE = Path("pto", "machine", "prelude.hpp")  # what is compiled once: much that hosts include
-FILES = Path("pto", "machine", "files.hpp")  # in front of the host of a system test
+PRELUDE = Path("pto", "machine", "prelude.hpp")  # precompiled: headers that many hosts include
+FILES = Path("pto", "machine", "files.hpp")  # included before the host of a system test
 _STANDARD = """algorithm array cassert cstdint fstream functional iomanip iostream map memory
  random sstream string thread vector gtest/gtest.h"""
-_TYPES, _VALUES = 7, 2  # template heads: so many types behind so many values
+_TYPES, _VALUES = 7, 2  # most types, most values of a template parameter list
 
-# Kinds of operation that events name by the places data moves between, and other exceptions.
+# Kinds of operation that events name by source and destination buffer, and other exceptions.
 _KINDS = {
     **OP_PIPES,
     "SCALAR": "S",
@@ -53,7 +53,7 @@ _KINDS = {
     "MSCATTER": "V",
 }
 
-_BEHIND = {"TPRINT": "machine::show<V...>(a...); "}  # what a function does beside its record
+_BEHIND = {"TPRINT": "machine::show<V...>(a...); "}  # done in addition to the record
 
 
 def kinds() -> str:
@@ -101,7 +101,7 @@ def instructions() -> str:
         space, _, short = name.rpartition("::")
         lines += [f"namespace {space} {{"] if space else []
         lines += ["#if PTO_MACHINE_PROFILE != 2"] if name in queues else []
-        seen = "machine::pause(); " if space else _BEHIND.get(name, "")  # others look at it
+        seen = "machine::pause(); " if space else _BEHIND.get(name, "")  # other agents poll it
         for head in _heads(name):
             before = re.findall(r"auto (P\d)", head)
             passed = "".join(f"{each}, " for each in before)

@@ -13,35 +13,39 @@ from contextlib import suppress
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
 from pto.core.dtypes import dtype
 from pto.core.errors import Diagnostic, PtoError, fail
+from pto.core.findings import Findings
+from pto.core.renamed import renamed
 from pto.cxx import compiler
 from pto.cxx.branches import unknown
 from pto.cxx.causes import grouped, summary
 from pto.cxx.child import SECONDS, Child, Crash, unpacked
 from pto.cxx.reach import used
 from pto.cxx.source import read_included
-from pto.lang.findings import Findings
 from pto.observe.timing.result import Timing
 from pto.plan.mode import Mode
 from pto.run.launch.arrays import Borrowed, borrow
 from pto.run.launch.host import Report
-from pto.target.choose import Target
+from pto.target.choose import DEFAULT, Target
 from pto.target.device import device as find_device
 from pto.target.profile import profile as find_profile
 
+if TYPE_CHECKING:
+    from pto.observe import Verdict
+
 Blocks = int | tuple[int, ...]
-_WORDS = {  # by which a source tells one side of a core from the other
+_WORDS = {  # words by which a source distinguishes the sides of a core
     "vector": re.compile(r"__DAV_(?:C\d+_)?VEC__|\bDAV_VEC\b"),
     "cube": re.compile(r"__DAV_(?:C\d+_)?CUBE__|\bDAV_CUBE\b"),
 }
 _AUTO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+__PTO_AUTO__\b", re.MULTILINE)
 AUTOMATIC = "built with __PTO_AUTO__: a compiler orders the pipes, and their order is not checked"
-_BESIDE_A_CUBE = re.compile(  # work of a cube, sub-blocks of one, signals and queues to it
+_BESIDE_A_CUBE = re.compile(  # cube work, sub-blocks, signals and queues to a cube
     r"TMATMUL|TGEMV|Tile(?:Type::)?(?:Left|Right|Acc)\b|TPUSH|TPOP|ffts|cross_core|intra_block"
     r"|sub_?block(?:id|_?idx|dim|_?num)",
     re.IGNORECASE,
@@ -61,34 +65,34 @@ extern "C" __attribute__((visibility("default"))) void pto_signature(const char*
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class CxxSource:
     """A C++ file; `source["Kernel<float, 64>"]` is one kernel of it."""
 
     path: Path
-    profile: str = "a2a3"
+    profile: str = DEFAULT
     include: tuple[Path, ...] = ()
     defines: tuple[str, ...] = ()
-    sides: tuple[str, ...] = ()  # cube, vector; empty: as the code of the entry decides
+    sides: tuple[str, ...] = ()  # cube, vector; empty: decided by the code of the entry
 
     def __getitem__(self, entry: str) -> CppKernel:
         return CppKernel(self, entry)
 
     @property
     def is_automatic(self) -> bool:
-        """Whether a compiler is left to order the pipes."""
+        """True if synchronisation of the pipes is left to a compiler."""
         words = [d.partition("=")[0] for d in self.defines]
         return "__PTO_AUTO__" in words or any(map(_AUTO.search, read_included(self.path).values()))
 
     @property
     def warnings(self) -> list[Diagnostic]:
-        """Branches of the source that an unknown macro selects."""
+        """Warnings about branches of the source selected by an unknown macro."""
         return list(unknown(read_included(self.path), self.defines, self.profile))
 
     def sides_of(self, entry: str) -> tuple[str, ...]:
         """The sides of a core that a kernel runs on, decided by the code that its entry uses.
 
-        Both where that code tells one side from the other. A kernel that names vector cores alone
-        and uses nothing of a cube runs on vector cores. `sides` of the source overrides it.
+        Both if that code distinguishes the sides. A kernel that mentions only vector cores and
+        uses nothing of a cube runs on vector cores. `sides` of the source overrides it.
         """
         if self.sides:
             return self.sides
@@ -123,8 +127,8 @@ class Source:
         if not made:
             raise fail(
                 "PTO-U243",
-                f"{self.path.name} has no {entry} on {self.profile}, {' or '.join(sides)}: nothing"
-                " that the preprocessor leaves of it names one",
+                f"{self.path.name} has no {entry} on {self.profile}, {' or '.join(sides)}: the"
+                " preprocessed source does not mention it",
             )
         return made
 
@@ -132,18 +136,18 @@ class Source:
 def cpp(
     path: str | Path,
     *,
-    profile: str = "a2a3",
+    profile: str = DEFAULT,
     include: Sequence[str | Path] = (),
     defines: Sequence[str] = (),
     sides: Sequence[str] = (),
-) -> Source:
-    """A C++ PTO source. Compiling and running it is native code, with your rights."""
+) -> CxxSource:
+    """A C++ PTO source. It is compiled and executed as native code, with your rights."""
     folders = tuple(Path(p).resolve() for p in include)
-    return Source(Path(path).resolve(), profile, folders, tuple(defines), tuple(sides))
+    return CxxSource(Path(path).resolve(), profile, folders, tuple(defines), tuple(sides))
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
+class BoundCppKernel:
     """`kernel[blocks]`: a kernel and the grid it runs on."""
 
     kernel: CppKernel
@@ -152,7 +156,7 @@ class Bound:
     def __call__(self, *args: Any, **options: Any) -> Report:
         return self.kernel.run(*args, blocks=self.blocks, **options)
 
-    def sanitize(self, *args: Any, **options: Any) -> Findings:
+    def sanitize(self, *args: Any, **options: Any) -> Verdict:
         return self.kernel.sanitize(*args, blocks=self.blocks, **options)
 
     def time(self, *args: Any, **options: Any) -> Timing:
@@ -162,14 +166,14 @@ class Bound:
 class CppKernel:
     """One `__global__` function of a C++ source."""
 
-    def __init__(self, source: Source, entry: str) -> None:
+    def __init__(self, source: CxxSource, entry: str) -> None:
         self.source = source
         self.entry = entry
         self._child: Child | None = None
         self._parameters: list[tuple[bool, str]] | None = None
 
-    def __getitem__(self, blocks: Blocks) -> Bound:
-        return Bound(self, blocks)
+    def __getitem__(self, blocks: Blocks) -> BoundCppKernel:
+        return BoundCppKernel(self, blocks)
 
     def __call__(self, *args: Any) -> Report:
         return self.run(*args)
@@ -180,7 +184,9 @@ class CppKernel:
     def on(self, profile: str) -> CppKernel:
         """The same kernel for another profile."""
         own = self.source
-        return CppKernel(Source(own.path, profile, own.include, own.defines, own.sides), self.entry)
+        return CppKernel(
+            CxxSource(own.path, profile, own.include, own.defines, own.sides), self.entry
+        )
 
     @property
     def parameters(self) -> list[tuple[bool, str]]:
@@ -189,45 +195,54 @@ class CppKernel:
             self._parameters = [(bool(p), e) for p, e in self._ask({"do": "signature"})["found"]]
         return self._parameters
 
-    def run(self, *args: Any, blocks: Blocks = 1, seconds: float = SECONDS) -> Report:
-        """Run on arrays, which are changed in place."""
-        answer = self._call(args, blocks, seconds)
+    @renamed(seconds="timeout")
+    def run(self, *args: Any, blocks: Blocks = 1, timeout: float = SECONDS) -> Report:
+        """Run on arrays, which are changed in place; `timeout` ends a longer run, in seconds."""
+        answer = self._call(args, blocks, timeout)
         for finding in self.source.warnings:
-            warnings.warn(str(finding), stacklevel=2)
+            warnings.warn(str(finding), stacklevel=3)
+        return self._report(answer, blocks)
+
+    def _report(self, answer: Mapping[str, Any], blocks: Blocks) -> Report:
         count = blocks if isinstance(blocks, int) else prod(blocks)
-        target = Target(find_profile(self.source.profile), None, "as the kernel says")
+        target = Target(find_profile(self.source.profile), None, "the profile of the kernel")
         return Report(target, "reference", self.entry, count, tuple(answer["printed"]))
 
-    def sanitize(self, *args: Any, blocks: Blocks = 1, seconds: float = SECONDS) -> Findings:
+    @renamed(seconds="timeout")
+    def sanitize(self, *args: Any, blocks: Blocks = 1, timeout: float = SECONDS) -> Verdict:
         """Run under the sanitizer: races, flags that do not match, reads of undefined data.
 
-        There is one finding for each cause, with all its places. In a source that is built with
-        `__PTO_AUTO__` a compiler orders the pipes.
+        There is one finding per cause, with all its locations. In a source built with
+        `__PTO_AUTO__` a compiler synchronises the pipes.
         """
+        from pto.observe import Verdict  # only here: a plain run needs no observer
+
         mode: Mode = "automatic" if self.source.is_automatic else "flags"
-        answer = self._call(args, blocks, seconds, watch=mode)
+        answer = self._call(args, blocks, timeout, watch=mode)
         about = AUTOMATIC if self.source.is_automatic else ""
         found = [*self.source.warnings, *map(unpacked, answer["findings"])]
         causes = grouped(found)
-        return Findings(causes, about, summary(causes, len(found)))
+        report = self._report(answer, blocks)
+        return Verdict(causes, mode, report, about, summary(causes, len(found)))
 
+    @renamed(seconds="timeout")
     def time(
         self,
         *args: Any,
         blocks: Blocks = 1,
         device: str | None = None,
-        seconds: float = SECONDS,
+        timeout: float = SECONDS,
     ) -> Timing:
-        """How long a launch takes on a chip, at the lines of the source.
+        """The estimated time of a launch on a chip, by lines of the source.
 
-        Arrays are there for what the kernel itself reads, as lengths or offsets; where it reads
-        none, shapes do. Nothing is computed or written.
+        Arrays are needed if the kernel reads their values, such as lengths or offsets; otherwise
+        shapes are enough. Nothing is computed or written.
         """
         from pto.cxx.timing import read  # only here: a plain run needs no observer
 
         wanted = self.source.profile if device is None else find_device(device).profile
         if wanted != self.source.profile:
-            return self.on(wanted).time(*args, blocks=blocks, device=device, seconds=seconds)
+            return self.on(wanted).time(*args, blocks=blocks, device=device, timeout=timeout)
         self._require(args)
         given: list[Borrowed | Mapping[str, int] | int] = []
         for n, ((pointer, element), arg) in enumerate(zip(self.parameters, args, strict=True)):
@@ -241,20 +256,21 @@ class CppKernel:
             request = {"do": "time", "blocks": count, "given": _listed(given, file)}
             automatic = self.source.is_automatic
             request |= {"device": device, "file": file.name, "automatic": automatic}
-            self._ask(request, seconds)
+            self._ask(request, timeout)
             return read(Path(file.name), self.entry)
 
-    def check(self, *args: Any, blocks: Blocks = 1, seconds: float = SECONDS) -> Findings:
-        """Findings of a run with these arguments, on copies; C++ decides what it executes."""
+    @renamed(seconds="timeout")
+    def check(self, *args: Any, blocks: Blocks = 1, timeout: float = SECONDS) -> Findings:
+        """Findings of a run with these arguments, on copies: a C++ kernel is checked by running."""
         copies = [np.copy(a) if isinstance(a, np.ndarray) else a for a in args]
         try:
-            answer = self._call(copies, blocks, seconds)
+            answer = self._call(copies, blocks, timeout)
         except PtoError as error:
             return Findings([*self.source.warnings, *error.diagnostics])
         return Findings([*self.source.warnings, *map(unpacked, answer["findings"])])
 
     def close(self) -> None:
-        """End the process that it runs in; the next call begins another."""
+        """End the child process; the next call starts a new one."""
         if self._child is not None:
             self._child.end()
             self._child = None
@@ -270,9 +286,9 @@ class CppKernel:
             raise PtoError(crash.finding) from None
 
     def _call(
-        self, args: Sequence[Any], blocks: Blocks, seconds: float, watch: Mode | None = None
+        self, args: Sequence[Any], blocks: Blocks, timeout: float, watch: Mode | None = None
     ) -> Any:
-        """Arrays go over in a file, and come back in it."""
+        """Call the kernel in the child; a file passes the arrays in both directions."""
         self._require(args)
         pairs = zip(self.parameters, args, strict=True)
         given = [self._given(n, *want, arg) for n, (want, arg) in enumerate(pairs)]
@@ -281,7 +297,7 @@ class CppKernel:
         with tempfile.NamedTemporaryFile(prefix="pto-") as file:
             listed = _listed(given, file)
             request = {"do": "call", "blocks": count, "given": listed, "file": file.name}
-            answer = self._ask({**request, "watch": watch}, seconds)
+            answer = self._ask({**request, "watch": watch}, timeout)
             raw = np.fromfile(file.name, np.uint8)
         at = 0
         for array in arrays:
@@ -307,7 +323,7 @@ class CppKernel:
         if found is None:
             raise fail("PTO-U212", f"{self.entry}: parameter {n} is a pointer, got {value!r}")
         kind = None if element in ("none", "?") else dtype(element)
-        # GM_ADDR, a pointer to bytes, stands for a pointer to anything.
+        # GM_ADDR, a pointer to bytes, accepts any element type.
         if kind is not None and kind.name != "u8" and found.array.itemsize != kind.itemsize:
             raise fail(
                 "PTO-U213",
@@ -320,7 +336,7 @@ class CppKernel:
 def _listed(
     given: Sequence[Borrowed | Mapping[str, int] | int], file: IO[bytes]
 ) -> list[Mapping[str, int]]:
-    """What a child is told of arguments: the bytes of arrays stand in the file one by one."""
+    """The arguments as data for the child; the bytes of arrays are appended to the file."""
     listed: list[Mapping[str, int]] = []
     at = 0
     for each in given:

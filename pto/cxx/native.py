@@ -1,4 +1,4 @@
-"""A compiled program in this process: agents, tables and memory, by the doors of runtime.cpp."""
+"""A compiled program loaded into this process: agents, tables and memory, through runtime.cpp."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ _FACTS = [
 ]
 _DEPTH = 12
 CONTROL = -1  # record.hpp: in the place of a type, the control register
-UNKNOWN = 1 << 32  # bytes behind a pointer that no allocation covers
-_LARGE = 1 << 40  # where libraries and stacks are mapped above
-_LOW = 1 << 22  # where programs begin; no buffer is as large
+UNKNOWN = 1 << 32  # assumed size behind a pointer outside all allocations
+_LARGE = 1 << 40  # libraries and stacks are mapped above
+_LOW = 1 << 22  # programs are mapped above; no buffer is as large
 _SIDES = ("both", "vector", "cube")  # by number
 
 
-class Facts(c.Structure):
+class TypeRecord(c.Structure):
     """TypeFacts of record.hpp."""
 
     _fields_ = [
@@ -50,7 +50,7 @@ class Facts(c.Structure):
     ]
 
 
-class State(c.Structure):
+class AgentRecord(c.Structure):
     """Agent of record.hpp."""
 
     _fields_ = [
@@ -71,7 +71,7 @@ class State(c.Structure):
     ]
 
 
-class Native:
+class NativeBuild:
     """One build, loaded."""
 
     def __init__(self, path: Path) -> None:
@@ -79,13 +79,13 @@ class Native:
         lib = c.CDLL(str(path))
         self.lib = lib
         signatures: dict[str, tuple[Any, list[Any]]] = {
-            "pto_agent": (c.POINTER(State), [c.c_void_p, c.c_void_p, *[c.c_int64] * 5]),
-            "pto_resume": (c.c_int64, [c.POINTER(State)]),
-            "pto_end": (None, [c.POINTER(State)]),
-            "pto_error": (c.c_char_p, [c.POINTER(State)]),
+            "pto_agent": (c.POINTER(AgentRecord), [c.c_void_p, c.c_void_p, *[c.c_int64] * 5]),
+            "pto_resume": (c.c_int64, [c.POINTER(AgentRecord)]),
+            "pto_end": (None, [c.POINTER(AgentRecord)]),
+            "pto_error": (c.c_char_p, [c.POINTER(AgentRecord)]),
             "pto_count": (c.POINTER(c.c_int64), [c.c_int64]),
-            "pto_amounts": (c.c_int64, [c.POINTER(State), c.POINTER(c.POINTER(c.c_int64))]),
-            "pto_type": (c.POINTER(Facts), [c.c_int64]),
+            "pto_amounts": (c.c_int64, [c.POINTER(AgentRecord), c.POINTER(c.POINTER(c.c_int64))]),
+            "pto_type": (c.POINTER(TypeRecord), [c.c_int64]),
             "pto_enum": (c.c_char_p, [c.c_int64]),
             "pto_path": (c.c_int64, [c.c_int64, c.POINTER(c.c_int64)]),
             "pto_kernel": (c.c_void_p, [c.c_char_p]),
@@ -105,7 +105,7 @@ class Native:
             function.restype, function.argtypes = result, arguments
         self._enums: dict[int, tuple[str, dict[int, str]]] = {}
         self._strings: dict[int, str] = {}
-        self._facts: dict[int, Facts] = {}
+        self._facts: dict[int, TypeRecord] = {}
         lib.pto_signals()
 
     # ---- tables
@@ -116,15 +116,16 @@ class Native:
             found = self._strings[address] = c.string_at(address).decode()
         return found
 
-    def facts(self, number: int) -> Facts:
+    def facts(self, number: int) -> TypeRecord:
         found = self._facts.get(number)
         if found is None:
-            found = Facts.from_buffer_copy(self.lib.pto_type(number).contents)
+            found = TypeRecord.from_buffer_copy(self.lib.pto_type(number).contents)
             self._facts[number] = found
         return found
 
     def enum(self, number: int) -> tuple[str, dict[int, str]]:
-        """The name of an enumeration, out of the text of a function that has it as its argument."""
+        """The name of an enumeration, from the signature text of a template function, and its
+        words."""
         found = self._enums.get(number)
         if found is None:
             text = self.lib.pto_enum(number).decode()
@@ -150,7 +151,7 @@ class Native:
         core: Core | None = None,
         who: tuple[int, int, int, int, int] = (0, 1, 0, 1, 0),
     ) -> NativeAgent:
-        """A stack for a function, as an agent of a core; a host says which of how many it is."""
+        """An agent of a core: a stack that runs a function; `who` are its indices and counts."""
         if core is not None:
             who = (core.block, core.blocks, core.sub, core.subs, _SIDES.index(core.side))
         state = self.lib.pto_agent(call, closure, *who)
@@ -159,15 +160,15 @@ class Native:
         return NativeAgent(self, state)
 
     def kernel(self, key: bytes) -> int | None:
-        """This build's own code of a launch."""
+        """The address of this build's code for a launch, or None."""
         return self.lib.pto_kernel(key)
 
     def side(self, key: bytes) -> str:
-        """The side that a launch is for, where its source was compiled for one."""
+        """The side of a launch, if its source was compiled for one side."""
         return _SIDES[self.lib.pto_side(key)]
 
     def count(self, amounts: Mapping[int, int]) -> None:
-        """Agents that begin from now on add up what the blocks of code do that they run."""
+        """Make agents that start from now on add up the amounts of executed blocks."""
         if amounts:
             size = max(amounts) + 1
             table = np.ctypeslib.as_array(self.lib.pto_count(size), (size,))
@@ -189,16 +190,16 @@ class Native:
 class NativeAgent:
     """One stack of a program: `resume` runs it until it needs the machine."""
 
-    def __init__(self, native: Native, state: Any) -> None:
+    def __init__(self, native: NativeBuild, state: Any) -> None:
         self.native = native
         self._state = state
-        self.state: State = state.contents
+        self.state: AgentRecord = state.contents
 
     def resume(self) -> int:
         return int(self.native.lib.pto_resume(self._state))
 
     def words(self) -> list[int]:
-        """What it has written down since it was resumed."""
+        """The records written since it was resumed."""
         state = self.state
         start, count = state.words or 0, ((state.at or 0) - (state.words or 0)) // 8
         if not count:
@@ -220,7 +221,7 @@ class NativeAgent:
 
 
 def bytes_at(address: int, size: int) -> npt.NDArray[np.uint8]:
-    """Memory of this process as an array: nothing is copied."""
+    """Memory of this process as an array, without a copy."""
     room = (c.c_uint8 * max(size, 1)).from_address(address)
     return np.ctypeslib.as_array(room)[:size]
 
@@ -234,17 +235,17 @@ def _heap_end() -> Callable[[int], int | None]:
 
 @lru_cache(1)
 def _heap(end: int) -> int:
-    """Where the heap that ends here begins."""
+    """The start address of the heap that ends at `end`."""
     with Path("/proc/self/maps").open(encoding="utf-8", errors="replace") as lines:
         found = (line.partition("-")[0] for line in lines if line.rstrip().endswith("[heap]"))
         return min((int(start, 16) for start in found), default=end)
 
 
 def is_pointer(number: int) -> bool:
-    """Is this a pointer of the program, not an address in a buffer?
+    """True for a host pointer, False for an address in a local buffer.
 
-    Libraries and stacks lie far above all buffers. The heap does too, unless the interpreter is no
-    position-independent executable.
+    Libraries and stacks are mapped far above all buffer addresses. So is the heap, unless the
+    interpreter is not a position-independent executable.
     """
     if number >= _LARGE:
         return True
@@ -255,7 +256,7 @@ def is_pointer(number: int) -> bool:
 
 
 def host_memory(address: int, space: Space) -> Memory:
-    """Bytes of the program itself from an address on; how many there are nobody knows."""
+    """Host memory from an address on, of unknown size."""
     return Memory.over(space, bytes_at(address, UNKNOWN))
 
 
@@ -264,17 +265,17 @@ def host_memory(address: int, space: Space) -> Memory:
 
 @dataclass(frozen=True, slots=True)
 class Called(Loc):
-    """A place, and who called the function it is in, innermost first."""
+    """A location with its callers, innermost first."""
 
     callers: tuple[Loc, ...] = ()
 
 
 class CallSite(Span):
-    """Where an instruction was called, and who called that: looked up when somebody asks."""
+    """The location of an instruction call and its callers, looked up on demand."""
 
     __slots__ = ("native", "number")
 
-    def __init__(self, native: Native, number: int) -> None:
+    def __init__(self, native: NativeBuild, number: int) -> None:
         super().__init__(Source(str(native.path), ""), 0, 0)
         self.native = native
         self.number = number
@@ -286,13 +287,13 @@ class CallSite(Span):
 
 
 def is_ours(file: str) -> bool:
-    """Whether a source file is the header or what is compiled around a kernel."""
+    """True for files of our header tree and generated sources."""
     return "/pto/machine/" in file or file.endswith(("/whole.cpp", "/runtime.cpp"))
 
 
 @lru_cache(4096)
 def lines_of(path: Path, addresses: tuple[int, ...]) -> tuple[Loc, ...]:
-    """Lines of return addresses, by the line table of a build; those of our header left out."""
+    """Source lines of return addresses, from the line table of a build, without our header."""
     asked = [f"{address - 1:#x}" for address in addresses]
     try:
         ran = subprocess.run(

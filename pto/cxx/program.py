@@ -1,4 +1,4 @@
-"""A compiled program on the machine: its host, its launches, its agents and their records."""
+"""Runs a compiled program: its host code, its launches, its agents and their records."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import numpy.typing as npt
 from pto.core.errors import Diagnostic, PtoError, fail
 from pto.cxx import native as n
 from pto.cxx.counted import amounts
-from pto.cxx.feed import AgentState, Side
-from pto.cxx.memory import GlobalMemory
+from pto.cxx.feed import AgentState, BuildSide
+from pto.cxx.memory import ProgramMemory
 from pto.plan.mode import Mode
 from pto.run import sites as s
 from pto.run.machine.core import Cluster, Core
@@ -22,38 +22,38 @@ from pto.run.watch.events import Observer, Tap
 from pto.target.facts import Profile
 
 SUB_BLOCKS = 2
-_ROUNDS = 50  # of the agents of a launch, before other launches or ranks go on
-_MANY = 2000  # the same, where there is no other, before the host goes on
-_PATIENCE = 2000  # times that no rank gets anywhere, before that is called a deadlock
+_ROUNDS = 50  # scheduling rounds of a launch before other launches or ranks run
+_MANY = 2000  # the same without other launches, before the host runs
+_PATIENCE = 2000  # rounds without progress of any rank until a deadlock is reported
 
 
-class Program:
-    """A program's builds on the machine. `host` runs a function of it, launches included."""
+class NativeProgram:
+    """The builds of a program. `host` runs a host function with its launches."""
 
     def __init__(
         self,
-        builds: dict[str, n.Native],
+        builds: dict[str, n.NativeBuild],
         profile: Profile,
         observer: Observer | None = None,
         tap: Tap | None = None,
         only: Sequence[int] | None = None,
     ) -> None:
         self.profile = profile
-        self.sides = [Side(build, name, profile) for name, build in builds.items()]
-        self._others: dict[str, Side] = {}
+        self.sides = [BuildSide(build, name, profile) for name, build in builds.items()]
+        self._others: dict[str, BuildSide] = {}
         self.observer = observer
-        self._tap, self._only = tap, only  # who describes it instead, and which blocks
+        self._tap, self._only = tap, only  # the instrumentation hook, and its blocks
         self.printed: list[str] = []
         self.launches = 0
         self._stuck: PtoError | None = None  # what a rank waits for
 
     @property
-    def main(self) -> n.Native:
-        """The build whose host code runs."""
+    def main(self) -> n.NativeBuild:
+        """The build that contains the host code."""
         return self.sides[0].build
 
     def host(self, call: int, closure: int, ranks: int = 1) -> None:
-        """Run host code to its end, and on the machine what it launches; all ranks take turns."""
+        """Run host code and its launches to the end; ranks are scheduled round-robin."""
         hosts = [self._host(call, closure, rank, ranks) for rank in range(ranks)]
         idle = 0
         while hosts:
@@ -63,12 +63,14 @@ class Program:
                 if moved is None:
                     hosts.remove(each)
             if idle > _PATIENCE * ranks:
-                raise self._stuck or fail("PTO-U244", "the ranks of the host wait for each other")
+                raise self._stuck or fail(
+                    "PTO-U244", "deadlock: all ranks of the host wait for each other"
+                )
 
     def _host(self, call: int, closure: int, rank: int, ranks: int) -> Iterator[bool]:
-        """The host of one rank; yields where it waits for others, True when it got anywhere."""
+        """Run the host of one rank; yields when it waits, True if it made progress."""
         agent = self.main.agent(call, closure, who=(rank, ranks, 0, 1, 0))
-        itself, pending = Itself(self), list[s.Launch]()
+        itself, pending = Itself(self), list[s.RecordLaunch]()
         try:
             while True:
                 status, words = agent.resume(), agent.words()
@@ -94,8 +96,8 @@ class Program:
         finally:
             agent.end()
 
-    def _advance(self, pending: list[s.Launch], ranks: int) -> bool:
-        """Launches under way as far as they get: those that wait for others stay in the list."""
+    def _advance(self, pending: list[s.RecordLaunch], ranks: int) -> bool:
+        """Advance the pending launches; those that wait stay in the list. True if one advanced."""
         alone = ranks == 1 and len(pending) == 1
         moved = False
         for launch in list(pending):
@@ -106,53 +108,56 @@ class Program:
                 pending.remove(launch)
         return moved
 
-    def device(self) -> tuple[Device, GlobalMemory]:
+    def device(self) -> tuple[Device, ProgramMemory]:
         device = Device(self.profile, observer=self.observer, engine="reference")
         if self._tap is not None:
             device.watch(self._tap)
         return device, self.memory(device)
 
-    def memory(self, device: Device) -> GlobalMemory:
-        return GlobalMemory(device, self.main.memory(), self.profile.name == "cpu")
+    def memory(self, device: Device) -> ProgramMemory:
+        return ProgramMemory(device, self.main.memory(), self.profile.name == "cpu")
 
-    def _launch(self, blocks: int, closure: int, key: bytes) -> s.Launch:
+    def _launch(self, blocks: int, closure: int, key: bytes) -> s.RecordLaunch:
         """All agents of a launch, each in the build of its side."""
         device, memory = self.device()
         self.launches += 1
-        found: list[s.Side] = []
+        found: list[s.RecordSide] = []
         mixed = len(self.sides) > 1
         for side in self.sides:
             call, name = side.build.kernel(key), side.build.side(key)
             if call is None:
-                raise fail("PTO-U244", f"the build for the {side.name} side lacks a launch")
+                raise fail(
+                    "PTO-U244",
+                    f"the build for the {side.name} side does not contain the launched kernel",
+                )
             if name not in ("both", side.name):
                 side = self._special(side.build, name)
             side.begin(device, observed=self._only is None)
             agents = SUB_BLOCKS if mixed and side.name == "vector" else 1
 
-            def feed(core: Core, side: Side = side, call: int = call) -> Iterator[Any]:
+            def feed(core: Core, side: BuildSide = side, call: int = call) -> Iterator[Any]:
                 return side.feed(side.build.agent(call, closure, core), core, memory)
 
-            found.append(s.Side(side.name, agents, feed))
-        return s.Launch(device, self.profile, found, blocks, self._only)
+            found.append(s.RecordSide(side.name, agents, feed))
+        return s.RecordLaunch(device, self.profile, found, blocks, self._only)
 
-    def _special(self, build: n.Native, name: str) -> Side:
-        """A side of a build whose sources are for different ones."""
+    def _special(self, build: n.NativeBuild, name: str) -> BuildSide:
+        """The `Side` for one side of a build with sources for several sides."""
         if name not in self._others:
-            self._others[name] = Side(build, name, self.profile)
+            self._others[name] = BuildSide(build, name, self.profile)
         return self._others[name]
 
 
 class Itself:
-    """A host that calls instructions as plain functions: one agent, whose buffers stay."""
+    """A host that calls instructions as plain functions: one agent with persistent buffers."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: NativeProgram) -> None:
         self._program = program
         self._state: AgentState | None = None
-        self._changes = 0  # of device memory, when it last called one
+        self._changes = 0  # version of device memory at the last call
 
     def go_on(self, agent: n.NativeAgent, words: list[int], status: int) -> int:
-        """Execute its records until it waits for something else; returns why it stopped last."""
+        """Execute its records until it waits; returns the last status."""
         state, last = self._now(), [status]
 
         def feed(core: Core) -> Iterator[Any]:
@@ -182,11 +187,11 @@ class Itself:
 
 
 class Launcher:
-    """One kernel on arrays: runs it, again where a watcher asks for that."""
+    """Runs one kernel on arrays, repeatedly if the sanitizer needs it."""
 
     def __init__(
         self,
-        builds: dict[str, n.Native],
+        builds: dict[str, n.NativeBuild],
         profile: Profile,
         blocks: int,
         given: Sequence[Mapping[str, int]],
@@ -212,38 +217,38 @@ class Launcher:
         self.printed: list[str] = []
 
     def fill(self) -> None:
-        """Arrays as they were given; of some only the size is."""
+        """Restore the arrays to the given values; for shapes only the size is given."""
         for at, array in self._arrays:
             if at >= 0:
                 array[:] = self._raw[at : at + array.size]
 
-    def _run(self, observer: Observer | None = None, tap: Tap | None = None) -> Program:
-        """Once, from the arrays as they were given."""
+    def _run(self, observer: Observer | None = None, tap: Tap | None = None) -> NativeProgram:
+        """Run once, from the given values of the arrays."""
         self.fill()
-        return self._host(Program(self._builds, self._profile, observer, tap))
+        return self._host(NativeProgram(self._builds, self._profile, observer, tap))
 
     def count(self) -> bool:
-        """Agents add up what C++ does between instructions; False where that cannot be read."""
+        """Enable counting of C++ operations; False if the compiled code cannot be read."""
         found = [amounts(build.path) for build in self._builds.values()]
         for build, mine in zip(self._builds.values(), found, strict=True):
             build.count(mine)
         return all(found)
 
     def described(self, tap: Tap, number: int, cores: int) -> None:
-        """One block, which `tap` describes instead of executing it; so many run at a time."""
+        """Dry run of block `number` with instrumentation `tap`; `cores` blocks run at a time."""
         for build in self._builds.values():
             c.c_int64.in_dll(build.lib, "pto_cores").value = cores
-        self._host(Program(self._builds, self._profile, None, tap, [number]))
+        self._host(NativeProgram(self._builds, self._profile, None, tap, [number]))
 
     @property
     def arrays(self) -> list[tuple[int, int]]:
-        """Where the arrays of the kernel lie, and their bytes."""
+        """(address, bytes) of the kernel's arrays."""
         return [
             (place, array.nbytes)
             for place, (_, array) in zip(self._places, self._arrays, strict=True)
         ]
 
-    def _host(self, program: Program) -> Program:
+    def _host(self, program: NativeProgram) -> NativeProgram:
         entry = c.cast(self._main.lib.pto_main, c.c_void_p).value or 0
         program.host(entry, c.addressof(self._words))
         self.printed = program.printed
@@ -254,13 +259,13 @@ class Launcher:
             self._raw[at : at + array.size] = array
 
     def plain(self) -> list[Diagnostic]:
-        """Run; warnings of the rules."""
+        """Run the kernel; returns warnings of the rules."""
         program = self._run()
         self._keep()
         return [d for side in program.sides for d in side.warnings]
 
     def watched(self, mode: Mode) -> list[Diagnostic]:
-        """Run under the sanitizer, again as often as it wants to."""
+        """Run under the sanitizer, as often as it needs."""
         from pto.observe.sanitize import watch_run
 
         def run(observer: Observer) -> None:

@@ -22,13 +22,13 @@ SDK = "SDK header"
 
 @dataclass(frozen=True, slots=True)
 class Macro:
-    """A macro that sources test: its value for each profile; elsewhere it is not defined."""
+    """A macro that sources test: its value for each profile; undefined on other profiles."""
 
     name: str
     origin: str
     cite: str
     values: Mapping[str, str] = field(default_factory=dict[str, str])
-    side: str = ""  # defined in the build of this side alone
+    side: str = ""  # defined only in the build of this side
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Name:
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """Names that kernels use and this machine does not have, and the reason."""
+    """Names that kernels use but that are not provided here, and the reason."""
 
     examples: str
     pattern: str
@@ -100,7 +100,7 @@ MACROS = (
         for buffer, a2a3, a5 in _BUFFERS
         for what, values in (("SIZE", {"a2a3": _kib(a2a3), "a5": _kib(a5)}), ("ALIGN", _on("32u")))
     ),
-    # Known, and defined by no build of these profiles.
+    # Known macros that no build of these profiles defines.
     Macro(
         "__CHECK_FEATURE_AT_PRECOMPILE", OPTION, "first pass of msopgen projects; no kernel build"
     ),
@@ -181,7 +181,7 @@ constexpr uint64_t sbitset1(uint64_t word, int64_t bit) { return word | uint64_t
     ),
 )
 
-# Headers that kernels and hosts include: each is the one header of this machine.
+# Headers that kernels and hosts include: each is redirected to our single header.
 HEADERS: Mapping[str, str] = {
     LIBRARY: """pto/common/constants.hpp pto/common/type.hpp pto/common/pto_tile.hpp
  pto/common/utils.hpp pto/common/pto_instr.hpp pto/common/event.hpp pto/common/fifo.hpp
@@ -232,7 +232,7 @@ MISSING = (
 
 
 def header_names() -> list[str]:
-    """Every header that stands for the one header."""
+    """Every header name that is redirected to our single header."""
     return " ".join(HEADERS.values()).split()
 
 
@@ -254,7 +254,7 @@ _NUMBERS = {"cpu": 1, "a2a3": 2, "a5": 5}  # PTO_MACHINE_PROFILE
 
 
 def profile_number(profile: str) -> int:
-    """The number by which headers tell profiles apart."""
+    """The number of a profile in the headers."""
     return _NUMBERS[profile]
 
 
@@ -294,7 +294,7 @@ def _rows() -> dict[str, tuple[str, str, tuple[str, ...]]]:
 
 
 def provider(name: str) -> str | None:
-    """A sentence that says what provides a name, or why it is missing; None if it is unknown."""
+    """A sentence with the origin of a name, or the reason why it is missing; None if unknown."""
     row = _rows().get(name)
     if row is not None:
         origin, cite, where = row
@@ -308,7 +308,7 @@ def provider(name: str) -> str | None:
 
 
 def known_macros() -> frozenset[str]:
-    """Macros whose value on each profile the table states, undefined ones too."""
+    """Macros in the table, including those that are undefined on some profiles."""
     return frozenset(m.name for m in MACROS)
 
 

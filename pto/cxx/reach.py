@@ -1,7 +1,7 @@
 """The part of a source that one kernel uses: functions, types and macros reachable from its entry.
 
-An approximation by names, which never leaves out a definition: an overload or a template of a name
-that is mentioned counts as used.
+An approximation by names that never omits a used definition: every overload or template of a
+mentioned name counts as used.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ _STATEMENTS = frozenset(("if", "for", "while", "switch", "catch", "return", "siz
 
 
 def without_comments(text: str) -> str:
-    """The text with comments and the contents of strings taken out; lines stay where they are."""
+    """The text without comments and contents of strings; line numbers are unchanged."""
     plain = _COMMENT.sub(lambda m: "\n" * m[0].count("\n"), text)
     return _STRING.sub('""', plain)
 
 
 def used(entry: str, texts: Iterable[str]) -> str:
-    """Everything that `entry` mentions, directly or through others, and text between definitions.
+    """All definitions that `entry` mentions, transitively, and the text between definitions.
 
-    Text between definitions has the conditions that stand around a whole kernel.
+    Text between definitions contains preprocessor conditions around whole kernels.
     """
     definitions, outside = dict[str, list[str]](), list[str]()
     for text in texts:
         _collect(without_comments(text), definitions, outside)
     name = entry.partition("<")[0].rpartition("::")[2].strip()
-    if name not in definitions:  # a macro writes it, or it lies elsewhere: everything counts
+    if name not in definitions:  # from a macro or another file: everything counts as used
         return "\n".join([*outside, *(b for bodies in definitions.values() for b in bodies)])
     seen, waiting, found = {name}, [name], list[str]()
     while waiting:

@@ -1,6 +1,6 @@
-"""Records as calls: words of a compiled kernel to arguments and their types.
+"""Decodes records of a compiled kernel to calls: arguments and their types.
 
-What `include/pto/machine/record.hpp` writes is read here; which row a call is, in `binding.py`.
+`include/pto/machine/record.hpp` writes the records; `binding.py` finds the row of a call.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pto.ir.builder import scalar_type
 from pto.isa.row.types import PipeHandle, TileBuf, Type, View
 
 TILE, TENSOR, INTEGER, FLOAT, ENUM, POINTER, QUEUE, CONV, LITERAL, NUMBERS, GROUP = range(1, 12)
-CONVOLUTION = 2  # TypeFacts of record.hpp: the kind of a convolution tile, whose rows are elements
+CONVOLUTION = 2  # TypeFacts of record.hpp: a convolution tile; its rows count elements
 ROLES = tuple(Role)[:-1]  # in the header's order; its last one, Ctrl, is a scalar tile
 _LAYOUTS = {(0, 0): "ND", (1, 0): "DN", (1, 1): "NZ", (0, 1): "ZZ", (0, 2): "ZN", (1, 2): "NN"}
 GLOBAL = [
@@ -56,7 +56,7 @@ _COMPACT = (Compact.NULL, Compact.NORMAL, Compact.ROW_PLUS_ONE, Compact.NULL)
 
 
 class Tables(Protocol):
-    """What records only name by number or address."""
+    """Tables of a build, which records refer to by number or address."""
 
     def string(self, address: int) -> str: ...
     def facts(self, number: int) -> Any: ...
@@ -64,7 +64,7 @@ class Tables(Protocol):
 
 
 class Conv(NamedTuple):
-    """What a convolution tile knows of itself: `facts` of tile.hpp."""
+    """The geometry of a convolution tile: `facts` of tile.hpp."""
 
     shape: tuple[int, ...]
     pads: tuple[int, ...]  # left, right, top, bottom
@@ -88,7 +88,7 @@ class Conv(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Passed:
-    """One argument of a call: what it is, and where its values stand in the record."""
+    """One argument of a call: its kind, type, and the index of its values in the record."""
 
     tag: int
     type: Type | None  # of a tile or tensor
@@ -98,14 +98,14 @@ class Passed:
     word: tuple[str, int] | None = None  # of an enumerator: its type and number
     number: int | None = None  # of a literal, or an element of an array
     widen: tuple[int, int] = (0, 0)  # of a tensor: add to the stride of this dimension
-    paired: int | None = None  # of a tensor: along this dimension the record counts single values
+    paired: int | None = None  # of a packed tensor: the dimension counted in single values
     conv: Conv | None = None  # of a convolution tile
-    share: int = 1  # of a number: it counts values, of which so many are an item
+    share: int = 1  # of a number: it counts values; values per item
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
-    """An instruction as C++ wrote it."""
+class RecordedCall:
+    """An instruction call as recorded from C++."""
 
     name: str
     path: int
@@ -119,10 +119,10 @@ def element(name: str) -> DType | None:
 
 
 def tile_type(facts: Any, element_name: str, valid: tuple[int, int]) -> TileBuf:
-    """The type of a tile. Headers do not ask whether a valid region fits: what does not is cut."""
+    """The type of a tile. Headers do not check that the valid region fits, so it is cut."""
     kind = element(element_name)
     if kind is None:
-        raise fail("PTO-T001", f"a tile of {element_name} is not known")
+        raise fail("PTO-T001", f"{element_name} is not a known element type of tiles")
     layout = find_layout(_LAYOUTS[facts.blayout, facts.slayout], facts.fractal)
     role = ROLES[facts.loc] if facts.loc < len(ROLES) else Role.SCALAR
     pairs = [1, 1]
@@ -144,17 +144,17 @@ def tile_type(facts: Any, element_name: str, valid: tuple[int, int]) -> TileBuf:
 
 
 def _flat(facts: Any, element_name: str, shape: Sequence[int]) -> TileBuf:
-    """A convolution tile as it lies: lines of its last dimension, one after the other."""
+    """A convolution tile as a plain tile: one line per run of its last dimension."""
     kind = element(element_name)
     if kind is None:
-        raise fail("PTO-T001", f"a tile of {element_name} is not known")
+        raise fail("PTO-T001", f"{element_name} is not a known element type of tiles")
     rows = prod(shape[:-1])
     made = TileType.of(ROLES[facts.loc], kind, rows, shape[-1], find_layout("ND", 512))
     return TileBuf(scalar_type(kind), made)
 
 
 def looked_at(facts: Any, element_name: str) -> TileBuf:
-    """The type of a tile whose elements or whose address somebody asks for."""
+    """The type of a tile for reads of single elements or of its address."""
     if facts.kind == CONVOLUTION:
         return _flat(facts, element_name, (1, facts.rows))
     return tile_type(facts, element_name, (1, 1))
@@ -164,13 +164,13 @@ def global_layout(facts: Any) -> Any:
     return GLOBAL_LAYOUTS[GLOBAL[facts.layout]]
 
 
-def read(words: Sequence[int], tables: Tables) -> Call:
-    """The site of a record."""
+def read(words: Sequence[int], tables: Tables) -> RecordedCall:
+    """Decode the call-site part of a record."""
     name, path, count = tables.string(words[0]), words[1], words[2]
     at, place, found = 3, 0, list[Passed]()
     group: list[Passed] = []
     while at < len(words):
-        if words[at] == GROUP:  # its root and its tensors come last, wherever it stands
+        if words[at] == GROUP:  # its root and tensors are the last arguments
             count -= 1
             group.append(Passed(INTEGER, None, "i32", None, place, number=words[at + 2]))
             group += [
@@ -183,13 +183,13 @@ def read(words: Sequence[int], tables: Tables) -> Call:
         found += made
         at, place = at + size, place + values
         count += len(made) - 1 if words[at - size] == NUMBERS else 0
-    return Call(name, path, (*found[:count], *group), tuple(found[count:]))
+    return RecordedCall(name, path, (*found[:count], *group), tuple(found[count:]))
 
 
 def _operand(
     words: Sequence[int], at: int, place: int, tables: Tables
 ) -> tuple[list[Passed], int, int]:
-    """Operands that begin here, words they take in the site, words they take among the values."""
+    """The operands at `at`, their number of words in the site and among the values."""
     tag = words[at]
     if tag == TILE:
         facts = tables.facts(words[at + 1])
@@ -212,7 +212,7 @@ def _operand(
         many = words[at + 1]
         numbers = words[at + 2 : at + 2 + many]
         if not many:
-            return [Passed(tag, None, "", None, place)], 2, 1  # where counts are written
+            return [Passed(tag, None, "", None, place)], 2, 1  # the output of counts
         return (
             [Passed(INTEGER, None, "u32", None, place, number=n) for n in numbers],
             2 + many,
@@ -221,7 +221,7 @@ def _operand(
     if tag == CONV:
         facts = tables.facts(words[at + 1])
         name, shape = tables.string(facts.element), tuple(words[at + 2 : at + 2 + facts.cols])
-        if len(shape) == 4 and GLOBAL[facts.layout] == "NC1HWC0":  # the block goes without saying
+        if len(shape) == 4 and GLOBAL[facts.layout] == "NC1HWC0":  # the block dimension is implied
             kind = element(name)
             shape += (C0_SIZE_BYTE // (kind.itemsize if kind else 1),)
         conv = Conv(shape, tuple(words[at + 8 : at + 12]), *words[at + 12 : at + 28])

@@ -19,12 +19,12 @@ _ended = threading.Event()
 
 
 class Interrupted(Exception):
-    """No process is started: the command has been interrupted."""
+    """The command has been interrupted, so no process is started."""
 
 
 @contextmanager
 def tracked(process: subprocess.Popen[Any]) -> Generator[None]:
-    """Let an interrupt end a process that leads a group of its own."""
+    """Make an interrupt end a process that leads its own process group."""
     with _lock:
         _running.add(process)
     try:
@@ -37,7 +37,7 @@ def tracked(process: subprocess.Popen[Any]) -> Generator[None]:
 
 
 def run(command: Sequence[str], seconds: float, **how: Any) -> subprocess.CompletedProcess[str]:
-    """Like `subprocess.run` with captured text; an interrupt ends it with all that it started."""
+    """Like `subprocess.run` with captured text; an interrupt ends it and its child processes."""
     if _ended.is_set():
         raise Interrupted
     piped: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}

@@ -1,4 +1,4 @@
-"""Sizes as the headers of C++ take them, where tensors, tiles and valid regions disagree."""
+"""Sizes of C++ calls with different tensor, tile and valid sizes, as the C++ headers use them."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ _SCALES = ("MX_A_ND", "MX_A_DN", "MX_B_ND", "MX_B_DN")  # of MX elements, in lin
 
 
 class Late(Attribute):
-    """An attribute whose number stands among the values of the record: part of the site."""
+    """An attribute with its number among the values of the record, hence part of the site key."""
 
     def __init__(self, attr: Attr, at: int) -> None:
         self.attr, self.at = attr, at
 
 
 @dataclass(slots=True)
-class Bound:
-    """A call as an instruction: the row, which argument is which operand, and the attributes."""
+class BoundCall:
+    """A call bound to an instruction: its row, the arguments by operand, and the attributes."""
 
     row: Instr
     operands: dict[str, list[tuple[Passed | None, int]]]  # None: a constant
@@ -48,27 +48,27 @@ class Bound:
 
     @property
     def late(self) -> tuple[int, ...]:
-        """Where among the values attributes stand: they are part of the site."""
+        """Indices of attribute numbers among the values; they are part of the site key."""
         return tuple(a.at for a in self.attrs.values() if isinstance(a, Late))
 
 
-def counted(bound: Bound, profile: str) -> Bound:
-    """A call with its sizes as the headers of C++ take them."""
+def counted(bound: BoundCall, profile: str) -> BoundCall:
+    """A call with the sizes that the C++ headers use."""
     if bound.row.family.section == "comm":
         return _staged(bound)
     ways = (way for families, way in _WAYS if bound.row.family in families)
     return next(ways, _as_it_is)(bound, profile)
 
 
-def _as_it_is(bound: Bound, profile: str) -> Bound:
+def _as_it_is(bound: BoundCall, profile: str) -> BoundCall:
     return bound
 
 
-def _transferred(bound: Bound, profile: str) -> Bound:
-    """Transfers whose tensor and valid region differ in size.
+def _transferred(bound: BoundCall, profile: str) -> BoundCall:
+    """Transfers with different sizes of tensor and valid region.
 
-    Headers assert that both agree, in debug builds alone. Otherwise the tensor counts the lines,
-    the valid region says how long they are; on a2a3 the gap between lines stays, elsewhere their
+    Headers assert equal sizes only in debug builds. Otherwise the tensor gives the number of lines
+    and the valid region their length; on a2a3 the gap between lines is kept, elsewhere their
     distance: decisions.md.
     """
     bound = _paired(bound, profile)
@@ -85,10 +85,10 @@ def _transferred(bound: Bound, profile: str) -> Bound:
 
 
 def packed(operand: Passed, scaled: str = "") -> Passed:
-    """A factor as the matrix unit sees it: the boxes of its valid region lie side by side.
+    """A matmul operand as the matrix unit reads it: the boxes of its valid region are contiguous.
 
-    Along k, in which boxes follow each other anyway, a factor with scales (`a` or `b`) stays as it
-    is: there are scales for all of it.
+    Along k boxes are contiguous anyway; there an operand with scales (`a` or `b`) is unchanged,
+    because it has scales for its whole size.
     """
     if not isinstance(operand.type, TileBuf) or operand.type.tile.compact is not Compact.NULL:
         return operand
@@ -105,8 +105,8 @@ def packed(operand: Passed, scaled: str = "") -> Passed:
     return replace(operand, type=replace(operand.type, tile=tile))
 
 
-def _scratched(bound: Bound, profile: str) -> Bound:
-    """Scratch is bytes: headers of these take a tile of any element type for it."""
+def _scratched(bound: BoundCall, profile: str) -> BoundCall:
+    """Scratch tiles as bytes: these headers accept any element type for them."""
     like = bound.operands.get("src") or bound.operands.get("src0") or [(None, 0)]
     kind = like[0][0] and like[0][0].type
     for operand in bound.row.operands:
@@ -123,8 +123,8 @@ def _scratched(bound: Bound, profile: str) -> Bound:
     return bound
 
 
-def _multiplied(bound: Bound, profile: str) -> Bound:
-    """A product takes its size from its factors; the valid region of the result is not asked."""
+def _multiplied(bound: BoundCall, profile: str) -> BoundCall:
+    """A matmul takes its size from its operands; the valid region of the result is ignored."""
     for name in ("lhs", "rhs", "a", "b") if bound.row.family is MATMUL else ():
         factor = bound.operands.get(name, [(None, 0)])[0][0]
         if factor is not None:
@@ -151,8 +151,8 @@ def _multiplied(bound: Bound, profile: str) -> Bound:
     return bound
 
 
-def _scales_of(bound: Bound, name: str, factor: Passed) -> None:
-    """Scales beside a factor that is taken as smaller: as many rows or columns as it has left."""
+def _scales_of(bound: BoundCall, name: str, factor: Passed) -> None:
+    """Reduce the scales of an operand to the rows or columns that remain of it."""
     scales = bound.operands.get(f"{name}_scale", [(None, 0)])[0][0]
     left = bound.operands[name][0][0]
     if scales is None or left is None or not isinstance(scales.type, TileBuf):
@@ -169,10 +169,24 @@ def _scales_of(bound: Bound, name: str, factor: Passed) -> None:
     bound.operands[f"{name}_scale"] = [(replace(scales, type=replace(scales.type, tile=tile)), 0)]
 
 
-def _exponents(bound: Bound, profile: str) -> Bound:
-    """On a5 exponents in one line become a matrix of scales: rows as long as those of dst, in
-    boxes."""
+def _exchanged(bound: BoundCall, profile: str) -> None:
+    """A move into L0 that exchanges rows and columns of one-byte elements: the headers write the
+    boxes of the valid region side by side, also without CompactMode (TMovToRight, TExtractToB)."""
+    src, dst = (bound.operands.get(name, [(None, 0)])[0][0] for name in ("src", "dst"))
+    if profile == "cpu" or src is None or dst is None or not isinstance(dst.type, TileBuf):
+        return
+    own = dst.type.tile
+    is_operand = own.role in (Role.LEFT, Role.RIGHT) and own.itemsize == 1
+    if is_operand and src.facts.slayout != dst.facts.slayout:
+        type = replace(dst.type, tile=replace(own, compact=Compact.NORMAL))
+        bound.operands["dst"] = [(replace(dst, type=type), 0)]
+
+
+def _exponents(bound: BoundCall, profile: str) -> BoundCall:
+    """On a5 exponents in one line become a boxed matrix of scales with rows as long as those of
+    dst."""
     bound = _turned(bound)
+    _exchanged(bound, profile)
     if profile != "a5":
         return bound
     src, dst = (bound.operands[name][0][0] for name in ("src", "dst"))
@@ -184,7 +198,7 @@ def _exponents(bound: Bound, profile: str) -> Bound:
     flat = line.role is Role.VEC and line.rows == 1 and line.layout.name == "ND"
     if not flat or boxes.layout.name != "ZZ" or boxes.layout.fractal != FRACTAL_MX or rows < 2:
         return bound
-    whole = min(-(-rows // MX_ROW_LEN) * MX_ROW_LEN, boxes.rows)  # what fills the last box is zero
+    whole = min(-(-rows // MX_ROW_LEN) * MX_ROW_LEN, boxes.rows)  # the rest of the last box is zero
     for name, given, tile in (
         ("src", src, replace(line, rows=whole, cols=cols, valid=(whole, cols))),
         ("dst", dst, replace(boxes, valid=(whole, cols))),
@@ -194,8 +208,8 @@ def _exponents(bound: Bound, profile: str) -> Bound:
     return bound
 
 
-def _paired(bound: Bound, profile: str) -> Bound:
-    """Tensors and plain tiles of packed values count single values, the machine bytes."""
+def _paired(bound: BoundCall, profile: str) -> BoundCall:
+    """Tensors and plain tiles of packed values count single values in C++, bytes here."""
     for name, ((each, _), *_) in bound.operands.items():
         kind = None if each is None else element(each.element)
         if each is None or kind is None or not kind.is_packed:
@@ -216,9 +230,9 @@ def _paired(bound: Bound, profile: str) -> Bound:
     return bound
 
 
-def _turned(bound: Bound) -> Bound:
-    """Boxes of packed values: two of a row share a byte where rows lie side by side in a box, else
-    two of a column. Indices count values, the machine bytes; of one element in UB they are bytes
+def _turned(bound: BoundCall) -> BoundCall:
+    """Boxes of packed values: two values of a row share a byte in row-major boxes, else two of a
+    column. C++ indices count values, here bytes; for one element in UB they are bytes already
     (a5/TExtract.hpp, TExtractVecToVecNZScalarImpl)."""
     src, dst = (bound.operands.get(name, [(None, 0)])[0][0] for name in ("src", "dst"))
     if src is None or dst is None or src.facts is None or dst.facts is None:
@@ -238,15 +252,15 @@ def _turned(bound: Bound) -> Bound:
     return bound
 
 
-def _pairs_along(bound: Bound, view: Passed) -> int:
-    """The dimension whose neighbours share a byte: as in a plain tile, else by the layout."""
+def _pairs_along(bound: BoundCall, view: Passed) -> int:
+    """The dimension along which two values share a byte: as in a plain tile, else by layout."""
     for (each, _), *_ in bound.operands.values():
         if each is not None and isinstance(each.type, TileBuf) and not each.facts.slayout:
             return 3 if each.facts.blayout else 4
     return 3 if GLOBAL[view.facts.layout] == "DN" else 4
 
 
-def _padded(bound: Bound, profile: str) -> Bound:
+def _padded(bound: BoundCall, profile: str) -> BoundCall:
     """A tile without a pad value is padded with zeros."""
     given = bound.operands["dst"][0][0]
     if given is None or not isinstance(given.type, TileBuf) or given.type.tile.pad.name != "null":
@@ -258,8 +272,8 @@ def _padded(bound: Bound, profile: str) -> Bound:
     return bound
 
 
-def _staged(bound: Bound) -> Bound:
-    """A staging tile whose valid region is dynamic may leave a rest: it is cut as it comes."""
+def _staged(bound: BoundCall) -> BoundCall:
+    """A staging tile with a dynamic valid region may be smaller at the end of the transfer."""
     for name, given in bound.operands.items():
         each = given[0][0]
         if each is not None and isinstance(each.type, TileBuf) and any(each.facts.more[:2]):
@@ -285,10 +299,10 @@ def _fitted(tile: Passed, view: Passed, profile: str) -> tuple[Passed, Passed] |
         shape[2:4] = 1, rows  # as many lines of a block are written as there are valid rows
         return tile, replace(view, type=replace(view.type, shape=tuple(shape)))
     if layout in _SCALES and rows and cols and shape[4] != MX_COL_LEN:
-        # not looked at: as many scales are loaded as are valid, line after line by the strides
+        # the shape is ignored: valid scales are loaded line by line along the strides
         shape, _ = matrix_view(GLOBAL_LAYOUTS[layout], rows, cols, 1)
         return tile, replace(view, type=replace(view.type, shape=shape))
-    along, across = (4, 3) if layout == "ND" else (3, 4)  # the dimension of a line, and of lines
+    along, across = (4, 3) if layout == "ND" else (3, 4)  # within a line, between lines
     if layout not in ("ND", "DN") or rows is None or cols is None:
         return None
     lines, length = prod(shape) // max(shape[along], 1), shape[along]
@@ -300,14 +314,14 @@ def _fitted(tile: Passed, view: Passed, profile: str) -> tuple[Passed, Passed] |
     if profile == "cpu" and (lines == own or own <= shape[across]):
         if lines != own:
             shape[:3], shape[across] = (1, 1, 1), own
-        shape[along] = width  # the simulator follows the strides, however long the lines
+        shape[along] = width  # the simulator uses the strides, whatever the line length
         return tile, replace(view, type=replace(view.type, shape=tuple(shape)))
     whole = of.role is Role.ACC and layout == "ND" and lines == shape[across]
-    if whole:  # the fixpipe counts the valid region alone
+    if whole:  # the fixpipe uses only the valid region
         shape[across], shape[along] = own, width
         wider = 0
     elif of.role in (Role.VEC, Role.MAT) and of.layout.name == layout:
-        # a2a3 counts in gaps between lines, the others in distances from line to line
+        # a2a3 counts gaps between lines, other profiles distances from line to line
         shape[along], own, wider = width, lines, width - length if profile == "a2a3" else 0
     else:
         return None
@@ -320,7 +334,7 @@ def _fitted(tile: Passed, view: Passed, profile: str) -> tuple[Passed, Passed] |
     return new_tile, new_view
 
 
-def _inserted(bound: Bound, profile: str) -> Bound:
+def _inserted(bound: BoundCall, profile: str) -> BoundCall:
     """A vector tile of boxes into a mat tile that is declared row-major.
 
     The header of a5 copies strips of src as they are, and takes dst's columns for the rows between
@@ -328,6 +342,7 @@ def _inserted(bound: Bound, profile: str) -> Bound:
     TInsertVecToMatImpl).
     """
     bound = _turned(bound)
+    _exchanged(bound, profile)
     src, dst = (bound.operands.get(name, [(None, 0)])[0][0] for name in ("src", "dst"))
     kinds = [each.type if each is not None else None for each in (src, dst)]
     if (
@@ -360,8 +375,8 @@ def _inserted(bound: Bound, profile: str) -> Bound:
 def _boxed(
     tile: Passed, of: TileType, view: Passed, shape: list[int], profile: str
 ) -> tuple[Passed, Passed] | None:
-    """A load into boxes of L1: the tensor counts the lines, on a2a3 their length too, on a5 the
-    valid region their length (tload_common.hpp of memory and register)."""
+    """A load into boxes of L1: the tensor gives the number of lines; their length comes from the
+    tensor on a2a3, from the valid region on a5 (tload_common.hpp of memory and register)."""
     along = 4 if GLOBAL[view.facts.layout] == "ND" else 3
     rows, cols = of.valid
     if profile == "a5":
@@ -375,7 +390,7 @@ def _boxed(
     return made, replace(view, type=replace(view.type, shape=tuple(shape)))
 
 
-_WAYS: Final[tuple[tuple[tuple[Family, ...], Callable[[Bound, str], Bound]], ...]] = (
+_WAYS: Final[tuple[tuple[tuple[Family, ...], Callable[[BoundCall, str], BoundCall]], ...]] = (
     ((LOAD, STORE), _transferred),
     ((SELECT, BY_ROW), _scratched),
     ((MATMUL, GEMV), _multiplied),

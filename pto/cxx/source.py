@@ -1,7 +1,7 @@
-"""Sources as compilers take them: launches (`k<<<n, x, s>>>(a)`) are written as calls.
+"""Rewrites C++ sources for a host compiler: launches (`k<<<n, x, s>>>(a)`) become calls.
 
-Lines stay where they are, comments and strings as they are. Files that a source includes by quotes
-are looked at too: those with launches get a rewritten copy in front of the original.
+Line numbers, comments and strings are unchanged. Files included by quotes are processed too: those
+with launches get a rewritten copy that is found before the original.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def rewritten(text: str, file: str = "") -> str:
 
 
 def _without_words(text: str) -> str:
-    """Words of the device's compiler as the host's takes them."""
+    """Replace keywords of the device compiler by forms for the host compiler."""
     out, at = list[str](), 0
     for found in _WORD.finditer(_code(text)):
         out += [text[at : found.start()], _WORDS[found[0]]]
@@ -71,7 +71,7 @@ def _without_words(text: str) -> str:
 
 
 def _without_assembly(text: str, file: str) -> str:
-    """Statements in the chip's assembly say how to wait or to prefetch: the host has none of it."""
+    """Remove statements in the chip's assembly: they only wait or prefetch."""
     out, at = list[str](), 0
     code = _code(text)
     for found in _ASSEMBLY.finditer(code):
@@ -84,19 +84,19 @@ def _without_assembly(text: str, file: str) -> str:
 
 
 def _directive(text: str, at: int) -> bool:
-    """A launch that a condition of the preprocessor takes out: `kernel`, `#ifndef`, `<<<..>>>`."""
+    """True for a launch split by a preprocessor condition: `kernel`, `#ifndef`, `<<<..>>>`."""
     return text[text.rfind("\n", 0, at) + 1 : at].lstrip().startswith("#if")
 
 
 def _callee(text: str, arrow: int) -> int | None:
-    """Where the name of the kernel begins, its template arguments included; a macro may make it."""
+    """The start of the kernel name with template arguments before `<<<`, or of a macro call."""
     at = _before_brackets(text, _before_brackets(text, arrow, "<>"), "()")
     found = _CALLEE.search(text[max(0, at - 200) : at])
     return None if found is None else at - len(found.group())
 
 
 def _before_brackets(text: str, at: int, pair: str) -> int:
-    """Where the text ends before brackets of this kind and blanks, of which there may be none."""
+    """The end of the text before optional brackets of this kind and blanks."""
     at, depth = _before_blanks(text, at), 0
     if not at or text[at - 1] != pair[1]:
         return at
@@ -154,12 +154,12 @@ def read_included(path: Path) -> dict[Path, str]:
 
 
 def redefines(texts: Iterable[str]) -> bool:
-    """True if a source makes a macro of a device function: the header has to see it."""
+    """True if a source redefines a device function as a macro, which the header must see."""
     return any(map(_REDEFINED.search, texts))
 
 
 def forward(texts: Iterable[str], tree: Path, folder: Path) -> Path:
-    """Headers of the library that texts include and the tree lacks: all are the one header."""
+    """Write forwarding headers for library headers that the tree lacks; returns their folder."""
     for name in {found for text in texts for found in _LIBRARY.findall(text)}:
         path = folder / name
         if not (tree / name).exists() and ".." not in name:
@@ -169,7 +169,7 @@ def forward(texts: Iterable[str], tree: Path, folder: Path) -> Path:
 
 
 def prepared(source: Path, folder: Path) -> tuple[Path, list[Path], list[str]]:
-    """The file to compile, folders to include first, and all texts that it was made of."""
+    """The file to compile, folders to include first, and all source texts."""
     texts = read_included(source)
     files = list(texts)
     launching = [p for p in files if _CHANGED.search(texts[p])]

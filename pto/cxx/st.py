@@ -1,8 +1,8 @@
 """System tests of C++ PTO projects: a folder with a kernel, a host (`main.cpp`) and a generator.
 
-The sources are built as they are, against our header. The generator runs in a copy, since some
-write beside themselves. A case passes by its own judge; beside that its outputs are compared with
-the golden files bit for bit.
+The sources are built unchanged, against our header. The generator runs in a copy of the folder,
+since some write into it. A case passes by its own check; in addition its outputs are compared with
+the golden files bit by bit.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from pto.gym.selection import select
 from pto.run.launch import place
 
 if TYPE_CHECKING:
-    from pto.cluster.crew import Crew
+    from pto.cluster.worker_pool import WorkerPool
 
 STATUSES = {
     "exact": "passes, every output equal to its golden file, bit for bit",
@@ -43,7 +43,7 @@ STATUSES = {
     "skipped": "the test skips itself",
 }
 PASSED = ("exact", "near", "judged")
-# A generator without our source tree on its path, whose `tests` would hide those of its project.
+# Runs a generator without our source tree on its path: our `tests` would hide its project's.
 _GENERATOR = """
 import os, runpy, sys
 marks = "pyproject.toml", "pto/cxx/st.py"
@@ -52,7 +52,7 @@ sys.argv, sys.path[:] = sys.argv[1:], [p for p in sys.path if not ours(p)]
 runpy.run_path(sys.argv[0], run_name="__main__")
 """
 _KINDS = {"vec": ("vector",), "cube": ("cube",), "mix": ("vector", "cube")}
-_CORES = {"dav-c310": "a5", "dav-c220": "a2a3"}  # that a folder is compiled for, by itself
+_CORES = {"dav-c310": "a5", "dav-c220": "a2a3"}  # profile by option of the folder's own build
 _FOLDERS = re.compile(r"\$\{(?:PROJECT|CMAKE|CMAKE_CURRENT)_SOURCE_DIR\}(/[\w./-]*)")
 _SCRIPTS = ("gen_data.py", "scripts/gen_data.py")
 _LIBRARY = re.compile(r"add_library\(\s*(\w+)\s+SHARED\s+([\w.]+)\s*\)")
@@ -61,8 +61,8 @@ _TEST = re.compile(r"^\s*TEST(?:_F)?\s*\(\s*(\w+)\s*,\s*(\w+)\s*\)", re.MULTILIN
 
 
 @dataclass(frozen=True, slots=True)
-class How:
-    """What the command line says about all folders."""
+class TestOptions:
+    """Options of the command line for all folders."""
 
     profile: str | None = None
     include: tuple[Path, ...] = ()
@@ -71,15 +71,15 @@ class How:
 
 
 @dataclass(frozen=True, slots=True)
-class Folder:
+class TestFolder:
     """One system test."""
 
     path: Path
     profile: str
     sides: tuple[str, ...]
     include: tuple[Path, ...]
-    own: tuple[tuple[str, str], ...] = ()  # sources that are for one side each: (name, side)
-    how: How = How()
+    own: tuple[tuple[str, str], ...] = ()  # sources for a single side: (name, side)
+    how: TestOptions = TestOptions()
 
     @property
     def name(self) -> str:
@@ -87,19 +87,19 @@ class Folder:
 
     @property
     def sources(self) -> list[Path]:
-        """The kernel first: what is compiled with it is what findings are about."""
+        """The sources, the kernel first: findings refer to it."""
         return sorted(self.path.glob("*.cpp"), key=lambda p: (p.name == compiler.HOST, p.name))
 
     @property
     def cases(self) -> list[str]:
-        """Tests as written; macros that write some are seen when it is built."""
+        """Test names in the source text; tests from macros are known only after the build."""
         text = (self.path / compiler.HOST).read_text(encoding="utf-8", errors="replace")
         return [f"{suite}.{name}" for suite, name in _TEST.findall(text)] or ["main"]
 
 
 @dataclass(slots=True)
-class Case:
-    """What became of one case."""
+class CaseResult:
+    """The result of one case."""
 
     folder: str
     name: str
@@ -112,20 +112,20 @@ class Case:
         return {**asdict(self), "findings": [plain(d) for d in self.findings]}
 
 
-def find(paths: Sequence[Path], how: How | None = None) -> list[Folder]:
+def find(paths: Sequence[Path], how: TestOptions | None = None) -> list[TestFolder]:
     """Every folder with a main.cpp below these."""
-    found: list[Folder] = []
+    found: list[TestFolder] = []
     for path in paths:
         if not path.is_dir():
-            raise fail("PTO-U246", f"{path} is no folder")
+            raise fail("PTO-U246", f"{path} is not a folder")
         for main in sorted(path.rglob(compiler.HOST)):
-            found.append(_folder(main.parent.resolve(), how or How()))
+            found.append(_folder(main.parent.resolve(), how or TestOptions()))
     if not found:
-        raise fail("PTO-U246", "no folder with a main.cpp: that is what a system test is")
+        raise fail("PTO-U246", "no system test here: a system test is a folder with a main.cpp")
     return found
 
 
-def _folder(path: Path, how: How) -> Folder:
+def _folder(path: Path, how: TestOptions) -> TestFolder:
     parts = [p for p in path.parts if p in provided.profiles()]
     shared = [p / "common" for p in path.parents if (p / "common" / "test_common.h").exists()]
     lists = path / "CMakeLists.txt"
@@ -138,40 +138,41 @@ def _folder(path: Path, how: How) -> Folder:
     if len({side for _, side in own}) > 1:
         sides = ("both",)
     include = (*how.include, path, *_included(path, text), path.parent, *shared)
-    return Folder(path, chosen, sides, include, own, how)
+    return TestFolder(path, chosen, sides, include, own, how)
 
 
 def _included(path: Path, text: str) -> list[Path]:
-    """Folders that a CMakeLists.txt names by where it lies, but the library's own."""
+    """Include folders of a CMakeLists.txt relative to it, without those of the library."""
     found = (path / each.strip("/") for each in _FOLDERS.findall(text))
     return [f.resolve() for f in found if f.is_dir() and not (f / "pto" / "pto-inst.hpp").exists()]
 
 
 def _own_sides(text: str) -> tuple[tuple[str, str], ...]:
-    """Libraries of a CMakeLists.txt that are compiled for one side, by their source."""
+    """Sources that a CMakeLists.txt compiles for one side: (name, side)."""
     sources = dict(_LIBRARY.findall(text))
     found = ((sources.get(name, ""), _KINDS[kind][0]) for name, kind in _COMPILED.findall(text))
     return tuple((source, side) for source, side in found if source)
 
 
 def run(
-    folders: Sequence[Folder],
+    folders: Sequence[TestFolder],
     expression: str,
     jobs: int,
     seconds: float,
-    told: Callable[[Case], bool | None],
-) -> list[Case]:
-    """The cases that match, `jobs` folders at a time; `told` hears of each, True ends it all."""
+    told: Callable[[CaseResult], bool | None],
+) -> list[CaseResult]:
+    """Run the matching cases, `jobs` folders at a time; `told` is called with each result and
+    stops everything by returning True."""
     if place.current() is not None:
         from pto.cluster import tasks
 
-        crew = tasks.crew()
-        if crew is not None:
-            return _elsewhere(crew, folders, (expression, seconds), told)
+        pool = tasks.pool()
+        if pool is not None:
+            return _elsewhere(pool, folders, (expression, seconds), told)
     stop = threading.Event()
 
-    def work(folder: Folder) -> list[Case]:
-        out: list[Case] = []
+    def work(folder: TestFolder) -> list[CaseResult]:
+        out: list[CaseResult] = []
         for case in () if stop.is_set() else work_for((expression, seconds), folder):
             out.append(case)
             if told(case):
@@ -184,21 +185,23 @@ def run(
 
 
 def _elsewhere(
-    crew: Crew,
-    folders: Sequence[Folder],
+    pool: WorkerPool,
+    folders: Sequence[TestFolder],
     shared: tuple[str, float],
-    told: Callable[[Case], bool | None],
-) -> list[Case]:
-    """The same on other machines, where folders lie under the same names."""
+    told: Callable[[CaseResult], bool | None],
+) -> list[CaseResult]:
+    """The same on a cluster; its machines have the folders under the same paths."""
     from pto.cluster import tasks
-    from pto.cluster.crew import Lost
+    from pto.cluster.worker_pool import LostWorker
 
-    found: dict[tuple[int, str], Case] = {}  # a folder that lost its node comes again
-    with closing(tasks.each(crew, "pto.cxx.st:work_for", folders, shared, streams=True)) as answers:
+    found: dict[
+        tuple[int, str], CaseResult
+    ] = {}  # a folder may be repeated after the loss of its node
+    with closing(tasks.each(pool, "pto.cxx.st:work_for", folders, shared, streams=True)) as answers:
         for n, case, node in answers:
-            if isinstance(case, Lost):
+            if isinstance(case, LostWorker):
                 why = [Diagnostic("PTO-U306", f"{folders[n].name}: its worker {case.why}")]
-                case = Case(folders[n].name, "", "crashed", findings=why)
+                case = CaseResult(folders[n].name, "", "crashed", findings=why)
             if (n, case.name) in found:
                 continue
             case.node = node
@@ -208,8 +211,8 @@ def _elsewhere(
     return [found[key] for key in sorted(found, key=lambda key: key[0])]
 
 
-def work_for(shared: tuple[str, float], folder: Folder) -> Iterator[Case]:
-    """The cases of one folder; those of one that cannot be built too."""
+def work_for(shared: tuple[str, float], folder: TestFolder) -> Iterator[CaseResult]:
+    """The results of one folder, also if it cannot be built."""
     expression, seconds = shared
     wanted, done = select(expression).holds, set[str]()
     try:
@@ -222,10 +225,12 @@ def work_for(shared: tuple[str, float], folder: Folder) -> Iterator[Case]:
         for name in folder.cases:
             if name not in done and wanted(f"{folder.name}/{name}"):
                 status = "crashed" if crashed else "unbuilt"
-                yield Case(folder.name, name, status, findings=found)
+                yield CaseResult(folder.name, name, status, findings=found)
 
 
-def _cases(folder: Folder, wanted: Callable[[str], bool], seconds: float) -> Iterator[Case]:
+def _cases(
+    folder: TestFolder, wanted: Callable[[str], bool], seconds: float
+) -> Iterator[CaseResult]:
     if folder.cases and not any(wanted(f"{folder.name}/{name}") for name in folder.cases):
         return
     builds = {
@@ -258,13 +263,13 @@ def _cases(folder: Folder, wanted: Callable[[str], bool], seconds: float) -> Ite
             child.end()
 
 
-def generate(folder: Folder, work: Path, seconds: float) -> Diagnostic | None:
-    """Run the generator in a copy of the folder; what it says when it fails."""
+def generate(folder: TestFolder, work: Path, seconds: float) -> Diagnostic | None:
+    """Run the generator in a copy of the folder; returns a finding if it fails."""
     shutil.copytree(folder.path, work)
     script = next((p for p in _SCRIPTS if (work / p).exists()), None)
     if script is None:
         return None
-    above = [str(p) for p in list(folder.path.parents)[:6]]  # modules that tests share lie there
+    above = [str(p) for p in list(folder.path.parents)[:6]]  # for modules shared by tests
     paths = os.pathsep.join([*above, *filter(None, [os.environ.get("PYTHONPATH")])])
     try:
         ran = running.run(
@@ -281,7 +286,9 @@ def generate(folder: Folder, work: Path, seconds: float) -> Diagnostic | None:
     return Diagnostic("PTO-U247", f"{script} failed: {last}")
 
 
-def _case(folder: Folder, child: Child, work: Path, number: int, name: str, seconds: float) -> Case:
+def _case(
+    folder: TestFolder, child: Child, work: Path, number: int, name: str, seconds: float
+) -> CaseResult:
     start = time.perf_counter()
     place = work if name == "main" else work / name
     before = _files(place)
@@ -292,7 +299,7 @@ def _case(folder: Folder, child: Child, work: Path, number: int, name: str, seco
         failures = answer["failures"]
         status = "skipped" if failures < 0 else "wrong" if failures else ""
         if answer["missing"] and status != "skipped":
-            status = "no data"  # a judge passes on zeros where files are missing
+            status = "no data"  # without files a check would pass on zeros
             lacks = f"no generator makes {answer['missing'].removeprefix('../')}, which it reads"
             findings = [Diagnostic("PTO-U247", lacks)]
     except PtoError as error:
@@ -301,7 +308,7 @@ def _case(folder: Folder, child: Child, work: Path, number: int, name: str, seco
         status, findings = "crashed", [crash.finding]
     if not status:
         status = _compared(place, before)
-    return Case(folder.name, name, status, time.perf_counter() - start, findings)
+    return CaseResult(folder.name, name, status, time.perf_counter() - start, findings)
 
 
 def _files(folder: Path) -> dict[Path, float]:
@@ -309,7 +316,7 @@ def _files(folder: Path) -> dict[Path, float]:
 
 
 def _compared(folder: Path, before: dict[Path, float]) -> str:
-    """Outputs against golden files of like names, or of the same size where there is one each."""
+    """Compare outputs with golden files of similar names, or of equal size if there is one each."""
     now = _files(folder)
     outputs = [p for p, stamp in now.items() if before.get(p) != stamp]
     goldens = [p for p in now if "golden" in p.name.lower() and p not in outputs]

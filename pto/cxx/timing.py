@@ -1,7 +1,7 @@
-"""The time of a C++ kernel on a chip: its blocks are described as they issue instructions.
+"""Times a C++ kernel on a chip by a dry run of its blocks.
 
-A launch is described in the child; what comes of it goes to the parent in a file, with operations
-that know their name and their line alone.
+The child does the dry run and writes the timing to a file for the parent; operations in it have
+only a name and a line.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 from pto.core.errors import Loc
 from pto.cxx.program import Launcher
 from pto.ir.graph import Operation
-from pto.isa.cost.work import Region
+from pto.isa.cost.work import GlobalRegion
 from pto.observe.timing.chips import bench
 from pto.observe.timing.depends import Dependent
 from pto.observe.timing.kinds import regions_of
@@ -21,7 +21,7 @@ from pto.observe.timing.remedies import remedies
 from pto.observe.timing.report import time_launch
 from pto.observe.timing.result import Timing
 from pto.observe.timing.stream import Recording, Stream
-from pto.run.watch.outline import Outline
+from pto.run.watch.outline import DryRun
 from pto.target.facts import Profile
 
 
@@ -33,19 +33,19 @@ class CppLaunch:
     profile: Profile
     blocks: int
     cores: int
-    automatic: bool = False  # a compiler orders the pipes
+    automatic: bool = False  # a compiler synchronises the pipes
     _last: tuple[int, Stream] = field(default_factory=lambda: (-1, Stream()))
 
     def record(self, number: int) -> Stream:
         if self._last[0] != number:
             recording = Recording(self.profile.sync)
-            tap = Dependent(recording) if self.automatic else Outline(recording)
+            tap = Dependent(recording) if self.automatic else DryRun(recording)
             self.launcher.described(tap, number, self.cores)
             recording.end()
             self._last = number, recording.stream
         return self._last[1]
 
-    def regions(self, number: int) -> list[Region]:
+    def regions(self, number: int) -> list[GlobalRegion]:
         return regions_of(self.record(number))
 
     @property
@@ -68,7 +68,7 @@ def written(
     file: Path,
     automatic: bool,
 ) -> None:
-    """Time a launch, and write what came of it for `read`."""
+    """Time a launch, and write the result to a file for `read`."""
     chip = bench(device or profile.device, profile.name)
     notes = [] if launcher.count() else [_UNCOUNTED]
     launch = CppLaunch(launcher, profile, blocks, chip.device.cube_cores, automatic)
@@ -90,7 +90,7 @@ def written(
 
 
 def read(file: Path, name: str) -> Timing:
-    """What `written` wrote: by our own child, whose code runs with the user's rights anyway."""
+    """Read the file of `written`; it is from our own child, so it is trusted like the user."""
     found = pickle.loads(file.read_bytes())
     assert isinstance(found, Timing)
     found.kernel = name

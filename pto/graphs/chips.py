@@ -1,7 +1,7 @@
-"""Scenes of several chips: the Python names with which they submit graphs, and what runs them.
+"""Scenes of several chips: the Python names with which they submit graphs, and their runner.
 
-A worker collects what an orchestration in Python submits, and runs it in one child process
-(`ranks.py`). Buffers live in the parent; the child has copies of them during a run.
+A worker collects the submissions of an orchestration in Python, and runs them in one child process
+(`ranks.py`). Buffers are in the parent; the child has copies of them during a run.
 """
 
 from __future__ import annotations
@@ -186,7 +186,7 @@ class Program:
 
 @dataclass
 class Orchestrator:
-    """What an orchestration in Python calls."""
+    """The interface that an orchestration in Python calls."""
 
     run: Callable[[Sequence[Submitted]], None]
     waiting: list[Submitted] = field(default_factory=list[Submitted])

@@ -1,7 +1,7 @@
-"""The first task whose results differ between two runs of a graph, and how the difference grew.
+"""The first task with different results in two runs of a graph, and how the difference grew.
 
-A recording is a folder: `values.bin` has what each task left in the tensors it may write, and
-`tasks.json` says where. Both runs take the tasks in the order of submission.
+A recording is a folder: `values.bin` has the values of each task's output tensors, and `tasks.json`
+their positions. Both runs take the tasks in the order of submission.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy.typing as npt
 from numpy.lib.stride_tricks import as_strided
 
 from pto.core.errors import Diagnostic, Loc, Note, fail
-from pto.graphs.model import Region, Task, Use
+from pto.graphs.model import Task, TensorBox, Use
 
 Bytes = npt.NDArray[np.uint8]
 _FLOATS: Mapping[str, Any] = {
@@ -30,7 +30,7 @@ _FLOATS: Mapping[str, Any] = {
 _GROWTH = 5  # tasks that the finding lists
 
 
-def gathered(region: Region, memory: Bytes) -> bytes:
+def gathered(region: TensorBox, memory: Bytes) -> bytes:
     """The elements of a region, one after another."""
     if region.is_empty:
         return b""
@@ -40,8 +40,8 @@ def gathered(region: Region, memory: Bytes) -> bytes:
     return as_strided(memory[low:high], (*region.extents, size), (*strides, 1)).tobytes()
 
 
-class Recorder:
-    """Writes what tasks leave behind."""
+class ValueLog:
+    """Writes the output values of tasks."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -68,7 +68,7 @@ class Recorder:
 
 
 @dataclass(slots=True)
-class Difference:
+class TaskDifference:
     """Results of one task in two runs."""
 
     title: str
@@ -85,8 +85,8 @@ class DiffReport:
     """Tasks that differ at all, in order, and the first that leaves the tolerance."""
 
     tasks: int
-    first: Difference | None = None
-    small: list[Difference] = field(default_factory=list[Difference])  # before the first
+    first: TaskDifference | None = None
+    small: list[TaskDifference] = field(default_factory=list[TaskDifference])  # before the first
 
     def finding(self) -> Diagnostic | None:
         if self.first is None:
@@ -126,7 +126,7 @@ def compare(left: Path, right: Path, rtol: float, atol: float) -> DiffReport:
 
 def _differences(
     a: Mapping[str, Any], b: Mapping[str, Any], values: list[Bytes], rtol: float, atol: float
-) -> Iterator[Difference]:
+) -> Iterator[TaskDifference]:
     for x, y in zip(a["saved"], b["saved"], strict=True):
         p, q = (v[e["at"] : e["at"] + e["size"]] for v, e in zip(values, (x, y), strict=True))
         if np.array_equal(p, q):
@@ -135,7 +135,7 @@ def _differences(
         title, number = a["title"], x["argument"]
         kind = _FLOATS.get(x["element"])
         if kind is None or len(p) != len(q):
-            yield Difference(title, loc, number, int((p != q).sum()), len(p), 0.0, 0.0)
+            yield TaskDifference(title, loc, number, int((p != q).sum()), len(p), 0.0, 0.0)
             continue
         u, v = p.view(kind).astype(np.float64), q.view(kind).astype(np.float64)
         with np.errstate(invalid="ignore"):
@@ -143,4 +143,4 @@ def _differences(
             far = np.where(same, 0.0, np.abs(u - v))
             wrong = ~same & ~(far <= atol + rtol * np.abs(v))
         scale = float(np.abs(v[np.isfinite(v)]).max(initial=0.0))
-        yield Difference(title, loc, number, int(wrong.sum()), len(u), float(far.max()), scale)
+        yield TaskDifference(title, loc, number, int(wrong.sum()), len(u), float(far.max()), scale)

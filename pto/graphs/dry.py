@@ -1,7 +1,7 @@
-"""What the declared arguments of a graph decide, without values and without running a kernel.
+"""Checks of the declared arguments of a graph, without values and without running a kernel.
 
-A declaration is an upper bound: a kernel may touch a part of a tensor, and two atomic updates may
-meet. So most conflicts between declarations are only counted here; `races` decides them.
+A declaration is an upper bound: a kernel may access a part of a tensor, and two atomic updates may
+overlap. So most conflicts between declarations are only counted here; `races` decides them.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from pto.core.errors import Diagnostic, Note
-from pto.graphs.limits import Limits, Usage, usage
-from pto.graphs.model import Graph, Region, Task, Use
+from pto.graphs.limits import RuntimeLimits, Usage, usage
+from pto.graphs.model import Graph, Task, TensorBox, Use
 
-Users = dict[int, list[tuple[Task, Region, Use]]]  # by buffer, in order of submission
+Users = dict[int, list[tuple[Task, TensorBox, Use]]]  # by buffer, in order of submission
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +29,8 @@ class DryReport:
     undecided: int  # pairs of tasks that conflict by their declarations, in no order
 
 
-def report(graph: Graph, limits: Limits) -> DryReport:
-    order = _Order(graph)
+def report(graph: Graph, limits: RuntimeLimits) -> DryReport:
+    order = _TaskOrder(graph)
     users = _users(graph)
     used = usage(graph, limits)
     found = list(used.findings)
@@ -40,7 +40,7 @@ def report(graph: Graph, limits: Limits) -> DryReport:
     return DryReport(found, used, _undecided(users, order))
 
 
-class _Order:
+class _TaskOrder:
     """Which tasks end before a task begins."""
 
     def __init__(self, graph: Graph) -> None:
@@ -61,7 +61,7 @@ def _users(graph: Graph) -> Users:
     return found
 
 
-def _undefined(graph: Graph, users: Users, order: _Order) -> Iterator[Diagnostic]:
+def _undefined(graph: Graph, users: Users, order: _TaskOrder) -> Iterator[Diagnostic]:
     """Inputs that no task before has written, in buffers without an initial value."""
     told: set[object] = set()
     for buffer, own in users.items():
@@ -120,8 +120,8 @@ def _against_caller(graph: Graph, users: Users) -> Iterator[Diagnostic]:
             yield Diagnostic("PTO-G105", message, first.loc, "warning")
 
 
-def _undecided(users: Users, order: _Order) -> int:
-    """Pairs of tasks whose declared regions conflict and that no edge orders."""
+def _undecided(users: Users, order: _TaskOrder) -> int:
+    """Pairs of tasks with conflicting declared regions and without order by edges."""
     found: set[tuple[int, int]] = set()
     for own in users.values():
         changes = np.array([use is not Use.IN for _, _, use in own])
@@ -129,7 +129,7 @@ def _undecided(users: Users, order: _Order) -> int:
             continue
         tasks = np.array([t.number for t, _, _ in own], np.int64)
         spans = np.array([region.span for _, region, _ in own], np.int64)
-        known: dict[tuple[Region, Region], bool] = {}
+        known: dict[tuple[TensorBox, TensorBox], bool] = {}
         for n, (task, region, _) in enumerate(own):
             near = (spans[:n, 0] < spans[n, 1]) & (spans[:n, 1] > spans[n, 0])
             near &= (changes[:n] | changes[n]) & (tasks[:n] != task.number)

@@ -90,8 +90,8 @@ def union(parts: list[Bytes]) -> Bytes:
 
 
 @dataclass(frozen=True, slots=True)
-class Touch:
-    """What one operation of a task does to one buffer."""
+class TaskUse:
+    """The accesses of one operation of a task to one buffer."""
 
     buffer: int
     how: How
@@ -100,7 +100,7 @@ class Touch:
 
 
 @dataclass(slots=True)
-class Footprint(Observer):
+class TaskFootprint(Observer):
     """Collects the touches of one launch."""
 
     _parts: dict[tuple[int, How, int], list[tuple[Ints, Ints]]] = field(
@@ -130,12 +130,12 @@ class Footprint(Observer):
             self._ops[id(op)], self._memories[memory] = op, access.memory
             self._parts[memory, how, id(op)].append((starts, starts + cells.width))
 
-    def take(self, locate: Callable[[WatchedMemory], tuple[int, int]]) -> list[Touch]:
+    def take(self, locate: Callable[[WatchedMemory], tuple[int, int]]) -> list[TaskUse]:
         """Everything seen; `locate` gives the buffer of a memory and the offset it begins at."""
-        found: list[Touch] = []
+        found: list[TaskUse] = []
         for (memory, how, op), parts in self._parts.items():
             buffer, offset = locate(self._memories[memory])
             starts = np.concatenate([p[0] for p in parts]) + offset
             ends = np.concatenate([p[1] for p in parts]) + offset
-            found.append(Touch(buffer, how, self._ops[op], merged(starts, ends)))
+            found.append(TaskUse(buffer, how, self._ops[op], merged(starts, ends)))
         return found

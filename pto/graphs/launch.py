@@ -16,15 +16,15 @@ from typing import Any
 import numpy as np
 
 from pto.core.errors import Diagnostic, PtoError, fail
-from pto.core.memory import Memory as BufferMemory
-from pto.cxx.feed import Side
-from pto.cxx.memory import GlobalMemory
-from pto.cxx.native import Native
-from pto.graphs.footprint import Bytes, Footprint, Touch, merged, union
+from pto.core.memory import Memory
+from pto.cxx.feed import BuildSide
+from pto.cxx.memory import ProgramMemory
+from pto.cxx.native import NativeBuild
+from pto.graphs.footprint import Bytes, TaskFootprint, TaskUse, merged, union
 from pto.graphs.model import Task, Use
-from pto.graphs.orchestration import Memory
+from pto.graphs.orchestration import GraphMem
 from pto.ir.graph import Operation
-from pto.isa.cost.work import Region
+from pto.isa.cost.work import GlobalRegion
 from pto.observe.timing.chips import Bench
 from pto.observe.timing.kinds import regions_of
 from pto.observe.timing.report import time_launch
@@ -33,7 +33,7 @@ from pto.run import sites as s
 from pto.run.machine.core import Core
 from pto.run.machine.device import Device
 from pto.run.watch.events import Observer
-from pto.run.watch.outline import Outline
+from pto.run.watch.outline import DryRun
 from pto.target.facts import Profile
 
 _SMALL = 1 << 16  # bytes that scalar code may go through
@@ -63,7 +63,7 @@ extern "C" __attribute__((visibility("default"))) void pto_task(const void* give
 }
 """
 
-# Before ENTRY, for a kernel that leaves the end of its task to counters that others change.
+# Before ENTRY, for a kernel that leaves the end of its task to counters of other kernels.
 DEFERRED_API = "pto_async_kernel_api.h"
 DEFERRED = """
 static void pto_graph_deferred(int64_t* words)
@@ -85,11 +85,11 @@ static void pto_graph_deferred(int64_t* words)
 
 
 @dataclass(frozen=True, slots=True)
-class Kernel:
+class TaskKernel:
     """A compiled kernel: its side of a core, and the entry to call."""
 
     name: str
-    side: Side
+    side: BuildSide
     call: int
 
 
@@ -99,19 +99,19 @@ class Kernels:
     def __init__(self, builds: dict[int, tuple[str, str, str]], profile: Profile) -> None:
         self._builds = builds  # number -> name, side, path
         self._profile = profile
-        self._loaded: dict[int, Kernel] = {}
-        self._natives: dict[tuple[str, str], tuple[Side, int]] = {}
+        self._loaded: dict[int, TaskKernel] = {}
+        self._natives: dict[tuple[str, str], tuple[BuildSide, int]] = {}
 
-    def find(self, number: int) -> Kernel:
+    def find(self, number: int) -> TaskKernel:
         found = self._loaded.get(number)
         if found is None:
             name, side, path = self._builds[number]
             made = self._natives.get((path, side))
             if made is None:
-                native = Native(Path(path))
+                native = NativeBuild(Path(path))
                 call = c.cast(native.lib.pto_task, c.c_void_p).value or 0
-                made = self._natives[path, side] = Side(native, side, self._profile), call
-            found = self._loaded[number] = Kernel(name, *made)
+                made = self._natives[path, side] = BuildSide(native, side, self._profile), call
+            found = self._loaded[number] = TaskKernel(name, *made)
         return found
 
     def is_missing(self, number: int) -> bool:
@@ -127,18 +127,18 @@ class Kernels:
         return [d for side, _ in self._natives.values() for d in side.warnings]
 
 
-class TaskMemory(GlobalMemory):
+class TaskMemory(ProgramMemory):
     """Global memory of one task: a buffer is attached when an instruction first touches it."""
 
-    def __init__(self, device: Device, memory: Memory) -> None:
+    def __init__(self, device: Device, memory: GraphMem) -> None:
         super().__init__(device, ())
         self._memory = memory
         self._order = sorted(range(len(memory.starts)), key=memory.starts.__getitem__)
         self._addresses = [memory.starts[n] for n in self._order]
-        self._attached: dict[int, BufferMemory] = {}
+        self._attached: dict[int, Memory] = {}
         self.numbers: dict[int, int] = {}  # of attached memories: buffer by identity
 
-    def find(self, address: int) -> tuple[BufferMemory, int]:
+    def find(self, address: int) -> tuple[Memory, int]:
         at = bisect_right(self._addresses, address) - 1
         if at >= 0:
             number, start = self._order[at], self._addresses[at]
@@ -156,7 +156,7 @@ def launch(
     task: Task,
     kernels: Kernels,
     profile: Profile,
-    memory: Memory,
+    memory: GraphMem,
     observer: Observer | None = None,
 ) -> TaskMemory:
     """Run a task to its end; raises what it does wrong."""
@@ -170,14 +170,14 @@ def begun(
     task: Task,
     kernels: Kernels,
     profile: Profile,
-    memory: Memory,
+    memory: GraphMem,
     observer: Observer | None = None,
-) -> tuple[s.Launch, TaskMemory]:
-    """A task whose blocks are ready to go on."""
+) -> tuple[s.RecordLaunch, TaskMemory]:
+    """A task with blocks that are ready to run."""
     device = Device(profile, observer=observer, engine="reference")
     shared = TaskMemory(device, memory)
     sides = list(_sides(task, kernels, shared, device))
-    return s.Launch(device, profile, sides, task.blocks), shared
+    return s.RecordLaunch(device, profile, sides, task.blocks), shared
 
 
 @dataclass(slots=True)
@@ -187,7 +187,7 @@ class TaskLaunch:
     task: Task
     kernels: Kernels
     profile: Profile
-    memory: Memory
+    memory: GraphMem
     _last: tuple[int, Stream] = field(default_factory=lambda: (-1, Stream()))
 
     @property
@@ -203,17 +203,17 @@ class TaskLaunch:
         if self._last[0] != number:
             recording = Recording(self.profile.sync)
             device = Device(self.profile, engine="reference")
-            device.watch(Outline(recording))
+            device.watch(DryRun(recording))
             shared = TaskMemory(device, self.memory)
             sides = list(_sides(self.task, self.kernels, shared, device))
-            run = s.Launch(device, self.profile, sides, self.blocks, [number])
+            run = s.RecordLaunch(device, self.profile, sides, self.blocks, [number])
             if not run.go_on():
                 raise run.deadlock
             recording.end()
             self._last = number, recording.stream
         return self._last[1]
 
-    def regions(self, number: int) -> list[Region]:
+    def regions(self, number: int) -> list[GlobalRegion]:
         return regions_of(self.record(number))
 
 
@@ -223,7 +223,7 @@ def block_us(launch: TaskLaunch, chip: Bench) -> float:
     return found.core_us / max(found.rounds, 1)
 
 
-def watched(task: Task, kernels: Kernels, profile: Profile, memory: Memory) -> list[Touch]:
+def watched(task: Task, kernels: Kernels, profile: Profile, memory: GraphMem) -> list[TaskUse]:
     """Run a task and return the bytes it touched.
 
     Scalar code of a kernel runs natively. Bytes of a small argument that have changed and that no
@@ -234,7 +234,7 @@ def watched(task: Task, kernels: Kernels, profile: Profile, memory: Memory) -> l
         for a in task.arguments
         if memory.arrays[a.region.buffer].size <= _SMALL
     }
-    observer = Footprint()
+    observer = TaskFootprint()
     used = launch(task, kernels, profile, memory, observer)
     found = observer.take(lambda memory: (used.numbers[id(memory)], 0))
     seen = {t.buffer for t in found}
@@ -243,17 +243,19 @@ def watched(task: Task, kernels: Kernels, profile: Profile, memory: Memory) -> l
         written = union([t.bytes for t in found if t.buffer == buffer and t.how != "reads"])
         own = merged(changed, changed + 1).without(written)
         if len(own.starts):
-            found.append(Touch(buffer, "writes", _SCALAR, own))
+            found.append(TaskUse(buffer, "writes", _SCALAR, own))
     for argument in task.arguments:
         region = argument.region
         low, high = region.span
         if argument.use is Use.IN and region.buffer not in seen and 0 < high - low <= _SMALL:
             whole = Bytes(np.array([low], np.int64), np.array([high], np.int64))
-            found.append(Touch(region.buffer, "reads", _SCALAR, whole))
+            found.append(TaskUse(region.buffer, "reads", _SCALAR, whole))
     return found
 
 
-def _sides(task: Task, kernels: Kernels, memory: TaskMemory, device: Device) -> Iterator[s.Side]:
+def _sides(
+    task: Task, kernels: Kernels, memory: TaskMemory, device: Device
+) -> Iterator[s.RecordSide]:
     cube, first, second = task.kernels
     if cube is not None:
         yield _side([kernels.find(cube)], task, memory, device)
@@ -263,8 +265,11 @@ def _sides(task: Task, kernels: Kernels, memory: TaskMemory, device: Device) -> 
 
 
 def _side(
-    found: list[Kernel | None] | list[Kernel], task: Task, memory: TaskMemory, device: Device
-) -> s.Side:
+    found: list[TaskKernel | None] | list[TaskKernel],
+    task: Task,
+    memory: TaskMemory,
+    device: Device,
+) -> s.RecordSide:
     """The agents of one side of every block: sub-block n runs the n-th kernel."""
     name = next(k.side.name for k in found if k is not None)
     for kernel in found:
@@ -278,7 +283,7 @@ def _side(
         side = kernel.side
         return side.feed(side.build.agent(kernel.call, task.words, core), core, memory)
 
-    return s.Side(name, len(found), feed)
+    return s.RecordSide(name, len(found), feed)
 
 
 def named(error: PtoError, task: Task) -> PtoError:

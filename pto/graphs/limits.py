@@ -1,8 +1,8 @@
-"""What a runtime has room for: task slots, heap bytes and tensor map entries, by scope depth.
+"""Capacities of a runtime: task slots, heap bytes and tensor map entries, by scope depth.
 
 A task keeps its slot and the buffers it creates until the scope it was submitted in has ended.
-Slots are given back in order. An orchestration that needs a slot while the oldest one belongs to
-an open scope waits for ever.
+Slots are released in order. An orchestration that needs a slot while the oldest one belongs to an
+open scope waits for ever.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pto.core.errors import Diagnostic, Note, fail
-from pto.graphs.model import Argument, Buffer, Graph, Task, Use
+from pto.graphs.model import Graph, GraphBuffer, Task, TaskArg, Use
 
 _OUTPUT = 1024  # bytes that each created buffer is rounded up to
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class RuntimeLimits:
     """Capacities of a runtime, one number for each ring."""
 
     source: str
@@ -29,26 +29,26 @@ class Limits:
     reclaims: bool  # slots are used again while the graph runs
     fanin: int = 1 << 31  # edges into one task
 
-    def with_settings(self, settings: Mapping[str, Any]) -> Limits:
+    def with_settings(self, settings: Mapping[str, Any]) -> RuntimeLimits:
         """The limits of one case: `ring_task_window` and `ring_heap`, of all rings or of each."""
         window = _chosen(self.window, settings.get("ring_task_window", 0))
         heap = _chosen(self.heap, settings.get("ring_heap", 0))
-        return Limits(self.source, window, heap, self.entries, self.reclaims, self.fanin)
+        return RuntimeLimits(self.source, window, heap, self.entries, self.reclaims, self.fanin)
 
 
 # Defaults of simpler (2026-08-22): runtime/pto_runtime2_types.h of each runtime, a2a3 and a5 alike;
 # docs/RUNTIME_LOGIC.md 4.5 and docs/MULTI_RING.md 7 say when an allocation can never succeed.
 RUNTIMES = {
-    "tensormap_and_ringbuffer": Limits(
+    "tensormap_and_ringbuffer": RuntimeLimits(
         "simpler, tensormap_and_ringbuffer", (16384,) * 4, (256 << 20,) * 4, 65536, True
     ),
-    "host_build_graph": Limits(
+    "host_build_graph": RuntimeLimits(
         "simpler, host_build_graph", (16384,), (256 << 20,), 65536, False, 128
     ),
 }
 
 
-def limits_of(runtime: str, settings: Mapping[str, Any]) -> Limits:
+def limits_of(runtime: str, settings: Mapping[str, Any]) -> RuntimeLimits:
     found = RUNTIMES.get(runtime)
     if found is None:
         raise fail("PTO-U321", f"the limits of the runtime {runtime!r} are not known")
@@ -61,7 +61,7 @@ def _chosen(defaults: tuple[int, ...], given: int | Sequence[int]) -> tuple[int,
 
 
 @dataclass(slots=True)
-class Ring:
+class TaskRing:
     """One ring while an orchestration runs; sums count from the first task of the graph."""
 
     scopes: list[int] = field(default_factory=list[int])  # of the tasks so far
@@ -91,13 +91,15 @@ class Usage:
     findings: list[Diagnostic] = field(default_factory=list[Diagnostic])
 
 
-def _released(graph: Graph, limits: Limits, rings: Sequence[Ring]) -> Iterator[Diagnostic]:
+def _released(
+    graph: Graph, limits: RuntimeLimits, rings: Sequence[TaskRing]
+) -> Iterator[Diagnostic]:
     """Tensors used by tasks that were submitted after the scope of the tensor had ended.
 
     Memory comes from a ring: it has another owner once the ring has gone round.
     """
     depths = _depths(graph)
-    alike: dict[object, list[tuple[Task, int, Buffer]]] = defaultdict(list)
+    alike: dict[object, list[tuple[Task, int, GraphBuffer]]] = defaultdict(list)
     for task in graph.tasks if limits.reclaims else ():
         for n, argument in enumerate(task.arguments):
             buffer = graph.buffers[argument.region.buffer]
@@ -120,10 +122,10 @@ def _released(graph: Graph, limits: Limits, rings: Sequence[Ring]) -> Iterator[D
         yield Diagnostic("PTO-G104", message, task.loc, severity, notes)
 
 
-def usage(graph: Graph, limits: Limits) -> Usage:
+def usage(graph: Graph, limits: RuntimeLimits) -> Usage:
     """Follow the allocations of a graph. A request that can never be granted is a finding."""
     found = Usage()
-    rings = [Ring() for _ in limits.window]
+    rings = [TaskRing() for _ in limits.window]
     depths = _depths(graph)
     told: set[str] = set()
     fanin = Counter(after for _, after in graph.edges)
@@ -149,7 +151,7 @@ def usage(graph: Graph, limits: Limits) -> Usage:
     return found
 
 
-def _exhausted(task: Task, what: str, have: int, need: int, limits: Limits) -> Diagnostic:
+def _exhausted(task: Task, what: str, have: int, need: int, limits: RuntimeLimits) -> Diagnostic:
     message = f"{task.title} needs {need:,} {what}, and the runtime has {have:,}"
     if limits.reclaims:
         message += ": open scopes hold the others, so the orchestration waits for ever"
@@ -157,8 +159,8 @@ def _exhausted(task: Task, what: str, have: int, need: int, limits: Limits) -> D
     return Diagnostic("PTO-G006", message, task.loc, "error", (), help)
 
 
-def _reclaim(graph: Graph, ring: Ring, now: int) -> None:
-    """Give back the oldest slots whose scopes had ended before task `now`."""
+def _reclaim(graph: Graph, ring: TaskRing, now: int) -> None:
+    """Release the oldest slots with scopes that had ended before task `now`."""
     while ring.first < len(ring.scopes):
         end = graph.scopes[ring.scopes[ring.first]].end
         if end is None or end > now:
@@ -177,7 +179,7 @@ def _rounded(graph: Graph, buffer: int) -> int:
     return -(-graph.buffers[buffer].nbytes // _OUTPUT) * _OUTPUT
 
 
-def _enters(task: Task, argument: Argument) -> bool:
+def _enters(task: Task, argument: TaskArg) -> bool:
     """True if an argument takes an entry of the tensor map."""
     writes = argument.use in (Use.INOUT, Use.OVERWRITE)
     return writes and argument.tracked and not task.is_manual

@@ -45,7 +45,7 @@ class Reason(Enum):
     EXPLICIT = "is named as a dependency"
 
 
-class Place(Protocol):
+class SourcePlace(Protocol):
     """A line of the program that built the graph; it is looked up when a message needs it."""
 
     @property
@@ -53,7 +53,7 @@ class Place(Protocol):
 
 
 @dataclass(slots=True)
-class Buffer:
+class GraphBuffer:
     """Bytes of global memory."""
 
     number: int
@@ -71,7 +71,7 @@ class Buffer:
 
 
 @dataclass(frozen=True, slots=True)
-class Region:
+class TensorBox:
     """A strided box of elements in a buffer; offsets and strides count elements."""
 
     buffer: int
@@ -96,8 +96,8 @@ class Region:
         """The first byte, and one past the last."""
         return self.start * self.itemsize, self.end * self.itemsize
 
-    def overlaps(self, other: Region) -> bool:
-        """True unless the regions share no byte, as far as a tensor map can tell.
+    def overlaps(self, other: TensorBox) -> bool:
+        """True unless a tensor map can determine that the regions share no byte.
 
         Regions of one row-major box are compared axis by axis, all others by their spans.
         """
@@ -109,13 +109,13 @@ class Region:
         axes = _axes(self, other)
         return axes is None or all(x < y + m and y < x + n for x, n, y, m in axes)
 
-    def covers(self, other: Region) -> bool:
+    def covers(self, other: TensorBox) -> bool:
         """True if every element of `other` is certainly an element of this region."""
         axes = _axes(self, other) if self.buffer == other.buffer else None
         return axes is not None and all(x <= y and y + m <= x + n for x, n, y, m in axes)
 
 
-def _axes(a: Region, b: Region) -> list[tuple[int, int, int, int]] | None:
+def _axes(a: TensorBox, b: TensorBox) -> list[tuple[int, int, int, int]] | None:
     """(first index, extent) of both regions along each axis of the row-major box they share.
 
     None if they have no such box, or one of them wraps around the end of an axis.
@@ -137,10 +137,10 @@ def _axes(a: Region, b: Region) -> list[tuple[int, int, int, int]] | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Argument:
+class TaskArg:
     """One tensor of a task."""
 
-    region: Region
+    region: TensorBox
     use: Use
     tracked: bool = True  # False: only its creator orders it
 
@@ -164,10 +164,10 @@ class Task:
     kernels: tuple[int | None, int | None, int | None]  # cube, first vector, second vector
     name: str
     blocks: int = 1
-    arguments: Sequence[Argument] = ()
+    arguments: Sequence[TaskArg] = ()
     scalars: Sequence[int] = ()
     words: int = 0  # the address of the kernel's argument words
-    where: Place | None = None
+    where: SourcePlace | None = None
     scope: int = 0
     is_manual: bool = False  # submitted where the runtime derives no edges
     predicate: Predicate | None = None
@@ -192,13 +192,13 @@ class Edge:
 
 
 @dataclass(slots=True)
-class Scope:
+class GraphScope:
     """A block of the orchestration; buffers created inside are released at its end."""
 
     number: int
     parent: int | None
     is_manual: bool
-    where: Place | None = None
+    where: SourcePlace | None = None
     end: int | None = None  # the number of the next task when it ended
 
 
@@ -207,9 +207,9 @@ class Graph:
     """Everything that was submitted, in order."""
 
     tasks: list[Task] = field(default_factory=list[Task])
-    buffers: dict[int, Buffer] = field(default_factory=dict[int, Buffer])
+    buffers: dict[int, GraphBuffer] = field(default_factory=dict[int, GraphBuffer])
     edges: dict[tuple[int, int], Edge] = field(default_factory=dict[tuple[int, int], Edge])
-    scopes: list[Scope] = field(default_factory=list[Scope])
+    scopes: list[GraphScope] = field(default_factory=list[GraphScope])
 
     def connect(self, before: int, after: int, reason: Reason) -> None:
         """Add an edge; the first reason stays."""

@@ -1,8 +1,8 @@
 """C++ orchestrations: the graph that an unmodified source submits through its runtime's table.
 
 The source is compiled against the headers of its own runtime. `runtime.inc` fills the table of
-functions and turns each call into words; this module reads the words. It runs in the child
-process that holds the native code (`worker.py`).
+functions and encodes each call as words; this module reads the words. It runs in the child process
+with the native code (`worker.py`).
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ import numpy as np
 import numpy.typing as npt
 
 from pto.core.errors import Diagnostic, Loc, Note, PtoError, fail
-from pto.cxx.native import Native, lines_of
+from pto.cxx.native import NativeBuild, lines_of
 from pto.graphs.model import (
-    Argument,
-    Buffer,
     Graph,
+    GraphBuffer,
+    GraphScope,
     Kind,
-    Place,
     Predicate,
     Reason,
-    Region,
-    Scope,
+    SourcePlace,
     Task,
+    TaskArg,
+    TensorBox,
     Use,
 )
 from pto.graphs.tensormap import TensorMap
@@ -63,8 +63,8 @@ class _Host(c.Structure):
 
 
 @dataclass(slots=True)
-class Memory:
-    """Global memory of a graph: buffers by address. Pages take room only once they are touched."""
+class GraphMem:
+    """Global memory of a graph: buffers by address. Pages are allocated on first access."""
 
     starts: list[int] = field(default_factory=list[int])
     arrays: list[npt.NDArray[np.uint8]] = field(default_factory=list[npt.NDArray[np.uint8]])
@@ -90,11 +90,11 @@ class Orchestration:
 
     def __init__(
         self,
-        native: Native,
+        native: NativeBuild,
         source: Path,
         names: dict[int, str],
         cores: tuple[int, int],
-        memory: Memory,
+        memory: GraphMem,
     ) -> None:
         self.graph = Graph()
         self.memory = memory
@@ -109,7 +109,7 @@ class Orchestration:
         self._by_address: dict[int, int] = {}
         self._sorted: list[tuple[int, int]] = []
         self._scopes = [0]
-        self.graph.scopes.append(Scope(0, None, False))
+        self.graph.scopes.append(GraphScope(0, None, False))
         self._host = _Host(
             _Host.SUBMIT(self._guarded(self._submit, 1)),
             _Host.ALLOCATE(self._guarded(self._allocate, 0)),
@@ -140,14 +140,14 @@ class Orchestration:
 
     # ---- buffers
 
-    def adopt(self, number: int, name: str) -> Buffer:
+    def adopt(self, number: int, name: str) -> GraphBuffer:
         """A buffer of the caller: an argument of the graph."""
         known = self.graph.buffers.get(number)
         return known or self._buffer(number, self.memory.arrays[number].size, name)
 
-    def _buffer(self, number: int, nbytes: int, name: str = "") -> Buffer:
+    def _buffer(self, number: int, nbytes: int, name: str = "") -> GraphBuffer:
         address = self.memory.starts[number]
-        made = Buffer(number, address, nbytes, name, scope=self._scopes[-1])
+        made = GraphBuffer(number, address, nbytes, name, scope=self._scopes[-1])
         self.graph.buffers[number] = made
         self._by_address[address] = number
         insort(self._sorted, (address, number))
@@ -218,7 +218,7 @@ class Orchestration:
             message = f"{task.title} depends on task {late[0]}, which was not submitted"
             raise _at(task.where, "PTO-G002", message)
 
-    def _argument(self, reader: _Words) -> Argument:
+    def _argument(self, reader: _Words) -> TaskArg:
         use, address, start, name, width, manual = reader.take(6)
         buffer, offset = self.find(address)
         dims = reader.one()
@@ -226,7 +226,7 @@ class Orchestration:
         defined, use = divmod(use, _DEFINED)
         if defined:
             self.graph.buffers[buffer].initial = True
-        region = Region(
+        region = TensorBox(
             buffer,
             start + offset // max(width, 1),
             tuple(pairs[::2]),
@@ -234,7 +234,7 @@ class Orchestration:
             width,
             _text(name),
         )
-        return Argument(region, _USES[use], not manual)
+        return TaskArg(region, _USES[use], not manual)
 
     def _ready(self, words: list[int]) -> tuple[int, int]:
         """The address of one element, after the tasks that write the tensor have run."""
@@ -273,7 +273,7 @@ class Orchestration:
                     "an automatic scope begins inside a manual scope, which the runtime refuses"
                 )
                 raise PtoError(Diagnostic("PTO-G003", message, where.loc, notes=note))
-            scopes.append(Scope(len(scopes), parent, bool(manual), where))
+            scopes.append(GraphScope(len(scopes), parent, bool(manual), where))
             self._scopes.append(len(scopes) - 1)
         elif len(self._scopes) > 1:
             scopes[self._scopes.pop()].end = now
@@ -307,7 +307,7 @@ class Orchestration:
 class CallChain:
     """Return addresses, innermost first."""
 
-    native: Native
+    native: NativeBuild
     source: Path
     frames: tuple[int, ...]
 
@@ -343,7 +343,7 @@ class _Words:
         return self._words[self._at - count : self._at]
 
 
-def _at(where: Place | None, code: str, message: str) -> PtoError:
+def _at(where: SourcePlace | None, code: str, message: str) -> PtoError:
     return PtoError(Diagnostic(code, message, None if where is None else where.loc))
 
 
@@ -353,7 +353,7 @@ def _text(address: int) -> str:
     return c.string_at(address).decode()
 
 
-def _base(native: Native) -> int:
+def _base(native: NativeBuild) -> int:
     """Where the build is loaded, from one function of known offset."""
     found = _BASES.get(native.path)
     if found is None:

@@ -1,4 +1,4 @@
-"""A graph in its child process: what is compiled, and the requests that the process answers."""
+"""A graph in its child process: the sources to compile, and the requests to the process."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pto.graphs.launch import DEFERRED, DEFERRED_API, ENTRY, SIDES
 
 Kernels = Literal["all", "some", "none"]  # that are compiled; some: those that can be
 USES = {"in": 0, "out": 1, "inout": 2}
-# Cube cores and vector cores of the chip that each profile stands for, as a runtime reports them.
+# Numbers of cube and vector cores of each profile's chip, as a runtime reports them.
 CORES = {"a2a3": (24, 48), "a5": (36, 72)}
 
 
@@ -51,8 +51,36 @@ class GraphSource:
     settings: Mapping[str, Any] = field(default_factory=dict[str, Any])  # sizes of its rings
 
 
+@dataclass(frozen=True, slots=True)
+class RuntimeHeaders:
+    """Where sources of a graph find the headers of a runtime, and sources to link with."""
+
+    orchestration: tuple[Path, ...]
+    kernels: tuple[Path, ...]
+    sources: tuple[Path, ...]
+
+
+_PLATFORM = ("aicpu/cache_ops.cpp", "aicpu/device_time.cpp")  # of a host, below platform/sim
+
+
+def runtime_headers(root: Path, profile: str, runtime: str) -> RuntimeHeaders:
+    """The headers in a checkout of the runtime."""
+    src = root / "src"
+    home, common = src / profile / "runtime" / runtime, src / "common"
+    shared = (
+        *(home / "runtime", home / "common", home / "orchestration", common / "task_interface"),
+        *(common, src / profile / "platform" / "include", common / "platform" / "include"),
+    )
+    found = (common / "platform" / "sim" / name for name in _PLATFORM)
+    return RuntimeHeaders(
+        (*shared, common / "log" / "include"),
+        (root / "simpler_setup" / "incore", *shared),
+        tuple(path for path in found if path.is_file()),
+    )
+
+
 @dataclass(slots=True)
-class Tensor:
+class ArgTensor:
     """An argument of a graph: bytes with a shape. Bytes with stride 0 have no values."""
 
     name: str
@@ -64,7 +92,7 @@ class Tensor:
 
 @dataclass(slots=True)
 class Ran:
-    """What a run of a graph did."""
+    """The result of a run of a graph."""
 
     tasks: int
     skipped: int
@@ -76,7 +104,7 @@ class Ran:
 
 @dataclass(slots=True)
 class Dry:
-    """What an orchestration submits, and what its declarations decide."""
+    """The size of a submitted graph, and the findings about its declarations."""
 
     tasks: int
     edges: int
@@ -109,7 +137,7 @@ class GraphProcess(Child):
 
     @property
     def program(self) -> dict[str, Any]:
-        """What the child loads."""
+        """The builds that the child loads."""
         orchestration = {
             "build": str(self.builds["orchestration"]),
             "source": str(self.source.path),
@@ -123,9 +151,9 @@ class GraphProcess(Child):
 
     @contextmanager
     def _asked(
-        self, what: str, arguments: Sequence[Tensor | int], seconds: float, **more: Any
+        self, what: str, arguments: Sequence[ArgTensor | int], seconds: float, **more: Any
     ) -> Generator[tuple[list[dict[str, Any]], dict[str, Any], Path]]:
-        """Ask with the tensors in a file; the arguments as described, the answer and the file."""
+        """Send a request with the tensors in a file; yields arguments, answer and file."""
         with tempfile.NamedTemporaryFile(prefix="pto-graph-") as file:
             given = _listed(arguments, Path(file.name))
             request = {"do": what, "given": given, "file": file.name, **more}
@@ -133,17 +161,17 @@ class GraphProcess(Child):
 
     def run(
         self,
-        arguments: Sequence[Tensor | int],
+        arguments: Sequence[ArgTensor | int],
         seed: int | None = None,
         seconds: float = SECONDS,
         watched: bool = False,
     ) -> Ran:
-        """Run on these tensors, whose bytes are changed in place."""
+        """Run on these tensors and change their bytes in place."""
         what, more = ("sanitize", self._limits) if watched else ("run", dict[str, Any]())
         with self._asked(what, arguments, seconds, seed=seed, **more) as (given, answer, file):
             raw = np.fromfile(file, np.uint8)
         for each, argument in zip(given, arguments, strict=True):
-            if isinstance(argument, Tensor):
+            if isinstance(argument, ArgTensor):
                 argument.data[:] = raw[each["at"] : each["at"] + each["size"]]
         found = [unpacked(d) for d in answer.pop("findings")]
         return Ran(**answer, findings=found)
@@ -152,14 +180,14 @@ class GraphProcess(Child):
     def _limits(self) -> dict[str, Any]:
         return {"runtime": self.source.runtime, "settings": self.source.settings}
 
-    def dry(self, arguments: Sequence[Tensor | int], seconds: float = SECONDS) -> Dry:
+    def dry(self, arguments: Sequence[ArgTensor | int], seconds: float = SECONDS) -> Dry:
         """Run the orchestration alone; tensors need no values."""
         with self._asked("dry", arguments, seconds, **self._limits) as (_, answer, _):
             found = [unpacked(d) for d in answer.pop("findings")]
         return Dry(**answer, findings=found)
 
     def record(
-        self, arguments: Sequence[Tensor | int], folder: Path, seconds: float = SECONDS
+        self, arguments: Sequence[ArgTensor | int], folder: Path, seconds: float = SECONDS
     ) -> int:
         """Run and keep what each task leaves behind in a folder, for `diff`; returns the tasks."""
         with self._asked("record", arguments, seconds, folder=str(folder)) as (_, answer, _):
@@ -167,7 +195,7 @@ class GraphProcess(Child):
 
     def time(
         self,
-        arguments: Sequence[Tensor | int],
+        arguments: Sequence[ArgTensor | int],
         device: str | None = None,
         edges: bool = False,
         seconds: float = SECONDS,
@@ -178,7 +206,7 @@ class GraphProcess(Child):
             return json.loads(file.read_text(encoding="utf-8"))
 
 
-def _listed(arguments: Sequence[Tensor | int], file: Path) -> list[dict[str, Any]]:
+def _listed(arguments: Sequence[ArgTensor | int], file: Path) -> list[dict[str, Any]]:
     """Describe arguments; the bytes of tensors go to the file one after another."""
     listed: list[dict[str, Any]] = []
     at = 0

@@ -14,12 +14,22 @@ import numpy as np
 import numpy.typing as npt
 
 from pto.core.errors import Loc
+from pto.core.findings import Findings
 from pto.graphs import races
-from pto.graphs.footprint import Footprint, Touch
-from pto.graphs.model import Argument, Buffer, Edge, Graph, Reason, Region, Scope, Task, Use
-from pto.graphs.schedule import Schedule
+from pto.graphs.footprint import TaskFootprint, TaskUse
+from pto.graphs.model import (
+    Edge,
+    Graph,
+    GraphBuffer,
+    GraphScope,
+    Reason,
+    Task,
+    TaskArg,
+    TensorBox,
+    Use,
+)
+from pto.graphs.schedule import TaskSchedule
 from pto.lang.call.place import here, mistake, placed
-from pto.lang.findings import Findings
 from pto.run.launch.arrays import Borrowed, borrow
 from pto.run.launch.call import Callee, Launch
 from pto.run.machine.device import Device
@@ -30,14 +40,14 @@ Edges = Literal["derived", "explicit"]
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class SourceLine:
     """The line of a submission."""
 
     loc: Loc | None
 
 
 @dataclass(frozen=True, slots=True)
-class Submitted:
+class TaskHandle:
     """A task of a graph, for `after=` of later tasks."""
 
     number: int
@@ -45,8 +55,8 @@ class Submitted:
 
 
 @dataclass(slots=True)
-class _Call:
-    """What a task calls."""
+class _TaskCall:
+    """The call of a task."""
 
     callee: Callee
     args: Sequence[Any]
@@ -72,17 +82,17 @@ class TaskGraph:
     def __init__(self, edges: Edges = "derived") -> None:
         if edges not in ("derived", "explicit"):
             raise mistake("PTO-U324", f"edges are derived or explicit, not {edges!r}")
-        self.model = Graph(scopes=[Scope(0, None, edges == "explicit")])
+        self.model = Graph(scopes=[GraphScope(0, None, edges == "explicit")])
         self._derives = edges == "derived"
         self._device: Device | None = None
-        self._calls: list[_Call] = []
+        self._calls: list[_TaskCall] = []
         self._roots: dict[int, Array] = {}  # by number of the buffer: the whole array
-        self._users: dict[int, list[tuple[int, Region, bool]]] = {}  # task, region, writes
+        self._users: dict[int, list[tuple[int, TensorBox, bool]]] = {}  # task, region, writes
 
     @placed
     def submit(
-        self, call: Callee, *args: Any, after: Sequence[Submitted] = (), **named: Any
-    ) -> Submitted:
+        self, call: Callee, *args: Any, after: Sequence[TaskHandle] = (), **named: Any
+    ) -> TaskHandle:
         """Add a task: `graph.submit(kernel[blocks], x, y, after=[first])`. It is checked now."""
         strangers = [t for t in after if t.graph is not self]
         if strangers:
@@ -90,18 +100,18 @@ class TaskGraph:
         launch = call.launched(self._on(call), args, named)
         number = len(self.model.tasks)
         arguments = [
-            Argument(self._region(name, each.array), Use.INOUT if written else Use.IN)
+            TaskArg(self._region(name, each.array), Use.INOUT if written else Use.IN)
             for name, each, written in _arrays(launch)
         ]
         name = launch.kernel.name
         task = Task(number, "task", (None, None, None), name, launch.blocks, arguments)
-        task.where, task.is_manual = Line(here()), not self._derives
+        task.where, task.is_manual = SourceLine(here()), not self._derives
         self.model.tasks.append(task)
-        self._calls.append(_Call(call, args, named, launch))
+        self._calls.append(_TaskCall(call, args, named, launch))
         for each in after:
             self.model.connect(each.number, number, Reason.EXPLICIT)
         self._derive(task)
-        return Submitted(number, self)
+        return TaskHandle(number, self)
 
     def _on(self, call: Callee) -> Device:
         if self._device is None:
@@ -109,7 +119,7 @@ class TaskGraph:
             self._device = Device(getattr(kernel, "profile", None))
         return self._device
 
-    def _region(self, name: str, array: Array) -> Region:
+    def _region(self, name: str, array: Array) -> TensorBox:
         """The part of a buffer that an array is: views of one array share its buffer."""
         root = array
         while isinstance(root.base, np.ndarray):
@@ -119,15 +129,15 @@ class TaskGraph:
             number = len(self._roots)
             self._roots[number] = root
             address = root.ctypes.data
-            self.model.buffers[number] = Buffer(number, address, root.nbytes, name)
+            self.model.buffers[number] = GraphBuffer(number, address, root.nbytes, name)
             self._users[number] = []
         size = array.itemsize
         start = (array.ctypes.data - root.ctypes.data) // size
         strides = tuple(s // size for s in array.strides)
-        return Region(number, start, array.shape, strides, size, str(array.dtype))
+        return TensorBox(number, start, array.shape, strides, size, str(array.dtype))
 
     def _derive(self, task: Task) -> None:
-        """Order a task behind those whose arrays it conflicts with."""
+        """Order a task after earlier tasks with conflicting arrays."""
         for argument in task.arguments:
             region, writes = argument.region, argument.use.writes
             users = self._users[region.buffer]
@@ -143,7 +153,7 @@ class TaskGraph:
 
     def run(self, seed: int | None = None) -> GraphReport:
         """Execute every task, in the order of submission or in a random order by seed."""
-        schedule = Schedule(self.model, self._execute, seed)
+        schedule = TaskSchedule(self.model, self._execute, seed)
         schedule.run()
         return GraphReport(len(self.model.tasks), len(self.model.edges), tuple(schedule.order))
 
@@ -159,8 +169,8 @@ class TaskGraph:
         found = races.findings(self.model, touches)
         return Findings(found, f"{len(self._calls)} tasks watched")
 
-    def _watched(self, number: int, copies: Mapping[int, Array]) -> list[Touch]:
-        call, observer = self._calls[number], Footprint()
+    def _watched(self, number: int, copies: Mapping[int, Array]) -> list[TaskUse]:
+        call, observer = self._calls[number], TaskFootprint()
         assert self._device is not None
         device = Device(self._device.profile, observer=observer, engine="reference")
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from pto.core.errors import Diagnostic, Note
-from pto.graphs.footprint import NONE, Bytes, Touch, union
+from pto.graphs.footprint import NONE, Bytes, TaskUse, union
 from pto.graphs.model import Graph, Reason, Task, Use
 
-Touches = Mapping[int, Sequence[Touch]]  # by task
+Touches = Mapping[int, Sequence[TaskUse]]  # by task
 _OUTPUTS = (Use.OUT, Use.OVERWRITE)  # inout may serve to order readers
 _MOST = 20  # findings of one kind
 
@@ -23,8 +23,8 @@ class Race:
 
     first: Task
     second: Task
-    a: Touch
-    b: Touch
+    a: TaskUse
+    b: TaskUse
     bytes: Bytes
 
     @property
@@ -42,7 +42,7 @@ class _Summary:
     reads: Bytes
     changes: Bytes  # written or accumulated into
     is_atomic: bool  # every change accumulates
-    touches: tuple[Touch, ...]
+    touches: tuple[TaskUse, ...]
 
 
 def find(graph: Graph, touches: Touches) -> list[Race]:
@@ -57,7 +57,7 @@ def find(graph: Graph, touches: Touches) -> list[Race]:
 def _by_buffer(touches: Touches) -> dict[int, list[_Summary]]:
     found: dict[int, list[_Summary]] = defaultdict(list)
     for task in sorted(touches):
-        groups: dict[int, list[Touch]] = defaultdict(list)
+        groups: dict[int, list[TaskUse]] = defaultdict(list)
         for touch in touches[task]:
             groups[touch.buffer].append(touch)
         for buffer, own in groups.items():
@@ -69,7 +69,7 @@ def _by_buffer(touches: Touches) -> dict[int, list[_Summary]]:
 
 
 def _in_buffer(graph: Graph, summaries: list[_Summary], ancestors: Sequence[int]) -> Iterator[Race]:
-    """Conflicts on one buffer: each task against the earlier ones whose spans meet its own."""
+    """Conflicts on one buffer: each task against earlier ones with overlapping spans."""
     if not any(len(s.changes.starts) for s in summaries):
         return
     spans = np.array([_span(s) for s in summaries], np.int64)
@@ -178,7 +178,7 @@ def _undefined(graph: Graph, touches: Touches) -> Iterator[Diagnostic]:
                 written[touch.buffer].append((number, touch.bytes))
 
 
-def _undefined_finding(graph: Graph, number: int, touch: Touch, missing: Bytes) -> Diagnostic:
+def _undefined_finding(graph: Graph, number: int, touch: TaskUse, missing: Bytes) -> Diagnostic:
     task, buffer = graph.tasks[number], graph.buffers[touch.buffer]
     low, high = missing.span
     message = (
@@ -242,7 +242,7 @@ def needless(graph: Graph, touches: Touches) -> list[tuple[int, int]]:
     return found
 
 
-def _meet(a: Sequence[Touch], b: Sequence[Touch]) -> bool:
+def _meet(a: Sequence[TaskUse], b: Sequence[TaskUse]) -> bool:
     return any(
         x.buffer == y.buffer
         and not x.how == y.how == "reads"

@@ -1,9 +1,9 @@
-"""Graphs on several chips at once: the child process in which their tasks take turns.
+"""Graphs on several chips at once: the child process that interleaves their tasks.
 
 Each submission runs one orchestration on one chip. A chip runs its submissions in order, and a
 submission waits for earlier ones that use the same buffers. Tasks of different chips may wait for
-each other's signals: a task that cannot go on gives way to the others. The chips share one memory,
-so that an address of another chip is an address.
+each other's signals: a blocked task yields to other tasks. The chips share one memory, so that an
+address of another chip is an address.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from pto.core.errors import PtoError
 from pto.cxx.child import serve
 from pto.graphs.launch import named
 from pto.graphs.model import Task
-from pto.graphs.orchestration import Memory
-from pto.graphs.worker import GraphServer, Session, require_end
-from pto.run.sites import Launch
+from pto.graphs.orchestration import GraphMem
+from pto.graphs.worker import GraphServer, GraphSession, require_end
+from pto.run.sites import RecordLaunch
 
-_ROUNDS = 50  # of the agents of a task, before other tasks go on
-_RANKS = 64  # that a context has room for
+_ROUNDS = 50  # of the agents of a task, before other tasks run
+_RANKS = 64  # capacity of a context
 
 
 class ChipServer:
@@ -42,7 +42,7 @@ class ChipServer:
         """Run submissions on buffers of these sizes; the file has their bytes one after another."""
         for program in self._programs:
             program.clear()
-        raw, memory = np.fromfile(file, np.uint8), Memory()
+        raw, memory = np.fromfile(file, np.uint8), GraphMem()
         ends = np.cumsum([0, *buffers])
         numbers = [memory.allocate(size) for size in buffers]
         for number, low, high in zip(numbers, ends[:-1], ends[1:], strict=True):
@@ -75,15 +75,15 @@ def _take_turns(runs: Sequence[Submission]) -> None:
 class Submission:
     """One orchestration on one chip."""
 
-    def __init__(self, server: GraphServer, described: Mapping[str, Any], memory: Memory) -> None:
+    def __init__(self, server: GraphServer, described: Mapping[str, Any], memory: GraphMem) -> None:
         self.chip: int = described["chip"]
         self.after: Sequence[int] = described["after"]
         self.is_done = False
         self._server = server
         self._memory = memory
-        self._session = Session(server, memory)
+        self._session = GraphSession(server, memory)
         self._was_submitted = False
-        self._open: list[tuple[Task, Launch | None]] = []
+        self._open: list[tuple[Task, RecordLaunch | None]] = []
         for each in described["given"]:
             self._add(each)
 
@@ -109,7 +109,7 @@ class Submission:
             self._session.add_word(memory.starts[each["buffer"]] + each["offset"])
 
     def advance(self) -> bool:
-        """Go on with every task that may run; True if anything happened."""
+        """Run every task that may run; True if anything happened."""
         moved = not self._was_submitted
         if not self._was_submitted:
             self._session.submit()
@@ -126,7 +126,7 @@ class Submission:
             self.is_done = moved = True
         return moved
 
-    def _step(self, task: Task, launch: Launch | None) -> bool:
+    def _step(self, task: Task, launch: RecordLaunch | None) -> bool:
         try:
             has_ended = launch is None or launch.go_on(_ROUNDS)
         except PtoError as error:
@@ -138,7 +138,7 @@ class Submission:
 
     @property
     def deadlock(self) -> PtoError | None:
-        """What the first task that cannot go on waits for."""
+        """The error of the first blocked task, with its wait."""
         found = ((t, run) for t, run in self._open if run is not None)
         return next((named(run.deadlock, task) for task, run in found), None)
 

@@ -23,7 +23,7 @@ import numpy as np
 
 from pto.core.errors import PtoError, fail
 from pto.graphs import chips
-from pto.graphs.process import GraphSource, KernelSource, Tensor
+from pto.graphs.process import ArgTensor, GraphSource, KernelSource, runtime_headers
 from pto.graphs.scene_names import (
     ELEMENTS,
     ArgDirection,
@@ -109,7 +109,6 @@ class _Stubs(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         """Everything is there already."""
 
 
-_PLATFORM = ("aicpu/cache_ops.cpp", "aicpu/device_time.cpp")  # of a host, below platform/sim
 _STUBBED = ("simpler", "simpler_setup", "_task_interface")
 _OWN = ("tests", "examples", "conftest")  # modules of the project that other folders have too
 _DEFINED: dict[str, Sequence[Any]] = {
@@ -120,7 +119,7 @@ _DEFINED: dict[str, Sequence[Any]] = {
 
 
 @contextmanager
-def _replaced(root: Path) -> Generator[None]:
+def replaced_modules(root: Path) -> Generator[None]:
     """The project's own modules, replaced while a test is imported or asked."""
     names = (*_STUBBED, *_OWN)
     before = {n: m for n, m in sys.modules.items() if n.partition(".")[0] in names}
@@ -185,7 +184,7 @@ class Scene:
 
     def on_chips(self, worker: chips.Worker, programs: Sequence[chips.Program]) -> str:
         """Run on several chips; what the test's own golden says, empty if it matches."""
-        with _replaced(self.root):
+        with replaced_modules(self.root):
             try:
                 chips.run_case(self.test(), self.case, programs, worker)
             except AssertionError as error:
@@ -193,17 +192,9 @@ class Scene:
         return ""
 
     def source(self, callable: Mapping[str, Any] | None = None) -> GraphSource:
-        """What is compiled for it, or for one of its graphs."""
+        """The sources to compile for it, or for one of its graphs."""
         own, base = callable or self.test.CALLABLE, self.file.parent
-        src = self.root / "src"
-        home = src / self.profile / "runtime" / self.runtime
-        shared = (
-            src / "common" / "task_interface",
-            src / "common",
-            src / self.profile / "platform" / "include",
-            src / "common" / "platform" / "include",
-        )
-        runtime = (home / "runtime", home / "common", home / "orchestration", *shared)
+        headers = runtime_headers(self.root, self.profile, self.runtime)
         orchestration = own["orchestration"]
         kernels = tuple(
             KernelSource(
@@ -220,16 +211,16 @@ class Scene:
             orchestration.get("function_name", "aicpu_orchestration_entry"),
             self.profile,
             kernels,
-            (*runtime, src / "common" / "log" / "include"),
-            (self.root / "simpler_setup" / "incore", *runtime),
-            tuple(p for n in _PLATFORM if (p := src / "common" / "platform" / "sim" / n).is_file()),
+            headers.orchestration,
+            headers.kernels,
+            headers.sources,
             self.runtime,
             self.case.get("config", {}).get("runtime_env", {}),
         )
 
     def arguments(self, with_values: bool = True) -> Arguments:
         """Inputs as the test generates them; without values, large ones have no memory."""
-        with _replaced(self.root), nullcontext() if with_values else shapes_only():
+        with replaced_modules(self.root), nullcontext() if with_values else shapes_only():
             made = self.test().generate_args(self.case.get("params", {}))
         signature = [d.value for d in self.test.CALLABLE["orchestration"].get("signature", ())]
         return Arguments(made, signature)
@@ -238,12 +229,16 @@ class Scene:
     def has_golden(self) -> bool:
         return not (self.case.get("skip_golden") or self.test.SKIP_GOLDEN)
 
+    @property
+    def tolerances(self) -> tuple[float, float]:
+        return self.test.RTOL, self.test.ATOL
+
     def judge(self, arguments: Arguments) -> str:
-        """What the test's own golden says of the outputs; empty: they match."""
+        """The difference that the test's own golden reports; empty if the outputs match."""
         if not self.has_golden:
             return ""
         test, params = self.test(), self.case.get("params", {})
-        with _replaced(self.root):
+        with replaced_modules(self.root):
             golden = arguments.original.clone()
             test.compute_golden(golden, params)
             try:
@@ -260,7 +255,7 @@ class Arguments:
         self.original = made
         self._names: list[str] = []
         self._uses: list[str] = []
-        self.listed: list[Tensor | int] = []
+        self.listed: list[ArgTensor | int] = []
         for spec in made.specs:
             if isinstance(spec, Scalar):
                 self.listed.append(scalar_to_uint64(spec.value))
@@ -275,16 +270,16 @@ class Arguments:
     def outputs(self) -> list[str]:
         return [n for n, use in zip(self._names, self._uses, strict=True) if use != "in"]
 
-    def copies(self) -> list[Tensor | int]:
+    def copies(self) -> list[ArgTensor | int]:
         """The arguments for one run."""
         return [
             each
             if isinstance(each, int)
-            else Tensor(each.name, each.data.copy(), each.shape, each.element, each.use)
+            else ArgTensor(each.name, each.data.copy(), each.shape, each.element, each.use)
             for each in self.listed
         ]
 
-    def take(self, ran: Sequence[Tensor | int]) -> None:
+    def take(self, ran: Sequence[ArgTensor | int]) -> None:
         """Keep the tensors that a run has changed."""
         self.listed = list(ran)
 
@@ -292,7 +287,7 @@ class Arguments:
         """The arguments after the run, as the test compares them."""
         torch: Any = import_module("torch")
 
-        tensors = {t.name: t for t in self.listed if isinstance(t, Tensor)}
+        tensors = {t.name: t for t in self.listed if isinstance(t, ArgTensor)}
         specs: list[TensorArg | Scalar] = []
         for spec in self.original.specs:
             if isinstance(spec, Scalar):
@@ -305,7 +300,7 @@ class Arguments:
         return TaskArgsBuilder(*specs)
 
 
-def _tensor(name: str, value: Any, use: str) -> Tensor:
+def _tensor(name: str, value: Any, use: str) -> ArgTensor:
     kind = str(value.dtype).removeprefix("torch.")
     if kind not in ELEMENTS:
         raise fail("PTO-U323", f"tensor {name} is {kind}, which the runtime does not take")
@@ -313,10 +308,10 @@ def _tensor(name: str, value: Any, use: str) -> Tensor:
     shape = tuple(value.shape) or (1,)
     if value.is_meta:
         none = np.broadcast_to(np.uint8(0), value.numel() * value.element_size())
-        return Tensor(name, none, shape, ELEMENTS[kind], use)
+        return ArgTensor(name, none, shape, ELEMENTS[kind], use)
     flat = value.contiguous()
     raw = flat.to(torch.uint8) if kind == "bool" else flat.view(torch.uint8)
-    return Tensor(name, raw.numpy().reshape(-1), shape, ELEMENTS[kind], use)
+    return ArgTensor(name, raw.numpy().reshape(-1), shape, ELEMENTS[kind], use)
 
 
 def find(path: Path, profile: str | None = None) -> Iterator[Scene]:
@@ -337,7 +332,7 @@ def _scenes(file: Path, wanted: str | None) -> Iterator[Scene]:
             f"{file} is in no checkout with the runtime's headers",
             help="a scene test needs src/common/task_interface in a folder above it",
         )
-    with _replaced(root):
+    with replaced_modules(root):
         module = _imported(file, root)
     parts = [p for p in file.parts if p in ("a2a3", "a5")]
     for test in vars(module).values():

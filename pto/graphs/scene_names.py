@@ -120,17 +120,18 @@ class SceneTestCase:
         self, test_args: Any, golden_args: Any, output_names: Sequence[str], params: Any
     ) -> None:
         """Every output within the tolerances of the class."""
-        torch: Any = import_module("torch")
-
         for name in output_names:
-            ours, golden = getattr(test_args, name), getattr(golden_args, name)
-            if not torch.allclose(ours, golden, rtol=self.RTOL, atol=self.ATOL):
-                far = (ours.to(torch.float64) - golden.to(torch.float64)).abs()
-                wrong = far > self.ATOL + self.RTOL * golden.to(torch.float64).abs()
-                raise AssertionError(
-                    f"{name}: {int(wrong.sum())} of {wrong.numel()} elements differ, by up to"
-                    f" {far.max().item():g} (rtol {self.RTOL:g}, atol {self.ATOL:g})"
-                )
+            self.compare_tensor(name, getattr(test_args, name), getattr(golden_args, name))
+
+    def compare_tensor(self, name: str, ours: Any, golden: Any, equal_nan: bool = False) -> None:
+        torch: Any = import_module("torch")
+        if not torch.allclose(ours, golden, rtol=self.RTOL, atol=self.ATOL, equal_nan=equal_nan):
+            far = (ours.to(torch.float64) - golden.to(torch.float64)).abs()
+            wrong = far > self.ATOL + self.RTOL * golden.to(torch.float64).abs()
+            raise AssertionError(
+                f"{name}: {int(wrong.sum())} of {wrong.numel()} elements differ, by up to"
+                f" {far.nan_to_num().max().item():g} (rtol {self.RTOL:g}, atol {self.ATOL:g})"
+            )
 
     @classmethod
     def run_module(cls, *names: str) -> None:

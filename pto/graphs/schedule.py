@@ -1,8 +1,8 @@
 """Orders in which the tasks of a graph may run.
 
 Every order that the edges allow must give the same bytes. A seed picks one of them; seed None is
-the order of submission. Tasks can be added while others have already run, as an orchestration that
-reads a tensor needs its value before it goes on.
+the order of submission. Tasks can be added after earlier ones have run, since an orchestration that
+reads a tensor needs its value before it continues.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from random import Random
 from pto.graphs.model import Graph
 
 
-class Schedule:
+class TaskSchedule:
     """Runs the tasks of a growing graph by their edges."""
 
     def __init__(self, graph: Graph, execute: Callable[[int], None], seed: int | None = None):
@@ -29,7 +29,7 @@ class Schedule:
         self.order: list[int] = []
 
     def _take_up(self) -> None:
-        """Look at the tasks submitted since the last call."""
+        """Add the tasks submitted since the last call."""
         first, self._known = self._known, len(self._graph.tasks)
         if first == self._known:
             return

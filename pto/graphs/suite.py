@@ -15,10 +15,12 @@ from pto.core.errors import Diagnostic, PtoError
 from pto.core.render import plain
 from pto.cxx import running
 from pto.cxx.child import Crash
+from pto.graphs import folder
 from pto.graphs import scene as scenes
 from pto.graphs.chips import Worker
-from pto.graphs.process import GraphProcess, Ran, Tensor
+from pto.graphs.process import ArgTensor, GraphProcess, Ran
 
+Case = scenes.Scene | folder.BuildFolder
 STATUSES = {
     "passed": "every output matches the golden of the test",
     "ran": "ran to its end; the test has no golden",
@@ -37,8 +39,8 @@ _LARGEST = 4 << 30  # bytes of all tensors of a case
 
 
 @dataclass(frozen=True, slots=True)
-class How:
-    """What is done with every scene."""
+class RunOptions:
+    """Options of a run of all scenes."""
 
     sanitize: bool = False
     orders: int = 0  # random orders tried besides the order of submission
@@ -47,7 +49,7 @@ class How:
 
 
 @dataclass(slots=True)
-class Outcome:
+class SceneResult:
     """The result of one scene."""
 
     name: str
@@ -65,9 +67,11 @@ class Outcome:
 
 def find(
     paths: Iterable[Path], profile: str | None, wanted: Callable[[str], bool]
-) -> Iterator[scenes.Scene | Outcome]:
-    """Scenes below these paths; a file that cannot be read is an outcome of its own."""
+) -> Iterator[Case | SceneResult]:
+    """Scenes and folders of pypto below these paths; a file that cannot be read is an outcome."""
     for path in paths:
+        folders = folder.find(path)
+        yield from (f for f in folders if wanted(f.name) and profile in (None, f.profile))
         files = [path] if path.is_file() else sorted(path.rglob("test_*.py"))
         for file in files:
             try:
@@ -75,35 +79,40 @@ def find(
             except PtoError as error:
                 if wanted(file.parent.name):
                     why = error.diagnostics[0].message
-                    yield Outcome(f"{file.parent.name}/{file.stem}", "", "skipped", why)
+                    yield SceneResult(f"{file.parent.name}/{file.stem}", "", "skipped", why)
                 continue
             yield from found
 
 
 def run_all(
-    found: Iterable[scenes.Scene | Outcome],
-    how: How,
+    found: Iterable[Case | SceneResult],
+    how: RunOptions,
     jobs: int,
-    seen: Callable[[Outcome], None],
-) -> list[Outcome]:
+    seen: Callable[[SceneResult], None],
+) -> list[SceneResult]:
     """Run scenes, some at a time; results in the order of `found`."""
     lock = threading.Lock()
 
-    def one(each: scenes.Scene | Outcome) -> Outcome:
-        outcome = each if isinstance(each, Outcome) else run(each, how, lock)
+    def one(each: Case | SceneResult) -> SceneResult:
+        outcome = each if isinstance(each, SceneResult) else run(each, how, lock)
         seen(outcome)
         return outcome
 
     return running.each(one, found, jobs)
 
 
-def run(scene: scenes.Scene, how: How, lock: threading.Lock | None = None) -> Outcome:
+def run(scene: Case, how: RunOptions, lock: threading.Lock | None = None) -> SceneResult:
     """Run one scene. Python of the test runs under the lock: it changes what imports mean."""
     began = time.perf_counter()
-    outcome = Outcome(scene.name, scene.profile, "")
-    act = _check if how.dry else _run if scene.level == _CHIP else _run_chips
+    outcome = SceneResult(scene.name, scene.profile, "")
+    lock = lock or threading.Lock()
     try:
-        act(scene, how, outcome, lock or threading.Lock())
+        if how.dry:
+            _check(scene, how, outcome, lock)
+        elif isinstance(scene, scenes.Scene) and scene.level != _CHIP:
+            _run_chips(scene, how, outcome, lock)
+        else:
+            _run(scene, how, outcome, lock)
     except PtoError as error:
         is_build = error.diagnostics[0].code == "PTO-U243"
         outcome.status = "unbuilt" if is_build else "refused"
@@ -116,11 +125,11 @@ def run(scene: scenes.Scene, how: How, lock: threading.Lock | None = None) -> Ou
     return outcome
 
 
-def _run(scene: scenes.Scene, how: How, outcome: Outcome, lock: threading.Lock) -> None:
+def _run(scene: Case, how: RunOptions, outcome: SceneResult, lock: threading.Lock) -> None:
     process = GraphProcess(scene.source())
     with lock:
         listed = scene.arguments(with_values=False).listed
-        size = sum(t.data.size for t in listed if isinstance(t, Tensor))
+        size = sum(t.data.size for t in listed if isinstance(t, ArgTensor))
         if size > _LARGEST:
             outcome.status, outcome.why = "skipped", f"its tensors have {size >> 20:,} MiB"
             return
@@ -144,7 +153,9 @@ def _run(scene: scenes.Scene, how: How, outcome: Outcome, lock: threading.Lock) 
     outcome.status = "wrong" if outcome.why else "passed" if scene.has_golden else "ran"
 
 
-def _run_chips(scene: scenes.Scene, how: How, outcome: Outcome, lock: threading.Lock) -> None:
+def _run_chips(
+    scene: scenes.Scene, how: RunOptions, outcome: SceneResult, lock: threading.Lock
+) -> None:
     """Run the graphs that a scene submits to several chips."""
     programs = scene.programs
     worker = Worker(programs, scene.profile, how.seconds)
@@ -162,7 +173,7 @@ def _run_chips(scene: scenes.Scene, how: How, outcome: Outcome, lock: threading.
     outcome.tasks, outcome.edges = worker.tasks, worker.edges
 
 
-def _check(scene: scenes.Scene, how: How, outcome: Outcome, lock: threading.Lock) -> None:
+def _check(scene: Case, how: RunOptions, outcome: SceneResult, lock: threading.Lock) -> None:
     """Run the orchestration alone."""
     with lock:
         arguments = scene.arguments(with_values=False)
@@ -183,9 +194,9 @@ def _check(scene: scenes.Scene, how: How, outcome: Outcome, lock: threading.Lock
 def _try_orders(
     process: GraphProcess,
     arguments: scenes.Arguments,
-    first: list[Tensor | int],
-    how: How,
-    outcome: Outcome,
+    first: list[ArgTensor | int],
+    how: RunOptions,
+    outcome: SceneResult,
 ) -> None:
     """Run again in other orders that the edges allow; every byte must be the same."""
     for seed in range(how.orders):
@@ -193,8 +204,8 @@ def _try_orders(
         process.run(again, seed=seed, seconds=how.seconds)
         for a, b in zip(first, again, strict=True):
             if (
-                isinstance(a, Tensor)
-                and isinstance(b, Tensor)
+                isinstance(a, ArgTensor)
+                and isinstance(b, ArgTensor)
                 and not np.array_equal(a.data, b.data)
             ):
                 count = int((a.data != b.data).sum())
@@ -203,4 +214,4 @@ def _try_orders(
                 return
 
 
-__all__ = ["GOOD", "STATUSES", "How", "Outcome", "Ran", "find", "run", "run_all"]
+__all__ = ["GOOD", "STATUSES", "Ran", "RunOptions", "SceneResult", "find", "run", "run_all"]

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
-from pto.observe.timing.page import document
+from pto.observe.timing.page import document, sources
 
 _DIGITS = 5  # of a microsecond
 _SHOWN = 5  # kinds of tasks of the critical path
@@ -15,7 +14,7 @@ Times = Mapping[str, Any]  # what `GraphProcess.time` answers
 
 
 def summary(found: Times) -> list[str]:
-    """What the time consists of, one fact a line."""
+    """The parts of the total time, one fact a line."""
     tasks, path = found["tasks"], found["path"]
     spans = _spans(found)
     ran = sum(spans[n][1] - spans[n][0] for n in path if n in spans)
@@ -72,15 +71,20 @@ def page(found: Times, name: str) -> str:
         first[each[0]] = n
     path = list(found["path"])
     before = dict(zip(path[1:], path, strict=False))
-    kinds: dict[tuple[str, int], int] = {}
-    ops = [kinds.setdefault((tasks[each[0]][0], tasks[each[0]][2]), len(kinds)) for each in slices]
+    kinds: dict[tuple[str, str, int], int] = {}  # name, file and line
+    ops = [kinds.setdefault(tuple(tasks[each[0]][:3]), len(kinds)) for each in slices]
     run = {
         "label": name,
         "mhz": 0,
         "end": found["us"],
         "agents": [f"{kind} cores" for kind in agents],
         "pipes": [{"agent": agents.index(core.split()[0]), "name": core} for core in cores],
-        "ops": [{"name": title, "line": line or None, "status": ""} for title, line in kinds],
+        "ops": [
+            {"name": title, "file": file, "line": line or None, "status": ""}
+            for title, file, line in kinds
+        ],
+        "parts": [],
+        "cores": [],
         "slices": {
             "start": [round(each[3], _DIGITS) for each in slices],
             "dur": [round(each[4] - each[3], _DIGITS) for each in slices],
@@ -96,13 +100,8 @@ def page(found: Times, name: str) -> str:
         "waits": [],
         "counters": {"of": [f"task {each[0]}, block {each[1]}" for each in slices]},
     }
-    files = [task[1] for task in tasks if task[1]]
-    source: list[str] = []
-    if files and Path(files[0]).is_file():
-        text = Path(files[0]).read_text(encoding="utf-8", errors="replace")
-        source = text.splitlines()
     lines = summary(found)
-    drawn = {"runs": [run], "source": source}
+    drawn = {"runs": [run], "sources": sources(task[1] for task in tasks if task[1])}
     return document(f"{name} on {found['device']}", f"{lines[0]}; {lines[1]}", drawn)
 
 

@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import NamedTuple
 
-from pto.graphs.model import Graph, Reason, Region, Task, Use
+from pto.graphs.model import Graph, Reason, Task, TensorBox, Use
 
 
 class _Writer(NamedTuple):
-    """A task that wrote a region, whose first byte is `low` and whose last is before `high`."""
+    """A task that wrote a region with the bytes `low` to before `high`."""
 
     task: int
-    region: Region
+    region: TensorBox
     low: int
     high: int
 
@@ -41,7 +41,7 @@ class TensorMap:
                 region = argument.region
                 self._writers[region.buffer].append(_Writer(task.number, region, *region.span))
 
-    def _wait(self, task: Task, region: Region, use: Use, tracked: bool) -> None:
+    def _wait(self, task: Task, region: TensorBox, use: Use, tracked: bool) -> None:
         graph = self._graph
         creator = graph.buffers[region.buffer].creator
         if creator is not None:
@@ -59,7 +59,7 @@ class TensorMap:
         for writer in covered:
             self._writers[region.buffer].remove(writer)
 
-    def writers(self, region: Region) -> list[int]:
+    def writers(self, region: TensorBox) -> list[int]:
         """Tasks that a read of this region by the orchestration waits for."""
         found = [w.task for w in self._writers[region.buffer] if w.region.overlaps(region)]
         creator = self._graph.buffers[region.buffer].creator

@@ -19,7 +19,7 @@ from pto.graphs.model import Graph, Task
 
 @dataclass(frozen=True, slots=True)
 class Dispatch:
-    """What a runtime spends on a task, in microseconds."""
+    """Times of a runtime for each task, in microseconds."""
 
     source: str
     submit: float  # of the orchestrator
@@ -70,7 +70,7 @@ def schedule(
     dispatch: Dispatch,
     without: Collection[tuple[int, int]] = (),
 ) -> GraphTime:
-    """Dispatch a graph whose tasks take these microseconds a block; some edges may be left out."""
+    """Dispatch a graph, given the microseconds of a block of each task; edges may be left out."""
     return _Simulation(graph, times, clusters, dispatch, without).run()
 
 
@@ -180,7 +180,7 @@ class _Simulation:
         return found
 
     def _cores_for(self, shape: str, task: Task) -> list[str] | None:
-        """Cores with room: idle ones first, then those that hold one block."""
+        """Cores with a free entry: idle ones first, then those that hold one block."""
         for room in (0, 1):
             if shape != "mixed":
                 kind = "cube" if shape == "cube" else "vector"

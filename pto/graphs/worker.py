@@ -19,18 +19,18 @@ import numpy as np
 
 from pto.core.errors import Diagnostic, PtoError
 from pto.cxx.child import packed, serve
-from pto.cxx.native import Native
+from pto.cxx.native import NativeBuild
 from pto.graphs import dry, races, timing
 from pto.graphs import launch as tasks
-from pto.graphs.diff import Recorder
-from pto.graphs.footprint import Touch
+from pto.graphs.diff import ValueLog
+from pto.graphs.footprint import TaskUse
 from pto.graphs.limits import limits_of, usage
 from pto.graphs.model import Graph, Predicate, Task, Use
-from pto.graphs.orchestration import Memory, Orchestration
-from pto.graphs.schedule import Schedule
+from pto.graphs.orchestration import GraphMem, Orchestration
+from pto.graphs.schedule import TaskSchedule
 from pto.graphs.timing import DISPATCH, GraphTime
 from pto.observe.timing.chips import Bench, bench
-from pto.run.sites import Launch
+from pto.run.sites import RecordLaunch
 from pto.target.library import library
 from pto.target.profile import profile as find_profile
 
@@ -49,7 +49,7 @@ _COMPARE = {
 class GraphServer:
     """Answers requests about one graph."""
 
-    _recorder: Recorder | None = None
+    _recorder: ValueLog | None = None
 
     def load(
         self,
@@ -60,7 +60,7 @@ class GraphServer:
     ) -> dict[str, Any]:
         """Load the builds: the orchestration, and (name, side, path) of each kernel."""
         self._profile = library(find_profile(profile))
-        self._native = Native(Path(orchestration["build"]))
+        self._native = NativeBuild(Path(orchestration["build"]))
         self._native.lib.pto_graph_run.argtypes = [c.POINTER(c.c_int64)]
         self._native.lib.pto_graph_run.restype = None
         self._source = Path(orchestration["source"])
@@ -80,8 +80,8 @@ class GraphServer:
 
     def record(self, given: Sequence[Mapping[str, Any]], file: str, folder: str) -> dict[str, Any]:
         """Run the graph and write what each task leaves behind into a folder."""
-        session = Session.on(self, given, np.fromfile(file, np.uint8))
-        self._recorder = Recorder(Path(folder))
+        session = GraphSession.on(self, given, np.fromfile(file, np.uint8))
+        self._recorder = ValueLog(Path(folder))
         try:
             session.run()
         finally:
@@ -98,7 +98,7 @@ class GraphServer:
         seed: int | None = None,
     ) -> dict[str, Any]:
         """Run the graph with every task watched; answers the findings between tasks."""
-        self._touches: dict[int, list[Touch]] = {}
+        self._touches: dict[int, list[TaskUse]] = {}
         graph, counts = self._execute_all(given, file, seed, watched=True)
         found = races.findings(graph, self._touches)
         found += usage(graph, limits_of(runtime, settings)).findings
@@ -114,7 +114,7 @@ class GraphServer:
         """Run every task on the tensors of a file and write them back; the graph and its counts."""
         began = time.perf_counter()
         raw = np.fromfile(file, np.uint8)
-        session = Session.on(self, given, raw, seed, watched)
+        session = GraphSession.on(self, given, raw, seed, watched)
         session.run()
         session.give_back(raw)
         raw.tofile(file)
@@ -136,7 +136,7 @@ class GraphServer:
         """Run the orchestration alone, on tensors that may have no values."""
         began = time.perf_counter()
         _lift_limit()
-        session = Session.on(self, given, np.fromfile(file, np.uint8))
+        session = GraphSession.on(self, given, np.fromfile(file, np.uint8))
         own = session.orchestration
         own.is_dry = True
         session.submit()
@@ -167,7 +167,7 @@ class GraphServer:
         self._touches = {}
         if not edges:
             _lift_limit()
-        session = Session.on(self, given, raw, None, watched=edges)
+        session = GraphSession.on(self, given, raw, None, watched=edges)
         own = session.orchestration
         own.is_dry = not edges
         (session.run if edges else session.submit)()
@@ -195,10 +195,11 @@ class GraphServer:
         return {}
 
     def _times(self, own: Orchestration, chip: Bench) -> tuple[dict[int, float], int, int]:
-        """The time of a block of each task, how many were timed, how many are like another.
+        """The time of a block of each task, the number of timed tasks, the number that equal
+        another.
 
         Tasks with the same kernel, blocks, shapes and scalars are timed once. Of tasks that differ
-        in scalars alone two are timed, or more if these differ; the others take their average.
+        in scalars alone two are timed, or more if these differ; the rest get their average.
         """
         found: dict[int, float] = {}
         exact: dict[object, float] = {}
@@ -217,7 +218,7 @@ class GraphServer:
             found[task.number] = exact.get(key, sum(kinds[kind]) / len(kinds[kind]))
         return found, len(exact), alike
 
-    def _block_us(self, task: Task, memory: Memory, chip: Bench) -> float:
+    def _block_us(self, task: Task, memory: GraphMem, chip: Bench) -> float:
         if any(k is not None and self._kernels.is_missing(k) for k in task.kernels):
             return 0.0
         try:
@@ -232,10 +233,10 @@ class GraphServer:
         """Forget the tasks of earlier requests."""
         self._native.lib.pto_graph_clear()
 
-    def start(self, memory: Memory) -> Orchestration:
+    def start(self, memory: GraphMem) -> Orchestration:
         return Orchestration(self._native, self._source, self._names, self._cores, memory)
 
-    def execute(self, graph: Graph, memory: Memory, number: int, watched: bool) -> None:
+    def execute(self, graph: Graph, memory: GraphMem, number: int, watched: bool) -> None:
         """Run one task, unless its predicate says no."""
         task = graph.tasks[number]
         if not _is_run(task):
@@ -251,23 +252,23 @@ class GraphServer:
         if self._recorder is not None:
             self._recorder.add(task, memory.arrays)
 
-    def begin(self, task: Task, memory: Memory) -> Launch | None:
-        """Begin a task that may wait for others; None: it does nothing."""
+    def begin(self, task: Task, memory: GraphMem) -> RecordLaunch | None:
+        """Begin a task that may wait for other tasks; None if it has no kernel to run."""
         if not _is_run(task):
             return None
         return tasks.begun(task, self._kernels, self._profile, memory)[0]
 
 
-class Session:
+class GraphSession:
     """One run of the orchestration on one set of tensors."""
 
     def __init__(
-        self, server: GraphServer, memory: Memory, seed: int | None = None, watched: bool = False
+        self, server: GraphServer, memory: GraphMem, seed: int | None = None, watched: bool = False
     ) -> None:
         self._memory = memory
         self.orchestration = server.start(memory)
         graph = self.orchestration.graph
-        self.schedule = Schedule(
+        self.schedule = TaskSchedule(
             graph, lambda number: server.execute(graph, memory, number, watched), seed
         )
         self.orchestration.finish = self.schedule.run
@@ -283,10 +284,10 @@ class Session:
         raw: np.ndarray[Any, np.dtype[np.uint8]],
         seed: int | None = None,
         watched: bool = False,
-    ) -> Session:
+    ) -> GraphSession:
         """A run on the tensors of a file."""
         server.clear()
-        made = cls(server, Memory(), seed, watched)
+        made = cls(server, GraphMem(), seed, watched)
         for each in given:
             made._add(each, raw)
         return made
@@ -352,7 +353,7 @@ def _described(task: Task, found: GraphTime) -> list[Any]:
     return [task.name, *place, found.ready.get(task.number, 0.0), found.ended.get(task.number, 0.0)]
 
 
-def require_end(graph: Graph, schedule: Schedule) -> None:
+def require_end(graph: Graph, schedule: TaskSchedule) -> None:
     """Refuse a graph with tasks that no order reaches."""
     stuck = schedule.stuck
     if not stuck:

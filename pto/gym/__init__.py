@@ -1,5 +1,5 @@
-"""Running a checkout of PTO-Gym: every case with its own data, its own host files, its own judge.
+"""Runs a checkout of PTO-Gym: every case with its own data, host files and judge.
 
-Discovery, the host files, one case, many cases and the report live in files of their own here. What
-a program computes does not live here.
+Discovery, the host files, one case, many cases and the report have a file each. The semantics of
+programs are not implemented here.
 """

@@ -1,7 +1,7 @@
-"""A launch as the host made it, as arguments of the program's function.
+"""The arguments of a host's launch, converted to arguments of the program's function.
 
-Memory goes as it is. A number passed by value keeps its bits where the program reads it as another
-type of the same size: hosts pass an f16 as the uint16_t that holds it.
+Memory is passed unchanged. A number passed by value keeps its bits if the program reads it as
+another type of the same size: hosts pass an f16 as the uint16_t that holds it.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ import numpy.typing as npt
 from pto.core.dtypes import DType, decode
 from pto.core.errors import PtoError, fail
 from pto.gym.host.evaluator import KernelCall
-from pto.gym.host.values import Scalar, bytes_of
+from pto.gym.host.values import CScalar, bytes_of
 from pto.ir.graph import Module, Operation
 from pto.ir.text.types import type_text
 from pto.isa.row import types as t
 from pto.verify.functions import is_defined, name_of, signature_of
 
 _MOST_NAMES = 8
-_LEAST = 64  # bytes behind a pointer that nobody uses
+_LEAST = 64  # bytes of an argument that is not used
 Argument = npt.NDArray[Any] | int | float
 
 
@@ -32,7 +32,7 @@ def functions_of(module: Module) -> dict[str, Operation]:
 
 
 def arguments_of(functions: Mapping[str, Operation], launch: KernelCall) -> list[Argument]:
-    """What `launch` passes, for the parameters its function has."""
+    """The arguments of `launch` for the parameters of its function."""
     function = functions.get(launch.kernel)
     if function is None:
         known = ", ".join(f"@{name}" for name in list(functions)[:_MOST_NAMES])
@@ -49,14 +49,14 @@ def arguments_of(functions: Mapping[str, Operation], launch: KernelCall) -> list
 
 
 def _are_used(function: Operation, first: int) -> bool:
-    """Whether an operation takes a parameter from the one at `first` on: hosts leave out others."""
+    """True if a parameter from `first` on is used: hosts leave out unused ones."""
     rest = function.regions[0].block.args[first:]
     return any(value in rest for op in function.walk() for value in op.operands)
 
 
 def _argument(launch: KernelCall, index: int, inputs: Sequence[t.Type]) -> Argument:
     given, wanted = launch.arguments[index], inputs[index]
-    if not isinstance(given, Scalar):
+    if not isinstance(given, CScalar):
         if isinstance(wanted, t.Scalar):
             raise _misfit(launch, f"{_named(launch, index)} is memory, not a {type_text(wanted)}")
         return _elements(given, wanted)
@@ -72,7 +72,7 @@ def _argument(launch: KernelCall, index: int, inputs: Sequence[t.Type]) -> Argum
 
 
 def _elements(memory: npt.NDArray[np.uint8], wanted: t.Type) -> npt.NDArray[Any]:
-    """Bytes of a host as what the program takes them for: whole elements."""
+    """Bytes of a host as an array of the program's element type, without a partial element."""
     elem = getattr(wanted, "elem", None)
     kind = elem.dtype if isinstance(elem, t.Scalar) else None
     if kind is None:
@@ -80,7 +80,7 @@ def _elements(memory: npt.NDArray[np.uint8], wanted: t.Type) -> npt.NDArray[Any]
     return memory[: memory.size // kind.itemsize * kind.itemsize].view(kind.numpy)
 
 
-def _as_float(launch: KernelCall, index: int, given: Scalar, wanted: DType) -> float:
+def _as_float(launch: KernelCall, index: int, given: CScalar, wanted: DType) -> float:
     raw = bytes_of(given.value, given.type)
     if raw.size != wanted.itemsize:
         sizes = f"{raw.size} bytes where the function reads {wanted.itemsize} ({wanted})"

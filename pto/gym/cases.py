@@ -1,7 +1,7 @@
-"""What a checkout holds: the programs below a path, their files and their names.
+"""The contents of a checkout: the programs below a path, their files and their names.
 
-A program is a directory with host files, a generator, a judge and a kernel. It is one case, or as
-many as its host file's table names; reading that table is `hostfile`'s.
+A program is a directory with host files, a generator, a judge and a kernel. It is one case, or one
+for each row of its host file's table, which `hostfile` reads.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ class Program:
     judge: Path
     host: tuple[Path, ...]
     has_table: bool  # the generator makes a directory for each case of a table
-    problem: Diagnostic | None = None  # why it cannot be run at all
+    problem: Diagnostic | None = None  # the reason if it cannot be run
 
     @property
     def weight(self) -> int:
-        """How long it may take, against others."""
+        """An estimate of its run time, relative to other programs."""
         return self.host[-1].stat().st_size if self.problem is None else 0
 
     def case_name(self, case: str) -> str:
@@ -47,7 +47,7 @@ class Program:
 
 
 def find_programs(path: Path, selection: Selection) -> list[Program]:
-    """The programs below `path` that hold a case asked for, by name."""
+    """The programs below `path` with a selected case, by name."""
     if not path.is_dir():
         raise fail("PTO-U060", f"{path} is no directory", help="give the checkout of PTO-Gym")
     found = sorted(_programs(path.resolve()), key=lambda p: p.name)
@@ -62,7 +62,7 @@ def find_programs(path: Path, selection: Selection) -> list[Program]:
 
 
 def expected_cases(program: Program, selection: Selection) -> int:
-    """About how many cases will come of a program, before its table is really read."""
+    """An estimate of the number of cases of a program, before its table is read."""
     if not program.has_table or program.problem is not None:
         return 1
     text = program.host[-1].read_text(encoding="utf-8", errors="replace")
@@ -112,7 +112,7 @@ def _program(folder: Path, files: set[str], root: Path) -> Program:
 
 
 def _name_of(folder: Path, root: Path) -> str:
-    """The same name wherever below a checkout the search began."""
+    """The name of a folder, independent of where below a checkout the search began."""
     parts = folder.parts
     if "examples" in parts:
         last = len(parts) - 1 - parts[::-1].index("examples")

@@ -1,6 +1,6 @@
-"""A case's host program: which cases its table names, and following it for one of them.
+"""A case's host program: reads the case names of its table, and interprets it for one case.
 
-How C++ is read and followed lives in `pto/gym/host`.
+The C++ interpreter is in `pto/gym/host`.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from pto.gym.host.interpreter import Interpreter
 from pto.gym.host.parser import parse_file
 from pto.gym.host.runtime import Files, Runtime
 from pto.gym.host.syntax import TEXT
-from pto.gym.host.values import Array, Function, Struct, Value, cannot_follow
+from pto.gym.host.values import CArray, Closure, CStruct, Value, cannot_follow
 
 
 @dataclass(frozen=True, slots=True)
 class HostRun:
-    """What one run did: its exit code, what it said, the files it read and wrote in order."""
+    """The result of one run: exit code, messages, and the files read and written in order."""
 
     code: int
     messages: tuple[str, ...]
@@ -29,7 +29,7 @@ class HostRun:
 
 
 class HostProgram:
-    """The host files of one directory, read once and followed as often as there are cases."""
+    """The host files of one directory, read once and interpreted for each case."""
 
     def __init__(self, paths: Sequence[Path]) -> None:
         self.file = str(paths[-1])
@@ -41,7 +41,7 @@ class HostProgram:
         return list(dict.fromkeys(name for cell in cells for name in _names_in(cell.get())))
 
     def run(self, files: Files, launch: Callable[[KernelCall], None], case: str = "") -> HostRun:
-        """Follow `main`, filtered to `case` as its command line would."""
+        """Interpret `main`, filtered to `case` as by its command line."""
         runtime = Runtime(files)
         try:
             self._machine.start(runtime, launch)
@@ -53,16 +53,16 @@ class HostProgram:
     def _main(self, words: list[str]) -> int:
         cell = self._machine.shared.find("main")
         main = cell.get() if cell else None
-        if not isinstance(main, Function):
+        if not isinstance(main, Closure):
             raise cannot_follow("the host files define no main", Loc(self.file, 1))
-        given: list[Value] = [len(words), Array([*words], TEXT)]
+        given: list[Value] = [len(words), CArray([*words], TEXT)]
         params = main.definition.params
         result = self._machine.call(main, given[: len(params)], main.definition.at)
         return int(result or 0)
 
 
 def _names_in(value: Value) -> list[str]:
-    if not isinstance(value, Array):
+    if not isinstance(value, CArray):
         return []
-    rows = [item for item in value.items if isinstance(item, Struct)]
+    rows = [item for item in value.items if isinstance(item, CStruct)]
     return [row.fields["name"] for row in rows if isinstance(row.fields.get("name"), str)]

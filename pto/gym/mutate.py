@@ -1,7 +1,7 @@
-"""`pto gym --mutate`: the order of every program broken in one place, in many ways, and judged.
+"""`pto gym --mutate`: breaks the order of every program in one place, in many ways, and judges it.
 
-The ways are in `observe/mend/mutations.py`, what a judgement means in `observe/mend/mutants.py`;
-here are the programs that count and the table.
+The mutations are in `observe/fixes/mutations.py`, the meaning of a judgement in
+`observe/fixes/mutants.py`; here are the selected programs and the table.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pto.gym.cases import Program
 from pto.gym.result import Result
 from pto.ir.graph import Module
 from pto.ir.text.parser import parse_file
-from pto.observe.mend.mutants import SCHEDULES, Mutant, mutants
+from pto.observe.fixes.mutants import SCHEDULES, Mutant, mutants
 from pto.plan.mode import mode_of
 from pto.run.launch.host import Report, launch
 
@@ -27,8 +27,7 @@ _STYLES = {"found": "value", "harmless": "note", "missed": "error"}
 
 
 def worth_mutating(programs: Sequence[Program]) -> list[Program]:
-    """Programs with synchronisation, their own or of `pto sync`; of those with the same text the
-    first."""
+    """Programs with synchronisation, their own or of `pto sync`; of equal texts only the first."""
     texts: set[bytes] = set()
     out: list[Program] = []
     for program in programs:
@@ -50,21 +49,21 @@ def _is_readable(program: Program) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Mutated:
-    """A launch, and what came of it without each of its synchronising operations."""
+    """A launch, and the results without each of its synchronising operations."""
 
     report: Report
     mutants: tuple[Mutant, ...]
 
 
 class _Launch:
-    """Runs a kernel as ever; before it does so the first time, all of its mutants."""
+    """Runs a kernel; before its first run, all of its mutants."""
 
     def __init__(self) -> None:
-        self._module: Module | None = None  # of the program at hand
+        self._module: Module | None = None  # of the current program
         self._entries: set[str | None] = set()
 
     def worth(self, program: Program, cases: list[str]) -> list[str]:
-        """Many cases of a tile program differ in nothing but sizes: of those one counts."""
+        """Many cases of a tile program differ only in sizes: one of them is enough."""
         is_alike = mode_of(list(parse_file(program.kernel).functions())) == "automatic"
         return cases[:1] if is_alike else cases
 
@@ -85,7 +84,7 @@ class _Launch:
 launch_mutated = _Launch()
 
 
-# ---- what a person sees
+# ---- output
 
 
 def _counts(found: Sequence[Mutant]) -> Counter[str]:
@@ -123,7 +122,7 @@ def _all(results: Sequence[Result]) -> list[Mutant]:
 
 
 def unfound(results: Sequence[Result]) -> list[Piece]:
-    """What the sanitizer did not report, and why that is right or wrong; alike ones together."""
+    """Mutants that the sanitizer did not report, with the reason; equal ones grouped."""
     groups: dict[tuple[str, str, str], list[str]] = {}
     for r in results:
         for m in r.mutants:

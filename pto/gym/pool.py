@@ -1,7 +1,7 @@
-"""Runs many programs in worker processes, and nothing is left behind when it stops.
+"""Runs many programs in worker processes, and leaves nothing behind when it stops.
 
 A worker that dies or hangs costs one case: the rest of its program goes to a new worker. Results
-come as they are made; `run_programs` gives them in the order of the checkout.
+are yielded as they arrive; `run_programs` returns them in the order of the checkout.
 """
 
 from __future__ import annotations
@@ -35,36 +35,36 @@ from pto.run.launch import place
 from pto.run.launch.call import PtoWarning
 
 if TYPE_CHECKING:
-    from pto.cluster.crew import Crew
+    from pto.cluster.worker_pool import WorkerPool
 
 CASES = "pto.gym.runner:Runner"
 MODELS = "pto.gym.models.runner:ModelRunner"
 ENGINE = "pto.run.launch.host:launch"
 SANITIZED = "pto.observe.sanitize:launch_sanitized"  # a finding makes a case fail
-TIMED = "pto.gym.timed:launch_timed"  # the time of every launch on a chip is told too
+TIMED = "pto.gym.timed:launch_timed"  # also reports the time of every launch on a chip
 MUTATED = "pto.gym.mutate:launch_mutated"  # every mutant of a program is judged too
-_TICK = 0.5  # seconds between looks at the clock
-_GRACE = 5.0  # seconds a worker has to notice by itself that a script ran out of time
+_TICK = 0.5  # seconds between two checks of the clock
+_GRACE = 5.0  # seconds for a worker to notice by itself that a script ran out of time
 Pipe = Any  # a connection; its class differs between systems
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How cases are run; crosses into workers, so it names things instead of holding them."""
+    """How cases are run; sent to workers, so it has names instead of objects."""
 
     engine: str = "reference"
     profile: str | None = None
-    expression: str = ""  # which cases
-    seconds: float = 600.0  # one case, one script
-    keep: Path | None = None  # where work directories stay
+    expression: str = ""  # selects cases
+    seconds: float = 600.0  # for one case or script
+    keep: Path | None = None  # where work directories are kept
     launch: str = ENGINE  # module:function
     runner: str = CASES  # module:class
-    sync: bool = False  # insert flags where a compiler is to do it
-    schedule: str = ""  # when effects happen, where order leaves that open
+    sync: bool = False  # insert flags if a compiler is to do it
+    schedule: str = ""  # order of effects that synchronisation leaves open
 
 
 @dataclass(frozen=True, slots=True)
-class _Job:
+class _CaseJob:
     program: Program | ModelKernel
     skip: frozenset[str] = frozenset()
 
@@ -73,13 +73,13 @@ class _Job:
 class _Worker:
     process: SpawnProcess
     pipe: Pipe
-    job: _Job
-    case: str = ""  # what it is at
-    since: float = math.inf  # when it last said something; the start of a process does not count
+    job: _CaseJob
+    case: str = ""  # the current case
+    since: float = math.inf  # time of its last message; the start of a process does not count
     done: set[str] = field(default_factory=set[str])
     is_busy: bool = True
 
-    def take(self, job: _Job) -> None:
+    def take(self, job: _CaseJob) -> None:
         self.job, self.case, self.done, self.is_busy = job, "", set(), True
         self.pipe.send(job)
 
@@ -93,7 +93,7 @@ def run_programs(
     jobs: int,
     seen: Callable[[Result], bool | None] = lambda result: None,
 ) -> list[Result]:
-    """Run every case asked for; `seen` hears of each as it ends, and says True to end it all."""
+    """Run every selected case; `seen` is called with each result, and returns True to stop."""
     found: list[Result] = []
     with _work_directory(options.keep) as root, _ends_on_terminate():
         results = _elsewhere(programs, options) or _Pool(programs, options, jobs, root).run()
@@ -107,46 +107,46 @@ def run_programs(
 
 
 def _elsewhere(programs: Programs, options: Options) -> Generator[Result] | None:
-    """The results of workers on other machines, where that is what was chosen."""
+    """The results of workers on other machines, if a cluster is selected."""
     if place.current() is None:
         return None
     from pto.cluster import tasks
 
-    crew = tasks.crew()
-    return None if crew is None else _results_of(crew, programs, options)
+    pool = tasks.pool()
+    return None if pool is None else _results_of(pool, programs, options)
 
 
-def _results_of(crew: Crew, programs: Programs, options: Options) -> Generator[Result]:
+def _results_of(pool: WorkerPool, programs: Programs, options: Options) -> Generator[Result]:
     from pto.cluster import tasks
-    from pto.cluster.crew import Lost
+    from pto.cluster.worker_pool import LostWorker
 
-    told: set[tuple[str, str]] = set()  # a program that lost its node comes again
+    told: set[tuple[str, str]] = set()  # a program that lost its node runs again
     ordered = _largest_first(programs)
     limit = 2 * options.seconds + _GRACE
     answers = tasks.each(
-        crew, "pto.gym.pool:work_for", ordered, options, streams=True, seconds=limit
+        pool, "pto.gym.pool:work_for", ordered, options, streams=True, seconds=limit
     )
     with closing(answers):
         for n, result, node in answers:
-            if isinstance(result, Lost):
+            if isinstance(result, LostWorker):
                 result = _lost(ordered[n], "", f"was not run to its end: its worker {result.why}")
             if (result.program, result.name) not in told:
                 told.add((result.program, result.name))
                 yield replace(result, node=node)
 
 
-_kept: dict[Options, _Pool] = {}  # of a worker on a cluster: the process that runs its cases
+_kept: dict[Options, _Pool] = {}  # on a cluster worker: the process that runs its cases
 
 
 def work_for(options: Options, program: Program | ModelKernel) -> Iterator[Result]:
-    """One program, in a process of its own; that process is kept for the next one."""
+    """Run one program in a separate process, which is kept for the next one."""
     pool = _kept.get(options)
     if pool is None:
         root = options.keep or Path(tempfile.mkdtemp(prefix="pto-gym-"))
         if options.keep is None:
             atexit.register(shutil.rmtree, root, ignore_errors=True)
         pool = _kept[options] = _Pool([], options, 1, root, stays=True)
-    pool.queue.append(_Job(program))
+    pool.queue.append(_CaseJob(program))
     yield from pool.results()
 
 
@@ -155,7 +155,7 @@ def _largest_first(programs: Programs) -> list[Program | ModelKernel]:
 
 
 def _lost(program: Program | ModelKernel, case: str, reason: str) -> Result:
-    """A case that ended the process it ran in: it failed."""
+    """The result of a case that ended its process: failed."""
     name = case or program.name
     found = Diagnostic("PTO-U069", f"{name} {reason}")
     return Result(name, program.name, program.family, "failed", "run", diagnostics=(found,))
@@ -165,8 +165,8 @@ class _Pool:
     def __init__(
         self, programs: Programs, options: Options, jobs: int, root: Path, stays: bool = False
     ) -> None:
-        self.queue = [_Job(p) for p in reversed(_largest_first(programs))]
-        self.stays = stays  # a worker without work waits for the next call
+        self.queue = [_CaseJob(p) for p in reversed(_largest_first(programs))]
+        self.stays = stays  # an idle worker waits for the next call
         self.options = options
         self.jobs = max(1, min(jobs, len(self.queue)))
         self.root = root
@@ -190,7 +190,7 @@ class _Pool:
             ready = wait([w.pipe for w in self.workers], timeout=_TICK)
             for worker in list(self.workers):
                 if worker.pipe in ready:
-                    yield from self._hear(worker)
+                    yield from self._receive(worker)
                 elif (
                     worker.is_busy
                     and time.monotonic() - worker.since > self.options.seconds + _GRACE
@@ -198,7 +198,7 @@ class _Pool:
                     limit = f"took longer than {self.options.seconds:g} seconds"
                     yield from self._lose(worker, limit)
 
-    def _start(self, job: _Job) -> None:
+    def _start(self, job: _CaseJob) -> None:
         here, there = self.context.Pipe()
         process = self.context.Process(
             target=_work, args=(there, self.options, self.root), daemon=True
@@ -209,7 +209,7 @@ class _Pool:
         self.workers.append(worker)
         here.send(job)
 
-    def _hear(self, worker: _Worker) -> Iterator[Result]:
+    def _receive(self, worker: _Worker) -> Iterator[Result]:
         try:
             kind, body = worker.pipe.recv()
         except (EOFError, ConnectionError):
@@ -230,13 +230,13 @@ class _Pool:
             self._end(worker)
 
     def _lose(self, worker: _Worker, reason: str) -> Iterator[Result]:
-        """A case that ended its worker: it failed; the others of its program go on elsewhere."""
+        """Report the case that ended its worker as failed; requeue the rest of its program."""
         self._end(worker)
         program, case = worker.job.program, worker.case or worker.job.program.name
         yield _lost(program, case, reason)
         if case != program.name:
             finished = worker.job.skip | worker.done | {case}
-            self.queue.append(_Job(program, frozenset(finished)))
+            self.queue.append(_CaseJob(program, frozenset(finished)))
 
     def _end(self, worker: _Worker) -> None:
         self.workers.remove(worker)
@@ -267,7 +267,7 @@ def _work(pipe: Pipe, options: Options, root: Path) -> None:
     )
     try:
         while True:
-            job: _Job = pipe.recv()
+            job: _CaseJob = pipe.recv()
             folder = root / job.program.name.replace("/", "__")
             if not job.skip:
                 shutil.rmtree(folder, ignore_errors=True)  # kept from an earlier run
@@ -324,7 +324,7 @@ def _ends_on_terminate() -> Generator[None]:
 
     try:
         before = signal.signal(signal.SIGTERM, stop)
-    except ValueError:  # not the main thread: somebody else's signals
+    except ValueError:  # not the main thread: it has no signals
         yield
         return
     try:

@@ -17,7 +17,7 @@ _MOST_NAMES = 12
 
 
 @dataclass(slots=True)
-class Tally:
+class StatusCounts:
     """Counts of a family or of everything."""
 
     counts: dict[str, int]
@@ -32,19 +32,19 @@ class Tally:
         return sum(self.counts.values())
 
 
-def _tally() -> Tally:
-    return Tally(dict.fromkeys(_COLUMNS, 0))
+def _tally() -> StatusCounts:
+    return StatusCounts(dict.fromkeys(_COLUMNS, 0))
 
 
-def tallies(results: Sequence[Result]) -> dict[str, Tally]:
+def tallies(results: Sequence[Result]) -> dict[str, StatusCounts]:
     """Counts by family, in order of appearance."""
-    found: dict[str, Tally] = {}
+    found: dict[str, StatusCounts] = {}
     for result in results:
         found.setdefault(result.family, _tally()).add(result)
     return found
 
 
-def total(results: Sequence[Result]) -> Tally:
+def total(results: Sequence[Result]) -> StatusCounts:
     everything = _tally()
     for result in results:
         everything.add(result)
@@ -63,7 +63,7 @@ def table(results: Sequence[Result]) -> list[Piece]:
     return out + _row("all", total(results), width)
 
 
-def _row(name: str, tally: Tally, width: int) -> list[Piece]:
+def _row(name: str, tally: StatusCounts, width: int) -> list[Piece]:
     styles = {"passed": "value", "failed": "error", "not run": "warning"}
     out: list[Piece] = [("", f"{name:<{width}}")]
     for column in _COLUMNS:
@@ -73,7 +73,7 @@ def _row(name: str, tally: Tally, width: int) -> list[Piece]:
 
 
 def failures(results: Sequence[Result], sources: Sources) -> Iterator[list[Piece]]:
-    """One block a reason: cases of a family that fail alike are told together."""
+    """One block for each reason: cases of a family that fail alike are reported together."""
     groups: dict[tuple[str, str, tuple[Diagnostic, ...]], list[Result]] = {}
     for result in results:
         if result.status != "passed":

@@ -1,4 +1,4 @@
-"""What came of a case. How results are shown lives in `report`."""
+"""The result of a case. `report` shows results."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 from pto.core.errors import Diagnostic
-from pto.observe.mend.mutants import Mutant
+from pto.observe.fixes.mutants import Mutant
 
 Status = Literal["passed", "failed", "not run"]
 Stage = Literal["read", "generate", "parse", "check", "run", "compare"]
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class RejectedElement:
     """The first element a judge rejected."""
 
     index: tuple[int, ...]
@@ -38,12 +38,12 @@ class Result:
     program: str
     family: str
     status: Status
-    stage: Stage | None = None  # where it ended; None: it passed
+    stage: Stage | None = None  # None: it passed
     seconds: float = 0.0
     diagnostics: tuple[Diagnostic, ...] = ()
-    difference: Difference | None = None
+    difference: RejectedElement | None = None
     target: str = ""
-    mutants: tuple[Mutant, ...] = ()  # of a run that judges them
-    judged: str = ""  # by what, where not by a judge of its own: golden, engines, ran
-    us: float = 0.0  # on the chip, of a run that times it
+    mutants: tuple[Mutant, ...] = ()  # of a run with mutants
+    judged: str = ""  # other means than a judge: golden, engines, ran
+    us: float = 0.0  # on the chip, of a timed run
     node: str = ""  # of a cluster

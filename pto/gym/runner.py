@@ -18,21 +18,21 @@ from pto.gym.cases import Program
 from pto.gym.host.evaluator import KernelCall
 from pto.gym.host.runtime import Directory
 from pto.gym.hostfile import HostProgram, HostRun
-from pto.gym.result import Difference, Result, Stage, Status
-from pto.gym.scripts import TIMED_OUT, Outcome, Scripts
+from pto.gym.result import RejectedElement, Result, Stage, Status
+from pto.gym.scripts import TIMED_OUT, ScriptOutcome, Scripts
 from pto.gym.selection import Selection
 from pto.ir.graph import Module, Operation
 from pto.ir.text.parser import parse_file
-from pto.observe.mend.mutants import Mutant
+from pto.observe.fixes.mutants import Mutant
 from pto.plan.sync import ordered
 from pto.verify.functions import entries, name_of
 from pto.verify.target import judge
 
-LaunchKernel = Callable[..., object]  # `pto.run.host.launch`, or what stands in for it
+LaunchKernel = Callable[..., object]  # `pto.run.host.launch`, or a replacement
 _SHOWN_LINES = 6
-_JUDGED_TOGETHER = 32  # cases of a program whose judge starts once
+_JUDGED_TOGETHER = 32  # cases of a program for one start of its judge
 _TRACEBACK = "Traceback (most recent call last)"
-_Verdict = tuple[Status, Stage | None, tuple[Diagnostic, ...], Difference | None]
+_Verdict = tuple[Status, Stage | None, tuple[Diagnostic, ...], RejectedElement | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +89,9 @@ class Runner:
         skip: frozenset[str] = frozenset(),
         started: Callable[[str], None] = lambda name: None,
     ) -> Iterator[Result]:
-        """The results of the cases asked for, in the order of the program's table.
+        """The results of the selected cases, in the order of the program's table.
 
-        `work` is an empty directory; `started` hears of each case before it runs.
+        `work` is an empty directory; `started` is called with each case before it runs.
         """
         blank = Result(program.name, program.name, program.family, "not run", "read")
         if program.problem is not None:
@@ -192,12 +192,12 @@ class Runner:
             status = "not run" if is_host else "failed"
             where: Stage = "read" if is_host else stage[0]
             return replace(blank, status=status, stage=where, diagnostics=error.diagnostics)
-        except Exception as error:  # a defect of the engine: this case's, not the run's
+        except Exception as error:  # a defect of the engine fails this case only
             return replace(blank, stage="run", diagnostics=(defect(error),))
         problem = _host_problem(host, done, launches)
         if problem is not None:
             return replace(blank, status="not run", stage="read", diagnostics=(problem,))
-        # as far as it ran; its judge decides
+        # the judge decides about a partial run
         return replace(blank, status="passed", mutants=tuple(mutants), us=sum(times))
 
     def _submit(self, kernel: Checked, launch: KernelCall, arguments: Sequence[Any]) -> object:
@@ -239,7 +239,7 @@ class Runner:
         words = {case: [case] if case else [] for case in cases}
         answers = self.scripts.run_all(program.judge, work, [words[c] for c in cases])
         verdicts: dict[str, _Verdict] = {}
-        rejected: dict[str, Outcome] = {}
+        rejected: dict[str, ScriptOutcome] = {}
         for case, outcome in zip(cases, answers, strict=True):
             if outcome.code == 0:
                 verdicts[case] = ("passed", None, (), None)
@@ -255,7 +255,9 @@ class Runner:
         return verdicts
 
 
-def _rejection(program: Program, outcome: Outcome, difference: Difference | None) -> _Verdict:
+def _rejection(
+    program: Program, outcome: ScriptOutcome, difference: RejectedElement | None
+) -> _Verdict:
     message = str(difference) if difference else "the judge rejects the output"
     said = (f"{program.judge.name}: {line}" for line in _last_lines(outcome.output))
     found = Diagnostic("PTO-U067", message, notes=tuple(Note(line) for line in said))
@@ -279,7 +281,7 @@ def _cases_of(program: Program, host: HostProgram) -> list[str]:
 def _orphans(
     program: Program, cases: Sequence[str], selection: Selection, work: Path, skip: frozenset[str]
 ) -> Iterator[Result]:
-    """Cases the generator knows and the host program does not: said, not passed over."""
+    """Report cases that the generator knows and the host program does not."""
     if not program.has_table:
         return
     made = sorted(p.name for p in work.iterdir() if p.is_dir())
@@ -312,7 +314,7 @@ def defect(error: Exception) -> Diagnostic:
     return Diagnostic("PTO-U069", message, notes=notes)
 
 
-def _script_failed(code: str, what: str, script: Path, outcome: Outcome) -> Diagnostic:
+def _script_failed(code: str, what: str, script: Path, outcome: ScriptOutcome) -> Diagnostic:
     if outcome.code == TIMED_OUT:
         return Diagnostic("PTO-U069", f"{what} {script} did not end in time")
     notes = tuple(Note(line) for line in _last_lines(outcome.output))
@@ -323,10 +325,10 @@ def _last_lines(output: str) -> list[str]:
     return [line.strip() for line in output.splitlines() if line.strip()][-_SHOWN_LINES:]
 
 
-def _difference(found: dict[str, Any] | None) -> Difference | None:
+def _difference(found: dict[str, Any] | None) -> RejectedElement | None:
     if found is None:
         return None
-    return Difference(
+    return RejectedElement(
         tuple(found["index"]),
         str(found["got"]),
         str(found["expected"]),

@@ -1,8 +1,8 @@
-"""Runs a case's own Python scripts, each request in a process of its own that need not start anew.
+"""Runs a case's own Python scripts, each request in a forked process.
 
-Started as a program of its own with a fixed hash seed; imports NumPy once and forks for each
-request, so a script sees a fresh interpreter and costs milliseconds. Requests and answers are lines
-of JSON. Imports nothing of this package but what stands beside it: the scripts must not see it.
+Started as a separate program with a fixed hash seed. It imports NumPy once and forks for each
+request, so a script gets a fresh interpreter in milliseconds. Requests and answers are lines of
+JSON. It imports nothing of this package but the modules beside it: the scripts must not see it.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ _LIBC = ctypes.CDLL(None)
 
 
 def main(cache: str) -> None:
-    """`cache`: where compiled scripts are kept; libraries have theirs beside them."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started this ends it
+    """`cache`: the folder for compiled scripts; libraries have their own."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the starting process ends this one
     die_with_parent()
     for name in _WARM:
         with contextlib.suppress(ImportError):
@@ -49,7 +49,7 @@ def die_with_parent() -> None:
 
 
 def _answer(request: dict[str, Any]) -> list[dict[str, Any]]:
-    """One outcome a run; the last may be one that ended the process."""
+    """One outcome for each run; the last run may have ended the process."""
     with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as record:
         child = os.fork()
         if child == 0:
@@ -71,13 +71,13 @@ def _answer(request: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _text(output: IO[bytes], start: int, end: int) -> str:
-    """What a run printed, the last of it where it is long."""
+    """The output of a run, or its end if it is long."""
     output.seek(max(start, end - _MOST_OUTPUT))
     return output.read(end - output.tell()).decode("utf-8", "replace")
 
 
 def _be_script(request: dict[str, Any], output: IO[bytes], record: IO[bytes]) -> None:
-    """Turn this forked process into the script, run after run; never returns."""
+    """Run the script in this forked process, run after run; never returns."""
     try:
         die_with_parent()
         signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -113,7 +113,7 @@ def _redirect(output: IO[bytes]) -> None:
 
 
 def _exit_code_of(script: str) -> int:
-    """Run a script as Python would, and say how it ended."""
+    """Run a script as Python would; returns its exit code."""
     try:
         runpy.run_path(script, run_name="__main__")
     except SystemExit as stop:
@@ -128,7 +128,7 @@ def _exit_code_of(script: str) -> int:
 
 
 def _watched(script: str) -> dict[str, Any]:
-    """Run a judge again, and say which element it rejects."""
+    """Run a judge again; returns the element that it rejects."""
     watch = runpy.run_path(str(_SPY))["Spy"]
     with watch() as spy:
         code = _exit_code_of(script)

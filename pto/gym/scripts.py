@@ -26,7 +26,7 @@ TIMED_OUT = -14  # SIGALRM
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ScriptOutcome:
     """How a script ended; `code` is negative when a signal ended it."""
 
     code: int
@@ -43,7 +43,7 @@ class Scripts:
         self._forks = forks
         self._server: subprocess.Popen[str] | None = None
 
-    def run(self, script: Path, directory: Path, arguments: Sequence[str] = ()) -> Outcome:
+    def run(self, script: Path, directory: Path, arguments: Sequence[str] = ()) -> ScriptOutcome:
         """Run `script` in `directory`."""
         return self.run_all(script, directory, [arguments])[0]
 
@@ -53,11 +53,11 @@ class Scripts:
         directory: Path,
         runs: Sequence[Sequence[str]],
         spy: bool = False,
-    ) -> list[Outcome]:
+    ) -> list[ScriptOutcome]:
         """Run `script` once for each list of arguments; `spy` asks what a judge rejects."""
         if not self._forks:
             return [self._run_alone(script, directory, arguments) for arguments in runs]
-        found: list[Outcome] = []
+        found: list[ScriptOutcome] = []
         while len(found) < len(runs):  # a run that ends the process leaves the rest to another
             request = {
                 "script": str(script),
@@ -69,7 +69,7 @@ class Scripts:
             found += self._ask(json.dumps(request))
         return found
 
-    def _ask(self, line: str) -> list[Outcome]:
+    def _ask(self, line: str) -> list[ScriptOutcome]:
         if self._server is None or self._server.poll() is not None:
             self._server = self._start()
         assert self._server.stdin is not None and self._server.stdout is not None
@@ -80,9 +80,9 @@ class Scripts:
         except BrokenPipeError:
             answer = ""
         if not answer:
-            return [Outcome(-1, "the process that runs scripts ended")]
+            return [ScriptOutcome(-1, "the process that runs scripts ended")]
         runs: list[dict[str, Any]] = json.loads(answer)
-        return [Outcome(run["code"], run["output"], run["difference"]) for run in runs]
+        return [ScriptOutcome(run["code"], run["output"], run["difference"]) for run in runs]
 
     def _start(self) -> subprocess.Popen[str]:
         return subprocess.Popen(
@@ -93,7 +93,7 @@ class Scripts:
             text=True,
         )
 
-    def _run_alone(self, script: Path, directory: Path, arguments: Sequence[str]) -> Outcome:
+    def _run_alone(self, script: Path, directory: Path, arguments: Sequence[str]) -> ScriptOutcome:
         own = {"PYTHONPATH": str(script.parent.parent), "PYTHONPYCACHEPREFIX": str(self._cache)}
         try:
             done = subprocess.run(
@@ -109,8 +109,8 @@ class Scripts:
                 check=False,
             )
         except subprocess.TimeoutExpired:
-            return Outcome(TIMED_OUT, "")
-        return Outcome(done.returncode, done.stdout)
+            return ScriptOutcome(TIMED_OUT, "")
+        return ScriptOutcome(done.returncode, done.stdout)
 
     def close(self) -> None:
         if self._server is not None:

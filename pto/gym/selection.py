@@ -1,6 +1,6 @@
-"""Which cases a `-k` expression asks for: words, `and`, `or`, `not`, parentheses.
+"""Selects cases by a `-k` expression: words, `and`, `or`, `not`, parentheses.
 
-A word holds for a case whose name contains it. What cases there are lives in `cases`.
+A word holds for a case if its name contains it. Cases are found in `cases`.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ class Selection:
     bounds: Callable[[Callable[[str], Bounds]], Bounds]
 
     def holds(self, name: str) -> bool:
-        """Whether a case of this name is asked for."""
+        """True if a case of this name is selected."""
         return self.bounds(lambda word: (word in name, word in name))[1]
 
     def may_hold(self, prefix: str, text: str) -> bool:
-        """Whether a case may be asked for whose name is `prefix` and a piece of `text`.
+        """True if a case with the name `prefix` and a part of `text` may be selected.
 
-        `prefix` ends in a slash. Lets a program be passed over before its table of cases is read.
+        `prefix` ends in a slash. A program can so be skipped before its table of cases is read.
         """
 
         def word_bounds(word: str) -> Bounds:
@@ -44,17 +44,17 @@ class Selection:
 
 
 def select(expression: str) -> Selection:
-    """Read a `-k` expression; an empty one asks for every case."""
+    """Read a `-k` expression; an empty one selects every case."""
     if not expression.strip():
         return Selection(lambda of: (True, True))
-    reader = _Reader(_TOKEN.findall(expression), expression)
+    reader = _WordReader(_TOKEN.findall(expression), expression)
     found = reader.either(0)
     if reader.words:
         raise reader.wrong(f"`{reader.words[0]}` is not expected there")
     return found
 
 
-class _Reader:
+class _WordReader:
     def __init__(self, words: list[str], text: str) -> None:
         self.words = words
         self.text = text
@@ -127,8 +127,7 @@ def _not(a: Selection) -> Selection:
 
 
 def sampled(found: Sequence[T], text: str) -> list[T]:
-    """`N` or `N:SEED` of all, drawn by the seed, in an order that is drawn too: who stops early has
-    looked at a sample all the same."""
+    """`N` or `N:SEED` of all, drawn by the seed, in random order."""
     count, _, seed = text.partition(":")
     if not count.isdecimal() or not (seed or "0").isdecimal() or not int(count):
         raise fail("PTO-U061", f"--sample {text}: a number, and a seed, as 100:7")

@@ -1,7 +1,7 @@
-"""Watches what a judge reads and compares, to name the first element it rejects.
+"""Records what a judge reads and compares, to name the first element it rejects.
 
-Used only after a judge has said no, in a second run of it: it explains, it never judges. Stands
-alone, because it is loaded into the process of the judge.
+Used only in a second run of a judge that has rejected a case; it never judges. It imports nothing
+of this package, because it is loaded into the process of the judge.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _WATCHED = ("fromfile", "allclose", "array_equal")
 
 
 class Spy:
-    """While entered, NumPy's reading and comparing functions report here first."""
+    """While entered, NumPy's reading and comparing functions are recorded here."""
 
     def __init__(self) -> None:
         self.read: list[tuple[str, npt.NDArray[Any]]] = []

@@ -15,23 +15,23 @@ from pto.run.launch.host import Report, launch
 
 
 @dataclass(frozen=True, slots=True)
-class Timed:
+class TimedRun:
     """A launch that ran, and how long it takes on the chip."""
 
     report: Report
     us: float
 
 
-def launch_timed(module: Module, **options: Any) -> Timed:
-    """As `launch`; a launch whose time cannot be told, or is none, fails."""
+def launch_timed(module: Module, **options: Any) -> TimedRun:
+    """As `launch`; a launch without a positive time fails."""
     timing = timed(module, {n: options[n] for n in ("entry", "args", "blocks", "profile")})
     if not timing.core_us > 0:
         raise fail("PTO-C003", f"{timing.kernel} takes no time on {timing.device}")
-    return Timed(launch(module, **options), timing.us)
+    return TimedRun(launch(module, **options), timing.us)
 
 
 def timed(module: Module, options: dict[str, Any]) -> Timing:
-    """Without data, where data decides nothing."""
+    """The timing, without data unless control flow depends on it."""
     try:
         return time(module, **options)
     except PtoError as error:
@@ -41,7 +41,7 @@ def timed(module: Module, options: dict[str, Any]) -> Timing:
 
 
 def summary(results: Sequence[Result]) -> list[Piece]:
-    """How many were timed, and between which bounds."""
+    """How many were timed, and the range of their times."""
     timed = sorted((r for r in results if r.us), key=lambda r: r.us)
     if not timed:
         return [("warning", "no case was timed\n")]

@@ -1,7 +1,7 @@
-"""Programs made by hand: append typed operations to blocks, constants at the top of the function.
+"""Builds programs: appends typed operations to blocks, constants at the top of the function.
 
-The kernel API traces with it. What an operation may be given is its row; whether the whole is legal
-is the verifier's question.
+The kernel API traces with it. The operands of an operation are checked against its row; the
+verifier checks the whole program.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ _SPELLED = {
 
 
 class Parts(TypedDict, total=False):
-    """What a new operation has besides operands."""
+    """The parts of a new operation besides its operands."""
 
     attrs: Mapping[str, Attribute] | None
     results: Sequence[Type]  # their types
-    names: Sequence[str]  # of results, as far as somebody cares
+    names: Sequence[str]  # of results; may be shorter
     where: Loc | None
 
 
@@ -88,8 +88,7 @@ def new_function(
     signature = Function(tuple(type for _, type in params), ())
     described = {"sym_name": Str(name), "function_type": OfType(signature), **(attrs or {})}
     op = Operation.of(FUNCTION, attrs=described, where=where)
-    op.parent = module.op.regions[0].block
-    op.parent.ops.append(op)
+    module.op.regions[0].block.append(op)
     new_block(op, [Value(type, label) for label, type in params])
     return op
 
@@ -115,12 +114,11 @@ class Builder:
     def append(self, row: Instr, operands: Operands = None, **parts: Unpack[Parts]) -> Operation:
         """One operation at the end of the innermost block, its operands by the row's names."""
         op = self.make(row, operands, **parts)
-        op.parent = self.block
-        self.block.ops.append(op)
+        self.block.append(op)
         return op
 
     def make(self, row: Instr, operands: Operands = None, **parts: Unpack[Parts]) -> Operation:
-        """One operation that stands nowhere yet."""
+        """One operation that is not in any block yet."""
         op = Operation.of(row, attrs=dict(parts.get("attrs") or {}), where=parts.get("where"))
         _bind(op, row, operands or {})
         names = parts.get("names", ())
@@ -144,8 +142,7 @@ class Builder:
                 op = self.make(CAST, {"inputs": [bits]}, results=[type], names=[name])
             else:
                 op = self.make(CONSTANT, attrs={"value": attr}, results=[type], names=[name])
-            entry, op.parent = self.blocks[0], self.blocks[0]
-            entry.ops.insert(len(self._constants), op)
+            self.blocks[0].insert(len(self._constants), op)
             found = self._constants[key] = op.results[0]
         return found
 
@@ -175,7 +172,7 @@ def constant_attribute(number: float | int | bool, type: Scalar) -> Attribute:
 
 
 def _bind(op: Operation, row: Instr, given: Mapping[str, Given]) -> None:
-    """Operands in the row's order, each of a kind its place takes."""
+    """Set the operands in the row's order; raise if one has a kind that the row does not accept."""
     sizes: list[int] = []
     for operand in row.operands:
         value = given.get(operand.name)

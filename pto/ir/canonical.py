@@ -25,7 +25,7 @@ def words_of(spec: Attr) -> tuple[str, ...]:
 def set_once(p: Parser, draft: Draft, name: str, value: Attribute) -> None:
     """Text may repeat an attribute (`nd2nz` among the types), but not contradict itself."""
     if draft.op.attrs.setdefault(name, value) != value:
-        p.fail("PTO-P019", f"attribute {name} is given twice, and differently", at=p.i - 1)
+        p.fail("PTO-P019", f"attribute {name} is given twice with different values", at=p.i - 1)
 
 
 def in_place_value(p: Parser, spec: Attr) -> Attribute:
@@ -55,7 +55,7 @@ _FLAG = re.compile(r"#(arith\.\w+)<([\w\s,]*)>")
 
 
 def _flags(p: Parser, kind: str) -> Attribute:
-    """`<nsw, nuw>` stands for `#arith.overflow<nsw, nuw>`, which is carried as written."""
+    """`<nsw, nuw>` is short for `#arith.overflow<nsw, nuw>`, which is kept as text."""
     p.expect("<")
     words: list[str] = []
     while not words or p.accept(","):

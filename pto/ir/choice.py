@@ -1,4 +1,4 @@
-"""Operations that run one of their regions: which number chooses which."""
+"""Operations that run one of their regions: which value of the operand selects which region."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from pto.isa.row.attributes import Ints
 
 
 def ways(op: Operation) -> dict[int, int]:
-    """The region that a number of the first operand chooses; all others choose region 0.
+    """Value of the first operand -> index of the region it selects; other values select region 0.
 
-    Of scf.if region 1 is for 0; of scf.index_switch region 0 is the default, then come the cases.
+    scf.if: 0 selects region 1. scf.index_switch: region 0 is the default, the cases follow.
     """
     cases = op.attrs.get("cases")
     if not isinstance(cases, Ints):

@@ -1,5 +1,4 @@
-"""A program twice: the same operations, names and places in the source, nothing shared that may
-change."""
+"""Deep copies of programs: same operations, names and locations, no shared mutable state."""
 
 from __future__ import annotations
 
@@ -11,29 +10,28 @@ def copied(module: Module) -> Module:
     return Module(copied_operation(module.op, {}), module.source)
 
 
-def copied_operation(op: Operation, twins: dict[int, Value]) -> Operation:
-    """One operation and all inside; `twins` has what values have become, and gets its results."""
-    operands = [twins.get(id(v), v) for v in op.operands]
+def copied_operation(op: Operation, twins: dict[Value, Value]) -> Operation:
+    """A copy of an operation with its regions; `twins` maps old values to new ones and is updated
+    with the results."""
+    operands = [twins.get(v, v) for v in op.operands]
     new = Operation(op.name, op.row, operands, dict(op.attrs), op.where)
     new.segments = op.segments
     for value in op.results:
-        twins[id(value)] = twin = Value(value.type, value.name, new)
+        twins[value] = twin = Value(value.type, value.name, new)
         new.results.append(twin)
     for region in op.regions:
         new.regions.append(_region(region, new, twins))
     return new
 
 
-def _region(region: Region, owner: Operation, twins: dict[int, Value]) -> Region:
+def _region(region: Region, owner: Operation, twins: dict[Value, Value]) -> Region:
     new = Region(owner)
     for block in region.blocks:
         twin = Block(new)
         new.blocks.append(twin)
         for arg in block.args:
-            twins[id(arg)] = value = Value(arg.type, arg.name, twin)
+            twins[arg] = value = Value(arg.type, arg.name, twin)
             twin.args.append(value)
         for op in block.ops:
-            inner = copied_operation(op, twins)
-            inner.parent = twin
-            twin.ops.append(inner)
+            twin.append(copied_operation(op, twins))
     return new

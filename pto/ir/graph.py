@@ -1,12 +1,15 @@
 """Programs as data: Module > Operation > Region > Block > Operation, joined by SSA values.
 
-There is ONE Operation class for every dialect; what an operation means is its row in the ISA table.
+A value lists the operations that use it. `Block.append`, `insert` and `set_ops`, `Operation.erase`
+and `set_operands` keep the lists right; nothing else changes a program (`tests/ir/test_uses.py`).
+
+There is ONE Operation class for every dialect; its row in the ISA table defines what it does.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pto.core.errors import Loc
@@ -19,9 +22,9 @@ if TYPE_CHECKING:
 
 
 class Source:
-    """A source text; turns offsets into lines and columns when somebody asks.
+    """A source text; computes lines and columns from offsets on demand.
 
-    A text that is a part of a file has `first` lines of it before its own.
+    If the text is a part of a file, `first` lines of the file precede it.
     """
 
     __slots__ = ("_starts", "file", "first", "text")
@@ -44,7 +47,7 @@ class Source:
 
 
 class Span:
-    """A stretch of a source, cheaper than a Loc until somebody asks for it."""
+    """A range of offsets in a source; the `Loc` is computed on demand."""
 
     __slots__ = ("end", "source", "start")
 
@@ -61,12 +64,19 @@ class Span:
 class Value:
     """One SSA value: a result of an operation or an argument of a block."""
 
-    __slots__ = ("name", "owner", "type")
+    __slots__ = ("name", "owner", "type", "uses")
 
     def __init__(self, type: Type, name: str, owner: Operation | Block | None = None) -> None:
         self.type = type
         self.name = name  # as written, without the %; printing keeps it where it is unique
         self.owner = owner
+        self.uses: list[Operation] = []  # operations in blocks, each once for each operand
+
+    def replace_all_uses(self, by: Value) -> None:
+        """Let every operation that uses this value use another one."""
+        for op in self.uses:
+            op.operands = [by if v is self else v for v in op.operands]
+        by.uses, self.uses = by.uses + self.uses, []
 
     @property
     def maker(self) -> Operation | None:
@@ -78,7 +88,7 @@ class Value:
 
 
 class Operation:
-    """One operation: name, operands, attributes, results, regions and where it stands."""
+    """One operation: name, operands, attributes, results, regions and its location."""
 
     __slots__ = (
         "attrs",
@@ -129,6 +139,50 @@ class Operation:
     def parent_op(self) -> Operation | None:
         return self.parent.region.owner if self.parent else None
 
+    @property
+    def home(self) -> Block:
+        """The block it stands in."""
+        if self.parent is None:
+            raise RuntimeError(f"{self!r} stands in no block")
+        return self.parent
+
+    def set_operand(self, number: int, value: Value) -> None:
+        self.set_operands([*self.operands[:number], value, *self.operands[number + 1 :]])
+
+    def set_operands(self, operands: Sequence[Value]) -> None:
+        """Replace all operands; their number per operand of the row stays."""
+        if self.parent is not None:
+            _unlink(self)
+        self.operands = list(operands)
+        if self.parent is not None:
+            _link(self)
+
+    def set_group(self, name: str, values: Sequence[Value]) -> None:
+        """Bind operand `name` of the row to these values, whatever it was bound to."""
+        assert self.row is not None
+        groups = {each: self.group(each) for each in self.row.operand_names} | {name: values}
+        self.set_operands([v for group in groups.values() for v in group])
+        if not self.row.fixed_operands:
+            self.segments = tuple(map(len, groups.values()))
+
+    def erase(self) -> None:
+        """Take it out of its block. What has regions is gone with all inside, for good."""
+        self.home.ops.remove(self)
+        for op in self.walk():
+            _unlink(op)
+        self.parent = None
+
+    def move_before(self, other: Operation) -> None:
+        self._move(other, 0)
+
+    def move_after(self, other: Operation) -> None:
+        self._move(other, 1)
+
+    def _move(self, other: Operation, behind: int) -> None:
+        self.home.ops.remove(self)
+        self.parent = other.home
+        self.parent.ops.insert(self.parent.ops.index(other) + behind, self)
+
     def ancestors(self) -> Iterator[Operation]:
         """The operations around this one, innermost first."""
         op = self.parent_op
@@ -138,7 +192,7 @@ class Operation:
 
     @property
     def body(self) -> Any:
-        """What it means, as its row says."""
+        """The definition of its effect, from its row."""
         return self.row.body if self.row else None
 
     @property
@@ -164,12 +218,12 @@ class Operation:
         return list(self.around(Control.FOR))[::-1]
 
     def side(self) -> str | None:
-        """cube or vector, where a section, the function or its module says so."""
+        """cube or vector, if a section, the function or its module declares it."""
         found = (op.own_side() for op in (self, *self.ancestors()))
         return next((side for side in found if side), None)
 
     def own_side(self) -> str | None:
-        """The side of a core that it says its inside is for, itself."""
+        """The side of a core (cube or vector) that this operation itself declares for its body."""
         kind = self.attrs.get("pto.kernel_kind")
         if isinstance(kind, Enum):
             return kind.value
@@ -184,6 +238,10 @@ class Operation:
             for region in reversed(op.regions) if op.regions else ():
                 for block in reversed(region.blocks):
                     todo += reversed(block.ops)
+
+    def blocks(self) -> list[Block]:
+        """The blocks of its regions."""
+        return [block for region in self.regions for block in region.blocks]
 
     def group(self, name: str) -> list[Value]:
         """The values bound to operand `name` of the row; empty when it is optional and absent."""
@@ -206,6 +264,16 @@ class Operation:
         return f"<{self.name} at {self.loc}>"
 
 
+def _link(op: Operation) -> None:
+    for value in op.operands:
+        value.uses.append(op)
+
+
+def _unlink(op: Operation) -> None:
+    for value in op.operands:
+        value.uses.remove(op)
+
+
 class Block:
     """A straight sequence of operations with arguments."""
 
@@ -215,6 +283,31 @@ class Block:
         self.region = region
         self.args: list[Value] = []
         self.ops: list[Operation] = []
+
+    def append(self, op: Operation) -> None:
+        self.ops.append(op)
+        op.parent = self
+        _link(op)
+
+    def insert(self, at: int, *ops: Operation) -> None:
+        """Put operations that stand nowhere before the one at a position."""
+        self.ops[at:at] = ops
+        for op in ops:
+            op.parent = self
+            _link(op)
+
+    def set_ops(self, ops: Iterable[Operation]) -> None:
+        """Reorder, erase and add operations at once."""
+        new = list(ops)
+        for op in set(self.ops).difference(new):
+            op.parent = None
+            for each in op.walk():
+                _unlink(each)
+        added = set(new).difference(self.ops)
+        self.ops = new
+        for op in added:
+            op.parent = self
+            _link(op)
 
 
 class Region:
@@ -261,17 +354,17 @@ def same(a: Operation, b: Operation) -> bool:
     return _same_op(a, b, {})
 
 
-def _same_op(a: Operation, b: Operation, twin: dict[int, Value]) -> bool:
+def _same_op(a: Operation, b: Operation, twin: dict[Value, Value]) -> bool:
     if a.name != b.name or a.attrs != b.attrs or len(a.operands) != len(b.operands):
         return False
-    if any(twin.get(id(x)) is not y for x, y in zip(a.operands, b.operands, strict=True)):
+    if any(twin.get(x) is not y for x, y in zip(a.operands, b.operands, strict=True)):
         return False
     if not _pair(a.results, b.results, twin) or len(a.regions) != len(b.regions):
         return False
     return all(_same_region(x, y, twin) for x, y in zip(a.regions, b.regions, strict=True))
 
 
-def _same_region(a: Region, b: Region, twin: dict[int, Value]) -> bool:
+def _same_region(a: Region, b: Region, twin: dict[Value, Value]) -> bool:
     if len(a.blocks) != len(b.blocks):
         return False
     for x, y in zip(a.blocks, b.blocks, strict=True):
@@ -282,9 +375,9 @@ def _same_region(a: Region, b: Region, twin: dict[int, Value]) -> bool:
     return True
 
 
-def _pair(a: list[Value], b: list[Value], twin: dict[int, Value]) -> bool:
-    """Match two lists of definitions; what they are used for is compared at the uses."""
+def _pair(a: list[Value], b: list[Value], twin: dict[Value, Value]) -> bool:
+    """Match two lists of definitions by type; uses are compared where they occur."""
     if len(a) != len(b) or any(x.type != y.type for x, y in zip(a, b, strict=True)):
         return False
-    twin.update((id(x), y) for x, y in zip(a, b, strict=True))
+    twin.update((x, y) for x, y in zip(a, b, strict=True))
     return True

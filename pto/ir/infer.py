@@ -1,4 +1,4 @@
-"""Result types that the text may leave out, told from the operands; None where they cannot be."""
+"""Infers result types that the text may leave out from the operands; None if not possible."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _elem(op: Operation) -> Type | None:
 
 
 def _partition(op: Operation) -> Type | None:
-    """The window of a view: constant sizes are static, all others `?`."""
+    """The type of a window on a view: constant sizes are static, other sizes `?`."""
     source = op.operands[0].type if op.operands else None
     sizes = [_literal(v) for v in op.group("sizes")]
     if not isinstance(source, View) or len(sizes) != len(source.shape):

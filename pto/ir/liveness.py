@@ -1,7 +1,7 @@
-"""Where buffers live: the values that may stand for a buffer, and the stretch in which it is used.
+"""Alias and liveness analysis of buffers: which values may refer to a buffer, and its lifetime.
 
-A buffer is named by its root, the value that first stands for it. Positions count the operations of
-one function in program order. Which buffers there are, and where they lie, is not known here.
+A buffer is identified by its root, the value that defines it. A position is the index of an
+operation in program order within one function. The caller supplies the roots.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ class Lifetime:
 
 def aliases(
     function: Operation, roots: Iterable[Value], *, carried: bool = True
-) -> dict[int, tuple[int, ...]]:
-    """Per value, by id: the roots (as indices) whose storage it may stand for.
+) -> dict[Value, tuple[int, ...]]:
+    """Value -> indices of the roots that it may alias.
 
-    Without `carried`, what one turn of a loop hands to the next is left out.
+    Without `carried`, values passed from one iteration of a loop to the next are ignored.
     """
-    follows: dict[int, list[int]] = {}
+    follows: dict[Value, list[Value]] = {}
     for op in function.walk():
         for source, target in _flows(op, carried):
-            follows.setdefault(id(source), []).append(id(target))
-    sets: dict[int, int] = {}  # bit n stands for root n
+            follows.setdefault(source, []).append(target)
+    sets: dict[Value, int] = {}  # a set of roots; bit n is root n
     for n, root in enumerate(roots):
-        sets[id(root)] = sets.get(id(root), 0) | 1 << n
+        sets[root] = sets.get(root, 0) | 1 << n
     waiting = list(sets)
     while waiting:
         value = waiting.pop()
@@ -68,7 +68,7 @@ def _bits(number: int) -> Iterator[int]:
 
 
 def _flows(op: Operation, carried: bool) -> Iterator[Flow]:
-    """Pairs of values of which the second may stand for what the first stands for."""
+    """Pairs (a, b) such that `b` may alias every root that `a` may alias."""
     if op.control is Control.FOR:
         yield from _for_flows(op, carried)
     elif op.control is Control.WHILE:
@@ -87,7 +87,7 @@ def _for_flows(op: Operation, carried: bool) -> Iterator[Flow]:
     inits, yielded = op.group("inits"), handed_on(op.regions[0])
     for sources, targets in (
         (inits, carried_args(op)),
-        (inits, op.results),  # no turn at all
+        (inits, op.results),  # zero iterations
         (yielded if carried else (), carried_args(op)),
         (yielded, op.results),
     ):
@@ -108,14 +108,14 @@ def _while_flows(op: Operation, carried: bool) -> Iterator[Flow]:
 
 
 def carried_args(loop: Operation) -> list[Value]:
-    """The arguments of a loop's body that one turn hands to the next."""
+    """The loop-carried arguments of a loop's body."""
     region = loop.regions[0]
     args = region.block.args if region.blocks else []
     return args[len(args) - len(loop.group("inits")) :]
 
 
 def handed_on(region: Region) -> list[Value]:
-    """What the last operation of a region gives to the operation around."""
+    """The operands of the terminator of a region."""
     ops = region.block.ops if region.blocks else []
     return ops[-1].operands if ops else []
 
@@ -128,7 +128,8 @@ def _is_number(type: t.Type) -> bool:
 
 
 def _passes(source: t.Type, result: t.Type) -> bool:
-    """Handles come from handles; an address may be counted as a number and become one again."""
+    """True if the result may alias the source: handles derive from handles or addresses, and an
+    address may become a number and an address again."""
     from_number = isinstance(source, t.Ptr) or _is_number(source)
     if isinstance(result, t.Ptr):
         return from_number or isinstance(source, _STORAGE)
@@ -144,10 +145,10 @@ def _passes(source: t.Type, result: t.Type) -> bool:
 class Timeline:
     """The operations of a function in program order, and when each root is used."""
 
-    names: dict[int, tuple[int, ...]]  # value -> the roots it may stand for, as indices
+    names: dict[Value, tuple[int, ...]]  # value -> indices of the roots it may alias
     order: list[Operation] = field(default_factory=list[Operation])
-    made: dict[int, int] = field(default_factory=dict[int, int])  # value -> position
-    alive: dict[int, Lifetime] = field(default_factory=dict[int, Lifetime])  # root -> lifetime
+    made: dict[Value, int] = field(default_factory=dict[Value, int])  # value -> position
+    alive: dict[Value, Lifetime] = field(default_factory=dict[Value, Lifetime])  # root -> lifetime
 
     @property
     def whole(self) -> Lifetime:
@@ -155,19 +156,19 @@ class Timeline:
 
     def of(self, root: Value) -> Lifetime | None:
         """None for a buffer that is never used."""
-        return self.alive.get(id(root))
+        return self.alive.get(root)
 
 
 def timeline(function: Operation, roots: Iterable[Value], profile: str = "") -> Timeline:
-    """When each root's buffer is used, under whatever name.
+    """The lifetime of each root's buffer, counting uses through any alias.
 
-    `profile` names the target where that matters: some leave an instruction's scratch alone.
+    `profile` matters for scratch operands: on some targets an instruction does not use them.
 
     A use inside a loop of a value from outside lasts for the whole loop. A buffer that both sides
-    of a core use lives throughout: their sections run at the same time.
+    of a core use lives for the whole function: their sections run at the same time.
     """
     found = list(roots)
-    walk = _Walk(found, aliases(function, found), profile)
+    walk = _LivenessWalk(found, aliases(function, found), profile)
     walk.visit(function)
     out = walk.out
     for n, sides in walk.sides.items():
@@ -177,7 +178,7 @@ def timeline(function: Operation, roots: Iterable[Value], profile: str = "") -> 
 
 
 def is_handle(op: Operation) -> bool:
-    """It names storage or describes it, and touches no byte."""
+    """True if the operation only names or describes storage and accesses no byte."""
     return op.traits.names_only
 
 
@@ -189,10 +190,12 @@ def touched(op: Operation, profile: str) -> list[Value]:
     return [v for o in row.used_on(profile) for v in op.group(o.name)]
 
 
-class _Walk:
+class _LivenessWalk:
     """One pass over a function; the open loops are a stack."""
 
-    def __init__(self, roots: list[Value], names: dict[int, tuple[int, ...]], profile: str) -> None:
+    def __init__(
+        self, roots: list[Value], names: dict[Value, tuple[int, ...]], profile: str
+    ) -> None:
         self.roots = roots
         self.names = names
         self.profile = profile
@@ -204,7 +207,7 @@ class _Walk:
 
     def extend(self, roots: Iterable[int], first: int, last: int) -> None:
         for n in roots:
-            key, span = id(self.roots[n]), Lifetime(first, last)
+            key, span = self.roots[n], Lifetime(first, last)
             known = self.out.alive.get(key)
             self.out.alive[key] = span if known is None else known.joined(span)
 
@@ -221,18 +224,18 @@ class _Walk:
             self.inside(op, now)
         self.side = outer
         end = len(self.out.order) - 1
-        self.out.made.update((id(v), end) for v in op.results)
+        self.out.made.update((v, end) for v in op.results)
 
     def inside(self, op: Operation, now: int) -> None:
         for region in op.regions:
             for block in region.blocks:
-                self.out.made.update((id(v), now) for v in block.args)
+                self.out.made.update((v, now) for v in block.args)
                 for child in block.ops:
                     self.visit(child)
 
     def loop(self, op: Operation, now: int) -> None:
         for value in carried_args(op):
-            self.extend(self.names.get(id(value), ()), now, now)
+            self.extend(self.names.get(value, ()), now, now)
         self.starts.append(now)
         self.held.append(set())
         self.inside(op, now)
@@ -240,7 +243,7 @@ class _Walk:
         self.extend(self.held.pop(), now, len(self.out.order) - 1)
 
     def use(self, value: Value, op: Operation, now: int) -> None:
-        roots = self.names.get(id(value))
+        roots = self.names.get(value)
         if not roots:
             return
         if self.side:
@@ -254,4 +257,4 @@ class _Walk:
 
     def loops_without(self, value: Value) -> int:
         """The outermost open loop that began after the value was made."""
-        return bisect_left(self.starts, self.out.made.get(id(value), 0) + 1)
+        return bisect_left(self.starts, self.out.made.get(value, 0) + 1)

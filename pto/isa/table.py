@@ -45,9 +45,9 @@ _ORDER = {module: n for n, module in enumerate(_modules())}
 for _module in _ORDER:
     import_module(_module)
 
-_ROWS = tuple(sorted(instr.rows(), key=lambda row: _ORDER[row.file]))
+_ROWS = tuple(sorted(instr.rows(), key=lambda row: _ORDER[row.home[0]]))
 
 
 def rows() -> tuple[Instr, ...]:
-    """Every row, in the order of the files above, whoever imported what first."""
+    """Every row, in the order of the files above, independent of the order of imports."""
     return _ROWS

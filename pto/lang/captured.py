@@ -1,14 +1,14 @@
-"""What a kernel sees besides its arguments: globals, closures, attributes, and those of helpers.
+"""Values that a kernel reads besides its arguments: globals, closures, attributes, also in helpers.
 
-A trace keeps the values it met, so they belong to the key that a program is found by: a kernel
-that is called again after one has changed is traced again.
+A trace embeds these values, so they are part of the cache key of the program: a kernel is traced
+again after one of them has changed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from functools import lru_cache, partial
-from types import CodeType, FunctionType, ModuleType
+from types import CellType, CodeType, FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -19,29 +19,31 @@ from pto.lang.call.source import definition_of
 from pto.lang.front.variables import read
 from pto.run.launch.call import Calls
 
-_DEEP = 4  # levels of containers and objects that are looked into
-_NONE = object()  # what a name without a value has
+_DEEP = 4  # levels of nested containers and objects that are compared
+_NONE = object()  # the value of an unbound name
 _PLAIN = (int, str, bytes, type(None), DType)
 _read: dict[CodeType, tuple[str, ...]] = {}  # globals, by function
 
 
 class Captured:
-    """A key that is equal as long as everything that functions can see is."""
+    """A cache key that changes when a value that the functions can read changes."""
 
-    def __init__(self, *functions: Callable[..., Any] | None) -> None:
+    def __init__(self, *functions: Callable[..., object] | None) -> None:
         self._functions = functions
         self._is_plain = False
-        self._own: set[int] = set()  # containers that the functions themselves change
-        self._held: dict[int, Hashable] = {}  # the others, as last seen
+        self._own: set[int] = set()  # containers changed by the functions themselves
+        self._held: dict[int, Hashable] = {}  # other containers, as last seen
         self._last: tuple[Hashable, ...] | None = None  # the key, where all of it cannot change ..
-        self._names: list[tuple[dict[str, Any], str, Any]] = []  # .. but by other values for names,
-        self._cells: list[tuple[Any, Any]] = []  # for cells,
-        self._objects: list[tuple[Any, Any]] = []  # in objects, by what their attributes are in,
-        self._codes: list[tuple[Any, Any, Any]] = []  # or in the functions
-        self._calls: tuple[Any, Calls[Any]] = None, Calls()
+        self._names: list[
+            tuple[Mapping[str, object], str, object]
+        ] = []  # .. but by other values for names,
+        self._cells: list[tuple[CellType, object]] = []  # for cells,
+        self._objects: list[tuple[object, object]] = []  # in objects, by their attributes,
+        self._codes: list[tuple[FunctionType, object, object]] = []  # or in the functions
+        self._calls: tuple[object, Calls[Any]] = None, Calls()
 
     def key(self) -> tuple[Hashable, ...]:
-        """The same object as before where nothing has changed and nothing can be looked into."""
+        """The key; the identical object as before if nothing can have changed."""
         if self._last is not None and self._is_same():
             return self._last
         found: list[Hashable] = []
@@ -56,7 +58,7 @@ class Captured:
         return key
 
     def calls(self) -> Calls[Any]:
-        """What is known of calls in which the functions saw what they see now."""
+        """The cached calls for the present key."""
         last, known = self._calls
         if last is None or last is not self._last or not self._is_same():
             seen = self.key()
@@ -81,12 +83,12 @@ class Captured:
         return True
 
     def leave_out_changed(self) -> None:
-        """After a trace: what it changed itself, as a list of its calls, is its own affair."""
+        """After a trace: exclude containers that the trace itself changed, such as a call log."""
         before = dict(self._held)
         self.key()
         self._own |= {n for n, held in self._held.items() if before.get(n, held) != held}
 
-    def _function(self, function: Any, found: list[Hashable], seen: set[int]) -> None:
+    def _function(self, function: object, found: list[Hashable], seen: set[int]) -> None:
         if id(function) in seen or not isinstance(function, FunctionType):
             return
         seen.add(id(function))
@@ -111,7 +113,12 @@ class Captured:
             self._value(content, names, found, seen, 0)
 
     def _value(
-        self, value: Any, names: tuple[str, ...], found: list[Hashable], seen: set[int], depth: int
+        self,
+        value: object,
+        names: tuple[str, ...],
+        found: list[Hashable],
+        seen: set[int],
+        depth: int,
     ) -> None:
         if isinstance(value, _PLAIN):
             found.append((type(value), value))
@@ -131,8 +138,8 @@ class Captured:
             found.append(tuple(inner))
             self._held[id(value)] = found[-1]
 
-    def _is_watched(self, value: Any, names: tuple[str, ...]) -> bool:
-        """Whether what is looked for in it can only change in ways that are noticed at once."""
+    def _is_watched(self, value: object, names: tuple[str, ...]) -> bool:
+        """True if every change of the relevant parts of `value` is detected cheaply."""
         if isinstance(value, dict | list | set | partial):
             return False
         attributes = getattr(value, "__dict__", None)
@@ -145,14 +152,13 @@ class Captured:
 
 @lru_cache(maxsize=1024)
 def _names(code: CodeType) -> tuple[str, ...]:
-    """Globals and attributes that a function and those inside it may ask for."""
+    """Names of globals and attributes that a function and its inner functions may read."""
     inner = (each for each in code.co_consts if isinstance(each, CodeType))
     return tuple(dict.fromkeys((*code.co_names, *(n for each in inner for n in _names(each)))))
 
 
-def _globals(code: CodeType, around: dict[str, Any]) -> tuple[str, ...]:
-    """Those of the names that are globals; an attribute may have the name of one, which the source
-    tells apart."""
+def _globals(code: CodeType, around: dict[str, object]) -> tuple[str, ...]:
+    """The names that are globals; the source distinguishes them from attributes of equal name."""
     found = _read.get(code)
     if found is None:
         node = definition_of(code, around)
@@ -162,8 +168,8 @@ def _globals(code: CodeType, around: dict[str, Any]) -> tuple[str, ...]:
     return found
 
 
-def _parts(value: Any, names: tuple[str, ...]) -> Iterator[Any]:
-    """What a container holds; of another object the attributes that the code may ask for."""
+def _parts(value: object, names: tuple[str, ...]) -> Iterator[object]:
+    """The items of a container; for other objects the attributes that the code may read."""
     if isinstance(value, dict):
         for key, each in value.items():  # pyright: ignore[reportUnknownVariableType]
             yield from (key, each)
@@ -178,6 +184,6 @@ def _parts(value: Any, names: tuple[str, ...]) -> Iterator[Any]:
         yield from (slots[name] for name in names if name in slots)
 
 
-def _is_library(value: Any) -> bool:
-    """Modules that a program does not set: this package, NumPy."""
+def _is_library(value: object) -> bool:
+    """True for modules assumed constant: this package, NumPy."""
     return isinstance(value, ModuleType) and value.__name__.partition(".")[0] in ("pto", "numpy")

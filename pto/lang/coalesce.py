@@ -1,9 +1,9 @@
-"""Copies of tiles to the buffers of variables, removed where one buffer serves both.
+"""Copy coalescing of tile buffers: removes copies by assigning both tiles to one buffer.
 
-The front end copies a tile wherever a variable may stand for one tile or another: at the end of a
-branch, before a loop and at the end of its body. Two buffers become one unless one of them is
-written while the other one is still needed (interference, as in register allocation). A temporary
-then has its variable's buffer, and `acc = acc + t` is `tadd acc, acc, t`.
+The front end copies a tile wherever a variable may be one of several tiles: at the end of a
+branch, before a loop and at the end of its body. Two buffers are merged unless one of them is
+written while the other one is live (interference, as in register allocation). A temporary then
+uses its variable's buffer, and `acc = acc + t` is `tadd acc, acc, t`.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ from pto.isa.row.types import TileBuf
 from pto.isa.scalar.structure import YIELD
 from pto.lang.call.place import KernelError
 from pto.lang.values.tiles import Tile
+from pto.transform.reuse import allocation, kept_apart, tiles_of
 
-Roots = frozenset[int]  # buffers, by id of the value that their allocation gives
+Roots = frozenset[Value]  # buffers: the values that their allocations give
 _NONE: Roots = frozenset()
 
 
@@ -34,9 +35,9 @@ def coalesce(
     hints: Sequence[tuple[Value, Value]],
     joins: Sequence[Operation] = (),
 ) -> list[Tile]:
-    """Join buffers and drop the copies between them; returns the tiles that remain. `hints` are
-    pairs of buffers that may be one without a copy between them: a variable before and after.
-    `joins` are the copies at the ends of branches."""
+    """Merge buffers and remove the copies between them; returns the remaining tiles. `hints` are
+    pairs of buffers to merge without a copy between them: a variable before and after. `joins` are
+    the copies at the ends of branches."""
     if not copies:
         return tiles
     found = _Coalesce(function, tiles, copies, hints, joins)
@@ -58,31 +59,33 @@ class _Coalesce:
         self._function = function
         self._tiles = tiles
         self._copies = [op for op in copies if op.parent is not None]
-        self._by_root = {id(t.value): t for t in tiles if _is_buffer(t.value)}
-        self._copied = {id(op) for op in self._copies}
-        self._same: dict[int, int] = {}  # a buffer, and the one it has become
-        self._apart: dict[int, set[int]] = {}  # buffers that must differ
-        self._pinned: set[int] = set()  # buffers that are used in ways not followed here
-        self._first: dict[int, int] = {}  # a buffer, and the operation that first fills it
-        self._sources: dict[int, set[int]] = {}  # of buffers after a branch: the tiles they may be
+        self._by_root = {t.value: t for t in tiles if _is_buffer(t.value)}
+        self._copied = set(self._copies)
+        self._same: dict[Value, Value] = {}  # buffer -> the buffer it was merged into
+        self._apart: dict[Value, set[Value]] = {}  # interfering buffers
+        self._pinned: set[Value] = set()  # buffers with uses that are not analysed
+        self._first: dict[Value, Operation] = {}  # buffer -> the first operation that writes it
+        self._sources: dict[
+            Value, set[Value]
+        ] = {}  # of buffers after a branch: the tiles they may be
         for op in self._copies:
             around = op.parent.region.owner if op.parent is not None else None
-            target, source = _root(_written(op)[0]), _root(_read(op)[0])
+            target, source = allocation(_written(op)[0]), allocation(_read(op)[0])
             if (
                 any(op is each for each in joins)
                 and around is not None
                 and not _is_within(source, around)
             ):
-                self._sources.setdefault(id(target), set()).add(id(source))
-        self._order = {id(op): n for n, op in enumerate(function.walk())}
+                self._sources.setdefault(target, set()).add(source)
+        self._order = {op: n for n, op in enumerate(function.walk())}
 
     def run(self) -> list[Tile]:
         self._survey(self._function.regions[0].block)
         self._live(self._function.regions[0].block, _NONE, note=True)
-        wanted: Counter[frozenset[int]] = Counter()
+        wanted: Counter[frozenset[Value]] = Counter()
         for op in self._copies:
-            wanted[frozenset(id(_root(v)) for v in (_written(op)[0], _read(op)[0]))] += 1
-        wanted.update({frozenset(map(id, pair)): 0 for pair in self._hints})
+            wanted[frozenset(allocation(v) for v in (_written(op)[0], _read(op)[0]))] += 1
+        wanted.update({frozenset(pair): 0 for pair in self._hints})
         for pair, _ in wanted.most_common():  # those that most copies join come first
             reps = {self._rep(each) for each in pair}
             if len(reps) == 2 and self._can_join(*reps):
@@ -92,39 +95,39 @@ class _Coalesce:
     # ---- what each operation does to buffers
 
     def _survey(self, block: Block) -> None:
-        """Note the operation that first fills each buffer, and buffers that cannot be followed."""
-        touched: set[int] = set()
+        """Record the first write of each buffer, and buffers that cannot be analysed."""
+        touched: set[Value] = set()
         for op in block.ops:
             if op.regions:
                 for each in op.walk():
-                    touched |= {id(_root(v)) for v in each.operands if _is_tile(v)}
-                for inner in _blocks(op):
+                    touched |= {allocation(v) for v in each.operands if _is_tile(v)}
+                for inner in op.blocks():
                     self._survey(inner)
                 if op.control not in (Control.FOR, Control.WHILE, Control.IF):
                     inside = (v for each in op.walk() for v in each.operands if _is_tile(v))
-                    self._pinned |= {id(_root(v)) for v in inside}
+                    self._pinned |= {allocation(v) for v in inside}
                 continue
-            used = {id(_root(v)) for v in op.operands if _is_tile(v)}
+            used = {allocation(v) for v in op.operands if _is_tile(v)}
             if not op.traits.names_only and op.row is not SET_VALIDSHAPE:
-                reads = {id(_root(v)) for v in _read(op)}
+                reads = {allocation(v) for v in _read(op)}
                 for value in _written(op):
-                    root = _root(value)
+                    root = allocation(value)
                     whole = root.maker is not None and root.maker.parent is block
-                    if whole and id(root) not in touched | reads:
-                        self._first[id(root)] = id(op)
+                    if whole and root not in touched | reads:
+                        self._first[root] = op
                 touched |= used
             takes_address = op.traits.names_only and any(not _is_tile(r) for r in op.results)
             if takes_address or op.row is None or op.control is not None:
                 self._pinned |= used
 
     def _live(self, block: Block, after: Roots, *, note: bool) -> Roots:
-        """The buffers that are needed before a block, given those needed after it."""
+        """The buffers that are live before a block, given those live after it."""
         for op in reversed(block.ops):
             after = self._around(op, after, note) if op.regions else self._before(op, after, note)
         return after
 
     def _around(self, op: Operation, after: Roots, note: bool) -> Roots:
-        blocks = _blocks(op)
+        blocks = op.blocks()
         if op.control is Control.IF:
             ends = [self._live(block, after, note=note) for block in blocks]
             return after.union(*ends) if len(blocks) < 2 else _NONE.union(*ends)
@@ -147,21 +150,21 @@ class _Coalesce:
 
     def _before(self, op: Operation, after: Roots, note: bool) -> Roots:
         if op.row is SET_VALIDSHAPE or op.row is ALLOC_TILE or op.traits.names_only:
-            return after - {id(r) for r in op.results}
-        written = [id(_root(v)) for v in _written(op)]
-        reads = {id(_root(v)) for v in op.operands if _is_tile(v)} - set(written)
-        reads |= {id(_root(v)) for v in _read(op)}
-        is_copy = id(op) in self._copied
+            return after - set(op.results)
+        written = [allocation(v) for v in _written(op)]
+        reads = {allocation(v) for v in op.operands if _is_tile(v)} - set(written)
+        reads |= {allocation(v) for v in _read(op)}
+        is_copy = op in self._copied
         if note:
             self._note(op, written, reads, after)
             self._require_own(op, written, after)
-        killed = {w for w in written if is_copy or self._first.get(w) == id(op)}
+        killed = {w for w in written if is_copy or self._first.get(w) is op}
         return (after - killed) | reads | (set(written) - killed)
 
-    def _require_own(self, op: Operation, written: Sequence[int], after: Roots) -> None:
-        """A variable that may stand for one of two tiles is a copy of it: a change in place is no
-        change of the tile, which would be wrong in silence where that is still read."""
-        for each in written if id(op) not in self._copied else ():
+    def _require_own(self, op: Operation, written: Sequence[Value], after: Roots) -> None:
+        """Raise if a variable that may be one of two tiles is changed in place while a tile is
+        live: the variable is a copy, so the tile would silently keep its old value."""
+        for each in written if op not in self._copied else ():
             for source in self._sources.get(each, set()) & after:
                 names = [self._by_root[r].value.name for r in (each, source) if r in self._by_root]
                 told = " and ".join(f"`{name}`" for name in names)
@@ -169,11 +172,13 @@ class _Coalesce:
                 help = "bind the variable instead: t = t + u; or change a copy"
                 raise KernelError(Diagnostic("PTO-U217", message, op.loc, help=help))
 
-    def _note(self, op: Operation, written: Sequence[int], reads: set[int], after: Roots) -> None:
-        source = reads if id(op) in self._copied else set[int]()
-        scratch = {id(_root(v)) for v in _of_role(op, "tmp")}
+    def _note(
+        self, op: Operation, written: Sequence[Value], reads: set[Value], after: Roots
+    ) -> None:
+        source = reads if op in self._copied else set[Value]()
+        scratch = {allocation(v) for v in tiles_of(op, "tmp")}
         in_place = isinstance(op.body, Lane) or bool(source)
-        fixed = {id(_root(v)) for v in _apart(op)}
+        fixed = {allocation(v) for v in kept_apart(op)}
         for each in {*written, *scratch}:
             for other in (after | set(written) | scratch) - source:
                 self._keep_apart(each, other)
@@ -181,51 +186,49 @@ class _Coalesce:
                 if not in_place or other in fixed or each in scratch:
                     self._keep_apart(each, other)
 
-    def _keep_apart(self, a: int, b: int) -> None:
+    def _keep_apart(self, a: Value, b: Value) -> None:
         if a != b:
             self._apart.setdefault(a, set()).add(b)
             self._apart.setdefault(b, set()).add(a)
 
     # ---- joining
 
-    def _rep(self, value: Value | int) -> int:
-        root = value if isinstance(value, int) else id(value)
+    def _rep(self, root: Value) -> Value:
         while root in self._same:
             root = self._same[root]
         return root
 
-    def _can_join(self, a: int, b: int) -> bool:
+    def _can_join(self, a: Value, b: Value) -> bool:
         tiles = self._by_root.get(a), self._by_root.get(b)
         if tiles[0] is None or tiles[1] is None or {a, b} & self._pinned:
             return False
         apart = {self._rep(each) for each in self._apart.get(a, ())}
         return b not in apart and _one_type(tiles[0], tiles[1])
 
-    def _join(self, a: int, b: int) -> None:
+    def _join(self, a: Value, b: Value) -> None:
         kept, gone = (a, b) if self._dominates(a, b) else (b, a)
         self._same[gone] = kept
         apart = self._apart.pop(gone, set())
         for each in apart:
             self._keep_apart(kept, self._rep(each))
 
-    def _dominates(self, a: int, b: int) -> bool:
-        """True if the allocation of `a` is seen wherever that of `b` is."""
+    def _dominates(self, a: Value, b: Value) -> bool:
+        """True if the allocation of `a` dominates that of `b`."""
         makers = [self._by_root[each].value.maker for each in (a, b)]
         first, second = makers
         assert first is not None and second is not None
-        around = {id(each.parent) for each in (second, *second.ancestors())}
-        return id(first.parent) in around and self._order[id(first)] < self._order[id(second)]
+        around = {each.parent for each in (second, *second.ancestors())}
+        return first.parent in around and self._order[first] < self._order[second]
 
     def _apply(self) -> list[Tile]:
-        values = {each: self._by_root[self._rep(each)].value for each in self._same}
-        gone = {id(op) for op in self._copies if self._is_idle(op)}
-        for op in list(self._function.walk()):
-            op.operands[:] = [values.get(id(v), v) for v in op.operands]
-            for block in _blocks(op):
-                block.ops[:] = [self._reset(each) for each in block.ops if id(each) not in gone]
+        for op in [op for op in self._copies if self._is_idle(op)]:
+            op.erase()
+        for gone in self._same:
+            self._reset(gone)
+            gone.replace_all_uses(self._by_root[self._rep(gone)].value)
         kept: list[Tile] = []
         for tile in self._tiles:
-            into = self._by_root.get(self._rep(id(tile.value)))
+            into = self._by_root.get(self._rep(tile.value))
             if into is None or into is tile:
                 kept.append(tile)
             else:
@@ -235,20 +238,18 @@ class _Coalesce:
         return kept
 
     def _is_idle(self, op: Operation) -> bool:
-        target, source = (self._rep(_root(v)) for v in (_written(op)[0], _read(op)[0]))
+        target, source = (self._rep(allocation(v)) for v in (_written(op)[0], _read(op)[0]))
         return target == source
 
-    def _reset(self, op: Operation) -> Operation:
-        """The allocation of a joined buffer sets its region again, as a new one would have it."""
-        if op.row is not ALLOC_TILE or id(op.results[0]) not in self._same:
-            return op
-        tile = self._by_root[id(op.results[0])]
-        into = self._by_root[self._rep(id(op.results[0]))]
+    def _reset(self, gone: Value) -> None:
+        """The operation that replaces the allocation of a merged buffer: it resets the region."""
+        op, tile, into = gone.maker, self._by_root[gone], self._by_root[self._rep(gone)]
+        assert op is not None
         extents = [into.home.constant(n, INDEX) for n in tile.shape]
         made = Operation.of(SET_VALIDSHAPE, [into.value, *extents], where=op.where)
-        made.parent = op.parent
+        op.home.insert(op.home.ops.index(op), made)
+        op.erase()
         into.settings.append(made)
-        return made
 
 
 def _is_within(value: Value, op: Operation) -> bool:
@@ -272,44 +273,21 @@ def _is_tile(value: Value) -> bool:
     return isinstance(value.type, TileBuf)
 
 
-def _root(value: Value) -> Value:
-    """The allocation behind a value, which may be the same bytes seen otherwise."""
-    maker = value.maker
-    while maker is not None and maker.row is not ALLOC_TILE and maker.operands:
-        value = maker.operands[0]
-        maker = value.maker
-    return value
-
-
-def _of_role(op: Operation, *roles: str) -> list[Value]:
-    operands = () if op.row is None else op.row.operands
-    return [v for o in operands if o.role in roles for v in op.group(o.name) if _is_tile(v)]
-
-
 def _written(op: Operation) -> list[Value]:
-    return _of_role(op, "out", "inout")
+    return tiles_of(op, "out", "inout")
 
 
 def _read(op: Operation) -> list[Value]:
-    return _of_role(op, "in", "inout")
-
-
-def _apart(op: Operation) -> list[Value]:
-    rules = () if op.row is None else op.row.rules
-    return [v for rule in rules for name in rule.apart for v in op.group(name)]
-
-
-def _blocks(op: Operation) -> list[Block]:
-    return [block for region in op.regions for block in region.blocks]
+    return tiles_of(op, "in", "inout")
 
 
 def _drop_empty(function: Operation) -> None:
-    """Branches that only copied have nothing left to do."""
+    """Remove branches that are empty after their copies were removed."""
     for op in list(function.walk())[::-1]:
         if op.control is not Control.IF or op.results or op.parent is None or len(op.regions) != 2:
             continue
         empty = [all(each.row is YIELD for b in r.blocks for each in b.ops) for r in op.regions]
         if all(empty):
-            op.parent.ops.remove(op)
+            op.erase()
         elif empty[1]:
             op.regions[1] = Region(op)

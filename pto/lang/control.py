@@ -1,7 +1,7 @@
 """Control flow of a kernel: loops, branches, carried values, scopes and sections.
 
-`for i in pto.range(n)` is a loop of the program; a loop over what Python knows is unrolled. The
-statements of Python are the front end's affair (`lang/front`):
+`for i in pto.range(n)` is a loop of the program; a loop over a Python iterable is unrolled. The
+front end (`lang/front`) rewrites Python statements:
 
     total = 0
     for i in pto.range(n):
@@ -17,7 +17,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from math import prod
-from typing import Any
+from typing import Any, NoReturn
 
 from pto.core.dtypes import I64
 from pto.ir.builder import INDEX, scalar_type
@@ -33,14 +33,14 @@ from pto.lang.call.rewritten import DONE, why_not
 from pto.lang.call.session import Handle, current
 from pto.lang.trace import Trace
 from pto.lang.values.operators import Operators
-from pto.lang.values.scalars import Scalar, arith, as_value, cast_steps, is_number, type_of
+from pto.lang.values.scalars import Extent, Scalar, arith, as_value, cast_steps, is_number, type_of
 from pto.lang.values.tiles import Tile
 
 _I64 = scalar_type(I64)
 Block = Callable[[], None]
 
 
-class Carry(Operators):
+class Carry(Operators[object]):
     """Deprecated: a variable does the same. A value that later iterations and code after a branch
     see changed."""
 
@@ -53,10 +53,10 @@ class Carry(Operators):
         if not session.eager and not held:
             raise mistake(
                 "PTO-T205",
-                f"a number or a register is carried, not a {type(initial).__name__}",
+                f"pto.carry takes a number or a register, not a {type(initial).__name__}",
                 help="a variable carries tiles too: acc = acc + t",
             )
-        self._value = initial
+        self._value: Any = initial
         self.name = (assigned_names() or ("carried",))[0]
         if isinstance(session, Trace):
             session.carries.append(self)
@@ -66,8 +66,8 @@ class Carry(Operators):
         """The value here."""
         return self._value
 
-    def set(self, value: Any) -> None:
-        """The value from here on; it keeps its type."""
+    def set(self, value: object) -> None:
+        """Set the value; the type stays the same."""
         before = self._value
         if isinstance(before, Scalar):
             kind = before.scalar
@@ -76,44 +76,44 @@ class Carry(Operators):
             raise mistake("PTO-T205", f"a carried {before!r} cannot become {value!r}")
         self._value = value
 
-    def put(self, value: Any) -> None:
+    def put(self, value: object) -> None:
         """Name another value of the program."""
         self._value = value
 
-    def operate(self, sign: str, a: Any, b: Any) -> Any:
-        """There are none: the value is read by `.value`."""
+    def operate(self, sign: str, a: object, b: object) -> NoReturn:
+        """Raise: a carry has no operators; use `.value`."""
         raise mistake(
             "PTO-T205",
-            f"`{sign}` of a carry: it is a place for a value, not the value",
+            f"`{sign}` on a carry: it holds a value but is not a number",
             help=f"read it with {self.name}.value, change it with {self.name}.set() or +=",
         )
 
-    def __lt__(self, other: Any) -> Any:
+    def __lt__(self, other: object) -> NoReturn:
         return self.operate("<", self, other)
 
-    def __le__(self, other: Any) -> Any:
+    def __le__(self, other: object) -> NoReturn:
         return self.operate("<=", self, other)
 
-    def __gt__(self, other: Any) -> Any:
+    def __gt__(self, other: object) -> NoReturn:
         return self.operate(">", self, other)
 
-    def __ge__(self, other: Any) -> Any:
+    def __ge__(self, other: object) -> NoReturn:
         return self.operate(">=", self, other)
 
-    def __iadd__(self, other: Any) -> Carry:
+    def __iadd__(self, other: object) -> Carry:
         self.set(self._value + other)
         return self
 
-    def __isub__(self, other: Any) -> Carry:
+    def __isub__(self, other: object) -> Carry:
         self.set(self._value - other)
         return self
 
-    def __imul__(self, other: Any) -> Carry:
+    def __imul__(self, other: object) -> Carry:
         self.set(self._value * other)
         return self
 
 
-def carry(initial: Any) -> Carry:
+def carry(initial: object) -> Carry:
     """Deprecated: write `total = 0` and `total += i`. A value that changes inside loops and
     branches: read `.value`, write `.set()` or `+=`."""
     deprecated("total = pto.carry(0); total.set(total.value + i)", "total = 0; total = total + i")
@@ -136,9 +136,9 @@ class Range:
     """A loop of the program: `for i in pto.range(n)`."""
 
     trace: Trace
-    lower: Any
-    upper: Any
-    step: Any
+    lower: Extent
+    upper: Extent
+    step: Extent
 
     @property
     def kind(self) -> ScalarType:
@@ -149,23 +149,28 @@ class Range:
 
     @property
     def runs(self) -> bool:
-        """True if there surely is a first iteration."""
+        """True if there is certainly at least one iteration."""
         known = isinstance(self.lower, int) and isinstance(self.upper, int)
         return known and self.lower < self.upper
 
-    def __iter__(self) -> Iterator[Any]:
-        """The loop where its `for` statement is not rewritten: its body is traced once."""
+    def __iter__(self) -> Iterator[Scalar[object]]:
+        """Iterate in a `for` statement that is not rewritten: the body is traced once."""
         frame = user_frame()
         if frame is not None and frame.f_code in DONE:
-            raise mistake(
-                "PTO-U224",
-                "pto.range is a loop of the program, and its numbers are known when that runs",
-                help="write `for i in pto.range(n):`; Python's range counts in comprehensions,"
-                " enumerate() and zip()",
-            )
+            self._refuse()
         return self._traced_once()
 
-    def _traced_once(self) -> Iterator[Any]:
+    def _refuse(self, *given: object) -> NoReturn:
+        raise mistake(
+            "PTO-U224",
+            "pto.range is a loop of the program; its numbers are known only at run time",
+            help="write `for i in pto.range(n):`; Python's range counts in comprehensions,"
+            " enumerate(), zip() and reversed()",
+        )
+
+    __len__ = __contains__ = __getitem__ = __reversed__ = _refuse
+
+    def _traced_once(self) -> Iterator[Scalar[object]]:
         trace = self.trace
         bounds = {n: as_value(getattr(self, n), self.kind) for n in ("lower", "upper", "step")}
         op = trace.append(FOR, {**bounds, "inits": []})
@@ -174,7 +179,7 @@ class Range:
         bound = Bindings()
         done = False
         try:
-            yield Scalar[Any](counter, trace)
+            yield Scalar[object](counter, trace)
             done = True
         finally:
             if not done:
@@ -182,7 +187,7 @@ class Range:
                     mistake(
                         "PTO-U206",
                         "a loop of the program was left with break, return or an exception, in a"
-                        f" function that runs as it is: {bound.reason}",
+                        f" function that is not rewritten: {bound.reason}",
                         help="put the function into a file: its source is needed",
                     )
                 )
@@ -191,7 +196,7 @@ class Range:
         trace.close()
 
 
-def range(start: Any, stop: Any = None, step: Any = 1) -> Iterable[Any]:
+def range(start: Extent, stop: Extent = None, step: Extent = 1) -> Iterable[Extent]:
     """A loop of the program: `for i in pto.range(n)`; bounds are Python numbers or Scalars."""
     session = current()
     low, high = (0, start) if stop is None else (start, stop)
@@ -205,12 +210,12 @@ def range(start: Any, stop: Any = None, step: Any = 1) -> Iterable[Any]:
         return builtins.range(low, high, step)
     made = Range(session, low, high, step)
     for each in (low, high, step):
-        as_value(each, made.kind)  # a bound that is no number is said here
+        as_value(each, made.kind)  # raises for a bound that is not a number
     return made
 
 
-def repeat(start: Any, stop: Any, body: Callable[[Any], None]) -> None:
-    """A loop of the program that binds nothing: `body(i)` for each number, traced once."""
+def repeat(start: Extent, stop: Extent, body: Callable[[Extent], None]) -> None:
+    """A loop of the program without carried values: `body(i)` for each number, traced once."""
     session = current()
     if not isinstance(session, Trace):
         for i in builtins.range(start, stop):
@@ -221,7 +226,7 @@ def repeat(start: Any, stop: Any, body: Callable[[Any], None]) -> None:
     op = session.append(FOR, {**bounds, "inits": []})
     counter = Value(made.kind, "i")
     session.open(op, [counter], loop=True)
-    body(Scalar[Any](counter, session))
+    body(Scalar[object](counter, session))
     session.append(YIELD, {"results": []})
     session.close()
 
@@ -234,8 +239,8 @@ def static_range(*bounds: int) -> builtins.range:
 # ---- branches
 
 
-def branch(condition: Scalar[Any], then: Block, orelse: Block | None = None) -> None:
-    """A branch that binds nothing: instructions where a condition holds, and others elsewhere."""
+def branch(condition: Scalar[object], then: Block, orelse: Block | None = None) -> None:
+    """A branch of the program without results: `then` if the condition holds, else `orelse`."""
     trace = condition.home
     if not isinstance(trace, Trace):
         raise RuntimeError("a branch outside a trace")
@@ -253,7 +258,7 @@ def branch(condition: Scalar[Any], then: Block, orelse: Block | None = None) -> 
 class If:
     """Deprecated: write `if condition:`. In a kernel, `with pto.If(condition):` is rewritten."""
 
-    def __init__(self, condition: Any) -> None:
+    def __init__(self, condition: object) -> None:
         raise _no_block("If(...)", "if condition:")
 
 
@@ -268,7 +273,9 @@ def _no_block(word: str, new: str) -> KernelError:
     if not isinstance(current(), Trace):
         help = "in eager mode conditions are plain numbers: write Python's `if`"
         return mistake(
-            "PTO-U207", f"pto.{word} is a branch of a program, and there is none", help=help
+            "PTO-U207",
+            f"pto.{word} is a branch of a program, and no kernel is traced here",
+            help=help,
         )
     frame = user_frame()
     reason = None if frame is None else why_not(frame.f_code)
@@ -277,8 +284,9 @@ def _no_block(word: str, new: str) -> KernelError:
         if word == "Else()"
         else "in a `with` statement of its own"
     )
-    told = f"the function runs as it is: {reason}" if reason else f"pto.{word} stands {where}"
-    return mistake("PTO-U208", told, help=f"write `{new}`")
+    rule = f"pto.{word} must be used {where}"
+    message = f"the function is not rewritten: {reason}" if reason else rule
+    return mistake("PTO-U208", message, help=f"write `{new}`")
 
 
 # ---- scopes and sections
@@ -320,7 +328,7 @@ def section_vector() -> Scoped:
 # ---- where this code runs
 
 
-def _query(row: Instr) -> Any:
+def _query(row: Instr) -> Scalar[object]:
     session, name = current(), row.mnemonic.removeprefix("get_")
     (value,) = session.emit(row, results=[_I64], names=[name])
     if session.eager:
@@ -331,7 +339,7 @@ def _query(row: Instr) -> Any:
     return session.scalar(index)
 
 
-def block_idx(axis: int | None = None) -> Any:
+def block_idx(axis: int | None = None) -> Scalar[object]:
     """The number of this block, from 0; along one axis of the grid `kernel[x, y]`.
 
     Along axis 0 neighbours follow each other: block 1 of kernel[4, 3] is (1, 0).
@@ -343,7 +351,7 @@ def block_idx(axis: int | None = None) -> Any:
     return number if own is None else number % own
 
 
-def block_num(axis: int | None = None) -> Any:
+def block_num(axis: int | None = None) -> Scalar[object]:
     """How many blocks were launched; along one axis of the grid `kernel[x, y]`."""
     if axis is None:
         return _query(GET_BLOCK_NUM)
@@ -351,8 +359,8 @@ def block_num(axis: int | None = None) -> Any:
     return arith("//", _query(GET_BLOCK_NUM), before) if own is None else own
 
 
-def _extents(axis: int) -> tuple[Any, Any]:
-    """Blocks of all axes before one, and of that one; None: whatever there are."""
+def _extents(axis: int) -> tuple[Extent, Extent]:
+    """The number of blocks along all axes before `axis`, and along `axis`; None if not known."""
     session = current()
     extents = [session.scalar(value) for value in session.grid()]
     if axis not in builtins.range(len(extents) + 1):
@@ -360,11 +368,11 @@ def _extents(axis: int) -> tuple[Any, Any]:
     return prod(extents[:axis]), extents[axis] if axis < len(extents) else None
 
 
-def subblock_idx() -> Any:
+def subblock_idx() -> Scalar[object]:
     """The number of this vector sub-block of the core."""
     return _query(GET_SUBBLOCK_IDX)
 
 
-def subblock_num() -> Any:
+def subblock_num() -> Scalar[object]:
     """How many vector sub-blocks the core has."""
     return _query(GET_SUBBLOCK_NUM)

@@ -1,4 +1,4 @@
-"""Looking at a kernel from inside: `pto.print("x =", t, i)` and `pto.assert_(n > 0, "empty", n)`.
+"""Debugging inside a kernel: `pto.print("x =", t, i)` and `pto.assert_(n > 0, "empty", n)`.
 
 Both are instructions of the program (print, tprint, trap), which a compiler takes too. They are
 left out of the program by `@pto.kernel(debug=False)` and by PTO_DEBUG=0.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import builtins
 import re
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NoReturn
 
 from pto.core.dtypes import I32, I64
 from pto.ir.builder import scalar_type
@@ -29,27 +29,41 @@ from pto.lang.values.scalars import Scalar, as_value, is_number
 from pto.lang.values.tiles import Tile
 
 
-class Text:
+class FormattedText:
     """An f-string with numbers or tiles of the program: pto.print and assertions show it."""
 
     def __init__(self, pieces: list[Any]) -> None:
-        self.pieces = pieces  # texts, and pairs of a value and its format
+        self.pieces = pieces  # texts and (value, format) pairs
 
     def __str__(self) -> str:
+        self._refuse()
+
+    def _refuse(self, *other: object) -> NoReturn:
         raise mistake(
             "PTO-U202",
-            "an f-string with a number of the program is a text only when the kernel runs",
+            "an f-string with a number of the program has its text only at run time",
             help='show it: print(f"n = {n}"), or as the message of an assertion',
         )
 
+    __eq__ = __ne__ = __hash__ = _refuse  # pyright: ignore[reportAssignmentType]
     __format__ = None  # pyright: ignore[reportAssignmentType]
 
+    def __add__(self, other: str | FormattedText) -> FormattedText:
+        return FormattedText([*self.pieces, *_texts(other)])
 
-def print_(*parts: Any, blocks: int | Iterable[int] | None = None) -> None:
+    def __radd__(self, other: str) -> FormattedText:
+        return FormattedText([other, *self.pieces])
+
+
+def _texts(text: str | FormattedText) -> list[Any]:
+    return text.pieces if isinstance(text, FormattedText) else [text]
+
+
+def print_(*parts: object, blocks: int | Iterable[int] | None = None) -> None:
     """Print texts, numbers and tiles while the kernel runs: `pto.print("x =", t, i)`.
 
-    Lines appear as the blocks come to them, in the order of the blocks, and are kept in
-    `report.printed`. A text goes with the number after it; `blocks` chooses who prints.
+    Lines appear in the order of the blocks while they run, and are kept in `report.printed`. A
+    text is printed with the number after it; `blocks` selects the blocks that print.
     """
     session = current()
     if session.eager:
@@ -63,7 +77,7 @@ def print_(*parts: Any, blocks: int | Iterable[int] | None = None) -> None:
             _say(session, parts)
 
 
-def assert_(condition: Any, message: str = "", *values: Any) -> None:
+def assert_(condition: object, message: str = "", *values: object) -> None:
     """Stop with a finding where a condition does not hold: with the block, the loops' counters and
     the values. A comparison of tiles must hold for every valid element."""
     session = current()
@@ -105,12 +119,12 @@ def _is_integer(condition: Comparison) -> bool:
     return not next(t for t in condition.tiles() if isinstance(t, Tile)).dtype.is_float
 
 
-def _shown(values: Iterable[Any]) -> str | None:
+def _shown(values: Iterable[object]) -> str | None:
     return ", ".join(str(v) for v in values) or None
 
 
 def _is_chosen(blocks: int | Iterable[int] | None) -> Any:
-    """True, or a number of the program that says whether this block is one of them."""
+    """True, or a condition of the program that is true in the selected blocks."""
     if blocks is None:
         return True
     chosen = [blocks] if isinstance(blocks, int) else list(blocks)
@@ -120,9 +134,9 @@ def _is_chosen(blocks: int | Iterable[int] | None) -> Any:
     return found
 
 
-def _say(session: Session, parts: Iterable[Any]) -> None:
-    """One line for each number, with the texts before it, and in an f-string the text after the
-    last one; tiles have lines of their own."""
+def _say(session: Session, parts: Iterable[object]) -> None:
+    """Print one line for each number, with the texts before it, and in an f-string the text after
+    the last one; tiles have lines of their own."""
     text = ""  # not printed yet
     for part in parts:
         text, number, line = f"{text} " if text else "", None, ""
@@ -136,6 +150,7 @@ def _say(session: Session, parts: Iterable[Any]) -> None:
             if isinstance(each, Scalar):
                 text, number, line = "", each.used(), text + _format(each, form)
             else:
+                _require_plain(form)
                 text = ""
                 instructions.tprint(vector(each) if isinstance(each, Tile) else each)
         if number is not None:
@@ -145,9 +160,18 @@ def _say(session: Session, parts: Iterable[Any]) -> None:
         _line(session, text)
 
 
-def _pieces(part: Any) -> list[tuple[Any, str]]:
-    """The texts and values of one argument, values with their format."""
-    if isinstance(part, Text):
+def _require_plain(form: str) -> None:
+    if form:
+        raise mistake(
+            "PTO-U205",
+            f"a tile is not printed in format {form!r}: it has a form of its own",
+            help='print the tile without a format, or one element: f"{pto.tgetval(t, 0):.2f}"',
+        )
+
+
+def _pieces(part: object) -> list[tuple[Any, str]]:
+    """The texts and values of one argument, each with its format."""
+    if isinstance(part, FormattedText):
         return [(each, "") if isinstance(each, str) else each for each in part.pieces]
     return [(str(part) if is_number(part) else part, "")]
 
@@ -155,7 +179,7 @@ def _pieces(part: Any) -> list[tuple[Any, str]]:
 _FORMAT = re.compile(r"[-+ 0]*\d*(\.\d+)?[dxXeEfFgG]?")
 
 
-def _format(number: Scalar[Any], form: str) -> str:
+def _format(number: Scalar[object], form: str) -> str:
     """The conversion of printf for a format of Python."""
     kind = "g" if number.scalar.is_float else "d"
     if _FORMAT.fullmatch(form) is None or (form[-1:] in ("d", "x", "X") and kind == "g"):
@@ -174,7 +198,7 @@ def _format(number: Scalar[Any], form: str) -> str:
 
 
 def _line(session: Session, text: str, value: Any = None) -> None:
-    """A print takes one number; a text without any has one that its format does not show."""
+    """Emit one print. A print takes one number: for text alone a number that is not shown."""
     if value is None:
         value = session.constant(0, scalar_type(I32))
     elif value.type.is_index:

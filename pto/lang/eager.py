@@ -1,7 +1,7 @@
 """Eager mode: every instruction is executed when it is called, on one core, with arrays as memory.
 
-Numbers are Python numbers, loops and branches are Python's, `print(t)` shows what a tile holds.
-Legality of each instruction is checked as in a program; races do not exist here.
+Numbers are Python numbers, loops and branches are Python's, `print(t)` shows the values of a tile.
+Each instruction is checked as in a program; there are no races, because nothing runs in parallel.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Hashable
 from dataclasses import replace
-from typing import Any, ClassVar, Unpack
+from typing import Any, ClassVar, TypeVar, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -33,38 +33,44 @@ from pto.lang.call.misused import misused
 from pto.lang.call.place import KernelError, here, located, mistake
 from pto.lang.call.session import enter, leave
 from pto.lang.picture import picture
-from pto.lang.values.tiles import Tile
-from pto.lang.values.views import Global, contiguous, pointer_type
+from pto.lang.values.tiles import Extent, Extents, Tile
+from pto.lang.values.views import Whole, contiguous, pointer_type
 from pto.run.launch.call import warn
 from pto.run.launch.engine import wants_coverage
 from pto.run.machine.core import Cluster, Core
 from pto.run.machine.device import Device
 from pto.run.reference.code import Code
 from pto.run.reference.compile import Compiler
+from pto.target.choose import PYTHON
 from pto.target.profile import profile as find_profile
 from pto.verify import operation
 
 _ALIGN = 512  # every buffer's alignment divides it
 
 
-class Held(Value):
-    """A value of eager mode: what it is, and what it holds."""
+class EagerValue(Value):
+    """A value of eager mode: an SSA value with its content."""
 
     __slots__ = ("content",)
 
-    def __init__(self, type: Type, name: str, content: Any, owner: Operation | None = None) -> None:
+    def __init__(
+        self, type: Type, name: str, content: object, owner: Operation | None = None
+    ) -> None:
         super().__init__(type, name, owner)
         self.content = content
 
 
 def content(value: Value) -> Any:
-    if not isinstance(value, Held):
+    if not isinstance(value, EagerValue):
         raise RuntimeError(f"{value!r} holds nothing")
     return value.content
 
 
+T = TypeVar("T")
+
+
 class Eager:
-    """A core that does what it is told at once."""
+    """A session that executes each instruction immediately on one core."""
 
     eager: ClassVar[bool] = True
 
@@ -103,31 +109,29 @@ class Eager:
             raise located(error) from None
 
     def _require_legal(self, op: Operation) -> None:
-        op.parent = self._block
-        self._block.ops[:] = [op]
+        self._block.set_ops([op])
         found = operation.check(self._module, self._facts)
         errors = [d for d in found if d.severity == "error"]
         if errors:
             raise KernelError(*errors)
 
-    def _execute(self, op: Operation) -> list[Held]:
-        """A function of this one operation, called with what the operands hold."""
-        operands = list({id(v): v for v in op.operands}.values())
+    def _execute(self, op: Operation) -> list[EagerValue]:
+        """Execute one operation, as a function called with the contents of its operands."""
+        operands = list(dict.fromkeys(op.operands))
         end = self._builder.make(RETURN, {"values": op.results})
-        end.parent = self._block
         self._block.args[:] = operands
-        self._block.ops[:] = [op, end]
+        self._block.set_ops([op, end])
         code = Compiler(self._module, self._facts, "both").code(self._function)
         with np.errstate(all="ignore"):
             found = _results(code, self._core, [content(v) for v in operands])
         pairs = zip(op.results, found, strict=True)
-        return [Held(v.type, v.name, held, op) for v, held in pairs]
+        return [EagerValue(v.type, v.name, held, op) for v, held in pairs]
 
     def constant(self, number: float | int | bool, type: ScalarType) -> Value:
         made = self._builder.constant(number, type)
         is_float = type.dtype is not None and type.dtype.is_float
         held = type.dtype.numpy.type(number) if is_float and type.dtype else int(number)
-        return Held(type, made.name, held, made.maker)
+        return EagerValue(type, made.name, held, made.maker)
 
     def scalar(self, value: Value) -> Any:
         found = content(value)
@@ -139,18 +143,18 @@ class Eager:
 
     # ---- arrays
 
-    def array(self, array: npt.NDArray[Any]) -> Global[Any]:
+    def array(self, array: npt.NDArray[Any]) -> Whole:
         """A NumPy array, or a slice of one, as global memory; nothing is copied."""
         kind: DType = dtype(array.dtype)
         tensor = GlobalTensor.from_array(array, kind)
         type = View(array.shape, scalar_type(kind), partition=False)
-        pointer = Held(pointer_type(kind), "array", PointerValue(tensor.memory, 0, kind))
-        value = Held(type, "array", tensor)
-        return Global[Any](value, self, pointer, array.shape, contiguous(array.shape))
+        pointer = EagerValue(pointer_type(kind), "array", PointerValue(tensor.memory, 0, kind))
+        value = EagerValue(type, "array", tensor)
+        return Whole(value, self, pointer, array.shape, contiguous(array.shape))
 
     # ---- tiles
 
-    def alloc(self, type: TileBuf, valid: Any, address: Any) -> Tile:
+    def alloc(self, type: TileBuf, valid: Extents | None, address: int | None) -> Tile:
         region = type.tile.shape if valid is None else (int(valid[0]), int(valid[1]))
         static = TileBuf(type.elem, replace(type.tile, valid=region))
         space, size = type.tile.space, type.tile.nbytes
@@ -162,7 +166,7 @@ class Eager:
         return tile
 
     def _free(self, space: Space, size: int) -> int:
-        """The first gap between the tiles that are still held."""
+        """The address of the first gap between the live tiles."""
         self._taken = [each for each in self._taken if each[0]() is not None]
         start = 0
         for low, high in sorted((a, b) for _, s, a, b in self._taken if s is space):
@@ -182,12 +186,12 @@ class Eager:
     def place(self, tile: Tile, address: Value) -> None:
         held: CoreTile = content(tile.value)
         moved = held.moved(held.memory, content(address))
-        tile.value = Held(tile.value.type, tile.value.name, moved, tile.value.maker)
+        tile.value = EagerValue(tile.value.type, tile.value.name, moved, tile.value.maker)
 
-    def region(self, tile: Tile) -> tuple[Any, Any]:
+    def region(self, tile: Tile) -> Extents:
         return content(tile.value).get_valid()
 
-    def set_region(self, tile: Tile, rows: Any, cols: Any) -> None:
+    def set_region(self, tile: Tile, rows: Extent, cols: Extent) -> None:
         held: CoreTile = content(tile.value)
         if held.get_valid() == (rows, cols):
             return
@@ -204,7 +208,7 @@ class Eager:
         type = tile.value.type
         if isinstance(type, TileBuf):
             static = TileBuf(type.elem, replace(type.tile, valid=(rows, cols)))
-            tile.value = Held(static, tile.value.name, held, tile.value.maker)
+            tile.value = EagerValue(static, tile.value.name, held, tile.value.maker)
 
     def numpy(self, tile: Tile) -> npt.NDArray[Any]:
         held: CoreTile = content(tile.value)
@@ -221,16 +225,16 @@ class Eager:
         return Tile(tile.value, self, False, region)
 
     def in_l1(self, tile: Tile, type: TileBuf) -> Tile:
-        """What was loaded, in L1: a kernel would have loaded it there to begin with."""
+        """A copy of a loaded tile in L1; a traced kernel would load it there directly."""
         made = self.alloc(type, None, None)
         self.set_region(made, *self.region(tile))
         content(made.value).write_valid(content(tile.value).read_valid())
         return made
 
     def first_time(self, tile: Tile) -> None:
-        """Loops are Python's: the first product is the one that comes first."""
+        """None: loops are Python's, so the first product is the first one executed."""
 
-    def limit(self, extent: Any, most: int) -> bool:
+    def limit(self, extent: object, most: int) -> bool:
         return False
 
     def grid(self) -> list[Value]:
@@ -241,8 +245,8 @@ class Eager:
         if wants_coverage():
             warn(finding)
 
-    def is_below(self, number: Any, end: Any) -> bool:
-        return False  # numbers are known: nothing has to be found out
+    def is_below(self, number: object, end: object) -> bool:
+        return False  # numbers are known
 
     def is_loose(self, value: Value) -> bool:
         return False  # so are their types
@@ -250,7 +254,7 @@ class Eager:
     def tighten(self, value: Value, type: ScalarType | None) -> None:
         """Types are known."""
 
-    def once(self, key: Hashable, make: Callable[[], Any]) -> Any:
+    def once(self, key: Hashable, make: Callable[[], T]) -> T:
         return make()
 
     def show(self, tile: Tile) -> str:
@@ -262,8 +266,8 @@ class Eager:
         return tile_html(content(tile.value))
 
 
-def _results(code: Code, core: Core, values: list[Any]) -> list[Any]:
-    """What the function gives; a wait that nobody can end is an error."""
+def _results(code: Code, core: Core, values: list[object]) -> list[object]:
+    """The results of the function; a wait that can never end is an error."""
     if not code.can_wait:
         return code.call(core, values)
     running = code.gen(core, values)
@@ -273,11 +277,11 @@ def _results(code: Code, core: Core, values: list[Any]) -> list[Any]:
         return done.value
     raise mistake(
         "PTO-U214",
-        f"{wait.op.name} waits for something that has not happened: nobody else runs here",
-        help="eager mode executes in program order: do first what it waits for",
+        f"{wait.op.name} waits for an event that nothing can trigger: eager mode runs one core",
+        help="eager mode executes in program order: trigger the event before the wait",
     )
 
 
-def eager(profile: str = "a5", block: int = 0, blocks: int = 1) -> Eager:
-    """`with pto.eager("a5"):` instructions work at once; NumPy arrays are global memory."""
+def eager(profile: str = PYTHON, block: int = 0, blocks: int = 1) -> Eager:
+    """`with pto.eager("a5"):` executes instructions immediately; NumPy arrays are global memory."""
     return Eager(profile, block, blocks)

@@ -7,24 +7,24 @@ known when the program runs; any other parameter is a Python constant, part of t
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Generic, ParamSpec, overload
 
 import numpy as np
 
 from pto.core.dtypes import DType
 from pto.core.errors import PtoError
+from pto.core.findings import Findings
 from pto.ir.graph import Module
 from pto.ir.text.printer import print_module
 from pto.lang.bound import Bound
 from pto.lang.call.place import KernelError, defines_kernel, mistake, placed
 from pto.lang.captured import Captured
-from pto.lang.findings import Findings
 from pto.lang.parameter import Parameter, exact, parameters_of, require_function, shaped, unhashable
-from pto.lang.tracing import Shape, Source, Specialised, Tracing, sizes_of
+from pto.lang.tracing import Shape, Specialised, TracedFunction, Tracing, sizes_of
 from pto.lang.values.arrays import as_array
 from pto.run.launch.arrays import Borrowed
 from pto.run.launch.call import Blocks, Launch, kind_of
@@ -41,23 +41,30 @@ from pto.verify import verify
 
 if TYPE_CHECKING:
     from pto.cxx.export.folder import Exported
+    from pto.observe import Verdict
     from pto.observe.memory.coverage import Writes
     from pto.observe.proofs import Proofs
     from pto.observe.timing import Timing
 
 
-class Kernel:
-    """A function that traces to a program. `kernel[blocks](x, y)` runs it."""
+P = ParamSpec("P")
+
+
+class Kernel(Generic[P]):
+    """A function that traces to a program. `kernel[blocks](x, y)` runs it.
+
+    P are the parameters of the function, which a call takes too.
+    """
 
     @placed
     def __init__(
         self,
-        function: Callable[..., Any],
+        function: Callable[P, object],
         profile: str,
         name: str | None = None,
         *,
         kind: str | None = None,
-        peer: Callable[..., Any] | None = None,
+        peer: Callable[P, object] | None = None,
         debug: bool = True,
     ) -> None:
         self._profile = find_profile(profile)
@@ -72,7 +79,7 @@ class Kernel:
         self.__doc__ = function.__doc__
         self.__name__ = self.name
         self._signature = inspect.signature(function)
-        self._cache: dict[Any, Specialised] = {}
+        self._cache: dict[Hashable, Specialised] = {}
         self._last: Specialised | None = None
         self._captured = Captured(function, peer)
 
@@ -88,52 +95,62 @@ class Kernel:
     def _passed(self) -> list[int]:
         return [n for n, p in enumerate(self.parameters) if p.kind != "constant"]
 
-    def on(self, profile: str) -> Kernel:
+    def on(self, profile: str) -> Kernel[P]:
         """The same kernel for another profile."""
         if profile == self.profile:
             return self
-        how: dict[str, Any] = {"kind": self.kind, "peer": self.peer, "debug": self.debug}
-        return Kernel(self.function, profile, self.name, **how)
+        return Kernel(
+            self.function, profile, self.name, kind=self.kind, peer=self.peer, debug=self.debug
+        )
 
     # ---- running
 
-    def __getitem__(self, blocks: Blocks) -> Bound:
+    def __getitem__(self, blocks: Blocks) -> Bound[P]:
         return Bound(self, blocks)
 
-    def __call__(self, *args: Any, **named: Any) -> Report:
-        """One block."""
-        return self.run(*args, **named)
+    @overload
+    def __call__(self, *args: P.args, **named: P.kwargs) -> Report: ...
+    @overload
+    def __call__(self, *args: object, engine: str | None, **named: object) -> Report: ...
+    @overload
+    def __call__(self, *args: object, coverage: bool | None, **named: object) -> Report: ...
+    @overload
+    def __call__(self, *args: object, timeout: float | None, **named: object) -> Report: ...
+    @overload
+    def __call__(self, *args: object, progress: bool | Progress, **named: object) -> Report: ...
+    def __call__(self, *args: object, **named: object) -> Report:
+        """Run one block."""
+        return self.run(*args, **named)  # pyright: ignore[reportArgumentType]
 
     @placed
     def run(
         self,
-        *args: Any,
+        *args: object,
         blocks: Blocks = 1,
         engine: str | None = None,
         progress: bool | Progress = False,
         timeout: float | None = None,
         coverage: bool | None = None,
-        **named: Any,
+        **named: object,
     ) -> Report:
         """Run on arrays, which are changed in place.
 
         `engine` is `reference` or `jit`; without it PTO_ENGINE or the default. `progress=True`
-        shows how many blocks are done, on a terminal, when it takes long. `timeout` ends a run that
-        takes longer, in seconds. `coverage=True` watches what is written, on the reference engine:
-        `report.coverage` says how much of each output never was. `coverage=False`, or
-        PTO_COVERAGE=0, leaves out the check of the first run for holes and idle blocks.
+        shows the number of finished blocks of a long run on a terminal. `timeout` stops the run
+        after that many seconds. `coverage=True` records all writes, on the reference engine:
+        `report.coverage` gives the part of each output that was never written. `coverage=False`,
+        or PTO_COVERAGE=0, skips the check of the first run for unwritten parts and idle blocks.
         """
         if progress is True:
             with Bar() as seen:
-                how: dict[str, Any] = {"blocks": blocks, "engine": engine, "timeout": timeout}
-                how |= {"coverage": coverage}
-                return self.run(*args, progress=seen, **how, **named)
+                named |= {"blocks": blocks, "engine": engine, "timeout": timeout}
+                return self(*args, progress=seen, coverage=coverage, **named)
         values = self.values(args, named)
         fixed = [exact(values[n]) for n in self._constants] if self._constants else ()
         calls, key = self._captured.calls(), (engine, *switches(), *kind_of(blocks, values), *fixed)
         try:
             like = None if progress or coverage else calls.get(key)
-        except TypeError:  # a value that nothing can be found by: to specialise will say which
+        except TypeError:  # an unhashable argument: `specialise` reports it
             like = None
         if like is not None:
             self._last, direct = like
@@ -147,7 +164,7 @@ class Kernel:
         launch = self._launch(made, chip, (arrays, given), blocks)
         launch.progress, launch.timeout = progress or None, timeout
         launch.say = _say if made.speaks else None
-        target = Target(chip.profile, None, "as the kernel says")
+        target = Target(chip.profile, None, "the profile of the kernel")
         done = report(chip.run(launch), target, name=self.name)
         if seen is not None:
             names = [p.name for p in self.parameters if p.kind == "array"]
@@ -156,16 +173,21 @@ class Kernel:
         kind = (blocks, *(each.array.shape for each in arrays))
         if kind not in made.seen:
             made.seen.add(kind)
-            warn(launch, coverage, given[len(self._passed) :], made.cut)
+            sizes = [n for n in given[len(self._passed) :] if isinstance(n, int)]
+            warn(launch, coverage, sizes, made.cut)
         if not sanitized and (direct := launch.kernel.direct(launch, self._passed, done)):
             calls.keep(key, (made, direct))
         return done
 
     @placed
     def launched(
-        self, device: Device, args: Sequence[Any], named: Mapping[str, Any], blocks: Blocks = 1
+        self,
+        device: Device,
+        args: Sequence[object],
+        named: Mapping[str, object],
+        blocks: Blocks = 1,
     ) -> Launch:
-        """A launch of this kernel for a stream of a device to do."""
+        """A launch of this kernel, to be executed by a stream of `device`."""
         if device.profile.name != self.profile:
             raise mistake(
                 "PTO-U193",
@@ -179,7 +201,7 @@ class Kernel:
         self,
         made: Specialised,
         device: Device,
-        values: tuple[list[Borrowed], list[Any]],
+        values: tuple[list[Borrowed], list[object]],
         blocks: Blocks,
     ) -> Launch:
         arrays, given = iter(values[0]), values[1]
@@ -188,8 +210,8 @@ class Kernel:
         args += given[len(kinds) :]
         return Launch.of(made.ready_on(device), device, args, blocks)
 
-    def _require_clean(self, made: Specialised, given: Sequence[Any], blocks: Blocks) -> None:
-        """PTO_SANITIZE=1: a watched run on copies comes first, and its errors are raised."""
+    def _require_clean(self, made: Specialised, given: Sequence[object], blocks: Blocks) -> None:
+        """PTO_SANITIZE=1: first run on copies under the sanitizer, and raise its errors."""
         from pto.observe import sanitize
 
         copies = [np.copy(a) if isinstance(a, np.ndarray) else a for a in given]
@@ -200,35 +222,47 @@ class Kernel:
 
     @placed
     def sanitize(
-        self, *args: Any, blocks: Blocks = 1, automatic: bool = False, **named: Any
-    ) -> Findings:
+        self,
+        *args: object,
+        blocks: Blocks = 1,
+        automatic: bool = False,
+        timeout: float | None = None,
+        **named: object,
+    ) -> Verdict:
         """Run under the sanitizer: races, flags that do not match, reads of undefined data.
 
-        `automatic`: a compiler will insert synchronisation, although tiles have addresses already.
+        `automatic`: assume that a compiler inserts synchronisation, even if tiles have addresses.
+        `timeout` ends a run that takes longer, in seconds.
         """
         from pto.observe import sanitize  # only here: a plain run needs no observer
 
         made, arrays, given = self.specialise(self.values(args, named), blocks)
-        options: dict[str, Any] = {"profile": self.profile, "automatic": automatic}
-        verdict = sanitize(made.module, args=given, blocks=blocks, **options)
+        verdict = sanitize(
+            made.module,
+            args=given,
+            blocks=blocks,
+            profile=self.profile,
+            automatic=automatic,
+            timeout=timeout,
+        )
         for array in arrays:
             if array.give_back is not None:
                 array.give_back()
-        return Findings(verdict.findings, verdict.about)
+        return verdict
 
     @placed
     def time(
         self,
-        *args: Any,
+        *args: object,
         blocks: Blocks = 1,
         device: str | None = None,
         data: bool = False,
-        **named: Any,
+        **named: object,
     ) -> Timing:
-        """How long a launch takes on a chip (`device`; default: the usual one of the profile).
+        """The estimated time of a launch on a chip (`device`; default: that of the profile).
 
-        Arrays give their shapes, and a shape may stand for one; nothing is computed or written.
-        `data`: the arrays' values count, where they decide what the kernel does.
+        Only the shapes of arrays are used, so a shape may replace an array; nothing is computed.
+        `data`: use the values of arrays too, if control flow depends on them.
         """
         from pto.observe import timing  # only here: a plain run needs no observer
 
@@ -243,25 +277,29 @@ class Kernel:
     # ---- looking
 
     def called(
-        self, args: Sequence[Any], named: Mapping[str, Any], blocks: Blocks
-    ) -> tuple[Module, list[Any]]:
-        """The program for arguments, where shapes may stand for arrays, and what it is given."""
+        self, args: Sequence[object], named: Mapping[str, object], blocks: Blocks
+    ) -> tuple[Module, list[object]]:
+        """The program for arguments (a shape may replace an array), and its own arguments."""
         values = self.values(args, named)
         stood = [shaped(p, v) for p, v in zip(self.parameters, values, strict=True)]
         made, _, given = self.specialise(stood, blocks)
         return made.module, given
 
     def prove(
-        self, *args: Any, blocks: Blocks | None = None, assume: Sequence[str] = (), **named: Any
+        self,
+        *args: object,
+        blocks: Blocks | None = None,
+        assume: Sequence[str] = (),
+        **named: object,
     ) -> Proofs:
-        """Which properties hold for every grid, and for all sizes that the program leaves open."""
+        """Properties proved for every grid and for all dynamic sizes of the program."""
         from pto.observe.proofs import prove  # only here: a plain run needs no proof
 
         module, _ = self.called(args, named, 1 if blocks is None else blocks)
         functions = entry_functions(module, None)
         return prove(module, functions, profile=self.profile, blocks=blocks, assume=assume)
 
-    def module(self, *args: Any, **named: Any) -> Module:
+    def module(self, *args: object, **named: object) -> Module:
         """The program for these arguments."""
         return self.specialise(self.values(args, named))[0].module
 
@@ -270,8 +308,8 @@ class Kernel:
         """The program last traced, as .pto text."""
         return print_module(self._latest().module)
 
-    def cpp(self, *args: Any, **named: Any) -> str:
-        """The program as C++ for the PTO header library: for these arguments, else the last one."""
+    def cpp(self, *args: object, **named: object) -> str:
+        """The program as C++ for the PTO header library; without arguments the last one traced."""
         from pto.cxx.export import cpp  # only here: a plain run writes no C++
 
         made = self.specialise(self.values(args, named))[0] if args or named else self._latest()
@@ -279,20 +317,32 @@ class Kernel:
 
     @placed
     def export(
-        self, *args: Any, out: str, blocks: Blocks = 1, device: str | None = None, **named: Any
+        self,
+        *args: object,
+        out: str,
+        blocks: Blocks = 1,
+        device: str | None = None,
+        **named: object,
     ) -> Exported:
-        """Write a folder that builds and runs on a board; the arrays are its inputs, unchanged."""
+        """Write a folder that builds and runs on hardware, with the arrays as its inputs."""
         from pto.cxx.export.folder import export  # only here: a plain run writes no C++
 
         kernel = self if device is None else self.on(find_device(device).profile)
         made, _, given = kernel.specialise(kernel.values(args, named), blocks)
-        how: dict[str, Any] = {"blocks": blocks, "profile": kernel.profile, "device": device}
-        return export(made.module, given, Path(out), name=self.name, **how)
+        return export(
+            made.module,
+            given,
+            Path(out),
+            name=self.name,
+            blocks=blocks,
+            profile=kernel.profile,
+            device=device,
+        )
 
     def __repr__(self) -> str:
         try:
             listed = ", ".join(f"{p.name}: {p}" for p in self.parameters)
-        except PtoError:  # an annotation that means nothing; running it will say so
+        except PtoError:  # an invalid annotation: running the kernel reports it
             listed = ", ".join(self._signature.parameters)
         return f"<kernel {self.name}({listed}), profile {self.profile}>"
 
@@ -304,8 +354,8 @@ class Kernel:
         return kernel_html(self.name, self.profile, kinds, self.__doc__, text)
 
     @placed
-    def check(self, profile: str | None = None, *args: Any, **named: Any) -> Findings:
-        """Is the program legal under a profile? With arguments, for those; else the last one."""
+    def check(self, profile: str | None = None, *args: object, **named: object) -> Findings:
+        """Check the program for a profile; without arguments the program last traced."""
         made = self.specialise(self.values(args, named))[0] if args or named else self._latest()
         return Findings(verify(made.module, find_profile(profile or self.profile)))
 
@@ -315,17 +365,19 @@ class Kernel:
                 "PTO-U209",
                 f"kernel {self.name} has not been traced yet: its program depends on the shapes of"
                 " its arguments",
-                help=f"run it once, or ask for {self.name}.module(x, ...)",
+                help=f"run it once, or call {self.name}.module(x, ...)",
             )
         return self._last
 
     # ---- specialisation
 
-    def _peers(self) -> list[Source]:
-        return [] if self.peer is None else [Source(self.peer, self.peer.__name__, "vector")]
+    def _peers(self) -> list[TracedFunction]:
+        return (
+            [] if self.peer is None else [TracedFunction(self.peer, self.peer.__name__, "vector")]
+        )
 
-    def values(self, args: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
-        """What is given, one value a parameter."""
+    def values(self, args: Sequence[object], named: Mapping[str, object]) -> list[object]:
+        """The arguments, one value per parameter."""
         if not named and len(args) == len(self.parameters):
             return list(args)
         try:
@@ -339,13 +391,13 @@ class Kernel:
         return list(bound.arguments.values())
 
     def specialise(
-        self, values: list[Any], blocks: Blocks = 1
-    ) -> tuple[Specialised, list[Borrowed], list[Any]]:
-        """The program for these values, the memory of the arrays, and what its parameters get."""
+        self, values: list[object], blocks: Blocks = 1
+    ) -> tuple[Specialised, list[Borrowed], list[object]]:
+        """The program for these values, the memory of the arrays, and the program's arguments."""
         arrays: list[Borrowed] = []
         shapes: list[tuple[tuple[int, ...], DType]] = []
-        key: list[Any] = []
-        given: list[Any] = []
+        key: list[Hashable] = []
+        given: list[object] = []
         parameters = self.parameters
         for param, value in zip(parameters, values, strict=True):
             if param.kind == "array":
@@ -363,15 +415,18 @@ class Kernel:
         self._last = made
         return made, arrays, [*given, *made.numbers(self.name, sizes, blocks)]
 
-    def _find(self, key: Any, values: list[Any], shapes: list[Shape]) -> Specialised:
-        key = (*key, self.debug and wants_debugging())
+    def _find(
+        self, constants: tuple[Hashable, ...], values: list[object], shapes: list[Shape]
+    ) -> Specialised:
+        debug = self.debug and wants_debugging()
+        key = (*constants, debug)
         try:
             found = self._cache.get((key, self._captured.key()))
         except TypeError:
             raise unhashable(self.name, self.parameters, values) from None
         if found is None:
-            found = Tracing(self.profile, key[-1], self.parameters, values, shapes).program(
-                [Source(self.function, self.name, self.kind), *self._peers()]
+            found = Tracing(self.profile, debug, self.parameters, values, shapes).program(
+                [TracedFunction(self.function, self.name, self.kind), *self._peers()]
             )
             self._captured.leave_out_changed()
             self._cache[key, self._captured.key()] = found
@@ -385,49 +440,5 @@ def _writes() -> Writes:
 
 
 def _say(block: int, line: str) -> None:
-    """A line that a block prints, as it comes."""
+    """Print a line of a block immediately."""
     print(f"block {block}: {line}", flush=True)
-
-
-@overload
-def kernel(function: Callable[..., Any], /) -> Kernel: ...
-@overload
-def kernel(
-    *, profile: str = ..., name: str | None = ..., kind: str | None = ..., debug: bool = ...
-) -> Callable[[Callable[..., Any]], Kernel]: ...
-def kernel(
-    function: Callable[..., Any] | None = None,
-    /,
-    *,
-    profile: str = "a5",
-    name: str | None = None,
-    kind: str | None = None,
-    debug: bool = True,
-) -> Any:
-    """`@pto.kernel(profile="a5")`: make a kernel of a function.
-
-    kind says which side of a core runs it, `cube` or `vector`; without it both do, each its part.
-    debug=False leaves pto.assert_ and pto.print out of the program; so does PTO_DEBUG=0.
-    """
-    if kind not in (None, "cube", "vector"):
-        raise mistake("PTO-U215", f"a kernel is cube or vector, not {kind!r}")
-    if function is not None:
-        return Kernel(function, profile, name, kind=kind, debug=debug)
-    return lambda inner: Kernel(inner, profile, name, kind=kind, debug=debug)
-
-
-def pair(
-    cube: Callable[..., Any],
-    vector: Callable[..., Any],
-    *,
-    profile: str = "a5",
-    name: str | None = None,
-) -> Kernel:
-    """One kernel of two functions, for the cube and for the vector side, that meet in queues."""
-    same = inspect.signature(cube).parameters.keys() == inspect.signature(vector).parameters.keys()
-    if not same:
-        raise mistake(
-            "PTO-U215",
-            f"{cube.__name__} and {vector.__name__} are one kernel: their parameters must be alike",
-        )
-    return Kernel(cube, profile, name or cube.__name__, kind="cube", peer=vector)

@@ -1,4 +1,4 @@
-"""The state of a trace at one point, so that a block can be traced again from there."""
+"""Snapshots of a trace, so that a block can be traced again from the same state."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pto.lang.trace import Trace
 
-_TILE = ("known_region", "alias", "origin", "is_empty", "is_filled")
-_LISTS = ("tiles", "copies", "hints", "joins", "carries", "cut")
-_MAPPINGS = ("unbound", "limits", "_known", "_uses", "_loose")
+_TILE = ("known_region", "alias", "origin", "is_empty", "is_filled", "filled_if")
+_LISTS = ("tiles", "copies", "hints", "joins", "carries", "cut", "grown")
+_MAPPINGS = ("unbound", "limits", "_known", "_loose")
 
 
 class Mark:
-    """What `restore` sets back: operations of the open block, tiles, and what is known of them."""
+    """A snapshot: operations of the open block, tiles and their properties."""
 
     def __init__(self, trace: Trace) -> None:
         self._blocks = list(trace.builder.blocks)
-        self._ops = {id(op) for op in trace.builder.block.ops}
+        self._ops = set(trace.builder.block.ops)
         self._lists = {name: list(getattr(trace, name)) for name in _LISTS}
         self._mappings = {name: getattr(trace, name).copy() for name in _MAPPINGS}
         self._masks = {bits: list(found) for bits, found in trace.masks.items()}
@@ -30,9 +30,7 @@ class Mark:
     def restore(self, trace: Trace) -> None:
         trace.builder.blocks[:] = self._blocks
         block = trace.builder.block
-        block.ops[:] = [
-            op for op in block.ops if id(op) in self._ops or trace.builder.is_constant(op)
-        ]
+        block.set_ops(op for op in block.ops if op in self._ops or trace.builder.is_constant(op))
         for name, found in self._lists.items():
             setattr(trace, name, list(found))
         for name, known in self._mappings.items():

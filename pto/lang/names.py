@@ -5,39 +5,47 @@ Instructions and element types are not listed: they come from the rows and from 
 
 from __future__ import annotations
 
+import builtins
 from typing import Final
 
 HOMES: Final = {
     "pto.cluster.on": "on",
-    "pto.core.errors": "Diagnostic PtoError",
-    "pto.cxx.kernel": "cpp",
+    "pto.core.errors": "Diagnostic Loc Note PtoError",
+    "pto.core.findings": "Findings",
+    "pto.cxx.export.folder": "Exported",
+    "pto.cxx.kernel": "CppKernel cpp",
     "pto.ir.graph": "Module",
     "pto.ir.text.parser": "parse parse_file",
     "pto.ir.text.printer": "print_module",
+    "pto.lang.bound": "Bound",
     "pto.lang.control": "Else If block_idx block_num carry range section_cube section_vector"
     " static_range subblock_idx subblock_num vecscope",
     "pto.lang.debug": "assert_",
     "pto.lang.diff.diff": "diff",
     "pto.lang.diff.difference": "Difference",
-    "pto.lang.eager": "eager",
+    "pto.lang.eager": "Eager eager",
     "pto.lang.express.activations": "clamp erf gelu sigmoid silu softmax tanh",
     "pto.lang.express.choose": "full_like where zeros_like",
     "pto.lang.express.functions": "exp leaky_relu log maximum minimum reciprocal relu rsqrt sqrt",
     "pto.lang.express.memory": "arange full load store tri zeros",
     "pto.lang.express.order": "argsort cumsum flip sort topk",
     "pto.lang.express.product": "dot",
-    "pto.lang.kernel": "Kernel kernel pair",
+    "pto.lang.define": "kernel pair",
+    "pto.lang.kernel": "Kernel",
     "pto.lang.call.place": "KernelError",
     "pto.lang.program": "check",
-    "pto.lang.side": "side_by_side",
+    "pto.view.side": "Side side_by_side",
     "pto.lang.torch_op": "torch_op",
     "pto.graphs.python": "GraphReport TaskGraph graph",
-    "pto.lang.tune": "Tuning autotune tune",
+    "pto.lang.trial": "Trial",
+    "pto.lang.tune": "Autotuned Tuning autotune tune",
     "pto.lang.values.registers": "Mask Pointer Vreg",
     "pto.lang.values.scalars": "Scalar cdiv scalar select",
     "pto.lang.values.tiles": "Tile assign set_validshape tile tile_type",
     "pto.lang.values.views": "Global View",
-    "pto.observe.sanitize": "sanitize",
+    "pto.observe.memory.coverage": "Coverage",
+    "pto.observe.proofs": "Proofs",
+    "pto.observe.sanitize": "Verdict sanitize",
     "pto.observe.timing": "Timing",
     "pto.run.machine.device": "Device",
     "pto.run.launch.host": "Report launch",
@@ -46,7 +54,7 @@ HOMES: Final = {
     "pto.run.machine.stream": "Event Graph Stream",
     "pto.run.machine.world": "World",
 }
-# Under another name at home, where it would hide a builtin.
+# Names that differ in their module, because they would shadow a builtin there.
 RENAMED: Final = {
     "min": ("pto.lang.express.functions", "minimum"),
     "max": ("pto.lang.express.functions", "maximum"),
@@ -54,5 +62,18 @@ RENAMED: Final = {
     "sum": ("pto.lang.express.functions", "total"),
     "abs": ("pto.lang.express.functions", "absolute"),
 }
-MODULES: Final = ("observe",)  # whoever writes an observer of a run finds its parts there
+MODULES: Final = ("observe",)  # for authors of observers
 PUBLIC: Final = {name: home for home, names in HOMES.items() for name in names.split()}
+
+
+def known() -> set[str]:
+    """Every public name: those above, element types and instructions."""
+    from pto.lang.call import instructions
+    from pto.lang.values import elements
+
+    return {*MODULES, *PUBLIC, *RENAMED, *elements.ELEMENTS, *dir(instructions)}
+
+
+def exported() -> list[str]:
+    """`pto.__all__`: every public name that hides no builtin of Python, as `pto.range` would."""
+    return sorted(known() - set(vars(builtins)))

@@ -1,4 +1,4 @@
-"""Tiles and kernels as a notebook shows them. All text is escaped: none is trusted."""
+"""HTML of tiles and kernels for notebooks. All text is escaped."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ORDER = "font-size:65%;color:#888;margin-left:3px"
 
 
 def tile_html(tile: Tile) -> str:
-    """Values; the valid region is shaded, and small numbers tell the order in memory."""
+    """A table of values; the valid region is shaded, and small numbers show the memory order."""
     rows, cols = tile.get_valid()
     values, order = decode(tile.type.dtype, tile.read()), _order(tile)
     picked = [
@@ -44,7 +44,7 @@ def tile_html(tile: Tile) -> str:
 
 
 def _order(tile: Tile) -> npt.NDArray[np.intp]:
-    """Where each element lies; storage that is compact leaves some out, which is -1."""
+    """The storage position of each element; -1 for elements that compact storage leaves out."""
     offsets = tile.offsets()
     found = np.full(tile.type.shape, -1, np.intp)
     found[: offsets.shape[0], : offsets.shape[1]] = offsets
@@ -73,7 +73,7 @@ def _cell(
 def kernel_html(
     name: str, profile: str, parameters: Iterable[tuple[str, str]], doc: str | None, text: str
 ) -> str:
-    """Its parameters, its profile, and the program last traced."""
+    """A kernel as HTML: parameters, profile, and the program last traced."""
     listed = ", ".join(f"<b>{escape(p)}</b>: {escape(kind)}" for p, kind in parameters)
     told = f"<div>{escape(doc.strip())}</div>" if doc else ""
     title = f"kernel <b>{escape(name)}</b>({listed}), profile {escape(profile)}"

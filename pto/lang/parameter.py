@@ -1,11 +1,11 @@
-"""The parameters of a kernel, told from the annotations of its function."""
+"""The parameters of a kernel, from the annotations of its function."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, cast, get_args, get_origin
+from typing import Literal, cast, get_args, get_origin
 
 import numpy as np
 
@@ -35,8 +35,8 @@ class Parameter:
         return f"{word}[{', '.join(parts)}]" if parts else word
 
 
-def parameters_of(function: Callable[..., Any]) -> list[Parameter]:
-    """The parameters, by their annotations; a mistake in one is shown where the function begins."""
+def parameters_of(function: Callable[..., object]) -> list[Parameter]:
+    """The parameters, from their annotations; errors are located at the function definition."""
     code = function.__code__
     place = Loc(code.co_filename, code.co_firstlineno)
     try:
@@ -53,7 +53,7 @@ def parameters_of(function: Callable[..., Any]) -> list[Parameter]:
 
 
 def _require_own_names(found: list[Parameter]) -> None:
-    """Sizes become parameters of the program, beside the arrays and numbers."""
+    """Raise if a named size has the name of another parameter: both are program parameters."""
     taken = {p.name: p.kind for p in found if p.kind != "constant"}
     for p in found:
         for axis, size in enumerate(p.sizes or ()):
@@ -62,12 +62,11 @@ def _require_own_names(found: list[Parameter]) -> None:
                 raise fail(
                     "PTO-U210",
                     f'{p.name}: the size "{size}" has the name of a parameter, the {what} {size}',
-                    help=f"name it otherwise, or leave the parameter out: {p.name}.shape[{axis}] is"
-                    " the size",
+                    help=f"rename it, or remove the parameter: {p.name}.shape[{axis}] is the size",
                 )
 
 
-def _parameter(name: str, hint: Any) -> Parameter:
+def _parameter(name: str, hint: object) -> Parameter:
     if isinstance(hint, DType):
         return Parameter(name, "scalar", hint)
     origin = get_origin(hint) or hint
@@ -83,8 +82,8 @@ def _parameter(name: str, hint: Any) -> Parameter:
     return Parameter(name, "constant")
 
 
-def _sizes(name: str, hint: Any) -> tuple[int | str | None, ...] | None:
-    """Sizes of `pto.Global[pto.f32, "m", 128, None]`; type checkers like `Literal["m"]` better."""
+def _sizes(name: str, hint: object) -> tuple[int | str | None, ...] | None:
+    """Sizes of `pto.Global[pto.f32, "m", 128, None]`; `Literal["m"]` is accepted too."""
     parts = get_args(hint)[1:]
     sizes = tuple(get_args(each)[0] if get_origin(each) is Literal else each for each in parts)
     for each in sizes:
@@ -101,9 +100,9 @@ def _is_name(text: str) -> bool:
     return text.isidentifier()
 
 
-def exact(constant: Any) -> Any:
-    """-0.0 equals 0.0, and NaN not even itself: floats are told apart by their digits; and 1 equals
-    1.0: what a tuple holds, by its type too."""
+def exact(constant: object) -> object:
+    """A cache key for a constant. Floats are compared by digits, because -0.0 equals 0.0 and NaN
+    differs from itself; items of tuples also by type, because 1 equals 1.0."""
     if isinstance(constant, float | complex | np.inexact):
         return repr(constant)
     if isinstance(constant, tuple):
@@ -111,8 +110,8 @@ def exact(constant: Any) -> Any:
     return constant
 
 
-def unhashable(kernel: str, parameters: list[Parameter], values: list[Any]) -> KernelError:
-    """An array whose parameter says nothing, most often."""
+def unhashable(kernel: str, parameters: list[Parameter], values: list[object]) -> KernelError:
+    """The error for an unhashable constant, usually an array with a missing annotation."""
     given = zip(parameters, values, strict=True)
     constants = ((p.name, v) for p, v in given if p.kind == "constant")
     name, value = next((n, v) for n, v in constants if not _is_hashable(v))
@@ -124,7 +123,7 @@ def unhashable(kernel: str, parameters: list[Parameter], values: list[Any]) -> K
     )
 
 
-def _is_hashable(value: Any) -> bool:
+def _is_hashable(value: object) -> bool:
     try:
         hash(value)
     except TypeError:
@@ -133,7 +132,7 @@ def _is_hashable(value: Any) -> bool:
 
 
 def require_function(given: object) -> None:
-    """Python code that runs from its begin to its end: that is what can be traced."""
+    """Raise unless `given` is a plain Python function, not a generator or coroutine."""
     resumes = inspect.iscoroutinefunction(given) or inspect.isgeneratorfunction(given)
     if (inspect.isfunction(given) or inspect.ismethod(given)) and not resumes:
         return
@@ -141,8 +140,8 @@ def require_function(given: object) -> None:
     raise mistake("PTO-U223", f"a kernel is made of a plain function, not {what}")
 
 
-def shaped(param: Parameter, value: Any) -> Any:
-    """An array of a shape that stands for one; its pages are never touched."""
+def shaped(param: Parameter, value: object) -> object:
+    """An uninitialised array for a shape given in place of an array; its memory is not used."""
     if param.kind != "array" or param.dtype is None or not isinstance(value, tuple):
         return value
     return np.empty(cast(tuple[int, ...], value), param.dtype.numpy)

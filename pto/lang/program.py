@@ -1,14 +1,14 @@
-"""Programs that come as text, from Python: checked as `pto check` does."""
+"""`pto.check` for programs in text form, the same as the command `pto check`."""
 
 from __future__ import annotations
 
-from pto.lang.findings import Findings
+from pto.core.findings import Findings
 from pto.run.launch.call import Program, load
 from pto.verify import judge
 
 
 def check(program: Program, profile: str | None = None, *, device: str | None = None) -> Findings:
-    """Is a program legal? Under the profile it declares, unless another is named.
+    """The findings of a program for `profile`, or for the profile that it declares.
 
     >>> pto.check(pto.parse_file("add.pto"), "a2a3")
     """

@@ -5,15 +5,15 @@ Editors and type checkers read them; nothing at run time does. A test compares t
 
 from __future__ import annotations
 
-import keyword
 from pathlib import Path
 
 from pto.core.dtypes import ALL
 from pto.isa.row.instr import Instr
-from pto.lang.call.signature import Param, instructions, parameters
-from pto.lang.names import HOMES, MODULES, RENAMED
+from pto.lang.call.signature import Param, instructions, parameters, takes_indices
+from pto.lang.names import HOMES, MODULES, RENAMED, exported
 
 _ROOT = Path(__file__).parent.parent
+_ANNOTATIONS: dict[str, str] = dict.fromkeys(("Global", "Scalar"), "pto.lang.values.annotations")
 _NUMBER = "Number"
 _VIEW = "Array"
 _ADDRESS = "Address"
@@ -24,7 +24,7 @@ _WORDS = {  # the Python type of an operand, by a word of its kind; the first th
     "vreg or mask": "Vreg | Mask",
     "mask or index": "Mask | Number",
     "scalar or pointer": "Number | Address",
-    "logical": "Any",
+    "logical": "Logical",
     "vreg": "Vreg",
     "mask": "Mask",
     "tile": "Tile",
@@ -35,7 +35,12 @@ _WORDS = {  # the Python type of an operand, by a word of its kind; the first th
     "memref": _ADDRESS,
 }
 _NUMBERS = ("scalar", "element", "number", "int", "float", "index", "i64", "i32", "i16", "i1")
-_RESULTS = {"Number": "Scalar[Any]", _ADDRESS: "Pointer", "Tile | Array": "Any", _VIEW: "Any"}
+_RESULTS = {  # where a result is narrower than an operand of its kind
+    "Number": "Scalar[object]",
+    _ADDRESS: "Pointer",
+    **dict.fromkeys(("Logical", "object", _VIEW), "Handle"),
+    "Tile | Array": "Tile",
+}
 
 
 def files() -> dict[Path, str]:
@@ -49,6 +54,7 @@ def files() -> dict[Path, str]:
 
 def _package() -> str:
     homes = "\n".join(f"from {home} import {name} as {name}" for home, name in sorted(_public()))
+    names = ", ".join(f'"{name}"' for name in exported())
     renamed = "\n".join(
         f"from {home} import {old} as _{old}\n{new} = _{old}"
         for new, (home, old) in sorted(RENAMED.items())
@@ -58,12 +64,17 @@ def _package() -> str:
     return (
         "# The public names of `pto`. Written by `python -m pto.lang.stubs`: do not edit.\n"
         "# ruff: noqa\n# fmt: off\n"
-        f"{homes}\n{modules}\n{renamed}\n{stars}\n\n__version__: str\n"
+        f"{homes}\n{modules}\n{renamed}\n{stars}\n\n__all__ = [{names}]\n\n__version__: str\n"
     )
 
 
 def _public() -> list[tuple[str, str]]:
-    return [(home, name) for home, names in HOMES.items() for name in names.split()]
+    """Where a type checker finds each public name."""
+    return [
+        (_ANNOTATIONS.get(name, home), name)
+        for home, names in HOMES.items()
+        for name in names.split()
+    ]
 
 
 def _elements() -> str:
@@ -87,15 +98,19 @@ def _instructions() -> str:
     return (
         "# Every instruction. Written by `python -m pto.lang.stubs`: do not edit.\n"
         "# ruff: noqa\n# fmt: off\n"
-        "from typing import Any\n\n"
-        "import numpy.typing as npt\n\n"
+        "from pto.core.dtypes import DType\n"
+        "from pto.isa.row.types import Type\n"
+        "from pto.lang.call.session import Handle\n"
+        "from pto.lang.values.annotations import Array\n"
+        "from pto.lang.values.elements import Element\n"
         "from pto.lang.values.registers import Mask, Pointer, Vreg\n"
         "from pto.lang.values.scalars import Scalar\n"
         "from pto.lang.values.tiles import Tile\n"
-        "from pto.lang.values.views import Global, View\n\n"
-        "Number = int | float | Scalar[Any]\n"
-        "Array = Global[*tuple[Any, ...]] | View | npt.NDArray[Any]\n"
-        "Address = Pointer | Tile | Global[*tuple[Any, ...]] | npt.NDArray[Any]\n\n"
+        "\n"
+        "Number = int | float | Scalar[object]\n"
+        "Address = Pointer | Tile | Array\n"
+        "Logical = Handle | Number\n"
+        "Kind = type[Element] | DType | Type | Handle | str  # the type of a result\n\n"
         f"__all__ = [{names}]\n\n{functions}\n"
     )
 
@@ -105,7 +120,7 @@ def _function(name: str, row: Instr) -> str:
     positional = [p for p in parameters(row) if not p.keyword_only]
     named = [p for p in parameters(row) if p.keyword_only]
     parts += map(_parameter, positional)
-    if row.places.get("ptr") == 0 and row.places.get("offset") == 1:  # (x, i, j)
+    if takes_indices(row):
         parts.append(f"*indices: {_NUMBER}")
     elif named:
         parts.append("*")
@@ -118,9 +133,8 @@ def _function(name: str, row: Instr) -> str:
 
 
 def _parameter(param: Param) -> str:
-    name = f"{param.name}_" if keyword.iskeyword(param.name) else param.name
     default = "" if param.required else " = None"
-    return f"{name}: {_type(param)}{' | None' if default else ''}{default}"
+    return f"{param.name}: {_type(param)}{' | None' if default else ''}{default}"
 
 
 def _type(param: Param) -> str:
@@ -128,7 +142,7 @@ def _type(param: Param) -> str:
         kind = _kind(param.operand.kind)
         return f"list[{kind}] | {kind}" if param.operand.variadic else kind
     if param.attr is None:
-        return "Any"
+        return "Kind"
     kinds = {"int": "int", "i32": "int", "i8": "int", "bool": "bool", "str": "str"}
     return kinds.get(param.attr.kind, "str | int")
 
@@ -136,7 +150,7 @@ def _type(param: Param) -> str:
 def _kind(kind: str) -> str:
     if kind in _NUMBERS:
         return _NUMBER
-    return next((python for word, python in _WORDS.items() if word in kind), "Any")
+    return next((python for word, python in _WORDS.items() if word in kind), "object")
 
 
 def main() -> None:

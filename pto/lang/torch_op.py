@@ -1,13 +1,13 @@
 """A kernel as an operator of PyTorch, which `torch.compile` and `torch.export` accept.
 
-The operator runs on tensors of the CPU, where their memory lies. What it gives is made by functions
-of its inputs, which also stand for it where only shapes are asked for.
+The operator runs on CPU tensors, in their memory. Functions of the inputs allocate its results;
+they also serve as its shape function (fake implementation).
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -18,25 +18,25 @@ from pto.lang.parameter import Parameter
 from pto.run.launch.call import Blocks
 
 _SCHEMA = {bool: "bool", int: "int", float: "float", str: "str"}
-Made = Callable[..., Any]
+Made = Callable[..., object]
 
 
 def torch_op(
-    kernel: Kernel,
+    kernel: Kernel[...],
     name: str,
     *,
     out: Mapping[str, Made],
     blocks: Blocks | Callable[..., Blocks] = 1,
     engine: str | None = None,
 ) -> Any:
-    """An operator `namespace::name` of a kernel: `op(x)` gives the arrays that the kernel writes.
+    """An operator `namespace::name` from a kernel: `op(x)` returns the arrays that it writes.
 
-    out     for each parameter that is written, a function that makes its tensor from the inputs
-            it names: `out={"y": lambda x: torch.empty_like(x)}`
+    out     for each written parameter a function that makes its tensor from the inputs named by
+            its parameters: `out={"y": lambda x: torch.empty_like(x)}`
     blocks  the grid, or a function of inputs: `blocks=lambda x: pto.cdiv(x.shape[0], 16)`
     engine  as for a run
 
-    The result is what `torch.library.custom_op` gives: gradients are registered on it.
+    The result is that of `torch.library.custom_op`: gradients can be registered on it.
     """
     try:
         torch = import_module("torch")
@@ -52,17 +52,17 @@ def torch_op(
     whole = inspect.signature(kernel.function).parameters
     signature = inspect.Signature([whole[n] for n in names])
 
-    def bound(args: Any, named: Any) -> dict[str, Any]:
+    def bound(args: Sequence[object], named: Mapping[str, object]) -> dict[str, Any]:
         found = signature.bind(*args, **named)
         found.apply_defaults()
         return found.arguments
 
-    def made(*args: Any, **named: Any) -> Any:
+    def made(*args: object, **named: object) -> Any:
         given = bound(args, named)
         results = tuple(make(*(given[n] for n in wanted)) for make, wanted in makers.values())
         return results[0] if len(results) == 1 else results
 
-    def run(*args: Any, **named: Any) -> Any:
+    def run(*args: object, **named: object) -> Any:
         given = bound(args, named)
         results = made(*args, **named)
         tensors = (results,) if len(out) == 1 else results
@@ -83,11 +83,11 @@ def torch_op(
 
 
 def _readable(value: Any) -> Any:
-    """An input, dense: one that is expanded has no memory of its own."""
+    """An input as a dense tensor: an expanded tensor has no memory for each element."""
     return value.detach().contiguous() if hasattr(value, "detach") else value
 
 
-def _require_known(kernel: Kernel, out: Mapping[str, Made]) -> None:
+def _require_known(kernel: Kernel[...], out: Mapping[str, Made]) -> None:
     arrays = [p.name for p in kernel.parameters if p.kind == "array"]
     for name in out:
         if name not in arrays:
@@ -102,8 +102,8 @@ def _require_known(kernel: Kernel, out: Mapping[str, Made]) -> None:
         )
 
 
-def _schema(kernel: Kernel, p: Parameter) -> str:
-    """A parameter as a schema of torch spells it; empty for a constant that only Python has."""
+def _schema(kernel: Kernel[...], p: Parameter) -> str:
+    """A parameter in the syntax of a torch schema; empty for a constant without a torch type."""
     if p.kind == "array":
         return f"Tensor {p.name}"
     declared = inspect.signature(kernel.function).parameters[p.name]
@@ -126,8 +126,8 @@ def _schema(kernel: Kernel, p: Parameter) -> str:
     return f"{word} {p.name}" + ("" if default == "" else f"={shown}")
 
 
-def _wanted(function: Callable[..., Any], names: list[str]) -> list[str]:
-    """The inputs that a function asks for, by the names of its parameters."""
+def _wanted(function: Callable[..., object], names: list[str]) -> list[str]:
+    """The inputs that a function needs, by the names of its parameters."""
     found = list(inspect.signature(function).parameters)
     unknown = [name for name in found if name not in names]
     if unknown:

@@ -1,22 +1,20 @@
 """The trace of one kernel: a program under construction.
 
-Valid regions of tiles are followed here: a tile whose region nobody fixed has the one its data has,
-static where that is known while tracing, else set when the program runs.
+Valid regions of tiles are propagated here: unless the user fixes it, the region of a tile is that
+of its data, static if known during tracing, else set at run time.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from itertools import dropwhile
-from typing import Any, ClassVar, Unpack
+from typing import Any, ClassVar, TypeVar, Unpack
 
 from pto.core.dtypes import I64
 from pto.core.errors import Diagnostic, PtoError
 from pto.ir.builder import INDEX, Builder, Given, Operands, Parts, new_block, scalar_type
 from pto.ir.graph import Block, Module, Operation, Value
-from pto.isa.handle.tile import ALLOC_TILE, SET_VALIDSHAPE, VALID_EXTENTS
-from pto.isa.meaning.tile.rearrange import RESHAPE
+from pto.isa.handle.tile import ALLOC_TILE, GET_VALIDSHAPE, SET_VALIDSHAPE
 from pto.isa.row.attributes import Str
 from pto.isa.row.instr import Instr
 from pto.isa.row.traits import Control
@@ -28,16 +26,18 @@ from pto.lang.call.place import KernelError, assigned_names, here, located, mist
 from pto.lang.call.session import enter, leave
 from pto.lang.coalesce import coalesce
 from pto.lang.mark import Mark
-from pto.lang.reuse import Reuse
-from pto.lang.tidy import tidy
 from pto.lang.values.scalars import Scalar, as_value
-from pto.lang.values.tiles import Tile, same_region
+from pto.lang.values.tiles import Extent, Extents, Tile, same_region
+from pto.transform.reuse import Reuse
+from pto.transform.tidy import drop_unused, tidy
 
-GRID = ("grid_x", "grid_y")  # the extents of a grid that a program is told
+GRID = ("grid_x", "grid_y")  # parameters for the extents of the grid
+
+T = TypeVar("T")
 
 
 class Trace:
-    """Listens to the instruction functions and writes them down."""
+    """A session that records instruction calls as operations of a program."""
 
     eager: ClassVar[bool] = False
 
@@ -50,23 +50,25 @@ class Trace:
         self.builder = Builder(function)
         self.tiles: list[Tile] = []
         self.carries: list[Any] = []
-        self.scopes: list[Scope] = []
+        self.scopes: list[RegionScope] = []
         self.copies: list[Operation] = []  # of tiles to the buffers of variables
         self.joins: list[Operation] = []  # those of the copies that end branches
         self.hints: list[tuple[Value, Value]] = []  # buffers of a variable before and after
-        self.unbound: dict[str, str] = {}  # variables without a value after a branch or loop: why
+        self.unbound: dict[str, str] = {}  # variables without a value -> reason
+        self.grown: list[str] = []  # containers that got values of a block, which end with it
         self.is_open = True
         self.debug = debug
         self.speaks = False  # it prints
-        self.limits: dict[str, int] = {}  # of sizes with names: what tiles take
+        self.limits: dict[str, int] = {}  # upper bounds of named sizes, from tile shapes
         self.cut: list[Diagnostic] = []  # stores of tiles that are larger than their arrays
         self._grid: list[Value] = []
         self._token: Any = None
         self.masks: dict[int, list[Value]] = {}  # all-true ones, by bits
-        self._uses: Counter[int] = Counter()  # of tiles, by id of the value
         self._known: dict[Hashable, Any] = {}  # what `once` has computed
         self._broken: KernelError | None = None
-        self._loose: dict[int, list[Value]] = {}  # arguments of loops whose type may still change
+        self._loose: dict[
+            Value, list[Value]
+        ] = {}  # loop arguments with a type that may still change
 
     def notice(self, finding: Diagnostic) -> None:
         """A warning, shown when the program first runs."""
@@ -83,9 +85,7 @@ class Trace:
             for value in (given,) if isinstance(given, Value) else given or ():
                 if not self.builder.sees(value):
                     raise _out_of_sight(value)
-                if isinstance(value.type, TileBuf):
-                    self._uses[id(value)] += 1
-                elif id(value) in self._loose:
+                if value in self._loose:
                     self.tighten(value, None)
         parts["names"] = parts.get("names") or assigned_names()
         parts["where"] = here()
@@ -98,9 +98,9 @@ class Trace:
         return self.builder.constant(number, type)
 
     def scalar(self, value: Value) -> Any:
-        return Scalar[Any](value, self)
+        return Scalar[object](value, self)
 
-    def array(self, array: Any) -> Any:
+    def array(self, array: object) -> Any:
         raise mistake(
             "PTO-U212",
             "an array of the host cannot be used inside a kernel",
@@ -108,7 +108,7 @@ class Trace:
         )
 
     def all_lanes(self, bits: int) -> Value:
-        """An all-true mask, one a scope."""
+        """An all-true mask, one per scope."""
         for mask in self.masks.get(bits, ()):
             if self.builder.sees(mask):
                 return mask
@@ -119,7 +119,7 @@ class Trace:
         return mask
 
     def broken(self, error: KernelError) -> None:
-        """Something went wrong where nothing can be raised; the next instruction raises it."""
+        """Record an error where none can be raised; the next instruction raises it."""
         self._broken = self._broken or error
 
     def require_whole(self) -> None:
@@ -128,7 +128,7 @@ class Trace:
 
     # ---- tiles
 
-    def alloc(self, type: TileBuf, valid: Any, address: Any) -> Tile:
+    def alloc(self, type: TileBuf, valid: Extents | None, address: int | None) -> Tile:
         given: dict[str, Given] = {"addr": None if address is None else as_value(address, _I64)}
         if valid is not None and None in type.tile.valid:
             given["valid_row"], given["valid_col"] = (as_value(n, INDEX) for n in valid)
@@ -141,29 +141,27 @@ class Trace:
     def place(self, tile: Tile, address: Value) -> None:
         op = tile.value.owner
         if isinstance(op, Operation):
-            rest = [*op.group("valid_row"), *op.group("valid_col")]
-            op.operands = [address, *rest]
-            op.segments = (1, *(op.segments or (0, 0, 0))[1:])
+            op.set_group("addr", [address])
 
-    def region(self, tile: Tile) -> tuple[Any, Any]:
-        """The valid rows and columns of a tile here; read at run time where a branch decides."""
+    def region(self, tile: Tile) -> Extents:
+        """The valid rows and columns of a tile here; run-time values if they depend on a branch."""
         for scope in self.scopes:
-            if id(tile) not in scope.changed:
-                scope.early.add(id(tile))
+            if tile not in scope.changed:
+                scope.early.add(tile)
         known = tile.known_region
         static = all(isinstance(n, int) for n in known)
         tile.seen.add(known if static else None)
         rows, cols = (self._extent(tile, axis, extent) for axis, extent in enumerate(known))
         return rows, cols
 
-    def _extent(self, tile: Tile, axis: int, known: Any) -> Any:
+    def _extent(self, tile: Tile, axis: int, known: Extent) -> Extent:
         if isinstance(known, int) or (known is not None and self.builder.sees(known.value)):
             return known
-        (value,) = self.emit(VALID_EXTENTS[axis], {"src": tile.value}, results=[INDEX])
-        return self.scalar(value)
+        given = self.emit(GET_VALIDSHAPE, {"source": tile.value}, results=[INDEX, INDEX])
+        return self.scalar(given[axis])
 
-    def set_region(self, tile: Tile, rows: Any, cols: Any) -> None:
-        """From here on this much of the tile is valid."""
+    def set_region(self, tile: Tile, rows: Extent, cols: Extent) -> None:
+        """Set the valid region of the tile from here on."""
         before = tile.known_region
         if same_region(before, (rows, cols)):
             return
@@ -175,7 +173,7 @@ class Trace:
                 help="leave out valid= in pto.tile, and the region follows the data",
             )
         for scope in self.scopes:
-            scope.changed.setdefault(id(tile), (tile, before))
+            scope.changed.setdefault(tile, before)
         tile.known_region = (rows, cols)
         given = {
             "source": tile.value,
@@ -184,22 +182,22 @@ class Trace:
         }
         tile.settings.append(self.append(SET_VALIDSHAPE, given))
 
-    # ---- what the launch tells
+    # ---- arguments of the launch
 
     @property
     def has_grid(self) -> bool:
         return bool(self._grid)
 
     def grid(self) -> list[Value]:
-        """The extents of the grid along its first axes: parameters, once somebody asks."""
+        """The extents of the grid along its first axes, as parameters added on first use."""
         if not self._grid:
             entry = self.builder.blocks[0]
             self._grid = [Value(INDEX, name, entry) for name in GRID]
             entry.args += self._grid
         return self._grid
 
-    def limit(self, extent: Any, most: int) -> bool:
-        """A size with a name is at most this at every launch; False: it is no such size."""
+    def limit(self, extent: object, most: int) -> bool:
+        """Require a named size to be at most `most` at every launch; False if not a named size."""
         value = getattr(extent, "value", None)
         if not isinstance(value, Value) or value.owner is not self.builder.blocks[0]:
             return False
@@ -219,7 +217,7 @@ class Trace:
 
     def in_l1(self, tile: Tile, type: TileBuf) -> Tile | None:
         """A tile that was loaded and nothing else is loaded to L1 instead, as a tile of `type`."""
-        if self._uses[id(tile.value)] != 1 + len(tile.settings):
+        if len(tile.value.uses) != 1 + len(tile.settings):
             return None
         tile.value.type, tile.origin = type, None
         known = tile.known_region
@@ -227,8 +225,8 @@ class Trace:
         return tile
 
     def first_time(self, tile: Tile) -> Any:
-        """Whether all loops around, up to where the tile was made, are in their first turn; None:
-        there are none."""
+        """A condition that is true in the first iteration of all loops between here and the
+        definition of the tile; None if there are no loops."""
         owner = tile.value.owner
         inner = dropwhile(lambda b: b is not getattr(owner, "parent", None), self.builder.blocks)
         first = None
@@ -242,16 +240,16 @@ class Trace:
                 first = begins if first is None else first & begins
         return first
 
-    def is_below(self, number: Any, end: Any) -> bool:
-        """A counter of a loop around is below where the loop ends."""
+    def is_below(self, number: object, end: object) -> bool:
+        """True if `number` is the counter of an enclosing loop and `end` its upper bound."""
         for block in self.builder.blocks:
             loop = block.region.owner
             if loop.control is Control.FOR and block.args[0] is getattr(number, "value", None):
                 return loop.operand("upper") is getattr(end, "value", None)
         return False
 
-    def once(self, key: Hashable, make: Callable[[], Any]) -> Any:
-        """A number that is computed where it is first needed, and not again where that is seen."""
+    def once(self, key: Hashable, make: Callable[[], T]) -> T:
+        """A number computed once and reused wherever the first computation dominates."""
         found = self._known.get(key)
         if found is None or not self.builder.sees(found.value):
             found = self._known[key] = make()
@@ -260,17 +258,17 @@ class Trace:
     # ---- arguments of loops
 
     def loosen(self, args: list[Value]) -> None:
-        """Arguments that begin as a number of Python: their type is that of their first use."""
-        self._loose.update((id(arg), args) for arg in args)
+        """Mark loop arguments initialised by Python numbers: their first use decides the type."""
+        self._loose.update((arg, args) for arg in args)
 
     def tighten(self, value: Value, type: ScalarType | None) -> None:
-        """The type of such an argument is known from here on; None: it is the one it has."""
-        for each in self._loose.get(id(value), ()):
+        """Fix the type of such an argument; None keeps its present type."""
+        for each in self._loose.get(value, ()):
             each.type = type or each.type
-            self._loose.pop(id(each), None)
+            self._loose.pop(each, None)
 
     def is_loose(self, value: Value) -> bool:
-        return id(value) in self._loose
+        return value in self._loose
 
     # ---- tracing again
 
@@ -279,20 +277,20 @@ class Trace:
         return Mark(self)
 
     def rollback(self, mark: Mark) -> None:
-        """Forget what was traced since, as far as the innermost open block goes."""
+        """Discard operations traced since `mark` in the innermost open block."""
         mark.restore(self)
 
     # ---- blocks
 
     def open(self, op: Operation, args: Sequence[Value] = (), *, loop: bool = False) -> Block:
-        """Go on inside a new region of `op`."""
+        """Open a new region of `op` for the following operations."""
         block = new_block(op, args)
         self.reopen(block, loop=loop)
         return block
 
     def reopen(self, block: Block, *, loop: bool = False) -> None:
         self.builder.blocks.append(block)
-        self.scopes.append(Scope(loop, len(self.tiles), len(self.carries)))
+        self.scopes.append(RegionScope(loop, len(self.tiles), len(self.carries)))
 
     def close(self, *, certain: bool = False) -> None:
         """Leave the innermost region; `certain`: it is executed exactly once."""
@@ -301,10 +299,10 @@ class Trace:
         del self.carries[scope.carries :]
         if certain:
             return
-        for tile, before in scope.changed.values():
+        for tile, before in scope.changed.items():
             if same_region(tile.known_region, before) or tile in self.tiles[scope.tiles :]:
                 continue
-            if scope.loop and id(tile) in scope.early and None not in before:
+            if scope.loop and tile in scope.early and None not in before:
                 self.broken(_unsteady(tile))
             tile.known_region = (None, None)
 
@@ -319,7 +317,7 @@ class Trace:
     # ---- the end
 
     def finish(self) -> Module:
-        """Close the function, decide the types of tiles, drop what is unused."""
+        """Close the function, decide the types of tiles, remove unused operations."""
         self.require_whole()
         self.builder.append(RETURN)
         self.tiles = coalesce(
@@ -328,56 +326,54 @@ class Trace:
         self._reuse()
         for tile in self.tiles:
             self._settle(tile)
-        _drop_unused(self.builder.function)
+        drop_unused(self.builder.function)
         tidy(self.builder.function)
         return self.module
 
     def _reuse(self) -> None:
-        """Temporaries that can lie over what they were made of do."""
+        """Place temporaries in the buffers of their sources where possible."""
         reuse = Reuse(
             self.builder.function, [tile.value for tile in self.tiles if tile.is_temporary]
         )
         reuse.run()
-        by_value = {id(tile.value): tile for tile in self.tiles}
+        by_value = {tile.value: tile for tile in self.tiles}
         for tile in self.tiles:
-            kept = by_value.get(id(reuse.found(tile.value)))
+            kept = by_value.get(reuse.found(tile.value))
             if kept is not None and kept is not tile:
                 kept.seen |= tile.seen
         self.tiles = [t for t in self.tiles if reuse.found(t.value) is t.value]
 
     def _settle(self, tile: Tile) -> None:
-        """One static region wherever it is used: in the type. Otherwise `valid=?x?`."""
+        """Put the region into the type if it is static and equal at all uses; else `valid=?x?`."""
         if tile.fixed or not tile.settings:
             return
         if len(tile.seen) == 1 and None not in tile.seen:
             for op in tile.settings:
-                if op.parent is not None:
-                    op.parent.ops.remove(op)
+                op.erase()
             tile.retype(next(iter(tile.seen)) or tile.shape)
             return
         alloc = tile.value.owner
         if isinstance(alloc, Operation) and alloc.row is ALLOC_TILE:
-            rows, cols = (self.constant(n, INDEX) for n in tile.shape)
-            alloc.operands = [*alloc.group("addr"), rows, cols]
-            alloc.segments = (len(alloc.operands) - 2, 1, 1)
+            for name, extent in zip(("valid_row", "valid_col"), tile.shape, strict=True):
+                alloc.set_group(name, [self.constant(extent, INDEX)])
         tile.retype((None, None))
 
 
-class Scope:
-    """What happened to valid regions inside one block."""
+class RegionScope:
+    """Changes of valid regions inside one block."""
 
     def __init__(self, loop: bool, tiles: int, carries: int) -> None:
         self.loop = loop
         self.tiles = tiles  # how many there were before
         self.carries = carries
-        self.changed: dict[int, tuple[Tile, tuple[Any, Any]]] = {}  # tile, its region before
-        self.early: set[int] = set()  # asked for before they changed
+        self.changed: dict[Tile, Extents] = {}  # their regions before
+        self.early: set[Tile] = set()  # read before they changed
 
 
 _I64 = scalar_type(I64)
 
 
-def _shown(region: tuple[Any, Any]) -> str:
+def _shown(region: Extents) -> str:
     return " x ".join(str(n) if isinstance(n, int) else "?" for n in region)
 
 
@@ -393,8 +389,8 @@ def _out_of_sight(value: Value) -> KernelError:
 def _first_in_branch(tile: Tile) -> KernelError:
     return mistake(
         "PTO-U086",
-        f"the first product into %{tile.value.name} stands in a branch or a `while`: where that is"
-        " not taken, nothing fills it",
+        f"the first product into %{tile.value.name} is in a branch or a `while`: if that is not"
+        " executed, the accumulator has no value",
         help="multiply once before it, or make the accumulator inside it",
     )
 
@@ -406,16 +402,3 @@ def _unsteady(tile: Tile) -> KernelError:
         " iterations",
         help="load the tile before it is used in the loop, or make it inside the loop",
     )
-
-
-def _drop_unused(function: Operation) -> None:
-    while True:
-        used = {id(v) for op in function.walk() for v in op.operands}
-        dropped = False
-        for op in list(function.walk()):
-            names = op.traits.pure or op.body is RESHAPE
-            if names and op.parent and not any(id(r) in used for r in op.results):
-                op.parent.ops.remove(op)
-                dropped = True
-        if not dropped:
-            return

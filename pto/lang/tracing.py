@@ -6,15 +6,14 @@ serves all shapes; any other size is a number of the specialisation.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from pto.core.dtypes import DType
 from pto.core.errors import Diagnostic, Loc
 from pto.ir.builder import INDEX, new_function, new_module, scalar_type
 from pto.ir.graph import Module
-from pto.isa.row.attributes import Enum, OfType, Str
+from pto.isa.row.attributes import Attribute, Enum, OfType, Str, Unit
 from pto.isa.row.types import Function, Type
 from pto.lang.call.misused import misused
 from pto.lang.call.place import endless, mistake
@@ -22,12 +21,12 @@ from pto.lang.front.runtime import converted
 from pto.lang.parameter import Parameter
 from pto.lang.trace import GRID, Trace
 from pto.lang.values.views import contiguous, pointer_type, view_of
-from pto.plan.scratch import complete
 from pto.run.launch.call import Blocks, extents_of, prepare
 from pto.run.launch.engine import wants_checks
 from pto.run.launch.prepared import Kernel as Ready
 from pto.run.machine.device import Device
 from pto.target.profile import profile
+from pto.transform.scratch import complete
 
 Shape = tuple[tuple[int | str, ...], DType]  # a size by its number, or by its name
 
@@ -37,15 +36,15 @@ class Specialised:
     """The program for one set of shapes and constants."""
 
     module: Module
-    has_grid: bool = False  # it asks where in the grid a block is
+    has_grid: bool = False  # it uses the position of a block in the grid
     speaks: bool = False  # it prints, and lines are shown as they come
     limits: Mapping[str, int] = field(default_factory=dict[str, int])  # of sizes with names
-    ready: dict[Any, Ready] = field(default_factory=dict[Any, Ready])
+    ready: dict[Hashable, Ready] = field(default_factory=dict[Hashable, Ready])
     cut: Sequence[Diagnostic] = ()  # stores of tiles that are larger than their arrays
-    seen: set[Any] = field(default_factory=set[Any])  # calls whose outcome was looked at
+    seen: set[Hashable] = field(default_factory=set[Hashable])  # calls with a checked result
 
     def ready_on(self, device: Device) -> Ready:
-        """Checked once, planned once, compiled once; a device that is watched has its own."""
+        """The program checked, planned and compiled for a device; cached, except when watched."""
         if device.tap is not None:
             return device.kernel(self.module)
         key = device.engine, device.checks, wants_checks()
@@ -56,7 +55,7 @@ class Specialised:
         return found
 
     def numbers(self, kernel: str, sizes: Mapping[str, int], blocks: Blocks) -> list[int]:
-        """What the program is given besides the arguments: sizes, and the grid if it asks."""
+        """Additional arguments of the program: named sizes, and the grid if it is used."""
         for name, most in self.limits.items():
             if sizes[name] > most:
                 raise mistake(
@@ -71,22 +70,22 @@ class Specialised:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class TracedFunction:
     """The function of a kernel, or of one side of it."""
 
-    function: Callable[..., Any]
+    function: Callable[..., object]
     name: str
     kind: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class Tracing:
-    """What a trace is made for."""
+    """The inputs of a trace: parameters, shapes, constants and grid."""
 
     profile: str
     debug: bool
     parameters: Sequence[Parameter]
-    values: Sequence[Any]
+    values: Sequence[object]
     shapes: Sequence[Shape]
 
     @property
@@ -95,8 +94,8 @@ class Tracing:
         found = (n for shape, _ in self.shapes for n in shape if isinstance(n, str))
         return list(dict.fromkeys(found))
 
-    def program(self, sources: Sequence[Source]) -> Specialised:
-        """The functions, traced into one module."""
+    def program(self, sources: Sequence[TracedFunction]) -> Specialised:
+        """Trace the functions into one module."""
         file = sources[0].function.__code__.co_filename
         module = new_module({"pto.target_arch": Str(self.profile)}, file)
         traces = [self._function(module, source) for source in sources]
@@ -113,10 +112,12 @@ class Tracing:
         complete(module, profile(self.profile))
         return Specialised(module, has_grid, speaks, limits, cut=cut)
 
-    def _function(self, module: Module, source: Source) -> Trace:
+    def _function(self, module: Module, source: TracedFunction) -> Trace:
         function, name = source.function, source.name
         place = Loc(function.__code__.co_filename, function.__code__.co_firstlineno)
-        attrs = {"pto.kernel_kind": Enum("kernel_kind", source.kind)} if source.kind else {}
+        # PTOAS makes a kernel of a function that is marked; sides of a pair are called by one
+        kind: Attribute = Enum("kernel_kind", source.kind) if source.kind else Unit()
+        attrs = {"pto.kernel_kind" if source.kind else "pto.entry": kind}
         made = new_function(module, name, self._types(), place, attrs)
         with Trace(name, self.profile, module, made, debug=self.debug) as trace:
             try:
@@ -124,7 +125,7 @@ class Tracing:
             except RecursionError as error:
                 raise endless(name, error) from None
             except Exception as error:
-                found = misused(error, trace.unbound)
+                found = misused(error, trace.unbound, trace.grown)
                 if found is None:
                     raise
                 raise found from found.__cause__
@@ -148,12 +149,12 @@ class Tracing:
                 found.append((param.name, scalar_type(param.dtype)))
         return [*found, *((name, INDEX) for name in self.sizes)]
 
-    def _arguments(self, trace: Trace) -> list[Any]:
+    def _arguments(self, trace: Trace) -> list[object]:
         args = trace.builder.block.args
         count = len(args) - len(self.sizes)
         named = {arg.name: trace.scalar(arg) for arg in args[count:]}
         block, arrays = iter(args), iter(self.shapes)
-        made: list[Any] = []
+        made: list[object] = []
         for param, value in zip(self.parameters, self.values, strict=True):
             if param.kind == "array":
                 written, kind = next(arrays)
@@ -167,7 +168,7 @@ class Tracing:
 
 
 def _sign(trace: Trace) -> None:
-    """The type of the function, with what was added to its parameters."""
+    """Update the type of the function with the parameters added during tracing."""
     function = trace.builder.function
     types = tuple(arg.type for arg in function.regions[0].block.args)
     function.attrs["function_type"] = OfType(Function(types, ()))
@@ -176,7 +177,7 @@ def _sign(trace: Trace) -> None:
 def sizes_of(
     kernel: str, parameters: Sequence[Parameter], shapes: Sequence[tuple[tuple[int, ...], DType]]
 ) -> tuple[list[Shape], dict[str, int]]:
-    """Shapes with the names their sizes have, and what the names stand for in this call."""
+    """Shapes with named sizes replaced by their names, and the values of the names in this call."""
     arrays = [p for p in parameters if p.kind == "array"]
     found: dict[str, int] = {}
     first: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""One configuration of a kernel that is tuned: as data for a worker, and what came of it."""
+"""One configuration of a kernel in tuning: as data for a worker, and its result."""
 
 from __future__ import annotations
 
@@ -7,19 +7,21 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from pto.cluster.parcel import Program
+from pto.cluster.kernel_message import Program
 from pto.core.errors import PtoError
 from pto.ir.graph import Module
 from pto.run.launch.host import launch
 
 Config = dict[str, Any]
+Arrays = Sequence[npt.NDArray[Any]]
 _PLAIN = (bool, int, float, str)
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One configuration, and what came of it: its time, or why it does not count."""
+    """One configuration and its result: its time, or the reason for its rejection."""
 
     config: Config
     us: float | None = None
@@ -28,14 +30,14 @@ class Trial:
 
     @property
     def words(self) -> str:
-        """The configuration, as a person writes it."""
+        """The configuration as readable text."""
         return ", ".join(f"{name}={value}" for name, value in self.config.items())
 
     def __str__(self) -> str:
         return f"{self.words:<40} {self.refused or f'{self.us:10.1f} us  {self.bound}'}"
 
     def to_json(self) -> dict[str, Any]:
-        """Values that JSON does not have as their words."""
+        """The trial as JSON data; values without a JSON type become text."""
         plain = {n: v if isinstance(v, _PLAIN) else str(v) for n, v in self.config.items()}
         return {"config": plain, "us": self.us, "bound": self.bound, "refused": self.refused}
 
@@ -45,7 +47,7 @@ def refused_by(config: Config, error: PtoError) -> Trial:
     return Trial(config, refused=f"{found.message} [{found.code}]")
 
 
-def differs(arrays: list[Any] | None, wanted: list[Any] | None, rtol: float) -> str:
+def differs(arrays: Arrays | None, wanted: Arrays | None, rtol: float) -> str:
     if arrays is None or wanted is None:
         return ""
     for mine, other in zip(arrays, wanted, strict=True):
@@ -58,8 +60,8 @@ def differs(arrays: list[Any] | None, wanted: list[Any] | None, rtol: float) -> 
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
-    """An array of which only the shape counts."""
+class ArrayShape:
+    """A placeholder for an array, with only its shape."""
 
     shape: tuple[int, ...]
     kind: np.dtype[Any]
@@ -67,7 +69,7 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """What a worker needs to try one configuration."""
+    """The data that a worker needs to try one configuration."""
 
     config: Config
     programs: tuple[Program, Program]  # to be run, and to be timed
@@ -82,32 +84,32 @@ class Sheet:
         config: Config,
         modules: tuple[Module, Module],
         profiles: tuple[str, str],
-        given: Sequence[Any],
+        given: Sequence[object],
         blocks: int,
         runs: bool,
     ) -> Sheet:
-        """Arrays travel where the program is run on them."""
+        """A sheet; arrays are included only if the program is run on them."""
         args = tuple(a if runs or not isinstance(a, np.ndarray) else _shape(a) for a in given)
         programs = Program.of(modules[0]), Program.of(modules[1])
         return cls(config, programs, profiles, args, blocks, runs)
 
 
-def _shape(array: Any) -> Shape:
-    return Shape(array.shape, array.dtype)
+def _shape(array: npt.NDArray[Any]) -> ArrayShape:
+    return ArrayShape(array.shape, array.dtype)
 
 
-def tried(shared: tuple[str | None, float, list[Any] | None], sheet: Sheet) -> Trial:
-    """On a worker: run on copies, compare, and time."""
+def tried(shared: tuple[str | None, float, Arrays | None], sheet: Sheet) -> Trial:
+    """Run on a worker: execute on copies, compare, and time."""
     from pto.observe import timing
 
     device, rtol, wanted = shared
     ran, timed = sheet.programs
     try:
-        args = [np.empty(a.shape, a.kind) if isinstance(a, Shape) else a for a in sheet.args]
+        args = [np.empty(a.shape, a.kind) if isinstance(a, ArrayShape) else a for a in sheet.args]
         if sheet.runs:
             args = [a.copy() if isinstance(a, np.ndarray) else a for a in args]
-            how: dict[str, Any] = {"blocks": sheet.blocks, "profile": sheet.profiles[0]}
-            launch(ran.module(), args=args, coverage=False, **how)
+            how = sheet.blocks, sheet.profiles[0]
+            launch(ran.module(), args=args, coverage=False, blocks=how[0], profile=how[1])
             wrong = differs([a for a in args if isinstance(a, np.ndarray)], wanted, rtol)
             if wrong:
                 return Trial(sheet.config, refused=wrong)

@@ -1,8 +1,8 @@
-"""`pto.tune` and `@pto.autotune`: which constants make a kernel fastest, by the timing model.
+"""`pto.tune` and `@pto.autotune`: find the fastest constants of a kernel by the timing model.
 
-A configuration gives values to parameters of the kernel that are Python constants. It counts when
-its program is legal, fits the buffers, and gives what the first one gives; then its time decides.
-What was found is kept on disk, by the programs it was found for (`PTO_CACHE_DIR`, `pto cache`).
+A configuration gives values to the constant parameters of the kernel. It is accepted if its program
+is legal, fits the buffers, and gives the results of the first configuration; the shortest time
+wins. Results are cached on disk by program (`PTO_CACHE_DIR`, `pto cache`).
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from __future__ import annotations
 import json
 import multiprocessing
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache as once
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from pto.core.processors import usable
 from pto.ir.graph import Module
 from pto.ir.text.printer import print_module
 from pto.lang.kernel import Blocks, Kernel
-from pto.lang.trial import Config, Sheet, Trial, differs, refused_by
+from pto.lang.trial import Arrays, Config, Sheet, Trial, differs, refused_by
 from pto.run.jit.llvm import cache
 from pto.run.launch import place
 from pto.run.launch.call import count_of
@@ -33,18 +33,18 @@ from pto.run.launch.progress import Bar
 from pto.target.device import device as find_device
 
 if TYPE_CHECKING:
-    from pto.cluster.crew import Crew
+    from pto.cluster.worker_pool import WorkerPool
 
-Args = Sequence[Any] | Mapping[str, Any]  # in their order, or by their names
+Args = Sequence[object] | Mapping[str, object]  # in their order, or by their names
 Grid = Blocks | Callable[[Config], Blocks]
 
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
-    """Every configuration that was tried, the fastest first. Printing it gives the table."""
+    """All tried configurations, the fastest first. Prints as a table."""
 
     trials: tuple[Trial, ...]
-    kept: bool = False  # found before, by this or another process
+    kept: bool = False  # read from the cache
 
     @property
     def best(self) -> Config:
@@ -60,17 +60,17 @@ class Tuning:
     __repr__ = __str__
 
 
-def configurations(space: Mapping[str, Sequence[Any]] | Iterable[Config]) -> list[Config]:
-    """All combinations of a mapping's values; a list stands for itself."""
+def configurations(space: Mapping[str, Sequence[object]] | Iterable[Config]) -> list[Config]:
+    """All combinations of a mapping's values; a list of configurations unchanged."""
     if not isinstance(space, Mapping):
         return [dict(each) for each in space]
-    values = cast(Mapping[str, Sequence[Any]], space)
+    values = cast(Mapping[str, Sequence[object]], space)
     return [dict(zip(values, chosen, strict=True)) for chosen in product(*values.values())]
 
 
 def tune(
-    kernel: Kernel,
-    space: Mapping[str, Sequence[Any]] | Iterable[Config],
+    kernel: Kernel[...],
+    space: Mapping[str, Sequence[object]] | Iterable[Config],
     args: Args,
     *,
     blocks: Grid = 1,
@@ -83,10 +83,10 @@ def tune(
     """Try every configuration on copies of `args`; the result has the fastest first.
 
     `space` is a mapping of names to values, or a list of mappings. `blocks` may be a function of
-    the configuration. `rtol` is how far a result may lie from the first one's: 0 asks for the same
-    bits, which another order of sums does not give. Shapes may stand for arrays: nothing is
-    compared then. `heard` is told of every configuration in its order. With `again=False` what was
-    found before for the same programs and shapes is taken from disk.
+    the configuration. `rtol` is the allowed relative difference to the first result: 0 requires
+    equal bits, which another order of summation does not give. A shape may replace an array; then
+    nothing is compared. `heard` is called with each finished trial, in order. With `again=False` a
+    cached result for the same programs and shapes is used.
     """
     configs = configurations(space)
     if not configs:
@@ -107,11 +107,11 @@ def tune(
     return _ranked(kernel, trials, before is not None)
 
 
-def _ranked(kernel: Kernel, trials: list[Trial], kept: bool) -> Tuning:
+def _ranked(kernel: Kernel[...], trials: list[Trial], kept: bool) -> Tuning:
     counted = sorted((t for t in trials if t.us is not None), key=lambda t: t.us or 0.0)
     if not counted:
         reasons = "; ".join(f"{t.words}: {t.refused}" for t in trials[:3])
-        raise fail("PTO-U271", f"no configuration of {kernel.name} counts: {reasons}")
+        raise fail("PTO-U271", f"every configuration of {kernel.name} is rejected: {reasons}")
     return Tuning((*counted, *(t for t in trials if t.us is None)), kept)
 
 
@@ -124,7 +124,7 @@ def _kept(name: str, configs: list[Config]) -> list[Trial] | None:
 
 @once
 def _edition() -> str:
-    """What times rest on: this package as it stands, a newer file is another edition."""
+    """A cache key for the version of this package; it changes with every changed file."""
     files = sorted(Path(__file__).parents[1].rglob("*.py"))
     return f"{__version__} {[(f.stat().st_mtime_ns, f.stat().st_size) for f in files]}"
 
@@ -132,19 +132,19 @@ def _edition() -> str:
 @dataclass(slots=True)
 class _Outcome:
     trial: Trial
-    arrays: list[Any] | None = None
+    arrays: Arrays | None = None
 
 
 @dataclass(slots=True)
 class _Job:
-    """What every trial needs."""
+    """The inputs shared by all trials."""
 
-    kernel: Kernel
+    kernel: Kernel[...]
     args: Args
     blocks: Grid
     device: str | None
     rtol: float
-    wanted: list[Any] | None = None
+    wanted: Arrays | None = None
 
     def outcome(self, config: Config) -> _Outcome:
         try:
@@ -159,7 +159,7 @@ class _Job:
         return _Outcome(Trial(config, timing.us, timing.bound), arrays)
 
     def name(self, configs: list[Config]) -> str:
-        """Of what is found: the programs, sizes and numbers that decide it."""
+        """The cache key of the result, from programs, sizes and settings."""
         parts = [_edition(), f"{self.device} {self.rtol}"]
         for config in configs:
             try:
@@ -172,7 +172,7 @@ class _Job:
         return cache.key("tuning", *parts)
 
     def sheet(self, config: Config) -> Sheet:
-        """The same trial as data, for a worker that has no kernel."""
+        """A trial as data, for a worker without the kernel's source."""
         ran, timed, given = self._programs(config)
         profiles, runs = (self.kernel.profile, self._timed().profile), self.wanted is not None
         return Sheet.of(config, (ran, timed), profiles, given, count_of(self.grid(config)), runs)
@@ -180,28 +180,28 @@ class _Job:
     def grid(self, config: Config) -> Blocks:
         return self.blocks(config) if callable(self.blocks) else self.blocks
 
-    def values(self, config: Config) -> list[Any]:
-        """What the kernel is called with, one value a parameter."""
+    def values(self, config: Config) -> list[object]:
+        """The arguments of the kernel, one value per parameter."""
         if isinstance(self.args, Mapping):
             return self.kernel.values((), {**self.args, **config})
         return self.kernel.values(self.args, config)
 
-    def _programs(self, config: Config) -> tuple[Module, Module, list[Any]]:
-        """What is to be run, what is to be timed, and what they are given."""
+    def _programs(self, config: Config) -> tuple[Module, Module, list[object]]:
+        """The program to run, the program to time, and their arguments."""
         values, grid = self.values(config), self.grid(config)
         ran, given = self.kernel.called(values, {}, grid)
         return ran, self._timed().called(values, {}, grid)[0], given
 
-    def _timed(self) -> Kernel:
+    def _timed(self) -> Kernel[...]:
         device = self.device
         return self.kernel if device is None else self.kernel.on(find_device(device).profile)
 
-    def _runs(self, values: list[Any]) -> bool:
-        """False where shapes stand for arrays: there is nothing to be run on."""
+    def _runs(self, values: list[object]) -> bool:
+        """False if shapes replace arrays, so that there is no data to run on."""
         pairs = zip(self.kernel.parameters, values, strict=True)
         return not any(p.kind == "array" and isinstance(v, tuple) for p, v in pairs)
 
-    def _run(self, values: list[Any], grid: Blocks) -> list[Any] | None:
+    def _run(self, values: list[object], grid: Blocks) -> Arrays | None:
         """The arrays after a run on copies."""
         if not self._runs(values):
             return None
@@ -210,11 +210,11 @@ class _Job:
         return [a for a in given if isinstance(a, np.ndarray)]
 
 
-_AT_WORK: list[_Job] = []  # of a process that was forked: the job it belongs to
+_AT_WORK: list[_Job] = []  # in a forked process: its job
 
 
 def _all_tried(job: _Job, configs: list[Config], processes: int | None) -> Iterator[Trial]:
-    """The first one that counts is run here: what it gives, the others have to give."""
+    """Run configurations here until one is accepted; its result is the reference for the rest."""
     left = list(configs)
     while left and job.wanted is None:
         found = job.outcome(left.pop(0))
@@ -226,26 +226,26 @@ def _all_tried(job: _Job, configs: list[Config], processes: int | None) -> Itera
 
 
 def _tried(job: _Job, configs: list[Config], processes: int | None) -> Iterable[Trial]:
-    """Side by side on a cluster, or where processes can be forked, in the order of `configs`."""
-    crew = _crew()
-    if crew is not None:
-        return _sent(crew, job, configs)
+    """Trials in parallel on a cluster or in forked processes, in the order of `configs`."""
+    pool = _pool()
+    if pool is not None:
+        return _sent(pool, job, configs)
     count = min(processes or usable(), len(configs))
     if count < 2 or sys.platform == "win32":
         return (job.outcome(config).trial for config in configs)
     return _forked(job, configs, count)
 
 
-def _crew() -> Crew | None:
+def _pool() -> WorkerPool | None:
     if place.current() is None:
         return None
     from pto.cluster import tasks
 
-    return tasks.crew()
+    return tasks.pool()
 
 
-def _sent(crew: Crew, job: _Job, configs: list[Config]) -> Iterator[Trial]:
-    """Programs travel, not kernels: a worker has nothing of the file that they are written in."""
+def _sent(pool: WorkerPool, job: _Job, configs: list[Config]) -> Iterator[Trial]:
+    """Trials on a cluster. Programs are sent, not kernels: workers do not have the source file."""
     from pto.cluster import tasks
 
     made: list[Sheet | Trial] = []
@@ -256,7 +256,7 @@ def _sent(crew: Crew, job: _Job, configs: list[Config]) -> Iterator[Trial]:
             made.append(refused_by(config, error))
     sheets = [each for each in made if isinstance(each, Sheet)]
     shared = job.device, job.rtol, job.wanted
-    answers = tasks.in_order(crew, "pto.lang.trial:tried", sheets, shared)
+    answers = tasks.in_order(pool, "pto.lang.trial:tried", sheets, shared)
     for each in made:
         yield next(answers) if isinstance(each, Sheet) else each
 
@@ -276,25 +276,25 @@ def _work(config: Config) -> Trial:
 
 @dataclass(slots=True)
 class Autotuned:
-    """A kernel that looks for its fastest configuration at the first call with new shapes.
+    """A kernel that finds its fastest configuration at the first call with new shapes.
 
-    What `pto tune` or an earlier process has found for the same programs is not looked for again.
+    A cached result of `pto tune` or of an earlier process is used.
     """
 
-    kernel: Kernel
+    kernel: Kernel[...]
     configs: list[Config]
     blocks: Grid
     device: str | None
     rtol: float
-    chosen: dict[Any, Tuning] = field(default_factory=dict[Any, Tuning])
+    chosen: dict[Hashable, Tuning] = field(default_factory=dict[Hashable, Tuning])
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: object) -> object:
         found = self.tuning(*args).best
         grid = self.blocks(found) if callable(self.blocks) else self.blocks
         return self.kernel.run(*args, blocks=grid, **found)
 
-    def tuning(self, *args: Any) -> Tuning:
-        """What was tried for arguments of these shapes; made once."""
+    def tuning(self, *args: object) -> Tuning:
+        """The tuning result for arguments of these shapes; computed once."""
         key = tuple((a.shape, a.dtype) if isinstance(a, np.ndarray) else a for a in args)
         if key not in self.chosen:
             self.chosen[key] = tune(
@@ -310,11 +310,11 @@ class Autotuned:
 
 
 def autotune(
-    configs: Mapping[str, Sequence[Any]] | Iterable[Config],
+    configs: Mapping[str, Sequence[object]] | Iterable[Config],
     *,
     blocks: Grid = 1,
     device: str | None = None,
     rtol: float = 0.0,
-) -> Callable[[Kernel], Autotuned]:
+) -> Callable[[Kernel[...]], Autotuned]:
     """`@pto.autotune(configs=[...])` above `@pto.kernel`: calls run the fastest configuration."""
     return lambda kernel: Autotuned(kernel, configurations(configs), blocks, device, rtol)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
@@ -11,16 +12,20 @@ from pto.lsp.features import Span
 
 _WRITTEN = re.compile(r"%\S+ is (.+), but its type is written .+")
 _LEGAL = re.compile(r"legal under (\w+)|it does on (\w+)")
-_ARCH = re.compile(r'pto\.target_arch = "(\w+)"')
+_ARCH = re.compile(r'(?:pto\.target_arch = |\bprofile=)"(\w+)"')
+_FLAG = re.compile(
+    r"set_flag\((\w+), (\w+), (\d+)\) after line (\d+), wait_flag before line (\d+)"
+    r"(?:, primed before and drained after the loop of line (\d+))?"
+)
+_BARRIER = re.compile(r"barrier (\w+) before line (\d+)")
 _WORD = re.compile(r"[%!#@]?[\w$.]+")
 
 
 class Edit(NamedTuple):
-    """`text` in the place of a span, under a title that a menu shows."""
+    """Texts in the place of spans, under a title that a menu shows."""
 
     title: str
-    span: Span
-    text: str
+    changes: tuple[tuple[Span, str], ...]
 
 
 def fixes(finding: Diagnostic, text: str, span: Span) -> list[Edit]:
@@ -30,24 +35,25 @@ def fixes(finding: Diagnostic, text: str, span: Span) -> list[Edit]:
 
 def _suggested(finding: Diagnostic, text: str, span: Span) -> Iterator[Edit]:
     """`did you mean`: the word of the message that stands in the operation, for the one meant."""
-    wrong = _wrong_word(finding.message, text, span)
+    wrong = _wrong_word(finding, text, span)
     if wrong is None:
         return
     for word in suggestions(finding.help):
         old = text[wrong.start : wrong.end]
         mark = old[0] if old[0] in "%!#@" and word[0] != old[0] else ""
-        yield Edit(f"write {mark}{word}", wrong, mark + word)
+        yield Edit(f"write {mark}{word}", ((wrong, mark + word),))
 
 
-def _wrong_word(message: str, text: str, span: Span) -> Span | None:
+def _wrong_word(finding: Diagnostic, text: str, span: Span) -> Span | None:
     """In the marked text if it is there, else further on in the same operation."""
+    message, before = finding.message, r"[\w$%!#@]" if _is_python(finding) else r"[\w$.%!#@]"
     end = text.find("\n", span.end)
     marked, rest = text[span.start : span.end], text[span.start : end if end >= 0 else len(text)]
     quoted = re.findall(r"`([^`]+)`", message)
     words = [*quoted, *(w.rstrip(".,:") for w in _WORD.findall(message))]
     for place in (marked, rest):
         for word in words:
-            found = re.search(rf"(?<![\w$.%!#@]){re.escape(word)}(?![\w$])", place)
+            found = re.search(rf"(?<!{before}){re.escape(word)}(?![\w$])", place)
             if found and word not in ("op", "has", "no"):
                 return Span(span.start + found.start(), span.start + found.end())
     return None
@@ -57,20 +63,62 @@ def _typed(finding: Diagnostic, text: str, span: Span) -> Iterator[Edit]:
     """A written type that is not that of the value."""
     found = _WRITTEN.fullmatch(finding.message) if finding.code == "PTO-T040" else None
     if found:
-        yield Edit(f"write its type, {found[1]}", span, found[1])
+        yield Edit(f"write its type, {found[1]}", ((span, found[1]),))
 
 
 def _retargeted(finding: Diagnostic, text: str, span: Span) -> Iterator[Edit]:
     """What another profile has: declare that one."""
     found = _LEGAL.search(finding.help or "") or _LEGAL.search(finding.message)
-    arch = _ARCH.search(text)
-    if found and arch and finding.code.startswith("PTO-X"):
+    declared = [each for each in _ARCH.finditer(text) if each.start() <= span.start]
+    if found and declared and finding.code.startswith("PTO-X"):
         profile = found[1] or found[2]
-        yield Edit(f"declare the target {profile}", Span(*arch.span(1)), profile)
+        yield Edit(f"declare the target {profile}", ((Span(*declared[-1].span(1)), profile),))
+
+
+def _ordered(finding: Diagnostic, text: str, span: Span) -> Iterator[Edit]:
+    """Of a Python kernel: the flag or barrier that a run has proven to end a race."""
+    here = {n.loc.file for n in finding.notes if n.loc} | {finding.loc.file if finding.loc else ""}
+    if not _is_python(finding) or len(here) > 1 or not finding.help:
+        return
+    flag, barrier = _FLAG.search(finding.help), _BARRIER.search(finding.help)
+    if flag is not None:
+        words = f'"{flag[1]}", "{flag[2]}", {flag[3]}'
+        sets, waits = f"pto.set_flag({words})", f"pto.wait_flag({words})"
+        lines = [(int(flag[4]), True, sets), (int(flag[5]), False, waits)]
+        if flag[6]:
+            lines += [(int(flag[6]), False, sets), (int(flag[6]), True, waits)]
+        elif flag[4] == flag[5]:
+            return  # both stand in one statement
+    elif barrier is not None:
+        lines = [(int(barrier[2]), False, f'pto.barrier("{barrier[1]}")')]
+    else:
+        return
+    changes = tuple(each for line in lines for each in _inserted(text, *line))
+    if len(changes) == len(lines):
+        yield Edit(finding.help.partition(" (re-run")[0], changes)
+
+
+def _inserted(text: str, line: int, after: bool, statement: str) -> Iterator[tuple[Span, str]]:
+    """A statement before or after the one of a line; none where the text is not Python."""
+    try:
+        nodes = [n for n in ast.walk(ast.parse(text)) if isinstance(n, ast.stmt)]
+    except (SyntaxError, ValueError):
+        return
+    around = [n for n in nodes if n.lineno <= line <= (n.end_lineno or n.lineno)]
+    if around:
+        inner = max(around, key=lambda n: (n.lineno, n.col_offset))
+        at = (inner.end_lineno or inner.lineno) if after else inner.lineno - 1
+        offset = sum(map(len, text.splitlines(keepends=True)[:at]))
+        yield Span(offset, offset), f"{' ' * inner.col_offset}{statement}\n"
+
+
+def _is_python(finding: Diagnostic) -> bool:
+    return finding.loc is not None and finding.loc.file.endswith(".py")
 
 
 _MAKERS: tuple[Callable[[Diagnostic, str, Span], Iterator[Edit]], ...] = (
     _suggested,
     _typed,
     _retargeted,
+    _ordered,
 )

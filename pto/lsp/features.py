@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Literal, NamedTuple
 
 from pto.cli.isa import page
@@ -23,6 +25,8 @@ from pto.lsp.document import Document, Piece
 from pto.verify.functions import name_of, signature_of
 
 _DECLARED = re.compile(r"^[ \t]*func\.func\b[^@\n]*(@[\w$.-]+)", re.MULTILINE)
+_WORDS = re.compile(r"[\w.]+")
+_NEAR = 40  # lines around the statement that defines a row
 Kind = Literal["instruction", "value", "type", "attribute", "word", "function"]
 
 
@@ -65,11 +69,11 @@ def hover(document: Document, offset: int) -> Answer | None:
         answer = _value_page(reader.values[at])
     elif kind in (lx.WORD, lx.STRING):
         row = row_named(text.strip('"'))
-        answer = _fenced("".join(words for _, words in page(row)), "text") if row else ""
+        answer = fenced("".join(words for _, words in page(row)), "text") if row else ""
     elif kind == lx.SYMBOL:
         answer = _function_page(document, text)
     elif kind in (lx.TYPE, lx.ATTR) and text in reader.aliases:
-        answer = _fenced(reader.aliases[text])
+        answer = fenced(reader.aliases[text])
     return Answer(_span(piece, at), answer) if answer else None
 
 
@@ -77,21 +81,33 @@ def row_named(word: str) -> Instr | None:
     return lookup(SHORT_NAMES.get(word, word))
 
 
+def row_home(row: Instr) -> tuple[str, int] | None:
+    """File and line of a row in the instruction table; of a loop that defines several, the name."""
+    module, line = row.home
+    spec = find_spec(module)
+    if spec is None or spec.origin is None:
+        return None
+    lines = enumerate(Path(spec.origin).read_text(encoding="utf-8").splitlines(), 1)
+    wanted = row.mnemonic
+    near = [n for n, text in lines if abs(n - line) < _NEAR and wanted in _WORDS.findall(text)]
+    return spec.origin, min(near, key=lambda n: abs(n - line), default=line)
+
+
 def _value_page(value: Value) -> str:
     maker = value.maker
     made = "an argument" if maker is None else f"`{maker.name}`"
     meaning = f": {maker.row.meaning}" if maker is not None and maker.row else ""
-    return _fenced(f"%{value.name} : {type_text(value.type)}") + f"\n{made}{meaning}"
+    return fenced(f"%{value.name} : {type_text(value.type)}") + f"\n{made}{meaning}"
 
 
 def _function_page(document: Document, symbol: str) -> str:
     for op in document.module.functions() if document.module else ():
         if f"@{name_of(op)}" == symbol:
-            return _fenced(f"func.func {symbol}{type_text(signature_of(op))}")
+            return fenced(f"func.func {symbol}{type_text(signature_of(op))}")
     return ""
 
 
-def _fenced(text: str, language: str = "pto") -> str:
+def fenced(text: str, language: str = "pto") -> str:
     return f"```{language}\n{text.rstrip()}\n```\n"
 
 
@@ -111,6 +127,14 @@ def occurrences(document: Document, offset: int) -> tuple[Span | None, list[Span
     places = [_span(piece, n) for n, each in sorted(reader.values.items()) if each is value]
     home = reader.homes.get(id(value))
     return (None if home is None else _span(piece, home)), places
+
+
+def instruction_home(document: Document, offset: int) -> tuple[str, int] | None:
+    """File and line of the row of the instruction at an offset."""
+    found = _token(document, offset)
+    reader = found[0].reader if found else None
+    row = row_named(reader.texts[found[1]].strip('"')) if found and reader else None
+    return row_home(row) if row else None
 
 
 def renamed(document: Document, offset: int, name: str) -> tuple[list[Span], str]:

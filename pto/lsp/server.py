@@ -5,20 +5,22 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Protocol
 
 from lsprotocol import types as lsp
 from pygls.exceptions import JsonRpcInvalidParams
 from pygls.lsp.server import LanguageServer
-from pygls.uris import to_fs_path
+from pygls.uris import from_fs_path, to_fs_path
 
 from pto import __version__
-from pto.core.errors import Diagnostic, PtoError
+from pto.core.errors import Diagnostic, Loc, PtoError
 from pto.ir.text.comments import formatted
 from pto.lsp import features
 from pto.lsp.actions import Edit, fixes
 from pto.lsp.document import Document
 from pto.lsp.features import Item, Span
 from pto.lsp.places import Places
+from pto.lsp.python import Examined, Kernels, Remark, examined
 
 PAUSE = 0.1  # seconds without a change before the text is read again
 _KINDS = {
@@ -30,7 +32,11 @@ _KINDS = {
     "function": lsp.CompletionItemKind.Module,
 }
 _LEGEND = lsp.SemanticTokensLegend([*features.TOKEN_TYPES], ["definition"])
-_SEVERITY = {"error": lsp.DiagnosticSeverity.Error, "warning": lsp.DiagnosticSeverity.Warning}
+_SEVERITY = {
+    "error": lsp.DiagnosticSeverity.Error,
+    "warning": lsp.DiagnosticSeverity.Warning,
+    "information": lsp.DiagnosticSeverity.Information,
+}
 
 
 @dataclass
@@ -39,7 +45,7 @@ class Open:
 
     uri: str
     text: str
-    document: Document
+    document: Document | Kernels
     places: Places
 
     def offset(self, at: lsp.Position) -> int:
@@ -52,13 +58,13 @@ class Open:
     def location(self, span: Span) -> lsp.Location:
         return lsp.Location(self.uri, self.range(span))
 
-    def edit(self, spans: Iterable[Span], text: str) -> lsp.WorkspaceEdit:
-        return lsp.WorkspaceEdit({self.uri: [lsp.TextEdit(self.range(s), text) for s in spans]})
+    def edit(self, changes: Iterable[tuple[Span, str]]) -> lsp.WorkspaceEdit:
+        return lsp.WorkspaceEdit({self.uri: [lsp.TextEdit(self.range(s), t) for s, t in changes]})
 
     def diagnostic(self, found: Diagnostic) -> lsp.Diagnostic:
         help = f"\nhelp: {found.help}" if found.help else ""
         notes = [
-            lsp.DiagnosticRelatedInformation(self.location(self.places.span(n.loc)), n.message)
+            lsp.DiagnosticRelatedInformation(self.place(n.loc), n.message)
             for n in found.notes
             if n.loc
         ]
@@ -71,14 +77,45 @@ class Open:
             related_information=notes,
         )
 
+    def remark(self, found: Remark) -> lsp.Diagnostic:
+        spot, severity = self.range(self.places.span(found.loc)), _SEVERITY[found.severity]
+        return lsp.Diagnostic(spot, found.message, severity=severity, source="pto")
+
+    def place(self, loc: Loc) -> lsp.Location:
+        """A place in this file, or in another."""
+        if loc.file == self.document.file:
+            return self.location(self.places.span(loc))
+        return elsewhere(loc.file, loc.line, loc.col, loc.end or loc.col)
+
+    @property
+    def program(self) -> Document | None:
+        """The document, if it is .pto text."""
+        return self.document if isinstance(self.document, Document) else None
+
+    @property
+    def kernels(self) -> Kernels | None:
+        """The document, if it is Python."""
+        return self.document if isinstance(self.document, Kernels) else None
+
+
+def elsewhere(file: str, line: int, col: int = 1, end: int = 1) -> lsp.Location:
+    """A place in a file that need not be open."""
+    ends = (lsp.Position(line - 1, each - 1) for each in (col, end))
+    return lsp.Location(from_fs_path(file) or file, lsp.Range(*ends))
+
 
 class Server(LanguageServer):
     """Open documents, each as it was last read."""
 
-    def __init__(self, profile: str | None = None, device: str | None = None) -> None:
+    def __init__(
+        self, profile: str | None = None, device: str | None = None, python: bool = False
+    ) -> None:
         super().__init__("pto", __version__)
         self.options = {"profile": profile, "device": device}
+        self.python = python  # Python files may be executed
         self.opened: dict[str, Open] = {}
+        self.examining: dict[str, int] = {}  # how often each file was to be examined
+        self.turn = asyncio.Lock()  # one process at a time
         self.is_shut_down = False  # the client has asked for it
 
     def open(self, of: lsp.TextDocumentIdentifier | lsp.VersionedTextDocumentIdentifier) -> Open:
@@ -86,12 +123,34 @@ class Server(LanguageServer):
         text = self.text_of(of.uri)
         known = self.opened.get(of.uri)
         if known is None or known.text != text:
-            document = Document(to_fs_path(of.uri) or of.uri, **self.options)
-            document = known.document if known else document
+            document = known.document if known else self._new(to_fs_path(of.uri) or of.uri)
             document.update(text)
             places = Places(text, _encoding(self))
             known = self.opened[of.uri] = Open(of.uri, text, document, places)
         return known
+
+    def _new(self, file: str) -> Document | Kernels:
+        return (
+            Kernels(file, self.python) if file.endswith(".py") else Document(file, **self.options)
+        )
+
+    async def examine(self, of: lsp.TextDocumentIdentifier) -> None:
+        """Execute a Python file as it was saved, if that is allowed, and publish what is found."""
+        kernels = self.open(of).kernels
+        if kernels is None or not self.python or not kernels.has_kernels:
+            return
+        self.examining[of.uri] = number = self.examining.get(of.uri, 0) + 1
+        async with self.turn:
+            if self.examining.get(of.uri) != number:
+                return  # it was saved again, or closed
+            roots = [p for f in self.workspace.folders.values() if (p := to_fs_path(f.uri))]
+            learned: Examined = await asyncio.to_thread(examined, kernels.file, self.options, roots)
+        if of.uri in self.opened:
+            kernels.learn(learned)
+            self.publish(of)
+            about = self.client_capabilities.workspace
+            if about and about.inlay_hint and about.inlay_hint.refresh_support:
+                await self.workspace_inlay_hint_refresh_async(None)
 
     def text_of(self, uri: str) -> str:
         return self.workspace.get_text_document(uri).source
@@ -102,6 +161,7 @@ class Server(LanguageServer):
     def publish(self, of: lsp.TextDocumentIdentifier | lsp.VersionedTextDocumentIdentifier) -> None:
         known = self.open(of)
         shown = [known.diagnostic(each) for each in known.document.findings]
+        shown += [known.remark(each) for each in (known.kernels.remarks if known.kernels else ())]
         version = self.version_of(of.uri)
         self.text_document_publish_diagnostics(
             lsp.PublishDiagnosticsParams(of.uri, shown, version=version)
@@ -113,9 +173,9 @@ def _encoding(server: Server) -> str:
     return found.value if isinstance(found, lsp.PositionEncodingKind) else str(found or "utf-16")
 
 
-def start(profile: str | None = None, device: str | None = None) -> Server:
+def start(profile: str | None = None, device: str | None = None, python: bool = False) -> Server:
     """A server with every feature; `start().start_io()` serves."""
-    server = Server(profile, device)
+    server = Server(profile, device, python)
 
     @server.feature(lsp.SHUTDOWN)
     def shut_down(*_: object) -> None:  # pyright: ignore[reportUnusedFunction]
@@ -127,19 +187,37 @@ def start(profile: str | None = None, device: str | None = None) -> Server:
     return server
 
 
+class _Question(Protocol):
+    """Parameters that name a place in a document."""
+
+    text_document: lsp.TextDocumentIdentifier
+    position: lsp.Position
+
+
+def _asked(server: Server, params: _Question) -> tuple[Open, int]:
+    """The document of a question, and the offset in it."""
+    known = server.open(params.text_document)
+    return known, known.offset(params.position)
+
+
 def _documents(server: Server) -> None:
     @server.feature(lsp.INITIALIZE)
     def initialize(params: lsp.InitializeParams) -> None:
         given = params.initialization_options
+        said = given if isinstance(given, dict) else vars(given or object)
         for name in server.options:
-            value = getattr(given, name, None) or (
-                given.get(name) if isinstance(given, dict) else None
-            )
-            server.options[name] = value or server.options[name]
+            server.options[name] = said.get(name) or server.options[name]
+        server.python = server.python or said.get("python") is True
 
     @server.feature(lsp.TEXT_DOCUMENT_DID_OPEN)
-    def opened(params: lsp.DidOpenTextDocumentParams) -> None:
-        server.publish(lsp.TextDocumentIdentifier(params.text_document.uri))
+    async def opened(params: lsp.DidOpenTextDocumentParams) -> None:
+        of = lsp.TextDocumentIdentifier(params.text_document.uri)
+        server.publish(of)
+        await server.examine(of)
+
+    @server.feature(lsp.TEXT_DOCUMENT_DID_SAVE)
+    async def saved(params: lsp.DidSaveTextDocumentParams) -> None:
+        await server.examine(params.text_document)
 
     @server.feature(lsp.TEXT_DOCUMENT_DID_CHANGE)
     async def changed(params: lsp.DidChangeTextDocumentParams) -> None:
@@ -151,13 +229,16 @@ def _documents(server: Server) -> None:
     @server.feature(lsp.TEXT_DOCUMENT_DID_CLOSE)
     def closed(params: lsp.DidCloseTextDocumentParams) -> None:
         server.opened.pop(params.text_document.uri, None)
+        server.examining.pop(params.text_document.uri, None)
 
 
 def _questions(server: Server) -> None:
     @server.feature(lsp.TEXT_DOCUMENT_HOVER)
     def hover(params: lsp.HoverParams) -> lsp.Hover | None:
-        known = server.open(params.text_document)
-        found = features.hover(known.document, known.offset(params.position))
+        known, at = _asked(server, params)
+        document = known.document
+        is_python = isinstance(document, Kernels)
+        found = document.hover(at) if is_python else features.hover(document, at)
         if found is None:
             return None
         content = lsp.MarkupContent(lsp.MarkupKind.Markdown, found.markdown)
@@ -168,24 +249,40 @@ def _questions(server: Server) -> None:
         lsp.CompletionOptions(trigger_characters=[".", "%", "!", "#", "@", "<"]),
     )
     def complete(params: lsp.CompletionParams) -> lsp.CompletionList:
-        known = server.open(params.text_document)
-        offset = known.offset(params.position)
-        found = features.completions(known.document, offset)
+        known, offset = _asked(server, params)
+        found = features.completions(known.program, offset) if known.program else []
         spot = known.range(features.word_before(known.text, offset))
         return lsp.CompletionList(False, [_item(each, spot) for each in found])
 
     @server.feature(lsp.TEXT_DOCUMENT_DEFINITION)
     def definition(params: lsp.DefinitionParams) -> lsp.Location | None:
-        known = server.open(params.text_document)
-        home, _ = features.occurrences(known.document, known.offset(params.position))
-        return None if home is None else known.location(home)
+        known, at = _asked(server, params)
+        if isinstance(known.document, Kernels):
+            home = known.document.definition(at)
+            return None if home is None else elsewhere(*home)
+        span, _ = features.occurrences(known.document, at)
+        if span is not None:
+            return known.location(span)
+        home = features.instruction_home(known.document, at)
+        return None if home is None else elsewhere(*home)
 
     @server.feature(lsp.TEXT_DOCUMENT_REFERENCES)
     def references(params: lsp.ReferenceParams) -> list[lsp.Location]:
-        known = server.open(params.text_document)
-        home, spans = features.occurrences(known.document, known.offset(params.position))
+        known, at = _asked(server, params)
+        home, spans = features.occurrences(known.program, at) if known.program else (None, [])
         wanted = params.context.include_declaration
         return [known.location(span) for span in spans if wanted or span != home]
+
+    @server.feature(lsp.TEXT_DOCUMENT_INLAY_HINT)
+    def hints(params: lsp.InlayHintParams) -> list[lsp.InlayHint]:
+        known = server.open(params.text_document)
+        lines = range(params.range.start.line + 1, params.range.end.line + 2)
+        found = known.kernels.hints() if known.kernels else ()
+        return [
+            lsp.InlayHint(lsp.Position(*known.places.position(at)), text, tooltip=tip)
+            for at, line, text, tip in found
+            if line in lines
+        ]
 
     @server.feature(lsp.TEXT_DOCUMENT_DOCUMENT_SYMBOL)
     def symbols(params: lsp.DocumentSymbolParams) -> list[lsp.DocumentSymbol]:
@@ -193,7 +290,7 @@ def _questions(server: Server) -> None:
         kind = lsp.SymbolKind.Function
         return [
             lsp.DocumentSymbol(name, kind, known.range(whole), known.range(spot))
-            for name, whole, spot in features.functions(known.text)
+            for name, whole, spot in (features.functions(known.text) if known.program else ())
         ]
 
     @server.feature(lsp.TEXT_DOCUMENT_SEMANTIC_TOKENS_FULL, _LEGEND)
@@ -219,17 +316,20 @@ def _changes(server: Server) -> None:
         return [_action(known, each, edit, params.context) for each, edit in _fixes(known, here)]
 
     @server.feature(lsp.TEXT_DOCUMENT_RENAME)
-    def rename(params: lsp.RenameParams) -> lsp.WorkspaceEdit:
-        known = server.open(params.text_document)
-        offset, name = known.offset(params.position), params.new_name.removeprefix("%")
-        spans, reason = features.renamed(known.document, offset, name)
+    def rename(params: lsp.RenameParams) -> lsp.WorkspaceEdit | None:
+        (known, offset), name = _asked(server, params), params.new_name.removeprefix("%")
+        if known.program is None:
+            return None
+        spans, reason = features.renamed(known.program, offset, name)
         if reason:
             raise JsonRpcInvalidParams(reason)
-        return known.edit(spans, name)
+        return known.edit((span, name) for span in spans)
 
     @server.feature(lsp.TEXT_DOCUMENT_FORMATTING)
     def format(params: lsp.DocumentFormattingParams) -> list[lsp.TextEdit]:
         known = server.open(params.text_document)
+        if known.program is None:
+            return []
         try:
             made = formatted(known.text)
         except PtoError:  # not well formed; the findings say so
@@ -248,7 +348,7 @@ def _action(
     known: Open, found: Diagnostic, edit: Edit, context: lsp.CodeActionContext
 ) -> lsp.CodeAction:
     answered = [d for d in context.diagnostics if d.code == found.code]
-    change = known.edit([edit.span], edit.text)
+    change = known.edit(edit.changes)
     kind = lsp.CodeActionKind.QuickFix
     return lsp.CodeAction(edit.title, kind, diagnostics=answered, edit=change)
 
@@ -268,7 +368,8 @@ def _tokens(known: Open, span: Span) -> lsp.SemanticTokens:
     """Five numbers a word: lines and columns from the word before, length, kind, modifiers."""
     numbers: list[int] = []
     line = column = 0
-    for spot, kind, defines in features.tokens(known.document, *span):
+    found = features.tokens(known.program, *span) if known.program else ()
+    for spot, kind, defines in found:
         (row, start), (last, end) = map(known.places.position, spot)
         if row == last:
             moved = row - line

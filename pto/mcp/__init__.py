@@ -1,1 +1,1 @@
-"""The commands as tools for coding agents, by the Model Context Protocol: `pto mcp`."""
+"""`pto mcp`: commands as tools for coding agents (Model Context Protocol)."""

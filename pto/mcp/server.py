@@ -1,7 +1,7 @@
-"""The tools that `pto mcp` offers. Each is a command of `pto`, and gives its JSON.
+"""The tools of `pto mcp`. Each runs a command of `pto` and returns its JSON.
 
 A program is text. Programs in Python and C++ are executed with the rights of the server, so they
-are refused unless it was started with that permission.
+are rejected unless the server was started with that permission.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, Literal
 import numpy as np
 
 from pto import __version__
-from pto.mcp.confined import Limits, run
+from pto.core.confined import ProcessLimits, run
 
 # By name: the SDK is optional, and type checkers need not find it.
 _SDK: Any = import_module("mcp.server")
@@ -36,7 +36,7 @@ _INSTRUCTIONS = (
 
 @dataclass(frozen=True)
 class Permissions:
-    """Languages whose programs are executed as they are."""
+    """Languages of programs that may be executed natively."""
 
     languages: frozenset[str] = field(default_factory=frozenset[str])
 
@@ -48,7 +48,7 @@ class Permissions:
             )
 
 
-def server(permissions: Permissions, limits: Limits) -> Any:
+def server(permissions: Permissions, limits: ProcessLimits) -> Any:
     """A server with every tool; `.run()` serves on standard input and output."""
     made = _SDK.MCPServer("pto", version=__version__, instructions=_INSTRUCTIONS)
     for tool in (*_of_programs(permissions, limits), *_of_tables(limits)):
@@ -56,7 +56,7 @@ def server(permissions: Permissions, limits: Limits) -> Any:
     return made
 
 
-def _of_programs(permissions: Permissions, limits: Limits) -> list[Callable[..., Any]]:
+def _of_programs(permissions: Permissions, limits: ProcessLimits) -> list[Callable[..., Any]]:
     def command(verb: str, program: str, language: Language, entry: str | None, *words: Any) -> Any:
         permissions.require(language)
         return _program(verb, program, language, entry, words, limits)
@@ -69,8 +69,8 @@ def _of_programs(permissions: Permissions, limits: Limits) -> list[Callable[...,
         entry: str | None = None,
         arguments: Arguments | None = None,
     ) -> dict[str, Any]:
-        """Is a program well formed and legal on a profile (cpu, a2a3, a5)? With `deep` it also runs
-        on made-up inputs, to find races. Status 0: no errors."""
+        """Check that a program is well formed and legal on a profile (cpu, a2a3, a5). With `deep`,
+        also run it on generated inputs to find races. Status 0: no errors."""
         words = (_option("profile", profile), "--deep" if deep else None, arguments or {})
         return command("check", program, language, entry, *words)
 
@@ -82,8 +82,8 @@ def _of_programs(permissions: Permissions, limits: Limits) -> list[Callable[...,
         language: Language = "pto",
         entry: str | None = None,
     ) -> dict[str, Any]:
-        """Run a kernel, and say which arrays it changed. `arguments` by name: a number, a list of
-        numbers, or rand, zeros, ones, range, full(1.5), with a shape: zeros:16x64xf32."""
+        """Run a kernel and list the arrays that it changed. `arguments` by name: a number, a list
+        of numbers, or rand, zeros, ones, range, full(1.5), with a shape: zeros:16x64xf32."""
         words = (_option("profile", profile), _blocks(blocks), arguments or {})
         return command("run", program, language, entry, *words)
 
@@ -95,7 +95,7 @@ def _of_programs(permissions: Permissions, limits: Limits) -> list[Callable[...,
         language: Language = "pto",
         entry: str | None = None,
     ) -> dict[str, Any]:
-        """Run a kernel, and find races, deadlocks and flags that do not match."""
+        """Run a kernel and report races, deadlocks and flags that do not match."""
         words = ("--sanitize", _option("profile", profile), _blocks(blocks), arguments or {})
         return command("run", program, language, entry, *words)
 
@@ -107,31 +107,33 @@ def _of_programs(permissions: Permissions, limits: Limits) -> list[Callable[...,
         language: Language = "pto",
         entry: str | None = None,
     ) -> dict[str, Any]:
-        """How long a kernel takes on a chip (910b1, 950pr, ...), what bounds it, where it waits."""
+        """Estimate the time of a kernel on a chip (910b1, 950pr, ...), what limits it, where it
+        waits."""
         words = (_option("device", device), _blocks(blocks), arguments or {})
         return command("time", program, language, entry, *words)
 
     return [check, run, sanitize, time]
 
 
-def _of_tables(limits: Limits) -> list[Callable[..., Any]]:
+def _of_tables(limits: ProcessLimits) -> list[Callable[..., Any]]:
     def isa(name: str, profile: str | None = None) -> dict[str, Any]:
-        """An instruction (tadd, vlds): operands, types for each profile, rules, meaning, cost."""
+        """Describe an instruction (tadd, vlds): operands, types, rules, meaning, cost."""
         return run(["isa", *_option("profile", profile), "--json", "--", name], {}, limits)
 
     def explain(code: str) -> dict[str, Any]:
-        """What a finding's code (PTO-L001) means, with a wrong and a right program."""
+        """Explain the code of a finding (PTO-L001), with a wrong and a right program."""
         return run(["explain", "--", code], {}, limits)
 
     def layout(tile: str, profile: str | None = None) -> dict[str, Any]:
-        """Where each element of a tile lies in memory: `vec 16x64xf32`, `mat 32x32xf16 NZ`."""
+        """Show the memory position of each element of a tile: `vec 16x64xf32`,
+        `mat 32x32xf16 NZ`."""
         return run(["layout", *_option("profile", profile), "--", tile], {}, limits)
 
     return [isa, explain, layout]
 
 
 def _program(
-    verb: str, program: str, language: str, entry: str | None, words: Any, limits: Limits
+    verb: str, program: str, language: str, entry: str | None, words: Any, limits: ProcessLimits
 ) -> dict[str, Any]:
     name = _FILES[language]
     files = {name: program.encode()}
@@ -154,11 +156,12 @@ def _blocks(blocks: str) -> list[str]:
 
 
 def _arguments(given: Mapping[str, Any], files: dict[str, bytes]) -> list[str]:
-    """Options for arguments; a list becomes an array of f32 in a file. Other files are not read."""
+    """Command-line options for arguments; a list becomes an f32 array in a file. No other file is
+    read."""
     words: list[str] = []
     for name, value in given.items():
         if _WORD.fullmatch(name) is None:
-            raise ToolError(f"{name!r} is no name of an argument")
+            raise ToolError(f"{name!r} is not the name of an argument")
         if isinstance(value, list):
             data = io.BytesIO()
             np.save(data, np.asarray(value, np.float32))

@@ -1,6 +1,6 @@
 """Watches a run and never changes it: the sanitizer. It reads events, not instructions.
 
-An `Observer` of your own is given to `pto.launch(..., observer=...)` and told every `Event`; a
+A custom `Observer` is passed to `pto.launch(..., observer=...)` and receives every `Event`; a
 `Stepper` stops a run before an instruction.
 """
 

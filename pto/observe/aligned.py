@@ -1,7 +1,7 @@
-"""Two programs side by side: which operation of one is which of the other, and which fences differ.
+"""Alignment of two programs: pairs of equal operations, and fences that differ.
 
-Operations that touch data and control flow are aligned in the order of the text, by name and types;
-addresses, event ids and names of values may differ. A fence stands at a place between them.
+Operations on data and control flow are aligned in the order of the text, by name and types;
+addresses, event ids and names of values may differ. A fence has a position between them.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from pto.verify.functions import is_defined, name_of
 from pto.verify.operation import constant
 
 _PLACES = (t.Ptr, t.TileBuf, t.View, t.MemRef)
-_DYNAMIC = -1  # an id that an operand gives
+_DYNAMIC = -1  # an id from an operand
 
 
 @dataclass(frozen=True, slots=True)
-class Fence:
+class AlignedFence:
     """An operation that only orders: `place` counts the aligned operations before it."""
 
     op: Operation
@@ -48,32 +48,34 @@ class _Text:
 
     work: list[Operation] = field(default_factory=list[Operation])
     keys: list[str] = field(default_factory=list[str])
-    fences: list[Fence] = field(default_factory=list[Fence])
+    fences: list[AlignedFence] = field(default_factory=list[AlignedFence])
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
-    """A fence of which there is one in both programs, at another place."""
+class MovedFence:
+    """A fence that both programs have, at different positions."""
 
-    first: Fence
-    second: Fence
+    first: AlignedFence
+    second: AlignedFence
 
 
 @dataclass(slots=True)
 class Aligned:
-    """What two programs have in common, and what only one of them has."""
+    """The operations and fences that two programs share, and those that only one has."""
 
     numbers: dict[int, int] = field(default_factory=dict[int, int])  # by id of an operation
     unlike: list[tuple[Operation | None, Operation | None]] = field(
         default_factory=list[tuple[Operation | None, Operation | None]]
     )
-    lost: list[Fence] = field(default_factory=list[Fence])  # only in the first program
-    fresh: list[Fence] = field(default_factory=list[Fence])  # only in the second
-    moved: list[Moved] = field(default_factory=list[Moved])
-    both: int = 0  # fences at the same place of both
+    lost: list[AlignedFence] = field(
+        default_factory=list[AlignedFence]
+    )  # only in the first program
+    fresh: list[AlignedFence] = field(default_factory=list[AlignedFence])  # only in the second
+    moved: list[MovedFence] = field(default_factory=list[MovedFence])
+    both: int = 0  # fences at the same position of both
 
     def number(self, op: Operation) -> int | None:
-        """The same for an operation and its counterpart; None: it has none."""
+        """A number that an operation shares with its counterpart; None if it has none."""
         return self.numbers.get(id(op))
 
 
@@ -97,7 +99,7 @@ def _functions(module: Module) -> dict[str, Operation]:
 
 def _align(one: _Text, two: _Text, found: Aligned) -> None:
     base = len(found.numbers)
-    places: dict[int, int] = {}  # of the second text: where the same is in the first
+    places: dict[int, int] = {}  # position in the second text -> position in the first
     matcher = SequenceMatcher(a=one.keys, b=two.keys, autojunk=False)
     for tag, a, a_end, b, b_end in matcher.get_opcodes():
         if tag == "equal":
@@ -112,8 +114,8 @@ def _align(one: _Text, two: _Text, found: Aligned) -> None:
                 found.unlike.append((_at(left, n), _at(right, n)))
     places[len(two.work)] = len(one.work)
     moved = [
-        Fence(f.op, places.get(f.place, -1), f.word, f.pipes, f.id) for f in two.fences
-    ]  # at places of the first
+        AlignedFence(f.op, places.get(f.place, -1), f.word, f.pipes, f.id) for f in two.fences
+    ]  # positions in the first
     _match(one.fences, moved, found)
 
 
@@ -121,10 +123,10 @@ def _at(ops: list[Operation], n: int) -> Operation | None:
     return ops[n] if n < len(ops) else None
 
 
-def _match(one: list[Fence], two: list[Fence], found: Aligned) -> None:
-    """Pair fences at the same place, then those that stand elsewhere."""
+def _match(one: list[AlignedFence], two: list[AlignedFence], found: Aligned) -> None:
+    """Pair fences at the same position, then those at different positions."""
     left = list(two)
-    alone: list[Fence] = []
+    alone: list[AlignedFence] = []
     for fence in one:
         other = next((f for f in left if (f.key, f.place) == (fence.key, fence.place)), None)
         if other is None:
@@ -138,7 +140,7 @@ def _match(one: list[Fence], two: list[Fence], found: Aligned) -> None:
             found.lost.append(fence)
         else:
             left.remove(other)
-            found.moved.append(Moved(fence, other))
+            found.moved.append(MovedFence(fence, other))
     found.fresh += left
 
 
@@ -160,7 +162,7 @@ def _read(function: Operation, profile: Profile) -> _Text:
 
 
 def _is_work(op: Operation, case: Case) -> bool:
-    """Whether an operation touches data: not whether it only names a place."""
+    """True if an operation accesses data, rather than naming a location."""
     values = (*op.operands, *op.results)
     if not any(isinstance(v.type, _PLACES) for v in values) or op.traits.pure:
         return False
@@ -172,13 +174,13 @@ def _key(op: Operation) -> str:
     return " ".join((op.name, *types))
 
 
-def _fence(op: Operation, case: Case, place: int) -> Fence:
+def _fence(op: Operation, case: Case, place: int) -> AlignedFence:
     order, word = case.row.order, op.name.removeprefix("pto.")
     if isinstance(order, OfFlag):
         flag = flag_of(case)
         number = _DYNAMIC if op.operands else flag.id
         kind = "set_flag" if isinstance(order, SetFlag) else "wait_flag"
-        return Fence(op, place, kind, (flag.src, flag.dst), number)
+        return AlignedFence(op, place, kind, (flag.src, flag.dst), number)
     if isinstance(order, Barrier | OfBuffer):
-        return Fence(op, place, word, (pipe_of(case),), _DYNAMIC)
-    return Fence(op, place, word, (), _DYNAMIC)
+        return AlignedFence(op, place, word, (pipe_of(case),), _DYNAMIC)
+    return AlignedFence(op, place, word, (), _DYNAMIC)

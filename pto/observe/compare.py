@@ -1,8 +1,8 @@
-"""Two compilers' outputs of one program: do they order the same accesses?
+"""Compares two compilers' outputs of one program: do they order the same accesses?
 
-Both run under the sanitizer on the inputs of `trials.py`. Two accesses that share bytes, one of
-which writes, and that only one program leaves without an order are a difference. Fences that differ
-and change no such order are notes.
+Both run under the sanitizer on the inputs of `trials.py`. A difference is a pair of accesses to
+common bytes, one of them a write, that only one program leaves unordered. Fences that differ
+without such an effect are notes.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 from pto.core.errors import Diagnostic, Note, PtoError
 from pto.ir.graph import Module, Operation
-from pto.observe.aligned import Aligned, Fence, align
+from pto.observe.aligned import Aligned, AlignedFence, align
 from pto.observe.deep import affordable
-from pto.observe.mend.repair import Trial
+from pto.observe.fixes.repair import Trial
 from pto.observe.sanitize import Sanitizer
 from pto.observe.trials import choose, entry_names
 from pto.run.launch.arrays import copied
@@ -32,8 +32,8 @@ class Compared:
 
     order: list[Diagnostic]
     fences: list[Diagnostic]
-    both: int  # fences at the same place of both
-    other: int  # fences of one program, or at another place
+    both: int  # fences at the same position of both
+    other: int  # fences of one program, or at another position
     runs: int
 
     @property
@@ -44,7 +44,7 @@ class Compared:
 def compare(
     first: Module, second: Module, *, profile: str | None = None, device: str | None = None
 ) -> Compared:
-    """What the second program orders otherwise than the first."""
+    """The differences in order between the first and the second program."""
     target = target_of(first, profile=profile, device=device).profile
     aligned = align(first, second, target)
     order = [_unlike(*each) for each in aligned.unlike]
@@ -80,21 +80,21 @@ def _run(
             yield (finding.code, finding.message), finding
 
 
-class _Watcher(Sanitizer):
+class _OrderWatcher(Sanitizer):
     """A sanitizer of a run that may end early, by flags that block or by an error."""
 
     ended: tuple[Diagnostic, ...] = ()
 
     def stuck(self) -> list[Diagnostic]:
-        """Errors about flags, and what ended the run."""
+        """Errors about flags, and the error that ended the run."""
         found = [d for d in self.findings() if d.code.startswith("PTO-D")]
         return [d for d in (*found, *self.ended) if d.severity == "error"]
 
 
-def _watched(module: Module, trial: Trial) -> _Watcher:
+def _watched(module: Module, trial: Trial) -> _OrderWatcher:
     options = trial.options
     target = target_of(module, profile=options["profile"], device=options["device"])
-    watcher = _Watcher(target.profile)
+    watcher = _OrderWatcher(target.profile)
     try:
         launch(module, args=copied(trial.args), observer=watcher, **options)
     except PtoError as error:
@@ -140,13 +140,13 @@ def _changed(code: str, finding: Diagnostic, pair: Pair, aligned: Aligned) -> Di
     )
 
 
-def _between(fence: Fence, pair: Pair) -> bool:
+def _between(fence: AlignedFence, pair: Pair) -> bool:
     low, high = min(pair), max(pair)
     return low < fence.place <= high
 
 
 def _unlike(first: Operation | None, second: Operation | None) -> Diagnostic:
-    """An operation that one program has, or another one in its place."""
+    """The finding of an operation that the other program lacks, or has another one instead."""
     if second is None and first is not None:
         message = f"{_name(first)} is in the first program alone"
     elif first is None and second is not None:

@@ -1,8 +1,8 @@
 """Sanitized runs on generated inputs, for `pto check --deep`: only the program is needed.
 
 The inputs are those of `trials.py`. A finding about order counts from every run. Undefined data
-count where no loop and no tile is empty that is not so in the first run. A flag or barrier is
-needless only if it was so in every run that executed it.
+counts only in runs without loops or tiles that are empty but were not so in the first run. A flag
+or barrier is needless only if it was so in every run that executed it.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 
 from pto.core.errors import Diagnostic, Note
 from pto.ir.graph import Module
+from pto.observe.fixes.repair import Trial
 from pto.observe.looks import OCCUPANCY
-from pto.observe.mend.repair import Trial
 from pto.observe.sanitize import Verdict, sanitize
 from pto.observe.trials import Chosen, Found, choose, entry_names
 from pto.plan.unread import unread
@@ -23,7 +23,7 @@ from pto.run.launch.entry import entry_functions
 from pto.run.machine.agents import DEADLOCK
 from pto.verify.functions import name_of
 
-EARLY = "PTO-U233"  # a run on generated inputs that did not come to its end
+EARLY = "PTO-U233"  # a run on generated inputs that stopped early
 _ORDER = ("PTO-R", "PTO-D", "PTO-M201", "PTO-M202")
 _DATA = ("PTO-V21",)
 _NEEDLESS = ("PTO-R014", "PTO-R015", "PTO-R016")
@@ -32,7 +32,7 @@ _WORK = 30_000  # instructions of watched runs beside the first
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """What watched runs of one kernel found, and why they could not look at all of it."""
+    """The findings of watched runs of one kernel, and why a run stopped early."""
 
     verdict: Verdict
     stopped: Diagnostic | None
@@ -40,7 +40,7 @@ class Looked:
 
 
 def launches(module: Module, *, profile: str | None, device: str | None) -> list[Trial]:
-    """Every kernel on every trial."""
+    """Every kernel with every trial."""
     return [
         found.trial
         for entry in entry_names(module)
@@ -49,13 +49,13 @@ def launches(module: Module, *, profile: str | None, device: str | None) -> list
 
 
 def deep(module: Module, *, profile: str | None, device: str | None) -> Iterator[Looked]:
-    """What the sanitizer finds, kernel by kernel."""
+    """The findings of the sanitizer, kernel by kernel."""
     for entry in entry_names(module):
         yield _looked(module, choose(module, entry, profile=profile, device=device))
 
 
 def affordable(chosen: Chosen) -> Iterator[Found]:
-    """The first trial, and others while their runs take little time."""
+    """The first trial, and more while their runs are short."""
     first, *others = chosen.trials
     yield first
     work = 0
@@ -87,14 +87,14 @@ def _verdict(module: Module, found: Found) -> Verdict:
 
 
 def _counts(finding: Diagnostic, found: Found) -> bool:
-    """Whether a finding holds for any inputs, not only for the generated ones."""
+    """True if a finding holds for any inputs, not only for the generated ones."""
     if finding.code == OCCUPANCY or (finding.code == DEADLOCK and found.is_alone):
         return False  # the number of blocks is generated too, and no other rank runs
     return finding.code.startswith(_ORDER if found.is_degenerate else _ORDER + _DATA)
 
 
 def _has_a_use(finding: Diagnostic, seen: list[tuple[Found, Verdict]]) -> bool:
-    """Whether a fence that was needless in one run was executed and not so in another."""
+    """True if a fence that was needless in one run was executed and needed in another."""
     if finding.code not in _NEEDLESS:
         return False
     return any(
@@ -104,12 +104,12 @@ def _has_a_use(finding: Diagnostic, seen: list[tuple[Found, Verdict]]) -> bool:
 
 
 def _key(finding: Diagnostic) -> tuple[object, ...]:
-    """The same mistake in two runs: its code and places, not its counters."""
+    """The key of a finding in several runs: its code and locations, not its counters."""
     return finding.code, finding.loc, *(note.loc for note in finding.notes if note.loc is not None)
 
 
 def _stopped(module: Module, first: Found, verdict: Verdict) -> Diagnostic | None:
-    """A finding for a first run that did not come to its end; one about order says so itself."""
+    """A finding for a first run that stopped early, unless its error is about order."""
     other = [d for d in verdict.findings if not _counts(d, first)]
     if verdict.report is not None or not other:
         return None

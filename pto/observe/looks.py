@@ -1,4 +1,4 @@
-"""What takes further runs: tiles and their places, store streams, and fixes that are tried."""
+"""Checks that need further runs: overlapping tiles, store streams, and tested fixes."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Protocol
 from pto.core.errors import Diagnostic, PtoError
 from pto.ir.graph import Module, Operation
 from pto.isa.row.attributes import Enum
-from pto.isa.row.order import Meet, Poll
+from pto.isa.row.order import CoreBarrier, TestSignal
+from pto.observe.fixes.fix import Gap, suggestion
 from pto.observe.memory.unflushed import StreamTap, dropped
-from pto.observe.mend.fix import Gap, suggestion
 from pto.observe.storage.places import PlaceTap, has_twins, placed
 from pto.observe.storage.roots import Roots
 from pto.observe.storage.tiles import TileTap
@@ -25,11 +25,11 @@ from pto.target.facts import Profile
 from pto.verify.functions import is_defined
 
 OCCUPANCY = "PTO-D212"
-_FIXES = 3  # races for which a fix is looked for: each costs a run
+_FIXES = 3  # races for which a fix is tried: each costs a run
 
 
 class Watcher(Protocol):
-    """A sanitizer that has watched a run."""
+    """A sanitizer after a run."""
 
     def findings(self) -> list[Diagnostic]: ...
     def gaps(self) -> list[tuple[Diagnostic, Gap | None]]: ...
@@ -38,16 +38,16 @@ class Watcher(Protocol):
 def shared_bytes(
     functions: Sequence[Operation], profile: Profile, found: Iterable[Diagnostic]
 ) -> list[Diagnostic]:
-    """Why pipes may race on two tiles: the planner had no room to keep them apart."""
+    """The reason why pipes may race on two tiles: the planner had to let them share bytes."""
     if not any(d.code.startswith("PTO-R00") for d in found):
         return []
     return [d for d in plan_memory(functions, profile).warnings if d.code == SHARED]
 
 
 def unused_tests(functions: Sequence[Operation]) -> Iterator[Diagnostic]:
-    """Tests of a signal whose result no operation takes."""
+    """Tests of a signal with an unused result."""
     for op in (op for f in functions for op in f.walk()):
-        if op.row is not None and isinstance(op.row.order, Poll) and not is_used(op):
+        if op.row is not None and isinstance(op.row.order, TestSignal) and not is_used(op):
             message = f"'{op.name}' op orders nothing: no operation takes its result"
             help = "branch on the result, or loop until it holds; pto.comm.twait waits by itself"
             yield Diagnostic("PTO-R045", message, op.loc, "warning", help=help)
@@ -56,11 +56,11 @@ def unused_tests(functions: Sequence[Operation]) -> Iterator[Diagnostic]:
 def occupancy(
     functions: Sequence[Operation], profile: Profile, chip: Device | None, blocks: int
 ) -> Iterator[Diagnostic]:
-    """Meetings of all cores in a launch that does not have one block for each.
+    """Barriers of all cores in a launch that does not have one block for each.
 
-    The hard form waits for every core of its kind that the device has, also for those that no block
-    runs on (pypto issue 1935); a block that begins when another has ended never comes. Nothing is
-    said where no device is named: each has its own number of cores.
+    The hard form waits for every core of its kind that the device has, also for those without a
+    block (pypto issue 1935); a block that begins when another has ended never arrives. Without a
+    named device there is no finding: each has its own number of cores.
     """
     for op, agents, wanted in _meetings(functions, profile, chip):
         if chip is not None and (come := blocks * agents) != wanted:
@@ -72,7 +72,7 @@ def occupancy(
 
 
 def filling(functions: Sequence[Operation], profile: Profile, chip: Device | None) -> int | None:
-    """How many blocks a meeting of all cores needs; None: there is none, or no number of blocks."""
+    """The number of blocks that a barrier of all cores needs; None if there is no such barrier."""
     for _, agents, wanted in _meetings(functions, profile, chip):
         return None if wanted % agents else wanted // agents
     return None
@@ -81,7 +81,7 @@ def filling(functions: Sequence[Operation], profile: Profile, chip: Device | Non
 def _meetings(
     functions: Sequence[Operation], profile: Profile, chip: Device | None
 ) -> Iterator[tuple[Operation, int, int]]:
-    """Meetings of all cores of a device: how many of a block come, and how many are waited for."""
+    """Barriers of all cores of a device: arrivals of each block, and arrivals that are needed."""
     meetings = [op for f in functions for op in f.walk() if _waits_for_device(op)]
     if chip is None or not meetings:
         return
@@ -95,7 +95,7 @@ def _meetings(
 
 def _waits_for_device(op: Operation) -> bool:
     order = op.row.order if op.row is not None else None
-    return isinstance(order, Meet) and _word(op, "mode", "hard") == "hard"
+    return isinstance(order, CoreBarrier) and _word(op, "mode", "hard") == "hard"
 
 
 def _word(op: Operation, name: str, default: str) -> str:
@@ -109,7 +109,7 @@ _SOFT = "launch one block for each core, or use mode soft with a workspace and u
 def closer_looks(
     module: Module, profile: Profile, step_again: Callable[[Tap], None], is_mixed: bool
 ) -> list[Diagnostic]:
-    """Tiles and their places, and store streams, where the program itself leaves a doubt."""
+    """Findings about overlapping tiles and store streams, if the program may have them."""
     functions = [f for f in module.functions() if is_defined(f)]
     found: list[Diagnostic] = []
     roots = Roots(functions)
@@ -131,7 +131,7 @@ def closer_looks(
 
 
 def with_fixes(watcher: Watcher, rerun: Callable[[], list[Diagnostic]]) -> list[Diagnostic]:
-    """The findings, the first few races with a fix that was tried and found to work."""
+    """The findings; the first few races with a fix that was tried and works."""
     findings = watcher.findings()
     for race, gap in watcher.gaps()[:_FIXES]:
         help = None if gap is None else _tried(gap, race, findings, rerun)

@@ -1,4 +1,4 @@
-"""What a sanitized run assumes about the order of a program's pipes, in words."""
+"""The assumption of a sanitized run about the order of a program's pipes, as text."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ ASSUMED = {
 
 
 def looked_at(mode: Mode, functions: Sequence[Operation], blocks: int) -> str:
-    """What a run says something about."""
+    """The scope of a run, as text."""
     watched = f"{ASSUMED[mode]}; {blocks} block{'s' * (blocks != 1)} watched"
     asks = any(op.name == GET_BLOCK_IDX.name for f in functions for op in f.walk())
     return f"{watched}, the program asks which one it is" if asks and blocks == 1 else watched
 
 
 def placed_by_hand(functions: Sequence[Operation]) -> list[Diagnostic]:
-    """Addresses say that no compiler comes after this; then nothing orders the pipes."""
+    """A finding if a program sets addresses, so that no compiler follows, but has no flags."""
     for op in (op for f in functions for op in f.walk()):
         address = op.row.traits.allocates if op.row is not None else ""
         if address and op.row is not None and address in op.row.operand_names and op.group(address):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from math import prod
 from typing import Any
 
@@ -14,13 +15,29 @@ from pto.core.render import Piece
 from pto.ir.graph import Module, Operation
 from pto.isa.row import types as t
 from pto.observe.sanitize import sanitize
-from pto.prove.questions import Answer, answers
+from pto.observe.shown import Runs
+from pto.plan.mode import may_lack_order
+from pto.plan.sync import insert
+from pto.prove.assume import Stated
+from pto.prove.closed import BLOCK, BLOCKS
+from pto.prove.questions import (
+    OF_FLAGS,
+    Answer,
+    Question,
+    answers,
+    order_answers,
+    reads_answer,
+)
 from pto.run.launch.arguments import parameters
 from pto.run.launch.call import extents_of
+from pto.run.machine.sides import peers
+from pto.target.facts import Profile
 from pto.verify.functions import name_of
+from pto.verify.target import target_of
 
 CODE = "PTO-V230"
 _MOST = 1 << 24  # elements of an array
+_SECONDS = 2.0  # of a run
 _BETWEEN = ("PTO-R",)  # findings about two blocks
 _OUTSIDE = ("PTO-S07", "PTO-M0", "PTO-M1")  # findings about places
 
@@ -40,23 +57,34 @@ def confirmed(module: Module, function: Operation, answer: Answer, profile: str 
 def _findings(
     module: Module, function: Operation, answer: Answer, profile: str | None
 ) -> list[Diagnostic]:
-    assert answer.example is not None
-    args = [_argument(p, answer.example.numbers.get(n)) for n, p in enumerate(parameters(function))]
+    example = answer.example
+    assert example is not None
+    own = parameters(function)
+    known = {p.name: example.numbers[n] for n, p in enumerate(own) if n in example.numbers}
+    given = parameters(*peers(function, module))
+    known |= {BLOCK: example.block, BLOCKS: example.blocks}
+    args = [_argument(p, known.get(p.name), example.data) for p in given]
     options: dict[str, Any] = {"profile": profile, "entry": name_of(function)}
+    options |= {"fixes": False, "timeout": _SECONDS}
+    blocks = 1 if any(p.name == BLOCK for p in own) else example.blocks  # else all are one block
     try:
-        verdict = sanitize(module, args=args, blocks=answer.example.blocks, **options)
+        verdict = sanitize(module, args=args, blocks=blocks, **options)
     except PtoError as error:
         return list(error.diagnostics)
     return list(verdict.findings)
 
 
-def _argument(parameter: Any, value: int | None) -> Any:
+def _argument(parameter: Any, value: int | None, data: int) -> Any:
     """A number of the counterexample, or an array that is large enough for most."""
     if isinstance(parameter.type, t.Scalar):
         is_float = parameter.dtype is not None and parameter.dtype.is_float
         return 1.0 if is_float else value or 0
     kind = np.uint8 if parameter.dtype is None else parameter.dtype.numpy
-    return np.zeros(min(max(parameter.elements or 0, 1 << 20), _MOST), kind)
+    count = min(max(parameter.elements or 0, 1 << 20), _MOST)
+    if data and np.issubdtype(kind, np.integer):
+        least, most = np.iinfo(kind).min, np.iinfo(kind).max
+        return np.full(count, min(max(data, least), most), kind)
+    return np.zeros(count, kind)
 
 
 def finding(kernel: str, answer: Answer) -> Diagnostic:
@@ -65,9 +93,11 @@ def finding(kernel: str, answer: Answer) -> Diagnostic:
     if answer.other is not None and answer.other is not answer.op:
         notes.append(Note(f"the other use: '{answer.other.name}' op", answer.other.loc))
     loc = None if answer.op is None else answer.op.loc
-    return Diagnostic(CODE, f"@{kernel}: {answer.text}", loc, notes=tuple(notes), help=_HELP)
+    help = _HELP if answer.question in ("bounds", "blocks") else _SHOWN
+    return Diagnostic(CODE, f"@{kernel}: {answer.text}", loc, notes=tuple(notes), help=help)
 
 
+_SHOWN = "pto check FILE --deep shows the runs in which it happens"
 _HELP = "guard the use, or state what callers keep to: --assume 'rows >= 8 * blocks'"
 
 
@@ -84,7 +114,7 @@ class Proofs(tuple[tuple[str, Answer], ...]):
     def pieces(self) -> Iterator[Piece]:
         """A line for each answer, and what it rests on."""
         for name, a in self:
-            yield "", f"@{name} {a.question:<7} "
+            yield "", f"@{name} {a.question:<8} "
             yield _STYLES[a.verdict], f"{a.verdict:<8}"
             yield "", f" {a.text}\n"
             if a.verdict == "unknown" and a.op is not None and a.op.loc is not None:
@@ -111,6 +141,7 @@ def prove(
     """The answers about kernels of a program. `given`: integer arguments that are known, by name;
     `blocks` None: any grid."""
     found: list[tuple[str, Answer]] = []
+    order = _Order(module, profile)
     for function in functions:
         names = [p.name for p in parameters(function)]
         known = {names.index(n): v for n, v in (given or {}).items() if n in names}
@@ -122,4 +153,56 @@ def prove(
             known |= {names.index(axis): n for axis, n in axes if axis in names}
         for answer in answers(function, known, count, assume):
             found.append((name_of(function), confirmed(module, function, answer, profile)))
+        stated = Stated(known, assume)
+        found += [(name_of(function), answer) for answer in order.answers(function, stated)]
     return Proofs(found)
+
+
+class _Order:
+    """Answers about order and reads. Where a compiler is to insert flags, order is that of the
+    program with those of `pto sync`."""
+
+    def __init__(self, module: Module, profile: str | None) -> None:
+        self._module = module
+        self._profile = profile
+        self._done: set[int] = set()
+
+    @cached_property
+    def _target(self) -> Profile:
+        return target_of(self._module, profile=self._profile, device=None).profile
+
+    @cached_property
+    def _inserted(self) -> Module:
+        return insert(self._module, self._target)
+
+    def answers(self, function: Operation, stated: Stated) -> list[Answer]:
+        """Functions that run together have one answer, with the first of them."""
+        if id(function) in self._done:
+            return []
+        together = peers(function, self._module)
+        self._done |= {id(f) for f in together}
+        name, lacks = name_of(function), may_lack_order(together)
+        runs = Runs(self._module, name, self._profile, stated)
+
+        def order() -> list[Answer]:
+            own = Runs(self._inserted, name, self._profile, stated) if lacks else runs
+            found = map(own.decided, order_answers(own.functions, self._target, stated))
+            return [replace(a, assumes=(*a.assumes, *[_INSERTED] * lacks)) for a in found]
+
+        def reads() -> list[Answer]:
+            return [runs.decided(reads_answer(together, self._target, stated))]
+
+        given = [*_answered(order, OF_FLAGS), *_answered(reads, ("reads",))]
+        return [replace(a, assumes=(*stated.assume, *a.assumes)) for a in given]
+
+
+def _answered(find: Callable[[], list[Answer]], questions: Sequence[Question]) -> list[Answer]:
+    """Answers, also where a program is refused."""
+    try:
+        return find()
+    except PtoError as error:
+        first = error.diagnostics[0]
+        return [Answer(q, "unknown", first.message, reason=first.code) for q in questions]
+
+
+_INSERTED = "flags are those that pto sync inserts"

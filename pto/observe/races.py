@@ -1,4 +1,4 @@
-"""Races as findings: which two accesses, on which bytes, and what order is missing."""
+"""Races as findings: the two accesses, their common bytes, and the missing order."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from pto.core.errors import Diagnostic, Note
 from pto.ir.graph import Operation
 from pto.isa.row.traits import Control
+from pto.observe.fixes.fix import Gap
 from pto.observe.memory.granules import Conflict
 from pto.observe.memory.lost import Pair
-from pto.observe.mend.fix import Gap
 from pto.observe.order.clocks import Moment, Thread
 
 # (earlier writes, later writes) -> its name and its column in _CODES
@@ -20,7 +20,7 @@ _KINDS = {
 }
 _VERBS = {False: ("read", "read"), True: ("write", "written")}
 _IN_SCOPE = "in a vector scope"
-# Where the two accesses stand.
+# The relation of the two accesses.
 _CODES = {
     "between pipes": ("PTO-R001", "PTO-R002", "PTO-R003"),
     "in a pipe": ("PTO-R004", "PTO-R005", "PTO-R006"),
@@ -30,11 +30,11 @@ _CODES = {
     "between launches": ("PTO-R031", "PTO-R032", "PTO-R033"),
     "between ranks": ("PTO-R034", "PTO-R035", "PTO-R036"),
 }
-# Two transfers of one pipe to the same bytes: the manual asks for a barrier between them (micro
-# instruction manual, pto.pipe_barrier); programs whose results depend on their order are in use.
+# Two transfers of one pipe to the same bytes: the manual requires a barrier between them (micro
+# instruction manual, pto.pipe_barrier); programs that depend on their order exist.
 _SAME_PIPE_WRITES = "PTO-R006"
 _STORES = "VST_VST"  # inside a vector scope: the same
-_REMEMBERED = 1000  # places of one finding that are kept apart
+_REMEMBERED = 1000  # locations of one finding that are listed separately
 
 
 def counters_text(op: Operation, counters: tuple[int, ...]) -> str:
@@ -70,7 +70,7 @@ class Races:
         self.target = target
         self._found: dict[tuple[str, int, int], _Race] = {}  # by place and operations
         self.lost: set[Pair] = set()  # two writes of one pipe, of which one is lost in part
-        self.harmful: set[Pair] = set()  # of those, where somebody's data is gone
+        self.harmful: set[Pair] = set()  # those that lose data
 
     def add(
         self,
@@ -83,8 +83,8 @@ class Races:
         barrier: str = "",
         costs_data: bool | None = None,
     ) -> None:
-        """`barrier`: the one that would order two accesses of a vector scope. `costs_data`: whether
-        one of two writes fills working space and the other holds a result; None: values tell."""
+        """`barrier`: the one that would order two accesses of a vector scope. `costs_data`: True if
+        one of two writes fills scratch space and the other is a result; None: values decide."""
         kind, column = _KINDS[conflict.other_writes, writes]
         place = _place(other, thread, barrier)
         code = _SAME_PIPE_WRITES if barrier == _STORES else _CODES[place][column]
@@ -116,6 +116,20 @@ class Races:
         race.count += 1
         if len(race.counters) < _REMEMBERED:
             race.counters.append(moment.counters)
+
+    def touch_registers(
+        self, thread: Thread, reads: tuple[str, ...], leaves: tuple[str, ...]
+    ) -> None:
+        """Check special registers: a pipe is ordered with its own; other pipes must wait for its
+        writes."""
+        special = thread.agent.special
+        for name in reads:
+            other, left = special.get(name, (thread, 0))
+            if other is not thread and left > thread.clock[other.index]:
+                conflict = Conflict(other.index, left, True, 0, 0)
+                where = f"special register {name}"
+                self.add(conflict, where, other, thread, thread.moments[-1], False)
+        special.update(dict.fromkeys(leaves, (thread, thread.now)))
 
     def findings(self) -> list[Diagnostic]:
         return [diagnostic for diagnostic, _ in self.with_gaps()]
@@ -173,10 +187,10 @@ def _order(other: Thread, thread: Thread, barrier: str) -> str:
     if not known:
         return f"{name} has never waited for {after}"
     number = other.moments[known - 1].number
-    return f"{name} has waited for {after} only up to #{number}{_heard(thread, other)}"
+    return f"{name} has waited for {after} only up to #{number}{_last_wait(thread, other)}"
 
 
-def _heard(thread: Thread, other: Thread) -> str:
+def _last_wait(thread: Thread, other: Thread) -> str:
     found = thread.heard.get(other.index)
     if found is None:
         return ""

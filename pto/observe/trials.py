@@ -1,14 +1,15 @@
-"""Inputs for `pto check --deep`, made from the program alone, and chosen by the ways it takes.
+"""Inputs for `pto check --deep`, made from the program alone, and selected by its control flow.
 
-Arrays are zeros and numbers small. Where the program does not say how large an array is, there is
-room for what its addresses reach. A number that the program refuses is made smaller. Further trials
-change one number, one condition or the number of blocks; a trial is kept when a dry run shows that
-control flow goes a way that no earlier trial went: the other region of a branch, no iteration of a
-loop, one or several, a valid region that is empty or not.
+Arrays are zeros and numbers small. If the program does not state the size of an array, it is large
+enough for its addresses. A number that the program rejects is made smaller. Further trials change
+one number, one condition or the number of blocks. A trial is kept if a dry run takes a path that no
+earlier trial took: the other region of a branch, zero, one or several iterations of a loop, a valid
+region that is empty or not.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,10 +21,10 @@ from pto.core.errors import Diagnostic, PtoError
 from pto.ir.graph import Module, Operation, Value
 from pto.isa.meaning.scalar.unit import BLOCK_INDEX
 from pto.isa.row import types as t
-from pto.isa.row.order import Await
+from pto.isa.row.order import WaitUntil
 from pto.isa.row.traits import Control
+from pto.observe.fixes.repair import Trial
 from pto.observe.looks import filling
-from pto.observe.mend.repair import Trial
 from pto.observe.order.scopes import values_behind
 from pto.plan.calls import Names, with_peers
 from pto.run.launch.arguments import Parameter, names_of, parameters
@@ -38,34 +39,34 @@ from pto.verify.operation import constant
 from pto.verify.simt import ENTRY
 from pto.verify.target import target_of
 
-_ROOM = 1 << 20  # elements of an argument whose size nothing tells
-_BLOCKS = 2  # enough for one block to meet another, where blocks do different work
+_ROOM = 1 << 20  # elements of an argument of unknown size
+_BLOCKS = 2  # enough for one block to conflict with another, if blocks do different work
 _SMALL = 16  # a number of rows, columns or steps
-_ATTEMPTS = 8  # to find numbers that a program takes
-_LARGEST = 4096  # number that is tried, and constant that is taken for a limit
+_ATTEMPTS = 8  # to find numbers that a program accepts
+_LARGEST = 4096  # number that is tried, and constant that counts as a limit
 _MOST_BLOCKS = 64
 _KEPT = 6  # trials beside the first
 _DRY_RUNS = 120
 _DRY_STEPS = 200_000  # of all dry runs together
-# An order that is wrong ends a run too, and is worth a watched one.
+# A wrong order ends a run too, and is worth a watched one.
 _ABOUT_ORDER = ("PTO-R", "PTO-D")
-Behind = dict[int, Value]  # values that a decision is made of, by id
+Behind = dict[int, Value]  # values on which a decision depends, by id
 
 
 @dataclass(slots=True)
 class Found:
-    """One trial, and what a dry run showed of it."""
+    """One trial, and the result of its dry run."""
 
     trial: Trial
     paths: Paths
     stopped: Diagnostic | None = None
-    words: str = ""  # what is special about its inputs
+    words: str = ""  # the special property of its inputs
     is_degenerate: bool = False  # a loop or a tile is empty that is not so in the first trial
     is_alone: bool = False  # it waited for a signal of another rank, and one rank is run
 
     @property
     def is_usable(self) -> bool:
-        """Whether a dry run came to its end, or stopped at an order that is wrong."""
+        """True if a dry run ended normally, or stopped at a wrong order."""
         stopped = self.stopped
         return stopped is None or (stopped.code.startswith(_ABOUT_ORDER) and not self.is_alone)
 
@@ -79,7 +80,7 @@ class Chosen:
 
 
 def entry_names(module: Module) -> list[str | None]:
-    """None where it is clear which functions run; else every kernel by its name.
+    """None if it is clear which functions run; else every kernel by its name.
 
     Without marks a function that no other function calls is a kernel.
     """
@@ -119,16 +120,30 @@ def _without_peers(module: Module, names: Sequence[str]) -> list[str | None]:
     return found
 
 
-def choose(module: Module, entry: str | None, *, profile: str | None, device: str | None) -> Chosen:
-    """The first trial of a kernel, which its program takes if any does, and others beside it."""
-    return _Search(module, entry, {"profile": profile, "device": device}).run()
+def choose(
+    module: Module,
+    entry: str | None,
+    *,
+    profile: str | None,
+    device: str | None,
+    seconds: float | None = None,
+) -> Chosen:
+    """A first trial that the program accepts if possible, and further ones in `seconds`."""
+    return _TrialSearch(module, entry, {"profile": profile, "device": device}, seconds).run()
 
 
-class _Search:
+class _TrialSearch:
     """Looks for trials of one kernel by dry runs."""
 
-    def __init__(self, module: Module, entry: str | None, target: dict[str, str | None]) -> None:
+    def __init__(
+        self,
+        module: Module,
+        entry: str | None,
+        target: dict[str, str | None],
+        seconds: float | None = None,
+    ) -> None:
         self.module = module
+        self._until = None if seconds is None else time.monotonic() + seconds
         self.functions = entry_functions(module, entry)
         self.parameters = parameters(*self.functions)
         self.code = with_peers(self.functions, Names())
@@ -181,13 +196,15 @@ class _Search:
             yield from self._tried(Trial(args, first.trial.options), "arrays of ones")
 
     def _tried(self, trial: Trial, words: str) -> Iterator[Found]:
+        if self._until is not None and time.monotonic() > self._until:
+            return
         if self._runs < _DRY_RUNS and self._steps < _DRY_STEPS:
             found = self._dry(trial)
             found.words = words
             yield found
 
     def _values(self, parameter: Parameter, now: Any) -> list[Any]:
-        """Other values of a parameter: near the constants that it meets where ways part."""
+        """Other values of a parameter: near the constants that it is compared with."""
         if _is_condition(parameter):
             return [not now]
         near = self._constants(lambda behind: parameter.name in self._arguments(behind))
@@ -198,13 +215,13 @@ class _Search:
         return sorted(v for v in values if 0 <= v <= _LARGEST and v != now)
 
     def _block_counts(self, now: int) -> list[int]:
-        """Other numbers of blocks, where a condition asks for the index of a block."""
+        """Other numbers of blocks, if a condition uses the block index."""
         near = self._constants(_asks_block)
         counts = {v for c in near or () for v in (c, c + 1)}
         return sorted(v for v in counts if 0 < v <= _MOST_BLOCKS and v != now)
 
     def _constants(self, concerns: Callable[[Behind], bool]) -> set[int] | None:
-        """Constants at the sites that something concerns; None where it concerns none."""
+        """Constants at the sites that concern something; None if there is no such site."""
         sites = [behind for behind in self._behind.values() if concerns(behind)]
         found = (constant(v) for behind in sites for v in behind.values())
         near = {int(c) for c in found if isinstance(c, int) and abs(c) <= _LARGEST}
@@ -224,16 +241,16 @@ class _Search:
         return found - {p.name for p in self.parameters if p.is_array}
 
     def _depends_on_data(self, op: Operation) -> bool:
-        """Whether a value that decides was read from memory."""
+        """True if a deciding value was read from memory."""
         makers = (v.maker for v in self._behind[id(op)].values())
         return any(m is not None and _reads(m) for m in makers)
 
     # ---- negative extents
 
     def _note_negative(self, found: Found, chosen: Chosen) -> None:
-        """Report extents below zero that one argument alone decides.
+        """Report negative extents that depend on one argument alone.
 
-        Where several arguments or the grid decide, their relation is the host's to keep.
+        If several arguments or the grid decide, the host must keep their relation.
         """
         for op, name, extent in found.paths.negative.values():
             behind = self._behind.get(id(op), {})
@@ -257,6 +274,7 @@ class _Search:
                 check=False,
                 stepper=paths,
                 engine="reference",
+                timeout=None if self._until is None else max(0.1, self._until - time.monotonic()),
                 **trial.options,
             )
         except PtoError as error:
@@ -266,14 +284,14 @@ class _Search:
         return Found(trial, paths, stopped, is_alone=is_alone)
 
     def _awaits_rank(self, stopped: Diagnostic) -> bool:
-        """Whether the operation that stopped a run waits for a signal."""
+        """True if the operation that stopped a run waits for a signal."""
         ops = (op for function in self.code for op in function.walk() if op.loc == stopped.loc)
-        return any(op.row is not None and isinstance(op.row.order, Await) for op in ops)
+        return any(op.row is not None and isinstance(op.row.order, WaitUntil) for op in ops)
 
     def _fitted(self, trial: Trial) -> Found:
-        """The trial with smaller numbers, at last with one block, where its program takes those.
+        """The trial with smaller numbers, finally with one block, if its program accepts those.
 
-        Data are moved: a transfer may be the one that refuses a number.
+        Data are moved: a transfer may be the operation that rejects a number.
         """
         first = found = self._dry(trial, data=True)
         args, options = list(trial.args), dict(trial.options)
@@ -296,7 +314,7 @@ class _Search:
         return first
 
     def _asked_for(self, stopped: Diagnostic) -> set[str] | None:
-        """Arguments that the operation which stopped a run depends on; None: unknown."""
+        """Arguments on which the operation that stopped a run depends; None: unknown."""
         for function in self.functions:
             for op in function.walk():
                 if op.loc is not None and op.loc == stopped.loc:
@@ -305,12 +323,12 @@ class _Search:
 
 
 def _decides(op: Operation) -> bool:
-    """Whether a branch, a loop, or the size of a tile or window."""
+    """True for a branch, a loop, or an operation that sets the size of a tile or window."""
     return op.is_loop or op.control is Control.IF or bool(extents_of(op))
 
 
 def _asked(op: Operation) -> Operation:
-    """The operation whose operands decide: of a while loop the one that ends its test."""
+    """The operation with the deciding operands: of a while loop the one that ends its test."""
     is_while = op.is_loop and op.control is not Control.FOR
     return op.regions[0].block.ops[-1] if is_while else op
 

@@ -1,6 +1,6 @@
-"""The local buffers of a function: what each is, how many bytes it takes, when it is alive.
+"""The local buffers of a function: type, size in bytes and lifetime of each.
 
-Where the free ones go is decided in `memory.py`.
+Buffers without an address are placed in `memory.py`.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from pto.verify.operation import constant
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Buffer:
-    """Some bytes of a local buffer that belong to one operation.
+class LocalBuffer:
+    """Bytes of a local buffer that belong to one operation.
 
-    `root` is the value that stands for them; without one they are kept for the whole function.
-    `alive` is None for what is never used, which may lie anywhere.
+    `root` is the value that refers to them; without one they are reserved for the whole function.
+    `alive` is None for a buffer that is never used, which may have any address.
     """
 
     op: Operation
@@ -39,26 +39,26 @@ class Buffer:
     fixed: int | None = None
     alive: Lifetime | None = None
 
-    def living(self, times: Timeline) -> Buffer:
-        """The same buffer with the lifetime found."""
+    def living(self, times: Timeline) -> LocalBuffer:
+        """The same buffer with its lifetime."""
         return replace(self, alive=times.whole if self.root is None else times.of(self.root))
 
 
-def buffers(function: Operation) -> Iterator[Buffer]:
+def buffers(function: Operation) -> Iterator[LocalBuffer]:
     """Every buffer the operations of a function make, in program order."""
-    filled = {id(v) for op in function.walk() for v in _filled_by(op)}
+    filled = {v for op in function.walk() for v in _filled_by(op)}
     for op in function.walk():
         for buffer in _made(op) if op.results else ():
-            is_elsewhere = id(buffer.root) in filled
+            is_elsewhere = buffer.root in filled
             yield replace(buffer, nbytes=0, fixed=0) if is_elsewhere else buffer
 
 
 def unplaced(function: Operation, times: Timeline) -> Iterator[Operation]:
-    """Operations that use local memory at an address, or of a size, the text does not tell."""
+    """Operations that use local memory with an address or size that is no constant."""
     for op in function.walk():
         if any(constant(v) is None for v in _addresses(op)):
             yield op
-        if _is_raw_pointer(op) and id(op.operands[0]) not in times.names:
+        if _is_raw_pointer(op) and op.operands[0] not in times.names:
             yield op
 
 
@@ -71,7 +71,7 @@ def _is_raw_pointer(op: Operation) -> bool:
 
 
 def _filled_by(op: Operation) -> list[Value]:
-    """Tiles whose address an operation sets: their own declaration reserves nothing."""
+    """Tiles that get their address from this operation: their own declaration reserves nothing."""
     if op.body is SCALE_ADDRESS:
         return op.group("dst")
     values = op.group("tile") if op.body in (POP, ASSIGN) else []
@@ -82,8 +82,8 @@ def _addresses(op: Operation) -> list[Value]:
     return op.group(op.traits.allocates)
 
 
-def _made(op: Operation) -> Iterator[Buffer]:
-    """The buffer of an operation; one for each turn of a multiple buffer."""
+def _made(op: Operation) -> Iterator[LocalBuffer]:
+    """The buffers of an operation; several for a multiple buffer."""
     if op.row is RESERVE_BUFFER:
         yield _reserved(op)
     elif op.traits.allocates:
@@ -91,7 +91,7 @@ def _made(op: Operation) -> Iterator[Buffer]:
             yield from _handle(op, address)
 
 
-def _handle(op: Operation, address: Value | None) -> Iterator[Buffer]:
+def _handle(op: Operation, address: Value | None) -> Iterator[LocalBuffer]:
     value = op.results[0]
     at = None if address is None else constant(address)
     if address is not None and at is None:
@@ -99,14 +99,14 @@ def _handle(op: Operation, address: Value | None) -> Iterator[Buffer]:
     name, type = f"%{value.name}", value.type
     if isinstance(type, t.TileBuf):
         tile = type.tile
-        yield Buffer(op, name, str(tile), tile.space, tile.nbytes, value, at)
+        yield LocalBuffer(op, name, str(tile), tile.space, tile.nbytes, value, at)
     elif isinstance(type, t.MultiTile):
         tile, size = type.slot.tile, type.count * type.slot.tile.nbytes
-        yield Buffer(op, name, f"{type.count} of {tile}", tile.space, size, value, at)
+        yield LocalBuffer(op, name, f"{type.count} of {tile}", tile.space, size, value, at)
     elif isinstance(type, t.MemRef) and type.space.is_local:
         shape = "x".join("?" if n is None else str(n) for n in type.shape)
         words = f"{type.space.value} {shape}x{type.elem.name}"
-        yield Buffer(op, name, words, type.space, _memref_bytes(op, type), value, at)
+        yield LocalBuffer(op, name, words, type.space, _memref_bytes(op, type), value, at)
 
 
 def _memref_bytes(op: Operation, type: t.MemRef) -> int:
@@ -128,11 +128,11 @@ def _memref_bytes(op: Operation, type: t.MemRef) -> int:
     return size
 
 
-def _reserved(op: Operation) -> Buffer:
+def _reserved(op: Operation) -> LocalBuffer:
     name, size, base = (op.attrs.get(k) for k in ("name", "size", "base"))
     where, auto = op.attrs.get("location"), op.attrs.get("autoAlloc")
     placed = isinstance(auto, Bool) and not auto.value and isinstance(base, Int)
-    return Buffer(
+    return LocalBuffer(
         op,
         name.value if isinstance(name, Str) else "",
         "queue",

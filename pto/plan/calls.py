@@ -1,4 +1,4 @@
-"""Who calls whom, and which function keeps the queue buffers that others import."""
+"""The call graph, and the functions that reserve queue buffers which other functions import."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Names:
     """Functions by name, seen from a function: its own module first, then the whole program."""
 
     def __init__(self) -> None:
-        self._modules: dict[int, dict[str, Operation]] = {}
+        self._modules: dict[Operation, dict[str, Operation]] = {}
 
     def find(self, symbol: Attribute | None, seen_from: Operation) -> Operation | None:
         if not isinstance(symbol, Symbol):
@@ -32,57 +32,57 @@ class Names:
         return None
 
     def _within(self, module: Operation) -> dict[str, Operation]:
-        known = self._modules.get(id(module))
+        known = self._modules.get(module)
         if known is None:
             known = {name_of(op): op for op in module.walk() if op.control is Control.FUNCTION}
             known |= {name_of(op): op for op in module.regions[0].block.ops}
-            self._modules[id(module)] = known
+            self._modules[module] = known
         return known
 
 
 def with_peers(functions: Iterable[Operation], names: Names) -> list[Operation]:
-    """The functions, all that they call, and those whose queue buffers any of these import."""
-    found = {id(f): f for f in functions}
-    waiting = list(found.values())
+    """The functions, all that they call, and those that reserve queue buffers for any of these."""
+    found = dict.fromkeys(functions)
+    waiting = list(found)
     while waiting:
         function = waiting.pop()
         for op in function.walk():
             symbol = op.attrs.get("callee") or op.attrs.get("peer_func")
             other = names.find(symbol, function) if symbol else None
-            if other is not None and id(other) not in found:
-                found[id(other)] = other
+            if other is not None and other not in found:
+                found[other] = None
                 waiting.append(other)
-    return list(found.values())
+    return list(found)
 
 
 def callees_first(
     functions: Iterable[Operation], names: Names
 ) -> Iterator[tuple[Operation, list[Call]]]:
-    """Each function after those it calls. Without Python's recursion: chains may be long."""
-    done: set[int] = set()
+    """Yield each function after its callees; iterative, since call chains may be long."""
+    done: set[Operation] = set()
     for function in functions:
-        path: dict[int, tuple[Operation, list[Call]]] = {}
+        path: dict[Operation, list[Call]] = {}
         waiting = [function]
         while waiting:
             top = waiting[-1]
-            if id(top) in path:
+            if top in path:
                 waiting.pop()
-                done.add(id(top))
-                yield path.pop(id(top))
+                done.add(top)
+                yield top, path.pop(top)
                 continue
-            if id(top) in done:
+            if top in done:
                 waiting.pop()
                 continue
             calls = list(_calls(top, names))
-            path[id(top)] = top, calls
+            path[top] = calls
             waiting += [callee for _, callee in calls if _is_new(callee, path, done)]
 
 
-def _is_new(callee: Operation, path: Mapping[int, object], done: set[int]) -> bool:
-    if id(callee) in path:
+def _is_new(callee: Operation, path: Mapping[Operation, object], done: set[Operation]) -> bool:
+    if callee in path:
         message = f"recursive function calls are not supported: @{name_of(callee)} calls itself"
         raise fail("PTO-S104", message, loc=callee.loc)
-    return id(callee) not in done
+    return callee not in done
 
 
 def _calls(function: Operation, names: Names) -> Iterator[Call]:

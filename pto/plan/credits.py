@@ -1,7 +1,7 @@
-"""Whether a wait may come before its set in program order, which pipes can do and an order cannot.
+"""Whether a wait may precede its set in program order, which only concurrent pipes can run.
 
-A flag is a credit: a set gives one, a wait takes one. For each flag of a block: how many credits it
-gives in all (`net`), and how many it lacks on its way (`low`, at most 0).
+A flag is a credit: a set gives one, a wait takes one. For each flag of a block: the sum of its
+credits (`net`), and the lowest partial sum (`low`, at most 0).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pto.isa.rules.rule import Case
 from pto.target.facts import Profile
 from pto.verify.operation import constant
 
-Keys = dict[int, tuple[Flag, int]]  # by operation
+Keys = dict[Operation, tuple[Flag, int]]  # by operation
 _ENDLESS = -(1 << 30)
 
 
@@ -38,28 +38,28 @@ class _Credits:
             self.net[flag] += net
 
     def worse(self, other: _Credits) -> None:
-        """Either of both."""
+        """Merge with an alternative: the lower of both."""
         for mine, theirs in ((self.net, other.net), (self.low, other.low)):
             for flag in {*mine, *theirs}:
                 mine[flag] = min(mine[flag], theirs.get(flag, 0))
 
 
 def may_wait_early(functions: Sequence[Operation], profile: Profile) -> bool:
-    """False where every wait is known to find its flag set, whatever way the program takes."""
+    """False if every wait is known to find its flag set, on every path."""
     ops = [op for function in functions for op in function.walk()]
     flags = [op for op in ops if op.row is not None and isinstance(op.row.order, OfFlag)]
     if not flags:
         return False
     if any(op.operands for op in flags) or any(op.control is Control.CALL for op in ops):
-        return True  # ids that are chosen at run time, and callees, are not followed
+        return True  # run-time ids and callees are not followed
 
-    keys = {id(op): _key(op, profile) for op in flags}
+    keys = {op: _key(op, profile) for op in flags}
     found = (_of_region(r, keys) for function in functions for r in function.regions)
     return any(low < 0 for credits in found for low in credits.low.values())
 
 
 def _key(op: Operation, profile: Profile) -> tuple[Flag, int]:
-    """The flag, and the credit that the operation is."""
+    """The flag of an operation, and its credit."""
     if op.row is None:
         raise RuntimeError("no flag")
     flag = flag_of(Case(op, op.row, profile, constant))
@@ -70,8 +70,8 @@ def _key(op: Operation, profile: Profile) -> tuple[Flag, int]:
 def _of_region(region: Region, keys: Keys) -> _Credits:
     total = _Credits()
     for op in (op for block in region.blocks for op in block.ops):
-        if id(op) in keys:
-            flag, step = keys[id(op)]
+        if op in keys:
+            flag, step = keys[op]
             total.then(_Credits({flag: step}, {flag: min(step, 0)}))
         elif op.regions:
             total.then(_of_control(op, keys))
@@ -79,7 +79,7 @@ def _of_region(region: Region, keys: Keys) -> _Credits:
 
 
 def _of_control(op: Operation, keys: Keys) -> _Credits:
-    """A branch, or a loop whose turns lack more and more, is taken at its worst."""
+    """The worst case of a branch, or of a loop with a negative sum in each iteration."""
     inner = [_of_region(region, keys) for region in op.regions]
     total = inner[0]
     if op.control is Control.IF:
@@ -91,5 +91,5 @@ def _of_control(op: Operation, keys: Keys) -> _Credits:
     if op.is_loop:
         for flag, net in total.net.items():
             total.low[flag] = _ENDLESS if net < 0 else total.low[flag]
-            total.net[flag] = min(net, 0)  # it may not turn at all
+            total.net[flag] = min(net, 0)  # the loop may run zero times
     return total

@@ -1,8 +1,8 @@
-"""Which event ids and buffer ids a function uses, and between which lines each may be in use.
+"""The event ids and buffer ids that a function uses, and the lines between which each is in use.
 
-A flag is up from its set to its wait. A wait that stands before its set in a loop takes the set of
-the iteration before, so the flag is up from the set to the end of the loop, and from the beginning
-of the loop to the wait. Instructions that set flags of their own use those ids, too.
+A flag is up from its set to its wait. A wait before its set in a loop takes the set of the previous
+iteration, so the flag is up from the set to the end of the loop, and from the start of the loop to
+the wait. Flags inside instructions use ids, too.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _Key = tuple[str, int | None]
 
 @dataclass(slots=True)
 class Used:
-    """One id of one pair of pipes, or one buffer id; `id` is None where a run decides it."""
+    """One id of a pair of pipes, or one buffer id; `id` is None if it is known only at run time."""
 
     what: str  # "MTE2 -> V", or BUFFER
     id: int | None
     spans: list[Span] = field(default_factory=list[Span])
-    by: dict[str, None] = field(default_factory=dict[str, None])  # instructions that use it inside
+    by: dict[str, None] = field(default_factory=dict[str, None])  # instructions that use it
     is_open: bool = False
 
 
@@ -48,7 +48,7 @@ class Occupancy:
         return [each for each in self.used if each.what == what]
 
     def most(self, what: str) -> tuple[int, int | None]:
-        """How many known ids are in use at once at most, and a line where they are."""
+        """The largest number of known ids in use at once, and a line where that happens."""
         known = (each for each in self.of(what) if each.id is not None)
         spans = [span for each in known for span in _merged(each.spans)]
         counts = [(sum(a <= at <= b for a, b in spans), -at) for at, _ in spans]
@@ -67,9 +67,9 @@ class Occupancy:
 
 
 def occupancy(function: Operation, profile: Profile) -> Occupancy:
-    """The event ids and buffer ids that a function uses by itself."""
+    """The event ids and buffer ids that a function uses itself, without its callees."""
     ops = list(function.walk())
-    numbers = {id(op): n for n, op in enumerate(ops)}
+    numbers = {op: n for n, op in enumerate(ops)}
     used: dict[_Key, Used] = {}
     for at, op in enumerate(ops):
         if op.row is None:
@@ -101,10 +101,10 @@ def _buffer_id(case: Case, order: OfBuffer) -> int | None:
     return value.value if isinstance(value, Int) else None
 
 
-def _step(used: Used, at: int, begins: bool, op: Operation, numbers: dict[int, int]) -> None:
+def _step(used: Used, at: int, begins: bool, op: Operation, numbers: dict[Operation, int]) -> None:
     """A set or an acquire begins a span, a wait or a release ends it."""
     loop = next((each for each in op.ancestors() if each.is_loop), None)
-    end = at if loop is None else numbers[id(loop)] + sum(1 for _ in loop.walk()) - 1
+    end = at if loop is None else numbers[loop] + sum(1 for _ in loop.walk()) - 1
     if begins:
         used.spans.append((at, end))
         used.is_open = True
@@ -113,8 +113,8 @@ def _step(used: Used, at: int, begins: bool, op: Operation, numbers: dict[int, i
         first, _ = used.spans[-1]
         used.spans[-1] = first, at
         used.is_open = False
-    else:  # the set of the iteration before, or of another function
-        used.spans.append((at if loop is None else numbers[id(loop)], at))
+    else:  # the set of the previous iteration, or of another function
+        used.spans.append((at if loop is None else numbers[loop], at))
 
 
 def _merged(spans: Iterable[Span]) -> list[Span]:

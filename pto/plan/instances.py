@@ -1,7 +1,7 @@
-"""One allocation has one address: refuse programs in which two of its tiles are in use at once.
+"""One allocation has one address: reject programs in which two of its tiles are in use at once.
 
-An allocation inside a loop makes a new tile in every turn, and a called function makes its tiles
-anew in every call, each time at the same place.
+An allocation inside a loop makes a new tile in every iteration, and a called function makes its
+tiles again in every call, each time at the same address.
 """
 
 from __future__ import annotations
@@ -14,32 +14,31 @@ from pto.ir.liveness import Timeline, aliases, carried_args, is_handle
 from pto.isa.row.traits import Control
 from pto.plan.placement import Placed
 
-Path = tuple[tuple[int, int], ...]  # the branches around an operation: (scf.if, which arm)
+Path = tuple[tuple[Operation, int], ...]  # the branches around an operation: (scf.if, which arm)
 
 
-def check_loops(roots: Sequence[Value], placed: Container[int], times: Timeline) -> None:
-    """A tile made in a loop must not be in use when the next turn uses the one it makes.
+def check_loops(roots: Sequence[Value], placed: Container[Value], times: Timeline) -> None:
+    """Reject a tile of a loop that is still in use when the next iteration uses its own.
 
-    `placed` has the ids of roots that lie where the program wants them: that is its own affair.
+    `placed` has the ids of roots with an address from the program, which are not checked.
     """
     loops = [op for op in times.order if op.is_loop]
     for loop in loops:
         args = carried_args(loop)
         reached = [
-            [n for n in times.names.get(id(a), ()) if _made_in(roots[n], loop, placed)]
-            for a in args
+            [n for n in times.names.get(a, ()) if _made_in(roots[n], loop, placed)] for a in args
         ]
         if any(reached):
-            _Turn(loop, args, roots, reached, times).check()
+            _Iteration(loop, args, roots, reached, times).check()
 
 
-def _made_in(root: Value, loop: Operation, placed: Container[int]) -> bool:
+def _made_in(root: Value, loop: Operation, placed: Container[Value]) -> bool:
     made = root.maker
-    return made is not None and id(root) not in placed and loop in made.ancestors()
+    return made is not None and root not in placed and loop in made.ancestors()
 
 
-class _Turn:
-    """One turn of a loop: uses of tiles it makes, and of those that the turn before handed it."""
+class _Iteration:
+    """One iteration of a loop: uses of its own tiles, and of those from the iteration before."""
 
     def __init__(
         self,
@@ -51,9 +50,9 @@ class _Turn:
     ) -> None:
         self.loop = loop
         self.roots = roots
-        self.reached = reached  # per argument: the roots it may stand for
+        self.reached = reached  # roots that each argument may refer to
         self.made = times.made
-        self.at = {id(op): n for n, op in enumerate(times.order)}
+        self.at = {op: n for n, op in enumerate(times.order)}
         self.new = aliases(loop, roots, carried=False)
         self.old = aliases(loop, args, carried=False)
 
@@ -65,27 +64,27 @@ class _Turn:
                 self.check_use(op, value, begun)
 
     def begun(self, body: Sequence[Operation]) -> dict[int, dict[Path, int]]:
-        """Per root and branch: the first position where this turn's tile is used."""
+        """The first use of this iteration's tile, by root and branch."""
         found: dict[int, dict[Path, int]] = {}
         for op in body:
             returned = op.results if "callee" in op.attrs else []  # the callee has used them
             for value in [] if is_handle(op) else [*op.operands, *returned]:
-                fresh = self.new.get(id(value))
+                fresh = self.new.get(value)
                 if fresh:
                     around = self.held_by(op, value)
-                    path, now = branches(around), self.at[id(around)]
+                    path, now = branches(around), self.at[around]
                     for n in fresh:
                         paths = found.setdefault(n, {})
                         paths[path] = min(now, paths.get(path, now))
         return found
 
     def check_use(self, op: Operation, value: Value, begun: dict[int, dict[Path, int]]) -> None:
-        fresh = self.new.get(id(value), ())  # where the two meet, each was judged before
-        kept = {n for a in self.old.get(id(value), ()) for n in self.reached[a]}.difference(fresh)
+        fresh = self.new.get(value, ())  # a value that may be either was checked before
+        kept = {n for a in self.old.get(value, ()) for n in self.reached[a]}.difference(fresh)
         if not kept:
             return
         around = self.held_by(op, value)
-        path, now = branches(around), self.at[id(_last(around))]
+        path, now = branches(around), self.at[_last(around)]
         for n in sorted(kept):
             for other, first in begun.get(n, {}).items():
                 if first <= now and not _exclude(path, other):
@@ -93,18 +92,18 @@ class _Turn:
 
     def held_by(self, op: Operation, value: Value) -> Operation:
         """The outermost loop inside this one that uses a value from outside it; else `op`."""
-        made = self.made.get(id(value), 0)
+        made = self.made.get(value, 0)
         found = op
         for above in op.ancestors():
             if above is self.loop:
                 break
-            if above.is_loop and self.at[id(above)] > made:
+            if above.is_loop and self.at[above] > made:
                 found = above
         return found
 
 
 def check_calls(taken: Sequence[Placed]) -> None:
-    """A tile that a call returned must not be in use when a later call takes its bytes."""
+    """Reject a tile returned by a call that is in use when a later call takes its bytes."""
     frames = [p for p in taken if p.buffer.root is None]
     for kept in taken:
         value = kept.buffer.root
@@ -125,7 +124,7 @@ def _takes(frame: Placed, kept: Placed) -> bool:
 
 
 def _twice(root: Value, why: str, there: Operation) -> PtoError:
-    """Two tiles of one allocation in use at one time; `there` is where the first still is."""
+    """The error of two live tiles of one allocation; `there` is the last use of the first."""
     made = root.maker
     where = made.loc if made is not None else there.loc
     message = f"%{root.name} is still in use when {why}, and both lie at one address"
@@ -135,20 +134,20 @@ def _twice(root: Value, why: str, there: Operation) -> PtoError:
 
 
 def branches(op: Operation) -> Path:
-    """The arms of scf.if that an operation stands in, outermost first."""
+    """The arms of scf.if around an operation, outermost first."""
     return tuple(_branches(op))[::-1]
 
 
-def _branches(op: Operation) -> Iterator[tuple[int, int]]:
+def _branches(op: Operation) -> Iterator[tuple[Operation, int]]:
     inner = op
     for above in op.ancestors():
         if above.control is Control.IF and inner.parent is not None:
-            yield id(above), above.regions.index(inner.parent.region)
+            yield above, above.regions.index(inner.parent.region)
         inner = above
 
 
 def _exclude(a: Path, b: Path) -> bool:
-    """They stand in different arms of one scf.if, so one turn runs only one of them."""
+    """True if they are in different arms of one scf.if, so that only one of them runs."""
     arms = dict(a)
     return any(arms.get(branch, arm) != arm for branch, arm in b)
 
@@ -156,7 +155,7 @@ def _exclude(a: Path, b: Path) -> bool:
 def _last(op: Operation) -> Operation:
     """The last operation inside, in program order."""
     while True:
-        ops = [b.ops[-1] for region in op.regions for b in region.blocks if b.ops]
+        ops = [b.ops[-1] for b in op.blocks() if b.ops]
         if not ops:
             return op
         op = ops[-1]

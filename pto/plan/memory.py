@@ -1,6 +1,6 @@
 """Addresses for tiles and buffers without one: liveness, then packing, one function at a time.
 
-A function is planned after those it calls: what they take is taken while they run.
+A function is planned after its callees: their memory is occupied during the calls.
 """
 
 from __future__ import annotations
@@ -10,16 +10,18 @@ from dataclasses import replace
 
 from pto.core.errors import Diagnostic, PtoError
 from pto.core.memory import Space
+from pto.ir.copied import copied
 from pto.ir.graph import Module, Operation
 from pto.ir.liveness import Lifetime, Timeline, aliases, handed_on, timeline
-from pto.plan.buffers import Buffer, buffers
+from pto.plan.buffers import LocalBuffer, buffers
 from pto.plan.calls import Names, callees_first, imports, with_peers
 from pto.plan.instances import check_calls, check_loops
 from pto.plan.mode import first_order
-from pto.plan.packing import Item, Packing, fullest, pack
+from pto.plan.packing import Item, PackResult, fullest, pack
 from pto.plan.placement import FunctionPlan, Placed, Placement, Use
 from pto.plan.room import shortage, warnings
 from pto.target.facts import Profile
+from pto.transform.addresses import write_addresses
 from pto.verify.functions import is_defined
 
 # machine.yaml#buffers_bytes.ptoas_planner, align_bytes; a profile may ask for more, never for less.
@@ -35,9 +37,9 @@ def plan_memory(
 ) -> Placement:
     """A placement for a program, or for functions of it with all that they call.
 
-    `reuse`: whether tiles whose lifetimes do not meet may share bytes. By default they may where a
-    compiler is yet to order the pipes; flags set by hand order the uses of one tile, not those of
-    two, so there tiles lie apart as long as the buffer has room.
+    `reuse`: whether tiles with disjoint lifetimes may share bytes. The default is True if a
+    compiler is yet to order the pipes. Flags set by hand order the uses of one tile, not of two, so
+    there tiles get disjoint bytes as long as the buffer is large enough.
     """
     if isinstance(program, Module):
         functions = list(program.functions())
@@ -46,23 +48,34 @@ def plan_memory(
     names = Names()
     wanted = with_peers([f for f in functions if is_defined(f)], names)
     apart = not reuse if reuse is not None else first_order(wanted) is not None
-    plans: dict[int, FunctionPlan] = {}
+    plans: dict[Operation, FunctionPlan] = {}
     found: list[Diagnostic] = []
     for function, calls in callees_first(wanted, names):
-        called = [(op, plans[id(callee)]) for op, callee in calls]
-        plans[id(function)] = plan = _plan(function, called, profile, apart)
+        called = [(op, plans[callee]) for op, callee in calls]
+        plans[function] = plan = _plan(function, called, profile, apart)
         found += shortage(plan, profile)
     if found:
         raise PtoError(*found)
-    ordered = tuple(plans[id(f)] for f in wanted)
-    addresses = {id(p.buffer.op): p.start for plan in ordered for p in plan.placed}
-    addresses |= {id(op): addresses[id(reserve)] for op, reserve in imports(wanted, names)}
+    ordered = tuple(plans[f] for f in wanted)
+    addresses: dict[object, int] = {p.buffer.op: p.start for plan in ordered for p in plan.placed}
+    addresses |= {op: addresses[reserve] for op, reserve in imports(wanted, names)}
     advice = tuple(d for plan in ordered for d in warnings(plan, profile))
     return Placement(profile, ordered, advice, addresses)
 
 
+def addressed(module: Module, profile: Profile, *, reuse: bool | None = None) -> Module:
+    """The same program with every address that `plan_memory` chooses; `module` stays as it is.
+
+    A compiler that keeps the addresses cannot place the program otherwise: what was proven of this
+    one holds there too.
+    """
+    result = copied(module)
+    write_addresses(result, plan_memory(result, profile, reuse=reuse).addresses)
+    return result
+
+
 def alignment(space: Space, profile: Profile) -> int:
-    """Where a planned buffer may begin: multiples of this many bytes."""
+    """The alignment of a planned buffer in bytes."""
     return max(FRACTAL if space in _FRACTALS else BLOCK, profile.alignment.base)
 
 
@@ -77,33 +90,33 @@ def _plan(
     roots = [b.root for b in own if b.root is not None] + results
     times = timeline(function, roots, profile.name)
     taken = list(_taken(called, times))
-    check_loops(roots, {id(b.root) for b in own if b.fixed is not None}, times)
+    check_loops(roots, {b.root for b in own if b.fixed is not None}, times)
     check_calls(taken)
     living = [b.living(times) for b in own]
-    placed: dict[int, Placed] = {}
+    placed: dict[LocalBuffer, Placed] = {}
     uses: list[Use] = []
     used = {b.space for b in living} | {p.buffer.space for p in taken}
     for space in (s for s in Space if s in used):
         here = [b for b in living if b.space is space]
         over = [p for p in taken if p.buffer.space is space]
         starts, use = _pack(here, over, space, profile, times.whole if apart else None)
-        placed |= {id(b): Placed(b, start) for b, start in zip(here, starts, strict=True)}
+        placed |= {b: Placed(b, start) for b, start in zip(here, starts, strict=True)}
         uses.append(use)
-    in_order = tuple(placed[id(b)] for b in living)
+    in_order = tuple(placed[b] for b in living)
     returned = tuple(_returned(function, in_order, called))
     return FunctionPlan(function, in_order, tuple(taken), returned, tuple(uses), times, apart)
 
 
 def _pack(
-    here: Sequence[Buffer],
+    here: Sequence[LocalBuffer],
     taken: Sequence[Placed],
     space: Space,
     profile: Profile,
     always: Lifetime | None,
 ) -> tuple[list[int], Use]:
-    """A start for each buffer of one space, and the room they take.
+    """A start for each buffer of one space, and the memory use.
 
-    With `always`, the lifetime of the whole function, no two share bytes if there is room.
+    With `always`, the lifetime of the whole function, no two share bytes if there is space.
     """
     align, capacity = alignment(space, profile), profile.buffers[space.value]
     items = [(_item(b), b) for b in here if b.alive is not None]
@@ -124,15 +137,15 @@ def _pack(
 
 def _apart(
     free: Sequence[Item], fixed: Sequence[Item], always: Lifetime, align: int, capacity: int
-) -> Packing | None:
-    """A packing of items that are all alive at once; None where there is no room for it."""
+) -> PackResult | None:
+    """A packing with all items alive at once; None if that does not fit."""
     first, last = always.first, always.last
     kept = [[replace(i, first=first, last=last) for i in items] for items in (free, fixed)]
     found = pack(kept[0], kept[1], align, capacity)
     return found if found.high <= capacity else None
 
 
-def _item(buffer: Buffer) -> Item:
+def _item(buffer: LocalBuffer) -> Item:
     alive = buffer.alive or Lifetime(0, 0)
     start = -1 if buffer.fixed is None else buffer.fixed
     return Item(alive.first, alive.last, buffer.nbytes, start)
@@ -142,13 +155,13 @@ def _item(buffer: Buffer) -> Item:
 
 
 def _taken(called: Sequence[tuple[Operation, FunctionPlan]], times: Timeline) -> Iterator[Placed]:
-    """What called functions take: while they run, and as long as what they return is in use."""
-    at = {id(op): n for n, op in enumerate(times.order)} if called else {}
+    """Buffers of called functions: live during the call, and while a returned tile is in use."""
+    at = {op: n for n, op in enumerate(times.order)} if called else {}
     for op, plan in called:
-        now = Lifetime(at[id(op)], at[id(op)])
+        now = Lifetime(at[op], at[op])
         for space, start, end in _ranges([*plan.placed, *plan.taken]):
             name, size = f"@{plan.name}", end - start
-            yield Placed(Buffer(op, name, "call", space, size, None, start, now), start)
+            yield Placed(LocalBuffer(op, name, "call", space, size, None, start, now), start)
         for value in op.results:
             alive = times.of(value)
             if alive is None:
@@ -159,7 +172,7 @@ def _taken(called: Sequence[tuple[Operation, FunctionPlan]], times: Timeline) ->
 
 
 def _ranges(placed: Sequence[Placed]) -> Iterator[tuple[Space, int, int]]:
-    """The bytes that buffers take together, touching ones joined."""
+    """The bytes of buffers as ranges, with touching ones merged."""
     by_space: dict[Space, list[tuple[int, int]]] = {}
     for p in placed:
         if p.buffer.alive is not None and p.buffer.nbytes:
@@ -180,12 +193,12 @@ def _returned(
     placed: Sequence[Placed],
     called: Sequence[tuple[Operation, FunctionPlan]],
 ) -> Iterator[Placed]:
-    """Buffers of its own, or of what it calls, that a function hands to its caller."""
+    """Buffers of a function, or of its callees, that it returns."""
     values = handed_on(function.regions[0])
     if not values:
         return
     sources = [(p.buffer.root, [p]) for p in placed if p.buffer.root is not None]
     sources += [(v, list(plan.returned)) for op, plan in called for v in op.results]
     names = aliases(function, [root for root, _ in sources])
-    for n in sorted({n for v in values for n in names.get(id(v), ())}):
+    for n in sorted({n for v in values for n in names.get(v, ())}):
         yield from sources[n][1]

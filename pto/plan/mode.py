@@ -1,4 +1,4 @@
-"""Who orders the pipes of a program: its own flags, or a compiler that is yet to insert them."""
+"""Whether a program orders its pipes itself by flags, or leaves that to a compiler."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from types import UnionType
 from typing import Literal
 
 from pto.ir.graph import Operation
-from pto.isa.row.order import Barrier, Fence, MemoryBarrier, Within
+from pto.isa.row.order import Barrier, FullFence, MemoryBarrier, Within
 from pto.isa.row.traits import Control
 
 Mode = Literal["flags", "automatic"]
@@ -15,26 +15,25 @@ _TILES = ("tile", "comm")
 
 
 def mode_of(functions: Sequence[Operation]) -> Mode:
-    """A tile program without a single flag is written for a compiler that inserts them; also one
-    that only hands tiles from rank to rank."""
+    """`automatic` for a tile program without flags, which a compiler is yet to insert."""
     roots = _roots(functions)
     return "automatic" if first_order(roots) is None and _are_of_tiles(roots) else "flags"
 
 
 def may_lack_order(functions: Sequence[Operation]) -> bool:
-    """A tile program without ids: also one with barriers here and there may leave the rest to a
-    compiler, as those of PyPTO do around what goes to other ranks."""
+    """True for a tile program without ids. It may have barriers and leave the rest to a compiler,
+    as programs of PyPTO do around accesses to other ranks."""
     roots = _roots(functions)
     return first_flag(roots) is None and _are_of_tiles(roots)
 
 
 def first_order(functions: Sequence[Operation]) -> Operation | None:
-    """The first flag, barrier, event or buffer id; None where there is none."""
-    return _first(functions, MemoryBarrier | Fence)
+    """The first flag, barrier, event or buffer id; None if there is none."""
+    return _first(functions, MemoryBarrier | FullFence)
 
 
 def first_flag(functions: Sequence[Operation]) -> Operation | None:
-    """The first flag, event or buffer id: what others could take for theirs."""
+    """The first flag, event or buffer id, which inserted flags could conflict with."""
     return _first(functions, MemoryBarrier | Barrier)
 
 
@@ -52,7 +51,7 @@ def _are_of_tiles(functions: Sequence[Operation]) -> bool:
 
 
 def _roots(functions: Sequence[Operation]) -> list[Operation]:
-    """With calls the whole module counts: a callee may hold the flags."""
+    """The functions; with calls the whole module, since a callee may have flags."""
     if any(op.control is Control.CALL for f in functions for op in f.walk()):
         return [list(functions[0].ancestors())[-1]]
     return list(functions)

@@ -1,6 +1,6 @@
-"""Intervals into memory: an offset for each buffer such that those alive together never overlap.
+"""Packing of lifetimes into memory: an offset for each buffer such that live buffers never overlap.
 
-Numbers only; what the buffers are is not known here.
+Numbers only; nothing is known about the buffers here.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ import numpy as np
 import numpy.typing as npt
 
 Ints = npt.NDArray[np.int64]
-_ROUNDS = 16  # further tries when nothing has fitted yet
-_MANY = 1000  # beyond this many items the first packing that fits is good enough
+_ROUNDS = 16  # further tries while nothing fits
+_MANY = 1000  # with more items the first packing that fits is used
 _NOWHERE = 1 << 62
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """So many bytes from position `first` to `last`; at `start` when its place is fixed."""
+    """Bytes that are live from position `first` to `last`; at `start` if the offset is fixed."""
 
     first: int
     last: int
@@ -33,20 +33,20 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True)
-class Packing:
-    """An offset for each item, and how far up the highest of them reaches."""
+class PackResult:
+    """An offset for each item, and the end of the highest."""
 
     starts: tuple[int, ...]
     high: int
 
 
-def pack(items: Sequence[Item], fixed: Sequence[Item], align: int, capacity: int) -> Packing:
+def pack(items: Sequence[Item], fixed: Sequence[Item], align: int, capacity: int) -> PackResult:
     """The lowest packing found; its `high` exceeds the capacity when none that fits was found.
 
     Program order comes first: it is optimal for buffers of one size, and easy to read.
     """
     least = most_alive(items, align)
-    best = Packing((0,) * len(items), 0 if not items else _NOWHERE)
+    best = PackResult((0,) * len(items), 0 if not items else _NOWHERE)
     for key in _ORDERS:
         order = sorted(range(len(items)), key=lambda n, key=key: key(items[n]))
         best = min(best, _first_fit(items, fixed, align, order), key=lambda p: p.high)
@@ -56,9 +56,9 @@ def pack(items: Sequence[Item], fixed: Sequence[Item], align: int, capacity: int
 
 
 def _squeeze(
-    items: Sequence[Item], fixed: Sequence[Item], align: int, capacity: int, best: Packing
-) -> Packing:
-    """Try again with those first that found no room, a few times over."""
+    items: Sequence[Item], fixed: Sequence[Item], align: int, capacity: int, best: PackResult
+) -> PackResult:
+    """Try several times, each time placing the items first that did not fit."""
     order = list(range(len(items)))
     found = best
     for _ in range(_ROUNDS):
@@ -107,7 +107,7 @@ def fullest(items: Sequence[Item], fixed: Sequence[Item], align: int) -> tuple[i
 
 
 def _covered(fixed: Sequence[Item], positions: Ints) -> Ints:
-    """Bytes that fixed items take at each position."""
+    """Bytes that fixed items occupy at each position."""
     rows = sorted((i.start, i.end, i.first, i.last) for i in fixed)
     start, end, first, last = np.array(rows, np.int64).T
     out = np.zeros(len(positions), np.int64)
@@ -121,8 +121,8 @@ def _covered(fixed: Sequence[Item], positions: Ints) -> Ints:
 
 def _first_fit(
     items: Sequence[Item], fixed: Sequence[Item], align: int, order: Sequence[int]
-) -> Packing:
-    """Each item in turn goes to the lowest gap it fits among those placed and alive with it."""
+) -> PackResult:
+    """Place each item into the lowest gap among the placed items that are live with it."""
     room = len(fixed) + len(items)
     placed = np.zeros((4, room), np.int64)
     for n, item in enumerate(fixed):
@@ -132,7 +132,7 @@ def _first_fit(
         item = items[n]
         starts[n] = _lowest_gap(placed[:, :count], item, align)
         placed[:, count] = item.first, item.last, starts[n], starts[n] + item.size
-    return Packing(tuple(starts), int(placed[3, len(fixed) :].max(initial=0)))
+    return PackResult(tuple(starts), int(placed[3, len(fixed) :].max(initial=0)))
 
 
 def _lowest_gap(placed: npt.NDArray[Any], item: Item, align: int) -> int:
@@ -142,6 +142,6 @@ def _lowest_gap(placed: npt.NDArray[Any], item: Item, align: int) -> int:
         return 0
     clash = clash[np.argsort(start[clash], kind="stable")]
     tops = -(-np.maximum.accumulate(end[clash]) // align) * align
-    floors = np.concatenate(([0], tops))  # where each gap begins; the last one is open
+    floors = np.concatenate(([0], tops))  # the start of each gap; the last one is open
     fits = np.flatnonzero(floors[:-1] + item.size <= start[clash])
     return int(floors[fits[0]] if len(fits) else floors[-1])

@@ -1,4 +1,4 @@
-"""What a plan is: where every buffer of every function lies, and how much that takes."""
+"""A memory plan: the address of every buffer of every function, and the memory it needs."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from pto.core.errors import Diagnostic, fail
 from pto.core.memory import Space
 from pto.ir.graph import Operation
 from pto.ir.liveness import Lifetime, Timeline
-from pto.plan.buffers import Buffer
+from pto.plan.buffers import LocalBuffer
 from pto.target.facts import Profile
 from pto.verify.functions import name_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Placed:
-    """A buffer and where it begins."""
+    """A buffer and its start."""
 
-    buffer: Buffer
+    buffer: LocalBuffer
     start: int
 
     @property
@@ -28,33 +28,33 @@ class Placed:
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """How much of one local buffer a function takes."""
+    """The use of one local buffer by a function."""
 
     space: Space
     high: int  # one past the highest byte
-    alive: int  # bytes of what is in use where that is most
-    fullest: int  # the position where that is
+    alive: int  # live bytes at the fullest position
+    fullest: int  # that position
     capacity: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FunctionPlan:
-    """The buffers of one function in program order, and what they come to."""
+    """The placed buffers of one function in program order, and their memory use."""
 
     function: Operation
     placed: tuple[Placed, ...]
-    taken: tuple[Placed, ...]  # by the functions it calls, while they run
-    returned: tuple[Placed, ...]  # buffers it hands to its caller
+    taken: tuple[Placed, ...]  # by called functions, during the calls
+    returned: tuple[Placed, ...]  # buffers that it returns
     uses: tuple[Use, ...]
     times: Timeline
-    apart: bool = False  # tiles were to share no bytes: flags set by hand order the pipes
+    apart: bool = False  # tiles share no bytes if possible: flags set by hand order the pipes
 
     @property
     def name(self) -> str:
         return name_of(self.function)
 
     def lines(self, alive: Lifetime | None) -> tuple[int, int] | None:
-        """The source lines of a lifetime; None where there are none."""
+        """The source lines of a lifetime; None if there are none."""
         if alive is None:
             return None
         inside = range(alive.first, alive.last + 1)
@@ -66,19 +66,19 @@ class FunctionPlan:
         return self._line((position,))
 
     def _line(self, positions: Iterable[int]) -> int | None:
-        """The line of the first of these that has one; ends that the text leaves out have none."""
+        """The line of the first position that has one; implicit terminators have none."""
         found = (self.times.order[n].loc for n in positions)
         return next((loc.line for loc in found if loc is not None), None)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Placement:
-    """Where every planned allocation of a program lies."""
+    """The address of every planned allocation of a program."""
 
     profile: Profile
     functions: tuple[FunctionPlan, ...]
     warnings: tuple[Diagnostic, ...]
-    addresses: Mapping[int, int] = field(repr=False)  # by id of the operation
+    addresses: Mapping[object, int] = field(repr=False)
 
     @classmethod
     def nothing(cls, profile: Profile) -> Placement:
@@ -87,7 +87,7 @@ class Placement:
 
     def address(self, op: object) -> int:
         """The byte address of an allocation, an Operation, in its buffer."""
-        found = self.addresses.get(id(op))
+        found = self.addresses.get(op)
         if found is None:
             name, loc = (op.name, op.loc) if isinstance(op, Operation) else (str(op), None)
             raise fail("PTO-M126", f"'{name}' op has no planned address", loc=loc)

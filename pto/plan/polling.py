@@ -1,7 +1,7 @@
-"""Loops that wait by looking: a `while` that goes on until a place in global memory changes.
+"""Polling loops: a `while` that runs until a location in global memory changes.
 
-Only others can change it, so agents take turns at such a loop. A loop that reads another place each
-turn, or writes to global memory itself, is work.
+Only another agent can change it, so each iteration lets other agents run. A loop that reads a
+different location each iteration, or writes to global memory itself, is no polling loop.
 """
 
 from __future__ import annotations
@@ -12,60 +12,60 @@ from pto.plan.written import is_global
 
 
 def polls(loop: Operation) -> bool:
-    """Whether a loop ends when others write what its condition reads; it writes nothing itself."""
+    """True if a loop ends when another agent writes what its condition reads; it writes nothing."""
     if loop.control is not Control.WHILE:
         return False
     inner = [op for op in loop.walk() if op is not loop]
     if any(_writes_global(op) for op in inner):
         return False
-    made = {id(r) for op in inner for r in op.results}
-    made |= {id(a) for op in (loop, *inner) for r in op.regions for b in r.blocks for a in b.args}
+    made = {r for op in inner for r in op.results}
+    made |= {a for op in (loop, *inner) for r in op.regions for b in r.blocks for a in b.args}
     return any(_looks(op, made) for op in _behind_condition(loop, inner))
 
 
 def _behind_condition(loop: Operation, inner: list[Operation]) -> list[Operation]:
     """The operations that the condition of a loop depends on, through values and through tiles."""
     before, after = (region.block for region in loop.regions)
-    # what carries a value around: an argument has the one that is handed on
-    sources: dict[int, list[Value]] = {}
+    # an argument has the value that the previous iteration yields
+    sources: dict[Value, list[Value]] = {}
     for args, values in (
         (after.args, before.ops[-1].operands[1:]),
         (before.args, after.ops[-1].operands),
     ):
         for arg, value in zip(args, values, strict=False):
-            sources[id(arg)] = [value]
-    writers: dict[int, list[Operation]] = {}
+            sources[arg] = [value]
+    writers: dict[Value, list[Operation]] = {}
     for op in inner:
         for value in _written(op):
-            writers.setdefault(id(value), []).append(op)
-    found: dict[int, Operation] = {}
-    seen: set[int] = set()
+            writers.setdefault(value, []).append(op)
+    found: dict[Operation, None] = {}
+    seen: set[Value] = set()
     left = [before.ops[-1].operands[0]]
     while left:
         value = left.pop()
-        if id(value) in seen:
+        if value in seen:
             continue
-        seen.add(id(value))
-        left += sources.get(id(value), [])
+        seen.add(value)
+        left += sources.get(value, [])
         makers = [] if value.maker is None else [value.maker]
-        for op in (*makers, *writers.get(id(value), [])):
-            if any(op is each for each in inner) and id(op) not in found:
-                found[id(op)] = op
+        for op in (*makers, *writers.get(value, [])):
+            if any(op is each for each in inner) and op not in found:
+                found[op] = None
                 left += op.operands
-    return list(found.values())
+    return list(found)
 
 
-def _looks(op: Operation, made: set[int]) -> bool:
-    """Whether an operation reads global memory, at a place that no turn of the loop changes."""
+def _looks(op: Operation, made: set[Value]) -> bool:
+    """True if an operation reads global memory at an address that no iteration changes."""
     if op.row is None or op.row.traits.names_only or op.control is not None:
         return False
     read = [v for o in op.row.operands if o.role != "out" for v in op.group(o.name)]
     return any(is_global(v.type) for v in read) and all(_is_fixed(v, made) for v in read)
 
 
-def _is_fixed(value: Value, made: set[int]) -> bool:
-    """Made before the loop, or inside from such values alone, each turn anew."""
-    if id(value) not in made:
+def _is_fixed(value: Value, made: set[Value]) -> bool:
+    """True if a value is defined before the loop, or recomputed inside from such values alone."""
+    if value not in made:
         return True
     maker = value.maker
     if maker is None or maker.row is None or maker.regions:

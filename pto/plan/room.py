@@ -1,4 +1,4 @@
-"""Not enough room: findings that say what is in use where a buffer is fullest, and warnings."""
+"""Findings about a buffer that is too small, with the live tiles at its fullest point; warnings."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from pto.plan.placement import FunctionPlan, Placed, Use
 from pto.target.device import device, smallest
 from pto.target.facts import Profile
 
-_LARGEST = 5  # tiles a finding lists
+_LARGEST = 5  # tiles that a finding lists
 _ADVICE = "split the largest, or use them one after the other"
 
 
 def shortage(plan: FunctionPlan, profile: Profile) -> Iterator[Diagnostic]:
-    """One finding for each buffer that has no room for the tiles planned there."""
+    """One finding for each buffer that is too small for the tiles planned there."""
     for use in plan.uses:
         free = [p for p in plan.placed if p.buffer.space is use.space and p.buffer.fixed is None]
         largest = max(free, key=lambda p: p.buffer.nbytes, default=None)
@@ -75,7 +75,7 @@ def _note(plan: FunctionPlan, p: Placed) -> Note:
 
 
 def warnings(plan: FunctionPlan, profile: Profile) -> Iterator[Diagnostic]:
-    """What a plan cannot promise. Nothing for a function that places everything itself."""
+    """Warnings about a plan; none for a function that sets all addresses itself."""
     if all(p.buffer.fixed is not None for p in plan.placed):
         return
     for op in unplaced(plan.function, plan.times):
@@ -89,7 +89,7 @@ def warnings(plan: FunctionPlan, profile: Profile) -> Iterator[Diagnostic]:
 
 
 def _shared(plan: FunctionPlan, use: Use, profile: Profile) -> Iterator[Diagnostic]:
-    """A warning where flags are set by hand, and there is no room for tiles side by side."""
+    """A warning if flags are set by hand, and tiles have to share bytes."""
     here = [p for p in plan.placed if p.buffer.space is use.space and p.buffer.alive is not None]
     here.sort(key=lambda p: p.start)
     pairs = [(a, b) for a, b in pairwise(here) if b.start < a.end and None in _fixed(a, b)]

@@ -1,7 +1,7 @@
 """The elements of its arrays that a launch stores to, found from the program without running it.
 
-Tiles are stored through windows of views, whose places follow from block numbers and loop counters.
-Any other write, and one whose place depends on data or on a number of the call, is not known here.
+Tiles are stored through windows of views; their addresses follow from block numbers and loop
+counters. Other writes, and windows that depend on data or on a number of the call, are unknown.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ from pto.isa.meaning.handle.view import ADD_POINTER
 from pto.isa.row import types as t
 from pto.isa.row.attributes import Enum
 from pto.isa.row.traits import Control
-from pto.plan.iterations import Ints, Iterations, Number, Space, Spread, Unknown, over
+from pto.plan.iterations import Ints, Iterations, IterSpace, NotStatic, Number, PerIter, over
 from pto.plan.written import is_global, root
 
 _MOST: Final = 1 << 20  # cells between the edges of windows that are compared
-Holes = tuple[int, list[Any]]  # how many elements, and where the first is, along each axis
+Holes = tuple[int, list[Any]]  # number of elements, and the index of the first
 Flags = npt.NDArray[np.bool_]
 _KINDS: Final = (t.Ptr, t.MemRef, t.View)
 
 
 @dataclass(frozen=True, slots=True)
 class Covered:
-    """How much of one array was written."""
+    """The written part of one array."""
 
     name: str
     elements: int
     never: int
-    hole: tuple[int, ...] | None  # the index of the first element that was not
+    hole: tuple[int, ...] | None  # the index of the first element that is not written
 
     def __str__(self) -> str:
         if not self.never:
@@ -54,7 +54,7 @@ class Covered:
 
 
 class _Axis(NamedTuple):
-    """One dimension of a window: where it begins, its size, and those of its view."""
+    """One dimension of a window: its start, its size, and those of its view."""
 
     offset: Number
     size: Number
@@ -63,7 +63,7 @@ class _Axis(NamedTuple):
 
     @property
     def moves(self) -> bool:
-        return isinstance(self.offset, Spread) or isinstance(self.size, Spread)
+        return isinstance(self.offset, PerIter) or isinstance(self.size, PerIter)
 
 
 class _Window(NamedTuple):
@@ -72,13 +72,13 @@ class _Window(NamedTuple):
     base: Number
     axes: tuple[_Axis, ...]
 
-    def meant(self, space: Space, whole: bool) -> _Window:
-        """All that the store is for. A dimension along which the window moves counts as a whole, or
-        from the first to the last element that is reached; any other as the program says."""
+    def meant(self, space: IterSpace, whole: bool) -> _Window:
+        """The intended range of the store. A dimension along which the window moves counts as a
+        whole, or from the first to the last element reached; any other is as in the program."""
         return _Window(self.base, tuple(_meant(axis, space, whole) for axis in self.axes))
 
 
-def _meant(axis: _Axis, space: Space, whole: bool) -> _Axis:
+def _meant(axis: _Axis, space: IterSpace, whole: bool) -> _Axis:
     if not axis.moves:
         return axis
     if whole:
@@ -92,18 +92,18 @@ def _meant(axis: _Axis, space: Space, whole: bool) -> _Axis:
 
 @dataclass(slots=True)
 class Uses:
-    """How the operations of a program use one array."""
+    """The uses of one array by the operations of a program."""
 
     stores: list[Operation] = field(default_factory=list[Operation])
     loads: list[Operation] = field(default_factory=list[Operation])
     is_read: bool = False
-    is_known: bool = True  # no write but `stores`
-    is_load_known: bool = True  # no read but `loads`
+    is_known: bool = True  # `stores` are all writes
+    is_load_known: bool = True  # `loads` are all reads
 
 
-def uses(functions: Sequence[Operation], names: Mapping[int, str]) -> dict[str, Uses] | None:
-    """By name of the parameter, which `names` gives by id of the argument; None where an operation
-    uses global memory that is no parameter's. One pass over the operations."""
+def uses(functions: Sequence[Operation], names: Mapping[Value, str]) -> dict[str, Uses] | None:
+    """The uses by parameter name (`names` by argument); None if an operation accesses global memory
+    other than parameters. One pass over the operations."""
     found: dict[str, Uses] = {}
     for function in functions:
         for op in function.walk():
@@ -112,7 +112,7 @@ def uses(functions: Sequence[Operation], names: Mapping[int, str]) -> dict[str, 
             for value in op.operands:
                 if not isinstance(value.type, _KINDS) or not is_global(value.type):
                     continue
-                name = names.get(id(root(value)))
+                name = names.get(root(value))
                 if name is None:
                     return None
                 _note(found.setdefault(name, Uses()), op, value)
@@ -150,17 +150,17 @@ class Reached:
     """The elements of one array that loads or stores reach."""
 
     def __init__(self, it: Iterations, ops: Sequence[Operation]) -> None:
-        """Raises Unknown where the place of one is not known."""
+        """Raises NotStatic if the address of one is unknown."""
         self._parts = [self._part(it, op) for op in ops]
 
-    def _part(self, it: Iterations, op: Operation) -> tuple[Space, _Window]:
+    def _part(self, it: Iterations, op: Operation) -> tuple[IterSpace, _Window]:
         view = next(v for v in op.operands if is_global(v.type))
         if op.parent is None:
-            raise Unknown
+            raise NotStatic
         return it.space(op.parent), _window(it, view)
 
     def blocks(self, count: int) -> tuple[Flags, Flags]:
-        """Which blocks store an element, and which reach a store."""
+        """Flags of the blocks that store an element, and of the blocks that reach a store."""
         some, reached = np.zeros(count, np.bool_), np.zeros(count, np.bool_)
         for space, window in self._parts:
             blocks = space.blocks()
@@ -170,18 +170,18 @@ class Reached:
         return some, reached
 
     def covered(self, name: str, shape: tuple[int, ...], *, whole: bool) -> Covered:
-        """Of all that is meant to be reached; raises Unknown where counting would take long."""
+        """The covered part of the intended range; raises NotStatic if counting is too expensive."""
         frames = {_frame(window) for _, window in self._parts}
         base, strides, _ = frames.pop()
         if frames:
-            raise Unknown  # several views of one array
+            raise NotStatic  # several views of one array
         holes = self._holes(whole)
         elements = prod(shape)
         if holes is None:
             return Covered(name, elements, 0, None)
         first = base + sum(n * by for n, by in zip(holes[1], strides, strict=True))
         if not 0 <= first < elements:
-            raise Unknown  # the view is larger than the array
+            raise NotStatic  # the view is larger than the array
         at = tuple(int(n) for n in np.unravel_index(first, shape))
         return Covered(name, elements, holes[0], at)
 
@@ -197,8 +197,8 @@ class Reached:
         return _left(np.concatenate(all_meant, axis=2), done)
 
 
-def _gaps(space: Space, window: _Window, meant: _Window, moving: int) -> Holes | None:
-    """As `_left`, of one store whose window moves along one axis."""
+def _gaps(space: IterSpace, window: _Window, meant: _Window, moving: int) -> Holes | None:
+    """As `_left`, for one store with a window that moves along one axis."""
     sizes = cast("list[int]", [a.size for n, a in enumerate(window.axes) if n != moving])
     own, all_of = window.axes[moving], meant.axes[moving]
     low, size = np.broadcast_arrays(_at(own.offset, space), _at(own.size, space))
@@ -218,19 +218,19 @@ def _gaps(space: Space, window: _Window, meant: _Window, moving: int) -> Holes |
 
 
 def _frame(window: _Window) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
-    """Where a view begins, its strides and its sizes: numbers, or Unknown."""
+    """The address, strides and sizes of a view as integers; else raises NotStatic."""
     strides, extents = [a.stride for a in window.axes], [a.extent for a in window.axes]
-    if any(isinstance(n, Spread) for n in (window.base, *strides, *extents)):
-        raise Unknown
+    if any(isinstance(n, PerIter) for n in (window.base, *strides, *extents)):
+        raise NotStatic
     return cast(Any, (window.base, tuple(strides), tuple(extents)))
 
 
-def _at(number: Number, space: Space) -> Ints:
-    return np.asarray(number.at(space) if isinstance(number, Spread) else number, np.int64)
+def _at(number: Number, space: IterSpace) -> Ints:
+    return np.asarray(number.at(space) if isinstance(number, PerIter) else number, np.int64)
 
 
-def _boxes(space: Space, window: _Window) -> Ints:
-    """Begin and end along each axis of the boxes that hold something."""
+def _boxes(space: IterSpace, window: _Window) -> Ints:
+    """Start and end along each axis of the non-empty boxes."""
     axes = window.axes
     count = space.count if any(axis.moves for axis in axes) else min(1, space.count)
     found = np.empty((2, len(axes), count), np.int64)
@@ -242,9 +242,10 @@ def _boxes(space: Space, window: _Window) -> Ints:
 
 
 def _left(meant: Ints, done: Ints) -> Holes | None:
-    """Elements in boxes of `meant` and in none of `done`: how many, and the first; None: none.
+    """Elements in boxes of `meant` and in none of `done`: their number and the first; None: none.
 
-    Axes are cut at every edge of a box; the cells between are covered as a whole, or not at all.
+    Axes are cut at every edge of a box; each cell between edges is covered completely or not at
+    all.
     """
     if not meant.size:
         return None
@@ -256,7 +257,7 @@ def _left(meant: Ints, done: Ints) -> Holes | None:
         return None
     edges = [np.unique(both[:, n]) for n in kept]
     if prod(len(each) for each in edges) > _MOST:
-        raise Unknown
+        raise NotStatic
     cells = _painted(meant[:, kept], edges) & ~_painted(done[:, kept], edges)
     places = np.argwhere(cells)
     if not len(places):
@@ -270,7 +271,7 @@ def _left(meant: Ints, done: Ints) -> Holes | None:
 
 
 def _painted(boxes: Ints, edges: Sequence[Ints]) -> Flags:
-    """The cells between edges that lie in a box: corners of boxes, summed up along each axis."""
+    """The cells between edges that are in a box: corners of boxes, summed along each axis."""
     shape = tuple(len(each) for each in edges)
     found = np.zeros(prod(shape), np.int64)
     ends = [np.searchsorted(each, boxes[:, n]) for n, each in enumerate(edges)]
@@ -288,7 +289,7 @@ def _window(it: Iterations, value: Value) -> _Window:
     if op is None and isinstance(value.type, t.Ptr):
         return _Window(0, ())
     if op is None:
-        raise Unknown
+        raise NotStatic
     if op.row is PARTITION_VIEW:
         source = _window(it, op.operands[0])
         groups = zip(op.group("offsets"), op.group("sizes"), source.axes, strict=True)
@@ -304,4 +305,4 @@ def _window(it: Iterations, value: Value) -> _Window:
         return _Window(base, tuple(axes))
     if op.body is ADD_POINTER:
         return _Window(over(add, base, it.value(op.operands[1])), ())
-    raise Unknown
+    raise NotStatic

@@ -1,7 +1,7 @@
-"""Which kernels have blocks that need each other while they run: told by the rows they use.
+"""Kernels with blocks that depend on each other while they run, found from the rows they use.
 
-Blocks that only work beside each other may run anywhere, in any company. Those that meet, signal
-each other or look at what another one changes belong together.
+Independent blocks may run on any machine. Blocks that use a common barrier, signal each other or
+poll memory that another one changes must run together.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from pto.ir.graph import Operation
 from pto.isa.meaning import Do
 from pto.isa.row.attributes import Int
-from pto.isa.row.order import Gather, Meet, OfSignal, Signal
+from pto.isa.row.order import CoreBarrier, Gather, OfSignal, Signal
 from pto.plan.calls import Names, with_peers
 from pto.plan.polling import polls
 from pto.plan.written import is_global
@@ -20,13 +20,12 @@ _ALL_CORES = 0  # the mode in which a semaphore counts the cores of a launch
 
 
 def need_each_other(functions: Iterable[Operation]) -> bool:
-    """Whether a block may have to wait for another one, or for another launch or rank."""
+    """True if a block may have to wait for another block, launch or rank."""
     return any(_reaches_others(op) for f in with_peers(functions, Names()) for op in f.walk())
 
 
 def wait_in_global(functions: Iterable[Operation]) -> bool:
-    """Whether an operation at which an agent may stand still, or a queue, has to do with global
-    memory: what these do there is done by Python, and nobody writes it down."""
+    """True if a wait or queue involves global memory: Python makes these accesses without a log."""
     return any(
         _may_stand(op) and any(is_global(v.type) for v in op.operands)
         for f in with_peers(functions, Names())
@@ -42,7 +41,7 @@ def _may_stand(op: Operation) -> bool:
 
 def _reaches_others(op: Operation) -> bool:
     order = op.row.order if op.row is not None else None
-    if isinstance(order, Meet | OfSignal | Gather):
+    if isinstance(order, CoreBarrier | OfSignal | Gather):
         return True
     if isinstance(order, Signal):
         return _mode(op) == _ALL_CORES

@@ -1,9 +1,9 @@
-"""Tiles that a function writes and never reads: the work that fills them changes nothing.
+"""Tiles that a function writes and never reads: the work that fills them has no effect.
 
-A tile counts as read where any name of it is more than a destination: an operand that is read, read
-and written, or scratch, an argument of a call, a value that a region hands on. A tile at an address
-is read if one that shares bytes with it is. Nothing is said of a second destination of an
-instruction whose other destination is read, nor of functions with pointers into local buffers.
+A tile counts as read if any alias of it is more than a destination: an operand that is read, read
+and written, or scratch, an argument of a call, a value that a region yields. A tile at an address
+is read if one that shares bytes with it is. There is no warning for a second destination of an
+instruction if its other destination is read, nor for functions with pointers into local buffers.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pto.verify.operation import constant
 
 @dataclass(slots=True)
 class _Tile:
-    """A tile of the function, by all its names."""
+    """A tile of the function, with all its aliases."""
 
     value: Value
     writers: list[Operation] = field(default_factory=list[Operation])
@@ -29,7 +29,7 @@ class _Tile:
     start: int | None = None  # its address; None: the planner places it
 
     def meets(self, other: _Tile) -> bool:
-        """Whether two tiles at addresses share bytes."""
+        """True if two tiles at addresses share bytes."""
         mine, theirs = self.value.type, other.value.type
         if not isinstance(mine, t.TileBuf) or not isinstance(theirs, t.TileBuf):
             return False
@@ -41,7 +41,7 @@ class _Tile:
 
 def unread(function: Operation) -> Iterator[Diagnostic]:
     """A warning for each tile that is written and never read."""
-    tiles: dict[int, _Tile] = {}
+    tiles: dict[Value, _Tile] = {}
     for op in function.walk():
         if not _note(op, tiles):
             return
@@ -63,22 +63,22 @@ def unread(function: Operation) -> Iterator[Diagnostic]:
 _HELP = "store it, use it, or leave the instruction out"
 
 
-def _note(op: Operation, tiles: dict[int, _Tile]) -> bool:
-    """Keep what an operation does to tiles; False where bytes have names that are not followed."""
+def _note(op: Operation, tiles: dict[Value, _Tile]) -> bool:
+    """Record the accesses of an operation to tiles; False if some aliases cannot be followed."""
     row = op.row
     if row is None:
         return False
     if row.traits.allocates and len(op.results) == 1 and isinstance(op.results[0].type, t.TileBuf):
         place = op.group(row.traits.allocates)
         start = constant(place[0]) if place else None
-        tiles[id(op.results[0])] = _Tile(op.results[0], start=start)
+        tiles[op.results[0]] = _Tile(op.results[0], start=start)
         return not place or start is not None
     if any(_is_local(v) for v in (*op.operands, *op.results)):
         return False
     if is_name(op):
         return True
     for value in op.operands:
-        tile = tiles.get(id(tile_of(value)))
+        tile = tiles.get(tile_of(value))
         if tile is None:
             continue
         if _is_destination(op, value) and row.order is None and not _reads(op, value):
@@ -89,7 +89,7 @@ def _note(op: Operation, tiles: dict[int, _Tile]) -> bool:
 
 
 def _reads(op: Operation, value: Value) -> bool:
-    """Whether a destination is an operand that is read, too."""
+    """True if a destination is also an operand that is read."""
     others = (o for o in (op.row.operands if op.row is not None else ()) if o.role != "out")
     return any(v is value for o in others for v in op.group(o.name))
 
@@ -101,9 +101,9 @@ def _is_local(value: Value) -> bool:
     return isinstance(type, t.Ptr | t.MemRef) and type.space.is_local
 
 
-def _is_useful(op: Operation, read: AbstractSet[int]) -> bool:
-    """Whether another destination of an operation is read."""
-    return any(id(tile_of(value)) in read for value in op.operands if _is_destination(op, value))
+def _is_useful(op: Operation, read: AbstractSet[Value]) -> bool:
+    """True if another destination of an operation is read."""
+    return any(tile_of(value) in read for value in op.operands if _is_destination(op, value))
 
 
 def _is_destination(op: Operation, value: Value) -> bool:

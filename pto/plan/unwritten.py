@@ -1,7 +1,7 @@
 """Tiles that a function reads before any operation has written them, found in program order.
 
-Only tiles that the planner places are looked at: one with an address of its own, or one behind a
-pointer, may share bytes with others.
+Only tiles that the planner places are checked: one with an explicit address, or one behind a
+pointer, may share bytes with other tiles.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from pto.isa.row.traits import Control
 
 
 def unwritten(function: Operation) -> Iterator[Diagnostic]:
-    """A warning for each tile whose first use is a read."""
-    used: set[int] = set()
+    """A warning for each tile with a read as its first use."""
+    used: set[Value] = set()
     found: list[tuple[Operation, Value]] = []
     for op in function.walk():
         row = op.row
@@ -26,9 +26,9 @@ def unwritten(function: Operation) -> Iterator[Diagnostic]:
             type = value.type
             if isinstance(type, t.Ptr | t.MemRef) and type.space.is_local:
                 return
-            if not isinstance(type, t.TileBuf) or id(tile := tile_of(value)) in used:
+            if not isinstance(type, t.TileBuf) or (tile := tile_of(value)) in used:
                 continue
-            used.add(id(tile))
+            used.add(tile)
             if _reads(op, value) and _is_certain(op, tile):
                 found.append((op, tile))
     for op, tile in found:
@@ -40,12 +40,12 @@ _HELP = "load or fill it first: pto.zeros, pto.full; until then its bytes have n
 
 
 def is_name(op: Operation) -> bool:
-    """True for another name of a tile: a window, a reshape."""
+    """True for an alias of a tile: a window, a reshape."""
     return op.traits.names_only or any(isinstance(r.type, t.TileBuf) for r in op.results)
 
 
 def tile_of(value: Value) -> Value:
-    """The tile that a window, reshape or other name stands for."""
+    """The tile of a window, reshape or other alias."""
     op = value.maker
     while op is not None and is_name(op) and op.operands:
         if op.traits.allocates or not isinstance(op.operands[0].type, t.TileBuf):
@@ -65,8 +65,7 @@ def _reads(op: Operation, value: Value) -> bool:
 
 
 def _is_certain(op: Operation, tile: Value) -> bool:
-    """True where the read comes first whenever the tile exists: its maker only allocates, and no
-    condition stands between the two."""
+    """True if the read always comes first: an allocation, and no condition between the two."""
     maker = tile.maker
     if maker is None or not maker.traits.allocates:
         return False

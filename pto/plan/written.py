@@ -1,4 +1,4 @@
-"""Which arguments of a function may be written to: known from its operations alone."""
+"""The arguments of a function that may be written, found from its operations alone."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ from pto.isa.row.traits import Control
 
 
 def writers(function: Operation) -> dict[int, Operation] | None:
-    """Numbers of the arguments in global memory that may be written to, each with the first
-    operation that may; None: any of them."""
-    args = {id(a): n for n, a in enumerate(function.regions[0].block.args)}
+    """The arguments in global memory that may be written, with the first writer; None: any."""
+    args = {a: n for n, a in enumerate(function.regions[0].block.args)}
     found: dict[int, Operation] = {}
     for op in function.walk():
         for value in _targets(op):
-            number = args.get(id(root(value)))
+            number = args.get(root(value))
             if number is None:
                 return None
             found.setdefault(number, op)
@@ -22,7 +21,7 @@ def writers(function: Operation) -> dict[int, Operation] | None:
 
 
 def _targets(op: Operation) -> list[Value]:
-    """Values that lead to global memory an operation may write to; of a call, all it hands on."""
+    """Values in global memory that an operation may write; for a call, all that it passes."""
     if op.row is None or op.control is Control.CALL:
         return [v for v in op.operands if is_global(v.type)]
     names = [o.name for o in op.row.operands if o.role in ("out", "inout")]
@@ -30,7 +29,7 @@ def _targets(op: Operation) -> list[Value]:
 
 
 def root(value: Value) -> Value:
-    """What a pointer or view was made from, through all that only name another place."""
+    """The origin of a pointer or view, through all operations that only rename memory."""
     maker = value.maker
     while maker is not None and maker.operands and is_global(maker.operands[0].type):
         value = maker.operands[0]

@@ -1,16 +1,59 @@
-"""Inequalities that a user states, as `rows >= 8 * blocks`: parsed, never evaluated."""
+"""Facts about the arguments of a kernel: numbers, and inequalities that a user states, such as
+`rows >= 8 * blocks`: parsed, never evaluated."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from pto.core.errors import PtoError, fail
-from pto.prove.number import Number, number, product
+from pto.ir.graph import Operation
+from pto.isa.row import types as t
+from pto.prove.closed import BLOCK, BLOCKS
+from pto.prove.number import Number, Symbol, number, of, product
+from pto.prove.values import Guards, Values
+
+
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """User-stated facts about a call: integer arguments by number, inequalities of their names."""
+
+    numbers: Mapping[int, int] = field(default_factory=dict[int, int])
+    assume: Sequence[str] = ()
+
+    def of(self, function: Operation, values: Values) -> tuple[dict[int, Symbol], Guards]:
+        """Bind the integer arguments of a function: returns the symbols of unknown ones, by number,
+        and the numbers that are not negative."""
+        symbols: dict[int, Symbol] = {}
+        for n, arg in enumerate(function.regions[0].block.args):
+            known = self.numbers.get(n)
+            if not isinstance(arg.type, t.Scalar):
+                continue
+            if known is not None:
+                values.numbers[id(arg)] = number(known)
+            elif arg.name in (BLOCK, BLOCKS):
+                block = of(values.launch.block)
+                values.numbers[id(arg)] = block if arg.name == BLOCK else values.launch.blocks
+            elif not arg.type.is_float:
+                symbols[n] = values.launch.symbol(arg.name, "argument")
+                values.numbers[id(arg)] = of(symbols[n])
+        names = {symbol.name: of(symbol) for symbol in symbols.values()}
+        names["blocks"] = values.launch.blocks
+        return symbols, tuple(n for text in self.assume for n in assumed(text, names))
+
+    def allows(self, args: Mapping[int, int], names: Mapping[str, int]) -> bool:
+        """True if a call with these arguments, by number and by name, satisfies all facts."""
+        known = {name: number(value) for name, value in names.items()}
+        holds = (n.rest >= 0 for text in self.assume for n in assumed(text, known))
+        return all(args.get(n, v) == v for n, v in self.numbers.items()) and all(holds)
+
+
+ANY = Stated()
 
 
 def assumed(text: str, names: Mapping[str, Number]) -> list[Number]:
-    """Numbers that are not negative where the text holds."""
+    """Numbers that are not negative if the text holds."""
     try:
         tree = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):

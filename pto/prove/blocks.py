@@ -1,11 +1,11 @@
-"""Whether the blocks of a kernel are independent: no block touches a byte that another one writes.
+"""Proof that the blocks of a kernel are independent: no block accesses bytes that another writes.
 
-Two windows of two blocks are apart if they are apart along one axis. Along an axis a window begins
-at a sum of multiples of integers that may differ between the blocks: coordinates of the block,
-loop counters, data. If such an integer s has the factor c in both windows, and all else moves them
-by at most |c| less their size, then windows with different s are apart. Of the others s is the
-same, so its part cancels, and the next integer is looked at. If all coordinates of the block are
-found in this way, different blocks are apart.
+Two windows of two blocks are disjoint if they are disjoint along one axis. Along an axis a window
+begins at a sum of multiples of integers that may differ between the blocks: coordinates of the
+block, loop counters, data. If such an integer s has the factor c in both windows, and all other
+terms move them by at most |c| less their size, then windows with different s are disjoint. For
+equal s its term cancels, and the next integer is tried. If all coordinates of the block are covered
+in this way, different blocks are disjoint.
 """
 
 from __future__ import annotations
@@ -24,26 +24,27 @@ from pto.prove.decide import (
     not_above,
     simplified,
 )
-from pto.prove.facts import Facts, Use
+from pto.prove.facts import KernelUses, MemUse
 from pto.prove.number import Number, Symbol, number, of, product
-from pto.prove.values import Axis, Guards, Window
+from pto.prove.values import Guards, ViewAxis, ViewPart
 
 
 @dataclass(frozen=True, slots=True)
-class Conflict:
+class BlockPair:
     """Two uses that may touch the same bytes in different blocks, the first of them a write."""
 
-    write: Use
-    other: Use
+    write: MemUse
+    other: MemUse
 
 
-def conflicts(found: Facts) -> list[Conflict]:
-    """Pairs of uses that are not proved to be apart in different blocks; none of them: the blocks
-    are independent, as far as all uses are known."""
-    left: list[Conflict] = []
+def conflicts(found: KernelUses, *, inside: bool = False) -> list[BlockPair]:
+    """Pairs of uses that are not proved to be disjoint in different blocks. If there is none, the
+    blocks are independent, as far as all uses are known. `inside`: windows
+    are taken to stay inside of their views."""
+    left: list[BlockPair] = []
     if found.launch.blocks.value == 1:
         return left
-    arrays: dict[int, list[Use]] = {}
+    arrays: dict[int, list[MemUse]] = {}
     for use in found.uses:
         arrays.setdefault(id(use.window.root), []).append(use)
     for uses in arrays.values():
@@ -54,20 +55,22 @@ def conflicts(found: Facts) -> list[Conflict]:
             if not (a.writes or b.writes):
                 continue
             ours, theirs = cases[id(a)], cases[id(b)]
-            if not (ours.is_empty or theirs.is_empty or _apart(ours, theirs, found.coordinates)):
-                left.append(Conflict(a, b) if a.writes else Conflict(b, a))
+            if not (
+                ours.is_empty or theirs.is_empty or _apart(ours, theirs, found.coordinates, inside)
+            ):
+                left.append(BlockPair(a, b) if a.writes else BlockPair(b, a))
     return left
 
 
 class _Case(NamedTuple):
-    """A use that touches something."""
+    """A use with a non-empty window."""
 
-    window: Window
+    window: ViewPart
     given: Guards
     is_empty: bool
 
     @classmethod
-    def of(cls, use: Use) -> _Case:
+    def of(cls, use: MemUse) -> _Case:
         window = use.window
         sizes = [part for axis in window.axes for part in implied(axis.size - 1)]
         given = (*(part for g in use.given for part in implied(g)), *sizes)
@@ -81,28 +84,28 @@ class _Case(NamedTuple):
 # ---- two windows
 
 
-def _apart(a: _Case, b: _Case, coordinates: Sequence[Symbol]) -> bool:
-    """Whether two uses touch no common byte in different blocks."""
+def _apart(a: _Case, b: _Case, coordinates: Sequence[Symbol], inside: bool) -> bool:
+    """True if two uses share no byte in different blocks."""
     coordinates = [s for s in coordinates if highest(of(s)) != 0]
-    if _same_frame(a.window, b.window) and _nests(a) and _nests(b):
+    if _same_frame(a.window, b.window) and _nests(a, inside) and _nests(b, inside):
         axes = list(zip(a.window.axes, b.window.axes, strict=True))
         if _told_apart(axes, coordinates):
             return True
     return _told_apart([(_flat(a.window), _flat(b.window))], coordinates)
 
 
-def _same_frame(a: Window, b: Window) -> bool:
-    """Windows of one view, or of views that lie alike."""
+def _same_frame(a: ViewPart, b: ViewPart) -> bool:
+    """True for windows of one view, or of views with the same layout."""
     shapes = [[(axis.stride, axis.extent) for axis in w.axes] for w in (a, b)]
     fixed = all(s.is_fixed for s in a.base.symbols())
     return a.base == b.base and fixed and shapes[0] == shapes[1] and bool(a.axes)
 
 
-def _nests(case: _Case) -> bool:
-    """Whether indices that differ along one axis lead to different bytes: a step along an axis
-    passes over all that lies inside of it, and the window does not leave its view."""
+def _nests(case: _Case, inside: bool) -> bool:
+    """True if indices that differ along one axis give different bytes: a step along an axis exceeds
+    all inner axes, and the window does not leave its view."""
     given = case.given
-    if unproved(case.window, given) is not None:
+    if not inside and unproved(case.window, given) is not None:
         return False
     axes = [axis for axis in case.window.axes if axis.extent.value != 1]
     if all(axis.stride.value is not None for axis in axes):
@@ -113,21 +116,21 @@ def _nests(case: _Case) -> bool:
     ) and all(never_negative(axis.stride - case.window.itemsize) for axis in axes[-1:])
 
 
-def _flat(window: Window) -> Axis:
-    """All bytes from the first to the last one, as one axis."""
+def _flat(window: ViewPart) -> ViewAxis:
+    """The range from the first to the last byte, as one axis."""
     start, length = window.base, number(window.itemsize)
     for axis in window.axes:
         start += product(axis.offset, axis.stride)
         length += product(axis.size - 1, axis.stride)
-    return Axis(start, length, number(1), length)
+    return ViewAxis(start, length, number(1), length)
 
 
-Axes = Sequence[tuple[Axis, Axis]]
+Axes = Sequence[tuple[ViewAxis, ViewAxis]]
 
 
 def _told_apart(axes: Axes, coordinates: Sequence[Symbol]) -> bool:
-    """Whether windows that differ in a coordinate are apart along an axis."""
-    known: set[Symbol] = set()  # windows that differ in one of these are apart
+    """True if windows that differ in a coordinate are disjoint along an axis."""
+    known: set[Symbol] = set()  # windows that differ in one of these are disjoint
     left = set(coordinates)
     while left:
         found = next((s for s in _candidates(axes, known) if _decides(s, axes, known)), None)
@@ -139,7 +142,7 @@ def _told_apart(axes: Axes, coordinates: Sequence[Symbol]) -> bool:
 
 
 def _candidates(axes: Axes, known: set[Symbol]) -> list[Symbol]:
-    """Integers that move a window along an axis, those that move it farthest first."""
+    """Integers that move a window along an axis, the farthest first."""
     found: dict[Symbol, int] = {}
     for axis, _ in axes:
         for atom, count in axis.offset.terms:
@@ -152,8 +155,8 @@ def _decides(symbol: Symbol, axes: Axes, known: set[Symbol]) -> bool:
     return any(_decides_along(symbol, a, b, known) for a, b in axes)
 
 
-def _decides_along(symbol: Symbol, a: Axis, b: Axis, known: set[Symbol]) -> bool:
-    """Whether windows with different values of a symbol are apart along one axis."""
+def _decides_along(symbol: Symbol, a: ViewAxis, b: ViewAxis, known: set[Symbol]) -> bool:
+    """True if windows with different values of a symbol are disjoint along one axis."""
     factor = a.offset.of(symbol)
     if not factor or b.offset.of(symbol) != factor:
         return False
@@ -167,12 +170,12 @@ def _decides_along(symbol: Symbol, a: Axis, b: Axis, known: set[Symbol]) -> bool
             ours, theirs = ours.without(atom), theirs.without(atom)
     if any(isinstance(atom, Symbol) and atom in known for atom, _ in theirs.terms):
         return False
-    # either may be the one whose symbol is larger
+    # the symbol may be larger in either window
     return _passes(ours, a.size, theirs, reach) and _passes(theirs, b.size, ours, reach)
 
 
 def _passes(first: Number, size: Number, second: Number, reach: int) -> bool:
-    """Whether a window that begins at `first` ends before one at `second + reach` begins, where
-    the integers in both are not the same ones."""
+    """True if a window at `first` ends before one at `second + reach` begins, if the integers in
+    both may differ."""
     end, begin = highest(first + size), lowest(second)
     return end is not None and begin is not None and end <= begin + reach

@@ -6,18 +6,18 @@ from collections.abc import Callable
 
 from pto.ir.graph import Value
 from pto.prove.decide import never_negative, not_above
-from pto.prove.facts import Facts, Use
+from pto.prove.facts import KernelUses, MemUse
 from pto.prove.number import ZERO, Number, product
-from pto.prove.values import Guards, Window
+from pto.prove.values import Guards, ViewPart
 
 
-def leaving(found: Facts, nbytes: Callable[[Value], Number | None]) -> list[Use]:
+def leaving(found: KernelUses, nbytes: Callable[[Value], Number | None]) -> list[MemUse]:
     """Uses that are not proved to stay inside. `nbytes`: the size of an array; None: as large as
     its views say."""
     return [use for use in found.uses if not _stays(use, nbytes(use.window.root))]
 
 
-def unproved(window: Window, given: Guards) -> str | None:
+def unproved(window: ViewPart, given: Guards) -> str | None:
     """The first inequality that a window inside its view needs and that is not proved."""
     for axis in window.axes:
         last = axis.offset + axis.size
@@ -30,7 +30,7 @@ def unproved(window: Window, given: Guards) -> str | None:
     return None
 
 
-def _stays(use: Use, nbytes: Number | None) -> bool:
+def _stays(use: MemUse, nbytes: Number | None) -> bool:
     window, given = use.window, use.given
     if unproved(window, given) is not None:
         return False

@@ -1,7 +1,7 @@
 """The block number of a launch, written as the coordinates that a program computes from it.
 
-`block // 4` and `block % 4` are two integers that together tell blocks apart. With symbols for them
-in the place of the block number, formulas are sums again.
+`block // 4` and `block % 4` are two integers that together identify a block. With symbols for them
+instead of the block number, formulas are sums again.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from pto.prove.number import (
     Least,
     Most,
     Number,
-    Product,
     Quotient,
     Symbol,
+    SymbolProduct,
     number,
     of,
     product,
@@ -65,14 +65,14 @@ class Coordinates:
             self.leaves[at : at + 1] = [over, rest]
 
     def replaced(self, n: Number) -> Number:
-        """A number with coordinates in the place of the block number, and fewer quotients."""
+        """A number with coordinates instead of the block number, and fewer quotients."""
         n = _settled(n)
         for leaf, place in self._places:
             n = _settled(n.replaced({leaf: place}))
         return n
 
     def _leaf(self, atom: Quotient) -> Symbol | None:
-        """The coordinate that a quotient is of, if it is of nothing else."""
+        """The coordinate of which an atom is a quotient, if it depends on nothing else."""
         known = atom.by.value is not None
         return next((s for s in self.leaves if known and atom.number == of(s)), None)
 
@@ -87,7 +87,7 @@ def _atoms(n: Number) -> Iterator[Atom]:
             case Quotient(inner, by):
                 yield from _atoms(inner)
                 yield from _atoms(by)
-            case Product():
+            case SymbolProduct():
                 for factor in atom.flat:
                     yield from _atoms(of(factor))
             case Symbol():

@@ -1,8 +1,8 @@
 """Whether a number is never negative: a small decision procedure over bounds.
 
-Minima and maxima are split into cases, quotients replaced by their bounds, and symbols by theirs,
-the innermost first. Known inequalities (`given`) are added where they cancel a symbol. The answer
-is True only where it is proved; the steps of one question are limited, so every question ends.
+Minima and maxima are split into cases, quotients are replaced by their bounds, and symbols by
+theirs, the innermost first. Known inequalities (`given`) are added where they cancel a symbol. The
+result is True only if it is proved; the number of steps is limited, so the procedure ends.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from pto.prove.number import (
     Least,
     Most,
     Number,
-    Product,
     Quotient,
     Symbol,
+    SymbolProduct,
     number,
     of,
     product,
@@ -70,7 +70,7 @@ def _holds(n: Number, given: tuple[Number, ...], left: Budget) -> bool:
 def _in_all_cases(
     n: Number, atom: Least | Most, count: int, given: tuple[Number, ...], left: Budget
 ) -> bool:
-    """Whichever part of a minimum or maximum is the one: the others are on its far side then."""
+    """Prove it for each part of a minimum or maximum, assuming that this part is the result."""
     others, sign = n.without(atom), 1 if isinstance(atom, Least) else -1
     for part in atom.parts:
         known = [(other - part).times(sign) for other in atom.parts if other is not part]
@@ -81,7 +81,7 @@ def _in_all_cases(
 
 
 def _by_given(n: Number, given: tuple[Number, ...], left: Budget) -> bool:
-    """A known inequality, scaled so that it cancels a term, is taken from n."""
+    """Prove it after subtracting a known inequality, scaled so that it cancels a term."""
     own = dict(n.terms)
     for k, known in enumerate(given):
         for atom, count in known.terms:
@@ -96,13 +96,13 @@ def _by_given(n: Number, given: tuple[Number, ...], left: Budget) -> bool:
 
 
 def _weaker(n: Number, given: tuple[Number, ...], left: Budget) -> Iterator[Number]:
-    """Numbers that are never negative only where n is not: n with bounds in the place of atoms."""
+    """Lower bounds of n: n with bounds instead of atoms."""
     quotient = next(((a, c) for a, c in n.terms if isinstance(a, Quotient)), None)
     if quotient is not None:
         atom, count = quotient
         yield from _by_quotient(n, atom, count, given, left)
         return
-    products = [(a, c) for a, c in n.terms if isinstance(a, Product)]
+    products = [(a, c) for a, c in n.terms if isinstance(a, SymbolProduct)]
     for atom, count in products:
         yield from _by_product(n, atom, count, given, left)
     if products:
@@ -128,9 +128,9 @@ def _by_quotient(
 
 
 def _by_product(
-    n: Number, atom: Product, count: int, given: tuple[Number, ...], left: Budget
+    n: Number, atom: SymbolProduct, count: int, given: tuple[Number, ...], left: Budget
 ) -> Iterator[Number]:
-    """One factor gets its bound, where the others together are not negative."""
+    """Replace one factor by its bound, if the product of the remaining factors is not negative."""
     others = n.without(atom)
     for factor in dict.fromkeys(atom.flat):
         rest = list(atom.flat)
@@ -152,12 +152,12 @@ def _is_positive(atom: Atom, given: tuple[Number, ...], left: Budget) -> bool:
 
 
 def highest(n: Number) -> int | None:
-    """An integer that n never exceeds; None: none is known."""
+    """An upper bound of n; None if none is known."""
     return _bound(n, Budget())
 
 
 def lowest(n: Number) -> int | None:
-    """An integer that n is never below; None: none is known."""
+    """A lower bound of n; None if none is known."""
     found = _bound(-n, Budget())
     return None if found is None else -found
 
@@ -185,7 +185,7 @@ def _bound(n: Number, left: Budget) -> int | None:
         bound = atom.number if count > 0 else atom.number - (by - 1)
         found = _bound(n.without(atom).times(by) + bound.times(count), left)
         return None if found is None else found // by
-    if any(isinstance(a, Product) for a, _ in n.terms):
+    if any(isinstance(a, SymbolProduct) for a, _ in n.terms):
         return None
     inner = max((a for a, _ in n.terms if isinstance(a, Symbol)), key=lambda s: s.depth)
     count = n.of(inner)
@@ -194,7 +194,7 @@ def _bound(n: Number, left: Budget) -> int | None:
 
 
 def simplified(n: Number, given: Sequence[Number] = ()) -> Number:
-    """n without minima and maxima of which one part is known to be the one."""
+    """n without minima and maxima of which one part is known to be the extreme one."""
     places: dict[Atom, Number] = {}
     for atom, _ in n.terms:
         if isinstance(atom, Least | Most):
@@ -211,8 +211,8 @@ def _before(a: Number, b: Number, low: bool, given: Sequence[Number]) -> bool:
 
 
 def implied(n: Number) -> list[Number]:
-    """Numbers that are not negative where n is not: the parts of a minimum, each by itself, and
-    the one part of a maximum that can be."""
+    """Numbers that are not negative if n is not: each part of a minimum, and the only possible part
+    of a maximum."""
     todo, found = [n], list[Number]()
     while todo:
         each = todo.pop()

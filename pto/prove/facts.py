@@ -19,18 +19,19 @@ from pto.isa.row.traits import Control
 from pto.plan.calls import Names
 from pto.plan.stores import combines
 from pto.plan.written import is_global
-from pto.prove.assume import assumed
+from pto.prove.assume import Stated
+from pto.prove.closed import asks_for_block
 from pto.prove.coordinates import Coordinates, Split
 from pto.prove.decide import never_negative
 from pto.prove.number import ZERO, Number, Symbol, number, of, product, quotient
 from pto.prove.regions import Regions
 from pto.prove.values import (
-    Axis,
     Guards,
     LaunchSymbols,
     Unknown,
     Values,
-    Window,
+    ViewAxis,
+    ViewPart,
     guards,
     item_bytes,
 )
@@ -39,36 +40,36 @@ _CALLS: Final = 16  # functions that call each other
 
 
 @dataclass(frozen=True, slots=True)
-class Use:
-    """One operation that reads or writes a window of an array. It touches no byte outside of the
-    window; whether all inside is open."""
+class MemUse:
+    """One operation that reads or writes a window of an array. It accesses no byte outside of the
+    window, and maybe not all inside."""
 
     op: Operation
-    window: Window
+    window: ViewPart
     writes: bool
-    given: Guards  # numbers that are not negative whenever it runs
-    loops: tuple[Symbol, ...]  # iterations that it runs in, outermost first
-    combines: bool = False  # adds to what is there, or the like
+    given: Guards  # numbers that are not negative when it runs
+    loops: tuple[Symbol, ...]  # enclosing iterations, outermost first
+    combines: bool = False  # an atomic update
+
+    def numbers(self) -> list[Number]:
+        """All that decides where it is, and whether it runs."""
+        axes = [n for axis in self.window.axes for n in (axis.offset, axis.size)]
+        return [self.window.base, *axes, *self.given]
 
 
 @dataclass(slots=True)
-class Facts:
+class KernelUses:
     """The uses of global memory of a kernel, and the symbols in their formulas."""
 
     launch: LaunchSymbols
-    arguments: Mapping[int, Symbol]  # that are not known, by number of the parameter
-    numbers: Mapping[int, int]  # that are
-    uses: list[Use] = field(default_factory=list[Use])
+    arguments: Mapping[int, Symbol]  # unknown arguments, by number of the parameter
+    numbers: Mapping[int, int]  # known arguments
+    uses: list[MemUse] = field(default_factory=list[MemUse])
     unknown: list[tuple[Operation, str]] = field(default_factory=list[tuple[Operation, str]])
     coordinates: tuple[Symbol, ...] = ()  # integers that differ between blocks
     splits: Sequence[Split] = ()  # how they follow from the block number
     assumed: Guards = ()
-
-    @property
-    def names(self) -> dict[str, Number]:
-        """Numbers that a user can speak of."""
-        own = {symbol.name: of(symbol) for symbol in self.arguments.values()}
-        return {**own, "blocks": self.launch.blocks}
+    asks: bool = False  # for the block number
 
 
 def facts(
@@ -78,34 +79,27 @@ def facts(
     agents: int = 1,
     same: Mapping[int, int] | None = None,
     assume: Sequence[str] = (),
-) -> Facts:
-    """Of a kernel. `numbers`: arguments that are known, by number; `blocks` None: any grid. With
-    both known, integers of 32 bits are proved not to overflow, else that is assumed. `same`: of an
+) -> KernelUses:
+    """The uses of a kernel. `numbers`: known arguments, by number; `blocks` None: any grid. With
+    both known, integers of 32 bits are proved not to overflow, else that is assumed. `same`: for an
     argument, the first one that is the same array. `assume`: inequalities (`assume.py`)."""
     launch, args = LaunchSymbols(blocks, agents), function.regions[0].block.args
     values = Values(launch, checks=blocks is not None)
-    symbols: dict[int, Symbol] = {}
     for n, arg in enumerate(args):
-        known = (numbers or {}).get(n)
         if isinstance(arg.type, t.Ptr) and is_global(arg.type):
             root = args[(same or {}).get(n, n)]
-            values.windows[id(arg)] = Window(root, ZERO, _item(arg.type))
-        elif known is not None:
-            values.numbers[id(arg)] = number(known)
-        elif isinstance(arg.type, t.Scalar) and not arg.type.is_float:
-            symbols[n] = launch.symbol(arg.name, "argument")
-            values.numbers[id(arg)] = of(symbols[n])
-    found = Facts(launch, symbols, numbers or {})
-    given = tuple(n for text in assume for n in assumed(text, found.names))
-    found.assumed = given
-    _Walk(found, Names()).block(function.regions[0].block, values, given, ())
+            values.windows[id(arg)] = ViewPart(root, ZERO, _item(arg.type))
+    symbols, given = Stated(numbers or {}, assume).of(function, values)
+    found = KernelUses(launch, symbols, numbers or {}, assumed=given)
+    found.asks = asks_for_block([function])
+    _UseWalk(found, Names()).block(function.regions[0].block, values, given, ())
     _use_coordinates(found)
     return found
 
 
-def _use_coordinates(found: Facts) -> None:
-    """Formulas with coordinates in the place of the block number."""
-    numbers = [n for use in found.uses for n in _numbers(use)]
+def _use_coordinates(found: KernelUses) -> None:
+    """Replace the block number by coordinates in all formulas."""
+    numbers = [n for use in found.uses for n in use.numbers()]
     loops = {loop: None for use in found.uses for loop in use.loops}
     numbers += [loop.high for loop in loops if loop.high is not None]
     coordinates = Coordinates(found.launch.block, numbers)
@@ -122,11 +116,6 @@ def _use_coordinates(found: Facts) -> None:
         found.uses[n] = replace(use, window=window, given=tuple(map(put, use.given)))
 
 
-def _numbers(use: Use) -> list[Number]:
-    axes = [n for axis in use.window.axes for n in (axis.offset, axis.size)]
-    return [use.window.base, *axes, *use.given]
-
-
 def _item(type: t.Type) -> int:
     try:
         return item_bytes(type)
@@ -134,8 +123,8 @@ def _item(type: t.Type) -> int:
         return 0
 
 
-class _Walk:
-    def __init__(self, found: Facts, names: Names) -> None:
+class _UseWalk:
+    def __init__(self, found: KernelUses, names: Names) -> None:
         self._found = found
         self._names = names
         self._calls = 0
@@ -144,7 +133,7 @@ class _Walk:
     def block(
         self, block: Block, values: Values, given: Guards, loops: tuple[Symbol, ...]
     ) -> list[Value]:
-        """All operations of a block; the values that it hands on."""
+        """Visit all operations of a block; returns the values that it yields."""
         for op in block.ops:
             if op.control is not None and op.control.is_terminator:
                 return list(op.operands)
@@ -197,7 +186,7 @@ class _Walk:
     def _carried(
         self, carried: Value, first: Value, block: Block, turns: Symbol, values: Values
     ) -> None:
-        """A value handed on: the same, or one that grows by a fixed step in each iteration."""
+        """A loop-carried value: constant, or with a fixed step in each iteration."""
         at = block.args.index(carried) - 1
         last = block.ops[-1].operands[at]
         if is_global(carried.type):
@@ -257,7 +246,7 @@ class _Walk:
     def _join(
         self, results: Sequence[Value], handed: Sequence[Sequence[Value]], values: Values
     ) -> None:
-        """Results of control flow that are the same whichever way it went."""
+        """Results of control flow that are the same on every path."""
         for n, result in enumerate(results):
             ends = [each[n] for each in handed if n < len(each)]
             if not ends or is_global(result.type):
@@ -298,13 +287,13 @@ class _Walk:
                     self._unknown(op, str(why))
                     continue
                 writes = operand.role != "in"
-                self._found.uses.append(Use(op, window, writes, given, loops, combines(op)))
+                self._found.uses.append(MemUse(op, window, writes, given, loops, combines(op)))
 
     def _unknown(self, op: Operation, why: str) -> None:
         self._found.unknown.append((op, why))
 
-    def _touched(self, op: Operation, value: Value, values: Values) -> Window:
-        """The window that an operation touches through an operand."""
+    def _touched(self, op: Operation, value: Value, values: Values) -> ViewPart:
+        """The window that an operation accesses through an operand."""
         window = values.window(value)
         if isinstance(value.type, t.View):
             return window
@@ -313,19 +302,19 @@ class _Walk:
             if index is not None:
                 item = item_bytes(value.type)
                 start = window.base + values.number(index).times(item)
-                return Window(window.root, start, 1, (_bytes(number(item)),))
+                return ViewPart(window.root, start, 1, (_bytes(number(item)),))
         if op.group("n_burst") and op.group("len_burst"):
             axes = _bursts(op, value, values)
             if axes is not None:
-                return Window(window.root, window.base, 1, axes)
+                return ViewPart(window.root, window.base, 1, axes)
         raise Unknown("its place is not written in the operands")
 
 
-def _bytes(count: Number) -> Axis:
-    return Axis(ZERO, count, number(1), count)
+def _bytes(count: Number) -> ViewAxis:
+    return ViewAxis(ZERO, count, number(1), count)
 
 
-def _bursts(op: Operation, value: Value, values: Values) -> tuple[Axis, ...] | None:
+def _bursts(op: Operation, value: Value, values: Values) -> tuple[ViewAxis, ...] | None:
     """Loops of bursts of bytes, the outermost first."""
     side = "src" if value is op.operand("source") else "dst"
     strides = op.group(f"nburst_{side}_stride")
@@ -336,5 +325,5 @@ def _bursts(op: Operation, value: Value, values: Values) -> tuple[Axis, ...] | N
     axes = [_bytes(values.number(op.group("len_burst")[0]))]
     for count, stride in zip(counts, strides, strict=True):
         size = values.number(count)
-        axes.insert(0, Axis(ZERO, size, values.number(stride), size))
+        axes.insert(0, ViewAxis(ZERO, size, values.number(stride), size))
     return tuple(axes)

@@ -1,8 +1,8 @@
 """Integers of a program as formulas: sums of multiples of symbols, minima, maxima and quotients.
 
-A symbol stands for a size, a block number, a loop counter or a value that is not known. It has
-bounds, which may be formulas of other symbols. `at_least` decides whether a formula is never
-negative; it answers True only where that follows from the bounds.
+A symbol is a size, a block number, a loop counter or an unknown value. It has bounds, which may be
+formulas of other symbols. `at_least` decides whether a formula is never negative; it returns True
+only if that follows from the bounds.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Kind = Literal["argument", "block", "counter", "value"]
 
 @dataclass(eq=False, slots=True)
 class Symbol:
-    """An integer that is not known. Its bounds are formulas of symbols of smaller depth."""
+    """An unknown integer. Its bounds are formulas of symbols of smaller depth."""
 
     name: str
     kind: Kind
@@ -30,7 +30,7 @@ class Symbol:
 
     @property
     def is_fixed(self) -> bool:
-        """The same in all blocks and iterations of a launch."""
+        """True if it is the same in all blocks and iterations of a launch."""
         return self.kind == "argument"
 
 
@@ -66,8 +66,8 @@ class Quotient:
 
 
 @dataclass(frozen=True, slots=True)
-class Product:
-    """Of unknown numbers, each as often as it occurs."""
+class SymbolProduct:
+    """The product of unknown numbers, with repetitions."""
 
     factors: frozenset[tuple[Atom, int]]
 
@@ -79,7 +79,7 @@ class Product:
         return [atom for atom, count in self.factors for _ in range(count)]
 
 
-Atom = Symbol | Least | Most | Quotient | Product
+Atom = Symbol | Least | Most | Quotient | SymbolProduct
 
 
 def _sorted(terms: Iterable[tuple[Atom, int]]) -> list[tuple[Atom, int]]:
@@ -88,7 +88,7 @@ def _sorted(terms: Iterable[tuple[Atom, int]]) -> list[tuple[Atom, int]]:
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """`rest` and multiples of atoms."""
+    """A constant `rest` plus multiples of atoms."""
 
     terms: frozenset[tuple[Atom, int]] = frozenset()
     rest: int = 0
@@ -110,18 +110,18 @@ class Number:
         return self + (-other)
 
     def times(self, count: int) -> Number:
-        """A known multiple."""
+        """The number times a constant."""
         if count in (0, 1):
             return self if count else ZERO
         return Number(frozenset((a, n * count) for a, n in self.terms), self.rest * count)
 
     @property
     def value(self) -> int | None:
-        """The number it is, if that is known."""
+        """The value, if it is a constant."""
         return None if self.terms else self.rest
 
     def of(self, atom: Atom) -> int:
-        """How often an atom is in it."""
+        """The coefficient of an atom."""
         return dict(self.terms).get(atom, 0)
 
     def without(self, atom: Atom) -> Number:
@@ -130,12 +130,12 @@ class Number:
         )
 
     def symbols(self) -> Iterator[Symbol]:
-        """All that it depends on, directly or inside of atoms."""
+        """All symbols that it depends on, directly or inside of atoms."""
         for atom, _ in self.terms:
             yield from _symbols(atom)
 
     def replaced(self, places: Mapping[Atom, Number]) -> Number:
-        """With numbers in the place of atoms, wherever they occur."""
+        """The number with numbers instead of atoms, wherever they occur."""
         found = number(self.rest)
         for atom, count in self.terms:
             found += _replaced(atom, places).times(count)
@@ -179,7 +179,7 @@ def _symbols(atom: Atom) -> Iterator[Symbol]:
         case Quotient(of_what, by):
             yield from of_what.symbols()
             yield from by.symbols()
-        case Product(factors):
+        case SymbolProduct(factors):
             for factor, _ in factors:
                 yield from _symbols(factor)
 
@@ -197,7 +197,7 @@ def _replaced(atom: Atom, places: Mapping[Atom, Number]) -> Number:
             return reduce(maximum, [p.replaced(places) for p in parts])
         case Quotient(of_what, by):
             return quotient(of_what.replaced(places), by.replaced(places))
-        case Product():
+        case SymbolProduct():
             return reduce(product, [_replaced(a, places) for a in atom.flat])
 
 
@@ -213,12 +213,12 @@ def product(a: Number, b: Number) -> Number:
             factors: dict[Atom, int] = {}
             for atom in (*_flat(one), *_flat(other)):
                 factors[atom] = factors.get(atom, 0) + 1
-            found += of(Product(frozenset(factors.items()))).times(count * times)
+            found += of(SymbolProduct(frozenset(factors.items()))).times(count * times)
     return found
 
 
 def _flat(atom: Atom) -> list[Atom]:
-    return atom.flat if isinstance(atom, Product) else [atom]
+    return atom.flat if isinstance(atom, SymbolProduct) else [atom]
 
 
 def quotient(a: Number, by: Number) -> Number:
@@ -239,7 +239,7 @@ def quotient(a: Number, by: Number) -> Number:
 
 
 def _divided(a: Number, by: Number) -> tuple[Number, Number]:
-    """Terms that are multiples of an unknown divisor, divided; and the others."""
+    """The quotient of the terms that are multiples of an unknown divisor, and the rest."""
     whole, left = ZERO, a
     if a == by:
         return number(1), ZERO
@@ -282,7 +282,7 @@ def _parts(n: Number, kind: type[Least] | type[Most]) -> frozenset[Number]:
 
 
 def evaluated(n: Number, known: Mapping[Symbol, int]) -> int | None:
-    """The value of a number; None where a symbol has none."""
+    """The value of a number; None if a symbol has none."""
     found = n.rest
     for atom, count in n.terms:
         value = _value(atom, known)
@@ -304,7 +304,7 @@ def _value(atom: Atom, known: Mapping[Symbol, int]) -> int | None:
         case Quotient(inner, by):
             a, b = evaluated(inner, known), evaluated(by, known)
             return None if a is None or not b else a // b
-        case Product():
+        case SymbolProduct():
             found = 1
             for factor in atom.flat:
                 value = _value(factor, known)

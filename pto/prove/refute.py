@@ -7,40 +7,56 @@ it reports one.
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product as pairs
 from typing import Final
 
-from pto.prove.blocks import Conflict
-from pto.prove.facts import Facts, Use
+from pto.prove.blocks import BlockPair
+from pto.prove.facts import KernelUses, MemUse
 from pto.prove.number import Number, Symbol, evaluated
 
 _SIZES: Final = (16, 1, 33, 128, 100, 2, 64, 256, 8, 17, 1000)
-_BLOCKS: Final = (2, 1, 3, 8)
-_DRAWS: Final = 120  # of sizes, where there are several
-_PLACES: Final = 1 << 14  # elements of a window that are compared
+_SECONDS: Final = 0.3  # to look for one counterexample
+_DATA: Final = (1 << 16, -1)  # that arrays may hold
+_BLOCKS: Final = (2, 1, 3, 8, 64, 1024)
+_DRAWS: Final = 120  # of sizes, if there are several
+_PLACES: Final = 1 << 11  # elements of a window that are compared
 Known = dict[Symbol, int]
 Box = tuple[tuple[int, int, int], ...]  # of each axis: first index, size, distance in bytes
 
 
 @dataclass(frozen=True, slots=True)
-class Example:
+class Counterexample:
     """A call for which a property fails."""
 
     numbers: Mapping[int, int]  # by number of the parameter
     names: Mapping[str, int]
     blocks: int
     words: str  # where: blocks and iterations
+    data: int = 0  # in arrays of integers
+    block: int = 0  # in which it fails
 
     def __str__(self) -> str:
         sizes = [f"{name} = {value}" for name, value in self.names.items()]
+        sizes += [f"arrays of {self.data}"] if self.data else []
         return ", ".join([*sizes, f"{self.blocks} block{'s' * (self.blocks != 1)}", self.words])
 
 
-def out_of_bounds(found: Facts, use: Use, assumed: Sequence[Number] = ()) -> Example | None:
-    """A call in which a use leaves its view."""
-    for numbers, known, blocks in _calls(found, assumed):
+def out_of_bounds(found: KernelUses, use: MemUse) -> Counterexample | None:
+    """A call in which a use leaves its view, whatever the arrays hold; else for some data."""
+    read = {s for n in use.numbers() for s in n.symbols() if s.kind == "value" and s.high is None}
+    for data in (0, *_DATA) if read else (0,):
+        example = _leaving(found, use, dict.fromkeys(read, data) if data else {})
+        if example is not None:
+            return replace(example, data=data)
+    return None
+
+
+def _leaving(found: KernelUses, use: MemUse, data: Known) -> Counterexample | None:
+    for numbers, sizes, blocks in _calls(found, found.assumed):
+        known = {**sizes, **data}
         for block in _chosen(blocks):
             for here in _iterations(found, use, known, block):
                 for axis in use.window.axes:
@@ -50,13 +66,14 @@ def out_of_bounds(found: Facts, use: Use, assumed: Sequence[Number] = ()) -> Exa
                     if at is None or size is None or extent is None:
                         break
                     if at < 0 or at + size > extent:
-                        return _example(found, numbers, blocks, _words(use, here, block))
+                        example = _example(found, numbers, blocks, _words(use, here, block))
+                        return replace(example, block=block)
     return None
 
 
-def overlapping(found: Facts, pair: Conflict, assumed: Sequence[Number] = ()) -> Example | None:
-    """A call in which two blocks use one byte, and one of them writes it."""
-    for numbers, known, blocks in _calls(found, assumed):
+def overlapping(found: KernelUses, pair: BlockPair) -> Counterexample | None:
+    """A call in which two blocks access one byte, and one of them writes it."""
+    for numbers, known, blocks in _calls(found, found.assumed):
         if blocks == 1:
             continue
         for first, second in pairs(_chosen(blocks), repeat=2):
@@ -70,9 +87,12 @@ def overlapping(found: Facts, pair: Conflict, assumed: Sequence[Number] = ()) ->
     return None
 
 
-def _calls(found: Facts, assumed: Sequence[Number]) -> Iterator[tuple[dict[int, int], Known, int]]:
-    """Sizes and grids, as far as they are open."""
+def _calls(
+    found: KernelUses, assumed: Sequence[Number]
+) -> Iterator[tuple[dict[int, int], Known, int]]:
+    """Sizes and grids to try, where they are not fixed."""
     symbols, rng = found.arguments, random.Random(0)
+    until = time.process_time() + _SECONDS
     fixed = found.launch.blocks.value
     grids = _BLOCKS if fixed is None else (fixed,)
     draws: list[tuple[int, ...]] = [(size,) * len(symbols) for size in _SIZES]
@@ -82,6 +102,8 @@ def _calls(found: Facts, assumed: Sequence[Number]) -> Iterator[tuple[dict[int, 
         numbers = dict(zip(symbols, sizes, strict=False))
         known: Known = {symbols[n]: size for n, size in numbers.items()}
         for blocks in grids:
+            if time.process_time() > until:
+                return
             count = next(found.launch.blocks.symbols(), None)
             here = known if count is None else {**known, count: blocks}
             if all((evaluated(n, here) or 0) >= 0 for n in assumed):
@@ -89,12 +111,12 @@ def _calls(found: Facts, assumed: Sequence[Number]) -> Iterator[tuple[dict[int, 
 
 
 def _chosen(blocks: int) -> list[int]:
-    """The first blocks, and some of the others."""
+    """The first blocks, and some later ones."""
     return sorted({*range(min(blocks, 3)), blocks // 2, blocks - 1})
 
 
-def _iterations(found: Facts, use: Use, known: Known, block: int) -> Iterator[Known]:
-    """Some iterations in which a use runs: the first ones and the last one of each loop."""
+def _iterations(found: KernelUses, use: MemUse, known: Known, block: int) -> Iterator[Known]:
+    """Some iterations of a use: the first ones and the last one of each loop."""
     here: Known = {**known, found.launch.block: block}
     for split in found.splits:
         here[split.over], here[split.rest] = divmod(here[split.whole], split.by)
@@ -112,7 +134,7 @@ def _turns(loop: Symbol, known: Known) -> list[int]:
     return [] if high is None or high < 0 else sorted({0, min(1, high), high})
 
 
-def _box(use: Use, known: Known) -> tuple[int, Box] | None:
+def _box(use: MemUse, known: Known) -> tuple[int, Box] | None:
     base, axes = evaluated(use.window.base, known), list[tuple[int, int, int]]()
     for axis in use.window.axes:
         given = [evaluated(n, known) for n in (axis.offset, axis.size, axis.stride)]
@@ -125,11 +147,18 @@ def _box(use: Use, known: Known) -> tuple[int, Box] | None:
 
 
 def _share(a: tuple[int, Box], b: tuple[int, Box]) -> bool:
-    ours, theirs = _bytes(a), _bytes(b)
-    return ours is not None and theirs is not None and not ours.isdisjoint(theirs)
+    (low, high), (begin, end) = _span(a), _span(b)
+    return low < end and begin < high and not _bytes(a).isdisjoint(_bytes(b))
 
 
-def _bytes(box: tuple[int, Box]) -> set[int] | None:
+def _span(box: tuple[int, Box]) -> tuple[int, int]:
+    """The first byte, and the one behind the last."""
+    base, axes = box
+    ends = [(at * stride, (at + size - 1) * stride) for at, size, stride in axes]
+    return base + sum(min(e) for e in ends), base + sum(max(e) for e in ends) + 1
+
+
+def _bytes(box: tuple[int, Box]) -> set[int]:
     base, axes = box
     found = {base}
     for at, size, stride in axes:
@@ -139,11 +168,11 @@ def _bytes(box: tuple[int, Box]) -> set[int] | None:
     return found
 
 
-def _example(found: Facts, numbers: dict[int, int], blocks: int, words: str) -> Example:
+def _example(found: KernelUses, numbers: dict[int, int], blocks: int, words: str) -> Counterexample:
     names = {found.arguments[n].name: value for n, value in numbers.items()}
-    return Example({**found.numbers, **numbers}, names, blocks, words)
+    return Counterexample({**found.numbers, **numbers}, names, blocks, words)
 
 
-def _words(use: Use, known: Known, block: int) -> str:
+def _words(use: MemUse, known: Known, block: int) -> str:
     loops = [f"{loop.name} = {known[loop]}" for loop in use.loops]
     return ", ".join([f"block {block}", *loops])

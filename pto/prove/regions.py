@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from pto.ir.graph import Block, Operation, Value
 from pto.isa.meaning.handle.view import ALLOC_TILE, SET_VALID, VALID_COLS, VALID_ROWS, VALID_SHAPE
+from pto.isa.meaning.tile.rearrange import RESHAPE
 from pto.isa.row import types as t
 from pto.isa.row.traits import Control
 from pto.prove.number import ZERO, Number, Symbol, number, of
@@ -31,20 +32,37 @@ class Regions:
         if op.body is ALLOC_TILE or op.body is SET_VALID:
             tile = op.results[0] if op.results else op.operands[0]
             rows, cols = (op.operand(name) for name in ("valid_row", "valid_col"))
-            sizes = self._region(tile, values)
+            sizes = self.of(tile, values)
             given = [
                 n if v is None else values.number(v)
                 for v, n in zip((rows, cols), sizes, strict=True)
             ]
             self._now[id(tile)] = given[0], given[1]
+        elif op.body is RESHAPE:
+            self._now[id(op.results[0])] = self._reshaped(op, values)
         elif id(op.body) in _READS:
-            region = self._region(op.operands[0], values)
+            region = self.of(op.operands[0], values)
             for result, axis in zip(op.results, _READS[id(op.body)], strict=True):
                 values.numbers[id(result)] = region[axis]
 
-    def _region(self, tile: Value, values: Values) -> Region:
+    def of(self, tile: Value, values: Values) -> Region:
         found = self._now.get(id(tile))
         return found or (_extent(tile, 0, values), _extent(tile, 1, values))
+
+    def _reshaped(self, op: Operation, values: Values) -> Region:
+        """Extents that the type leaves open are those of the source where shapes agree, else all
+        there is."""
+        types = [v.type for v in (op.operands[0], op.results[0])]
+        tiles = [type.tile for type in types if isinstance(type, t.TileBuf)]
+        if len(tiles) < 2:
+            return self.of(op.results[0], values)
+        shape = tiles[1].rows, tiles[1].cols
+        same = (tiles[0].rows, tiles[0].cols) == shape
+        known = self.of(op.operands[0], values) if same else (number(shape[0]), number(shape[1]))
+        rows, cols = tiles[1].valid
+        return known[0] if rows is None else number(rows), known[1] if cols is None else number(
+            cols
+        )
 
     def forget(self, block: Block) -> None:
         """Regions that a block sets are not known where it may have run."""

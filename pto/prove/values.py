@@ -32,13 +32,13 @@ from pto.prove.number import (
 )
 from pto.verify.operation import constant
 
-_DEEPEST: Final = 400  # operations that one value follows from
+_DEEPEST: Final = 400  # operations from which one value is computed
 
 
 @dataclass(frozen=True, slots=True)
-class Axis:
-    """One dimension of a window: its first index, how many there are, their distance in bytes, and
-    how many the view around has."""
+class ViewAxis:
+    """One dimension of a window: its first index, its size, the stride in bytes, and the size of
+    the enclosing view."""
 
     offset: Number
     size: Number
@@ -47,26 +47,26 @@ class Axis:
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class ViewPart:
     """A part of an array in global memory: `base` is the byte of its first element."""
 
     root: Value  # the argument of the kernel
     base: Number
     itemsize: int
-    axes: tuple[Axis, ...] = ()
+    axes: tuple[ViewAxis, ...] = ()
 
 
 class Unknown(Exception):
-    """No formula; the text says why."""
+    """There is no formula; the text is the reason."""
 
 
 class Values:
-    """Formulas of the values of one function, as called from one place."""
+    """Formulas of the values of one function, for one call."""
 
     def __init__(self, launch: LaunchSymbols, checks: bool) -> None:
         self.launch = launch
         self.numbers: dict[int, Number] = {}
-        self.windows: dict[int, Window] = {}
+        self.windows: dict[int, ViewPart] = {}
         self.checks = checks  # whether narrow integers must be proved not to overflow
         self._depth = 0
 
@@ -81,7 +81,7 @@ class Values:
     def unknown(
         self, value: Value, low: Number | None = None, high: Number | None = None
     ) -> Number:
-        return of(self.launch.symbol(value.name, "value", low, high))
+        return of(self.launch.symbol(f"%{value.name}", "value", low, high))
 
     def _evaluated(self, value: Value) -> Number:
         known = constant(value)
@@ -115,7 +115,7 @@ class Values:
         if traits.signed is False and not all(never_negative(self.number(v)) for v in given):
             return None
         if traits.operator == "cast" and not _is_float(given[0]):
-            return self.number(given[0])  # `_fits` tells whether it is the same number
+            return self.number(given[0])  # `_fits` checks that it is the same number
         if traits.operator == "select":
             a, b = map(self.number, given[1:])
             return a if a == b else self.unknown(value, minimum(a, b), maximum(a, b))
@@ -132,7 +132,7 @@ class Values:
         return axis.size if op.body is DIMENSION else quotient(axis.stride, number(window.itemsize))
 
     def _fits(self, found: Number, type: t.Type) -> bool:
-        """Whether an integer type holds the number in any case; index counts as one that does."""
+        """True if an integer type always holds the number; index counts as wide enough."""
         if not self.checks or not isinstance(type, t.Scalar) or type.dtype is None:
             return True
         bits = type.dtype.bits
@@ -147,14 +147,14 @@ class Values:
 
     # ---- windows
 
-    def window(self, value: Value) -> Window:
+    def window(self, value: Value) -> ViewPart:
         """The window of a pointer or view; raises Unknown."""
         found = self.windows.get(id(value))
         if found is None:
             found = self.windows[id(value)] = self._made(value)
         return found
 
-    def _made(self, value: Value) -> Window:
+    def _made(self, value: Value) -> ViewPart:
         op = value.maker
         if op is None:
             raise Unknown(f"%{value.name} is handed from one iteration to the next")
@@ -180,12 +180,12 @@ class Values:
             return replace(source, base=start, axes=())
         raise Unknown(f"'{op.name}' op gives the place")
 
-    def _view(self, op: Operation, type: t.Type) -> Window:
+    def _view(self, op: Operation, type: t.Type) -> ViewPart:
         source, item = self.window(op.operands[0]), item_bytes(type)
         shape, strides = ([self.number(v) for v in op.group(n)] for n in ("shape", "strides"))
         for size in shape:
             self.launch.assume_size(size)
-        axes = (Axis(ZERO, n, by.times(item), n) for n, by in zip(shape, strides, strict=True))
+        axes = (ViewAxis(ZERO, n, by.times(item), n) for n, by in zip(shape, strides, strict=True))
         return replace(source, itemsize=item, axes=tuple(axes))
 
 
@@ -209,7 +209,8 @@ class LaunchSymbols:
         return Symbol(name, kind, low, high, self.depth)
 
     def assume_size(self, n: Number) -> None:
-        """An argument that is the size of a view is not negative: `make_tensor_view` wants that."""
+        """Assume that an argument that is the size of a view is not negative
+        (`make_tensor_view`)."""
         if len(n.terms) == 1 and not n.rest:
             (atom, count), *_ = n.terms
             if isinstance(atom, Symbol) and atom.is_fixed and count == 1 and atom.low is None:
@@ -225,7 +226,7 @@ def _is_float(value: Value) -> bool:
 
 
 def item_bytes(type: t.Type) -> int:
-    """Bytes of an element; raises Unknown where two share one."""
+    """Bytes of an element; raises Unknown if two elements share one byte."""
     elem = getattr(type, "elem", None)
     dtype = elem.dtype if isinstance(elem, t.Scalar) else None
     if dtype is None or dtype.bits % 8:
@@ -297,7 +298,7 @@ Guards = tuple[Number, ...]
 
 
 def guards(values: Values, condition: Value, holds: bool) -> Guards:
-    """Numbers that are not negative where a condition holds, or does not; none where that says
+    """Numbers that are not negative if a condition holds, or does not; empty if that implies
     nothing about integers."""
     op = condition.maker
     if op is None or op.traits.operator != "compare" or any(map(_is_float, op.operands)):

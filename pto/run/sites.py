@@ -1,9 +1,9 @@
-"""Programs that arrive as a stream: agents fed by records instead of code.
+"""Programs that arrive as a stream: agents execute records instead of code.
 
-A front end that runs elsewhere (a compiled kernel, a trace) says instruction after instruction what
-its agents do. A *site* is one place of its source with one set of types: it becomes one operation,
-is judged once and prepared once, and each further record only fills its operands. Findings are
-therefore told once a place, as in a loop. Where records come from is not known here.
+A front end outside the engine (a compiled kernel, a trace) emits the instructions of its agents as
+records. A *site* is one location of its source with one set of types. It becomes one operation that
+is checked and compiled once; each further record only supplies operands. Findings are therefore
+reported once for each location, as in a loop. The source of records is not known here.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from pto.isa.row.types import Scalar, Type
 from pto.isa.scalar.structure import RETURN
 from pto.plan.memory import alignment
 from pto.plan.packing import Item, pack
-from pto.run.machine.agents import Agent, Turns, deadlock, take_turns, waits_of
+from pto.run.machine.agents import Agent, CoScheduler, deadlock, run_cooperatively, waits_of
 from pto.run.machine.core import Arrivals, Cluster, Core
 from pto.run.machine.device import Device
 from pto.run.reference.code import Code, Regs, Wait, Waits, located
@@ -42,30 +42,30 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """One operand of a site: its type, for a scalar the first value, for a handle its maker."""
+    """One operand of a site: its type, the first value of a scalar, the maker of a handle."""
 
     type: Type
     first: int | float | None = None
     maker: Value | None = None
 
 
-# An attribute of a read: the front end has the value before it issues anything else.
+# An attribute of a read: the front end needs the value before it issues anything else.
 ANSWERED = "pto.answered"
 
 
 @dataclass(slots=True)
 class Site:
-    """One instruction at one place, ready to run; `run` takes its operands in the row's order."""
+    """One instruction at one location, compiled; `run` takes its operands in the row's order."""
 
     op: Operation
     code: Code
-    bound: int | None  # the operand that execution gives a place
-    made: Value | None  # the handle it makes, as later sites are judged by
+    bound: int | None  # the operand that execution gives an address
+    made: Value | None  # the handle it makes, for the checks of later sites
     results: bool
     blocks: bool  # it may have to wait
 
     def run(self, core: Core, values: Sequence[Any]) -> Any:
-        """Blocked, what it gives, or the operand that it gave a place."""
+        """Blocked, the result, or the operand that got an address."""
         code = self.code
         if self.results:
             return code.call(core, list(values))[0]
@@ -87,9 +87,9 @@ class Sites:
         tolerated: Container[str] = (),
     ) -> None:
         self.profile = profile
-        self.tolerated = tolerated  # findings that the front end's own library does not make
+        self.tolerated = tolerated  # findings that the front end's own library does not report
         self.module = new_module({"pto.target_arch": Str(profile.name)}, "<records>")
-        self.findings: dict[tuple[str, str], Diagnostic] = {}  # warnings, once a place
+        self.findings: dict[tuple[str, str], Diagnostic] = {}  # warnings, once for each location
         self._compiler = Compiler(self.module, profile, side, tap)
         self._count = 0
 
@@ -101,7 +101,7 @@ class Sites:
         where: Span | None,
         results: Sequence[Type] = (),
     ) -> Site:
-        """Judge a record's instruction and prepare it. Operands by the row's names."""
+        """Check a record's instruction and compile it. Operands by the row's names."""
         self._judge(row, operands, attrs, where, results)
         flat = [g for each in operands.values() for g in _each(each)]
         self._count += 1
@@ -131,7 +131,7 @@ class Sites:
         where: Span | None,
         results: Sequence[Type],
     ) -> None:
-        """The rules of the row, on the values of the first record."""
+        """Check the rules of the row with the values of the first record."""
         module, flat = _judged(self.profile), [g for x in operands.values() for g in _each(x)]
         params = [(f"v{n}", given.type) for n, given in enumerate(flat)]
         function = new_function(module, "site", params)
@@ -195,16 +195,17 @@ _ENDLESS = 1 << 62
 
 
 @dataclass(slots=True)
-class Places:
-    """Where tiles that have only a name lie, for one agent: the planner's packing, run by run.
+class TileSlots:
+    """The addresses of tiles that have only a name, for one agent: the planner's packing, run by
+    run.
 
-    Whether a name is used again only the program knows. It stays where it is as long as there is
-    room; then those go first that were not used for longest, and to use one of them is an error.
+    Only the program knows whether it uses a name again, so a tile keeps its address while there is
+    space. Then the least recently used are evicted first; using an evicted tile is an error.
     """
 
     core: Core
     starts: dict[int, int] = field(default_factory=dict[int, int])
-    # by space: what is kept, the longest unused first
+    # by space: kept tiles, the least recently used first
     _kept: dict[Space, dict[int, Item]] = field(
         default_factory=lambda: defaultdict[Space, dict[int, Item]](dict)
     )
@@ -213,7 +214,7 @@ class Places:
     def plan(self, wanted: Mapping[int, tuple[Space, int, int, int]], pauses: bool = False) -> None:
         """Place names used from record `first` to `last`: name -> (space, bytes, first, last).
 
-        Where the program only `pauses` behind these records, it may use all of them again.
+        If the program only `pauses` after these records, it may use all of them again.
         """
         spaces: dict[Space, list[tuple[int, Item]]] = defaultdict(list)
         for name, (space, nbytes, first, last) in wanted.items():
@@ -281,7 +282,7 @@ class Places:
 
 @dataclass(frozen=True, slots=True)
 class Looks:
-    """A feed has looked at what others change, and would look again: let them go on first."""
+    """A record that polls shared state, and would poll again: other agents run first."""
 
 
 Fed = tuple[Site, Sequence[Any], Callable[[Any], None] | None]
@@ -289,8 +290,8 @@ Feed = Callable[[Core], Iterable[Fed | Looks]]
 
 
 def _program(core: Core, feed: Iterator[Fed | Looks]) -> Waits:
-    """Execute what is fed, in order; the next record is asked for when the last one is done."""
-    last = Operation("pto.ld_dev")  # stands for a look before the first instruction
+    """Execute records in order; the next one is fetched when the last one is done."""
+    last = Operation("pto.ld_dev")  # for a poll before the first instruction
     looking = Blocked("others to change what it looks at")
     for fed in feed:
         if isinstance(fed, Looks):
@@ -311,22 +312,22 @@ def _program(core: Core, feed: Iterator[Fed | Looks]) -> Waits:
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
-    """One side of every block: its name, how many agents it is, and what feeds them."""
+class RecordSide:
+    """One side of every block: its name, its number of agents, and their records."""
 
     name: str
     agents: int
     feed: Feed
 
 
-class Launch:
-    """The blocks of a launch, all or `only` these, their agents taking turns."""
+class RecordLaunch:
+    """The blocks of a launch, all or `only` these, with a cooperative scheduler."""
 
     def __init__(
         self,
         device: Device,
         profile: Profile,
-        sides: Sequence[Side],
+        sides: Sequence[RecordSide],
         blocks: int,
         only: Sequence[int] | None = None,
     ) -> None:
@@ -336,10 +337,10 @@ class Launch:
         self._numbers = iter(range(blocks) if only is None else only)
         self._arrivals = Arrivals()
         self._cores: list[Core] = []
-        self._turns = Turns()
+        self._turns = CoScheduler()
 
     def go_on(self, rounds: int | None = None) -> bool:
-        """Until all blocks are done; False: nobody can go on, or all have looked so often."""
+        """Run all blocks; False if every agent waits, or has polled `rounds` times."""
         tap = self._device.tap
         with np.errstate(all="ignore"):
             done = self._turns.go_on(self._next_block, tap, rounds=rounds)
@@ -365,7 +366,7 @@ class Launch:
 
     @property
     def moved(self) -> bool:
-        """Whether anybody got anywhere the last time."""
+        """True if an agent made progress in the last call."""
         return self._turns.moved
 
     @property
@@ -378,15 +379,15 @@ class Launch:
 
 
 def carry_on(core: Core, feed: Feed) -> list[str]:
-    """One agent alone, from where it was; what it printed."""
+    """Run one agent alone from its current state; returns what it printed."""
     core.printed.clear()
     turns = iter([[Agent(core, _program(core, iter(feed(core))))]])
     with np.errstate(all="ignore"):
-        take_turns(lambda: next(turns, []), None)
+        run_cooperatively(lambda: next(turns, []), None)
     return list(core.printed)
 
 
-def _agent(core: Core, side: Side, tap: Tap | None) -> Agent:
+def _agent(core: Core, side: RecordSide, tap: Tap | None) -> Agent:
     program = _program(core, iter(side.feed(core)))
     if tap is None:
         return Agent(core, program)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pto.target import npu
-from pto.target.facts import SHARED_SOURCE, Buffers, Pipe, Profile, Sync
+from pto.target.facts import SHARED_SOURCE, Buffers, PipeInfo, Profile, Sync
 from pto.target.feature import CUSTOM_PAD, Support, comparison, element_types
 from pto.target.legality import CURRENT_CELLS, SEED_CELLS
 
@@ -22,13 +22,13 @@ BUFFERS = Buffers(
 )
 
 PIPES = (  # machine.yaml#pipes.roles
-    Pipe("S", "scalar"),
-    Pipe("V", "vector", "vector"),
-    Pipe("M", "cube", "cube"),
-    Pipe("MTE1", "L1 -> L0A, L0B, bias table", "cube"),
-    Pipe("MTE2", "GM -> UB, L1"),
-    Pipe("MTE3", "UB, L1 -> GM"),
-    Pipe("FIX", "L0C -> GM, L1; L1 -> fixpipe buffer", "cube"),
+    PipeInfo("S", "scalar"),
+    PipeInfo("V", "vector", "vector"),
+    PipeInfo("M", "cube", "cube"),
+    PipeInfo("MTE1", "L1 -> L0A, L0B, bias table", "cube"),
+    PipeInfo("MTE2", "GM -> UB, L1"),
+    PipeInfo("MTE3", "UB, L1 -> GM"),
+    PipeInfo("FIX", "L0C -> GM, L1; L1 -> fixpipe buffer", "cube"),
 )
 
 SYNC = Sync(

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from pto.core.constants import VLANE_BYTES
 from pto.target import npu
-from pto.target.facts import Buffers, Pipe, Profile, Sync
+from pto.target.facts import Buffers, PipeInfo, Profile, Sync
 from pto.target.feature import CUSTOM_PAD, Support, comparison, element_types
 from pto.target.legality import CURRENT_CELLS, MX_CELLS, SEED_CELLS
 
@@ -23,13 +23,15 @@ BUFFERS = Buffers(
 )
 
 PIPES = (  # machine.yaml#pipes.roles; hw_profiles.yaml#families.a5.new_paths, removed_paths
-    Pipe("S", "scalar"),
-    Pipe("V", "vector", "vector"),
-    Pipe("M", "cube", "cube"),
-    Pipe("MTE1", "L1 -> L0A, L0B, bias table, scale buffers", "cube"),
-    Pipe("MTE2", "GM -> UB, L1"),
-    Pipe("MTE3", "UB -> GM, L1"),
-    Pipe("FIX", "L0C -> GM, L1, UB; L1 -> fixpipe buffer"),  # moves from vec to mat count as FIX
+    PipeInfo("S", "scalar"),
+    PipeInfo("V", "vector", "vector"),
+    PipeInfo("M", "cube", "cube"),
+    PipeInfo("MTE1", "L1 -> L0A, L0B, bias table, scale buffers", "cube"),
+    PipeInfo("MTE2", "GM -> UB, L1"),
+    PipeInfo("MTE3", "UB -> GM, L1"),
+    PipeInfo(
+        "FIX", "L0C -> GM, L1, UB; L1 -> fixpipe buffer"
+    ),  # moves from vec to mat count as FIX
 )
 
 SYNC = Sync(

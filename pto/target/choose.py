@@ -1,4 +1,4 @@
-"""Which profile and device a program is judged by: the request first, then what it declares."""
+"""The profile and device for which a program is checked: as requested, else as declared."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from pto.target.device import Device, device, narrow, profile_of_soc
 from pto.target.facts import Profile
 from pto.target.profile import profile
 
-DEFAULT = "a2a3"  # PTOAS: --pto-arch is a3 unless given
+DEFAULT = "a2a3"  # of programs in text and C++; PTOAS: --pto-arch is a3 unless given
+PYTHON = "a5"  # of kernels in Python and of eager mode
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +19,7 @@ class Target:
     profile: Profile
     device: Device | None
     reason: str
-    declared: bool = True  # False: nobody named a target, this is a default
+    declared: bool = True  # False: no target was named, this is the default
 
     def __str__(self) -> str:
         return f"profile {self.profile} ({self.reason})"

@@ -1,8 +1,8 @@
-"""What work costs on the chips of a profile: the shape of the numbers. Values: `costs_*.py`.
+"""The costs of work on the chips of a profile: data types. Values: `costs_*.py`.
 
 Cycles are of the core clock. An instruction is issued by the scalar unit, starts when its pipe is
-free and what it waits for has happened, keeps the pipe for its occupancy, and is done (its result
-visible, flags behind it set) a latency later.
+free and its waits have ended, occupies the pipe for its occupancy, and is done (its result visible,
+later flags set) a latency later.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Literal
 
 from pto.core.errors import fail
 
-# measured: fitted to a published table of a device. vendor: a vendor's file or manual says so.
-# sim: of a vendor's simulator or another model. guess: nobody has published it.
+# measured: fitted to a published table of a device. vendor: from a vendor's file or manual. sim:
+# from a vendor's simulator or another model. guess: not published.
 Status = Literal["measured", "vendor", "sim", "guess"]
 
 
@@ -43,7 +43,7 @@ def cost(form: str, status: Status, source: str, **numbers: float) -> Cost:
 
 @dataclass(frozen=True, slots=True)
 class Chip:
-    """What all cores of a chip share, and what each instruction pays whatever it is."""
+    """Properties shared by all cores of a chip, and costs that every instruction has."""
 
     mhz: float  # of the chips that were measured
     queue_depth: int
@@ -54,8 +54,8 @@ class Chip:
     small_copies: float  # share of both that copies of at most 8 KiB reach
     l2_read: float  # bytes a second
     l2_bytes: float
-    past_row: float  # bytes that memory loses with each row that passes by the cache
-    unaligned: int  # bytes that rows which begin off 32 are rounded up to, at both ends together
+    past_row: float  # bytes of bandwidth lost with each row that bypasses the cache
+    unaligned: int  # granularity in bytes of rows that begin off 32, both ends together
     flag: float  # cycles from the end of the work to the pipe that waits
     cross_core: float  # the same between cores
     issue: float  # cycles of the scalar unit for each instruction
@@ -64,12 +64,12 @@ class Chip:
     vector_functions: bool  # a vector scope or tile operation is one function with start-up
 
 
-OTHER = "other>path"  # between buffers, where nobody has published a rate
+OTHER = "other>path"  # between buffers, if no rate is published
 
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """Everything about time that one profile has."""
+    """All costs of one profile."""
 
     chip: Chip
     classes: Mapping[str, Cost]

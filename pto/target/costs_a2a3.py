@@ -1,4 +1,4 @@
-"""What work costs on Ascend 910B and 910C. Data only; see `costs.py` for what a number means.
+"""The costs of work on Ascend 910B and 910C. Data only; see `costs.py` for the fields.
 
 Sources: `add`, `datacopy`, `vendor matmul`: README tables of asc-devkit's best practices. `gemm`,
 `conv2d`, `topk`: README tables of pto-isa's kernels. `vecdoc`: asc-devkit's table of theoretical

@@ -1,4 +1,4 @@
-"""What work costs on Ascend 950. Data only; see `costs.py` for what a number means.
+"""The costs of work on Ascend 950. Data only; see `costs.py` for the fields.
 
 Sources as in `costs_a2a3.py`; `mxfp8`: README table of pto-isa's kernel. `vfsim`: pto-isa's
 simulator of vector functions. `gym`: the cycle tables of PTO-Gym's manual of micro-instructions.

@@ -1,6 +1,6 @@
-"""Profile `cpu`: the reference simulator as the manual describe it, a legality profile. Data only.
+"""Profile `cpu`: the reference simulator as the manual describes it, for legality. Data only.
 
-What it forbids, our engines can still execute under another profile.
+A program that it forbids may still run under another profile.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ BUFFERS = Buffers(
     l0a=64 * 1024,
     l0b=64 * 1024,
     l0c=128 * 1024,
-    # The C++ simulator lets these two fall through into UB, so nothing bounds them there; ours
-    # are the largest a hardware profile has.
+    # The C++ simulator maps these two to UB without a limit of their own; ours are the largest of a
+    # hardware profile.
     bias=4096,
     fixpipe=4096,
     scale_a=4096,
@@ -88,7 +88,7 @@ MANUAL = replace(
     cells=SEED_CELLS,
 )
 
-# Programs of April 2026: what an immediate counts has changed since.
+# Programs of April 2026: the unit of an immediate has changed since.
 APRIL = replace(
     CURRENT, edition="april", vector=replace(CURRENT.vector, predicate_immediate="byte")
 )

@@ -63,7 +63,7 @@ def devices_of(profile_name: str) -> tuple[Device, ...]:
 
 
 def smallest(profile: Profile, space: str) -> Device | None:
-    """The device whose buffer is the tightest, when it is tighter than the profile's."""
+    """The device with the smallest buffer, if it is smaller than the profile's."""
     rows = devices_of(profile.name)
     tight = min(rows, key=lambda row: row.buffers[space], default=None)
     if tight is None or tight.buffers[space] >= profile.buffers[space]:

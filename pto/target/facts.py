@@ -1,6 +1,6 @@
-"""The shape of a profile: every field an engine, the verifier or the sanitizer may ask about.
+"""The data types of a profile: all fields that engines, the verifier and the sanitizer use.
 
-Values live in one file per profile; how a profile is found by name lives in `profile.py`.
+Values are in one file per profile; `profile.py` finds a profile by name.
 """
 
 from __future__ import annotations
@@ -47,21 +47,21 @@ BUFFER_NAMES = tuple(field.name for field in fields(Buffers))
 
 @dataclass(frozen=True, slots=True)
 class VectorUnit:
-    """Vector registers, and where some instructions leave their results."""
+    """Vector registers, and the result layout of some instructions."""
 
     register_bytes: int
     vlanes: int
     # "contiguous": lanes 0..7; "vlane_first": the first lane of each VLane.
     group_reduction_slots: Literal["contiguous", "vlane_first"]
-    # Where tcmps puts the bits of row i: at row i of dst, right behind those of row i - 1, or there
+    # Where tcmps puts the bits of row i: at row i of dst, right after those of row i - 1, or there
     # with eight bits an element of the valid region of dst.
     scalar_compare_mask: Literal["rows", "dense", "bytes"] = "rows"
-    # Where tsel finds them: at row i of its mask, or in one stream, eight bits an element of its
+    # Where tsel reads them: at row i of its mask, or in one stream, eight bits an element of its
     # valid region.
     select_mask: Literal["rows", "bytes"] = "rows"
     odd_neighbour: Literal["alone", "left"] = "alone"  # the last of a row of tpairreducesum
-    equal_parts: Literal["src0", "src1"] = "src1"  # whose index tpartarg* takes of equal values
-    # What the immediate of pldi and psti counts: bytes, or the bytes of its distribution.
+    equal_parts: Literal["src0", "src1"] = "src1"  # index that tpartarg* takes of equal values
+    # The unit of the immediate of pldi and psti: a byte, or the bytes of its distribution.
     predicate_immediate: Literal["byte", "image"] = "image"
 
     @property
@@ -72,14 +72,10 @@ class VectorUnit:
         """Elements in one register."""
         return self.register_bytes // element_bytes
 
-    def lanes_per_vlane(self, element_bytes: int) -> int:
-        """Elements that one group reduction folds together."""
-        return self.vlane_bytes // element_bytes
-
 
 @dataclass(frozen=True, slots=True)
-class Pipe:
-    """A queue of operations that runs beside the others."""
+class PipeInfo:
+    """A queue of operations that runs concurrently with other pipes."""
 
     name: str
     work: str
@@ -91,32 +87,32 @@ SHARED_SOURCE = "shared-source-id"
 
 @dataclass(frozen=True, slots=True)
 class Sync:
-    """How pipes and cores order each other, and how many names they have for it."""
+    """How pipes and cores synchronise, and how many ids they have for it."""
 
     event_ids: int  # per ordered pair of pipes
     cross_core_ids: int
-    buffer_ids: int  # for get_buf and rls_buf; 0: the target has none
+    buffer_ids: int  # for get_buf and rls_buf; 0: not available
     queue_depth: int  # operations a pipe holds before its issuer stalls
     memory_ordered: frozenset[str]  # pipes that see their own earlier writes without a barrier
-    # Of other pipes, buffers (fields of `Buffers`) that they keep in order with themselves where an
-    # instruction touches at least so many bytes.
+    # Other pipes by buffer (a field of `Buffers`): the size of an access in bytes from which on it
+    # is ordered after earlier accesses of the pipe.
     own_order: frozenset[tuple[str, str, int]]
     cross_core: Literal["modes", "one_to_one"]
     cross_core_counter_max: int | None  # a set beyond this is an overflow; None: no counter
-    second_vector_id_offset: int  # how the cube addresses vector sub-block 1; 0: it cannot
-    queue_slots: Literal["gm", "local"]  # where queues of tiles keep them; local: at the consumer
+    second_vector_id_offset: int  # id offset of vector sub-block 1 for the cube; 0: not addressable
+    queue_slots: Literal["gm", "local"]  # where tile queues are; local: at the consumer
     whole_tile_vectors: int  # vector sub-blocks at the end of a queue of whole tiles
-    tsync_pipes: frozenset[str]  # pipes whose instructions TSYNC<op> accepts
+    tsync_pipes: frozenset[str]  # pipes of the instructions that TSYNC<op> accepts
     flag_identity: Literal["src dst id", "src id", "dst id"] = "src dst id"
     flag_arity: Literal["queue", "bit"] = "queue"
-    # Which readings of a flag a program is warned about beside the one above: "flag-reuse" (a set
-    # that nothing orders after the wait before it), SHARED_SOURCE (two flags of one source pipe
-    # and id at a time).
+    # Further interpretations of a flag that a program is warned about: "flag-reuse" (a set that is
+    # not ordered after the wait before it), SHARED_SOURCE (two flags of one source pipe and id at a
+    # time).
     flag_warnings: frozenset[str] = frozenset()
     l1_fill: str = "MTE2"  # fills L1 with one value: event.hpp; PTOAS says MTE1 for tfillpad of mat
 
     def keeps_order(self, pipe: str, buffer: str, nbytes: int) -> bool:
-        """Whether a pipe needs no barrier between its own instructions on a buffer of a core."""
+        """True if a pipe needs no barrier between its own instructions on a buffer of a core."""
         return any((pipe, buffer) == rule[:2] and nbytes >= rule[2] for rule in self.own_order)
 
 
@@ -124,24 +120,24 @@ class Sync:
 class Alignment:
     """Addresses the target accepts; 1 and False mean every address."""
 
-    gm_element: bool  # GM accesses are multiples of the element size
+    gm_element: bool  # GM addresses are multiples of the element size
     gm_advised: int  # GM transfers below this alignment are slow or may fail
     dma: int  # local side of a transfer between GM and a buffer
-    local_element: bool  # accesses to local buffers are multiples of the element size
-    base: int  # where a tile may start in its buffer
-    vector: int  # contiguous vector loads and stores, where any other needs a stream
+    local_element: bool  # local addresses are multiples of the element size
+    base: int  # alignment of a tile in its buffer
+    vector: int  # contiguous vector loads and stores; other addresses need a stream
 
 
 @dataclass(frozen=True, slots=True)
 class Scaling:
-    """What scales and clips elements on their way from one tile to another."""
+    """Scaling and clipping of elements on their way from one tile to another."""
 
-    sources: Literal["acc", "any"] = "acc"  # roles of the tiles it stands behind
+    sources: Literal["acc", "any"] = "acc"  # roles of its source tiles
     # The offset in a scale word, nine bits. Signed: the product is rounded into its range before;
     # unsigned: it is added to the product, and the sum is rounded.
     offset: Literal["signed", "unsigned"] = "signed"
     relu_of_nan: Literal["nan", "zero"] = "nan"
-    # What is kept where nothing scales and the element types differ but in name: bits, or values.
+    # The result of an unscaled move between different element types: the same bits, or values.
     unlike: Literal["bits", "values"] = "bits"
 
 
@@ -150,7 +146,7 @@ FIXPIPE = Scaling()
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """What one target allows, in one edition. A device narrows it, never widens it."""
+    """The limits and semantics of one target, in one edition. A device only narrows it."""
 
     name: str
     edition: Edition
@@ -158,31 +154,30 @@ class Profile:
     socs: tuple[str, ...]
     buffers: Buffers
     vector: VectorUnit
-    pipes: tuple[Pipe, ...]
+    pipes: tuple[PipeInfo, ...]
     sync: Sync
     alignment: Alignment
-    # What a read of a source lane outside the valid region yields: the stored bytes, or nothing
-    # a program may rely on.
+    # The value of a source lane outside the valid region: the stored bytes, or undefined.
     outside_valid: Literal["raw", "poison"]
     # How far a load pads beside the valid region: the whole tile (a pad of null counts as zero), or
     # each line of a tile without boxes to the next 32-byte block.
     load_padding: Literal["tile", "block"]
     tf32: bool  # whether the matrix unit can round f32 factors to tf32
-    # An index of tgather or tgatherb outside src: reads zero and keeps the block, or does nothing a
-    # program may rely on.
+    # The effect of an index of tgather or tgatherb outside src: it reads zero and keeps the block,
+    # or is undefined.
     stray_index: Literal["harmless", "undefined"]
     scatter_clears: bool  # tscatter first writes zeros to all of dst
     features: tuple[Support, ...]
     element_types: frozenset[str]
     cells: tuple[Cell, ...]
     scaling: Scaling = FIXPIPE
-    # How TQUANT shares an exponent: as the chip does, or as the C++ simulator does, whose greatest
-    # value leaves out what an MXFP8 group has of NaN, is cut to bf16 for MXFP4, and stands with the
-    # factor in memory order; a code of negative zero is zero there.
+    # How TQUANT computes shared exponents: as the chip, or as the C++ simulator. The simulator's
+    # maximum ignores NaN of an MXFP8 group and is cut to bf16 for MXFP4; exponents are in memory
+    # order, and a code of negative zero is zero.
     shared_exponents: Literal["chip", "simulator"] = "chip"
     tf32_round: Literal["even", "away"] = "even"  # what ROUND does to ties of settf32mode
     tf32_mantissa: int = 10  # bits that a factor keeps in that mode; HF32 of a2a3 keeps 11
-    headers: bool = False  # as C++ kernels meet it: `library.py`
+    headers: bool = False  # as seen by C++ kernels: `library.py`
     device: str | None = None  # set when a device has narrowed this profile
 
     def __str__(self) -> str:
@@ -190,7 +185,7 @@ class Profile:
         return " ".join(word for word in words if word)
 
     def feature(self, key: str) -> Support:
-        """What this profile says about a feature of `feature.FEATURES`."""
+        """The support of a feature of `feature.FEATURES`."""
         return next(support for support in self.features if support.feature.key == key)
 
     def supports(self, key: str) -> bool:
@@ -204,21 +199,21 @@ class Profile:
         return next((each.side for each in self.pipes if each.name == pipe), "")
 
     def allows_type(self, dtype: str) -> bool:
-        """Whether elements of this canonical name may stand in memory at all."""
+        """True if elements of this canonical name may be in memory at all."""
         return dtype in self.element_types
 
     def legal_layouts(self, role: str) -> tuple[Cell, ...]:
         return tuple(cell for cell in self.cells if cell.role == role)
 
     def allows_layout(self, role: str, layout: str, fractal: int | None = None) -> bool:
-        """Whether a tile of this role may have this layout; `fractal` None: any box size."""
+        """True if a tile of this role may have this layout; `fractal` None: any box size."""
         return any(
             cell.layout == layout and (fractal is None or cell.fractal in (None, fractal))
             for cell in self.legal_layouts(role)
         )
 
     def explain_layout(self, role: str) -> str:
-        """A sentence that lists what is legal for a role."""
+        """A sentence that lists the legal layouts of a role."""
         legal = dict.fromkeys(str(cell) for cell in self.legal_layouts(role))
         if not legal:
             return f"the layout table of {self} has no row for {role} tiles"

@@ -12,7 +12,7 @@ ABSENT_WORDS = frozenset({"Not supported", "Not applicable"})
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """One row of the comparison; `types` are the element types that stand or fall with it."""
+    """One row of the comparison; `types` are the element types that depend on it."""
 
     key: str
     title: str
@@ -22,7 +22,7 @@ class Feature:
 
 @dataclass(frozen=True, slots=True)
 class Support:
-    """What one profile says about one feature, in the PTO manual's word."""
+    """The support of one feature by one profile, in the PTO manual's word."""
 
     feature: Feature
     word: str

@@ -42,7 +42,7 @@ SEED_CELLS = (
     *cells("left", "ZZ:512", _BOTH),
     *cells("left", "NZ:512", f"{_BOTH}; PTO manual, Layout Reference: Fractal Layout Values"),
     # The two tables differ. 002 has RowMajor, NoneBox, "NN (implicit)"; 001 leaves Right to the
-    # backend and points to the typed aliases, whose TileRight is ZN on every backend.
+    # backend and refers to the typed aliases: TileRight is ZN on every backend.
     *cells("right", "ND NN:512", _COMBINATIONS),
     *cells("right", "ZN:512", f"{_MATRIX} (backend-specific: pto_tile.hpp TileRight)"),
     *cells("scale_left", "ZZ:32", _MATRIX),

@@ -1,7 +1,7 @@
-"""What the headers of C++ do otherwise than the manual and PTOAS say, by profile. Data only.
+"""Differences of the C++ headers from the manual and PTOAS, by profile. Data only.
 
 C++ kernels are written against the headers: for them the headers decide. On `cpu` they are a
-simulator, whose tiles are plain arrays.
+simulator with plain arrays as tiles.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pto.target.facts import Profile, Scaling, VectorUnit
 
 
 def library(profile: Profile) -> Profile:
-    """A profile as C++ kernels meet it."""
+    """The profile as C++ kernels see it."""
     profile = replace(profile, headers=True)
     if profile.name == "a2a3":  # SetMadTF32Mode of pto_tile.hpp sets CTRL, which is HF32 there
         profile = replace(profile, tf32=True, tf32_mantissa=11)

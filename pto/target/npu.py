@@ -1,13 +1,13 @@
-"""What the hardware profiles share, and how the PTO manual word what programs word differently."""
+"""Data that hardware profiles share, and the manual's words for the work of pipes."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from pto.core.constants import BLOCK_BYTE_SIZE, VLANE_COUNT, VREG_BYTES
-from pto.target.facts import Alignment, Pipe, VectorUnit
+from pto.target.facts import Alignment, PipeInfo, VectorUnit
 
-# Manual, Vector Register Format: 256 bytes everywhere, 8 VLanes of 32 bytes. Group results stand
+# Manual, Vector Register Format: 256 bytes everywhere, 8 VLanes of 32 bytes. Group results are
 # in lanes 0..7: vector.yaml#pto.vcgadd.
 VECTOR = VectorUnit(VREG_BYTES, VLANE_COUNT, group_reduction_slots="contiguous")
 
@@ -30,8 +30,8 @@ _SEED_WORK = {  # PTO manual, Target Profiles: MTE Pipeline Detail
 }
 
 
-def as_in_manual(pipes: tuple[Pipe, ...]) -> tuple[Pipe, ...]:
-    """The same pipes with the work the manual give them, where they name it (FIX they do not)."""
+def as_in_manual(pipes: tuple[PipeInfo, ...]) -> tuple[PipeInfo, ...]:
+    """The same pipes with the work that the manual gives them (it does not name FIX)."""
     return tuple(replace(pipe, work=_SEED_WORK.get(pipe.name, pipe.work)) for pipe in pipes)
 
 

@@ -1,6 +1,6 @@
 """Profiles by name and edition.
 
-What a profile contains is in `facts.py`; the values are in one file a profile.
+Their data types are in `facts.py`; the values are in one file a profile.
 """
 
 from __future__ import annotations

@@ -19,8 +19,8 @@ from pto.verify.operation import PLACED, constant
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
-    """A tile at a constant address, and the stretch of its function in which it is used."""
+class PlacedTile:
+    """A tile at a constant address, and its lifetime within its function."""
 
     op: Operation
     tile: TileType
@@ -51,15 +51,15 @@ def _allocs(function: Operation) -> Iterator[tuple[Operation, Value, TileType]]:
 
 
 def _leveled(function: Operation, level: int | None) -> list[Diagnostic]:
-    """Who says where bytes lie: the program at level 3, a compiler at level 2."""
+    """Addresses come from the program at level 3, from a compiler at level 2."""
     found: list[Diagnostic] = []
     for op in function.walk() if level is not None else ():
         says = _says_where(op)
         if level == PLACED and says is False:
-            message = f"'{op.name}' op expects {_WHERE[op.row]} at level 3, where nobody plans it"
+            message = f"'{op.name}' op needs {_WHERE[op.row]} at level 3: no compiler places it"
             found.append(Diagnostic("PTO-M107", message, op.loc))
         elif level != PLACED and says:
-            message = f"'{op.name}' op says where its bytes lie, which is for level 3 alone"
+            message = f"'{op.name}' op has an address, which is allowed at level 3 only"
             found.append(Diagnostic("PTO-M100", message, op.loc))
     return found
 
@@ -89,7 +89,7 @@ _PLACING = (ALLOC_TILE, ALLOC_MULTI_TILE, TASSIGN)
 
 
 def _says_where(op: Operation) -> bool | None:
-    """None: it does not take memory by itself."""
+    """True if an allocation has an address; None if the operation does not allocate."""
     if op.row is TASSIGN:
         return True
     if op.row is RESERVE_BUFFER:
@@ -97,7 +97,7 @@ def _says_where(op: Operation) -> bool | None:
     return bool(op.group("addr")) if op.row in _WHERE else None
 
 
-def _placed(function: Operation) -> Iterator[Placed]:
+def _placed(function: Operation) -> Iterator[PlacedTile]:
     allocs = list(_allocs(function))
     if not any(op.group("addr") for op, _, _ in allocs):
         return
@@ -107,10 +107,10 @@ def _placed(function: Operation) -> Iterator[Placed]:
         start = None if address is None else constant(address)
         if start is not None:
             end = start + tile.nbytes
-            yield Placed(op, tile, tile.space.value, start, end, alive)
+            yield PlacedTile(op, tile, tile.space.value, start, end, alive)
 
 
-def _fits(placed: Placed, profile: Profile) -> list[Diagnostic]:
+def _fits(placed: PlacedTile, profile: Profile) -> list[Diagnostic]:
     size = profile.buffers[placed.space]
     where = f"{placed.space.upper()}[{placed.start:#x}..{placed.end:#x})"
     if placed.end > size:
@@ -122,7 +122,7 @@ def _fits(placed: Placed, profile: Profile) -> list[Diagnostic]:
 def _fits_devices(
     op: Operation, what: str, space: str, end: int, profile: Profile
 ) -> list[Diagnostic]:
-    """Devices narrow a profile: what fits the profile may not fit every chip."""
+    """Warn about a tile that fits the profile but not every device of it."""
     chip = smallest(profile, space) if profile.device is None else None
     limit = chip.buffers[space] if chip else end
     if chip is None or end <= limit:
@@ -139,7 +139,7 @@ def _aligned(function: Operation, profile: Profile) -> list[Diagnostic]:
         start = None if address is None else constant(address)
         if start is not None and start % base:
             message = (
-                f"tile address {start:#x} is not a multiple of {base} bytes, which {profile} asks"
+                f"tile address {start:#x} is not a multiple of {base} bytes, as {profile} requires"
             )
             found.append(Diagnostic("PTO-M104", message, op.loc))
     return found
@@ -150,7 +150,7 @@ _CONTESTED = {"bias": 65_536, "fixpipe": 253_952}
 
 
 def _too_large(function: Operation, profile: Profile) -> list[Diagnostic]:
-    """A tile without an address that no plan can place."""
+    """Tiles without an address that are larger than their buffer."""
     found: list[Diagnostic] = []
     for op, _, tile in _allocs(function):
         space = tile.space.value
@@ -167,15 +167,15 @@ def _too_large(function: Operation, profile: Profile) -> list[Diagnostic]:
     return found
 
 
-def _overlaps(placed: list[Placed]) -> list[Diagnostic]:
+def _overlaps(placed: list[PlacedTile]) -> list[Diagnostic]:
     """Two tiles in use at one time share bytes. The same start is a deliberate second name."""
     found: list[Diagnostic] = []
-    by_space: dict[str, list[Placed]] = {}
+    by_space: dict[str, list[PlacedTile]] = {}
     for tile in placed:
         by_space.setdefault(tile.space, []).append(tile)
     for tiles in by_space.values():
         tiles.sort(key=lambda p: (p.start, p.end))
-        active: list[Placed] = []
+        active: list[PlacedTile] = []
         for tile in tiles:
             active = [a for a in active if a.end > tile.start]
             found += [_overlap(a, tile) for a in active[:8] if _clash(a, tile)]
@@ -183,15 +183,15 @@ def _overlaps(placed: list[Placed]) -> list[Diagnostic]:
     return found
 
 
-def _clash(a: Placed, b: Placed) -> bool:
+def _clash(a: PlacedTile, b: PlacedTile) -> bool:
     if a.alive is None or b.alive is None or not a.alive.meets(b.alive):
         return False
     inside = b.start >= a.start and b.end <= a.end  # a window of a larger tile
     return a.start != b.start and not inside
 
 
-def _overlap(a: Placed, b: Placed) -> Diagnostic:
+def _overlap(a: PlacedTile, b: PlacedTile) -> Diagnostic:
     shared = f"{a.space.upper()}[{max(a.start, b.start):#x}..{min(a.end, b.end):#x})"
-    message = f"two tiles in use at one time share {shared}"
+    message = f"two tiles that are live at the same time share {shared}"
     note = Note("the other tile is placed here", a.op.loc)
     return Diagnostic("PTO-M106", message, b.op.loc, "warning", notes=(note,))

@@ -1,4 +1,4 @@
-"""What a queue does to accumulators on their way (`acc_push_epilogue`): modes, types, both ends."""
+"""Checks queues that convert accumulators (`acc_push_epilogue`): modes, types, both ends."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pto.isa.row.types import TileBuf
 from pto.target.facts import Profile
 from pto.verify.pipes import Key, buffers, is_end, number, order_of
 
-# PTOAS include/PTO/IR/PTOAttrs.td (2026-08): what is pushed, and what may be popped.
+# PTOAS include/PTO/IR/PTOAttrs.td (2026-08): the pushed type, and the types that may be popped.
 _BYTES = ("si8", "ui8")
 _MODES: dict[str, tuple[str, tuple[str, ...]]] = {
     "f32_f16": ("f32", ("f16",)),
@@ -42,8 +42,8 @@ _TEXT = re.compile(r"layout\s*=\s*(\w+)\s*,\s*quant\s*=\s*(\w+)\s*,\s*relu\s*=\s
 
 
 @dataclass(frozen=True, slots=True)
-class End:
-    """One end of a queue, and what goes through it."""
+class EpilogueEnd:
+    """One end of a queue, and its pushes or pops."""
 
     op: Operation
     keys: frozenset[Key]
@@ -56,7 +56,7 @@ class End:
 
 def check(module: Module, profile: Profile) -> list[Diagnostic]:
     found: list[Diagnostic] = []
-    ends: list[End] = []
+    ends: list[EpilogueEnd] = []
     for function in module.functions():
         ops = list(function.walk())
         mine = [_end(op, ops, function) for op in ops if is_end(op) and not op.results]
@@ -67,19 +67,19 @@ def check(module: Module, profile: Profile) -> list[Diagnostic]:
     return found + list(_agree(ends))
 
 
-def _end(op: Operation, ops: list[Operation], function: Operation) -> End:
+def _end(op: Operation, ops: list[Operation], function: Operation) -> EpilogueEnd:
     written = op.attrs.get("acc_push_epilogue")
     words = _TEXT.search(written.text) if isinstance(written, Raw) else None
     keys = frozenset(key for key, _ in buffers(op, function))
     moves = [m for m in ops if isinstance(order_of(m), Push | Pop) and _id(m) == _id(op)]
-    return End(op, keys, words.groups() if words else (), tuple(moves))
+    return EpilogueEnd(op, keys, words.groups() if words else (), tuple(moves))
 
 
 def _id(op: Operation) -> int:
     return number(op, "id") or 0
 
 
-def _known(end: End, profile: Profile) -> Iterator[Diagnostic]:
+def _known(end: EpilogueEnd, profile: Profile) -> Iterator[Diagnostic]:
     if not end.written:
         return
     if not end.keys:
@@ -99,8 +99,8 @@ def _elem(op: Operation) -> str:
     return types[0].elem.name if types else ""
 
 
-def _fits(end: End) -> Iterator[Diagnostic]:
-    """Elements that are pushed and popped are those of the mode."""
+def _fits(end: EpilogueEnd) -> Iterator[Diagnostic]:
+    """Pushed and popped element types must be those of the mode."""
     if not end.written or end.written[1] not in (*_MODES, _NO_CONVERT):
         return
     layout, quant, _ = end.written
@@ -129,8 +129,8 @@ def _fits(end: End) -> Iterator[Diagnostic]:
             yield end.says(f"expects slots of {type.tile.nbytes} bytes or more: they have {slot}")
 
 
-def _scaled(end: End) -> Iterator[Diagnostic]:
-    """A push that scales comes after what it scales by, in the same block."""
+def _scaled(end: EpilogueEnd) -> Iterator[Diagnostic]:
+    """A push that scales must follow, in the same block, the operation that sets its scale."""
     quant = end.written[1] if end.written else ""
     rows = [row for word, row in _BY_WORD.items() if quant.endswith(f"_{word}")]
     for op in end.moves:
@@ -139,12 +139,12 @@ def _scaled(end: End) -> Iterator[Diagnostic]:
         before = op.parent.ops[: op.parent.ops.index(op)]
         for row in rows:
             if not any(b.row is row and _id(b) == _id(op) for b in before):
-                message = f"'{op.name}' op scales, and no {row.name} of its queue comes before it"
+                message = f"'{op.name}' op scales without a preceding {row.name} of its queue"
                 yield Diagnostic("PTO-D116", message, op.loc)
 
 
-def _set_for(ops: list[Operation], ends: list[End]) -> Iterator[Diagnostic]:
-    """A scale is set for a queue that scales in that way."""
+def _set_for(ops: list[Operation], ends: list[EpilogueEnd]) -> Iterator[Diagnostic]:
+    """A scale must be set for a queue with a matching mode."""
     for op in ops:
         word = next((w for w, row in _BY_WORD.items() if op.row is row), None)
         if word is None or "id" not in op.attrs or not ends:
@@ -157,8 +157,8 @@ def _set_for(ops: list[Operation], ends: list[End]) -> Iterator[Diagnostic]:
             yield Diagnostic("PTO-D116", message, op.loc)
 
 
-def _agree(ends: list[End]) -> Iterator[Diagnostic]:
-    """Both ends say the same, and what one pushes without a change is what the other pops."""
+def _agree(ends: list[EpilogueEnd]) -> Iterator[Diagnostic]:
+    """Both ends must declare the same mode; without a conversion, the same element type."""
     for cube in (e for e in ends if e.op.side() == "cube"):
         for other in (e for e in ends if e.op.side() == "vector" and e.keys & cube.keys):
             if cube.written != other.written:

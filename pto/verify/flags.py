@@ -1,8 +1,7 @@
 """Flags that can never match, and pipes that a core does not have.
 
-A wait that nothing sets hangs the core, a set that nothing waits for stays.
-
-Only what holds on every path is said here; the sanitizer watches real runs.
+A wait without a matching set hangs the core; a set without a wait leaves the flag set. Only
+findings that hold on every path are reported here; the sanitizer watches real runs.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from pto.target.facts import Profile
 from pto.verify.operation import constant
 
 Key = tuple[str, Flag]  # the side, and the flag as the profile knows it
-_CHOSEN = -1  # the id of a flag that an operand chooses: any
+_CHOSEN = -1  # the id of a flag given by an operand: matches any
 
 
 def concerns(row: Instr) -> bool:
@@ -62,7 +61,7 @@ def _flags(
         if op.row is not None and isinstance(op.row.order, kind):
             case = Case(op, op.row, profile, constant)
             flag = flag_of(case, _CHOSEN if op.operands else None)
-            if flag.src != flag.dst:  # which its row refuses
+            if flag.src != flag.dst:  # equal pipes are an error of the row
                 yield (op.side() or "", key_of(flag, profile.sync.flag_identity)), op
 
 
@@ -71,7 +70,7 @@ def _alone(key: Key, others: dict[Key, Operation], chosen: set[Flag]) -> bool:
 
 
 def _shown(op: Operation) -> str:
-    """As the program writes it."""
+    """The pipes and event id of a flag operation, as the program writes them."""
     order = op.row.order if op.row is not None else None
     names = (order.src, order.dst, "event_id") if isinstance(order, OfFlag) else ()
     words = [value.value for name in names if isinstance(value := op.attrs.get(name), Enum)]

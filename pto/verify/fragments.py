@@ -1,6 +1,6 @@
-"""Arrays of a work item that outlive a section: where they are used, and which of their elements.
+"""Checks arrays of a work item that outlive a section: their users and the elements accessed.
 
-A compiler keeps them in registers, so it has to know every element at once.
+A compiler keeps them in registers, so it must know the element of every access statically.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def _placed(use: Operation) -> Iterator[Diagnostic]:
     inside = next((n for n, op in enumerate(above) if op.row is SIMT_SECTION), None)
     if inside is None or any(op.control in (Control.IF, Control.WHILE) for op in above[:inside]):
         where = "in a section of work items" if inside is None else "where all of a section pass"
-        yield _said(use, f"must stand {where}")
+        yield _said(use, f"must be {where}")
     type = _moved(use)
     if isinstance(type, Vector) and type.shape[0] not in _LANES:
         yield _said(use, f"takes 1, 2 or 4 elements at once, not {type.shape[0]}")
@@ -98,8 +98,8 @@ def _moved(use: Operation) -> Type | None:
 
 
 def _elements(uses: list[tuple[Operation, int | None]], room: int | None) -> Iterator[Diagnostic]:
-    """Every byte is inside, in place, and stored before it is loaded."""
-    stored: set[int] | None = set()  # None: by a loop, which byte is not known
+    """Every access must be in bounds, aligned, and stored before it is loaded."""
+    stored: set[int] | None = set()  # None: a store in a loop, at an unknown byte
     for use, at in sorted(uses, key=lambda pair: pair[0].loc.line if pair[0].loc else 0):
         type = _moved(use)
         size = _bytes(type)

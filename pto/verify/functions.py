@@ -33,7 +33,7 @@ def _nested(op: Operation) -> list[Diagnostic]:
     around = op.parent_op
     if op.control is not Control.FUNCTION or around is None or around.control is Control.MODULE:
         return []
-    message = f"@{name_of(op)} stands inside '{around.name}': a function stands in a module"
+    message = f"@{name_of(op)} is inside '{around.name}': a function must be in a module"
     return [Diagnostic("PTO-S108", message, op.loc, help="move it out; calls name it anywhere")]
 
 
@@ -61,7 +61,7 @@ def is_defined(function: Operation) -> bool:
 
 
 def entries(functions: Sequence[Operation]) -> list[Operation]:
-    """Marked functions; without marks, the only function there is, if it gives nothing back."""
+    """Functions marked as entries; without marks, the only function, if it has no results."""
     defined = [f for f in functions if is_defined(f)]
     marked = [f for f in defined if {"pto.entry", "pto.aicore", "pto.kernel"} & f.attrs.keys()]
     if marked:
@@ -76,7 +76,7 @@ def _duplicates(functions: Sequence[Operation]) -> list[Diagnostic]:
         name = name_of(f)
         if name in first:
             note = Note("the first one is here", first[name].loc)
-            message = f"two functions are called @{name}"
+            message = f"two functions have the name @{name}"
             found.append(Diagnostic("PTO-S100", message, f.loc, notes=(note,)))
         first.setdefault(name, f)
     return found
@@ -94,14 +94,16 @@ def _entries(functions: Sequence[Operation]) -> list[Diagnostic]:
 
 
 def _structs(functions: Sequence[Operation]) -> list[Diagnostic]:
-    """A struct lies on the stack of the function that declares it."""
+    """A struct is on the stack of the function that declares it, so it must not leave it."""
     found: list[Diagnostic] = []
     for f in functions:
         signature = signature_of(f)
         for what, types in (("takes", signature.inputs), ("returns", signature.results)):
             structs = [type_text(type) for type in types if isinstance(type, Struct)]
             if structs:
-                message = f"@{name_of(f)} {what} {structs[0]}, which lives in one function"
+                message = (
+                    f"@{name_of(f)} {what} {structs[0]}, and a struct cannot leave its function"
+                )
                 found.append(Diagnostic("PTO-T110", message, f.loc))
     return found
 
@@ -139,7 +141,7 @@ def _types(values: Sequence[Value]) -> tuple[Type, ...]:
 
 
 def _recursion(graph: dict[str, list[tuple[str, Operation]]]) -> list[Diagnostic]:
-    """Depth-first, without Python's own recursion: a program may call a thousand deep."""
+    """Find call cycles, depth first and without Python recursion: call chains may be long."""
     found: list[Diagnostic] = []
     done: set[str] = set()
     for root in graph:
@@ -168,7 +170,7 @@ def _recursion(graph: dict[str, list[tuple[str, Operation]]]) -> list[Diagnostic
 
 
 def _terminator(op: Operation) -> list[Diagnostic]:
-    """Regions of functions and scf end with the operation that hands their values on."""
+    """Regions of functions and scf operations must end with their terminator."""
     if op.control is Control.FUNCTION and is_defined(op):
         return _ends_with(op, 0, RETURN, signature_of(op).results, "the function returns")
     if op.control is Control.FOR:
@@ -222,7 +224,7 @@ def _ends_with(
     if actual == tuple(wanted):
         return []
     given, expected = (", ".join(map(type_text, x)) or "nothing" for x in (actual, wanted))
-    message = f"'{end.name}' op hands on {given}, but {what} {expected}"
+    message = f"'{end.name}' op gives {given}, but {what} {expected}"
     return [Diagnostic("PTO-S107", message, last.loc)]
 
 

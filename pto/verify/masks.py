@@ -1,13 +1,13 @@
-"""Masks in tiles: they are read as they were packed.
+"""Masks in tiles must be read in the packing in which they were written.
 
-A mask does not say how its rows lie; the operation that wrote it does. What another operation than
-a comparison wrote, or one through another name of the memory, is not judged.
+The type of a mask does not state its packing; the operation that wrote it decides. Masks written by
+operations other than comparisons, or through an alias, are not checked.
 """
 
 from __future__ import annotations
 
 from pto.core.errors import Diagnostic
-from pto.ir.graph import Module, Operation
+from pto.ir.graph import Module, Operation, Value
 from pto.isa.meaning.tile.compare import PACKING
 from pto.isa.row.instr import Instr
 from pto.isa.rules.rule import Case
@@ -22,7 +22,7 @@ def concerns(row: Instr) -> bool:
 def check(module: Module, profile: Profile) -> list[Diagnostic]:
     found: list[Diagnostic] = []
     for function in module.functions():
-        packed: dict[int, tuple[Operation, int | None] | None] = {}  # by tile: who wrote it, how
+        packed: dict[Value, tuple[Operation, int | None] | None] = {}  # tile -> (writer, packing)
         for op in function.walk():
             row = op.row
             if row is None:
@@ -32,9 +32,9 @@ def check(module: Module, profile: Profile) -> list[Diagnostic]:
             for operand in row.operands:
                 for value in op.group(operand.name):
                     if operand.role != "in":
-                        packed[id(value)] = (op, bits) if operand.name == name else None
+                        packed[value] = (op, bits) if operand.name == name else None
                     elif operand.name == name:
-                        found += _judged(op, bits, packed.get(id(value)))
+                        found += _judged(op, bits, packed.get(value))
     return found
 
 

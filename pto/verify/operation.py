@@ -20,7 +20,7 @@ PLACED = 3  # the level at which a program places all of its memory itself
 def check(
     module: Module | Operation, profile: Profile, level: int | None = None
 ) -> list[Diagnostic]:
-    """Of a whole program, or of one function."""
+    """The findings of each operation of a program or of one function, taken separately."""
     findings: list[Diagnostic] = []
     seen: set[int] = set()
     legal = _Legal()
@@ -30,7 +30,7 @@ def check(
             continue
         case = Case(op, row, profile, constant)
         found = [*_kinds(op, row), *_attributes(op, row)]
-        if not found:  # a wrong kind of operand makes nonsense of the rules
+        if not found:  # rules assume operands of the right kind
             found = [*_profile(case), *_rules(case, level), *_scratch(case, level)]
         found += _tiles(op, profile, seen)
         if not found:
@@ -40,10 +40,10 @@ def check(
 
 
 class _Legal:
-    """Operations without findings: another one of equal types and attributes has none either.
+    """A cache of legal operations: one with the same types and attributes is legal too.
 
-    Rules of a row may ask for numbers, which then count too, or for what made an operand: those
-    are asked each time. Types and attributes are told apart by identity; the module keeps them.
+    If a rule reads constant operands, their numbers are part of the key. If it reads the definition
+    of an operand, the operation is not cached. Types and attributes are compared by identity.
     """
 
     def __init__(self) -> None:
@@ -70,7 +70,7 @@ class _Legal:
 
 
 def _kinds(op: Operation, row: Instr) -> list[Diagnostic]:
-    """Every operand and result is of a kind its place takes."""
+    """Every operand and result must be of a kind that the row accepts."""
     out: list[Diagnostic] = []
     for operand in row.operands:
         kind = KINDS[operand.kind]
@@ -119,7 +119,7 @@ def _attributes(op: Operation, row: Instr) -> list[Diagnostic]:
 
 
 def _is_ours(name: str) -> bool:
-    """Names with a dot belong to tools, sizes of segments to the generic form."""
+    """False for attributes of other tools (names with a dot) and for segment sizes."""
     return "." not in name and name != "operandSegmentSizes"
 
 
@@ -129,7 +129,7 @@ def _values(row: Instr, name: str) -> str | None:
 
 
 def _profile(case: Case) -> list[Diagnostic]:
-    """The instruction, its features and its element type exist on this profile."""
+    """The instruction, its features and its element type must exist on this profile."""
     op, row, profile = case.op, case.row, case.profile
     if profile.name not in row.profiles:
         where = ", ".join(row.profiles) or "none"
@@ -161,10 +161,10 @@ def _by_width(name: str) -> tuple[bool, int, str]:
 
 
 def _scratch(case: Case, level: int | None) -> list[Diagnostic]:
-    """Scratch operands that the header library works in, where the program leaves them out.
+    """Report missing scratch operands that the header library needs.
 
-    A compiler of August plans them at level 2. At level 3 none does, and PTOAS of April takes no
-    program without them, on any profile.
+    PTOAS of August adds them at level 2, not at level 3. PTOAS of April accepts no program without
+    them, on any profile.
     """
     left_out = [o for o in case.row.operands if o.implied and not case.op.group(o.name)]
     april = case.profile.edition == "april"
@@ -174,9 +174,9 @@ def _scratch(case: Case, level: int | None) -> list[Diagnostic]:
     if april:
         why, help = "in PTOAS of April", "write it: the plan of `pto fmt` has its size"
     elif level == PLACED:
-        why, help = "at level 3, where none is planned", None
+        why, help = "at level 3: no compiler adds it", None
     else:
-        why, help = f"on {case.profile.name}: its library has no call without", _SCRATCH_HELP
+        why, help = f"on {case.profile.name}: its library has no call without it", _SCRATCH_HELP
     severity = "error" if april or level == PLACED else "warning"
     return [
         Diagnostic(
@@ -202,7 +202,7 @@ def _rules(case: Case, level: int | None) -> list[Diagnostic]:
 
 
 def constant(value: ValueLike) -> int | None:
-    """The number a value is known to be: an arith.constant, through casts."""
+    """The number of a value that is an arith.constant, possibly through casts; else None."""
     owner = getattr(value, "owner", None)
     while isinstance(owner, Operation) and owner.traits.same_number:
         owner = owner.operands[0].owner
@@ -213,12 +213,13 @@ def constant(value: ValueLike) -> int | None:
 
 
 def _softened(finding: Diagnostic) -> Diagnostic:
-    """Rows short of a 32-byte block: refused by the headers, written by public programs."""
+    """A warning instead of an error for rows shorter than a 32-byte block: the headers reject
+    them, public programs use them."""
     return replace(finding, severity="warning") if finding.code == "PTO-S005" else finding
 
 
 def _tiles(op: Operation, profile: Profile, seen: set[int]) -> list[Diagnostic]:
-    """Tile types are judged where they first appear."""
+    """Findings of tile types, each type once, at its first use."""
     values = list(op.results)
     for region in op.regions:
         values += [a for block in region.blocks for a in block.args]

@@ -1,4 +1,4 @@
-"""Queues between the cube and the vector side: both ends exist and agree on how tiles are split."""
+"""Queues between cube and vector side: both ends must exist and agree on how tiles are split."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from pto.ir.graph import Module, Operation
 from pto.isa.order.queue_setup import LOCAL_QUEUE
 from pto.isa.row.attributes import Bool, Int, Str, Symbol
 from pto.isa.row.instr import Instr
-from pto.isa.row.order import Allocate, OfQueue, Open, Order, Push, Slots
+from pto.isa.row.order import Allocate, OfQueue, OpenQueue, Order, Push, QueueSlots
 from pto.target.facts import Profile
 from pto.verify.functions import name_of
 
-# The bit of dir_mask that a frontend user needs, by the side it stands on: cube to vector, back.
+# The bit of dir_mask that a frontend user needs, by its side: cube to vector, vector to cube.
 _PRODUCER, _CONSUMER = {"cube": 1, "vector": 2}, {"vector": 1, "cube": 2}
 _ODD = {3, 4}  # splits into halves that differ
-_BOTH = 3  # dir_mask of a queue that goes both ways
+_BOTH = 3  # dir_mask of a bidirectional queue
 
-# Which way the buffer of an operand serves; one way: the lowered forms have one buffer for it.
+# The direction of each buffer operand; the lowered forms have one buffer for their one direction.
 _BUFFER_WAYS = {"c2v_consumer_buf": 1, "v2c_consumer_buf": 2, "local_addr": 1, "peer_local_addr": 2}
 
-Key = tuple[int, str, str]  # the way, the function that reserves the buffer, the buffer's name
+Key = tuple[int, str, str]  # direction, function that reserves the buffer, name of the buffer
 
 
 @dataclass(frozen=True, slots=True)
-class End:
+class QueueEnd:
     """One initialisation of a pipe: the buffers it uses and how its users split tiles."""
 
     op: Operation
@@ -41,21 +41,21 @@ def order_of(op: Operation) -> Order | None:
 
 
 def is_end(op: Operation) -> bool:
-    return isinstance(order_of(op), Open)
+    return isinstance(order_of(op), OpenQueue)
 
 
 def is_lowered(op: Operation) -> bool:
-    """An end that is a value; the others have an id."""
+    """True if the end of the queue is an SSA value (lowered form), not an id."""
     return is_end(op) and bool(op.results)
 
 
 def concerns(row: Instr) -> bool:
-    return isinstance(row.order, Open | OfQueue | Slots)
+    return isinstance(row.order, OpenQueue | OfQueue | QueueSlots)
 
 
 def check(module: Module, profile: Profile) -> list[Diagnostic]:
     found: list[Diagnostic] = []
-    ends: list[End] = []
+    ends: list[QueueEnd] = []
     for function in module.functions():
         for op in function.walk():
             if is_end(op):
@@ -79,7 +79,7 @@ def buffers(op: Operation, function: Operation) -> Iterator[tuple[Key, Operation
         way = mask if is_lowered(op) and mask != _BOTH else usual
         for value in op.group(operand) if mask & way else ():
             maker = value.maker
-            if maker is not None and isinstance(order_of(maker), Slots):
+            if maker is not None and isinstance(order_of(maker), QueueSlots):
                 yield (way, *_buffer_key(maker, function)), maker
 
 
@@ -95,12 +95,12 @@ def slots(op: Operation) -> tuple[int, int]:
     return number(op, "slot_num") or usual, number(op, "slot_size") or 0
 
 
-def _end(op: Operation, function: Operation) -> End:
+def _end(op: Operation, function: Operation) -> QueueEnd:
     keys = frozenset(key for key, _ in buffers(op, function))
     value = op.attrs.get("nosplit")
     nosplit = value.value if isinstance(value, Bool) else None
     splits = frozenset(_splits(op, function))
-    return End(op, name_of(function), keys, splits, nosplit)
+    return QueueEnd(op, name_of(function), keys, splits, nosplit)
 
 
 def _splits(op: Operation, function: Operation) -> Iterator[int]:
@@ -132,7 +132,7 @@ def _id(op: Operation) -> int:
 
 
 def _addressed(function: Operation) -> list[Diagnostic]:
-    """Frontend users name one queue of their function, and it goes their way."""
+    """Frontend users must name exactly one queue of their function, with their direction."""
     queues = {_id(op): op for op in function.walk() if is_end(op) and not is_lowered(op)}
     found: list[Diagnostic] = []
     for op in function.walk():
@@ -151,9 +151,9 @@ def _addressed(function: Operation) -> list[Diagnostic]:
     return found
 
 
-def _anchored(op: Operation, end: End) -> list[Diagnostic]:
+def _anchored(op: Operation, end: QueueEnd) -> list[Diagnostic]:
     order = order_of(op)
-    in_local = isinstance(order, Open) and order.in_local
+    in_local = isinstance(order, OpenQueue) and order.in_local
     if not in_local or "flag_base" in op.attrs or end.keys:
         return []
     message = (
@@ -163,7 +163,7 @@ def _anchored(op: Operation, end: End) -> list[Diagnostic]:
     return [Diagnostic("PTO-S120", message, op.loc)]
 
 
-def _own_split(end: End) -> list[Diagnostic]:
+def _own_split(end: QueueEnd) -> list[Diagnostic]:
     in_global = any(end.op.group(n) for n in ("gm_slot_tensor", "gm_slot_buffer"))
     through_local = end.op.row is LOCAL_QUEUE if is_lowered(end.op) else not in_global
     if end.splits & _ODD and through_local:
@@ -182,14 +182,14 @@ def _own_split(end: End) -> list[Diagnostic]:
     return [Diagnostic("PTO-S121", message, end.op.loc)]
 
 
-def _conflict(end: End, splits: list[int], other: End | None = None) -> Diagnostic:
+def _conflict(end: QueueEnd, splits: list[int], other: QueueEnd | None = None) -> Diagnostic:
     shown = ", ".join(map(str, splits))
     message = f"'{end.op.name}' op conflicting pipe split usage across peer pipe init ops: {shown}"
     notes = (Note("the peer is initialised here", other.op.loc),) if other else ()
     return Diagnostic("PTO-S122", message, end.op.loc, notes=notes)
 
 
-def _peers(ends: list[End]) -> list[Diagnostic]:
+def _peers(ends: list[QueueEnd]) -> list[Diagnostic]:
     found: list[Diagnostic] = []
     for n, end in enumerate(ends):
         others = [e for e in ends if e.function != end.function and e.keys & end.keys]
@@ -210,8 +210,8 @@ def _peers(ends: list[End]) -> list[Diagnostic]:
     return found
 
 
-def _only_namesake(end: End, ends: list[End]) -> list[End]:
-    """The other end of a queue of entries in global memory, where only one has its id."""
+def _only_namesake(end: QueueEnd, ends: list[QueueEnd]) -> list[QueueEnd]:
+    """The other end of a queue of entries in global memory, if exactly one end has its id."""
     if end.keys or is_lowered(end.op):
         return []
     named = [e for e in ends if not is_lowered(e.op) and _id(e.op) == _id(end.op) and e is not end]
@@ -219,7 +219,7 @@ def _only_namesake(end: End, ends: list[End]) -> list[End]:
     return named if alone and named[0].function != end.function else []
 
 
-def _is_alone(end: End, others: list[End]) -> bool:
+def _is_alone(end: QueueEnd, others: list[QueueEnd]) -> bool:
     """Lowered queues are paired by their buffer; a frontend end may leave its peer to a caller."""
     if others or not end.keys:
         return False
@@ -228,8 +228,8 @@ def _is_alone(end: End, others: list[End]) -> bool:
     return any(home != end.function for _, home, _ in end.keys)
 
 
-def _disagreement(end: End, other: End) -> list[Diagnostic]:
-    """A queue both ways is one queue at both ends, with the same slots."""
+def _disagreement(end: QueueEnd, other: QueueEnd) -> list[Diagnostic]:
+    """Both ends of a queue must declare the same directions and the same slots."""
     mine, theirs = (_shape(e) for e in (end, other))
     if mine == theirs:
         return []
@@ -238,6 +238,6 @@ def _disagreement(end: End, other: End) -> list[Diagnostic]:
     return [Diagnostic("PTO-S197", message, end.op.loc, notes=(note,))]
 
 
-def _shape(end: End) -> str:
+def _shape(end: QueueEnd) -> str:
     count, size = slots(end.op)
     return f"dir_mask {number(end.op, 'dir_mask')} and {count} slots of {size} bytes"

@@ -1,4 +1,4 @@
-"""A whole program: each operation by itself, then how they stand together."""
+"""Verifies a whole program: first each operation separately, then rules between operations."""
 
 from __future__ import annotations
 
@@ -32,11 +32,12 @@ def verify(
     level: int | None = None,
     known: Sequence[Diagnostic] | None = None,
 ) -> list[Diagnostic]:
-    """Four stages per operation (type, shape, layout, profile), then how operations stand together.
+    """All findings: four stages per operation (type, shape, layout, profile), then rules between
+    operations.
 
-    At `level` 3 a program places all of its memory, scratch too; at level 2 a compiler does, and a
-    program that places tiles itself is refused, as PTOAS does; None takes both. An editor that has
-    judged each operation by itself already tells what is `known` of them.
+    At `level` 3 the program must place all of its memory, also scratch; at level 2 the compiler
+    places it, and a program that places tiles is rejected, as by PTOAS; None accepts both. `known`
+    are findings per operation that the caller (an editor) has computed already.
     """
     found = [
         *(operation.check(module, profile, level) if known is None else known),
@@ -54,7 +55,7 @@ def verify(
         signals,
         streams,
         windows,
-    ):  # that look at operations few programs have
+    ):  # checks of operations that few programs have
         if any(map(few.concerns, present)):
             found += few.check(module, profile)
     return sorted(found, key=_place)

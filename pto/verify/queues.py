@@ -1,4 +1,4 @@
-"""Queues of one function: ids, names, hardware flags and buffers that each needs for itself."""
+"""Queues of one function: each needs its own id, name, hardware flags and buffer."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterable, Iterator
 from pto.core.errors import Diagnostic, Note
 from pto.ir.graph import Module, Operation
 from pto.isa.row.attributes import Str, Symbol
-from pto.isa.row.order import Slots
+from pto.isa.row.order import QueueSlots
 from pto.isa.row.traits import Control
 from pto.target.facts import Profile
 from pto.target.npu import CROSS_CORE_IDS
@@ -33,7 +33,7 @@ def _peers(module: Module, ops: list[Operation]) -> Iterator[Diagnostic]:
     """A buffer is imported from one function: of the own module, else a public one of another."""
     for op in ops:
         peer = op.attrs.get("peer_func")
-        if not isinstance(peer, Symbol) or order_of(op) != Slots(is_imported=True):
+        if not isinstance(peer, Symbol) or order_of(op) != QueueSlots(is_imported=True):
             continue
         named = [f for f in module.functions() if _called(f) == peer.name and is_defined(f)]
         own = next(op.around(Control.MODULE), None)
@@ -51,7 +51,7 @@ def _peers(module: Module, ops: list[Operation]) -> Iterator[Diagnostic]:
 
 def _reserves(function: Operation, imported: Operation) -> bool:
     wanted = imported.attrs.get("name")
-    ops = (op for op in function.walk() if order_of(op) == Slots())
+    ops = (op for op in function.walk() if order_of(op) == QueueSlots())
     return any(op.attrs.get("name") == wanted for op in ops)
 
 
@@ -61,7 +61,7 @@ def _shown(op: Operation) -> str:
 
 
 def _called(function: Operation) -> str:
-    """By which name others know a function."""
+    """The name by which other functions refer to this one."""
     logical = function.attrs.get("pto.ptodsl.logical_name")
     return logical.value if isinstance(logical, Str) else name_of(function)
 
@@ -74,7 +74,7 @@ def _is_public(function: Operation) -> bool:
 def _repeated(
     code: str, items: Iterable[tuple[Hashable, Operation]], words: str
 ) -> Iterator[Diagnostic]:
-    """A finding for each operation whose key an earlier one has."""
+    """A finding for each operation with the key of an earlier one."""
     first: dict[Hashable, Operation] = {}
     for key, op in items:
         if key in first:
@@ -90,8 +90,8 @@ def _ids(queues: list[Operation]) -> Iterator[Diagnostic]:
 
 def _names(ops: list[Operation]) -> Iterator[Diagnostic]:
     for kind, words in (
-        (Slots(), "has the name of another buffer of its function"),
-        (Slots(is_imported=True), "imports a buffer that its function imports already"),
+        (QueueSlots(), "has the name of another buffer of its function"),
+        (QueueSlots(is_imported=True), "imports a buffer that its function imports already"),
     ):
         named = [
             ((op.attrs.get("name"), op.attrs.get("peer_func")), op)
@@ -122,8 +122,8 @@ def _buffers(queues: list[Operation], function: Operation) -> Iterator[Diagnosti
         count, size = slots(op)
         count = number(op, "local_slot_num") or count
         room = number(maker, "size")
-        if order_of(maker) == Slots() and room is not None and 0 < room < count * size:
-            message = f"'{maker.name}' op keeps {room} bytes for {count} slots of {size} bytes"
+        if order_of(maker) == QueueSlots() and room is not None and 0 < room < count * size:
+            message = f"'{maker.name}' op reserves {room} bytes for {count} slots of {size} bytes"
             note = Note("the queue is initialised here", op.loc)
-            help = f"{count * size} bytes; others may lie behind it"
+            help = f"reserve {count * size} bytes: other data may follow the buffer"
             yield Diagnostic("PTO-M196", message, maker.loc, "warning", (note,), help)

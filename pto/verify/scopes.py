@@ -1,11 +1,11 @@
-"""Which operation may stand where: vector scopes, cube and vector sections, nesting."""
+"""Where an operation may be placed: vector scopes, cube and vector sections, nesting."""
 
 from __future__ import annotations
 
 from pto.core.errors import Diagnostic
 from pto.ir.graph import Module, Operation
 from pto.isa.row.instr import Instr
-from pto.isa.row.order import Flush, MemoryBarrier
+from pto.isa.row.order import MemoryBarrier, WriteBack
 from pto.isa.row.traits import Control
 
 _OUTSIDE = ("outside vecscope", "simt entry")
@@ -45,18 +45,19 @@ def _placed(op: Operation, scope: Operation | None, side: str | None) -> list[Di
     if around is not None:
         return [_finding("PTO-S111", op, f"'{op.name}' op cannot stand inside {around.name}")]
     if row.scope == "vecscope" and scope is None and not _in_scope_function(op):
-        message = f"'{op.name}' op must stand inside pto.vecscope or pto.strict_vecscope"
-        help = "newer compilers put the scope around it; written, it says what runs together"
+        message = f"'{op.name}' op must be inside pto.vecscope or pto.strict_vecscope"
+        help = "put pto.vecscope around it; newer compilers insert the scope themselves"
         return [Diagnostic("PTO-S112", message, op.loc, severity="warning", help=help)]
     if scope is not None and (row.scope in _OUTSIDE or _orders_pipes(row)):
-        return [_finding("PTO-S113", op, f"'{op.name}' op must stand outside {scope.name}")]
+        return [_finding("PTO-S113", op, f"'{op.name}' op must be outside {scope.name}")]
     return _on_side(op, row, side)
 
 
 def _orders_pipes(row: Instr) -> bool:
-    """A scope is one piece of work of the vector pipe: only accesses inside it have an order."""
+    """True for flags and barriers between pipes: a vector scope is a single task of the vector
+    pipe, so they cannot be inside."""
     order = row.order
-    return isinstance(order, Flush) or (
+    return isinstance(order, WriteBack) or (
         order is not None and order.is_fence and not isinstance(order, MemoryBarrier)
     )
 
@@ -71,8 +72,8 @@ def _in_scope_function(op: Operation) -> bool:
 
 def _on_side(op: Operation, row: Instr, side: str | None) -> list[Diagnostic]:
     if row.scope in SIDES and side not in row.scope.split():
-        where = f"which is the {side} side" if side else "where nothing says which side it is"
-        message = f"'{op.name}' op must stand in a {row.scope} kernel or section, {where}"
+        where = f"which is the {side} side" if side else "and its side is not declared"
+        message = f"'{op.name}' op must be in a {row.scope} kernel or section, {where}"
         return [_finding("PTO-S114", op, message)]
     pipe = row.pipe if isinstance(row.pipe, str) else ""
     foreign = _ONLY_CUBE if side == "vector" else _ONLY_VECTOR if side == "cube" else frozenset()

@@ -1,4 +1,4 @@
-"""Signals between cores that go through memory, in functions that name none."""
+"""Signals between cores that go through memory, in functions that set no such memory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def concerns(row: Instr) -> bool:
 
 
 def check(module: Module, profile: Profile) -> list[Diagnostic]:
-    """One warning for each function that signals before the memory for it is known."""
+    """One warning for each function that signals before it sets the memory for signals."""
     found: list[Diagnostic] = []
     for function in module.functions() if profile.name in SET_FFTS.profiles else ():
         for op in function.walk():

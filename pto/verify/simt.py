@@ -1,4 +1,4 @@
-"""SIMT entries: who may launch them, what stands where in them, and the values they hand on."""
+"""SIMT entries: legal callers, placement of operations, and values kept between sections."""
 
 from __future__ import annotations
 
@@ -69,10 +69,10 @@ def _placed(op: Operation, entry: bool) -> Iterator[Diagnostic]:
     scope = op.row.scope if op.row else ""
     entry = entry or any(above.row is SIMT_SECTION for above in op.ancestors())
     if scope == INSIDE and not entry:
-        message = f"'{op.name}' op must stand in a function marked '{ENTRY}'"
+        message = f"'{op.name}' op must be in a function marked '{ENTRY}'"
         yield Diagnostic("PTO-S097", message, op.loc)
     if scope == OUTSIDE and entry:
-        message = f"'{op.name}' op must stand outside functions marked '{ENTRY}'"
+        message = f"'{op.name}' op must be outside functions marked '{ENTRY}'"
         yield Diagnostic("PTO-S097", message, op.loc)
 
 
@@ -99,7 +99,7 @@ def _launch(op: Operation, functions: dict[str, Operation]) -> Iterator[Diagnost
 
 
 def _groups(function: Operation) -> Iterator[Diagnostic]:
-    """Resumes come first, keeps last, and neither names a slot twice."""
+    """Resumes must come first, keeps last, and each slot may be named once by either."""
     body = function.regions[0].blocks[0].ops if function.regions[0].blocks else []
     rest = [op for op in body if not op.traits.constant]
     first = next((n for n, op in enumerate(rest) if op.row is not RESUME), len(rest))
@@ -115,7 +115,7 @@ def _groups(function: Operation) -> Iterator[Diagnostic]:
     ):
         for op in function.walk():
             if op.row is row and op not in group:
-                yield Diagnostic("PTO-S099", f"'{op.name}' op must stand at the {where}", op.loc)
+                yield Diagnostic("PTO-S099", f"'{op.name}' op must be at the {where}", op.loc)
         yield from _slots(group)
 
 
@@ -133,9 +133,9 @@ def _slots(group: list[Operation]) -> Iterator[Diagnostic]:
 
 
 def _old_values(function: Operation, ours: list[Operation]) -> Iterator[Diagnostic]:
-    """Packed atomics update memory, but hand no old value to the program."""
+    """Packed atomics update memory and return no old value, so a result must not be used."""
     packed = {
-        id(op.results[0]): op
+        op.results[0]: op
         for op in ours
         if op.row is not None
         and op.row.family is ATOMIC
@@ -144,8 +144,8 @@ def _old_values(function: Operation, ours: list[Operation]) -> Iterator[Diagnost
     }
     if not packed:
         return
-    used = {id(value) for op in function.walk() for value in op.operands}
-    for key, op in packed.items():
-        if key in used:
-            message = f"'{op.name}' op gives no old value for {type_text(op.results[0].type)}"
+    used = {value for op in function.walk() for value in op.operands}
+    for value, op in packed.items():
+        if value in used:
+            message = f"'{op.name}' op has no old value for {type_text(op.results[0].type)}"
             yield Diagnostic("PTO-M091", message, op.loc)

@@ -1,9 +1,9 @@
-"""States of unaligned stores: each is taken once, by the next store of its stream."""
+"""States of unaligned stores: each may be used once, by the next store of its stream."""
 
 from __future__ import annotations
 
 from pto.core.errors import Diagnostic, Note
-from pto.ir.graph import Module, Operation, Value
+from pto.ir.graph import Block, Module, Operation, Value
 from pto.isa.row import types as t
 from pto.isa.row.instr import Instr
 from pto.isa.rules.vector import LOAD_STATES, STORE_STATES
@@ -17,9 +17,9 @@ def concerns(row: Instr) -> bool:
 
 
 def check(module: Module, profile: Profile) -> list[Diagnostic]:
-    """Two operations of one block: what lies in branches that exclude each other is not judged."""
+    """Report a state used twice in one block; uses in exclusive branches are not checked."""
     found: list[Diagnostic] = []
-    taken: dict[tuple[int, int], Operation] = {}
+    taken: dict[tuple[Value, Block | None], Operation] = {}
     for op in module.walk():
         for value in op.operands:
             if not isinstance(value.type, t.Align):
@@ -27,16 +27,16 @@ def check(module: Module, profile: Profile) -> list[Diagnostic]:
             if _is_load(value):
                 found += _mixed(op) if value.maker and value.maker.is_loop else []
                 continue
-            first = taken.setdefault((id(value), id(op.parent)), op)
+            first = taken.setdefault((value, op.parent), op)
             if first is not op:
-                message = f"'{op.name}' op takes the state %{value.name}, which is taken already"
+                message = f"'{op.name}' op uses the state %{value.name} a second time"
                 note = Note(f"by this '{first.name}' op", first.loc)
                 found.append(Diagnostic("PTO-M081", message, op.loc, notes=(note,)))
     return found
 
 
 def _is_load(value: Value) -> bool:
-    """Whether a stream of loads made it, before the loops it has come through."""
+    """True if the state comes from unaligned loads, looking through loop-carried values."""
     maker = value.maker
     while maker is not None and maker.is_loop and len(maker.operands) >= len(maker.results):
         value = maker.operands[maker.results.index(value) - len(maker.results)]
@@ -47,5 +47,5 @@ def _is_load(value: Value) -> bool:
 def _mixed(op: Operation) -> list[Diagnostic]:
     if op.name not in _STORES:
         return []
-    message = f"'{op.name}' op expects a state of stores, and gets one of loads"
+    message = f"'{op.name}' op expects a state of stores, got a state of loads"
     return [Diagnostic("PTO-M081", message, op.loc)]

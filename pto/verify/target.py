@@ -1,4 +1,4 @@
-"""Which target a program is judged by: what is asked for, what it declares, what accepts it."""
+"""Selects the target to verify a program for: requested, declared, or the first that accepts it."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from pto.isa.row.traits import Control
 from pto.target.choose import Target, choose
 from pto.verify.program import verify
 
-# A compiler test names its target on a RUN line; one it must refuse says `not`.
+# A compiler test names its target on a RUN line; a test that must fail has `not` there.
 _RUN = re.compile(r"//\s*RUN:(?!\s*not\b).*?--pto-arch[= ](\w+)")
 _RUN_NOT = re.compile(r"//\s*RUN:\s*not\b.*?--pto-arch[= ](\w+)")
-_HEADER = 4000  # characters; RUN lines stand at the top of a file
+_HEADER = 4000  # characters; RUN lines are at the top of a file
 
 
 _FALLBACKS = ("a5", "cpu")  # tried in this order after the default
@@ -30,10 +30,10 @@ def judge(
     level: int | None = None,
     by: Callable[..., list[Diagnostic]] = verify,
 ) -> tuple[Target, list[Diagnostic]]:
-    """The target and every finding under it.
+    """The target, and all findings for it.
 
-    A program that names no target is judged by the default profile, or by the first other one that
-    accepts it when the default does not.
+    A program that declares no target is checked for the default profile; if that rejects it, for
+    the first other profile that accepts it.
     """
     target = target_of(module, profile=profile, device=device, edition=edition)
     findings = by(module, target.profile, level=level)
@@ -43,9 +43,19 @@ def judge(
         other = target_of(module, profile=name, edition=edition)
         found = by(module, other.profile, level=level)
         if not _refuses(found):
-            reason = f"the program names none, and {target.profile} refuses it"
+            reason = f"the program declares none, and {target.profile} rejects it"
             return Target(other.profile, None, reason, declared=False), found
     return target, findings
+
+
+def legal_target(
+    module: Module, *, profile: str | None = None, device: str | None = None
+) -> Target:
+    """The target that `judge` chooses; raises the errors under it."""
+    target, found = judge(module, profile=profile, device=device)
+    if _refuses(found):
+        raise PtoError(*(d for d in found if d.severity == "error"))
+    return target
 
 
 def _refuses(findings: list[Diagnostic]) -> bool:
@@ -59,7 +69,7 @@ def target_of(
     device: str | None = None,
     edition: str = "current",
 ) -> Target:
-    """The target to judge `module` by: what is asked for, else what the program declares."""
+    """The target to verify `module` for: the arguments, else the declaration in the program."""
     arch = _declared(module, "pto.target_arch")
     if arch is None:
         text = module.source.text
@@ -82,7 +92,7 @@ def target_of(
 
 
 def declare(module: Module, profile: str) -> None:
-    """Make a program name its profile, where its attributes name another one or none."""
+    """Set the target attribute of a program, unless it declares this profile already."""
     arch, spec = (_declared(module, key) for key in ("pto.target_arch", "pto.device-spec"))
     if not (arch or spec) or choose(target_arch=arch, device_spec=spec).profile.name != profile:
         modules = [op for op in module.walk() if op.control is Control.MODULE]

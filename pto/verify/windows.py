@@ -1,8 +1,7 @@
-"""Windows on tiles begin where the hardware can begin: at a block of 32 bytes, as tiles do.
+"""Windows on tiles must begin at a multiple of 32 bytes, as tiles do.
 
-Registers and transfers go to a buffer in whole blocks. The scalar unit alone reads and writes
-single elements, so a window that only it uses may begin anywhere. Offsets count as far as they are
-constants.
+Vector registers and transfers access a buffer in whole blocks. Only the scalar unit accesses single
+elements, so a window that only it uses may begin anywhere. Only constant offsets are checked.
 """
 
 from __future__ import annotations
@@ -23,8 +22,8 @@ _BY_ELEMENT = ("none", "S")  # pipes that touch no byte, or one element at a tim
 
 
 class _Start(NamedTuple):
-    """Where a window begins: bytes behind the first one of its tile, whose lines have `pitch`
-    elements; and the operation that made it."""
+    """The start of a window in bytes from the first byte of its tile, the `pitch` of that tile in
+    elements, and the operation that made the window."""
 
     nbytes: int
     pitch: int
@@ -37,33 +36,33 @@ def concerns(row: Instr) -> bool:
 
 def check(module: Module, profile: Profile) -> list[Diagnostic]:
     """One finding for each window that begins inside a block, at its first use."""
-    base, starts = profile.alignment.base, dict[int, _Start]()
+    base, starts = profile.alignment.base, dict[Value, _Start]()
     found: list[Diagnostic] = []
     for op in module.walk() if base > 1 else ():
         for value in op.operands:
-            start = starts.get(id(value))
+            start = starts.get(value)
             if start is None or start.op is None or start.nbytes % base == 0:
                 continue
             row = op.row
             pipe = "none" if row is None else pipe_of(Case(op, row, profile, constant))
             if pipe not in _BY_ELEMENT:
-                starts[id(value)] = start._replace(op=None)  # said once
+                starts[value] = start._replace(op=None)  # reported once
                 found.append(_finding(op, pipe, start, base, profile))
         made = _made(op, starts)
         if made is not None:
-            starts[id(op.results[0])] = made
+            starts[op.results[0]] = made
     return found
 
 
-def _made(op: Operation, starts: dict[int, _Start]) -> _Start | None:
-    """Where the tile begins that an operation names; None: it names none, or that is not known."""
+def _made(op: Operation, starts: dict[Value, _Start]) -> _Start | None:
+    """The start of the tile that an operation makes; None if it makes none or it is not known."""
     source = op.operands[0] if op.operands and op.results and op.traits.names_only else None
     if source is None or not isinstance(source.type, TileBuf):
         return None
     if not isinstance(op.results[0].type, TileBuf) or source.type.tile.layout.is_boxed:
         return None
     tile = source.type.tile
-    before = starts.get(id(source)) or _Start(0, tile.shape[tile.layout.pitch_axis], None)
+    before = starts.get(source) or _Start(0, tile.shape[tile.layout.pitch_axis], None)
     if op.body not in (SUBVIEW, SUBSET):
         return before  # another name
     line, inside = (_number(v) for v in _along(op.group("offsets"), tile.layout.pitch_axis))
@@ -78,7 +77,7 @@ _BLOCK = 32
 
 
 def _along(offsets: list[Value], axis: int) -> list[Value | None]:
-    """The offset in lines, then the one inside a line."""
+    """The offset in lines, then the offset inside a line."""
     both: list[Value | None] = [*offsets, None, None]
     return [both[1 - axis], both[axis]]
 
@@ -91,9 +90,9 @@ def _finding(op: Operation, pipe: str, start: _Start, base: int, profile: Profil
     assert start.op is not None
     message = (
         f"a window that begins {start.nbytes} bytes into its tile is not at a multiple of {base}"
-        f" bytes, which {profile} asks of '{op.name}' op (pipe {pipe})"
+        f" bytes, as {profile} requires for '{op.name}' op (pipe {pipe})"
     )
-    help = "begin the window at a whole block, or copy it to a tile of its own with pto.textract"
+    help = "begin the window at a whole block, or copy it to a new tile with pto.textract"
     return Diagnostic(
         "PTO-M104", message, start.op.loc, help=help, notes=(Note("it is used here", op.loc),)
     )

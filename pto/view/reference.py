@@ -9,6 +9,7 @@ from pto.ir.text.example import example
 from pto.isa import table
 from pto.isa.row import describe
 from pto.isa.row.instr import PROFILES, Instr
+from pto.lang.call.signature import instructions, python_name, signature
 
 _GENERATED = "<!-- generated from the instruction rows by `pto isa --docs docs/isa` -->\n"
 
@@ -40,6 +41,12 @@ def _index(by_section: dict[str, list[Instr]]) -> str:
         lines.append(f"- [{title}]({section}.md): {len(rows)} instructions")
     lines.append("- [Element types by instruction and profile](types.md)")
     return "\n".join(lines) + "\n"
+
+
+def python_call(row: Instr) -> str:
+    """The call of an instruction in a Python kernel; empty if kernels write it in another way."""
+    name = python_name(row)
+    return f"pto.{name}{signature(row)}" if instructions().get(name) is row else ""
 
 
 def _types(by_section: dict[str, list[Instr]]) -> str:
@@ -76,6 +83,9 @@ def _row(row: Instr) -> list[str]:
     shown = example(row)
     if shown:
         lines += ["```mlir", shown, "```\n"]
+    call = python_call(row)
+    if call:
+        lines.append(f"Python: `{call}`\n")
     parts = [f"- `{o.name}`: {describe.operand_text(o)}" for o in row.operands]
     parts += [f"- `{r.name}`: {r.kind}, result" for r in row.results]
     parts += [f"- `{a.name}`: {describe.attr_text(a)}" for a in row.attrs]

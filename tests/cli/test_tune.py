@@ -105,7 +105,7 @@ def test_lines_as_they_come_and_shapes_alone(tune: Tune) -> None:
     [
         (["--space", "factor=1,2"], "factor cannot be tuned: it is an array or a number"),
         (["--space", "columns=1,2"], "columns cannot be tuned: it is no parameter of scale"),
-        (["--space", "rows"], "`--space rows` is no list of values"),
+        (["--space", "rows"], "`--space rows` is not a list of values"),
         (["--space", "rows=8", "--blocks", "cdiv(z, rows)"], "there is no z; there are"),
         (["--space", "rows=8", "--blocks", "open('f')"], "`open('f')` is more than + - * // %"),
         (
@@ -113,7 +113,7 @@ def test_lines_as_they_come_and_shapes_alone(tune: Tune) -> None:
             "x has 2 dimensions, not one of number 9",
         ),
         (["--space", "rows=8", "--blocks", "rows // 0"], "division"),
-        (["--space", "rows=8", "--blocks", "8 *"], "it is no expression"),
+        (["--space", "rows=8", "--blocks", "8 *"], "it is not an expression"),
         ([], "there is nothing to try: scale has no @pto.autotune"),
     ],
 )

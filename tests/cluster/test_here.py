@@ -16,27 +16,27 @@ from hypothesis import strategies as st
 import pto
 from examples import all_reduce, ring_attention
 from pto.cluster import blocks, intervals, ranks, tasks
-from pto.cluster.crew import Lost
 from pto.cluster.windows import differing
+from pto.cluster.worker_pool import LostWorker
 from pto.run.launch import place
-from tests.cluster.crew import Here
+from tests.cluster.local_pool import Here
 
 SIZE = 60
 
 
 class Near:
-    """A place whose crew is here."""
+    """A place whose pool is here."""
 
-    def __init__(self, crew: Here) -> None:
-        self.crew = crew
+    def __init__(self, pool: Here) -> None:
+        self.pool = pool
         self.moved: list[Any] = []
 
     def run(self, grid: Any) -> bool:
-        self.moved.append(blocks.run(self.crew, grid))  # type: ignore[arg-type]
+        self.moved.append(blocks.run(self.pool, grid))  # type: ignore[arg-type]
         return self.moved[-1] is not None
 
     def run_world(self, world: Any) -> bool:
-        self.moved.append(ranks.run(self.crew, world))  # type: ignore[arg-type]
+        self.moved.append(ranks.run(self.pool, world))  # type: ignore[arg-type]
         return self.moved[-1] is not None
 
 
@@ -208,15 +208,15 @@ def test_ranks_that_write_one_place_run_in_one_process() -> None:
 
 
 def test_a_task_that_ends_its_worker_twice_is_told() -> None:
-    crew = Here(1, loses=lambda number: number in (1, 2))
-    crew.ray = SimpleNamespace(put=lambda value: value)  # type: ignore[attr-defined]
-    found: Any = crew
+    pool = Here(1, loses=lambda number: number in (1, 2))
+    pool.ray = SimpleNamespace(put=lambda value: value)  # type: ignore[attr-defined]
+    found: Any = pool
     items = [("a.pto", "func.func @f() {\n  return\n}"), ("b.pto", "func.func @g(")]
     options = {"profile": None, "device": None, "manual": False, "edition": "current"}
     args = SimpleNamespace(**options, level=3, deep=False)
     answers = {n: r for n, r, _ in tasks.each(found, "pto.cli.check:checked", items, args)}
     assert answers[0][1] == []
-    assert isinstance(answers[1], Lost)
-    crew.given = 1
+    assert isinstance(answers[1], LostWorker)
+    pool.given = 1
     with pytest.raises(pto.PtoError, match=r"PTO-U306.*item 0 of 1"):
         list(tasks.in_order(found, "pto.cli.check:checked", items[:1], args))

@@ -50,7 +50,7 @@ def ray_place(nodes: Any) -> Iterator[Any]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PTO_ENGINE", "jit")
         with pto.on("ray") as place:
-            assert place.crew.muster(2) == 2
+            assert place.pool.wait_for_workers(2) == 2
             yield place
 
 
@@ -263,9 +263,9 @@ def test_a_node_dies_in_the_middle(nodes: Any, ray_place: Any, here: Here) -> No
     y = np.zeros_like(x)
     third = nodes.add_node(**_NODE)
     nodes.wait_for_nodes()
-    ray_place.crew._seen = 0.0
-    assert ray_place.crew.muster(3) == 3
-    victim = next(h for h in ray_place.crew.ready if h.node == third.node_id)
+    ray_place.pool._seen = 0.0
+    assert ray_place.pool.wait_for_workers(3) == 3
+    victim = next(h for h in ray_place.pool.ready if h.node == third.node_id)
     seen: list[bool] = []
 
     def kill() -> None:
@@ -281,15 +281,15 @@ def test_a_node_dies_in_the_middle(nodes: Any, ray_place: Any, here: Here) -> No
         slow[BLOCKS](x, y, TURNS)
         thread.join()
     assert seen == [True]
-    assert victim not in ray_place.crew.hands
+    assert victim not in ray_place.pool.workers
     assert (y == TURNS).all()
 
 
 def test_a_worker_dies_in_the_middle(ray_place: Any, there: There) -> None:
     x = np.ones((ROWS, 64), np.float32)
     y = np.zeros_like(x)
-    ray_place.crew.muster(2)
-    victim = ray_place.crew.ready[0]
+    ray_place.pool.wait_for_workers(2)
+    victim = ray_place.pool.ready[0]
 
     def kill() -> None:
         while victim.job is None:
@@ -300,7 +300,7 @@ def test_a_worker_dies_in_the_middle(ray_place: Any, there: There) -> None:
     thread.start()
     there(lambda: slow[BLOCKS](x, y, TURNS))
     thread.join()
-    assert victim not in ray_place.crew.hands
+    assert victim not in ray_place.pool.workers
     assert (y == TURNS).all()
 
 
@@ -315,25 +315,25 @@ x, y = np.ones((ROWS, 64), np.float32), np.zeros((ROWS, 64), np.float32)
 with pto.on("ray") as place:
     from ray._private.worker import print_to_stdstream  # as when a node dies
     print_to_stdstream({"lines": ["a notice"], "pid": "raylet", "is_err": False}, False)
-    place.crew.muster(2)
+    place.pool.wait_for_workers(2)
     def told():
-        while not any(hand.job for hand in place.crew.hands):
+        while not any(worker.job for worker in place.pool.workers):
             time.sleep(0.01)
-        print("pto", *(hand.pid for hand in place.crew.ready), flush=True)
+        print("pto", *(worker.pid for worker in place.pool.ready), flush=True)
     for _ in range(2):  # interrupted, then killed
         threading.Thread(target=told).start()
         try:
             slow[BLOCKS](x, y, 1 << 30)
         except KeyboardInterrupt:
             print("pto interrupted", time.monotonic(), (y == 0).all(), flush=True)
-            place.crew.muster(1)
+            place.pool.wait_for_workers(1)
 """
 
 
 def test_an_interrupted_driver_and_one_that_is_killed_leave_nothing(
     nodes: Any, ray_place: Any
 ) -> None:
-    ray_place.crew.go_home()  # processors for the other driver
+    ray_place.pool.shutdown()  # processors for the other driver
     root = Path(__file__).parents[2]
     env = {"RAY_ADDRESS": nodes.address, "PTO_ENGINE": "jit", "PYTHONPATH": str(root)}
     driver = subprocess.Popen(
@@ -393,7 +393,7 @@ def test_ranks_on_two_nodes(ray_place: Any, here: Here) -> None:
     wanted = data[0, 0]
     for row in data[1:, 0]:
         wanted = wanted + row
-    ray_place.crew.muster(2)
+    ray_place.pool.wait_for_workers(2)
     before = len(ray_place.travelled)
     with pto.on("ray"):
         apart = run()
@@ -409,7 +409,7 @@ def test_sixty_four_ranks_on_two_nodes(ray_place: Any) -> None:
     """An all-gather, an all-reduce and a ring attention, byte by byte (it raises)."""
     from bench.bench_cluster import worlds
 
-    ray_place.crew.muster(2)
+    ray_place.pool.wait_for_workers(2)
     before = len(ray_place.travelled)
     with pto.on("ray"):
         worlds(ray_place, 64)
@@ -432,7 +432,7 @@ def test_a_deadlock_of_ranks_on_two_nodes_is_told(ray_place: Any, here: Here) ->
         return "\n".join(note.message for d in caught.value.diagnostics for note in d.notes)
 
     alone = here(run)
-    ray_place.crew.muster(2)
+    ray_place.pool.wait_for_workers(2)
     with pto.on("ray"):
         apart = run()
     assert apart == alone
@@ -448,7 +448,7 @@ def test_cases_of_a_checkout_and_one_that_is_poisoned(ray_place: Any, tmp_path: 
     from pto.gym.selection import select
     from tests.gym import checkout
 
-    ray_place.crew.muster(2)
+    ray_place.pool.wait_for_workers(2)
     programs = find_programs(checkout.make(tmp_path / "gym"), select(""))
     options = Options(launch="tests.gym.checkout:launch_dying")
     with pto.on("ray"):

@@ -124,9 +124,10 @@ def test_kinds_of_types():
     ]
     assert {t.name for t in d.ALL if t.is_float} & {t.name for t in d.ALL if t.is_integer} == set()
     assert (d.I1.kind, d.I1.is_float, d.I1.is_integer) == ("bool", False, False)
-    no_inf = [t.name for t in d.ALL if t.is_float and not t.has_inf]
-    assert no_inf == ["f8e4m3", "e8m0", "float4_e1m2x2", "float4_e2m1x2"]
-    assert [t.name for t in d.ALL if t.is_float and not t.has_nan] == no_inf[2:]
+    forms = {t.name: t.form for t in d.ALL if t.form is not None and t.is_float}
+    no_inf = ["f8e4m3", "e8m0", "float4_e1m2x2", "float4_e2m1x2"]
+    assert [name for name, form in forms.items() if not form.inf] == no_inf
+    assert [name for name, form in forms.items() if form.nan is None] == no_inf[2:]
 
 
 # --- items <-> values ---
@@ -173,8 +174,8 @@ def _error(call, *arguments) -> PtoError:
 def test_items_of_the_wrong_type_are_refused():
     error = _error(decode, d.BF16, np.zeros(3, np.float32))
     assert error.code == "PTO-T002"
-    assert "items of bf16 are held as uint16 or bfloat16, not as float32" in str(error)
-    assert "held as uint8, not as float32" in str(
+    assert "items of bf16 have the NumPy type uint16 or bfloat16, not float32" in str(error)
+    assert "have the NumPy type uint8, not float32" in str(
         _error(decode, d.HIFLOAT8, np.zeros(3, np.float32))
     )
 

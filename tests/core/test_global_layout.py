@@ -166,7 +166,7 @@ def test_a_matrix_that_does_not_divide_into_boxes_is_refused():
 def test_a_layout_that_fixes_a_dimension_is_checked():
     each = global_layout("MX_A_ZZ")
     each.check((1, 2, 4, 16, 2))
-    with pytest.raises(PtoError, match="dimension 3 of size 16, and the shape is 1x2x4x8x2"):
+    with pytest.raises(PtoError, match="size 16 in dimension 3, and the shape is 1x2x4x8x2"):
         each.check((1, 2, 4, 8, 2))
 
 

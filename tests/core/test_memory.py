@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pto.core.errors import PtoError
-from pto.core.memory import Accessor, Memory, Space, required_alignment, space
+from pto.core.memory import Memory, Space, space
 
 
 def test_bytes_written_are_bytes_read():
@@ -100,9 +100,3 @@ def test_an_unknown_space_is_refused():
 
 def test_only_gm_is_not_local():
     assert [each for each in Space if not each.is_local] == [Space.GM]
-
-
-def test_dma_moves_blocks_and_everything_else_moves_elements():
-    assert required_alignment(Accessor.DMA, 2) == 32
-    assert required_alignment(Accessor.GM, 4) == 4
-    assert required_alignment(Accessor.LOCAL, 2) == 2

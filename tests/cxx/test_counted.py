@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pto.cxx import counted
-from pto.isa.cost.work import Code
+from pto.isa.cost.work import CodeWork
 from pto.target.costs_a2a3 import CLASSES
 
 LISTING = """
@@ -66,8 +66,8 @@ def test_blocks_of_another_processor() -> None:
 
 def test_amounts_add_up() -> None:
     one = counted.code(5 + (3 << 24) + (2 << 44))
-    assert one == Code("code", 5, 3, 2)
-    assert counted.code(1 + (1 << 44), one) == Code("code", 6, 3, 3)
+    assert one == CodeWork("code", 5, 3, 2)
+    assert counted.code(1 + (1 << 44), one) == CodeWork("code", 6, 3, 3)
 
 
 BETWEEN = """
@@ -98,7 +98,7 @@ def test_a_loop_between_instructions_takes_its_time(kernel) -> None:
     made = kernel(BETWEEN)
     few, many = (made.time((16, 64), np.array([n, 24, 0], np.int32)) for n in (24, 1024))
     work = [
-        sum(j.work.divisions for j in t.stream.jobs if isinstance(j.work, Code))
+        sum(j.work.divisions for j in t.stream.jobs if isinstance(j.work, CodeWork))
         for t in (few, many)
     ]
     assert work == [24, 1024]
@@ -106,7 +106,7 @@ def test_a_loop_between_instructions_takes_its_time(kernel) -> None:
     turn = (cost["division"] + 7 * cost["operation"]) / 1850
     assert many.us - few.us == pytest.approx(1000 * turn, rel=0.05)
     assert many.band[0] < many.us - 400 * turn and many.band[1] > many.us + 900 * turn
-    first = [isinstance(job.work, Code) for job in few.stream.jobs]
+    first = [isinstance(job.work, CodeWork) for job in few.stream.jobs]
     assert first.index(True) > first.index(False)  # what comes first belongs to the launch
     assert "C++ between instructions" in str(many)
     assert "half or twice" in str(many)

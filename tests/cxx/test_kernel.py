@@ -239,6 +239,41 @@ def test_cube_and_two_vector_sub_blocks_meet_at_a_signal(kernel):
     assert mixed.sanitize(a, b, gm, out) == []
 
 
+NARROW = """
+__global__ AICORE void k(__gm__ int8_t* a, __gm__ int8_t* b, __gm__ int32_t* out)
+{
+    using A = GlobalTensor<int8_t, Shape<1, 1, 1, 16, 64>, Stride<1, 1, 1, 64, 1>>;
+    using B = GlobalTensor<int8_t, Shape<1, 1, 1, 64, 16>, Stride<1, 1, 1, 16, 1>>;
+    using C = GlobalTensor<int32_t, Shape<1, 1, 1, 16, 16>, Stride<1, 1, 1, 16, 1>>;
+    Tile<TileType::Mat, int8_t, 16, 64, BLayout::ColMajor, 16, 64, SLayout::RowMajor> ma;
+    Tile<TileType::Mat, int8_t, 64, 32, BLayout::ColMajor, -1, -1, SLayout::RowMajor> mb(64, 16);
+    TileLeft<int8_t, 16, 64> l;
+    TileRight<int8_t, 64, 32, -1, -1> r(64, 16);
+    TileAcc<int32_t, 16, 32, -1, -1> c(16, 16);
+    TASSIGN(ma, 0x0); TASSIGN(mb, 0x1000); TASSIGN(l, 0x0); TASSIGN(r, 0x0); TASSIGN(c, 0x0);
+    A ga(a); B gb(b); C gc(out);
+    TLOAD(ma, ga); TLOAD(mb, gb);
+    set_flag(PIPE_MTE2, PIPE_MTE1, EVENT_ID0); wait_flag(PIPE_MTE2, PIPE_MTE1, EVENT_ID0);
+    TMOV(l, ma); %s
+    set_flag(PIPE_MTE1, PIPE_M, EVENT_ID0); wait_flag(PIPE_MTE1, PIPE_M, EVENT_ID0);
+    TMATMUL(c, l, r);
+    set_flag(PIPE_M, PIPE_FIX, EVENT_ID0); wait_flag(PIPE_M, PIPE_FIX, EVENT_ID0);
+    TSTORE(gc, c);
+}
+"""
+
+
+@pytest.mark.parametrize("move", ["TMOV(r, mb);", "TEXTRACT(r, mb, 0, 0);"])
+def test_bytes_move_into_boxes_of_the_valid_columns(kernel, move: str):
+    """Rows and columns of bytes are exchanged on the way: the boxes of 16 columns lie side by side
+    in a tile of 32, where the matrix unit reads them."""
+    rng = np.random.default_rng(2)
+    a, b = (rng.integers(-4, 5, size).astype(np.int8) for size in ((16, 64), (64, 16)))
+    out = np.zeros((16, 16), np.int32)
+    kernel(NARROW % move)(a, b, out)
+    assert np.array_equal(out, a.astype(np.int32) @ b.astype(np.int32))
+
+
 PUSHED = """
 __global__ AICORE void k(__gm__ int8_t* a, __gm__ int8_t* b, __gm__ half* gm, __gm__ half* out)
 {
@@ -404,7 +439,7 @@ def test_an_interpreter_may_have_its_heap_below_all_libraries(monkeypatch):
 def test_an_endless_loop_ends(kernel):
     text = "__global__ AICORE void k(__gm__ float* x) { for (volatile int i = 0;; ++i) {} }"
     with pytest.raises(PtoError, match="did not end within"):
-        kernel(text).run(np.zeros(8, np.float32), seconds=1)
+        kernel(text).run(np.zeros(8, np.float32), timeout=1)
 
 
 def test_what_the_compiler_says_is_told(kernel, monkeypatch):
@@ -585,6 +620,16 @@ def test_the_command_line_says_what_it_does_not_do(kernel, capsys):
     assert "profile a5" in capsys.readouterr().out
     assert main([*words, "--sanitize", "--format", "json"]) == 0
     assert '"findings": []' in capsys.readouterr().out
+    assert main(["run", path]) != 0  # a template
+    assert "PTO-U031" in capsys.readouterr().err
+
+
+def test_the_only_kernel_of_a_source_needs_no_name(kernel, capsys):
+    from pto.cli.main import main
+
+    path = str(kernel(MERGE).source.path)
+    assert main(["run", path, "--arg=nothing=0"]) != 0
+    assert "PTO-U031" not in capsys.readouterr().err
 
 
 EXPONENTS = """
@@ -724,11 +769,11 @@ def test_a_kernel_that_no_side_has(kernel):
 
 def test_sides_find_a_launch_by_a_key_without_a_path(kernel):
     """Both builds lie in folders of their own; clang names a closure by the path of its file."""
-    from pto.cxx.native import Native
+    from pto.cxx.native import NativeBuild
 
     text = (
         "#ifdef __DAV_CUBE__\n#elif defined(__DAV_VEC__)\n#endif\nAICORE void k(__gm__ float* x) {}"
     )
     builds = kernel(text, sides=("vector", "cube")).source.builds("k")
     for path in builds.values():
-        assert Native(path).kernel(b"1048576 Z8pto_mainEUlvE_") is not None
+        assert NativeBuild(path).kernel(b"1048576 Z8pto_mainEUlvE_") is not None

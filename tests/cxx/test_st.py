@@ -144,7 +144,7 @@ TEST_F(Tiles, looked_into)
 
 def _run(folder: Path, profile: str, lacks: str = "") -> dict[str, str]:
     """By name; the one finding of all is about a file that is not there."""
-    cases = st.run(st.find([folder], st.How(profile)), "", 1, 60.0, lambda case: None)
+    cases = st.run(st.find([folder], st.TestOptions(profile)), "", 1, 60.0, lambda case: None)
     found = [(case.status, d.code, d.message) for case in cases for d in case.findings]
     sentence = f"no generator makes {lacks}, which it reads"
     assert found == ([("no data", "PTO-U247", sentence)] if lacks else [])
@@ -263,7 +263,7 @@ int main()
 def test_launches_on_two_streams_wait_for_each_other(tmp_path, a_compiler, wanted, status):
     for name, text in STREAMS.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
-    (folder,) = st.find([tmp_path], st.How("a2a3", defines=("COUNT=3", f"WANTED={wanted}")))
+    (folder,) = st.find([tmp_path], st.TestOptions("a2a3", defines=("COUNT=3", f"WANTED={wanted}")))
     assert dict(folder.own) == {"give.cpp": "cube", "take.cpp": "vector"}
     (case,) = st.run([folder], "", 1, 60.0, lambda case: None)
     assert (case.name, case.status) == ("main", status)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pto.graphs.process import GraphSource, KernelSource, Tensor
+from pto.graphs.process import ArgTensor, GraphSource, KernelSource
 
 RUNTIME = Path(__file__).parent / "runtime"
 ROWS, COLS = 16, 64
@@ -99,15 +99,15 @@ def written(folder: Path, bodies: Iterable[str], own: tuple[KernelSource, ...]) 
     return GraphSource(path, "entry", "a2a3", own, (RUNTIME,), (RUNTIME,))
 
 
-def tensors(*uses: str, body: int = 0) -> list[Tensor | int]:
+def tensors(*uses: str, body: int = 0) -> list[ArgTensor | int]:
     """One 16 x 64 tensor for each use, and the scalar; element i of tensor n is i + 1000 n."""
-    made: list[Tensor | int] = []
+    made: list[ArgTensor | int] = []
     for n, use in enumerate(uses):
         data = np.arange(ROWS * COLS, dtype=np.float32) + 1000 * n
-        made.append(Tensor("xyzw"[n], data.view(np.uint8).copy(), (ROWS, COLS), "FLOAT32", use))
+        made.append(ArgTensor("xyzw"[n], data.view(np.uint8).copy(), (ROWS, COLS), "FLOAT32", use))
     return [*made, body]
 
 
-def values(tensor: Tensor | int) -> np.ndarray:
-    assert isinstance(tensor, Tensor)
+def values(tensor: ArgTensor | int) -> np.ndarray:
+    assert isinstance(tensor, ArgTensor)
     return tensor.data.view(np.float32).reshape(ROWS, COLS)

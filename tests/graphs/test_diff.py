@@ -9,17 +9,17 @@ import numpy as np
 import pytest
 
 from pto.core.errors import PtoError
-from pto.graphs.diff import Recorder, compare, gathered
-from pto.graphs.model import Argument, Region, Task, Use
+from pto.graphs.diff import ValueLog, compare, gathered
+from pto.graphs.model import Task, TaskArg, TensorBox, Use
 
 
 def recorded(folder: Path, *results: np.ndarray, element: str = "FLOAT32") -> Path:
     """One task for each result, which it leaves in a buffer of its own."""
     folder.mkdir()
-    recorder = Recorder(folder)
+    recorder = ValueLog(folder)
     for number, values in enumerate(results):
-        region = Region(0, 0, values.shape, (1,), values.itemsize, element)
-        arguments = (Argument(region, Use.IN), Argument(region, Use.INOUT))
+        region = TensorBox(0, 0, values.shape, (1,), values.itemsize, element)
+        arguments = (TaskArg(region, Use.IN), TaskArg(region, Use.INOUT))
         task = Task(number, "task", (None, 0, None), f"k{number}", arguments=arguments)
         recorder.add(task, [values.view(np.uint8)])
     recorder.end()
@@ -28,7 +28,7 @@ def recorded(folder: Path, *results: np.ndarray, element: str = "FLOAT32") -> Pa
 
 def test_a_region_is_gathered_row_by_row():
     memory = np.arange(64, dtype=np.int16)
-    region = Region(0, 9, (2, 3), (8, 2), 2)
+    region = TensorBox(0, 9, (2, 3), (8, 2), 2)
     expected = memory[[9, 11, 13, 17, 19, 21]]
     assert gathered(region, memory.view(np.uint8)) == expected.tobytes()
 

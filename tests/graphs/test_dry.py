@@ -6,39 +6,41 @@ import pytest
 
 from pto.core.errors import PtoError
 from pto.graphs import dry
-from pto.graphs.limits import RUNTIMES, Limits, limits_of, usage
-from pto.graphs.model import Argument, Buffer, Graph, Reason, Region, Scope, Task, Use
+from pto.graphs.limits import RUNTIMES, RuntimeLimits, limits_of, usage
+from pto.graphs.model import Graph, GraphBuffer, GraphScope, Reason, Task, TaskArg, TensorBox, Use
 from pto.graphs.tensormap import TensorMap
 
-SMALL = Limits("a test", (8, 4), (8192, 4096), 100, True)
+SMALL = RuntimeLimits("a test", (8, 4), (8192, 4096), 100, True)
 
 
 class Builder:
     """Builds a graph as an orchestration would."""
 
     def __init__(self) -> None:
-        self.graph = Graph(scopes=[Scope(0, None, False)])
+        self.graph = Graph(scopes=[GraphScope(0, None, False)])
         self._open = [0]
         self._edges = TensorMap(self.graph)
 
-    def buffer(self, use: Use | None = None, nbytes: int = 1024) -> Region:
+    def buffer(self, use: Use | None = None, nbytes: int = 1024) -> TensorBox:
         """A buffer of the caller."""
         number = len(self.graph.buffers)
-        self.graph.buffers[number] = Buffer(number, number << 20, nbytes, f"b{number}", use=use)
-        return Region(number, 0, (nbytes,), (1,), 1)
+        self.graph.buffers[number] = GraphBuffer(
+            number, number << 20, nbytes, f"b{number}", use=use
+        )
+        return TensorBox(number, 0, (nbytes,), (1,), 1)
 
     def task(
-        self, *arguments: tuple[Use, Region], created: Sequence[int] = (), kind: str = "task"
-    ) -> list[Region]:
+        self, *arguments: tuple[Use, TensorBox], created: Sequence[int] = (), kind: str = "task"
+    ) -> list[TensorBox]:
         """Submit a task that also creates buffers of some sizes; returns these."""
         number = len(self.graph.tasks)
-        made: list[Region] = []
+        made: list[TensorBox] = []
         for nbytes in created:
             made.append(self.buffer(nbytes=nbytes))
             own = self.graph.buffers[made[-1].buffer]
             own.creator, own.initial, own.scope = number, False, self._open[-1]
-        listed = [Argument(region, use) for use, region in arguments]
-        listed += [Argument(region, Use.OUT) for region in made]
+        listed = [TaskArg(region, use) for use, region in arguments]
+        listed += [TaskArg(region, Use.OUT) for region in made]
         scope = self._open[-1]
         task = Task(number, "task", (None, 0, None), f"k{number}", arguments=listed, scope=scope)
         task.kind = kind  # type: ignore[assignment]
@@ -49,14 +51,14 @@ class Builder:
 
     def begin(self, is_manual: bool = False) -> None:
         scopes = self.graph.scopes
-        scopes.append(Scope(len(scopes), self._open[-1], is_manual))
+        scopes.append(GraphScope(len(scopes), self._open[-1], is_manual))
         self._open.append(len(scopes) - 1)
 
     def end(self) -> None:
         self.graph.scopes[self._open.pop()].end = len(self.graph.tasks)
 
 
-def codes(graph: Graph, limits: Limits = SMALL) -> list[str]:
+def codes(graph: Graph, limits: RuntimeLimits = SMALL) -> list[str]:
     return [d.code for d in dry.report(graph, limits).findings]
 
 
@@ -111,7 +113,7 @@ def test_a_runtime_that_builds_the_whole_graph_first_gives_nothing_back():
         build.begin()
         build.task()
         build.end()
-    limits = Limits("a test", (16,), (1 << 20,), 100, False)
+    limits = RuntimeLimits("a test", (16,), (1 << 20,), 100, False)
     (finding,) = usage(build.graph, limits).findings
     assert "needs 16 task slots of ring 0, and the runtime has 15" in finding.message
 
@@ -120,11 +122,11 @@ def test_entries_of_the_tensor_map_and_edges_into_one_task_are_limited():
     build = Builder()
     whole = build.buffer()
     for n in range(5):
-        row = Region(whole.buffer, 10 * n, (10,), (1,), 1)
+        row = TensorBox(whole.buffer, 10 * n, (10,), (1,), 1)
         build.task((Use.INOUT, row))
     build.task((Use.IN, whole))
     assert codes(build.graph) == []
-    tight = Limits("a test", (64,), (1 << 20,), 4, False, 4)
+    tight = RuntimeLimits("a test", (64,), (1 << 20,), 4, False, 4)
     messages = [d.message for d in usage(build.graph, tight).findings]
     assert "needs 5 entries of the tensor map, and the runtime has 4" in messages[0]
     assert "task 5 (k5) needs 5 edges into one task, and the runtime has 4" in messages[1]
@@ -178,8 +180,8 @@ def test_an_input_that_no_task_before_declares_to_write():
 def test_a_part_that_only_another_part_was_written_of():
     build = Builder()
     (made,) = build.task(created=[1024], kind="allocation")
-    build.task((Use.INOUT, Region(made.buffer, 0, (512,), (1,), 1)))
-    build.task((Use.IN, Region(made.buffer, 512, (512,), (1,), 1)))
+    build.task((Use.INOUT, TensorBox(made.buffer, 0, (512,), (1,), 1)))
+    build.task((Use.IN, TensorBox(made.buffer, 512, (512,), (1,), 1)))
     assert codes(build.graph) == ["PTO-G102"]
 
 
@@ -227,5 +229,5 @@ def test_disjoint_parts_of_one_tensor_do_not_conflict():
     build = Builder()
     out = build.buffer(Use.OUT)
     for start in (0, 512):
-        build.task((Use.OVERWRITE, Region(out.buffer, start, (512,), (1,), 1)))
+        build.task((Use.OVERWRITE, TensorBox(out.buffer, start, (512,), (1,), 1)))
     assert dry.report(build.graph, SMALL).undecided == 0

@@ -8,12 +8,12 @@ import pytest
 from pto.core.errors import PtoError
 from pto.graphs import scene
 from pto.graphs.footprint import Bytes, merged
-from pto.graphs.model import Argument, Buffer, Graph, Reason, Region, Task, Use
-from pto.graphs.schedule import Schedule
+from pto.graphs.model import Graph, GraphBuffer, Reason, Task, TaskArg, TensorBox, Use
+from pto.graphs.schedule import TaskSchedule
 from pto.graphs.tensormap import TensorMap
 
 REGIONS = [
-    Region(0, start, extents, strides, 4)
+    TensorBox(0, start, extents, strides, 4)
     for start, (extents, strides) in product(
         (0, 3, 8, 13),
         [
@@ -30,12 +30,12 @@ REGIONS = [
 ]
 
 
-def elements(region: Region) -> set[int]:
+def elements(region: TensorBox) -> set[int]:
     ranges = [range(0, n * s, s) for n, s in zip(region.extents, region.strides, strict=True)]
     return {region.start + sum(offsets) for offsets in product(*ranges)}
 
 
-def fits(region: Region) -> bool:
+def fits(region: TensorBox) -> bool:
     """A box whose rows do not wrap around."""
     return region.start % 8 + region.extents[-1] <= 8
 
@@ -58,21 +58,21 @@ def test_covers_means_that_every_element_is_inside():
         assert elements(b) <= elements(a) or b.is_empty
 
 
-def graph_of(*uses: tuple[Use, Region]) -> Graph:
+def graph_of(*uses: tuple[Use, TensorBox]) -> Graph:
     """One task for each use, on one buffer of the caller."""
-    graph = Graph(buffers={0: Buffer(0, 0x1000, 4096)})
+    graph = Graph(buffers={0: GraphBuffer(0, 0x1000, 4096)})
     edges = TensorMap(graph)
     for number, (use, region) in enumerate(uses):
         task = Task(
-            number, "task", (None, 0, None), f"k{number}", arguments=(Argument(region, use),)
+            number, "task", (None, 0, None), f"k{number}", arguments=(TaskArg(region, use),)
         )
         graph.tasks.append(task)
         edges.submit(task)
     return graph
 
 
-WHOLE = Region(0, 0, (4, 8), (8, 1), 4)
-TOP, BOTTOM = Region(0, 0, (2, 8), (8, 1), 4), Region(0, 16, (2, 8), (8, 1), 4)
+WHOLE = TensorBox(0, 0, (4, 8), (8, 1), 4)
+TOP, BOTTOM = TensorBox(0, 0, (2, 8), (8, 1), 4), TensorBox(0, 16, (2, 8), (8, 1), 4)
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ TOP, BOTTOM = Region(0, 0, (2, 8), (8, 1), 4), Region(0, 16, (2, 8), (8, 1), 4)
     ],
 )
 def test_edges_that_a_tensor_map_derives(
-    uses: list[tuple[Use, Region]], edges: set[tuple[int, int]]
+    uses: list[tuple[Use, TensorBox]], edges: set[tuple[int, int]]
 ):
     assert set(graph_of(*uses).edges) == edges
 
@@ -104,7 +104,7 @@ def test_a_schedule_keeps_every_edge_and_reaches_every_legal_order():
     orders: set[tuple[int, ...]] = set()
     for seed in range(20):
         done: list[int] = []
-        Schedule(diamond(), done.append, seed).run()
+        TaskSchedule(diamond(), done.append, seed).run()
         orders.add(tuple(done))
     assert orders == {(0, 1, 2, 3), (0, 2, 1, 3)}
 
@@ -112,7 +112,7 @@ def test_a_schedule_keeps_every_edge_and_reaches_every_legal_order():
 def test_a_schedule_runs_only_what_a_task_needs_and_goes_on_later():
     done: list[int] = []
     graph = diamond()
-    schedule = Schedule(graph, done.append)
+    schedule = TaskSchedule(graph, done.append)
     schedule.run([2])
     assert done == [0, 2]
     graph.tasks.append(Task(4, "task", (None, 0, None), "late"))
@@ -125,7 +125,7 @@ def test_a_schedule_runs_only_what_a_task_needs_and_goes_on_later():
 def test_tasks_that_wait_for_each_other_are_stuck():
     graph = diamond()
     graph.connect(3, 0, Reason.EXPLICIT)
-    schedule = Schedule(graph, lambda number: None)
+    schedule = TaskSchedule(graph, lambda number: None)
     schedule.run()
     assert schedule.stuck == [0, 1, 2, 3]
 
@@ -185,7 +185,7 @@ def test_a_graph_that_waits_for_ever_is_a_finding():
 
     graph = diamond()
     graph.connect(3, 0, Reason.EXPLICIT)
-    schedule = Schedule(graph, lambda number: None)
+    schedule = TaskSchedule(graph, lambda number: None)
     schedule.run()
     with pytest.raises(PtoError) as error:
         require_end(graph, schedule)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from pto.core.errors import PtoError
-from pto.graphs.process import GraphProcess, KernelSource, Ran, Tensor
+from pto.graphs.process import ArgTensor, GraphProcess, KernelSource, Ran
 
 from . import sources
 
@@ -279,7 +279,7 @@ def test_a_dry_run_needs_no_kernel_and_no_values(runner: Runner, tmp_path: Path)
     """The kernels do not exist; x has a gigabyte and no memory. The value that is read is 0."""
     missing = tuple(KernelSource(n, f"k{n}", tmp_path / "none.cpp", "aiv") for n in range(2))
     x, *others = sources.tensors("in", "inout", body=list(BODIES).index("reads an output"))
-    assert isinstance(x, Tensor)
+    assert isinstance(x, ArgTensor)
     x.data, x.shape = np.broadcast_to(np.uint8(0), 1 << 30), (1 << 28,)
     process = GraphProcess(replace(runner.process.source, kernels=missing), "none")
     found = process.dry([x, *others])

@@ -7,7 +7,7 @@ from pto.core.errors import Loc, PtoError
 from pto.gym.arguments import arguments_of, functions_of
 from pto.gym.host.evaluator import KernelCall
 from pto.gym.host.syntax import ARITHMETIC
-from pto.gym.host.values import Scalar
+from pto.gym.host.values import CScalar
 from pto.ir.text.parser import parse
 
 PROGRAM = """\
@@ -28,7 +28,7 @@ def launch(*arguments: object, kernel: str = "k") -> KernelCall:
 
 def passed(type_: str, c_type: str, value: float) -> object:
     functions = functions_of(parse(PROGRAM.format(type=type_)))
-    return arguments_of(functions, launch(MEMORY, Scalar(ARITHMETIC[c_type], value)))[1]
+    return arguments_of(functions, launch(MEMORY, CScalar(ARITHMETIC[c_type], value)))[1]
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_what_no_operation_takes_may_be_left_out(type_: str):
 
 def test_memory_goes_as_it_is():
     functions = functions_of(parse(PROGRAM.format(type="i32")))
-    first, _ = arguments_of(functions, launch(MEMORY, Scalar(ARITHMETIC["int"], 1)))
+    first, _ = arguments_of(functions, launch(MEMORY, CScalar(ARITHMETIC["int"], 1)))
     assert isinstance(first, np.ndarray)
     assert first.dtype == np.float32
     assert np.shares_memory(first, MEMORY)

@@ -16,8 +16,8 @@ from pto.gym.result import Result
 from pto.gym.selection import select
 from pto.ir.text.parser import parse, parse_file
 from pto.ir.text.printer import print_module
-from pto.observe.mend.mutants import Mutant
-from pto.observe.mend.mutations import PLACES
+from pto.observe.fixes.mutants import Mutant
+from pto.observe.fixes.mutations import PLACES
 from tests.observe.test_mutation import ARGS, PROGRAMS
 
 KERNEL = """\

@@ -5,10 +5,10 @@ import json
 from pto.core.errors import Diagnostic, Loc
 from pto.core.render import Sources
 from pto.gym import report
-from pto.gym.result import Difference, Result
+from pto.gym.result import RejectedElement, Result
 
 LINE = Diagnostic("PTO-T001", "wrong type", Loc("k.pto", 2, 3))
-WRONG = Difference((3, 7), "1.5", "2.5", 4, 64)
+WRONG = RejectedElement((3, 7), "1.5", "2.5", 4, 64)
 RESULTS = [
     Result("a/x", "a/x", "a", "passed", None, 0.5),
     Result("b/y", "b", "b", "failed", "check", 0.25, (LINE,)),

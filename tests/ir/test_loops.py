@@ -292,7 +292,9 @@ def test_what_leaves_a_loop_by_one_way_needs_a_stand_in_on_the_other() -> None:
     with pytest.raises(PtoError) as caught:
         parse(kernel(other))
     found = caught.value.diagnostics[0]
-    assert found.code == "PTO-P024" and "%q leaves a loop by one way" in found.message
+    assert (
+        found.code == "PTO-P024" and "%q is used after a loop with several exits" in found.message
+    )
 
 
 TILES = """

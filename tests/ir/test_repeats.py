@@ -10,18 +10,18 @@ from bench.bench_parse import program
 from pto.core.errors import PtoError
 from pto.ir.graph import Module, Source, same
 from pto.ir.text.parser import Parser, parse
-from pto.ir.text.repeats import Repeats
+from pto.ir.text.repeats import ParserCache
 from tests.ir.test_fuzz import PROGRAMS, mutate
 
 
-class Forgetful(Repeats):
+class Forgetful(ParserCache):
     """Knows nothing, so that everything is read."""
 
     def read(self, p: Parser) -> None:
         return None
 
 
-def outcome(text: str, repeats: Repeats) -> Module | list[str]:
+def outcome(text: str, repeats: ParserCache) -> Module | list[str]:
     try:
         parser = Parser(Source("text", text))
         parser.repeats = repeats
@@ -32,7 +32,7 @@ def outcome(text: str, repeats: Repeats) -> Module | list[str]:
 
 
 def agree(text: str) -> bool:
-    first, second = outcome(text, Repeats()), outcome(text, Forgetful())
+    first, second = outcome(text, ParserCache()), outcome(text, Forgetful())
     if isinstance(first, list) or isinstance(second, list):
         return first == second
     pairs = zip(first.walk(), second.walk(), strict=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pto.ir.text.parser import parse
-from pto.isa.row.phases import Form, Handoff, Touch, forms
+from pto.isa.row.phases import InnerFlag, PhaseForm, PipeAccess, forms
 from pto.isa.row.pipe_of import form_of, inner_flags, phases_of, pipe_of
 from pto.isa.rules.rule import Case
 from pto.target import profile as profile_named
@@ -37,15 +37,15 @@ def case_of(text: str, profile: str) -> Case:
 def test_a_form_is_read_and_shown_as_it_is_written():
     text = "coalesce=row -tmp: V>S S(idx) MTE2(mem->dst,aux) S>MTE2:0,1 V[S] V[S](a->b)"
     (form,) = forms(text)
-    assert form == Form(
+    assert form == PhaseForm(
         ("coalesce=row", "-tmp"),
         (
-            Handoff("V", "S"),
-            Touch("S", ("idx",)),
-            Touch("MTE2", ("mem",), ("dst", "aux")),
-            Handoff("S", "MTE2", (0, 1)),
-            Touch("V", nested=("S",)),
-            Touch("V", ("a",), ("b",), ("S",)),
+            InnerFlag("V", "S"),
+            PipeAccess("S", ("idx",)),
+            PipeAccess("MTE2", ("mem",), ("dst", "aux")),
+            InnerFlag("S", "MTE2", (0, 1)),
+            PipeAccess("V", nested=("S",)),
+            PipeAccess("V", ("a",), ("b",), ("S",)),
         ),
     )
     assert str(form) == text
@@ -82,7 +82,9 @@ _RAMP, _RAMP_TMP = "(%n : i32) outs(%r : !r)", "(%n, %t : i32, !t) outs(%r : !r)
 )
 def test_the_form_of_an_operation_follows_its_operands(text: str, profile: str, touches: list[str]):
     steps = phases_of(case_of(text, profile))
-    assert [str(Form((), (step,))) for step in steps if isinstance(step, Touch)] == touches
+    assert [
+        str(PhaseForm((), (step,))) for step in steps if isinstance(step, PipeAccess)
+    ] == touches
 
 
 def test_an_operation_of_one_pipe_runs_there_and_one_of_several_where_its_row_says():

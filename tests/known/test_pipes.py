@@ -16,7 +16,7 @@ from pto.isa.row import types as t
 from pto.isa.row.attributes import Enum, Str
 from pto.isa.row.instr import Instr, PipeBy, lookup
 from pto.isa.row.instr import rows as all_rows
-from pto.isa.row.phases import Handoff, Touch
+from pto.isa.row.phases import InnerFlag, PipeAccess
 from pto.isa.row.pipe_of import form_of, inner_flags, phases_of, pipe_of
 from pto.isa.rules.rule import Case
 from pto.target import profile as profile_named
@@ -136,7 +136,7 @@ def touches_of(case: Case) -> list[tuple[str, frozenset[str], frozenset[str]]]:
             n for n in there if is_memory(row, n) and case.op.group(n)[0].type != TYPES["scalar"]
         )
 
-    steps = [step for step in phases_of(case) if isinstance(step, Touch)]
+    steps = [step for step in phases_of(case) if isinstance(step, PipeAccess)]
     found = [(step.pipe, kept(step.reads), kept(step.writes)) for step in steps]
     return [each for each in found if each[1] or each[2]]
 
@@ -157,7 +157,7 @@ def course_of(case: Case) -> list[str]:
     out: list[str] = []
     for step in phases_of(case):
         number = 1 + sum(">" not in word for word in out)
-        out.append(f"{step.src}>{step.dst}" if isinstance(step, Handoff) else str(number))
+        out.append(f"{step.src}>{step.dst}" if isinstance(step, InnerFlag) else str(number))
     return out
 
 
@@ -207,8 +207,8 @@ def test_every_form_of_every_row_has_a_fact():
     assert written - implied == reached
 
 
-def is_enclosed(steps: tuple[Touch | Handoff, ...]) -> bool:
-    return len(steps) == 1 and isinstance(steps[0], Touch) and steps[0].nested == ("S",)
+def is_enclosed(steps: tuple[PipeAccess | InnerFlag, ...]) -> bool:
+    return len(steps) == 1 and isinstance(steps[0], PipeAccess) and steps[0].nested == ("S",)
 
 
 @pytest.mark.parametrize("profile", _NPUS)

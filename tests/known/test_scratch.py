@@ -11,8 +11,8 @@ import pytest
 from pto.cxx.forms import cxx_name
 from pto.ir.text.parser import parse
 from pto.isa.table import rows
-from pto.plan.scratch import complete
 from pto.target.profile import profile as find_profile
+from pto.transform.scratch import complete
 
 REQUIRED = {
     *("TROWSUM", "TROWPROD", "TROWMAX", "TROWMIN", "TROWARGMAX", "TROWARGMIN", "TCOLARGMAX"),
@@ -63,6 +63,13 @@ CALLS = [  # operation, operands read, operands written, bytes on a2a3
     ("trem", [FULL, FULL], [FULL], 2 * 72 * 4),  # RowStride + 2 * ceil(RowStride / 64) columns
     ("tprelu", [FULL, FULL], [FULL], 17 * 32),
     ("tpow", [FULL, FULL], [FULL], 16 * 64 * 4),
+    ("tpows", [FULL, "f32"], [FULL], 16 * 64 * 4),
+    ("trowargmin", [FULL], [COLUMN.format("16x1xi32")], 16 * 64 * 4),
+    ("tcolargmax", [FULL], [VEC.format("1x64xi32")], 16 * 64 * 4),
+    ("tsels", [MASK, FULL, "f32"], [FULL], 64 * 4),  # one element in TSels.hpp, a row in PTOAS
+    ("txors", [BYTES, "i16"], [BYTES], 16 * 64 * 2),
+    ("trems", [FULL, "f32"], [FULL], 64 * 4),  # TRemS.hpp works in one row
+    ("tadddeqrelu", [INTS, INTS, "f32"], [VEC.format("16x64xf16")], 16 * 64 * 4),
     (
         "tsort32",
         [VEC.format("1x64xf32, valid=1x40"), VEC.format("1x64xui32, valid=1x40")],
@@ -71,6 +78,10 @@ CALLS = [  # operation, operands read, operands written, bytes on a2a3
     ),
     ("tsort32", [VEC.format("1x64xf32"), VEC.format("1x64xui32")], [VEC.format("1x128xf32")], 0),
 ]
+
+
+def test_every_call_without_another_form_is_listed():
+    assert {call[0].upper() for call in CALLS} >= REQUIRED
 
 
 @pytest.mark.parametrize("call", CALLS, ids=lambda c: c[0])

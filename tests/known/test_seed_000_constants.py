@@ -9,7 +9,7 @@ import pytest
 from pto.core import constants, dtypes
 from pto.core.dtypes import DType
 from pto.core.layout import DN, ND, BLayout, Layout, SLayout, layout
-from pto.core.memory import Accessor, Space, required_alignment
+from pto.core.memory import Space
 from pto.core.pad import Pad
 from pto.core.tile import Role
 
@@ -63,14 +63,6 @@ def test_formulas_in_memory_format(itemsize: int):
     for r, c in np.ndindex(rows, cols):
         assert ND.offset(r, c, rows, cols, itemsize) * itemsize == (r * cols + c) * itemsize
         assert DN.offset(r, c, rows, cols, itemsize) * itemsize == (c * rows + r) * itemsize
-
-
-@pytest.mark.parametrize(
-    ("access", "f16", "f32"), [(Accessor.GM, 2, 4), (Accessor.DMA, 32, 32), (Accessor.LOCAL, 2, 4)]
-)
-def test_table_address_alignment(access: Accessor, f16: int, f32: int):
-    assert required_alignment(access, 2) == f16
-    assert required_alignment(access, 4) == f32
 
 
 def test_figure_vector_register_of_8_vlanes_of_32_bytes():

@@ -72,7 +72,7 @@ def test_elements_per_vlane(size: int, per_vlane: int, per_register: int) -> Non
     """The table under Vector Register Architecture: 8 VLanes of 32 bytes."""
     vector = profile("a5").vector
     assert (vector.vlanes, vector.vlane_bytes) == (8, 32)
-    assert vector.lanes_per_vlane(size) == per_vlane
+    assert vector.vlane_bytes // size == per_vlane
     assert vector.lanes(size) == per_register
 
 

@@ -345,6 +345,52 @@ def tuples_in_loops(y: I32, n: Number) -> None:
     put(y, 1, best.high)
 
 
+@number(lambda n: [2 * n, 5 if n > 3 else 0])
+def function_that_binds_around_it(y: I32, n: Number) -> None:
+    total, more = 0, 0
+
+    def add(k: Any) -> None:
+        nonlocal total
+        total = total + k
+
+    def choose() -> None:
+        nonlocal more
+        more = 5
+
+    for _ in pto.range(n):
+        add(2)
+    if n > 3:
+        choose()
+    put(y, 0, total)
+    put(y, 1, more)
+
+
+@number(lambda n: [6 if n > 3 else 1, 6 if n > 3 else 0])
+def expression_that_binds_around_it(y: I32, n: Number) -> None:
+    a = 1
+
+    def grown() -> Any:
+        nonlocal a
+        a += 5
+        return a
+
+    value = grown() if n > 3 else 0
+    put(y, 0, a)
+    put(y, 1, value)
+
+
+@number(lambda n: [100 + n if n > 2 else n + 3])
+def bare_return_from_a_loop(y: I32, n: Number) -> None:
+    c = n
+    for i in pto.range(n):
+        if i == 2:
+            put(y, 0, n + 100)
+            return
+    for j in pto.range(3):
+        c = c + j
+    put(y, 0, c)
+
+
 # ---- tiles
 
 

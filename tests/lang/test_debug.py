@@ -122,3 +122,13 @@ def test_an_output_that_nothing_reaches_is_a_hole_from_its_first_element():
     x = np.ones((4, 8), np.float32)
     (found,) = rarely(x, x.copy(), coverage=True).coverage
     assert (found.never, found.hole) == (32, (0, 0))
+
+
+def test_str_and_format_of_a_number_are_texts_of_the_program():
+    def told(y: pto.Global[pto.i32], n: pto.Scalar[pto.i32]) -> None:
+        print("n is " + str(n) + " now")
+        print(format(n, "4d"), str(3))
+        pto.store_scalar(y, 0, n)
+
+    report = pto.kernel(told)(np.zeros(8, np.int32), 7)
+    assert report.printed == ("n is 7 now", "   7", "3")

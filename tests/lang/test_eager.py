@@ -116,5 +116,5 @@ def test_a_traced_tile_has_no_values_yet():
         pto.tload(t, x)
         t.numpy()
 
-    with pytest.raises(pto.KernelError, match="a traced tile holds nothing yet"):
+    with pytest.raises(pto.KernelError, match="a traced tile has no values yet"):
         look(np.zeros((8, 8), np.float32))

@@ -214,7 +214,7 @@ MISTAKES: list[tuple[Callable[..., None], str, str]] = [
     (_turned, "PTO-U083", ".T"),
     (_factors, "PTO-U083", "the columns of the left tile are the rows of the right one"),
     (_sum_of_products, "PTO-U084", "pto.dot(a, b, acc=acc)"),
-    (_computed_factor, "PTO-U084", "pto.store(room[...], t)"),
+    (_computed_factor, "PTO-U084", "pto.store(w[...], t)"),
     (_vector_accumulator, "PTO-U084", 'role="acc"'),
     (_no_such_type, "PTO-U085", ".to(pto.f32)"),
     (_no_such_conversion, "PTO-U085", ".to(pto.f16).to(pto.i8)"),

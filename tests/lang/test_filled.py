@@ -63,6 +63,31 @@ def histogram(x: pto.Global[pto.i32, "m"], y: Row) -> None:
     pto.store(y, count)
 
 
+def rebound_in_loops(x: Matrix, y: Matrix) -> None:
+    i, j = pto.block_idx(0) * 16, pto.block_idx(1) * 64
+    acc = pto.zeros(16, 64, pto.f32)
+    for _ in pto.range(2):
+        for _ in pto.range(3):
+            acc = acc + pto.load(x[i:, j:], 16, 64)
+    pto.store(y[i:, j:], acc / pto.full(16, 64, 2.0, pto.f32))
+
+
+def rebound_in_branches(x: Matrix, y: Matrix) -> None:
+    i, j = pto.block_idx(0) * 16, pto.block_idx(1) * 64
+    best = pto.full(16, 64, 0.5, pto.f32)
+    for k in pto.range(5):
+        t = pto.load(x[i:, j:], 16, 64)
+        best = pto.max(best, t) if k % 2 == 0 else best + t
+        if k == 3:
+            break
+    pto.store(y[i:, j:], best)
+
+
+def branches(x: Any) -> Any:
+    once = np.maximum(0.5, x) + x
+    return np.maximum(once, x) + x
+
+
 def softmax(x: Any) -> Any:
     e = np.exp(x - x.max(1, keepdims=True))
     return e / e.sum(1, keepdims=True)
@@ -79,6 +104,8 @@ CASES: list[tuple[Any, tuple[int, ...], Any, tuple[int, ...], Any]] = [
     (softmax_in_two_passes, (3,), X, (M, N), softmax(X.astype(float))),
     (narrower_than_what_it_meets, (3,), X, (M, N), X + 6.0),
     (position_bias, (3, 5), X, (M, N), bias(X)),
+    (rebound_in_loops, (3, 5), X, (M, N), X * 3.0),
+    (rebound_in_branches, (3, 5), X, (M, N), branches(X)),
     (histogram, (1,), NUMBERS, (50,), np.bincount(NUMBERS, minlength=50)),
 ]
 

@@ -249,6 +249,7 @@ def test_f_strings_show_numbers_and_tiles():
         (lambda n: print(f"{n:>8}"), "PTO-U205"),
         (lambda n: print(f"{n:f}"), "PTO-U205"),
         (lambda n: {}[str(f"{n}")], "PTO-U202"),
+        (lambda n: print(str(n) == "3"), "PTO-U202"),
     ],
 )
 def test_an_f_string_that_the_program_cannot_show(make: Any, code: str):

@@ -142,7 +142,7 @@ def test_windows_go_in_steps_and_have_windows():
         (lambda x: x[::-1, :], "goes upwards"),
         (lambda x: x[0:8, :][::2], "steps of one"),
         (lambda x: x[0][1, 2], "2 indices"),
-        (lambda x: x[20::2, :], "ends before it"),
+        (lambda x: x[20::2, :], "so it is empty"),
     ],
 )
 def test_windows_that_are_not_there(act: Any, told: str):

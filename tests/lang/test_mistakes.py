@@ -230,7 +230,7 @@ MISTAKES: list[tuple[Callable[..., Any], str, str]] = [
     (a_tile_for_a_number, "PTO-T200", "of two tiles, write a + b"),
     (an_element_for_a_number, "PTO-T200", "pto.load_scalar(x, i)"),
     (behind_the_end, "PTO-S201", "a slice from 600 on: the dimension has 16"),
-    (an_empty_slice, "PTO-S201", "from 8 to 4 holds nothing"),
+    (an_empty_slice, "PTO-S201", "from 8 to 4 is empty"),
     (walked, "PTO-U081", "for i in pto.range"),
     (raised_in_a_branch, "PTO-U206", "write `assert condition, message`"),
     (condition_alone, "PTO-U208", "write `if condition:`"),

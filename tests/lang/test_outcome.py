@@ -349,5 +349,5 @@ def test_slots_of_a_queue_are_written_by_its_pushes():
     }
     """
     (function,) = pto.parse(text).functions()
-    found = uses([function], {id(function.regions[0].block.args[0]): "gm"})
+    found = uses([function], {function.regions[0].block.args[0]: "gm"})
     assert found is not None and not found["gm"].is_known

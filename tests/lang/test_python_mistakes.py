@@ -244,6 +244,54 @@ MISTAKES: dict[str, tuple[str, str]] = {
         "while k > 0:\n    acc = pto.dot(a, a, acc=acc)  # here\n    k = k - 1\npto.store(y[:, 0:16], acc)",
     ),
     "a kernel that returns": ("PTO-U211", "if n > 0:\n    return n\nreturn n + 1  # any"),
+    "a nonlocal that is passed on": (
+        "PTO-U217",
+        "a = 0\ndef f():\n    nonlocal a\n    a = a + n\ndef g(h):\n    for i in pto.range(n):\n        h()\ng(f)  # here\nprint(a)",
+    ),
+    "a global that counts": (
+        "PTO-U217",
+        "global COUNT\nCOUNT = 0\nfor i in pto.range(n):\n    COUNT = COUNT + 1  # here\nprint(COUNT)",
+    ),
+    "a global dictionary": (
+        "PTO-U217",
+        "for i in pto.range(n):  # here\n    SEEN['n'] = SEEN['n'] + 1\nprint(SEEN['n'])",
+    ),
+    "an attribute of a class": (
+        "PTO-U217",
+        "class State:\n    count = 0\nif n > 0:  # here\n    State.count += 1\nprint(State.count)",
+    ),
+    "an element that no iteration adds": (
+        "PTO-U217",
+        "l = [pto.load(x, 16, 64)]\nfor i in pto.range(3):\n    l.append(l[-1] + 1.0)\npto.store(y, l[2])  # here",
+    ),
+    "is a number": ("PTO-U202", "if n is 5:  # here\n    print(1)"),
+    "a binding behind and": (
+        "PTO-U202",
+        "if n > 0 and (q := n + 1) > 3:  # here\n    pass\nprint(q)",
+    ),
+    "a binding in a conditional expression": (
+        "PTO-U202",
+        "v = (q := n) if n > 0 else 3  # here\nprint(v, q)",
+    ),
+    "a finding that is caught": (
+        "PTO-U203",
+        "try:\n    print(int(n))  # here\nexcept Exception:\n    print(0)",
+    ),
+    "a loop backwards": ("PTO-U224", "for i in reversed(pto.range(n)):  # here\n    print(i)"),
+    "the length of a loop": ("PTO-U224", "print(len(pto.range(n)))  # here"),
+    "a number in a loop": ("PTO-U224", "print(1 if n in pto.range(4) else 0)  # here"),
+    "a quotient of integers": ("PTO-T202", "print(n / 2)  # here"),
+    "a shift by less than nothing": ("PTO-T202", "print(n << -1)  # here"),
+    "a remainder of zero": ("PTO-S132", "print(n % 0)  # here"),
+    "blocks of nothing": ("PTO-S132", "print(pto.cdiv(n, 0))  # here"),
+    "a tile in a format": (
+        "PTO-U205",
+        "t = pto.load(x, 16, 64)\nprint(f'{t:.2f}')  # here",
+    ),
+    "a number as text": ("PTO-U203", "print('{}'.format(n))  # here"),
+    "a number in a text": ("PTO-U203", "print('%s' % n)  # here"),
+    "numbers joined": ("PTO-U081", "print(','.join([str(n)]))  # here"),
+    "a tile as text": ("PTO-U081", "t = pto.load(x, 16, 64)\nprint('{}'.format(t))  # here"),
     "a condition alone": ("PTO-U208", "pto.If(n > 0)  # here"),
     "Else alone": ("PTO-U208", "with pto.Else():  # here\n    pto.store(y, pto.load(x, 16, 64))"),
     "a number in If": (
@@ -264,12 +312,13 @@ def kernel_of(name: str) -> tuple[Any, list[str]]:
         "__name__": "kernels",
         "F32": pto.Global[pto.f32],
         "Number": pto.Scalar[pto.i32],
+        "SEEN": {"n": 0},
     }
     exec(compile(text, file, "exec"), names)
     return pto.kernel(names["k"]), text.splitlines()
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::SyntaxWarning")
 @pytest.mark.parametrize("name", MISTAKES)
 def test_a_mistake_is_a_finding_at_its_line(name: str):
     code = MISTAKES[name][0]

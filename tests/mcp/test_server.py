@@ -91,7 +91,7 @@ def test_untrusted_programs_are_bounded_and_refused():
     )
     assert slow["status"] == 124 and "5 s" in slow["error"]
     assert "--allow-python" in python and "--allow-cpp" in cpp
-    assert "a number, a list" in file and "no name" in option
+    assert "a number, a list" in file and "is not the name" in option
 
 
 def test_python_is_executed_with_permission_only():

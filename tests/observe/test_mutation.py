@@ -14,8 +14,8 @@ from pto.ir.text.parser import parse, parse_file
 from pto.ir.text.printer import print_module
 from pto.lang.kernel import Kernel
 from pto.observe import Sanitizer, Verdict, sanitize
-from pto.observe.mend.mutants import Mutant, mutants
-from pto.observe.mend.mutations import PLACES, changes
+from pto.observe.fixes.mutants import Mutant, mutants
+from pto.observe.fixes.mutations import PLACES, changes
 from pto.run.launch.arguments import build, parameters, parse_args
 from pto.run.launch.entry import entry_functions
 from tests.observe.catalogue import programs

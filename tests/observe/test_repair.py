@@ -14,7 +14,7 @@ from pto.cli.main import main
 from pto.ir.text.parser import parse
 from pto.ir.text.printer import print_module
 from pto.observe import sanitize
-from pto.observe.mend.repair import Repair, Trial, repair
+from pto.observe.fixes.repair import Repair, Trial, repair
 from pto.run.launch.arguments import build, parameters, parse_args
 from pto.run.launch.entry import entry_functions
 from pto.run.launch.host import launch

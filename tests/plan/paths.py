@@ -25,7 +25,7 @@ from pto.target.profile import profile as find
 
 
 @dataclass(slots=True, eq=False)
-class _Pipe(state.Pipe[int, state.Item]):
+class _Pipe(state.PipeQueue[int, state.QueuedOp]):
     time: int = 0
 
     def publish(self) -> int:
@@ -41,7 +41,7 @@ class _Pipe(state.Pipe[int, state.Item]):
         pass
 
 
-class _Steps(Model[int, _Pipe, state.Item]):
+class _Steps(Model[int, _Pipe, state.QueuedOp]):
     longest = 0
 
     def new_pipe(self, unit: Any, name: str) -> _Pipe:
@@ -50,14 +50,14 @@ class _Steps(Model[int, _Pipe, state.Item]):
     def merged(self, a: int, b: int) -> int:
         return max(a, b)
 
-    def work(self, unit: Any, pipe: _Pipe, item: state.Item) -> Blocked | None:
+    def work(self, unit: Any, pipe: _Pipe, item: state.QueuedOp) -> Blocked | None:
         pipe.time += getattr(item, "takes", 0)
         self.longest = max(self.longest, pipe.time)
         return None
 
 
 @dataclass(slots=True, eq=False)
-class _Item(state.Item):
+class _Item(state.QueuedOp):
     takes: int = 0
 
 
@@ -67,7 +67,7 @@ class _WithFlags(Observer):
         self._units: dict[int, Any] = {}
 
     def begin(self, core: Core) -> None:
-        self._units[id(core)] = state.Unit[int, _Pipe, state.Item](block=core.block)
+        self._units[id(core)] = state.Issuer[int, _Pipe, state.QueuedOp](block=core.block)
 
     def event(self, event: Event) -> None:
         takes = int(bool(event.accesses))

@@ -11,8 +11,7 @@ from pto.cli.main import main
 from pto.ir.text.parser import parse
 from pto.ir.text.printer import print_module
 from pto.isa.handle.tile import ALLOC_TILE
-from pto.plan.addressed import addressed
-from pto.plan.memory import plan_memory
+from pto.plan.memory import addressed, plan_memory
 from pto.run.launch.host import launch
 from pto.target.profile import profile
 from pto.verify.operation import constant

@@ -10,7 +10,7 @@ import pytest
 from pto.ir.graph import Module
 from pto.ir.text.parser import parse
 from pto.ir.text.printer import print_module
-from pto.plan.addressed import addressed
+from pto.plan.memory import addressed
 from pto.plan.sync import insert
 from pto.target import profile
 from tests.plan.replay import races

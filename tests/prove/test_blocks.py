@@ -13,7 +13,7 @@ import pytest
 from pto.ir.text.parser import parse
 from pto.prove.blocks import conflicts
 from pto.prove.bounds import leaving
-from pto.prove.facts import Facts, facts
+from pto.prove.facts import KernelUses, facts
 from pto.prove.number import number
 
 Env = dict[str, int]
@@ -165,7 +165,7 @@ def truth(p: Program, blocks: int) -> tuple[bool, bool]:
     return all(len(touched[place]) == 1 for place in written), inside
 
 
-def proved(found: Facts) -> tuple[bool, bool]:
+def proved(found: KernelUses) -> tuple[bool, bool]:
     assert not found.unknown
     size = number(ROWS * COLS * 4)
     return not conflicts(found), not leaving(found, lambda root: size)

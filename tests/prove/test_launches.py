@@ -37,8 +37,8 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
         monkeypatch.setattr(owner, name, run)
 
-    noted(threads._Shift, "_proved")
-    noted(threads.Worker, "survey")
+    noted(threads._ParallelLaunch, "_proved")
+    noted(threads.BlockWorker, "footprint")
     return found
 
 
@@ -90,7 +90,7 @@ def test_blocks_that_overlap_are_looked_at_and_run_in_their_order(counted: Count
     y = np.zeros_like(x)
     shifted[10](x, y, engine="jit")
     assert np.array_equal(y, x * 2)
-    assert counted == {"survey": 1}
+    assert counted == {"footprint": 1}
 
 
 def test_one_array_for_two_parameters(counted: Counter[str]):

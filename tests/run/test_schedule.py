@@ -19,7 +19,7 @@ from pto.plan.sync import insert
 from pto.run.launch.arguments import build, parameters, parse_args
 from pto.run.launch.entry import entry_functions
 from pto.run.launch.host import launch
-from pto.run.order.deferred_registers import Registers
+from pto.run.order.deferred_registers import DeferredRegisters
 from pto.run.order.schedule import Schedule, parse_schedule
 from pto.target.choose import choose
 from tests.examples.test_examples import runs
@@ -342,7 +342,7 @@ def test_a_program_for_a_compiler_keeps_its_order() -> None:
 
 
 def test_an_operation_sees_registers_as_it_was_issued() -> None:
-    live = Registers()
+    live = DeferredRegisters()
     live["mode"] = 1
     kept = live.kept()
     live["mode"] = 2
@@ -351,7 +351,7 @@ def test_an_operation_sees_registers_as_it_was_issued() -> None:
 
 
 def test_what_an_operation_writes_reaches_later_ones_only_where_nothing_newer_is() -> None:
-    live = Registers()
+    live = DeferredRegisters()
     live["mode"] = "on"
     own = live.kept()  # operation 1 is issued
     live.take(1)
@@ -361,6 +361,6 @@ def test_what_an_operation_writes_reaches_later_ones_only_where_nothing_newer_is
     own.take(1)
     own["mode"] = "off"
     own["other"] = 4
-    own.tell(live, later)
+    own.publish(live, later)
     assert (later["mode"], live["mode"]) == ("off", "off")
     assert live["other"] == 5

@@ -67,7 +67,10 @@ def test_both_ends_agree() -> None:
         ({"slot": "512"}, "expects slots of 1024 bytes or more: they have 512"),
         ({"buffer": "%none"}, "expects c2v_consumer_buf to come from pto.reserve_buffer"),
         ({"pop": ""}, "nothing pops from this queue"),
-        ({"quant": "qf322f16_pre_scalar", "popped": "f16"}, "no pto.set_quant_scalar of its queue"),
+        (
+            {"quant": "qf322f16_pre_scalar", "popped": "f16"},
+            "without a preceding pto.set_quant_scalar of its queue",
+        ),
         ({"scale": _SCALE}, "expects a queue that scales by a scalar: its queue has no_convert"),
         ({"scale": _SCALE.replace("0", "1")}, "there is no queue 1"),
     ],

@@ -103,7 +103,7 @@ def test_tiles_that_share_bytes_while_both_are_used_are_a_warning() -> None:
     )
     (found,) = findings(text)
     assert (found.severity, found.code) == ("warning", "PTO-M106")
-    assert found.message == "two tiles in use at one time share UB[0x100..0x200)"
+    assert found.message == "two tiles that are live at the same time share UB[0x100..0x200)"
     assert found.loc is not None and found.loc.line == 5
     assert [note.loc.line if note.loc else 0 for note in found.notes] == [3]
 

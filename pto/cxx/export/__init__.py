@@ -6,17 +6,18 @@
 
 from __future__ import annotations
 
-from pto.core.errors import fail
 from pto.cxx.export.function import Line, function, identifier
 from pto.cxx.export.places import parameter_type
 from pto.ir.copied import copied
 from pto.ir.graph import Module, Operation
 from pto.plan.memory import plan_memory
 from pto.plan.mode import first_order
-from pto.plan.scratch import complete
 from pto.plan.sync import insert
+from pto.run.launch.arguments import names_of, parameters
 from pto.run.launch.entry import entry_functions
 from pto.target.facts import Profile
+from pto.transform.regions import state_constants
+from pto.transform.scratch import complete
 from pto.verify.functions import is_defined, name_of
 
 __all__ = ["cpp"]
@@ -40,6 +41,8 @@ def cpp(module: Module, profile: Profile, name: str = "kernel") -> str:
 def listing(module: Module, profile: Profile, name: str = "kernel") -> list[Line]:
     """The lines of `cpp`, each with the place in the source that it is for."""
     module = complete(copied(module), profile)
+    for f in filter(is_defined, module.functions()):
+        state_constants(f)
     ordered = first_order([module.op]) is not None or profile.name == "cpu"
     made = module if ordered else insert(module, profile)
     entries = entry_functions(made, None)
@@ -61,16 +64,13 @@ def listing(module: Module, profile: Profile, name: str = "kernel") -> list[Line
 
 def _both_sides(entries: list[Operation], name: str) -> str:
     """One kernel that calls the function of each side."""
-    given: dict[str, str] = {}
+    params = parameters(*entries)
+    given = [f"{parameter_type(p.type)} {identifier(p.name)}" for p in params]
     calls: list[str] = []
-    for function_ in entries:
-        args = function_.regions[0].block.args
-        names = [identifier(a.name) for a in args]
-        for own, arg in zip(names, args, strict=True):
-            type = parameter_type(arg.type)
-            if given.setdefault(own, type) != type:
-                raise fail("PTO-U249", f"the functions disagree about the type of %{own}")
-        name += "_kernel" * (identifier(name_of(function_)) == identifier(name))
-        calls.append(f"    {identifier(name_of(function_))}({', '.join(names)});")
-    listed = ", ".join(f"{type} {own}" for own, type in given.items())
-    return "\n".join([f"__global__ AICORE void {identifier(name)}({listed})", "{", *calls, "}", ""])
+    for entry in entries:
+        own = identifier(name_of(entry))
+        name += "_kernel" * (own == identifier(name))
+        names = names_of(entry.regions[0].block.args, [p.name for p in params])
+        calls.append(f"    {own}({', '.join(map(identifier, names))});")
+    head = f"__global__ AICORE void {identifier(name)}({', '.join(given)})"
+    return "\n".join([head, "{", *calls, "}", ""])

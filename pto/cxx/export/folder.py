@@ -6,14 +6,14 @@ inside `tests/npu/<arch>/src/st/testcase` with `run_st.py`, and here with `pto c
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from pto.core.dtypes import DType
 from pto.core.errors import PtoError, fail
 from pto.core.output import write_whole
 from pto.cxx.export import cpp
@@ -21,10 +21,10 @@ from pto.cxx.export.function import identifier
 from pto.cxx.export.host import build_file, data_script, host_program, launcher, readme, script
 from pto.cxx.export.places import parameter_type
 from pto.cxx.export.tolerance import Tolerance, tolerance
-from pto.ir.graph import Module
-from pto.isa.row.order import Open
+from pto.ir.graph import Module, Operation
+from pto.isa.row.order import OpenQueue
 from pto.isa.row.pipe_of import pipe_of
-from pto.isa.row.types import Ptr, Scalar, Type
+from pto.isa.row.types import Ptr, Scalar
 from pto.isa.rules.rule import LIBRARY, Case
 from pto.observe import timing
 from pto.run.launch.arguments import parameters
@@ -36,12 +36,7 @@ from pto.verify.operation import constant
 from pto.verify.target import judge
 
 _SIDES = {"M": "cube", "MTE1": "cube", "FIX": "cube", "V": "vector"}
-_KINDS: dict[tuple[str, ...], str] = {
-    ("vector",): "vec",
-    ("cube",): "cube",
-    ("cube", "vector"): "mix",
-    (): "vec",
-}
+_KINDS = {(False, False): "vec", (False, True): "vec", (True, False): "cube", (True, True): "mix"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,102 +98,68 @@ def export(
         raise PtoError(*errors)
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise fail("PTO-U330", f"{out} exists and is not empty", help="name a new folder")
-    kernel, kind = cpp(module, target.profile, name), _kind(module, target)
-    arguments = _arguments(module, values, blocks, target)
-    count = int(np.prod(extents_of(blocks)))
-    shown: dict[str, Any] = {"profile": target.profile.name, "device": device}
-    us = timing.time(module, args=list(values), blocks=blocks, data=True, **shown).us
-    label = device or target.profile.name
-    made = Exported(
-        out, identifier(name), kind, count, target.profile.name, label, us, tuple(arguments)
-    )
-    entry = (
-        next(line for line in reversed(kernel.splitlines()) if line.startswith("__global__"))
-        .partition("void ")[2]
-        .partition("(")[0]
-    )
+    name, used, count = identifier(name), target.profile.name, int(np.prod(extents_of(blocks)))
+    kind, kernel = _kind(module, target), cpp(module, target.profile, name)
+    arguments = tuple(_arguments(module, values, blocks, target))
+    how: dict[str, Any] = {"profile": used, "device": device, "data": True}
+    us = timing.time(module, args=list(values), blocks=blocks, **how).us
+    made = Exported(out, name, kind, count, used, device or used, us, arguments)
+    entry = re.findall(r"^__global__ AICORE void (\w+)", kernel, re.MULTILINE)[-1]
     _write(made, kernel + launcher(made, entry))
     return made
 
 
 def _kind(module: Module, target: Target) -> str:
     """The cores that run the program. One function cannot order pipes of two cores by flags."""
-    sides: set[str] = set()
+    sides: dict[str, Operation] = {}
     for function in entry_functions(module, None):
-        here: dict[str, Any] = {}
+        here: dict[str, Operation] = {}
         for op in function.walk():
-            if op.row is None or op.control is not None:
-                continue
-            side = _SIDES.get(pipe_of(Case(op, op.row, target.profile, constant)))
-            if side is not None:
-                here.setdefault(op.side() or "", {}).setdefault(side, op)
-        for said, used in here.items():
-            other = next(
-                (op for side, op in used.items() if len(used) > 1 and side != "cube"), None
+            if op.row is not None and op.row.family.section == "comm":
+                raise fail("PTO-U249", f"'{op.name}' goes between ranks: not exported", loc=op.loc)
+            if op.row is not None and op.control is None:
+                pipe = pipe_of(Case(op, op.row, target.profile, constant))
+                (sides if op.side() else here).setdefault(_SIDES.get(pipe, ""), op)
+        if "cube" in here and "vector" in here:
+            first, other = here["cube"], here["vector"]
+            raise fail(
+                "PTO-U249",
+                f"'{first.name}' runs on the cube core and '{other.name}' on the vector core:"
+                " one function cannot order them by flags",
+                loc=other.loc,
+                help="give each side a function, with a queue: pto.pair; pto.store needs no .to()",
             )
-            if other is not None and not said:
-                first = used["cube"]
-                raise fail(
-                    "PTO-U249",
-                    f"'{first.name}' runs on the cube core and '{other.name}' on the vector core:"
-                    " one function cannot order them by flags",
-                    loc=other.loc,
-                    help="write a function for each side and pass tiles by a queue: pto.pair",
-                )
-            sides |= set(used)
-    return _KINDS[tuple(sorted(sides))]
+        sides |= here
+    return _KINDS["cube" in sides, "vector" in sides]
 
 
 def _arguments(
     module: Module, values: Sequence[Any], blocks: Blocks, target: Target
 ) -> list[Argument]:
-    entries = entry_functions(module, None)
-    params = parameters(*entries)
-    before = [np.array(v) if isinstance(v, np.ndarray) else v for v in values]
+    """The arguments of the launch, with what it makes of each array.
+
+    The bytes of arrays that hold the slots of queues are the library's own: they are not compared.
+    """
+    opened = [op for op in module.walk() if op.row and isinstance(op.row.order, OpenQueue)]
+    slots = {v.name for op in opened for v in op.operands if isinstance(v.type, Ptr)}
     after = [np.array(v) if isinstance(v, np.ndarray) else v for v in values]
     launch(module, args=after, blocks=blocks, profile=target.profile.name)
-    rooms = _queue_memory(module)
     found: list[Argument] = []
-    for param, old, new in zip(params, before, after, strict=True):
-        type = _declared(param.type)
-        if not isinstance(old, np.ndarray):
-            found.append(Argument(param.name, type, old))
-            continue
-        written = old.tobytes() != new.tobytes() and param.name not in rooms
-        how = tolerance(module, _element(param.type)) if written else None
-        found.append(Argument(param.name, type, old, new if written else None, how))
-    if not any(a.tolerance is not None for a in found):
+    params = parameters(*entry_functions(module, None))
+    for param, old, new in zip(params, values, after, strict=True):
+        made = Argument(param.name, parameter_type(param.type).replace("__gm__ ", ""), old)
+        if made.is_array and old.tobytes() != new.tobytes() and param.name not in slots:
+            element = getattr(param.type, "elem", None)
+            how = tolerance(module, element.dtype if isinstance(element, Scalar) else None)
+            made = replace(made, expected=new, tolerance=how)
+        found.append(made)
+    if not any(a.tolerance for a in found):
         raise fail("PTO-U249", "the launch changes no array: a board has nothing to compare")
     return found
 
 
-def _element(type: Type) -> DType | None:
-    return type.elem.dtype if isinstance(type, Ptr) and isinstance(type.elem, Scalar) else None
-
-
-def _declared(type: Type) -> str:
-    return parameter_type(type).replace("__gm__ ", "")
-
-
-def _queue_memory(module: Module) -> set[str]:
-    """Arrays that hold the slots of queues: their bytes are the library's own."""
-    found: set[str] = set()
-    for op in module.walk():
-        if op.row is not None and isinstance(op.row.order, Open):
-            found |= {v.name for v in op.operands if isinstance(v.type, Ptr)}
-    return found
-
-
 def _write(made: Exported, kernel: str) -> None:
-    made.path.mkdir(parents=True, exist_ok=True)
-    data = made.path / "data"
-    data.mkdir()
-    for a in made.arguments:
-        if a.is_array:
-            write_whole(data / f"{a.name}.bin", np.ascontiguousarray(a.value).tobytes())
-        if a.expected is not None:
-            write_whole(data / f"golden_{a.name}.bin", np.ascontiguousarray(a.expected).tobytes())
-    texts = {
+    files: dict[str, str | bytes] = {
         f"{made.name}_kernel.cpp": kernel,
         "main.cpp": host_program(made),
         "gen_data.py": data_script(made),
@@ -206,5 +167,10 @@ def _write(made: Exported, kernel: str) -> None:
         "run.sh": script(made),
         "README.md": readme(made),
     }
-    for name, text in texts.items():
-        write_whole(made.path / name, text)
+    for a in made.arguments:
+        for prefix, array in (("", a.value), ("golden_", a.expected)):
+            if isinstance(array, np.ndarray):
+                files[f"data/{prefix}{a.name}.bin"] = array.tobytes()
+    (made.path / "data").mkdir(parents=True)
+    for name, content in files.items():
+        write_whole(made.path / name, content)

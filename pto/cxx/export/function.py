@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from itertools import zip_longest
+from string import Formatter
 from typing import NamedTuple
 
 from pto.core.errors import Loc, PtoError, fail
 from pto.core.tile import TileType
 from pto.cxx.export import spelling
 from pto.cxx.export.calls import call, tile_types
-from pto.cxx.export.places import PLACES, Tensor, declared_type, parameter_type
-from pto.cxx.export.queues import of_queue
+from pto.cxx.export.places import PLACES, Tensor, declare_tile, declared_type, parameter_type
 from pto.cxx.forms import expression, forms, reason
 from pto.ir.choice import ways
 from pto.ir.graph import Block, Operation, Value
@@ -26,6 +27,7 @@ _KEYWORDS = """auto bool break case char class const continue default delete do 
  short signed sizeof static struct switch template this typedef union unsigned using void volatile
  while block_idx block_num pipe event and or not xor main"""
 _RESERVED = frozenset(_KEYWORDS.split())
+_UNSIGNED = ("ult", "ule", "ugt", "uge")  # predicates
 _SIDES = {"cube": "__DAV_CUBE__", "vector": "__DAV_VEC__"}
 
 
@@ -57,9 +59,8 @@ class Writer:
 
     def name(self, value: Value) -> str:
         """A new name for a value: its own, where C++ allows that."""
-        base = re.sub(r"\W", "_", value.name)
-        found = self.fresh(base if re.match(r"[A-Za-z_]", base) else f"v{base}")
-        self.texts[id(value)] = found
+        base = identifier(value.name)
+        self.texts[id(value)] = found = self.fresh("v" * base[0].isdigit() + base)
         return found
 
     def fresh(self, base: str) -> str:
@@ -71,9 +72,8 @@ class Writer:
         return found
 
     def text(self, value: Value) -> str:
-        found = self.texts.get(id(value))
-        if found is not None:
-            return found
+        if id(value) in self.texts:
+            return self.texts[id(value)]
         if id(value) in self.tensors:
             return self.tensor(value, self.tensors[id(value)])
         raise fail("PTO-U249", f"%{value.name} ({value.type.kind}) has no form in C++")
@@ -128,12 +128,12 @@ class Writer:
         row = op.row
         if row is None:
             raise fail("PTO-U249", "it is not in the table")
-        if op.control is not None:
+        if op.control in _CONTROL:
             _CONTROL[op.control](self, op)
         elif row.traits.constant:
             result = op.results[0]
             self.texts[id(result)] = spelling.number(op.attrs["value"], result.type)
-        elif (written := PLACES.get(row.name) or of_queue(op)) is not None:
+        elif (written := PLACES.get(row.name) or PLACES.get(type(row.order))) is not None:
             written(self, op)
         elif expression(row):
             self._expression(op, expression(row))
@@ -143,30 +143,38 @@ class Writer:
             raise fail("PTO-U249", f"it has no form in C++: {reason(row)}")
 
     def _expression(self, op: Operation, form: str) -> None:
-        words: dict[str, str] = {}
-        for name in op.row.operand_names if op.row else ():
-            value = op.operand(name)
-            if value is not None:
-                words[name] = self.text(value)
-                words[f"u_{name}"] = f"({spelling.unsigned(value.type)}){words[name]}"
-        predicate = op.attrs.get("predicate")
-        if isinstance(predicate, Enum):
-            words["predicate"] = spelling.comparison(predicate)
-            if predicate.kind == "cmpi_predicate" and predicate.value.startswith("u"):
-                words |= {n: words[f"u_{n}"] for n in ("lhs", "rhs")}
-        if not op.results:
-            self.line(f"{form.format(**words)};")
+        """A row that is an expression of C++, or a statement where it gives a tile or nothing."""
+        names = {name for _, name, _, _ in Formatter().parse(form) if name}
+        text = form.format(**{name: self._word(op, name) for name in sorted(names)})
+        if not op.results or isinstance(op.results[0].type, t.TileBuf):
+            self.line(f"{text};")
             return
-        if len(op.results) > 1:
-            raise fail("PTO-U249", "C++ expressions have one result")
-        result = op.results[0]
-        type = result.type
-        words["T"] = parameter_type(type)
-        text = form.format(**words)
-        if op.traits.same_number and words["T"] == parameter_type(op.operands[0].type):
-            self.texts[id(result)] = text  # two types here are one in C++
-        else:
-            self.define(result, text)
+        for result, part in zip(op.results, text.split("; "), strict=True):
+            same = op.traits.same_number and parameter_type(result.type)
+            if same and same == parameter_type(op.operands[0].type):
+                self.texts[id(result)] = part  # two types here are one in C++
+            else:
+                self.define(result, part)
+
+    def _word(self, op: Operation, name: str) -> str:
+        """An operand, an attribute, a tile that is declared for the result, or its type (`T`)."""
+        row = op.row
+        assert row is not None
+        if name == "T":
+            return parameter_type(op.results[0].type)
+        attr, value = row.attr(name), op.attrs.get(name)
+        if attr is not None:
+            default = str(attr.default)
+            return default if value is None else spelling.word(value, attr, row.mnemonic)
+        operand = name.removeprefix("u_")
+        if operand not in row.operand_names:
+            return declare_tile(self, op.results[0])
+        (given,) = op.group(operand)
+        predicate = op.attrs.get("predicate")
+        plain = not (isinstance(predicate, Enum) and predicate.value in _UNSIGNED)
+        if name == operand and plain:
+            return self.text(given)
+        return f"({spelling.unsigned(given.type)}){self.text(given)}"
 
     # ---- control
 
@@ -182,15 +190,13 @@ class Writer:
         for target, text, _ in pairs:
             self.line(f"{target} = {text};")
 
-    def _variables(
-        self, values: Sequence[Value], begin: Sequence[Value] | None = None
-    ) -> list[str]:
+    def _variables(self, values: Sequence[Value], begin: Iterable[Value] = ()) -> list[str]:
         """A variable for each, that later lines assign."""
         names: list[str] = []
-        for n, value in enumerate(values):
+        for value, first in zip_longest(values, begin):
             if not isinstance(value.type, t.Scalar | t.Ptr):
                 raise fail("PTO-U249", f"a {value.type.kind} is carried from turn to turn")
-            start = f" = {self.text(begin[n])}" if begin is not None else ""
+            start = f" = {self.text(first)}" if first is not None else ""
             names.append(self.name(value))
             self.line(f"{parameter_type(value.type)} {names[-1]}{start};")
         return names
@@ -228,24 +234,19 @@ class Writer:
         self.line("}")
 
     def if_else(self, op: Operation) -> None:
-        results = self._variables(op.results)
+        results, given = self._variables(op.results), self.text(op.operands[0])
+        heads, end = [f"if ({given}) {{", "else {"], "}"
         if "cases" in op.attrs:
-            return self._switch(op, results)
-        self.line(f"if ({self.text(op.operands[0])}) {{")
-        for n, region in enumerate(r for r in op.regions if r.blocks):
-            if n:
-                self.line("} else {")
-            self.block(region.block, lambda end: self._assigned(results, end.operands))
-        self.line("}")
-
-    def _switch(self, op: Operation, results: Sequence[str]) -> None:
-        self.line(f"switch ({self.text(op.operands[0])}) {{")
-        numbers = {n: number for number, n in ways(op).items()}
-        for n, region in enumerate(op.regions):
-            self.line(f"case {numbers[n]}: {{" if n in numbers else "default: {")
-            self.block(region.block, lambda end: self._assigned(results, end.operands))
-            self.line("} break;")
-        self.line("}")
+            numbers = {n: f"case {number}: {{" for number, n in ways(op).items()}
+            heads, end = [numbers.get(n, "default: {") for n in range(len(op.regions))], "} break;"
+            self.line(f"switch ({given}) {{")
+        for head, region in zip(heads, op.regions, strict=True):
+            if region.blocks:
+                self.line(head)
+                self.block(region.block, lambda last: self._assigned(results, last.operands))
+                self.line(end)
+        if "cases" in op.attrs:
+            self.line("}")
 
     def section(self, op: Operation) -> None:
         self.lines.append(Line(f"#if defined({_SIDES[op.traits.side]})"))
@@ -255,19 +256,11 @@ class Writer:
         self.lines.append(Line("#endif"))
 
     def calling(self, op: Operation) -> None:
-        if len(op.results) > 1:
-            raise fail("PTO-U249", "C++ functions have one result")
         callee = op.attrs["callee"]
         assert isinstance(callee, Symbol)
         given = ", ".join(self.text(v) for v in op.operands)
         text = f"{identifier(callee.name)}({given})"
-        if op.results:
-            self.define(op.results[0], text)
-        else:
-            self.line(f"{text};")
-
-    def refused(self, op: Operation) -> None:
-        raise fail("PTO-U249", "C++ kernels write intrinsics of the compiler there")
+        self.define(op.results[0], text) if op.results else self.line(f"{text};")
 
 
 _CONTROL: dict[Control, Callable[[Writer, Operation], None]] = {
@@ -276,7 +269,6 @@ _CONTROL: dict[Control, Callable[[Writer, Operation], None]] = {
     Control.IF: Writer.if_else,
     Control.SECTION: Writer.section,
     Control.CALL: Writer.calling,
-    Control.SCOPE: Writer.refused,
 }
 
 

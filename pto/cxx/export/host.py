@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pto.cxx.export.folder import Argument, Exported
+    from pto.cxx.export.tolerance import Tolerance
 
 _CORES = {"a2a3": ("dav-c220", "MEMORY_BASE"), "a5": ("dav-c310", "REGISTER_BASE")}
-_SHORT = ("half", "bfloat16_t")
 _KINDS = {"float": "f32", "half": "f16", "bfloat16_t": "bf16"}  # elements with a tolerance
-_TIMES = 10  # launches that are timed after the one whose results are compared
+
+
+def _passed(argument: Argument) -> str:
+    """The type of an argument on the host, whose compiler has no short floats."""
+    short = argument.type in ("half", "bfloat16_t")
+    return "void*" if argument.is_array else "float" if short else argument.type
 
 
 def _signature(made: Exported) -> str:
     given = [f"{_passed(a)} {a.name}" for a in made.arguments]
     return f"void launch_{made.name}({', '.join([*given, 'void* stream'])})"
-
-
-def _passed(argument: Argument) -> str:
-    """The type of an argument on the host, whose compiler has no short floats."""
-    if argument.is_array:
-        return "void*"
-    return "float" if argument.type in _SHORT else argument.type
 
 
 def launcher(made: Exported, entry: str) -> str:
@@ -35,28 +34,26 @@ def launcher(made: Exported, entry: str) -> str:
 def host_program(made: Exported) -> str:
     """main.cpp: read, launch, compare, time."""
     arrays = [a for a in made.arguments if a.is_array]
-    outputs = [a for a in arrays if a.tolerance is not None]
-    makes = "\n".join(f'    Array {a.name}("{a.name}", {a.value.nbytes});' for a in arrays)
-    judged = "\n".join(_compared(a) for a in outputs)
     given = [f"{a.name}.device" if a.is_array else _number(a) for a in made.arguments]
-    text = _HOST.replace("SIGNATURE", _signature(made)).replace("SUITE", made.suite)
-    text = text.replace("LAUNCH", f"launch_{made.name}({', '.join([*given, 'stream'])})")
-    text = text.replace("ARRAYS", makes).replace("JUDGED", judged).replace("NAME", made.name)
-    return text.replace("TIMES", str(_TIMES)).replace("PREDICTED", f"{made.us:.2f}")
+    words = {
+        "SIGNATURE": _signature(made),
+        "SUITE": made.suite,
+        "LAUNCH": f"launch_{made.name}({', '.join([*given, 'stream'])})",
+        "ARRAYS": "\n".join(f'    Array {a.name}("{a.name}", {a.value.nbytes});' for a in arrays),
+        "JUDGED": "\n".join(_compared(a, a.tolerance) for a in arrays if a.tolerance),
+        "NAME": made.name,
+        "PREDICTED": f"{made.us:.2f}",
+    }
+    return re.sub("|".join(words), lambda found: words[found[0]], _HOST)
 
 
-def _number(argument: Argument) -> str:
-    value = argument.value
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return f"({_passed(argument)})({value!r})"
+def _number(a: Argument) -> str:
+    return f"({_passed(a)})({float(a.value) if isinstance(a.value, float) else int(a.value)!r})"
 
 
-def _compared(a: Argument) -> str:
-    assert a.tolerance is not None
-    kind = _KINDS.get(a.type.rstrip("*").strip(), "bits") if a.tolerance.relative else "bits"
-    allowed = f"{a.tolerance.relative!r}, {kind}"
-    return f'    EXPECT_EQ({a.name}.wrong({allowed}), 0u) << "{a.name}: {a.tolerance}";'
+def _compared(a: Argument, how: Tolerance) -> str:
+    kind = _KINDS.get(a.type.rstrip("* "), "bits") if how.relative else "bits"
+    return f'    EXPECT_EQ({a.name}.wrong({how.relative!r}, {kind}), 0u) << "{a.name}: {how}";'
 
 
 _HOST = """\
@@ -76,22 +73,27 @@ SIGNATURE;
 
 namespace {
 const std::string kFolder = "../SUITE.case1/";
+const int kTimed = 10; // launches after the one whose results are compared
 
 enum Kind { bits, f32, f16, bf16 };
 
-float number(const char* at, Kind kind)
+std::vector<double> numbers(const std::vector<char>& bytes, Kind kind)
 {
-    uint32_t word = 0;
-    float value;
-    std::memcpy(&word, at, kind == f32 ? 4 : 2);
-    if (kind == f16) {
-        const uint32_t sign = (word & 0x8000) << 16, exponent = word >> 10 & 31, rest = word & 1023;
-        if (exponent == 0) return (sign ? -1.0f : 1.0f) * std::ldexp((float)rest, -24);
-        word = sign | (exponent == 31 ? 255 : exponent + 112) << 23 | rest << 13;
+    const size_t step = kind == bits ? 1 : kind == f32 ? 4 : 2;
+    std::vector<double> found(bytes.size() / step);
+    for (size_t n = 0; n < found.size(); ++n) {
+        uint32_t word = 0;
+        float value;
+        std::memcpy(&word, &bytes[n * step], step);
+        const int exponent = word >> 10 & 31, rest = word & 1023;
+        if (kind == bf16) word <<= 16;
+        std::memcpy(&value, &word, 4);
+        if (kind == f16 && exponent < 31)
+            value = std::ldexp(exponent ? 1024 + rest : rest, exponent ? exponent - 25 : -24);
+        if (kind == f16 && exponent == 31) value = rest ? NAN : INFINITY;
+        found[n] = kind == bits ? word : kind == f16 && word >> 15 ? -value : value;
     }
-    if (kind == bf16) word <<= 16;
-    std::memcpy(&value, &word, 4);
-    return value;
+    return found;
 }
 
 struct Array {
@@ -113,28 +115,24 @@ struct Array {
     // Copies the result back and counts the elements that differ by more than a relative error.
     size_t wrong(double allowed, Kind kind)
     {
-        const size_t size = host.size(), step = kind == bits ? 1 : kind == f32 ? 4 : 2;
+        const size_t size = host.size();
         aclrtMemcpy(host.data(), size, device, size, ACL_MEMCPY_DEVICE_TO_HOST);
         const std::string output = kFolder + "output_" + name + ".bin";
         std::ofstream(output, std::ios::binary).write(host.data(), size);
         std::vector<char> golden(size);
         const std::string wanted = kFolder + "golden_" + name + ".bin";
         std::ifstream(wanted, std::ios::binary).read(golden.data(), size);
-        size_t found = 0;
+        const std::vector<double> a = numbers(host, kind), e = numbers(golden, kind);
         double scale = 0;
-        for (size_t at = 0; kind != bits && at < size; at += step) {
-            const double e = number(&golden[at], kind);
-            if (std::isfinite(e)) scale = std::fmax(scale, std::fabs(e));
-        }
-        for (size_t at = 0; at < size; at += step) {
-            if (std::memcmp(&host[at], &golden[at], step) == 0) continue;
-            const double a = kind == bits ? host[at] : number(&host[at], kind);
-            const double e = kind == bits ? golden[at] : number(&golden[at], kind);
-            const double most = allowed * std::fmax(std::fabs(e), scale * 1e-3);
-            const bool near = std::fabs(a - e) <= most || (std::isnan(a) && std::isnan(e));
-            if (kind != bits && near) continue;
+        for (double value : e)
+            if (std::isfinite(value)) scale = std::fmax(scale, std::fabs(value));
+        size_t found = 0;
+        for (size_t n = 0; n < a.size(); ++n) {
+            const double most = allowed * std::fmax(std::fabs(e[n]), scale * 1e-3);
+            const bool both_nan = std::isnan(a[n]) && std::isnan(e[n]);
+            if (a[n] == e[n] || both_nan || std::fabs(a[n] - e[n]) <= most) continue;
             const char* label = found++ == 0 ? name.c_str() : nullptr;
-            if (label) std::printf("%s[%zu] is %g, expected %g\\n", label, at / step, a, e);
+            if (label) std::printf("%s[%zu] is %g, expected %g\\n", label, n, a[n], e[n]);
         }
         return found;
     }
@@ -158,11 +156,11 @@ JUDGED
     aclrtCreateEvent(&begin);
     aclrtCreateEvent(&end);
     aclrtRecordEvent(begin, stream);
-    for (int n = 0; n < TIMES; ++n) LAUNCH;
+    for (int n = 0; n < kTimed; ++n) LAUNCH;
     aclrtRecordEvent(end, stream);
     aclrtSynchronizeStream(stream);
     aclrtEventElapsedTime(&ms, begin, end);
-    std::printf("NAME: %.2f us a launch, PREDICTED us predicted\\n", ms * 1000 / TIMES);
+    std::printf("NAME: %.2f us a launch, PREDICTED us predicted\\n", ms * 1000 / kTimed);
 #endif
     }
     aclrtDestroyStream(stream);

@@ -12,11 +12,13 @@ from pto.core.tile import TileType
 from pto.cxx.export import spelling
 from pto.ir.graph import Operation, Value
 from pto.isa.handle.config import TASSIGN
-from pto.isa.handle.tile import ALLOC_TILE
+from pto.isa.handle.tile import ALLOC_TILE, BITCAST
 from pto.isa.handle.view import MAKE_TENSOR_VIEW, PARTITION_VIEW
 from pto.isa.handle.window import SUBVIEW
+from pto.isa.meaning.order.ring import slot_count
 from pto.isa.row import types as t
-from pto.isa.row.attributes import Enum
+from pto.isa.row.attributes import Bool, Enum, Int
+from pto.isa.row.order import OpenQueue, Order, QueueSlots
 from pto.isa.rules.global_memory import line_axis
 from pto.verify.operation import constant
 
@@ -71,7 +73,7 @@ class Tensor:
     def beside(self, tile: TileType) -> Tensor:
         """The view as a transfer to or from this tile takes it: lines of the tile are runs."""
         axis = line_axis(tile)
-        if self.layout or len(self.sizes) < 2:
+        if self.layout not in ("", "DN") or len(self.sizes) < 2:
             return self
         if self.sizes[axis] != "1" and tile.valid[axis] != 1 and self.strides[axis] != "1":
             raise fail(
@@ -82,17 +84,16 @@ class Tensor:
             )
         if tile.layout.is_boxed and tile.layout.fractal == FRACTAL_MX:
             return self._scales(axis)
-        return replace(self, layout="DN") if axis == -2 else self
+        return replace(self, layout="DN" if axis == -2 else "")
 
     def _scales(self, k: int) -> Tensor:
         """Scales of MX operands, in pairs along K."""
         size, stride = self.sizes[-3 - k], self.strides[-3 - k]
         outer = _product(size, stride)
-        pairs = (
-            str(int(self.sizes[k]) // 2) if _is_number(self.sizes[k]) else f"{self.sizes[k]} / 2"
-        )
-        layout = "MX_A_ND" if k == -1 else "MX_B_DN"
+        along = self.sizes[k]
+        pairs = str(int(along) // 2) if _is_number(along) else f"{along} / 2"
         steps = [outer, outer, stride, "2", "1"]
+        layout = "MX_A_ND" if k == -1 else "MX_B_DN"
         return Tensor(self.pointer, ["1", "1", size, pairs, "2"], steps, layout)
 
 
@@ -134,11 +135,7 @@ def _window(writer: Writer, op: Operation) -> None:
     found = writer.tensors.get(id(source))
     if found is None:
         raise fail("PTO-U249", "the view it is a window of has no form in C++")
-    offsets = [writer.text(v) for v in op.group("offsets")]
-    moved = [
-        _product(*pair) for pair in zip(offsets, found.strides, strict=True) if "0" not in pair
-    ]
-    pointer = " + ".join([found.pointer, *moved])
+    pointer = _moved(writer, op, found.pointer, found.strides)
     sizes = [writer.text(v) for v in op.group("sizes")]
     writer.tensors[id(op.results[0])] = Tensor(pointer, sizes, found.strides, found.layout)
 
@@ -156,50 +153,34 @@ def declared_type(value: Value) -> TileType:
     return replace(own, rows=declared_type(source).rows)
 
 
-def known_region(value: Value) -> TileType:
-    """The C++ type of a tile with the sizes of its valid region that are constants."""
-    type = declared_type(value)
-    known = [constant(v) if v is not None else None for v in _sizes(value)]
-    rows, cols = (own if own is not None else n for own, n in zip(type.valid, known, strict=True))
-    return replace(type, valid=(rows, cols))
-
-
-def _sizes(value: Value) -> list[Value | None]:
-    """The operands that size the valid region where the tile is made."""
-    maker = value.maker
-    names = maker.row.operand_names if maker is not None and maker.row is not None else ()
-    return [
-        maker.operand(name) if maker is not None and name in names else None
-        for name in ("valid_row", "valid_col")
-    ]
-
-
 def declare_tile(writer: Writer, value: Value) -> str:
     """A variable for a tile; the constructor takes the sizes that only the run knows."""
     type, known = writer.tile_type(value), declared_type(value).valid
-    given = [
-        str(n) if size is None else writer.text(size)
-        for own, n, size in zip(type.valid, known, _sizes(value), strict=True)
-        if own is None
-    ]
+    found = (_size(writer, value, axis, known[axis]) for axis in (0, 1) if type.valid[axis] is None)
+    given = [size for size in found if size]
     name = writer.name(value)
     sizes = f"({', '.join(given)})" if given else ""
     writer.line(f"{spelling.tile(type)} {name}{sizes};")
     return name
 
 
+def _size(writer: Writer, value: Value, axis: int, known: int | None) -> str:
+    """An extent of a valid region: of an operand, of the tile that is seen anew, or to be set."""
+    maker, name = value.maker, ("valid_row", "valid_col")[axis]
+    if known is not None or maker is None or maker.row is None:
+        return str(known)
+    if name in maker.row.operand_names:
+        return "".join(map(writer.text, maker.group(name)))
+    seen = maker.row is BITCAST
+    return f"{writer.text(maker.operands[0])}.{('GetValidRow', 'GetValidCol')[axis]}()" * seen
+
+
 def _tile(writer: Writer, op: Operation) -> None:
-    address = op.operand("addr")
-    name = declare_tile(writer, op.results[0])
-    writer.line(f"TASSIGN({name}, {_address(writer, op, address)});")
-
-
-def _address(writer: Writer, op: Operation, given: Value | None) -> str:
-    """Where a tile lies: as planned, or as the program says."""
+    """A tile at its address: as planned, or as the program says."""
+    name, given = declare_tile(writer, op.results[0]), op.operand("addr")
     number = writer.placement.address(op) if given is None else constant(given)
-    return (
-        writer.text(given) if given is not None and not isinstance(number, int) else f"{number:#x}"
-    )
+    place = writer.text(given) if given is not None and number is None else f"{number:#x}"
+    writer.line(f"TASSIGN({name}, {place});")
 
 
 def _assigned(writer: Writer, op: Operation) -> None:
@@ -217,29 +198,52 @@ def _part(writer: Writer, op: Operation) -> None:
     if not isinstance(result.type, t.TileBuf) or source is None:
         raise fail("PTO-U249", "C++ is written for windows of tiles")
     assert isinstance(source.type, t.TileBuf)
-    parent, own = source.type.tile, result.type.tile
+    parent = source.type.tile
     if parent.layout.is_boxed:
         raise fail("PTO-U249", "C++ is written for windows of tiles without boxes")
-    row, col = (writer.text(v) for v in op.group("offsets"))
+    name, shape = declare_tile(writer, result), declared_type(result).shape
     by_rows = parent.layout.pitch_axis == 1
-    lines, along = (row, col) if by_rows else (col, row)
-    shape = declared_type(result).shape
-    name = declare_tile(writer, result)
-    skipped = _sum(_product(lines, str(shape[1] if by_rows else shape[0])), along)
-    place = _sum(f"(uint64_t){writer.text(source)}.data()", _product(skipped, str(own.itemsize)))
-    writer.line(f"TASSIGN({name}, {place});")
+    steps = (str(shape[1]), "1") if by_rows else ("1", str(shape[0]))
+    place = _moved(writer, op, f"{writer.text(source)}.data()", steps)
+    writer.line(f"TASSIGN({name}, (uint64_t)({place}));")
 
 
-def _sum(a: str, b: str) -> str:
-    if _is_number(a) and _is_number(b):
-        return str(int(a.removesuffix("LL")) + int(b.removesuffix("LL")))
-    return a if b == "0" else b if a == "0" else f"({a} + {b})"
+def _moved(writer: Writer, op: Operation, pointer: str, steps: Sequence[str]) -> str:
+    """Where a window begins: a pointer moved by the offsets of the operation."""
+    pairs = zip((writer.text(v) for v in op.group("offsets")), steps, strict=True)
+    return " + ".join([pointer, *(_product(*pair) for pair in pairs if "0" not in pair)])
 
 
-PLACES: dict[str, Callable[[Writer, Operation], None]] = {
+def _slots(writer: Writer, op: Operation) -> None:
+    writer.texts[id(op.results[0])] = hex(writer.placement.address(op))
+
+
+def _open(writer: Writer, op: Operation) -> None:
+    """The `TPipe` of a queue, named by its number, as the rows that push and pop name it."""
+    numbers = {name: a.value for name, a in op.attrs.items() if isinstance(a, Int | Bool)}
+    buffers = [op.operand(name) for name in ("gm_slot_buffer", *_BUFFERS) if not op.results]
+    if not buffers or op.group("gm_slot_tensor"):
+        raise fail("PTO-U249", "C++ is written for queues with a consumer buffer, by number")
+    room, *local = ("" if v is None else writer.text(v) for v in buffers)
+    n, way = numbers.get("id", 0), numbers["dir_mask"]
+    slots = slot_count(way, numbers.get("slot_num"))
+    own = numbers.get("local_slot_num", slots)
+    kind = f"{4 * n}, Direction::{_WAYS[way]}, {numbers['slot_size']}, {slots}, {own}"
+    kind += ", true" * bool(numbers.get("nosplit"))
+    given = [f"(__gm__ void*){room or 'nullptr'}", *(buffer or "0" for buffer in local)]
+    writer.line(f"TPipe<{kind}> queue{n}({', '.join(given)});")
+
+
+_BUFFERS = ("c2v_consumer_buf", "v2c_consumer_buf")
+_WAYS = {1: "DIR_C2V", 2: "DIR_V2C", 3: "DIR_BOTH"}
+
+# How an operation is written, by the name of its row or by the kind of its order.
+PLACES: dict[str | type[Order | None], Callable[[Writer, Operation], None]] = {
     MAKE_TENSOR_VIEW.name: _whole,
     PARTITION_VIEW.name: _window,
     ALLOC_TILE.name: _tile,
     TASSIGN.name: _assigned,
     SUBVIEW.name: _part,
+    QueueSlots: _slots,
+    OpenQueue: _open,
 }

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
-from pto.core.compact import Compact
 from pto.core.dtypes import DType
 from pto.core.errors import fail
-from pto.core.layout import BLayout, SLayout
 from pto.core.memory import Space
 from pto.core.tile import Pad, TileType
 from pto.cxx.forms import ENUM_KINDS, ENUM_NAMES, enumerators
@@ -30,10 +26,7 @@ _ELEMENTS = {
     "float4_e2m1x2": "float4_e2m1x2_t",
     "float4_e1m2x2": "float4_e1m2x2_t",
 }
-_B = {BLayout.ROW_MAJOR: "RowMajor", BLayout.COL_MAJOR: "ColMajor"}
-_S = {SLayout.NONE_BOX: "NoneBox", SLayout.ROW_MAJOR: "RowMajor", SLayout.COL_MAJOR: "ColMajor"}
 _PADS = {Pad.NULL: "Null", Pad.ZERO: "Zero", Pad.MAX: "Max", Pad.MIN: "Min"}
-_COMPACT = {Compact.NULL: "Null", Compact.NORMAL: "Normal", Compact.ROW_PLUS_ONE: "RowPlusOne"}
 _BUFFERS = {Space.SCALE_A: "ScaleLeft", Space.SCALE_B: "ScaleRight"}  # scales of MX operands
 # Comparisons of scalars, by the end of the predicate's word.
 _COMPARE = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
@@ -82,13 +75,13 @@ def tile(type: TileType) -> str:
         (element(type.dtype), ""),
         (str(type.rows), ""),
         (str(type.cols), ""),
-        (f"BLayout::{_B[layout.blayout]}", "BLayout::RowMajor"),
+        (f"BLayout::{_camel(layout.blayout.name)}", "BLayout::RowMajor"),
         (rows, str(type.rows)),
         (cols, str(type.cols)),
-        (f"SLayout::{_S[layout.slayout]}", "SLayout::NoneBox"),
+        (f"SLayout::{_camel(layout.slayout.name)}", "SLayout::NoneBox"),
         (str(layout.fractal), "512"),
         (f"PadValue::{pad}" if pad else f"PadValue({type.pad.code:#x}ULL)", "PadValue::Null"),
-        (f"CompactMode::{_COMPACT[type.compact]}", "CompactMode::Null"),
+        (f"CompactMode::{_camel(type.compact.name)}", "CompactMode::Null"),
     ]
     while given[-1][0] == given[-1][1]:
         given.pop()
@@ -97,30 +90,22 @@ def tile(type: TileType) -> str:
 
 def number(value: Attribute, type: t.Type) -> str:
     """A constant as C++ writes it."""
-    if isinstance(value, Bool):
-        return "true" if value.value else "false"
-    if isinstance(value, Int):
-        if isinstance(type, t.Scalar) and type.name.endswith("i1"):
-            return "true" if value.value else "false"
-        wide = abs(value.value) >= 1 << 31
-        return f"{value.value}LL" if wide else str(value.value)
+    if isinstance(value, Bool | Int):
+        if isinstance(value, Bool) or (isinstance(type, t.Scalar) and type.name.endswith("i1")):
+            return str(bool(value.value)).lower()
+        return f"{value.value}LL" if abs(value.value) >= 1 << 31 else str(value.value)
     if isinstance(value, Float) and isinstance(type, t.Scalar) and type.dtype is not None:
         return _float(value.text, type.dtype)
     raise fail("PTO-U249", f"C++ has no way to write {value}")
 
 
 def _float(text: str, dtype: DType) -> str:
-    if text.lower().lstrip("-").startswith("0x"):
+    if text.lower().startswith("0x"):
         bits = int(text, 16).to_bytes(dtype.itemsize, "little")
-        value = float(np.frombuffer(bits, dtype.numpy)[0])
-    else:
-        value = float(text)
-    if math.isinf(value):
-        plain = f"{'-' * (value < 0)}__builtin_inff()"
-    elif math.isnan(value):
-        plain = '__builtin_nanf("")'
-    else:
-        plain = f"{value!r}f"
+        text = str(np.frombuffer(bits, dtype.numpy)[0])
+    value = float(text)
+    special = {"inf": "__builtin_inff()", "-inf": "-__builtin_inff()", "nan": '__builtin_nanf("")'}
+    plain = special.get(repr(value), f"{value!r}f")
     return plain if dtype.name == "f32" else f"{element(dtype)}({plain})"
 
 
@@ -129,18 +114,15 @@ def enumeration(attr: Attr, row: str) -> str | None:
     kinds = attr.kind.split("|")
     named = [enum for enum, name in ENUM_NAMES.items() if name == attr.name]
     of_kind = [enum for enum, kind in ENUM_KINDS.items() if kind in kinds]
-    precise = [e for e in of_kind if e.lower() == f"{row.removeprefix('t')}algorithm"]
     if kinds == ["precision_mode"]:
-        return precise[0] if precise else None
+        of_kind = [e for e in of_kind if e.lower() == f"{row.removeprefix('t')}algorithm"]
     return next(iter(named or of_kind), None)
 
 
 def word(value: Attribute, attr: Attr, row: str) -> str:
     """An attribute as an argument: an enumerator or a number."""
-    if isinstance(value, Bool):
-        return "true" if value.value else "false"
-    if isinstance(value, Int):
-        return str(value.value)
+    if isinstance(value, Bool | Int):
+        return str(value.value).lower()
     enum = enumeration(attr, row)
     if isinstance(value, Enum):
         if value.kind == "event":

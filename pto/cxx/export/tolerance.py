@@ -26,10 +26,11 @@ class Tolerance:
 
 def tolerance(module: Module, dtype: DType | None) -> Tolerance:
     """For an array of a launch: equal bits, unless an instruction leaves room for a difference."""
-    approximate = sorted({op.row.mnemonic for op in module.walk() if op.row and _approximates(op)})
-    summed = sorted({op.row.mnemonic for op in module.walk() if op.row and _sums(op)})
-    reasons = [f"{', '.join(approximate)} approximated by the chip"] * bool(approximate)
-    reasons += [f"{', '.join(summed)} in another order of additions"] * bool(summed)
+    ops = [op for op in module.walk() if op.row is not None and _is_float(op)]
+    reasons: list[str] = []
+    for applies, reason in _REASONS:
+        names = sorted({op.row.mnemonic for op in ops if op.row is not None and applies(op)})
+        reasons += [f"{', '.join(names)} {reason}"] * bool(names)
     if not reasons or dtype is None or not dtype.is_float:
         return Tolerance(0.0, "every instruction is exact")
     return Tolerance(_ALLOWED[dtype.itemsize], "; ".join(reasons))
@@ -41,17 +42,15 @@ def _is_float(op: Operation) -> bool:
 
 
 def _approximates(op: Operation) -> bool:
-    """Functions and divisions of floats: the chip rounds them in its own way."""
-    body = op.body
-    if not isinstance(body, Lane) or not _is_float(op):
-        return False
-    function = body.fn
+    """Functions and divisions: the chip rounds them in its own way."""
+    function = op.body.fn if isinstance(op.body, Lane) else None
     return getattr(function, "__module__", "") == mathlib.__name__ or function is lanes.div
 
 
 def _sums(op: Operation) -> bool:
-    """Sums of many floats, by rows, columns or the matrix unit."""
-    row = op.row
-    assert row is not None
+    """Sums of many elements, by rows, columns or the matrix unit."""
     folds = isinstance(op.body, Fold) and op.body.fn in (lanes.add, lanes.mul)
-    return (folds or row.cost == "product") and _is_float(op)
+    return folds or (op.row is not None and op.row.cost == "product")
+
+
+_REASONS = ((_approximates, "approximated by the chip"), (_sums, "in another order of additions"))

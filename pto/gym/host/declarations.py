@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from pto.gym.host import syntax as s
 from pto.gym.host.expressions import ExpressionParser
-from pto.gym.host.tokens import Token, not_understood
+from pto.gym.host.tokens import CToken, not_understood
 
 _INT = s.ARITHMETIC["int"]
 _AFTER_NAME = frozenset(("=", ";", ",", "[", "{", "(", ":"))
@@ -18,9 +18,9 @@ _AFTER_NAME = frozenset(("=", ";", ",", "[", "{", "(", ":"))
 class DeclarationParser(ExpressionParser):
     """Adds declarations to expressions and collects what a file defines."""
 
-    def __init__(self, tokens: Sequence[Token], file: str) -> None:
+    def __init__(self, tokens: Sequence[CToken], file: str) -> None:
         super().__init__(tokens)
-        self.out = s.Unit(file)
+        self.out = s.TranslationUnit(file)
         self.templates: tuple[str, ...] = ()
 
     def compound(self) -> s.Compound:
@@ -80,7 +80,7 @@ class DeclarationParser(ExpressionParser):
         return self.peek(ahead).text == "{"
 
     def definition(self, is_typedef: bool = False) -> bool:
-        """Read a struct, union or enum with a body, if one stands here."""
+        """Read a struct, union or enum with a body, if there is one here."""
         if not (self.is_at("struct", "union", "enum", "class") and self._opens_body()):
             return False
         if self.take().text == "enum":
@@ -102,9 +102,9 @@ class DeclarationParser(ExpressionParser):
             if self.accept("="):
                 previous = self.expression()
             elif previous is None:
-                previous = s.Literal(at, 0)
+                previous = s.LiteralExpr(at, 0)
             else:
-                previous = s.Binary(at, "+", previous, s.Literal(at, 1))
+                previous = s.Binary(at, "+", previous, s.LiteralExpr(at, 1))
             self.out.constants[f"{name}::{item}"] = previous
             if not is_scoped:
                 self.out.constants[item] = previous
@@ -142,7 +142,7 @@ class DeclarationParser(ExpressionParser):
     # functions
 
     def function_or_variables(self) -> None:
-        """What a file defines that is neither a type nor a namespace."""
+        """Read a definition that is neither a type nor a namespace."""
         start = self.at
         seen = self.skip_qualifiers()
         result = self.type()
@@ -173,9 +173,9 @@ class DeclarationParser(ExpressionParser):
         made = s.FunctionDef(name, params, result, body, is_kernel, self.templates, at)
         self.out.functions.append(made)
 
-    def parameters(self) -> tuple[s.Param, ...]:
+    def parameters(self) -> tuple[s.ParamDecl, ...]:
         self.expect("(")
-        found: list[s.Param] = []
+        found: list[s.ParamDecl] = []
         while not self.accept(")"):
             if not self.accept("..."):
                 found += self._parameter()
@@ -183,18 +183,18 @@ class DeclarationParser(ExpressionParser):
                 self.expect(",")
         return tuple(found)
 
-    def _parameter(self) -> list[s.Param]:
+    def _parameter(self) -> list[s.ParamDecl]:
         type_ = self.type()
         pointer = self._function_pointer()
         if pointer is not None:
-            return [s.Param(pointer, s.FUNCTION)]
+            return [s.ParamDecl(pointer, s.FUNCTION)]
         name = self.name() if self.token.kind == "name" else ""
         while self.is_at("["):
             self.skip_balanced()
             type_ = s.CType(f"{type_.name} *", target=type_)
         if self.accept("="):
             self.expression()
-        return [] if type_ == s.VOID else [s.Param(name, type_)]
+        return [] if type_ == s.VOID else [s.ParamDecl(name, type_)]
 
     def _is_function_pointer(self) -> bool:
         return self.is_at("(") and self.peek().text == "*" and self.peek(2).kind == "name"

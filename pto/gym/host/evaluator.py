@@ -1,6 +1,6 @@
-"""What expressions of a host program give: names, arithmetic, memory, calls and launches.
+"""Evaluates expressions of a host program: names, arithmetic, memory, calls and launches.
 
-Statements, and calling the program's own functions, build on this in `interpreter`.
+Statements, and calls of the program's own functions, build on this in `interpreter`.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from pto.gym.host import syntax as s
 from pto.gym.host.operators import address_of, binary, method, unary
 from pto.gym.host.runtime import NoFiles, Runtime, builtins
 from pto.gym.host.values import (
-    Array,
     Builtin,
-    Cell,
-    Element,
-    Field,
-    Function,
+    CArray,
+    Closure,
+    CPointer,
+    CScalar,
+    CStruct,
+    CVector,
+    ElementRef,
+    Env,
+    FieldRef,
     Link,
-    Place,
-    Pointer,
+    LValue,
     Reference,
-    Scalar,
-    Scope,
-    Struct,
     Value,
-    Vector,
+    Variable,
     cannot_follow,
     converted,
     described,
@@ -50,15 +50,15 @@ class KernelCall:
 
     kernel: str
     blocks: int
-    arguments: tuple[npt.NDArray[np.uint8] | Scalar, ...]
+    arguments: tuple[npt.NDArray[np.uint8] | CScalar, ...]
     names: tuple[str, ...]
     loc: Loc
-    asked: tuple[int, ...] = ()  # bytes of each that the host owns; pages behind are nobody's
+    asked: tuple[int, ...] = ()  # bytes of each that the host owns; the rest of its pages is unused
 
 
 def constant_of(expr: s.Expr) -> Value:
     """The value of an expression that needs no names."""
-    return Evaluator().evaluate(expr, Scope())
+    return Evaluator().evaluate(expr, Env())
 
 
 class Evaluator:
@@ -67,7 +67,7 @@ class Evaluator:
     def __init__(self) -> None:
         self.runtime = Runtime(NoFiles())
         self.launch: Callable[[KernelCall], None] = lambda launch: None
-        self.shared = Scope()
+        self.shared = Env()
         self.structs: dict[str, s.StructDef] = {}
         self.kernels: dict[str, s.FunctionDef] = {}
         for name, value in builtins().items():
@@ -75,28 +75,28 @@ class Evaluator:
 
     def call(
         self,
-        function: Function,
-        arguments: Sequence[Value | Cell],
-        at: s.Token,
+        function: Closure,
+        arguments: Sequence[Value | Variable],
+        at: s.CToken,
         types: Sequence[s.CType] = (),
     ) -> Value:
         raise cannot_follow(f"{function.definition.name} is called here", at.loc)
 
-    def evaluate(self, expr: s.Expr, scope: Scope) -> Value:
+    def evaluate(self, expr: s.Expr, scope: Env) -> Value:
         return EXPRESSIONS[type(expr)](self, expr, scope)
 
-    def values(self, exprs: Sequence[s.Expr], scope: Scope) -> list[Value]:
+    def values(self, exprs: Sequence[s.Expr], scope: Env) -> list[Value]:
         return [self.evaluate(e, scope) for e in exprs]
 
     # names and places
 
-    def literal(self, expr: s.Literal, scope: Scope) -> Value:
+    def literal(self, expr: s.LiteralExpr, scope: Env) -> Value:
         return expr.value
 
-    def name(self, expr: s.Name, scope: Scope) -> Value:
+    def name(self, expr: s.NameExpr, scope: Env) -> Value:
         return self.cell(expr, scope).get()
 
-    def cell(self, expr: s.Name, scope: Scope) -> Cell:
+    def cell(self, expr: s.NameExpr, scope: Env) -> Variable:
         found = scope.find(expr.text)
         if found is None and "::" in expr.text:  # a namespace in front
             found = scope.find(expr.text.rpartition("::")[2])
@@ -104,46 +104,46 @@ class Evaluator:
             raise cannot_follow(f"the name {expr.text} is not known", expr.loc)
         return found
 
-    def place(self, expr: s.Expr, scope: Scope) -> Place:
-        """What an expression that can be assigned to refers to."""
-        if isinstance(expr, s.Name):
+    def place(self, expr: s.Expr, scope: Env) -> LValue:
+        """The assignable location that an expression refers to."""
+        if isinstance(expr, s.NameExpr):
             return self.cell(expr, scope)
-        if isinstance(expr, s.Member):
+        if isinstance(expr, s.MemberExpr):
             base = _pointed(self.evaluate(expr.base, scope))
-            if isinstance(base, Struct) and expr.name in base.fields:
-                return Field(base, expr.name)
-        if isinstance(expr, s.Index):
+            if isinstance(base, CStruct) and expr.name in base.fields:
+                return FieldRef(base, expr.name)
+        if isinstance(expr, s.IndexExpr):
             found = self._element(expr, scope)
             if found is not None:
                 return found
         if isinstance(expr, s.Unary) and expr.op == "*":
             target = self.evaluate(expr.operand, scope)
-            if isinstance(target, Reference | Pointer):
+            if isinstance(target, Reference | CPointer):
                 return target.place
         raise cannot_follow("this cannot be assigned to", expr.loc)
 
-    def _element(self, expr: s.Index, scope: Scope) -> Place | None:
+    def _element(self, expr: s.IndexExpr, scope: Env) -> LValue | None:
         base = self.evaluate(expr.base, scope)
         index = self.evaluate(expr.index, scope)
         if not isinstance(index, int):
             return None
-        if isinstance(base, Vector):
+        if isinstance(base, CVector):
             base = base.start
-        if isinstance(base, Pointer):
+        if isinstance(base, CPointer):
             return base.moved(index).place
-        if not isinstance(base, Array):
+        if not isinstance(base, CArray):
             return None
         if not 0 <= index < len(base.items):
             raise cannot_follow(f"element {index} of an array of {len(base.items)}", expr.loc)
-        return Element(base, index)
+        return ElementRef(base, index)
 
-    def member(self, expr: s.Member, scope: Scope) -> Value:
+    def member(self, expr: s.MemberExpr, scope: Env) -> Value:
         base = _pointed(self.evaluate(expr.base, scope))
-        if isinstance(base, Struct) and expr.name in base.fields:
+        if isinstance(base, CStruct) and expr.name in base.fields:
             return base.fields[expr.name]
         raise cannot_follow(f"{described(base)} has no member {expr.name}", expr.loc)
 
-    def index(self, expr: s.Index, scope: Scope) -> Value:
+    def index(self, expr: s.IndexExpr, scope: Env) -> Value:
         try:
             return self.place(expr, scope).get()
         except PtoError as error:
@@ -151,7 +151,7 @@ class Evaluator:
 
     # arithmetic
 
-    def unary(self, expr: s.Unary, scope: Scope) -> Value:
+    def unary(self, expr: s.Unary, scope: Env) -> Value:
         try:
             if expr.op == "&":
                 return address_of(self.place(expr.operand, scope))
@@ -160,13 +160,13 @@ class Evaluator:
                 return not is_true(value)
             if expr.op != "*":
                 return unary(expr.op, value)
-            if isinstance(value, Function | Builtin):
+            if isinstance(value, Closure | Builtin):
                 return value
             return self.place(expr, scope).get()
         except PtoError as error:
             raise located(error, expr.at) from None
 
-    def binary(self, expr: s.Binary, scope: Scope) -> Value:
+    def binary(self, expr: s.Binary, scope: Env) -> Value:
         left = self.evaluate(expr.left, scope)
         if expr.op in ("&&", "||"):
             if is_true(left) is (expr.op == "||"):
@@ -178,7 +178,7 @@ class Evaluator:
         except PtoError as error:
             raise located(error, expr.at) from None
 
-    def assign(self, expr: s.Assign, scope: Scope) -> Value:
+    def assign(self, expr: s.Assign, scope: Env) -> Value:
         place = self.place(expr.target, scope)
         try:
             value = initialisers.built(self, expr.value, s.AUTO if expr.op else place.type, scope)
@@ -189,7 +189,7 @@ class Evaluator:
             raise located(error, expr.at) from None
         return place.get()
 
-    def step(self, expr: s.Step, scope: Scope) -> Value:
+    def step(self, expr: s.StepExpr, scope: Env) -> Value:
         place = self.place(expr.target, scope)
         before = place.get()
         try:
@@ -198,13 +198,13 @@ class Evaluator:
             raise located(error, expr.at) from None
         return before if expr.is_postfix else place.get()
 
-    def conditional(self, expr: s.Conditional, scope: Scope) -> Value:
+    def conditional(self, expr: s.Conditional, scope: Env) -> Value:
         holds = is_true(self.evaluate(expr.condition, scope))
         return self.evaluate(expr.then if holds else expr.other, scope)
 
     # types
 
-    def cast(self, expr: s.Cast, scope: Scope) -> Value:
+    def cast(self, expr: s.Cast, scope: Env) -> Value:
         type_ = resolved(expr.type, scope)
         if type_ == s.VOID:
             self.evaluate(expr.operand, scope)
@@ -214,41 +214,41 @@ class Evaluator:
         except PtoError as error:
             raise located(error, expr.at) from None
 
-    def construct(self, expr: s.Construct, scope: Scope) -> Value:
+    def construct(self, expr: s.Construct, scope: Env) -> Value:
         try:
             type_ = resolved(expr.type, scope)
             return initialisers.constructed(self, type_, expr.arguments, scope)
         except PtoError as error:
             raise located(error, expr.at) from None
 
-    def sizeof(self, expr: s.SizeOf, scope: Scope) -> Value:
+    def sizeof(self, expr: s.SizeOf, scope: Env) -> Value:
         try:
             if isinstance(expr.of, s.CType):
                 return size_of(resolved(expr.of, scope), self.structs)
             place = self.place(expr.of, scope)
             value = place.get()
-            if isinstance(value, Array):
+            if isinstance(value, CArray):
                 return len(value.items) * size_of(value.type, self.structs)
-            if isinstance(value, Pointer) and not place.type.is_pointer:  # an array of numbers
+            if isinstance(value, CPointer) and not place.type.is_pointer:  # an array of numbers
                 return value.block.data.size
             return size_of(place.type, self.structs)
         except PtoError as error:
             raise located(error, expr.at) from None
 
-    def lambda_(self, expr: s.Lambda, scope: Scope) -> Value:
-        return Function(expr.function, scope)
+    def lambda_(self, expr: s.Lambda, scope: Env) -> Value:
+        return Closure(expr.function, scope)
 
-    def braces(self, expr: s.InitList, scope: Scope) -> Value:
+    def braces(self, expr: s.InitList, scope: Env) -> Value:
         raise cannot_follow("a list in braces stands where one value is needed", expr.loc)
 
     # calls
 
-    def call_(self, expr: s.Call, scope: Scope) -> Value:
+    def call_(self, expr: s.CallExpr, scope: Env) -> Value:
         callee = self._callee(expr, scope)
         try:
             if isinstance(callee, Builtin):
                 return self._call_builtin(callee, expr, scope)
-            if isinstance(callee, Function):
+            if isinstance(callee, Closure):
                 arguments = self._arguments(callee, expr, scope)
                 return self.call(callee, arguments, expr.at, expr.types)
             if callable(callee):
@@ -257,15 +257,15 @@ class Evaluator:
             raise located(error, expr.at) from None
         raise cannot_follow(f"{described(callee)} is called", expr.loc)
 
-    def _callee(self, expr: s.Call, scope: Scope) -> Value:
+    def _callee(self, expr: s.CallExpr, scope: Env) -> Value:
         callee = expr.callee
-        if isinstance(callee, s.Member):
+        if isinstance(callee, s.MemberExpr):
             found = method(self.evaluate(callee.base, scope), callee.name)
             if found is not None:
                 return found
         return self.evaluate(callee, scope)
 
-    def _call_builtin(self, callee: Builtin, expr: s.Call, scope: Scope) -> Value:
+    def _call_builtin(self, callee: Builtin, expr: s.CallExpr, scope: Env) -> Value:
         values: list[Value] = []
         for index, argument in enumerate(expr.arguments):
             if index in callee.by_reference:
@@ -278,7 +278,7 @@ class Evaluator:
             given = ", ".join(described(v) for v in values)
             raise cannot_follow(f"{callee.name} is called with ({given})", expr.loc) from None
 
-    def _arguments(self, callee: Function, expr: s.Call, scope: Scope) -> list[Value | Cell]:
+    def _arguments(self, callee: Closure, expr: s.CallExpr, scope: Env) -> list[Value | Variable]:
         params = callee.definition.params
         if len(params) != len(expr.arguments):
             counts = f"{len(expr.arguments)} arguments for {len(params)} parameters"
@@ -286,14 +286,14 @@ class Evaluator:
         pairs = zip(params, expr.arguments, strict=True)
         return [self._argument(value, param.type, scope) for param, value in pairs]
 
-    def _argument(self, expr: s.Expr, type_: s.CType, scope: Scope) -> Value | Cell:
+    def _argument(self, expr: s.Expr, type_: s.CType, scope: Env) -> Value | Variable:
         if not type_.is_reference:
             return initialisers.built(self, expr, type_, scope)
-        if not isinstance(expr, s.Name | s.Member | s.Index):  # a temporary
-            return Cell(type_, initialisers.built(self, expr, type_, scope))
+        if not isinstance(expr, s.NameExpr | s.MemberExpr | s.IndexExpr):  # a temporary
+            return Variable(type_, initialisers.built(self, expr, type_, scope))
         return reference_to(self.place(expr, scope))
 
-    def kernel_call(self, expr: s.KernelCall, scope: Scope) -> Value:
+    def kernel_call(self, expr: s.LaunchExpr, scope: Env) -> Value:
         kernel = self.kernels.get(expr.kernel)
         if kernel is None:
             raise cannot_follow(f"there is no __global__ function {expr.kernel}", expr.loc)
@@ -310,18 +310,20 @@ class Evaluator:
         except PtoError as error:
             raise located(error, expr.at) from None
         names = tuple(p.name for p in kernel.params)
-        asked = tuple(v.block.data.size - v.offset if isinstance(v, Pointer) else 0 for v in values)
+        asked = tuple(
+            v.block.data.size - v.offset if isinstance(v, CPointer) else 0 for v in values
+        )
         self.launch(KernelCall(expr.kernel, blocks, arguments, names, expr.loc, asked))
         return None
 
 
-def reference_to(place: Place) -> Cell:
-    """The variable itself, or one that stands for a field or an element."""
-    return place if isinstance(place, Cell) else Link(place)
+def reference_to(place: LValue) -> Variable:
+    """The variable itself, or a link to a field or an element."""
+    return place if isinstance(place, Variable) else Link(place)
 
 
-def resolved(type_: s.CType, scope: Scope) -> s.CType:
-    """A template's parameter as the type it was called with."""
+def resolved(type_: s.CType, scope: Env) -> s.CType:
+    """The argument of a template parameter."""
     if type_.numpy is not None or type_.is_pointer:
         return type_
     bound = scope.find(f"typename {type_.name}")
@@ -332,14 +334,14 @@ def _pointed(value: Value) -> Value:
     return value.place.get() if isinstance(value, Reference) else value
 
 
-def _kernel_argument(param: s.Param, value: Value) -> npt.NDArray[np.uint8] | Scalar:
+def _kernel_argument(param: s.ParamDecl, value: Value) -> npt.NDArray[np.uint8] | CScalar:
     if not param.type.is_pointer:
         if param.type.numpy is None:
             raise cannot_follow(f"the kernel's {param.name} is a {param.type}, no number")
-        return Scalar(param.type, converted(value, param.type))
+        return CScalar(param.type, converted(value, param.type))
     if value is None:
         return np.zeros(0, np.uint8)
-    if not isinstance(value, Pointer):
+    if not isinstance(value, CPointer):
         raise cannot_follow(f"the kernel's {param.name} is given {described(value)}")
     if value.block.space != "device":
         raise cannot_follow(f"the kernel's {param.name} is given host memory")
@@ -348,18 +350,18 @@ def _kernel_argument(param: s.Param, value: Value) -> npt.NDArray[np.uint8] | Sc
     return whole[value.offset :]
 
 
-EXPRESSIONS: dict[type[s.Expr], Callable[[Evaluator, Any, Scope], Value]] = {
-    s.Literal: Evaluator.literal,
-    s.Name: Evaluator.name,
+EXPRESSIONS: dict[type[s.Expr], Callable[[Evaluator, Any, Env], Value]] = {
+    s.LiteralExpr: Evaluator.literal,
+    s.NameExpr: Evaluator.name,
     s.Unary: Evaluator.unary,
     s.Binary: Evaluator.binary,
     s.Assign: Evaluator.assign,
-    s.Step: Evaluator.step,
+    s.StepExpr: Evaluator.step,
     s.Conditional: Evaluator.conditional,
-    s.Call: Evaluator.call_,
-    s.KernelCall: Evaluator.kernel_call,
-    s.Member: Evaluator.member,
-    s.Index: Evaluator.index,
+    s.CallExpr: Evaluator.call_,
+    s.LaunchExpr: Evaluator.kernel_call,
+    s.MemberExpr: Evaluator.member,
+    s.IndexExpr: Evaluator.index,
     s.Cast: Evaluator.cast,
     s.Construct: Evaluator.construct,
     s.SizeOf: Evaluator.sizeof,

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from pto.gym.host import syntax as s
-from pto.gym.host.tokens import Token, not_understood
+from pto.gym.host.tokens import CToken, not_understood
 from pto.gym.host.type_names import TypeParser
 
 _BINARY = {
@@ -26,7 +26,7 @@ _DEEPEST = 200  # brackets inside each other
 class ExpressionParser(TypeParser):
     """Adds expressions to types. Lambdas need statements, which `parser` adds."""
 
-    def __init__(self, tokens: Sequence[Token]) -> None:
+    def __init__(self, tokens: Sequence[CToken]) -> None:
         super().__init__(tokens)
         self._depth = 0
 
@@ -70,7 +70,7 @@ class ExpressionParser(TypeParser):
             return s.Unary(token, token.text, self._unary())
         if token.kind == "op" and token.text in ("++", "--"):
             self.take()
-            return s.Step(token, 1 if token.text == "++" else -1, self._unary(), False)
+            return s.StepExpr(token, 1 if token.text == "++" else -1, self._unary(), False)
         if token.text == "sizeof":
             return self._sizeof()
         if token.text == "(":
@@ -122,20 +122,20 @@ class ExpressionParser(TypeParser):
             if token.kind != "op":
                 return base
             if token.text == "(":
-                base = s.Call(base.at, base, self.arguments())
+                base = s.CallExpr(base.at, base, self.arguments())
             elif token.text == "[":
                 self.take()
-                base = s.Index(token, base, self.expression())
+                base = s.IndexExpr(token, base, self.expression())
                 self.expect("]")
             elif token.text in (".", "->"):
                 self.take()
-                base = s.Member(token, base, self.name())
+                base = s.MemberExpr(token, base, self.name())
             elif token.text in ("++", "--"):
                 self.take()
-                base = s.Step(token, 1 if token.text == "++" else -1, base, True)
-            elif token.text == "<<<" and isinstance(base, s.Name):
+                base = s.StepExpr(token, 1 if token.text == "++" else -1, base, True)
+            elif token.text == "<<<" and isinstance(base, s.NameExpr):
                 base = self._kernel_call(base)
-            elif token.text == "<" and isinstance(base, s.Name):
+            elif token.text == "<" and isinstance(base, s.NameExpr):
                 call = self._template_call(base)
                 if call is None:
                     return base
@@ -143,15 +143,15 @@ class ExpressionParser(TypeParser):
             else:
                 return base
 
-    def _kernel_call(self, kernel: s.Name) -> s.Expr:
+    def _kernel_call(self, kernel: s.NameExpr) -> s.Expr:
         self.expect("<<<")
         config = [self.expression()]
         while self.accept(","):
             config.append(self.expression())
         self.expect(">>>")
-        return s.KernelCall(kernel.at, kernel.text, tuple(config), self.arguments())
+        return s.LaunchExpr(kernel.at, kernel.text, tuple(config), self.arguments())
 
-    def _template_call(self, name: s.Name) -> s.Expr | None:
+    def _template_call(self, name: s.NameExpr) -> s.Expr | None:
         """`f<T>(x)`, or None, and no move, when `<` compares."""
         start = self.at
         self.take()
@@ -164,7 +164,7 @@ class ExpressionParser(TypeParser):
             if not self.accept(","):
                 break
         if types and self.accept(">") and self.is_at("("):
-            return s.Call(name.at, name, self.arguments(), tuple(types))
+            return s.CallExpr(name.at, name, self.arguments(), tuple(types))
         self.at = start
         return None
 
@@ -197,11 +197,11 @@ class ExpressionParser(TypeParser):
     def _primary(self) -> s.Expr:
         token = self.token
         if token.kind == "number":
-            return s.Literal(self.take(), number_of(token))
+            return s.LiteralExpr(self.take(), number_of(token))
         if token.kind == "string":
-            return s.Literal(token, self._string())
+            return s.LiteralExpr(token, self._string())
         if token.kind == "char":
-            return s.Literal(self.take(), ord(unescaped(token.text[1:-1]) or "\0"))
+            return s.LiteralExpr(self.take(), ord(unescaped(token.text[1:-1]) or "\0"))
         if token.text == "(":
             self.take()
             inner = self.expression()
@@ -222,7 +222,7 @@ class ExpressionParser(TypeParser):
     def _named(self) -> s.Expr:
         token = self.token
         if token.text in _WORDS:
-            return s.Literal(self.take(), _WORDS[token.text])
+            return s.LiteralExpr(self.take(), _WORDS[token.text])
         if token.text in _CASTS:
             self.take()
             self.expect("<")
@@ -239,7 +239,7 @@ class ExpressionParser(TypeParser):
             values = (listed,) if listed else self.arguments()
             return s.Construct(token, type_, values)
         self.at = start
-        return s.Name(token, self.qualified())
+        return s.NameExpr(token, self.qualified())
 
 
 _NUMBER = re.compile(
@@ -248,7 +248,7 @@ _NUMBER = re.compile(
 )
 
 
-def number_of(token: Token) -> int | float:
+def number_of(token: CToken) -> int | float:
     """The value of a numeric literal; its suffix only matters where a float is meant."""
     text = token.text.replace("'", "")
     match = _NUMBER.match(text)

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from pto.gym.host import syntax as s
 from pto.gym.host.runtime import char_array, vector
 from pto.gym.host.values import (
-    Array,
-    Scope,
-    Struct,
+    CArray,
+    CStruct,
+    CVector,
+    Env,
     Value,
-    Vector,
     cannot_follow,
     converted,
     text_of,
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pto.gym.host.evaluator import Evaluator
 
 
-def initial(machine: Evaluator, stmt: s.Declare, type_: s.CType, scope: Scope) -> Value:
+def initial(machine: Evaluator, stmt: s.Declare, type_: s.CType, scope: Env) -> Value:
     """The first value of a declared variable."""
     if stmt.dims:
         return _array(machine, stmt, type_, scope)
@@ -46,7 +46,7 @@ def default(machine: Evaluator, type_: s.CType) -> Value:
     return None
 
 
-def built(machine: Evaluator, init: s.Expr, type_: s.CType, scope: Scope) -> Value:
+def built(machine: Evaluator, init: s.Expr, type_: s.CType, scope: Env) -> Value:
     """An initialiser as a value of `type_`."""
     if not isinstance(init, s.InitList):
         return converted(machine.evaluate(init, scope), type_)
@@ -60,7 +60,7 @@ def built(machine: Evaluator, init: s.Expr, type_: s.CType, scope: Scope) -> Val
 
 
 def constructed(
-    machine: Evaluator, type_: s.CType, arguments: Sequence[s.Expr], scope: Scope
+    machine: Evaluator, type_: s.CType, arguments: Sequence[s.Expr], scope: Env
 ) -> Value:
     """`T x(a, b)` and `T(a, b)`."""
     if not arguments:
@@ -77,8 +77,8 @@ def constructed(
 
 
 def _vector(
-    machine: Evaluator, element: s.CType, arguments: Sequence[s.Expr], scope: Scope
-) -> Vector:
+    machine: Evaluator, element: s.CType, arguments: Sequence[s.Expr], scope: Env
+) -> CVector:
     listed = arguments[0]
     if not isinstance(listed, s.InitList):
         return vector(machine.runtime, element, *machine.values(arguments[:2], scope))
@@ -89,12 +89,12 @@ def _vector(
     return made
 
 
-def _zero(machine: Evaluator, definition: s.StructDef) -> Struct:
+def _zero(machine: Evaluator, definition: s.StructDef) -> CStruct:
     names = [name for place in definition.places for name in place]
-    return Struct(definition, {n: default(machine, definition.types[n]) for n in names})
+    return CStruct(definition, {n: default(machine, definition.types[n]) for n in names})
 
 
-def _struct(machine: Evaluator, init: s.InitList, definition: s.StructDef, scope: Scope) -> Struct:
+def _struct(machine: Evaluator, init: s.InitList, definition: s.StructDef, scope: Env) -> CStruct:
     made = _zero(machine, definition)
     at = 0
     for designator, value in init.items:
@@ -115,13 +115,13 @@ def _place_of(definition: s.StructDef, name: str, value: s.Expr) -> int:
     raise cannot_follow(f"{definition.name} has no {name}", value.loc)
 
 
-def _array(machine: Evaluator, stmt: s.Declare, type_: s.CType, scope: Scope) -> Value:
+def _array(machine: Evaluator, stmt: s.Declare, type_: s.CType, scope: Env) -> Value:
     extent, *further = stmt.dims
     if further:
         raise cannot_follow("arrays of arrays", stmt.loc)
     asked = None if extent is None else int(machine.evaluate(extent, scope))
     init = stmt.init
-    if isinstance(init, s.Literal) and isinstance(init.value, str):
+    if isinstance(init, s.LiteralExpr) and isinstance(init.value, str):
         return char_array(machine.runtime, init.value, asked)
     values = [v for _, v in init.items] if isinstance(init, s.InitList) else []
     count = len(values) if asked is None else asked
@@ -130,7 +130,7 @@ def _array(machine: Evaluator, stmt: s.Declare, type_: s.CType, scope: Scope) ->
     if type_.numpy is None:
         items = [built(machine, v, type_, scope) for v in values]
         rest = [default(machine, type_) for _ in range(count - len(items))]
-        return Array(items + rest, type_)
+        return CArray(items + rest, type_)
     start = machine.runtime.array(type_, count)
     for index, value in enumerate(values):
         start.moved(index).place.set(machine.evaluate(value, scope))

@@ -14,12 +14,12 @@ from pto.gym.host import syntax as s
 from pto.gym.host.evaluator import Evaluator, KernelCall, reference_to, resolved
 from pto.gym.host.runtime import Runtime
 from pto.gym.host.values import (
-    Array,
-    Cell,
-    Function,
-    Pointer,
-    Scope,
+    CArray,
+    Closure,
+    CPointer,
+    Env,
     Value,
+    Variable,
     cannot_follow,
     converted,
     described,
@@ -53,9 +53,9 @@ class _Goto(Exception):
 class Interpreter(Evaluator):
     """The units of one host program, loaded once; `start` begins a run."""
 
-    def __init__(self, units: Sequence[s.Unit]) -> None:
+    def __init__(self, units: Sequence[s.TranslationUnit]) -> None:
         super().__init__()
-        self.scopes = [Scope(self.shared) for _ in units]
+        self.scopes = [Env(self.shared) for _ in units]
         self.units = list(zip(units, self.scopes, strict=True))
         self._steps = 0
         self._depth = 0
@@ -69,11 +69,11 @@ class Interpreter(Evaluator):
             for variable in unit.variables:
                 self.execute(variable, scope)
 
-    def _define(self, function: s.FunctionDef, scope: Scope) -> None:
+    def _define(self, function: s.FunctionDef, scope: Env) -> None:
         if function.is_kernel:
             self.kernels[function.name] = function
         elif function.body is not None:
-            self.shared.declare(function.name, s.FUNCTION, Function(function, scope))
+            self.shared.declare(function.name, s.FUNCTION, Closure(function, scope))
 
     def start(self, runtime: Runtime, launch: Callable[[KernelCall], None]) -> None:
         """Begin a run: its own files and memory, variables as the program declares them."""
@@ -87,9 +87,9 @@ class Interpreter(Evaluator):
 
     def call(
         self,
-        function: Function,
-        arguments: Sequence[Value | Cell],
-        at: s.Token,
+        function: Closure,
+        arguments: Sequence[Value | Variable],
+        at: s.CToken,
         types: Sequence[s.CType] = (),
     ) -> Value:
         """Call a function of the program with values, or cells for references."""
@@ -98,11 +98,11 @@ class Interpreter(Evaluator):
             raise cannot_follow(f"calls are more than {_DEEPEST} deep", at.loc)
         if made.body is None:
             raise cannot_follow(f"{made.name} has no body", at.loc)
-        scope = Scope(function.scope)
+        scope = Env(function.scope)
         for name, type_ in zip(made.types, types, strict=False):
             scope.declare(f"typename {name}", s.AUTO, type_)
         for param, value in zip(made.params, arguments, strict=True):
-            if isinstance(value, Cell):
+            if isinstance(value, Variable):
                 scope.names[param.name] = value
             else:
                 scope.declare(param.name, param.type, converted(value, param.type))
@@ -117,7 +117,7 @@ class Interpreter(Evaluator):
             self._depth -= 1
         return None
 
-    def execute(self, stmt: s.Stmt, scope: Scope) -> None:
+    def execute(self, stmt: s.Stmt, scope: Env) -> None:
         self._count(stmt)
         STATEMENTS[type(stmt)](self, stmt, scope)
 
@@ -126,18 +126,20 @@ class Interpreter(Evaluator):
         if self._steps > _MOST_STEPS:
             raise cannot_follow(f"the host program takes more than {_MOST_STEPS} steps", stmt.loc)
 
-    def declare(self, stmt: s.Declare, scope: Scope) -> None:
+    def declare(self, stmt: s.Declare, scope: Env) -> None:
         type_ = resolved(stmt.type, scope)
         try:
-            if type_.is_reference and isinstance(stmt.init, s.Name | s.Member | s.Index):
+            if type_.is_reference and isinstance(
+                stmt.init, s.NameExpr | s.MemberExpr | s.IndexExpr
+            ):
                 scope.names[stmt.name] = reference_to(self.place(stmt.init, scope))
                 return
             scope.declare(stmt.name, type_, initialisers.initial(self, stmt, type_, scope))
         except PtoError as error:
             raise located(error, stmt.at) from None
 
-    def compound(self, stmt: s.Compound, scope: Scope) -> None:
-        inner = Scope(scope) if stmt.opens_scope else scope
+    def compound(self, stmt: s.Compound, scope: Env) -> None:
+        inner = Env(scope) if stmt.opens_scope else scope
         at = 0
         while at < len(stmt.body):
             try:
@@ -148,17 +150,17 @@ class Interpreter(Evaluator):
                     raise
                 at = stmt.labels[jump.label]
 
-    def if_(self, stmt: s.If, scope: Scope) -> None:
+    def if_(self, stmt: s.IfStmt, scope: Env) -> None:
         if stmt.declared is not None:
-            scope = Scope(scope)
+            scope = Env(scope)
             self.execute(stmt.declared, scope)
         if is_true(self.evaluate(stmt.condition, scope)):
             self.execute(stmt.then, scope)
         elif stmt.other is not None:
             self.execute(stmt.other, scope)
 
-    def loop(self, stmt: s.Loop, scope: Scope) -> None:
-        inner = Scope(scope)
+    def loop(self, stmt: s.LoopStmt, scope: Env) -> None:
+        inner = Env(scope)
         if stmt.init is not None:
             self.execute(stmt.init, inner)
         may_enter = stmt.tests_late
@@ -173,19 +175,19 @@ class Interpreter(Evaluator):
             if stmt.advance is not None:
                 self.execute(stmt.advance, inner)
 
-    def _goes_on(self, stmt: s.Loop, scope: Scope) -> bool:
+    def _goes_on(self, stmt: s.LoopStmt, scope: Env) -> bool:
         self._count(stmt)
         return stmt.condition is None or is_true(self.evaluate(stmt.condition, scope))
 
-    def for_each(self, stmt: s.ForEach, scope: Scope) -> None:
+    def for_each(self, stmt: s.ForEach, scope: Env) -> None:
         over = self.evaluate(stmt.over, scope)
-        if isinstance(over, Pointer) and over.type is not None:  # C++ has arrays of numbers here
+        if isinstance(over, CPointer) and over.type is not None:  # C++ has arrays of numbers here
             steps = range(over.block.data.size // over.step)
-            over = Array([over.moved(n).place.get() for n in steps], over.type)
-        if not isinstance(over, Array):
+            over = CArray([over.moved(n).place.get() for n in steps], over.type)
+        if not isinstance(over, CArray):
             raise cannot_follow(f"a loop over {described(over)}", stmt.loc)
         for item in over.items:
-            inner = Scope(scope)
+            inner = Env(scope)
             inner.declare(stmt.name, over.type, item)
             try:
                 self.execute(stmt.body, inner)
@@ -194,35 +196,35 @@ class Interpreter(Evaluator):
             except _Break:
                 return
 
-    def switch(self, stmt: s.Switch, scope: Scope) -> None:
+    def switch(self, stmt: s.Switch, scope: Env) -> None:
         subject = self.evaluate(stmt.subject, scope)
         chosen = [i for v, i in stmt.cases if v is not None and self.evaluate(v, scope) == subject]
         default = [i for v, i in stmt.cases if v is None]
         start = next(iter(chosen + default), len(stmt.body))
-        inner = Scope(scope)
+        inner = Env(scope)
         try:
             for each in stmt.body[start:]:
                 self.execute(each, inner)
         except _Break:
             return
 
-    def return_(self, stmt: s.Return, scope: Scope) -> None:
+    def return_(self, stmt: s.Return, scope: Env) -> None:
         raise _Return(None if stmt.value is None else self.evaluate(stmt.value, scope))
 
-    def jump(self, stmt: s.Jump, scope: Scope) -> None:
+    def jump(self, stmt: s.Jump, scope: Env) -> None:
         if stmt.word == "goto":
             raise _Goto(stmt.label, stmt.loc)
         raise _Break if stmt.word == "break" else _Continue
 
-    def expression(self, stmt: s.Evaluate, scope: Scope) -> None:
+    def expression(self, stmt: s.Evaluate, scope: Env) -> None:
         self.evaluate(stmt.expr, scope)
 
 
-STATEMENTS: dict[type[s.Stmt], Callable[[Interpreter, Any, Scope], None]] = {
+STATEMENTS: dict[type[s.Stmt], Callable[[Interpreter, Any, Env], None]] = {
     s.Declare: Interpreter.declare,
     s.Compound: Interpreter.compound,
-    s.If: Interpreter.if_,
-    s.Loop: Interpreter.loop,
+    s.IfStmt: Interpreter.if_,
+    s.LoopStmt: Interpreter.loop,
     s.ForEach: Interpreter.for_each,
     s.Switch: Interpreter.switch,
     s.Return: Interpreter.return_,

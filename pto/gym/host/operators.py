@@ -1,18 +1,18 @@
-"""What C++ operators and members mean on host values."""
+"""C++ operators and member functions on host values."""
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Callable
 
-from pto.gym.host.runtime import Runtime, Sink, Stream, store
+from pto.gym.host.runtime import FileStream, Runtime, Sink, store
 from pto.gym.host.values import (
-    Place,
+    CPointer,
+    CVector,
+    LValue,
     Pointed,
-    Pointer,
     Reference,
     Value,
-    Vector,
     cannot_follow,
     described,
     text_of,
@@ -75,11 +75,11 @@ def binary(runtime: Runtime, op: str, a: Value, b: Value) -> Value:
         return same(a, b) is (op == "==")
     if op == "+" and (isinstance(a, str) or isinstance(b, str)):
         return text_of(a) + text_of(b)
-    if isinstance(a, Pointer) and isinstance(b, int) and op in "+-":
+    if isinstance(a, CPointer) and isinstance(b, int) and op in "+-":
         return a.moved(b if op == "+" else -b)
-    if isinstance(b, Pointer) and isinstance(a, int) and op == "+":
+    if isinstance(b, CPointer) and isinstance(a, int) and op == "+":
         return b.moved(a)
-    if isinstance(a, Pointer) and isinstance(b, Pointer) and op == "-" and a.block is b.block:
+    if isinstance(a, CPointer) and isinstance(b, CPointer) and op == "-" and a.block is b.block:
         return (a.offset - b.offset) // a.step
     raise cannot_follow(f"`{op}` between {described(a)} and {described(b)}")
 
@@ -95,7 +95,7 @@ def _number(op: str, a: int | float, b: int | float) -> Value:
 
 
 def same(a: Value, b: Value) -> bool:
-    if isinstance(a, Pointer) and isinstance(b, Pointer):
+    if isinstance(a, CPointer) and isinstance(b, CPointer):
         return a.block is b.block and a.offset == b.offset
     if a is None or b is None:
         return (a is None or a == 0) and (b is None or b == 0)
@@ -118,16 +118,16 @@ def method(value: Value, name: str) -> Callable[..., Value] | None:
     if isinstance(value, str):
         table = {"c_str": lambda: value, "data": lambda: value, "empty": lambda: not value}
         return {**table, "size": lambda: len(value), "length": lambda: len(value)}.get(name)
-    if isinstance(value, Vector):
+    if isinstance(value, CVector):
         table = {"data": lambda: value.start, "size": lambda: value.count}
         return {**table, "empty": lambda: value.count == 0}.get(name)
-    if isinstance(value, Stream):
+    if isinstance(value, FileStream):
         return _stream_method(value, name)
     return None
 
 
-def _stream_method(stream: Stream, name: str) -> Callable[..., Value] | None:
-    def read(to: Value, count: int) -> Stream:
+def _stream_method(stream: FileStream, name: str) -> Callable[..., Value] | None:
+    def read(to: Value, count: int) -> FileStream:
         content = (stream.content or b"")[stream.at : stream.at + count]
         store(to, content)
         stream.at += len(content)
@@ -144,6 +144,6 @@ def _stream_method(stream: Stream, name: str) -> Callable[..., Value] | None:
     return {**table, "good": lambda: stream.good, "fail": lambda: not stream.good}.get(name)
 
 
-def address_of(place: Place) -> Pointer | Reference:
+def address_of(place: LValue) -> CPointer | Reference:
     """`&place`: memory gives its pointer, a variable its reference."""
     return place.pointer if isinstance(place, Pointed) else Reference(place)

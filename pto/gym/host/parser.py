@@ -13,34 +13,34 @@ from pto.gym.host import syntax as s
 from pto.gym.host.declarations import DeclarationParser
 from pto.gym.host.evaluator import constant_of
 from pto.gym.host.expressions import ExpressionParser
-from pto.gym.host.tokens import Token, not_understood, read_tokens
+from pto.gym.host.tokens import CToken, not_understood, read_tokens
 
 
-def parse_file(path: Path) -> s.Unit:
+def parse_file(path: Path) -> s.TranslationUnit:
     """Read one host file."""
-    parser = Parser(read_tokens(path, _holds), str(path))
+    parser = HostParser(read_tokens(path, _holds), str(path))
     try:
         return parser.unit()
     except RecursionError:
         raise not_understood("the file nests too deeply", parser.token.loc) from None
 
 
-def _holds(tokens: list[Token]) -> bool:
+def _holds(tokens: list[CToken]) -> bool:
     """Whether the arithmetic of an #if is true."""
     end = replace(tokens[-1], kind="end", text="")
     return bool(constant_of(ExpressionParser([*tokens, end]).expression()))
 
 
-class Parser(DeclarationParser):
+class HostParser(DeclarationParser):
     """Statements and the top level, on top of declarations."""
 
-    def __init__(self, tokens: Sequence[Token], file: str) -> None:
+    def __init__(self, tokens: Sequence[CToken], file: str) -> None:
         super().__init__(tokens, file)
         self._lambdas = 0
 
     # the file
 
-    def unit(self) -> s.Unit:
+    def unit(self) -> s.TranslationUnit:
         while self.token.kind != "end":
             self._top_level()
         return self.out
@@ -153,11 +153,11 @@ class Parser(DeclarationParser):
         if declared is None or self.accept(";"):
             condition = self.expression()
         else:
-            condition = s.Name(declared.at, declared.name)
+            condition = s.NameExpr(declared.at, declared.name)
         self.expect(")")
         then = self.statement()
         other = self.statement() if self.accept("else") else None
-        return s.If(at, declared, condition, then, other)
+        return s.IfStmt(at, declared, condition, then, other)
 
     def for_(self) -> s.Stmt:
         at = self.take()
@@ -174,9 +174,9 @@ class Parser(DeclarationParser):
         condition = None if self.is_at(";") else self.expression()
         self.expect(";")
         advance = s.Compound(at, ()) if self.accept(")") else self._evaluate(")")
-        return s.Loop(at, init, condition, advance, self.statement())
+        return s.LoopStmt(at, init, condition, advance, self.statement())
 
-    def _for_each(self, at: Token) -> s.Stmt | None:
+    def _for_each(self, at: CToken) -> s.Stmt | None:
         start = self.at
         if self.declares():
             type_ = self.type()
@@ -193,7 +193,7 @@ class Parser(DeclarationParser):
         self.expect("(")
         condition = self.expression()
         self.expect(")")
-        return s.Loop(at, None, condition, None, self.statement())
+        return s.LoopStmt(at, None, condition, None, self.statement())
 
     def do_(self) -> s.Stmt:
         at = self.take()
@@ -203,7 +203,7 @@ class Parser(DeclarationParser):
         condition = self.expression()
         self.expect(")")
         self.expect(";")
-        return s.Loop(at, None, condition, None, body, tests_late=True)
+        return s.LoopStmt(at, None, condition, None, body, tests_late=True)
 
     def switch_(self) -> s.Stmt:
         at = self.take()
@@ -236,13 +236,13 @@ class Parser(DeclarationParser):
 
 
 STATEMENTS = {
-    "if": Parser.if_,
-    "for": Parser.for_,
-    "while": Parser.while_,
-    "do": Parser.do_,
-    "switch": Parser.switch_,
-    "return": Parser.return_,
-    "break": Parser.jump,
-    "continue": Parser.jump,
-    "goto": Parser.jump,
+    "if": HostParser.if_,
+    "for": HostParser.for_,
+    "while": HostParser.while_,
+    "do": HostParser.do_,
+    "switch": HostParser.switch_,
+    "return": HostParser.return_,
+    "break": HostParser.jump,
+    "continue": HostParser.jump,
+    "goto": HostParser.jump,
 }

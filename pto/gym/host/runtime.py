@@ -17,13 +17,13 @@ import numpy as np
 from pto.gym.host.syntax import CType
 from pto.gym.host.values import (
     CHAR,
-    Block,
     Builtin,
-    Pointer,
+    CPointer,
+    CVector,
+    MemoryBlock,
     Reference,
     Space,
     Value,
-    Vector,
     bytes_of,
     cannot_follow,
     converted,
@@ -62,7 +62,7 @@ class NoFiles:
 
 
 class Directory:
-    """The files below one directory, and no others."""
+    """The files below one directory; access to other files is an error."""
 
     def __init__(self, root: Path) -> None:
         self.root = root.resolve()
@@ -94,7 +94,7 @@ class Directory:
 
 
 @dataclass(eq=False, slots=True)
-class Stream:
+class FileStream:
     """An open std::ifstream."""
 
     content: bytes | None
@@ -119,15 +119,15 @@ class Runtime:
     writes: list[str] = field(default_factory=list[str])
     allocated: int = 0
 
-    def allocate(self, count: int, space: Space) -> Block:
+    def allocate(self, count: int, space: Space) -> MemoryBlock:
         self.allocated += count
         if count < 0 or self.allocated > _MOST_BYTES:
             raise cannot_follow(f"an allocation of {count} bytes is more than a case may have")
         pages = np.zeros(-(-count // PAGE) * PAGE if space == "device" else count, np.uint8)
-        return Block(pages[:count], space, pages=pages)
+        return MemoryBlock(pages[:count], space, pages=pages)
 
-    def array(self, type: CType, count: int) -> Pointer:
-        return Pointer(self.allocate(count * (type.size or 1), "host"), 0, type)
+    def array(self, type: CType, count: int) -> CPointer:
+        return CPointer(self.allocate(count * (type.size or 1), "host"), 0, type)
 
     # device runtime
 
@@ -140,11 +140,11 @@ class Runtime:
     def _allocate_into(self, target: Value, count: int, space: Space) -> int:
         if not isinstance(target, Reference):
             raise cannot_follow(f"an allocation goes into {described(target)}, no variable")
-        target.place.set(Pointer(self.allocate(count, space), 0, target.place.type.target))
+        target.place.set(CPointer(self.allocate(count, space), 0, target.place.type.target))
         return 0
 
     def free(self, pointer: Value) -> int:
-        if isinstance(pointer, Pointer):
+        if isinstance(pointer, CPointer):
             pointer.block.is_freed = True
         return 0
 
@@ -154,7 +154,7 @@ class Runtime:
         if count > room:
             raise cannot_follow(f"{count} bytes are copied into {room}")
         for end, pointer in zip(_DIRECTIONS.get(kind, (None, None)), (source, to), strict=True):
-            space = pointer.block.space if isinstance(pointer, Pointer) else "host"
+            space = pointer.block.space if isinstance(pointer, CPointer) else "host"
             if end is not None and end != space:
                 raise cannot_follow(f"{kind} takes {end} memory where {space} memory is given")
         self.copy(to, source, count)
@@ -183,13 +183,13 @@ class Runtime:
 
     def fill_elements(self, to: Value, count: int, value: Value) -> Value:
         """std::fill_n: elements of the pointer's own type."""
-        if not isinstance(to, Pointer) or to.type is None or to.type.numpy is None:
+        if not isinstance(to, CPointer) or to.type is None or to.type.numpy is None:
             raise cannot_follow(f"fill_n fills {described(to)}")
         to.span(count * to.step).view(to.type.numpy)[:] = converted(value, to.type)
         return to.moved(count)
 
-    def host_malloc(self, count: int, size: int = 1) -> Pointer:
-        return Pointer(self.allocate(count * size, "host"), 0)
+    def host_malloc(self, count: int, size: int = 1) -> CPointer:
+        return CPointer(self.allocate(count * size, "host"), 0)
 
     # files
 
@@ -210,11 +210,11 @@ class Runtime:
         self.writes.append(path)
         return self.files.write(path, load(source, count))
 
-    def open_file(self, name: Value, *_: Value) -> Stream:
+    def open_file(self, name: Value, *_: Value) -> FileStream:
         path = text_of(name)
         self.reads.append(path)
         content = self.files.read(path, _MOST_BYTES)
-        return Stream(content, good=content is not None)
+        return FileStream(content, good=content is not None)
 
     def make_directory(self, name: Value, *_: Value) -> int:
         return 0 if self.files.make_directory(text_of(name)) else -1
@@ -325,9 +325,9 @@ def _order(a: str, b: str) -> int:
 
 def load(source: Value, count: int) -> bytes:
     """`count` bytes from where a pointer, or the address of a variable, points."""
-    if isinstance(source, Pointer):
+    if isinstance(source, CPointer):
         return source.span(count).tobytes()
-    if isinstance(source, Vector):
+    if isinstance(source, CVector):
         raise cannot_follow("a vector is no address: `.data()` is")
     if isinstance(source, Reference):
         type = source.place.type
@@ -341,7 +341,7 @@ def load(source: Value, count: int) -> bytes:
 
 def store(to: Value, content: bytes) -> None:
     """Write bytes where a pointer, or the address of a variable, points."""
-    if isinstance(to, Pointer):
+    if isinstance(to, CPointer):
         to.span(len(content))[:] = np.frombuffer(content, np.uint8)
         return
     if isinstance(to, Reference) and to.place.type.numpy is not None:
@@ -380,7 +380,7 @@ def formatted(pattern: str, values: tuple[Value, ...]) -> str:
     return _DIRECTIVE.sub(one, pattern)
 
 
-def char_array(runtime: Runtime, text: str, count: int | None) -> Pointer:
+def char_array(runtime: Runtime, text: str, count: int | None) -> CPointer:
     """`char name[count] = "text"`."""
     raw = text.encode() + b"\0"
     made = runtime.array(CHAR, count if count is not None else len(raw))
@@ -388,10 +388,10 @@ def char_array(runtime: Runtime, text: str, count: int | None) -> Pointer:
     return made
 
 
-def vector(runtime: Runtime, type: CType, count: int, fill: Value = 0) -> Vector:
+def vector(runtime: Runtime, type: CType, count: int, fill: Value = 0) -> CVector:
     """A std::vector of `count` numbers."""
     if type.numpy is None:
         raise cannot_follow(f"a vector of {type}")
     start = runtime.array(type, count)
     start.block.data.view(type.numpy)[:] = converted(fill, type)
-    return Vector(start, count)
+    return CVector(start, count)

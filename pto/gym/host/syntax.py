@@ -10,7 +10,7 @@ import ml_dtypes
 import numpy as np
 
 from pto.core.errors import Loc
-from pto.gym.host.tokens import Token
+from pto.gym.host.tokens import CToken
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class CType:
 
     @property
     def size(self) -> int | None:
-        """Bytes, or None where the name alone does not tell."""
+        """Bytes, or None if the name alone does not determine them."""
         if self.is_pointer or self.name == "function":
             return 8
         return None if self.numpy is None else self.numpy.itemsize
@@ -69,7 +69,7 @@ TEXT = CType("char *", target=ARITHMETIC["char"])
 
 @dataclass(slots=True, eq=False)
 class Expr:
-    at: Token
+    at: CToken
 
     @property
     def loc(self) -> Loc:
@@ -77,12 +77,12 @@ class Expr:
 
 
 @dataclass(slots=True, eq=False)
-class Literal(Expr):
+class LiteralExpr(Expr):
     value: int | float | str | bool | None
 
 
 @dataclass(slots=True, eq=False)
-class Name(Expr):
+class NameExpr(Expr):
     text: str  # with its qualifiers: `DType::F32`
 
 
@@ -107,7 +107,7 @@ class Assign(Expr):
 
 
 @dataclass(slots=True, eq=False)
-class Step(Expr):
+class StepExpr(Expr):
     """++ and --; written behind, the value is the one before the step."""
 
     delta: int
@@ -123,14 +123,14 @@ class Conditional(Expr):
 
 
 @dataclass(slots=True, eq=False)
-class Call(Expr):
+class CallExpr(Expr):
     callee: Expr
     arguments: tuple[Expr, ...]
     types: tuple[CType, ...] = ()  # explicit template arguments
 
 
 @dataclass(slots=True, eq=False)
-class KernelCall(Expr):
+class LaunchExpr(Expr):
     """`kernel<<<blocks, ...>>>(arguments)`."""
 
     kernel: str
@@ -139,13 +139,13 @@ class KernelCall(Expr):
 
 
 @dataclass(slots=True, eq=False)
-class Member(Expr):
+class MemberExpr(Expr):
     base: Expr
     name: str
 
 
 @dataclass(slots=True, eq=False)
-class Index(Expr):
+class IndexExpr(Expr):
     base: Expr
     index: Expr
 
@@ -183,7 +183,7 @@ class InitList(Expr):
 
 @dataclass(slots=True, eq=False)
 class Stmt:
-    at: Token
+    at: CToken
 
     @property
     def loc(self) -> Loc:
@@ -213,7 +213,7 @@ class Compound(Stmt):
 
 
 @dataclass(slots=True, eq=False)
-class If(Stmt):
+class IfStmt(Stmt):
     declared: Declare | None
     condition: Expr
     then: Stmt
@@ -221,7 +221,7 @@ class If(Stmt):
 
 
 @dataclass(slots=True, eq=False)
-class Loop(Stmt):
+class LoopStmt(Stmt):
     """`for`, `while` and `do`, which runs its body before the first test."""
 
     init: Stmt | None
@@ -260,7 +260,7 @@ class Jump(Stmt):
 
 
 @dataclass(frozen=True, slots=True)
-class Param:
+class ParamDecl:
     name: str
     type: CType
 
@@ -268,12 +268,12 @@ class Param:
 @dataclass(slots=True, eq=False)
 class FunctionDef:
     name: str
-    params: tuple[Param, ...]
+    params: tuple[ParamDecl, ...]
     result: CType
     body: Compound | None  # None: a prototype
     is_kernel: bool
     types: tuple[str, ...]  # template parameters
-    at: Token
+    at: CToken
 
 
 @dataclass(slots=True, eq=False)
@@ -286,7 +286,7 @@ class StructDef:
 
 
 @dataclass(slots=True)
-class Unit:
+class TranslationUnit:
     """One translation unit."""
 
     file: str

@@ -1,6 +1,6 @@
-"""C++ text to tokens: comments go, conditionals are decided, macros are expanded.
+"""C++ text to tokens: comments are removed, conditionals evaluated, macros expanded.
 
-What the tokens mean lives in `parser`.
+Tokens are parsed in `parser`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _TOKEN = re.compile(
 
 
 @dataclass(slots=True, eq=False)
-class Token:
+class CToken:
     kind: Kind
     text: str
     file: str
@@ -46,9 +46,9 @@ class Token:
 
 
 @dataclass(frozen=True, slots=True)
-class Macro:
+class MacroDef:
     params: tuple[str, ...] | None  # None: no parentheses
-    body: tuple[Token, ...]
+    body: tuple[CToken, ...]
 
 
 def not_understood(message: str, loc: Loc | None) -> PtoError:
@@ -56,7 +56,7 @@ def not_understood(message: str, loc: Loc | None) -> PtoError:
     return fail("PTO-U062", message, loc=loc, help="`pto explain PTO-U062` lists what is followed")
 
 
-def read_tokens(path: Path, holds: Callable[[list[Token]], bool]) -> list[Token]:
+def read_tokens(path: Path, holds: Callable[[list[CToken]], bool]) -> list[CToken]:
     """Every token of a host file after preprocessing, ended by one of kind `end`.
 
     `holds` judges the arithmetic of an #if, which only a parser can read.
@@ -64,20 +64,20 @@ def read_tokens(path: Path, holds: Callable[[list[Token]], bool]) -> list[Token]
     reader = _Preprocessor(holds)
     reader.read(path, 0)
     out = reader.finish()
-    last = out[-1] if out else Token("end", "", str(path), 1, 1)
-    return [*out, Token("end", "", last.file, last.line, last.col)]
+    last = out[-1] if out else CToken("end", "", str(path), 1, 1)
+    return [*out, CToken("end", "", last.file, last.line, last.col)]
 
 
 class _Preprocessor:
-    """Directives of one translation unit: which lines count, and what names stand for."""
+    """Directives of one translation unit: the active lines, and the values of macros."""
 
-    def __init__(self, holds: Callable[[list[Token]], bool]) -> None:
-        self.macros: dict[str, Macro] = {}
+    def __init__(self, holds: Callable[[list[CToken]], bool]) -> None:
+        self.macros: dict[str, MacroDef] = {}
         self.holds = holds
-        self._waiting: list[Token] = []  # until a directive changes what names stand for
-        self._done: list[Token] = []
+        self._waiting: list[CToken] = []  # expanded before a directive changes macros
+        self._done: list[CToken] = []
 
-    def finish(self) -> list[Token]:
+    def finish(self) -> list[CToken]:
         self._done += _expand(self._waiting, self.macros, frozenset())
         self._waiting = []
         return self._done
@@ -101,7 +101,7 @@ class _Preprocessor:
             raise not_understood("an #if is never closed", Loc(str(path), 1))
 
     def _conditional(
-        self, word: str, line: Sequence[Token], taken: list[bool], decided: list[bool]
+        self, word: str, line: Sequence[CToken], taken: list[bool], decided: list[bool]
     ) -> None:
         if word in ("if", "ifdef", "ifndef"):
             holds = self._holds(word, line) if all(taken) else False
@@ -119,7 +119,7 @@ class _Preprocessor:
         taken[-1] = may and (word == "else" or self._holds("if", line))
         decided[-1] = decided[-1] or taken[-1]
 
-    def _holds(self, word: str, line: Sequence[Token]) -> bool:
+    def _holds(self, word: str, line: Sequence[CToken]) -> bool:
         if len(line) < 3:
             raise not_understood(f"#{word} without a condition", line[0].loc)
         if word == "ifdef":
@@ -128,7 +128,7 @@ class _Preprocessor:
             return line[2].text not in self.macros
         return self.holds(_condition(list(line[2:]), self.macros))
 
-    def _directive(self, word: str, line: list[Token], path: Path, depth: int) -> None:
+    def _directive(self, word: str, line: list[CToken], path: Path, depth: int) -> None:
         if word == "define":
             self.finish()
             self._define(line)
@@ -136,27 +136,27 @@ class _Preprocessor:
             self.finish()
             self.macros.pop(line[2].text, None)
         elif word == "include" and len(line) > 2 and line[2].kind == "string":
-            # A header beside the file is part of the case; any other is the runtime's, which
-            # `runtime` stands in for.
+            # A header beside the file is part of the case; any other belongs to the runtime, which
+            # `runtime` replaces.
             beside = path.parent / line[2].text[1:-1]
             if beside.is_file():
                 self.read(beside, depth + 1)
         elif word == "error":
             raise not_understood("#error is reached", line[0].loc)
 
-    def _define(self, line: list[Token]) -> None:
+    def _define(self, line: list[CToken]) -> None:
         if len(line) < 3 or line[2].kind != "name":
             raise not_understood("#define without a name", line[0].loc)
         name, rest = line[2], line[3:]
         touching = bool(rest) and rest[0].col == name.col + len(name.text)
         if not (touching and rest[0].text == "("):
-            self.macros[name.text] = Macro(None, tuple(rest))
+            self.macros[name.text] = MacroDef(None, tuple(rest))
             return
         close = next((i for i, t in enumerate(rest) if t.text == ")"), None)
         if close is None:
             raise not_understood(f"the parameters of macro {name.text} do not end", name.loc)
         params = tuple(t.text for t in rest[1:close] if t.text != ",")
-        self.macros[name.text] = Macro(params, tuple(rest[close + 1 :]))
+        self.macros[name.text] = MacroDef(params, tuple(rest[close + 1 :]))
 
 
 def _text_of(path: Path) -> str:
@@ -172,9 +172,9 @@ def _text_of(path: Path) -> str:
         raise fail("PTO-U064", f"{path} cannot be read: {reason}") from None
 
 
-def _lines(text: str, file: str) -> Iterator[list[Token]]:
-    """Tokens by logical line; a line that ends in a backslash goes on in the next."""
-    line: list[Token] = []
+def _lines(text: str, file: str) -> Iterator[list[CToken]]:
+    """Tokens by logical line; a line that ends in a backslash continues in the next."""
+    line: list[CToken] = []
     number, start, at, count = 1, 0, 0, 0
     while at < len(text):
         match = _TOKEN.match(text, at)
@@ -187,7 +187,7 @@ def _lines(text: str, file: str) -> Iterator[list[Token]]:
                 yield line
             line = []
         elif kind != "space":
-            line.append(Token(kind, word, file, number, at - start + 1))  # pyright: ignore[reportArgumentType]
+            line.append(CToken(kind, word, file, number, at - start + 1))  # pyright: ignore[reportArgumentType]
             count += 1
             if count > _MOST_TOKENS:
                 raise not_understood(f"more than {_MOST_TOKENS} tokens", Loc(file, number))
@@ -201,8 +201,8 @@ def _lines(text: str, file: str) -> Iterator[list[Token]]:
 
 
 def _expand(
-    tokens: Sequence[Token], macros: dict[str, Macro], hidden: frozenset[str]
-) -> Iterator[Token]:
+    tokens: Sequence[CToken], macros: dict[str, MacroDef], hidden: frozenset[str]
+) -> Iterator[CToken]:
     """Tokens with every macro replaced; a macro inside its own expansion stays as it is."""
     if len(hidden) > _DEEPEST:
         raise not_understood(f"macros are more than {_DEEPEST} deep", tokens[0].loc)
@@ -229,10 +229,10 @@ def _expand(
             yield token
 
 
-def _arguments(tokens: Sequence[Token], at: int) -> tuple[list[list[Token]], int]:
-    """The arguments of a macro call whose `(` is at `at`, and where the call ends."""
+def _arguments(tokens: Sequence[CToken], at: int) -> tuple[list[list[CToken]], int]:
+    """The arguments of a macro call with its `(` at `at`, and the end of the call."""
     opening, depth = tokens[at], 0
-    found: list[list[Token]] = [[]]
+    found: list[list[CToken]] = [[]]
     while at < len(tokens):
         token = tokens[at]
         at += 1
@@ -247,7 +247,7 @@ def _arguments(tokens: Sequence[Token], at: int) -> tuple[list[list[Token]], int
     raise not_understood("a macro call does not end", opening.loc)
 
 
-def _bound(macro: Macro, call: Token, arguments: list[list[Token]]) -> dict[str, list[Token]]:
+def _bound(macro: MacroDef, call: CToken, arguments: list[list[CToken]]) -> dict[str, list[CToken]]:
     params = macro.params or ()
     if not params or params[-1] != "...":
         return dict(zip(params, arguments, strict=False))
@@ -257,11 +257,11 @@ def _bound(macro: Macro, call: Token, arguments: list[list[Token]]) -> dict[str,
 
 
 def _substitute(
-    macro: Macro, call: Token, written: list[list[Token]], ready: list[list[Token]]
-) -> list[Token]:
+    macro: MacroDef, call: CToken, written: list[list[CToken]], ready: list[list[CToken]]
+) -> list[CToken]:
     """A macro's body with its arguments: as written beside # and ##, expanded elsewhere."""
     shown_as, bound = _bound(macro, call, written), _bound(macro, call, ready)
-    out: list[Token] = []
+    out: list[CToken] = []
     body, at = macro.body, 0
     while at < len(body):
         token = body[at]
@@ -282,25 +282,25 @@ def _substitute(
     return out
 
 
-def _pasted(left: list[Token], right: list[Token]) -> list[Token]:
+def _pasted(left: list[CToken], right: list[CToken]) -> list[CToken]:
     """The last token of one and the first of another as one."""
     if not left or not right:
         return left + right
     return [*left[:-1], replace(left[-1], text=left[-1].text + right[0].text), *right[1:]]
 
 
-def _comma(call: Token) -> Token:
+def _comma(call: CToken) -> CToken:
     return replace(call, kind="op", text=",")
 
 
-def _moved(token: Token, call: Token) -> Token:
-    """A token of a macro's body, told at the place of the call."""
+def _moved(token: CToken, call: CToken) -> CToken:
+    """A token of a macro's body, with the location of the call."""
     return replace(token, file=call.file, line=call.line, col=call.col)
 
 
-def _condition(tokens: list[Token], macros: dict[str, Macro]) -> list[Token]:
+def _condition(tokens: list[CToken], macros: dict[str, MacroDef]) -> list[CToken]:
     """An #if condition as arithmetic: `defined` answered, and every unknown name 0."""
-    settled: list[Token] = []
+    settled: list[CToken] = []
     at = 0
     while at < len(tokens):
         token = tokens[at]

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from pto.core.errors import PtoError
 from pto.gym.host.syntax import ARITHMETIC, AUTO, FUNCTION, VOID, CType
-from pto.gym.host.tokens import Token, not_understood
+from pto.gym.host.tokens import CToken, not_understood
 
 _STORAGE = ("const", "constexpr", "static", "inline", "volatile", "extern", "register", "mutable")
 _TAGS = ("struct", "enum", "class", "union", "typename")
@@ -26,7 +26,7 @@ _NO_TYPE = frozenset(("return", "goto", "case", "else", "sizeof", "break", "cont
 class TypeParser:
     """Reads types at a cursor; keeps the names a file has declared as types."""
 
-    def __init__(self, tokens: Sequence[Token]) -> None:
+    def __init__(self, tokens: Sequence[CToken]) -> None:
         self.tokens = tokens
         self.at = 0
         self.aliases: dict[str, CType] = {}
@@ -34,16 +34,16 @@ class TypeParser:
     # cursor
 
     @property
-    def token(self) -> Token:
+    def token(self) -> CToken:
         return self.tokens[self.at]
 
-    def peek(self, ahead: int = 1) -> Token:
+    def peek(self, ahead: int = 1) -> CToken:
         return self.tokens[min(self.at + ahead, len(self.tokens) - 1)]
 
     def is_at(self, *texts: str) -> bool:
         return self.token.text in texts and self.token.kind in ("op", "name")
 
-    def take(self) -> Token:
+    def take(self) -> CToken:
         token = self.token
         if token.kind != "end":
             self.at += 1
@@ -55,7 +55,7 @@ class TypeParser:
         self.at += 1
         return True
 
-    def expect(self, text: str) -> Token:
+    def expect(self, text: str) -> CToken:
         if not self.is_at(text):
             raise self.unexpected(f"`{text}`")
         return self.take()
@@ -159,7 +159,7 @@ class TypeParser:
         return known or CType(name, arguments=arguments)
 
     def template_arguments(self) -> tuple[CType, ...]:
-        """`<T, 3>`; a number stands as a type of that name."""
+        """`<T, 3>`; a number becomes a type of that name."""
         self.expect("<")
         found: list[CType] = []
         while not self.accept(">"):

@@ -1,7 +1,7 @@
-"""What a host program computes with: memory blocks, pointers, places, structs, functions.
+"""The values of a host program: memory blocks, pointers, places, structs, functions.
 
-Numbers are Python ints and floats, text is str, nullptr is None. Conversions between C++ types live
-here; statements do not.
+Numbers are Python ints and floats, text is str, nullptr is None. Conversions between C++ types are
+here; statements are not.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from pto.core.errors import Loc, PtoError, fail
 from pto.gym.host.syntax import ARITHMETIC, CType, FunctionDef, StructDef
-from pto.gym.host.tokens import Token
+from pto.gym.host.tokens import CToken
 
 Space = Literal["host", "device"]
 Value = Any  # one of the classes here, int, float, bool, str or None
@@ -27,13 +27,13 @@ def cannot_follow(message: str, loc: Loc | None = None) -> PtoError:
     return fail("PTO-U063", message, loc=loc)
 
 
-def located(error: PtoError, at: Token) -> PtoError:
+def located(error: PtoError, at: CToken) -> PtoError:
     """`error`, at `at` unless it knows its place already."""
     error.diagnostics = tuple(d.at(at.loc) for d in error.diagnostics)
     return error
 
 
-class Place(Protocol):
+class LValue(Protocol):
     """Something that can be read and assigned."""
 
     @property
@@ -44,7 +44,7 @@ class Place(Protocol):
     def set(self, value: Value) -> None: ...
 
 
-class Cell:
+class Variable:
     """A variable."""
 
     __slots__ = ("type", "value")
@@ -60,12 +60,12 @@ class Cell:
         self.value = converted(value, self.type)
 
 
-class Link(Cell):
+class Link(Variable):
     """A reference to a field or an element: reads and writes go there."""
 
     __slots__ = ("place",)
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: LValue) -> None:
         super().__init__(place.type)
         self.place = place
 
@@ -77,10 +77,11 @@ class Link(Cell):
 
 
 @dataclass(eq=False, slots=True)
-class Block:
+class MemoryBlock:
     """Memory of one allocation.
 
-    Device memory comes in pages: `data` is what was asked for, `pages` what a kernel can reach.
+    Device memory comes in pages: `data` has the requested size, `pages` is what a kernel can
+    access.
     """
 
     data: npt.NDArray[np.uint8]
@@ -90,10 +91,10 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True)
-class Pointer:
+class CPointer:
     """An address inside a block; `type` is what it points to, None for void."""
 
-    block: Block
+    block: MemoryBlock
     offset: int
     type: CType | None = None
 
@@ -101,8 +102,8 @@ class Pointer:
     def step(self) -> int:
         return (self.type.size if self.type else 1) or 1
 
-    def moved(self, elements: int) -> Pointer:
-        return Pointer(self.block, self.offset + elements * self.step, self.type)
+    def moved(self, elements: int) -> CPointer:
+        return CPointer(self.block, self.offset + elements * self.step, self.type)
 
     def span(self, count: int) -> npt.NDArray[np.uint8]:
         """The `count` bytes from here, which must be inside the block."""
@@ -116,7 +117,7 @@ class Pointer:
 
     @property
     def place(self) -> Pointed:
-        """What is pointed at: a number in memory."""
+        """The number in memory that is pointed at."""
         if self.type is None or self.type.numpy is None:
             raise cannot_follow(f"a pointer to {self.type or 'void'} stands for no number")
         return Pointed(self, self.type, self.type.numpy)
@@ -126,7 +127,7 @@ class Pointer:
 class Pointed:
     """A number in memory."""
 
-    pointer: Pointer
+    pointer: CPointer
     type: CType
     dtype: np.dtype[Any]
 
@@ -141,11 +142,11 @@ class Pointed:
 class Reference:
     """The address of a variable."""
 
-    place: Place
+    place: LValue
 
 
 @dataclass(eq=False, slots=True)
-class Array:
+class CArray:
     """Elements that are not plain numbers: rows of a table, names, functions."""
 
     items: list[Value]
@@ -153,8 +154,8 @@ class Array:
 
 
 @dataclass(frozen=True, slots=True)
-class Element:
-    array: Array
+class ElementRef:
+    array: CArray
     index: int
 
     @property
@@ -169,7 +170,7 @@ class Element:
 
 
 @dataclass(eq=False, slots=True)
-class Struct:
+class CStruct:
     definition: StructDef
     fields: dict[str, Value] = field(default_factory=dict[str, Value])
 
@@ -181,8 +182,8 @@ class Struct:
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
-    struct: Struct
+class FieldRef:
+    struct: CStruct
     name: str
 
     @property
@@ -196,17 +197,17 @@ class Field:
         self.struct.assign(self.name, converted(value, self.type))
 
 
-class Scope:
-    """Names and what they stand for."""
+class Env:
+    """Names and their values."""
 
     __slots__ = ("names", "parent")
 
-    def __init__(self, parent: Scope | None = None) -> None:
-        self.names: dict[str, Cell] = {}
+    def __init__(self, parent: Env | None = None) -> None:
+        self.names: dict[str, Variable] = {}
         self.parent = parent
 
-    def find(self, name: str) -> Cell | None:
-        scope: Scope | None = self
+    def find(self, name: str) -> Variable | None:
+        scope: Env | None = self
         while scope is not None:
             cell = scope.names.get(name)
             if cell is not None:
@@ -214,17 +215,17 @@ class Scope:
             scope = scope.parent
         return None
 
-    def declare(self, name: str, type: CType, value: Value = None) -> Cell:
-        cell = self.names[name] = Cell(type, value)
+    def declare(self, name: str, type: CType, value: Value = None) -> Variable:
+        cell = self.names[name] = Variable(type, value)
         return cell
 
 
 @dataclass(frozen=True, slots=True)
-class Function:
+class Closure:
     """A function with the scope it sees; a lambda sees the scope it was made in."""
 
     definition: FunctionDef
-    scope: Scope
+    scope: Env
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +238,7 @@ class Builtin:
 
 
 @dataclass(frozen=True, slots=True)
-class Scalar:
+class CScalar:
     """A number with its C++ type: what a kernel receives by value."""
 
     type: CType
@@ -250,9 +251,9 @@ def converted(value: Value, type: CType) -> Value:
         return _number(value, type)
     if type.target is None:
         return value
-    if isinstance(value, Pointer):
-        return Pointer(value.block, value.offset, None if type.name == "void *" else type.target)
-    if isinstance(value, Vector):
+    if isinstance(value, CPointer):
+        return CPointer(value.block, value.offset, None if type.name == "void *" else type.target)
+    if isinstance(value, CVector):
         raise cannot_follow(f"a vector is no {type}: `.data()` is")
     return None if is_number(value) and value == 0 else value
 
@@ -294,18 +295,21 @@ def text_of(value: Value) -> str:
     """A C string or std::string."""
     if isinstance(value, str):
         return value
-    if isinstance(value, Pointer):
+    if isinstance(value, CPointer):
         raw = value.span(value.block.data.size - value.offset).tobytes()
         return raw.split(b"\0", 1)[0].decode("utf-8", "replace")
     raise cannot_follow(f"{described(value)} is no text")
 
 
 @dataclass(eq=False, slots=True)
-class Vector:
+class CVector:
     """std::vector and std::array of numbers."""
 
-    start: Pointer
+    start: CPointer
     count: int
+
+
+_KINDS = {"Closure": "function", "FileStream": "stream"}  # as messages name them
 
 
 def described(value: Value) -> str:
@@ -313,7 +317,8 @@ def described(value: Value) -> str:
         return "nullptr"
     if isinstance(value, int | float | str):
         return repr(value)
-    return f"a {type(value).__name__.lower()}"
+    name = type(value).__name__
+    return f"a {_KINDS.get(name, name.removeprefix('C').lower())}"
 
 
 def size_of(type: CType, structs: Mapping[str, StructDef], depth: int = 0) -> int:

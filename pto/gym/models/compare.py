@@ -9,12 +9,12 @@ import numpy.typing as npt
 
 from pto.core.dtypes import DType, decode
 from pto.gym.models.rules import Rules
-from pto.gym.result import Difference
+from pto.gym.result import RejectedElement
 
 Array = npt.NDArray[Any]
 
 
-def bits_differ(name: str, got: Array, expected: Array) -> Difference | None:
+def bits_differ(name: str, got: Array, expected: Array) -> RejectedElement | None:
     """The first element of other bits."""
     unsigned = np.dtype(f"u{got.dtype.itemsize}")
     return _first(name, got, expected, got.view(unsigned) != expected.view(unsigned))
@@ -22,7 +22,7 @@ def bits_differ(name: str, got: Array, expected: Array) -> Difference | None:
 
 def differs(
     name: str, kind: DType | None, got: Array, expected: Array, rules: Rules
-) -> Difference | None:
+) -> RejectedElement | None:
     """The first element that upstream's judge would reject."""
     count = rules.compared.get(name, got.size)
     got, expected = got[:count], expected[:count]
@@ -47,9 +47,9 @@ def _steps(got: Array, expected: Array) -> npt.NDArray[np.int64]:
     return np.abs(place(got) - place(expected))
 
 
-def _first(name: str, got: Array, expected: Array, wrong: Array) -> Difference | None:
+def _first(name: str, got: Array, expected: Array, wrong: Array) -> RejectedElement | None:
     if not wrong.any():
         return None
     at = int(np.argmax(wrong))
     counts = int(wrong.sum()), int(wrong.size)
-    return Difference((at,), str(got[at]), str(expected[at]), *counts, file=name)
+    return RejectedElement((at,), str(got[at]), str(expected[at]), *counts, file=name)

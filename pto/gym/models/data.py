@@ -1,6 +1,6 @@
 """The arguments of one launch of a model's kernel: scalars, arrays, and which of them it writes.
 
-Data comes from the kernel's own script where it has one, else it is drawn here.
+Data comes from the kernel's own script if it has one, else it is generated here.
 """
 
 from __future__ import annotations
@@ -20,28 +20,29 @@ from pto.gym.scripts import Scripts
 from pto.ir.graph import Operation, Value
 from pto.isa.handle.view import MAKE_TENSOR_VIEW
 from pto.isa.row import types as t
+from pto.prove.closed import BLOCK, BLOCKS
 from pto.run.launch.arguments import SUBBLOCK, Parameter, parameters
 
 Array = npt.NDArray[Any]
-_LEAST = 1024  # elements where no view says how many
-_DRAWN = 1 << 20  # numbers drawn at most; a longer array repeats them
+_LEAST = 1024  # elements if no view states the number
+_DRAWN = 1 << 20  # random numbers at most; a longer array repeats them
 _SEED = 19
 _SUBBLOCKS = 2
-# One block of one runs: what a launch with one block passes to kernels that take it as arguments.
-_ONE_BLOCK = {"__pypto_spmd_block_idx": 0, "__pypto_spmd_block_num": 1}
+# Values of a launch with one block, for kernels that take the grid as arguments.
+_ONE_BLOCK = {BLOCK: 0, BLOCKS: 1}
 _HOST_TYPES = {"f32": "float", "f16": "aclFloat16", "bf16": "bfloat16_t", "f64": "double"}
 
 
 @dataclass(frozen=True, slots=True)
 class Data:
-    """What one launch takes, in the order of its parameters."""
+    """The arguments of one launch, in the order of its parameters."""
 
     params: list[Parameter]
     values: list[Any]
     outputs: dict[int, str]  # position of an array the kernel writes: upstream's name
 
     def copied(self) -> list[Any]:
-        """Arguments that may be written, without a trace in these."""
+        """Arguments with copies of the outputs, so that these stay unchanged."""
         return [v.copy() if n in self.outputs else v for n, v in enumerate(self.values)]
 
 
@@ -50,7 +51,7 @@ def prepare(
 ) -> Data:
     """Scalars as upstream sets them, arrays of zeros as large as the views of the kernel.
 
-    Unless a script wants them `exact`, arrays fill a page at least, as those of a chip do.
+    Unless a script needs them `exact`, arrays fill a page at least, as those of a chip do.
     """
     own = {f"v{n}": p for n, p in enumerate(parameters(*functions), 1)}
     extents = _extents(functions, extent)
@@ -74,7 +75,7 @@ def _scalar(name: str, p: Parameter, rules: Rules, extents: Mapping[str, int]) -
 
 
 def _extents(functions: Sequence[Operation], most: int) -> dict[str, int]:
-    """The integers that decide how large a view is, or how much of a tile is valid: whole tiles."""
+    """The integer arguments that set the size of a view or a valid region: whole tiles."""
     found: dict[str, int] = {}
     for op in (op for function in functions for op in function.walk()):
         sizes = op.group("shape") if op.row is MAKE_TENSOR_VIEW else []
@@ -90,7 +91,7 @@ def _extents(functions: Sequence[Operation], most: int) -> dict[str, int]:
 
 
 def arguments_of(value: Value) -> set[str]:
-    """Names of what a number is reckoned from."""
+    """Names of the arguments from which a number is computed."""
     if value.maker is None:
         return {value.name}
     return {name for operand in value.maker.operands for name in arguments_of(operand)}
@@ -118,7 +119,7 @@ def _written(functions: Sequence[Operation], params: Sequence[Parameter]) -> set
 
 
 def origin(value: Value) -> Value:
-    """What a view or pointer was made from, at the very beginning."""
+    """The argument from which a view or pointer is derived."""
     maker = value.maker
     while maker is not None and maker.operands and isinstance(value.type, t.Ptr | t.View):
         value = maker.operands[0]
@@ -138,9 +139,9 @@ def _destinations(op: Operation) -> list[Value]:
 
 
 def draw(data: Data, drawn: dict[Any, Array]) -> None:
-    """Numbers for what the kernel reads; integers wider than a byte stay 0: they choose places.
+    """Random numbers for inputs; integers wider than a byte stay 0, since they may be indices.
 
-    What was `drawn` for another try serves again.
+    Arrays in `drawn`, of an earlier try, are reused.
     """
     for n, kind, array in _inputs(data):
         if kind.is_float or kind.itemsize == 1:
@@ -153,7 +154,7 @@ def draw(data: Data, drawn: dict[Any, Array]) -> None:
 
 
 def choose(data: Data, integers: Sequence[int]) -> None:
-    """Let these, over and over, be the integers wider than a byte that the kernel reads."""
+    """Fill inputs of integers wider than a byte with these numbers, repeated."""
     for _, kind, array in _inputs(data):
         if not kind.is_float and kind.itemsize > 1 and any(integers):
             _repeat(array, np.resize(encode(kind, np.asarray(integers)), min(array.size, _DRAWN)))
@@ -178,9 +179,9 @@ def _numbers(kind: DType, count: int, rng: np.random.Generator) -> Array:
 
 
 def generate(script: Path, data: Data, scripts: Scripts, work: Path) -> Mapping[int, Array]:
-    """Let the kernel's script fill the arrays; the outputs it says are right, by position.
+    """Let the kernel's script fill the arrays; returns its expected outputs, by position.
 
-    A golden of a kernel that is told its sub-block is about that one: there is one for each.
+    A kernel with its sub-block as an argument has expected outputs for each sub-block.
     """
     subs = [n for n, p in enumerate(data.params) if p.name == SUBBLOCK]
     found: dict[int, Array] = {}
@@ -221,7 +222,7 @@ def _read(file: Path, like: Array) -> Array:
 
 
 def _host(data: Data) -> str:
-    """The lines of a host program that scripts read sizes, types and scalars from."""
+    """The lines of a host program from which scripts read sizes, types and scalars."""
     lines: list[str] = []
     for n, (p, value) in enumerate(zip(data.params, data.values, strict=True), 1):
         if isinstance(value, np.ndarray):

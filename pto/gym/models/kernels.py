@@ -1,4 +1,4 @@
-"""What a checkout holds: a model is a folder with `kernels/` in it, a kernel a .pto file below."""
+"""The contents of a checkout: a model is a folder with `kernels/`, a kernel a .pto file in it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _RULES = Path("npu_validation/scripts/generate_testcase.py")
 
 @dataclass(frozen=True, slots=True)
 class ModelKernel:
-    """One kernel, the script that draws its data if it has one, and upstream's rules."""
+    """One kernel, its data script if it has one, and upstream's rules."""
 
     name: str
     family: str  # the model
@@ -31,7 +31,7 @@ class ModelKernel:
 
 
 def find_kernels(path: Path, selection: Selection) -> list[ModelKernel]:
-    """The kernels of the models below `path` that are asked for, by model and name."""
+    """The selected kernels of the models below `path`, by model and name."""
     if not path.is_dir():
         raise fail("PTO-U060", f"{path} is no directory", help="give a checkout of PTOAS")
     root = path.resolve()
@@ -52,7 +52,7 @@ def find_kernels(path: Path, selection: Selection) -> list[ModelKernel]:
 
 
 def _around(root: Path) -> list[Path]:
-    """Where upstream's scripts may lie: in the folder, below `test` of it, or around it."""
+    """Possible folders of upstream's scripts: the folder, `test` below it, or its parents."""
     return [root, root / "test", *root.parents]
 
 

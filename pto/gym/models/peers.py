@@ -1,8 +1,8 @@
-"""Kernels that reach into the memory of other ranks: each runs on every rank of a small world.
+"""Kernels that access the memory of other ranks: each runs on every rank of a small world.
 
-PyPTO passes a table for each array that others reach: the rank as its third word, then, from the
-fifth on, where the array lies on each rank. Signals that a kernel waits for and does not send come
-from kernels that ran before it; they are there from the start.
+PyPTO passes a table for each remotely accessed array: the rank as its third word, then, from the
+fifth on, the address of the array on each rank. Signals that a kernel waits for and does not send
+come from earlier kernels; they are set from the start.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from pto.core.errors import PtoError
 from pto.gym.models.data import Data, arguments_of, origin
 from pto.ir.graph import Module, Operation, Value
-from pto.isa.row.order import Await, Notify, Poll
+from pto.isa.row.order import Notify, TestSignal, WaitUntil
 from pto.isa.row.traits import Control
 from pto.observe.sanitize import watch_run
 from pto.run.machine.world import World
@@ -24,7 +24,7 @@ from pto.target.facts import Profile
 
 _RANKS = 2
 _RANK_AT, _TABLE_AT = 2, 4  # words of a table
-_NAMED = 16  # ranks a table has room for; those that do not run are stood for by those that do
+_NAMED = 16  # entries of a table; ranks that do not run map to ranks that do
 _ARRIVED = 1 << 20
 
 
@@ -35,22 +35,22 @@ def reaches_others(functions: Sequence[Operation]) -> bool:
 
 
 class Peers:
-    """What a kernel that reaches others needs of its arguments, by position."""
+    """The roles of the arguments of a kernel that accesses other ranks, by position."""
 
     def __init__(self, function: Operation) -> None:
         args = function.regions[0].block.args
         self._place = {a.name: n for n, a in enumerate(args)}
-        self.windows: dict[int, int] = {}  # a table: the array it is about
-        self.ranks: set[int] = set()  # numbers that are the rank
-        bases: set[int] = set()  # numbers that a rank is counted from
+        self.windows: dict[int, int] = {}  # a table -> its array
+        self.ranks: set[int] = set()  # arguments that are the rank
+        bases: set[int] = set()  # arguments from which a rank is computed
         sent: set[int] = set()
         awaited: set[int] = set()
         for op in function.walk():
             order = op.row.order if op.row is not None else None
-            if isinstance(order, Await | Poll | Notify):
+            if isinstance(order, WaitUntil | TestSignal | Notify):
                 known = sent if isinstance(order, Notify) else awaited
                 known |= self._arguments(origin(op.operands[0]))
-                # nobody tells itself: who it is decides whether it does
+                # a rank does not signal itself: the condition depends on the rank
                 for guard in op.around(Control.IF):
                     self.ranks |= self._arguments(guard.operands[0])
             for base, offset in zip(op.operands, op.operands[1:], strict=False):
@@ -60,10 +60,10 @@ class Peers:
                     (self.windows[table],) = self._arguments(origin(base))
                     bases |= self._arguments(call.operands[1])
         self.zeros = bases - self.ranks
-        self.signals = awaited - sent  # that are there from the start
+        self.signals = awaited - sent  # set from the start
 
     def _arguments(self, value: Value) -> set[int]:
-        """Positions of the arguments that a value is reckoned from."""
+        """Positions of the arguments from which a value is computed."""
         return {self._place[name] for name in arguments_of(value) if name in self._place}
 
 

@@ -1,4 +1,4 @@
-"""What upstream sets for a kernel: scalars, least sizes, outputs, how close a result must be.
+"""Upstream's settings for a kernel: scalars, minimum sizes, outputs, tolerances.
 
 Upstream names parameters by position: v1, v2, ..
 """
@@ -20,10 +20,10 @@ _ASK = Path(__file__).with_name("ask.py")
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """Upstream's word on one kernel; without a checkout around it, what a kernel needs least."""
+    """Upstream's settings for one kernel; defaults without a checkout."""
 
     scalars: Mapping[str, int] = field(default_factory=dict[str, int])
-    scalar: int = 1  # an integer that nobody sets
+    scalar: int = 1  # an integer without a setting
     elements: Mapping[str, int] = field(default_factory=dict[str, int])
     outputs: tuple[str, ...] = ()  # where upstream sets them
     compared: Mapping[str, int] = field(default_factory=dict[str, int])  # of an output, the first
@@ -31,16 +31,16 @@ class Rules:
     ulps: int = 0  # of bf16
 
     def tried(self) -> list[Rules]:
-        """These; with 0 for an integer that nobody sets; without the numbers of a namesake.
+        """Variants to try: these; with 0 for integers without a setting; without scalars.
 
-        Upstream's tables name a kernel, and another model may have one of that name.
+        Upstream's tables use the kernel's name, and another model may have a kernel of that name.
         """
         free = replace(self, scalars={})
         return [replace(own, scalar=n) for own in (self, free) for n in (self.scalar, 0)]
 
 
 def ask(kernel: ModelKernel, scripts: Scripts, work: Path) -> Rules:
-    """What the script of the checkout says."""
+    """The settings from the script of the checkout."""
     if kernel.rules is None:
         return Rules()
     outcome = scripts.run(_ASK, work, [str(kernel.rules), kernel.family, kernel.case])

@@ -18,7 +18,7 @@ from pto.gym.models.kernels import ModelKernel
 from pto.gym.models.peers import launch_on_ranks, reaches_others
 from pto.gym.models.rules import Rules, ask
 from pto.gym.models.tries import Try, may_fit_otherwise, tries
-from pto.gym.result import Difference, Result, Stage
+from pto.gym.result import RejectedElement, Result, Stage
 from pto.gym.runner import LaunchKernel, defect
 from pto.gym.scripts import Scripts
 from pto.gym.selection import Selection
@@ -40,7 +40,7 @@ BOTH = "both"
 class _Ended(Exception):
     """A case that did not pass: where it ended, and why."""
 
-    def __init__(self, stage: Stage, *found: Diagnostic, difference: Difference | None = None):
+    def __init__(self, stage: Stage, *found: Diagnostic, difference: RejectedElement | None = None):
         super().__init__(stage)
         self.stage: Stage = stage
         self.found = found

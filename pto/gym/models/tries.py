@@ -1,4 +1,4 @@
-"""What upstream leaves open about a kernel, decided in one way after the other until it fits."""
+"""Variants of settings that upstream leaves open, tried one after the other until one fits."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from pto.gym.models.rules import Rules
 
 # Sizes that are arguments: the first with which a kernel stays inside its arrays and tiles.
 EXTENTS = (128, 64, 32, 16, 8, 4, 1, 256)
-# Integers of arrays, which choose places and divide: none, one, the last of a block of 128, and one
-# token in four that has a place.
+# Integers of arrays, which are indices and divisors: none, one, the last of a block of 128, and one
+# token in four that is valid.
 _INTEGERS = ((0,), (1,), (127,), (-1, -1, -1, 0))
-# The manual lets regions of a source and its destination differ, headers do in release builds.
+# The manual allows regions of a source and its destination to differ, as headers do in release.
 _EDITIONS = ("current", "manual")
-# What a run says where views, tiles and arrays do not suit what it was told.
+# Codes of findings of a run with views, tiles and arrays that do not fit its arguments.
 _DO_NOT_FIT = frozenset(
     f"PTO-{code}"
     for code in ("M001", "M006", "M050", "M161", "S021", "S050", "S062", "S132", "S133", "V001")

@@ -32,22 +32,22 @@ from pto.isa.scalar.structure import FOR
 if TYPE_CHECKING:
     from pto.ir.text.parser import Parser
 
-Number = int | Value  # what is known, or holds it
+Number = int | Value  # a known number, or the value that holds it
 _MAP = re.compile(r"affine_map<\s*\(([^()]*)\)\s*(?:\[([^]]*)\])?\s*->\s*\((.*)\)\s*>", re.S)
 _WORD = re.compile(r"\s*(\d+|[A-Za-z_]\w*|[-+*(),])")
-_KNOWN: dict[int, Callable[[int, int], int]] = {
-    id(ADDI): lambda a, b: a + b,
-    id(SUBI): lambda a, b: a - b,
-    id(MULI): lambda a, b: a * b,
-    id(FLOORDIVSI): lambda a, b: a // b,
-    id(CEILDIVSI): lambda a, b: -(-a // b),
-    id(MINSI): min,
-    id(MAXSI): max,
+_KNOWN: dict[Instr, Callable[[int, int], int]] = {
+    ADDI: lambda a, b: a + b,
+    SUBI: lambda a, b: a - b,
+    MULI: lambda a, b: a * b,
+    FLOORDIVSI: lambda a, b: a // b,
+    CEILDIVSI: lambda a, b: -(-a // b),
+    MINSI: min,
+    MAXSI: max,
 }
 
 
-class _Steps:
-    """Operations of `arith` that maps become; what is known is reckoned at once."""
+class _ArithSteps:
+    """Emits the `arith` operations of affine maps, with constant folding."""
 
     def __init__(self, p: Parser, where: Span) -> None:
         self.p, self.where, self.ops = p, where, list[Operation]()
@@ -64,11 +64,11 @@ class _Steps:
 
     def of(self, row: Instr, a: Number, b: Number) -> Number:
         if isinstance(a, int) and isinstance(b, int):
-            return _KNOWN[id(row)](a, b)
+            return _KNOWN[row](a, b)
         return self._made(row, [self.value(a), self.value(b)])
 
     def last(self, number: Number) -> Operation:
-        """The operation that makes a number, taken out: a value that is there has none."""
+        """Remove and return the operation that computes `number`; made if there is none here."""
         made = number.maker if isinstance(number, Value) else None
         if made is None or made not in self.ops:
             made = (self.value(number) if isinstance(number, int) else self._same(number)).maker
@@ -89,10 +89,10 @@ class _Steps:
 
 
 class _Expressions:
-    """The results of a map; each part is a number, and whether it is one without dimensions."""
+    """Parses the results of a map; each term is (number, True if it contains no dimension)."""
 
     def __init__(
-        self, steps: _Steps, text: str, dims: dict[str, Value], others: dict[str, Value]
+        self, steps: _ArithSteps, text: str, dims: dict[str, Value], others: dict[str, Value]
     ) -> None:
         self.steps, self.p, self.dims, self.others = steps, steps.p, dims, others
         self.words, at = list[str](), 0
@@ -141,7 +141,7 @@ class _Expressions:
         if word == "*":
             return self.steps.of(MULI, a, b)
         if isinstance(b, int) and b <= 0:
-            self.p.fail("PTO-P025", f"expected a positive number behind `{word}`, got {b}")
+            self.p.fail("PTO-P025", f"expected a positive number after `{word}`, got {b}")
         if word != "mod":
             return self.steps.of(FLOORDIVSI if word == "floordiv" else CEILDIVSI, a, b)
         whole = self.steps.of(MULI, self.steps.of(FLOORDIVSI, a, b), b)
@@ -184,7 +184,7 @@ def _operands(p: Parser, opener: str, closer: str) -> list[Value]:
     return values
 
 
-def _results(p: Parser, steps: _Steps) -> list[Number]:
+def _results(p: Parser, steps: _ArithSteps) -> list[Number]:
     """`map(%d)[%s]`: the numbers it gives."""
     at, text = p.i, p.aliases.get(p.text, p.text)
     found = _MAP.fullmatch(text)
@@ -204,7 +204,7 @@ def _results(p: Parser, steps: _Steps) -> list[Number]:
     return _Expressions(steps, found[3], *known).all()
 
 
-def _one(p: Parser, steps: _Steps, row: Instr | None) -> Number:
+def _one(p: Parser, steps: _ArithSteps, row: Instr | None) -> Number:
     """The result of a map, or the least or the greatest of several."""
     at = p.i
     first, *others = _results(p, steps)
@@ -215,7 +215,7 @@ def _one(p: Parser, steps: _Steps, row: Instr | None) -> Number:
     return first
 
 
-def _read_for(p: Parser, steps: _Steps, at: int) -> Operation:
+def _read_for(p: Parser, steps: _ArithSteps, at: int) -> Operation:
     """`%i = 0 to min map(%n) step 2 iter_args(..) -> (T) { .. }`."""
     draft = Draft(FOR, Operation.of(FOR))
     name, token = p.take()[1:], p.i - 1
@@ -231,7 +231,7 @@ def _read_for(p: Parser, steps: _Steps, at: int) -> Operation:
     return draft.op
 
 
-def _bound(p: Parser, steps: _Steps, fold: Instr) -> Number:
+def _bound(p: Parser, steps: _ArithSteps, fold: Instr) -> Number:
     if p.kind == lx.NUMBER and p.text.removeprefix("-").isdecimal():
         return int(p.take())
     if p.kind == lx.VALUE:
@@ -241,7 +241,7 @@ def _bound(p: Parser, steps: _Steps, fold: Instr) -> Number:
     return _one(p, steps, fold if several else None)
 
 
-def _reader(row: Instr | None) -> Callable[[Parser, _Steps, int], Operation]:
+def _reader(row: Instr | None) -> Callable[[Parser, _ArithSteps, int], Operation]:
     return lambda p, steps, at: steps.last(_one(p, steps, row))
 
 
@@ -258,9 +258,9 @@ def is_affine(name: str) -> bool:
 
 
 def read_affine(p: Parser, start: int) -> Operation:
-    """The operation at the cursor; what is done before it becomes the parser's steps."""
+    """The operation at the cursor; operations to insert before it go to `p.steps`."""
     at, name = p.i, p.take()
-    steps = _Steps(p, p.span(start, at))
+    steps = _ArithSteps(p, p.span(start, at))
     op = _READERS[name](p, steps, at)
     op.where, p.steps = steps.where, steps.ops
     p.counted = True  # its text is not that of one operation

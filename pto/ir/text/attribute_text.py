@@ -103,7 +103,7 @@ def _hash(p: Cursor) -> Attribute:
         return Raw(" ".join(text.split()))
     if word not in known.words:
         shown = ", ".join(known.words[:12])
-        p.fail("PTO-T036", f"`{word}` is no {kind}; it is one of {shown}", at=p.i - 1)
+        p.fail("PTO-T036", f"`{word}` is not a {kind}; allowed are {shown}", at=p.i - 1)
     return Enum(kind, word)
 
 

@@ -1,6 +1,6 @@
-"""Branches between blocks (`cf.br`, `cf.cond_br`, `cf.switch`): how they are written.
+"""The syntax of branches between blocks (`cf.br`, `cf.cond_br`, `cf.switch`).
 
-`lifted.py` makes structured control flow of them.
+`lifted.py` converts them to structured control flow.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True)
-class Target:
-    """A block that is branched to, and what becomes of its arguments."""
+class BranchTarget:
+    """The target block of a branch, and the values for its arguments."""
 
     label: str
     token: int
@@ -35,24 +35,27 @@ class Target:
 
 
 @dataclass(slots=True)
-class Branch:
-    """The end of a block: cases in order, each with its condition, and where it goes otherwise."""
+class BlockBranch:
+    """The branch at the end of a block: cases in order, each with its condition, and the default
+    target."""
 
     where: Span
-    otherwise: Target
+    otherwise: BranchTarget
     on: Value | None = None
-    cases: list[tuple[int | None, Target]] = field(default_factory=list[tuple[int | None, Target]])
+    cases: list[tuple[int | None, BranchTarget]] = field(
+        default_factory=list[tuple[int | None, BranchTarget]]
+    )
 
-    def targets(self) -> list[Target]:
+    def targets(self) -> list[BranchTarget]:
         return [*(target for _, target in self.cases), self.otherwise]
 
 
 # ---- reading
 
 
-def places(p: Parser, first: Branch | None) -> tuple[list[int], int]:
-    """Where the blocks behind the first one begin, each behind those that make values for it, as
-    text may have them in any order; and where the region ends."""
+def places(p: Parser, first: BlockBranch | None) -> tuple[list[int], int]:
+    """First tokens of the blocks after the first one, and of the end of the region. Text may have
+    blocks in any order; here definitions come before uses."""
     starts, named, at, depth = dict[str, int](), dict[int, list[str]](), p.i, 0
     while p.kinds[at] != lx.END and (depth or p.texts[at] != "}"):
         text, kind = p.texts[at], p.kinds[at]
@@ -85,8 +88,8 @@ def is_branch(p: Parser) -> bool:
     return p.kind in (lx.WORD, lx.STRING) and p.text.strip('"') in _READERS
 
 
-def read_branch(p: Parser) -> Branch:
-    """One of the three, up to its last target."""
+def read_branch(p: Parser) -> BlockBranch:
+    """One branch operation, up to its last target."""
     start, outer = p.i, p.uses
     p.uses = []
     read = _read_generic if p.kind == lx.STRING else _READERS[p.text]
@@ -94,19 +97,19 @@ def read_branch(p: Parser) -> Branch:
     branch = read(p, p.span(start))
     if p.kind == lx.WORD and p.text == "loc":
         p.skip_location()
-    found = {id(here): value for _, here, value in p.uses}
+    found = {here: value for _, here, value in p.uses}
     p.uses = outer
     for target in branch.targets():
-        target.values = [found.get(id(v), v) for v in target.values]
+        target.values = [found.get(v, v) for v in target.values]
     if branch.on is not None:
-        branch.on = found.get(id(branch.on), branch.on)
+        branch.on = found.get(branch.on, branch.on)
     return branch
 
 
-def _target(p: Parser) -> Target:
+def _target(p: Parser) -> BranchTarget:
     if p.kind != lx.LABEL:
         p.fail("PTO-P020", f"expected a block, got {p.shown()}")
-    target = Target(p.text, p.i)
+    target = BranchTarget(p.text, p.i)
     p.i += 1
     if p.accept("("):
         while not p.accept(":"):
@@ -121,19 +124,19 @@ def _target(p: Parser) -> Target:
     return target
 
 
-def _read_plain(p: Parser, where: Span) -> Branch:
-    return Branch(where, _target(p))
+def _read_plain(p: Parser, where: Span) -> BlockBranch:
+    return BlockBranch(where, _target(p))
 
 
-def _read_condition(p: Parser, where: Span) -> Branch:
+def _read_condition(p: Parser, where: Span) -> BlockBranch:
     condition = p.use()
     p.expect(",")
     then = _target(p)
     p.expect(",")
-    return Branch(where, _target(p), condition, [(None, then)])
+    return BlockBranch(where, _target(p), condition, [(None, then)])
 
 
-def _read_switch(p: Parser, where: Span) -> Branch:
+def _read_switch(p: Parser, where: Span) -> BlockBranch:
     """`%flag : i32, [default: ^a, 0: ^b(%x : T)]`."""
     flag = p.use()
     p.expect(":")
@@ -142,7 +145,7 @@ def _read_switch(p: Parser, where: Span) -> Branch:
     p.expect("[")
     p.expect("default")
     p.expect(":")
-    branch = Branch(where, _target(p), flag)
+    branch = BlockBranch(where, _target(p), flag)
     while p.accept(","):
         if not p.text.removeprefix("-").isdecimal():
             p.fail("PTO-P020", f"expected the number of a case, got {p.shown()}")
@@ -153,7 +156,7 @@ def _read_switch(p: Parser, where: Span) -> Branch:
     return branch
 
 
-def _read_generic(p: Parser, where: Span) -> Branch:
+def _read_generic(p: Parser, where: Span) -> BlockBranch:
     """`(%flag, %x) [^a, ^b] <{operandSegmentSizes = array<i32: 1, 1, 0>}> : (i1, T) -> ()`."""
     values, at = read_operands(p), p.i
     p.expect("[")
@@ -180,8 +183,10 @@ def _read_generic(p: Parser, where: Span) -> Branch:
     for target, size in zip(targets, sizes, strict=True):
         target.values = [next(left) for _ in range(size)]
     if cases:  # the default is the first target
-        return Branch(where, targets[0], on, list(zip(map(int, cases), targets[1:], strict=True)))
-    return Branch(where, targets[-1], on, [(None, target) for target in targets[:-1]])
+        return BlockBranch(
+            where, targets[0], on, list(zip(map(int, cases), targets[1:], strict=True))
+        )
+    return BlockBranch(where, targets[-1], on, [(None, target) for target in targets[:-1]])
 
 
 def _numbers(attrs: dict[str, Attribute], name: str) -> list[int]:

@@ -17,7 +17,7 @@ from pto.isa.row.types import Scalar
 
 if TYPE_CHECKING:
     from pto.ir.text.parser import Parser
-    from pto.ir.text.printer import Line
+    from pto.ir.text.printer import PrintedLine
 
 _NUMBERS = ("buf_id", "mode")
 _DIGITS = re.compile(r"-?\d{1,18}")
@@ -50,7 +50,7 @@ def _read_number(p: Parser, draft: Draft, name: str) -> None:
         p.fail("PTO-P020", f"expected a number or a value, got {p.shown()}")
 
 
-def write_buffer_id(line: Line, op: Operation) -> None:
+def write_buffer_id(line: PrintedLine, op: Operation) -> None:
     """As PTOAS prints it: a pipe as a string, a kind of operation in brackets."""
     who = op.attrs.get("op_type")
     is_pipe = isinstance(who, Enum) and who.kind == "pipe"

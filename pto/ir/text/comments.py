@@ -18,7 +18,7 @@ from pto.ir.text.printer import print_module
 # Strings are passed over: `"//"` is no comment in one.
 _TOKEN = re.compile(r'"(?:[^"\\\n]|\\.)*"|(//[^\n]*)|([{}])|(\n[ \t]*\n)')
 
-# What MLIR's printer says beside the label of a block; what is printed here has no labels.
+# MLIR's printer adds such a comment to a block label; our output has no labels.
 _PREDECESSORS = re.compile(r"// (\d+ preds|pred|no predecessors)\b")
 
 
@@ -30,7 +30,7 @@ class _Remark:
 
 
 class Comments:
-    """The comments of a text, given out in order."""
+    """The comments of a text, taken in order."""
 
     def __init__(self, module: Module) -> None:
         text = module.source.text
@@ -39,7 +39,7 @@ class Comments:
         self._shift = 0 if module.op.where else 1  # a module that the text does not write
 
     def before(self, op: Operation) -> list[str]:
-        """Those of whole lines between the operation before and this one."""
+        """Comments on lines of their own between the previous operation and this one."""
         where = op.where
         if not isinstance(where, Span):
             return []
@@ -49,7 +49,7 @@ class Comments:
         return _tidy(out)
 
     def beside(self, op: Operation) -> str:
-        """One at the end of the line on which an operation begins."""
+        """The comment at the end of the line on which an operation begins."""
         where = op.where
         if not isinstance(where, Span) or not self._waiting or not self._waiting[-1].text:
             return ""
@@ -58,7 +58,7 @@ class Comments:
         return self._waiting.pop().text
 
     def inside(self, depth: int) -> list[str]:
-        """Those that are left before the brace that closes a block."""
+        """The remaining comments before the brace that closes a block."""
         out: list[str] = []
         while self._waiting and self._waiting[-1].depth + self._shift >= depth:
             out.append(self._waiting.pop().text)

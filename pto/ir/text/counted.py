@@ -1,30 +1,31 @@
-"""Loops between blocks that a header decides alone, and those of them that count."""
+"""Recognises loops between blocks that only the header exits, and counted loops among them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from pto.ir.graph import Operation, Span, Value
-from pto.ir.text.blocks import Graph, Loop
-from pto.ir.text.branches import Target
+from pto.ir.text.blocks import BlockGraph, BlockLoop
+from pto.ir.text.branches import BranchTarget
 from pto.isa.row.attributes import Enum, Int
 from pto.isa.scalar.arith import ADDI, CMPI
 
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """How a header decides: inside while the flag holds (does not hold: inverted), else outside."""
+    """The exit test of a header: go `inside` while the flag is true (false if inverted), else
+    `outside`."""
 
     where: Span
     flag: Value
-    inside: Target
-    outside: Target
+    inside: BranchTarget
+    outside: BranchTarget
     inverted: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """What a counted loop counts."""
+    """The induction variable of a counted loop, its bound and step."""
 
     variable: Value
     place: int  # among the arguments of the header
@@ -33,27 +34,27 @@ class Count:
     advance: Operation  # adds the step
 
 
-def tested(graph: Graph, loop: Loop) -> Way | None:
-    """The way of a loop that is left from its header alone, by a condition."""
-    branch = graph.ends[id(loop.header)]
+def tested(graph: BlockGraph, loop: BlockLoop) -> Way | None:
+    """The exit test of a loop that only its header exits, by a condition; else None."""
+    branch = graph.ends[loop.header]
     if branch.on is None or [number for number, _ in branch.cases] != [None]:
         return None
     inside, outside = targets = branch.targets()
-    inverted = id(inside.block) not in loop.blocks
+    inverted = inside.block not in loop.blocks
     inside, outside = targets[::-1] if inverted else targets
-    if loop.ends_at(inside.block) or id(outside.block) in loop.blocks:
+    if loop.ends_at(inside.block) or outside.block in loop.blocks:
         return None
-    others = (b for b in graph.blocks if id(b) in loop.blocks and b is not loop.header)
-    if any(id(target.block) not in loop.blocks for b in others for target in graph.targets(b)):
+    others = (b for b in graph.blocks if b in loop.blocks and b is not loop.header)
+    if any(target.block not in loop.blocks for b in others for target in graph.targets(b)):
         return None
     return Way(branch.where, branch.on, inside, outside, inverted)
 
 
-def counted(graph: Graph, loop: Loop, way: Way) -> Count | None:
-    """What it counts, where its header compares a number that each turn adds a step to.
+def counted(graph: BlockGraph, loop: BlockLoop, way: Way) -> Count | None:
+    """The induction variable, if the loop has the semantics of `scf.for`; else None.
 
-    It is what `scf.for` means: a positive step, both ends compared with signs, and the number is
-    not seen behind the loop.
+    The header compares the variable with a bound (signed), each iteration adds a positive step, and
+    the variable is not used after the loop.
     """
     header = loop.header
     test = way.flag.maker
@@ -66,7 +67,7 @@ def counted(graph: Graph, loop: Loop, way: Way) -> Count | None:
     back = [
         target
         for block in graph.blocks
-        if id(block) in loop.blocks
+        if block in loop.blocks
         for target in graph.targets(block)
         if target.block is header
     ]
@@ -79,17 +80,17 @@ def counted(graph: Graph, loop: Loop, way: Way) -> Count | None:
         first, step = step, first
     if first is not variable or not _is_positive(step) or _inside(graph, loop, step):
         return None
-    own = (way.flag, advance.results[0])  # the branch and the next turn have them, nobody else
-    if any(len(graph.used[id(v)]) > 1 for v in own) or variable in way.outside.values:
+    own = (way.flag, advance.results[0])  # each has one use: the branch, the next iteration
+    if any(len(graph.used[v]) > 1 for v in own) or variable in way.outside.values:
         return None
     if graph.leaves(variable, loop.blocks):
         return None
     return Count(variable, place, upper, step, advance)
 
 
-def _inside(graph: Graph, loop: Loop, value: Value) -> bool:
-    block = graph.made.get(id(value))
-    return block is not None and id(block) in loop.blocks
+def _inside(graph: BlockGraph, loop: BlockLoop, value: Value) -> bool:
+    block = graph.made.get(value)
+    return block is not None and block in loop.blocks
 
 
 def _is_positive(value: Value) -> bool:

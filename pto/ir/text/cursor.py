@@ -1,6 +1,6 @@
-"""A cursor over tokens: what is next, the scopes of SSA names, types and attribute lists.
+"""A cursor over tokens: the next token, scopes of SSA names, types and attribute lists.
 
-What an operation looks like lives in `ir/text/parser.py` and the patterns of the rows.
+The syntax of operations is in `ir/text/parser.py` and in the patterns of the rows.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from pto.isa.row.types import Function, Opaque, Type
 
 MAX_FINDINGS = 50
 Use = tuple[int, Value, Value]  # token, the value as one operand, the value
-POISON = Opaque("<error>")  # the type of a value whose definition failed; it agrees with anything
+POISON = Opaque("<error>")  # the type of a value with a failed definition; it matches any type
 _ELIDED = {"pointer": "!pto.ptr", "tile": "!pto.tile_buf", "vreg": "!pto.vreg", "mask": "!pto.mask"}
 
 
 class ParseFailed(PtoError):
-    """One operation could not be read; the parser goes on after it."""
+    """One operation could not be read; the parser continues after it."""
 
 
 class Cursor:
-    """Where reading stands, the names in scope, and the findings so far."""
+    """A position in the tokens, the names in scope, and the findings so far."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
@@ -38,7 +38,7 @@ class Cursor:
         self.scopes: list[dict[str, Value]] = [{}]
         self.findings: list[Diagnostic] = []
         self.aliases: dict[str, str] = {}
-        self.uses: list[Use] = []  # of the operation at hand
+        self.uses: list[Use] = []  # of the current operation
 
     # ---- cursor
 
@@ -92,7 +92,7 @@ class Cursor:
         self.record(Diagnostic(code, message, self.span(at).loc))
 
     def span(self, first: int, last: int | None = None) -> Span:
-        """Where a token stands, or those from `first` to `last`."""
+        """The source range of token `first`, or of the tokens from `first` to `last`."""
         tokens = self.tokens
         return Span(self.source, tokens.start(first), tokens.ends[first if last is None else last])
 
@@ -104,7 +104,7 @@ class Cursor:
     # ---- SSA names
 
     def named(self) -> Value | None:
-        """The value that the name at the cursor stands for, if it is defined."""
+        """The value of the name at the cursor, or None if it is not defined."""
         return self.value(self.text[1:])
 
     def value(self, name: str) -> Value | None:
@@ -114,8 +114,8 @@ class Cursor:
         return None
 
     def use(self) -> Value:
-        """The value at the cursor. It is one of its own until the operation has been read: so it
-        is known which operand stands where."""
+        """The operand at the cursor, as a copy of the value until the operation has been read, so
+        that each use can be matched to its token."""
         if self.kind != lx.VALUE:
             self.fail("PTO-P020", f"expected an operand, got {self.shown()}")
         at, value, name = self.i, self.named(), self.take()[1:]

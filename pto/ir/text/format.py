@@ -8,9 +8,8 @@ from functools import cache
 from pto.ir.canonical import words_of
 from pto.ir.text.steps import (
     AnyOrder,
-    Body,
     Dictionary,
-    Flag,
+    FlagWord,
     InPlace,
     InsOuts,
     Label,
@@ -19,10 +18,11 @@ from pto.ir.text.steps import (
     OneOperand,
     OperandList,
     Optional,
+    RegionBody,
     Repeated,
     ResultTypes,
     Sets,
-    Step,
+    TextStep,
     Types,
 )
 from pto.isa.row.attributes import Enum
@@ -34,7 +34,7 @@ _PIECE = re.compile(
 
 
 @cache
-def compile_format(row: Instr) -> tuple[Step, ...]:
+def compile_format(row: Instr) -> tuple[TextStep, ...]:
     """The steps of a row's text pattern."""
     pieces = _PIECE.findall(row.text)
     named = [p[1:].partition("=")[0] for p in pieces if p[0] in "@&!"]
@@ -46,13 +46,13 @@ class _Builder:
     def __init__(self, row: Instr, pieces: list[str], elsewhere: frozenset[str]) -> None:
         self.row, self.pieces, self.elsewhere, self.i = row, pieces, elsewhere, 0
 
-    def until(self, end: str | None) -> tuple[Step, ...]:
-        steps: list[Step] = []
+    def until(self, end: str | None) -> tuple[TextStep, ...]:
+        steps: list[TextStep] = []
         while self.i < len(self.pieces) and self.pieces[self.i] not in (end, "|" if end else None):
             steps.append(self.one())
         return tuple(steps)
 
-    def one(self) -> Step:
+    def one(self) -> TextStep:
         piece = self.pieces[self.i]
         self.i += 1
         if piece in ("<?", "<*", "<|", "<1"):
@@ -60,19 +60,19 @@ class _Builder:
         makers = {
             "$": self.operand,
             "@": self.attribute,
-            "&": Flag,
+            "&": FlagWord,
             "~": Label,
             "!": self.sets,
         }
         make = makers.get(piece[0])
         if make is not None:
             return make(piece[1:])
-        words: dict[str, Step] = {
+        words: dict[str, TextStep] = {
             "{}": Dictionary(self.elsewhere, self.inside()),
             "types": Types(False),
             "type": Types(True),
             "results": ResultTypes(),
-            "#body": Body(),
+            "#body": RegionBody(),
         }
         if piece.startswith("types("):
             names = piece[6:-1].split(",")
@@ -80,7 +80,7 @@ class _Builder:
             return Types(False, tuple(n.rstrip("?") for n in names), skippable)
         return words.get(piece) or Literal(piece.strip("'"))
 
-    def group(self, opener: str) -> Step:
+    def group(self, opener: str) -> TextStep:
         if opener in ("<|", "<1"):
             comma = opener == "<|" and self.pieces[self.i] == ","
             self.i += comma
@@ -95,7 +95,7 @@ class _Builder:
         self.i += 1
         return Optional(steps) if opener == "<?" else Repeated(steps)
 
-    def operand(self, name: str) -> Step:
+    def operand(self, name: str) -> TextStep:
         if name in ("ins", "outs") or name.startswith("ins{"):
             outs = ("out", "inout")
             chosen = (o for o in self.row.operands if (o.role in outs) == (name == "outs"))
@@ -108,16 +108,16 @@ class _Builder:
         return OneOperand(name, kind)
 
     def inside(self) -> str | None:
-        """The operand beside which the dictionary stands inside ins(..); "" always, None never."""
+        """The operand after which ins(..) contains the attribute dictionary; "" any, None never."""
         return next((p[5:-1] for p in self.pieces if p.startswith("$ins{")), None)
 
-    def attribute(self, name: str) -> Step:
+    def attribute(self, name: str) -> TextStep:
         spec = self.row.attr(name)
         if spec is None:
             raise RuntimeError(f"{self.row.name}: text names @{name}, no such attribute")
         return InPlace(spec)
 
-    def sets(self, text: str) -> Step:
+    def sets(self, text: str) -> TextStep:
         name, _, word = text.partition("=")
         spec = self.row.attr(name)
         if spec is None or word not in words_of(spec):

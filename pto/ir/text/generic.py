@@ -54,7 +54,7 @@ _REGIONS = {c: 0 if c.is_terminator else 1 for c in Control} | {
 
 
 def _check_parts(p: Parser, op: Operation, row: Instr, at: int) -> None:
-    """What its own text cannot lack: regions, and attributes that are words there."""
+    """Report missing regions, and missing attributes that the custom form writes as words."""
     cases = op.attrs.get("cases")
     wanted = 1 if row is SIMT_SECTION else 0 if row.control is None else _REGIONS[row.control]
     wanted = 1 + len(cases.values) if isinstance(cases, Ints) else wanted
@@ -80,7 +80,7 @@ def read_operands(p: Parser) -> list[Value]:
     return operands
 
 
-_MAY_LACK = (Control.FUNCTION, Control.IF)  # declarations have no body, conditions no other way
+_MAY_LACK = (Control.FUNCTION, Control.IF)  # declarations have no body, conditions no else
 
 
 def _regions(p: Parser, op: Operation) -> None:
@@ -129,7 +129,7 @@ def _segments(p: Parser, draft: Draft, operands: list[Value], at: int) -> None:
         op.segments = tuple(len(values) for _, values in chunks)
 
 
-class _Part(NamedTuple):
+class _OperandPart(NamedTuple):
     """Operands of a row that are one in the generic form, and whether there may be less of it."""
 
     names: tuple[str, ...]
@@ -137,15 +137,15 @@ class _Part(NamedTuple):
 
 
 @cache
-def _parts(row: Instr, layout: str = "") -> tuple[_Part, ...]:
+def _parts(row: Instr, layout: str = "") -> tuple[_OperandPart, ...]:
     if not layout:
-        return tuple(_Part((o.name,), o.optional or o.variadic) for o in row.operands)
+        return tuple(_OperandPart((o.name,), o.optional or o.variadic) for o in row.operands)
     words = layout.split()
-    return tuple(_Part(tuple(w.rstrip("?*").split("+")), w[-1] in "?*") for w in words)
+    return tuple(_OperandPart(tuple(w.rstrip("?*").split("+")), w[-1] in "?*") for w in words)
 
 
 def arranged(op: Operation) -> tuple[list[Value], Ints | None]:
-    """Operands as the generic form has them, and the sizes it needs to tell which are there."""
+    """Operands in the order of the generic form, and the segment sizes if they are needed."""
     if op.row is None:
         return op.operands, None
     parts = _parts(op.row, op.row.generic)
@@ -159,7 +159,7 @@ def arranged(op: Operation) -> tuple[list[Value], Ints | None]:
 
 
 def _divided(
-    parts: tuple[_Part, ...], sizes: tuple[int, ...] | None, operands: list[Value]
+    parts: tuple[_OperandPart, ...], sizes: tuple[int, ...] | None, operands: list[Value]
 ) -> dict[str, list[Value]] | None:
     """Which operand has which values; None where they are written as the row orders them."""
     if sizes is None:
@@ -176,7 +176,7 @@ def _divided(
 
 
 def _checked(p: Parser, row: Instr, sizes: tuple[int, ...], total: int, at: int) -> tuple[int, ...]:
-    """Segment sizes as a tool wrote them: believed only where they fit the row and the operands.
+    """Segment sizes as a tool wrote them; rejected unless they fit the row and the operands.
 
     An older program has no size for an operand that came later.
     """

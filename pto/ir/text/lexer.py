@@ -57,7 +57,7 @@ _KINDS = (  # frequent ones first
     (SYMBOL, rf"@(?:[\w$.-]+|{_QUOTED})(?:::@(?:[\w$.-]+|{_QUOTED}))*+"),
     (LABEL, r"\^[\w$.-]+"),
     (END, r"\Z"),
-    (_BAD, r"[\s\S]++"),  # and all behind it: what is not closed is looked for once
+    (_BAD, r"[\s\S]++"),  # the rest of the text: an unclosed token is searched for once
 )
 _TOKEN = re.compile(_BLANKS + "(?:" + "|".join(f"(?:{text})" for _, text in _KINDS) + ")")
 _ALONE = re.compile("|".join(f"({text})" for _, text in _KINDS))
@@ -65,7 +65,7 @@ _BLANK = re.compile(_BLANKS)
 
 
 class _Memo(dict[str, T], Generic[T]):
-    """A function of strings, remembered: a program has few different tokens."""
+    """A cache of a function of strings: a program has few distinct tokens."""
 
     def __init__(self, function: Callable[[str], T]) -> None:
         self.function = function
@@ -100,7 +100,7 @@ class Tokens:
             raise _bad_character(file, text, self.start(at))
 
     def _scan(self, text: str) -> None:
-        """In batches, each by functions that loop by themselves."""
+        """Scan in batches, each with functions that loop in C."""
         texts = _Memo(lambda raw: raw[_end_of_blank(raw) :])
         kinds, end = _Memo(_kind), 0
         shapes = _Memo(lambda token: "%" if kinds[token] == VALUE else token)
@@ -117,7 +117,7 @@ class Tokens:
                 each.pop()
         self.kinds.append(END)
         self.texts.append("the end of the file")
-        self.shapes += ["", "", ""]  # an operation may be asked for what follows it
+        self.shapes += ["", "", ""]  # the reader looks up to three tokens past an operation
         self.ends.append(len(text))
 
     def start(self, at: int) -> int:

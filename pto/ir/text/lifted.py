@@ -1,9 +1,9 @@
-"""Branches between blocks become structured control flow.
+"""Converts branches between blocks to structured control flow: one block per region.
 
-A program has regions of one block. What branches forward becomes `scf.if` as it is read, with the
-operations of a block that several ways lead to behind it, or copied where they part for good. What
-branches back becomes `scf.for` where it counts, else `scf.while`: its test is the header where that
-decides alone, and all of the loop otherwise, which then says whether and where it is left.
+Forward branches become `scf.if`; a block with several predecessors follows the `scf.if`, or is
+copied into the arms if they never join. Back edges become `scf.for` if the loop counts, else
+`scf.while`. The test of the `scf.while` is the header if only the header exits the loop, else the
+whole loop, which then yields whether it continues and by which exit it leaves.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from pto.ir.builder import constant_attribute, new_block
 from pto.ir.copied import copied_operation
 from pto.ir.graph import Block, Operation, Region, Span, Value
 from pto.ir.text import lexer as lx
-from pto.ir.text.blocks import Graph, Loop, made_in
-from pto.ir.text.branches import Branch, Target
+from pto.ir.text.blocks import BlockGraph, BlockLoop, made_in
+from pto.ir.text.branches import BlockBranch, BranchTarget
 from pto.ir.text.counted import Count, Way, counted, tested
 from pto.ir.text.types import type_text
 from pto.isa.row.attributes import Attribute, Enum
@@ -35,53 +35,65 @@ _MOST_COPIES = 4096  # more of them mean hostile input
 _FLAG, _NUMBER = Scalar("i1", I1), Scalar("i32", I32)
 
 
-def lift(p: Parser, region: Region, labels: dict[str, Block], ends: dict[int, Branch]) -> None:
-    """Makes one block of the blocks of a region."""
-    graph, made = Graph(p, region, labels, ends), Block(region)
+def lift(
+    p: Parser, region: Region, labels: dict[str, Block], ends: dict[Block, BlockBranch]
+) -> None:
+    """Replace the blocks of a region by one block with structured control flow."""
+    graph, made = BlockGraph(p, region, labels, ends), Block(region)
     made.args = region.blocks[0].args
     for value in made.args:
         value.owner = made
     values = _Lifter(p, graph).walk(graph.top, graph.top.header, None, None, made)
     end = next((b.ops[-1] for b in graph.blocks if _hands_on(graph, b)), None)
     if end is not None and end.row is not None:
-        _append(made, _end(end.row, values, end.where))
+        made.append(_end(end.row, values, end.where))
+    for block in region.blocks:
+        block.set_ops(())
     region.blocks = [made]
 
 
-def _hands_on(graph: Graph, block: Block) -> bool:
-    """Whether a block ends the region, with values for what is around it."""
-    if id(block) in graph.ends or not block.ops:
+def _hands_on(graph: BlockGraph, block: Block) -> bool:
+    """True if a block ends with the terminator of the region (return or yield)."""
+    if block in graph.ends or not block.ops:
         return False
     return block.ops[-1].control in (Control.RETURN, Control.YIELD)
 
 
 class _Lifter:
-    def __init__(self, p: Parser, graph: Graph) -> None:
+    def __init__(self, p: Parser, graph: BlockGraph) -> None:
         self.p, self.graph, self.ends = p, graph, graph.ends
-        self.twins: dict[int, Value] = {}  # a value that was read -> what it has become
+        self.twins: dict[Value, Value] = {}  # value of the source -> its copy
         self.left, self.depth = _MOST_COPIES, 0
-        self.dropped: set[int] = set()  # operations that a counted loop does itself
-        self.escapes: dict[int, list[Value]] = {}  # loop left from inside -> what is used behind
+        self.dropped: set[Operation] = set()  # increments, implied by scf.for
+        self.escapes: dict[
+            BlockLoop, list[Value]
+        ] = {}  # loop with inner exits -> values used after it
 
     def seen(self, values: Sequence[Value]) -> list[Value]:
-        return [self.twins.get(id(v), v) for v in values]
+        return [self.twins.get(v, v) for v in values]
 
     def bind(self, values: Sequence[Value], twins: Sequence[Value]) -> None:
-        self.twins.update(zip(map(id, values), twins, strict=True))
+        self.twins.update(zip(values, twins, strict=True))
 
     def walk(
-        self, loop: Loop, block: Block, values: list[Value] | None, stop: Block | None, into: Block
+        self,
+        loop: BlockLoop,
+        block: Block,
+        values: list[Value] | None,
+        stop: Block | None,
+        into: Block,
     ) -> list[Value]:
-        """Operations from a block on, up to `stop`; what `stop` gets, or the region hands on."""
+        """Emit the blocks from `block` up to `stop`; returns the arguments for `stop`, or the
+        operands of the region's terminator."""
         while block is not stop or values is None:
-            inner = loop.inner.get(id(block))
+            inner = loop.inner.get(block)
             if inner is not None:
                 branch = self._repeated(inner, values or [], into)
             else:
                 if values is not None:
                     self.bind(block.args, values)
                 ended = self._copy(block, into)
-                branch = self.ends.get(id(block))
+                branch = self.ends.get(block)
                 if branch is None:
                     return ended
             if not branch.cases:
@@ -98,24 +110,25 @@ class _Lifter:
         return values
 
     def _copy(self, block: Block, into: Block) -> list[Value]:
-        """The operations of a block; what it hands on to what is around the region, if it does."""
+        """Emit the operations of a block; returns the operands of the region's terminator, if the
+        block ends with it."""
         self.left -= 1
         if self.left < 0:
             self.p.fail("PTO-P024", f"blocks are copied more than {_MOST_COPIES} times")
         ends = _hands_on(self.graph, block)
         for op in block.ops[:-1] if ends else block.ops:
-            if id(op) not in self.dropped:
-                _append(into, copied_operation(op, self.twins))
+            if op not in self.dropped:
+                into.append(copied_operation(op, self.twins))
         return self.seen(block.ops[-1].operands) if ends else []
 
     def _next(
-        self, loop: Loop, block: Block, target: Target, into: Block
+        self, loop: BlockLoop, block: Block, target: BranchTarget, into: Block
     ) -> tuple[Block, list[Value]]:
-        """Where a branch goes, and with what: the latch, if it goes back or leaves the loop."""
+        """The target of a branch and its arguments; the latch if it goes back or exits the loop."""
         values = self.seen(target.values)
         if not loop.ends_at(target.block):
             return target.block, values
-        if id(loop) not in self.escapes:
+        if loop not in self.escapes:
             return loop.latch, values
         again = target.block is loop.header
         carried = values if again else self.seen(loop.header.args)
@@ -131,19 +144,25 @@ class _Lifter:
     # ---- conditions
 
     def _choice(
-        self, loop: Loop, block: Block, branch: Branch, n: int, join: Block | None, into: Block
+        self,
+        loop: BlockLoop,
+        block: Block,
+        branch: BlockBranch,
+        n: int,
+        join: Block | None,
+        into: Block,
     ) -> list[Value]:
         if n == len(branch.cases):
             return self._arm(loop, block, branch.otherwise, join, into)
         self._open()
         number, target = branch.cases[n]
         op = Operation.of(IF, [self._condition(branch, number, into)], where=branch.where)
-        _append(into, op)
+        into.append(op)
         then, other = new_block(op), new_block(op)
         results = self._arm(loop, block, target, join, then)
-        _append(then, _end(YIELD, results, branch.where))
+        then.append(_end(YIELD, results, branch.where))
         results = self._choice(loop, block, branch, n + 1, join, other)
-        _append(other, _end(YIELD, results, branch.where))
+        other.append(_end(YIELD, results, branch.where))
         op.results = _like(results, op)
         if not results and len(other.ops) == 1:
             op.regions[1].blocks.clear()  # nothing is done otherwise
@@ -151,12 +170,12 @@ class _Lifter:
         return list(op.results)
 
     def _arm(
-        self, loop: Loop, block: Block, target: Target, join: Block | None, into: Block
+        self, loop: BlockLoop, block: Block, target: BranchTarget, join: Block | None, into: Block
     ) -> list[Value]:
         there, values = self._next(loop, block, target, into)
         return self.walk(loop, there, values, join, into)
 
-    def _condition(self, branch: Branch, number: int | None, into: Block) -> Value:
+    def _condition(self, branch: BlockBranch, number: int | None, into: Block) -> Value:
         (flag,) = self.seen([branch.on] if branch.on is not None else [])
         if number is None or not isinstance(flag.type, Scalar):
             return flag
@@ -166,8 +185,8 @@ class _Lifter:
 
     # ---- loops
 
-    def _repeated(self, loop: Loop, values: list[Value], into: Block) -> Branch:
-        """A loop, appended; where the program goes on behind it."""
+    def _repeated(self, loop: BlockLoop, values: list[Value], into: Block) -> BlockBranch:
+        """Emit a loop; returns the branch that follows it."""
         self._open()
         way = tested(self.graph, loop)
         count = counted(self.graph, loop, way) if way else None
@@ -180,29 +199,32 @@ class _Lifter:
         self.depth -= 1
         return branch
 
-    def _body(self, loop: Loop, way: Way, into: Block) -> list[Value]:
-        """All but the header; what the header gets next."""
+    def _body(self, loop: BlockLoop, way: Way, into: Block) -> list[Value]:
+        """Emit the loop without its header; returns the next arguments of the header."""
         return self._arm(loop, loop.header, way.inside, loop.latch, into)
 
-    def _for(self, loop: Loop, way: Way, count: Count, values: list[Value], into: Block) -> Branch:
-        """The header only compares, and each turn adds the step."""
+    def _for(
+        self, loop: BlockLoop, way: Way, count: Count, values: list[Value], into: Block
+    ) -> BlockBranch:
+        """Emit `scf.for`: the header only compares, and each iteration adds the step."""
         lower = values.pop(count.place)
         op = Operation.of(FOR, [lower, *self.seen([count.upper, count.step]), *values])
         op.segments, op.where = (1, 1, 1, len(values)), way.where
-        _append(into, op)
+        into.append(op)
         variable, carried = count.variable, [v for v in loop.header.args if v is not count.variable]
         body = new_block(op, _like([variable, *carried]))
         self.bind([variable, *carried], body.args)
-        self.dropped.add(id(count.advance))
+        self.dropped.add(count.advance)
         latch = self._body(loop, way, body)
         latch.pop(count.place)
-        _append(body, _end(YIELD, latch, way.where))
+        body.append(_end(YIELD, latch, way.where))
         op.results = _like(carried, op)
         self.bind(carried, op.results)
-        return Branch(way.where, way.outside)
+        return BlockBranch(way.where, way.outside)
 
-    def _while(self, loop: Loop, way: Way, values: list[Value], into: Block) -> Branch:
-        """The header decides; what it makes is handed on to the body, and to what is behind."""
+    def _while(self, loop: BlockLoop, way: Way, values: list[Value], into: Block) -> BlockBranch:
+        """Emit `scf.while` with the header as its test; values that the header defines are passed
+        to the body and become results."""
         op, before = self._begin(WHILE, loop, values, way.where, into)
         self._copy(loop.header, before)
         handed = self.graph.handed(loop.header)
@@ -210,54 +232,60 @@ class _Lifter:
         flag = _inverted(flag, before) if way.inverted else flag
         after = _hand_on(op, flag, self.seen(handed))
         self.bind(handed, after.args)
-        _append(after, _end(YIELD, self._body(loop, way, after), way.where))
+        after.append(_end(YIELD, self._body(loop, way, after), way.where))
         self.bind(handed, op.results)
-        return Branch(way.where, way.outside)
+        return BlockBranch(way.where, way.outside)
 
-    def _until(self, loop: Loop, values: list[Value], into: Block) -> Branch:
-        """All of the loop is its test: whether it goes on, with what, and else where it leads."""
-        where = self.ends[id(loop.header)].where
+    def _until(self, loop: BlockLoop, values: list[Value], into: Block) -> BlockBranch:
+        """Emit `scf.while` with the whole loop as its test, which yields whether to continue, the
+        carried values, and the exit taken with its values."""
+        where = self.ends[loop.header].where
         op, before = self._begin(WHILE, loop, values, where, into)
-        self.escapes[id(loop)] = live = self.graph.escaping(loop)
+        self.escapes[loop] = live = self.graph.escaping(loop)
         more, *handed = self.walk(loop, loop.header, None, loop.latch, before)
-        distinct = list({id(v): v for v in handed}.values())
-        places = {id(v): n for n, v in enumerate(distinct)}
+        distinct = list(dict.fromkeys(handed))
+        places = {v: n for n, v in enumerate(distinct)}
         after = _hand_on(op, more, distinct)
-        results = [op.results[places[id(v)]] for v in handed]
+        results = [op.results[places[v]] for v in handed]
         count = len(loop.header.args)
-        again = [after.args[places[id(v)]] for v in handed[:count]]
-        _append(after, _end(YIELD, again, where))
+        again = [after.args[places[v]] for v in handed[:count]]
+        after.append(_end(YIELD, again, where))
         left = iter(results[count:])
         number = next(left) if len(loop.exits) > 1 else None
-        targets = [Target("", 0, [next(left) for _ in b.args], b) for b in loop.exits]
+        targets = [BranchTarget("", 0, [next(left) for _ in b.args], b) for b in loop.exits]
         self.bind(live, list(left))
-        return Branch(where, targets[-1], number, list(enumerate(targets[:-1])))
+        return BlockBranch(where, targets[-1], number, list(enumerate(targets[:-1])))
 
     def _begin(
-        self, row: Instr, loop: Loop, values: list[Value], where: Span, into: Block
+        self, row: Instr, loop: BlockLoop, values: list[Value], where: Span, into: Block
     ) -> tuple[Operation, Block]:
         op = _end(row, values, where)
-        _append(into, op)
+        into.append(op)
         before = new_block(op, _like(loop.header.args))
         self.bind(loop.header.args, before.args)
         return op, before
 
-    def _turn(self, loop: Loop, block: Block, branch: Branch, into: Block) -> list[Value] | None:
-        """A condition that goes back or leaves is the loop's own."""
-        if id(loop) not in self.escapes or len(branch.cases) > 1 or branch.cases[0][0] is not None:
+    def _turn(
+        self, loop: BlockLoop, block: Block, branch: BlockBranch, into: Block
+    ) -> list[Value] | None:
+        """The operands of the loop's test, if `branch` either goes back or exits; else None."""
+        if loop not in self.escapes or len(branch.cases) > 1 or branch.cases[0][0] is not None:
             return None
         back, out = targets = branch.targets()
         inverted = out.block is loop.header
         back, out = targets[::-1] if inverted else targets
-        if back.block is not loop.header or id(out.block) in loop.blocks:
+        if back.block is not loop.header or out.block in loop.blocks:
             return None
         flag = self._condition(branch, None, into)
         flag = _inverted(flag, into) if inverted else flag
         return [flag, *self.seen(back.values), *self._escape(loop, block, out, into)]
 
-    def _escape(self, loop: Loop, block: Block, target: Target | None, into: Block) -> list[Value]:
-        """Which exit is taken, what each exit gets, what is used behind the loop; any value where
-        it is not read: going back (no target), of other exits, or not made on this way."""
+    def _escape(
+        self, loop: BlockLoop, block: Block, target: BranchTarget | None, into: Block
+    ) -> list[Value]:
+        """The index of the exit taken, the arguments of each exit, and values used after the loop.
+        A value that will not be read is arbitrary: if the branch goes back (no target), if it
+        belongs to another exit, or if it is not defined on this path."""
         values: list[Value] = []
         if len(loop.exits) > 1:
             values.append(_number(loop.exits.index(target.block) if target else 0, _NUMBER, into))
@@ -266,15 +294,15 @@ class _Lifter:
                 values += self.seen(target.values)
             else:
                 values += [self._any(v, loop, into) for v in each.args]
-        for value in self.escapes[id(loop)]:
-            made = self.graph.made[id(value)]
+        for value in self.escapes[loop]:
+            made = self.graph.made[value]
             known = self.graph.dominates(made, target.block if target else block)
             values.append(self.seen([value])[0] if known else self._any(value, loop, into))
         return values
 
-    def _any(self, like: Value, loop: Loop, into: Block) -> Value:
-        """A value of a type that nobody will read."""
-        if isinstance(like.type, Scalar) and like.type.name[0] in "ifb":  # others have no constants
+    def _any(self, like: Value, loop: BlockLoop, into: Block) -> Value:
+        """An arbitrary value of the type of `like`; it will not be read."""
+        if isinstance(like.type, Scalar) and like.type.name[0] in "ifb":  # types with constants
             return _number(0, like.type, into)
         for block in self.graph.blocks:
             if self.graph.dominates(block, loop.header):
@@ -283,9 +311,9 @@ class _Lifter:
                         return self.seen([value])[0]
         self.p.fail(
             "PTO-P024",
-            f"%{like.name} leaves a loop by one way, and by another there is no "
-            f"{type_text(like.type)} that could stand for it",
-            help="leave the loop in one place",
+            f"%{like.name} is used after a loop with several exits, and another exit has no "
+            f"value of type {type_text(like.type)} for it",
+            help="leave the loop at one exit",
         )
 
 
@@ -294,10 +322,10 @@ def _like(values: Sequence[Value], op: Operation | None = None) -> list[Value]:
 
 
 def _hand_on(op: Operation, flag: Value, values: list[Value]) -> Block:
-    """The end of a loop's test, its results, and the block that goes on with the same values."""
+    """End the test of a `scf.while` and set its results; returns its body with such arguments."""
     test = Operation.of(CONDITION, [flag, *values], where=op.where)
     test.segments = (1, len(values))
-    _append(op.regions[0].block, test)
+    op.regions[0].block.append(test)
     op.results = _like(values, op)
     return new_block(op, _like(values))
 
@@ -322,7 +350,7 @@ def _made(
 ) -> Value:
     op = Operation.of(row, operands, dict(attrs))
     op.results = [Value(type, name, op)]
-    _append(into, op)
+    into.append(op)
     return op.results[0]
 
 
@@ -331,8 +359,3 @@ def _end(row: Instr, values: list[Value], where: Span | Loc | None) -> Operation
     op = Operation.of(row, values, where=where)
     op.segments = (len(values),)
     return op
-
-
-def _append(block: Block, op: Operation) -> None:
-    op.parent = block
-    block.ops.append(op)

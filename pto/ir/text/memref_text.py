@@ -1,4 +1,4 @@
-"""The syntax of memref windows, whose lists mix numbers and values: `[%a, 4]`."""
+"""The syntax of memref windows, with lists that mix numbers and values: `[%a, 4]`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pto.isa.row.attributes import Ints
 
 if TYPE_CHECKING:
     from pto.ir.text.parser import Parser
-    from pto.ir.text.printer import Line
+    from pto.ir.text.printer import PrintedLine
 
 _DYNAMIC = -(1 << 63)
 
@@ -35,7 +35,7 @@ def _read_mixed(p: Parser, draft: Draft, name: str) -> None:
     draft.op.attrs[f"static_{name}"] = Ints("i64", tuple(numbers))
 
 
-def _mixed_text(line: Line, op: Operation, name: str) -> str:
+def _mixed_text(line: PrintedLine, op: Operation, name: str) -> str:
     static = op.attrs[f"static_{name}"]
     values = iter(op.group(name))
     numbers = static.values if isinstance(static, Ints) else ()
@@ -69,7 +69,7 @@ def _read_cast_tail(p: Parser, draft: Draft) -> None:
     p.result_types(draft)
 
 
-def write_reinterpret_cast(line: Line, op: Operation) -> None:
+def write_reinterpret_cast(line: PrintedLine, op: Operation) -> None:
     line.put(line.name(op.operands[0]))
     parts = [f"{word}: {_mixed_text(line, op, name)}" for word, name in _CAST_PARTS]
     line.put("to " + ", ".join(parts))
@@ -84,7 +84,7 @@ def read_subview(p: Parser, draft: Draft) -> None:
     _read_cast_tail(p, draft)
 
 
-def write_subview(line: Line, op: Operation) -> None:
+def write_subview(line: PrintedLine, op: Operation) -> None:
     line.put(line.name(op.operands[0]))
     line.put("".join(f" {_mixed_text(line, op, n)}" for n in ("offsets", "sizes", "strides")))
     line.dictionary({k: v for k, v in op.attrs.items() if not k.startswith("static_")})

@@ -17,14 +17,14 @@ from pto.ir.infer import FROM_NUMBERS, INFERRED
 from pto.ir.text import lexer as lx
 from pto.ir.text import structured
 from pto.ir.text.affine import is_affine, read_affine
-from pto.ir.text.branches import Branch, is_branch, places, read_branch
+from pto.ir.text.branches import BlockBranch, is_branch, places, read_branch
 from pto.ir.text.cursor import POISON, Cursor, ParseFailed
 from pto.ir.text.draft import Draft
 from pto.ir.text.format import compile_format
 from pto.ir.text.generic import SIZES, read_generic
 from pto.ir.text.lifted import lift
-from pto.ir.text.repeats import Repeats
-from pto.ir.text.steps import Step
+from pto.ir.text.repeats import ParserCache
+from pto.ir.text.steps import TextStep
 from pto.ir.text.types import parse_type
 from pto.isa.row.types import Type
 from pto.isa.scalar.structure import MODULE
@@ -67,10 +67,10 @@ class Parser(Cursor):
 
     def __init__(self, source: Source) -> None:
         super().__init__(source)
-        self.repeats = Repeats()
-        self.ends: dict[int, Branch] = {}  # of the region at hand: how blocks end that branch
-        self.steps: list[Operation] = []  # of the operation at hand: what is done before it
-        self.counted = False  # whether values of constants decided a type of the operation at hand
+        self.repeats = ParserCache()
+        self.ends: dict[Block, BlockBranch] = {}  # branches that end blocks of the current region
+        self.steps: list[Operation] = []  # operations to insert before the current one
+        self.counted = False  # a type of the current operation depends on values of constants
 
     def program(self) -> Module:
         """A module, or a list of operations that we wrap in one."""
@@ -101,7 +101,7 @@ class Parser(Cursor):
             start, scopes = self.i, len(self.scopes)
             try:
                 if is_branch(self):
-                    self.ends[id(block)] = read_branch(self)
+                    self.ends[block] = read_branch(self)
                     return
                 op = self.operation()
             except ParseFailed as failed:
@@ -110,8 +110,7 @@ class Parser(Cursor):
                 self._skip(start)
                 continue
             for each in (*self.steps, op):
-                each.parent = block
-                block.ops.append(each)
+                block.append(each)
             self.steps.clear()
 
     def _alias(self) -> None:
@@ -122,7 +121,7 @@ class Parser(Cursor):
         self.repeats.forget()
 
     def _skip(self, start: int) -> None:
-        """Go on at the next line that starts outside the braces the failed operation opened."""
+        """Continue at the next line outside the braces that the failed operation opened."""
         names = self._result_names(start)
         for name, at, count in names:
             for n in range(count):
@@ -194,8 +193,8 @@ class Parser(Cursor):
         self._bind_results(op, names, at)
         if len(self.findings) == wrong and not (self.counted or any(n > 1 for _, _, n in names)):
             self.repeats.remember(self, op, start, at, [token for _, token, _ in names])
-        values = {id(here): value for _, here, value in self.uses}
-        op.operands = [values.get(id(v), v) for v in op.operands]
+        values = {here: value for _, here, value in self.uses}
+        op.operands = [values.get(v, v) for v in op.operands]
         return op
 
     def custom(self, start: int) -> Operation:
@@ -217,7 +216,7 @@ class Parser(Cursor):
         op.where = self.span(start, at)
         return op
 
-    def _steps(self, steps: Sequence[Step], draft: Draft) -> None:
+    def _steps(self, steps: Sequence[TextStep], draft: Draft) -> None:
         for step in steps:
             step.read(self, draft)
 
@@ -297,7 +296,7 @@ class Parser(Cursor):
 
     def _blocks(self, region: Region, labels: dict[str, Block]) -> None:
         """Blocks behind the first one, in an order in which values are made before their uses."""
-        starts, end = places(self, self.ends.get(id(region.block)))
+        starts, end = places(self, self.ends.get(region.block))
         for self.i in starts:
             region.blocks.append(Block(region))
             self._label(region.blocks[-1], labels)

@@ -21,7 +21,7 @@ _NAME = re.compile(r"[A-Za-z_$.-][\w$.-]*|\d+")
 
 
 class Remarks(Protocol):
-    """What stands in the text beside operations: comments, told when their place comes."""
+    """Comments to print before, beside and after operations."""
 
     def before(self, op: Operation) -> list[str]: ...
     def beside(self, op: Operation) -> str: ...
@@ -42,7 +42,7 @@ def print_operation(op: Operation) -> str:
     """One operation without regions, its operands named as their values are."""
     printer = _Custom()
     for value in op.operands:
-        printer.names.given[id(value)] = value.name
+        printer.names.given[value] = value.name
     printer.operation(op, 0)
     return printer.lines[0]
 
@@ -52,7 +52,7 @@ class _Names:
 
     def __init__(self) -> None:
         self.scopes: list[dict[str, int]] = [{}]
-        self.given: dict[int, str] = {}
+        self.given: dict[Value, str] = {}
 
     def define(self, value: Value) -> str:
         hint = value.name if _NAME.fullmatch(value.name) else "v"
@@ -61,14 +61,14 @@ class _Names:
             n += 1
             name = f"{'v' * hint.isdecimal()}{hint}_{n}"  # MLIR has no name like %5_1
         self.scopes[-1][name] = 1
-        self.given[id(value)] = name
+        self.given[value] = name
         return f"%{name}"
 
     def __call__(self, value: Value) -> str:
-        return f"%{self.given[id(value)]}"
+        return f"%{self.given[value]}"
 
 
-class Line:
+class PrintedLine:
     """One operation's text as it is being written."""
 
     __slots__ = ("depth", "label", "last", "out", "pending", "printer", "repeat")
@@ -130,7 +130,7 @@ class Line:
         self.put(", ".join(type_text(r.type) for r in op.results))
 
     def region(self, region: Region, *, label: bool = False) -> None:
-        """The body, printed by the printer; this line goes on after its closing brace."""
+        """Print the body of a region; the line continues after its closing brace."""
         self.put("{")
         printer = self.printer
         printer.lines.append(_INDENT * self.depth + "".join(self.out))
@@ -185,7 +185,7 @@ class _Custom:
         if _asks_for_generic(op, row.traits.generic):
             self.lines.append(_INDENT * depth + _generic_text(op, self.names))
             return
-        line = Line(self, depth)
+        line = PrintedLine(self, depth)
         if op.results:
             line.put(", ".join(map(self.names.define, op.results)))
             line.put("=")
@@ -201,7 +201,7 @@ class _Custom:
 
     def block(self, block: Block, depth: int, label: bool) -> None:
         self.names.scopes.append({})
-        if label or any(id(a) not in self.names.given for a in block.args):
+        if label or any(a not in self.names.given for a in block.args):
             args = ", ".join(f"{self.names.define(a)}: {type_text(a.type)}" for a in block.args)
             self.lines.append(_INDENT * (depth - 1) + f"^bb0({args}):")
         for op in block.ops:
@@ -245,7 +245,7 @@ class _Generic:
 
 
 def _must_end(block: Block) -> bool:
-    """A region that runs once says that it ends; other empty ones read back as they are."""
+    """True if an empty block needs a printed terminator to read back."""
     return len(block.ops) == 1 and block.region.owner.control is Control.REGION
 
 

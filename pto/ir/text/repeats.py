@@ -1,7 +1,7 @@
-"""Operations that are written like one before: only their names differ, so they are not read again.
+"""A parser cache: an operation that differs from an earlier one only in SSA names is not parsed.
 
-What becomes of the text of an operation depends on its words, on the types of the values it names,
-and on two tokens behind it: no reader looks further. Operations with regions are always read.
+The result of parsing an operation depends on its words, on the types of its operands, and on the
+next two tokens: no reader looks further. Operations with regions are always parsed.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ _LENGTHS: Final = 8  # that operations of one name may have
 _SHAPES: Final = 1 << 14
 
 
-class Shape(NamedTuple):
-    """An operation that was read, and where its words stood, counted from its first token."""
+class CachedShape(NamedTuple):
+    """A parsed operation, and the token offsets of its names, counted from its first token."""
 
     row: Instr
     attrs: dict[str, Attribute]
@@ -34,20 +34,20 @@ class Shape(NamedTuple):
     length: int
 
 
-class Repeats:
+class ParserCache:
     """The shapes of a program so far."""
 
     def __init__(self) -> None:
         self._lengths: dict[str, list[int]] = {}
-        self._shapes: dict[tuple[str, ...], Shape] = {}
+        self._shapes: dict[tuple[str, ...], CachedShape] = {}
 
     def forget(self) -> None:
-        """Words mean something else from here on."""
+        """Clear the cache: an alias was defined, so words may have another meaning."""
         self._lengths.clear()
         self._shapes.clear()
 
     def read(self, p: Parser) -> Operation | None:
-        """The operation at the cursor, if its shape is known; then the cursor is behind it."""
+        """The operation at the cursor, if its shape is cached; then the cursor moves past it."""
         start, words = p.i, p.tokens.shapes
         for length in self._lengths.get(_head(words, start), ()):
             shape = self._shapes.get(tuple(words[start : start + length]))
@@ -56,8 +56,9 @@ class Repeats:
         return None
 
     def remember(self, p: Parser, op: Operation, start: int, at: int, names: list[int]) -> None:
-        """An operation that was just read: its first token, that of its name, those of results."""
-        words, uses = p.tokens.shapes, {id(here): token for token, here, _ in p.uses}
+        """Cache an operation that was just parsed: its first token, that of its name, those of its
+        results."""
+        words, uses = p.tokens.shapes, {here: token for token, here, _ in p.uses}
         if op.row is None or op.regions or len(self._shapes) >= _SHAPES:
             return
         if len(uses) != len(op.operands) or p.kinds.count(VALUE, start, p.i) != len(uses) + len(
@@ -70,11 +71,11 @@ class Repeats:
                 return
             lengths.append(length)
         places = [token - start for token in names] or [-1] * len(op.results)
-        self._shapes[tuple(words[start : start + length])] = Shape(
+        self._shapes[tuple(words[start : start + length])] = CachedShape(
             op.row,
             op.attrs,
             op.segments,
-            tuple((uses[id(v)] - start, v.type) for v in op.operands),
+            tuple((uses[v] - start, v.type) for v in op.operands),
             tuple(zip(places, (r.type for r in op.results), strict=True)),
             at - start,
             p.i - start,
@@ -82,11 +83,11 @@ class Repeats:
 
 
 def _head(words: list[str], start: int) -> str:
-    """The name of an operation, mostly: what stands there, or behind `%a =`."""
+    """The cache key, mostly the name of the operation: the first word, or the one after `%a =`."""
     return words[start + 2 if words[start] == "%" else start]
 
 
-def _made(p: Parser, shape: Shape) -> Operation | None:
+def _made(p: Parser, shape: CachedShape) -> Operation | None:
     """An operation of this shape; None where its values have other types, or there are none."""
     start, texts = p.i, p.texts
     operands: list[Value] = []

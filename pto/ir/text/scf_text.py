@@ -15,7 +15,7 @@ from pto.isa.scalar.structure import YIELD
 
 if TYPE_CHECKING:
     from pto.ir.text.parser import Parser
-    from pto.ir.text.printer import Line
+    from pto.ir.text.printer import PrintedLine
 
 Named = tuple[str, int, Value]  # name, token, value
 
@@ -33,8 +33,7 @@ def _end(region: Region) -> None:
         return
     end = Operation.of(YIELD, where=region.owner.where)
     end.segments = (0,)
-    end.parent = block
-    block.ops.append(end)
+    block.append(end)
 
 
 def read_for(p: Parser, draft: Draft) -> None:
@@ -48,7 +47,7 @@ def read_for(p: Parser, draft: Draft) -> None:
 
 
 def read_turns(p: Parser, draft: Draft, name: str, at: int) -> None:
-    """A counted loop behind its bounds: what it carries, and its body."""
+    """Read a counted loop after its bounds: the carried values and the body."""
     inits: list[Named] = []
     if p.accept("iter_args"):
         inits = _initial_values(p, draft)
@@ -80,12 +79,12 @@ def _initial_values(p: Parser, draft: Draft) -> list[Named]:
     return named
 
 
-def _write_inits(line: Line, names: list[Value], inits: list[Value]) -> str:
+def _write_inits(line: PrintedLine, names: list[Value], inits: list[Value]) -> str:
     pairs = zip(names, inits, strict=True)
     return "(" + ", ".join(f"{line.define(a)} = {line.name(i)}" for a, i in pairs) + ")"
 
 
-def write_for(line: Line, op: Operation) -> None:
+def write_for(line: PrintedLine, op: Operation) -> None:
     block = op.regions[0].block
     lower, upper, step, *inits = op.operands
     line.put(f"{line.define(block.args[0])} = {line.name(lower)} to {line.name(upper)}")
@@ -115,7 +114,7 @@ def read_if(p: Parser, draft: Draft) -> None:
         p.attr_dict(draft)
 
 
-def write_if(line: Line, op: Operation) -> None:
+def write_if(line: PrintedLine, op: Operation) -> None:
     line.put(line.name(op.operands[0]))
     if op.results:
         line.put("-> (" + ", ".join(type_text(r.type) for r in op.results) + ")")
@@ -129,7 +128,7 @@ def write_if(line: Line, op: Operation) -> None:
 def read_switch(p: Parser, draft: Draft) -> None:
     """`%n {attrs} -> T, T case 0 { .. } case 1 { .. } default { .. }`; the default is region 0."""
     if p.kind != lx.VALUE:
-        p.fail("PTO-P020", f"expected the number that chooses, got {p.shown()}")
+        p.fail("PTO-P020", f"expected the operand of the switch, got {p.shown()}")
     draft.bound["arg"] = [p.use()]
     if p.text == "{":
         p.attr_dict(draft)
@@ -152,7 +151,7 @@ def read_switch(p: Parser, draft: Draft) -> None:
     draft.op.attrs["cases"] = Ints("i64", tuple(cases))
 
 
-def write_switch(line: Line, op: Operation) -> None:
+def write_switch(line: PrintedLine, op: Operation) -> None:
     line.put(line.name(op.operands[0]))
     line.dictionary({k: v for k, v in op.attrs.items() if k != "cases"})
     if op.results:
@@ -183,7 +182,7 @@ def read_region(p: Parser, draft: Draft) -> None:
             draft.result_types.append(p.type())
 
 
-def write_region(line: Line, op: Operation) -> None:
+def write_region(line: PrintedLine, op: Operation) -> None:
     types = ", ".join(type_text(r.type) for r in op.results)
     before = op.row is not None and op.row.family.dialect == "scf."
     if types and before:
@@ -208,7 +207,7 @@ def read_while(p: Parser, draft: Draft) -> None:
         p.attr_dict(draft)
 
 
-def write_while(line: Line, op: Operation) -> None:
+def write_while(line: PrintedLine, op: Operation) -> None:
     before, after = op.regions
     if op.operands:
         line.put(_write_inits(line, before.block.args, op.operands))

@@ -20,13 +20,13 @@ from pto.isa.row.types import Opaque
 
 if TYPE_CHECKING:
     from pto.ir.text.parser import Parser
-    from pto.ir.text.printer import Line
+    from pto.ir.text.printer import PrintedLine
 
 
-class Step(Protocol):
+class TextStep(Protocol):
     def starts(self, p: Parser) -> bool: ...
     def read(self, p: Parser, draft: Draft) -> None: ...
-    def write(self, line: Line, op: Operation) -> None: ...
+    def write(self, line: PrintedLine, op: Operation) -> None: ...
     def present(self, op: Operation) -> bool: ...
 
 
@@ -40,7 +40,7 @@ class Literal:
     def read(self, p: Parser, draft: Draft) -> None:
         p.expect(self.text)
 
-    def write(self, line: Line, op: Operation) -> None:
+    def write(self, line: PrintedLine, op: Operation) -> None:
         line.put(self.text)
 
     def present(self, op: Operation) -> bool:
@@ -61,7 +61,7 @@ class OneOperand:
     def read(self, p: Parser, draft: Draft) -> None:
         draft.bind(self.name, p.use())
 
-    def write(self, line: Line, op: Operation) -> None:
+    def write(self, line: PrintedLine, op: Operation) -> None:
         values, nth = op.group(self.name), max(line.repeat, 0)
         if nth < len(values):  # an incomplete operation prints what it has
             line.operand(values[nth])
@@ -87,7 +87,7 @@ class OperandList:
                 return
             p.i += 1
 
-    def write(self, line: Line, op: Operation) -> None:
+    def write(self, line: PrintedLine, op: Operation) -> None:
         line.operands(op.group(self.name))
 
     def present(self, op: Operation) -> bool:
@@ -96,11 +96,11 @@ class OperandList:
 
 @dataclass(frozen=True, slots=True)
 class InsOuts:
-    """All operands of one side with their types; optional ones are told apart by count and type.
+    """All operands of one side with their types; optional ones are identified by count and type.
 
     Some tools write the attribute dictionary inside (`ins(%a {cmpMode = ..} : T)`) or the types
-    piecemeal (`ins(%a : T, %scale : i64)`): both are read. `inside` says where it is printed so.
-    Behind a list an operand that a compiler makes is left out by a word, `no_tmp`.
+    one by one (`ins(%a : T, %scale : i64)`): both are accepted. `inside` names the operand after
+    which the dictionary is printed. After a list the word `no_tmp` marks an absent scratch tile.
     """
 
     operands: tuple[Operand, ...]
@@ -134,7 +134,7 @@ class InsOuts:
         for name, chunk in distribute(p, draft.row, operands, values):
             draft.bound[name] = chunk
 
-    def write(self, line: Line, op: Operation) -> None:
+    def write(self, line: PrintedLine, op: Operation) -> None:
         line.operands([v for o in self.operands for v in op.group(o.name)])
         if any(o.variadic and len(op.group(o.name)) > 1 for o in self.operands):
             for word in (_left_out(o) for o in self.operands if not op.group(o.name)):
@@ -177,7 +177,7 @@ class InPlace:
     def read(self, p: Parser, draft: Draft) -> None:
         set_once(p, draft, self.spec.name, in_place_value(p, self.spec))
 
-    def write(self, line: Line, op: Operation) -> None:
+    def write(self, line: PrintedLine, op: Operation) -> None:
         if not self.present(op):
             return
         value = op.attrs[self.spec.name]
@@ -192,8 +192,8 @@ class InPlace:
 
 
 @dataclass(frozen=True, slots=True)
-class Flag:
-    """A bare word that stands for a unit attribute."""
+class FlagWord:
+    """A bare word that sets a unit attribute."""
 
     name: str
 
@@ -204,7 +204,7 @@ class Flag:
         p.i += 1
         draft.op.attrs[self.name] = Unit()
 
-    def write(self, line: Line, op: Operation) -> None:
+    def write(self, line: PrintedLine, op: Operation) -> None:
         line.put(self.name)
 
     def present(self, op: Operation) -> bool:
@@ -213,7 +213,7 @@ class Flag:
 
 @dataclass(frozen=True, slots=True)
 class Sets:
-    """No text of its own: the words around it stand for this value of an enum."""
+    """No text of its own: the words of its clause set this value of an enum."""
 
     name: str
     value: Enum
@@ -224,7 +224,7 @@ class Sets:
     def read(self, p: Parser, draft: Draft) -> None:
         set_once(p, draft, self.name, self.value)
 
-    def write(self, line: Line, op: Operation) -> None:
+    def write(self, line: PrintedLine, op: Operation) -> None:
         return
 
     def present(self, op: Operation) -> bool:
@@ -236,7 +236,7 @@ class Dictionary:
     """The attribute dictionary; prints what no other step prints."""
 
     elsewhere: frozenset[str]
-    inside: str | None = None  # beside this operand ("" any) it stands inside ins(..) instead
+    inside: str | None = None  # if this operand ("" any) is present, printed inside ins(..)
 
     def starts(self, p: Parser) -> bool:
         return p.text == "{"
@@ -245,7 +245,7 @@ class Dictionary:
         if p.text == "{":
             p.attr_dict(draft)
 
-    def write(self, line: Line, op: Operation) -> None:
+    def write(self, line: PrintedLine, op: Operation) -> None:
         if _stands_inside(op, self.inside):
             return
         line.dictionary({k: v for k, v in op.attrs.items() if k not in self.elsewhere})
@@ -273,7 +273,7 @@ class Types:
         elif draft.pending:
             p.types_of(draft, [v for n in self.skippable for v in draft.bound.get(n, [])])
 
-    def write(self, line: Line, op: Operation) -> None:
+    def write(self, line: PrintedLine, op: Operation) -> None:
         if self.names:
             kept = [n for n in self.names if n not in self.skippable]
             line.pending[:] = [("", v) for n in kept for v in op.group(n)]
@@ -291,7 +291,7 @@ class ResultTypes:
     def read(self, p: Parser, draft: Draft) -> None:
         p.result_types(draft)
 
-    def write(self, line: Line, op: Operation) -> None:
+    def write(self, line: PrintedLine, op: Operation) -> None:
         line.result_types(op)
 
     def present(self, op: Operation) -> bool:
@@ -299,7 +299,7 @@ class ResultTypes:
 
 
 @dataclass(frozen=True, slots=True)
-class Body:
+class RegionBody:
     """A region without arguments."""
 
     def starts(self, p: Parser) -> bool:
@@ -310,7 +310,7 @@ class Body:
         draft.op.regions.append(region)
         p.region(region)
 
-    def write(self, line: Line, op: Operation) -> None:
+    def write(self, line: PrintedLine, op: Operation) -> None:
         line.region(op.regions[0])
 
     def present(self, op: Operation) -> bool:
@@ -319,7 +319,7 @@ class Body:
 
 @dataclass(frozen=True, slots=True)
 class Optional:
-    steps: tuple[Step, ...]
+    steps: tuple[TextStep, ...]
 
     def starts(self, p: Parser) -> bool:
         first = self.steps[0]
@@ -334,13 +334,14 @@ class Optional:
             for step in self.steps:
                 step.read(p, draft)
 
-    def write(self, line: Line, op: Operation) -> None:
+    def write(self, line: PrintedLine, op: Operation) -> None:
         if self.present(op):
             for step in self.steps:
                 step.write(line, op)
 
     def present(self, op: Operation) -> bool:
-        """By an operand, where one is in it: what words stand for may be there without them."""
+        """True if the clause must be printed. A clause with an operand and an enum value depends
+        on the operand only: the enum value may be set without the clause."""
         named = [s for s in self.steps if isinstance(s, OneOperand)]
         sets = any(isinstance(s, Sets) for s in self.steps)
         return any(s.present(op) for s in (named if named and sets else self.steps))
@@ -348,7 +349,7 @@ class Optional:
 
 @dataclass(frozen=True, slots=True)
 class Repeated:
-    steps: tuple[Step, ...]
+    steps: tuple[TextStep, ...]
 
     def starts(self, p: Parser) -> bool:
         return self.steps[0].starts(p)
@@ -358,7 +359,7 @@ class Repeated:
             for step in self.steps:
                 step.read(p, draft)
 
-    def write(self, line: Line, op: Operation) -> None:
+    def write(self, line: PrintedLine, op: Operation) -> None:
         first = next(s for s in self.steps if isinstance(s, OneOperand))
         for line.repeat in range(len(op.group(first.name))):
             for step in self.steps:
@@ -371,7 +372,7 @@ class Repeated:
 
 @dataclass(frozen=True, slots=True)
 class AnyOrder:
-    """Clauses in any order, each at most once; a comma may stand before each."""
+    """Clauses in any order, each at most once, optionally with a comma before each."""
 
     clauses: tuple[Optional, ...]
     comma: bool
@@ -391,7 +392,7 @@ class AnyOrder:
             left.remove(clause)
             clause.read(p, draft)
 
-    def write(self, line: Line, op: Operation) -> None:
+    def write(self, line: PrintedLine, op: Operation) -> None:
         for clause in self.clauses:
             if clause.present(op):
                 if self.comma and line.last not in ("(", "{"):
@@ -416,7 +417,7 @@ class OneOf:
         for step in clause.steps:
             step.read(p, draft)
 
-    def write(self, line: Line, op: Operation) -> None:
+    def write(self, line: PrintedLine, op: Operation) -> None:
         clause = next((c for c in self.clauses if c.present(op)), self.clauses[-1])
         for step in clause.steps:
             step.write(line, op)
@@ -427,7 +428,7 @@ class OneOf:
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """A word that stands before the type of the next operand in the type list (`loop i64, i64`)."""
+    """A word before the type of the next operand in the type list (`loop i64, i64`)."""
 
     word: str
 
@@ -437,7 +438,7 @@ class Label:
     def read(self, p: Parser, draft: Draft) -> None:
         return  # the reader of type lists passes over such words
 
-    def write(self, line: Line, op: Operation) -> None:
+    def write(self, line: PrintedLine, op: Operation) -> None:
         line.label = self.word
 
     def present(self, op: Operation) -> bool:

@@ -55,7 +55,7 @@ from pto.isa.table import rows
 
 if TYPE_CHECKING:
     from pto.ir.text.parser import Parser
-    from pto.ir.text.printer import Line
+    from pto.ir.text.printer import PrintedLine
 
 # Names MLIR allows without their dialect, and the end of a loop that is read as `scf.for`.
 SHORT_NAMES = {row.name.partition(".")[2]: row.name for row in rows() if row.traits.short}
@@ -95,7 +95,7 @@ def _read_module(p: Parser, draft: Draft) -> None:
     p.region(new_region(draft.op))
 
 
-def _write_module(line: Line, op: Operation) -> None:
+def _write_module(line: PrintedLine, op: Operation) -> None:
     name = op.attrs.get("sym_name")
     if isinstance(name, Str):
         line.put(f"@{name.value}")
@@ -134,7 +134,7 @@ def _read_func(p: Parser, draft: Draft) -> None:
 _FUNC_WORDS = ("sym_name", "sym_visibility", "function_type", "arg_attrs")
 
 
-def _write_func(line: Line, op: Operation) -> None:
+def _write_func(line: PrintedLine, op: Operation) -> None:
     visibility = op.attrs.get("sym_visibility")
     if isinstance(visibility, Str):
         line.put(visibility.value)
@@ -186,13 +186,13 @@ def _read_call_tail(p: Parser, draft: Draft) -> None:
     p.signature(draft)
 
 
-def _write_call(line: Line, op: Operation) -> None:
+def _write_call(line: PrintedLine, op: Operation) -> None:
     callee = op.attrs["callee"]
     line.put(f"@{callee.name if isinstance(callee, Symbol) else ''}(")
     _write_call_tail(line, op, "callee")
 
 
-def _write_call_tail(line: Line, op: Operation, *elsewhere: str) -> None:
+def _write_call_tail(line: PrintedLine, op: Operation, *elsewhere: str) -> None:
     values = op.group(op.row.operands[-1].name) if op.row else []
     line.operands(values)
     line.put(")")
@@ -216,7 +216,7 @@ def _read_simt_launch(p: Parser, draft: Draft) -> None:
     _read_call_tail(p, draft)
 
 
-def _write_simt_launch(line: Line, op: Operation) -> None:
+def _write_simt_launch(line: PrintedLine, op: Operation) -> None:
     callee = op.attrs["callee"]
     dims = ", ".join(line.name(op.operands[n]) for n in range(3))
     line.put(f"@{callee.name if isinstance(callee, Symbol) else ''}<<<{dims}>>>(")
@@ -239,7 +239,7 @@ def _read_simt_section(p: Parser, draft: Draft) -> None:
         p.attr_dict(draft)
 
 
-def _write_simt_section(line: Line, op: Operation) -> None:
+def _write_simt_section(line: PrintedLine, op: Operation) -> None:
     found = [op.attrs[name] for name in _SIZES]
     sizes = ", ".join(str(a.value) for a in found if isinstance(a, Int))
     line.put(f"<<<{sizes}>>> ")
@@ -274,7 +274,7 @@ def _read_gep(p: Parser, draft: Draft) -> None:
 _INDICES = "rawConstantIndices"
 
 
-def _write_gep(line: Line, op: Operation) -> None:
+def _write_gep(line: PrintedLine, op: Operation) -> None:
     base, index = op.operands
     line.put(f"{line.name(base)}[{line.name(index)}] ")
     line.dictionary({k: v for k, v in op.attrs.items() if k not in ("elem_type", _INDICES)})
@@ -306,7 +306,7 @@ def _read_constant(p: Parser, draft: Draft) -> None:
     draft.result_types.append(type)
 
 
-def _write_constant(line: Line, op: Operation) -> None:
+def _write_constant(line: PrintedLine, op: Operation) -> None:
     line.dictionary({k: v for k, v in op.attrs.items() if k != "value"})
     value = op.attrs["value"]
     line.put(line.attr_text(value))
@@ -327,7 +327,7 @@ def _read_select(p: Parser, draft: Draft) -> None:
     draft.result_types.append(p.type() if p.accept(",") else type)
 
 
-def _write_select(line: Line, op: Operation) -> None:
+def _write_select(line: PrintedLine, op: Operation) -> None:
     line.operands(op.operands)
     line.dictionary(op.attrs)
     line.put(f": {type_text(op.results[0].type)}")
@@ -354,7 +354,7 @@ def _read_captures(p: Parser, draft: Draft) -> None:
     p.signature(draft)
 
 
-def _write_captures(line: Line, op: Operation) -> None:
+def _write_captures(line: PrintedLine, op: Operation) -> None:
     line.put("(")
     line.operands(op.operands)
     line.put(")")
@@ -383,7 +383,7 @@ READERS: dict[str, Callable[[Parser, Draft], None]] = {
     "=memref.subview": read_subview,
     "=buffer_id": read_buffer_id,
 }
-WRITERS: dict[str, Callable[[Line, Operation], None]] = {
+WRITERS: dict[str, Callable[[PrintedLine, Operation], None]] = {
     "=module": _write_module,
     "=func": _write_func,
     "=call": _write_call,

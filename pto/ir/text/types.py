@@ -116,7 +116,7 @@ def _shaped(text: str, what: str) -> tuple[tuple[t.Dim, ...], t.Scalar]:
 def _elem(text: str) -> t.Scalar:
     type = parse_type(text)
     if not isinstance(type, t.Scalar):
-        raise fail("PTO-T031", f"`{text}` is no element type")
+        raise fail("PTO-T031", f"`{text}` is not an element type")
     return type
 
 
@@ -190,7 +190,7 @@ def _logical_layout(head: str, parts: list[str]) -> str:
     if not parts:
         return ""
     if len(parts) > 1 or not _VMI_LAYOUT.fullmatch(parts[0]):
-        raise fail("PTO-T031", f"`{', '.join(parts)}` is no layout of {head}")
+        raise fail("PTO-T031", f"`{', '.join(parts)}` is not a layout of {head}")
     return parts[0]
 
 
@@ -203,7 +203,7 @@ def _memref(head: str, body: str) -> t.Type:
         if number or _ADDRESS_SPACE.fullmatch(part):
             where = _space(number or part)
         elif layout or not _MEMREF_LAYOUT.fullmatch(part):
-            raise fail("PTO-T031", f"`{part}` is no layout of a memref")
+            raise fail("PTO-T031", f"`{part}` is not a layout of a memref")
         else:
             layout = part
     return t.MemRef(shape, elem, layout, where or Space.GM, where is None)
@@ -212,7 +212,7 @@ def _memref(head: str, body: str) -> t.Type:
 def _word(kind: str, word: str) -> str:
     if word not in ENUMS[kind].words:
         help = nearest(word, ENUMS[kind].words)
-        raise fail("PTO-T036", f"`{word}` is no {kind}", help=help)
+        raise fail("PTO-T036", f"`{word}` is not a {kind}", help=help)
     return word
 
 
@@ -335,7 +335,7 @@ def _number(name: str, value: str) -> int:
         return kind.number(value)
     number = int(value, 16) if re.fullmatch(r"0x[0-9a-fA-F]{1,16}", value) else _int(value, name)
     if name == "compact" and kind.word(number) is None:
-        raise fail("PTO-T036", f"`{value}` is no {kind.name}")
+        raise fail("PTO-T036", f"`{value}` is not a {kind.name}")
     return number
 
 

@@ -1,5 +1,5 @@
-"""What an instruction amounts to on a chip: bytes, fractals, repeats. What those cost: `target`.
+"""The amount of work of an instruction on a chip: bytes, fractals, repeats. Cycles: `target`.
 
-A row names its class (`Instr.cost`); here a class becomes work, from the operands' types and, when
-the program runs, their shapes and addresses. No cycle stands here.
+A row names its cost class (`Instr.cost`). This package computes the work of a class from the types
+of the operands and, at run time, from their shapes and addresses.
 """

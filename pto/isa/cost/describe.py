@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pto.isa.cost import moves, products, vectors
-from pto.isa.cost.work import Cycles, Transfer, Work
+from pto.isa.cost.work import Cycles, TransferWork, Work
 from pto.isa.meaning.handle.view import as_tile
 from pto.isa.rules.rule import Case
 
@@ -14,14 +14,14 @@ Describe = Callable[[list[Any]], Work]
 
 ORDERS = frozenset({"flag", "barrier", "semaphore"})
 FIXED = frozenset({*ORDERS, "register", "free", "alu", "branch"})
-RUN = frozenset({"queue", "remote"})  # what they move only a run can tell
+RUN = frozenset({"queue", "remote"})  # classes with sizes known only at run time
 REGISTERS = frozenset(
     {"lane", "lane_mul", "predicate", "reg_load", "reg_store", "reg_gather", "reg_fold", "scope"}
 )
 
 
 def work_of(case: Case) -> Describe | None:
-    """How the work of an operation is told from its operands; None where only a run can tell."""
+    """A function from operands to the work of an operation; None if only a run can measure it."""
     name = case.row.cost
     if name in FIXED:
         fixed = Cycles(name)
@@ -36,7 +36,7 @@ def _img2col(case: Case) -> Describe | None:
 
     def work(values: list[Any]) -> Work:
         rows, cols = (tile := as_tile(values[at], type)).get_valid()
-        return Transfer("img2col", rows * cols * tile.type.itemsize, 1)
+        return TransferWork("img2col", rows * cols * tile.type.itemsize, 1)
 
     return work
 

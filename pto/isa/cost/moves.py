@@ -1,4 +1,4 @@
-"""Moves as work: which buffers are joined, how many bytes, and which stretches of global memory."""
+"""The work of a move: source and destination buffer, bytes, contiguous runs in global memory."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from pto.core.global_tensor import GlobalTensor
 from pto.core.memory import Space
 from pto.core.tile import Tile
-from pto.isa.cost.work import Fractals, Region, Transfer, Work
+from pto.isa.cost.work import FractalWork, GlobalRegion, TransferWork, Work
 from pto.isa.meaning.handle.view import as_tile, as_view
 from pto.isa.row import types as t
 from pto.isa.rules.rule import Case
@@ -33,7 +33,7 @@ def is_place(type: t.Type | None) -> bool:
 
 
 def described(case: Case) -> Callable[[list[Any]], Work] | None:
-    """A move between tiles and views, told from their shapes; None where only a run can tell."""
+    """The work of a move between tiles and views, from their shapes; None if they are dynamic."""
     found = ends(case)
     if found is None:
         return None
@@ -55,7 +55,7 @@ _BURSTS = ("source", "destination", "len_burst", "n_burst", "nburst_src_stride")
 
 
 def _bursts(case: Case) -> Callable[[list[Any]], Work] | None:
-    """Bursts at a distance, from or to global memory; loops of them only a run can tell."""
+    """The work of strided bursts from or to global memory; None for loops over them."""
     names = case.row.operand_names
     if not set(_BURSTS) <= set(names) or case.op.group("loop_counts"):
         return None
@@ -67,10 +67,10 @@ def _bursts(case: Case) -> Callable[[list[Any]], Work] | None:
         there, step = (target, written) if writes else (source, read)
         path = f"{source.memory.space.value}>{target.memory.space.value}"
         if there.memory.space is not Space.GM:
-            return Transfer(path, length * count, 1)
+            return TransferWork(path, length * count, 1)
         pitch = step if count > 1 else length
-        region = Region(there.memory.base + there.address, count, length, pitch, writes)
-        return Transfer(path, region.nbytes, runs(region), region)
+        region = GlobalRegion(there.memory.base + there.address, count, length, pitch, writes)
+        return TransferWork(path, region.nbytes, runs(region), region)
 
     return work
 
@@ -80,7 +80,7 @@ def _thing(value: Any, type: t.Type | None) -> Tile | GlobalTensor:
 
 
 def between(source: Tile | GlobalTensor, target: Tile | GlobalTensor) -> Work:
-    """What lies in the smaller of the two goes over."""
+    """The work of a move between two regions: the bytes of the smaller one."""
     tile = target if isinstance(target, Tile) else source
     other = source if tile is target else target
     rows, cols = tile.get_valid() if isinstance(tile, Tile) else tile.matrix_shape
@@ -92,22 +92,22 @@ def between(source: Tile | GlobalTensor, target: Tile | GlobalTensor) -> Work:
     path = f"{source.memory.space.value}>{target.memory.space.value}"
     if path in _FRACTAL_PATHS:
         k = (cols if path == "l1>l0a" else rows) * size
-        return Fractals(path, rows * cols * size, -(-k // _COLUMN), kind.name)
+        return FractalWork(path, rows * cols * size, -(-k // _COLUMN), kind.name)
     if isinstance(other, GlobalTensor):
         region = window(other, rows, cols, writes=other is target)
-        return Transfer(path, region.nbytes, runs(region), region)
-    return Transfer(path, rows * cols * size, 1)
+        return TransferWork(path, region.nbytes, runs(region), region)
+    return TransferWork(path, rows * cols * size, 1)
 
 
-def window(view: GlobalTensor, rows: int, cols: int, *, writes: bool) -> Region:
-    """The rows of bytes of a view that a tile of rows x cols meets."""
+def window(view: GlobalTensor, rows: int, cols: int, *, writes: bool) -> GlobalRegion:
+    """The byte rows of a view that a transfer of rows x cols elements accesses."""
     size, (a, b, c, _, _), steps = view.dtype.itemsize, view.shape, view.strides
     base = getattr(view.memory, "base", 0)  # of a watched memory: its bytes on the host
     if a == b == c == 1:
         line, pitch = (cols, steps[3]) if steps[4] == 1 or cols == 1 else (rows, steps[4])
         count = rows if line == cols and (steps[4] == 1 or cols == 1) else cols
-        return Region(base + view.address, count, line * size, pitch * size, writes)
-    # more than two dimensions: those that lie side by side are one stretch
+        return GlobalRegion(base + view.address, count, line * size, pitch * size, writes)
+    # more than two dimensions: contiguous ones are merged
     run, pitch, total = 1, 0, max(1, rows * cols)
     for step, length in sorted(zip(steps, view.shape, strict=True)):
         if length > 1 and step == run:
@@ -115,16 +115,18 @@ def window(view: GlobalTensor, rows: int, cols: int, *, writes: bool) -> Region:
         elif length > 1 and not pitch:
             pitch = step
     run = min(run, total)
-    return Region(base + view.address, -(-total // run), run * size, (pitch or run) * size, writes)
+    return GlobalRegion(
+        base + view.address, -(-total // run), run * size, (pitch or run) * size, writes
+    )
 
 
-def runs(region: Region) -> int:
-    """Stretches without a gap."""
+def runs(region: GlobalRegion) -> int:
+    """The number of contiguous runs."""
     return 1 if region.pitch == region.row_bytes else region.rows
 
 
 def touched(accesses: Iterable[Any]) -> Work | None:
-    """The move that a run has recorded: bytes and stretches as they were."""
+    """The work of a move from the accesses recorded in a run."""
     reads: dict[Space, int] = {}
     writes: dict[Space, int] = {}
     region = None
@@ -142,16 +144,16 @@ def touched(accesses: Iterable[Any]) -> Work | None:
     path = f"{source.value}>{target.value}"
     nbytes = max(reads[source], writes[target])
     if path in _FRACTAL_PATHS:
-        return Fractals(path, nbytes, max(1, nbytes // 512))
-    return Transfer(path, nbytes, 1 if region is None else runs(region), region)
+        return FractalWork(path, nbytes, max(1, nbytes // 512))
+    return TransferWork(path, nbytes, 1 if region is None else runs(region), region)
 
 
 def hinted(case: Case) -> Callable[[list[Any], Work | None], Work | None]:
-    """What the hint of a copy asks of the L2 cache, added to the work that it is."""
+    """A function that adds the L2 cache hint of a copy to its work."""
     at = next((i for i, o in enumerate(case.row.operands) if o.name in _HINTS), None)
 
     def asked(values: list[Any], work: Work | None) -> Work | None:
-        if at is None or values[at] not in _NOT_KEPT or not isinstance(work, Transfer):
+        if at is None or values[at] not in _NOT_KEPT or not isinstance(work, TransferWork):
             return work
         region = work.region
         return work if region is None else work._replace(region=region._replace(passes_by=True))
@@ -159,13 +161,13 @@ def hinted(case: Case) -> Callable[[list[Any], Work | None], Work | None]:
     return asked
 
 
-def _region_of(access: Any) -> Region:
-    """The outline of one access: rows as long as its elements follow each other."""
+def _region_of(access: Any) -> GlobalRegion:
+    """The region of one access, with contiguous elements joined to rows."""
     array, base = access.array, access.memory.base
     if array is None or array.ndim == 0:
         places = access.addresses()
         start = base + int(places.min()) if places.size else base
-        return Region(start, max(1, places.size), access.width, access.width, access.writes)
+        return GlobalRegion(start, max(1, places.size), access.width, access.width, access.writes)
     start, line, pitch = base + access.start, array.itemsize, 0
     rows = 1
     for n, step in sorted(zip(array.shape, array.strides, strict=True), key=lambda x: abs(x[1])):
@@ -176,4 +178,4 @@ def _region_of(access: Any) -> Region:
         else:
             pitch = pitch or abs(step)
             rows *= n
-    return Region(start, rows, line, pitch or line, access.writes)
+    return GlobalRegion(start, rows, line, pitch or line, access.writes)

@@ -7,7 +7,7 @@ from typing import Any
 
 from pto.core.dtypes import DType
 from pto.core.tile import Tile
-from pto.isa.cost.work import Product, Work
+from pto.isa.cost.work import MatmulWork, Work
 from pto.isa.meaning.handle.view import as_tile
 from pto.isa.rules.rule import Case
 
@@ -16,7 +16,7 @@ _K_BITS = 256  # of k that one step takes: 16 elements of f16, 32 of fp8, 64 of 
 
 
 def product(case: Case) -> Callable[[list[Any]], Work] | None:
-    """From the valid regions of tiles, or the sizes that stand beside pointers."""
+    """The work of a matmul, from the valid regions of tiles or from its size operands."""
     names = case.row.operand_names
     left = next((n for n in ("lhs", "a") if n in names), None)
     elem = None if left is None else case.elem(left)
@@ -57,4 +57,4 @@ def _packed(case: Case, kind: DType) -> Callable[[list[Any]], Work] | None:
 def _work(case: Case, kind: DType, m: int, k: int, n: int) -> Work:
     each = max(1, _K_BITS * kind.values_per_item // (8 * kind.itemsize))
     steps = -(-m // _SIDE) * -(-k // each) * -(-n // _SIDE)
-    return Product(case.row.cost, steps, each, kind.name)
+    return MatmulWork(case.row.cost, steps, each, kind.name)

@@ -13,7 +13,7 @@ CHIPS = {"a2a3": A2A3, "a5": A5}
 
 
 def cost_texts(row: Instr) -> dict[str, str]:
-    """By profile; empty for a row that nothing is executed of."""
+    """Cost text by profile; empty for a row that executes nothing."""
     if not row.cost:
         return {}
     return {name: _text(row, costs) for name, costs in CHIPS.items() if name in row.profiles}

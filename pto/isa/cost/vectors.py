@@ -10,7 +10,7 @@ from typing import Any
 
 from pto.core.memory import Space
 from pto.core.tile import Tile
-from pto.isa.cost.work import Step, Vector, Work
+from pto.isa.cost.work import VectorStep, VectorWork, Work
 from pto.isa.meaning import lanes, mathlib
 from pto.isa.meaning.handle.view import as_tile
 from pto.isa.meaning.kinds import Lane
@@ -21,8 +21,8 @@ from pto.isa.rules.rule import Case
 _REPEAT = 256
 _BLOCK = 32
 _RECORD = 8
-_GROUPS = 16  # of banks in UB: 32 bytes of each in turn
-# What a lane function costs more, or less, than an addition.
+_GROUPS = 16  # of banks in UB, interleaved every 32 bytes
+# Cost classes of lane functions that differ from an addition.
 _FUNCTIONS: dict[Any, str] = {
     lanes.mul: "mul",
     lanes.div: "div",
@@ -62,7 +62,7 @@ def refined(name: str, body: object) -> str:
 
 
 def priced(kind: str) -> str:
-    """The class whose numbers say what a lowering costs."""
+    """The cost class of a kind of lowering."""
     return _PRICED.get(kind, kind)
 
 
@@ -85,7 +85,7 @@ def tiles(case: Case) -> Callable[[list[Any]], Work] | None:
         ]
         sources = [tile for tile, role in found if role in ("in", "inout")]
         targets = [tile for tile, role in found if role in ("out", "inout")]
-        return Vector(case.row.cost, lower(kind, sources, targets))
+        return VectorWork(case.row.cost, lower(kind, sources, targets))
 
     return work
 
@@ -111,12 +111,12 @@ def _widest(tiles: list[Tile]) -> Tile:
     )
 
 
-def _one(kind: str, sources: list[Tile], targets: list[Tile]) -> tuple[Step, ...]:
+def _one(kind: str, sources: list[Tile], targets: list[Tile]) -> tuple[VectorStep, ...]:
     """One instruction over the largest operand."""
     tile = _widest([*targets, *sources])
     rows, cols = tile.get_valid()
     return (
-        Step(
+        VectorStep(
             kind,
             _repeats(tile),
             rows * cols,
@@ -128,14 +128,14 @@ def _one(kind: str, sources: list[Tile], targets: list[Tile]) -> tuple[Step, ...
 
 
 def _conflict(sources: list[Tile]) -> float:
-    """How much two sources collide: a repeat reads 8 of the 16 bank groups from each."""
+    """Share of bank conflicts between two sources: a repeat reads 8 of 16 bank groups of each."""
     if len(sources) < 2:
         return 0.0
     apart = (sources[1].address - sources[0].address) // _BLOCK % _GROUPS
     return max(0.0, (8 - min(apart, _GROUPS - apart)) / 8)
 
 
-def _row_fold(kind: str, sources: list[Tile], targets: list[Tile]) -> tuple[Step, ...]:
+def _row_fold(kind: str, sources: list[Tile], targets: list[Tile]) -> tuple[VectorStep, ...]:
     """Registers of a row folded into one, then that one across its lanes; short rows in groups."""
     source = sources[0]
     rows, cols = source.get_valid()
@@ -144,33 +144,33 @@ def _row_fold(kind: str, sources: list[Tile], targets: list[Tile]) -> tuple[Step
     lanes_of = _REPEAT // size
     if size == 4 and rows * cols == 8192 and cols in (128, 256, 512, 1024):
         repeats = _repeats(source)
-        found = [Step("group_fold", repeats, rows * cols, 1, is_16)]
+        found = [VectorStep("group_fold", repeats, rows * cols, 1, is_16)]
         left = cols // 8
         while left > 8:
             repeats = max(1, repeats // 8)
-            found.append(Step("group_fold", repeats, rows * left, 1, is_16))
+            found.append(VectorStep("group_fold", repeats, rows * left, 1, is_16))
             left //= 8
-        return (*found, Step("fold", max(1, rows * left // lanes_of), rows * left, 2, is_16))
+        return (*found, VectorStep("fold", max(1, rows * left // lanes_of), rows * left, 2, is_16))
     folds = -(-cols // lanes_of) - 1
-    steps = [Step("fold", rows, rows * lanes_of, 2, is_16)] * folds
-    return (*steps, Step("lane_fold", rows, rows * min(cols, lanes_of), 1, is_16))
+    steps = [VectorStep("fold", rows, rows * lanes_of, 2, is_16)] * folds
+    return (*steps, VectorStep("lane_fold", rows, rows * min(cols, lanes_of), 1, is_16))
 
 
-def _column_fold(kind: str, sources: list[Tile], targets: list[Tile]) -> tuple[Step, ...]:
-    """Row after row onto the first, each behind a barrier."""
+def _column_fold(kind: str, sources: list[Tile], targets: list[Tile]) -> tuple[VectorStep, ...]:
+    """Each row is folded onto the first one, with a barrier in between."""
     source = sources[0]
     rows, cols = source.get_valid()
     size = source.type.itemsize
     width = -(-cols * size // _REPEAT)
-    copy = Step("unary", width, cols, 1, size == 2)
+    copy = VectorStep("unary", width, cols, 1, size == 2)
     if rows < 2:
         return (copy,)
     folds = rows - 1
-    return copy, Step("fold", folds * width, folds * cols, 2, size == 2, 0.0, folds, True)
+    return copy, VectorStep("fold", folds * width, folds * cols, 2, size == 2, 0.0, folds, True)
 
 
-def _convert(kind: str, sources: list[Tile], targets: list[Tile]) -> tuple[Step, ...]:
-    """An instruction for each row; what is left of the rows takes one more together."""
+def _convert(kind: str, sources: list[Tile], targets: list[Tile]) -> tuple[VectorStep, ...]:
+    """An instruction for each row, and one more for the remainders of all rows."""
     (step,) = _one(kind, sources, targets)
     tile = _widest([*targets, *sources])
     rows, cols = tile.get_valid()
@@ -178,13 +178,13 @@ def _convert(kind: str, sources: list[Tile], targets: list[Tile]) -> tuple[Step,
     return (step._replace(instructions=max(1, rows * bool(whole) + bool(rest))),)
 
 
-def _each_row(kind: str, sources: list[Tile], targets: list[Tile]) -> tuple[Step, ...]:
+def _each_row(kind: str, sources: list[Tile], targets: list[Tile]) -> tuple[VectorStep, ...]:
     """An instruction for each row."""
     (step,) = _one(priced(kind), sources, targets)
     return (step._replace(instructions=max(1, targets[0].get_valid()[0])),)
 
 
-def _spread_rows(kind: str, sources: list[Tile], targets: list[Tile]) -> tuple[Step, ...]:
+def _spread_rows(kind: str, sources: list[Tile], targets: list[Tile]) -> tuple[VectorStep, ...]:
     """The scalar unit reads each row's value for its copy; rows of a block take one `vbrcb`."""
     (step,) = _each_row(kind, sources, targets)
     if targets[0].get_valid()[1] * targets[0].type.itemsize == _BLOCK:
@@ -192,20 +192,20 @@ def _spread_rows(kind: str, sources: list[Tile], targets: list[Tile]) -> tuple[S
     return (step._replace(chained=True),)
 
 
-def _records(kind: str, sources: list[Tile], targets: list[Tile]) -> tuple[Step, ...]:
-    """What is sorted are records of eight bytes, a value and its place."""
+def _records(kind: str, sources: list[Tile], targets: list[Tile]) -> tuple[VectorStep, ...]:
+    """Sorting works on records of eight bytes: a value and its index."""
     (step,) = _one(kind, sources, targets)
     rows, cols = targets[0].get_valid()
     count = rows * cols * targets[0].type.itemsize // _RECORD
     return (step._replace(elements=count),)
 
 
-def _gather(kind: str, sources: list[Tile], targets: list[Tile]) -> tuple[Step, ...]:
+def _gather(kind: str, sources: list[Tile], targets: list[Tile]) -> tuple[VectorStep, ...]:
     """By indices, element by element; by a pattern, whole registers."""
     return _one("rearrange" if len(sources) == 1 else kind, sources, targets)
 
 
-_LOWERED: dict[str, Callable[[str, list[Tile], list[Tile]], tuple[Step, ...]]] = {
+_LOWERED: dict[str, Callable[[str, list[Tile], list[Tile]], tuple[VectorStep, ...]]] = {
     "row_fold": _row_fold,
     "column_fold": _column_fold,
     "row_spread": _spread_rows,

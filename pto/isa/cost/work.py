@@ -1,35 +1,35 @@
-"""Work: how much of what an instruction does. One kind for each formula of cost."""
+"""Classes for the amount of work of an instruction; one class for each cost formula."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 
-class Region(NamedTuple):
-    """Rows of bytes of global memory, as one transfer touches them; by addresses of the host."""
+class GlobalRegion(NamedTuple):
+    """Rows of bytes in global memory that one transfer accesses, by host address."""
 
     address: int
     rows: int
     row_bytes: int
     pitch: int  # bytes from row to row
     writes: bool
-    passes_by: bool = False  # the L2 cache: it is asked not to keep what is moved
+    passes_by: bool = False  # a hint not to keep the data in the L2 cache
 
     @property
     def nbytes(self) -> int:
         return self.rows * self.row_bytes
 
 
-class Transfer(NamedTuple):
-    """Bytes from buffer to buffer; `bursts` is how many stretches global memory is read in."""
+class TransferWork(NamedTuple):
+    """Bytes moved between buffers; `bursts` counts the contiguous runs in global memory."""
 
     cost: str  # a path: "gm>ub"
     nbytes: int
     bursts: int
-    region: Region | None = None
+    region: GlobalRegion | None = None
 
 
-class Fractals(NamedTuple):
+class FractalWork(NamedTuple):
     """Fractal boxes from L1 to the operands of the matrix unit: `columns` of 32 bytes of k."""
 
     cost: str
@@ -38,7 +38,7 @@ class Fractals(NamedTuple):
     element: str = ""
 
 
-class Product(NamedTuple):
+class MatmulWork(NamedTuple):
     """Steps of the matrix unit, one box of 16 x k0 x 16 each."""
 
     cost: str
@@ -47,11 +47,11 @@ class Product(NamedTuple):
     element: str
 
 
-class Step(NamedTuple):
-    """Vector instructions of one kind: repeats of 256 bytes, elements, how much sources collide.
+class VectorStep(NamedTuple):
+    """Vector instructions of one kind: repeats of 256 bytes, elements, share of bank conflicts.
 
     A header that works row by row issues one instruction for each row. `chained`: each of them
-    waits for the one before, at a barrier or for the scalar unit.
+    waits for the previous one, at a barrier or for the scalar unit.
     """
 
     cost: str
@@ -64,30 +64,30 @@ class Step(NamedTuple):
     chained: bool = False
 
 
-class Vector(NamedTuple):
-    """What a tile operation becomes on the vector unit: instructions, one after the other."""
+class VectorWork(NamedTuple):
+    """A tile operation lowered to a sequence of instructions of the vector unit."""
 
     cost: str
-    steps: tuple[Step, ...]
+    steps: tuple[VectorStep, ...]
 
 
-class Function(NamedTuple):
-    """A vector scope: how often each class of micro-instruction ran in it."""
+class ScopeWork(NamedTuple):
+    """A vector scope: the number of executed micro-instructions of each class."""
 
     cost: str
     counts: tuple[tuple[str, int], ...]
 
 
 class Cycles(NamedTuple):
-    """A fixed number of cycles, `how` says which of the class's numbers; `times` that many."""
+    """`times` a fixed number of cycles; `how` selects the number of the class."""
 
     cost: str
     how: str = "cycles"
     times: int = 1
 
 
-class Code(NamedTuple):
-    """What the scalar unit does outside instructions of the ISA."""
+class CodeWork(NamedTuple):
+    """Work of the scalar unit outside instructions of the ISA."""
 
     cost: str
     operations: int
@@ -95,4 +95,4 @@ class Code(NamedTuple):
     divisions: int
 
 
-Work = Code | Transfer | Fractals | Product | Vector | Function | Cycles
+Work = CodeWork | TransferWork | FractalWork | MatmulWork | VectorWork | ScopeWork | Cycles

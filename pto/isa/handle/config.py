@@ -8,7 +8,7 @@ from pto.isa.meaning.handle import config
 from pto.isa.meaning.order import flags as sync
 from pto.isa.row import types as t
 from pto.isa.row.instr import Attr, Family, Result, instr, read, write
-from pto.isa.row.order import Barrier, Meet
+from pto.isa.row.order import Barrier, CoreBarrier
 from pto.isa.row.pipe_of import named_pipe
 from pto.isa.row.traits import Traits
 from pto.isa.rules.paths import same_role, same_type, window_inside
@@ -96,7 +96,7 @@ instr(
     WAIT,
     "no core of core_type goes on before all of them are here",
     body=config.SYNC_ALL,
-    order=Meet(),
+    order=CoreBarrier(),
     operands=(read("workspace?", "gm place"), read("used_cores?", "i32")),
     attrs=(
         Attr("core_type", "sync_core_type", default="aiv_only"),
@@ -112,7 +112,7 @@ instr(
         Rule(
             "counter-fits",
             "PTO-T064",
-            f"expects a workspace of {_COUNTERS} i32 or more with mode soft alone",
+            f"expects a workspace of {_COUNTERS} i32 or more, only with mode soft",
             _counter_fits,
         ),
     ),

@@ -12,7 +12,7 @@ from pto.isa.meaning.handle import memref
 from pto.isa.meaning.handle import view as meaning
 from pto.isa.row import types as t
 from pto.isa.row.attributes import Str
-from pto.isa.row.instr import Attr, Family, Instr, Result, instr, read, update
+from pto.isa.row.instr import Attr, Family, Result, instr, read, update
 from pto.isa.row.traits import Traits
 from pto.isa.rules.rule import Case, Rule, dims, same_dtype, same_shape, same_valid
 
@@ -88,7 +88,7 @@ def _runtime_valid(case: Case) -> str | None:
     return None if lowered else "it is a memref"
 
 
-# Handles whose valid region this function owns; a caller's tile is passed by value.
+# Handles with a valid region that this function may change; a caller's tile is passed by value.
 _MOST_SLOTS = 16
 _LOCAL = ("alloc_tile", "declare_tile", "bind_tile", "pointer_cast", "materialize_tile")
 _RENAMES = ("pto.bitcast", "pto.treshape")
@@ -216,7 +216,7 @@ ALLOC_MULTI_TILE = instr(
         Rule(
             "slots",
             "PTO-S142",
-            f"expects 2 to {_MOST_SLOTS} tiles that lie close together",
+            f"expects 2 to {_MOST_SLOTS} tiles without gaps between them",
             _slots,
         ),
         Rule("planned", "PTO-T027", f"expects no {_PLANNED}, which a planner writes", _is_planned),
@@ -271,12 +271,11 @@ SET_VALIDSHAPE = instr(
     example="pto.set_validshape %t, %r, %c : !pto.tile_buf<vec, 16x64xf32, valid=?x?>",
     cite=(_MANUAL, f"{_VIEWS}/set-validshape.md"),
 )
-VALID_EXTENTS: list[Instr] = []  # rows, columns
 for _name, _what, _body, _cxx in (
     ("tile_valid_rows", "rows", meaning.VALID_ROWS, "GetValidRow"),
     ("tile_valid_cols", "columns", meaning.VALID_COLS, "GetValidCol"),
 ):
-    _row = instr(
+    instr(
         _name,
         HANDLE,
         f"result = the valid {_what} of src now",
@@ -288,18 +287,19 @@ for _name, _what, _body, _cxx in (
         cite=_TD,
         cxx=f"= {{src}}.{_cxx}()",
     )
-    VALID_EXTENTS.append(_row)
-instr(
+GET_VALIDSHAPE = instr(
     "get_validshape",
     HANDLE,
     "the valid rows and columns of source now, after set_validshape too",
     body=meaning.VALID_SHAPE,
+    traits=Traits(pure=True),
     operands=(read("source"),),
     results=(Result("valid_row", "index", "index"), Result("valid_col", "index", "index")),
     text="$source {} : types",
     cite=_AUGUST,
+    cxx="= {source}.GetValidRow(); {source}.GetValidCol()",
 )
-instr(
+BITCAST = instr(
     "bitcast",
     HANDLE,
     "result = the storage of src read as elements of another type",

@@ -54,7 +54,7 @@ def _both_valid(case: Case) -> str | None:
 
 
 def _valid_as_written(case: Case) -> str | None:
-    """The type repeats what the operands say, or says it where there are none."""
+    """The valid region in the type must equal the operands, or replaces absent operands."""
     tile, sizes = case.tile("result"), _sizes(case)
     if tile is None or len(sizes) != 2:
         return None
@@ -79,7 +79,7 @@ def _on_box(case: Case) -> str | None:
     for what, numbers in (("size", _sizes(case)), ("offset", _offsets(case))):
         for number, box in zip(numbers, source.box, strict=False):
             if number is not None and number % box:
-                return f"{what} {number} is no multiple of {box}"
+                return f"{what} {number} is not a multiple of {box}"
     return None
 
 
@@ -149,7 +149,7 @@ SUBVIEW = instr(
         Rule(
             "valid-as-written",
             "PTO-S072",
-            "expects the valid region of result to be the one asked for",
+            "expects result to have the valid region of the operands",
             _valid_as_written,
         ),
     ),

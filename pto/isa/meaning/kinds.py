@@ -135,7 +135,8 @@ class Repeats:
 
 @dataclass(frozen=True, slots=True)
 class Do:
-    """Anything else: `make(case)` reads types and attributes once and returns fn(core, *operands).
+    """Anything else: `make(case)` reads types and attributes once and returns fn(core, *operands);
+    with `words`, fn(words, *operands): each engine has such words of its own, and runs the same fn.
 
     fn is called with the values of the row's operands in order (None for an absent optional one, a
     list for a variadic one) and returns the results. With `blocks`, fn may return Blocked without
@@ -147,6 +148,7 @@ class Do:
     looks: bool = False  # reads what other agents change: a loop over it lets them go on
     binds: str = ""  # the operand that gets what fn returns: a handle that was only declared
     stays: str = ""  # why compiled code leaves it to Python, where nothing else says it
+    words: Callable[[Any], Any] | None = None  # of the reference engine, made of a core
 
 
 @dataclass(frozen=True, slots=True)

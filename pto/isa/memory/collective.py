@@ -7,7 +7,7 @@ from math import prod
 from pto.isa.meaning.memory import collective as meaning
 from pto.isa.row import types as t
 from pto.isa.row.instr import Attr, Family, Result, instr, read, scratch, update, write
-from pto.isa.row.order import Await, Gather, Notify, Poll
+from pto.isa.row.order import Gather, Notify, TestSignal, WaitUntil
 from pto.isa.rules.global_memory import (
     atomic_store,
     flat,
@@ -27,7 +27,7 @@ _TD = "PTOAS include/PTO/IR/PTOOps.td"
 
 
 def _of_a_window(name: str) -> Rule:
-    """The extents of a window are known where it is made; a whole view says them in its type."""
+    """Dynamic extents need a window: a whole view must have static extents in its type."""
 
     def test(case: Case) -> str | None:
         type = case.type(name)
@@ -66,7 +66,7 @@ _REMOTE = (
     " address out of a table; the symmetric heap has the same offset on every rank"
 )
 # pto-isa comm/a2a3/TPut.hpp, TGet.hpp, which a5 shares: a staging tile is loaded, then stored; with
-# two of them the next load goes on meanwhile.
+# two of them the next load overlaps the store.
 _COPY = """
     +pong: MTE2(src->ping,pong) MTE2>MTE3:0,1 MTE3(ping,pong->dst) MTE3>MTE2:0,1
     MTE2(src->ping) MTE2>MTE3 MTE3(ping->dst) MTE3>MTE2
@@ -287,7 +287,7 @@ instr(
     SIGNAL,
     "wait until signal[i] cmp cmpValue holds for every element",
     body=meaning.WAIT,
-    order=Await(),
+    order=WaitUntil(),
     operands=(read("signal", "view"), read("cmpValue", "i32")),
     attrs=(_CMP,),
     text="( $signal , $cmpValue : types ) {}",
@@ -300,7 +300,7 @@ instr(
     SIGNAL,
     "does signal[i] cmp cmpValue hold for every element now?",
     body=meaning.TEST,
-    order=Poll(),
+    order=TestSignal(),
     operands=(read("signal", "view"), read("cmpValue", "i32")),
     results=(Result("result", "i1"),),
     attrs=(_CMP,),

@@ -20,7 +20,7 @@ _WORD = (1 << 16) - 1
 
 
 def numbers(*names: str) -> tuple[Operand, ...]:
-    """Operands that are i64, as every length, count and stride is."""
+    """Operands of type i64, the type of every length, count and stride."""
     return tuple(read(name, "i64") for name in names)
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pto.isa.meaning.order import flags as meaning
 from pto.isa.order.flags import id_below, one_id, pipe_exists
 from pto.isa.row.instr import Attr, Family, instr, read
-from pto.isa.row.order import Hear, Send
+from pto.isa.row.order import SendSignal, WaitSignal
 from pto.isa.rules.rule import Case, Rule, attr_in, dtype_in, on
 
 _TD = "PTOAS include/PTO/IR/PTOOps.td"
@@ -54,7 +54,7 @@ instr(
     SEMAPHORE,
     "count up on the other side once pipe has done all earlier work",
     body=meaning.SEND,
-    order=Send(),
+    order=SendSignal(),
     attrs=(_LOCAL_PIPE, _EVENT_ID, _FFTS_MODE),
     rules=(attr_in("ffts_mode", "0", "1", "2"), _cross_pipe(*_A5_PIPES)),
     notes=(
@@ -70,7 +70,7 @@ instr(
     SEMAPHORE,
     "hold pipe (on a2a3 the whole core) until the count is above 0, then count down",
     body=meaning.HEAR,
-    order=Hear(),
+    order=WaitSignal(),
     attrs=(_LOCAL_PIPE, _EVENT_ID, _FFTS_MODE),
     rules=(attr_in("ffts_mode", "0", "1", "2"), _cross_pipe(*_A5_PIPES)),
     notes=("On a5 the cube waits for each sub-block by its own id.",),
@@ -98,7 +98,7 @@ instr(
     BY_OPERAND,
     "count up; the cube reaches both sub-blocks, and theirs are combined for the cube",
     body=meaning.SEND,
-    order=Send(),
+    order=SendSignal(),
     operands=(read("core_id", "i64"), read("event_id", "i64")),
     profiles="a2a3",
     cite=(f"{_PAGES}/set-cross-core.md", f"{_GYM}:1693"),
@@ -109,7 +109,7 @@ instr(
     BY_OPERAND,
     "hold the whole core until the count is above 0 (on the cube: of both sub-blocks)",
     body=meaning.HEAR,
-    order=Hear(),
+    order=WaitSignal(),
     operands=(read("core_id?", "i64"), read("event_id", "i64")),
     profiles="a2a3",
     notes=("The Gym manual writes core_id first, the page of pto-isa leaves it out.",),
@@ -141,7 +141,7 @@ instr(
     INTRA_BLOCK,
     "count up on one sub-block once pipe has done all earlier work",
     body=meaning.SEND,
-    order=Send(),
+    order=SendSignal(),
     profiles="a2a3 a5",
     aliases="set_intra_core",
     example="pto.set_intra_block #pto.pipe<PIPE_MTE3>, 1",
@@ -153,7 +153,7 @@ instr(
     INTRA_BLOCK,
     "hold pipe until the count is above 0, then count down",
     body=meaning.HEAR,
-    order=Hear(),
+    order=WaitSignal(),
     profiles="a2a3 a5",
     aliases="wait_intra_core",
     example="pto.wait_intra_block #pto.pipe<PIPE_V>, 1",
@@ -165,9 +165,14 @@ for _name, _meaning, _body, _order in (
         "set_cross_block",
         "tell all cores of this kind that pipe has come here",
         meaning.ARRIVE,
-        Send(),
+        SendSignal(),
     ),
-    ("wait_cross_block", "hold pipe until all cores of this kind have come", meaning.MEET, Hear()),
+    (
+        "wait_cross_block",
+        "hold pipe until all cores of this kind have come",
+        meaning.MEET,
+        WaitSignal(),
+    ),
 ):
     instr(
         _name,

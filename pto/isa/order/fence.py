@@ -1,13 +1,13 @@
-"""Order between memory and caches: fences, barriers of a memory domain, lines that are dropped.
+"""Order between memory and caches: fences, barriers of a memory domain, invalidated cache lines.
 
-There are no caches here, so whatever is read is what was written last; what is left is the order.
+The simulator has no caches: a read sees the last write, so these rows only order accesses.
 """
 
 from __future__ import annotations
 
 from pto.isa.meaning.order import flags as meaning
 from pto.isa.row.instr import Attr, Family, instr, read
-from pto.isa.row.order import Fence, Flush, Publish
+from pto.isa.row.order import FullFence, Publish, WriteBack
 
 _TD = "PTOAS include/PTO/IR/PTOOps.td (2026-08)"
 _VTD = "PTOAS include/PTO/IR/VPTOOps.td (2026-08)"
@@ -22,7 +22,7 @@ instr(
     CACHE,
     "cached global memory is dropped before a scalar reads it: all of it, or the line at addr",
     body=meaning.IN_ORDER,
-    order=Flush("addr"),
+    order=WriteBack("addr"),
     operands=(read("addr?", "gm place"),),
     attrs=(Attr("space", "address_space", values=("gm",)),),
     text="<1 $addr single_cache_line !space=gm : types | all @space > {}",
@@ -35,7 +35,7 @@ instr(
     CACHE,
     "a line at ptr, or the whole data cache, is written back and dropped",
     body=meaning.IN_ORDER,
-    order=Flush("ptr", "cache", "ENTIRE_DATA_CACHE"),
+    order=WriteBack("ptr", "cache", "ENTIRE_DATA_CACHE"),
     operands=(read("ptr", "gm or ub pointer"),),
     attrs=(
         Attr("cache", "dcci_cache_line", required=True),
@@ -55,7 +55,7 @@ instr(
     FENCE,
     "every pipe waits until all work is done, and what it wrote is visible in scope",
     body=meaning.IN_ORDER,
-    order=Fence(""),
+    order=FullFence(""),
     attrs=(Attr("scope", "fence_scope", values=("gm", "all"), required=True),),
     text="@scope {}",
     profiles="a2a3 a5",

@@ -219,7 +219,7 @@ instr(
     cxx="- inside vector scopes, which C++ kernels write as intrinsics",
 )
 
-# ---- buffer ids: one name for a buffer, pipes take turns in program order
+# ---- buffer ids: pipes use the buffer of an id one after the other, in program order
 
 BUFFER_ID = Family(
     "buffer ids",

@@ -95,7 +95,7 @@ def _dynamic_valid() -> Rule:
             odd = case.word("split") in ("3", "4") and tile is not None and None in tile.valid
             return "halves of odd size have one each, and no operand gives it" if odd else None
         if tile is None:
-            return "the result is no tile"
+            return "the result is not a tile"
         return None if tile.valid == (None, None) else f"it is {shape_text(tile.valid)}"
 
     sentence = "expects the valid region of the result to be ?x? when operands give it"
@@ -207,7 +207,9 @@ instr(
 )
 
 _LOWERED = "frontend form, lowered to {}; the queue is made by aic_ or aiv_initialize_pipe"
-_BY_ID = "- C++ holds the queue: TPipe"
+_NO_ENTRY = "- C++ holds the queue: TPipe"
+_CALL = "= {}<decltype(queue{{id}}), {}TileSplitAxis({{split}})>(queue{{id}}{})"  # of a TPipe
+_OF_TILE = ("decltype({tile}), ", ", {tile}")
 _GM_ONLY_A2A3 = "entries in global memory: a2a3 only, says the IR manual"
 
 
@@ -231,7 +233,7 @@ for _side, _peer, _to in (("cube", "aiv", "C2V"), ("vector", "aic", "V2C")):
         f"entry = a view of the next free {_to} slot in global memory",
         body=meaning.ALLOCATE_TO,
         order=Allocate(),
-        cxx=_BY_ID,
+        cxx=_NO_ENTRY,
         results=(Result("entry", "view"),),
         text=f"{_QUEUE} {{}} -> results",
         profiles=NPU,
@@ -247,7 +249,7 @@ for _side, _peer, _to in (("cube", "aiv", "C2V"), ("vector", "aic", "V2C")):
         f"copy the tile into the next free {_to} slot, or tell of an entry, and signal",
         body=meaning.PUSH_TO,
         order=Push(),
-        cxx=_BY_ID,
+        cxx=_CALL.format("TPUSH", *_OF_TILE),
         operands=(read("tile", "tile or view"), *((_SUB,) if _side == "vector" else ())),
         text=f"( $tile : types ) {_QUEUE} {_SUB_TEXT if _side == 'vector' else ''} {{}}",
         profiles=NPU,
@@ -270,7 +272,7 @@ for _side, _peer, _from in (("vector", "aic", "C2V"), ("cube", "aiv", "V2C")):
         f"tile = the next full {_from} slot",
         body=meaning.POP_FROM,
         order=Pop(),
-        cxx=_BY_ID,
+        cxx=_CALL.format("TPOP", *_OF_TILE),
         operands=(
             read("valid_row?", "index"),
             read("valid_col?", "index"),
@@ -296,7 +298,7 @@ for _side, _peer, _from in (("vector", "aic", "C2V"), ("cube", "aiv", "V2C")):
         f"give the {_from} slot of the last tpop back to the producer",
         body=meaning.FREE_FROM,
         order=Free(),
-        cxx=_BY_ID,
+        cxx=_CALL.format("TFREE", "", ""),
         operands=(read("entry?", "tile or view"),),
         text=f"<? ( $entry : types ) > {_QUEUE} {{}}",
         profiles=NPU,

@@ -11,7 +11,7 @@ from pto.isa.meaning.order import ring as meaning
 from pto.isa.row import types as t
 from pto.isa.row.attributes import Bool, Int
 from pto.isa.row.instr import Attr, Family, Result, instr, read
-from pto.isa.row.order import Open, Slots
+from pto.isa.row.order import OpenQueue, QueueSlots
 from pto.isa.row.traits import Traits
 from pto.isa.rules.rule import Case, Rule, attr_at_least, attr_in, on
 from pto.target.npu import CROSS_CORE_IDS
@@ -206,7 +206,7 @@ for _core, _side in {"aic": "cube", "aiv": "vector"}.items():
         f"the {_side} end of queue id",
         cxx="- C++ holds the queue: TPipe",
         body=meaning.INIT_FRONTEND,
-        order=Open(),
+        order=OpenQueue(),
         scope=_side,
         notes=(
             "Queues of one function share 16 hardware flags: 2 for one direction, 4 for both.",
@@ -233,7 +233,7 @@ GLOBAL_QUEUE = instr(
     LOWERED,
     "pipe = a queue whose slots lie in global memory (a2a3)",
     body=meaning.INIT_GLOBAL,
-    order=Open(),
+    order=OpenQueue(),
     operands=(read("gm_addr", "any"), read("local_addr?", "any"), read("peer_local_addr?", "any")),
     attrs=(_DIRECTION, _SLOT_SIZE, _SLOT_NUM, _LOCAL_SLOTS, _FLAG_BASE, _NOSPLIT, _EPILOGUE),
     text="{ dir_mask = @dir_mask , slot_size = @slot_size , slot_num = @slot_num"
@@ -253,7 +253,7 @@ LOCAL_QUEUE = instr(
     LOWERED,
     "pipe = a queue whose slots lie in the consumer's local buffer (a5)",
     body=meaning.INIT_LOCAL,
-    order=Open(in_local=True),
+    order=OpenQueue(in_local=True),
     operands=(read("local_addr", "any"), read("peer_local_addr?", "any")),
     attrs=(_DIRECTION, _SLOT_SIZE, _SLOT_NUM, _FLAG_BASE, _NOSPLIT, _EPILOGUE),
     text="{ dir_mask = @dir_mask , slot_size = @slot_size , slot_num = @slot_num"
@@ -280,7 +280,7 @@ RESERVE_BUFFER = instr(
     BUFFER,
     "addr = the base of size bytes kept free for a queue",
     body=meaning.RESERVE,
-    order=Slots(),
+    order=QueueSlots(),
     attrs=(
         Attr("name", "str", required=True, meaning="unique in the function"),
         Attr("size", "i32", required=True, meaning="bytes"),
@@ -305,7 +305,7 @@ IMPORT_BUFFER = instr(
     BUFFER,
     "addr = the base of the buffer that peer_func reserves under this name",
     body=meaning.RESERVE,
-    order=Slots(is_imported=True),
+    order=QueueSlots(is_imported=True),
     attrs=(
         Attr("name", "str", required=True),
         Attr("peer_func", "symbol", required=True),

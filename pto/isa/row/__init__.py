@@ -1,1 +1,1 @@
-"""What an instruction row is made of: operands, kinds, types, attributes. Not the instructions."""
+"""The parts of an instruction row: operands, kinds, types, attributes. Contains no instruction."""

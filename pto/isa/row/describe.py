@@ -23,7 +23,7 @@ _USE = {"in": "read", "out": "written", "inout": "read and written", "tmp": "scr
 
 
 def as_data(row: Instr) -> dict[str, Any]:
-    """Everything the row says, for machines."""
+    """All fields of the row as plain data."""
     return {
         "name": row.name,
         "family": row.family.name,
@@ -71,7 +71,7 @@ def as_data(row: Instr) -> dict[str, Any]:
 
 
 def by_width(names: frozenset[str]) -> list[str]:
-    """Integers before floats, narrow before wide."""
+    """Element types in display order: integers before floats, narrow before wide."""
     return sorted(names, key=_width)
 
 

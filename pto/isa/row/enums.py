@@ -24,7 +24,7 @@ class EnumKind:
         return self.numbers[index] if self.numbers else index
 
     def word(self, number: int) -> str | None:
-        """The word a number stands for, or None."""
+        """The word for a number, or None."""
         if self.numbers:
             pairs = dict(zip(self.numbers, self.words, strict=True))
             return pairs.get(number)

@@ -1,4 +1,4 @@
-"""Flags between two pipes, resolved: kinds of operation are pipes, a profile says which are one.
+"""Flags between two pipes: kinds of operation become pipes; a profile says which flags are equal.
 
 The engines, the schedules and the sanitizer all find a flag by its `key_of`, and show the flag.
 """
@@ -35,7 +35,7 @@ _KEYS: dict[str, Callable[[Flag], Flag]] = {
 
 
 def key_of(flag: Flag, identity: str) -> Flag:
-    """What a profile names a flag by: flags of one key are one flag."""
+    """The key of a flag on a profile: flags with the same key are the same hardware flag."""
     return _KEYS[identity](flag)
 
 

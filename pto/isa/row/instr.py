@@ -17,19 +17,19 @@ Text syntax (`text`) is a small pattern language, compiled in `ir/text/format.py
     <| a | b >  each at most once, in any order; <|, a | b > with commas; <1 a | b > one of them
     !x=word     no text: the words around it set x to word, and are printed when it is that
     ~word       a label that the next operand's type carries
-    =name       written by hand in `ir/text/structured.py`
+    =name       custom syntax, in `ir/text/structured.py`
 """
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from pto.core.errors import nearest
 from pto.isa.row.order import Order
-from pto.isa.row.phases import Form, forms
+from pto.isa.row.phases import PhaseForm, forms
 from pto.isa.row.traits import NONE, Control, Traits
 
 if TYPE_CHECKING:
@@ -50,9 +50,10 @@ class Operand:
     kind: str
     optional: bool = False
     variadic: bool = False
-    idle: tuple[str, ...] = ()  # profiles that take it and never touch it
-    implied: bool = False  # every call has it: left out, a compiler that plans memory makes one
-    planned: Callable[[Any], Any] | None = None  # its type then, by the call: `rules/scratch.py`
+    idle: tuple[str, ...] = ()  # profiles that accept it and do not use it
+    implied: bool = False  # if left out, a compiler that plans memory adds it
+    planned: Callable[[Any], Any] | None = None  # the type of an added one: `rules/scratch.py`
+    element: str = ""  # the element type that calls of the header library take
 
 
 def _operand(role: Role, name: str, kind: str, idle: str = "") -> Operand:
@@ -61,8 +62,8 @@ def _operand(role: Role, name: str, kind: str, idle: str = "") -> Operand:
     return Operand(name.rstrip("?!*"), role, kind, optional, variadic, tuple(idle.split()), implied)
 
 
-def read(name: str, kind: str = "tile") -> Operand:
-    return _operand("in", name, kind)
+def read(name: str, kind: str = "tile", element: str = "") -> Operand:
+    return replace(_operand("in", name, kind), element=element)
 
 
 def write(name: str, kind: str = "tile") -> Operand:
@@ -112,10 +113,10 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class PipeBy:
-    """The pipe depends on where operands live: first match of (operand roles) wins.
+    """The pipe depends on the roles of operands: the first matching case is used.
 
-    `@profile` among the operands stands for the name of the profile; the pipe `$x` is the field x
-    of the profile's `Sync`, where sources differ.
+    `@profile` among the operands is the name of the profile; the pipe `$x` is field x of the
+    profile's `Sync`, for cases in which sources differ.
     """
 
     operands: tuple[str, ...]
@@ -126,66 +127,63 @@ class PipeBy:
 Pipe = str | PipeBy  # a pipe name, "none", or "@attr": the pipe an attribute names
 
 
-@dataclass(frozen=True, slots=True)
-class Family:
-    """What the instructions of one kind share. Rows override what differs."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shared:
+    """The fields that a family provides as defaults for its rows."""
 
-    name: str
-    section: str  # tile, comm, support, vector, predicate, dma, cube, scalar, simt, shared
-    meaning: str
     operands: tuple[Operand, ...] = ()
     results: tuple[Result, ...] = ()
     attrs: tuple[Attr, ...] = ()
     text: str = INS_OUTS
     pipe: Pipe = "none"
-    rules: tuple[Rule, ...] = ()
-    # Where it must stand: "" anywhere, "vecscope", "outside vecscope", "cube", "vector" (kernel or
+    rules: tuple[Rule, ...] = ()  # a row adds its own
+    # Where it may be used: "" anywhere, "vecscope", "outside vecscope", "cube", "vector" (kernel or
     # section), "cube or vector", "simt entry", "outside simt entry".
     scope: str = ""
-    subject: str = "dst"  # the operand or result whose element type the type lists are about
-    dialect: str = "pto."
-    profiles: str = "cpu a2a3 a5"
+    subject: str = "dst"  # the operand or result that the type lists describe
     needs: str = ""  # a feature of the profile
-    cite: str | tuple[str, ...] = ()
     cost: str = ""  # the class of work it is on a chip: `isa/cost`
-    traits: Traits = NONE
+    traits: Traits = NONE  # a row adds its own
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Instr:
+@dataclass(frozen=True, slots=True)
+class Family(Shared):
+    """The instructions of one kind."""
+
+    name: str
+    section: str  # tile, comm, support, vector, predicate, dma, cube, scalar, simt, shared
+    meaning: str
+    dialect: str = "pto."
+    profiles: str = " ".join(PROFILES)
+    cite: str | tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Instr(Shared):
     """One row of the table."""
 
     name: str  # with its dialect: "pto.tadd"
     family: Family
     meaning: str
-    operands: tuple[Operand, ...]
-    results: tuple[Result, ...]
-    attrs: tuple[Attr, ...]
-    text: str
     types: Mapping[str, frozenset[str]]  # profile -> element types of the subject; absent: any
     profiles: tuple[str, ...]
-    needs: str  # a feature of the profile, or ""
-    subject: str
-    rules: tuple[Rule, ...]
-    pipe: Pipe
-    scope: str
     aliases: tuple[str, ...]
     example: str
     notes: tuple[str, ...]
     cite: tuple[str, ...]
-    phases: Mapping[str, tuple[Form, ...]]  # by profile, where it is made of several instructions
-    traits: Traits
-    cost: str = ""  # the class of work it is on a chip: `isa/cost`
-    cxx: str = ""  # C++ where it is not derived: calls, "= text", "- why not": cxx/forms.py
-    body: Any = None  # the meaning engines execute; None: parsed and checked only
-    order: Order | None = None  # what it does to the order of pipes, agents and ranks
-    operand_names: tuple[str, ...] = field(default=(), compare=False)
-    places: Mapping[str, int] = field(default_factory=dict[str, int], compare=False)  # of operands
-    control: Control | None = None  # how it decides what runs next, where it does
+    phases: Mapping[
+        str, tuple[PhaseForm, ...]
+    ]  # by profile, where it is made of several instructions
+    cxx: str  # C++ where it is not derived: calls, "= text", "- why not": cxx/forms.py
+    body: Any  # the meaning engines execute; None: parsed and checked only
+    order: Order | None  # what it does to the order of pipes, agents and ranks
+    operand_names: tuple[str, ...]
+    places: Mapping[str, int]  # of operands
+    control: Control | None  # how it decides what runs next, where it does
     # operands in the generic form, where PTOAS has others: `src dst indexes?`, `a+b*` for a list of
     # two of ours, `-?` for one we do not have
-    generic: str = ""
-    file: str = ""  # the module that defines the row
+    generic: str
+    home: tuple[str, int]  # the module that defines the row, and the line
 
     @property
     def mnemonic(self) -> str:
@@ -245,49 +243,46 @@ def instr(
     `rules` and `traits` are added to the family's. `aliases` are older or other spellings, without
     the dialect.
     """
-    listed = {"cpu": cpu or types, "a2a3": a2a3 or types, "a5": a5 or types}
-    used = family.operands if operands is None else operands
+    given = locals()
+    listed = {p: given[p] or types for p in PROFILES}
     cited = family.cite if cite is None else cite
+    plain: dict[str, Any] = {
+        each: getattr(family, each) if given[each] is None else given[each] for each in _INHERITED
+    }
+    used = plain["operands"]
     row = Instr(
         name=family.dialect + name,
         family=family,
-        meaning=meaning,
-        operands=used,
-        results=family.results if results is None else results,
-        attrs=family.attrs if attrs is None else attrs,
-        text=family.text if text is None else text,
         types={p: frozenset(names.split()) for p, names in listed.items() if names},
         profiles=tuple((family.profiles if profiles is None else profiles).split()),
-        needs=family.needs if needs is None else needs,
-        subject=family.subject if subject is None else subject,
         rules=family.rules + rules,
-        pipe=family.pipe if pipe is None else pipe,
-        scope=family.scope if scope is None else scope,
         aliases=tuple(family.dialect + a for a in aliases.split()),
-        example=example,
-        notes=notes,
         cite=(cited,) if isinstance(cited, str) else cited,
         phases={p: forms(lines) for p, lines in (phases or {}).items()},
-        cost=family.cost if cost is None else cost,
         traits=family.traits.joined(traits),
-        cxx=cxx,
-        generic=generic,
-        body=body,
-        order=order,
         operand_names=tuple(o.name for o in used),
         places={o.name: n for n, o in enumerate(used)},
         control=body if isinstance(body, Control) else None,
-        file=_caller(),
+        home=_caller(),
+        **plain,
+        **{each: given[each] for each in _OWN},
     )
     _add(row)
     return row
 
 
-def _caller() -> str:
-    """The module that calls `instr`."""
+_INHERITED = tuple(f.name for f in fields(Shared) if f.name not in ("rules", "traits"))
+_OWN = ("meaning", "example", "notes", "cxx", "generic", "body", "order")
+
+
+def _caller() -> tuple[str, int]:
+    """The module that defines a row, and the line of the statement that does."""
     frame = inspect.currentframe()
     outer = frame.f_back.f_back if frame and frame.f_back else None
-    return str(outer.f_globals["__name__"]) if outer else ""
+    name, line = "", 0
+    while outer is not None and name in ("", outer.f_globals["__name__"]):
+        name, line, outer = str(outer.f_globals["__name__"]), outer.f_lineno, outer.f_back
+    return name, line
 
 
 def _add(row: Instr) -> None:
@@ -301,7 +296,7 @@ def _add(row: Instr) -> None:
 def lookup(name: str) -> Instr | None:
     """The row of an operation name, older spellings included.
 
-    March's compiler wrote `_dps` behind the name of what has its destination among the operands.
+    The compiler of March appended `_dps` to names of operations with a destination operand.
     """
     name = _ALIASES.get(name, name)
     return _ROWS.get(name) or _ROWS.get(name.removesuffix("_dps"))

@@ -1,4 +1,4 @@
-"""What an operand or result may be: named predicates over types, with the words messages use."""
+"""Kinds of operands and results: named predicates over types, with the words for messages."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _in(*spaces: Space, classes: tuple[type[t.Type], ...]) -> Callable[[t.Type],
 
 
 def _lane(type: t.Type) -> t.Type:
-    """What one lane of a builtin vector holds; anything else is its own lane."""
+    """The element type of a builtin vector; any other type itself."""
     return type.elem if isinstance(type, t.Vector) else type
 
 

@@ -1,8 +1,8 @@
-"""What an instruction does to the order of things, as data of its row.
+"""Synchronisation effects of instructions, as data of their rows.
 
-A row says which kind it is and which attributes or operands name pipes and ids; nothing is read
-here. `flag.py` and `pipe_of.py` resolve the names of one operation, `run/order/resolve.py` what one
-execution does. Verifier, planner, engines and sanitizer ask for the kind, never for a name.
+A row has a kind and the names of the attributes or operands that hold pipes and ids. `flag.py` and
+`pipe_of.py` resolve them for one operation, `run/order/resolve.py` for one execution. Verifier,
+planner, engines and sanitizer test the kind, never the name of an instruction.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from typing import ClassVar, Literal
 class Order:
     """The base of all kinds."""
 
-    is_fence: ClassVar[bool] = False  # it orders and does nothing else
+    is_fence: ClassVar[bool] = False  # it only orders and has no other effect
 
 
 @dataclass(frozen=True, slots=True)
-class Flush(Order):
-    """Lines of the data cache of the scalar unit are written back and dropped: the one at a place,
-    or all, as where there is no place or an attribute says so."""
+class WriteBack(Order):
+    """Write back and invalidate the data cache of the scalar unit: the line of an address, or all
+    lines if there is no address or an attribute selects all."""
 
     place: str
     how: str = ""
@@ -30,8 +30,8 @@ class Flush(Order):
 
 @dataclass(frozen=True, slots=True)
 class Publish(Order):
-    """What the scalar unit has waited for is visible in the memory that an attribute names, to
-    other ranks too, where it is one of these."""
+    """Make completed work visible in the memory that an attribute names; for some memories to
+    other ranks too."""
 
     memory: str
     to_ranks: tuple[str, ...]
@@ -42,7 +42,7 @@ class Publish(Order):
 
 @dataclass(frozen=True, slots=True)
 class Within(Order):
-    """Orders pipes of one agent: a program with such an operation orders its own pipes."""
+    """Orders the pipes of one agent. A program that contains one counts as synchronised by hand."""
 
     is_fence: ClassVar[bool] = True
 
@@ -60,29 +60,29 @@ class OfFlag(Within):
 
 @dataclass(frozen=True, slots=True)
 class SetFlag(OfFlag):
-    """Raised once `src` has done all earlier work."""
+    """Sets a flag when `src` has done all earlier work."""
 
 
 @dataclass(frozen=True, slots=True)
 class WaitFlag(OfFlag):
-    """Holds `dst` until the flag is raised, and takes it down."""
+    """Blocks `dst` until the flag is set, and clears it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Barrier(Within):
-    """Of the pipe that an attribute names; of all where it is absent."""
+    """A barrier of the pipe that an attribute names; of all pipes if it is absent."""
 
     pipe: str = "pipe"
 
 
 @dataclass(frozen=True, slots=True)
-class Fence(Barrier):
-    """Of all pipes and of memory: also programs that leave order to a compiler have it."""
+class FullFence(Barrier):
+    """A barrier of all pipes and of memory; also used in programs without flags of their own."""
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryBarrier(Within):
-    """Inside a vector scope, between classes of accesses, which an attribute names."""
+    """Orders classes of accesses, named by an attribute, inside a vector scope."""
 
     kind: str = "kind"
 
@@ -97,12 +97,12 @@ class OfBuffer(Within):
 
 @dataclass(frozen=True, slots=True)
 class Acquire(OfBuffer):
-    """Holds the pipe until every earlier release of the id is done; mode 1 does not wait."""
+    """Blocks the pipe until every earlier release of the id is done; mode 1 does not wait."""
 
 
 @dataclass(frozen=True, slots=True)
 class Release(OfBuffer):
-    """Done when the earlier work of the pipe is; mode 1: also that of pipes that hold the id."""
+    """Completes with the earlier work of the pipe; mode 1: also of all pipes that hold the id."""
 
 
 # ---- between agents
@@ -110,38 +110,38 @@ class Release(OfBuffer):
 
 @dataclass(frozen=True, slots=True)
 class Signal(Order):
-    """Semaphores of a core's agents, and meetings of all cores through them."""
+    """Semaphores between the agents of a core, and barriers of all cores built on them."""
 
     is_fence: ClassVar[bool] = True
 
 
 @dataclass(frozen=True, slots=True)
-class Send(Signal):
-    """Counts up."""
+class SendSignal(Signal):
+    """Increments the semaphore."""
 
 
 @dataclass(frozen=True, slots=True)
-class Hear(Signal):
-    """Waits for a count, and counts down."""
+class WaitSignal(Signal):
+    """Waits for the semaphore, and decrements it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Open(Order):
-    """Sets up one end of a queue: as a value, else under an id of its function."""
+class OpenQueue(Order):
+    """Sets up one end of a queue, as an SSA value or under an id of its function."""
 
     in_local: bool = False  # its slots lie in local buffers on every profile
 
 
 @dataclass(frozen=True, slots=True)
-class Slots(Order):
-    """Names the local buffer of a queue: its own, or that of the function at the other end."""
+class QueueSlots(Order):
+    """Names the local buffer of a queue: its own, or the one of the function at the other end."""
 
     is_imported: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class OfQueue(Order):
-    """A queue of tiles between cube and vector side: by an operand, else by its id."""
+    """An operation on a queue of tiles between cube and vector side, given by operand or id."""
 
     handle: str = "pipe_handle"
     id: str = "id"
@@ -154,7 +154,7 @@ class Allocate(OfQueue):
 
 @dataclass(frozen=True, slots=True)
 class Push(OfQueue):
-    """Fills a slot and tells the consumer."""
+    """Fills a slot and signals the consumer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,12 +164,12 @@ class Pop(OfQueue):
 
 @dataclass(frozen=True, slots=True)
 class Free(OfQueue):
-    """Gives a slot back to the producer."""
+    """Returns a slot to the producer."""
 
 
 @dataclass(frozen=True, slots=True)
-class Meet(Order):
-    """Nobody goes on before all cores of the kind an attribute names are here."""
+class CoreBarrier(Order):
+    """A barrier of all cores of the kind that an attribute names."""
 
     kind: str = "core_type"
     is_fence: ClassVar[bool] = True
@@ -180,32 +180,32 @@ class Meet(Order):
 
 @dataclass(frozen=True, slots=True)
 class OfSignal(Order):
-    """Words in global memory that ranks tell each other something by: no data."""
+    """Signal words in global memory between ranks; they carry no data."""
 
     signal: str = "signal"
 
 
 @dataclass(frozen=True, slots=True)
 class Notify(OfSignal):
-    """Changes the first of the words: sets it, or adds to it where an attribute says so."""
+    """Sets the first signal word, or adds to it if an attribute says so."""
 
     how: str = "notifyOp"
     adds: str = "atomic_add"
 
 
 @dataclass(frozen=True, slots=True)
-class Await(OfSignal):
-    """Holds until the words are as asked."""
+class WaitUntil(OfSignal):
+    """Waits until the signal words satisfy the condition."""
 
 
 @dataclass(frozen=True, slots=True)
-class Poll(OfSignal):
-    """Asks once whether they are."""
+class TestSignal(OfSignal):
+    """Tests once whether the signal words satisfy the condition."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gather(Order):
-    """A collective that every rank calls where an attribute has this word."""
+    """A collective; every rank must call it if an attribute has this word."""
 
     group: str = "group"
     engine: str = "engine"

@@ -1,8 +1,8 @@
-"""Phases: which operands an instruction touches on which pipe, in which order, as data of its row.
+"""Phases: which operands an instruction accesses on which pipe, in which order, as row data.
 
-Most instructions are one phase: all operands on the pipe of the row. Others are short programs of
-the library, and their rows say so in one line for each form, per profile; the first line whose
-conditions hold counts, and a form without a line is one phase:
+Most instructions are one phase: all operands on the pipe of the row. Some are short programs of
+the library; their rows have one line per form and profile. The first line with true conditions
+applies; a form without a line is one phase:
 
     coalesce=row: V>S MTE3>S S(idx) MTE2(mem->dst) S>MTE2 MTE2>V
 
@@ -27,8 +27,8 @@ INNER_EVENT = 0  # set_flag(PIPE_V, PIPE_S, EVENT_ID0) inside pto-isa's TROWMAX,
 
 
 @dataclass(frozen=True, slots=True)
-class Touch:
-    """Accesses of one pipe. Without names: all operands, each as its role says."""
+class PipeAccess:
+    """Accesses of one pipe. Without names: all operands, by their roles (read, write)."""
 
     pipe: str
     reads: tuple[str, ...] = ()
@@ -41,20 +41,20 @@ class Touch:
 
 
 @dataclass(frozen=True, slots=True)
-class Handoff:
-    """A flag of the instruction itself: `dst` goes on when the earlier work of `src` is done."""
+class InnerFlag:
+    """A flag inside the instruction: `dst` waits for the earlier work of `src`."""
 
     src: str
     dst: str
     ids: tuple[int, ...] = (INNER_EVENT,)
 
 
-Step = Touch | Handoff
+Step = PipeAccess | InnerFlag
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
-    """One way an instruction is made, and when it is taken."""
+class PhaseForm:
+    """One form of an instruction as a list of phases, and the conditions for it."""
 
     when: tuple[str, ...]  # all of them hold
     steps: tuple[Step, ...]
@@ -65,7 +65,7 @@ class Form:
 
     def pipes(self) -> tuple[str, ...]:
         """The pipes that touch operands, in order of their first access."""
-        touched = [s for s in self.steps if isinstance(s, Touch)]
+        touched = [s for s in self.steps if isinstance(s, PipeAccess)]
         return tuple(dict.fromkeys(p for s in touched for p in (s.pipe, *s.nested)))
 
     def flags(self) -> tuple[tuple[str, str, int], ...]:
@@ -74,7 +74,7 @@ class Form:
 
 
 def _flags(step: Step) -> Iterator[tuple[str, str, int]]:
-    if isinstance(step, Handoff):
+    if isinstance(step, InnerFlag):
         yield from ((step.src, step.dst, n) for n in step.ids)
         return
     for pipe in step.nested:
@@ -83,7 +83,7 @@ def _flags(step: Step) -> Iterator[tuple[str, str, int]]:
 
 
 def _shown(step: Step) -> str:
-    if isinstance(step, Handoff):
+    if isinstance(step, InnerFlag):
         ids = "" if step.ids == (INNER_EVENT,) else f":{','.join(map(str, step.ids))}"
         return f"{step.src}>{step.dst}{ids}"
     nested = f"[{','.join(step.nested)}]" if step.nested else ""
@@ -108,14 +108,14 @@ def _step(word: str) -> Step:
         raise RuntimeError(f"{word!r} is no phase")
     pipe, target, ids, nested, reads, writes = found.groups()
     if target:
-        return Handoff(pipe, target, tuple(map(int, _names(ids))) or (INNER_EVENT,))
-    return Touch(pipe, _names(reads), _names(writes), _names(nested))
+        return InnerFlag(pipe, target, tuple(map(int, _names(ids))) or (INNER_EVENT,))
+    return PipeAccess(pipe, _names(reads), _names(writes), _names(nested))
 
 
-def forms(text: str) -> tuple[Form, ...]:
-    """The forms that the lines of a text write down."""
-    found: list[Form] = []
+def forms(text: str) -> tuple[PhaseForm, ...]:
+    """Parse the forms of a text, one per line."""
+    found: list[PhaseForm] = []
     for line in filter(None, map(str.strip, text.splitlines())):
         when, _, steps = f"{line} ".rpartition(": ")
-        found.append(Form(tuple(when.split()), tuple(map(_step, steps.split()))))
+        found.append(PhaseForm(tuple(when.split()), tuple(map(_step, steps.split()))))
     return tuple(found)

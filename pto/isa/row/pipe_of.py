@@ -1,4 +1,4 @@
-"""Which pipes run one operation: what a row says, resolved by its attributes and operands."""
+"""The pipes that run one operation, from its row, attributes and operands."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pto.isa.row.attributes import Enum
 from pto.isa.row.enums import ENUMS
 from pto.isa.row.instr import PipeBy
 from pto.isa.row.order import Barrier
-from pto.isa.row.phases import Form, Step, Touch
+from pto.isa.row.phases import PhaseForm, PipeAccess, Step
 from pto.isa.rules.rule import Case
 
 # The pipe that runs each kind of operation: PTOAS mapSyncOpTypeToPipe.
@@ -61,12 +61,12 @@ def pipe_of(case: Case) -> str:
 
 
 def _chosen(case: Case, name: str) -> str:
-    """A pipe, or `$` and the field of `Sync` that says which one where sources differ."""
+    """The pipe of a name; `$x` is field x of the profile's `Sync`, where sources differ."""
     return str(getattr(case.profile.sync, name[1:])) if name.startswith("$") else name
 
 
-def form_of(case: Case) -> Form | None:
-    """The form of an operation that its row writes down phase by phase; None: it is one phase."""
+def form_of(case: Case) -> PhaseForm | None:
+    """The form of an operation with several phases; None if it is one phase."""
     for form in case.row.phases.get(case.profile.name, ()):
         if all(_holds(case, word) for word in form.when):
             return form if form.steps else None
@@ -77,15 +77,17 @@ def phases_of(case: Case) -> tuple[Step, ...]:
     """The phases of an operation with the operands of each; () where it is work of no pipe."""
     pipe, form = pipe_of(case), form_of(case)
     if form is None:
-        return () if pipe in ("none", "ALL") else (_whole(case, Touch(pipe)),)
-    steps = (_whole(case, s) if isinstance(s, Touch) and s.is_of_all else s for s in form.steps)
+        return () if pipe in ("none", "ALL") else (_whole(case, PipeAccess(pipe)),)
+    steps = (
+        _whole(case, s) if isinstance(s, PipeAccess) and s.is_of_all else s for s in form.steps
+    )
     return tuple(steps)
 
 
-def _whole(case: Case, touch: Touch) -> Touch:
-    """All operands, each as its role says, on the pipe of a phase."""
+def _whole(case: Case, touch: PipeAccess) -> PipeAccess:
+    """A phase that accesses all operands by their roles (read, write)."""
     used = case.row.used_on(case.profile.name)
-    return Touch(
+    return PipeAccess(
         touch.pipe,
         tuple(o.name for o in used if o.role != "out"),
         tuple(o.name for o in used if o.role != "in"),
@@ -94,7 +96,7 @@ def _whole(case: Case, touch: Touch) -> Touch:
 
 
 def is_scalar_loop(case: Case) -> bool:
-    """Whether the library writes the instruction as a loop of the scalar unit alone."""
+    """True if the library implements the instruction as a loop of the scalar unit only."""
     form = form_of(case)
     return form is not None and form.pipes() == ("S",)
 

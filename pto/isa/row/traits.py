@@ -1,4 +1,4 @@
-"""Traits: what the layers above ask of an operation besides its operands, rules and meaning.
+"""Traits: properties of operations for other layers, besides operands, rules and meaning.
 
 Verifier, planner, engines, observers and the Python API read these fields of a row; none of them
 knows an operation by its name or by the title of its family.
@@ -20,12 +20,12 @@ class Control(Enum):
     FOR = auto()  # a counted loop: bounds, then carried values
     WHILE = auto()  # a loop with a region that tests and a region that is repeated
     IF = auto()
-    REGION = auto()  # its body runs once, and hands on values
+    REGION = auto()  # its body runs once and yields values
     SCOPE = auto()  # a vector scope: its body is one launch of the vector unit
     SECTION = auto()  # its body runs on one side of a core: the trait `side`
     RETURN = auto()  # ends a function
-    YIELD = auto()  # ends a region: hands values to the operation around
-    CONDITION = auto()  # ends the test of a `WHILE`: whether to go on, and the values handed on
+    YIELD = auto()  # ends a region: its operands become results of the enclosing operation
+    CONDITION = auto()  # ends the test of a `WHILE`: whether to continue, and the values
 
     @property
     def is_loop(self) -> bool:
@@ -37,13 +37,13 @@ class Control(Enum):
 
 
 class Region(Enum):
-    """The valid region a destination takes where a kernel lets regions follow the data."""
+    """The valid region of a destination, if a kernel derives regions from the data."""
 
     LIKE = auto()  # that of the first source of its shape, else its own
     VIEW = auto()  # what there is of the view it is loaded from
     COLUMN = auto()  # the rows of src, one column
     ROW = auto()  # one row, the columns of src
-    BITS = auto()  # the rows of what is compared, all columns: bits past the others are 0
+    BITS = auto()  # the rows of the compared tiles, all columns: unused bits are 0
     PRODUCT = auto()  # the rows of the left factor, the columns of the right one
     SWAPPED = auto()  # the columns and rows of src
     WINDOW = auto()  # what there is of src from (indexRow, indexCol) on
@@ -57,17 +57,19 @@ class Traits:
 
     side: Literal["", "cube", "vector"] = ""  # of a section: which side of a core runs it
     # storage
-    allocates: str = ""  # it makes a buffer; the operand that says where, if it has that one
+    allocates: str = ""  # it allocates a buffer; the name of the address operand
     names_only: bool = False  # names storage or describes it, and touches no byte of it
+    # writes a part of its destination, which operands or data choose: "*", or beside this operand
+    partial: str = ""
     # order
     uncached: bool = False  # a scalar access that goes past the data cache
-    # profiles whose library ends it with a barrier of its pipe where every tile has one row
+    # profiles with a library that ends it with a pipe barrier if every tile has one row
     fenced_row: tuple[str, ...] = ()
     # values
     constant: bool = False  # its attribute `value` is its result
     same_number: bool = False  # its result is the number its operand is, in another type
-    pure: bool = False  # no effect but its results: dropped where nobody uses them
-    mask_bits: int = 0  # of masks it gives: 8, 16 or 32, one of them a lane
+    pure: bool = False  # no effect but its results: removed if they are unused
+    mask_bits: int = 0  # lane width of the masks it defines: 8, 16 or 32
     short: Literal["", "read", "printed"] = ""  # text may leave its dialect out, or does
     # printed in MLIR's generic form, the only one PTOAS reads: "*" always, else beside this operand
     # or attribute
@@ -75,14 +77,14 @@ class Traits:
     # the Python API
     # of Python, or a word: min, max, cdiv, exp, sum, amax, spread, compare, select, cast, ..
     operator: str = ""
-    signed: bool | None = None  # how integers of this operator count; None: either way
+    signed: bool | None = None  # signedness of integers for this operator; None: both
     region: Region = Region.LIKE
     sized_by_tile: bool = False  # a view beside a tile takes the size of its valid region
-    mask_selects: bool = False  # its mask chooses what comes out: all lanes is no default
-    by_hand: bool = False  # Python has a function of its own for it, as `pto.tile`
+    mask_selects: bool = False  # its mask selects results, so it has no default mask
+    by_hand: bool = False  # Python has a separate function for it, such as `pto.tile`
 
     def joined(self, own: Traits | None) -> Traits:
-        """These, and what a row adds."""
+        """The traits of a family with those of a row added."""
         if own is None:
             return self
         given = {f.name: getattr(own, f.name) for f in fields(own)}
@@ -93,7 +95,7 @@ NONE = Traits()
 
 
 def operators(text: str, *, signed: bool | None = None) -> dict[str, Traits]:
-    """`vadd + vsub -`: instructions, and the operator each stands for."""
+    """Traits by instruction from a text of names and Python operators: `vadd + vsub -`."""
     words = text.split()
     pairs = zip(words[::2], words[1::2], strict=True)
     return {name: Traits(operator=sign, signed=signed) for name, sign in pairs}

@@ -53,7 +53,7 @@ class Scalar(Type):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Element types this may stand for: a signless `i8` is i8 or u8."""
+        """Possible element types: a signless `i8` is i8 or u8."""
         if self.dtype is None:
             return ("index",)
         if self.dtype.kind == "int" and not self.name.startswith("s"):

@@ -1,6 +1,6 @@
 """Rules about element widths, known numbers and clauses, for DMA, cube, fixpipe and SIMT rows.
 
-Which memory an operand lives in is its kind (`ub pointer`, `l0c buffer`), not a rule.
+The memory of an operand is checked by its kind (`ub pointer`, `l0c buffer`), not by a rule.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def same_width(first: str, second: str) -> Rule:
 
 
 def complete(what: str, *names: str) -> Rule:
-    """Operands of one clause come together; text cannot break this, the generic form can."""
+    """Operands of one clause must all be present; only the generic form can leave some out."""
 
     def test(case: Case) -> str | None:
         counts = [len(case.op.group(n)) for n in names]
@@ -62,7 +62,7 @@ def multiple_of(name: str, step: int) -> Rule:
 
 
 def known_aligned(name: str, step: int) -> Rule:
-    """Of pointers that are made of a number."""
+    """The alignment of pointers made from a constant."""
 
     def test(case: Case) -> str | None:
         maker = case.maker(name)

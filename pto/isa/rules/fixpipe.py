@@ -1,4 +1,4 @@
-"""What clauses of a fixpipe copy may be combined, and with which types."""
+"""Rules for combining the clauses of a fixpipe copy, and for their types."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _FLOATS = ("f16", "bf16", "f32")
 _SMALL_INTS = ("i4x2", "i8", "i16")
 
 # Mode without _vec and _scalar: element of L0C, elements it may become. PTO-Gym
-# docs/PTO-micro-Instruction-SPEC.md, `pre_quant` mode families. req4 misses in PTOAS's check.
+# docs/PTO-micro-Instruction-SPEC.md, `pre_quant` mode families. PTOAS's check lacks req4.
 _QUANT = {
     "f32_f16": ("f32", "f16"),
     "f32_bf16": ("f32", "bf16"),
@@ -55,7 +55,7 @@ def _quant_types(case: Case) -> str | None:
 
 
 def _is_parameter(type: t.Type | None, vector: bool) -> bool:
-    """A float, or for a value per channel a pointer to floats in the fixpipe buffer."""
+    """True for a float, or, if `vector`, for a pointer to floats in the fixpipe buffer."""
     if not vector:
         return isinstance(type, t.Scalar) and type.name in _FLOATS
     if not isinstance(type, t.Ptr) or type.space is not Space.FIXPIPE:
@@ -92,7 +92,7 @@ def _relu_payload(case: Case) -> str | None:
 
 
 def _clip_payload(case: Case) -> str | None:
-    """The clip value has the family of the destination; unsigned bytes clip at 16 bits."""
+    """The clip value must be float or integer like the destination; 16 bits for unsigned bytes."""
     clip, dest = case.elem("clip_value"), case.elem("destination")
     if clip is None or dest is None:
         return None
@@ -111,7 +111,7 @@ def _clip_payload(case: Case) -> str | None:
 
 
 def _layout(case: Case) -> str | None:
-    """Each layout brings its own operand, and no other."""
+    """Each layout requires its own operand and excludes the operands of other layouts."""
     mode = case.word("mode") or "no layout"
     if mode == "nz2dn" and not _has(case, "loop0_src_stride"):
         return "nz2dn has no stride"
@@ -198,7 +198,7 @@ def _atomic_profile(case: Case) -> str | None:
 
 
 ATOMIC = (
-    _rule("atomic-pair", "PTO-S090", "expects atomic to give type and op together", _atomic_pair),
+    _rule("atomic-pair", "PTO-S090", "expects both type and op in atomic", _atomic_pair),
     _rule(
         "atomic-profile",
         "PTO-X090",

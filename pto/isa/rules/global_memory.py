@@ -25,7 +25,7 @@ def shape_text(sizes: Sequence[int | None]) -> str:
 
 
 def _layout_of(case: Case, view: str) -> str | None:
-    """The layout of a global operand where the program says it, else None."""
+    """The layout of a global operand, if the program states it, else None."""
     written = case.word("layout")
     maker = case.maker(view, "pto.partition_view")
     if written or maker is None or maker.name != "pto.make_tensor_view":
@@ -95,24 +95,25 @@ def boxes_of_two_axes(tile: str, view: str) -> Rule:
 
 
 def same_count(tile: str, view: str) -> Rule:
-    """A store fills its view with the valid region, no more and no less: PTOAS's verifier."""
+    """The valid region stored must have exactly as many elements as the view: PTOAS's verifier."""
     return _counted(tile, view, eq, "to have as many elements as")
 
 
 def same_count_scaled(tile: str, view: str) -> Rule:
-    """PTOAS's tests store other counts with a table of scales; a run refuses what does not fit."""
+    """PTOAS's tests store other counts with a table of scales; a run checks the bounds."""
     return _counted(tile, view, eq, "to have as many elements as", scaled=True)
 
 
 def enough(tile: str, view: str) -> Rule:
-    """A load reads the valid region out of a view that may go on beyond it (manual, Movement)."""
+    """A load reads the valid region from a view, which may be larger (manual, Movement)."""
     return _counted(tile, view, le, "to have the elements of")
 
 
 def _counted(
     tile: str, view: str, holds: Callable[[int, int], bool], words: str, *, scaled: bool = False
 ) -> Rule:
-    """`scaled`: of transfers with a table of scales, which PTOAS counts nothing of."""
+    """A rule on element counts. `scaled`: for transfers with a table of scales, not counted by
+    PTOAS."""
 
     def test(case: Case) -> str | None:
         local, whole = case.tile(tile), case.type(view)
@@ -136,7 +137,7 @@ def _count(shape: Sequence[int | None]) -> int | None:
 
 
 def flat(*names: str) -> Rule:
-    """A transfer engine that knows no strides takes one run of elements of a known length."""
+    """A transfer engine without strides needs one contiguous run of known length."""
 
     def test(case: Case) -> str | None:
         for name in names:
@@ -155,7 +156,7 @@ def _is_flat(type: t.View | t.MemRef) -> bool:
 
 
 def static_shape(*names: str, open: bool = False) -> Rule:
-    """`open`: an extent that only the run knows will do. In C++ it may be 0: headers return."""
+    """Extents must be static; `open` also accepts dynamic ones. In C++ an extent may be 0."""
 
     def test(case: Case) -> str | None:
         least = 0 if case.profile.headers else 1
@@ -193,7 +194,7 @@ def atomic_store() -> Rule:
 
 
 def part_of_view(name: str) -> Rule:
-    """PTOAS moves parts of views alone. Here a view is its own whole part: a warning."""
+    """PTOAS moves only partitions of views. Here a whole view is accepted with a warning."""
 
     def test(case: Case) -> str | None:
         type = case.type(name)

@@ -1,7 +1,7 @@
-"""Shapes of `tquant.mx`: what the tiles beside src and dst hold, by the axis of the groups.
+"""Shapes of `tquant.mx`: the tiles of exponents, maxima and scales, by the axis of the groups.
 
-An exponent, a maximum and a scale belong to 32 elements; the code behind the instruction walks the
-tiles in ways that depend on the axis, so each has its own pitch and room.
+Each group of 32 elements has one exponent, one maximum and one scale. The library code walks the
+tiles in an order that depends on the axis, so each tile needs its own pitch and size.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pto.core.tile import TileType
 from pto.isa.rules.rule import Case, Rule
 
 _LANES_16 = 128  # of 16 bits in a register
-_LONG = 1024  # elements above which the flat form goes by two registers a turn
+_LONG = 1024  # the flat form uses two registers per iteration above this many elements
 
 
 def _aligned(n: int, to: int) -> int:
@@ -41,7 +41,7 @@ class _Shapes:
 
     @property
     def packed(self) -> int:
-        """Elements of src to one of dst."""
+        """Elements of src per element of dst."""
         return 2 if self.kind == "MXFP4_E2M1" else 1
 
     @property
@@ -142,7 +142,7 @@ def _misfit(case: Case) -> str | None:
     if (m if axis0 else n) % MX_BLOCK_SIZE or (
         interleaved and (not axis0 or m % (2 * MX_BLOCK_SIZE))
     ):
-        return None  # said by another rule
+        return None  # another rule reports it
     if axis0 and case.op.operand("exp_zz") is not None:
         return "exp_zz goes with groups along rows"
     kind, algorithm = case.word("quant_type") or "", case.word("quantScaleAlg") or "ocp"
@@ -152,7 +152,7 @@ def _misfit(case: Case) -> str | None:
 
 
 def _regrouped(case: Case) -> str | None:
-    """The checks of TMOV X->ZZ, and what its code reads and writes beside the valid regions."""
+    """The checks of TMOV X->ZZ, and of its accesses outside the valid regions."""
     src, dst, tmp = (case.tile(name) for name in ("src", "dst", "fp"))
     if src is None or dst is None or tmp is None or {case.role("src"), case.role("dst")} != {"vec"}:
         return None
@@ -192,6 +192,6 @@ def _regrouped(case: Case) -> str | None:
 
 
 REGROUPED = Rule(
-    "mx-boxes", "PTO-S044", "expects exponents that fill boxes of 16x2 with room to pad", _regrouped
+    "mx-boxes", "PTO-S044", "expects tiles large enough for exponents in boxes of 16x2", _regrouped
 )
 MX_SHAPES = Rule("mx-shapes", "PTO-S044", "expects tiles that hold a value for each group", _misfit)

@@ -1,9 +1,11 @@
-"""Rules of moving data: which buffers are joined, what elements become, which windows fit.
+"""Rules of data movement: paths between buffers, conversions of elements, windows.
 
-Global memory is in `global_memory.py`; a row's own rules stand beside it.
+Rules for global memory are in `global_memory.py`; rules of a single row are in its file.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 from pto.core.compact import Compact
 from pto.core.layout import SLayout
@@ -19,9 +21,9 @@ PAIRS = Attr(
     "bool",
     meaning="of a packed type: two values in a byte lie along the other axis in src than in dst",
 )
-_QUANT = ("fp", "preQuantScalar")  # operands that scale what leaves the accumulator
+_QUANT = ("fp", "preQuantScalar")  # operands that scale accumulator elements
 
-# What the matrix operands may be, and what accumulator elements become with a scale or without:
+# Types of matrix operands, and types that accumulator elements become with or without a scale:
 # tile.yaml#pto.tmov, #pto.tstore; the fp8 results are those of PTOAS's verifier.
 CUBE_A2A3 = "i8 f16 bf16 f32"
 CUBE_A5 = "i8 f8e4m3 f8e5m2 hifloat8 f16 bf16 f32 float4_e1m2x2 float4_e2m1x2"
@@ -60,7 +62,7 @@ def _where(name: str, roles: str, rule: Rule) -> Rule:
     def test(case: Case) -> str | None:
         return rule.test(case) if case.role(name) in words else None
 
-    return Rule(rule.id, rule.code, rule.sentence, test, rule.profiles)
+    return replace(rule, test=test)
 
 
 def same_size(src: str, dst: str) -> Rule:
@@ -122,7 +124,7 @@ def item_size(*names: str) -> Rule:
 
 
 def same_role(a: str, b: str) -> Rule:
-    """Two names for one storage lie in one buffer."""
+    """Two names of the same storage must be in the same buffer."""
 
     def test(case: Case) -> str | None:
         here, there = case.role(a), case.role(b)
@@ -134,7 +136,7 @@ def same_role(a: str, b: str) -> Rule:
 
 
 def joined(src: str, dst: str, pairs: str, with_mode: str = "") -> Rule:
-    """`pairs` are the paths the hardware has, `with_mode` those a `mode` attribute opens."""
+    """`pairs` are the paths of the hardware, `with_mode` those that need a `mode` attribute."""
     paths, opened = tuple(pairs.split()), tuple(with_mode.split())
 
     def test(case: Case) -> str | None:
@@ -156,7 +158,7 @@ def _becomes(text: str) -> dict[str, tuple[str, ...]]:
 
 
 def acc_types(plain: str, quant: str) -> Rule:
-    """What the fixpipe makes of accumulator elements, without and with a scale."""
+    """The result types of the fixpipe for accumulator elements, without and with a scale."""
     tables = {False: _becomes(plain), True: _becomes(quant)}
 
     def test(case: Case) -> str | None:
@@ -206,12 +208,13 @@ def fractal_512() -> Rule:
 
 
 def regroups(case: Case) -> bool:
-    """From vec to vec a move brings MX exponents into groups: its second tile is working space."""
+    """True for a move of MX exponents from vec to vec, which groups them; its second tile is
+    scratch."""
     return case.role("src") == "vec" and case.role("dst") == "vec"
 
 
 def acc_options() -> Rule:
-    """The fixpipe, which scales and clips, stands behind the accumulator only."""
+    """Scaling and clipping need an accumulator as src: only the fixpipe does them."""
 
     def test(case: Case) -> str | None:
         given = [name for name in _QUANT if case.op.operand(name) is not None]
@@ -238,7 +241,7 @@ def acc_to_vec() -> Rule:
 
 
 def quant_forms() -> Rule:
-    """One scale, and no scale where the tile is dealt out to both vector sub-blocks."""
+    """At most one scale, and none if the tile is split between both vector sub-blocks."""
 
     def test(case: Case) -> str | None:
         given = [name for name in _QUANT if case.op.operand(name) is not None]
@@ -254,7 +257,8 @@ def quant_forms() -> Rule:
 def window_inside(
     window: str, whole: str, *, valid: bool = False, at: tuple[str, str] = ("indexRow", "indexCol")
 ) -> Rule:
-    """`window` lies inside `whole`: the valid region of a vec tile or insertion, else all of it."""
+    """`window` must lie inside `whole`: inside the valid region for vec tiles and insertions, else
+    inside the whole tile."""
 
     def test(case: Case) -> str | None:
         small, large = case.tile(window), case.tile(whole)
@@ -273,7 +277,7 @@ def window_inside(
 
 
 def _in_source(case: Case, sizes: tuple[int | None, int | None]) -> tuple[int | None, int | None]:
-    """Items of src that so many of dst take: twice as many along the axis of dst's pairs."""
+    """Items of src for `sizes` items of dst: twice as many along the axis of dst's pairs."""
     src, dst = case.tile("src"), case.tile("dst")
     if src is None or dst is None or case.word("turnPairs") != "true" or None in sizes:
         return sizes
@@ -286,7 +290,8 @@ def _in_source(case: Case, sizes: tuple[int | None, int | None]) -> tuple[int | 
 
 
 def one_shape() -> Rule:
-    """src and dst have one shape, in values where their pairs lie along different axes."""
+    """src and dst must have the same shape; counted in values if their pairs lie along different
+    axes."""
 
     def test(case: Case) -> str | None:
         src, dst = case.tile("src"), case.tile("dst")
@@ -343,7 +348,7 @@ def _steps(tile: TileType) -> tuple[int, int]:
 
 
 def mode_agrees() -> Rule:
-    """A mode may be written; the layouts of the tiles are what happens (decisions.md)."""
+    """A written mode must match the layouts of the tiles, which decide (decisions.md)."""
 
     def test(case: Case) -> str | None:
         mode, src, dst = case.word("mode"), case.tile("src"), case.tile("dst")
@@ -359,7 +364,7 @@ def mode_agrees() -> Rule:
 
 
 def keeps_layout(src: str, dst: str) -> Rule:
-    """a2a3/TMov.hpp copies rows of UB as they lie, whatever the layouts of the two tiles."""
+    """a2a3/TMov.hpp copies rows of UB without a change of layout, so the layouts must be equal."""
 
     def test(case: Case) -> str | None:
         a, b = case.tile(src), case.tile(dst)

@@ -1,5 +1,5 @@
-"""Legality rules: an id, a code, a sentence and a test. The sentence is the documentation, and with
-the actual values the message. Rules that many rows share live here; a row's own stand beside it.
+"""Legality rules: an id, a code, a sentence and a test. The sentence is the documentation and, with
+the actual values, the message. Rules shared by many rows are here; rules of one row in its file.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class RegionLike(Protocol):
 
 
 class OpLike(Protocol):
-    """What a rule may see of an operation."""
+    """The interface of an operation that rules use."""
 
     @property
     def name(self) -> str: ...
@@ -59,7 +59,7 @@ class OpLike(Protocol):
 
 
 class Case:
-    """One operation under one profile, as rules ask about it."""
+    """One operation under one profile, with the queries that rules need."""
 
     __slots__ = ("_constant", "asked_makers", "asked_numbers", "op", "profile", "row")
 
@@ -74,10 +74,10 @@ class Case:
         self.row = row
         self.profile = profile
         self._constant = constant
-        self.asked_numbers = self.asked_makers = False  # more than types and attributes counted
+        self.asked_numbers = self.asked_makers = False  # a rule used more than types and attributes
 
     def constant(self, value: ValueLike) -> int | None:
-        """The number a value is known to be, or None."""
+        """The constant number of a value, or None."""
         self.asked_numbers = True
         return self._constant(value)
 
@@ -104,7 +104,7 @@ class Case:
         return inner if isinstance(inner, t.Scalar) else None
 
     def role(self, name: str) -> str | None:
-        """The role of a tile; a lowered one tells it by its memory space. None: not a tile."""
+        """The role of a tile, for memrefs derived from the memory space; None if not a tile."""
         type = self.type(name)
         if isinstance(type, t.TileBuf):
             return type.tile.role.value
@@ -155,7 +155,7 @@ LIBRARY = "PTO-L066"  # the code of rules that only the header library of the ch
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """`test` answers None when the rule holds, else what the values actually are."""
+    """`test` returns None if the rule holds, else a text with the actual values."""
 
     id: str
     code: str
@@ -164,11 +164,11 @@ class Rule:
     profiles: tuple[str, ...] = ()  # where it applies; empty: everywhere
     severity: Severity = "error"
     except_in: str = ""  # the edition it does not apply in
-    level: int | None = None  # 3: the program places its memory, 2: a compiler; None: whoever does
-    alike: tuple[str, ...] = ()  # tiles whose regions agree: engines ask what types leave open
+    level: int | None = None  # 3: only if the program places its memory, 2: only if a compiler does
+    alike: tuple[str, ...] = ()  # tiles with equal regions; engines check dynamic ones
     axes: tuple[int, ...] = (0, 1)
     help: str | None = None
-    apart: tuple[str, ...] = ()  # operands of which none may be the destination
+    apart: tuple[str, ...] = ()  # operands that must not be the destination
 
     def applies(self, profile: Profile, level: int | None = None) -> bool:
         fits = not self.profiles or profile.name in self.profiles
@@ -181,31 +181,32 @@ def on(profiles: str, rule: Rule) -> Rule:
 
 
 def warn(rule: Rule) -> Rule:
-    """The same rule as a warning: public compilers accept what it is about."""
+    """The same rule as a warning: public compilers accept programs that break it."""
     return replace(rule, severity="warning")
 
 
 def library(id: str, sentence: str, test: Test) -> Rule:
-    """A rule of the header library of the chips: what breaks it runs here and cannot be exported.
+    """A rule of the header library of the chips, as a warning: a program that breaks it runs here
+    and cannot be exported.
 
-    Compilers of text leave these to the C++ compiler, so it is a warning.
+    Compilers of the text form do not check it; the C++ compiler does.
     """
     return Rule(id, LIBRARY, sentence, test, severity="warning")
 
 
 def current(rule: Rule) -> Rule:
-    """The same rule, not in the edition of the manual, which has its own layout table."""
+    """The same rule, except in the edition `manual`, which has its own layout table."""
     return replace(rule, except_in="manual")
 
 
 def compiled(rule: Rule) -> Rule:
-    """The same rule, not for C++ kernels: the compiler asks it, the headers do not."""
+    """The same rule, except for C++ kernels: the compiler checks it, the headers do not."""
     test = rule.test
     return replace(rule, test=lambda case: None if case.profile.headers else test(case))
 
 
 def at_level(level: int, rule: Rule) -> Rule:
-    """The same rule, where programs place their memory (3) or leave it to a compiler (2)."""
+    """The same rule, only if the program places its memory (3) or a compiler does (2)."""
     return replace(rule, level=level)
 
 
@@ -216,7 +217,7 @@ def listing(names: Sequence[str]) -> str:
 
 
 def _odd_one(pairs: list[tuple[str, str]]) -> str | None:
-    """Names the first value that differs from the last one (the destination)."""
+    """A text that names the first value different from the last one (the destination)."""
     if len(pairs) < 2:
         return None
     last_name, last = pairs[-1]
@@ -231,7 +232,7 @@ def dims(rows: int | None, cols: int | None) -> str:
 
 
 def same_dtype(*names: str) -> Rule:
-    """Signs count: `i8`, `si8` and `ui8` are three types to a compiler and its headers."""
+    """Equal element types, including signs: `i8`, `si8` and `ui8` are three different types."""
 
     def test(case: Case) -> str | None:
         elems = [(n, case.elem(n)) for n in names or case.row.operand_names]
@@ -295,7 +296,7 @@ _REGION = (
 
 
 def _alike(id: str, code: str, words: str, names: tuple[str, ...], axes: tuple[int, ...]) -> Rule:
-    """Extents that types leave open agree with anything here; `open_regions` finds who asks."""
+    """Equal extents. Dynamic extents match anything here; `open_regions` lists them for engines."""
 
     def test(case: Case) -> str | None:
         return unlike([(n, tile, tile.valid) for n, tile in case.tiles(names)], axes)
@@ -305,7 +306,7 @@ def _alike(id: str, code: str, words: str, names: tuple[str, ...], axes: tuple[i
 
 
 def unlike(regions: Sequence[tuple[str, TileType, Valid]], axes: Sequence[int]) -> str | None:
-    """Names the first region that differs from the last; packed columns count values."""
+    """A text that names the first region different from the last; packed columns count values."""
     for name, tile, valid in regions[:-1]:
         last_name, last, wanted = regions[-1]
         for axis in axes:
@@ -320,14 +321,14 @@ def unlike(regions: Sequence[tuple[str, TileType, Valid]], axes: Sequence[int]) 
 
 
 def open_regions(case: Case) -> list[tuple[Rule, tuple[str, ...]]]:
-    """Rules about valid regions that types do not decide, and the tiles each is about."""
+    """Rules on dynamic valid regions, each with its tiles, to be checked at run time."""
     asked = [rule for rule in case.row.rules if rule.alike and rule.applies(case.profile)]
     found = [(rule, _asked(case, rule)) for rule in asked]
     return [(rule, names) for rule, names in found if len(names) > 1]
 
 
 def _asked(case: Case, rule: Rule) -> tuple[str, ...]:
-    """The tiles of a rule, each once; none where types say it all."""
+    """The tiles of a rule, each once; empty if all regions are static."""
     scratch = {o.name for o in case.row.operands if o.role == "tmp"}
     tiles = {n: case.tile(n) for n in rule.alike if n not in scratch and case.op.operand(n)}
     given = {n: tile for n, tile in tiles.items() if tile is not None}
@@ -396,12 +397,12 @@ def attr_at_least(name: str, low: int) -> Rule:
 
 
 def counts_dimensions(type: t.Type | None, dimensions: int) -> bool:
-    """Older programs write the rank for the shape: `!pto.tensor_view<2xf32>` is a matrix."""
+    """True for the older form with a rank in place of the shape: `!pto.tensor_view<2xf32>`."""
     return isinstance(type, t.View) and type.shape == (dimensions,) and dimensions > 1
 
 
 def one_per_dimension(of: str, *groups: str) -> Rule:
-    """The lists name one number for each dimension of a view, memref or local array."""
+    """The lists must have one number for each dimension of a view, memref or local array."""
 
     def test(case: Case) -> str | None:
         shape = getattr(case.type(of), "shape", None)

@@ -1,4 +1,4 @@
-"""Scratch tiles of calls of the header library: the type that a plan gives one that is left out.
+"""Scratch tiles of calls of the header library: the type of a tile that the program leaves out.
 
 A row states it at its operand, `scratch("tmp!", idle="cpu a5", planned=like("dst"))`. Sizes are
 those of the a2a3 headers; where they leave the size open, PTOAS decides
@@ -24,7 +24,7 @@ MASK, SUMS = t.Scalar("ui8", U8), t.Scalar("i32", I32)
 def planned(case: Case, operand: Operand) -> t.TileBuf | None:
     """The scratch tile for an operand that is left out; None where the call needs none.
 
-    A profile that takes the operand and never touches it gets one block of 32 bytes.
+    A profile that accepts the operand and does not use it gets one block of 32 bytes.
     """
     if operand.planned is None or case.op.group(operand.name):
         return None
@@ -54,7 +54,7 @@ def one_block(name: str) -> Planned:
 def like(name: str, elem: t.Scalar | None = None) -> Planned:
     """A tile of the shape and region of an operand, with its element type or another one.
 
-    A region that only the run knows becomes the whole tile.
+    A dynamic valid region becomes the whole tile.
     """
 
     def plan(case: Case) -> t.TileBuf | None:
@@ -68,7 +68,7 @@ def like(name: str, elem: t.Scalar | None = None) -> Planned:
 
 
 def rows_like(name: str, count: int, extra: Callable[[int], int] | None = None) -> Planned:
-    """`count` rows as wide as an operand, or as `extra` says by its columns."""
+    """`count` rows as wide as an operand, or with `extra(columns)` columns."""
 
     def plan(case: Case) -> t.TileBuf | None:
         tile = case.tile(name)
@@ -82,7 +82,7 @@ def rows_like(name: str, count: int, extra: Callable[[int], int] | None = None) 
 
 
 def mask_of(name: str) -> Planned:
-    """A bit for each element of an operand, and a row more."""
+    """A bit for each element of an operand, and one additional row."""
 
     def plan(case: Case) -> t.TileBuf | None:
         tile = case.tile(name)

@@ -13,7 +13,7 @@ SLOTS = 123  # 32-bit words that outlive an entry
 
 
 def _names(type: t.Type | None) -> tuple[str, ...]:
-    """What a value may stand for; `vector<2xf16>` is f16x2."""
+    """Possible element type names of a value; `vector<2xf16>` is f16x2."""
     if isinstance(type, t.Vector) and type.shape == (2,):
         return tuple(f"{name}x2" for name in type.elem.names)
     return type.names if isinstance(type, t.Scalar) else ()
@@ -211,8 +211,8 @@ def _convert_sign(case: Case) -> str | None:
 
 
 CONVERT = (
-    Rule("convert-pair", "PTO-T099", "expects two types that convert", _convertible),
-    Rule("convert-rounding", "PTO-T099", "expects a rounding of this conversion", _rounding),
+    Rule("convert-pair", "PTO-T099", "expects a conversion that exists", _convertible),
+    Rule("convert-rounding", "PTO-T099", "expects a rounding mode of this conversion", _rounding),
     Rule("convert-sat", "PTO-T099", "expects sat where floats become integers", _saturation),
     Rule(
         "convert-sign",

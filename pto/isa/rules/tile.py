@@ -1,6 +1,6 @@
-"""Rules that several tile families of the vector unit share; see `rule.py` for what a rule is.
+"""Rules that several tile families of the vector unit share; `rule.py` defines the class `Rule`.
 
-A row's or family's own rules stand in its file, not here.
+Rules of a single row or family are in its file.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from pto.isa.rules.rule import (
     at_level,
     current,
     dims,
+    library,
     listing,
     on,
     row_major,
@@ -41,10 +42,10 @@ def _is_one_run(case: Case) -> bool:
 
 
 def by_lines(rule: Rule) -> Rule:
-    """The rule that asks for rows; in C++ columns without a gap pass, which headers take as a line.
+    """The row-major rule, except for contiguous columns in C++ kernels: headers take them as a row.
 
     Instructions with a scalar do not assert isRowMajor (TBinSOp.hpp of a2a3 and a5). Other rules
-    stay as they are.
+    are returned unchanged.
     """
     if rule.id != row_major().id:
         return rule
@@ -55,17 +56,17 @@ def by_lines(rule: Rule) -> Rule:
 
 
 def same_domain(*names: str) -> Rule:
-    """One valid region for sources and destination.
+    """Sources and destination must have the same valid region.
 
     The manual lets them differ: the destination's region is the domain, and source lanes outside
-    their own region are undefined on NPUs. NPU headers and PTOAS refuse it, and so do we there,
+    their own region are undefined on NPUs. NPU headers and PTOAS reject it, so this rule does too,
     except in the edition `manual`.
     """
     return on(NPU, current(same_valid(*names)))
 
 
 def covers(scratch: str, name: str, *, used_for: str = "") -> Rule:
-    """The scratch tile is as large as what is computed in it, for the types that use it."""
+    """The scratch tile must be as large as the operand, for the types that use it."""
     words = set(used_for.split())
 
     def test(case: Case) -> str | None:
@@ -98,7 +99,7 @@ def covers_columns(scratch: str, name: str, share: int = 1) -> Rule:
 
 
 def holds_bytes(scratch: str, name: str, least: Mapping[int, int]) -> Rule:
-    """Room for what is put there, by the bytes of an element of `name`."""
+    """The scratch tile must have `least[itemsize]` bytes, by the item size of `name`."""
 
     def test(case: Case) -> str | None:
         tmp, tile = case.tile(scratch), case.tile(name)
@@ -130,7 +131,7 @@ def has_rows(scratch: str, least: int) -> Rule:
 
 
 def exceeds_rows(scratch: str, name: str) -> Rule:
-    """Room for one row behind those in use."""
+    """The scratch tile must have one row more than the operand uses."""
 
     def test(case: Case) -> str | None:
         tmp, tile = case.tile(scratch), case.tile(name)
@@ -160,14 +161,14 @@ def of_floats(case: Case) -> bool:
     return elem is not None and elem.name[0] not in "iu"
 
 
-_Bytes = tuple[int | None, int, int]  # of a tile: what addresses count from, start, end
+_Bytes = tuple[int | None, int, int]  # of a tile: base of its addresses, start, end
 # source, destination, bytes from the destination's start to the source's, bytes between their rows
 Overlap = Callable[[TileType, TileType, int, tuple[int, int]], bool]
 _VIEWS = ("pto.treshape", "pto.bitcast", "pto.subview")
 
 
 def _bytes(case: Case, value: ValueLike, type: TileType) -> _Bytes:
-    """The bytes of a tile, from the address its program gives, or from where its root begins."""
+    """The byte range of a tile, from a constant address or relative to its root tile."""
     start, end, maker = 0, type.nbytes, value.maker
     while maker is not None and maker.name in _VIEWS:
         root = getattr(maker.operands[0].type, "tile", None)
@@ -185,13 +186,13 @@ def _bytes(case: Case, value: ValueLike, type: TileType) -> _Bytes:
 
 
 def same_form(src: TileType, dst: TileType, offset: int, pitches: tuple[int, int]) -> bool:
-    """Of an overlap: every element is at its place already."""
+    """True for an overlap in which source and destination elements coincide."""
     return offset == 0 and src.shape == dst.shape and src.itemsize == dst.itemsize
 
 
 def row_by_row(src: TileType, dst: TileType, offset: int, pitches: tuple[int, int]) -> bool:
-    """Of an overlap: rows are written in order, and none lies on a row of the source that is read
-    later, or on another part of the row that is read with it."""
+    """True for an overlap in which a row is never written before it is read: rows are processed in
+    order, and no destination row overlaps a later source row or another part of its own."""
     if same_form(src, dst, offset, pitches):
         return True
     pitch, step = pitches
@@ -206,7 +207,7 @@ def row_by_row(src: TileType, dst: TileType, offset: int, pitches: tuple[int, in
 
 
 def _pitch(tile: TileType, first: int, last: int) -> int:
-    """Bytes between rows, of a tile or a window that has these bytes."""
+    """Bytes between rows of a tile, or of a window with this byte range."""
     width = tile.cols * tile.itemsize
     return width if tile.rows == 1 else (last - first - width) // (tile.rows - 1)
 
@@ -218,8 +219,8 @@ def for_floats(rule: Rule) -> Rule:
 
 
 def out_of_place(*sources: str, dst: str = "dst", unless: Overlap | None = None) -> Rule:
-    """A destination that is written before all of its sources are read: they share no byte with it,
-    as far as the program shows. `unless`: an overlap that does no harm."""
+    """Sources must not share bytes with a destination that is written before they are fully read,
+    as far as addresses are known. `unless` allows harmless overlaps."""
 
     def test(case: Case) -> str | None:
         case.asked_makers = True
@@ -247,13 +248,13 @@ def out_of_place(*sources: str, dst: str = "dst", unless: Overlap | None = None)
 
 
 def results_apart(*names: str) -> Rule:
-    """Results of one instruction: no source says which of two in one place would be kept."""
+    """Results of one instruction must not overlap: no source defines which would be kept."""
     return apart(*names, same=True)
 
 
 def apart(*names: str, same: bool = False) -> Rule:
-    """Different tiles that share no byte, as far as the program shows; with `same`, neither may two
-    operands be the same tile."""
+    """Different tiles must not share bytes, as far as addresses are known; with `same`, two
+    operands must also not be the same tile."""
 
     def test(case: Case) -> str | None:
         case.asked_makers = True
@@ -278,7 +279,7 @@ def apart(*names: str, same: bool = False) -> Rule:
 
 
 def dtype_pairs(src: str, dst: str, pairs: Pairs) -> Rule:
-    """What src may become; a profile without an entry is open."""
+    """The types that src may be converted to; a profile without an entry allows all."""
 
     def test(case: Case) -> str | None:
         table = pairs.get(case.profile.name)
@@ -296,7 +297,7 @@ def dtype_pairs(src: str, dst: str, pairs: Pairs) -> Rule:
 
 
 def precision(kind: str) -> Attr:
-    """How exact a5 is; here every result is rounded once, whatever is asked for."""
+    """The precision attribute of a5; here every result is rounded once, whatever its value."""
     return Attr(
         "precisionType",
         f"{kind}_precision|precision_mode",
@@ -319,11 +320,22 @@ def high_precision_of(name: str, allowed: str) -> Rule:
     return Rule("high-precision", "PTO-T043", sentence, test)
 
 
-_NOTHING = (0, 0)  # the region of an operation that is meant to do nothing
+def bf16_is_precise(name: str) -> Rule:
+    """TPOW of a5 asserts it: the default way has no bf16."""
+
+    def test(case: Case) -> str | None:
+        tile = case.tile(name)
+        precise = case.word("precisionType") == "high_precision"
+        return None if tile is None or precise or tile.dtype.name != "bf16" else f"{name} is bf16"
+
+    return library("bf16-precise", "expects high_precision for elements of bf16", test)
+
+
+_NOTHING = (0, 0)  # the region of an operation that does nothing
 
 
 def one_valid(name: str, axis: Literal["row", "column"], *, idle: bool = False) -> Rule:
-    """With `idle` an empty destination, 0x0, says that nothing is done."""
+    """One valid row (or column). With `idle` a destination of 0x0 is legal and does nothing."""
 
     def test(case: Case) -> str | None:
         tile = case.tile(name)
@@ -336,7 +348,7 @@ def one_valid(name: str, axis: Literal["row", "column"], *, idle: bool = False) 
 
 
 def not_empty(*names: str, unless: str = "") -> Rule:
-    """`unless`: a tile that is 0x0 where nothing is to be done."""
+    """Valid regions must not be empty; unless the tile `unless` is 0x0, which does nothing."""
 
     def test(case: Case) -> str | None:
         idle = case.tile(unless) if unless else None
@@ -352,7 +364,7 @@ def not_empty(*names: str, unless: str = "") -> Rule:
 
 
 def scratch_when(words: str, needed: Callable[[Case], bool]) -> Rule:
-    """Working space of some forms, which nobody makes where the program plans its memory."""
+    """Some forms need a scratch tile; the program must give it if it places its memory itself."""
 
     def test(case: Case) -> str | None:
         return "there is none" if needed(case) and not case.type("tmp") else None
@@ -361,7 +373,7 @@ def scratch_when(words: str, needed: Callable[[Case], bool]) -> Rule:
 
 
 def scratch_holds(what: str, needed: Callable[[Case], int | None], scratch: str = "tmp") -> Rule:
-    """`needed` is the number of bytes the operation works in, None where it is not known."""
+    """The scratch tile must have `needed` bytes; None if the number is not known."""
 
     def test(case: Case) -> str | None:
         tmp, wanted = case.tile(scratch), needed(case)

@@ -1,6 +1,6 @@
-"""What the rules of vector rows ask: registers, masks and states agree with each other.
+"""Rules of vector rows: registers, masks and alignment states must match.
 
-Also the element types of a register by width. Rows and rules of one subfamily stand in its file.
+Also the element types of a register by width. Rules of a single subfamily are in its file.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ WIDE_FLOATS = "f16 bf16 f32"
 _ELEMENTS = {8: "i8 u8", 16: "i16 u16 f16 bf16", 32: "i32 u32 f32", 64: "i64 u64"}
 # PTO manual, Target Profiles: Target Profile Comparison: fp8, hif8_fp4, mx
 _A5_BYTES = "f8e4m3 f8e5m2 hifloat8 e8m0 float4_e1m2x2 float4_e2m1x2"
-WIDEST_MASK = 32  # there is no b64: 64-bit elements go by a b32 mask
+WIDEST_MASK = 32  # there is no b64: 64-bit elements use a b32 mask
 LOAD_STATES = ("pto.vldas", "pto.vldus")
 STORE_STATES = ("pto.init_align", "pto.pstu", "pto.vstus", "pto.vstur", "pto.vstu")
 
 
 class Lists(TypedDict):
-    """The element types of a row, a list a profile."""
+    """The element types of a row, one list per profile."""
 
     cpu: str
     a2a3: str
@@ -36,7 +36,7 @@ class Lists(TypedDict):
 
 
 def widths(*bits: int) -> Lists:
-    """Every element type of these widths; a5 adds the byte formats only it has."""
+    """Every element type of these widths; a5 has additional 8-bit formats."""
     everywhere = " ".join(_ELEMENTS[b] for b in bits)
     on_a5 = f"{everywhere} {_A5_BYTES}" if 8 in bits else everywhere
     return Lists(cpu=everywhere, a2a3=everywhere, a5=on_a5)
@@ -63,7 +63,7 @@ def shown(type: t.VReg | t.LogicalVReg) -> str:
 
 
 def same_vreg(*names: str) -> Rule:
-    """Signedness counts: `i16` and `ui16` registers are told apart by a vbitcast, as in PTOAS."""
+    """Equal register types, including signs: `i16` needs a vbitcast to `ui16`, as in PTOAS."""
 
     def test(case: Case) -> str | None:
         types = [(n, case.type(n)) for n in names]
@@ -78,7 +78,7 @@ def same_vreg(*names: str) -> Rule:
 
 
 def same_lane_type(*names: str) -> Rule:
-    """As `same_vreg`, where a signless integer goes beside any of its width."""
+    """As `same_vreg`, but a signless integer matches any integer of its width."""
 
     def test(case: Case) -> str | None:
         types = [(n, case.type(n)) for n in names]
@@ -106,7 +106,7 @@ def same_lanes(index: str, data: str) -> Rule:
 
 
 def _granularity(case: Case, name: str) -> int | None:
-    """Of a mask; None when it is unwritten, which agrees with all."""
+    """The granularity of a mask; None if not written, which matches all."""
     type = case.type(name)
     return type.granularity if isinstance(type, t.Mask) else None
 
@@ -195,7 +195,7 @@ def _pointer(type: t.Type) -> str:
 
 
 def state_from(name: str, side: str) -> Rule:
-    """Load streams begin at vldas, store streams at init_align; the two states do not mix."""
+    """Load streams must begin with vldas, store streams with init_align; states do not mix."""
     wrong = STORE_STATES if side == "load" else LOAD_STATES
     start = "pto.vldas" if side == "load" else "pto.init_align"
 

@@ -123,7 +123,7 @@ def _fitting(case: Case) -> str | None:
     if not isinstance(elem, t.Scalar) or elem.is_float:
         return None
     if isinstance(value, Float) and not value.text.lower().lstrip("-").startswith("0x"):
-        return f"{value.text} is no integer"
+        return f"{value.text} is not an integer"
     if not isinstance(value, Int):
         return None
     low, high = elem.written
@@ -140,8 +140,8 @@ def _finite(case: Case) -> str | None:
     return None if abs(float(value.text)) <= largest else f"{value.text} is beyond {largest}"
 
 
-_FITS = Rule("constant-fits", "PTO-T079", "expects a value that its type can hold", _fitting)
-_IS_FINITE = warn(Rule("finite", "PTO-T079", "expects a value that its type can hold", _finite))
+_FITS = Rule("constant-fits", "PTO-T079", "expects a value in the range of its type", _fitting)
+_IS_FINITE = warn(Rule("finite", "PTO-T079", "expects a value in the range of its type", _finite))
 _WIDER = Rule("wider", "PTO-T078", "expects a wider result", _wider)
 _NARROWER = Rule("narrower", "PTO-T078", "expects a narrower result", _narrower)
 _AS_WIDE = Rule("as-wide", "PTO-T078", "expects a result of the same width", _as_wide)

@@ -9,6 +9,7 @@ from pto.isa.rules.rule import Case, Rule
 _TD = "PTOAS include/PTO/IR/PTOOps.td"
 _VTD = "PTOAS include/PTO/IR/VPTOOps.td"
 _PAGE = "pto-isa docs/isa/scalar/ops/micro-instruction/vecscope.md"
+_INTRINSICS = "- C++ kernels write intrinsics of the compiler there"
 
 SCOPE = Family(
     "vector scopes",
@@ -52,6 +53,7 @@ VECSCOPE = instr(
         "Vector registers, masks and alignment states live inside only. The body may be empty.",
     ),
     example="pto.vecscope { .. }",
+    cxx=_INTRINSICS,
     cite=(_VTD, _PAGE),
 )
 instr(
@@ -69,6 +71,7 @@ instr(
             _captured,
         ),
     ),
+    cxx=_INTRINSICS,
     example="pto.strict_vecscope(%ub) { ^bb0(%p: !pto.ptr<f32, ub>): .. }"
     " : (!pto.ptr<f32, ub>) -> ()",
     cite=_VTD,

@@ -105,7 +105,9 @@ FOR = instr(
     ),
     text="=scf.for",
     rules=(
-        Rule("countable", "PTO-T021", "expects bounds and a step that count", _countable),
+        Rule(
+            "countable", "PTO-T021", "expects bounds and step to be integers or indices", _countable
+        ),
         Rule("step", "PTO-S130", "expects a positive step", _step),
     ),
 )
@@ -136,7 +138,7 @@ instr(
     operands=(read("arg", "index"),),
     attrs=(Attr("cases", "any", required=True),),
     text="=scf.index_switch",
-    rules=(Rule("cases", "PTO-S109", "expects a region for each number and a default", _cases),),
+    rules=(Rule("cases", "PTO-S109", "expects one region for each case and a default", _cases),),
     example="%r = scf.index_switch %n -> i32 case 2 { .. } default { .. }",
 )
 WHILE = instr(

@@ -310,8 +310,13 @@ instr(
     results=(Result("s", "struct"),),
     text="{} -> results",
     rules=(
-        Rule("fields", "PTO-T110", "expects fields of 8 to 64 bits", _fields),
-        Rule("stays", "PTO-T110", "expects a record that stays where it is declared", _escapes),
+        Rule("fields", "PTO-T110", "expects struct fields of 8 to 64 bits", _fields),
+        Rule(
+            "stays",
+            "PTO-T110",
+            "expects a struct to stay in the function that declares it",
+            _escapes,
+        ),
     ),
 )
 instr(

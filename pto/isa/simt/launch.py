@@ -1,7 +1,7 @@
-"""SIMT: launches, what a work item knows about itself, what lanes tell each other, and fences.
+"""SIMT: launches, ids of work items, communication between lanes, and fences.
 
 Memory and arithmetic of work items are in `memory.py` and `math.py`. Work items run
-functions marked `pto.simt_entry`; how those fit together is judged in `verify/simt.py`.
+functions marked `pto.simt_entry`; `verify/simt.py` checks them.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ def _negative_shift(case: Case) -> str | None:
 
 
 _NOT_NEGATIVE = Rule(
-    "shift-amount", "PTO-T045", "expects scalar, a shift, not to be negative", _negative_shift
+    "shift-amount", "PTO-T045", "expects the shift in scalar not to be negative", _negative_shift
 )
 
 _SHIFT = replace(

@@ -18,7 +18,7 @@ from pto.isa.rules.rule import (
     same_valid_rows,
     scalar_matches,
 )
-from pto.isa.rules.scratch import one_block
+from pto.isa.rules.scratch import one_block, rows_like
 from pto.isa.rules.tile import NPU, VECTOR_UNIT, holds_bytes, same_domain
 
 _MODE = Attr("cmpMode", "cmp", default="eq", meaning="the comparison: src0 cmpMode src1")
@@ -42,7 +42,7 @@ def _long_enough(mask: str, data: str) -> Rule:
     return Rule("mask-bits", "PTO-S042", sentence, test)
 
 
-# Element types of which tcmp tells equal from unequal, and no more, by profile.
+# Element types that tcmp compares for equality only, by profile.
 EQUALITY_ONLY = {"a2a3": ("i32",)}
 
 
@@ -115,6 +115,7 @@ instr(
     body=meaning.COMPARE_SCALAR,
     operands=(read("src"), read("scalar", "tile or scalar"), write("dst")),
     subject="src",
+    traits=Traits(partial="*"),  # a5 packs the bits of several rows
     phases={"a2a3": "scalar@vec: V>S MTE1>S MTE2>S S(scalar) V(src->dst)"},
     a2a3="i16 u16 i32 f16 f32",
     a5="i8 u8 i16 u16 i32 u32 i64 u64 f16 bf16 f32",
@@ -185,7 +186,7 @@ instr(
     operands=(
         read("mask"),
         read("src"),
-        scratch("tmp!", idle="cpu a5", planned=one_block("src")),
+        scratch("tmp!", idle="cpu a5", planned=rows_like("src", 1)),
         read("scalar", "scalar"),
         write("dst"),
     ),
@@ -200,6 +201,6 @@ instr(
         _long_enough("mask", "dst"),
         on("a2a3", same_dtype("tmp", "src")),
     ),
-    notes=("tmp is used on a2a3 only, to hold the scalar.",),
+    notes=("tmp is used on a2a3 only, to hold the scalar; PTOAS asks for a row of src.",),
     cite="pto-isa docs/isa/TSELS.md",
 )

@@ -68,7 +68,7 @@ def _half_to_i8(cols: int) -> int:
 
 
 def _scratch_bytes(case: Case) -> int | None:
-    """What the conversions that keep low bits need: TCVT.md, Temporary tile."""
+    """Scratch bytes of conversions that keep low bits: TCVT.md, Temporary tile."""
     src, dst = case.tile("src"), case.tile("dst")
     if src is None or dst is None or case.word("satmode") != "OFF":
         return None

@@ -1,7 +1,7 @@
-"""Feature maps and filters in another order.
+"""Reordering of feature maps and filters of convolutions.
 
-C++ has one TTRANS and one TLOAD, and ConvTiles that know their order and sizes. The text has no
-such type: tiles are memory here, and orders and sizes stand in attributes.
+C++ has one TTRANS and one TLOAD, and ConvTiles with their order and sizes. The text has no such
+type: here a tile is plain memory, and attributes give orders and sizes.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _RULES = tuple(attr_at_least(name, 1) for name in (*"nchwgd", "c0"))
 _CPP = "PTOAS has no such operation: operands and attributes are those of C++ ConvTiles"
 _COMMON = "i8 u8 i16 u16 i32 u32 f16 bf16 f32"
 
-# What the headers convert: TTrans.hpp, TLoad.hpp.
+# Orders that the headers convert: TTrans.hpp, TLoad.hpp.
 _BLOCKED = (("NCHW", "NC1HWC0"), ("GNCHW", "GNC1HWC0"))
 _FILTERS = (("NC1HWC0", "FRACTAL_Z"), ("GNC1HWC0", "FRACTAL_Z"))
 _TURNED = {
@@ -58,7 +58,7 @@ def _known(pairs: dict[str, tuple[tuple[str, str], ...]]) -> Rule:
         known = pairs.get(case.profile.name, pairs[""])
         return None if asked in known else f"{asked[0]} to {asked[1]} is not among them"
 
-    return Rule("orders", "PTO-L061", "expects two orders that the target has a way between", test)
+    return Rule("orders", "PTO-L061", "expects two orders that the target converts between", test)
 
 
 ORDER = Family(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pto.isa.meaning.tile import debug as meaning
 from pto.isa.row.instr import Attr, Family, Result, instr, read, scratch, write
+from pto.isa.row.traits import Traits
 from pto.isa.rules.rule import Case, Rule, in_role, on, same_dtype, scalar_matches
 from pto.isa.rules.tile import NPU
 
@@ -12,7 +13,7 @@ def _tile_through(case: Case) -> str | None:
     return "src is a view" if case.type("tmp") and case.tile("src") is None else None
 
 
-_FOR_TILES = Rule("for-tiles", "PTO-S040", "expects tmp with a tile alone", _tile_through)
+_FOR_TILES = Rule("for-tiles", "PTO-S040", "expects tmp only with a tile", _tile_through)
 
 instr(
     "tprint",
@@ -74,4 +75,5 @@ instr(
     rules=(on(NPU, in_role("dst", "vec")), scalar_matches("val", "dst"), _inside("dst")),
     cite=("PTOAS docs/PTO_IR_manual.md", "tile.yaml#pto.tsetval"),
     cxx="TSETVAL dst offset val | = {dst}.SetValue({offset}, {val})",
+    traits=Traits(partial="*"),
 )

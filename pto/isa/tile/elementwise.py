@@ -18,6 +18,7 @@ from pto.isa.rules.tile import (
     NPU,
     VECTOR_UNIT,
     apart,
+    bf16_is_precise,
     covers,
     covers_columns,
     exceeds_rows,
@@ -185,6 +186,7 @@ instr(
         on("a2a3", covers("tmp", "dst", used_for="f32")),
         on("a5", high_precision_of("dst", "f16 bf16 f32")),
         on("a2a3", high_precision_of("dst", "none")),
+        on("a5", bf16_is_precise("dst")),
         on(NPU, no_scratch_for("tmp", "dst", _INTS)),
         on(NPU, scratch_when(" for floats", of_floats)),
     ),
@@ -193,6 +195,7 @@ instr(
         "tmp is used on a2a3 for f32 only. PTOAS has no such operation; the text is the page's.",
     ),
     cite="pto-isa docs/isa/TPOW.md",
+    cxx="TPOW dst src0 src1 tmp | TPOW dst src0 src1 dst",  # integers leave tmp untouched
 )
 instr(
     "tprelu",

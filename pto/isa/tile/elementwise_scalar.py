@@ -15,6 +15,7 @@ from pto.isa.rules.scratch import like, rows_like, when
 from pto.isa.rules.tile import (
     NPU,
     VECTOR_UNIT,
+    bf16_is_precise,
     by_lines,
     covers,
     covers_columns,
@@ -177,6 +178,7 @@ instr(
         on("a2a3", for_floats(out_of_place("src"))),  # read again for special values
         on("a2a3", covers("tmp", "dst", used_for="f32")),
         on("a5", high_precision_of("dst", "f16 bf16 f32")),
+        on("a5", bf16_is_precise("dst")),
         on(NPU, no_scratch_for("tmp", "dst", _INTS)),
         on(NPU, scratch_when(" for floats", of_floats)),
     ),
@@ -184,6 +186,7 @@ instr(
         "tmp is used on a2a3 for f32 only. PTOAS has no such operation; the text is the page's.",
     ),
     cite="pto-isa docs/isa/TPOWS.md",
+    cxx="TPOWS dst src scalar tmp | TPOWS dst src scalar dst",  # integers leave tmp untouched
 )
 
 

@@ -101,14 +101,14 @@ instr(
 
 
 def _covers(tile: TileType, dst: TileType) -> bool:
-    """Has dst's valid region (as far as both are known), row-major."""
+    """True for a row-major tile with dst's valid region, as far as both are known."""
     pairs = zip(tile.valid, dst.valid, strict=True)
     agrees = all(None in pair or pair[0] == pair[1] for pair in pairs)
     return agrees and tile.layout.blayout.value == "row_major"
 
 
 def _carries(tile: TileType, dst: TileType) -> bool:
-    """One value per row: a column, however it lies, or a 32-byte block that repeats it."""
+    """True for one value per row: a column in any layout, or a 32-byte block that repeats it."""
     if None not in (tile.valid[0], dst.valid[0]) and tile.valid[0] != dst.valid[0]:
         return False
     block = BLOCK_BYTE_SIZE // tile.itemsize

@@ -29,7 +29,18 @@ from pto.isa.rules.paths import (
     window_aligned,
     window_inside,
 )
-from pto.isa.rules.rule import Case, Rule, current, dtype_in, in_layout, in_role, on, same_dtype
+from pto.isa.rules.rule import (
+    Case,
+    Rule,
+    current,
+    dims,
+    dtype_in,
+    in_layout,
+    in_role,
+    library,
+    on,
+    same_dtype,
+)
 from pto.isa.rules.tile import NPU, results_apart
 
 _AT = (read("indexRow", "index"), read("indexCol", "index"))
@@ -75,7 +86,7 @@ SCALED_WINDOW = Family(
 
 
 def _one_layout() -> Rule:
-    """Without a mode or a second window the vector unit copies as the data lies."""
+    """Without a mode or a second window the vector unit copies without a change of layout."""
 
     def test(case: Case) -> str | None:
         src, dst = case.tile("src"), case.tile("dst")
@@ -86,6 +97,35 @@ def _one_layout() -> Rule:
 
     sentence = "expects src and dst of vec->vec to have one layout"
     return out_of("vec", into("vec", Rule("one-layout", "PTO-L064", sentence, test)))
+
+
+def _as_the_header() -> tuple[Rule, ...]:
+    """What TEXTRACT asserts of windows inside UB, and PTOAS does not."""
+
+    def larger(case: Case) -> str | None:
+        src, dst = case.tile("src"), case.tile("dst")
+        if src is None or dst is None or (dst.rows <= src.rows and dst.cols <= src.cols):
+            return None
+        return f"src is {dims(*src.shape)}, dst is {dims(*dst.shape)}"
+
+    def halves(case: Case) -> str | None:
+        dst = case.tile("dst")
+        cols = None if dst is None else dst.valid[1]
+        if dst is None or cols is None or dst.valid == (1, 1) or cols * dst.itemsize % 2 == 0:
+            return None
+        return f"{cols} columns of {dst.itemsize} byte are valid"
+
+    def byte(case: Case) -> str | None:
+        dst = case.tile("dst")
+        return "dst is u8" if dst is not None and dst.dtype.name == "u8" else None
+
+    larger_than = "expects dst of vec->vec to have no more rows and columns than src"
+    found = (
+        on(NPU, library("no-larger", larger_than, larger)),
+        on("a2a3", library("whole-words", "expects rows of vec->vec in whole words of 2", halves)),
+        on("a5", library("no-u8", "expects no elements of u8 in vec->vec", byte)),
+    )
+    return tuple(out_of("vec", into("vec", rule)) for rule in found)
 
 
 def _two_windows() -> Rule:
@@ -161,6 +201,7 @@ instr(
         on("a2a3", acc_types(PLAIN_A2A3, SCALED_A2A3)),
         on("a5", acc_types(PLAIN_A5, SCALED_A5)),
         on(NPU, _one_layout()),
+        *_as_the_header(),
         on(NPU, in_role("fp", "scaling")),
         on("a5", out_of("vec", into("vec", dtype_in("src", f"{_EXTRACTED_A5} u8 i32")))),
         current(on("a5", out_of("vec", into("vec", in_layout("src", "ND", "DN"))))),

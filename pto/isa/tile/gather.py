@@ -6,6 +6,7 @@ from pto.core.constants import BLOCK_BYTE_SIZE
 from pto.isa.meaning.tile import gather as meaning
 from pto.isa.meaning.tile.gather import form, parts
 from pto.isa.row.instr import Attr, Family, instr, read, scratch, write
+from pto.isa.row.traits import Traits
 from pto.isa.rules.rule import (
     Case,
     Rule,
@@ -97,14 +98,16 @@ def _picked_test(case: Case) -> str | None:
     return f"src is {dims(*src.valid)}, dst {dims(*dst.valid)}, pattern {pattern}"
 
 
-_PICKED = Rule("picked", "PTO-S058", "expects dst to hold what is picked", _picked_test)
+_PICKED = Rule(
+    "picked", "PTO-S058", "expects dst to be large enough for the gathered elements", _picked_test
+)
 
 
 def _dense(name: str) -> Rule:
     def test(case: Case) -> str | None:
         tile = case.tile(name)
         if tile is None or tile.valid[1] in (None, tile.cols) or tile.valid[0] == 1:
-            return None  # one row lies in one piece
+            return None  # a single row is contiguous
         return f"{tile.valid[1]} of {tile.cols} columns are valid"
 
     return Rule("dense", "PTO-S059", f"expects every column of {name} to be valid", test)
@@ -161,7 +164,12 @@ instr(
             "expects indices with tmp, or kValue with cdst and tmp, or maskPattern",
             _form_test,
         ),
-        Rule("gather-type", "PTO-T053", "expects an element type of its form", _gather_type_test),
+        Rule(
+            "gather-type",
+            "PTO-T053",
+            "expects an element type that this form supports",
+            _gather_type_test,
+        ),
         _only("index", same_dtype("src", "dst")),
         _only("index", Rule("type", "PTO-T050", "expects an index type", _gather_index_test)),
         _only("index", on(NPU, _dense("dst"))),
@@ -196,6 +204,7 @@ instr(
         "the scratch size of the compare form counts tmp itself on the page; we do not check it",
     ),
     cxx="TGATHER dst src | TGATHER dst src indices tmp | TGATHER dst src kValue cdst tmp offset",
+    traits=Traits(partial="cdst"),
 )
 
 # ---- tgatherb, tscatter
@@ -324,7 +333,7 @@ instr(
         Rule(
             "scatter-size",
             "PTO-S058",
-            "expects a dst as many times as large as the pattern spreads",
+            "expects dst to be larger than src by the factor of the pattern",
             _spread_size,
         ),
         on("cpu", dtype_in("indexes", "i8 u8 i16 u16 i32 u32 i64 u64")),
@@ -349,4 +358,5 @@ instr(
         "on a2a3 PTOAS gives it the scalar pipe, on a5 the vector pipe",
     ),
     cxx="TSCATTER dst src indexes | TSCATTER dst src",
+    traits=Traits(partial="*"),
 )

@@ -74,7 +74,7 @@ _LAYOUT_NOTE = "a2a3 also takes NZ tables with NZ tiles, a5 tiles of either majo
 
 
 def _listed(case: Case) -> str | None:
-    """The vector unit, which reads indices in UB, does not reach L1."""
+    """Indices must be in UB: the vector unit cannot read them from L1."""
     dst, listed = case.role("dst"), is_global(case.type("idx"))
     if dst not in ("vec", "mat") or listed is (dst == "mat"):
         return None
@@ -131,7 +131,7 @@ instr(
             Rule("spare-room", "PTO-S058", "expects scratch for elements into mat", _spare_room),
         ),
         cost="move",
-        traits=Traits(region=Region.INDEXED),
+        traits=Traits(region=Region.INDEXED, partial="*"),
     ),
     "row: dst[r,:] = mem[idx[r],:]; elem: dst[r,c] = flat(mem)[idx[r,c]]",
     body=meaning.MEMORY_GATHER,

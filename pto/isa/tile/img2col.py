@@ -1,7 +1,7 @@
 """TIMG2COL and the registers it reads.
 
 C++ keeps the geometry of a convolution in a ConvTile, for which the text has no type: here the
-source is a plain mat tile and the geometry stands in attributes.
+source is a plain mat tile, and attributes give the geometry.
 """
 
 from __future__ import annotations

@@ -381,7 +381,7 @@ instr(
         acc_to_vec(),
         quant_forms(),
         on(NPU, _ungrouped(in_role("fp", "scaling"))),
-        Rule("grouped", "PTO-T064", "expects grpAxis for MX exponents into ZZ", _grouped),
+        Rule("grouped", "PTO-T064", "expects grpAxis for a move of MX exponents to ZZ", _grouped),
         Rule("into-boxes", "PTO-T064", "expects dst to be ZZ with grpAxis", _into_boxes),
         on("cpu a5", REGROUPED),
         on("a5", _grouping(apart("src", "fp", "dst", same=True))),

@@ -25,7 +25,7 @@ from pto.isa.rules.tile import NPU, apart, dtype_pairs, results_apart, same_doma
 # Only src and dst must be row-major: scales are often columns.
 _PLACES = (on(NPU, all_in("vec")), on(NPU, row_major("src", "dst")))
 _KINDS = ("INT8_SYM", "INT8_ASYM")
-_MADE = "expects tmp where the valid region of src is dynamic: a compiler makes none like it"
+_MADE = "expects tmp if the valid region of src is dynamic: a compiler cannot add it"
 _GROUPED_KINDS = ("MXFP8", "MXFP4_E2M1")
 
 
@@ -45,7 +45,7 @@ def _offset_of_kind(case: Case) -> str | None:
 
 
 _OFFSET = Rule(
-    "quant-offset", "PTO-T044", "expects an offset for INT8_ASYM and for it alone", _offset_of_kind
+    "quant-offset", "PTO-T044", "expects an offset exactly for INT8_ASYM", _offset_of_kind
 )
 
 
@@ -208,11 +208,21 @@ instr(
     types="f16 bf16 f32",
     rules=(
         dtype_pairs("src", "dst", {"a5": _MX_PAIRS}),
-        Rule("mx-kind", "PTO-T044", "expects a dst of the kind quant_type names", _kind_of_dst),
+        Rule(
+            "mx-kind",
+            "PTO-T044",
+            "expects dst to have the element type of quant_type",
+            _kind_of_dst,
+        ),
         dtype_in("exp", "u8 e8m0"),
         compiled(dtype_in("exp_zz", "u8")),
         Rule("mx-groups", "PTO-S044", "expects groups of 32 elements", _ungrouped),
-        Rule("mx-interleave", "PTO-S044", "expects pairs of row groups to interleave", _half_pair),
+        Rule(
+            "mx-interleave",
+            "PTO-S044",
+            "expects interleave only with axis0 and pairs of row groups",
+            _half_pair,
+        ),
         *(compiled(same_dtype("src", name)) for name in ("max", "scaling")),
         compiled(MX_SHAPES),
         compiled(apart("src", "dst", "exp", "max", "scaling", "exp_zz")),

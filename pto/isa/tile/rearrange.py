@@ -14,6 +14,7 @@ from pto.isa.rules.rule import (
     dtype_in,
     in_layout,
     in_role,
+    library,
     on,
     row_major,
     same_dtype,
@@ -51,6 +52,12 @@ def _holds(dst: str, src: str) -> Rule:
     return Rule("holds", "PTO-S066", f"expects {dst} to be at least as large as {src}", test)
 
 
+def _as_large() -> Rule:
+    """TFILLPAD asserts equal tiles; TFILLPAD_EXPAND takes a larger dst."""
+    sentence = "expects src and dst to have one shape: tfillpad_expand fills a larger dst"
+    return library("as-large", sentence, same_shape("src", "dst").test)
+
+
 FILLPAD = Family(
     "fill padding",
     "tile",
@@ -79,6 +86,7 @@ instr(
     rules=(
         _holds("dst", "src"),
         on(NPU, into("mat", same_type("src", "dst"))),
+        on(NPU, into("vec", _as_large())),
         on(NPU, out_of_place("src", unless=same_form)),
     ),
     notes=(_EXTENT, "a dst that is larger than src is the newer spelling of tfillpad_expand"),
@@ -105,6 +113,7 @@ instr(
     notes=(_EXTENT,),
     cite="pto-isa docs/isa/TFILLPAD_INPLACE.md",
     cxx="TFILLPAD_INPLACE dst src | TFILLPAD<TFillPadMode=InPlace> dst src",
+    traits=Traits(partial="*"),
 )
 
 # ---- reinterpretation
@@ -238,7 +247,8 @@ CONCAT = Family(
 
 
 def _columns_fit() -> Rule:
-    """a2a3 and PTOAS ask for room in dst; a5 and CPU also for dst's valid columns to be the sum."""
+    """a2a3 and PTOAS require that dst is wide enough; a5 and CPU that its valid columns are the
+    sum."""
 
     def test(case: Case) -> str | None:
         src0, src1, dst = (case.tile(name) for name in ("src0", "src1", "dst"))
@@ -304,6 +314,7 @@ instr(
     phases={"a2a3": "MTE2>S S(src0Idx,src1Idx->dstIdx) S>V V[S](src0,src1->dst)"},
     cite="PTOAS docs/PTO_IR_manual.md, pto.tconcatidx",
     cxx="TCONCAT dst src0 src1 src0Idx src1Idx | TCONCAT dst src0 src1 dstIdx src0Idx src1Idx",
+    traits=Traits(partial="*"),
 )
 
 # ---- interleaving

@@ -13,6 +13,7 @@ from pto.isa.meaning.tile.sort import BLOCK, RUN_STEP, counted_byte
 from pto.isa.row import types as t
 from pto.isa.row.attributes import Bool, Int
 from pto.isa.row.instr import INS_OUTS_INSIDE, Attr, Family, instr, read, scratch, write
+from pto.isa.row.traits import Traits
 from pto.isa.rules.rule import (
     Case,
     Rule,
@@ -78,7 +79,7 @@ instr(
         "sort blocks of 32 elements of a row",
         operands=(
             read("src"),
-            read("idx"),
+            read("idx", element="u32"),
             scratch("tmp?", planned=when(_short_blocks, like("src"))),
             write("dst"),
         ),
@@ -112,7 +113,6 @@ instr(
     example="pto.tsort32 ins(%src, %idx : !pto.tile_buf<vec, 1x32xf32>,"
     " !pto.tile_buf<vec, 1x32xui32>) outs(%dst : !pto.tile_buf<vec, 1x64xf32>)",
     cite=("pto-isa docs/isa/TSORT32.md", "tile.yaml#pto.tsort32"),
-    cxx="TSORT32 dst src idx@u32 tmp?",
     notes=(
         "of equal values the earlier comes first (golden of vbitsort); page and CPU simulator say"
         " the smaller index, which is the same for indices that count up",
@@ -124,6 +124,7 @@ instr(
         " programs have the latter",
         "a tail shorter than 32 is padded with -inf by the page, with -NaN by the a2a3 code",
     ),
+    traits=Traits(partial="*"),
 )
 
 # ---- tmrgsort
@@ -268,6 +269,7 @@ instr(
         "the IR manual writes tmp among the outs; PTOAS and its programs write it last in ins",
     ),
     cxx="TMRGSORT dsts srcs blockLen | TMRGSORT<exhausted> dsts excuted tmp srcs*",
+    traits=Traits(partial="*"),
 )
 
 # ---- thistogram
@@ -335,7 +337,12 @@ instr(
             dtype_in("idx", "u8"),
             dtype_in("dst", "u32"),
             same_valid_rows("src", "dst"),
-            Rule("counted-byte", "PTO-S055", "expects byte to be one that src has", _byte_test),
+            Rule(
+                "counted-byte",
+                "PTO-S055",
+                "expects byte to exist in the elements of src",
+                _byte_test,
+            ),
             Rule(
                 "filter-shape",
                 "PTO-S058",
@@ -361,4 +368,5 @@ instr(
         " store the running sum",
         "PTOAS takes u16 only and has isMSB; byte is HistByte of the C++ interface, for u32",
     ),
+    traits=Traits(partial="*"),
 )

@@ -107,7 +107,7 @@ instr(
     rules=(
         mask_fits("input", "mask"),
         Rule("vcvt-pair", "PTO-T084", "expects a conversion that exists", _pair_exists),
-        Rule("vcvt-attrs", "PTO-T085", "expects the attributes its conversion takes", _attributes),
+        Rule("vcvt-attrs", "PTO-T085", "expects the attributes of this conversion", _attributes),
         Rule(
             "vcvt-part",
             "PTO-T085",

@@ -167,10 +167,10 @@ instr(
         Rule(
             "gather-bytes",
             "PTO-T050",
-            "expects elements of source, or of bytes their 16-bit extension",
+            "expects the elements of source, or for bytes their 16-bit extension",
             _gathered,
         ),
-        Rule("gather-sign", "PTO-T050", "expects offsets without a sign of their own", _unsigned),
+        Rule("gather-sign", "PTO-T050", "expects signless or unsigned offsets", _unsigned),
     ),
     notes=(
         "the formula of the text leaves masked lanes unwritten; the golden has them 0",

@@ -59,7 +59,7 @@ instr(
         same_vreg("input", "result"),
         scalar_matches("input", "result"),
         mask_fits("result", "mask"),
-        Rule("position-of-vector", "PTO-T087", "expects position with a vector only", _position),
+        Rule("position-of-vector", "PTO-T087", "expects position only with a vector", _position),
     ),
     notes=(
         "HIGHEST is the last lane of the register, not the last active one",

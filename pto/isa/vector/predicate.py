@@ -224,7 +224,7 @@ def _constant(case: Case) -> str | None:
 
 
 def _word_aligned(case: Case) -> str | None:
-    """With a base that moves on, it is where the next access lies."""
+    """Check the offset of the access; with post-update it applies to the next access only."""
     offset = None if _moves_on(case) else case.number("offset")
     return None if offset is None or offset % 8 == 0 else f"it is {offset}"
 

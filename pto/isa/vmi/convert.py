@@ -1,6 +1,6 @@
 """Logical vectors under another type: converted, or the same bits.
 
-Which pairs there are, and which of them round or saturate, is a contract of the hardware.
+The hardware defines the legal pairs, and which of them round or saturate.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ def _word(elem: Scalar) -> str:
 
 
 def _takes(a: Scalar, b: Scalar) -> tuple[str, bool | None] | None:
-    """How it rounds, and whether it says what happens to values that do not fit (None: it may);
-    None: there is no such conversion."""
+    """(allowed roundings, True if a saturation mode is required, None if optional) of a
+    conversion; None if there is no such conversion."""
     words = (_word(a), _word(b))
     if any(word in _CARRIERS for word in words):
         if words[0] == "bf16x2" and words[1].startswith("f4"):
@@ -80,9 +80,9 @@ def _signs(case: Case) -> str | None:
 _RULES = (
     same_lanes("source", "result"),
     Rule("logical-pair", "PTO-T084", "expects a conversion that exists", _exists),
-    Rule("logical-how", "PTO-T085", "expects attributes of the conversion", _attributes),
+    Rule("logical-how", "PTO-T085", "expects the attributes of this conversion", _attributes),
 )
-_SIGNS = Rule("logical-signs", "PTO-T098", "expects types that say the same sign", _signs)
+_SIGNS = Rule("logical-signs", "PTO-T098", "expects types with the sign of the operation", _signs)
 CONVERT = family("logical conversion", "lanes under another type", subject="source")
 _ROUNDING = Attr("rounding", "str", ("R", "A", "H", "Z", "F", "C", "O"))
 _SATURATE = Attr("saturate", "str", ("SAT", "NOSAT"))

@@ -1,4 +1,4 @@
-"""What the rows of logical vectors share: families, texts, rules about lanes and masks."""
+"""Shared parts of rows of logical vectors: families, texts, rules about lanes and masks."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def same_lanes(*names: str) -> Rule:
 
 
 def same_elements(*names: str) -> Rule:
-    """Signs count, as on registers: `i32` and `ui32` are told apart by a cast."""
+    """Element types must be equal with their signs, as on registers: `i32` is not `ui32`."""
 
     def test(case: Case) -> str | None:
         types = [(n, case.type(n)) for n in names]
@@ -111,7 +111,7 @@ def _mask_logic(case: Case) -> str | None:
     if not masks:
         return None
     if case.type("mask") is not None or "pmode" in case.op.attrs:
-        return "it has a mask of its own" if case.type("mask") else "it has a pmode"
+        return "it has a mask" if case.type("mask") else "it has a pmode"
     for name, type in masks[1:]:
         if type.granularity != masks[0][1].granularity:
             return f"{masks[0][0]} is {masks[0][1].granularity}, {name} is {type.granularity}"
@@ -121,7 +121,7 @@ def _mask_logic(case: Case) -> str | None:
 
 
 MASK_LOGIC = Rule(
-    "mask-logic", "PTO-T081", "expects masks of one granularity, all their lanes", _mask_logic
+    "mask-logic", "PTO-T081", "expects masks of one granularity, and no further mask", _mask_logic
 )
 
 

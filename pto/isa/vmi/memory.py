@@ -49,7 +49,9 @@ def _one_way(case: Case) -> str | None:
     return None
 
 
-_ONE_WAY = Rule("one-way", "PTO-T089", "expects one way through memory", _one_way)
+_ONE_WAY = Rule(
+    "one-way", "PTO-T089", "expects at most one of group, dist_mode and block_stride", _one_way
+)
 
 
 def _no_mask(case: Case) -> str | None:
@@ -138,7 +140,7 @@ instr(
     generic="value+second* destination offset stride? block_stride? repeat_stride? mask*",
     aliases="vmi.store vmi.masked_store",
     rules=(
-        Rule("two-values", "PTO-T089", "expects two values with dintlv alone", _two_stored),
+        Rule("two-values", "PTO-T089", "expects two values with dintlv only", _two_stored),
         _ONE_WAY,
         GROUPS_DIVIDE,
         _NO_MERGE,

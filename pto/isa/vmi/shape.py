@@ -76,11 +76,11 @@ def _dense(case: Case) -> str | None:
     value, type = case.op.attrs.get("value"), case.type("result")
     found = _DENSE_TEXT.fullmatch(value.text) if isinstance(value, Raw) else None
     if found is None:
-        return "it is no list"
+        return "it is not a list"
     lanes, elem = int(found[2]), found[3]
     words = [word.strip() for word in found[1].strip("[] \n").split(",")]
     if wrong := [word for word in words if not _LITERAL.fullmatch(word)]:
-        return f"`{wrong[0]}` is no number"
+        return f"`{wrong[0]}` is not a number"
     if len(words) not in (1, lanes):
         return f"it lists {len(words)} of {lanes}"
     if isinstance(type, t.LogicalVReg) and (lanes, elem) != (type.lanes, type.elem.name):
@@ -90,7 +90,7 @@ def _dense(case: Case) -> str | None:
     return None
 
 
-_DENSE = Rule("dense", "PTO-S084", "expects a dense value for each lane of result", _dense)
+_DENSE = Rule("dense", "PTO-S084", "expects one value for each lane of result", _dense)
 instr(
     "vmi.constant",
     MAKE,
@@ -226,7 +226,10 @@ def _parts(case: Case) -> str | None:
 
 
 _CHANNELS = Rule(
-    "channels", "PTO-S084", "expects channels of one type with as many lanes as all", _channels
+    "channels",
+    "PTO-S084",
+    "expects channels of one type, with as many lanes in total as the vector",
+    _channels,
 )
 
 REDUCE = family("logical reduction", "active lanes of a group become one", subject="source")
@@ -262,7 +265,7 @@ for _name, _meaning, _body, _attrs, _aliases in (
 
 
 def _laid_out(case: Case) -> str | None:
-    """What a compiler writes once it has chosen: layouts of vectors, granularities of masks."""
+    """Layouts of vectors and granularities of masks, which a compiler adds when it assigns them."""
     by_width = case.row.name.endswith("granularity")
     types = [(name, case.type(name)) for name in ("source", "result")]
     known = [(n, k) for n, k in types if isinstance(k, t.LogicalVReg | t.LogicalMask)]
@@ -292,7 +295,7 @@ for _name, _kind in (
         rules=(
             same_lanes("source", "result"),
             same_elements("source", "result"),
-            Rule("laid-out", "PTO-T081", "expects types that say how lanes are kept", _laid_out),
+            Rule("laid-out", "PTO-T081", "expects types with a layout or granularity", _laid_out),
         ),
     )
 _LAID_OUT = "!pto.vmi.vreg<64xf32, #pto.vmi.layout<contiguous>>"
@@ -385,7 +388,7 @@ instr(
     text=_ONE,
     rules=(
         same_elements("source", "result"),
-        Rule("shuffle-indices", "PTO-S084", "expects a lane of source for each", _shuffled),
+        Rule("shuffle-indices", "PTO-S084", "expects each index to be a lane of source", _shuffled),
     ),
 )
 instr(
@@ -397,7 +400,12 @@ instr(
     results=(),
     rules=(
         _CHANNELS,
-        Rule("channel-layout", "PTO-S084", "expects a source kept by channels", _channel_layout),
+        Rule(
+            "channel-layout",
+            "PTO-S084",
+            "expects a source with one part for each result",
+            _channel_layout,
+        ),
     ),
     traits=GENERIC,
     text=_ONE,

@@ -1,7 +1,7 @@
-"""Python names that are bound inside a loop of a function that runs as it is.
+"""Checks names bound inside a loop of the program, in a function that is not rewritten.
 
-Its body is traced once, however often it will run. A name that Python binds there has one value
-ever after, so a later use of it, or one in the next iteration, would be wrong in silence.
+The body is traced once, however often it will run. A name that Python binds there keeps the value
+of the first iteration, so a use after the loop or in the next iteration would be wrong silently.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _PLAIN = (int, float, str, bytes, type(None))
 
 
 class Bindings:
-    """The names of the user's function where a body begins; `require_kept` asks where it ends."""
+    """The local variables of the user's function at the start of a loop body."""
 
     def __init__(self) -> None:
         frame = user_frame()
@@ -26,21 +26,21 @@ class Bindings:
         self.reason = why or "it is not the function of a kernel, nor called by one"
 
     def require_kept(self) -> None:
-        """No name that had a value was bound to another one."""
+        """Raise if a variable has another value now, at the end of the body."""
         frame = user_frame()
         for name, value in dict({} if frame is None else frame.f_locals).items():
             before = self._before.get(name, _MISSING)
             if _differ(before, value):
                 raise mistake(
                     "PTO-U217",
-                    f"`{name}` is bound inside a loop of the program, in a function that runs as it"
-                    f" is: {self.reason}; its body is traced once, so the next iteration would see"
-                    " the value of the first",
+                    f"`{name}` is bound inside a loop of the program, in a function that is not"
+                    f" rewritten: {self.reason}; the body is traced once, so later iterations would"
+                    " see the value of the first",
                     help="put the function into a file; or change a tile in place, `t[:] = ...`",
                 )
 
 
-def _differ(before: Any, after: Any) -> bool:
+def _differ(before: object, after: object) -> bool:
     if before is after or before is _MISSING:
         return False
     if isinstance(before, _PLAIN) and isinstance(after, _PLAIN):

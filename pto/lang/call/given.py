@@ -1,9 +1,9 @@
-"""What users pass, as what rows take: numbers as typed constants, tiles as addresses, words as
-attributes."""
+"""Converts user arguments to operands of rows: numbers to typed constants, tiles to addresses,
+words to attributes."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pto.core.dtypes import F32, I1, I16, I32, I64
@@ -33,7 +33,7 @@ from pto.lang.call.place import mistake
 from pto.lang.call.session import Handle, current
 from pto.lang.values.scalars import Scalar, as_value, is_number
 from pto.lang.values.tiles import Tile
-from pto.lang.values.views import Global, View, contiguous
+from pto.lang.values.views import Global, View, Whole, contiguous
 
 _FIXED = {"index": INDEX, **{k.name: scalar_type(k) for k in (I64, I32, I16, I1)}}
 _OF_ELEMENT = (
@@ -46,11 +46,10 @@ def is_array(value: object) -> bool:
     return isinstance(value, Global | View)
 
 
-def counted_in_memory(row: Instr, operands: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Operands with the number of an element of a view as its offset from the array's pointer.
+def counted_in_memory(row: Instr, operands: Mapping[str, object]) -> Mapping[str, object]:
+    """Operands with an element number of a view replaced by its offset from the array's pointer.
 
-    A pointer knows no strides: an element that is counted row by row in `x.T` or `x[2:, 3]` lies
-    elsewhere in memory.
+    A pointer has no strides: element 5 of `x.T` or `x[2:, 3]` is at another offset than 5.
     """
     offset = row.places.get("offset")
     if offset is None or "offset" not in operands or row.operands[offset].kind != "index":
@@ -68,8 +67,8 @@ def counted_in_memory(row: Instr, operands: Mapping[str, Any]) -> Mapping[str, A
     return operands
 
 
-def operand_value(row: Instr, operand: Operand, value: Any, elem: ScalarType | None) -> Value:
-    """One operand. Views are lowered before, where the tile beside them is known."""
+def operand_value(row: Instr, operand: Operand, value: object, elem: ScalarType | None) -> Value:
+    """One operand as an SSA value. Views are lowered earlier, together with their tile."""
     if is_number(value) or isinstance(value, Scalar):
         return _number(row, operand, value, elem)
     if isinstance(value, Value):
@@ -91,19 +90,19 @@ def operand_value(row: Instr, operand: Operand, value: Any, elem: ScalarType | N
     )
 
 
-def _require_in_order(row: Instr, operand: Operand, array: Global[Any]) -> None:
-    """A pointer stands for an array only where elements follow each other as in memory."""
+def _require_in_order(row: Instr, operand: Operand, array: Whole) -> None:
+    """Raise unless the array is contiguous: only then can a pointer replace it."""
     if array.strides != contiguous(array.shape):
         raise mistake(
             "PTO-S201",
-            f"{row.mnemonic}: {operand.name} is a pointer, which does not know the strides"
-            f" {array.strides} of this view",
-            help="pass the array itself; transfers by pointer have strides of their own",
+            f"{row.mnemonic}: {operand.name} is a pointer, which has no strides, and this view has"
+            f" strides {array.strides}",
+            help="pass the array itself; transfers by pointer have operands for strides",
         )
 
 
 def not_taken(row: Instr, operand: Operand, got: str) -> Exception:
-    """A tile or an array where an instruction takes none, and what to write for it."""
+    """The error for a tile or an array in a place that does not accept it, with a correct form."""
     sign, help = row.traits.operator, None
     if operand.kind in _OF_ELEMENT and got == "a tile":
         help = f"of two tiles, write a {sign} b" if sign else None
@@ -113,7 +112,7 @@ def not_taken(row: Instr, operand: Operand, got: str) -> Exception:
     return mistake("PTO-T200", f"{row.mnemonic}: {operand.name} is {kind}, got {got}", help=help)
 
 
-def _words(value: Any) -> str:
+def _words(value: object) -> str:
     if type(value).__module__.startswith("numpy"):
         return f"a NumPy {type(value).__name__}: pass arrays to the kernel as arguments"
     return f"{type(value).__name__} {value!r}"[:80]
@@ -131,11 +130,11 @@ def _address(tile: Tile) -> Value:
     return found
 
 
-def _number(row: Instr, operand: Operand, value: Any, elem: ScalarType | None) -> Value:
+def _number(row: Instr, operand: Operand, value: object, elem: ScalarType | None) -> Value:
     if operand.kind in _FIXED:
         return as_value(value, _FIXED[operand.kind])
     if operand.kind == "int":
-        return as_value(value, _FIXED["i32"] if is_number(value) else value.scalar)
+        return as_value(value, value.scalar if isinstance(value, Scalar) else _FIXED["i32"])
     if operand.kind in _OF_ELEMENT or operand.kind in ("any", "scalar or pointer"):
         if isinstance(value, Scalar) and not value.scalar.is_index:
             return value.used()
@@ -158,7 +157,7 @@ def _dst_help(row: Instr) -> str:
     return f"the order is {python_name(row)}({order})"
 
 
-def element_of(row: Instr, given: dict[str, Any]) -> ScalarType | None:
+def element_of(row: Instr, given: dict[str, object]) -> ScalarType | None:
     """The element type that bare numbers of this instruction take: the subject's, or the first."""
     names = [row.subject, *row.operand_names]
     for name in names:
@@ -173,7 +172,7 @@ def element_of(row: Instr, given: dict[str, Any]) -> ScalarType | None:
 # ---- attributes
 
 
-def attribute(row: Instr, spec: Attr, value: Any) -> Attribute:
+def attribute(row: Instr, spec: Attr, value: object) -> Attribute:
     """A keyword argument as the attribute its row declares."""
     if kinds_of(spec.kind):
         return _enum(row, spec, value)
@@ -186,8 +185,8 @@ def attribute(row: Instr, spec: Attr, value: Any) -> Attribute:
     return made
 
 
-def _enum(row: Instr, spec: Attr, value: Any) -> Attribute:
-    """A word in any case; what it shares with the name of its kind may be left out: V is PIPE_V."""
+def _enum(row: Instr, spec: Attr, value: object) -> Attribute:
+    """An enum from a word in any case; a prefix equal to its kind is optional: V is PIPE_V."""
     allowed = words_of(spec)
     for kind in kinds_of(spec.kind):
         said = str(kind.word(value) if type(value) is int else value).lower()
@@ -198,7 +197,7 @@ def _enum(row: Instr, spec: Attr, value: Any) -> Attribute:
     raise _bad_word(row, spec, value)
 
 
-def _bad_word(row: Instr, spec: Attr, value: Any) -> Exception:
+def _bad_word(row: Instr, spec: Attr, value: object) -> Exception:
     words = words_of(spec)
     listed = ", ".join(words)
     return mistake(
@@ -208,13 +207,13 @@ def _bad_word(row: Instr, spec: Attr, value: Any) -> Exception:
     )
 
 
-def _integer(kind: str) -> Any:
+def _integer(kind: str) -> Callable[[object], Attribute | None]:
     type = INT_TYPES[kind]
     low, high = type.written if isinstance(type, ScalarType) else INDEX.written
     return lambda v: Int(int(v), type) if isinstance(v, int) and low <= v <= high else None
 
 
-def _any(value: Any) -> Attribute | None:
+def _any(value: object) -> Attribute | None:
     if isinstance(value, bool):
         return Bool(value)
     if isinstance(value, int):
@@ -229,7 +228,7 @@ def _any(value: Any) -> Attribute | None:
     return OfType(value) if isinstance(value, Type) else None
 
 
-_MAKERS: dict[str, Any] = {
+_MAKERS: dict[str, Callable[[Any], Attribute | None]] = {
     "int": _integer("int"),
     "i32": _integer("i32"),
     "i8": _integer("i8"),

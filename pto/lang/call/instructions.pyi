@@ -1,18 +1,19 @@
 # Every instruction. Written by `python -m pto.lang.stubs`: do not edit.
 # ruff: noqa
 # fmt: off
-from typing import Any
-
-import numpy.typing as npt
-
+from pto.core.dtypes import DType
+from pto.isa.row.types import Type
+from pto.lang.call.session import Handle
+from pto.lang.values.annotations import Array
+from pto.lang.values.elements import Element
 from pto.lang.values.registers import Mask, Pointer, Vreg
 from pto.lang.values.scalars import Scalar
 from pto.lang.values.tiles import Tile
-from pto.lang.values.views import Global, View
 
-Number = int | float | Scalar[Any]
-Array = Global[*tuple[Any, ...]] | View | npt.NDArray[Any]
-Address = Pointer | Tile | Global[*tuple[Any, ...]] | npt.NDArray[Any]
+Number = int | float | Scalar[object]
+Address = Pointer | Tile | Array
+Logical = Handle | Number
+Kind = type[Element] | DType | Type | Handle | str  # the type of a result
 
 __all__ = ["tadd", "tsub", "tmul", "tdiv", "tmax", "tmin", "trem", "tfmod", "tpow", "tprelu", "tabs", "tneg", "trelu", "texp", "tlog", "tsqrt", "trecip", "trsqrt", "tadds", "tsubs", "tmaxs", "tmins", "tmuls", "tdivs", "trems", "tfmods", "tpows", "tlrelu", "texpands", "tand", "tor", "txor", "tshl", "tshr", "tnot", "tands", "tors", "txors", "tshls", "tshrs", "taddc", "tsubc", "taddsc", "tsubsc", "taxpy", "tfusedmuladd", "tfusedmuladdrelu", "tmuladddst", "taddrelu", "tsubrelu", "taddreluconv", "tsubreluconv", "tadddeqrelu", "tcmp", "tcmps", "tsel", "tsels", "tcvt", "tpack", "tquant", "tdequant", "tquant_mx", "trowsum", "trowprod", "trowmax", "trowmin", "trowargmax", "trowargmin", "tpairreducesum", "tcolsum", "tcolprod", "tcolmax", "tcolmin", "tcolargmax", "tcolargmin", "trowexpand", "tcolexpand", "trowexpandadd", "trowexpandsub", "trowexpandmul", "trowexpandmax", "trowexpandmin", "trowexpanddiv", "trowexpandexpdif", "tcolexpandadd", "tcolexpandsub", "tcolexpandmul", "tcolexpandmax", "tcolexpandmin", "tcolexpanddiv", "tcolexpandexpdif", "tpartadd", "tpartmul", "tpartmax", "tpartmin", "tpartargmax", "tpartargmin", "tsort32", "tmrgsort", "thistogram", "tgather", "tgatherb", "tscatter", "mgather", "mscatter", "tci", "ttri", "trandom", "tload", "tprefetch", "tprefetch_async", "make_prefetch_async_context", "get_prefetch_async_session", "tstore", "tstore_fp", "tmov", "tmov_fp", "tfillpad", "tfillpad_expand", "tfillpad_inplace", "treshape", "ttrans", "tconcat", "tconcatidx", "tinterleave", "tdeinterleave", "textract", "textract_fp", "tinsert", "tinsert_fp", "timg2col", "setfmatrix", "set_img2col_rpt", "set_img2col_padding", "ttrans_conv", "tload_conv", "tmatmul", "tmatmul_acc", "tmatmul_bias", "tmatmul_mx", "tmatmul_mx_acc", "tmatmul_mx_bias", "tgemv", "tgemv_acc", "tgemv_bias", "tgemv_mx", "tgemv_mx_acc", "tgemv_mx_bias", "tpush", "tpop", "talloc", "tfree", "talloc_to_aiv", "tpush_to_aiv", "talloc_to_aic", "tpush_to_aic", "tpop_from_aic", "tfree_from_aic", "tpop_from_aiv", "tfree_from_aiv", "tsync", "syncall", "tassign", "tsubview", "talias", "tget_scale_addr", "sethf32mode", "settf32mode", "set_quant_scalar", "set_quant_vector", "tprint", "tgetval", "tsetval", "comm_tput", "comm_tget", "comm_build_async_session", "comm_tput_async", "comm_tget_async", "comm_wait_async_event", "comm_test_async_event", "comm_tnotify", "comm_twait", "comm_ttest", "comm_tbroadcast", "comm_tgather", "comm_tscatter", "comm_treduce", "addptr", "castptr", "ptrtoint", "inttoptr", "get_tensor_view_dim", "get_tensor_view_stride", "tensor_view_addr", "declare_global", "alloc_multi_tile", "multi_tile_get", "declare_tile", "tile_valid_rows", "tile_valid_cols", "get_validshape", "bitcast", "tile_buf_addr", "bind_tile", "materialize_tile", "pointer_cast", "declare_tile_memref", "simd_tile_to_memref", "set_flag", "wait_flag", "set_flag_dyn", "wait_flag_dyn", "record_event", "wait_event", "barrier", "barrier_sync", "mem_bar", "get_buf", "rls_buf", "get_buf_dyn", "rls_buf_dyn", "declare_eventid_array", "eventid_array_get", "eventid_array_set", "cmo_cacheinvalid", "dcci", "fence_barrier_all", "dsb", "sync_set", "sync_wait", "set_cross_core", "wait_flag_dev", "set_intra_block", "wait_intra_block", "set_cross_block", "wait_cross_block", "set_ffts", "aic_initialize_pipe", "aiv_initialize_pipe", "initialize_l2g2l_pipe", "initialize_l2l_pipe", "reserve_buffer", "import_reserved_buffer", "get_block_idx", "get_subblock_idx", "get_block_num", "get_subblock_num", "get_vms4_sr", "load_scalar", "store_scalar", "ld_dev", "st_dev", "declare_local_array", "local_array_get", "local_array_set", "get_ctrl", "set_ctrl", "sbitset0", "sbitset1", "trap", "declare_struct", "struct_get", "struct_set", "vlds", "vldsx2", "vsldb", "vgather2", "vgatherb", "vgather2_bc", "vsld", "vsts", "vstsx2", "vsstb", "vscatter", "vsst", "vldas", "vldus", "uvld", "init_align", "sprsti", "sprsts", "sprclr", "vstas", "vstar", "vsta", "vstus", "vstur", "vstu", "vbr", "vdup", "vci", "vabs", "vneg", "vexp", "vln", "vsqrt", "vrelu", "vnot", "vrec", "vrsqrt", "vbcnt", "vcls", "vmov", "vadd", "vsub", "vmul", "vmax", "vmin", "vand", "vxor", "vdiv", "vor", "vshl", "vshr", "vaddc", "vsubc", "vaddcs", "vsubcs", "vadds", "vmaxs", "vmins", "vlrelu", "vmuls", "vshls", "vshrs", "vsubs", "vands", "vors", "vxors", "vcmp", "vcmps", "vsel", "vselr", "vselrv2", "vcvt", "vtrc", "vbitcast", "vcadd", "vcmax", "vcmin", "vcbmax", "vcbmin", "vcgadd", "vcgmax", "vcgmin", "vcpadd", "vintlv", "vdintlv", "vintlvv2", "vdintlvv2", "vsqz", "vusqz", "vpack", "vsunpack", "vzunpack", "vslide", "vshift", "vperm", "vprelu", "vexpdif", "vaxpy", "vmula", "vmadd", "vmulscvt", "vmull", "vaddrelu", "vsubrelu", "vaddreluconv", "vmulconv", "vbitsort", "vmrgsort4", "vsort32", "vtranspose", "chistv2", "dhistv2", "vmi_vchist", "vmi_vdhist", "pset_b8", "pge_b8", "plt_b8", "pltm_b8", "pset_b16", "pge_b16", "plt_b16", "pltm_b16", "pset_b32", "pge_b32", "plt_b32", "pltm_b32", "pand", "por", "pxor", "psel", "pnot", "pintlv_b8", "pdintlv_b8", "pintlv_b16", "pdintlv_b16", "pintlv_b32", "pdintlv_b32", "ppack", "punpack", "pbitcast", "plds", "pldi", "psts", "psti", "pld", "pst", "pstu", "ub_vadd", "ub_vsub", "ub_vmul", "ub_vdiv", "ub_vmax", "ub_vmin", "ub_vand", "ub_vor", "ub_vaddrelu", "ub_vnot", "ub_vabs", "ub_vrelu", "ub_vexp", "ub_vln", "ub_vsqrt", "ub_vrsqrt", "ub_vadds", "ub_vmuls", "ub_vmaxs", "ub_vmins", "ub_vshl", "ub_vshr", "ub_vdup", "ub_set_mask", "ub_set_mask_count", "ub_set_mask_norm", "vmi_vabs", "vmi_vneg", "vmi_vrelu", "vmi_vexp", "vmi_vln", "vmi_vsqrt", "vmi_vnot", "vmi_vadd", "vmi_vsub", "vmi_vmul", "vmi_vdiv", "vmi_vmax", "vmi_vmin", "vmi_vshl", "vmi_vshr", "vmi_vand", "vmi_vor", "vmi_vxor", "vmi_shrsi", "vmi_shrui", "vmi_vadds", "vmi_vmuls", "vmi_vmaxs", "vmi_vmins", "vmi_vshls", "vmi_vshrs", "vmi_vmula", "vmi_vprelu", "vmi_fma", "vmi_vaxpy", "vmi_vlrelu", "vmi_vexpdif", "vmi_vmull", "vmi_vaddc", "vmi_vaddcs", "vmi_vcmp", "vmi_vcmps", "vmi_cmpf", "vmi_cmpi", "vmi_vsel", "vmi_vbrc", "vmi_vci", "vmi_constant", "vmi_create_mask", "vmi_create_group_mask", "vmi_pset", "vmi_pge", "vmi_plt", "vmi_constant_mask", "vmi_vcadd", "vmi_vcmax", "vmi_vcmin", "vmi_ensure_layout", "vmi_ensure_mask_layout", "vmi_ensure_mask_granularity", "vmi_pack", "vmi_unpack", "vmi_vintlv", "vmi_vdintlv", "vmi_vselr", "vmi_shuffle", "vmi_channel_split", "vmi_channel_merge", "vmi_compress", "vmi_active_prefix_index", "vmi_vcvt", "vmi_extsi", "vmi_sitofp", "vmi_fptosi", "vmi_extui", "vmi_fptoui", "vmi_vinterpret_cast", "vmi_vload", "vmi_vstore", "vmi_vsstb", "vmi_vgather", "vmi_vgatherb", "vmi_vscatter", "vmi_group_load", "vmi_group_slot_load", "vmi_group_broadcast_load", "vmi_group_store", "vmi_masked_load", "vmi_expand_load", "vmi_gather", "vmi_scatter", "vmi_compress_store", "vmi_stride_load", "vmi_stride_store", "vmi_deinterleave_load", "vmi_interleave_store", "mte_gm_ub", "mte_ub_gm", "mte_ub_ub", "mte_ub_l1", "copy_gm_to_ubuf", "copy_ubuf_to_gm", "copy_ubuf_to_ubuf", "copy_ubuf_to_cbuf", "copy_cbuf_to_ubuf", "set_loop_size_outtoub", "set_loop1_stride_outtoub", "set_loop2_stride_outtoub", "set_loop_size_ubtoout", "set_loop1_stride_ubtoout", "set_loop2_stride_ubtoout", "set_loop_size_outtol1", "set_loop1_stride_outtol1", "set_loop2_stride_outtol1", "set_pad_val_outtol1", "set_mte2_nz_para", "set_quant_pre", "set_relu_alpha", "set_fix_clip_relu", "set_fpc", "set_loop3_para", "set_channel_para", "set_mov_pad_val", "set_atomic_f32", "set_atomic_f16", "set_atomic_s16", "set_atomic_s32", "set_atomic_s8", "set_atomic_bf16", "set_atomic_none", "set_atomic_add", "set_atomic_max", "set_atomic_min", "raw_fill_l1", "mte_gm_l1", "mte_l1_ub", "mte_gm_l1_frac", "mte_l1_l0a", "mte_l1_l0b", "mte_l1_l0a_mx", "mte_l1_l0b_mx", "mte_l1_bt", "mte_l1_fb", "copy_gm_to_cbuf", "copy_gm_to_cbuf_multi_nd2nz", "copy_gm_to_cbuf_multi_dn2nz", "copy_cbuf_to_bt", "copy_cbuf_to_fbuf", "load_cbuf_to_ca_s4", "load_cbuf_to_cb_s4", "load_cbuf_to_ca", "load_cbuf_to_cb", "load_cbuf_to_ca_mx", "load_cbuf_to_cb_mx", "mad", "mad_acc", "mad_bias", "mad_mx", "mad_mx_acc", "mad_mx_bias", "mad_raw", "mad_bias_raw", "mad_mx_raw", "mad_mx_bias_raw", "mte_l0c_l1", "mte_l0c_gm", "mte_l0c_ub", "copy_matrix_cc_to_gm", "copy_matrix_cc_to_cbuf", "copy_matrix_cc_to_ub"]
 
@@ -236,11 +237,11 @@ def tload(dst: Tile, src: Array, pad_value: Number | None = None, left_padding_n
     """dst[r,c] = src element (r,c) over dst's valid region"""
 def tprefetch(dst: Tile, src: Array, *, layout: str | int | None = None) -> None:
     """bring src near, a hint: no value changes"""
-def tprefetch_async(src: Array, session: Any, *, to: Any | None = None) -> Any:
+def tprefetch_async(src: Array, session: object, *, to: Kind | None = None) -> Handle:
     """start bringing src into the L2 cache; no tile is written"""
-def make_prefetch_async_context(workspace: Address, *, to: Any | None = None) -> Any:
+def make_prefetch_async_context(workspace: Address, *, to: Kind | None = None) -> Handle:
     """ctx = what asynchronous prefetches share, over a workspace in global memory"""
-def get_prefetch_async_session(ctx: Any, *, to: Any | None = None) -> Any:
+def get_prefetch_async_session(ctx: object, *, to: Kind | None = None) -> Handle:
     """session = the one that events of this context are waited for with"""
 def tstore(dst: Array, src: Tile, fp: Tile | None = None, preQuantScalar: Number | None = None, *, stPhase: str | int | None = None, atomicType: str | int | None = None, reluPreMode: str | int | None = None, layout: str | int | None = None) -> None:
     """dst element (r,c) = src[r,c] over src's valid region; combined with memory by atomicType"""
@@ -256,7 +257,7 @@ def tfillpad_expand(dst: Tile, src: Tile) -> None:
     """as tfillpad, into a dst that may be larger than src"""
 def tfillpad_inplace(dst: Tile, src: Tile) -> None:
     """as tfillpad on shared storage: the valid data of src stays, the rest is padded"""
-def treshape(src: Tile, *, to: Any | None = None) -> Tile:
+def treshape(src: Tile, *, to: Kind | None = None) -> Tile:
     """result = the bytes of src under another shape, valid region and element type"""
 def ttrans(dst: Tile, src: Tile, tmp: Tile | None = None) -> None:
     """dst[i,j] = src[j,i] over the valid region of src"""
@@ -312,35 +313,35 @@ def tgemv_mx_acc(dst: Tile, c_in: Tile, a: Tile, a_scale: Tile, b: Tile, b_scale
     """dst[i,j] = c_in[i,j] + sum over k of a[i,k] * b[k,j] * 2^(a_scale[i,k/32]-127) * 2^(b_scale[k/32,j]-127), i = 0"""
 def tgemv_mx_bias(dst: Tile, a: Tile, a_scale: Tile, b: Tile, b_scale: Tile, bias: Tile, *, accPhase: str | int | None = None) -> None:
     """dst[i,j] = bias[0,j] + sum over k of a[i,k] * b[k,j] * 2^(a_scale[i,k/32]-127) * 2^(b_scale[k/32,j]-127), i = 0"""
-def tpush(tile: Tile | Array, pipe_handle: Any, split: int, aiv_subblockid: Number | None = None) -> None:
+def tpush(tile: Tile | Array, pipe_handle: object, split: int, aiv_subblockid: Number | None = None) -> None:
     """wait for a free slot, copy the tile (or its half) into it, tell the other side"""
-def tpop(tile: Tile | Array, pipe_handle: Any, split: int, aiv_subblockid: Number | None = None) -> None:
+def tpop(tile: Tile | Array, pipe_handle: object, split: int, aiv_subblockid: Number | None = None) -> None:
     """wait for a full slot, bind or load it into the tile"""
-def talloc(entry: Array, pipe_handle: Any, split: int) -> None:
+def talloc(entry: Array, pipe_handle: object, split: int) -> None:
     """wait for a free slot in global memory, let entry be a view of it; no data, no signal"""
-def tfree(pipe_handle: Any, split: int, entry: Tile | Array | None = None) -> None:
+def tfree(pipe_handle: object, split: int, entry: Tile | Array | None = None) -> None:
     """give the slot of the last tpop back to the producer"""
-def talloc_to_aiv(split: int, *, id: int | None = None, to: Any | None = None) -> Any:
+def talloc_to_aiv(split: int, *, id: int | None = None, to: Kind | None = None) -> Handle:
     """entry = a view of the next free C2V slot in global memory"""
 def tpush_to_aiv(tile: Tile | Array, split: int, *, id: int | None = None) -> None:
     """copy the tile into the next free C2V slot, or tell of an entry, and signal"""
-def talloc_to_aic(split: int, *, id: int | None = None, to: Any | None = None) -> Any:
+def talloc_to_aic(split: int, *, id: int | None = None, to: Kind | None = None) -> Handle:
     """entry = a view of the next free V2C slot in global memory"""
 def tpush_to_aic(tile: Tile | Array, split: int, aiv_subblockid: Number | None = None, *, id: int | None = None) -> None:
     """copy the tile into the next free V2C slot, or tell of an entry, and signal"""
-def tpop_from_aic(split: int, valid_row: Number | None = None, valid_col: Number | None = None, aiv_subblockid: Number | None = None, *, id: int | None = None, to: Any | None = None) -> Any:
+def tpop_from_aic(split: int, valid_row: Number | None = None, valid_col: Number | None = None, aiv_subblockid: Number | None = None, *, id: int | None = None, to: Kind | None = None) -> Tile:
     """tile = the next full C2V slot"""
 def tfree_from_aic(split: int, entry: Tile | Array | None = None, *, id: int | None = None) -> None:
     """give the C2V slot of the last tpop back to the producer"""
-def tpop_from_aiv(split: int, valid_row: Number | None = None, valid_col: Number | None = None, *, id: int | None = None, to: Any | None = None) -> Any:
+def tpop_from_aiv(split: int, valid_row: Number | None = None, valid_col: Number | None = None, *, id: int | None = None, to: Kind | None = None) -> Tile:
     """tile = the next full V2C slot"""
 def tfree_from_aiv(split: int, entry: Tile | Array | None = None, *, id: int | None = None) -> None:
     """give the V2C slot of the last tpop back to the producer"""
 def tsync(events: list[Tile | Array] | Tile | Array | None = None, *, op: str | int | None = None) -> None:
     """wait for every event; with op, until the pipe of that kind of operation is idle"""
-def syncall(workspace: Any | None = None, used_cores: Number | None = None, *, core_type: str | int | None = None, mode: str | int | None = None) -> None:
+def syncall(workspace: object | None = None, used_cores: Number | None = None, *, core_type: str | int | None = None, mode: str | int | None = None) -> None:
     """no core of core_type goes on before all of them are here"""
-def tassign(tile: Tile | Array, addr: Number, *, to: Any | None = None) -> Any:
+def tassign(tile: Tile | Array, addr: Number, *, to: Kind | None = None) -> Tile:
     """result = the tile at byte address addr of its buffer"""
 def tsubview(dst: Tile, src: Tile, rowIdx: Number, colIdx: Number) -> None:
     """dst = the storage of src from element (rowIdx, colIdx) on"""
@@ -358,7 +359,7 @@ def set_quant_vector(fp: Tile, *, id: int | None = None) -> None:
     """pushes of an accumulator to queue id scale column j by fp[0,j]; without id the next push"""
 def tprint(src: Tile | Array, tmp: Array | None = None, *, printFormat: str | int | None = None) -> None:
     """print the valid region of a tile, or a view of global memory"""
-def tgetval(src: Tile, offset: Number, *, to: Any | None = None) -> Scalar[Any]:
+def tgetval(src: Tile, offset: Number, *, to: Kind | None = None) -> Scalar[object]:
     """dst = the element of src at this offset in storage order (not row and column)"""
 def tsetval(dst: Tile, offset: Number, val: Number) -> None:
     """the element of dst at this offset in storage order = val; the others stay"""
@@ -366,21 +367,21 @@ def comm_tput(dst: Array, src: Array, ping: Tile | None = None, pong: Tile | Non
     """remote dst = local src, or dst += src with atomic_add"""
 def comm_tget(dst: Array, src: Array, ping: Tile | None = None, pong: Tile | None = None) -> None:
     """local dst = remote src"""
-def comm_build_async_session(workspace: Address, scratch: Tile | None = None, *, sync_id: int | None = None, block_bytes: int | None = None, comm_block_offset: int | None = None, queue_num: int | None = None, channel_group_idx: int | None = None, to: Any | None = None) -> Any:
+def comm_build_async_session(workspace: Address, scratch: Tile | None = None, *, sync_id: int | None = None, block_bytes: int | None = None, comm_block_offset: int | None = None, queue_num: int | None = None, channel_group_idx: int | None = None, to: Kind | None = None) -> Handle:
     """session = a transfer engine with its scratch tile and its workspace in global memory"""
-def comm_tput_async(dst: Array, src: Array, session: Any, peer: Number | None = None, *, engine: str | None = None, to: Any | None = None) -> Any:
+def comm_tput_async(dst: Array, src: Array, session: object, peer: Number | None = None, *, engine: str | None = None, to: Kind | None = None) -> Handle:
     """start remote dst = local src; event tells when it is done"""
-def comm_tget_async(dst: Array, src: Array, session: Any, peer: Number | None = None, *, engine: str | None = None, to: Any | None = None) -> Any:
+def comm_tget_async(dst: Array, src: Array, session: object, peer: Number | None = None, *, engine: str | None = None, to: Kind | None = None) -> Handle:
     """start local dst = remote src; event tells when it is done"""
-def comm_wait_async_event(event: Any, session: Any, *, to: Any | None = None) -> Scalar[Any]:
+def comm_wait_async_event(event: object, session: object, *, to: Kind | None = None) -> Scalar[object]:
     """wait until the transfer of event is done; true"""
-def comm_test_async_event(event: Any, session: Any, *, to: Any | None = None) -> Scalar[Any]:
+def comm_test_async_event(event: object, session: object, *, to: Kind | None = None) -> Scalar[object]:
     """is the transfer of event done?"""
 def comm_tnotify(signal: Array, value: Number, notifyOp: str | int) -> None:
     """remote signal[0] = value, or += value with atomic_add"""
 def comm_twait(signal: Array, cmpValue: Number, cmp: str | int) -> None:
     """wait until signal[i] cmp cmpValue holds for every element"""
-def comm_ttest(signal: Array, cmpValue: Number, cmp: str | int, *, to: Any | None = None) -> Scalar[Any]:
+def comm_ttest(signal: Array, cmpValue: Number, cmp: str | int, *, to: Kind | None = None) -> Scalar[object]:
     """does signal[i] cmp cmpValue hold for every element now?"""
 def comm_tbroadcast(group: list[Array] | Array, src: Array, root: int, ping: Tile | None = None, pong: Tile | None = None, *, engine: str | None = None) -> None:
     """group[r] = src for every rank r"""
@@ -390,47 +391,47 @@ def comm_tscatter(group: list[Array] | Array, src: Array, root: int, ping: Tile 
     """group[r][..., i, j] = src[..., r*H+i, j], H rows a member"""
 def comm_treduce(dst: Array, group: list[Array] | Array, reduceOp: str | int, root: int, acc: Tile | None = None, recvPing: Tile | None = None, recvPong: Tile | None = None, *, engine: str | None = None) -> None:
     """dst = group[root], then reduced with each other rank in ascending order, in the tile's type"""
-def addptr(ptr: Address, offset: Number, *indices: Number, to: Any | None = None) -> Pointer:
+def addptr(ptr: Address, offset: Number, *indices: Number, to: Kind | None = None) -> Pointer:
     """result = ptr + offset, counted in elements"""
-def castptr(input: Address, *, to: Any | None = None) -> Pointer:
+def castptr(input: Address, *, to: Kind | None = None) -> Pointer:
     """the same byte address as an integer, or as a pointer to other elements of the same space"""
-def ptrtoint(input: Address, *, to: Any | None = None) -> Scalar[Any]:
+def ptrtoint(input: Address, *, to: Kind | None = None) -> Scalar[object]:
     """the byte address of a global pointer as a number, or the pointer to one"""
-def inttoptr(input: Number, *, to: Any | None = None) -> Pointer:
+def inttoptr(input: Number, *, to: Kind | None = None) -> Pointer:
     """the byte address of a global pointer as a number, or the pointer to one"""
-def get_tensor_view_dim(tensor_view: Array, dim_index: Number, *, to: Any | None = None) -> Scalar[Any]:
+def get_tensor_view_dim(tensor_view: Array, dim_index: Number, *, to: Kind | None = None) -> Scalar[object]:
     """result = the size of dimension dim_index"""
-def get_tensor_view_stride(tensor_view: Array, dim_index: Number, *, to: Any | None = None) -> Scalar[Any]:
+def get_tensor_view_stride(tensor_view: Array, dim_index: Number, *, to: Kind | None = None) -> Scalar[object]:
     """result = the stride of dimension dim_index, in elements"""
-def tensor_view_addr(src: Array, *, to: Any | None = None) -> Pointer:
+def tensor_view_addr(src: Array, *, to: Kind | None = None) -> Pointer:
     """dst = the address of element (0, 0, ..) of src"""
-def declare_global(*, to: Any | None = None) -> Any:
+def declare_global(*, to: Kind | None = None) -> Handle:
     """entry = a view whose address a queue fills in later"""
-def alloc_multi_tile(addr: Number | None = None, valid_row: Number | None = None, valid_col: Number | None = None, *, to: Any | None = None) -> Tile:
+def alloc_multi_tile(addr: Number | None = None, valid_row: Number | None = None, valid_col: Number | None = None, *, to: Kind | None = None) -> Tile:
     """result = count tiles of their own, at byte addr of their buffer or where the planner says"""
-def multi_tile_get(source: Tile, slot: Number, *, to: Any | None = None) -> Tile:
+def multi_tile_get(source: Tile, slot: Number, *, to: Kind | None = None) -> Tile:
     """result = tile number slot of source"""
-def declare_tile(*, to: Any | None = None) -> Tile:
+def declare_tile(*, to: Kind | None = None) -> Tile:
     """tile = a tile whose address a queue or tassign fills in later"""
-def tile_valid_rows(src: Tile, *, to: Any | None = None) -> Scalar[Any]:
+def tile_valid_rows(src: Tile, *, to: Kind | None = None) -> Scalar[object]:
     """result = the valid rows of src now"""
-def tile_valid_cols(src: Tile, *, to: Any | None = None) -> Scalar[Any]:
+def tile_valid_cols(src: Tile, *, to: Kind | None = None) -> Scalar[object]:
     """result = the valid columns of src now"""
-def get_validshape(source: Tile) -> tuple[Scalar[Any], Scalar[Any]]:
+def get_validshape(source: Tile) -> tuple[Scalar[object], Scalar[object]]:
     """the valid rows and columns of source now, after set_validshape too"""
-def bitcast(src: Tile, *, to: Any | None = None) -> Tile:
+def bitcast(src: Tile, *, to: Kind | None = None) -> Tile:
     """result = the storage of src read as elements of another type"""
-def tile_buf_addr(src: Tile, *, to: Any | None = None) -> Pointer:
+def tile_buf_addr(src: Tile, *, to: Kind | None = None) -> Pointer:
     """dst = the address of element (0, 0) of src"""
-def bind_tile(source: Address, valid_row: Number | None = None, valid_col: Number | None = None, *, config: str | int | None = None, to: Any | None = None) -> Pointer:
+def bind_tile(source: Address, valid_row: Number | None = None, valid_col: Number | None = None, *, config: str | int | None = None, to: Kind | None = None) -> Pointer:
     """result = source, described as a tile"""
-def materialize_tile(source: Address, valid_row: Number | None = None, valid_col: Number | None = None, *, config: str | int | None = None, to: Any | None = None) -> Tile:
+def materialize_tile(source: Address, valid_row: Number | None = None, valid_col: Number | None = None, *, config: str | int | None = None, to: Kind | None = None) -> Tile:
     """result = the tile that source describes"""
-def pointer_cast(addrs: list[Number] | Number | None = None, valid_row: Number | None = None, valid_col: Number | None = None, *, config: str | int | None = None, to: Any | None = None) -> Pointer:
+def pointer_cast(addrs: list[Number] | Number | None = None, valid_row: Number | None = None, valid_col: Number | None = None, *, config: str | int | None = None, to: Kind | None = None) -> Pointer:
     """result = a buffer at byte addrs[0] (addrs[n] in turn n of a multiple buffer)"""
-def declare_tile_memref(*, to: Any | None = None) -> Pointer:
+def declare_tile_memref(*, to: Kind | None = None) -> Pointer:
     """result = a buffer whose address a queue fills in later"""
-def simd_tile_to_memref(src: Tile, *, to: Any | None = None) -> Pointer:
+def simd_tile_to_memref(src: Tile, *, to: Kind | None = None) -> Pointer:
     """dst = the valid region of src, for code that indexes memory itself"""
 def set_flag(src_pipe: str | int, dst_pipe: str | int, event_id: str | int) -> None:
     """raise the flag once src_pipe has done all earlier work"""
@@ -458,13 +459,13 @@ def get_buf_dyn(buf_id_dyn: Number, op_type: str | int, *, mode: int | None = No
     """get_buf with the id as an index"""
 def rls_buf_dyn(buf_id_dyn: Number, op_type: str | int, *, mode: int | None = None) -> None:
     """rls_buf with the id as an index"""
-def declare_eventid_array(*, to: Any | None = None) -> Any:
+def declare_eventid_array(*, to: Kind | None = None) -> Handle:
     """array = as many event ids as its type says, not yet set"""
-def eventid_array_get(array: Any, index: Number) -> Scalar[Any]:
+def eventid_array_get(array: object, index: Number) -> Scalar[object]:
     """result = array[index]"""
-def eventid_array_set(array: Any, index: Number, value: Number) -> None:
+def eventid_array_set(array: object, index: Number, value: Number) -> None:
     """array[index] = value"""
-def cmo_cacheinvalid(addr: Any | None = None, *, space: str | int | None = None) -> None:
+def cmo_cacheinvalid(addr: object | None = None, *, space: str | int | None = None) -> None:
     """cached global memory is dropped before a scalar reads it: all of it, or the line at addr"""
 def dcci(ptr: Address, cache: str | int, *, dst: str | int | None = None) -> None:
     """a line at ptr, or the whole data cache, is written back and dropped"""
@@ -494,265 +495,265 @@ def aic_initialize_pipe(dir_mask: int, slot_size: int, gm_slot_buffer: Address |
     """the cube end of queue id"""
 def aiv_initialize_pipe(dir_mask: int, slot_size: int, gm_slot_buffer: Address | None = None, gm_slot_tensor: Array | None = None, c2v_consumer_buf: Number | None = None, v2c_consumer_buf: Number | None = None, *, id: int | None = None, slot_num: int | None = None, local_slot_num: int | None = None, nosplit: bool | None = None, acc_push_epilogue: str | int | None = None) -> None:
     """the vector end of queue id"""
-def initialize_l2g2l_pipe(gm_addr: Any, dir_mask: int, slot_size: int, slot_num: int, local_addr: Any | None = None, peer_local_addr: Any | None = None, *, local_slot_num: int | None = None, flag_base: int | None = None, nosplit: bool | None = None, acc_push_epilogue: str | int | None = None, to: Any | None = None) -> Any:
+def initialize_l2g2l_pipe(gm_addr: object, dir_mask: int, slot_size: int, slot_num: int, local_addr: object | None = None, peer_local_addr: object | None = None, *, local_slot_num: int | None = None, flag_base: int | None = None, nosplit: bool | None = None, acc_push_epilogue: str | int | None = None, to: Kind | None = None) -> Handle:
     """pipe = a queue whose slots lie in global memory (a2a3)"""
-def initialize_l2l_pipe(local_addr: Any, dir_mask: int, slot_size: int, slot_num: int, peer_local_addr: Any | None = None, *, flag_base: int | None = None, nosplit: bool | None = None, acc_push_epilogue: str | int | None = None, to: Any | None = None) -> Any:
+def initialize_l2l_pipe(local_addr: object, dir_mask: int, slot_size: int, slot_num: int, peer_local_addr: object | None = None, *, flag_base: int | None = None, nosplit: bool | None = None, acc_push_epilogue: str | int | None = None, to: Kind | None = None) -> Handle:
     """pipe = a queue whose slots lie in the consumer's local buffer (a5)"""
-def reserve_buffer(name: str, size: int, location: str | int, autoAlloc: bool, *, base: int | None = None, to: Any | None = None) -> Scalar[Any]:
+def reserve_buffer(name: str, size: int, location: str | int, autoAlloc: bool, *, base: int | None = None, to: Kind | None = None) -> Scalar[object]:
     """addr = the base of size bytes kept free for a queue"""
-def import_reserved_buffer(name: str, peer_func: str | int, *, to: Any | None = None) -> Scalar[Any]:
+def import_reserved_buffer(name: str, peer_func: str | int, *, to: Kind | None = None) -> Scalar[object]:
     """addr = the base of the buffer that peer_func reserves under this name"""
-def get_block_idx() -> Scalar[Any]:
+def get_block_idx() -> Scalar[object]:
     """result = the number of this block, from 0"""
-def get_subblock_idx() -> Scalar[Any]:
+def get_subblock_idx() -> Scalar[object]:
     """result = the number of this vector sub-block, 0 or 1"""
-def get_block_num() -> Scalar[Any]:
+def get_block_num() -> Scalar[object]:
     """result = how many blocks were launched"""
-def get_subblock_num() -> Scalar[Any]:
+def get_subblock_num() -> Scalar[object]:
     """result = how many vector sub-blocks a block has"""
-def get_vms4_sr(*, to: Any | None = None) -> tuple[Scalar[Any], Scalar[Any], Scalar[Any], Scalar[Any]]:
+def get_vms4_sr(*, to: Kind | None = None) -> tuple[Scalar[object], Scalar[object], Scalar[object], Scalar[object]]:
     """listN = how many records of list N the last vmrgsort4 has merged"""
-def load_scalar(ptr: Address, offset: Number, *indices: Number, to: Any | None = None) -> Scalar[Any]:
+def load_scalar(ptr: Address, offset: Number, *indices: Number, to: Kind | None = None) -> Scalar[object]:
     """value = ptr[offset], in elements"""
 def store_scalar(ptr: Address, offset: Number, value: Number, *indices: Number) -> None:
     """ptr[offset] = value, in elements"""
-def ld_dev(ptr: Address, offset: Number, *indices: Number, volatile: str | int | None = None, to: Any | None = None) -> Scalar[Any]:
+def ld_dev(ptr: Address, offset: Number, *indices: Number, volatile: str | int | None = None, to: Kind | None = None) -> Scalar[object]:
     """value = ptr[offset], in elements; past the data cache"""
 def st_dev(ptr: Address, offset: Number, value: Number, *indices: Number, volatile: str | int | None = None) -> None:
     """ptr[offset] = value, in elements; past the data cache"""
-def declare_local_array(*, to: Any | None = None) -> Any:
+def declare_local_array(*, to: Kind | None = None) -> Handle:
     """array = an array of the scalar unit, not yet set"""
-def local_array_get(array: Any, indices: list[Number] | Number | None = None, *, to: Any | None = None) -> Scalar[Any]:
+def local_array_get(array: object, indices: list[Number] | Number | None = None, *, to: Kind | None = None) -> Scalar[object]:
     """result = array[indices]"""
-def local_array_set(array: Any, value: Number, indices: list[Number] | Number | None = None) -> None:
+def local_array_set(array: object, value: Number, indices: list[Number] | Number | None = None) -> None:
     """array[indices] = value"""
-def get_ctrl(*, to: Any | None = None) -> Scalar[Any]:
+def get_ctrl(*, to: Kind | None = None) -> Scalar[object]:
     """result = CTRL"""
 def set_ctrl(value: Number) -> None:
     """CTRL = value"""
-def sbitset0(first: Number, second: Number, *, to: Any | None = None) -> Scalar[Any]:
+def sbitset0(first: Number, second: Number, *, to: Kind | None = None) -> Scalar[object]:
     """result = first with bit number second cleared"""
-def sbitset1(first: Number, second: Number, *, to: Any | None = None) -> Scalar[Any]:
+def sbitset1(first: Number, second: Number, *, to: Kind | None = None) -> Scalar[object]:
     """result = first with bit number second set"""
 def trap() -> None:
     """stop with an error"""
-def declare_struct(*, to: Any | None = None) -> Any:
+def declare_struct(*, to: Kind | None = None) -> Handle:
     """s = a record of zeros"""
-def struct_get(s: Any, path: str | int, *, to: Any | None = None) -> Scalar[Any]:
+def struct_get(s: object, path: str | int, *, to: Kind | None = None) -> Scalar[object]:
     """value = the field at path"""
-def struct_set(s: Any, value: Number, path: str | int) -> None:
+def struct_set(s: object, value: Number, path: str | int) -> None:
     """the field at path becomes value"""
-def vlds(source: Address, offset: Number, *, dist: str | None = None, to: Any | None = None) -> Vreg:
+def vlds(source: Address, offset: Number, *, dist: str | None = None, to: Kind | None = None) -> Vreg:
     """result = 256-byte image built by dist from UB at source + offset elements; no mask"""
-def vldsx2(source: Address, offset: Number, dist: str, *, to: Any | None = None) -> tuple[Vreg, Vreg]:
+def vldsx2(source: Address, offset: Number, dist: str, *, to: Kind | None = None) -> tuple[Vreg, Vreg]:
     """DINTLV_Bk: low item i = src[2i], high item i = src[2i+1] of a 512-byte window; BDINTLV: the same with 32-byte blocks"""
-def vsldb(source: Address, block_stride: Number, repeat_stride: Number, mask: Mask | None = None, *, to: Any | None = None) -> Vreg:
+def vsldb(source: Address, block_stride: Number, repeat_stride: Number, mask: Mask | None = None, *, to: Kind | None = None) -> Vreg:
     """block b = mask lane b ? UB block at source + (repeat_stride + b * block_stride) * 32 B : 0, b < 8"""
-def vgather2(source: Address, offsets: Vreg, mask: Mask | Number, *, to: Any | None = None) -> Vreg:
+def vgather2(source: Address, offsets: Vreg, mask: Mask | Number, *, to: Kind | None = None) -> Vreg:
     """result[i] = mask[i] ? UB[source + offsets[i] elements] : 0"""
-def vgatherb(source: Address, offsets: Vreg, mask: Mask | None = None, *, to: Any | None = None) -> Vreg:
+def vgatherb(source: Address, offsets: Vreg, mask: Mask | None = None, *, to: Kind | None = None) -> Vreg:
     """block b = mask lane b ? 32 bytes of UB at source + offsets[b] bytes : 0, b < 8"""
-def vgather2_bc(source: Address, offsets: Vreg, mask: Mask | None = None, *, to: Any | None = None) -> Vreg:
+def vgather2_bc(source: Address, offsets: Vreg, mask: Mask | None = None, *, to: Kind | None = None) -> Vreg:
     """result[i] = mask[i] ? UB[source + offsets[i] elements] : 0"""
-def vsld(source: Address, offset: Number, stride: str, *, to: Any | None = None) -> Vreg:
+def vsld(source: Address, offset: Number, stride: str, *, to: Kind | None = None) -> Vreg:
     """strided load: the token picks the sub-elements read from each source block"""
-def vsts(value: Vreg, destination: Address, offset: Number, mask: Mask | None = None, *, dist: str | None = None, to: Any | None = None) -> None:
+def vsts(value: Vreg, destination: Address, offset: Number, mask: Mask | None = None, *, dist: str | None = None, to: Kind | None = None) -> None:
     """UB at destination + offset elements = active lanes of value, placed by dist"""
 def vstsx2(low: Vreg, high: Vreg, destination: Address, offset: Number, dist: str, mask: Mask | None = None) -> None:
     """item 2i = low[i], item 2i+1 = high[i], items of dist's width; 512 bytes, mask ignored"""
-def vsstb(value: Vreg, destination: Address, block_stride: Number, repeat_stride: Number, mask: Mask | None = None, *, to: Any | None = None) -> None:
+def vsstb(value: Vreg, destination: Address, block_stride: Number, repeat_stride: Number, mask: Mask | None = None, *, to: Kind | None = None) -> None:
     """UB block at destination + (repeat_stride + b * block_stride) * 32 B = block b of value where mask lane b, b < 8"""
 def vscatter(value: Vreg, destination: Address, offsets: Vreg, mask: Mask | None = None) -> None:
     """UB[destination + offsets[i] elements] = value[i] where mask[i]; of bytes value[2i]"""
 def vsst(value: Vreg, destination: Address, offset: Number, stride: str) -> None:
     """strided store: the token picks the sub-elements written in each destination block"""
-def vldas(source: Address, offset: Number | None = None, *, to: Any | None = None) -> Any:
+def vldas(source: Address, offset: Number | None = None, *, to: Kind | None = None) -> Handle:
     """result = load state primed with the 32-byte block that holds source"""
-def vldus(source: Address, align: Any, increment: Number | None = None, *, to: Any | None = None) -> tuple[Vreg, Any]:
+def vldus(source: Address, align: object, increment: Number | None = None, *, to: Kind | None = None) -> tuple[Vreg, Handle]:
     """result[i] = UB[source + i elements]; updated_align is the state for a later vldus"""
-def uvld(source: Address, offset: Number, *, to: Any | None = None) -> Vreg:
+def uvld(source: Address, offset: Number, *, to: Kind | None = None) -> Vreg:
     """result[i] = UB[source + offset + i elements]: vldas and vldus in one"""
-def init_align(*, to: Any | None = None) -> Any:
+def init_align(*, to: Kind | None = None) -> Handle:
     """result = an empty store state"""
-def sprsti(destination: Address, offset: Number, spr: str, *, to: Any | None = None) -> None:
+def sprsti(destination: Address, offset: Number, spr: str, *, to: Kind | None = None) -> None:
     """UB at destination + offset = special register AR, 4 bytes; offset counts words of 4 bytes, a constant"""
-def sprsts(destination: Address, offset: Number, spr: str, *, to: Any | None = None) -> None:
+def sprsts(destination: Address, offset: Number, spr: str, *, to: Kind | None = None) -> None:
     """UB at destination + offset = special register AR, 4 bytes; offset counts bytes"""
 def sprclr(spr: str) -> None:
     """clear special register AR, the store offset of vstur and vstar"""
-def vstas(value: Any, destination: Address, offset: Number, *, to: Any | None = None) -> None:
+def vstas(value: object, destination: Address, offset: Number, *, to: Kind | None = None) -> None:
     """UB before destination + offset elements = the pending bytes of a vstus or pstu stream"""
-def vstar(value: Any, destination: Address) -> None:
+def vstar(value: object, destination: Address) -> None:
     """UB before destination + AR bytes = the pending bytes of a vstur stream"""
-def vsta(value: Any, destination: Address, offset: Number) -> None:
+def vsta(value: object, destination: Address, offset: Number) -> None:
     """UB before destination + offset elements = the pending bytes of the stream"""
-def vstus(align_in: Any, offset: Number, value: Vreg, base: Address, *, to: Any | None = None) -> Any:
+def vstus(align_in: object, offset: Number, value: Vreg, base: Address, *, to: Kind | None = None) -> Handle:
     """append value[0 .. offset) to the stream that starts at base"""
-def vstur(align_in: Any, value: Vreg, base: Address, mode: str, *, to: Any | None = None) -> Any:
+def vstur(align_in: object, value: Vreg, base: Address, mode: str, *, to: Kind | None = None) -> Handle:
     """append the first SQZN bytes of value at base + AR; POST_UPDATE adds SQZN to AR"""
-def vstu(align_in: Any, offset_in: Number, value: Vreg, base: Address, mode: str, *, to: Any | None = None) -> tuple[Any, Scalar[Any]]:
+def vstu(align_in: object, offset_in: Number, value: Vreg, base: Address, mode: str, *, to: Kind | None = None) -> tuple[Handle, Scalar[object]]:
     """append value at base + offset_in; align_out and offset_out are the stream's new state"""
-def vbr(value: Number, *, to: Any | None = None) -> Vreg:
+def vbr(value: Number, *, to: Kind | None = None) -> Vreg:
     """result[i] = value; no mask"""
-def vdup(input: Vreg | Number, mask: Mask | None = None, *, position: str | None = None, to: Any | None = None) -> Vreg:
+def vdup(input: Vreg | Number, mask: Mask | None = None, *, position: str | None = None, to: Kind | None = None) -> Vreg:
     """result[i] = mask[i] ? x : 0; x is the scalar, or lane 0 (LOWEST) or N-1 (HIGHEST) of input"""
-def vci(index: Number, *, order: str | None = None, to: Any | None = None) -> Vreg:
+def vci(index: Number, *, order: str | None = None, to: Kind | None = None) -> Vreg:
     """result[i] = index + i (ASC) or index - i (DESC); integers wrap"""
-def vabs(input: Vreg, mask: Mask | None = None, *, to: Any | None = None) -> Vreg:
+def vabs(input: Vreg, mask: Mask | None = None, *, to: Kind | None = None) -> Vreg:
     """|x|; the lowest integer stays itself"""
-def vneg(input: Vreg, mask: Mask | None = None, *, to: Any | None = None) -> Vreg:
+def vneg(input: Vreg, mask: Mask | None = None, *, to: Kind | None = None) -> Vreg:
     """-x; integers wrap"""
-def vexp(input: Vreg, mask: Mask | None = None, *, to: Any | None = None) -> Vreg:
+def vexp(input: Vreg, mask: Mask | None = None, *, to: Kind | None = None) -> Vreg:
     """e to the power x"""
-def vln(input: Vreg, mask: Mask | None = None, *, to: Any | None = None) -> Vreg:
+def vln(input: Vreg, mask: Mask | None = None, *, to: Kind | None = None) -> Vreg:
     """natural logarithm of x"""
-def vsqrt(input: Vreg, mask: Mask | None = None, *, to: Any | None = None) -> Vreg:
+def vsqrt(input: Vreg, mask: Mask | None = None, *, to: Kind | None = None) -> Vreg:
     """square root of x"""
-def vrelu(input: Vreg, mask: Mask | None = None, *, to: Any | None = None) -> Vreg:
+def vrelu(input: Vreg, mask: Mask | None = None, *, to: Kind | None = None) -> Vreg:
     """max(x, 0)"""
-def vnot(input: Vreg, mask: Mask | None = None, *, to: Any | None = None) -> Vreg:
+def vnot(input: Vreg, mask: Mask | None = None, *, to: Kind | None = None) -> Vreg:
     """bitwise complement of x"""
-def vrec(input: Vreg, mask: Mask | None = None, *, to: Any | None = None) -> Vreg:
+def vrec(input: Vreg, mask: Mask | None = None, *, to: Kind | None = None) -> Vreg:
     """1 / x"""
-def vrsqrt(input: Vreg, mask: Mask | None = None, *, to: Any | None = None) -> Vreg:
+def vrsqrt(input: Vreg, mask: Mask | None = None, *, to: Kind | None = None) -> Vreg:
     """1 / sqrt(x)"""
-def vbcnt(input: Vreg, mask: Mask | None = None, *, to: Any | None = None) -> Vreg:
+def vbcnt(input: Vreg, mask: Mask | None = None, *, to: Kind | None = None) -> Vreg:
     """number of set bits of x"""
-def vcls(input: Vreg, mask: Mask | None = None, *, to: Any | None = None) -> Vreg:
+def vcls(input: Vreg, mask: Mask | None = None, *, to: Kind | None = None) -> Vreg:
     """number of leading bits equal to the highest bit of x, that one included"""
-def vmov(input: Vreg, mask: Mask | None = None, *, to: Any | None = None) -> Vreg:
+def vmov(input: Vreg, mask: Mask | None = None, *, to: Kind | None = None) -> Vreg:
     """x"""
-def vadd(lhs: Vreg, rhs: Vreg, mask: Mask | None = None, *, to: Any | None = None) -> Vreg:
+def vadd(lhs: Vreg, rhs: Vreg, mask: Mask | None = None, *, to: Kind | None = None) -> Vreg:
     """lhs + rhs; integers wrap"""
-def vsub(lhs: Vreg, rhs: Vreg, mask: Mask | None = None, *, to: Any | None = None) -> Vreg:
+def vsub(lhs: Vreg, rhs: Vreg, mask: Mask | None = None, *, to: Kind | None = None) -> Vreg:
     """lhs - rhs; integers wrap"""
-def vmul(lhs: Vreg, rhs: Vreg, mask: Mask | None = None, *, to: Any | None = None) -> Vreg:
+def vmul(lhs: Vreg, rhs: Vreg, mask: Mask | None = None, *, to: Kind | None = None) -> Vreg:
     """lhs * rhs; integers wrap"""
-def vmax(lhs: Vreg, rhs: Vreg, mask: Mask | None = None, *, to: Any | None = None) -> Vreg:
+def vmax(lhs: Vreg, rhs: Vreg, mask: Mask | None = None, *, to: Kind | None = None) -> Vreg:
     """max(lhs, rhs); NaN wins"""
-def vmin(lhs: Vreg, rhs: Vreg, mask: Mask | None = None, *, to: Any | None = None) -> Vreg:
+def vmin(lhs: Vreg, rhs: Vreg, mask: Mask | None = None, *, to: Kind | None = None) -> Vreg:
     """min(lhs, rhs); NaN wins"""
-def vand(lhs: Vreg, rhs: Vreg, mask: Mask | None = None, *, to: Any | None = None) -> Vreg:
+def vand(lhs: Vreg, rhs: Vreg, mask: Mask | None = None, *, to: Kind | None = None) -> Vreg:
     """lhs & rhs"""
-def vxor(lhs: Vreg, rhs: Vreg, mask: Mask | None = None, *, to: Any | None = None) -> Vreg:
+def vxor(lhs: Vreg, rhs: Vreg, mask: Mask | None = None, *, to: Kind | None = None) -> Vreg:
     """lhs ^ rhs"""
-def vdiv(lhs: Vreg, rhs: Vreg, mask: Mask | None = None, *, to: Any | None = None) -> Vreg:
+def vdiv(lhs: Vreg, rhs: Vreg, mask: Mask | None = None, *, to: Kind | None = None) -> Vreg:
     """lhs / rhs; x/0 is infinite, 0/0 NaN; integers truncate, and x/0 is 0"""
-def vor(lhs: Vreg, rhs: Vreg, mask: Mask | None = None, *, to: Any | None = None) -> Vreg:
+def vor(lhs: Vreg, rhs: Vreg, mask: Mask | None = None, *, to: Kind | None = None) -> Vreg:
     """lhs | rhs, on raw bits"""
-def vshl(lhs: Vreg, rhs: Vreg, mask: Mask | None = None, *, to: Any | None = None) -> Vreg:
+def vshl(lhs: Vreg, rhs: Vreg, mask: Mask | None = None, *, to: Kind | None = None) -> Vreg:
     """lhs << rhs"""
-def vshr(lhs: Vreg, rhs: Vreg, mask: Mask | None = None, *, to: Any | None = None) -> Vreg:
+def vshr(lhs: Vreg, rhs: Vreg, mask: Mask | None = None, *, to: Kind | None = None) -> Vreg:
     """lhs >> rhs, arithmetic for signed elements, logical for unsigned"""
-def vaddc(lhs: Vreg, rhs: Vreg, mask: Mask | None = None, *, to: Any | None = None) -> tuple[Vreg, Mask]:
+def vaddc(lhs: Vreg, rhs: Vreg, mask: Mask | None = None, *, to: Kind | None = None) -> tuple[Vreg, Mask]:
     """result = lhs + rhs, carry = the sum's bit 32"""
-def vsubc(lhs: Vreg, rhs: Vreg, mask: Mask | None = None, *, to: Any | None = None) -> tuple[Vreg, Mask]:
+def vsubc(lhs: Vreg, rhs: Vreg, mask: Mask | None = None, *, to: Kind | None = None) -> tuple[Vreg, Mask]:
     """result = lhs - rhs, carry = 1 where there is no borrow (lhs >= rhs)"""
-def vaddcs(lhs: Vreg, rhs: Vreg, carry_in: Mask, mask: Mask | None = None, *, to: Any | None = None) -> tuple[Vreg, Mask]:
+def vaddcs(lhs: Vreg, rhs: Vreg, carry_in: Mask, mask: Mask | None = None, *, to: Kind | None = None) -> tuple[Vreg, Mask]:
     """result = lhs + rhs + carry_in, carry = the sum's bit 32"""
-def vsubcs(lhs: Vreg, rhs: Vreg, carry_in: Mask, mask: Mask | None = None, *, to: Any | None = None) -> tuple[Vreg, Mask]:
+def vsubcs(lhs: Vreg, rhs: Vreg, carry_in: Mask, mask: Mask | None = None, *, to: Kind | None = None) -> tuple[Vreg, Mask]:
     """result = lhs - rhs - (1 - carry_in), carry = 1 where there is no borrow"""
-def vadds(input: Vreg, scalar: Number, mask: Mask | None = None, *, to: Any | None = None) -> Vreg:
+def vadds(input: Vreg, scalar: Number, mask: Mask | None = None, *, to: Kind | None = None) -> Vreg:
     """input + scalar; integers wrap"""
-def vmaxs(input: Vreg, scalar: Number, mask: Mask | None = None, *, to: Any | None = None) -> Vreg:
+def vmaxs(input: Vreg, scalar: Number, mask: Mask | None = None, *, to: Kind | None = None) -> Vreg:
     """max(input, scalar)"""
-def vmins(input: Vreg, scalar: Number, mask: Mask | None = None, *, to: Any | None = None) -> Vreg:
+def vmins(input: Vreg, scalar: Number, mask: Mask | None = None, *, to: Kind | None = None) -> Vreg:
     """min(input, scalar)"""
-def vlrelu(input: Vreg, scalar: Number, mask: Mask | None = None, *, to: Any | None = None) -> Vreg:
+def vlrelu(input: Vreg, scalar: Number, mask: Mask | None = None, *, to: Kind | None = None) -> Vreg:
     """input >= 0 ? input : scalar * input"""
-def vmuls(input: Vreg, scalar: Number, mask: Mask | None = None, *, to: Any | None = None) -> Vreg:
+def vmuls(input: Vreg, scalar: Number, mask: Mask | None = None, *, to: Kind | None = None) -> Vreg:
     """input * scalar; integers wrap"""
-def vshls(input: Vreg, scalar: Number, mask: Mask | None = None, *, to: Any | None = None) -> Vreg:
+def vshls(input: Vreg, scalar: Number, mask: Mask | None = None, *, to: Kind | None = None) -> Vreg:
     """input << scalar"""
-def vshrs(input: Vreg, scalar: Number, mask: Mask | None = None, *, to: Any | None = None) -> Vreg:
+def vshrs(input: Vreg, scalar: Number, mask: Mask | None = None, *, to: Kind | None = None) -> Vreg:
     """input >> scalar, arithmetic for signed elements, logical for unsigned"""
-def vsubs(input: Vreg, scalar: Number, mask: Mask | None = None, *, to: Any | None = None) -> Vreg:
+def vsubs(input: Vreg, scalar: Number, mask: Mask | None = None, *, to: Kind | None = None) -> Vreg:
     """input - scalar; integers wrap"""
-def vands(input: Vreg, scalar: Number, mask: Mask | None = None, *, to: Any | None = None) -> Vreg:
+def vands(input: Vreg, scalar: Number, mask: Mask | None = None, *, to: Kind | None = None) -> Vreg:
     """input & scalar"""
-def vors(input: Vreg, scalar: Number, mask: Mask | None = None, *, to: Any | None = None) -> Vreg:
+def vors(input: Vreg, scalar: Number, mask: Mask | None = None, *, to: Kind | None = None) -> Vreg:
     """input | scalar"""
-def vxors(input: Vreg, scalar: Number, mask: Mask | None = None, *, to: Any | None = None) -> Vreg:
+def vxors(input: Vreg, scalar: Number, mask: Mask | None = None, *, to: Kind | None = None) -> Vreg:
     """input ^ scalar"""
-def vcmp(src0: Vreg, src1: Vreg, cmp_mode: str, mask: Mask | None = None, *, to: Any | None = None) -> Mask:
+def vcmp(src0: Vreg, src1: Vreg, cmp_mode: str, mask: Mask | None = None, *, to: Kind | None = None) -> Mask:
     """result[i] = mask[i] and (src0[i] cmp_mode src1[i])"""
-def vcmps(src: Vreg, scalar: Number, cmp_mode: str, mask: Mask | None = None, *, to: Any | None = None) -> Mask:
+def vcmps(src: Vreg, scalar: Number, cmp_mode: str, mask: Mask | None = None, *, to: Kind | None = None) -> Mask:
     """result[i] = mask[i] and (src[i] cmp_mode scalar)"""
-def vsel(src0: Vreg, src1: Vreg, mask: Mask, *, to: Any | None = None) -> Vreg:
+def vsel(src0: Vreg, src1: Vreg, mask: Mask, *, to: Kind | None = None) -> Vreg:
     """result[i] = mask[i] ? src0[i] : src1[i]"""
-def vselr(src0: Vreg, src1: Vreg, *, to: Any | None = None) -> Vreg:
+def vselr(src0: Vreg, src1: Vreg, *, to: Kind | None = None) -> Vreg:
     """result[i] = src0[src1[i]]; no mask"""
-def vselrv2(src0: Vreg, src1: Vreg, *, to: Any | None = None) -> Vreg:
+def vselrv2(src0: Vreg, src1: Vreg, *, to: Kind | None = None) -> Vreg:
     """result[i] = p[i] ? src1[i] : src0[i] with p implicit in the lowering"""
-def vcvt(input: Vreg, mask: Mask | None = None, *, rnd: str | None = None, sat: str | None = None, part: str | None = None, round_mode: str | None = None, to: Any | None = None) -> Vreg:
+def vcvt(input: Vreg, mask: Mask | None = None, *, rnd: str | None = None, sat: str | None = None, part: str | None = None, round_mode: str | None = None, to: Kind | None = None) -> Vreg:
     """result = input converted; narrowing fills every 2nd or 4th lane from part on, the rest 0; widening reads those lanes; masked source lanes give 0"""
-def vtrc(input: Vreg, round_mode: str, mask: Mask | None = None, *, to: Any | None = None) -> Vreg:
+def vtrc(input: Vreg, round_mode: str, mask: Mask | None = None, *, to: Kind | None = None) -> Vreg:
     """result[i] = mask[i] ? input[i] rounded to an integral value : 0"""
-def vbitcast(input: Vreg, *, to: Any | None = None) -> Vreg:
+def vbitcast(input: Vreg, *, to: Kind | None = None) -> Vreg:
     """result = the same 256 bytes under another element type"""
-def vcadd(input: Vreg, mask: Mask | None = None, *, to: Any | None = None) -> Vreg:
+def vcadd(input: Vreg, mask: Mask | None = None, *, to: Kind | None = None) -> Vreg:
     """result[0] = sum of active lanes, the other lanes 0"""
-def vcmax(input: Vreg, mask: Mask | None = None, *, to: Any | None = None) -> Vreg:
+def vcmax(input: Vreg, mask: Mask | None = None, *, to: Kind | None = None) -> Vreg:
     """result[0] = maximum, result[1] = bits of its first index, the others 0"""
-def vcmin(input: Vreg, mask: Mask | None = None, *, to: Any | None = None) -> Vreg:
+def vcmin(input: Vreg, mask: Mask | None = None, *, to: Kind | None = None) -> Vreg:
     """result[0] = minimum, result[1] = bits of its first index, the others 0"""
-def vcbmax(input: Vreg, mask: Mask | None = None, *, to: Any | None = None) -> tuple[Vreg, Mask]:
+def vcbmax(input: Vreg, mask: Mask | None = None, *, to: Kind | None = None) -> tuple[Vreg, Mask]:
     """value[0] = maximum, the others 0; predicate = the active lanes equal to it"""
-def vcbmin(input: Vreg, mask: Mask | None = None, *, to: Any | None = None) -> tuple[Vreg, Mask]:
+def vcbmin(input: Vreg, mask: Mask | None = None, *, to: Kind | None = None) -> tuple[Vreg, Mask]:
     """value[0] = minimum, the others 0; predicate = the active lanes equal to it"""
-def vcgadd(input: Vreg, mask: Mask | None = None, *, to: Any | None = None) -> Vreg:
+def vcgadd(input: Vreg, mask: Mask | None = None, *, to: Kind | None = None) -> Vreg:
     """result[g] = sum of the active lanes of VLane g, g < 8, the others 0"""
-def vcgmax(input: Vreg, mask: Mask | None = None, *, to: Any | None = None) -> Vreg:
+def vcgmax(input: Vreg, mask: Mask | None = None, *, to: Kind | None = None) -> Vreg:
     """result[g] = maximum of the active lanes of VLane g, g < 8, the others 0"""
-def vcgmin(input: Vreg, mask: Mask | None = None, *, to: Any | None = None) -> Vreg:
+def vcgmin(input: Vreg, mask: Mask | None = None, *, to: Kind | None = None) -> Vreg:
     """result[g] = minimum of the active lanes of VLane g, g < 8, the others 0"""
-def vcpadd(input: Vreg, mask: Mask | None = None, *, to: Any | None = None) -> Vreg:
+def vcpadd(input: Vreg, mask: Mask | None = None, *, to: Kind | None = None) -> Vreg:
     """result[i] = input[2i] + input[2i+1] for i < N/2, the upper half 0; masked lanes count as 0"""
-def vintlv(lhs: Vreg, rhs: Vreg, *, to: Any | None = None) -> tuple[Vreg, Vreg]:
+def vintlv(lhs: Vreg, rhs: Vreg, *, to: Kind | None = None) -> tuple[Vreg, Vreg]:
     """low = l0 r0 l1 r1 .. of the first halves, high the same of the second"""
-def vdintlv(lhs: Vreg, rhs: Vreg, *, to: Any | None = None) -> tuple[Vreg, Vreg]:
+def vdintlv(lhs: Vreg, rhs: Vreg, *, to: Kind | None = None) -> tuple[Vreg, Vreg]:
     """low = even, high = odd positions of the stream lhs, rhs"""
-def vintlvv2(lhs: Vreg, rhs: Vreg, part: str, *, to: Any | None = None) -> Vreg:
+def vintlvv2(lhs: Vreg, rhs: Vreg, part: str, *, to: Kind | None = None) -> Vreg:
     """the part half of vintlv"""
-def vdintlvv2(lhs: Vreg, rhs: Vreg, part: str, *, to: Any | None = None) -> Vreg:
+def vdintlvv2(lhs: Vreg, rhs: Vreg, part: str, *, to: Kind | None = None) -> Vreg:
     """the part half of vdintlv"""
-def vsqz(input: Vreg, mask: Mask, *, to: Any | None = None) -> Vreg:
+def vsqz(input: Vreg, mask: Mask, *, to: Kind | None = None) -> Vreg:
     """active lanes in order at the front, the rest 0; SQZN = their bytes"""
-def vusqz(src: Vreg, mask: Mask, *, to: Any | None = None) -> Vreg:
+def vusqz(src: Vreg, mask: Mask, *, to: Kind | None = None) -> Vreg:
     """result[i] = number of active lanes before i; src is ignored; SQZN as vsqz"""
-def vpack(src: Vreg, part: str, *, to: Any | None = None) -> Vreg:
+def vpack(src: Vreg, part: str, *, to: Kind | None = None) -> Vreg:
     """low halves of src's elements in the part half of result, the other half 0"""
-def vsunpack(src: Vreg, part: Number, *, to: Any | None = None) -> Vreg:
+def vsunpack(src: Vreg, part: Number, *, to: Kind | None = None) -> Vreg:
     """result[i] = src[part * N/2 + i] sign-extended; part is 0 or 1"""
-def vzunpack(src: Vreg, part: Number, *, to: Any | None = None) -> Vreg:
+def vzunpack(src: Vreg, part: Number, *, to: Kind | None = None) -> Vreg:
     """result[i] = src[part * N/2 + i] zero-extended; part is 0 or 1"""
-def vslide(src0: Vreg, src1: Vreg, amt: Number, *, to: Any | None = None) -> Vreg:
+def vslide(src0: Vreg, src1: Vreg, amt: Number, *, to: Kind | None = None) -> Vreg:
     """result[i] = (src1, src0)[amt + i], src1 first"""
-def vshift(src: Vreg, amt: Number, *, to: Any | None = None) -> Vreg:
+def vshift(src: Vreg, amt: Number, *, to: Kind | None = None) -> Vreg:
     """result[i] = i >= amt ? src[i - amt] : 0"""
-def vperm(src: Vreg, index: Vreg, *, to: Any | None = None) -> Vreg:
+def vperm(src: Vreg, index: Vreg, *, to: Kind | None = None) -> Vreg:
     """result[i] = src[index[i] mod N]"""
-def vprelu(lhs: Vreg, rhs: Vreg, mask: Mask | None = None, *, to: Any | None = None) -> Vreg:
+def vprelu(lhs: Vreg, rhs: Vreg, mask: Mask | None = None, *, to: Kind | None = None) -> Vreg:
     """result[i] = lhs[i] >= 0 ? lhs[i] : rhs[i] * lhs[i]"""
-def vexpdif(input: Vreg, max: Vreg, part: str, mask: Mask | None = None, *, to: Any | None = None) -> Vreg:
+def vexpdif(input: Vreg, max: Vreg, part: str, mask: Mask | None = None, *, to: Kind | None = None) -> Vreg:
     """result = e to the power (input - max) in f32; f16 lanes 0,2,.. (EVEN) or 1,3,.. (ODD)"""
-def vaxpy(src0: Vreg, src1: Vreg, alpha: Number, mask: Mask | None = None, *, to: Any | None = None) -> Vreg:
+def vaxpy(src0: Vreg, src1: Vreg, alpha: Number, mask: Mask | None = None, *, to: Kind | None = None) -> Vreg:
     """result[i] = alpha * src0[i] + src1[i]"""
-def vmula(acc: Vreg, lhs: Vreg, rhs: Vreg, mask: Mask | None = None, *, to: Any | None = None) -> Vreg:
+def vmula(acc: Vreg, lhs: Vreg, rhs: Vreg, mask: Mask | None = None, *, to: Kind | None = None) -> Vreg:
     """result[i] = acc[i] + lhs[i] * rhs[i], rounded once"""
-def vmadd(acc: Vreg, lhs: Vreg, rhs: Vreg, mask: Mask | None = None, *, to: Any | None = None) -> Vreg:
+def vmadd(acc: Vreg, lhs: Vreg, rhs: Vreg, mask: Mask | None = None, *, to: Kind | None = None) -> Vreg:
     """result[i] = acc[i] * lhs[i] + rhs[i], rounded once"""
-def vmulscvt(input: Vreg, scalar: Number, rnd: str, part: str, mask: Mask | None = None, *, to: Any | None = None) -> Vreg:
+def vmulscvt(input: Vreg, scalar: Number, rnd: str, part: str, mask: Mask | None = None, *, to: Kind | None = None) -> Vreg:
     """result = input * scalar in f32, then converted to f16: into lanes 0,2,.. (EVEN) or 1,3,.."""
-def vmull(lhs: Vreg, rhs: Vreg, mask: Mask | None = None, *, to: Any | None = None) -> tuple[Vreg, Vreg]:
+def vmull(lhs: Vreg, rhs: Vreg, mask: Mask | None = None, *, to: Kind | None = None) -> tuple[Vreg, Vreg]:
     """low and high word of the 64-bit product lhs[i] * rhs[i]; signed for signed elements"""
-def vaddrelu(lhs: Vreg, rhs: Vreg, mask: Mask | None = None, *, to: Any | None = None) -> Vreg:
+def vaddrelu(lhs: Vreg, rhs: Vreg, mask: Mask | None = None, *, to: Kind | None = None) -> Vreg:
     """result[i] = max(lhs[i] + rhs[i], 0)"""
-def vsubrelu(lhs: Vreg, rhs: Vreg, mask: Mask | None = None, *, to: Any | None = None) -> Vreg:
+def vsubrelu(lhs: Vreg, rhs: Vreg, mask: Mask | None = None, *, to: Kind | None = None) -> Vreg:
     """result[i] = max(lhs[i] - rhs[i], 0)"""
-def vaddreluconv(lhs: Vreg, rhs: Vreg, mask: Mask | None = None, *, to: Any | None = None) -> Vreg:
+def vaddreluconv(lhs: Vreg, rhs: Vreg, mask: Mask | None = None, *, to: Kind | None = None) -> Vreg:
     """result[i] = max(lhs + rhs, 0) of lane i, converted to its type"""
-def vmulconv(lhs: Vreg, rhs: Vreg, mask: Mask | None = None, *, to: Any | None = None) -> Vreg:
+def vmulconv(lhs: Vreg, rhs: Vreg, mask: Mask | None = None, *, to: Kind | None = None) -> Vreg:
     """result[i] = lhs * rhs of lane i, converted to its type"""
 def vbitsort(destination: Address, source: Address, indices: Address, repeat_times: Number) -> None:
     """each repeat sorts 32 scores with their indices, descending and stable, into 8-byte records (score, index)"""
@@ -762,79 +763,79 @@ def vsort32(destination: Address, source: Address, config: Number) -> None:
     """sort 32 elements of source under a configuration word"""
 def vtranspose(destination: Address, source: Address, config: Number) -> None:
     """transpose blocks of source under a configuration word"""
-def chistv2(acc: Vreg, source: Vreg, mask: Mask, bin: Number, *, to: Any | None = None) -> Vreg:
+def chistv2(acc: Vreg, source: Vreg, mask: Mask, bin: Number, *, to: Kind | None = None) -> Vreg:
     """result[b] = acc[b] + number of active source[i] <= b + 128 * bin"""
-def dhistv2(acc: Vreg, source: Vreg, mask: Mask, bin: Number, *, to: Any | None = None) -> Vreg:
+def dhistv2(acc: Vreg, source: Vreg, mask: Mask, bin: Number, *, to: Kind | None = None) -> Vreg:
     """result[b] = acc[b] + number of active source[i] == b + 128 * bin"""
-def vmi_vchist(acc: Any, src: Any, mask: Any, *, to: Any | None = None) -> Any:
+def vmi_vchist(acc: Logical, src: Logical, mask: Logical, *, to: Kind | None = None) -> Handle:
     """result[b] = acc[b] + number of active src[i] <= b"""
-def vmi_vdhist(acc: Any, src: Any, mask: Any, *, to: Any | None = None) -> Any:
+def vmi_vdhist(acc: Logical, src: Logical, mask: Logical, *, to: Kind | None = None) -> Handle:
     """result[b] = acc[b] + number of active src[i] == b"""
-def pset_b8(pattern: str, *, to: Any | None = None) -> Mask:
+def pset_b8(pattern: str, *, to: Kind | None = None) -> Mask:
     """result = the lanes pattern names, of 256"""
-def pge_b8(pattern: str, *, to: Any | None = None) -> Mask:
+def pge_b8(pattern: str, *, to: Kind | None = None) -> Mask:
     """result = the lanes pattern names, of 256; no comparison despite its name"""
-def plt_b8(scalar: Number, *, to: Any | None = None) -> tuple[Mask, Scalar[Any]]:
+def plt_b8(scalar: Number, *, to: Kind | None = None) -> tuple[Mask, Scalar[object]]:
     """mask[i] = i < scalar, i < 256; scalar_out = max(scalar - 256, 0)"""
-def pltm_b8(loop: Number, bound: Number, *, to: Any | None = None) -> Mask:
+def pltm_b8(loop: Number, bound: Number, *, to: Kind | None = None) -> Mask:
     """mask[i] = i + loop * 256 < bound, i < 256"""
-def pset_b16(pattern: str, *, to: Any | None = None) -> Mask:
+def pset_b16(pattern: str, *, to: Kind | None = None) -> Mask:
     """result = the lanes pattern names, of 128"""
-def pge_b16(pattern: str, *, to: Any | None = None) -> Mask:
+def pge_b16(pattern: str, *, to: Kind | None = None) -> Mask:
     """result = the lanes pattern names, of 128; no comparison despite its name"""
-def plt_b16(scalar: Number, *, to: Any | None = None) -> tuple[Mask, Scalar[Any]]:
+def plt_b16(scalar: Number, *, to: Kind | None = None) -> tuple[Mask, Scalar[object]]:
     """mask[i] = i < scalar, i < 128; scalar_out = max(scalar - 128, 0)"""
-def pltm_b16(loop: Number, bound: Number, *, to: Any | None = None) -> Mask:
+def pltm_b16(loop: Number, bound: Number, *, to: Kind | None = None) -> Mask:
     """mask[i] = i + loop * 128 < bound, i < 128"""
-def pset_b32(pattern: str, *, to: Any | None = None) -> Mask:
+def pset_b32(pattern: str, *, to: Kind | None = None) -> Mask:
     """result = the lanes pattern names, of 64"""
-def pge_b32(pattern: str, *, to: Any | None = None) -> Mask:
+def pge_b32(pattern: str, *, to: Kind | None = None) -> Mask:
     """result = the lanes pattern names, of 64; no comparison despite its name"""
-def plt_b32(scalar: Number, *, to: Any | None = None) -> tuple[Mask, Scalar[Any]]:
+def plt_b32(scalar: Number, *, to: Kind | None = None) -> tuple[Mask, Scalar[object]]:
     """mask[i] = i < scalar, i < 64; scalar_out = max(scalar - 64, 0)"""
-def pltm_b32(loop: Number, bound: Number, *, to: Any | None = None) -> Mask:
+def pltm_b32(loop: Number, bound: Number, *, to: Kind | None = None) -> Mask:
     """mask[i] = i + loop * 64 < bound, i < 64"""
-def pand(src0: Mask, src1: Mask, mask: Mask | None = None, *, to: Any | None = None) -> Mask:
+def pand(src0: Mask, src1: Mask, mask: Mask | None = None, *, to: Kind | None = None) -> Mask:
     """result = mask ? src0 & src1 : 0"""
-def por(src0: Mask, src1: Mask, mask: Mask | None = None, *, to: Any | None = None) -> Mask:
+def por(src0: Mask, src1: Mask, mask: Mask | None = None, *, to: Kind | None = None) -> Mask:
     """result = mask ? src0 | src1 : 0"""
-def pxor(src0: Mask, src1: Mask, mask: Mask | None = None, *, to: Any | None = None) -> Mask:
+def pxor(src0: Mask, src1: Mask, mask: Mask | None = None, *, to: Kind | None = None) -> Mask:
     """result = mask ? src0 ^ src1 : 0"""
-def psel(src0: Mask, src1: Mask, mask: Mask, *, to: Any | None = None) -> Mask:
+def psel(src0: Mask, src1: Mask, mask: Mask, *, to: Kind | None = None) -> Mask:
     """result = mask ? src0 : src1"""
-def pnot(input: Mask, mask: Mask | None = None, *, to: Any | None = None) -> Mask:
+def pnot(input: Mask, mask: Mask | None = None, *, to: Kind | None = None) -> Mask:
     """result = mask ? ~input : 0"""
-def pintlv_b8(lhs: Mask, rhs: Mask, *, to: Any | None = None) -> tuple[Mask, Mask]:
+def pintlv_b8(lhs: Mask, rhs: Mask, *, to: Kind | None = None) -> tuple[Mask, Mask]:
     """low = l0 r0 l1 r1 .. of the first halves, high the same of the second"""
-def pdintlv_b8(lhs: Mask, rhs: Mask, *, to: Any | None = None) -> tuple[Mask, Mask]:
+def pdintlv_b8(lhs: Mask, rhs: Mask, *, to: Kind | None = None) -> tuple[Mask, Mask]:
     """low = even, high = odd lanes of lhs, then of rhs"""
-def pintlv_b16(lhs: Mask, rhs: Mask, *, to: Any | None = None) -> tuple[Mask, Mask]:
+def pintlv_b16(lhs: Mask, rhs: Mask, *, to: Kind | None = None) -> tuple[Mask, Mask]:
     """low = l0 r0 l1 r1 .. of the first halves, high the same of the second"""
-def pdintlv_b16(lhs: Mask, rhs: Mask, *, to: Any | None = None) -> tuple[Mask, Mask]:
+def pdintlv_b16(lhs: Mask, rhs: Mask, *, to: Kind | None = None) -> tuple[Mask, Mask]:
     """low = even, high = odd lanes of lhs, then of rhs"""
-def pintlv_b32(lhs: Mask, rhs: Mask, *, to: Any | None = None) -> tuple[Mask, Mask]:
+def pintlv_b32(lhs: Mask, rhs: Mask, *, to: Kind | None = None) -> tuple[Mask, Mask]:
     """low = l0 r0 l1 r1 .. of the first halves, high the same of the second"""
-def pdintlv_b32(lhs: Mask, rhs: Mask, *, to: Any | None = None) -> tuple[Mask, Mask]:
+def pdintlv_b32(lhs: Mask, rhs: Mask, *, to: Kind | None = None) -> tuple[Mask, Mask]:
     """low = even, high = odd lanes of lhs, then of rhs"""
-def ppack(input: Mask, part: str, *, to: Any | None = None) -> Mask:
+def ppack(input: Mask, part: str, *, to: Kind | None = None) -> Mask:
     """result = bits 0, 2, 4, .. of input in its lower or upper 128 bits, the other half 0"""
-def punpack(input: Mask, part: str, *, to: Any | None = None) -> Mask:
+def punpack(input: Mask, part: str, *, to: Kind | None = None) -> Mask:
     """result bit 2i = bit i of the part half of input, odd bits 0"""
-def pbitcast(input: Mask, *, to: Any | None = None) -> Mask:
+def pbitcast(input: Mask, *, to: Kind | None = None) -> Mask:
     """result = the same 256 bits under another granularity"""
-def plds(source: Address, offset: Number, dist: str, *, to: Any | None = None) -> Mask:
+def plds(source: Address, offset: Number, dist: str, *, to: Kind | None = None) -> Mask:
     """result = the image at source + offset bytes, distributed"""
-def pldi(source: Address, offset: Number, dist: str, *, to: Any | None = None) -> Mask:
+def pldi(source: Address, offset: Number, dist: str, *, to: Kind | None = None) -> Mask:
     """result = the image offset images on from source, distributed; offset is an immediate"""
-def psts(value: Mask, destination: Address, offset: Number, dist: str, *, to: Any | None = None) -> None:
+def psts(value: Mask, destination: Address, offset: Number, dist: str, *, to: Kind | None = None) -> None:
     """the image at destination + offset bytes = value, distributed"""
-def psti(value: Mask, destination: Address, offset: Number, dist: str, *, to: Any | None = None) -> None:
+def psti(value: Mask, destination: Address, offset: Number, dist: str, *, to: Kind | None = None) -> None:
     """the image offset images on from destination = value; offset is an immediate"""
-def pld(source: Address, areg: Number, dist: str, *, to: Any | None = None) -> Mask:
+def pld(source: Address, areg: Number, dist: str, *, to: Kind | None = None) -> Mask:
     """result = the image at source + 8 * areg bytes, distributed"""
 def pst(value: Mask, destination: Address, areg: Number, dist: str) -> None:
     """the image at destination + 8 * areg bytes = value, distributed"""
-def pstu(align_in: Any, value: Mask, base: Address, *, to: Any | None = None) -> Any:
+def pstu(align_in: object, value: Mask, base: Address, *, to: Kind | None = None) -> Handle:
     """append the lanes of value as bits to an unaligned stream: 16 bytes of b16, 8 of b32"""
 def ub_vadd(dst: Address, src0: Address, src1: Address, repeat: Number, dstBlockStride: Number, src0BlockStride: Number, src1BlockStride: Number, dstRepeatStride: Number, src0RepeatStride: Number, src1RepeatStride: Number) -> None:
     """dst = src0 + src1"""
@@ -888,187 +889,187 @@ def ub_set_mask_count() -> None:
     """from here on the mask counts elements"""
 def ub_set_mask_norm() -> None:
     """from here on the mask has a bit for each lane"""
-def vmi_vabs(source: Any, mask: Any | None = None, *, pmode: str | None = None, to: Any | None = None) -> Any:
+def vmi_vabs(source: Logical, mask: Logical | None = None, *, pmode: str | None = None, to: Kind | None = None) -> Handle:
     """|x|"""
-def vmi_vneg(source: Any, mask: Any | None = None, *, pmode: str | None = None, to: Any | None = None) -> Any:
+def vmi_vneg(source: Logical, mask: Logical | None = None, *, pmode: str | None = None, to: Kind | None = None) -> Handle:
     """-x; integers wrap"""
-def vmi_vrelu(source: Any, mask: Any | None = None, *, pmode: str | None = None, to: Any | None = None) -> Any:
+def vmi_vrelu(source: Logical, mask: Logical | None = None, *, pmode: str | None = None, to: Kind | None = None) -> Handle:
     """max(x, 0)"""
-def vmi_vexp(source: Any, mask: Any | None = None, *, pmode: str | None = None, to: Any | None = None) -> Any:
+def vmi_vexp(source: Logical, mask: Logical | None = None, *, pmode: str | None = None, to: Kind | None = None) -> Handle:
     """e to the power x"""
-def vmi_vln(source: Any, mask: Any | None = None, *, pmode: str | None = None, to: Any | None = None) -> Any:
+def vmi_vln(source: Logical, mask: Logical | None = None, *, pmode: str | None = None, to: Kind | None = None) -> Handle:
     """natural logarithm of x"""
-def vmi_vsqrt(source: Any, mask: Any | None = None, *, pmode: str | None = None, to: Any | None = None) -> Any:
+def vmi_vsqrt(source: Logical, mask: Logical | None = None, *, pmode: str | None = None, to: Kind | None = None) -> Handle:
     """square root of x"""
-def vmi_vnot(source: Vreg | Mask, mask: Any | None = None, *, pmode: str | None = None, to: Any | None = None) -> Vreg | Mask:
+def vmi_vnot(source: Vreg | Mask, mask: Logical | None = None, *, pmode: str | None = None, to: Kind | None = None) -> Vreg | Mask:
     """bitwise complement of integers, or of a mask"""
-def vmi_vadd(lhs: Any, rhs: Any, mask: Any | None = None, *, pmode: str | None = None, to: Any | None = None) -> Any:
+def vmi_vadd(lhs: Logical, rhs: Logical, mask: Logical | None = None, *, pmode: str | None = None, to: Kind | None = None) -> Handle:
     """lhs + rhs; integers wrap"""
-def vmi_vsub(lhs: Any, rhs: Any, mask: Any | None = None, *, pmode: str | None = None, to: Any | None = None) -> Any:
+def vmi_vsub(lhs: Logical, rhs: Logical, mask: Logical | None = None, *, pmode: str | None = None, to: Kind | None = None) -> Handle:
     """lhs - rhs; integers wrap"""
-def vmi_vmul(lhs: Any, rhs: Any, mask: Any | None = None, *, pmode: str | None = None, to: Any | None = None) -> Any:
+def vmi_vmul(lhs: Logical, rhs: Logical, mask: Logical | None = None, *, pmode: str | None = None, to: Kind | None = None) -> Handle:
     """lhs * rhs"""
-def vmi_vdiv(lhs: Any, rhs: Any, mask: Any | None = None, *, pmode: str | None = None, to: Any | None = None) -> Any:
+def vmi_vdiv(lhs: Logical, rhs: Logical, mask: Logical | None = None, *, pmode: str | None = None, to: Kind | None = None) -> Handle:
     """lhs / rhs"""
-def vmi_vmax(lhs: Any, rhs: Any, mask: Any | None = None, *, pmode: str | None = None, to: Any | None = None) -> Any:
+def vmi_vmax(lhs: Logical, rhs: Logical, mask: Logical | None = None, *, pmode: str | None = None, to: Kind | None = None) -> Handle:
     """the larger"""
-def vmi_vmin(lhs: Any, rhs: Any, mask: Any | None = None, *, pmode: str | None = None, to: Any | None = None) -> Any:
+def vmi_vmin(lhs: Logical, rhs: Logical, mask: Logical | None = None, *, pmode: str | None = None, to: Kind | None = None) -> Handle:
     """the smaller"""
-def vmi_vshl(lhs: Any, rhs: Any, mask: Any | None = None, *, pmode: str | None = None, to: Any | None = None) -> Any:
+def vmi_vshl(lhs: Logical, rhs: Logical, mask: Logical | None = None, *, pmode: str | None = None, to: Kind | None = None) -> Handle:
     """lhs << rhs"""
-def vmi_vshr(lhs: Any, rhs: Any, mask: Any | None = None, *, pmode: str | None = None, to: Any | None = None) -> Any:
+def vmi_vshr(lhs: Logical, rhs: Logical, mask: Logical | None = None, *, pmode: str | None = None, to: Kind | None = None) -> Handle:
     """lhs >> rhs"""
-def vmi_vand(lhs: Vreg | Mask, rhs: Vreg | Mask, mask: Any | None = None, *, pmode: str | None = None, to: Any | None = None) -> Vreg | Mask:
+def vmi_vand(lhs: Vreg | Mask, rhs: Vreg | Mask, mask: Logical | None = None, *, pmode: str | None = None, to: Kind | None = None) -> Vreg | Mask:
     """bitwise and of integers, or of two masks"""
-def vmi_vor(lhs: Vreg | Mask, rhs: Vreg | Mask, mask: Any | None = None, *, pmode: str | None = None, to: Any | None = None) -> Vreg | Mask:
+def vmi_vor(lhs: Vreg | Mask, rhs: Vreg | Mask, mask: Logical | None = None, *, pmode: str | None = None, to: Kind | None = None) -> Vreg | Mask:
     """bitwise or of integers, or of two masks"""
-def vmi_vxor(lhs: Vreg | Mask, rhs: Vreg | Mask, mask: Any | None = None, *, pmode: str | None = None, to: Any | None = None) -> Vreg | Mask:
+def vmi_vxor(lhs: Vreg | Mask, rhs: Vreg | Mask, mask: Logical | None = None, *, pmode: str | None = None, to: Kind | None = None) -> Vreg | Mask:
     """bitwise xor of integers, or of two masks"""
-def vmi_shrsi(lhs: Any, rhs: Any, *, to: Any | None = None) -> Any:
+def vmi_shrsi(lhs: Logical, rhs: Logical, *, to: Kind | None = None) -> Handle:
     """lhs >> rhs, the sign fills"""
-def vmi_shrui(lhs: Any, rhs: Any, *, to: Any | None = None) -> Any:
+def vmi_shrui(lhs: Logical, rhs: Logical, *, to: Kind | None = None) -> Handle:
     """lhs >> rhs, zeros fill"""
-def vmi_vadds(src: Any, scalar: Number, mask: Any, *, pmode: str | None = None, to: Any | None = None) -> Any:
+def vmi_vadds(src: Logical, scalar: Number, mask: Logical, *, pmode: str | None = None, to: Kind | None = None) -> Handle:
     """src + scalar"""
-def vmi_vmuls(src: Any, scalar: Number, mask: Any, *, pmode: str | None = None, to: Any | None = None) -> Any:
+def vmi_vmuls(src: Logical, scalar: Number, mask: Logical, *, pmode: str | None = None, to: Kind | None = None) -> Handle:
     """src * scalar"""
-def vmi_vmaxs(src: Any, scalar: Number, mask: Any, *, pmode: str | None = None, to: Any | None = None) -> Any:
+def vmi_vmaxs(src: Logical, scalar: Number, mask: Logical, *, pmode: str | None = None, to: Kind | None = None) -> Handle:
     """max(src, scalar)"""
-def vmi_vmins(src: Any, scalar: Number, mask: Any, *, pmode: str | None = None, to: Any | None = None) -> Any:
+def vmi_vmins(src: Logical, scalar: Number, mask: Logical, *, pmode: str | None = None, to: Kind | None = None) -> Handle:
     """min(src, scalar)"""
-def vmi_vshls(src: Any, scalar: Number, mask: Any, *, pmode: str | None = None, to: Any | None = None) -> Any:
+def vmi_vshls(src: Logical, scalar: Number, mask: Logical, *, pmode: str | None = None, to: Kind | None = None) -> Handle:
     """src << scalar"""
-def vmi_vshrs(src: Any, scalar: Number, mask: Any, *, pmode: str | None = None, to: Any | None = None) -> Any:
+def vmi_vshrs(src: Logical, scalar: Number, mask: Logical, *, pmode: str | None = None, to: Kind | None = None) -> Handle:
     """src >> scalar"""
-def vmi_vmula(acc: Any, lhs: Any, rhs: Any, mask: Any | None = None, *, pmode: str | None = None, to: Any | None = None) -> Any:
+def vmi_vmula(acc: Logical, lhs: Logical, rhs: Logical, mask: Logical | None = None, *, pmode: str | None = None, to: Kind | None = None) -> Handle:
     """acc + lhs * rhs, rounded once"""
-def vmi_vprelu(x: Any, alpha: Any, mask: Any | None = None, *, pmode: str | None = None, to: Any | None = None) -> Any:
+def vmi_vprelu(x: Logical, alpha: Logical, mask: Logical | None = None, *, pmode: str | None = None, to: Kind | None = None) -> Handle:
     """x >= 0 ? x : alpha * x"""
-def vmi_fma(lhs: Any, rhs: Any, acc: Any, *, to: Any | None = None) -> Any:
+def vmi_fma(lhs: Logical, rhs: Logical, acc: Logical, *, to: Kind | None = None) -> Handle:
     """lhs * rhs + acc, rounded once"""
-def vmi_vaxpy(x: Any, acc: Any, alpha: Number, mask: Any, *, pmode: str | None = None, to: Any | None = None) -> Any:
+def vmi_vaxpy(x: Logical, acc: Logical, alpha: Number, mask: Logical, *, pmode: str | None = None, to: Kind | None = None) -> Handle:
     """alpha * x + acc"""
-def vmi_vlrelu(x: Any, slope: Number, mask: Any, *, pmode: str | None = None, to: Any | None = None) -> Any:
+def vmi_vlrelu(x: Logical, slope: Number, mask: Logical, *, pmode: str | None = None, to: Kind | None = None) -> Handle:
     """x >= 0 ? x : slope * x"""
-def vmi_vexpdif(x: Any, max: Any, mask: Any, *, pmode: str | None = None, to: Any | None = None) -> Any:
+def vmi_vexpdif(x: Logical, max: Logical, mask: Logical, *, pmode: str | None = None, to: Kind | None = None) -> Handle:
     """e to the power x - max, in f32"""
-def vmi_vmull(a: Any, b: Any, mask: Any, *, pmode: str | None = None, to: Any | None = None) -> tuple[Any, Any]:
+def vmi_vmull(a: Logical, b: Logical, mask: Logical, *, pmode: str | None = None, to: Kind | None = None) -> tuple[Handle, Handle]:
     """low and high words of the 64-bit product"""
-def vmi_vaddc(lhs: Any, rhs: Any, mask: Any, *, to: Any | None = None) -> tuple[Any, Any]:
+def vmi_vaddc(lhs: Logical, rhs: Logical, mask: Logical, *, to: Kind | None = None) -> tuple[Handle, Handle]:
     """lhs + rhs of 32 bits, and a mask of what is carried"""
-def vmi_vaddcs(lhs: Any, rhs: Any, carry_in: Any, mask: Any, *, to: Any | None = None) -> tuple[Any, Any]:
+def vmi_vaddcs(lhs: Logical, rhs: Logical, carry_in: Logical, mask: Logical, *, to: Kind | None = None) -> tuple[Handle, Handle]:
     """lhs + rhs + carry_in of 32 bits, and a mask of what is carried"""
-def vmi_vcmp(lhs: Any, rhs: Any, seed: Any, cmp: str, *, pmode: str | None = None, to: Any | None = None) -> Any:
+def vmi_vcmp(lhs: Logical, rhs: Logical, seed: Logical, cmp: str, *, pmode: str | None = None, to: Kind | None = None) -> Handle:
     """seed and (lhs cmp rhs)"""
-def vmi_vcmps(src: Any, scalar: Number, seed: Any, cmp: str, *, pmode: str | None = None, to: Any | None = None) -> Any:
+def vmi_vcmps(src: Logical, scalar: Number, seed: Logical, cmp: str, *, pmode: str | None = None, to: Kind | None = None) -> Handle:
     """seed and (src cmp scalar)"""
-def vmi_cmpf(lhs: Any, rhs: Any, predicate: str, *, to: Any | None = None) -> Any:
+def vmi_cmpf(lhs: Logical, rhs: Logical, predicate: str, *, to: Kind | None = None) -> Handle:
     """lhs predicate rhs"""
-def vmi_cmpi(lhs: Any, rhs: Any, predicate: str, *, to: Any | None = None) -> Any:
+def vmi_cmpi(lhs: Logical, rhs: Logical, predicate: str, *, to: Kind | None = None) -> Handle:
     """lhs predicate rhs"""
-def vmi_vsel(mask: Any, true_value: Any, false_value: Any, *, pmode: str | None = None, to: Any | None = None) -> Any:
+def vmi_vsel(mask: Logical, true_value: Logical, false_value: Logical, *, pmode: str | None = None, to: Kind | None = None) -> Handle:
     """mask[i] ? true_value[i] : false_value[i]"""
-def vmi_vbrc(value: Vreg | Number, *, group: int | None = None, to: Any | None = None) -> Any:
+def vmi_vbrc(value: Vreg | Number, *, group: int | None = None, to: Kind | None = None) -> Handle:
     """a scalar or single lane everywhere, or slot g in every lane of group g"""
-def vmi_vci(base: Number, *, order: str | None = None, group: int | None = None, to: Any | None = None) -> Any:
+def vmi_vci(base: Number, *, order: str | None = None, group: int | None = None, to: Kind | None = None) -> Handle:
     """base + i or base - i; with groups, counted anew in each"""
-def vmi_constant(value: str | int, *, to: Any | None = None) -> Any:
+def vmi_constant(value: str | int, *, to: Kind | None = None) -> Handle:
     """one value for all lanes, or one for each"""
-def vmi_create_mask(active_lanes: Number, *, to: Any | None = None) -> Any:
+def vmi_create_mask(active_lanes: Number, *, to: Kind | None = None) -> Handle:
     """the first active_lanes lanes"""
-def vmi_create_group_mask(active_elems_per_group: Number, num_groups: int, group_size: int, *, to: Any | None = None) -> Any:
+def vmi_create_group_mask(active_elems_per_group: Number, num_groups: int, group_size: int, *, to: Kind | None = None) -> Handle:
     """the first active_elems_per_group lanes of every group"""
-def vmi_pset(pattern: str, *, group: int | None = None, to: Any | None = None) -> Any:
+def vmi_pset(pattern: str, *, group: int | None = None, to: Kind | None = None) -> Handle:
     """the lanes a pattern names, in every group"""
-def vmi_pge(pattern: str, *, group: int | None = None, to: Any | None = None) -> Any:
+def vmi_pge(pattern: str, *, group: int | None = None, to: Kind | None = None) -> Handle:
     """the lanes a pattern names, in every group"""
-def vmi_plt(scalar: Number, *, to: Any | None = None) -> tuple[Any, Scalar[Any]]:
+def vmi_plt(scalar: Number, *, to: Kind | None = None) -> tuple[Handle, Scalar[object]]:
     """the first scalar lanes, and how many are left for the next vector"""
-def vmi_constant_mask(value: str | int, *, to: Any | None = None) -> Any:
+def vmi_constant_mask(value: str | int, *, to: Kind | None = None) -> Handle:
     """one bit for all lanes, or one for each"""
-def vmi_vcadd(source: Any, mask: Any, *, group: int | None = None, pmode: str | None = None, reassoc: str | int | None = None, to: Any | None = None) -> Any:
+def vmi_vcadd(source: Logical, mask: Logical, *, group: int | None = None, pmode: str | None = None, reassoc: str | int | None = None, to: Kind | None = None) -> Handle:
     """result[g] = the sum of the active lanes of group g"""
-def vmi_vcmax(source: Any, mask: Any, *, group: int | None = None, pmode: str | None = None, to: Any | None = None) -> Any:
+def vmi_vcmax(source: Logical, mask: Logical, *, group: int | None = None, pmode: str | None = None, to: Kind | None = None) -> Handle:
     """result[g] = the maximum of the active lanes of group g"""
-def vmi_vcmin(source: Any, mask: Any, *, group: int | None = None, pmode: str | None = None, to: Any | None = None) -> Any:
+def vmi_vcmin(source: Logical, mask: Logical, *, group: int | None = None, pmode: str | None = None, to: Kind | None = None) -> Handle:
     """result[g] = the minimum of the active lanes of group g"""
-def vmi_ensure_layout(source: Any, *, to: Any | None = None) -> Any:
+def vmi_ensure_layout(source: Logical, *, to: Kind | None = None) -> Handle:
     """source, kept in another way"""
-def vmi_ensure_mask_layout(source: Any, *, to: Any | None = None) -> Any:
+def vmi_ensure_mask_layout(source: Logical, *, to: Kind | None = None) -> Handle:
     """source, kept in another way"""
-def vmi_ensure_mask_granularity(source: Any, *, to: Any | None = None) -> Any:
+def vmi_ensure_mask_granularity(source: Logical, *, to: Kind | None = None) -> Handle:
     """source, kept in another way"""
-def vmi_pack(parts: list[Any] | Any | None = None, *, to: Any | None = None) -> Vreg | Mask:
+def vmi_pack(parts: list[object] | object | None = None, *, to: Kind | None = None) -> Vreg | Mask:
     """between a logical value and its registers, by the layout of its type"""
 def vmi_unpack(source: Vreg | Mask) -> None:
     """between a logical value and its registers, by the layout of its type"""
-def vmi_vintlv(lhs: Any, rhs: Any, mask: Any, *, pmode: str | None = None, to: Any | None = None) -> tuple[Any, Any]:
+def vmi_vintlv(lhs: Logical, rhs: Logical, mask: Logical, *, pmode: str | None = None, to: Kind | None = None) -> tuple[Handle, Handle]:
     """lanes of lhs and rhs in turn: the first half, the second half"""
-def vmi_vdintlv(lhs: Any, rhs: Any, mask: Any, *, pmode: str | None = None, to: Any | None = None) -> tuple[Any, Any]:
+def vmi_vdintlv(lhs: Logical, rhs: Logical, mask: Logical, *, pmode: str | None = None, to: Kind | None = None) -> tuple[Handle, Handle]:
     """even and odd lanes of lhs followed by rhs"""
-def vmi_vselr(source: Any, index: Any, *, to: Any | None = None) -> Any:
+def vmi_vselr(source: Logical, index: Logical, *, to: Kind | None = None) -> Handle:
     """source[index[i]]"""
-def vmi_shuffle(source: Any, indices: str | int, *, to: Any | None = None) -> Any:
+def vmi_shuffle(source: Logical, indices: str | int, *, to: Kind | None = None) -> Handle:
     """source[indices[i]], the indices written in the program"""
-def vmi_channel_split(source: Any) -> None:
+def vmi_channel_split(source: Logical) -> None:
     """result c holds the lanes c, c + N, c + 2 N, ... of source"""
-def vmi_channel_merge(inputs: list[Any] | Any | None = None, *, to: Any | None = None) -> Any:
+def vmi_channel_merge(inputs: list[Logical] | Logical | None = None, *, to: Kind | None = None) -> Handle:
     """the lanes of the inputs in turn"""
-def vmi_compress(source: Any, mask: Any, *, to: Any | None = None) -> Any:
+def vmi_compress(source: Logical, mask: Logical, *, to: Kind | None = None) -> Handle:
     """the active lanes of source moved to the front, 0 behind them"""
-def vmi_active_prefix_index(mask: Any, *, to: Any | None = None) -> Any:
+def vmi_active_prefix_index(mask: Logical, *, to: Kind | None = None) -> Handle:
     """how many lanes before i are active"""
-def vmi_vcvt(source: Any, *, rounding: str | None = None, saturate: str | None = None, pmode: str | None = None, to: Any | None = None) -> Any:
+def vmi_vcvt(source: Logical, *, rounding: str | None = None, saturate: str | None = None, pmode: str | None = None, to: Kind | None = None) -> Handle:
     """source converted"""
-def vmi_extsi(source: Any, *, rounding: str | None = None, saturate: str | None = None, pmode: str | None = None, to: Any | None = None) -> Any:
+def vmi_extsi(source: Logical, *, rounding: str | None = None, saturate: str | None = None, pmode: str | None = None, to: Kind | None = None) -> Handle:
     """source with its sign extended"""
-def vmi_sitofp(source: Any, *, rounding: str | None = None, saturate: str | None = None, pmode: str | None = None, to: Any | None = None) -> Any:
+def vmi_sitofp(source: Logical, *, rounding: str | None = None, saturate: str | None = None, pmode: str | None = None, to: Kind | None = None) -> Handle:
     """signed integers as floats"""
-def vmi_fptosi(source: Any, *, rounding: str | None = None, saturate: str | None = None, pmode: str | None = None, to: Any | None = None) -> Any:
+def vmi_fptosi(source: Logical, *, rounding: str | None = None, saturate: str | None = None, pmode: str | None = None, to: Kind | None = None) -> Handle:
     """floats as signed integers"""
-def vmi_extui(source: Any, *, rounding: str | None = None, saturate: str | None = None, pmode: str | None = None, to: Any | None = None) -> Any:
+def vmi_extui(source: Logical, *, rounding: str | None = None, saturate: str | None = None, pmode: str | None = None, to: Kind | None = None) -> Handle:
     """source with zeros in front"""
-def vmi_fptoui(source: Any, *, rounding: str | None = None, saturate: str | None = None, pmode: str | None = None, to: Any | None = None) -> Any:
+def vmi_fptoui(source: Logical, *, rounding: str | None = None, saturate: str | None = None, pmode: str | None = None, to: Kind | None = None) -> Handle:
     """floats as unsigned integers"""
-def vmi_vinterpret_cast(source: Any, *, to: Any | None = None) -> Any:
+def vmi_vinterpret_cast(source: Logical, *, to: Kind | None = None) -> Handle:
     """the same bits as lanes of another type"""
-def vmi_vload(source: Address, offset: Number, stride: Number | None = None, block_stride: Number | None = None, repeat_stride: Number | None = None, *, dist_mode: str | None = None, group: int | None = None, pmode: str | None = None, to: Any | None = None) -> Any:
+def vmi_vload(source: Address, offset: Number, stride: Number | None = None, block_stride: Number | None = None, repeat_stride: Number | None = None, *, dist_mode: str | None = None, group: int | None = None, pmode: str | None = None, to: Kind | None = None) -> Handle:
     """L elements from source + offset: a run, a row a group (brc: one element a group), 32-byte blocks, or by dist_mode"""
-def vmi_vstore(value: Any, destination: Address, offset: Number, second: Any | None = None, stride: Number | None = None, block_stride: Number | None = None, repeat_stride: Number | None = None, mask: Any | None = None, *, dist_mode: str | None = None, group: int | None = None, pmode: str | None = None) -> None:
+def vmi_vstore(value: Logical, destination: Address, offset: Number, second: Logical | None = None, stride: Number | None = None, block_stride: Number | None = None, repeat_stride: Number | None = None, mask: Logical | None = None, *, dist_mode: str | None = None, group: int | None = None, pmode: str | None = None) -> None:
     """active lanes to destination + offset: a run, a row a group, or 32-byte blocks"""
-def vmi_vsstb(value: Any, destination: Address, offset: Number, block_stride: Number, mask: Any, *, pmode: str | None = None) -> None:
+def vmi_vsstb(value: Logical, destination: Address, offset: Number, block_stride: Number, mask: Logical, *, pmode: str | None = None) -> None:
     """active lanes to 32-byte blocks that are block_stride blocks apart"""
-def vmi_vgather(source: Address, offsets: Any, mask: Any, *, pmode: str | None = None, to: Any | None = None) -> Any:
+def vmi_vgather(source: Address, offsets: Logical, mask: Logical, *, pmode: str | None = None, to: Kind | None = None) -> Handle:
     """mask[i] ? UB[source + offsets[i] elements] : 0"""
-def vmi_vgatherb(source: Address, offsets: Any, mask: Any, *, pmode: str | None = None, to: Any | None = None) -> Any:
+def vmi_vgatherb(source: Address, offsets: Logical, mask: Logical, *, pmode: str | None = None, to: Kind | None = None) -> Handle:
     """32-byte blocks from source + offsets[b] bytes, under the mask of their lanes"""
-def vmi_vscatter(value: Any, destination: Address, offsets: Any, mask: Any, *, pmode: str | None = None) -> None:
+def vmi_vscatter(value: Logical, destination: Address, offsets: Logical, mask: Logical, *, pmode: str | None = None) -> None:
     """UB[destination + offsets[i] elements] = value[i] where mask[i]; the last lane wins"""
-def vmi_group_load(source: Address, offset: Number, row_stride: Number, num_groups: int, *, to: Any | None = None) -> Any:
+def vmi_group_load(source: Address, offset: Number, row_stride: Number, num_groups: int, *, to: Kind | None = None) -> Handle:
     """a row of L / num_groups elements a group, row_stride elements apart"""
-def vmi_group_slot_load(source: Address, offset: Number, source_group_stride: Number, num_groups: int, *, to: Any | None = None) -> Any:
+def vmi_group_slot_load(source: Address, offset: Number, source_group_stride: Number, num_groups: int, *, to: Kind | None = None) -> Handle:
     """one element a group, source_group_stride elements apart"""
-def vmi_group_broadcast_load(source: Address, offset: Number, source_group_stride: Number, num_groups: int, *, to: Any | None = None) -> Any:
+def vmi_group_broadcast_load(source: Address, offset: Number, source_group_stride: Number, num_groups: int, *, to: Kind | None = None) -> Handle:
     """one element a group, in all its lanes, source_group_stride elements apart"""
-def vmi_group_store(value: Any, destination: Address, offset: Number, row_stride: Number, num_groups: int) -> None:
+def vmi_group_store(value: Logical, destination: Address, offset: Number, row_stride: Number, num_groups: int) -> None:
     """a row of L / num_groups elements a group, row_stride elements apart"""
-def vmi_masked_load(source: Address, offset: Number, mask: Any, passthru: Any, *, to: Any | None = None) -> Any:
+def vmi_masked_load(source: Address, offset: Number, mask: Logical, passthru: Logical, *, to: Kind | None = None) -> Handle:
     """active lanes from a run in memory, passthru elsewhere"""
-def vmi_expand_load(source: Address, offset: Number, mask: Any, passthru: Any, *, to: Any | None = None) -> Any:
+def vmi_expand_load(source: Address, offset: Number, mask: Logical, passthru: Logical, *, to: Kind | None = None) -> Handle:
     """consecutive elements into the active lanes, passthru elsewhere"""
-def vmi_gather(source: Address, indices: Any, mask: Any, passthru: Any, *, to: Any | None = None) -> Any:
+def vmi_gather(source: Address, indices: Logical, mask: Logical, passthru: Logical, *, to: Kind | None = None) -> Handle:
     """mask[i] ? UB[source + indices[i] elements] : passthru[i]"""
-def vmi_scatter(value: Any, destination: Address, indices: Any, mask: Any) -> None:
+def vmi_scatter(value: Logical, destination: Address, indices: Logical, mask: Logical) -> None:
     """UB[destination + indices[i] elements] = value[i] where mask[i]"""
-def vmi_compress_store(value: Any, destination: Address, offset: Number, mask: Any) -> None:
+def vmi_compress_store(value: Logical, destination: Address, offset: Number, mask: Logical) -> None:
     """active lanes one after another from destination + offset on"""
-def vmi_stride_load(source: Address, offset: Number, block_stride: Number, repeat_stride: Number, mask: Any, *, to: Any | None = None) -> Any:
+def vmi_stride_load(source: Address, offset: Number, block_stride: Number, repeat_stride: Number, mask: Logical, *, to: Kind | None = None) -> Handle:
     """32-byte blocks, block_stride blocks apart, under the mask of their lanes"""
-def vmi_stride_store(value: Any, destination: Address, offset: Number, block_stride: Number, repeat_stride: Number, mask: Any) -> None:
+def vmi_stride_store(value: Logical, destination: Address, offset: Number, block_stride: Number, repeat_stride: Number, mask: Logical) -> None:
     """active lanes to 32-byte blocks, block_stride blocks apart"""
-def vmi_deinterleave_load(source: Address, offset: Number, *, to: Any | None = None) -> tuple[Any, Any]:
+def vmi_deinterleave_load(source: Address, offset: Number, *, to: Kind | None = None) -> tuple[Handle, Handle]:
     """even elements from source + offset on in low, odd ones in high"""
-def vmi_interleave_store(low: Any, high: Any, destination: Address, offset: Number) -> None:
+def vmi_interleave_store(low: Logical, high: Logical, destination: Address, offset: Number) -> None:
     """low and high in turn from destination + offset on"""
 def mte_gm_ub(source: Address, destination: Address, l2_cache_ctl: Number, len_burst: Number, n_burst: Number, nburst_src_stride: Number, nburst_dst_stride: Number, loop_counts: list[Number] | Number | None = None, loop_src_strides: list[Number] | Number | None = None, loop_dst_strides: list[Number] | Number | None = None, pad_value: Number | None = None, left_padding_count: Number | None = None, right_padding_count: Number | None = None) -> None:
     """for each loop, r < n_burst: copy len_burst bytes from source + r*nburst_src_stride to destination + r*nburst_dst_stride; pad fills UB rows"""

@@ -1,5 +1,5 @@
-"""One call of an instruction: arguments bound to operands and attributes, valid regions followed,
-what was left out made, and the operation handed to the session."""
+"""One call of an instruction: binds arguments to operands and attributes, propagates valid regions,
+adds omitted operands, and emits the operation to the session."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ import numpy as np
 
 from pto.core.errors import PtoError, nearest
 from pto.ir.builder import Given
+from pto.ir.graph import Value
 from pto.isa.row.instr import Instr, Operand
 from pto.isa.row.traits import Region
 from pto.isa.row.types import Mask as MaskType
+from pto.isa.row.types import Scalar as ScalarType
 from pto.isa.row.types import TileBuf, VReg
 from pto.lang.call.given import (
     attribute,
@@ -29,8 +31,8 @@ from pto.lang.call.session import Session, current
 from pto.lang.call.signature import Param, can_be_left_out, parameters, python_name
 from pto.lang.values.regions import follow
 from pto.lang.values.registers import wrap
-from pto.lang.values.tiles import Tile
-from pto.lang.values.views import Global, View
+from pto.lang.values.tiles import Extents, Tile
+from pto.lang.values.views import Global, View, Whole
 
 
 def docstring(row: Instr) -> str:
@@ -56,8 +58,8 @@ def _about(param: Param) -> str:
     return f"{words or param.attr.kind}{default} {param.attr.meaning}".strip()
 
 
-def invoke(row: Instr, args: Sequence[Any], named: Mapping[str, Any]) -> Any:
-    """Bind, check, let valid regions follow, and write the operation down."""
+def invoke(row: Instr, args: Sequence[object], named: Mapping[str, object]) -> object:
+    """Bind and check the arguments, propagate valid regions, and emit the operation."""
     session = current()
     given = _bind(row, args, named)
     given = {k: session.array(v) if isinstance(v, np.ndarray) else v for k, v in given.items()}
@@ -82,7 +84,7 @@ def invoke(row: Instr, args: Sequence[Any], named: Mapping[str, Any]) -> Any:
     return None if not wrapped else wrapped[0] if len(wrapped) == 1 else tuple(wrapped)
 
 
-def _wrapped(session: Session, value: Any) -> Any:
+def _wrapped(session: Session, value: Value) -> object:
     if isinstance(value.type, TileBuf):
         rows, cols = (
             size if valid is None else valid
@@ -92,7 +94,7 @@ def _wrapped(session: Session, value: Any) -> Any:
     return wrap(value, session)
 
 
-def _bind(row: Instr, args: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
+def _bind(row: Instr, args: Sequence[object], named: Mapping[str, object]) -> dict[str, object]:
     params = parameters(row)
     places = [p for p in params if not p.keyword_only]
     args = _by_indices(row, args, len(places))
@@ -105,7 +107,7 @@ def _bind(row: Instr, args: Sequence[Any], named: Mapping[str, Any]) -> dict[str
             f"{row.mnemonic} takes {len(places)} arguments, got {len(args)}",
             help=f"the call is {listed}",
         )
-    given: dict[str, Any] = {p.name: arg for p, arg in zip(places, args, strict=False)}
+    given: dict[str, object] = {p.name: arg for p, arg in zip(places, args, strict=False)}
     if takes_rest and last is not None and len(args) >= len(places):
         rest = args[len(places) - 1 :]
         given[last.name] = list(rest[0]) if isinstance(rest[0], list | tuple) else list(rest)
@@ -127,8 +129,8 @@ def _bind(row: Instr, args: Sequence[Any], named: Mapping[str, Any]) -> dict[str
     return given
 
 
-def _by_indices(row: Instr, args: Sequence[Any], most: int) -> Sequence[Any]:
-    """`load_scalar(x, i, j)`: the indices of an element where its number is expected."""
+def _by_indices(row: Instr, args: Sequence[object], most: int) -> Sequence[object]:
+    """`load_scalar(x, i, j)`: element indices joined to one operand, the element number."""
     more = len(args) - most
     if more < 1 or not args or not is_array(args[0]) or row.places.get("offset") != 1:
         return args
@@ -139,8 +141,8 @@ def _shown(param: Param) -> str:
     return param.name if param.required else f"[{param.name}]"
 
 
-def _require_order(row: Instr, operands: Mapping[str, Any]) -> None:
-    """Tiles and arrays the wrong way round: the destination comes first."""
+def _require_order(row: Instr, operands: Mapping[str, object]) -> None:
+    """Raise if tile and array are swapped: the destination comes first."""
     for operand in row.operands:
         value = operands.get(operand.name)
         if value is None or operand.kind not in ("tile", "view"):
@@ -158,12 +160,12 @@ def _require_order(row: Instr, operands: Mapping[str, Any]) -> None:
 
 
 def _let_regions_follow(
-    session: Session, row: Instr, operands: Mapping[str, Any]
-) -> list[tuple[Tile, tuple[Any, Any]]]:
-    """Destinations get the region of what is written to them; returns what they had."""
+    session: Session, row: Instr, operands: Mapping[str, object]
+) -> list[tuple[Tile, Extents]]:
+    """Set the valid region of destinations from their sources; returns the previous regions."""
     read = {o.name: operands[o.name] for o in row.operands if _is_read(o, operands)}
-    views = [v for v in read.values() if is_array(v)]
-    before: list[tuple[Tile, tuple[Any, Any]]] = []
+    views = [v for v in read.values() if isinstance(v, Global | View)]
+    before: list[tuple[Tile, Extents]] = []
     for operand in row.operands:
         dst = operands.get(operand.name)
         written = operand.role == "out" and "tile" in operand.kind
@@ -181,8 +183,8 @@ def _let_regions_follow(
     return before
 
 
-def _lower(session: Session, row: Instr, operands: Mapping[str, Any]) -> dict[str, Given]:
-    """Operands as values: windows get sizes, scratch and masks are made."""
+def _lower(session: Session, row: Instr, operands: Mapping[str, object]) -> dict[str, Given]:
+    """Operands as SSA values: windows get sizes, scratch tiles and masks are created."""
     operands = counted_in_memory(row, operands)
     tiles = [v for v in operands.values() if isinstance(v, Tile)]
     elem = element_of(row, dict(operands))
@@ -201,13 +203,18 @@ def _lower(session: Session, row: Instr, operands: Mapping[str, Any]) -> dict[st
     return values
 
 
-def _is_read(operand: Operand, operands: Mapping[str, Any]) -> bool:
+def _is_read(operand: Operand, operands: Mapping[str, object]) -> bool:
     return operand.role in ("in", "inout") and operands.get(operand.name) is not None
 
 
 def _one(
-    session: Session, row: Instr, operand: Operand, value: Any, elem: Any, tiles: list[Tile]
-) -> Any:
+    session: Session,
+    row: Instr,
+    operand: Operand,
+    value: Any,
+    elem: ScalarType | None,
+    tiles: list[Tile],
+) -> Value:
     if is_array(value) and operand.kind in ("view", "tile or view", "partition view"):
         window = _window(value)
         if row.traits.sized_by_tile and tiles:
@@ -229,11 +236,11 @@ def _one(
 def _require_elements(
     session: Session, row: Instr, tile: Tile, window: View, *, stores: bool
 ) -> None:
-    """A transfer moves bits: types of one size that differ are a conversion that nobody wrote."""
+    """Raise if the types of a transfer differ but have the same size: it does not convert."""
     array, own = window.array, tile.dtype
     alike = array.dtype is own or (session.eager and array.dtype.numpy == own.numpy)
     if alike or array.dtype.itemsize != own.itemsize or tile.role == "acc":
-        return  # of other sizes there is a rule; an accumulator is converted on its way
+        return  # a rule checks other sizes; the fixpipe converts accumulators
     name, kind = array.pointer.name, array.dtype
     to = (
         f"pto.tcvt to a tile of pto.{kind}, then store that"
@@ -242,19 +249,19 @@ def _require_elements(
     )
     raise mistake(
         "PTO-T208",
-        f"{row.mnemonic}: {name} holds {kind}, the tile {own}: bits would be taken as they are",
+        f"{row.mnemonic}: {name} holds {kind}, the tile {own}: a transfer does not convert",
         help=f"{to}; if the bits are meant, {name}.view(pto.{own})",
     )
 
 
-def _window(value: Any) -> View:
+def _window(value: View | Whole) -> View:
     return value.whole() if isinstance(value, Global) else value
 
 
 def _made(
-    session: Session, row: Instr, operand: Operand, tiles: list[Tile], values: Mapping[str, Any]
-) -> Any:
-    """What can be left out: a scratch tile like the first tile, an all-true mask."""
+    session: Session, row: Instr, operand: Operand, tiles: list[Tile], values: Mapping[str, object]
+) -> Value | None:
+    """A default for an omitted operand: a scratch tile like the first tile, an all-true mask."""
     if operand.optional or operand.variadic or not can_be_left_out(row, operand):
         return None
     if operand.kind == "mask":
@@ -268,7 +275,7 @@ def _made(
     return session.alloc(whole, None, None).used()
 
 
-def _all_lanes(session: Session, values: Mapping[str, Any]) -> Any:
+def _all_lanes(session: Session, values: Mapping[str, object]) -> Value | None:
     for value in values.values():
         type = getattr(value, "type", None)
         if isinstance(type, VReg) and type.elem.dtype is not None:

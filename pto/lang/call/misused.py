@@ -6,7 +6,7 @@ from __future__ import annotations
 import builtins
 import inspect
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from types import FrameType, ModuleType
 from typing import Any
@@ -14,13 +14,14 @@ from typing import Any
 from pto.core.errors import Diagnostic, PtoError, nearest
 from pto.lang.call.place import KernelError, is_own, is_users, place_of, user_step
 from pto.lang.call.signature import instructions
+from pto.lang.debug import FormattedText
 from pto.lang.names import PUBLIC, RENAMED
 from pto.lang.values.operators import Comparison
 from pto.lang.values.scalars import Scalar
 from pto.lang.values.tiles import Tile
 from pto.lang.values.views import Global, View
 
-# Methods that arrays have elsewhere, and what does it here.
+# Methods of NumPy and torch arrays, and the equivalent here.
 _METHODS = {
     "reshape": "pto.treshape(t, to=pto.tile_type(32, 64, pto.f32)) sees the same bytes otherwise; a"
     " window of an array is loaded in any shape: pto.load(x[i:, :], 32, 64)",
@@ -63,6 +64,7 @@ _KINDS: dict[type, tuple[str, str]] = {
         "choose by it, pto.where(t > 0.0, a, b); exchange a and b for the opposite; join"
         " comparisons in brackets with & and |",
     ),
+    FormattedText: ("a text with numbers of the program", 'show it: print(f"n = {n}")'),
     Scalar: ("a number of the program", "+ - * // % << >> & | ^, comparisons and .to() work on it"),
 }
 _WINDOW_HELP = {
@@ -76,15 +78,20 @@ RESULT = "_pto_result"  # the variable of a function's result, where it returns 
 Told = tuple[str, str, str | None]  # code, message, help
 
 
-def misused(error: Exception, unbound: Mapping[str, str] | None = None) -> KernelError | None:
+def misused(
+    error: Exception, unbound: Mapping[str, str] | None = None, grown: Sequence[str] = ()
+) -> KernelError | None:
     """The finding for an error in a kernel, at the user's line; None if the error is not about the
-    values of a kernel or a function of ours. `unbound` tells why variables have no value."""
+    values of a kernel or a function of pto. `unbound`: variables without a value, with reasons;
+    `grown`: containers that were changed in a branch or loop."""
     step = user_step(error)
     if step is None or isinstance(error, PtoError):
         return None
     told = None
     if isinstance(error, NameError):
         told = _unbound(error, unbound or {})
+    elif isinstance(error, LookupError) and grown:
+        told = _missing(error, grown[-1])
     elif isinstance(error, AttributeError):
         told = _attribute(error.name or "", error.obj)
     elif isinstance(error, TypeError):
@@ -98,6 +105,13 @@ def misused(error: Exception, unbound: Mapping[str, str] | None = None) -> Kerne
     made = KernelError(Diagnostic(code, message, place, help=help))
     made.__cause__ = error if _raised_here(error) else None
     return made
+
+
+def _missing(error: LookupError, name: str) -> Told:
+    """An element that a list or dictionary has only if each iteration of a loop adds one."""
+    what = f"`{name}` is changed inside a branch or loop of the program, which is traced once"
+    help = "bind variables instead, also to a new tuple or list of the same length"
+    return "PTO-U217", f"{what}: {type(error).__name__}, {error}", help
 
 
 def _unbound(error: NameError, unbound: Mapping[str, str]) -> Told | None:
@@ -122,7 +136,7 @@ def _unbound(error: NameError, unbound: Mapping[str, str]) -> Told | None:
 
 
 def _raised_here(error: Exception) -> bool:
-    """True if a function of ours raised an error about the arguments it was given."""
+    """True if a function of pto raised an error about its arguments."""
     step = error.__traceback__
     while step is not None and step.tb_next is not None:
         step = step.tb_next
@@ -130,13 +144,13 @@ def _raised_here(error: Exception) -> bool:
     return is_about and step is not None and is_own(step.tb_frame.f_code.co_filename)
 
 
-def words_of(value: Any) -> str:
+def words_of(value: object) -> str:
     """A value of a kernel as a user knows it."""
     found = (words for kind, (words, _) in _KINDS.items() if isinstance(value, kind))
     return next(found, f"a {type(value).__name__}")
 
 
-def _attribute(name: str, owner: Any) -> Told | None:
+def _attribute(name: str, owner: object) -> Told | None:
     if isinstance(owner, ModuleType) and owner.__name__ == "pto":
         return "PTO-U081", f"pto has no `{name}`", instead(name) or nearest(name, dir(owner))
     for kind, (words, general) in _KINDS.items():
@@ -147,7 +161,7 @@ def _attribute(name: str, owner: Any) -> Told | None:
 
 
 def _operation(said: str) -> Told | None:
-    """Python's sentence about an operator or a builtin, if it names a class of values."""
+    """The finding for Python's message about an operator or builtin, if it names a kernel class."""
     named = {kind.__name__: told for kind, told in _KINDS.items()}
     found = [name for name in re.findall(r"\w+", said) if name in named]
     if not found:
@@ -180,7 +194,7 @@ def _close(name: str, kind: type) -> str | None:
 
 
 def _call(said: str, frame: FrameType) -> Told | None:
-    """Python's sentence about a call, if a method of tiles or a function of ours was called."""
+    """The finding for Python's message about a call, if a function of pto was called."""
     parts = _CALL.match(said)
     if parts is None:
         return None
@@ -195,7 +209,7 @@ def _call(said: str, frame: FrameType) -> Told | None:
         return "PTO-U205", f"{shown} {complaint}", f"the call is {_usage(shown, method)}"
     own = frame.f_locals.get(name, frame.f_globals.get(name))
     if own is not None and not getattr(own, "__module__", "").startswith(_OURS):
-        return None  # a function of theirs
+        return None  # the user's own function
     public = {attribute: each for each, (_, attribute) in RENAMED.items()}.get(name, name)
     home = RENAMED.get(public, (PUBLIC.get(public, ""), ""))[0]
     if not home.startswith(_OURS):
@@ -209,7 +223,7 @@ def _function(name: str) -> Any:
     return getattr(import_module(home), attribute)
 
 
-def _usage(shown: str, function: Any) -> str:
+def _usage(shown: str, function: object) -> str:
     """`pto.where(cond, a, b, dst=None)`, and the first line of its documentation."""
     about = (inspect.getdoc(function) or "").partition("\n")[0]
     if not callable(function):  # a property

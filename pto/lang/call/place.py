@@ -1,4 +1,4 @@
-"""Where the user's code stands: file, line and columns of a call, and the names it assigns to."""
+"""Source locations in the user's code: file, line and columns of a call, and assigned names."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ import re
 import sys
 import traceback
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cache, lru_cache, wraps
 from itertools import islice
 from pathlib import Path
 from types import CodeType, FrameType, TracebackType
 from typing import ParamSpec, TypeVar
 
-from pto.core import render
 from pto.core.errors import Diagnostic, Loc, PtoError
+from pto.core.findings import rendered
 from pto.lang.call.source import Position, names_at
 
 _HERE = str(Path(__file__).parents[2]) + os.sep
@@ -34,19 +34,6 @@ class KernelError(PtoError):
         return "\n" + rendered(self.diagnostics)
 
 
-def rendered(diagnostics: Sequence[Diagnostic]) -> str:
-    """Findings with their lines, those of notebooks and consoles too."""
-    return render.text(diagnostics, sources_of(diagnostics))
-
-
-def sources_of(diagnostics: Sequence[Diagnostic]) -> render.Sources:
-    """The text that findings point into; Python keeps that of cells and consoles."""
-    places = [d.loc for d in diagnostics] + [n.loc for d in diagnostics for n in d.notes]
-    texts = {loc.file: "".join(linecache.getlines(loc.file)) for loc in places if loc}
-    shown = {file: text for file, text in texts.items() if text}
-    return render.Sources(shown)
-
-
 def is_own(file: str) -> bool:
     """True for a file of this package."""
     return file.startswith(_HERE)
@@ -56,7 +43,7 @@ _kernel_packages: set[str] = set()
 
 
 def defines_kernel(file: str) -> None:
-    """Count the installed package that a file belongs to as the user's: it defines kernels."""
+    """Treat the installed package of a file as user code, because it defines kernels."""
     found = _INSTALLED.match(file)
     if found and found[0] not in _kernel_packages:
         _kernel_packages.add(found[0])
@@ -136,7 +123,7 @@ def placed(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def _first_of_user(trace: TracebackType | None) -> TracebackType | None:
-    """The part of a traceback from the user's first frame on; all of it where there is none."""
+    """The traceback from the user's first frame on; all of it if there is none."""
     step = trace
     while step is not None and not is_users(step.tb_frame.f_code.co_filename):
         step = step.tb_next
@@ -144,7 +131,7 @@ def _first_of_user(trace: TracebackType | None) -> TracebackType | None:
 
 
 def endless(kernel: str, error: RecursionError) -> KernelError:
-    """The error for a kernel whose functions call each other without end, at such a call."""
+    """The error for endless recursion in a kernel, at one of the recursive calls."""
     trace = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
     calls = Counter((f.f_code, f.f_lasti) for f in trace if is_users(f.f_code.co_filename))
     (code, offset), _ = calls.most_common(1)[0]

@@ -1,10 +1,9 @@
-"""Types of results where the row leaves them open, told from operands or from `to=`."""
+"""Result types that the row does not fix, inferred from the operands or from `to=`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
 
 from pto.core.dtypes import F32, I1, I16, I32, I64, DType
 from pto.ir.builder import INDEX, Given, scalar_type
@@ -20,14 +19,14 @@ from pto.lang.values.elements import element
 Operands = Mapping[str, Given]
 
 
-def result_types(row: Instr, operands: Operands, to: Any) -> list[t.Type]:
-    """One type a result. Optional ones are left out: Python computes moved addresses itself."""
+def result_types(row: Instr, operands: Operands, to: object) -> list[t.Type]:
+    """The types of the results, without optional ones: Python computes updated addresses itself."""
     values = [v for v in operands.values() if isinstance(v, Value)]
     kept = [r for r in row.results if not r.optional]
     return [_type(row, result, values, to) for result in kept]
 
 
-def _type(row: Instr, result: Result, values: list[Value], to: Any) -> t.Type:
+def _type(row: Instr, result: Result, values: list[Value], to: object) -> t.Type:
     if result.type and result.type not in INFERRED:
         return parse_type(result.type)
     if isinstance(to, Handle):
@@ -40,8 +39,8 @@ def _type(row: Instr, result: Result, values: list[Value], to: Any) -> t.Type:
     if found is None:
         raise mistake(
             "PTO-T203",
-            f"{row.mnemonic}: nothing tells the type of its {result.name}",
-            help="say it with to=: an element type like pto.f16, or a whole type",
+            f"{row.mnemonic}: the type of {result.name} is not known",
+            help="give it with to=: an element type like pto.f16, or a whole type",
         )
     return found
 
@@ -99,7 +98,7 @@ def _fixed(kind: DType | None) -> Callable[..., t.Type]:
     return lambda row, values, to: made
 
 
-_BY_KIND: dict[str, Callable[[Instr, list[Value], Any], t.Type | None]] = {
+_BY_KIND: dict[str, Callable[[Instr, list[Value], DType | None], t.Type | None]] = {
     "vreg": _vreg,
     "mask": _mask,
     "pointer": _pointer,

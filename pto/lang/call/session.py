@@ -1,10 +1,10 @@
-"""Who listens to instruction functions: the trace of a kernel, or a machine that runs at once."""
+"""The current session, which receives instruction calls: a kernel trace or an eager machine."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from contextvars import ContextVar
-from typing import Any, ClassVar, Protocol, Unpack
+from contextvars import ContextVar, Token
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, Unpack
 
 from pto.core.errors import Diagnostic
 from pto.ir.builder import Operands, Parts
@@ -14,9 +14,14 @@ from pto.isa.row.types import Scalar as ScalarType
 from pto.isa.row.types import TileBuf, Type
 from pto.lang.call.place import mistake
 
+if TYPE_CHECKING:
+    from pto.lang.values.tiles import Extent, Extents, Tile
+
+T = TypeVar("T")
+
 
 class Session(Protocol):
-    """What every listener can do. Values belong to the session that made them."""
+    """The interface of a session. Values belong to the session that created them."""
 
     profile: str
     name: str
@@ -27,35 +32,35 @@ class Session(Protocol):
         self, row: Instr, operands: Operands = None, **parts: Unpack[Parts]
     ) -> list[Value]: ...
     def constant(self, number: float | int | bool, type: ScalarType) -> Value: ...
-    def scalar(self, value: Value) -> Any: ...
-    def alloc(self, type: TileBuf, valid: Any, address: Any) -> Any: ...
+    def scalar(self, value: Value) -> Any: ...  # a Scalar; in eager mode a number
+    def alloc(self, type: TileBuf, valid: Extents | None, address: int | None) -> Tile: ...
     def array(self, array: Any) -> Any: ...
     def all_lanes(self, bits: int) -> Value: ...
-    def place(self, tile: Any, address: Value) -> None: ...
-    def region(self, tile: Any) -> tuple[Any, Any]: ...
-    def set_region(self, tile: Any, rows: Any, cols: Any) -> None: ...
-    def sees(self, tile: Any) -> bool: ...
-    def adopt(self, tile: Any, region: tuple[int, int]) -> Any: ...
-    def in_l1(self, tile: Any, type: TileBuf) -> Any: ...
-    def first_time(self, tile: Any) -> Any: ...
-    def limit(self, extent: Any, most: int) -> bool: ...
+    def place(self, tile: Tile, address: Value) -> None: ...
+    def region(self, tile: Tile) -> Extents: ...
+    def set_region(self, tile: Tile, rows: Extent, cols: Extent) -> None: ...
+    def sees(self, tile: Tile) -> bool: ...
+    def adopt(self, tile: Tile, region: tuple[int, int]) -> Tile: ...
+    def in_l1(self, tile: Tile, type: TileBuf) -> Tile | None: ...
+    def first_time(self, tile: Tile) -> Any: ...
+    def limit(self, extent: object, most: int) -> bool: ...
     def grid(self) -> list[Value]: ...
     def notice(self, finding: Diagnostic) -> None: ...
-    def is_below(self, number: Any, end: Any) -> bool: ...
+    def is_below(self, number: object, end: object) -> bool: ...
     def is_loose(self, value: Value) -> bool: ...
     def tighten(self, value: Value, type: ScalarType | None) -> None: ...
-    def once(self, key: Hashable, make: Callable[[], Any]) -> Any: ...
+    def once(self, key: Hashable, make: Callable[[], T]) -> T: ...
 
 
 _current: ContextVar[Session | None] = ContextVar("pto session", default=None)
 
 
-def enter(session: Session) -> Any:
-    """Make `session` the listener; give the token to `leave`."""
+def enter(session: Session) -> Token[Session | None]:
+    """Make `session` the current one; pass the token to `leave`."""
     return _current.set(session)
 
 
-def leave(token: Any) -> None:
+def leave(token: Token[Session | None]) -> None:
     _current.reset(token)
 
 
@@ -64,19 +69,19 @@ def active() -> Session | None:
 
 
 def current() -> Session:
-    """The listener, or a diagnostic that says what is missing."""
+    """The current session; an error if there is none."""
     session = _current.get()
     if session is None:
         raise mistake(
             "PTO-U200",
-            "this stands outside a kernel: nothing would execute it",
+            "this is called outside a kernel, so nothing would execute it",
             help='call it in a function under @pto.kernel, or inside `with pto.eager("a5"):`',
         )
     return session
 
 
 class Handle:
-    """A value of a kernel: belongs to one session and names one value of its program."""
+    """A value in a kernel: a reference to one SSA value of one session."""
 
     __slots__ = ("home", "value")
 

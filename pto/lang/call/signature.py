@@ -6,6 +6,7 @@ of the row. Required attributes follow the operands, optional ones are keywords.
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -44,7 +45,7 @@ def instructions() -> dict[str, Instr]:
 
 
 def can_be_left_out(row: Instr, operand: Operand) -> bool:
-    """Optional operands; scratch tiles and a governing mask at the end, which are made then."""
+    """True for optional operands, and for scratch tiles and a final mask, which get defaults."""
     if operand.variadic:
         return row.family.section not in DESTINATION_FIRST or len(row.operands) == 1
     if operand.optional or operand.role == "tmp":
@@ -55,7 +56,7 @@ def can_be_left_out(row: Instr, operand: Operand) -> bool:
 
 @lru_cache(maxsize=1024)
 def parameters(row: Instr) -> tuple[Param, ...]:
-    """In the order of a call; after the first that can be left out, required ones need names."""
+    """The parameters in call order; required ones after the first optional one are keywords."""
     ordered = list(row.operands)
     if row.family.section in DESTINATION_FIRST:
         rank = {"out": 0, "inout": 0, "in": 1, "tmp": 2}
@@ -73,3 +74,24 @@ def parameters(row: Instr) -> tuple[Param, ...]:
     if any(not r.type for r in row.results):
         rest.append(Param("to", required=False, keyword_only=True))
     return (*first, *rest)
+
+
+def takes_indices(row: Instr) -> bool:
+    """True for `load_scalar(x, i, j)`: an element by its indices where its number is expected."""
+    return row.places.get("ptr") == 0 and row.places.get("offset") == 1
+
+
+def signature(row: Instr) -> inspect.Signature:
+    """The signature that `help` shows for the function of an instruction."""
+    one = inspect.Parameter
+    made = [
+        one(
+            p.name,
+            one.KEYWORD_ONLY if p.keyword_only else one.POSITIONAL_OR_KEYWORD,
+            default=one.empty if p.required else None,
+        )
+        for p in parameters(row)
+    ]
+    if takes_indices(row):
+        made.append(one("indices", one.VAR_POSITIONAL))
+    return inspect.Signature(sorted(made, key=lambda p: p.kind))

@@ -8,7 +8,6 @@ import linecache
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from types import CodeType
-from typing import Any
 
 Definition = ast.FunctionDef | ast.Lambda
 Position = tuple[int | None, int | None, int | None, int | None]  # line, last line, columns
@@ -22,14 +21,14 @@ def _parsed(text: str) -> ast.Module | None:
         return None
 
 
-def tree_of(file: str, around: Mapping[str, Any] | None = None) -> ast.Module | None:
+def tree_of(file: str, around: Mapping[str, object] | None = None) -> ast.Module | None:
     """The syntax tree of a file; None if its text is not available."""
     lines = linecache.getlines(file, None if around is None else dict(around))
     return _parsed("".join(lines)) if lines else None
 
 
 def definition_of(
-    code: CodeType, around: Mapping[str, Any]
+    code: CodeType, around: Mapping[str, object]
 ) -> tuple[Definition, tuple[ast.ClassDef, ...]] | None:
     """The definition that a code object was compiled from, and the classes around it.
 

@@ -1,4 +1,4 @@
-"""Comparing what a kernel gave with what was wanted, element by element. Nothing runs here."""
+"""Compares the results of a kernel with expected values, element by element. Nothing runs here."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _TABLE_BITS = 16  # formats up to this width are ranked by listing all their val
 
 @dataclass(frozen=True, slots=True)
 class Tolerance:
-    """How far a result may be off: |got - wanted| <= atol + rtol * |wanted|, or by `ulp` steps.
+    """Allowed error of a result: |got - wanted| <= atol + rtol * |wanted|, or `ulp` steps.
 
-    Nothing given means the same value: the wanted one, rounded to the element type.
+    By default the result must equal the wanted value, rounded to the element type.
     """
 
     rtol: float = 0.0
@@ -44,15 +44,15 @@ class Tolerance:
         return f"within {shown}" if shown else "exactly"
 
 
-def values_of(kind: DType, given: Any) -> Values:
-    """Exact values of a result, or of what was wanted: items of `kind`, or plain numbers."""
+def values_of(kind: DType, given: object) -> Values:
+    """Exact values of results or expected results: items of `kind`, or plain numbers."""
     array = numbers(given)
     is_items = array.dtype == kind.numpy or (array.dtype == kind.storage and kind.is_float)
     return decode(kind, array) if is_items else numbers_of(array)
 
 
 def differs(kind: DType, got: Values, wanted: Values, within: Tolerance) -> npt.NDArray[np.bool_]:
-    """Where `got` is not what was wanted. NaN is NaN, and the sign of zero is not looked at."""
+    """A mask of wrong elements. NaN equals NaN; the sign of zero is ignored."""
     rounded = _rounded(kind, wanted)
     with np.errstate(all="ignore"):
         same = (got == rounded) | (_is_nan(got) & _is_nan(rounded))
@@ -67,7 +67,7 @@ def differs(kind: DType, got: Values, wanted: Values, within: Tolerance) -> npt.
     return ~same
 
 
-def distance(kind: DType, got: Any, wanted: Any) -> int | None:
+def distance(kind: DType, got: object, wanted: object) -> int | None:
     """Representable values from one to the other; None where one is NaN."""
     pair = np.stack([np.asarray(got), _rounded(kind, np.asarray(wanted))])
     if _is_nan(pair).any():
@@ -77,7 +77,7 @@ def distance(kind: DType, got: Any, wanted: Any) -> int | None:
 
 
 def rank(kind: DType, values: Values) -> Values:
-    """The number of each value among the values of its type; that of NaN means nothing."""
+    """The rank of each value among all values of its type; arbitrary for NaN."""
     if kind.form is None:
         return np.asarray(values)
     if kind.bits <= _TABLE_BITS:
@@ -102,7 +102,7 @@ def _steps(one: Values, other: Values) -> Values:
 
 
 def _rounded(kind: DType, wanted: Values) -> Values:
-    """What is wanted, as a float type can hold it; an integer is wanted exactly."""
+    """Expected values rounded to a float type; unchanged for an integer type."""
     if kind.form is None or not np.size(wanted):
         return wanted
     flat = np.asarray(wanted).reshape(-1)

@@ -1,4 +1,4 @@
-"""`pto.diff`: where a kernel and its reference part, and which instruction is to blame."""
+"""`pto.diff`: the differences between a kernel and its reference, and the instruction at fault."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from math import prod
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from pto.core.dtypes import DType, dtype
 from pto.core.errors import Diagnostic, PtoError
 from pto.lang.call.place import located, mistake
 from pto.lang.diff.compare import Tolerance, differs, distance, values_of
-from pto.lang.diff.difference import Difference, Element, Part
+from pto.lang.diff.difference import ArgumentDifference, Difference, WrongElement
 from pto.lang.diff.expected import Expected, by_reference, by_value, copied
 from pto.lang.kernel import Blocks, Bound, Kernel
 from pto.observe.memory.blame import Blame, Repeatable, blame
@@ -23,22 +24,22 @@ from pto.target.profile import profile as find_profile
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ComparedCall:
     """A kernel and the arguments of one run, as they were before it."""
 
-    kernel: Kernel
+    kernel: Kernel[...]
     blocks: Blocks
-    values: list[Any]
+    values: list[object]
 
     @classmethod
     def of(
         cls,
-        kernel: Any,
-        args: Sequence[Any],
-        named: Mapping[str, Any] | None = None,
+        kernel: object,
+        args: Sequence[object],
+        named: Mapping[str, object] | None = None,
         blocks: Blocks | None = None,
-    ) -> Call:
-        """Arguments are copied: the run that follows does not change them."""
+    ) -> ComparedCall:
+        """A call with copies of the arguments, so that a later run does not change them."""
         if isinstance(kernel, Bound):
             kernel, blocks = kernel.kernel, kernel.blocks if blocks is None else blocks
         if not isinstance(kernel, Kernel):
@@ -60,13 +61,13 @@ class Call:
 
     def run(
         self,
-        values: Sequence[Any],
+        values: Sequence[object],
         within: Tolerance,
         *,
-        expected: Any = None,
-        reference: Callable[..., Any] | None = None,
+        expected: object = None,
+        reference: Callable[..., object] | None = None,
     ) -> tuple[Report, Difference | None]:
-        """Run on `values`, in place, and compare with what is expected, where anything is."""
+        """Run on `values`, in place, and compare with the expected values, if there are any."""
         if reference is not None:
             wanted = by_reference(reference, self.values, self.names, self.arrays)
         else:
@@ -83,12 +84,12 @@ class Call:
         return [d for d in found if d.severity == "error"]
 
     def compare(
-        self, report: Report, after: Sequence[Any], wanted: Expected, within: Tolerance
+        self, report: Report, after: Sequence[object], wanted: Expected, within: Tolerance
     ) -> Difference:
-        """What a run gave, against what was wanted of it."""
+        """Compare the arrays after a run with the expected values."""
         results = self._arrays_of(after)
-        parts: list[Part] = []
-        first: Element | None = None
+        parts: list[ArgumentDifference] = []
+        first: WrongElement | None = None
         place = (0, 0)
         for name, (kind, array) in results.items():
             if name not in wanted:
@@ -107,7 +108,7 @@ class Call:
             doubt = "another run, on the reference engine, leaves another value here"
         return Difference(report, within, tuple(parts), first, who, doubt)
 
-    def _arrays_of(self, values: Sequence[Any]) -> dict[str, tuple[DType, Any]]:
+    def _arrays_of(self, values: Sequence[object]) -> dict[str, tuple[DType, Any]]:
         """Every array with its element type."""
         _, borrowed, _ = self.kernel.specialise(list(values))
         params = [p for p in self.kernel.parameters if p.kind == "array"]
@@ -115,7 +116,7 @@ class Call:
         return {p.name: (p.dtype or dtype(b.array.dtype), b.array) for p, b in pairs}
 
     def _blame(self, number: int, place: int, width: int) -> tuple[Blame | None, str | None]:
-        """Who wrote an element of array `number`; or why that cannot be told."""
+        """The instruction that wrote an element of array `number`, or why it is not known."""
         made, _, given = self.kernel.specialise(self.values, self.blocks)
         facts = find_profile(self.kernel.profile)
         dynamic = [p for p in self.kernel.parameters if p.kind != "constant"]
@@ -129,13 +130,13 @@ class Call:
 
 
 def _compared(
-    name: str, kind: DType, array: Any, wanted: Any, within: Tolerance
-) -> tuple[Part, Element | None]:
+    name: str, kind: DType, array: object, wanted: object, within: Tolerance
+) -> tuple[ArgumentDifference, WrongElement | None]:
     got, aim = values_of(kind, array), values_of(kind, wanted)
     if aim.shape not in ((), got.shape):
         raise mistake(
             "PTO-U075",
-            f"{name} has the shape {got.shape}, what is expected of it {aim.shape}",
+            f"{name} has the shape {got.shape}, the expected array {aim.shape}",
         )
     aim = np.broadcast_to(aim, got.shape)
     wrong = differs(kind, got, aim, within)
@@ -143,15 +144,15 @@ def _compared(
     with np.errstate(all="ignore"):
         apart = np.abs(got.astype(np.float64) - aim.astype(np.float64))
     worst = float(np.nanmax(apart, initial=0.0)) if apart.size else 0.0
-    part = Part(name, count, got.size, worst)
+    part = ArgumentDifference(name, count, got.size, worst)
     if not count:
         return part, None
     index = tuple(int(n) for n in np.argwhere(wrong)[0])
     steps = distance(kind, got[index], aim[index])
-    return part, Element(name, index, got[index].item(), aim[index].item(), steps, kind)
+    return part, WrongElement(name, index, got[index].item(), aim[index].item(), steps, kind)
 
 
-def _byte(kind: DType, array: Any, index: tuple[int, ...]) -> int:
+def _byte(kind: DType, array: npt.NDArray[Any], index: tuple[int, ...]) -> int:
     """The first byte of an element; a packed item holds two."""
     *rest, last = index
     item = int(np.ravel_multi_index((*rest, last // kind.values_per_item), array.shape))
@@ -159,25 +160,25 @@ def _byte(kind: DType, array: Any, index: tuple[int, ...]) -> int:
 
 
 def diff(
-    kernel: Kernel | Bound,
-    reference: Callable[..., Any],
-    args: Sequence[Any],
+    kernel: Kernel[...] | Bound[...],
+    reference: Callable[..., object],
+    args: Sequence[object],
     *,
     rtol: float = 0.0,
     atol: float = 0.0,
     ulp: int = 0,
     blocks: Blocks | None = None,
-    named: Mapping[str, Any] | None = None,
+    named: Mapping[str, object] | None = None,
 ) -> Difference:
     """Run a kernel and a function on copies of the same arguments, and compare.
 
-    `reference` returns what the last arrays should hold (one array, a tuple, or a dict by name), or
-    changes its arguments as the kernel does and returns nothing. Without a tolerance elements must
-    be equal to what is wanted, rounded to their type.
+    `reference` returns the expected values of the last arrays (one array, a tuple, or a dict by
+    name), or changes its arguments as the kernel does and returns nothing. Without a tolerance
+    elements must equal the expected values, rounded to their type.
 
     >>> print(pto.diff(softmax[4], lambda x, y: softmax_in_numpy(x), (x, y), ulp=4))
     """
-    call = Call.of(kernel, args, named, blocks)
+    call = ComparedCall.of(kernel, args, named, blocks)
     found = call.run(copied(call.values), Tolerance(rtol, atol, ulp), reference=reference)[1]
     if found is None:
         raise RuntimeError("a reference was given, and nothing compared")

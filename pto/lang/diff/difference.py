@@ -1,14 +1,14 @@
-"""What `pto.diff` found, and how it is told. Nothing runs or is compared here."""
+"""The result of `pto.diff` and its text. Nothing runs or is compared here."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 from pto.core.dtypes import DType
 from pto.core.errors import Diagnostic, Note
-from pto.lang.call.place import KernelError, rendered, sources_of
+from pto.core.findings import rendered, sources_of
+from pto.lang.call.place import KernelError
 from pto.lang.diff.compare import Tolerance
 from pto.observe.memory.blame import Blame
 from pto.run.launch.host import Report
@@ -17,13 +17,13 @@ _DIGITS = {64: 17, 32: 9, 16: 5, 8: 5, 4: 3}  # by the width of a float
 
 
 @dataclass(frozen=True, slots=True)
-class Element:
-    """One element of an argument that is not what was wanted."""
+class WrongElement:
+    """One element of an argument that differs from the expected value."""
 
     argument: str
     index: tuple[int, ...]
-    got: Any
-    wanted: Any
+    got: object
+    wanted: object
     ulp: int | None  # representable values between the two; None where one is NaN
     dtype: DType
 
@@ -32,8 +32,8 @@ class Element:
         got, wanted = self._shown(self.got), self._shown(self.wanted)
         return f"{self.argument}[{where}] is {got}, wanted {wanted}{self._apart()}"
 
-    def _shown(self, value: Any) -> str:
-        """As many digits as tell the values of its type apart."""
+    def _shown(self, value: object) -> str:
+        """The value with enough digits to identify it within its type."""
         return f"{value:.{_DIGITS.get(self.dtype.bits, 9)}g}" if self.dtype.is_float else str(value)
 
     def _apart(self) -> str:
@@ -45,8 +45,8 @@ class Element:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """How one argument fared."""
+class ArgumentDifference:
+    """The differences of one argument."""
 
     argument: str
     count: int  # of elements that differ
@@ -59,14 +59,14 @@ class Part:
 
 @dataclass(frozen=True)
 class Difference:
-    """What `pto.diff` found. True where something differs: `assert not pto.diff(...)`."""
+    """The result of `pto.diff`; true if something differs: `assert not pto.diff(...)`."""
 
     report: Report
     within: Tolerance
-    parts: tuple[Part, ...]
-    first: Element | None = None
+    parts: tuple[ArgumentDifference, ...]
+    first: WrongElement | None = None
     blame: Blame | None = None
-    doubt: str | None = None  # why the blame is not to be trusted
+    doubt: str | None = None  # the reason why the blamed instruction may be wrong
 
     def __bool__(self) -> bool:
         return self.first is not None
@@ -78,7 +78,7 @@ class Difference:
 
     @cached_property
     def diagnostic(self) -> Diagnostic | None:
-        """The first differing element as a finding, at the line that made it."""
+        """The first differing element as a finding, at the line that computed it."""
         if self.first is None:
             return None
         own = next(p for p in self.parts if p.argument == self.first.argument)
@@ -91,7 +91,7 @@ class Difference:
         )
 
     def require_none(self) -> None:
-        """Raise the difference, if there is one."""
+        """Raise an error if something differs."""
         if self.diagnostic is not None:
             raise KernelError(self.diagnostic)
 

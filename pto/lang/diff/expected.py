@@ -1,4 +1,4 @@
-"""What a kernel should give: told by a function, or by arrays. Nothing is compared here."""
+"""Expected results of a kernel, from a reference function or from arrays; compares nothing."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from pto.run.launch.arrays import borrow
 Expected = dict[str, Any]  # by parameter
 
 
-def copied(values: Sequence[Any]) -> list[Any]:
-    """Copies of arrays and tensors; one that is given twice stays one. Other values as they are."""
-    known: dict[int, Any] = {}
+def copied(values: Sequence[object]) -> list[object]:
+    """Copies of arrays and tensors (one copy if given twice); other values unchanged."""
+    known: dict[int, object] = {}
     return [known.setdefault(id(value), _copy(value)) for value in values]
 
 
-def _copy(value: Any) -> Any:
+def _copy(value: object) -> object:
     if isinstance(value, np.ndarray):
         return np.copy(value)
-    clone: Any = getattr(value, "clone", None)  # as torch spells it
+    clone: object = getattr(value, "clone", None)  # as torch spells it
     if callable(clone):
         return clone()
     lent = borrow(value)
@@ -30,9 +30,12 @@ def _copy(value: Any) -> Any:
 
 
 def by_reference(
-    reference: Callable[..., Any], values: Sequence[Any], names: Sequence[str], arrays: list[str]
+    reference: Callable[..., object],
+    values: Sequence[object],
+    names: Sequence[str],
+    arrays: list[str],
 ) -> Expected:
-    """What a function gives for the same arguments: arrays it returns, or those it changed."""
+    """The results of a function for the same arguments: returned arrays, or changed arguments."""
     given = copied(values)
     found = reference(*given)
     if found is not None:
@@ -40,8 +43,8 @@ def by_reference(
     return {name: value for name, value in zip(names, given, strict=True) if name in arrays}
 
 
-def by_value(found: Any, arrays: list[str]) -> Expected:
-    """By name, or for as many parameters as there are values: the last of those that are arrays."""
+def by_value(found: object, arrays: list[str]) -> Expected:
+    """Expected values by parameter: from a dict, or for the last array parameters in order."""
     if isinstance(found, Mapping):
         named: Expected = dict(found)  # pyright: ignore[reportUnknownArgumentType]
         wrong = [name for name in named if name not in arrays]
@@ -52,7 +55,7 @@ def by_value(found: Any, arrays: list[str]) -> Expected:
                 f" {', '.join(arrays)}",
             )
         return named
-    values: list[Any] = list(found) if isinstance(found, tuple | list) else [found]
+    values: list[object] = list(found) if isinstance(found, tuple | list) else [found]
     if not 1 <= len(values) <= len(arrays):
         raise mistake(
             "PTO-U075",

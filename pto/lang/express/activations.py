@@ -91,7 +91,7 @@ def softmax(t: Tile, axis: int = 1) -> Tile:
     return e / e.sum(axis=axis)
 
 
-def clamp(t: Any, low: Any = None, high: Any = None) -> Any:
+def clamp(t: object, low: object = None, high: object = None) -> Any:
     """t, not below `low` and not above `high`, of which one may be left out: `tmaxs`, `tmins`, and
     with tiles, rows and columns as bounds `tmax` and the like. Numbers of a kernel too."""
     t = t if low is None else maximum(t, low)

@@ -1,8 +1,8 @@
-"""Arithmetic on tiles as expressions: the instruction that an operator is, by the rows' traits.
+"""Arithmetic operators on tiles: selects the instruction of an operator by the rows' traits.
 
-`a + b` of tiles of one shape, of a tile and a number, of a tile and a column (one number a row) or
-a row (one a column): each has an instruction. Where one is missing, the narrow
-one is spread first.
+`a + b` of tiles of one shape, of a tile and a number, of a tile and a column (one number per row)
+or a row (one per column): each has an instruction. If one is missing, the smaller operand is
+broadcast first.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from pto.lang.express.shapes import (
     vector,
 )
 from pto.lang.values.operators import COMMUTES, Comparison, operations
-from pto.lang.values.scalars import Scalar, is_number
-from pto.lang.values.tiles import Tile, same_region, tile
+from pto.lang.values.scalars import Scalar, is_number, select
+from pto.lang.values.tiles import Extents, Tile, same_region, tile
 
 _WORDS = {"max": "pto.max(a, b)", "min": "pto.min(a, b)"}
 _ALIKE = COMMUTES | {"max", "min"}
 
 
-def unary(word: str, t: Any) -> Tile:
+def unary(word: str, t: object) -> Tile:
     """One instruction on one tile."""
     t = as_tile(word, t)
     row = _served(word, t)
@@ -60,7 +60,7 @@ def binary(sign: str, a: Any, b: Any, into: Tile | None = None) -> Tile:
         return dst
     a, b = a if into is a else _trimmed(a, b), _trimmed(b, a)
     wide, spread = _broadcast(sign, a, b)
-    if wide is None:  # a column and a row: one number a row, one a column
+    if wide is None:  # a column and a row
         a, b = crossed(a, b) if is_column(a) else a, crossed(b, a) if is_column(b) else b
         return binary(sign, a, b, into)
     if spread and wide is b and sign in _ALIKE:
@@ -78,14 +78,14 @@ def binary(sign: str, a: Any, b: Any, into: Tile | None = None) -> Tile:
     return dst
 
 
-def accumulate(sign: str, t: Tile, other: Any) -> Tile:
-    """`t += other` and the like, in the tile itself: where `other` has a smaller valid region, the
-    rest of `t` stays (tpartadd, tpartmul)."""
+def accumulate(sign: str, t: Tile, other: object) -> Tile:
+    """`t += other` and the like, in place: if `other` has a smaller valid region, the rest of `t`
+    is unchanged (tpartadd, tpartmul)."""
     session = current()
     if t.role == "acc":
         raise mistake(
             "PTO-U084",
-            f"`{sign}=`: %{t.value.name} is an accumulator, and the matrix unit alone adds to it",
+            f"`{sign}=`: %{t.value.name} is an accumulator, and only the matrix unit adds to it",
             help=f"pto.dot(a, b, acc={t.value.name}) adds a product to it",
         )
     if isinstance(other, Tile) and other.shape == t.shape:
@@ -114,7 +114,7 @@ def _require_room(sign: str, t: Tile, other: Tile) -> None:
 
 
 def assign(t: Tile, value: Any) -> None:
-    """A tile or a number into a tile: as far as the value is valid."""
+    """Copy a tile or a number into a tile, within the valid region of the value."""
     if not isinstance(value, Tile):
         if not is_number(value) and not isinstance(value, Scalar):
             raise mistake("PTO-T209", f"a tile is assigned a tile or a number, got {_kind(value)}")
@@ -125,8 +125,8 @@ def assign(t: Tile, value: Any) -> None:
     if t.shape != value.shape:
         raise mistake(
             "PTO-U083",
-            f"`=` of tiles of {_size(t)} and {_size(value)}: shapes are equal",
-            help="a row or column is spread by arithmetic: t[:] = t * 0.0 + row",
+            f"`=` of tiles of {_size(t)} and {_size(value)}: the shapes must be equal",
+            help="arithmetic broadcasts a row or column: t[:] = t * 0.0 + row",
         )
     session = current()
     before = session.region(t)
@@ -150,18 +150,22 @@ def spread_like(narrow: Tile, wide: Tile) -> Tile:
 
 @contextmanager
 def adapted(a: Tile, b: Tile, spread: str | None) -> Generator[None]:
-    """A tile that is filled everywhere is used as far as the other one is valid: both were asked
-    for in one size, and the other may end early."""
+    """Temporarily limit a constant tile (`pto.full`) to the valid region of the other operand,
+    which may be smaller at the end of an array."""
     session = current()
     axes = {None: (0, 1), "row": (0,), "column": (1,)}[spread]
-    before: list[tuple[Tile, Any]] = []
+    before: list[tuple[Tile, Extents]] = []
     for one, other in ((a, b), (b, a)):
-        if not one.is_filled or one.fixed or (one is a and other.is_filled):
+        if not (one.is_filled or one.filled_if) or one.fixed or (one is a and other.is_filled):
             continue
+        filled = True if one.is_filled or one.filled_if is None else one.filled_if()
         for axis in axes:
             _require_one_size(one, other, axis)
         region = session.region(one)
-        wanted = [session.region(other)[n] if n in axes else region[n] for n in (0, 1)]
+        wanted = [
+            select(filled, session.region(other)[n], region[n]) if n in axes else region[n]
+            for n in (0, 1)
+        ]
         if not same_region((wanted[0], wanted[1]), region):
             before.append((one, region))
             set_region(one, wanted[0], wanted[1])
@@ -171,8 +175,8 @@ def adapted(a: Tile, b: Tile, spread: str | None) -> Generator[None]:
 
 
 def _require_one_size(filled: Tile, other: Tile, axis: int) -> None:
-    """A fill has the rows, or columns, that the other tile was asked for. Of tiles that were made
-    with whole lines, the size that was asked for may be unknown."""
+    """Raise if a constant tile has another size than the requested size of `other`, which may be
+    unknown if its lines were rounded up."""
     own, size, valid = filled.asked[axis], other.asked[axis], current().region(other)[axis]
     is_exact = size != other.shape[axis] or (axis == 0) != is_column(other)
     larger = (size > own and is_exact) or (is_number(valid) and valid > own)
@@ -181,14 +185,14 @@ def _require_one_size(filled: Tile, other: Tile, axis: int) -> None:
         has = size if size < own or not is_number(valid) else valid
         raise mistake(
             "PTO-U087",
-            f"a tile filled with {own} {what} meets one of {has}",
+            f"a filled tile has {own} {what}, the other tile {has}",
             help=f"fill as many {what}: pto.zeros_like(t), or pto.full with the sizes of t",
         )
 
 
 @contextmanager
 def everywhere(dst: Tile, *sources: Tile) -> Generator[None]:
-    """What is computed of tiles that are filled everywhere is filled everywhere too."""
+    """Compute the whole destination if all sources are constant tiles; the result is one too."""
     session = current()
     if not all(each.is_filled and not each.fixed for each in sources):
         yield
@@ -209,7 +213,7 @@ def everywhere(dst: Tile, *sources: Tile) -> Generator[None]:
 
 
 def _broadcast(sign: str, a: Tile, b: Tile) -> tuple[Tile | None, str | None]:
-    """The tile that has the shape of the result, and how the other is spread; None: neither."""
+    """The operand with the shape of the result (or None), and how the other one is broadcast."""
     if is_column(a) == is_column(b) and (a.shape == b.shape or is_column(a)):
         return a, None
     for wide, narrow in ((a, b), (b, a)):
@@ -222,15 +226,15 @@ def _broadcast(sign: str, a: Tile, b: Tile) -> tuple[Tile | None, str | None]:
             return wide, "column"
     raise mistake(
         "PTO-U083",
-        f"`{_shown(sign)}` of tiles of {_size(a)} and {_size(b)}: shapes are equal, or one side is"
-        " a row of as many columns or a column of as many rows",
+        f"`{_shown(sign)}` of tiles of {_size(a)} and {_size(b)}: shapes must be equal, or one side"
+        " must be a row of as many columns or a column of as many rows",
         help=_shape_help(a, b),
     )
 
 
 def _trimmed(t: Tile, other: Tile) -> Tile:
-    """A tile whose lines are longer than those of the other as a window of their width, where as
-    many columns of both are valid: products have lines of 16, loaded tiles of 32 elements."""
+    """A tile with longer lines than `other` as a window of that width, if both have as many valid
+    columns: matmul results have lines of 16, loaded tiles of 32 elements."""
     own, valid = (current().region(each)[1] for each in (t, other))
     alike = is_number(own) and is_number(valid) and own == valid
     if is_column(t) or is_column(other) or not alike or t.cols <= other.cols:
@@ -239,7 +243,7 @@ def _trimmed(t: Tile, other: Tile) -> Tile:
 
 
 def _may_agree(axis: int, wide: Tile, narrow: Tile) -> bool:
-    """Whether as much of both is valid along an axis, as far as Python knows."""
+    """False if both valid extents along an axis are known and differ."""
     a, b = (current().region(each)[axis] for each in (wide, narrow))
     return not is_number(a) or not is_number(b) or a == b or wide.is_filled or narrow.is_filled
 
@@ -279,7 +283,7 @@ def crossed(tall: Tile, wide: Tile) -> Tile:
 # ---- operands
 
 
-def as_tile(word: str, t: Any) -> Tile:
+def as_tile(word: str, t: object) -> Tile:
     if isinstance(t, Tile):
         return vector(t)
     raise mistake(
@@ -291,7 +295,7 @@ def as_tile(word: str, t: Any) -> Tile:
     )
 
 
-def _operand(sign: str, value: Any) -> Any:
+def _operand(sign: str, value: object) -> Any:
     if isinstance(value, Tile):
         return vector(value)
     if is_number(value) or isinstance(value, Scalar):
@@ -300,7 +304,7 @@ def _operand(sign: str, value: Any) -> Any:
         raise mistake(
             "PTO-U089",
             f"`{_shown(sign)}` of a comparison: it is a mask of bits, not numbers",
-            help="choose by it: pto.where(t > 0.0, a, 0.0)",
+            help="select with it: pto.where(t > 0.0, a, 0.0)",
         )
     raise mistake(
         "PTO-T209",
@@ -309,7 +313,7 @@ def _operand(sign: str, value: Any) -> Any:
     )
 
 
-def _kind(value: Any) -> str:
+def _kind(value: object) -> str:
     name = type(value).__name__
     return {"Global": "an array in global memory", "View": "a window on global memory"}.get(
         name, f"{name}"
@@ -322,12 +326,12 @@ def require_one_type(sign: str, a: Tile, b: Tile) -> None:
     wide = max((a.dtype, b.dtype), key=lambda kind: (kind.is_float, kind.itemsize))
     raise mistake(
         "PTO-U082",
-        f"`{_shown(sign)}` of tiles of {a.dtype} and {b.dtype}: nothing is converted unasked",
-        help=f"say it: .to(pto.{wide}) on the other one",
+        f"`{_shown(sign)}` of tiles of {a.dtype} and {b.dtype}: there is no implicit conversion",
+        help=f"convert the other one with .to(pto.{wide})",
     )
 
 
-def _require_number(sign: str, t: Tile, number: Any) -> None:
+def _require_number(sign: str, t: Tile, number: object) -> None:
     if isinstance(number, float) and not t.dtype.is_float:
         raise mistake(
             "PTO-U082",
@@ -372,7 +376,7 @@ def _number_first(sign: str, a: Any, b: Tile, into: Tile | None) -> Tile:
 
 
 def _find(sign: str, *operands: Tile | None, spread: str | None = None) -> Instr | None:
-    """The row of an operator on tiles; None stands for a number."""
+    """The row of an operator on tiles; None as an operand is a number."""
     for row in operations(sign, *(None if each is None else each.type for each in operands)):
         if getattr(row.body, "spread", None) == spread:
             return row
@@ -382,7 +386,7 @@ def _find(sign: str, *operands: Tile | None, spread: str | None = None) -> Instr
 def _served(
     sign: str, a: Tile, b: Tile | None = None, *, number: bool = False, spread: str | None = None
 ) -> Instr:
-    """The row, where the profile has it for this element type; else an error about the operator."""
+    """The row of an operator; raises if the profile does not have it for this element type."""
     row = _find(sign, *((a,) if b is None and not number else (a, b)), spread=spread)
     if row is None:
         raise mistake(
@@ -403,7 +407,7 @@ def _served(
 
 
 def type_help(own: DType, types: Collection[str]) -> str | None:
-    """The nearest of the element types to compute in, one that the profile converts to and back."""
+    """A help line with the nearest supported element type, if the profile converts both ways."""
     table = CONVERSIONS.get(current().profile)
 
     def converts(a: str, b: str) -> bool:
@@ -429,8 +433,8 @@ def _shown(sign: str) -> str:
     return _WORDS.get(sign) or words.get(sign) or sign.removeprefix("part ")
 
 
-def _fill(row: Instr, dst: Tile, *sources: Any) -> None:
-    """The instruction, on rows where its operands are columns."""
+def _fill(row: Instr, dst: Tile, *sources: object) -> None:
+    """Emit the instruction, with columns seen as rows if it needs row-major tiles."""
     tiles = [each for each in sources if isinstance(each, Tile)]
     with everywhere(dst, *tiles):
         if is_column(dst):

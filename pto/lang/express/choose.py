@@ -1,7 +1,7 @@
-"""Choosing between tiles element by element, right on every profile: `pto.where(t < 0.0, a, b)`.
+"""Selecting between tiles element by element on every profile: `pto.where(t < 0.0, a, b)`.
 
-A comparison of tiles is no value of the program until something is chosen by it; `==` of tiles is
-Python's own (the same tile), so equality is asked with `t.eq(x)` and `t.ne(x)`.
+A comparison of tiles emits nothing until `pto.where` uses it. `==` of tiles is Python's identity;
+element equality is `t.eq(x)` and `t.ne(x)`.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from pto.lang.call.session import current
 from pto.lang.express.algebra import adapted, binary, crossed, require_one_type, spread_like
 from pto.lang.express.shapes import flat, is_column, is_row, is_single, like, vector
 from pto.lang.values.operators import COMPARED, Comparison, operations, plain
-from pto.lang.values.scalars import Scalar, is_number
+from pto.lang.values.scalars import Extent, Scalar, is_number
 from pto.lang.values.tiles import Tile, same_region, tile
 
 _ORDERED = {"lt": ("max", "ne"), "gt": ("min", "ne"), "le": ("min", "eq"), "ge": ("max", "eq")}
 _SIGNS = {word: sign for sign, word in COMPARED.items()}
 
 
-def where(cond: Any, a: Any, b: Any, *, dst: Tile | None = None) -> Tile:
+def where(cond: Any, a: object, b: object, *, dst: Tile | None = None) -> Tile:
     """`a` where the comparison holds, else `b`: tiles or numbers. In a new tile, or in `dst`.
 
-    A tcmp, then a tsels where `b` is a number, else a tsel; a texpands for a number that is
-    compared, and for `a`. Rows, columns and single elements are spread as in NumPy. Comparisons are
-    joined with & and |, and turned with ~, which exchanges `a` and `b`, or is a tnot inside them.
+    Emits a tcmp, then a tsels if `b` is a number, else a tsel; a texpands for a number that is
+    compared, and for `a`. Rows, columns and single elements are broadcast as in NumPy. Comparisons
+    combine with &, | and ~; ~ exchanges `a` and `b`, or is a tnot inside a combination.
     """
     if not isinstance(cond, Comparison):
         raise mistake(
             "PTO-T209",
-            f"pto.where chooses by a comparison of tiles, got {type(cond).__name__}",
+            f"pto.where selects by a comparison of tiles, got {type(cond).__name__}",
             help="write it there: pto.where(t < 0.0, a, b), or with t.eq(x) and t.ne(x)",
         )
     while cond.mode == "~":
@@ -45,7 +45,7 @@ def where(cond: Any, a: Any, b: Any, *, dst: Tile | None = None) -> Tile:
     a, b = plain(a), plain(b)
     for each in (a, b):
         if not isinstance(each, Tile | Scalar) and not is_number(each):
-            raise mistake("PTO-T209", f"pto.where chooses tiles or numbers, got {each!r}")
+            raise mistake("PTO-T209", f"pto.where selects from tiles or numbers, got {each!r}")
     sources = [vector(each) if isinstance(each, Tile) else each for each in (a, b)]
     cond, sources = _crossed(cond, sources)
     found = [each for each in (*sources, *cond.tiles()) if isinstance(each, Tile)]
@@ -55,7 +55,7 @@ def where(cond: Any, a: Any, b: Any, *, dst: Tile | None = None) -> Tile:
         require_one_type("pto.where(.., a, b)", *chosen)
     into = like(wide, _kind(chosen, sources, wide)) if dst is None else dst
     with ExitStack() as narrowed:
-        for each in {id(t): t for t in found if t is not wide}.values():
+        for each in dict.fromkeys(t for t in found if t is not wide):
             if is_single(each) and not is_single(wide):
                 continue
             spread = None if each.shape == wide.shape else "row" if is_column(each) else "column"
@@ -66,8 +66,8 @@ def where(cond: Any, a: Any, b: Any, *, dst: Tile | None = None) -> Tile:
     return into
 
 
-def _select(cond: Comparison, sources: Sequence[Any], into: Tile, wide: Tile) -> None:
-    """One tsel, or a tsels, by which a number needs no tile."""
+def _select(cond: Comparison, sources: Sequence[Extent], into: Tile, wide: Tile) -> None:
+    """Emit one tsel, or a tsels for a number without a tile."""
     first, second = sources
     types = operations("where", into.type)[0].types.get(current().profile)
     mask = _mask(cond, wide)
@@ -85,14 +85,14 @@ def _select(cond: Comparison, sources: Sequence[Any], into: Tile, wide: Tile) ->
 
 
 def _extent(t: Tile) -> tuple[bool, ...]:
-    """How much of the result a tile decides: that of whole tiles goes first."""
+    """A sort key: tiles that are not broadcast come first."""
     single = is_single(t)
     return not (is_column(t) or is_row(t) or single), not single, not t.is_filled
 
 
-def _crossed(cond: Comparison, sources: list[Any]) -> tuple[Comparison, list[Any]]:
-    """Where the tiles are rows and columns only, one of the columns repeated to the width of a
-    row, which is the shape of the result."""
+def _crossed(cond: Comparison, sources: list[Extent]) -> tuple[Comparison, list[Extent]]:
+    """If there are only rows and columns, broadcast one column to the width of a row, which gives
+    the shape of the result."""
     tiles = [each for each in (*sources, *cond.tiles()) if isinstance(each, Tile)]
     wider = [each for each in tiles if not is_single(each)]
     tall = [each for each in wider if is_column(each)]
@@ -103,13 +103,14 @@ def _crossed(cond: Comparison, sources: list[Any]) -> tuple[Comparison, list[Any
     return cond.replaced(tall[0], made), [made if each is tall[0] else each for each in sources]
 
 
-def _kind(chosen: list[Tile], sources: list[Any], wide: Tile) -> DType:
-    """The type of what is chosen: a tile's, that of what is compared, f32 for floats beside it."""
+def _kind(chosen: list[Tile], sources: list[Extent], wide: Tile) -> DType:
+    """The element type of the result: that of a selected tile, else of the compared tile, f32 for
+    float numbers."""
     floats = any(isinstance(each, float) for each in sources) and not wide.dtype.is_float
     return chosen[0].dtype if chosen else F32 if floats else wide.dtype
 
 
-def full_like(t: Tile, number: Any, dtype: Any = None) -> Tile:
+def full_like(t: Tile, number: Extent, dtype: object = None) -> Tile:
     """A tile like `t`, in shape, layout and valid region, that holds one number everywhere."""
     if not isinstance(t, Tile):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise mistake("PTO-T200", f"full_like and zeros_like make a tile like a tile, got {t!r}")
@@ -120,12 +121,12 @@ def full_like(t: Tile, number: Any, dtype: Any = None) -> Tile:
     return made
 
 
-def zeros_like(t: Tile, dtype: Any = None) -> Tile:
+def zeros_like(t: Tile, dtype: object = None) -> Tile:
     """A tile like `t` that holds zeros: `pto.full_like(t, 0)`."""
     return full_like(t, 0, dtype)
 
 
-def _like(value: Any, wide: Tile, dtype: Any) -> Tile:
+def _like(value: object, wide: Tile, dtype: object) -> Tile:
     """A number, a row or a column as a tile of the shape of `wide`."""
     if not isinstance(value, Tile):
         return full_like(wide, value, dtype)
@@ -135,9 +136,14 @@ def _like(value: Any, wide: Tile, dtype: Any) -> Tile:
 
 
 def _mask(cond: Comparison, wide: Tile) -> Tile:
-    """A bit an element; rows of whole blocks."""
+    """The mask of a comparison: one bit per element, in rows of whole 32-byte blocks.
+
+    PTOAS requires the shape of the operands on a5.
+    """
     height, width = flat(wide).shape
-    mask = tile(height, -(-width // (8 * BLOCK_BYTE_SIZE)) * BLOCK_BYTE_SIZE, U8)
+    needed = -(-width // (8 * BLOCK_BYTE_SIZE)) * BLOCK_BYTE_SIZE
+    alike = current().profile == "a5" and width % BLOCK_BYTE_SIZE == 0
+    mask = tile(height, width if alike else needed, U8)
     if cond.mode == "~":
         invoke(operations("~", mask.type)[0], [mask, _mask(cond.left, wide)], {})
         return mask

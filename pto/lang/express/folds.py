@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Collection
 
 from pto.core.dtypes import F32, I32
 from pto.isa.row.traits import Region
@@ -12,13 +12,13 @@ from pto.lang.call.session import current
 from pto.lang.express.algebra import binary, type_help
 from pto.lang.express.shapes import column, flat, is_column, vector
 from pto.lang.values.operators import operations
-from pto.lang.values.scalars import Scalar
+from pto.lang.values.scalars import Extent, Scalar
 from pto.lang.values.tiles import Tile, tile
 
 _AXES = {0: Region.ROW, 1: Region.COLUMN, -1: Region.COLUMN, -2: Region.ROW}
 
 
-def fold(word: str, t: Tile, axis: Any) -> Tile:
+def fold(word: str, t: Tile, axis: int | None) -> Tile:
     """One instruction: over columns (axis 1) to a column, over rows (axis 0) to a row."""
     if axis is None:
         return fold(word, flat(fold(word, t, 1)), 1)
@@ -45,12 +45,12 @@ def require_dimensions(kept: bool) -> None:
     if not kept:
         raise mistake(
             "PTO-U088",
-            "a tile has two dimensions, and so has its fold: keepdims=False is not to be had",
+            "a reduction of a tile has two dimensions: keepdims=False is not supported",
             help="leave it out: t.sum(axis=1) is a column; pto.store writes one to y[i:] too",
         )
 
 
-def _require_type(word: str, types: Any, t: Tile) -> None:
+def _require_type(word: str, types: Collection[str] | None, t: Tile) -> None:
     if types is not None and t.dtype.name not in types:
         raise mistake(
             "PTO-U085",
@@ -60,12 +60,12 @@ def _require_type(word: str, types: Any, t: Tile) -> None:
         )
 
 
-def mean(t: Tile, axis: Any) -> Tile:
+def mean(t: Tile, axis: int | None) -> Tile:
     """The sum divided by how many elements there are: two instructions (trowsum, tdivs)."""
     rows, cols = t.valid
     total = fold("sum", t, axis)
     parts = {None: (rows, cols), 0: (rows,), -2: (rows,)}.get(axis, (cols,))
-    count: Any = 1
+    count: Extent = 1
     for each in parts:
         count = count * each
     number = count.to(F32) if isinstance(count, Scalar) else float(count)

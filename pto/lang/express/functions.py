@@ -43,7 +43,7 @@ def relu(t: Tile) -> Tile:
     return unary("relu", t)
 
 
-def leaky_relu(t: Tile, slope: Any) -> Tile:
+def leaky_relu(t: Tile, slope: object) -> Tile:
     """t where it is positive, else slope * t: `tlrelu`."""
     t = vector(t)
     dst = like(t)
@@ -56,7 +56,7 @@ def absolute(t: Tile) -> Tile:
     return unary("abs", t)
 
 
-def maximum(a: Any, b: Any = None, *, axis: int | None = None) -> Any:
+def maximum(a: object, b: object = None, *, axis: int | None = None) -> Any:
     """The greater of two numbers of a kernel, or element by element where one is a tile: `tmax`.
 
     Of one tile, the greatest along an axis: `pto.max(t, axis=1)` is `t.max(axis=1)`.
@@ -64,7 +64,7 @@ def maximum(a: Any, b: Any = None, *, axis: int | None = None) -> Any:
     return _extreme("max", a, b, axis)
 
 
-def minimum(a: Any, b: Any = None, *, axis: int | None = None) -> Any:
+def minimum(a: object, b: object = None, *, axis: int | None = None) -> Any:
     """The smaller of two numbers of a kernel, or element by element where one is a tile: `tmin`.
 
     Of one tile, the least along an axis: `pto.min(t, axis=1)` is `t.min(axis=1)`.
@@ -72,13 +72,13 @@ def minimum(a: Any, b: Any = None, *, axis: int | None = None) -> Any:
     return _extreme("min", a, b, axis)
 
 
-def _extreme(word: str, a: Any, b: Any, axis: int | None) -> Any:
+def _extreme(word: str, a: object, b: object, axis: int | None) -> Any:
     if b is None:
         return fold(f"a{word}", a, axis) if isinstance(a, Tile) else unary(word, a)
     tiles = isinstance(a, Tile) or isinstance(b, Tile)
     return binary(word, a, b) if tiles else arith(word, a, b)
 
 
-def total(t: Tile | Any, axis: int | None = None) -> Tile:
+def total(t: object, axis: int | None = None) -> Tile:
     """The sum along an axis: `pto.sum(t, axis=1)` is `t.sum(axis=1)`."""
     return fold("sum", t, axis) if isinstance(t, Tile) else unary("sum", t)

@@ -1,4 +1,4 @@
-"""Tiles that come from somewhere and go somewhere: loads, stores, numbers, ramps."""
+"""Functions that load, store and create tiles: loads, stores, constants, ramps."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from pto.lang.call.place import here, mistake
 from pto.lang.call.session import Session, current
 from pto.lang.express.shapes import column, flat, is_column, set_region, vector, whole_lines
 from pto.lang.values.elements import element
-from pto.lang.values.scalars import Scalar, is_number
-from pto.lang.values.tiles import Tile, tile
+from pto.lang.values.scalars import Extent, Scalar, is_number
+from pto.lang.values.tiles import Extents, Tile, tile
 from pto.lang.values.views import Global, View
 
 Source = Any  # an array of a kernel, a window on one; in eager mode a NumPy array
@@ -30,10 +30,10 @@ def load(
 ) -> Tile:
     """A tile of at most rows x cols elements of a window: `pto.load(x[i:, :], 16, 128)`, one tload.
 
-    At the end of the array it holds what there is. Sizes that the window tells may be left out.
-    One column, `x[i:, 3:4]`, is a number for each row, as a fold gives it. A tile that `pto.dot`
-    multiplies becomes one of role `mat` by itself; `role=` says so before.
-    `pad` is put beside what is loaded.
+    At the end of the array its valid region is smaller. Sizes that the window fixes may be left
+    out. One column, `x[i:, 3:4]`, gives a column tile, as a reduction does. An operand of `pto.dot`
+    gets the role `mat` automatically; `role=` sets it explicitly. `pad` is the value outside the
+    valid region.
     """
     window = _window(source)
     rows, cols = _sizes(window, rows, cols)
@@ -50,7 +50,7 @@ def load(
 
 
 def room_for(rows: int, cols: int, kind: DType, role: str) -> tuple[int, int]:
-    """The shape of a tile that holds this much: whole 32-byte rows, or whole boxes of the cube."""
+    """The shape of a tile for rows x cols elements, rounded up to whole 32-byte rows or boxes."""
     if role == "vec":
         return rows, whole_lines(cols)
     unit = max(16, 32 // kind.itemsize)
@@ -83,19 +83,19 @@ def _sizes(window: View, rows: int | None, cols: int | None) -> tuple[int, int]:
         if not isinstance(size, int):
             raise mistake(
                 "PTO-U203",
-                f"pto.load: how many {what} the tile has is needed while the kernel is traced",
-                help="say the largest sizes: pto.load(x[i:, :], 16, 128); the end of the array is"
-                " minded",
+                f"pto.load: the number of {what} of the tile must be known during tracing",
+                help="give the largest sizes: pto.load(x[i:, :], 16, 128); a tile at the end of the"
+                " array is smaller",
             )
         if size < 1:
             raise mistake("PTO-S200", f"pto.load: a tile of {size} {what}")
     return found[0] or 1, found[1]
 
 
-def store(target: Source, t: Tile | Any, *, atomic: str | None = None) -> None:
-    """Write the valid part of a tile to a window, as far as that goes: one tstore.
+def store(target: Source, t: object, *, atomic: str | None = None) -> None:
+    """Write the valid region of a tile to a window, cut at its end: one tstore.
 
-    An accumulator is converted to the array's type on its way. `atomic="add"` adds to memory.
+    An accumulator is converted to the array's type. `atomic="add"` adds to memory.
     """
     if not isinstance(t, Tile):
         raise mistake(
@@ -124,13 +124,13 @@ def _require_type(window: View, t: Tile) -> None:
         return
     raise mistake(
         "PTO-U082",
-        f"pto.store: {name} holds {kind}, the tile {t.dtype}: nothing is converted unasked",
+        f"pto.store: {name} holds {kind}, the tile {t.dtype}: there is no implicit conversion",
         help=f"pto.store({name}[...], t.to(pto.{kind}))",
     )
 
 
-def _clipped(session: Session, t: Tile, window: View) -> tuple[Any, Any]:
-    """The region without what lies beyond the end of the array."""
+def _clipped(session: Session, t: Tile, window: View) -> Extents:
+    """The valid region of a tile, cut at the end of the array."""
     region = session.region(t)
     if t.fixed:
         return region
@@ -146,7 +146,7 @@ def _clipped(session: Session, t: Tile, window: View) -> tuple[Any, Any]:
 
 
 def _cut(window: View, what: str, size: int, extent: int) -> Diagnostic:
-    """A dimension that the program does not slice is smaller than the tile."""
+    """The warning for a store to a dimension that is not sliced and smaller than the tile."""
     name = window.array.pointer.name
     return Diagnostic(
         "PTO-U313",
@@ -158,9 +158,9 @@ def _cut(window: View, what: str, size: int, extent: int) -> Diagnostic:
     )
 
 
-def zeros(rows: int, cols: int, dtype: Any = None, *, role: str = "vec") -> Tile:
-    """A tile of zeros: one texpands. With role="acc" an accumulator for `pto.dot(a, b, acc=)`,
-    which the first product fills and the others are added to."""
+def zeros(rows: int, cols: int, dtype: object = None, *, role: str = "vec") -> Tile:
+    """A tile of zeros: one texpands. With role="acc" an accumulator for `pto.dot(a, b, acc=)`: the
+    first product sets it, further products are added."""
     _require_shape("zeros", rows, cols, dtype)
     if role != "acc":
         return full(rows, cols, 0, dtype)
@@ -169,7 +169,7 @@ def zeros(rows: int, cols: int, dtype: Any = None, *, role: str = "vec") -> Tile
     return made
 
 
-def _require_shape(name: str, rows: Any, cols: Any, dtype: Any) -> None:
+def _require_shape(name: str, rows: object, cols: object, dtype: object) -> None:
     if isinstance(rows, int) and isinstance(cols, int) and dtype is not None:
         return
     raise mistake(
@@ -179,10 +179,10 @@ def _require_shape(name: str, rows: Any, cols: Any, dtype: Any) -> None:
     )
 
 
-def full(rows: int, cols: int, number: Any = None, dtype: Any = None) -> Tile:
-    """A tile that holds one number everywhere: one texpands. With one column, a number a row.
+def full(rows: int, cols: int, number: Extent = None, dtype: object = None) -> Tile:
+    """A tile with the same number in all elements: one texpands. `cols=1` gives a column.
 
-    It is used as far as what it is combined with is valid.
+    In an expression its valid region is that of the other operand.
     """
     _require_shape("full", rows, cols, dtype)
     if cols == 1 and rows > 1:
@@ -194,13 +194,13 @@ def full(rows: int, cols: int, number: Any = None, dtype: Any = None) -> Tile:
 
 
 def _filled(made: Tile, rows: int, cols: int) -> Tile:
-    """A tile with numbers everywhere, also where its lines are longer than what was asked for."""
+    """Mark a tile as constant in all elements, also where its lines were rounded up."""
     made.is_filled, made.asked = True, (rows, cols)
     set_region(made, rows, cols)
     return made
 
 
-def arange(count: int, start: Any = 0, *, dtype: Any = I32) -> Tile:
+def arange(count: int, start: Extent = 0, *, dtype: object = I32) -> Tile:
     """A row start, start + 1, ...: one tci, and for floats a tcvt. `.T` is the same as a column."""
     kind = element(dtype)
     made = tile(1, whole_lines(count), I32 if kind.is_float else kind)
@@ -209,7 +209,7 @@ def arange(count: int, start: Any = 0, *, dtype: Any = I32) -> Tile:
     return made if made.dtype is kind else made.to(kind)
 
 
-def tri(rows: int, cols: int, diagonal: Any = 0, *, dtype: Any = F32) -> Tile:
+def tri(rows: int, cols: int, diagonal: Extent = 0, *, dtype: object = F32) -> Tile:
     """Ones on and below a diagonal, zeros above it: one ttri. Row i has i + diagonal + 1 ones."""
     made = tile(rows, whole_lines(cols), dtype)
     instructions.ttri(made, diagonal.to(I32) if isinstance(diagonal, Scalar) else diagonal)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
 
 from pto.core.dtypes import F32, I32, DType
 from pto.lang.call import instructions
@@ -19,7 +18,7 @@ from pto.lang.express.algebra import as_tile, unary
 from pto.lang.express.memory import arange, room_for
 from pto.lang.express.product import convert, transpose
 from pto.lang.express.shapes import flat, is_column, like, set_region, whole_lines
-from pto.lang.values.scalars import arith
+from pto.lang.values.scalars import Extent, arith
 from pto.lang.values.tiles import Tile, tile
 
 _RUN = 32  # elements that one tsort32 puts in order
@@ -65,7 +64,7 @@ def topk(t: Tile, k: int, axis: int = 1, *, largest: bool = True) -> tuple[Tile,
 # ---- axes
 
 
-def _is_first(word: str, axis: Any) -> bool:
+def _is_first(word: str, axis: object) -> bool:
     """True for axis 0, that of rows."""
     if axis not in (0, 1, -1, -2):
         raise mistake(
@@ -76,7 +75,7 @@ def _is_first(word: str, axis: Any) -> bool:
     return axis in (0, -2)
 
 
-def _by_rows(word: str, t: Tile, axis: int, run: Callable[[Tile, Tile, Any], None]) -> Tile:
+def _by_rows(word: str, t: Tile, axis: int, run: Callable[[Tile, Tile, Extent], None]) -> Tile:
     """`run` from row to row, with transposes around it for the other axis."""
     t = as_tile(word, t)
     first = _is_first(word, axis)
@@ -102,29 +101,29 @@ def _by_columns(
 
 
 def _turned(t: Tile) -> Tile:
-    """The transposed tile, row by row also where it is one row or column (ttrans)."""
+    """The transposed tile in row-major order, also for one row or column (ttrans)."""
     made = tile(*room_for(t.cols, t.rows, t.dtype, "vec"), t.dtype)
     instructions.ttrans(made, t)
     made.asked = t.asked[1], t.asked[0]
     return made
 
 
-def _row(t: Tile, r: Any) -> Tile:
+def _row(t: Tile, r: Extent) -> Tile:
     return t[r : r + 1, :]
 
 
 # ---- row by row
 
 
-def _running(made: Tile, source: Tile, rows: Any) -> None:
-    def add(r: Any) -> None:
+def _running(made: Tile, source: Tile, rows: object) -> None:
+    def add(r: object) -> None:
         instructions.tadd(_row(made, r), _row(made, arith("-", r, 1)), _row(source, r))
 
     instructions.tmov(_row(made, 0), _row(source, 0))
     repeat(1, rows, add)
 
 
-def _reversed(made: Tile, source: Tile, rows: Any) -> None:
+def _reversed(made: Tile, source: Tile, rows: object) -> None:
     last = arith("-", rows, 1)
     repeat(0, rows, lambda r: instructions.tmov(_row(made, r), _row(source, arith("-", last, r))))
 
@@ -153,7 +152,7 @@ def _sorted(
     columns = arange(width)
     buffers = tile(1, 2 * width, F32), tile(1, 2 * width, F32)
 
-    def order(r: Any) -> None:
+    def order(r: object) -> None:
         records, merged = buffers  # pairs of an element and its column
         instructions.tsort32(records, _row(source, r), columns)
         run = 2 * _RUN
@@ -162,7 +161,7 @@ def _sorted(
             records, merged, run = merged, records, run * _WAYS
         for each in made:
             part = records[:, 0 : 2 * each.cols]
-            instructions.tgather(_row(each, r), part, maskPattern=_PARTS[each.dtype])
+            instructions.tgather(_row(each, r), part, maskPattern=_PARTS[each.dtype], axis="row")
 
     repeat(0, rows, order)
     for each in made:
@@ -175,14 +174,14 @@ def _given_back(values: Tile, t: Tile, descending: bool) -> Tile:
     return convert(values if descending else unary("neg", values), t.dtype, None)
 
 
-def _count(t: Tile, k: Any) -> int:
+def _count(t: Tile, k: object) -> int:
     if k is None:
         return t.asked[1]
     if isinstance(k, int) and 1 <= k <= t.asked[1]:
         return k
     raise mistake(
         "PTO-U203",
-        f"pto.topk: k is a Python number from 1 to the {t.asked[1]} elements there are, got {k!r}",
+        f"pto.topk: k is a Python number from 1 to {t.asked[1]}, the elements of a row, got {k!r}",
         help="take the largest k, and store a part of it: pto.store(y[:, 0:n], values)",
     )
 
@@ -199,10 +198,11 @@ def _comparable(word: str, t: Tile) -> Tile:
 
 
 def _padded(t: Tile, width: int) -> Tile:
-    """Rows of whole runs, with NaN, which stands behind every number, after the valid elements."""
+    """Rows padded to whole runs with NaN, which sorts after every number."""
     cols = t.valid[1]
     if isinstance(cols, int) and cols == t.cols == width:
         return t
     made = tile(t.rows, width, F32, pad=float("nan"))
-    instructions.tfillpad(made, t)
+    fill = instructions.tfillpad if made.shape == t.shape else instructions.tfillpad_expand
+    fill(made, t)
     return made

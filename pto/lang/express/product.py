@@ -1,8 +1,6 @@
-"""Products of tiles, conversions and transposes: what changes a tile's role, type or order."""
+"""Matmul, conversion and transposition of tiles."""
 
 from __future__ import annotations
-
-from typing import Any
 
 from pto.core.dtypes import F32, I32, DType
 from pto.core.tile import Role
@@ -18,11 +16,11 @@ from pto.lang.values.tiles import Tile, tile, tile_type
 
 
 def dot(a: Tile, b: Tile, *, acc: Tile | None = None) -> Tile:
-    """The product of two tiles, added to `acc` where that is given: in an accumulator (f32, i32).
+    """The matmul of two tiles, added to `acc` if given; the result is an accumulator (f32, i32).
 
-    Operands are moved to the matrix unit: tmov, tmov, tmatmul. Where only the run knows whether
-    their sizes agree along k, it is asserted (`pto.assert_`). The first product into
-    `pto.zeros(m, n, pto.f32, role="acc")` fills it, so in a loop there is a branch on its counter.
+    Operands are moved to the matrix unit: tmov, tmov, tmatmul. If the sizes along k are known only
+    at run time, their equality is asserted (`pto.assert_`). The first product into
+    `pto.zeros(m, n, pto.f32, role="acc")` sets it, so in a loop there is a branch on its counter.
     """
     left, right = _factor(a, "left"), _factor(b, "right")
     _require_factors(a, b)
@@ -53,7 +51,7 @@ def _sum_type(kind: DType) -> DType:
     return F32 if kind.is_float else I32
 
 
-def _factor(t: Any, side: str) -> Tile:
+def _factor(t: object, side: str) -> Tile:
     """The operand in the buffer of its side of the matrix unit."""
     if not isinstance(t, Tile):
         raise mistake(
@@ -70,22 +68,25 @@ def _factor(t: Any, side: str) -> Tile:
 
 
 def _in_l1(t: Tile) -> Tile:
-    """The tile in L1: loaded there to begin with, or moved."""
+    """The tile in L1: loaded there directly if possible, else moved."""
     if t.role == "mat":
         return t
     session = current()
-    rows, cols = t.shape if t.origin is None else t.origin.most
+    rows, cols = (t.origin and t.origin.most) or t.shape
     shape = room_for(rows, cols, t.dtype, "mat")
     if t.origin is not None:
-        found = session.in_l1(t, tile_type(*shape, t.dtype, role="mat"))
+        type = tile_type(*shape, t.dtype, role="mat")
+        if t.origin.array.by_columns:  # the library loads columns into boxes of columns alone
+            type = tile_type(*shape, t.dtype, "ZN", "mat")
+        found = session.in_l1(t, type)
         if found is not None:
             return found
     if session.profile == "a2a3" and t.role != "acc":
         raise mistake(
             "PTO-U084",
-            f"%{t.value.name} was computed by the vector unit, and a2a3 has no way from there to"
+            f"%{t.value.name} was computed by the vector unit, and a2a3 has no path from there to"
             " the matrix unit",
-            help="by global memory: pto.store(room[...], t), then pto.load(room[...], role='mat')",
+            help="use global memory: pto.store(w[...], t), then pto.load(w[...], role='mat')",
         )
     made = tile(*shape, t.dtype, role="mat")
     instructions.tmov(made, _boxed(t) if t.role == "vec" else t)
@@ -93,7 +94,7 @@ def _in_l1(t: Tile) -> Tile:
 
 
 def _boxed(t: Tile) -> Tile:
-    """The layout of the matrix unit, while the vector unit still has it."""
+    """The tile in the layout of the matrix unit, converted by the vector unit."""
     made = tile(*t.shape, t.dtype, "NZ")
     instructions.tmov(made, t)
     return made
@@ -118,8 +119,8 @@ def _require_factors(a: Tile, b: Tile) -> None:
     if a.dtype.itemsize != b.dtype.itemsize:
         raise mistake(
             "PTO-U082",
-            f"pto.dot of {a.dtype} and {b.dtype}: the factors have one type",
-            help="convert one before it is stored, or with .to() on its way",
+            f"pto.dot of {a.dtype} and {b.dtype}: both operands need the same type",
+            help="convert one of them with .to()",
         )
 
 
@@ -143,7 +144,7 @@ def _require_accumulator(acc: Tile, left: Tile, right: Tile) -> None:
         )
 
 
-def convert(t: Tile, dtype: Any, mode: str | None) -> Tile:
+def convert(t: Tile, dtype: object, mode: str | None) -> Tile:
     """The tile in another element type: one tcvt."""
     kind = element(dtype)
     t = vector(t)
@@ -161,7 +162,7 @@ def convert(t: Tile, dtype: Any, mode: str | None) -> Tile:
 
 
 def _require_conversion(own: DType, kind: DType) -> None:
-    """The pair of types, where the profile has it; else the way round."""
+    """Raise if the profile has no such conversion; the help names a conversion in two steps."""
     table = CONVERSIONS.get(current().profile)
     if table is None or kind.name in table.get(own.name, "").split():
         return
@@ -176,7 +177,7 @@ def _require_conversion(own: DType, kind: DType) -> None:
 
 
 def transpose(t: Tile) -> Tile:
-    """Rows as columns: one ttrans; a row or a column is only seen otherwise."""
+    """The transposed tile: one ttrans; a single row or column is a view without instruction."""
     t = vector(t)
     if is_column(t):
         return flat(t)

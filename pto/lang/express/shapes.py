@@ -1,20 +1,17 @@
-"""The shapes tiles of an expression have, and the tiles that results go to.
+"""Shapes of tiles in expressions, and allocation of result tiles.
 
-A result of one number a row is a *column*: DN, one element wide, as folds and broadcasts want it.
-Arithmetic wants row-major tiles, so it sees a column as a row over the same bytes.
+A result with one number per row is a *column*: layout DN, one element wide, as reductions and
+broadcasts need it. Arithmetic needs row-major tiles and uses a column as a row over the same bytes.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
-
 from pto.core.dtypes import DType
 from pto.core.tile import Role
-from pto.isa.row.types import TileBuf
 from pto.lang.call import instructions
 from pto.lang.call.place import mistake
 from pto.lang.call.session import current
+from pto.lang.values.elements import element
 from pto.lang.values.tiles import Tile, same_region, tile, tile_type
 
 _FULL_LINES = 32  # elements: rows are whole 32-byte blocks in every element type
@@ -34,13 +31,13 @@ def is_single(t: Tile) -> bool:
 
 
 def whole_lines(count: int) -> int:
-    """Elements of a line that holds this many, whatever it is converted to."""
+    """`count` rounded up to a line of whole 32-byte blocks in every element type."""
     return -(-count // _FULL_LINES) * _FULL_LINES
 
 
-def like(t: Tile, kind: Any = None) -> Tile:
-    """A tile of its own for a result of this shape, in the vector buffer."""
-    kind = kind or t.dtype
+def like(t: Tile, dtype: object = None) -> Tile:
+    """A new tile for a result of this shape, in the vector buffer."""
+    kind = t.dtype if dtype is None else element(dtype)
     made = column(t.rows, kind) if is_column(t) else tile(t.rows, t.cols, kind)
     made.is_temporary, made.asked = True, t.asked
     return made
@@ -63,7 +60,7 @@ def flat(t: Tile) -> Tile:
     seen = t.alias
     if seen is None or not session.sees(seen):
         seen = t.alias = session.adopt(instructions.treshape(t, to=to), (1, t.rows))
-        seen.alias, seen.asked = t, t.asked[::-1]
+        seen.alias, seen.asked = t, (t.asked[1], t.asked[0])
     session.set_region(seen, 1, rows)
     return seen
 
@@ -76,13 +73,14 @@ def upright(t: Tile) -> Tile:
     if seen is None or not session.sees(seen):
         to = tile_type(t.cols, 1, t.dtype, "DN")
         seen = t.alias = session.adopt(instructions.treshape(t, to=to), (t.cols, 1))
-        seen.alias, seen.asked, seen.is_filled = t, t.asked[::-1], t.is_filled
+        seen.alias, seen.asked = t, (t.asked[1], t.asked[0])
+        seen.is_filled = t.is_filled
     session.set_region(seen, cols, 1)
     return seen
 
 
-def set_region(t: Tile, rows: Any, cols: Any) -> None:
-    """The valid region of a tile, and of what else its bytes are seen as."""
+def set_region(t: Tile, rows: object, cols: object) -> None:
+    """Set the valid region of a tile, and of its alias (a column as a row)."""
     session = current()
     session.set_region(t, rows, cols)
     if t.alias is not None and session.sees(t.alias):
@@ -90,15 +88,15 @@ def set_region(t: Tile, rows: Any, cols: Any) -> None:
 
 
 def vector(t: Tile) -> Tile:
-    """The tile where the vector unit reaches it: an accumulator is moved (`tmov`)."""
+    """The tile in the vector buffer: an accumulator is moved (`tmov`)."""
     if t.spec.role is Role.VEC:
         return t
     if t.spec.role is not Role.ACC:
         raise mistake(
             "PTO-U084",
             f"%{t.value.name} is a tile of role {t.role}: the vector unit computes on vec tiles",
-            help="load it once more for the vector unit, without role=; what pto.dot multiplies"
-            " lies in L1",
+            help="load it once more for the vector unit, without role=; operands of pto.dot"
+            " are in L1",
         )
     if t.is_empty:
         raise mistake(
@@ -109,8 +107,3 @@ def vector(t: Tile) -> Tile:
     moved = tile(t.rows, t.cols, t.dtype)
     instructions.tmov(moved, t)
     return moved
-
-
-def as_type(type: TileBuf, **changes: Any) -> TileBuf:
-    """A tile type with other properties."""
-    return TileBuf(type.elem, replace(type.tile, **changes))

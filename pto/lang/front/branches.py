@@ -1,10 +1,10 @@
-"""Branches of the program: both blocks are traced, and the variables that they bind are joined."""
+"""Branches of the program: traces both blocks and joins the variables that they bind."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import cast
 
 from pto.ir.graph import Block, Operation, Region, Value
 from pto.isa.scalar.structure import IF, YIELD
@@ -15,14 +15,13 @@ from pto.lang.front.values import (
     MISSING,
     UNSET,
     Key,
-    Slots,
     Unjoinable,
     Values,
+    VariableSlots,
     ahead_of,
     alike,
     buffer,
     common_kind,
-    contents,
     copy,
     is_plain,
     is_register,
@@ -36,30 +35,30 @@ from pto.lang.front.values import (
     static_region,
     words,
 )
-from pto.lang.tidy import computes_number
 from pto.lang.trace import Trace
 from pto.lang.values.operators import operations
 from pto.lang.values.registers import wrap
 from pto.lang.values.scalars import Scalar, as_value
 from pto.lang.values.tiles import Tile
+from pto.transform.tidy import computes_number
 
 _FEW = 8  # operations that are executed either way rather than branched around
 RESULT = object()  # the value of a block that is an expression
 
 
 def branch(
-    test: Scalar[Any],
-    blocks: Sequence[Callable[[], Any]],
-    slots: Slots,
+    test: Scalar[object],
+    blocks: Sequence[Callable[[], object]],
+    slots: VariableSlots,
     live: Iterable[str],
-) -> Any:
-    """An scf.if; `live` are the variables that are read after it. The value of the block that is
-    executed, where both have one."""
+) -> object:
+    """Emit an scf.if; `live` are the variables that are read after it. Returns the value of the
+    executed block, if both have one."""
     trace = test.home
     assert isinstance(trace, Trace)
     op = trace.append(IF, {"condition": test.used()})
     before = slots.read()
-    held = contents(before)
+    held = slots.contents()
     made: list[Block] = []
     ends: list[Values] = []
     for run in blocks:
@@ -69,15 +68,15 @@ def branch(
         ends.append({**slots.read(), RESULT: result})
         slots.write(before)
         trace.close()
-        require_contents(trace, held, before)
+        require_contents(trace, held)
     joined = _Join(trace, op, made).values(before, ends, {*live, RESULT, *slots.carries})
     slots.write(joined)
     return joined.get(RESULT)
 
 
 @contextmanager
-def unbroken(trace: Trace) -> Any:
-    """A block of the program is traced to its end, or the kernel is not traced at all."""
+def unbroken(trace: Trace) -> Generator[None]:
+    """A context that fails the whole trace if a block is left by an exception."""
     try:
         yield
     except Exception:
@@ -103,7 +102,7 @@ class _Join:
         self._has_copies = False
 
     def values(self, before: Values, ends: Sequence[Values], live: set[Key]) -> Values:
-        found: dict[Key, Callable[[], Any]] = {}
+        found: dict[Key, Callable[[], object]] = {}
         returned = [end.get(RETURNED) is True for end in ends]
         for key in ends[0]:
             a, b = (_never_read(end[key], left) for end, left in zip(ends, returned, strict=True))
@@ -119,7 +118,7 @@ class _Join:
         self._results = iter(results)
         return {key: make() for key, make in found.items()}
 
-    def _unbound(self, key: Key, name: str, why: str) -> Callable[[], Any]:
+    def _unbound(self, key: Key, name: str, why: str) -> Callable[[], object]:
         line = getattr(self._op.loc, "line", "?")
         told = f"after the branch on line {line} {why}"
         if not isinstance(key, str):
@@ -127,7 +126,9 @@ class _Join:
         self._trace.unbound[name] = told
         return lambda: MISSING
 
-    def _value(self, name: str, a: Any, b: Any, before: Any = None) -> Callable[[], Any]:
+    def _value(
+        self, name: str, a: object, b: object, before: object = None
+    ) -> Callable[[], object]:
         if is_same(a, b):
             return lambda: a
         if {id(a), id(b)} == {id(UNSET), id(MISSING)}:
@@ -139,7 +140,7 @@ class _Join:
         if alike(a, b):
             pairs = zip(parts(a) or (), parts(b) or (), strict=True)
             inner = [self._value(name, x, y) for x, y in pairs]
-            like = type(a)
+            like = cast("Callable[..., object]", type(a))
             if hasattr(a, "_fields"):
                 return lambda: like(*(make() for make in inner))
             return lambda: like(make() for make in inner)
@@ -151,7 +152,7 @@ class _Join:
             return self._yielded(name, a.used(), b.used())
         raise Unjoinable(f"it is {words(a)} or {words(b)}")
 
-    def _tile(self, name: str, a: Tile, b: Tile, before: Any) -> Callable[[], Any]:
+    def _tile(self, name: str, a: Tile, b: Tile, before: object) -> Callable[[], object]:
         require_one_tile_type(a, b)
         with ahead_of(self._trace, self._op):
             made = buffer(self._trace, a, name)
@@ -169,8 +170,8 @@ class _Join:
             self._trace.hints.append((made.value, before.value))
         return lambda: made
 
-    def _only(self, name: str, a: Any, b: Any) -> Callable[[], Any]:
-        """The result of a function where one of the branches returns: the other never reads it."""
+    def _only(self, name: str, a: object, b: object) -> Callable[[], object]:
+        """The result of a function if only one branch returns: the other never reads it."""
         at, value = (0, a) if b is UNSET else (1, b)
         inner = parts(value)
         if inner is not None:
@@ -193,7 +194,7 @@ class _Join:
         self._has_copies = True
         return lambda: made
 
-    def _number(self, name: str, a: Any, b: Any) -> Callable[[], Any]:
+    def _number(self, name: str, a: object, b: object) -> Callable[[], object]:
         kind = common_kind(a, b)
         values: list[Value] = []
         for block, number in zip(self._blocks, (a, b), strict=True):
@@ -202,7 +203,7 @@ class _Join:
             self._trace.close()
         return self._yielded(name, *values)
 
-    def _yielded(self, name: str, a: Value, b: Value) -> Callable[[], Any]:
+    def _yielded(self, name: str, a: Value, b: Value) -> Callable[[], object]:
         self._names.append(name)
         for pair, value in zip(self._pairs, (a, b), strict=True):
             pair.append(value)
@@ -211,7 +212,7 @@ class _Join:
     # ---- the operation
 
     def _finish(self) -> list[Value]:
-        """Yield the values that differ; drop what is empty, choose where that is simpler."""
+        """Yield the values that differ; remove an empty branch, replace a short one by selects."""
         op, blocks = self._op, self._blocks
         types = [v.type for v in self._pairs[0]]
         work = [each for block in blocks for each in block.ops]
@@ -220,22 +221,18 @@ class _Join:
             return self._selected()
         for block, values in zip(blocks, self._pairs, strict=True):
             end = self._trace.builder.make(YIELD, {"results": values}, where=op.loc)
-            end.parent = block
-            block.ops.append(end)
+            block.append(end)
         if not types and len(blocks[1].ops) == 1:
             op.regions[1] = Region(op)
         op.results = [Value(t, n, op) for t, n in zip(types, self._names, strict=True)]
         return op.results
 
     def _selected(self) -> list[Value]:
-        """Both blocks computed, and their values chosen between: no branch."""
-        op, parent = self._op, self._op.parent
-        assert parent is not None
-        at = parent.ops.index(op)
-        inner = [each for block in self._blocks for each in block.ops]
-        for each in inner:
-            each.parent = parent
-        parent.ops[at : at + 1] = inner
+        """Compute both blocks without a branch, and select between their values."""
+        op = self._op
+        for each in [each for block in self._blocks for each in block.ops]:
+            each.move_before(op)
+        op.erase()
         chosen: list[Value] = []
         for name, a, b in zip(self._names, *self._pairs, strict=True):
             chosen.append(self._choice(name, op.operands[0], a, b))
@@ -259,16 +256,16 @@ class _Join:
         return self._trace.emit(row, given, results=[kind], names=[name])[0]
 
 
-def _never_read(value: Any, returned: bool) -> Any:
-    """A variable without value after the function has returned: nothing reads it."""
+def _never_read(value: object, returned: bool) -> object:
+    """A placeholder for a variable after the function has returned: it is never read."""
     return UNSET if value is MISSING and returned else value
 
 
-def _constant(value: Value) -> Any:
+def _constant(value: Value) -> object:
     maker = value.maker
     if maker is None or not maker.traits.constant:
         return None
     return getattr(maker.attrs.get("value"), "value", None)
 
 
-_HELP = "bind it to a number, a register or a tile of one type on both ways"
+_HELP = "bind it to a number, a register or a tile of one type in both branches"

@@ -1,13 +1,12 @@
-"""The variables of a loop: those that iterations hand on become values that the loop carries, or
-buffers.
+"""Loop-carried variables: numbers become carried values of the loop, tiles become buffers.
 
-A tile that the body binds to another one needs a buffer, which the body must have been traced with:
-it is then traced again. So it is for a buffer whose valid region changes.
+If the body binds a tile variable to another tile, the variable needs a buffer, and the body is
+traced again with it; also if the valid region of a buffer changes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,13 +17,12 @@ from pto.lang.front.values import (
     MISSING,
     UNSET,
     Key,
-    Slots,
     Unjoinable,
     Values,
+    VariableSlots,
     ahead_of,
     buffer,
     common_kind,
-    contents,
     copy,
     is_plain,
     is_register,
@@ -45,9 +43,9 @@ from pto.lang.values.tiles import Tile, same_region
 Place = tuple[Key, int]  # a variable, and which of its parts
 
 
-class Again(BaseException):
-    """The body must be traced again: a tile needs a buffer, or fewer assumptions about it. It is no
-    Exception, which the user's code may catch."""
+class TraceAgain(BaseException):
+    """Raised to trace the body again: a tile needs a buffer, or fewer assumptions about it. Not an
+    Exception, so that user code does not catch it."""
 
     def __init__(self, place: Place, what: str) -> None:
         super().__init__()
@@ -56,16 +54,16 @@ class Again(BaseException):
 
 @dataclass(slots=True)
 class Assumed:
-    """What is assumed of tiles that the body binds."""
+    """The assumptions about tiles that the body binds."""
 
-    buffer: set[Place] = field(default_factory=set[Place])  # they have one of their own
-    region: set[Place] = field(default_factory=set[Place])  # only the run knows their region
-    unfilled: set[Place] = field(default_factory=set[Place])  # not filled everywhere
+    buffer: set[Place] = field(default_factory=set[Place])  # they have their own buffer
+    region: set[Place] = field(default_factory=set[Place])  # their region is dynamic
+    unfilled: set[Place] = field(default_factory=set[Place])  # not constant in all elements
 
 
 @dataclass(slots=True)
-class Leaf:
-    """One number, register or tile that iterations hand on, or a value that must not change."""
+class CarriedValue:
+    """One carried number, register or tile, or a value that must not change."""
 
     place: Place
     name: str
@@ -79,30 +77,33 @@ class Leaf:
         return any(end is not arg for end, arg in zip(self.ends, self.args, strict=True))
 
 
-class Loop:
+class CarriedLoop:
     """The variables of one loop while its regions are traced."""
 
+    first: Callable[[], object] | None = None  # whether the iteration is the first, in its body
+
     def __init__(
-        self, trace: Trace, slots: Slots, names: set[Key], assumed: Assumed, regions: int
+        self, trace: Trace, slots: VariableSlots, names: set[Key], assumed: Assumed, regions: int
     ) -> None:
+        self.counts = regions == 1  # `for`
         self.trace = trace
         self.slots = slots
         self.assumed = assumed
         self.before = slots.read()
-        self._held = contents(self.before)
-        self.leaves: dict[Key, list[Leaf]] = {}
+        self._held = slots.contents()
+        self.leaves: dict[Key, list[CarriedValue]] = {}
         self.late = [k for k, v in self.before.items() if _has_none(v) and k in names]
         self.lost: dict[Key, str] = {}
-        self._steady: dict[int, Value] = {}  # arguments that no iteration changes: their value
-        self._found: Values = {}  # what the body binds variables to that had no value
+        self._steady: dict[Value, Value] = {}  # arguments that no iteration changes: their value
+        self._found: Values = {}  # values of variables that only the body binds
         for key in self.before:
             if key in names and key not in self.late:
                 values = leaves(self.before[key])
                 self.leaves[key] = [self._leaf((key, n), v, regions) for n, v in enumerate(values)]
 
-    def _leaf(self, place: Place, value: Any, regions: int) -> Leaf:
+    def _leaf(self, place: Place, value: object, regions: int) -> CarriedValue:
         name = place[0] if isinstance(place[0], str) else place[0].name
-        made = Leaf(place, name, value, value)
+        made = CarriedValue(place, name, value, value)
         if is_plain(value):
             made.args = [Value(kind_of(value), name) for _ in range(regions)]
             if is_number(value):
@@ -115,7 +116,20 @@ class Loop:
                 made.inside.known_region = (None, None)
             if place in self.assumed.unfilled:
                 made.inside.is_filled = False
+            if value.filled_if or place in self.assumed.unfilled:
+                made.inside.filled_if = self._filled_if(value)
         return made
+
+    def _filled_if(self, before: Tile) -> Callable[[], object] | None:
+        """The condition under which a tile that was filled before the loop is so in its body: in
+        the first iteration. None for `while`, which does not count."""
+
+        def first() -> object:
+            assert self.first is not None
+            outer = None if before.filled_if is None else before.filled_if()
+            return self.first() if outer is None else self.first() & outer
+
+        return first if self.counts else None
 
     def _buffer(self, name: str, value: Tile) -> Tile:
         made = buffer(self.trace, value, name)
@@ -123,7 +137,7 @@ class Loop:
         return made
 
     @property
-    def carried(self) -> list[Leaf]:
+    def carried(self) -> list[CarriedValue]:
         return [leaf for found in self.leaves.values() for leaf in found if leaf.args]
 
     def bind(self, region: int) -> list[Value]:
@@ -140,7 +154,7 @@ class Loop:
     # ---- the end of a region
 
     def collect(self, region: int) -> None:
-        """Note what the variables are at the end of a region; copy tiles to their buffers."""
+        """Record the variables at the end of a region; copy tiles to their buffers."""
         now = self.slots.read()
         moves: list[tuple[Tile, Tile]] = []
         for key, found in self.leaves.items():
@@ -157,7 +171,9 @@ class Loop:
                 self._add_late(key, now[key])
         self._move(moves)
 
-    def _end(self, leaf: Leaf, value: Any, region: int, moves: list[tuple[Tile, Tile]]) -> None:
+    def _end(
+        self, leaf: CarriedValue, value: object, region: int, moves: list[tuple[Tile, Tile]]
+    ) -> None:
         if leaf.args:
             leaf.ends.append(self._end_value(leaf, value, region))
         elif isinstance(leaf.before, Tile) and isinstance(value, Tile):
@@ -167,7 +183,7 @@ class Loop:
         elif not is_same(leaf.inside, value):
             raise Unjoinable(f"it is {words(leaf.inside)}, then {words(value)}")
 
-    def _end_value(self, leaf: Leaf, value: Any, region: int) -> Value:
+    def _end_value(self, leaf: CarriedValue, value: object, region: int) -> Value:
         arg = leaf.args[region]
         if not is_plain(value):
             if is_register(value) and value.type == arg.type:
@@ -184,26 +200,26 @@ class Loop:
             raise Unjoinable(f"it is {words(leaf.inside)}, then {words(value)}")
         return as_value(value, kind)
 
-    def _end_tile(self, leaf: Leaf, value: Tile) -> None:
+    def _end_tile(self, leaf: CarriedValue, value: Tile) -> None:
         require_one_tile_type(leaf.before, value)
         place, trace = leaf.place, self.trace
         if place not in self.assumed.buffer:
-            raise Again(place, "buffer")
+            raise TraceAgain(place, "buffer")
         inside: Tile = leaf.inside
         region = trace.region(value)
         if place not in self.assumed.region and not same_region(inside.known_region, region):
-            raise Again(place, "region")
+            raise TraceAgain(place, "region")
         full = value.is_filled or same_region(region, value.shape)
         if inside.is_filled and not full:
-            raise Again(place, "unfilled")
+            raise TraceAgain(place, "unfilled")
 
     def _move(self, moves: list[tuple[Tile, Tile]]) -> None:
-        """All copies at once: a source that an earlier copy overwrites is kept first."""
-        trace, targets = self.trace, {id(dst) for dst, _ in moves}
+        """Emit parallel copies: a source that an earlier copy overwrites is saved first."""
+        trace, targets = self.trace, {dst for dst, _ in moves}
         if len(moves) > 1:
             kept = []
             for dst, src in moves:
-                if id(src) in targets:
+                if src in targets:
                     saved = buffer(trace, src, f"{src.value.name}_kept")
                     copy(trace, saved, src)
                     src = saved
@@ -214,35 +230,36 @@ class Loop:
             copy(trace, dst, src)
             dst.is_filled = filled
 
-    def _lose(self, key: Key, value: Any, why: str | None = None) -> None:
+    def _lose(self, key: Key, value: object, why: str | None = None) -> None:
         before = self.before[key]
         told = why or f"it is {words(before)}, then {words(value)}"
         name = key if isinstance(key, str) else key.name
         raise mistake(
             "PTO-U217",
-            f"`{name}` cannot be handed from one iteration of the program's loop to the next:"
-            f" {told}",
+            f"`{name}` cannot be carried by the program's loop: {told}",
             help="bind it to a number, a register or a tile of one type before the loop and in it",
         )
 
     # ---- variables that only the body binds
 
-    def _add_late(self, key: Key, value: Any) -> None:
+    def _add_late(self, key: Key, value: object) -> None:
         if all(is_plain(v) or isinstance(v, Tile) for v in leaves(value)):
             self._found[key] = value
         else:
             self.lost[key] = f"it is {words(value)} inside the loop only"
 
     def carry_late(self, op: Operation, blocks: Sequence[Block], names: Sequence[Key]) -> None:
-        """Carry what only the body binds: its first value is never read."""
+        """Carry variables that only the body binds; their initial values are never read."""
         for key, value in self._found.items():
             if key in names:
                 parts = enumerate(leaves(value))
                 self.leaves[key] = [self._late((key, n), v, op, blocks) for n, v in parts]
                 self.before[key] = value
 
-    def _late(self, place: Place, value: Any, op: Operation, blocks: Sequence[Block]) -> Leaf:
-        leaf = Leaf(place, str(place[0]), value, value)
+    def _late(
+        self, place: Place, value: object, op: Operation, blocks: Sequence[Block]
+    ) -> CarriedValue:
+        leaf = CarriedValue(place, str(place[0]), value, value)
         if isinstance(value, Tile):
             self._late_tile(leaf, value, op, blocks[-1])
             return leaf
@@ -252,13 +269,13 @@ class Loop:
         leaf.ends = [*leaf.args[:-1], self._in(blocks[-1], value, kind)]
         return leaf
 
-    def _in(self, block: Block, number: Any, kind: ScalarType) -> Value:
+    def _in(self, block: Block, number: object, kind: ScalarType) -> Value:
         self.trace.reopen(block)
         made = as_value(number, kind)
         self.trace.close(certain=True)
         return made
 
-    def _late_tile(self, leaf: Leaf, part: Tile, op: Operation, block: Block) -> None:
+    def _late_tile(self, leaf: CarriedValue, part: Tile, op: Operation, block: Block) -> None:
         require_one_tile_type(part, part)
         with ahead_of(self.trace, op):
             leaf.inside = buffer(self.trace, part, leaf.name)
@@ -268,46 +285,50 @@ class Loop:
 
     # ---- after the loop
 
-    def finish(self, op: Operation, blocks: Sequence[Block]) -> list[Leaf]:
-        """Drop what no iteration changes from the arguments; returns what is carried."""
-        steady: dict[int, Value] = {}
-        kept: list[Leaf] = []
+    def finish(self, op: Operation, blocks: Sequence[Block]) -> list[CarriedValue]:
+        """Remove arguments that no iteration changes; returns the remaining carried values."""
+        steady: dict[Value, Value] = {}
+        kept: list[CarriedValue] = []
         for leaf in self.carried:
             if leaf.is_changed:
                 kept.append(leaf)
             else:
                 value = self._init(leaf)
-                steady.update((id(arg), value) for arg in leaf.args)
-        _substitute(op, steady)
+                steady.update((arg, value) for arg in leaf.args)
+        for arg, value in steady.items():
+            arg.replace_all_uses(value)
         self._steady = steady
         for leaf in kept:
             leaf.ends = [self.final(value) for value in leaf.ends]
-        args = {id(arg) for leaf in self.carried for arg in leaf.args}
+        args = {arg for leaf in self.carried for arg in leaf.args}
         for n, block in enumerate(blocks):
-            first = [arg for arg in block.args if id(arg) not in args]
+            first = [arg for arg in block.args if arg not in args]
             block.args[:] = [*first, *(leaf.args[n] for leaf in kept)]
         return kept
 
     def final(self, value: Value) -> Value:
-        """A value of the body, where it may be an argument that `finish` has dropped."""
-        return self._steady.get(id(value), value)
+        """A value of the body, with arguments removed by `finish` replaced."""
+        return self._steady.get(value, value)
 
-    def _init(self, leaf: Leaf) -> Value:
+    def _init(self, leaf: CarriedValue) -> Value:
         kind = leaf.args[0].type
         if isinstance(kind, ScalarType):
             return as_value(leaf.before, kind)
         return leaf.before.used()
 
-    def inits(self, kept: Sequence[Leaf]) -> list[Value]:
+    def inits(self, kept: Sequence[CarriedValue]) -> list[Value]:
         return [self._init(leaf) for leaf in kept]
 
-    def after(self, kept: Sequence[Leaf], results: Sequence[Value], live: set[Key]) -> None:
-        """Bind the variables to what they are after the loop."""
-        require_contents(self.trace, self._held, {k: self.before[k] for k in self._held})
+    def after(self, kept: Sequence[CarriedValue], results: Sequence[Value], live: set[Key]) -> None:
+        """Bind the variables to their values after the loop."""
+        require_contents(self.trace, self._held)
         given = {leaf.place: value for leaf, value in zip(kept, results, strict=True)}
         end, values = self.slots.read(), dict(self.before)
+        for leaf in (leaf for found in self.leaves.values() for leaf in found):
+            if isinstance(leaf.inside, Tile):
+                leaf.inside.filled_if = None  # the counter ends with the loop
         for key, found in self.leaves.items():
-            made: list[Any] = []
+            made: list[object] = []
             for leaf in found:
                 if leaf.place in given:
                     made.append(wrap(given[leaf.place], self.trace))
@@ -323,11 +344,5 @@ class Loop:
         self.slots.write(values)
 
 
-def _has_none(value: Any) -> bool:
+def _has_none(value: object) -> bool:
     return value is MISSING or value is UNSET
-
-
-def _substitute(op: Operation, to: dict[int, Value]) -> None:
-    if to:
-        for inner in op.walk():
-            inner.operands[:] = [to.get(id(v), v) for v in inner.operands]

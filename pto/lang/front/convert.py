@@ -1,7 +1,7 @@
-"""Functions as the front end runs them: rewritten, compiled under their own file and lines.
+"""Rewrites functions for the front end and compiles them under their own file and lines.
 
-`rewritten(f)` is the function that takes the place of `f`; where there is none (its source is not
-available, or it yields) it is `f` itself, and `why_not` tells the reason to error messages.
+`rewritten(f)` replaces `f`; if that is not possible (the source is not available, or it yields) it
+is `f` itself, and `why_not` gives the reason for error messages.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _RESUMES = "it is a generator or a coroutine"
 _made: dict[tuple[CodeType, str], CodeType | None] = {}
 
 
-def rewritten(function: Any, runtime: Any) -> Any:
+def rewritten(function: Any, runtime: object) -> Any:
     """The function to call for `function`."""
     if isinstance(function, FunctionType):
         return _function(function, runtime)
@@ -50,7 +50,7 @@ def _is_python(method: MethodType) -> bool:
     return isinstance(method.__func__, FunctionType)
 
 
-def _function(function: FunctionType, runtime: Any) -> FunctionType | partial[Any]:
+def _function(function: FunctionType, runtime: object) -> FunctionType | partial[Any]:
     code = function.__code__
     if code in DONE or is_own(code.co_filename):
         return function
@@ -59,14 +59,14 @@ def _function(function: FunctionType, runtime: Any) -> FunctionType | partial[An
     return _copied(function, runtime)
 
 
-def _foreign(function: FunctionType, runtime: Any, *args: Any, **named: Any) -> Any:
-    """A function of an installed package: rewritten where it is given values of a kernel."""
+def _foreign(function: FunctionType, runtime: object, *args: object, **named: object) -> object:
+    """Call a function of an installed package, rewritten if an argument is a kernel value."""
     if any(isinstance(each, Handle) for each in (*args, *named.values())):
         return _copied(function, runtime)(*args, **named)
     return function(*args, **named)
 
 
-def _copied(function: FunctionType, runtime: Any) -> FunctionType:
+def _copied(function: FunctionType, runtime: object) -> FunctionType:
     code, made = function.__code__, _code(function)
     if made is None:
         return function
@@ -95,11 +95,12 @@ def _compiled(function: FunctionType) -> CodeType | None:
     found = definition_of(code, function.__globals__)
     if found is None:
         is_there = tree_of(code.co_filename, function.__globals__) is not None
+        is_there &= code.co_filename != "<string>"  # texts of exec have this name, and so has -c
         REASONS[code] = _CHANGED if is_there else _NO_SOURCE
         return None
     node, classes = found
     node = copy.deepcopy(node)
-    around: Mapping[str, Any] = function.__globals__
+    around: Mapping[str, object] = function.__globals__
     local = {*code.co_varnames, *code.co_cellvars, *code.co_freevars}
     rewrite(node, lambda each: _resolved(each, around, local))
     if isinstance(node, ast.FunctionDef):
@@ -119,8 +120,8 @@ def _compiled(function: FunctionType) -> CodeType | None:
 def _in_scopes(
     inner: ast.stmt, classes: tuple[ast.ClassDef, ...], variables: tuple[str, ...]
 ) -> ast.Module:
-    """The definition inside functions and classes as those around it, so that names mean what they
-    mean there: variables of functions around, private names of a class."""
+    """The definition nested in functions and classes like the original, so that free variables and
+    private names of a class resolve as before."""
     body: list[ast.stmt] = [inner]
     for each in classes[-1:]:
         body = [complete(ast.ClassDef(each.name, [], [], body, []))]
@@ -132,7 +133,7 @@ def _in_scopes(
 
 
 def _find(code: CodeType, wanted: CodeType) -> CodeType | None:
-    """The code of the function itself, among those that were compiled."""
+    """The code object of the function, within the compiled module."""
     todo = [code]
     while todo:
         each = todo.pop(0)
@@ -146,7 +147,7 @@ def _find(code: CodeType, wanted: CodeType) -> CodeType | None:
 
 
 def _named(code: CodeType, name: str) -> CodeType:
-    """The code with the name of the user's function on its blocks, known as rewritten."""
+    """The code object, marked as rewritten, with its blocks named after the user's function."""
     consts = tuple(
         _named(c, name if c.co_name.startswith(PREFIX) else c.co_name)
         if isinstance(c, CodeType)
@@ -158,7 +159,7 @@ def _named(code: CodeType, name: str) -> CodeType:
     return made
 
 
-def _resolved(node: ast.expr, around: Mapping[str, Any], local: set[str]) -> Any:
+def _resolved(node: ast.expr, around: Mapping[str, object], local: set[str]) -> object:
     """The value of a global name, or of an attribute of a module; None if it is neither."""
     if isinstance(node, ast.Attribute):
         module = _resolved(node.value, around, local)

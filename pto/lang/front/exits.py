@@ -1,7 +1,7 @@
 """`break`, `continue` and early `return` as structured control flow.
 
-What follows an `if` whose branch leaves is moved to the other branch; elsewhere a variable says
-that the code has been left, and what follows is guarded by it. Loops test the variable:
+If one branch of an `if` exits, the statements after the `if` move into the other branch. Elsewhere
+a flag variable records the exit and guards the following statements. Loops test the flag:
 
     while c:                  brk = False
         if a:                 while going(brk) and c:
@@ -28,8 +28,8 @@ Block = list[ast.stmt]
 
 
 @dataclass(frozen=True, slots=True)
-class _Loop:
-    """The variables that say that the innermost loop, or its iteration, has been left."""
+class _ExitFlags:
+    """The exit flags of the innermost loop (break) and of its iteration (continue)."""
 
     broken: str
     skipped: str
@@ -37,11 +37,13 @@ class _Loop:
 
 def structured(body: Block) -> Block:
     """The body of a function without break and continue; it returns at its end only."""
-    lower = _Lower()
+    lower = _Lower(has_result=any(map(_gives, body)))
     if not any(_inner(each, ast.Return) for each in body[:-1]) and (
         not body or isinstance(body[-1], ast.Return) or not _inner(body[-1], ast.Return)
     ):
         return lower.block(body, None, keeps_return=True)
+    if not lower.has_result:
+        return [_assign(RETURNED, False, body[0]), *lower.block(body, None)]
     first = [_assign(RETURNED, False, body[0]), _assign(RESULT, None, body[0])]
     first[1].value = ast.Attribute(ast.Name("_pto", ast.Load()), "UNSET", ast.Load())
     last = ast.copy_location(ast.Return(ast.Name(RESULT, ast.Load())), body[-1])
@@ -50,6 +52,12 @@ def structured(body: Block) -> Block:
     if not _leaves(body):
         rest = [*rest, ast.copy_location(ast.Return(None), body[-1])]
     return [*doc, *first, *lower.block(rest, None), last]
+
+
+def _gives(each: ast.stmt) -> bool:
+    """True if a `return` inside has a value; a function without one has no result to join."""
+    returns = (node for node in _found(each, ast.Return, own=False) if isinstance(node, ast.Return))
+    return any(node.value is not None and ast.unparse(node.value) != "None" for node in returns)
 
 
 def _is_text(each: ast.stmt) -> bool:
@@ -63,14 +71,15 @@ def _is_text(each: ast.stmt) -> bool:
 class _Lower:
     """Rewrites the blocks of one function."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, has_result: bool) -> None:
         self._loops = 0
+        self.has_result = has_result  # a `return` has a value
 
-    def block(self, body: Block, loop: _Loop | None, *, keeps_return: bool = False) -> Block:
+    def block(self, body: Block, loop: _ExitFlags | None, *, keeps_return: bool = False) -> Block:
         made: Block = []
         for at, each in enumerate(body):
             if isinstance(each, _EXITS):
-                return [*made, *([each] if keeps_return else _left(each, loop))]
+                return [*made, *([each] if keeps_return else self._left(each, loop))]
             rest = body[at + 1 :]
             flags = _flags(each, loop)
             whole = _joined(each, rest) if flags and rest and isinstance(each, ast.If) else None
@@ -82,7 +91,7 @@ class _Lower:
                 return [*made, _at(guard, rest[0])]
         return made
 
-    def _statement(self, each: ast.stmt, loop: _Loop | None) -> Block:
+    def _statement(self, each: ast.stmt, loop: _ExitFlags | None) -> Block:
         if isinstance(each, _SCOPES):
             return [each]
         if isinstance(each, _LOOPS):
@@ -95,9 +104,9 @@ class _Lower:
                     inner.body = self.block(inner.body, loop)
         return [each]
 
-    def _loop(self, each: ast.For | ast.While, around: _Loop | None) -> Block:
+    def _loop(self, each: ast.For | ast.While, around: _ExitFlags | None) -> Block:
         self._loops += 1
-        own = _Loop(f"_pto_broken{self._loops}", f"_pto_skipped{self._loops}")
+        own = _ExitFlags(f"_pto_broken{self._loops}", f"_pto_skipped{self._loops}")
         breaks = any(_inner(s, ast.Break, own=True) for s in each.body)
         skips = any(_inner(s, ast.Continue, own=True) for s in each.body)
         returns = any(_inner(s, ast.Return) for s in each.body)
@@ -115,9 +124,22 @@ class _Lower:
             made += [_at(ast.If(going(stops), inner, []), orelse[0])] if stops else inner
         return made
 
+    def _left(self, each: ast.stmt, loop: _ExitFlags | None) -> Block:
+        if isinstance(each, ast.Return):
+            returned = _assign(RETURNED, True, each)
+            if not self.has_result:
+                return [returned]
+            value = each.value or ast.copy_location(ast.Constant(None), each)
+            result = ast.Assign([ast.Name(RESULT, ast.Store())], value)
+            return [ast.copy_location(result, each), returned]
+        if loop is None:
+            return [each]  # Python's compiler reports the error
+        name = loop.broken if isinstance(each, ast.Break) else loop.skipped
+        return [_assign(name, True, each)]
+
 
 def _joined(each: ast.If, rest: Block) -> ast.If | None:
-    """The `if` with the statements after it in the branch that goes on, where the other leaves."""
+    """The `if` with the statements after it moved into the branch that does not exit."""
     if _leaves(each.body):
         return _at(ast.If(each.test, each.body, [*each.orelse, *rest]), each)
     if _leaves(each.orelse):
@@ -126,7 +148,7 @@ def _joined(each: ast.If, rest: Block) -> ast.If | None:
 
 
 def _leaves(body: Block) -> bool:
-    """True if a block surely ends with an exit."""
+    """True if a block always ends with an exit."""
     return any(
         isinstance(each, (*_EXITS, ast.Raise))
         or (isinstance(each, ast.If) and _leaves(each.body) and _leaves(each.orelse))
@@ -134,7 +156,7 @@ def _leaves(body: Block) -> bool:
     )
 
 
-def _flags(each: ast.stmt, loop: _Loop | None) -> list[str]:
+def _flags(each: ast.stmt, loop: _ExitFlags | None) -> list[str]:
     """The variables that a statement may set."""
     found = [RETURNED] if _inner(each, ast.Return) else []
     if loop is not None:
@@ -158,19 +180,8 @@ def _found(node: ast.AST, kind: type[ast.stmt], own: bool) -> Iterator[ast.AST]:
         yield from _found(each, kind, own)
 
 
-def _left(each: ast.stmt, loop: _Loop | None) -> Block:
-    if isinstance(each, ast.Return):
-        value = each.value or ast.copy_location(ast.Constant(None), each)
-        result = ast.Assign([ast.Name(RESULT, ast.Store())], value)
-        return [ast.copy_location(result, each), _assign(RETURNED, True, each)]
-    if loop is None:
-        return [each]  # Python's compiler says what is wrong with it
-    name = loop.broken if isinstance(each, ast.Break) else loop.skipped
-    return [_assign(name, True, each)]
-
-
 def going(flags: list[str]) -> ast.expr:
-    """An expression that holds while nothing has been left."""
+    """An expression that is true while no exit flag is set."""
     function = ast.Attribute(ast.Name("_pto", ast.Load()), GOING, ast.Load())
     return ast.Call(function, [ast.Name(each, ast.Load()) for each in flags], [])
 

@@ -1,32 +1,31 @@
-"""Loops of the program: the body is traced once and stands for every iteration."""
+"""Loops of the program: the body is traced once, for all iterations."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from pto.ir.graph import Block, Operation, Region, Value
 from pto.isa.scalar.structure import CONDITION, FOR, WHILE, YIELD
 from pto.lang.control import Range
 from pto.lang.front.branches import unbroken
-from pto.lang.front.carried import Again, Assumed, Leaf, Loop
+from pto.lang.front.carried import Assumed, CarriedLoop, CarriedValue, TraceAgain
 from pto.lang.front.exits import RESULT
-from pto.lang.front.values import Key, Slots
+from pto.lang.front.values import Key, VariableSlots
 from pto.lang.trace import Trace
 from pto.lang.values.linear import Linear
 from pto.lang.values.scalars import Scalar, as_value, compare
 
-Body = Callable[..., Any]
+Body = Callable[..., object]
 
 
-def _attempts(trace: Trace, slots: Slots, run: Callable[[Assumed], Any]) -> Any:
+def _attempts(trace: Trace, slots: VariableSlots, run: Callable[[Assumed], object]) -> object:
     """Trace a loop until its assumptions about tiles hold."""
     assumed, before, mark = Assumed(), slots.read(), trace.mark()
     while True:
         try:
             with unbroken(trace):
                 return run(assumed)
-        except Again as again:
+        except TraceAgain as again:
             getattr(assumed, again.what).add(again.place)
             trace.rollback(mark)
             slots.write(before)
@@ -35,7 +34,7 @@ def _attempts(trace: Trace, slots: Slots, run: Callable[[Assumed], Any]) -> Any:
 def counted(
     items: Range,
     body: Body,
-    slots: Slots,
+    slots: VariableSlots,
     live: set[Key],
     head: set[Key],
     stops: Sequence[str],
@@ -46,15 +45,16 @@ def counted(
     names = live | head | {*slots.carries}
 
     def run(assumed: Assumed) -> None:
-        loop = Loop(trace, slots, names, assumed, 1)
+        loop = CarriedLoop(trace, slots, names, assumed, 1)
         kind = items.kind
         bounds = {n: as_value(getattr(items, n), kind) for n in ("lower", "upper", "step")}
         op = trace.append(FOR, {**bounds, "inits": []})
         counter = Value(kind, target)
         block = trace.open(op, [counter], loop=True)
+        loop.first = lambda: compare("==", trace.scalar(counter), trace.scalar(bounds["lower"]))
         block.args += [_owned(arg, block) for arg in (leaf.args[0] for leaf in loop.carried)]
         loop.bind(0)
-        body(Scalar[Any](counter, trace, _steps(op, items)))
+        body(Scalar[object](counter, trace, _steps(op, items)))
         loop.collect(0)
         trace.close()
         loop.carry_late(op, [block], loop.late if items.runs else [RESULT])
@@ -63,7 +63,7 @@ def counted(
         trace.append(YIELD, {"results": [leaf.ends[0] for leaf in kept]})
         trace.close(certain=True)
         inits = loop.inits(kept)
-        op.operands, op.segments = [*op.operands[:3], *inits], (1, 1, 1, len(inits))
+        op.set_group("inits", inits)
         leaving = [leaf for leaf in kept if leaf.place[0] in stops]
         if leaving:
             results = _as_while(trace, op, kept, leaving, inits)
@@ -81,24 +81,27 @@ def _owned(arg: Value, block: Block) -> Value:
 
 
 def _steps(op: Operation, items: Range) -> Linear | None:
-    """A counter is its start plus a multiple of its step, where Python knows both."""
+    """The counter as start plus a multiple of the step, if Python knows both."""
     low, step = items.lower, items.step
-    return Linear(low, {id(op): step}) if isinstance(low, int) and isinstance(step, int) else None
+    return Linear(low, {op: step}) if isinstance(low, int) and isinstance(step, int) else None
 
 
 def _as_while(
-    trace: Trace, loop: Operation, kept: Sequence[Leaf], leaving: Sequence[Leaf], inits: list[Value]
+    trace: Trace,
+    loop: Operation,
+    kept: Sequence[CarriedValue],
+    leaving: Sequence[CarriedValue],
+    inits: list[Value],
 ) -> list[Value]:
     """A counted loop that also ends when one of the carried flags is set."""
-    home, body = loop.parent, loop.regions[0].block
-    assert home is not None
+    body = loop.regions.pop().block
     lower, upper, step = loop.operands[:3]
-    home.ops.remove(loop)
+    loop.erase()
     op = trace.append(WHILE, {"inits": [lower, *inits]})
     op.where = loop.where
     args = [Value(v.type, v.name) for v in body.args]
     trace.open(op, args, loop=True)
-    going: Any = compare("<", trace.scalar(args[0]), trace.scalar(upper))
+    going = compare("<", trace.scalar(args[0]), trace.scalar(upper))
     for leaf, arg in zip(kept, args[1:], strict=True):
         if leaf in leaving:
             going = going & ~trace.scalar(arg)
@@ -108,7 +111,8 @@ def _as_while(
     region.blocks.append(body)
     body.region = region
     op.regions.append(region)
-    last = body.ops.pop()
+    last = body.ops[-1]
+    last.erase()
     trace.reopen(body, loop=True)
     following = trace.scalar(body.args[0]) + trace.scalar(step)
     trace.append(YIELD, {"results": [following.used(), *last.operands]})
@@ -118,21 +122,26 @@ def _as_while(
 
 
 def conditional(
-    test: Callable[[], Any], body: Body, slots: Slots, live: set[Key], head: set[Key], trace: Trace
+    test: Callable[[], Scalar[object]],
+    body: Body,
+    slots: VariableSlots,
+    live: set[Key],
+    head: set[Key],
+    trace: Trace,
 ) -> None:
     """`while`: an scf.while."""
     names = live | head | {*slots.carries}
 
     def run(assumed: Assumed) -> None:
-        loop = Loop(trace, slots, names, assumed, 2)
+        loop = CarriedLoop(trace, slots, names, assumed, 2)
         op = trace.append(WHILE, {"inits": []})
         blocks: list[Block] = []
-        condition: Any = None
+        tested: list[Value] = []
         for n in range(2):
             blocks.append(trace.open(op, [leaf.args[n] for leaf in loop.carried], loop=True))
             loop.bind(n)
             if n == 0:
-                condition = test().used()
+                tested.append(test().used())
             else:
                 body()
             loop.collect(n)
@@ -141,13 +150,13 @@ def conditional(
         kept = loop.finish(op, blocks)
         trace.reopen(blocks[0])
         passed = [leaf.ends[0] for leaf in kept]
-        trace.append(CONDITION, {"condition": loop.final(condition), "args": passed})
+        trace.append(CONDITION, {"condition": loop.final(tested[0]), "args": passed})
         trace.close(certain=True)
         trace.reopen(blocks[1])
         trace.append(YIELD, {"results": [leaf.ends[1] for leaf in kept]})
         trace.close(certain=True)
         inits = loop.inits(kept)
-        op.operands, op.segments = inits, (len(inits),)
+        op.set_group("inits", inits)
         op.results = [Value(leaf.args[0].type, leaf.name, op) for leaf in kept]
         loop.after(kept, op.results, live)
 

@@ -1,7 +1,7 @@
 """`match` as a chain of `if`: values, `|`, captures, `_`, guards, and sequences of these.
 
-A statement with other patterns (classes, mappings, `*rest`) stays as it is: Python decides it while
-it traces.
+A statement with other patterns (classes, mappings, `*rest`) is not rewritten: Python executes it
+during tracing.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ _SUBJECT = "_pto_subject"
 
 
 def chained(body: Iterable[ast.stmt]) -> list[ast.stmt]:
-    """The statements of a function with every `match` that can be one as a chain of `if`."""
+    """The statements of a function with `match` rewritten to `if` chains where possible."""
     made: list[ast.stmt] = []
     for each in body:
         if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):

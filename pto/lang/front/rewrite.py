@@ -1,7 +1,7 @@
 """Control statements and conditions of a function as calls of `runtime`, on its syntax tree.
 
-The blocks of a statement become functions inside the function, whose variables are nonlocal to
-them, so the runtime can execute a block, look at the variables and set them:
+The blocks of a statement become inner functions with nonlocal variables, so that the runtime can
+execute a block, read the variables and set them:
 
     if c:                 def then():
         a = 1                 nonlocal a
@@ -20,14 +20,15 @@ from typing import Any, TypeVar
 from pto.lang.call.source import names_in
 from pto.lang.front.exits import going, structured
 from pto.lang.front.match import chained
-from pto.lang.front.variables import Names, bound, declared, note_liveness
+from pto.lang.front.variables import Names, bound, declared, note_liveness, shared
 
 NAME = "_pto"  # the runtime, a variable of the rewritten function
 PREFIX = "_pto_block"  # of functions that are blocks
 _UNTOUCHED = ("super", "locals", "globals", "vars", "dir", "eval", "exec")
 _BUILTINS = ("isinstance", "len", "range", "enumerate", "zip", "list", "tuple", "type")
+_SIMPLE = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Delete, ast.Import, ast.ImportFrom)
 N = TypeVar("N", bound=ast.AST)
-Resolve = Callable[[ast.expr], Any]  # what a global name, or an attribute of one, stands for
+Resolve = Callable[[ast.expr], Any]  # the value of a global name, or of an attribute of one
 
 
 def rewrite(node: ast.FunctionDef | ast.Lambda, resolve: Resolve) -> None:
@@ -45,24 +46,30 @@ class _Rewriter(ast.NodeTransformer):
         self._blocks = 0
         self._moved: set[str] = set()  # variables of blocks
         self._global: Names = frozenset()
+        self._shared: Names = frozenset()  # variables that functions inside bind too
+        self._binders: Names = frozenset()  # those functions
 
     # ---- functions
 
     def function(self, node: ast.FunctionDef) -> None:
-        outer = self._moved, self._global
+        outer = self._moved, self._global, self._shared, self._binders
         self._moved, self._global = set(), declared(node.body, ast.Global)
+        inner = shared(node.body)
+        own = bound(node.body) | _parameters(node.args) | declared(node.body, ast.Nonlocal)
+        self._shared = frozenset[str]().union(*inner.values()) & own
+        self._binders = frozenset(name for name, names in inner.items() if names & own)
         node.body = structured(chained(self._aliases(node.body)))
         note_liveness(node.body)
         node.body = self._statements(node.body)
         own = (
             self._moved - self._global - declared(node.body, ast.Nonlocal) - _parameters(node.args)
         )
-        if own:  # they are variables of the function: a block cannot make them
+        if own:  # declare variables of the function, which a block cannot create
             names = [ast.Name(each, ast.Store()) for each in sorted(own)]
             never = ast.If(ast.Constant(False), [ast.Assign([*names], ast.Constant(None))], [])
             at = 1 if ast.get_docstring(node, clean=False) is not None else 0
             node.body.insert(at, ast.copy_location(never, node.body[0]))
-        self._moved, self._global = outer
+        self._moved, self._global, self._shared, self._binders = outer
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         node.decorator_list = [self.visit(each) for each in node.decorator_list]
@@ -82,6 +89,10 @@ class _Rewriter(ast.NodeTransformer):
     def _statements(self, body: Iterable[ast.stmt]) -> list[ast.stmt]:
         made: list[ast.stmt] = []
         for each in body:
+            names = sorted(bound([each]) & self._global) if isinstance(each, _SIMPLE) else []
+            if names:
+                call = _call("binds_global", [ast.Constant(names[0])], each)
+                made.append(ast.copy_location(ast.Expr(call), each))
             found = self.visit(each)
             made += found if isinstance(found, list) else [found]
         return made
@@ -91,6 +102,7 @@ class _Rewriter(ast.NodeTransformer):
     ) -> ast.FunctionDef:
         """A block as a function; `item` is bound to its argument first."""
         names = bound(body) | (frozenset() if item is None else bound([item]))
+        names |= self._called(body)
         made: list[ast.stmt] = []
         for kind, chosen in (
             (ast.Global, names & self._global),
@@ -128,7 +140,7 @@ class _Rewriter(ast.NodeTransformer):
     def visit_While(self, node: ast.While) -> list[ast.stmt]:
         ask = ast.copy_location(ast.Return(node.test), node.test)
         test, body = self._block([ask], node.test), self._block(node.body, node)
-        parts = [_name(test.name), _name(body.name), *_liveness(node)]
+        parts = [_name(test.name), _name(body.name), *self._liveness(node)]
         call = _call("while_", parts, node.test)
         return [test, body, ast.copy_location(ast.Expr(call), node.test)]
 
@@ -138,7 +150,7 @@ class _Rewriter(ast.NodeTransformer):
         stops: list[str] = getattr(node, "stops", [])
         asks = _lambda(going(stops), node) if stops else ast.Constant(None)
         target = ast.Constant((names_in(node.target) or ("i",))[0])
-        parts = [items, _name(body.name), *_liveness(node), asks, target]
+        parts = [items, _name(body.name), *self._liveness(node), asks, target]
         call = _call("for_", parts, node.iter)
         return [body, ast.copy_location(ast.Expr(call), node.iter)]
 
@@ -151,14 +163,46 @@ class _Rewriter(ast.NodeTransformer):
         asked = ast.copy_location(ast.Expr(_call("raises", [], node)), node)
         return [asked, _visited(self, node)]
 
+    def visit_ExceptHandler(self, node: ast.ExceptHandler) -> ast.AST:
+        every = node.type is None or getattr(node.type, "id", "") in ("Exception", "BaseException")
+        node.body = self._statements(node.body)
+        if every:
+            asked = ast.copy_location(ast.Expr(_call("caught", [], node)), node)
+            node.body.insert(0, asked)
+        return node
+
+    def _called(self, body: Iterable[ast.AST]) -> Names:
+        """The variables that functions inside may bind when statements call them."""
+        if not self._shared:
+            return self._shared
+        calls = any(isinstance(n, ast.Call) for each in body for n in ast.walk(each))
+        return self._shared if calls else frozenset()
+
+    def _liveness(self, node: ast.For | ast.While) -> list[ast.expr]:
+        """The variables bound in a loop that are read after it, and by its next iteration."""
+        own = bound([*node.body, node.target if isinstance(node, ast.For) else node.test])
+        own |= self._called([node])
+        return [_names(own & getattr(node, each, frozenset())) for each in ("live", "head")]
+
     # ---- expressions
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        if node.id in self._binders and isinstance(node.ctx, ast.Load):
+            return _call("passed", [node, ast.Constant(node.id)], node)
+        return node
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
         if _binds(node.values[1:]):
-            return self.generic_visit(node)
+            node.values = [self._decided(each) for each in node.values]
+            return node
         word = "and_" if isinstance(node.op, ast.And) else "or_"
+        shared = self._called([node])
         first, *rest = [self.visit(each) for each in node.values]
-        return _call(word, [first, *(_lambda(each, each) for each in rest)], node)
+        return _lazy(word, [first, *(_lambda(each, each) for each in rest)], node, shared)
+
+    def _decided(self, value: ast.expr) -> ast.expr:
+        """A condition of an expression with `:=`, which Python decides."""
+        return _call("decided", [self.visit(value)], value)
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
         if not isinstance(node.op, ast.Not):
@@ -167,14 +211,19 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
         if _binds([node.body, node.orelse]):
-            return self.generic_visit(node)
+            node.test = self._decided(node.test)
+            node.body, node.orelse = self.visit(node.body), self.visit(node.orelse)
+            return node
+        shared = self._called([node])
         parts = [self.visit(node.test)]
         parts += [_lambda(self.visit(each), each) for each in (node.body, node.orelse)]
-        return _call("choose", parts, node)
+        return _lazy("choose", parts, node, shared)
 
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
         chained = len(node.ops) > 1
-        contains = any(isinstance(each, ast.In | ast.NotIn) for each in node.ops)
+        contains = any(
+            isinstance(each, ast.In | ast.NotIn | ast.Is | ast.IsNot) for each in node.ops
+        )
         if not (chained or contains) or _binds(node.comparators[1:]):
             return self.generic_visit(node)
         first, *rest = [self.visit(each) for each in (node.left, *node.comparators)]
@@ -202,7 +251,11 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         named = node.func.id if isinstance(node.func, ast.Name) else ""
-        node = _visited(self, node)
+        if named in self._binders:
+            node.args = [self.visit(each) for each in node.args]
+            node.keywords = [self.visit(each) for each in node.keywords]
+        else:
+            node = _visited(self, node)
         if named not in (*_UNTOUCHED, *_BUILTINS) and not self._is_ours(node.func):
             node.func = _call("fn", [node.func], node.func)
         return node
@@ -250,7 +303,7 @@ class _Rewriter(ast.NodeTransformer):
 
 
 def complete(node: N) -> N:
-    """The node with the fields that a later Python has."""
+    """The node with the fields that newer Python versions require."""
     if "type_params" in node._fields:
         setattr(node, "type_params", [])  # noqa: B010
     return node
@@ -283,7 +336,7 @@ def _parameters(args: ast.arguments) -> Names:
 
 
 def _binds(nodes: Iterable[ast.AST]) -> bool:
-    """True if `:=` stands inside: it would bind a variable of another function."""
+    """True if there is a `:=` inside: it would bind a variable of another function."""
     return any(isinstance(n, ast.NamedExpr) for each in nodes for n in ast.walk(each))
 
 
@@ -295,10 +348,13 @@ def _names(names: Iterable[str]) -> ast.expr:
     return ast.Tuple([ast.Constant(each) for each in sorted(names)], ast.Load())
 
 
-def _liveness(node: ast.For | ast.While) -> list[ast.expr]:
-    """Those of the variables that the loop binds: read after it, and by its next iteration."""
-    own = bound([*node.body, node.target if isinstance(node, ast.For) else node.test])
-    return [_names(own & getattr(node, each, frozenset())) for each in ("live", "head")]
+def _lazy(word: str, args: list[ast.expr], where: ast.AST, shared: Names) -> ast.Call:
+    """A call with operands that the program may skip, and the variables that these may bind."""
+    made = _call(word, args, where)
+    if shared:
+        names = ast.Tuple([_name(each) for each in sorted(shared)], ast.Load())
+        made.keywords.append(ast.keyword("shared", _lambda(names, where)))
+    return ast.fix_missing_locations(made)
 
 
 def _lambda(body: ast.expr, where: ast.AST) -> ast.expr:
@@ -306,6 +362,6 @@ def _lambda(body: ast.expr, where: ast.AST) -> ast.expr:
     return ast.copy_location(ast.Lambda(named, body), where)
 
 
-def _call(word: str, args: list[ast.expr], where: ast.AST) -> ast.expr:
+def _call(word: str, args: list[ast.expr], where: ast.AST) -> ast.Call:
     made = ast.Call(ast.Attribute(_name(NAME), word, ast.Load()), args, [])
     return ast.copy_location(made, where)

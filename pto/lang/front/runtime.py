@@ -1,5 +1,5 @@
-"""The functions that rewritten kernels call: each behaves as Python where it knows the condition,
-and adds a branch or loop to the program where only the run knows it."""
+"""The functions that rewritten kernels call. If Python knows the condition, each behaves as the
+Python statement; else it adds a branch or loop to the program."""
 
 from __future__ import annotations
 
@@ -8,26 +8,33 @@ from collections.abc import Callable, Iterable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
-from pto.isa.row.traits import Control
 from pto.isa.row.types import Scalar as ScalarType
 from pto.lang.call.place import mistake
 from pto.lang.call.session import Handle, active, current
 from pto.lang.control import Carry, Range, deprecated
-from pto.lang.debug import Text, print_
+from pto.lang.debug import FormattedText, print_
 from pto.lang.debug import assert_ as assert_in_program
 from pto.lang.express.functions import maximum, minimum
 from pto.lang.front.branches import branch
+from pto.lang.front.checks import (
+    binds_global,
+    caught,
+    decided,
+    known,
+    passed,
+    raises,
+    require_objects,
+)
 from pto.lang.front.convert import rewritten
 from pto.lang.front.loops import conditional, counted
-from pto.lang.front.values import BOOLEAN, UNSET, Slots, leaves
+from pto.lang.front.values import BOOLEAN, UNSET, VariableSlots
 from pto.lang.trace import Trace
-from pto.lang.values.operators import Comparison
+from pto.lang.values.operators import Binary, Comparison
 from pto.lang.values.scalars import Scalar, compare
 from pto.lang.values.tiles import Tile
 
-Block = Callable[..., Any]
-Lazy = Callable[[], Any]
-_DECIDED = (Control.IF, Control.FOR, Control.WHILE)
+Block = Callable[..., object]
+Lazy = Callable[[], object]
 _ENDLESS = 10_000  # iterations of a loop that Python decides
 
 
@@ -37,7 +44,7 @@ def _trace() -> Trace:
     return session
 
 
-def truth(value: Any) -> Any:
+def truth(value: object) -> object:
     """A condition: a Python value, or a number of type i1 of the program."""
     if isinstance(value, Carry):
         value = value.value
@@ -60,13 +67,13 @@ def _nothing() -> None:
 # ---- statements
 
 
-def if_(test: Any, then: Block, orelse: Block | None, live: Iterable[str]) -> None:
+def if_(test: object, then: Block, orelse: Block | None, live: Iterable[str]) -> None:
     test = truth(test)
     other = orelse or _nothing
     if not isinstance(test, Scalar):
         (then if test else other)()
         return
-    branch(test, (then, other), Slots((then, orelse), _trace().carries), live)
+    branch(test, (then, other), VariableSlots((then, orelse), _trace().carries), live)
 
 
 def while_(test: Lazy, body: Block, live: Sequence[str], head: Sequence[str]) -> None:
@@ -75,7 +82,7 @@ def while_(test: Lazy, body: Block, live: Sequence[str], head: Sequence[str]) ->
         while test():
             body()
         return
-    slots = Slots((test, body), session.carries)
+    slots = VariableSlots((test, body), session.carries)
     for _ in builtins.range(_ENDLESS):
         mark, before = session.mark(), slots.read()
         holds = truth(test())
@@ -104,8 +111,8 @@ def while_(test: Lazy, body: Block, live: Sequence[str], head: Sequence[str]) ->
     )
 
 
-def truth_of_program(trace: Trace, value: Any) -> Scalar[Any]:
-    """A condition as a number of the program, also where Python knows it."""
+def truth_of_program(trace: Trace, value: object) -> Scalar[object]:
+    """A condition as a value of the program, also if Python knows it."""
     value = truth(value)
     if isinstance(value, Scalar):
         return value
@@ -122,14 +129,14 @@ def for_(
 ) -> None:
     if isinstance(items, Range):
         stops = () if going_on is None else going_on.__code__.co_freevars
-        slots = Slots((body, going_on), items.trace.carries)
+        slots = VariableSlots((body, going_on), items.trace.carries)
         names = {*live, *head}
         counted(items, body, slots, {*live}, names, stops, target)
         return
     for item in items:
         holds = True if going_on is None else going_on()
         if isinstance(holds, Scalar):
-            slots = Slots((body, going_on), _trace().carries)
+            slots = VariableSlots((body, going_on), _trace().carries)
             branch(holds, (lambda item=item: body(item), _nothing), slots, {*live, *head})
         elif holds:
             body(item)
@@ -137,7 +144,7 @@ def for_(
             return
 
 
-def assert_(test: Any, message: Lazy | None = None) -> None:
+def assert_(test: object, message: Lazy | None = None) -> None:
     session = active()
     if isinstance(test, Scalar | Comparison) and isinstance(session, Trace):
         if isinstance(test, Scalar):
@@ -150,49 +157,26 @@ def assert_(test: Any, message: Lazy | None = None) -> None:
         raise mistake("PTO-S135", f"an assertion does not hold while the kernel is traced: {told}")
 
 
-def known(subject: Any) -> Any:
-    """The subject of a `match` that Python decides."""
-    if any(isinstance(each, Scalar) for each in leaves(subject)):
-        raise mistake(
-            "PTO-U202",
-            "`match` compares a number of the program with a class, a mapping or `*rest`, which"
-            " Python would decide before the kernel runs",
-            help="match values, names, `_` and sequences of these, or write `if`",
-        )
-    return subject
-
-
-def raises() -> None:
-    """A `raise` statement: only where the trace, not the program, decides to come here."""
-    session = active()
-    around = session.builder.blocks[1:] if isinstance(session, Trace) else ()
-    if any(block.region.owner.control in _DECIDED for block in around):
-        raise mistake(
-            "PTO-U206",
-            "`raise` in a branch or loop of the program, which is traced even if it will not run",
-            help="the program has no exceptions: write `assert condition, message`",
-        )
-
-
 # ---- expressions
 
 
-def going(*flags: Any) -> Any:
+def going(*flags: object) -> object:
     """True while none of the flags is set."""
-    left: Any = False
+    left: object = False
     for each in flags:
         left = or_(left, lambda each=each: each)
     return not_(left)
 
 
-def choose(test: Any, a: Lazy, b: Lazy) -> Any:
+def choose(test: object, a: Lazy, b: Lazy, *, shared: Lazy | None = None) -> object:
     test = truth(test)
     if not isinstance(test, Scalar):
         return a() if test else b()
-    return branch(test, (a, b), Slots((), _trace().carries), ())
+    names = () if shared is None else shared.__code__.co_freevars
+    return branch(test, (a, b), VariableSlots((shared,), _trace().carries), names)
 
 
-def and_(first: Any, *rest: Lazy) -> Any:
+def and_(first: object, *rest: Lazy, shared: Lazy | None = None) -> object:
     for each in rest:
         test = truth(first)
         if not isinstance(test, Scalar):
@@ -201,11 +185,11 @@ def and_(first: Any, *rest: Lazy) -> Any:
             first = each()
         else:
             value = first
-            first = choose(test, each, lambda value=value: value)
+            first = choose(test, each, lambda value=value: value, shared=shared)
     return first
 
 
-def or_(first: Any, *rest: Lazy) -> Any:
+def or_(first: object, *rest: Lazy, shared: Lazy | None = None) -> object:
     for each in rest:
         test = truth(first)
         if not isinstance(test, Scalar):
@@ -214,16 +198,16 @@ def or_(first: Any, *rest: Lazy) -> Any:
             first = each()
         else:
             value = first
-            first = choose(test, lambda value=value: value, each)
+            first = choose(test, lambda value=value: value, each, shared=shared)
     return first
 
 
-def not_(value: Any) -> Any:
+def not_(value: object) -> object:
     test = truth(value)
     return ~test if isinstance(test, Scalar) else not test
 
 
-def compared(first: Any, *pairs: tuple[str, Lazy]) -> Any:
+def compared(first: object, *pairs: tuple[str, Lazy]) -> object:
     """`a < b < c`, `a in b`: each operand is evaluated once."""
     (word, operand), *rest = pairs
     second = operand()
@@ -231,16 +215,17 @@ def compared(first: Any, *pairs: tuple[str, Lazy]) -> Any:
     return and_(held, lambda: compared(second, *rest)) if rest else held
 
 
-def _comparison(word: str, a: Any, b: Any) -> Any:
+def _comparison(word: str, a: object, b: object) -> object:
     if word in ("In", "NotIn"):
         found = _contains(a, b)
         return found if word == "In" else not_(found)
     if word in ("Is", "IsNot"):
+        require_objects(a, b, "is" if word == "Is" else "is not")
         return (a is b) is (word == "Is")
     return _OPERATORS[word](a, b)
 
 
-def _contains(item: Any, within: Any) -> Any:
+def _contains(item: object, within: Any) -> object:
     if isinstance(within, range) and isinstance(item, Scalar) and within.step == 1:
         return and_(item >= within.start, lambda: item < within.stop)
     several = isinstance(within, tuple | list | set | frozenset)
@@ -250,10 +235,10 @@ def _contains(item: Any, within: Any) -> Any:
     return item in within
 
 
-_CONVERSIONS: dict[int, Callable[[Any], Any]] = {ord("s"): str, ord("r"): repr, ord("a"): ascii}
+_CONVERSIONS: dict[int, Callable[[object], str]] = {ord("s"): str, ord("r"): repr, ord("a"): ascii}
 
 
-def text(*parts: Any) -> Any:
+def text(*parts: str | tuple[object, int, str]) -> object:
     """An f-string: Python's text, or a `Text` with numbers and tiles of the program."""
     made: list[Any] = []
     for part in parts:
@@ -265,10 +250,10 @@ def text(*parts: Any) -> Any:
             made.append((value, form))
         else:
             made.append(format(_CONVERSIONS.get(conversion, lambda each: each)(value), form))
-    return "".join(made) if all(isinstance(each, str) for each in made) else Text(made)
+    return "".join(made) if all(isinstance(each, str) for each in made) else FormattedText(made)
 
 
-_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
+_OPERATORS: dict[str, Binary] = {
     "Eq": lambda a, b: a == b,
     "NotEq": lambda a, b: a != b,
     "Lt": lambda a, b: a < b,
@@ -281,8 +266,8 @@ _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
 # ---- calls
 
 
-def fn(function: Any) -> Any:
-    """The function to call for the one that is written."""
+def fn(function: object) -> object:
+    """The function to call instead of the written one."""
     session = active()
     if not isinstance(session, Trace):
         return function
@@ -293,16 +278,16 @@ def fn(function: Any) -> Any:
     return own or rewritten(function, RUNTIME)
 
 
-def _replaced(function: Any) -> Callable[..., Any] | None:
-    """For a function that somebody has put in the place of a builtin, as a logger does of print."""
+def _replaced(function: object) -> Callable[..., object] | None:
+    """The replacement for a builtin that another library has replaced, such as a logged print."""
     for plain, own in _BUILTINS.items():
         if function is getattr(builtins, plain.__name__):
             return own
     return None
 
 
-def _extreme(plain: Callable[..., Any], two: Callable[..., Any]) -> Callable[..., Any]:
-    def call(*values: Any, **named: Any) -> Any:
+def _extreme(plain: Callable[..., object], two: Callable[..., object]) -> Callable[..., object]:
+    def call(*values: object, **named: object) -> object:
         found = (
             list(values[0])
             if len(values) == 1 and isinstance(values[0], list | tuple)
@@ -319,57 +304,68 @@ def _extreme(plain: Callable[..., Any], two: Callable[..., Any]) -> Callable[...
     return call
 
 
-def _print(*parts: Any, **named: Any) -> None:
-    """Python's print: a line of the program, printed by each block that comes to it."""
+def _print(*parts: object, **named: Any) -> None:
+    """Python's print in a kernel: each block that reaches it prints a line."""
     if "file" in named:
         builtins.print(*parts, **named)
         return
     if named:
         raise mistake(
             "PTO-U205",
-            f"print in a kernel has no {next(iter(named))}=: a line has its parts, and ends",
-            help="print(a, b) prints one line; pto.print has blocks= to choose who prints",
+            f"print in a kernel has no {next(iter(named))}=: it prints one line",
+            help="print(a, b) prints one line; pto.print(..., blocks=0) prints in one block only",
         )
     print_(*parts)
 
 
-def _all(values: Iterable[Any]) -> Any:
-    held: Any = True
+def _all(values: Iterable[object]) -> object:
+    held: object = True
     for each in values:
         held = and_(held, lambda each=each: truth(each))
     return held if isinstance(held, Scalar) else bool(held)
 
 
-def _any(values: Iterable[Any]) -> Any:
-    held: Any = False
+def _any(values: Iterable[object]) -> object:
+    held: object = False
     for each in values:
         held = or_(held, lambda each=each: truth(each))
     return held if isinstance(held, Scalar) else bool(held)
 
 
-def _bool(value: Any = False) -> Any:
+def _text(value: object = "", *more: object) -> object:
+    """`str(n)` and `format(n, form)`: the text of an f-string for values of the program."""
+    if isinstance(value, Scalar | Tile | FormattedText):
+        return value if isinstance(value, FormattedText) else text((value, -1, str(*more)))
+    return format(value, str(*more)) if more else str(value)
+
+
+def _bool(value: object = False) -> object:
     test = truth(value)
     return test if isinstance(test, Scalar) else bool(test)
 
 
-_BUILTINS: dict[Any, Callable[..., Any]] = {
+_BUILTINS: dict[Any, Callable[..., object]] = {
     print: _print,
     max: _extreme(max, maximum),
     min: _extreme(min, minimum),
     all: _all,
     any: _any,
     bool: _bool,
+    format: _text,
+    str: lambda *given: _text(*given) if len(given) == 1 else str(*given),
 }
 
 
 # ---- deprecated forms
 
 
-def condition(test: Any) -> Any:
+def condition(test: object) -> object:
     """The condition of `with pto.If(...)`."""
     deprecated("with pto.If(c): ... with pto.Else(): ...", "if c: ... else: ...")
     is_truth = isinstance(test, Scalar) and isinstance(test.type, ScalarType)
-    if isinstance(test, bool) or (is_truth and test.scalar.name == "i1"):
+    if isinstance(test, bool) or (
+        isinstance(test, Scalar) and is_truth and test.scalar.name == "i1"
+    ):
         return test
     raise mistake(
         "PTO-T206",
@@ -393,11 +389,15 @@ RUNTIME = SimpleNamespace(
     condition=condition,
     UNSET=UNSET,
     raises=raises,
+    caught=caught,
+    binds_global=binds_global,
+    passed=passed,
+    decided=decided,
     text=text,
     known=known,
 )
 
 
-def converted(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A kernel's function as it is traced."""
+def converted(function: Callable[..., object]) -> Callable[..., object]:
+    """The rewritten function of a kernel, which the trace calls."""
     return rewritten(function, RUNTIME)

@@ -1,7 +1,7 @@
 """Variables around a branch or loop, and the values that they have where control flow joins.
 
-Numbers and registers are values of the program; a tile is a buffer, so the tiles that a variable
-may stand for are copied into one buffer. `lang/coalesce.py` removes the copies that are not needed.
+Numbers and registers are SSA values; a tile is a buffer, so the possible tiles of a variable are
+copied into one buffer. `lang/coalesce.py` removes unnecessary copies.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ import operator
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from types import FunctionType
-from typing import Any
+from functools import lru_cache
+from types import CellType, CodeType, FunctionType, ModuleType
+from typing import Any, TypeGuard
 
 from pto.core.dtypes import F32, I1
 from pto.core.tile import Role
@@ -31,26 +32,33 @@ from pto.lang.values.scalars import Scalar, is_number
 from pto.lang.values.tiles import Tile, same_region
 from pto.lang.values.views import Global, View
 
-MISSING: Any = object()  # the value of a variable that has none
-UNSET: Any = object()  # the result of a function that has not returned yet: never read
+MISSING: object = object()  # the value of a variable that has none
+UNSET: object = object()  # the result of a function that has not returned yet: never read
 BOOLEAN = scalar_type(I1)
 Key = Any  # the name of a variable, or a carry
 Values = dict[Key, Any]
+Held = tuple[str, object, list[object]]  # a variable, its value, and what that holds
+_LIBRARIES = ("pto", "numpy", "builtins", "types", "typing", "enum", "abc")
 
 
 class Unjoinable(Exception):
-    """Two values that no one value of the program stands for; the argument tells why."""
+    """Two values cannot be joined to one value of the program; the argument is the reason."""
 
 
-class Slots:
+class VariableSlots:
     """The variables that blocks of a function share with it, and the carries of a trace."""
 
-    def __init__(self, blocks: Iterable[Callable[..., Any] | None], carries: Sequence[Any]) -> None:
-        self._cells: dict[str, Any] = {}
+    def __init__(
+        self, blocks: Iterable[Callable[..., object] | None], carries: Sequence[Any]
+    ) -> None:
+        self._cells: dict[str, CellType] = {}
+        self._globals: Values = {}  # global variables that the blocks name
         for block in blocks:
             if block is not None:
                 names = block.__code__.co_freevars
                 self._cells.update(zip(names, block.__closure__ or (), strict=True))
+                around = block.__globals__
+                self._globals.update((n, around[n]) for n in named(block.__code__) if n in around)
         self.carries = list(carries)
 
     def read(self) -> Values:
@@ -72,36 +80,47 @@ class Slots:
                 with suppress(ValueError):
                     del cell.cell_contents
 
+    def contents(self) -> list[Held]:
+        """The contents of lists, sets, dictionaries, and objects and classes of the user."""
+        variables = {**self._globals, **self.read()}.items()
+        found = [(str(key), value, _held(value)) for key, value in variables]
+        return [(key, value, held) for key, value, held in found if held is not None]
+
 
 # ---- containers, which Python changes while it traces
 
 
-def contents(values: Values) -> dict[Key, list[Any]]:
-    """What lists, sets, dictionaries and objects of the user's classes hold."""
-    return {key: held for key, value in values.items() if (held := _held(value)) is not None}
+@lru_cache(maxsize=1024)
+def named(code: CodeType) -> frozenset[str]:
+    """The names of globals and attributes in a function and those inside it."""
+    inner = (each for each in code.co_consts if isinstance(each, CodeType))
+    return frozenset(code.co_names).union(*map(named, inner))
 
 
-def _held(value: Any) -> list[Any] | None:
+def _held(value: object) -> list[object] | None:
     if isinstance(value, list | set):
         return list(value)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
     if isinstance(value, dict):
         return [*value.values()]  # pyright: ignore[reportUnknownVariableType]
     home = getattr(type(value), "__module__", "").partition(".")[0]
-    if home in ("pto", "numpy", "builtins", "types") or isinstance(value, type | FunctionType):
+    if isinstance(value, type) and value.__module__.partition(".")[0] not in _LIBRARIES:
+        return [*vars(value).values()]
+    if home in _LIBRARIES or isinstance(value, type | FunctionType | ModuleType):
         return None
     held = getattr(value, "__dict__", None)
     return [*held.values()] if isinstance(held, dict) else None  # pyright: ignore[reportUnknownVariableType]
 
 
-def require_contents(trace: Trace, before: dict[Key, list[Any]], values: Values) -> None:
-    """Raise if a container was changed: the block is traced once, whether or how often it runs. A
-    value that was made in the block is not seen outside it, which is told where it is used."""
-    for key, held in before.items():
-        now = _held(values.get(key))
+def require_contents(trace: Trace, before: Iterable[Held]) -> None:
+    """Raise if a container was changed: the block is traced once, however often it runs. A value
+    made in the block is reported where it is used outside."""
+    for key, value, held in before:
+        now = _held(value)
         if now is None or (len(now) == len(held) and all(map(operator.is_, now, held))):
             continue
         new = [each for each in now if not any(each is old for old in held)]
         if new and all(isinstance(v, Handle) and not trace.builder.sees(v.value) for v in new):
+            trace.grown.append(key)
             continue
         raise mistake(
             "PTO-U217",
@@ -114,7 +133,7 @@ def require_contents(trace: Trace, before: dict[Key, list[Any]], values: Values)
 # ---- values made of values
 
 
-def parts(value: Any) -> list[Any] | None:
+def parts(value: object) -> list[object] | None:
     """The elements of a tuple or list; None for any other value."""
     return list(value) if isinstance(value, tuple | list) else None  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
 
@@ -124,21 +143,22 @@ def alike(a: Any, b: Any) -> bool:
     return type(a) is type(b) and isinstance(a, tuple | list) and len(a) == len(b)  # pyright: ignore[reportUnknownArgumentType]
 
 
-def leaves(value: Any) -> list[Any]:
+def leaves(value: object) -> list[object]:
     found = parts(value)
     return [value] if found is None else [leaf for each in found for leaf in leaves(each)]
 
 
-def rebuilt(like: Any, made: Iterator[Any]) -> Any:
+def rebuilt(like: object, made: Iterator[object]) -> object:
     """A value of the structure of `like` with other leaves."""
     found = parts(like)
     if found is None:
         return next(made)
     new = [rebuilt(each, made) for each in found]
-    return type(like)(*new) if hasattr(like, "_fields") else type(like)(new)
+    kind: Any = type(like)
+    return kind(*new) if hasattr(like, "_fields") else kind(new)
 
 
-def same_structure(a: Any, b: Any) -> bool:
+def same_structure(a: object, b: object) -> bool:
     first, second = parts(a), parts(b)
     if first is None or second is None:
         return first is second
@@ -148,25 +168,25 @@ def same_structure(a: Any, b: Any) -> bool:
 # ---- numbers and registers
 
 
-def is_plain(value: Any) -> bool:
+def is_plain(value: object) -> bool:
     """A number of Python or of the program."""
     return is_number(value) or isinstance(value, Scalar)
 
 
-def is_register(value: Any) -> bool:
+def is_register(value: object) -> TypeGuard[Handle]:
     return isinstance(value, Vreg | Mask) or (
         isinstance(value, Handle) and not isinstance(value, Tile | Scalar | Global | View)
     )
 
 
-def is_same(a: Any, b: Any) -> bool:
+def is_same(a: object, b: object) -> bool:
     """The same object, or equal constants of one type."""
     if a is b:
         return True
     return type(a) is type(b) and isinstance(a, int | float | str | bytes) and a == b
 
 
-def kind_of(number: Any) -> ScalarType:
+def kind_of(number: object) -> ScalarType:
     if isinstance(number, Scalar):
         return number.scalar
     if isinstance(number, bool):
@@ -174,8 +194,8 @@ def kind_of(number: Any) -> ScalarType:
     return INDEX if isinstance(number, int) else scalar_type(F32)
 
 
-def common_kind(a: Any, b: Any) -> ScalarType:
-    """The type that holds either of two numbers; a number of Python takes that of the other."""
+def common_kind(a: object, b: object) -> ScalarType:
+    """The common type of two numbers; a Python number takes the type of the other."""
     first, second = kind_of(a), kind_of(b)
     if first == second:
         return first
@@ -194,7 +214,7 @@ def common_kind(a: Any, b: Any) -> ScalarType:
     raise Unjoinable(f"it is {words(a)} or {words(b)}")
 
 
-def words(value: Any) -> str:
+def words(value: object) -> str:
     """A value as a message shows it."""
     if value is MISSING:
         return "unbound"
@@ -236,7 +256,7 @@ def _whole(t: Tile) -> TileBuf:
 
 
 def buffer(trace: Trace, like: Tile, name: str) -> Tile:
-    """A tile of its own of the type of another one."""
+    """A new tile with the type of another one."""
     type = like.value.type
     assert isinstance(type, TileBuf)
     made = trace.alloc(
@@ -247,7 +267,7 @@ def buffer(trace: Trace, like: Tile, name: str) -> Tile:
 
 
 def copy(trace: Trace, dst: Tile, src: Tile) -> None:
-    """`src` into `dst`, with its valid region: a tmov that may turn out to be needless."""
+    """Copy `src` into `dst` with its valid region: a tmov that `coalesce` may remove."""
     if is_column(dst):
         set_region(dst, *trace.region(src))
     dst.is_filled = False
@@ -259,15 +279,14 @@ def copy(trace: Trace, dst: Tile, src: Tile) -> None:
 
 @contextmanager
 def ahead_of(trace: Trace, op: Operation) -> Generator[None]:
-    """Operations that are appended here stand before `op`."""
+    """A context in which emitted operations are inserted before `op`."""
     block = trace.builder.block
-    known = {id(each) for each in block.ops}
+    known = set(block.ops)
     yield
     after = block.ops[block.ops.index(op) + 1 :]
-    new = [each for each in after if id(each) not in known]
-    block.ops[:] = [each for each in block.ops if each not in new]
-    at = block.ops.index(op)
-    block.ops[at:at] = new
+    new = [each for each in after if each not in known]
+    for each in new:
+        each.move_before(op)
 
 
 def static_region(t: Tile) -> tuple[int, int] | None:

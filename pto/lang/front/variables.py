@@ -1,7 +1,7 @@
 """Variables of a function's blocks: which are bound, and which are read later (liveness).
 
-The result is noted on the syntax tree: `live` of a branch or loop are the variables that code
-after it may read, `head` of a loop those that an iteration may read from the one before.
+The result is stored on the syntax tree: `live` of a branch or loop are the variables that code
+after it may read, `head` of a loop those that an iteration may read from the previous one.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ NONE: Names = frozenset()
 
 
 def bound(nodes: Iterable[ast.AST]) -> Names:
-    """The variables that statements or expressions bind in the function they stand in."""
+    """The variables that statements or expressions bind in their function."""
     return frozenset(name for node in nodes for name in _bound(node))
 
 
@@ -61,11 +61,24 @@ def declared(body: Iterable[ast.stmt], kind: type[ast.Global | ast.Nonlocal]) ->
     return frozenset(found)
 
 
+def shared(body: Iterable[ast.stmt]) -> dict[str, Names]:
+    """The names that functions inside declare `nonlocal`, by function: a call may bind them."""
+    found = (n for each in body for n in ast.walk(each) if isinstance(n, ast.FunctionDef))
+    inner = {n.name: frozenset(_nonlocals(n)) for n in found}
+    return {name: names for name, names in inner.items() if names}
+
+
+def _nonlocals(node: ast.AST) -> Iterator[str]:
+    for each in ast.walk(node):
+        if isinstance(each, ast.Nonlocal):
+            yield from each.names
+
+
 def note_liveness(body: Sequence[ast.stmt]) -> None:
-    """Note on each branch and loop of a function the variables that are read later."""
+    """Store on each branch and loop of a function the variables that are read later."""
     functions = (n for each in body for n in ast.walk(each))
     captured = [n for n in functions if isinstance(n, (*_SCOPES, ast.Lambda))]
-    _Live(read(*captured)).block(body, NONE)
+    _Live(read(*captured).union(*shared(body).values())).block(body, NONE)
 
 
 class _Live:

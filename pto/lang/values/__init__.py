@@ -1,1 +1,1 @@
-"""What a kernel computes with: arrays, tiles, registers, scalars."""
+"""The values of a kernel: arrays, tiles, registers, scalars."""

@@ -1,6 +1,6 @@
-"""What a caller passes for a parameter `pto.Global[...]`, and the element type it has.
+"""Arguments for parameters `pto.Global[...]`: their memory and element type.
 
-Where memory comes from (NumPy, torch, DLPack) and goes back to: `run/launch/arrays.py`.
+Memory of NumPy, torch and DLPack objects: `run/launch/arrays.py`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pto.lang.call.session import Handle
 from pto.run.launch.arrays import Borrowed, borrow, holds, named_type
 
 
-def as_array(kernel: str, name: str, wanted: DType | None, value: Any) -> tuple[Borrowed, DType]:
+def as_array(kernel: str, name: str, wanted: DType | None, value: object) -> tuple[Borrowed, DType]:
     """The memory of an argument, of the element type the parameter has."""
     if type(value) is np.ndarray and value.ndim and value.size:  # as most are
         known, flags = wanted or BY_NUMPY.get(value.dtype), value.flags
@@ -52,8 +52,8 @@ def as_array(kernel: str, name: str, wanted: DType | None, value: Any) -> tuple[
     return replace(found, array=found.array.view(kind.numpy)) if found.raw else found, kind
 
 
-def numbers(value: Any) -> npt.NDArray[Any]:
-    """The values of an array, a tensor or a number, whatever type they have."""
+def numbers(value: object) -> npt.NDArray[Any]:
+    """An array, a tensor or a number as a NumPy array of its own type."""
     found = None if isinstance(value, np.ndarray) else borrow(value)
     return np.asarray(value) if found is None else found.array
 
@@ -69,7 +69,7 @@ def _other_type(kernel: str, name: str, kind: DType, own: str) -> Exception:
     )
 
 
-def _kind_of(value: Any) -> DType:
+def _kind_of(value: object) -> DType:
     known = None if isinstance(value, np.ndarray) else named_type(value)
     try:
         return known or dtype(getattr(value, "dtype", ""))

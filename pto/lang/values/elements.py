@@ -14,7 +14,7 @@ ELEMENTS: dict[str, DType] = {kind.name: kind for kind in ALL}
 
 
 def element(given: Any) -> DType:
-    """The type a user means: `pto.f32`, "f32", np.float32, an array's dtype."""
+    """The element type for `pto.f32`, "f32", np.float32 or an array's dtype."""
     if isinstance(given, DType):
         return given
     try:
@@ -23,8 +23,12 @@ def element(given: Any) -> DType:
         raise located(error) from None
     except TypeError:
         raise mistake(
-            "PTO-T207", f"{given!r} is no element type", help="use pto.f32, pto.i8, ..."
+            "PTO-T207", f"{given!r} is not an element type", help="use pto.f32, pto.i8, ..."
         ) from None
+
+
+def __dir__() -> list[str]:
+    return sorted(ELEMENTS)
 
 
 def __getattr__(name: str) -> DType:

@@ -1,6 +1,6 @@
-"""What Python can say about a tile: operators, folds, conversions. Each is an instruction.
+"""Operators and methods of tiles: arithmetic, reductions, conversions. Each is an instruction.
 
-The instructions are chosen in `lang/express`, which is built on tiles: it is asked when needed.
+`lang/express` selects the instructions; it depends on tiles, so it is imported when needed.
 """
 
 from __future__ import annotations
@@ -13,57 +13,57 @@ if TYPE_CHECKING:
     from pto.lang.values.tiles import Tile
 
 
-class Expressions(Operators):
-    """Operators and methods of a tile; results are tiles of their own."""
+class Expressions(Operators["Tile"]):
+    """Operators and methods of a tile; results are new tiles."""
 
     __slots__ = ()
 
-    def operate(self, sign: str, a: Any, b: Any) -> Any:
+    def operate(self, sign: str, a: Any, b: Any) -> Tile:
         """An operator in the order written: `a` or `b` is this tile."""
         from pto.lang.express import algebra, product
 
         return product.dot(a, b) if sign == "@" else algebra.binary(sign, a, b)
 
-    def _unary(self, word: str) -> Any:
+    def _unary(self, word: str) -> Tile:
         from pto.lang.express import algebra
 
         return algebra.unary(word, self)
 
-    def __neg__(self) -> Any:
+    def __neg__(self) -> Tile:
         return self._unary("neg")
 
-    def __abs__(self) -> Any:
+    def __abs__(self) -> Tile:
         return self._unary("abs")
 
-    def __invert__(self) -> Any:
+    def __invert__(self) -> Tile:
         return self._unary("~")
 
-    def __pow__(self, other: Any) -> Any:
+    def __pow__(self, other: object) -> Tile:
         return self.operate("**", self, plain(other))
 
-    def __rpow__(self, other: Any) -> Any:
+    def __rpow__(self, other: object) -> Tile:
         return self.operate("**", plain(other), self)
 
-    def _update(self, sign: str, other: Any) -> Any:
+    def _update(self, sign: str, other: object) -> Tile:
         from pto.lang.express import algebra
 
         return algebra.accumulate(sign, self, plain(other))  # pyright: ignore[reportArgumentType]
 
-    def __iadd__(self, other: Any) -> Any:
+    def __iadd__(self, other: object) -> Tile:
         return self._update("+", other)
 
-    def __isub__(self, other: Any) -> Any:
+    def __isub__(self, other: object) -> Tile:
         return self._update("-", other)
 
-    def __imul__(self, other: Any) -> Any:
+    def __imul__(self, other: object) -> Tile:
         return self._update("*", other)
 
-    def __itruediv__(self, other: Any) -> Any:
+    def __itruediv__(self, other: object) -> Tile:
         return self._update("/", other)
 
     # ---- folds
 
-    def _fold(self, word: str, axis: int | None, keepdims: bool = True) -> Any:
+    def _fold(self, word: str, axis: int | None, keepdims: bool = True) -> Tile:
         from pto.lang.express import folds
 
         folds.require_dimensions(keepdims)
@@ -100,9 +100,9 @@ class Expressions(Operators):
         folds.require_dimensions(keepdims)
         return folds.mean(self, axis)  # pyright: ignore[reportArgumentType]
 
-    # ---- the same elements otherwise
+    # ---- conversion and transposition
 
-    def to(self, dtype: Any, *, mode: str | None = None) -> Tile:
+    def to(self, dtype: object, *, mode: str | None = None) -> Tile:
         """The tile in another element type: one tcvt. `mode` is a rounding mode, as "RINT"."""
         from pto.lang.express import product
 
@@ -110,7 +110,7 @@ class Expressions(Operators):
 
     @property
     def T(self) -> Tile:
-        """Rows as columns: one ttrans; a row or a column is only seen otherwise."""
+        """The transposed tile: one ttrans; a single row or column is a view without instruction."""
         from pto.lang.express import product
 
         return product.transpose(self)  # pyright: ignore[reportArgumentType]

@@ -1,11 +1,11 @@
-"""What is known about an integer at trace time: a sum of multiples of unknown values.
+"""Integers as linear forms at trace time: a constant plus multiples of unknown values.
 
 `i * 16 + 16 - i * 16` is 16, and `i * 16` is a multiple of 16: so whole tiles get static sizes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from math import gcd
 
@@ -15,7 +15,7 @@ class Linear:
     """`const` + the sum of coefficient * unknown; an unknown is any hashable key."""
 
     const: int = 0
-    terms: Mapping[int, int] = field(default_factory=dict[int, int])
+    terms: Mapping[Hashable, int] = field(default_factory=dict[Hashable, int])
 
     def plus(self, other: Linear, sign: int = 1) -> Linear:
         terms = dict(self.terms)
@@ -35,5 +35,5 @@ class Linear:
 
     @property
     def multiple(self) -> int:
-        """The largest number that surely divides it; 0 for zero itself."""
+        """The largest number known to divide it; 0 for zero itself."""
         return gcd(self.const, *self.terms.values())

@@ -1,4 +1,4 @@
-"""Python's operators on the values of a kernel, and the rows that stand behind them."""
+"""Python's operators on the values of a kernel, and their instructions."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NoReturn
+from typing import Any, Generic, NoReturn, TypeVar
 
 import numpy as np
 
@@ -18,6 +18,8 @@ from pto.isa.row.types import Type
 from pto.isa.table import rows
 from pto.lang.call.place import mistake
 
+R = TypeVar("R", covariant=True)
+Binary = Callable[[Any, Any], Any]  # a Python operator
 COMPARED = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
 COMMUTES = frozenset("+*&|^")
 _NUMBERS = (INDEX, *map(scalar_type, (I64, I32, I16, F32)))
@@ -32,7 +34,7 @@ def _by_operator() -> dict[str, list[Instr]]:
 
 
 def operations(sign: str, *types: Type | None, unsigned: bool = False) -> list[Instr]:
-    """The rows an operator stands for on values of these types; None is a bare number."""
+    """The rows that implement an operator on values of these types; None is a bare number."""
     return [
         row
         for row in _by_operator().get(sign, ())
@@ -49,14 +51,14 @@ def _takes(row: Instr, types: tuple[Type | None, ...]) -> bool:
     )
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> object:
     """A number of NumPy as Python's; any other value as it is."""
     single = isinstance(value, np.generic) or (isinstance(value, np.ndarray) and value.ndim == 0)
-    return value.item() if single else value
+    return value.item() if single else value  # pyright: ignore[reportAttributeAccessIssue, reportUnknownVariableType]
 
 
-# Operators as NumPy calls them where its number stands on the left: np.float32(2) * t.
-_UFUNCS: dict[str, Callable[[Any, Any], Any]] = {
+# NumPy's names of operators, for a NumPy number on the left: np.float32(2) * t.
+_UFUNCS: dict[str, Binary] = {
     "add": operator.add,
     "subtract": operator.sub,
     "multiply": operator.mul,
@@ -81,21 +83,25 @@ class Opaque:
 
     __slots__ = ()
 
-    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **named: Any) -> Any:
-        """An operator whose left operand is a number of NumPy; nothing else."""
+    def __array_ufunc__(
+        self, ufunc: Callable[..., object], method: str, *inputs: object, **named: object
+    ) -> Any:
+        """Handle an operator with a NumPy number on the left; raise for other NumPy functions."""
         apply = _UFUNCS.get(ufunc.__name__)
         number = plain(inputs[0])
         if apply is None or method != "__call__" or not isinstance(number, int | float):
             self._refuse_numpy(ufunc.__name__, inputs)
         return apply(number, inputs[1])
 
-    def __array_function__(self, function: Any, types: Any, args: Any, named: Any) -> NoReturn:
+    def __array_function__(
+        self, function: Callable[..., object], types: object, args: object, named: object
+    ) -> NoReturn:
         self._refuse_numpy(function.__name__, ())
 
-    def __array__(self, *args: Any, **named: Any) -> NoReturn:
+    def __array__(self, *args: object, **named: object) -> NoReturn:
         self._refuse_numpy("array", ())
 
-    def _refuse_numpy(self, name: str, inputs: Sequence[Any]) -> NoReturn:
+    def _refuse_numpy(self, name: str, inputs: Sequence[object]) -> NoReturn:
         from pto.lang.call.misused import instead, words_of  # built on these values
 
         help = instead(name) or "results are read from the array that pto.store writes"
@@ -109,37 +115,37 @@ class Opaque:
 
 @dataclass(frozen=True, slots=True)
 class Comparison(Opaque):
-    """A comparison of tiles, element by element: what `pto.where` chooses by."""
+    """A comparison of tiles, element by element: the condition of `pto.where`."""
 
     mode: str  # eq, ne, lt, ...; & and | of two comparisons; ~ of the left one
-    left: Any
-    right: Any  # a tile or a number
+    left: Any  # a tile, or a comparison
+    right: Any  # a tile, a number, or a comparison
 
-    def tiles(self) -> list[Any]:
-        """Everything that is compared."""
+    def tiles(self) -> list[object]:
+        """All compared tiles."""
         sides = (self.left,) if self.mode == "~" else (self.left, self.right)
         return [t for s in sides for t in (s.tiles() if isinstance(s, Comparison) else [s])]
 
-    def replaced(self, old: Any, new: Any) -> Comparison:
+    def replaced(self, old: object, new: object) -> Comparison:
         """The same comparison with another tile in place of `old`."""
 
-        def each(side: Any) -> Any:
+        def each(side: object) -> object:
             nested = isinstance(side, Comparison)
             return side.replaced(old, new) if nested else new if side is old else side
 
         return Comparison(self.mode, each(self.left), each(self.right))
 
-    def __and__(self, other: Any) -> Comparison:
+    def __and__(self, other: object) -> Comparison:
         return self._joined("&", other)
 
-    def __or__(self, other: Any) -> Comparison:
+    def __or__(self, other: object) -> Comparison:
         return self._joined("|", other)
 
     def __invert__(self) -> Comparison:
-        """Where it does not hold, also for NaN."""
+        """The logical negation, which is true for NaN."""
         return Comparison("~", self, None)
 
-    def _joined(self, sign: str, other: Any) -> Comparison:
+    def _joined(self, sign: str, other: object) -> Comparison:
         if isinstance(other, Comparison):
             return Comparison(sign, self, other)
         raise mistake(
@@ -158,84 +164,84 @@ class Comparison(Opaque):
         )
 
 
-class Operators(Opaque):
+class Operators(Opaque, Generic[R]):
     """Every operator as `operate(sign, a, b)`, in the order written; `self` is a or b."""
 
     __slots__ = ()
 
-    def operate(self, sign: str, a: Any, b: Any) -> Any:
+    def operate(self, sign: str, a: object, b: object) -> R:
         raise NotImplementedError(sign)
 
-    def __add__(self, other: Any) -> Any:
+    def __add__(self, other: object) -> R:
         return self.operate("+", self, plain(other))
 
-    def __radd__(self, other: Any) -> Any:
+    def __radd__(self, other: object) -> R:
         return self.operate("+", plain(other), self)
 
-    def __sub__(self, other: Any) -> Any:
+    def __sub__(self, other: object) -> R:
         return self.operate("-", self, plain(other))
 
-    def __rsub__(self, other: Any) -> Any:
+    def __rsub__(self, other: object) -> R:
         return self.operate("-", plain(other), self)
 
-    def __mul__(self, other: Any) -> Any:
+    def __mul__(self, other: object) -> R:
         return self.operate("*", self, plain(other))
 
-    def __rmul__(self, other: Any) -> Any:
+    def __rmul__(self, other: object) -> R:
         return self.operate("*", plain(other), self)
 
-    def __matmul__(self, other: Any) -> Any:
+    def __matmul__(self, other: object) -> R:
         return self.operate("@", self, plain(other))
 
-    def __truediv__(self, other: Any) -> Any:
+    def __truediv__(self, other: object) -> R:
         return self.operate("/", self, plain(other))
 
-    def __rtruediv__(self, other: Any) -> Any:
+    def __rtruediv__(self, other: object) -> R:
         return self.operate("/", plain(other), self)
 
-    def __floordiv__(self, other: Any) -> Any:
+    def __floordiv__(self, other: object) -> R:
         return self.operate("//", self, plain(other))
 
-    def __rfloordiv__(self, other: Any) -> Any:
+    def __rfloordiv__(self, other: object) -> R:
         return self.operate("//", plain(other), self)
 
-    def __mod__(self, other: Any) -> Any:
+    def __mod__(self, other: object) -> R:
         return self.operate("%", self, plain(other))
 
-    def __rmod__(self, other: Any) -> Any:
+    def __rmod__(self, other: object) -> R:
         return self.operate("%", plain(other), self)
 
-    def __and__(self, other: Any) -> Any:
+    def __and__(self, other: object) -> R:
         return self.operate("&", self, plain(other))
 
-    def __or__(self, other: Any) -> Any:
+    def __or__(self, other: object) -> R:
         return self.operate("|", self, plain(other))
 
-    def __xor__(self, other: Any) -> Any:
+    def __xor__(self, other: object) -> R:
         return self.operate("^", self, plain(other))
 
-    def __rand__(self, other: Any) -> Any:
+    def __rand__(self, other: object) -> R:
         return self.operate("&", plain(other), self)
 
-    def __ror__(self, other: Any) -> Any:
+    def __ror__(self, other: object) -> R:
         return self.operate("|", plain(other), self)
 
-    def __rxor__(self, other: Any) -> Any:
+    def __rxor__(self, other: object) -> R:
         return self.operate("^", plain(other), self)
 
-    def __lshift__(self, other: Any) -> Any:
+    def __lshift__(self, other: object) -> R:
         return self.operate("<<", self, plain(other))
 
-    def __rshift__(self, other: Any) -> Any:
+    def __rshift__(self, other: object) -> R:
         return self.operate(">>", self, plain(other))
 
 
-class Comparisons:
+class Comparisons(Generic[R]):
     """Every comparison as `compare(sign, a, b)`, in the order written."""
 
     __slots__ = ()
 
-    def compare(self, sign: str, a: Any, b: Any) -> Any:
+    def compare(self, sign: str, a: object, b: object) -> R:
         raise NotImplementedError(sign)
 
     def __eq__(self, other: object) -> Any:
@@ -244,16 +250,16 @@ class Comparisons:
     def __ne__(self, other: object) -> Any:
         return self.compare("!=", self, plain(other))
 
-    def __lt__(self, other: Any) -> Any:
+    def __lt__(self, other: object) -> R:
         return self.compare("<", self, plain(other))
 
-    def __le__(self, other: Any) -> Any:
+    def __le__(self, other: object) -> R:
         return self.compare("<=", self, plain(other))
 
-    def __gt__(self, other: Any) -> Any:
+    def __gt__(self, other: object) -> R:
         return self.compare(">", self, plain(other))
 
-    def __ge__(self, other: Any) -> Any:
+    def __ge__(self, other: object) -> R:
         return self.compare(">=", self, plain(other))
 
     __hash__ = object.__hash__

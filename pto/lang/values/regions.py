@@ -1,7 +1,6 @@
-"""How the valid region of a destination follows from what an instruction reads: the trait `region`.
+"""Propagation of valid regions from sources to the destination, by the trait `region` of a row.
 
-Instructions iterate over the destination's valid region (PTO manual), so a kernel that lets regions
-follow the data needs the region a destination gets.
+Instructions iterate over the destination's valid region (PTO manual), so it must be set before.
 """
 
 from __future__ import annotations
@@ -23,8 +22,8 @@ def _first(names: tuple[str, ...], given: Given) -> Tile | None:
 
 
 def _like(session: Session, dst: Tile, given: Given) -> Extents:
-    """The region of the first source of the destination's shape, and type if one has it too (a mask
-    may have its shape alone); else it keeps its own."""
+    """The region of the first source with the shape and type of the destination, else with its
+    shape (as a mask may have), else the present one."""
     listed = [each for v in given.values() for each in (v if isinstance(v, list) else (v,))]
     alike = [each for each in listed if isinstance(each, Tile) and each.shape == dst.shape]
     alike.sort(key=lambda each: each.dtype is not dst.dtype)
@@ -62,7 +61,7 @@ def _swapped(session: Session, dst: Tile, given: Given) -> Extents:
 
 
 def _cut(session: Session, dst: Tile, given: Given) -> Extents:
-    """What of the destination a window of the source's region fills."""
+    """The part of the destination that a window on the source's valid region fills."""
     source = _first(("src",), given)
     if source is None:
         return dst.shape
@@ -92,7 +91,7 @@ def _all(session: Session, dst: Tile, given: Given) -> Extents:
 
 _FOLLOW: dict[Region, Follow] = {
     Region.LIKE: _like,
-    Region.VIEW: _like,  # where there is a view, it is asked itself
+    Region.VIEW: _like,  # if there is no view
     Region.COLUMN: _column,
     Region.ROW: _row,
     Region.PRODUCT: _product,

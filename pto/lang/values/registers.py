@@ -1,11 +1,11 @@
-"""Vector registers, masks and pointers, with operators where one instruction stands behind them.
+"""Vector registers, masks and pointers; an operator is a single instruction.
 
-Operators work on all lanes: an all-true mask is made once a scope.
+Operators apply to all lanes: an all-true mask is created once per scope.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn, TypeVar
 
 from pto.ir.graph import Value
 from pto.isa.row import types as t
@@ -14,18 +14,20 @@ from pto.lang.call.session import Handle, Session
 from pto.lang.values.operators import COMMUTES, COMPARED, Comparisons, Operators, operations
 from pto.lang.values.scalars import Scalar, is_number
 
+R = TypeVar("R", covariant=True)
 
-class _Register(Operators, Handle):
-    """A value of which an operator is one instruction, chosen by the types it joins."""
+
+class _Register(Operators[R], Handle):
+    """A value with operators that are single instructions, selected by the operand types."""
 
     __slots__ = ()
 
-    def operate(self, sign: str, a: Any, b: Any) -> Any:
+    def operate(self, sign: str, a: object, b: object) -> R:
         if a is not self and sign in COMMUTES:
             a, b = b, a
         return self.apply(sign, a, b) if a is self else self._refuse(a)
 
-    def apply(self, sign: str, *operands: Any, **attrs: Any) -> Any:
+    def apply(self, sign: str, *operands: Any, **attrs: object) -> Any:
         from pto.lang.call.invoke import invoke  # it wraps results in the classes of this module
 
         for each in operands:
@@ -35,29 +37,29 @@ class _Register(Operators, Handle):
         found = operations(sign, *types)
         return invoke(found[0], operands, attrs) if found else self._refuse(operands[-1])
 
-    def _refuse(self, other: Any) -> Any:
+    def _refuse(self, other: object) -> NoReturn:
         raise mistake(
             "PTO-T202",
             f"no single instruction joins a {self.type.kind} and {type(other).__name__} this way",
             help="spread a number over a register with pto.vbr",
         )
 
-    def __invert__(self) -> Any:
+    def __invert__(self) -> R:
         return self.apply("~", self)
 
 
-class Vreg(Comparisons, _Register):
+class Vreg(Comparisons["Mask"], _Register["Vreg"]):
     """A vector register: 256 bytes of lanes."""
 
     __slots__ = ()
 
-    def __neg__(self) -> Any:
+    def __neg__(self) -> Vreg:
         return self.apply("-x", self)
 
-    def __abs__(self) -> Any:
+    def __abs__(self) -> Vreg:
         return self.apply("abs", self)
 
-    def compare(self, sign: str, a: Any, b: Any) -> Any:
+    def compare(self, sign: str, a: object, b: object) -> Mask:
         return self.apply("compare", a, b, cmp_mode=COMPARED[sign])
 
     def __bool__(self) -> bool:
@@ -68,13 +70,13 @@ class Vreg(Comparisons, _Register):
         )
 
 
-class Mask(_Register):
+class Mask(_Register["Mask"]):
     """A predicate: one bit for each lane."""
 
     __slots__ = ()
 
 
-class Pointer(_Register):
+class Pointer(_Register["Pointer"]):
     """An address; `p + n` is n elements further."""
 
     __slots__ = ()
@@ -84,7 +86,7 @@ _PROXIES: dict[type[t.Type], type[Handle]] = {t.VReg: Vreg, t.Mask: Mask, t.Ptr:
 
 
 def wrap(value: Value, session: Session) -> Any:
-    """A result as what users hold."""
+    """A result of an instruction as an object of the user-level class."""
     if isinstance(value.type, t.Scalar):
         return session.scalar(value)
     return _PROXIES.get(type(value.type), Handle)(value, session)

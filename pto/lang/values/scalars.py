@@ -24,11 +24,12 @@ from pto.lang.call.rewritten import why_not
 from pto.lang.call.session import Handle, Session, current
 from pto.lang.values.elements import element
 from pto.lang.values.linear import Linear
-from pto.lang.values.operators import COMPARED, Comparisons, Operators, operations
+from pto.lang.values.operators import COMPARED, Binary, Comparisons, Operators, operations
 from pto.target.profile import profile
 
-E = TypeVar("E")
+E = TypeVar("E", covariant=True)
 Number = int | float
+Extent = Any  # a size or offset: an int, a Scalar, or None where only the program knows it
 
 _LINEAR: dict[str, Callable[[Linear, Linear], Linear | None]] = {
     "+": lambda a, b: a.plus(b),
@@ -43,14 +44,14 @@ def _product(a: Linear, b: Linear) -> Linear | None:
     return b.times(a.known) if a.known is not None else None
 
 
-class Scalar(Comparisons, Operators, Handle, Generic[E]):
+class Scalar(Comparisons["Scalar[object]"], Operators["Scalar[object]"], Handle, Generic[E]):
     """A number the scalar unit holds. `pto.Scalar[pto.i32]` annotates a parameter that is one."""
 
     __slots__ = ("linear",)
 
     def __init__(self, value: Value, home: Session, linear: Linear | None = None) -> None:
         super().__init__(value, home)
-        self.linear = Linear(0, {id(value): 1}) if linear is None else linear
+        self.linear = Linear(0, {value: 1}) if linear is None else linear
 
     @property
     def scalar(self) -> ScalarType:
@@ -58,26 +59,26 @@ class Scalar(Comparisons, Operators, Handle, Generic[E]):
             raise RuntimeError(f"{self!r} is no scalar")
         return self.type
 
-    def to(self, kind: DType | Any) -> Any:
+    def to(self, kind: object) -> Scalar[object]:
         """The same number in another type: rounded to even, truncated toward zero, or wrapped."""
         return convert(self, scalar_type(element(kind)))
 
-    def operate(self, sign: str, a: Any, b: Any) -> Any:
+    def operate(self, sign: str, a: object, b: object) -> Scalar[object]:
         for each in (a, b):
             if isinstance(each, Operators) and not isinstance(each, Scalar):
                 return each.operate(sign, a, b)  # a tile, a carry
         return a - arith("//", a, b) * b if sign == "%" else arith(sign, a, b)
 
-    def compare(self, sign: str, a: Any, b: Any) -> Any:
+    def compare(self, sign: str, a: object, b: object) -> Scalar[object]:
         return compare(sign, a, b)
 
-    def __neg__(self) -> Any:
+    def __neg__(self) -> Scalar[object]:
         return arith("-", 0, self)
 
-    def __invert__(self) -> Any:
+    def __invert__(self) -> Scalar[object]:
         return arith("^", self, True if self.scalar.name == "i1" else -1)
 
-    def __bool__(self) -> NoReturn:
+    def __bool__(self) -> bool:
         raise mistake(
             "PTO-U202",
             f"Python decides here while the kernel is traced, when the value of %{self.value.name}"
@@ -94,14 +95,25 @@ class Scalar(Comparisons, Operators, Handle, Generic[E]):
             help="loop with `for i in pto.range(n)`; sizes of tiles must be Python numbers",
         )
 
+    def __format__(self, form: str) -> NoReturn:
+        raise mistake(
+            "PTO-U203",
+            f"%{self.value.name} is known only when the kernel runs, and Python needs its text"
+            " while it is traced",
+            help='an f-string of the kernel shows it: print(f"n = {n}")',
+        )
+
+    def __str__(self) -> str:
+        return format(self)
+
     __int__ = __index__
     __float__ = __index__
 
     def __hash__(self) -> NoReturn:
         raise mistake(
             "PTO-U203",
-            f"%{self.value.name} is no key of a set or dictionary: it is known only when the kernel"
-            " runs",
+            f"%{self.value.name} cannot be a key of a set or dictionary: it is known only at run"
+            " time",
             help="choose by comparing: a if n == 1 else b",
         )
 
@@ -118,11 +130,11 @@ def is_number(value: object) -> bool:
 
 
 def type_of(number: Number) -> ScalarType:
-    """What a bare Python number is where nothing else says: index, or f32."""
+    """The default type of a Python number: index, or f32 for a float."""
     return INDEX if isinstance(number, int) else scalar_type(F32)
 
 
-def as_value(number: Any, type: ScalarType) -> Value:
+def as_value(number: object, type: ScalarType) -> Value:
     """A Python number or Scalar as a value of `type`; integers change their width freely."""
     session = current()
     if is_number(number):
@@ -134,8 +146,8 @@ def as_value(number: Any, type: ScalarType) -> Value:
     raise mistake("PTO-T202", f"a number of type {type.name} is needed, got {number!r}")
 
 
-def _fitting(number: Any, type: ScalarType) -> Any:
-    """The number, where its type can hold it: nothing wraps and nothing becomes infinite."""
+def _fitting(number: Extent, type: ScalarType) -> Number:
+    """The number; raises if it does not fit the type."""
     kind = I64 if type.dtype is None else type.dtype
     if isinstance(number, float) and not math.isfinite(number):
         return number
@@ -151,15 +163,15 @@ def _fitting(number: Any, type: ScalarType) -> Any:
     )
 
 
-def convert(number: Any, type: ScalarType) -> Any:
+def convert(number: object, type: ScalarType) -> Scalar[object]:
     """`number` in `type`; a Python number becomes a Scalar of that type."""
     if is_number(number):
         session = current()
         return session.scalar(session.constant(_fitting(number, type), type))
-    return converted(number, type, implicit=False)
+    return converted(number, type, implicit=False)  # pyright: ignore[reportArgumentType]
 
 
-def converted(number: Scalar[Any], type: ScalarType, *, implicit: bool) -> Scalar[Any]:
+def converted(number: Scalar[object], type: ScalarType, *, implicit: bool) -> Scalar[object]:
     source = number.scalar
     if source == type:
         return number
@@ -176,7 +188,7 @@ def converted(number: Scalar[Any], type: ScalarType, *, implicit: bool) -> Scala
     return current().scalar(value) if not keeps else _same_number(value, number)
 
 
-def _same_number(value: Value, number: Scalar[Any]) -> Any:
+def _same_number(value: Value, number: Scalar[object]) -> Scalar[object]:
     made = current().scalar(value)
     if isinstance(made, Scalar):
         made.linear = number.linear
@@ -185,7 +197,7 @@ def _same_number(value: Value, number: Scalar[Any]) -> Any:
 
 @lru_cache(maxsize=256)
 def cast_steps(source: ScalarType, to: ScalarType) -> tuple[tuple[Instr, ScalarType], ...]:
-    """Operations that lead from one scalar type to another: one, or two by way of a wide type."""
+    """The casts from one scalar type to another: one, or two through a wider type."""
     sign = "index" if INDEX in (source, to) else "bitcast" if _are_as_wide(source, to) else "cast"
     unsigned = to.name.startswith("u") if source.is_float else _is_unsigned(source)
     for row in operations(sign, source, unsigned=unsigned):
@@ -196,7 +208,7 @@ def cast_steps(source: ScalarType, to: ScalarType) -> tuple[tuple[Instr, ScalarT
 
 
 def _gives(row: Instr, source: ScalarType, to: ScalarType) -> bool:
-    """Whether a cast has this type of result, and its rules allow the pair."""
+    """True if a cast can have this result type and its rules allow the pair."""
     op = Operation.of(row, [Value(source, "in")])
     op.results.append(Value(to, "out", op))
     case = Case(op, row, profile("cpu"), lambda value: None)
@@ -217,8 +229,9 @@ def _bits(type: ScalarType) -> int:
     return type.dtype.bits if type.dtype else 64
 
 
-def _joined(a: Any, b: Any, what: str) -> tuple[Value, Value, ScalarType]:
-    """Both operands in one type: the Scalar's for a number, index for an integer beside index."""
+def _joined(a: object, b: object, what: str) -> tuple[Value, Value, ScalarType]:
+    """Both operands in a common type: a number takes the Scalar's, an integer beside index is
+    index."""
     for each in (a, b):
         if not is_number(each) and not isinstance(each, Scalar):
             raise mistake(
@@ -242,8 +255,8 @@ def _joined(a: Any, b: Any, what: str) -> tuple[Value, Value, ScalarType]:
     return as_value(a, kind), as_value(b, kind), kind
 
 
-def _settle(number: Any, other: Any) -> None:
-    """A loop's variable that begins as a number of Python takes the type of a float beside it."""
+def _settle(number: object, other: object) -> None:
+    """Give a loop variable initialised by a Python number the type of a float operand."""
     if not isinstance(number, Scalar) or not number.home.is_loose(number.value):
         return
     kind = other.scalar if isinstance(other, Scalar) else None
@@ -253,13 +266,13 @@ def _settle(number: Any, other: Any) -> None:
         number.home.tighten(number.value, kind)
 
 
-def linear_of(number: Any) -> Linear | None:
+def linear_of(number: object) -> Linear | None:
     if isinstance(number, Scalar):
         return None if number.scalar.is_float else number.linear
     return Linear(number) if isinstance(number, int) else None
 
 
-_FOLDED: dict[str, Callable[[Any, Any], Any]] = {
+_FOLDED: dict[str, Binary] = {
     "+": operator.add,
     "-": operator.sub,
     "*": operator.mul,
@@ -271,8 +284,9 @@ _FOLDED: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-def arith(sign: str, a: Any, b: Any) -> Any:
-    """One operation; numbers fold, and what is known about integers is kept."""
+def arith(sign: str, a: object, b: object) -> Extent:
+    """One arithmetic operation, with constant folding; tracks linear forms of integers."""
+    _require_defined(sign, a, b)
     if is_number(a) and is_number(b):
         return _FOLDED[sign](a, b)
     for simpler in (_neutral, _within):
@@ -281,6 +295,7 @@ def arith(sign: str, a: Any, b: Any) -> Any:
             return same
     left, right, kind = _joined(a, b, sign)
     rows = operations(sign, kind, kind, unsigned=kind.name.startswith("u"))
+    rows = [row for row in rows if row.results]  # an instruction of tiles may take numbers too
     if not rows:
         raise mistake(
             "PTO-T202",
@@ -300,8 +315,17 @@ def arith(sign: str, a: Any, b: Any) -> Any:
     return made
 
 
-def _neutral(sign: str, a: Any, b: Any) -> Any:
-    """x + 0, x * 1 and the like are x; None where there is something to compute."""
+def _require_defined(sign: str, a: object, b: object) -> None:
+    """Refuse a division by the constant zero, and a shift by a negative constant, of integers."""
+    if sign in ("//", "cdiv") and type(b) is int and b == 0:
+        what = a if is_number(a) else f"%{a.value.name}" if isinstance(a, Scalar) else type(a)
+        raise mistake("PTO-S132", f"integer division of {what} by zero")
+    if sign in ("<<", ">>") and type(b) is int and b < 0:
+        raise mistake("PTO-T202", f"`{sign}` by {b}: a shift is by zero or more bits")
+
+
+def _neutral(sign: str, a: object, b: object) -> object:
+    """The result of x + 0, x * 1 and the like without an operation; else None."""
     same_left = {"+": 0, "-": 0, "*": 1, "//": 1, "cdiv": 1, "<<": 0, ">>": 0}
     if type(b) is int and same_left.get(sign) == b and isinstance(a, Scalar):
         return None if a.scalar.is_float else a
@@ -310,8 +334,8 @@ def _neutral(sign: str, a: Any, b: Any) -> Any:
     return None
 
 
-def _within(sign: str, a: Any, b: Any) -> Any:
-    """max(x, 0) of what is never below 0 is x; None where there is something to compute."""
+def _within(sign: str, a: object, b: object) -> object:
+    """The result of min and max that the known bounds decide, such as max(x, 0) = x; else None."""
     x, bound = (b, a) if type(a) is int else (a, b)
     if sign not in ("min", "max") or type(bound) is not int or not isinstance(x, Scalar):
         return None
@@ -321,8 +345,8 @@ def _within(sign: str, a: Any, b: Any) -> Any:
     return x if (low >= bound if sign == "max" else high <= bound) else None
 
 
-def _limits(value: Any) -> tuple[float, float]:
-    """What an integer surely lies between, as minima and maxima of constants tell."""
+def _limits(value: object) -> tuple[float, float]:
+    """Known bounds of an integer, from min and max with constants."""
     maker = value.maker if isinstance(value, Value) else None
     if maker is not None and maker.traits.constant:
         number = getattr(maker.attrs["value"], "value", None)
@@ -334,7 +358,7 @@ def _limits(value: Any) -> tuple[float, float]:
     return choose(lows), choose(highs)
 
 
-def compare(sign: str, a: Any, b: Any) -> Any:
+def compare(sign: str, a: object, b: object) -> Scalar[object]:
     left, right, kind = _joined(a, b, sign)
     word = COMPARED[sign]
     if kind.is_float:
@@ -349,12 +373,12 @@ def compare(sign: str, a: Any, b: Any) -> Any:
     return session.scalar(value)
 
 
-def cdiv(a: Any, b: Any) -> Any:
+def cdiv(a: object, b: object) -> Any:
     """a / b rounded up: how many blocks of b cover a."""
     return arith("cdiv", a, b)
 
 
-def select(condition: Any, a: Any, b: Any) -> Any:
+def select(condition: object, a: Any, b: Any) -> Any:
     """a where the condition holds, else b; both are evaluated."""
     if not isinstance(condition, Scalar):
         return a if condition else b
@@ -368,6 +392,6 @@ def select(condition: Any, a: Any, b: Any) -> Any:
     return session.scalar(value)
 
 
-def scalar(number: Number, kind: Any) -> Any:
+def scalar(number: Number, kind: object) -> Scalar[object]:
     """A constant of a given type, where the type matters: `pto.scalar(3, pto.i16)`."""
     return convert(number, scalar_type(element(kind)))

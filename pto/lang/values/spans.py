@@ -1,42 +1,40 @@
-"""One dimension of a window on global memory, and the slices of Python that it is made of."""
+"""One dimension of a window on global memory, made from a Python slice or index."""
 
 from __future__ import annotations
-
-from typing import Any
 
 from pto.lang.call.place import mistake
 from pto.lang.call.session import current
 from pto.lang.values.linear import Linear
-from pto.lang.values.scalars import Scalar, arith, is_number, linear_of
+from pto.lang.values.scalars import Extent, Scalar, arith, is_number, linear_of
 
 
-class Span:
-    """One dimension of a window: where it starts and how far it goes."""
+class WindowSpan:
+    """One dimension of a window: its start and extent."""
 
     __slots__ = ("extent", "is_index", "is_open", "is_whole", "start")
 
     def __init__(
-        self, start: Any, extent: Any, is_index: bool, is_open: bool, is_whole: bool = False
+        self, start: Extent, extent: Extent, is_index: bool, is_open: bool, is_whole: bool = False
     ) -> None:
         self.start = start
-        self.extent = extent  # at most so many; a Python number where that is known
+        self.extent = extent  # upper bound; a Python number if known
         self.is_index = is_index
-        self.is_open = is_open  # goes on to the end of the array
+        self.is_open = is_open  # it ends at the end of the array
         self.is_whole = is_whole  # written as `:`, or not at all
 
-    def part(self, key: Any) -> Span:
-        """What an index or a slice takes of it."""
+    def part(self, key: object) -> WindowSpan:
+        """The sub-range selected by an index or a slice."""
         inner = span(key, self.extent)
         is_open, is_whole = (a and b for a, b in zip(self._kind, inner._kind, strict=True))
         start = arith("+", self.start, inner.start)
-        return Span(start, inner.extent, inner.is_index, is_open, is_whole)
+        return WindowSpan(start, inner.extent, inner.is_index, is_open, is_whole)
 
     @property
     def _kind(self) -> tuple[bool, bool]:
         return self.is_open, self.is_whole
 
-    def size_for(self, room: int) -> Any:
-        """How much of it fits into a tile with this much room."""
+    def size_for(self, room: int) -> Extent:
+        """The number of elements to move into a tile with `room` elements along this axis."""
         if is_number(self.extent):
             return min(room, self.extent)
         if self.is_whole and current().limit(self.extent, room):
@@ -47,51 +45,51 @@ class Span:
         least = lambda: arith("min", arith("max", self.extent, 0), room)  # noqa: E731
         if known is None:
             return least()
-        key = room, known.const, tuple(sorted(known.terms.items()))
+        key = room, known.const, frozenset(known.terms.items())
         return current().once(key, least)
 
 
-def span(key: Any, size: Any) -> Span:
+def span(key: Extent, size: Extent) -> WindowSpan:
     if not isinstance(key, slice):
         if is_number(key) and is_number(size) and not -size <= key < size:
             raise mistake("PTO-S201", f"index {key} of a dimension of size {size}")
         start = key + size if is_number(key) and key < 0 else key
-        return Span(_checked(start), 1, True, False)
+        return WindowSpan(_checked(start), 1, True, False)
     if key.step not in (None, 1):
         raise mistake("PTO-S201", f"a window of a window goes in steps of one, not {key.step}")
     start = _from_end(0 if key.start is None else key.start, size)
     _require_some(start, size if key.stop is None else _from_end(key.stop, size), size)
     if key.stop is None:
-        return Span(start, arith("-", size, start), False, True, key.start is None)
+        return WindowSpan(start, arith("-", size, start), False, True, key.start is None)
     stop = _from_end(key.stop, size)
     length = arith("-", stop, start)
     if is_number(length) and not is_number(start) and _ends_inside(start, length, size):
-        return Span(start, length, False, False)
+        return WindowSpan(start, length, False, False)
     end = arith("min", stop, size)
-    return Span(start, arith("-", end, start), False, False)
+    return WindowSpan(start, arith("-", end, start), False, False)
 
 
-def _require_some(start: Any, stop: Any, size: Any) -> None:
-    """A slice of known numbers holds something."""
+def _require_some(start: Extent, stop: Extent, size: Extent) -> None:
+    """Raise if a slice with known bounds is empty."""
     if is_number(start) and is_number(size) and not 0 <= start < size:
         raise mistake(
-            "PTO-S201", f"a slice from {start} on: the dimension has {size}, and ends before it"
+            "PTO-S201", f"a slice from {start} on: the dimension has {size}, so it is empty"
         )
     if is_number(start) and is_number(stop) and stop <= start:
-        raise mistake("PTO-S201", f"a slice from {start} to {stop} holds nothing")
+        raise mistake("PTO-S201", f"a slice from {start} to {stop} is empty")
 
 
-def _ends_inside(start: Scalar[Any], length: int, size: Any) -> bool:
-    """Pieces of equal length that divide the array: none of them is cut."""
+def _ends_inside(start: Scalar[object], length: int, size: Extent) -> bool:
+    """True if slices of this length divide the array evenly, so that none is cut at the end."""
     step = linear_of(start) or Linear(1)
     return is_number(size) and length > 0 and size % length == 0 and step.multiple % length == 0
 
 
-def _from_end(bound: Any, size: Any) -> Any:
+def _from_end(bound: Extent, size: Extent) -> Extent:
     return bound + size if is_number(bound) and bound < 0 else _checked(bound)
 
 
-def _checked(bound: Any) -> Any:
+def _checked(bound: object) -> object:
     if isinstance(bound, int | Scalar):
         return bound  # pyright: ignore[reportUnknownVariableType]
     raise mistake("PTO-S201", f"an index of global memory is an integer, got {bound!r}")

@@ -1,10 +1,13 @@
-"""Tiles of a kernel: their type, their place, and the part of them that is valid."""
+"""Tiles of a kernel: their type, address and valid region."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from operator import index
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy.typing as npt
 
 from pto.core.dtypes import I64, DType, encode
 from pto.core.errors import PtoError
@@ -25,13 +28,15 @@ from pto.lang.call.session import Handle, Session, current
 from pto.lang.values.elements import element
 from pto.lang.values.expressions import Expressions
 from pto.lang.values.operators import Comparison, plain
-from pto.lang.values.scalars import Scalar, arith, as_value
+from pto.lang.values.scalars import Extent, Scalar, arith, as_value
 
-Extent = Any  # an int, a Scalar, or None: only the program knows
+if TYPE_CHECKING:
+    from pto.lang.values.views import View
+
 Extents = tuple[Extent, Extent]
 
-# How a tile of a role lies unless its maker says otherwise: the layouts its instructions take on
-# every target (machine.yaml#tile_types; a2a3 has its own for left, see `_layout`).
+# The default layout of each role, accepted by its instructions on every target
+# (machine.yaml#tile_types; a2a3 has its own for left, see `_layout`).
 _LAYOUTS = {
     Role.MAT: "NZ",
     Role.LEFT: "NZ",
@@ -48,10 +53,11 @@ _FRACTALS = {
 
 
 class Tile(Expressions, Handle):
-    """A tile. `valid` is the part that holds data; unless fixed, it follows what is put in."""
+    """A tile. `valid` is the part that holds data; unless fixed, it is derived from the data."""
 
     __slots__ = (
         *("__weakref__", "alias", "fixed", "is_empty", "is_filled", "known_region", "origin"),
+        "filled_if",
         *("asked", "is_temporary", "seen", "settings"),
     )
 
@@ -59,44 +65,45 @@ class Tile(Expressions, Handle):
         super().__init__(value, home)
         self.fixed = fixed
         self.known_region = region
-        self.seen: set[Extents | None] = set()  # regions it had where it was used; None: dynamic
+        self.seen: set[Extents | None] = set()  # its regions at uses; None: dynamic
         self.settings: list[Operation] = []
-        self.alias: Tile | None = None  # a column seen as a row, or the other way round
-        self.origin: Any = None  # the window that it was loaded from, and nothing else done since
-        self.asked = self.shape  # before lines were made whole: what it is spread to
-        self.is_empty = False  # an accumulator that waits for its first product
+        self.alias: Tile | None = None  # a column as a row over the same bytes, or vice versa
+        self.origin: View | None = None  # the window it was loaded from, if not changed since
+        self.asked: tuple[int, int] = self.shape  # the requested shape, before rounding up
+        self.is_empty = False  # an accumulator before its first product
         self.is_temporary = False  # the result of an expression
-        self.is_filled = False  # it holds numbers everywhere, and any part of it may be used
+        self.is_filled = False  # constant in all elements, valid or not
+        self.filled_if: Callable[[], Any] | None = None  # the condition under which it is filled
 
-    def __lt__(self, other: Any) -> Comparison:
+    def __lt__(self, other: object) -> Comparison:
         return Comparison("lt", self, plain(other))
 
-    def __le__(self, other: Any) -> Comparison:
+    def __le__(self, other: object) -> Comparison:
         return Comparison("le", self, plain(other))
 
-    def __gt__(self, other: Any) -> Comparison:
+    def __gt__(self, other: object) -> Comparison:
         return Comparison("gt", self, plain(other))
 
-    def __ge__(self, other: Any) -> Comparison:
+    def __ge__(self, other: object) -> Comparison:
         return Comparison("ge", self, plain(other))
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, int | float | Scalar):
             raise mistake(
                 "PTO-U081",
-                "`==` asks whether it is the same tile, which no number is",
+                "`==` of tiles compares identity, and a number is not a tile",
                 help=f"compare by element: t.eq({other!r}), or t.ne",
             )
         return self is other
 
     __hash__ = Handle.__hash__
 
-    def eq(self, other: Any) -> Comparison:
-        """Equal, element by element; `==` asks whether it is the same tile."""
+    def eq(self, other: object) -> Comparison:
+        """Equality, element by element; `==` compares the identity of tiles."""
         return Comparison("eq", self, other)
 
-    def ne(self, other: Any) -> Comparison:
-        """Not equal, element by element."""
+    def ne(self, other: object) -> Comparison:
+        """Inequality, element by element."""
         return Comparison("ne", self, other)
 
     def __float__(self) -> float:
@@ -109,18 +116,18 @@ class Tile(Expressions, Handle):
     def __int__(self) -> int:
         return int(float(self))
 
-    def numpy(self) -> Any:
+    def numpy(self) -> npt.NDArray[Any]:
         """Eager mode: a copy of the valid region, as a NumPy array."""
         read = getattr(self.home, "numpy", None)
         if read is None:
             raise mistake(
                 "PTO-U081",
-                "a traced tile holds nothing yet: the kernel has not run",
+                "a traced tile has no values yet: the kernel has not run",
                 help='store it to an array, or look inside with `with pto.eager("a5"):`',
             )
         return read(self)
 
-    def __setitem__(self, key: Any, value: Any) -> None:
+    def __setitem__(self, key: object, value: object) -> None:
         """`t[:] = u` copies a tile, or a number, into this one; `t[r : r + 1, :] = u` into a window
         on it. One instruction: tmov, or texpands."""
         from pto.lang.express import algebra
@@ -173,9 +180,9 @@ class Tile(Expressions, Handle):
         if isinstance(type, TileBuf):
             self.value.type = TileBuf(type.elem, replace(type.tile, valid=valid))
 
-    def __getitem__(self, key: Any) -> Tile:
+    def __getitem__(self, key: object) -> Tile:
         """A window on the tile: `t[0:8, 64:128]`. Sizes are Python numbers, offsets any."""
-        pairs = key if isinstance(key, tuple) else (key, slice(None))
+        pairs: tuple[Extent, ...] = key if isinstance(key, tuple) else (key, slice(None))
         if len(pairs) != 2 or not all(isinstance(each, slice) for each in pairs):
             raise mistake(
                 "PTO-S200",
@@ -192,6 +199,15 @@ class Tile(Expressions, Handle):
         show = getattr(self.home, "show", None)
         return show(self) if show else repr(self)
 
+    def __format__(self, form: str) -> str:
+        if self.home.eager:
+            return format(str(self), form)
+        raise mistake(
+            "PTO-U081",
+            "a traced tile has no text yet: the kernel has not run",
+            help='an f-string of the kernel shows it: print(f"t is {t}")',
+        )
+
     def _repr_html_(self) -> str:
         """In eager mode its values, elsewhere its type."""
         from pto.core import html  # only notebooks need it
@@ -201,14 +217,14 @@ class Tile(Expressions, Handle):
 
 
 def same_region(one: Extents, other: Extents) -> bool:
-    """Surely the same: equal Python numbers, or the same value of the program."""
+    """True if both are certainly equal: equal Python numbers, or the same value of the program."""
     return all(
         a == b if isinstance(a, int) and isinstance(b, int) else a is b and a is not None
         for a, b in zip(one, other, strict=True)
     )
 
 
-def _bounds(part: slice, size: int) -> tuple[Any, int]:
+def _bounds(part: slice, size: int) -> tuple[Extent, int]:
     low = 0 if part.start is None else part.start
     high = size if part.stop is None else part.stop
     length = (
@@ -223,7 +239,7 @@ def _bounds(part: slice, size: int) -> tuple[Any, int]:
     return low, length
 
 
-def _window(tile: Tile, offsets: list[Any], sizes: list[int]) -> Tile:
+def _window(tile: Tile, offsets: list[Extent], sizes: list[int]) -> Tile:
     session = current()
     given = {
         "source": tile.used(),
@@ -250,17 +266,17 @@ def _window(tile: Tile, offsets: list[Any], sizes: list[int]) -> Tile:
     return made
 
 
-def fill(size: int, valid: Any, start: Any, whole: int) -> Any:
-    """How many of `size` places the data from `start` to `valid` takes."""
+def fill(size: int, valid: object, start: object, whole: int) -> Extent:
+    """The number of valid elements in a window of `size` at `start` of `valid` elements."""
     if isinstance(valid, int) and valid == whole and not isinstance(start, int):
-        return size  # a window of a full tile: what lies outside is an error, not an edge
+        return size  # a window of a full tile: out of bounds is an error
     if size == 1 and current().is_below(start, valid):
         return 1
     return arith("min", size, arith("max", arith("-", valid, start), 0))
 
 
-def _known(what: str, size: Any) -> int:
-    """A size as Python's own number; NumPy's will do."""
+def _known(what: str, size: Extent) -> int:
+    """A size as a Python int; raises for run-time values."""
     try:
         return size if isinstance(size, int) else index(size)
     except (TypeError, PtoError):
@@ -272,9 +288,9 @@ def _known(what: str, size: Any) -> int:
 
 
 def tile_type(
-    rows: Any,
-    cols: Any,
-    dtype: Any,
+    rows: object,
+    cols: object,
+    dtype: object,
     layout: str | None = None,
     role: str = "vec",
     valid: Extents | None = None,
@@ -282,7 +298,7 @@ def tile_type(
     *,
     fractal: int | None = None,
 ) -> TileBuf:
-    """The type of a tile; `pto.tile` makes one of it, `to=` of some instructions takes it."""
+    """A tile type; an argument for `to=` of some instructions. `pto.tile` makes a tile."""
     rows, cols = _known("rows", rows), _known("cols", cols)
     kind = element(dtype)
     try:
@@ -306,7 +322,7 @@ def tile_type(
 def tile(
     rows: int,
     cols: int,
-    dtype: Any,
+    dtype: object,
     layout: str | None = None,
     role: str = "vec",
     valid: Extents | None = None,
@@ -315,13 +331,13 @@ def tile(
     *,
     fractal: int | None = None,
 ) -> Tile:
-    """A tile of its own: rows x cols elements in the buffer of its role.
+    """A new tile: rows x cols elements in the buffer of its role.
 
-    layout   ND (row by row), DN (column by column), NZ, ZN, ZZ, NN; default: what the role needs
+    layout   ND (row-major), DN (column-major), NZ, ZN, ZZ, NN; default: that of the role
     role     vec, mat, left, right, acc, bias, scaling, scale_left, scale_right
-    valid    (rows, cols) that hold data; default: follows the data
-    pad      what a load puts beside the valid region: "zero", "min", "max", or a number
-    address  the byte in the buffer; default: the planner chooses
+    valid    (rows, cols) that hold data; default: derived from the data
+    pad      the value of a load outside the valid region: "zero", "min", "max", or a number
+    address  byte address in the buffer; default: chosen by the planner
     """
     session = current()
     type = tile_type(rows, cols, dtype, layout, role, valid, pad, fractal=fractal)
@@ -351,8 +367,8 @@ def _pad(given: str | float | None, kind: DType) -> Pad:
     return Pad.custom_bits(int(encode(kind, [given])[0]))
 
 
-def assign(tile: Tile, address: Any) -> None:
-    """Place a tile at a byte of its buffer: manual mode. Then every tile needs a place."""
+def assign(tile: Tile, address: object) -> None:
+    """Set the byte address of a tile (manual mode). Then every tile needs an address."""
     tile.used()
     made = tile.value.owner
     if not isinstance(made, Operation) or made.row is not ALLOC_TILE:
@@ -362,7 +378,7 @@ def assign(tile: Tile, address: Any) -> None:
     current().place(tile, current().constant(address, scalar_type(I64)))
 
 
-def set_validshape(tile: Tile, rows: Any, cols: Any) -> None:
-    """From here on rows x cols elements of the tile are valid (Python numbers or Scalars)."""
+def set_validshape(tile: Tile, rows: object, cols: object) -> None:
+    """Set the valid region of a tile to rows x cols (Python numbers or Scalars)."""
     tile.used()
     current().set_region(tile, rows, cols)

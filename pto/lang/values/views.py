@@ -1,7 +1,7 @@
 """Arrays of a kernel: global memory seen through shapes, strides and slices.
 
-Slices are NumPy's: they end where the array ends. A slice that may reach the end gives a window
-whose size the program computes; one that surely does not gives a static size.
+Slices are NumPy's: they are cut at the end of the array. A slice that may reach the end gives a
+window with a size computed at run time; otherwise the size is static.
 """
 
 from __future__ import annotations
@@ -21,20 +21,22 @@ from pto.lang.call.place import mistake
 from pto.lang.call.session import Handle, Session, current
 from pto.lang.values.elements import element
 from pto.lang.values.operators import Operators
-from pto.lang.values.scalars import arith, as_value, is_number
-from pto.lang.values.spans import Span
+from pto.lang.values.scalars import Extent, arith, as_value, is_number
+from pto.lang.values.spans import WindowSpan
 from pto.lang.values.spans import span as span_of
 
 E = TypeVarTuple("E")
 MAX_RANK = 5
+Sizes = tuple[Extent, ...]  # Python numbers and Scalars
+Region = tuple[Extent, Extent]  # of a tile: rows and columns
 
 
-class Elsewhere(Operators):
-    """What lies in global memory has no operators: the error says what to write."""
+class Elsewhere(Operators[object]):
+    """Base of arrays and windows: they have no operators, and the error shows a correct form."""
 
     __slots__ = ()
 
-    def operate(self, sign: str, a: Any, b: Any) -> NoReturn:
+    def operate(self, sign: str, a: object, b: object) -> NoReturn:
         raise mistake(
             "PTO-U081",
             f"`{sign}` of an array in global memory: instructions compute on tiles",
@@ -45,19 +47,24 @@ class Elsewhere(Operators):
 class Global(Elsewhere, Handle, Generic[*E]):
     """An array in global memory. `pto.Global[pto.f32]` annotates a parameter that is one.
 
-    `pto.Global[pto.f32, "m", "n"]` names its sizes: they are Scalars, told to the program when it
-    is launched; sizes of one name are equal. Sizes without a name are Python numbers.
+    `pto.Global[pto.f32, "m", "n"]` names its sizes: they are Scalars, arguments of each launch;
+    sizes with the same name are equal. Sizes without a name are Python numbers.
     """
 
     __slots__ = ("pointer", "shape", "strides")
 
     def __init__(
-        self, value: Value, home: Session, pointer: Value, shape: tuple[Any, ...], strides: Any
+        self,
+        value: Value,
+        home: Session,
+        pointer: Value,
+        shape: Sizes,
+        strides: Sizes,
     ) -> None:
         super().__init__(value, home)
         self.pointer = pointer
         self.shape = shape
-        self.strides: tuple[Any, ...] = strides
+        self.strides = strides
 
     if not TYPE_CHECKING:
 
@@ -79,7 +86,7 @@ class Global(Elsewhere, Handle, Generic[*E]):
     def __len__(self) -> int:
         return self.shape[0]
 
-    def __getitem__(self, key: Any) -> View:
+    def __getitem__(self, key: object) -> View:
         """A window: `x[i * 16 :, :]`, `x[b, 0:64]`; an index keeps a dimension of size one.
 
         As in NumPy, the last two slices are rows and columns: indices after them move to the front.
@@ -96,14 +103,14 @@ class Global(Elsewhere, Handle, Generic[*E]):
         spans = [span_of(k, n) for k, n in zip(keys, self.shape, strict=True)]
         sliced = [n for n, span in enumerate(spans) if not span.is_index]
         if len(sliced) < 2 or sliced[-1] == self.ndim - 1:
-            return View(cast("Global[Any]", self), spans)
+            return View(cast("Whole", self), spans)
         order = [n for n, span in enumerate(spans) if span.is_index] + sliced
         shape, strides = (tuple(each[n] for n in order) for each in (self.shape, self.strides))
         turned = view_of(current(), self.pointer, self.dtype, shape, strides)
         return View(turned, [spans[n] for n in order])
 
-    def _stepped(self, keys: list[Any]) -> View:
-        """A window with steps: that of an array with longer strides, which begins where they do."""
+    def _stepped(self, keys: list[Extent]) -> View:
+        """A window with steps: a plain window on an array with multiplied strides."""
         shape, strides, place = list(self.shape), list(self.strides), 0
         for n, key in enumerate(keys):
             if not isinstance(key, slice) or key.step in (None, 1):
@@ -134,7 +141,7 @@ class Global(Elsewhere, Handle, Generic[*E]):
             help="loop over its windows: for i in pto.range(0, n, 16): t = pto.load(x[i:, :], 16)",
         )
 
-    def __setitem__(self, key: Any, value: Any) -> NoReturn:
+    def __setitem__(self, key: object, value: object) -> NoReturn:
         raise mistake(
             "PTO-U081",
             "an array in global memory is not assigned to: a transfer writes it",
@@ -144,7 +151,7 @@ class Global(Elsewhere, Handle, Generic[*E]):
     def whole(self) -> View:
         return self[(slice(None),) * self.ndim]
 
-    def reshape(self, *shape: int) -> Global[Any]:
+    def reshape(self, *shape: int) -> Whole:
         """The same elements, row by row, in another shape; one size may be -1."""
         self._require_known("reshaped")
         count = prod(self.shape)
@@ -156,7 +163,7 @@ class Global(Elsewhere, Handle, Generic[*E]):
             raise mistake("PTO-S201", f"an array of shape {self.shape} cannot become {shape}")
         return view_of(current(), self.pointer, self.dtype, sizes, contiguous(sizes))
 
-    def view(self, dtype: Any) -> Global[Any]:
+    def view(self, dtype: object) -> Whole:
         """The same bits as elements of another type; the last dimension grows or shrinks."""
         self._require_known("seen as another type")
         kind, own = element(dtype), self.dtype
@@ -173,28 +180,37 @@ class Global(Elsewhere, Handle, Generic[*E]):
         return view_of(current(), pointer, kind, shape, contiguous(shape))
 
     @property
-    def T(self) -> Global[Any]:
+    def T(self) -> Whole:
         """The same elements with the dimensions in the opposite order."""
         shape, strides = self.shape[::-1], self.strides[::-1]
         return view_of(current(), self.pointer, self.dtype, shape, strides)
+
+    @property
+    def by_columns(self) -> bool:
+        """True if its elements are in column-major order."""
+        return [is_number(n) and n == 1 for n in self.strides[-2:]] == [True, False]
 
     def _require_known(self, what: str) -> None:
         if not all(map(is_number, self.shape)):
             raise mistake(
                 "PTO-S201",
-                f"an array whose sizes have names cannot be {what} inside a kernel",
+                f"an array with named sizes cannot be {what} inside a kernel",
                 help="do it to the array before the call, or leave the names out",
             )
 
 
-def contiguous(shape: Sequence[Any]) -> tuple[Any, ...]:
+def contiguous(shape: Sequence[Extent]) -> Sizes:
     """Strides of elements row by row."""
     return tuple(prod(shape[n + 1 :]) for n in range(len(shape)))
 
 
 def view_of(
-    session: Session, pointer: Value, dtype: DType, shape: tuple[Any, ...], strides: tuple[Any, ...]
-) -> Global[Any]:
+    session: Session,
+    pointer: Value,
+    dtype: DType,
+    shape: Sizes,
+    strides: Sizes,
+) -> Whole:
     """An array over a pointer."""
     if not 1 <= len(shape) <= MAX_RANK:
         raise mistake("PTO-S201", f"a global array has 1 to {MAX_RANK} dimensions, not {shape}")
@@ -209,20 +225,23 @@ def view_of(
     return Global[Any](value, session, pointer, shape, strides)
 
 
+Whole = Global[Any]  # an array with any element type and sizes
+
+
 class View(Elsewhere):
-    """A window on an array, waiting for the tile it is moved to or from."""
+    """A window on an array, lowered together with the tile of its transfer."""
 
     __slots__ = ("array", "most", "spans")
 
     def __init__(
-        self, array: Global[Any], spans: list[Span], most: tuple[int, int] | None = None
+        self, array: Whole, spans: list[WindowSpan], most: tuple[int, int] | None = None
     ) -> None:
         self.array = array
         self.spans = spans
-        self.most = most  # rows and columns that a tile takes of it, however large it is
+        self.most = most  # maximal rows and columns of a transfer
 
-    def __getitem__(self, key: Any) -> View:
-        """A window on the window: of its slices, as NumPy counts them."""
+    def __getitem__(self, key: object) -> View:
+        """A window on the window, with NumPy's indexing of its slices."""
         keys = list(key) if isinstance(key, tuple) else [key]
         free = [n for n, span in enumerate(self.spans) if not span.is_index]
         if len(keys) > len(free):
@@ -233,7 +252,7 @@ class View(Elsewhere):
         return View(self.array, spans)
 
     def within(self, rows: int, cols: int) -> View:
-        """The same window, of which so much is taken."""
+        """The same window, limited to rows x cols."""
         return View(self.array, self.spans, (rows, cols))
 
     @property
@@ -248,7 +267,7 @@ class View(Elsewhere):
         return View(turned, [self.spans[n] for n in order], most)
 
     def rows_known(self) -> int | None:
-        """How many rows of a tile it fills, where Python knows it."""
+        """The number of rows of a tile that it fills, if Python knows it."""
         row, _ = self.axes()
         extent = 1 if row is None else self.spans[row].extent
         return extent * self._inner_rows(row) if is_number(extent) else None
@@ -258,7 +277,7 @@ class View(Elsewhere):
         return self._inner_rows(self.axes()[0]) != 1
 
     def axes(self) -> tuple[int | None, int]:
-        """The dimensions that are the rows and the columns of a tile; None: there is one row."""
+        """The dimensions that become rows and columns of a tile; None if there is one row."""
         last = len(self.spans) - 1
         free = [n for n, span in enumerate(self.spans) if not span.is_index]
         rows = [n for n in free if n != last]
@@ -270,8 +289,8 @@ class View(Elsewhere):
             )
         return (rows[0] if rows else None), last
 
-    def room(self, shape: tuple[int, int]) -> tuple[Any, Any]:
-        """The part of a tile of this shape that the window fills."""
+    def room(self, shape: tuple[int, int]) -> Region:
+        """Rows and columns of a tile of this shape that the window fills."""
         if self.most is not None:
             shape = min(shape[0], self.most[0]), min(shape[1], self.most[1])
         self.require_room(shape)
@@ -280,8 +299,9 @@ class View(Elsewhere):
         rows = 1 if row is None else self.spans[row].size_for(max(1, shape[0] // inner))
         return arith("*", rows, inner), self.spans[col].size_for(shape[1])
 
-    def require_room(self, region: tuple[Any, Any]) -> None:
-        """A dimension that nobody cut must fit: else its rest would be left out in silence."""
+    def require_room(self, region: Region) -> None:
+        """Raise if a dimension that the user did not slice is larger than the tile: its rest would
+        be silently left out."""
         row, col = self.axes()
         inner = self._inner_rows(row)
         for what, axis, room, times in (
@@ -316,24 +336,24 @@ class View(Elsewhere):
         inside = self.spans[row + 1 : -1]
         return prod(s.extent for s in inside) if inside else 1
 
-    def lower(self, rows: Any, cols: Any) -> Value:
+    def lower(self, rows: object, cols: object) -> Value:
         """The window with these many rows and columns, as a value of the program."""
         row, col = self.axes()
-        sizes: list[Any] = [span.extent for span in self.spans]
+        sizes: list[Extent] = [span.extent for span in self.spans]
         sizes[col] = cols
         if row is not None:
             sizes[row] = arith("//", rows, self._inner_rows(row))
         return self._partition(sizes)
 
-    def lower_for(self, region: tuple[Any, Any]) -> Value:
+    def lower_for(self, region: Region) -> Value:
         """The window that a tile with this valid region fills."""
         row, col = self.axes()
         inner = self._inner_rows(row)
         rows = region[0] if row is None else self._stated(row, region[0], inner)
         return self.lower(rows, self._stated(col, region[1]))
 
-    def place_of(self, number: Any) -> Any:
-        """Where element `number` of the window, counted row by row, lies behind the pointer."""
+    def place_of(self, number: Extent) -> Extent:
+        """Offset from the pointer of element `number` of the window, counted row by row."""
         strides, place = self.array.strides, 0
         sizes = [span.extent for span in self.spans]
         known = is_number(number) and all(map(is_number, sizes))
@@ -348,8 +368,8 @@ class View(Elsewhere):
             number = lines
         return place
 
-    def place_at(self, indices: Sequence[Any]) -> Any:
-        """Where the element at these indices of the window lies behind the pointer."""
+    def place_at(self, indices: Sequence[Extent]) -> Extent:
+        """Offset from the pointer of the element at these indices of the window."""
         spans = [span for span in self.spans if not span.is_index]
         if len(indices) != len(spans):
             raise mistake(
@@ -366,16 +386,16 @@ class View(Elsewhere):
         return place
 
     def lower_whole(self) -> Value:
-        """The window as it was written."""
+        """The whole window as a value of the program."""
         return self._partition([span.extent for span in self.spans])
 
-    def _stated(self, axis: int, size: Any, times: int = 1) -> Any:
-        """A written size that Python knows stands, so that a tile of another size is refused."""
+    def _stated(self, axis: int, size: Extent, times: int = 1) -> Extent:
+        """The size of a slice if Python knows it, so that another tile size is an error."""
         span = self.spans[axis]
         fixed = not span.is_open and is_number(span.extent) and is_number(size)
         return span.extent * times if fixed and not span.is_index else size
 
-    def _partition(self, sizes: list[Any]) -> Value:
+    def _partition(self, sizes: list[Extent]) -> Value:
         given = {
             "source": self.array.used(),
             "offsets": [
@@ -390,8 +410,8 @@ class View(Elsewhere):
         return value
 
 
-def _start(span: Span, size: Any, limit: Any) -> Any:
-    """A window that may be empty begins at the end of the array at the latest."""
+def _start(span: WindowSpan, size: object, limit: object) -> object:
+    """The start of a window, limited to the end of the array if the window may be empty."""
     if is_number(size) or is_number(span.start):
         return span.start
     return arith("min", span.start, limit)

@@ -1,1 +1,1 @@
-"""What is known about bytes: who touched them, whether they are defined, cached or lost."""
+"""State of bytes: their last accesses, and whether they are defined, cached or lost."""

@@ -1,5 +1,4 @@
-"""What an operation touches, and by which operation a write to global memory combines with what is
-there, in one step."""
+"""The footprint of an operation, and the kind of its atomic updates of global memory."""
 
 from __future__ import annotations
 
@@ -17,7 +16,7 @@ _KINDS = frozenset({"atomic_type", "acc_store_atomic_op", "scatter_atomic_op"}) 
 
 
 def combination(op: Operation, core: Any) -> str:
-    """add, max, ...: from an attribute, else the mode register; or it is the operation itself."""
+    """add, max, ...: from an attribute, else the mode register, else the operation itself."""
     row = op.row
     for attr in row.attrs if row is not None else ():
         value = op.attrs.get(attr.name) if attr.kind in _KINDS else None

@@ -1,9 +1,10 @@
-"""Who wrote an element: the instruction that put it into global memory, and the one that made it.
+"""The origin of an element: the instruction that stored it to global memory, and the one that
+computed it.
 
 The program runs twice more on copies of its arguments, watched. The first run finds the last write
-to the element. The second stops there and finds out which bytes of a local buffer the element came
-from: other bytes are put there, the one instruction is done again, and the element looked at. That
-is true of any instruction, whatever it does to layout and type.
+to the element. The second stops there and finds the bytes of a local buffer that the element came
+from: it changes bytes there, repeats the one instruction, and compares the element. This works for
+any instruction, with any change of layout and type.
 """
 
 from __future__ import annotations
@@ -36,8 +37,8 @@ Places = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class Writer:
-    """An instruction of a run: the operation, on which core, in which turns of its loops."""
+class WriteSite:
+    """An instruction of a run: the operation, its core, and the counters of its loops."""
 
     op: Operation
     core: str
@@ -53,12 +54,12 @@ class Writer:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
-    """Where in a local buffer an element came from; a tile, where the store names one."""
+class ValueSource:
+    """The source of an element in a local buffer; a tile, if the store names one."""
 
     space: Space
     address: int
-    tile: str | None = None  # as the program names it
+    tile: str | None = None  # its name in the program
     type: str | None = None
     row: int = 0
     col: int = 0
@@ -78,13 +79,13 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Blame:
-    """How an element got its value; None is what the run does not show."""
+    """How an element got its value; None if the run does not show it."""
 
     block: int
-    store: Writer
-    source: Source | None = None
-    maker: Writer | None = None  # last wrote the source
-    left: bytes = b""  # what the element holds after the watched run
+    store: WriteSite
+    source: ValueSource | None = None
+    maker: WriteSite | None = None  # last wrote the source
+    left: bytes = b""  # the content of the element after the watched run
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +99,7 @@ class Repeatable:
     blocks: int
 
     def repeat(self, watch: _Watch) -> list[Any]:
-        """Once more; the arguments as they are left."""
+        """Run once more; returns the final arguments."""
         copies = copied(self.args)
         watch.base = copies[watch.argument].ctypes.data
         device = Device(self.profile)
@@ -109,20 +110,20 @@ class Repeatable:
 
 
 def blame(launch: Repeatable, argument: int, place: int, width: int) -> Blame | None:
-    """Who wrote the `width` bytes at byte `place` of an argument; None where nobody did."""
+    """The writer of the `width` bytes at byte `place` of an argument; None if there is none."""
     first = _Watch(argument, place, width)
     after = launch.repeat(first)[argument].reshape(-1).view(np.uint8)
     if first.last is None:
         return None
     left = after[place : place + width].tobytes()
-    second = _Search(argument, place, width, first.hits, first.block)
+    second = _SourceSearch(argument, place, width, first.hits, first.block)
     launch.repeat(second)
     return Blame(first.block, first.last, second.source, second.maker, left)
 
 
 @dataclass(slots=True)
 class _Doing:
-    """The instruction that is being executed, so that it can be done again."""
+    """The current instruction, so that it can be repeated."""
 
     step: Step
     core: Core
@@ -131,7 +132,7 @@ class _Doing:
 
 
 class _Tap(Tap):
-    """Remembers what is being executed."""
+    """Keeps the current instruction."""
 
     doing: _Doing | None = None
 
@@ -149,13 +150,13 @@ class _Tap(Tap):
 
 
 class _Watch(Observer):
-    """Counts the writes to an element and remembers the last."""
+    """Counts the writes to an element and keeps the last."""
 
     def __init__(self, argument: int, place: int, width: int) -> None:
         self.argument = argument
-        self.base = 0  # where the argument lies in this process
+        self.base = 0  # address of the argument in this process
         self.hits = 0
-        self.last: Writer | None = None
+        self.last: WriteSite | None = None
         self.block = 0
         self.tap = _Tap(self)
         self._place, self._width = place, width
@@ -168,7 +169,7 @@ class _Watch(Observer):
     def event(self, event: Event) -> None:
         if any(self._hits(access) for access in event.accesses):
             self.hits += 1
-            self.last = Writer(event.op, event.core.name, event.counters)
+            self.last = WriteSite(event.op, event.core.name, event.counters)
             self.block = event.core.block
 
     def _hits(self, access: Access) -> bool:
@@ -180,16 +181,16 @@ class _Watch(Observer):
         )
 
 
-class _Search(_Watch):
-    """Keeps who wrote which byte of a block's buffers; at hit `wanted` looks where it came from."""
+class _SourceSearch(_Watch):
+    """Keeps the writer of every byte of a block's buffers; at hit `wanted` finds the source."""
 
     def __init__(self, argument: int, place: int, width: int, wanted: int, block: int) -> None:
         super().__init__(argument, place, width)
-        self.source: Source | None = None
-        self.maker: Writer | None = None
+        self.source: ValueSource | None = None
+        self.maker: WriteSite | None = None
         self._wanted, self._block = wanted, block
         self._owners: dict[int, npt.NDArray[np.int64]] = {}
-        self._writers: list[Writer] = []
+        self._writers: list[WriteSite] = []
 
     def memory(self, memory: WatchedMemory, core: Core | None) -> None:
         super().memory(memory, core)
@@ -205,7 +206,7 @@ class _Search(_Watch):
             owners = self._owners.get(id(access.memory)) if access.writes else None
             if owners is not None:
                 owners[_bytes(access)] = len(self._writers)
-        self._writers.append(Writer(event.op, event.core.name, event.counters))
+        self._writers.append(WriteSite(event.op, event.core.name, event.counters))
 
     def _look(self, event: Event) -> None:
         doing, memory = self.tap.doing, self._memory
@@ -215,7 +216,7 @@ class _Search(_Watch):
         target = slice(self._place, self._place + self._width)
         probe = _Probe(doing, event.accesses, reads, memory.raw[target])
         found = probe.search()
-        self.tap.recorder.take()  # what the probe did is nobody's business
+        self.tap.recorder.take()  # drop the accesses of the probe
         if found is None:
             return
         where, address = found
@@ -225,7 +226,7 @@ class _Search(_Watch):
 
 
 class _Probe:
-    """Does one instruction again and again on changed sources; leaves everything as it was."""
+    """Repeats one instruction on changed sources; leaves everything unchanged."""
 
     _CHANGES = (0xFF, 0x41, 0x80)  # one of them survives rounding, saturation and relu
 
@@ -276,7 +277,7 @@ class _Probe:
         raise RuntimeError("a place beyond all places")
 
 
-def _source(doing: _Doing, memory: WatchedMemory, address: int) -> Source:
+def _source(doing: _Doing, memory: WatchedMemory, address: int) -> ValueSource:
     for name, slot in doing.tiles:
         tile = doing.regs[slot]
         if isinstance(tile, Tile) and tile.memory is memory:
@@ -286,10 +287,10 @@ def _source(doing: _Doing, memory: WatchedMemory, address: int) -> Source:
             if found.size:
                 row, col = (int(n) for n in found[0])
                 start = tile.address + items * size
-                return Source(memory.space, start, name, str(tile.type), row, col)
-    return Source(memory.space, address)
+                return ValueSource(memory.space, start, name, str(tile.type), row, col)
+    return ValueSource(memory.space, address)
 
 
 def _bytes(access: Access) -> Places:
-    """Every byte that was touched, once."""
+    """Every accessed byte, once."""
     return np.unique((access.addresses()[:, None] + np.arange(access.width)).reshape(-1))

@@ -1,9 +1,9 @@
-"""The data cache of the scalar unit: what it hides from others, and others from it.
+"""The data cache of the scalar unit: it hides writes in both directions.
 
-Scalar accesses to global memory go through a cache that nobody else looks into. What another core
-has written is seen by a scalar read only after the line was dropped; what a scalar has written is
-seen by others, and by transfers of the same core, only after the line was written back. `dcci` and
-`cmo.cacheinvalid` do both. Where sources end is told in decisions.md.
+Scalar accesses to global memory go through a cache that is not coherent. A scalar read sees the
+write of another core only after the line was invalidated; other cores, and transfers of the same
+core, see a scalar write only after the line was written back. `dcci` and `cmo.cacheinvalid` do
+both. The sources are in decisions.md.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from pto.core.errors import Diagnostic, Note
-from pto.observe.memory.granules import Cells
+from pto.observe.memory.accesses import TimedAccess
 from pto.observe.memory.lines import Lines
 from pto.observe.memory.log import GlobalLog
-from pto.observe.order.clocks import Clock, Clocks, Moment, Thread
+from pto.observe.order.clocks import Clock, Clocks, Thread
 from pto.observe.races import described
 
 _FIX = "pto.cmo.cacheinvalid %ptr single_cache_line (on a5 also pto.dcci)"
@@ -23,13 +23,13 @@ _FIX = "pto.cmo.cacheinvalid %ptr single_cache_line (on a5 also pto.dcci)"
 
 @dataclass(slots=True)
 class _Flushed:
-    """When an agent has written back and dropped lines: what it came after, and its own time."""
+    """When an agent has flushed lines: its clock, and its own time."""
 
     all: tuple[Clock, int] | None = None
     lines: dict[int, tuple[Clock, int]] = field(default_factory=dict[int, tuple[Clock, int]])
 
     def of(self, lines: Iterable[int]) -> Iterator[tuple[Clock, int] | None]:
-        """The latest of every line."""
+        """The latest flush of every line."""
         for line in lines:
             yield max((self.lines.get(line), self.all), key=lambda f: -1 if f is None else f[1])
 
@@ -39,18 +39,18 @@ class Caches:
 
     def __init__(self, clocks: Clocks, log: GlobalLog) -> None:
         self._clocks = clocks
-        self._log = log  # of all accesses to global memory
+        self._log = log  # all accesses to global memory
         self.lines = Lines(clocks, log)
         self._flushed: dict[int, _Flushed] = {}  # by agent
-        self._stores = GlobalLog()  # of scalar units
-        self.has_stores = False  # a scalar has written to global memory
+        self._stores = GlobalLog()  # writes of scalar units
+        self._has_stores = False  # a scalar has written to global memory
         self._found: dict[tuple[str, int, int], Diagnostic] = {}
 
     def findings(self) -> list[Diagnostic]:
         return [*self._found.values(), *self.lines.findings()]
 
     def flush(self, thread: Thread, address: int | None, time: int) -> None:
-        """Lines are written back and dropped: the one at an address, or all."""
+        """Write back and invalidate lines: the one at an address, or all."""
         self.lines.flush(thread, address, time)
         known = self._flushed.setdefault(id(thread.agent), _Flushed())
         now = thread.clock.copy(), time
@@ -59,44 +59,48 @@ class Caches:
         else:
             known.lines[self.lines.line(address)] = now
 
-    def write(self, thread: Thread, moment: Moment, cells: Cells, base: int) -> None:
-        """A write that does not go through the cache of its core."""
+    def touch(self, touch: TimedAccess) -> None:
+        if not touch.is_scalar and not self._has_stores:
+            return
+        if not touch.access.writes:
+            self._read(touch)
+            if touch.is_scalar:
+                self._load(touch)
+            return
+        thread, moment, cells, base = touch.thread, touch.moment, touch.cells, touch.base
         self.lines.write(thread, moment, cells, base)
+        if touch.is_scalar:  # it stays in the cache for now
+            self._has_stores = True
+            self.lines.store(thread, moment, touch.time, cells, base)
+            self._stores.touch(cells, base, thread.index, touch.time, thread.clock, "write")
 
-    def store(self, thread: Thread, moment: Moment, time: int, cells: Cells, base: int) -> None:
-        """A scalar write, which stays in the cache for now."""
-        self.has_stores = True
-        self.lines.write(thread, moment, cells, base)
-        self.lines.store(thread, moment, time, cells, base)
-        self._stores.touch(cells, base, thread.index, time, thread.clock, "write")
-
-    def load(self, thread: Thread, moment: Moment, cells: Cells, base: int) -> None:
-        """A scalar read: has the line been dropped since others wrote it?"""
+    def _load(self, touch: TimedAccess) -> None:
+        """A scalar read: report lines that were not invalidated since another core wrote them."""
+        thread, moment, cells, base = touch.thread, touch.moment, touch.cells, touch.base
         known = self._flushed.get(id(thread.agent), _Flushed())
         for other, time, first, last in self.lines.load(thread, moment, cells, base):
-            self._tell("PTO-R038", thread, moment, other, time, first - base, last - base)
+            self._report("PTO-R038", touch, other, time, first - base, last - base)
         for writer, time, first, last in self._log.writers(cells, base):
             other = self._clocks.threads[writer]
             if other.agent is thread.agent or _over(thread, other, time):
                 continue
             if time > thread.clock[writer]:
-                continue  # a race, which is told as such
+                continue  # a race, which is reported as such
             seen = [
                 f is not None and _knows(f[0], writer, time)
                 for f in known.of(self.lines.between(first, last))
             ]
             if not all(seen):
-                self._tell("PTO-R038", thread, moment, other, time, first - base, last - base)
+                self._report("PTO-R038", touch, other, time, first - base, last - base)
 
-    def read(
-        self, thread: Thread, moment: Moment, cells: Cells, base: int, is_scalar: bool
-    ) -> None:
-        """A read of anybody: has what a scalar wrote been written back?"""
-        if not self.has_stores:
+    def _read(self, touch: TimedAccess) -> None:
+        """Any read: report scalar writes that were not written back."""
+        if not self._has_stores:
             return
-        for writer, time, first, last in self._stores.writers(cells, base):
+        thread, base = touch.thread, touch.base
+        for writer, time, first, last in self._stores.writers(touch.cells, base):
             other = self._clocks.threads[writer]
-            if other.agent is thread.agent and is_scalar:
+            if other.agent is thread.agent and touch.is_scalar:
                 continue
             if time > thread.clock[writer] or _over(thread, other, time):
                 continue
@@ -107,18 +111,12 @@ class Caches:
                 for f in known.of(self.lines.between(first, last))
             ]
             if not all(back):
-                self._tell("PTO-R039", thread, moment, other, time, first - base, last - base)
+                self._report("PTO-R039", touch, other, time, first - base, last - base)
 
-    def _tell(
-        self,
-        code: str,
-        thread: Thread,
-        moment: Moment,
-        other: Thread,
-        time: int,
-        first: int,
-        last: int,
+    def _report(
+        self, code: str, touch: TimedAccess, other: Thread, time: int, first: int, last: int
     ) -> None:
+        thread, moment = touch.thread, touch.moment
         earlier = other.moments[time - 1]
         key = code, id(earlier.op), id(moment.op)
         if key in self._found:
@@ -142,7 +140,7 @@ class Caches:
 
 
 def _over(thread: Thread, other: Thread, time: int) -> bool:
-    """Whether the other's kernel was over before this one began: caches are empty then."""
+    """True if the other kernel had ended before this one began: caches are empty then."""
     base = thread.agent.base
     known = base is not None and other.index < len(base) and base[other.index] >= time
     return known and other.agent.launch != thread.agent.launch

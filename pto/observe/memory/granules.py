@@ -1,7 +1,7 @@
-"""What is known about every byte of a buffer: who wrote it last, who read it since, and when.
+"""The last write and the later reads of every byte of a buffer, with their times.
 
 Kept for granules of 32 bytes, and for smaller ones from the moment an access has a finer edge, so
-that footprints are exact and mostly cheap. Whether two accesses are ordered is asked of a clock.
+that footprints are exact and mostly cheap. A clock decides whether two accesses are ordered.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _THREADS = (1 << _THREAD_BITS) - 1
 
 @dataclass(slots=True, eq=False)
 class Cells:
-    """Bytes of one memory: bursts of `width` at strides, or at listed places."""
+    """Bytes of one memory: bursts of `width` at strides, or at listed addresses."""
 
     start: int
     counts: tuple[int, ...]
@@ -34,7 +34,7 @@ class Cells:
 
     @property
     def grain(self) -> int:
-        """The largest granule whose edges are edges of these cells."""
+        """The largest granule with edges at all edges of these cells."""
         found = gcd(_COARSE, self.width | self.start)
         if self.strides:
             found = gcd(found, *self.strides)
@@ -43,7 +43,7 @@ class Cells:
         return found
 
     def span(self) -> tuple[int, int]:
-        """The first byte, and the one behind the last."""
+        """The first byte, and one past the last."""
         if self.places is not None:
             return int(self.places.min()), int(self.places.max()) + self.width
         high = self.start + self.width
@@ -52,14 +52,14 @@ class Cells:
         return self.start, high
 
     def starts(self) -> Times:
-        """Where bursts begin, in order."""
+        """The starts of bursts, in order."""
         if self.places is not None:
             return np.unique(self.places)
         return np.unique(_offsets(self.counts, self.strides) + self.start)
 
 
 def cells_of(access: Access) -> Cells:
-    """The bytes an access touched; bursts that follow each other become one."""
+    """The bytes of an access; adjacent bursts are merged."""
     array = access.array
     if array is None:
         places = access.places
@@ -83,13 +83,13 @@ def cells_of(access: Access) -> Cells:
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """An earlier access that nothing orders before this one."""
+    """An earlier access that is not ordered before this one."""
 
     thread: int
     time: int
     other_writes: bool
     first: int  # byte
-    last: int  # behind the last byte
+    last: int  # one past the last byte
 
 
 class Granules:
@@ -100,7 +100,7 @@ class Granules:
         count = -(-nbytes // _COARSE)
         self.written = np.zeros(count, np.int64)  # time and thread of the last write; 0: never
         self.read: dict[int, Times] = {}  # by thread
-        self.scratch: npt.NDArray[np.bool_] | None = None  # last written as working space
+        self.scratch: npt.NDArray[np.bool_] | None = None  # last written as scratch space
 
     # ---- marks
 
@@ -119,10 +119,10 @@ class Granules:
         if self.scratch is not None:
             self._put(self.scratch, cells, is_scratch)
 
-    # ---- questions
+    # ---- queries
 
     def unordered_writes(self, cells: Cells, clock: Clock) -> list[Conflict]:
-        """Of every thread the newest write that a clock does not know."""
+        """The newest write of every thread that a clock does not cover."""
         self._refine(cells)
         marks = self._get(self.written, cells)
         times, writers = marks >> _THREAD_BITS, marks & _THREADS
@@ -138,7 +138,7 @@ class Granules:
         ]
 
     def unordered_reads(self, cells: Cells, clock: Clock, thread: int, time: int) -> list[Conflict]:
-        """The same for reads; what an operation of `thread` at `time` has read itself is none."""
+        """The same for reads, except those of the operation of `thread` at `time` itself."""
         self._refine(cells)
         found: list[Conflict] = []
         for reader, marks in self.read.items():
@@ -152,7 +152,7 @@ class Granules:
         return found
 
     def unwritten(self, cells: Cells) -> Times | None:
-        """Byte addresses of granules with no defined content; None where there are none."""
+        """Byte addresses of granules without defined content; None if there are none."""
         self._refine(cells)
         absent = self._get(self.written, cells) == 0
         if self.scratch is not None:
@@ -162,7 +162,7 @@ class Granules:
         return self._addresses(cells)[np.broadcast_to(absent, self._shape(cells))]
 
     def writers(self, cells: Cells) -> list[tuple[int, int]]:
-        """Who has written any of these bytes last: threads and times."""
+        """The last writers of these bytes: threads and times."""
         marks = np.unique(self._get(self.written, cells)).tolist()
         return [(mark & _THREADS, mark >> _THREAD_BITS) for mark in marks if mark]
 
@@ -174,7 +174,7 @@ class Granules:
     # ---- granules
 
     def _refine(self, cells: Cells) -> None:
-        """Granules no larger than those of an access."""
+        """Make granules no larger than those of an access."""
         grain = gcd(self.grain, cells.grain)
         if grain == self.grain:
             return

@@ -1,7 +1,7 @@
-"""Races between work items of one launch: what two warps touch between two barriers.
+"""Races between work items of one launch: conflicting accesses of two warps between two barriers.
 
-The lanes of a warp go together, so that only warps are apart; two lanes that store the same byte by
-one instruction leave open which of them wins. Atomic updates keep order among themselves.
+The lanes of a warp run in lockstep, so only warps can race. If two lanes store to the same byte by
+one instruction, the winner is undefined. Atomic updates are ordered among themselves.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from pto.ir.graph import Operation
 from pto.isa.meaning.simt.items import WARP, Items, Pointers
 from pto.run.watch.memory import WatchedMemory
 
-_SEVERAL = -2  # warps that have read a byte
+_SEVERAL = -2  # several warps have read a byte
 Ints = npt.NDArray[Any]
 
 
 class _Marks:
-    """Who last wrote and read each byte of a memory, and when."""
+    """The last writer and reader of each byte of a memory, with their times."""
 
     def __init__(self, size: int) -> None:
-        self.written = np.zeros(size, np.int32)  # the stretch between two barriers
+        self.written = np.zeros(size, np.int32)  # the interval between two barriers
         self.read = np.zeros(size, np.int32)
         self.writer = np.zeros(size, np.int32)  # a warp
         self.reader = np.zeros(size, np.int32)
@@ -34,7 +34,7 @@ class _Marks:
 
 
 class Conflicts:
-    """What one sanitized run found between work items."""
+    """The races between work items in one sanitized run."""
 
     def __init__(self) -> None:
         self._stretch = 0
@@ -46,7 +46,7 @@ class Conflicts:
         return list(self._found.values())
 
     def meet(self) -> None:
-        """A barrier, or the beginning of a launch: what follows comes after all before."""
+        """A barrier, or the start of a launch: orders all later accesses after all earlier ones."""
         self._stretch += 1
 
     def touch(
@@ -78,12 +78,14 @@ class Conflicts:
         bad = (marks.written[places] == now) & (marks.writer[places] != warp)
         if atomic:
             bad &= ~marks.atomic[places]
-        self._tell(bad, places, marks.store, memory, op, "stores" if writes else "loads", "stored")
+        self._report(
+            bad, places, marks.store, memory, op, "stores" if writes else "loads", "stored"
+        )
         if writes and not atomic:
             bad = (marks.read[places] == now) & (marks.reader[places] != warp)
-            self._tell(bad, places, marks.load, memory, op, "stores", "loaded")
+            self._report(bad, places, marks.load, memory, op, "stores", "loaded")
 
-    def _tell(
+    def _report(
         self,
         bad: Ints,
         places: Ints,
@@ -108,7 +110,7 @@ class Conflicts:
             self._found[key] = found
 
     def _same_store(self, memory: WatchedMemory, at: Pointers, raw: Ints, op: Operation) -> None:
-        """Several items, one place: whoever wins, it matters where their values differ."""
+        """Report several items that store to one address; an error if their values differ."""
         _, group, counts = np.unique(at.addresses, return_inverse=True, return_counts=True)
         if (counts < 2).all():
             return

@@ -1,10 +1,10 @@
-"""Whole lines of the data caches: a line that is written back takes bytes along that others wrote.
+"""Whole lines of the data caches: a write-back of a line overwrites bytes of other writers.
 
 The scalar unit fetches a line of 64 bytes, changes some of it, and later writes all of it back
-(simpler docs/hardware/cache-coherency.md; PTOAS issue 915, pypto issue 2005). What another core, or
-a transfer, has written to the line between the fetch and the write-back is lost. It is kept where
-the line was fetched after that write, or written back before it. Lines are counted from the
-beginning of an array, as an allocation of the device is aligned.
+(simpler docs/hardware/cache-coherency.md; PTOAS issue 915, pypto issue 2005). A write of another
+core, or of a transfer, to the line between the fetch and the write-back is lost. It is kept if the
+line was fetched after that write, or written back before it. Lines are counted from the start of an
+array, as an allocation of the device is aligned.
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ class _Copy:
     """A line in the cache of a scalar unit."""
 
     thread: Thread
-    clock: Clock  # of accesses that came before it was fetched
+    clock: Clock  # accesses before the fetch
     moment: Moment  # of its last store
-    stored: int = 0  # when that was; 0: never
-    back: int = 0  # when it was written back since; 0: not yet
+    stored: int = 0  # time of the last store; 0: none
+    back: int = 0  # time of the write-back since; 0: none
     is_held: bool = True
 
     def clock_of(self, thread: int) -> int:
-        """The newest access of a thread that came before the fetch."""
+        """The newest access of a thread before the fetch."""
         return int(self.clock[thread]) if thread < self.clock.size else 0
 
 
-Stale = tuple[Thread, int, int, int]  # writer, time, first byte, behind the last
+Stale = tuple[Thread, int, int, int]  # writer, time, first byte, one past the last
 
 
 class Lines:
-    """The lines that scalar units have touched, of all caches."""
+    """The lines in the caches of all scalar units."""
 
     def __init__(self, clocks: Clocks, log: GlobalLog) -> None:
         self._clocks = clocks
@@ -59,7 +59,7 @@ class Lines:
         return list(self._found.values())
 
     def know(self, base: int, size: int) -> None:
-        """An array of the host: one that lies in another has its lines."""
+        """Register an array of the host; an array inside another shares its lines."""
         self._arrays = sorted({*self._arrays, (base, base + size)})
 
     def flush(self, thread: Thread, address: int | None, time: int) -> None:
@@ -71,7 +71,7 @@ class Lines:
                 copy.back, copy.is_held = time, False
 
     def load(self, thread: Thread, moment: Moment, cells: Cells, base: int) -> Iterator[Stale]:
-        """A scalar read: writes of transfers of the same core that the line is older than."""
+        """A scalar read: yields writes of transfers of the same core that the line misses."""
         for line in self._of(cells, base):
             copy = self._fetched(thread, moment, line)
             for writer, time, first, last in self._log.writers(cells, base):
@@ -81,7 +81,7 @@ class Lines:
                     yield other, time, first, last
 
     def store(self, thread: Thread, moment: Moment, time: int, cells: Cells, base: int) -> None:
-        """A scalar write into a line: what others wrote there since it was fetched is lost."""
+        """A scalar write into a line: report writes of other agents since the fetch (lost)."""
         low, high = (base + n for n in cells.span())
         for line in self._of(cells, base):
             copy = self._fetched(thread, moment, line)
@@ -94,11 +94,11 @@ class Lines:
                     continue
                 races = when > thread.clock[writer] and first < high and last > low
                 if not races and when > copy.clock_of(writer):
-                    self._tell(copy.thread, moment, other, written, line - base)
+                    self._report(copy.thread, moment, other, written, line - base)
             copy.moment, copy.stored, copy.back = moment, time, 0
 
     def write(self, thread: Thread, moment: Moment, cells: Cells, base: int) -> None:
-        """A write of any pipe: a line that another scalar unit writes back later covers it."""
+        """A write of any pipe: report a later write-back of the line that overwrites it."""
         low, high = cells.span()
         for line, copies in self._near(base + low, base + high):
             if not _meet(cells, base, line):
@@ -108,19 +108,19 @@ class Lines:
                 if is_own or not copy.stored or not _together(copy.thread, thread):
                     continue
                 if not 0 < copy.back <= thread.clock[copy.thread.index]:
-                    self._tell(copy.thread, copy.moment, thread, moment, line - base)
+                    self._report(copy.thread, copy.moment, thread, moment, line - base)
 
     # ---- lines
 
     def line(self, address: int) -> int:
-        """Where the line of an address begins."""
+        """The start of the line of an address."""
         n = bisect_right(self._arrays, (address, 1 << 63))
         around = [base for base, end in self._arrays[:n] if address < end]
         base = min(around, default=0)
         return address - (address - base) % LINE
 
     def between(self, low: int, high: int) -> range:
-        """Where the lines begin that have bytes between two addresses."""
+        """The starts of the lines with bytes between two addresses."""
         return range(self.line(low), high, LINE)
 
     def _of(self, cells: Cells, base: int) -> range:
@@ -136,7 +136,7 @@ class Lines:
             yield from ((n, c) for n, c in self._copies.items() if n < high and n + LINE > low)
 
     def _fetched(self, thread: Thread, moment: Moment, line: int) -> _Copy:
-        """The line in the cache of a scalar unit, from memory where it is not there."""
+        """The line in the cache of a scalar unit, fetched if it is missing."""
         known = self._copies.setdefault(line, {})
         copy = known.get(id(thread.agent))
         if copy is None:
@@ -145,7 +145,7 @@ class Lines:
             copy.clock, copy.is_held = thread.clock.copy(), True
         return copy
 
-    def _tell(
+    def _report(
         self, holder: Thread, stored: Moment, other: Thread, moment: Moment, start: int
     ) -> None:
         key = (id(stored.op), id(moment.op))
@@ -172,7 +172,7 @@ class Lines:
 
 
 def _together(a: Thread, b: Thread) -> bool:
-    """Whether both are of one launch: a kernel begins with an empty cache."""
+    """True if both are of one launch: a kernel begins with an empty cache."""
     return a.agent.launch == b.agent.launch and a.agent.rank == b.agent.rank
 
 

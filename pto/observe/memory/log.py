@@ -1,8 +1,8 @@
-"""Accesses to global memory, kept as they were made: who touched which bursts, and when.
+"""A log of the accesses to global memory: bursts, threads and times.
 
 A mark for every byte and reader would be larger than the memory itself. An access is one row of a
-table instead, by page of the host's address space, so that arrays which overlap are one memory; a
-row gives way to a later one of the same thread and the same bytes.
+table instead, by page of the host's address space, so that overlapping arrays are one memory; a row
+is replaced by a later one of the same thread and the same bytes.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from pto.run.watch.memory import Access, WatchedMemory
 
 Rows = npt.NDArray[np.int64]
 Row = Sequence[int]
-Met = dict[tuple[str, int], tuple[int, int, int]]  # kind, thread: time, first byte, behind the last
+Met = dict[tuple[str, int], tuple[int, int, int]]  # kind, thread -> time, start, end
 _PAGE_BITS = 18
 _THREADS = 1 << 16
-_FEW = 8  # pages that are gone through without asking which of them are touched
+_FEW = 8  # pages that are all visited, even if untouched
 _FIRST_ROOM = 8
 _FRESH = 64
 # of a row; bursts of `_WIDTH` at `_STEP` from `_LOW` up to `_HIGH`, or those of a kept shape
@@ -38,7 +38,7 @@ class Log:
     def __init__(self) -> None:
         self.rows: Rows = np.empty((_FIRST_ROOM, 7), np.int64)
         self.count = 0
-        self.fresh: list[Row] = []  # that are not in the table yet
+        self.fresh: list[Row] = []  # not in the table yet
         self.spans: dict[int, tuple[int, int, int]] = {}  # newest, low and high, by thread
 
     def add(self, row: Row) -> None:
@@ -53,7 +53,7 @@ class Log:
             self._settle()
 
     def _settle(self) -> None:
-        """Fresh rows join the table."""
+        """Move fresh rows into the table."""
         while self.fresh:
             if self.count == len(self.rows):
                 self._make_room()
@@ -63,7 +63,7 @@ class Log:
             self.count += len(part)
 
     def _make_room(self) -> None:
-        """Of rows that differ in nothing but their time the newest stays."""
+        """Keep only the newest of rows that differ only in time."""
         known = self.rows[: self.count]
         order = np.lexsort(known.T)
         known = known[order]
@@ -75,7 +75,7 @@ class Log:
         self.rows[: self.count] = kept
 
     def may_meet(self, row: Row, clock: Clock) -> bool:
-        """False where all that is not known to come before an access lies beside it."""
+        """False if every access that the clock does not cover is disjoint from this one."""
         low, high = row[_LOW], row[_HIGH]
         for thread, (time, first, last) in self.spans.items():
             if first < high and last > low and time > clock.item(thread):
@@ -83,7 +83,7 @@ class Log:
         return False
 
     def unordered(self, row: Row, clock: Clock) -> Rows:
-        """Those that may meet an access and are not known to come before it."""
+        """Rows that may overlap an access and that the clock does not cover."""
         if self.fresh:
             self._settle()
         known = self.rows[: self.count]
@@ -94,24 +94,24 @@ class Log:
         step = row[_STEP]
         if not found.size or not step:
             return found
-        # rows of one pitch side by side: the columns decide
+        # rows of one pitch: the columns decide
         ahead = (row[_LOW] - found[:, _LOW]) % step
         apart = (found[:, _STEP] == step) & (ahead >= found[:, _WIDTH])
         return found[~(apart & (ahead + row[_WIDTH] <= step))]
 
 
 class GlobalLog:
-    """What is known about all of global memory, by address of the host."""
+    """The accesses to all of global memory, by address of the host."""
 
     def __init__(self) -> None:
-        self._pages: dict[int, dict[str, Log]] = {}  # by kind: read, write, what combines
+        self._pages: dict[int, dict[str, Log]] = {}  # by kind: read, write, atomic operation
         self._shapes: dict[Any, int] = {}
-        self._kept: list[Cells] = []  # shapes that a row cannot say; their numbers begin at 1
-        self._held: list[Any] = []  # memory that no other array may be given meanwhile
+        self._kept: list[Cells] = []  # shapes that a row cannot hold; their numbers begin at 1
+        self._held: list[Any] = []  # memory that must not be reused meanwhile
 
     @property
     def nbytes(self) -> int:
-        """How much is kept of accesses."""
+        """Bytes of the log."""
         return sum(log.rows.nbytes for page in self._pages.values() for log in page.values())
 
     def over(self, memory: WatchedMemory) -> GlobalShadow:
@@ -121,7 +121,7 @@ class GlobalLog:
     def touch(
         self, cells: Cells, base: int, thread: int, time: int, clock: Clock, kind: str
     ) -> Met:
-        """What an access is not ordered after, then its row. `base`: of the array in memory."""
+        """Find accesses that are unordered with this one, then log it. `base`: array address."""
         low, high, step, shape = self._span(cells)
         row = (time, thread, base + low, base + high, step, cells.width, shape)
         found: Met = {}
@@ -141,8 +141,7 @@ class GlobalLog:
         return found
 
     def writers(self, cells: Cells, base: int) -> list[tuple[int, int, int, int]]:
-        """Who has written these bytes: thread, time, first byte and the one behind the last, of
-        each thread the newest."""
+        """The newest write of each thread to these bytes: thread, time, start, end."""
         nothing = np.zeros(_THREADS, np.int64)
         low, high, step, shape = self._span(cells)
         row = (0, 0, base + low, base + high, step, cells.width, shape)
@@ -154,10 +153,10 @@ class GlobalLog:
         return [(who, *rest) for (_, who), rest in found.items()]
 
     def _meet(self, found: Met, kind: str, each: Row, row: Row) -> None:
-        """The newest access of each thread that has bytes in common with one."""
+        """Keep the newest access of each thread that shares bytes with one."""
         when, who = each[_TIME], each[_THREAD]
         if kind == _READ and when == row[_TIME] and who == row[_THREAD]:
-            return  # what the same operation has read
+            return  # a read of the same operation
         before = found.get((kind, who))
         if before is not None and before[0] > when:
             return
@@ -167,7 +166,7 @@ class GlobalLog:
             found[kind, who] = when, min(low, place[0]), max(high, place[1])
 
     def _common(self, a: Row, b: Row) -> tuple[int, int] | None:
-        """The first byte of both, and the one behind the last."""
+        """The first common byte, and one past the last."""
         if not (a[_STEP] or a[_SHAPE] or b[_STEP] or b[_SHAPE]):
             return max(a[_LOW], b[_LOW]), min(a[_HIGH], b[_HIGH])
         (starts, width), (others, size) = self._bursts(a), self._bursts(b)
@@ -233,8 +232,8 @@ class GlobalShadow:
     def stores(
         self, cells: Cells, thread: int, time: int, clock: Clock, combined: str = ""
     ) -> list[Conflict]:
-        """`combined`: the operation that joins it in one step with what is there. Those of one
-        operation need no order among each other, and none takes the place of another."""
+        """`combined`: the atomic operation of the store. Updates by one operation need no order
+        among each other, and none replaces another."""
         return self._touch(cells, thread, time, clock, combined or _WRITE)
 
     def _touch(

@@ -1,8 +1,8 @@
-"""Two writes of one pipe to the same bytes that nothing orders: is anybody's data gone?
+"""Two unordered writes of one pipe to the same bytes: is data lost?
 
-Programs rely on the later to win: who reads what it wrote, and nothing else, sees it whole. Data is
-gone where the earlier had other values and either nothing of it is left and nobody has read it, or
-somebody reads what is left of it together with what took its place.
+Programs rely on the later write to win: a read of all its bytes, and of nothing else, is correct.
+Data is lost if the earlier write had other values, and either it was completely overwritten unread,
+or a read mixes its remaining bytes with those of the later write.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ import numpy.typing as npt
 
 from pto.core.memory import Space
 from pto.ir.graph import Operation
-from pto.observe.again import told
+from pto.observe.replay import told
 from pto.run.watch.events import Event, Observer
 from pto.run.watch.memory import Access
 
 Pair = tuple[Operation, Operation]  # the earlier, the later
 Places = npt.NDArray[np.int64]
-_MOST = 64  # places of one pair that are followed at a time
+_MOST = 64  # locations of one pair that are followed at a time
 
 
 @dataclass(slots=True)
 class _Write:
-    """What an operation has written last: bytes, by their addresses on the host, and values."""
+    """The last write of an operation: host addresses of its bytes, and values."""
 
     places: Places
     values: Any
@@ -36,7 +36,7 @@ class _Write:
 
 @dataclass(slots=True)
 class _Change:
-    """Bytes of an earlier write that have other values now, and all that the later wrote."""
+    """Bytes of an earlier write that have other values now, and all bytes of the later write."""
 
     places: Places
     later: Places
@@ -44,7 +44,7 @@ class _Change:
 
 
 class Lost(Observer):
-    """Follows the bytes that two writes leave different, until somebody reads them."""
+    """Follows the bytes that two writes leave different, until they are read."""
 
     def __init__(self, pairs: Collection[Pair]) -> None:
         self._pairs = set(pairs)
@@ -67,7 +67,7 @@ class Lost(Observer):
             self._kept[core, op] = [_Write(_bytes(access), _values(access)) for access in written]
 
     def _compare(self, pair: Pair, before: _Write, written: list[Access]) -> None:
-        """Bytes of the earlier write that have other values now."""
+        """Find bytes of the earlier write that have other values now."""
         for access in written:
             places, values = _bytes(access), _values(access)
             _, mine, theirs = np.intersect1d(places, before.places, return_indices=True)
@@ -75,7 +75,7 @@ class Lost(Observer):
             if not other.size:
                 continue
             if mine.size == before.places.size and not before.was_read:
-                self._tell(pair)
+                self._report(pair)
             elif pair[0] != pair[1]:  # a stream of stores, each over the tail of the last
                 found = self._open.setdefault(pair, [])
                 found.append(_Change(other, places, access.memory.space is Space.GM))
@@ -91,12 +91,12 @@ class Lost(Observer):
         for pair, found in list(self._open.items()):
             near = [c for c in found if c.places[0] < high and c.places[-1] >= low]
             if any(self._sees(change, access) for change in near):
-                self._tell(pair)
+                self._report(pair)
             elif near:
                 self._open[pair] = [c for c in found if c.places.size]
 
     def _sees(self, change: _Change, access: Access) -> bool:
-        """Whether both writes are read at once; what is written over is of no interest any more."""
+        """True if both writes are read at once; overwritten bytes are dropped."""
         touched = _bytes(access)
         meets = np.isin(change.places, touched)
         if access.writes:
@@ -104,26 +104,26 @@ class Lost(Observer):
             return False
         return bool(meets.any()) and not np.isin(touched, change.later).all()
 
-    def _tell(self, pair: Pair) -> None:
+    def _report(self, pair: Pair) -> None:
         self.harmful.add(pair)
         self._pairs.discard(pair)
         self._open.pop(pair, None)
 
     def end(self) -> None:
-        """The host reads all that is left in global memory."""
+        """Treat everything left in global memory as read by the host."""
         for pair, found in list(self._open.items()):
             if any(change.is_global for change in found):
-                self._tell(pair)
+                self._report(pair)
 
 
 def _bytes(access: Access) -> Places:
-    """The bytes of an access, by their addresses on the host, in order."""
+    """The host addresses of the bytes of an access, in order."""
     places = access.addresses()[:, None] + np.arange(access.width)
     return np.unique(places) + access.memory.base
 
 
 def span_of(access: Access) -> tuple[int, int]:
-    """The first byte of an access in its memory, and the one behind the last."""
+    """The first byte of an access in its memory, and one past the last."""
     if access.array is None:
         starts = access.addresses()
         return int(starts.min()), int(starts.max()) + access.width

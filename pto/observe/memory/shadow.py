@@ -1,9 +1,8 @@
-"""What is known about a local buffer: through which footprints it was last written and read.
+"""Last reads and writes of a local buffer, by footprint.
 
-Programs come back to the same places of a buffer, so that a footprint is made once and knows all
-others that may have bytes in common with it: whether an access is ordered is a few numbers to
-compare. Only where one of them is late are bytes looked at (`granules.py`), which get their marks
-then, and not before.
+Programs return to the same addresses of a buffer, so a footprint is made once and refers to all
+others that may share bytes with it: a few comparisons decide whether an access is ordered. Only if
+one of them is unordered, bytes are compared (`granules.py`), which get their marks only then.
 """
 
 from __future__ import annotations
@@ -17,27 +16,27 @@ from pto.observe.memory.granules import Cells, Conflict, Granules, Times, cells_
 from pto.observe.order.clocks import Clock
 from pto.run.watch.memory import Access, WatchedMemory
 
-_KEPT = 4096  # footprints that are remembered
-_NEAR = 16  # neighbours that are asked one by one, and pages; of more, bytes are, or all
+_KEPT = 4096  # cached footprints
+_NEAR = 16  # neighbours and pages that are visited one by one; with more, bytes are compared
 _PAGE = 512
 
 
 @dataclass(slots=True, eq=False)
 class Footprint(Cells):
-    """Bytes that an access touches, and who has last come through here."""
+    """The bytes of an access, with the last write and the last reads through it."""
 
-    near: list[Footprint] = field(default_factory=list["Footprint"])  # itself too
-    writer: int = 0  # the thread that wrote last, and when
+    near: list[Footprint] = field(default_factory=list["Footprint"])  # includes itself
+    writer: int = 0  # thread and time of the last write
     written: int = 0
-    reads: dict[int, int] = field(default_factory=dict[int, int])  # the last, by thread
+    reads: dict[int, int] = field(default_factory=dict[int, int])  # last reads, by thread
     turn: int = 0  # of the last write, among all of the buffer
-    is_marked: bool = True  # its granules know all of this
-    is_full: bool = False  # every byte was written once
-    by: int = 0  # the operation that wrote first
-    is_scratch: bool = False  # the last write filled working space
+    is_marked: bool = True  # granules are up to date
+    is_full: bool = False  # every byte was written
+    by: int = 0  # the first operation that wrote
+    is_scratch: bool = False  # the last write filled scratch space
 
     def holds(self, low: int, high: int) -> bool:
-        """Whether it is one burst with these bytes inside."""
+        """True if it is one burst that contains these bytes."""
         if self.counts or self.places is not None:
             return False
         return self.start <= low and high <= self.start + self.width
@@ -48,21 +47,21 @@ class Shadow:
 
     def __init__(self, memory: WatchedMemory) -> None:
         self.memory = memory
-        self.is_mixed = False  # writes of two operations, or of two places, have met
+        self.is_mixed = False  # writes of two operations, or at two addresses, overlap
         self._granules = Granules(memory.size)
         self._known: dict[Any, Footprint] = {}
         self._short: dict[int, list[Footprint]] = {}  # by page
         self._long: list[Footprint] = []  # over many pages
         self._last_write: dict[int, int] = {}  # by thread, of all
         self._last_read: dict[int, int] = {}
-        # of those through footprints that are not kept
+        # of accesses through footprints that were dropped
         self._gone_writes: dict[int, int] = {}
         self._gone_reads: dict[int, int] = {}
-        self._late: list[Footprint] = []  # that granules do not know of yet
-        self._told: set[tuple[int, int]] = set()  # footprints, and who read what nobody has written
-        self._scattered = (0, 0)  # of writes that are not kept: the first byte of all, and the last
+        self._late: list[Footprint] = []  # not in the granules yet
+        self._reported: set[tuple[int, int]] = set()  # reported reads of unwritten bytes
+        self._scattered = (0, 0)  # range of writes that are not kept
         self._turn = 0
-        self._marked = 0  # the turn up to which granules know writes
+        self._marked = 0  # number of the last write in the granules
         self._marked_reads: dict[int, int] = {}  # by thread, the time
 
     @property
@@ -72,7 +71,7 @@ class Shadow:
     # ---- footprints
 
     def cells(self, access: Access) -> Footprint:
-        """The bytes an access touched."""
+        """The footprint of an access."""
         array = access.array
         if array is None:
             return _footprint(access)
@@ -87,7 +86,7 @@ class Shadow:
         return found
 
     def _meet(self, fresh: Footprint) -> None:
-        """A footprint gets to know those that are there, and they it."""
+        """Register a new footprint with its neighbours."""
         low, high = fresh.span()
         first, last = low // _PAGE, (high - 1) // _PAGE
         is_long = last - first >= _NEAR
@@ -117,7 +116,7 @@ class Shadow:
                 self._gone_reads[thread] = max(time, self._gone_reads.get(thread, 0))
         self._mark()
         self._known.clear()
-        self._told.clear()
+        self._reported.clear()
         self._short.clear()
         self._long.clear()
 
@@ -126,8 +125,7 @@ class Shadow:
     def loads(
         self, cells: Footprint, thread: int, time: int, clock: Clock, keeps: bool = False
     ) -> list[Conflict]:
-        """A read: what it is not ordered after, then its mark. `keeps`: the thread's own accesses
-        are in order."""
+        """Log a read; returns unordered writes. `keeps`: the thread's own accesses are ordered."""
         own = thread if keeps else -1
         found: list[Conflict] = []
         if self._may_be_late(cells, clock, own):
@@ -146,7 +144,7 @@ class Shadow:
         by: int = 0,
         is_scratch: bool = False,
     ) -> list[Conflict]:
-        """A write of an operation: what it is not ordered after, then its mark."""
+        """Log a write of an operation; returns unordered accesses."""
         own = thread if keeps else -1
         found: list[Conflict] = []
         if self._may_be_late(cells, clock, own):
@@ -163,15 +161,15 @@ class Shadow:
         return found
 
     def _mixes(self, cells: Footprint) -> bool:
-        """Whether a first write meets one that begins elsewhere. Those that are not kept may meet
-        all in their span, and whatever comes later inside the span of all of them."""
+        """True if a first write overlaps one with another start. Writes that are not kept count as
+        overlapping everything in the range of all of them."""
         low, high = cells.span()
         first, last = self._scattered
         if cells.near:
             is_among = low < last and high > first
             return is_among or any(o.written and o.start != cells.start for o in cells.near)
         if first <= low and high <= last:
-            return False  # looked at before
+            return False  # checked before
         self._scatter(low, high)
         first, last = self._scattered
         spans = [o.span() for o in self._known.values() if o.written]
@@ -182,7 +180,7 @@ class Shadow:
         self._scattered = (min(first, low), max(last, high)) if last else (low, high)
 
     def _may_be_late(self, cells: Footprint, clock: Clock, own: int) -> bool:
-        """Whether bytes have to be asked for writes that a clock does not know."""
+        """True if granules must be checked for writes that a clock does not cover."""
         if not 0 < len(cells.near) <= _NEAR:
             return _knows_not(clock, self._last_write)
         for other in cells.near:
@@ -203,23 +201,22 @@ class Shadow:
         return bool(self._gone_reads) and _knows_not(clock, self._gone_reads)
 
     def unwritten(self, cells: Footprint, reader: int) -> Times | None:
-        """Byte addresses of granules nobody has written; None where there are none, or this reader
-        was told of them."""
+        """Byte addresses of unwritten granules; None if there are none, or they were reported."""
         low, high = cells.span()
         if any(o.written and not o.is_scratch and o.holds(low, high) for o in cells.near):
             cells.is_full = True
             return None
         key = id(cells), reader
-        if key in self._told:
+        if key in self._reported:
             return None
         found = self._marks().unwritten(cells)
         cells.is_full = found is None
-        if cells.near:  # it stays
-            self._told.add(key)
+        if cells.near:  # it is cached
+            self._reported.add(key)
         return found
 
     def writers(self, cells: Footprint) -> list[tuple[int, int]]:
-        """Who has written any of these bytes last: threads and times."""
+        """The last writers of these bytes: threads and times."""
         return self._marks().writers(cells)
 
     # ---- granules
@@ -237,7 +234,7 @@ class Shadow:
         return self._granules
 
     def _mark(self) -> None:
-        """Granules get the marks of all accesses since they were last asked, in their order."""
+        """Mark the granules of all accesses since the last call, in order."""
         done, times = self._marked, self._marked_reads
         writes = [f for f in self._late if f.turn > done]
         for each in sorted(writes, key=_turn):

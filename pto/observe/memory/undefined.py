@@ -1,12 +1,12 @@
-"""Undefined data: bytes nobody has written that reach a result.
+"""Undefined data: bytes that were never written and that affect a result.
 
-A read of such bytes is no mistake in itself: registers are loaded whole, blocks have padding. It is
-one when something a person sees depends on them. That is found out by running the program again
-with other bytes in the places it read unwritten, and comparing what leaves the chip: a finding is a
+A read of such bytes is no error in itself: registers are loaded whole, blocks have padding. It is
+one if an observable value depends on them. To find out, the program runs again with other bytes in
+the locations it read unwritten, and the values that leave the chip are compared: a finding is a
 value that really changed, never a guess.
 
-Bytes that a transfer copies as they are, because it is longer than what was computed, are a warning
-as long as nobody takes them for data.
+Bytes that a transfer copies unchanged, because it is longer than the computed data, are a warning
+unless they are used as data.
 """
 
 from __future__ import annotations
@@ -22,18 +22,21 @@ from pto.core.errors import Diagnostic, Note, PtoError
 from pto.core.memory import Space
 from pto.ir.graph import Operation
 from pto.isa.row import types as t
-from pto.observe.again import told
+from pto.observe.memory.accesses import TimedAccess
+from pto.observe.memory.shadow import Footprint, Shadow
+from pto.observe.order.clocks import Clocks
 from pto.observe.races import counters_text
+from pto.observe.replay import told
 from pto.run.machine.core import Core
 from pto.run.watch.events import Event, Observer
 from pto.run.watch.memory import Access, WatchedMemory
 
 Buffer = tuple[int, str, int, Space]  # block, side, sub-block, space
 Places = npt.NDArray[np.int64]
-Run = Callable[[Observer], None]  # once more, on fresh copies of the same arguments
+Run = Callable[[Observer], None]  # run again on new copies of the same arguments
 _TRIED = 16  # origins that are tried one by one
 _SEED = 20
-_BLOCK = 32  # bytes: what transfers move whole
+_BLOCK = 32  # bytes: the unit of transfers
 
 
 def buffer_of(core: Core, memory: WatchedMemory) -> Buffer:
@@ -46,14 +49,14 @@ def buffer_text(buffer: Buffer) -> str:
 
 @dataclass(slots=True)
 class Origin:
-    """An operation that read bytes nobody had written."""
+    """An operation that read unwritten bytes."""
 
     op: Operation
     counters: tuple[int, ...]
     buffer: Buffer
     grain: int
     places: list[Places] = field(default_factory=list[Places])
-    beside: set[Operation] = field(default_factory=set[Operation])  # have written what it read too
+    beside: set[Operation] = field(default_factory=set[Operation])  # writers of its other bytes
 
     @property
     def bytes(self) -> Places:
@@ -62,7 +65,7 @@ class Origin:
 
     @property
     def is_loaded_in_part(self) -> bool:
-        """Whether the rest was loaded, and whole blocks were not: no padding of others."""
+        """True if the rest was loaded and whole blocks were not, so that they are no padding."""
         _, counts = np.unique(self.bytes // _BLOCK, return_counts=True)
         loads = all(op.row is not None and op.row.pipe == "MTE2" for op in self.beside)
         return loads and bool((counts == _BLOCK).any())
@@ -104,9 +107,34 @@ class Origins:
         return origin
 
 
+class UnwrittenReads:
+    """Finds reads of bytes in local buffers that were never written."""
+
+    def __init__(self, clocks: Clocks) -> None:
+        self.origins = Origins()
+        self._threads = clocks.threads
+        self._buffers: dict[int, Buffer] = {}  # by memory
+
+    def watch(self, core: Core, memory: WatchedMemory) -> None:
+        self._buffers[id(memory)] = buffer_of(core, memory)
+
+    def touch(self, touch: TimedAccess) -> None:
+        cells, op = touch.cells, touch.moment.op
+        if touch.access.writes or not isinstance(cells, Footprint) or cells.is_full:
+            return
+        shadow: Shadow = touch.access.memory.shadow
+        places = shadow.unwritten(cells, id(op))
+        buffer = self._buffers.get(id(shadow.memory))
+        if places is not None and buffer is not None:
+            origin = self.origins.add(op, touch.moment.counters, buffer, shadow.grain, places)
+            origin.beside.update(
+                self._threads[thread].moments[time - 1].op for thread, time in shadow.writers(cells)
+            )
+
+
 @dataclass(frozen=True, slots=True)
 class _Sink:
-    """What left the chip, came back, or reached the scalar unit, at one operation."""
+    """A value that left the chip, came back, or reached the scalar unit, at one operation."""
 
     op: Operation
     counters: tuple[int, ...]
@@ -116,19 +144,19 @@ class _Sink:
 
     @property
     def told(self) -> tuple[Any, ...]:
-        """By what two runs are compared."""
+        """The key by which two runs are compared."""
         return told(self.op), self.counters, self.values
 
 
 class _Watcher(Observer):
-    """Fills buffers before a run, and remembers what reaches a sink."""
+    """Fills buffers before a run, and keeps the values that reach a sink."""
 
     def __init__(self, fill: dict[Buffer, Places]) -> None:
         self._fill = fill
         self._random = np.random.default_rng(_SEED)
         self.sinks: dict[str, list[_Sink]] = {}
         self.error: PtoError | None = None
-        self._global: list[tuple[Any, Any]] = []  # arrays of the host, as they are and as they were
+        self._global: list[tuple[Any, Any]] = []  # arrays of the host: current and original content
 
     def memory(self, memory: WatchedMemory, core: Core | None) -> None:
         if core is None:
@@ -144,7 +172,7 @@ class _Watcher(Observer):
         for access in event.accesses:
             is_global = access.memory.space is Space.GM
             if is_global and not access.writes and _place(access) in written:
-                continue  # a store that combines with what is there: it takes nothing for data
+                continue  # an atomic update, which does not use the value as data
             if is_global or (event.pipe == "S" and not access.writes):
                 agent = event.core.name
                 kind = "look" if not is_global else "store" if access.writes else "load"
@@ -152,7 +180,7 @@ class _Watcher(Observer):
                 self.sinks.setdefault(agent, []).append(sink)
 
     def replaces_data(self, other: _Watcher) -> bool:
-        """Whether values the host had put into its arrays gave way to what differs at the end."""
+        """True if values from the host were replaced by values that differ at the end."""
         pairs = zip(self._global, other._global, strict=False)
         return any((was[now != then] != 0).any() for (now, was), (then, _) in pairs)
 
@@ -170,7 +198,7 @@ def _values(access: Access) -> bytes:
 
 
 def findings(origins: Origins, run: Run) -> list[Diagnostic]:
-    """Which unwritten bytes change what leaves the chip, and where it does."""
+    """Findings for unwritten bytes that change what leaves the chip."""
     known = list(origins.found.values())
     if not known:
         return []
@@ -207,7 +235,7 @@ def _watched(fill: dict[Buffer, Places], run: Run) -> _Watcher:
 
 
 def _difference(plain: _Watcher, other: _Watcher) -> _Sink | PtoError | None:
-    """The first thing of any agent that is not the same; an error that only one run has."""
+    """The first difference of any agent, or an error that only one run has."""
     first = next((sink for sink in _differences(plain, other) if sink.kind != "load"), None)
     return first or (other.error if plain.error is None else None)
 
@@ -220,7 +248,7 @@ def _differences(plain: _Watcher, other: _Watcher) -> Iterator[_Sink]:
 
 
 def _harm(found: _Sink, origins: Sequence[Origin], plain: _Watcher, other: _Watcher) -> str:
-    """What comes of bytes that a transfer has copied as they are; nothing, as far as one knows."""
+    """The effect of undefined bytes that a transfer has copied; empty if none is known."""
     reader = next((sink for sink in _differences(plain, other) if sink.kind == "load"), None)
     if reader is not None:
         line = f", line {reader.op.loc.line}" if reader.op.loc else ""

@@ -1,4 +1,4 @@
-"""Store streams that nobody flushes: bytes that wait in a state and never reach UB."""
+"""Store streams without a flush: buffered bytes that never reach UB."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _STORES = (unaligned.VSTUS, unaligned.VSTUR, unaligned.VSTU, unaligned.PSTU)
 
 
 def dropped(functions: list[Operation]) -> dict[int, Value]:
-    """Stores, by operation, whose state no later store or flush takes."""
+    """Stores, by operation, with a state that no later store or flush takes."""
     uses: dict[int, list[tuple[Operation, int]]] = {}
     stores: list[Operation] = []
     for op in (op for f in functions for op in f.walk()):
@@ -34,14 +34,14 @@ def _is_taken(value: Value, uses: dict[int, list[tuple[Operation, int]]]) -> boo
         if op.control is not Control.YIELD:
             return True
         around = next(op.ancestors(), None)
-        # what the last turn hands on is the result of the loop
+        # the result of the loop is the value that the last iteration yields
         if around is None or _is_taken(around.results[n], uses):
             return True
     return False
 
 
 class StreamTap(Tap):
-    """Looks at what these stores still hold back when they are last executed."""
+    """Checks the bytes that these stores still buffer after their last execution."""
 
     def __init__(self, stores: dict[int, Value]) -> None:
         super().__init__()

@@ -1,9 +1,9 @@
-"""What another rank may not see yet: transfers that a notification tells of without a fence.
+"""Writes that another rank may not see yet: transfers before a notification without a fence.
 
-A flag or barrier says that a store of MTE3 or FIX is done on its core. Another rank sees it in
-memory only after a fence of global memory: `fence.barrier_all` or `dsb` before the notification
+A flag or barrier guarantees that a store of MTE3 or FIX is done on its core. Another rank sees it
+in memory only after a fence of global memory: `fence.barrier_all` or `dsb` before the notification
 (PTOAS issues 744 and 872, and its design of memory consistency). Cores of one rank need no such
-fence. Scalar stores are the subject of `caches.py`.
+fence. Scalar stores are handled in `caches.py`.
 """
 
 from __future__ import annotations
@@ -12,66 +12,71 @@ from collections.abc import Iterable
 
 from pto.core.errors import Diagnostic, Note
 from pto.ir.graph import Operation
-from pto.isa.row.order import Fence
-from pto.isa.row.phases import Touch
+from pto.isa.row.order import FullFence
+from pto.isa.row.phases import PipeAccess
 from pto.isa.row.pipe_of import phases_of, pipe_of
 from pto.isa.rules.rule import Case
-from pto.observe.memory.granules import Cells
+from pto.observe.memory.accesses import TimedAccess
 from pto.observe.memory.log import GlobalLog
-from pto.observe.order.clocks import Agent, Clock, Clocks, Moment, Thread, joined
+from pto.observe.order.clocks import Clock, ClockAgent, Clocks, Moment, Thread, joined
 from pto.observe.races import described
 from pto.run.order import effects as fx
 from pto.run.watch.events import Event
 from pto.target.facts import Profile
 from pto.verify.operation import constant
 
-PUBLISHING = (fx.Notify, fx.Publish, fx.Barrier)
+PUBLISHING = (fx.WordWrite, fx.RankPublish, fx.PipeBarrier)
 _TRANSFERS = ("MTE3", "FIX")
 _HELP = "pto.fence.barrier_all #pto.fence_scope<gm> between the store and the notification"
 
 
 class Visible:
-    """What every agent had made visible when it notified last."""
+    """The writes that every agent had made visible at its last notification."""
 
     def __init__(self, profile: Profile, clocks: Clocks, log: GlobalLog) -> None:
         self._profile = profile
         self._clocks = clocks
-        self._log = log  # of all accesses to global memory
-        self._seen: dict[int, Clock] = {}  # by agent: what its last fence covers
-        self._told: dict[int, tuple[Clock | None, Operation]] = {}  # the same at its notification
-        self.is_used = False  # an agent has notified
+        self._log = log  # all accesses to global memory
+        self._seen: dict[int, Clock] = {}  # by agent: covered by its last fence
+        self._notified: dict[
+            int, tuple[Clock | None, Operation]
+        ] = {}  # the same at its notification
+        self._is_used = False  # an agent has notified
         self._transfers: dict[int, bool] = {}  # by operation
         self._found: dict[tuple[int, int], Diagnostic] = {}
 
     def findings(self) -> list[Diagnostic]:
         return list(self._found.values())
 
-    def watch(self, agent: Agent, event: Event) -> None:
-        """An operation that orders: a fence of global memory, a notification, or another."""
+    def watch(self, agent: ClockAgent, event: Event) -> None:
+        """Handle an ordering operation: a fence of global memory, a notification, or another."""
         kind = type(event.effect)
-        if kind is fx.Notify:
-            self.is_used = True
-            self._told[id(agent)] = self._seen.get(id(agent)), event.op
-        elif kind is fx.Publish and not agent.automatic:
+        if kind is fx.WordWrite:
+            self._is_used = True
+            self._notified[id(agent)] = self._seen.get(id(agent)), event.op
+        elif kind is fx.RankPublish and not agent.automatic:
             self._see(agent, [pipe for name, pipe in agent.pipes.items() if name == "S"])
-        elif kind is fx.Publish or (kind is fx.Barrier and _is_fence(event.op)):
+        elif kind is fx.RankPublish or (kind is fx.PipeBarrier and _is_fence(event.op)):
             self._see(agent, agent.pipes.values())
 
-    def _see(self, agent: Agent, pipes: Iterable[Thread]) -> None:
-        """What these pipes have done or waited for is visible."""
+    def _see(self, agent: ClockAgent, pipes: Iterable[Thread]) -> None:
+        """Make the work and waits of these pipes visible."""
         for pipe in pipes:
             self._seen[id(agent)] = joined(pipe.publish(), self._seen.get(id(agent)))
 
-    def read(self, thread: Thread, moment: Moment, cells: Cells, base: int) -> None:
-        """A read that a notification of another rank has ordered behind a transfer."""
-        for writer, time, first, last in self._log.writers(cells, base):
+    def touch(self, touch: TimedAccess) -> None:
+        """Check a read that is ordered after a transfer by a notification of another rank."""
+        if not self._is_used or touch.access.writes:
+            return
+        thread, moment, base = touch.thread, touch.moment, touch.base
+        for writer, time, first, last in self._log.writers(touch.cells, base):
             other = self._clocks.threads[writer]
-            told = self._told.get(id(other.agent))
+            told = self._notified.get(id(other.agent))
             if other.agent.rank == thread.agent.rank or told is None:
                 continue
             known, before = thread.clock, thread.agent.base
             if not _knows(known, writer, time) or _knows(before, writer, time):
-                continue  # a race, which is told as such; or the launch was over
+                continue  # a race, which is reported as such; or the launch had ended
             if _knows(told[0], writer, time):
                 continue
             earlier = other.moments[time - 1]
@@ -84,14 +89,14 @@ class Visible:
         found = self._transfers.get(id(op))
         if found is None and op.row is not None:
             case = Case(op, op.row, self._profile, constant)
-            pipes = [step.pipe for step in phases_of(case) if isinstance(step, Touch)]
+            pipes = [step.pipe for step in phases_of(case) if isinstance(step, PipeAccess)]
             found = any(pipe in _TRANSFERS for pipe in (pipe_of(case), *pipes))
             self._transfers[id(op)] = found
         return bool(found)
 
 
 def _is_fence(op: Operation) -> bool:
-    return op.row is not None and type(op.row.order) is Fence
+    return op.row is not None and type(op.row.order) is FullFence
 
 
 def _knows(clock: Clock | None, thread: int, time: int) -> bool:

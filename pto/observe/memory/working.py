@@ -1,8 +1,7 @@
-"""Working space: which earlier writes filled scratch operands, whose content nobody defines.
+"""Scratch space: earlier writes that filled scratch operands, which have undefined content.
 
-Two writes of one pipe that trade places cost data where one of them fills working space and the
-other a result. Where both fill working space, barriers of the library stand between its steps:
-such a pair stays a warning.
+Two unordered writes of one pipe lose data if one fills scratch space and the other a result. If
+both fill scratch space, the library has barriers between its steps: such a pair is only a warning.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from pto.run.watch.memory import Access
 
 
 class WorkingSpace:
-    """The bytes of local buffers that operations have used as working space."""
+    """The bytes of local buffers that operations have used as scratch space."""
 
     def __init__(self) -> None:
         self._filled: dict[tuple[int, int], tuple[int, int]] = {}  # by thread and time
@@ -23,7 +22,7 @@ class WorkingSpace:
         self._filled[thread, time] = span_of(access)
 
     def costs_data(self, access: Access, conflict: Conflict) -> bool | None:
-        """Whether one of two writes is a result and the other is not; None where both are."""
+        """True if exactly one of two writes is a result; None if both are."""
         low, high = self._filled.get((conflict.thread, conflict.time), (0, 0))
         is_local = access.memory.space is not Space.GM
         was_scratch = is_local and low <= conflict.first < high

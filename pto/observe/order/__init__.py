@@ -1,1 +1,1 @@
-"""Who comes before whom: clocks of pipes, flags and fences, scopes, streams."""
+"""Happens-before order: clocks of pipes, flags and fences, scopes, streams."""

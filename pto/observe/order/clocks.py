@@ -1,7 +1,8 @@
-"""Vector clocks of pipes: what each is known to come after. The one rule of order stands here.
+"""Vector clocks of pipes: the operations that each pipe is known to follow. The rule of order is
+here.
 
-A pipe issues in order and need not complete in order, so its own entry lags: it moves at a barrier,
-through another pipe, or after every operation where the profile calls the pipe memory-ordered.
+A pipe issues in order and need not complete in order, so its own entry lags: it advances at a
+barrier, through another pipe, or after every operation of a memory-ordered pipe of the profile.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ Clock = npt.NDArray[np.int64]
 
 @dataclass(slots=True, eq=False)
 class Moment:
-    """One operation of one pipe, as reports name it."""
+    """One operation of one pipe, for reports."""
 
     op: Operation
     counters: tuple[int, ...]
@@ -31,7 +32,7 @@ class Moment:
 
 
 class ScopeEvent(Event):
-    """A vector scope on its way: looked at as it goes on, or kept while its pipe has to wait."""
+    """A vector scope in progress: checked as it runs, or kept while its pipe has to wait."""
 
     __slots__ = ("begun", "kept")
 
@@ -39,26 +40,26 @@ class ScopeEvent(Event):
         super().__init__(first.op, first.core, "V", [], first.counters)
         self.number = first.number
         self.kept: list[Event] = []
-        self.begun: Any = None  # the `Scope`, once its pipe is there
+        self.begun: Any = None  # the `Scope`, once its pipe is ready
 
 
 @dataclass(slots=True, eq=False)
-class Thread(state.Pipe[Clock, Event]):
+class Thread(state.PipeQueue[Clock, Event]):
     """A pipe of an agent: its clock, and every operation it has executed."""
 
     index: int
-    agent: Agent
+    agent: ClockAgent
     pipe: str
     ordered: bool  # sees its own earlier accesses without a barrier
     clock: Clock
     moments: list[Moment] = field(default_factory=list[Moment])
-    # by thread: the flag last waited for, and where
+    # by thread: the last flag waited for, and its location
     heard: dict[int, tuple[Any, Operation]] = field(
         default_factory=dict[int, tuple[Any, Operation]]
     )
-    implicit: int = 0  # the time of the last operation that ended with a barrier of its own
-    fenced: int = 0  # of the scalar unit: its accesses that all pipes come after
-    # buffers in which it keeps order with itself, where an access has at least so many bytes
+    implicit: int = 0  # the time of the last operation that ended with an internal barrier
+    fenced: int = 0  # of the scalar unit: its accesses before all pipes
+    # buffers in which it is ordered with itself, for accesses of at least so many bytes
     own_order: dict[Space, int] = field(default_factory=dict[Space, int])
 
     @property
@@ -66,20 +67,20 @@ class Thread(state.Pipe[Clock, Event]):
         return len(self.moments)
 
     def tick(self, event: Event) -> int:
-        """One more operation; its time."""
+        """Add an operation; returns its time."""
         self.moments.append(Moment(event.op, event.counters, event.number))
         return len(self.moments)
 
     def done(self, fenced: bool = False) -> None:
-        """After an operation: an ordered pipe sees it at once, as after a barrier of its own."""
+        """End an operation: an ordered pipe sees it at once, as after a barrier of its own."""
         if self.ordered or fenced:
             self.clock[self.index] = len(self.moments)
         if fenced:
             self.implicit = len(self.moments)
 
     def handed(self) -> Clock:
-        """What operations are handed out after: all it has waited for; its own accesses need a
-        flag, as those of any pipe."""
+        """The clock of operations that the scalar unit issues: everything it has waited for; its
+        own accesses need a flag, as those of any pipe."""
         clock = self.clock.copy()
         clock[self.index] = self.fenced
         return clock
@@ -88,13 +89,13 @@ class Thread(state.Pipe[Clock, Event]):
         self.clock[self.index] = len(self.moments)
 
     def publish(self) -> Clock:
-        """What holds when a flag fires after all earlier operations of this pipe."""
+        """The clock of a flag that is set after all earlier operations of this pipe."""
         clock = self.clock.copy()
         clock[self.index] = len(self.moments)
         return clock
 
     def join(self, stamp: Clock) -> None:
-        """It comes after everything `stamp` has seen."""
+        """Order the pipe after everything in `stamp`."""
         clock = self.clock
         if stamp.size != clock.size:
             clock = clock[: stamp.size]
@@ -105,18 +106,18 @@ class Thread(state.Pipe[Clock, Event]):
 
 
 @dataclass(slots=True, eq=False)
-class Agent(state.Unit[Clock, Thread, Event]):
-    """One core side, as reports name it."""
+class ClockAgent(state.Issuer[Clock, Thread, Event]):
+    """One side of a core, for reports."""
 
     name: str
     cluster: int  # a number for all agents of one core
     automatic: bool  # a compiler orders its pipes
     rank: int = 0
-    base: Clock | None = None  # of everything that was over before its launch began
+    base: Clock | None = None  # of everything that had ended before its launch began
     count: int = 0
-    core: Any = None  # while it is at work
-    taken: set[Flag] = field(default_factory=set[Flag])  # flags of which a wait was ever met
-    # special registers: who has left what is there
+    core: Any = None  # while it runs
+    taken: set[Flag] = field(default_factory=set[Flag])  # flags for which a wait ever ended
+    # special registers: the last writer of each
     special: dict[str, tuple[Thread, int]] = field(default_factory=dict[str, tuple[Thread, int]])
 
 
@@ -127,7 +128,7 @@ class Clocks:
         self.threads: list[Thread] = []
         self._width = 64
 
-    def new(self, agent: Agent, pipe: str, ordered: bool) -> Thread:
+    def new(self, agent: ClockAgent, pipe: str, ordered: bool) -> Thread:
         index = len(self.threads)
         if index == self._width:
             self._width *= 2

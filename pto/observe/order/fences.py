@@ -1,7 +1,7 @@
-"""Flags and barriers that order nothing new, and flags that are set again too early: warnings.
+"""Warnings about needless flags and barriers, and about flags that are set again too early.
 
-A wait is needless where its pipe already came after everything the flag tells of. A set and its
-waits are judged together, since one cannot go without the other.
+A wait is needless if its pipe was already ordered after everything the flag covers. A set and its
+waits are judged together, since neither can be removed alone.
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ from dataclasses import dataclass, field
 from pto.core.errors import Diagnostic, Note
 from pto.ir.graph import Operation
 from pto.isa.row.flag import Flag
-from pto.observe.order.clocks import Agent, Clock, Thread
+from pto.observe.order.clocks import Clock, ClockAgent, Thread
 from pto.run.watch.events import Event
 from pto.target.facts import SHARED_SOURCE, Sync
 
 
 @dataclass(slots=True, eq=False)
 class _Pairing:
-    """Sets and waits of one flag that met: what they have ordered together."""
+    """Matched sets and waits of one flag, and whether they have ordered anything."""
 
     flag: Flag
-    agent: Agent
+    agent: ClockAgent
     sets: list[Operation] = field(default_factory=list[Operation])
     waits: list[Operation] = field(default_factory=list[Operation])
     is_useful: bool = False
-    is_plain: bool = True  # each set stands in the block of its wait: no loop carries it
+    is_plain: bool = True  # each set is in the block of its wait: no loop carries it
 
     def add(self, set_op: Operation, wait_op: Operation) -> None:
         for op, known in ((set_op, self.sets), (wait_op, self.waits)):
@@ -35,8 +35,8 @@ class _Pairing:
         self.is_plain &= set_op.parent is wait_op.parent
 
 
-class Fences:
-    """What each set, wait and barrier of a run was good for."""
+class FenceUses:
+    """The use of each set, wait and barrier of a run."""
 
     def __init__(self, sync: Sync) -> None:
         self._sync = sync
@@ -46,14 +46,14 @@ class Fences:
         self._of: dict[int, _Pairing] = {}  # by operation
         self._barriers: dict[int, tuple[Operation, str, str] | None] = {}  # None: it orders
         self._freed: dict[tuple[int, Flag], tuple[Thread, int, Event]] = {}
-        self._early: dict[int, tuple[Agent, Flag, Event, Event]] = {}
-        self._shared: dict[tuple[int, int], tuple[Agent, Flag, Event, Event]] = {}
-        self.done: set[int] = set()  # sets and waits that have happened, by operation
+        self._early: dict[int, tuple[ClockAgent, Flag, Event, Event]] = {}
+        self._shared: dict[tuple[int, int], tuple[ClockAgent, Flag, Event, Event]] = {}
+        self.done: set[int] = set()  # executed sets and waits, by operation
 
-    # ---- what happens
+    # ---- events
 
     def wait(self, thread: Thread, item: Event, flag: Flag, setter: Event, clock: Clock) -> None:
-        """A wait is about to take what `setter` has published."""
+        """Called before a wait takes the set of `setter`."""
         found = self._pairings.get((id(setter.op), id(item.op)))
         if found is None:
             self.done.add(id(item.op))
@@ -64,7 +64,7 @@ class Fences:
             self._freed[id(thread.agent), flag] = thread, thread.tick(item), item
 
     def set(self, thread: Thread, item: Event, flag: Flag, clock: Clock) -> None:
-        """A flag is set: is that known to come after the wait that took its last set?"""
+        """Called when a flag is set: check that it follows the wait for its last set."""
         self.done.add(id(item.op))
         if self._tells_shared:
             self._look_beside(thread.agent, item, flag)
@@ -79,8 +79,8 @@ class Fences:
         if clock[waiter.index] < time:
             self._early[id(item.op)] = thread.agent, flag, wait, item
 
-    def _look_beside(self, agent: Agent, item: Event, flag: Flag) -> None:
-        """Another flag that a target which names flags by source and id takes for this one."""
+    def _look_beside(self, agent: ClockAgent, item: Event, flag: Flag) -> None:
+        """Check for another flag that a target with flags by source and id takes for this one."""
         for other, queue in agent.flags.items():
             if queue and (other.src, other.id) == (flag.src, flag.id) and other.dst != flag.dst:
                 first = queue[-1][1]
@@ -101,11 +101,13 @@ class Fences:
             self._barriers.setdefault(id(op), (op, kind, "mem_bar"))
 
     def is_known(self, op: Operation) -> bool:
-        """A barrier that has ordered something needs no second look."""
+        """True for a barrier that has ordered something: it needs no further check."""
         return self._barriers.get(id(op), ()) is None
 
-    def _pair(self, agent: Agent, flag: Flag, set_op: Operation, wait_op: Operation) -> _Pairing:
-        """The pairing of both; two that had nothing in common become one."""
+    def _pair(
+        self, agent: ClockAgent, flag: Flag, set_op: Operation, wait_op: Operation
+    ) -> _Pairing:
+        """The pairing of both; two separate ones are merged."""
         mine, theirs = self._of.get(id(set_op)), self._of.get(id(wait_op))
         found = mine or theirs or _Pairing(flag, agent)
         if mine is not None and theirs is not None and mine is not theirs:
@@ -121,7 +123,7 @@ class Fences:
         self._pairings[id(set_op), id(wait_op)] = found
         return found
 
-    # ---- what is found
+    # ---- findings
 
     def findings(self) -> Iterator[Diagnostic]:
         for pairing in {id(p): p for p in self._pairings.values()}.values():
@@ -171,7 +173,7 @@ class Fences:
         return Diagnostic("PTO-R015", message, op.loc, "warning", notes=(Note("cost: a stall"),))
 
 
-def _reused(agent: Agent, flag: Flag, wait: Event, again: Event) -> Diagnostic:
+def _reused(agent: ClockAgent, flag: Flag, wait: Event, again: Event) -> Diagnostic:
     return Diagnostic(
         "PTO-D208",
         f"flag {flag} of {agent.name} may be set again before its last set was taken:"
@@ -185,7 +187,7 @@ def _reused(agent: Agent, flag: Flag, wait: Event, again: Event) -> Diagnostic:
     )
 
 
-def _shared(agent: Agent, flag: Flag, first: Event, second: Event) -> Diagnostic:
+def _shared(agent: ClockAgent, flag: Flag, first: Event, second: Event) -> Diagnostic:
     return Diagnostic(
         "PTO-D210",
         f"two flags of {agent.name} from {flag.src} with id {flag.id} are set at a time:"

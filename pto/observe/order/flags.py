@@ -1,4 +1,4 @@
-"""What is wrong with flags when a launch is over: pipes that can never go on, flags left set."""
+"""Findings about flags at the end of a launch: pipes blocked for ever, flags left set."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from pto.isa.row import order as kinds
 from pto.isa.row.flag import Flag, flag_of
 from pto.isa.row.traits import Control
 from pto.isa.rules.rule import Case
-from pto.observe.order.clocks import Agent, Thread
-from pto.observe.order.pipes import Order
+from pto.observe.order.clocks import ClockAgent, Thread
+from pto.observe.order.pipes import RunOrder
 from pto.observe.races import counters_text
 from pto.run.order import effects as fx
 from pto.run.order.state import answers, wanted
@@ -23,7 +23,7 @@ from pto.verify.operation import constant
 
 @dataclass(frozen=True, slots=True)
 class _Stuck:
-    """The first operation of a queue that cannot start, and what it waits for."""
+    """The first operation of a queue that cannot start, and its wait."""
 
     number: int
     thread: Thread
@@ -41,15 +41,15 @@ class _Stuck:
 
 @dataclass(frozen=True, slots=True)
 class _Reason:
-    """Why it waits; `answer` is the operation that would free it, where one is on its way."""
+    """The reason of a wait; `answer` is the operation that would end it, if one is queued."""
 
     text: str
     answer: Operation | None = None
     is_pending: bool = False
 
 
-def findings(order: Order, profile: Profile) -> list[Diagnostic]:
-    """Call it when every agent is done."""
+def findings(order: RunOrder, profile: Profile) -> list[Diagnostic]:
+    """All findings; call it after every agent has ended."""
     order.pump_all()
     found: list[Diagnostic] = []
     for agent in order.all:
@@ -61,9 +61,9 @@ def findings(order: Order, profile: Profile) -> list[Diagnostic]:
 
 
 def _set_twice(
-    profile: Profile, agent: Agent, flag: Flag, first: Event, second: Event
+    profile: Profile, agent: ClockAgent, flag: Flag, first: Event, second: Event
 ) -> Diagnostic:
-    """Flags that are one bit lose the second set; others count."""
+    """The finding of a repeated set: a one-bit flag loses it, a counting flag does not."""
     op = second.op
     where = counters_text(op, second.counters)
     is_bit = profile.sync.flag_arity == "bit"
@@ -80,8 +80,8 @@ def _set_twice(
     )
 
 
-def _unheard(order: Order) -> list[Diagnostic]:
-    """Signals between agents that nobody has waited for."""
+def _unheard(order: RunOrder) -> list[Diagnostic]:
+    """Signals between agents without a wait."""
     found: dict[int, Diagnostic] = {}
     for (_, (receiver, _)), queue in order.signals.items():
         if not queue:
@@ -105,8 +105,8 @@ def _sent(item: Event) -> tuple[Note, ...]:
 _OVERFLOW = "PTO-D113"
 
 
-def explained(error: Diagnostic, order: Order) -> Diagnostic:
-    """A counter that overflows, with how far those have come who should have heard it."""
+def explained(error: Diagnostic, order: RunOrder) -> Diagnostic:
+    """Add the progress of all agents to the error of a counter that overflows."""
     if error.code != _OVERFLOW:
         return error
     notes: list[Note] = []
@@ -126,19 +126,19 @@ def explained(error: Diagnostic, order: Order) -> Diagnostic:
 
 _number = attrgetter("number")
 
-# ---- pipes that can never go on
+# ---- pipes blocked for ever
 
 
-def _stuck(agent: Agent) -> list[_Stuck]:
+def _stuck(agent: ClockAgent) -> list[_Stuck]:
     waiting = [t for t in agent.pipes.values() if t.queue]
     waiting.sort(key=lambda t: t.queue[0].number)
     return [_Stuck(n, t, t.queue[0]) for n, t in enumerate(waiting, 1)]
 
 
 class _Judge:
-    """Why the pipes of an agent stand still, or why a flag of it is left."""
+    """Finds out why the pipes of an agent are blocked, or why a flag is left set."""
 
-    def __init__(self, order: Order, profile: Profile, agent: Agent) -> None:
+    def __init__(self, order: RunOrder, profile: Profile, agent: ClockAgent) -> None:
         self._order = order
         self._profile = profile
         self._agent = agent
@@ -158,7 +158,7 @@ class _Judge:
     def _named(
         self, stuck: list[_Stuck], reasons: list[_Reason]
     ) -> tuple[str, str, Operation, list[Note]]:
-        """The kind of mistake: code, sentence, where, and what else to look at."""
+        """The kind of error: code, sentence, location, and further notes."""
         for each, reason in zip(stuck, reasons, strict=True):
             loop = self._unprimed(each, reason)
             if loop is not None and reason.answer is not None:
@@ -201,7 +201,7 @@ class _Judge:
         return _Reason(f"no set_flag({flag.src}, {flag.dst}, {flag.id}) was issued for it")
 
     def _unprimed(self, each: _Stuck, reason: _Reason) -> Operation | None:
-        """The loop whose turn sets a flag that was never taken, behind the wait for it."""
+        """The loop that sets a flag after the wait for it, if the flag was never taken."""
         answer = reason.answer
         flag = _flag(each)
         if answer is None or flag is None or flag in self._agent.taken:
@@ -214,7 +214,7 @@ class _Judge:
         return loop if order.index(id(each.op)) < order.index(id(answer)) else None
 
     def _untaken(self, op: Operation, flag: Flag, kind: type[kinds.OfFlag]) -> Operation | None:
-        """An operation on this flag that never happened, inside a branch."""
+        """An operation on this flag inside a branch that never ran."""
         root = [op, *op.ancestors()][-1]
         for other in root.walk():
             if other.row is None or not isinstance(other.row.order, kind):
@@ -226,7 +226,7 @@ class _Judge:
         return None
 
     def _flag_of(self, op: Operation) -> Flag | None:
-        """The flag that attributes name; None where an operand chooses it."""
+        """The flag that attributes name; None if its id is an operand."""
         if op.row is None or op.operands:
             return None
         return flag_of(Case(op, op.row, self._profile, constant))
@@ -238,7 +238,7 @@ class _Judge:
 
     def _left(self, item: Event, count: int) -> Diagnostic:
         op, effect = item.op, item.effect
-        if not isinstance(effect, fx.SetFlag):
+        if not isinstance(effect, fx.FlagSet):
             raise RuntimeError("a flag that nothing set")
         many = f" {count} times" if count > 1 else ""
         where = counters_text(op, item.counters)
@@ -256,4 +256,4 @@ class _Judge:
 
 def _flag(each: _Stuck) -> Flag | None:
     effect = each.item.effect
-    return effect.flag if isinstance(effect, fx.WaitFlag) else None
+    return effect.flag if isinstance(effect, fx.FlagWait) else None

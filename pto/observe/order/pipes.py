@@ -1,7 +1,7 @@
 """The order of a watched run: the model of pipes and queues with vector clocks.
 
-The engine tells events in program order of each agent; the model parks what has to wait. What is
-left in the queues at the end can never run.
+The engine reports events in program order of each agent; the model parks blocked ones. Events that
+remain in the queues at the end can never run.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from pto.core.memory import Space
 from pto.isa.meaning import Blocked
 from pto.isa.row.flag import Flag
 from pto.isa.row.types import TileBuf
-from pto.observe.order.clocks import Agent, Clock, Clocks, Thread, joined
-from pto.observe.order.fences import Fences
+from pto.observe.order.clocks import Clock, ClockAgent, Clocks, Thread, joined
+from pto.observe.order.fences import FenceUses
 from pto.run.machine.core import Core
 from pto.run.order import effects as fx
 from pto.run.order.model import Model
-from pto.run.order.state import Unit
+from pto.run.order.state import Issuer
 from pto.run.watch.events import Event
 from pto.run.watch.memory import Access
 from pto.target.facts import Sync
@@ -28,8 +28,8 @@ Work = Callable[[Thread, Event], None]
 
 
 def around_barrier(event: Event, profile: str) -> tuple[list[Access], list[Access]] | None:
-    """What an operation touches before and behind a barrier of its pipe that the library has in it,
-    behind the first row that it pads; None: there is none, or nobody can tell."""
+    """The accesses of an operation before and after a barrier inside it: the library has one after
+    the first row that it pads. None if there is none, or if it is unknown."""
     op, accesses = event.op, event.accesses
     if profile not in op.traits.fenced_row or event.pipe != "V":
         return None
@@ -50,28 +50,28 @@ def around_barrier(event: Event, profile: str) -> tuple[list[Access], list[Acces
     return before, behind
 
 
-class Order(Model[Clock, Thread, Event]):
-    """Decides what comes after what. `work` is called for every event when it starts."""
+class RunOrder(Model[Clock, Thread, Event]):
+    """Orders all events. `work` is called for every event when it starts."""
 
     def __init__(self, sync: Sync, work: Work, automatic: bool) -> None:
         super().__init__(sync)
         self.clocks = Clocks()
-        self.fences = Fences(sync)
-        self.agents: dict[int, Agent] = {}  # those at work, by core
-        self.all: list[Agent] = []
+        self.fences = FenceUses(sync)
+        self.agents: dict[int, ClockAgent] = {}  # running agents, by core
+        self.all: list[ClockAgent] = []
         self._clusters: dict[int, int] = {}
         self._work = work
         self._automatic = automatic
-        # sets of a flag that was still set: (agent, flag, the earlier set, the later), by operation
-        self.set_twice: dict[int, tuple[Agent, Flag, Event, Event]] = {}
-        self._launch = 0  # that agents which begin now belong to
+        # repeated sets of a flag: (agent, flag, the earlier set, the later), by operation
+        self.set_twice: dict[int, tuple[ClockAgent, Flag, Event, Event]] = {}
+        self._launch = 0  # of agents that begin now
         self._bases: dict[int, Clock | None] = {}  # by launch
 
     # ---- agents
 
-    def begin(self, core: Core) -> Agent:
+    def begin(self, core: Core) -> ClockAgent:
         number = self._clusters.setdefault(id(core.cluster), len(self.all))
-        agent = Agent(
+        agent = ClockAgent(
             f"{core.name} of launch {self._launch}" if self._launch else core.name,
             number,
             self._automatic,
@@ -86,7 +86,7 @@ class Order(Model[Clock, Thread, Event]):
         return agent
 
     def launch(self, number: int, after: Collection[int], automatic: bool) -> None:
-        """Agents that begin from now on belong to this launch, which began after those."""
+        """Set the launch of agents that begin from now on; it began after those in `after`."""
         self._launch, self._automatic = number, automatic
         if number in self._bases:
             return
@@ -101,7 +101,7 @@ class Order(Model[Clock, Thread, Event]):
         self._bases[number] = base
 
     def finish(self, core: Core) -> None:
-        """Its agent stays, for what is found at the end; the core itself may go."""
+        """Keep the agent of a finished core for the findings at the end; drop the core."""
         agent = self.agents.pop(id(core), None)
         if agent is not None:
             agent.core = None
@@ -110,22 +110,22 @@ class Order(Model[Clock, Thread, Event]):
         ):
             self._clusters.pop(id(core.cluster), None)
 
-    def agent(self, core: Core) -> Agent:
+    def agent(self, core: Core) -> ClockAgent:
         return self.agents[id(core)]
 
-    def issue(self, unit: Unit[Clock, Thread, Event], item: Event) -> None:
-        """Most operations have nothing to wait for: a short way to the same."""
+    def issue(self, unit: Issuer[Clock, Thread, Event], item: Event) -> None:
+        """A fast path for operations that have nothing to wait for."""
         effect, pipe = item.effect, unit.pipes.get(item.pipe)
         if self.parked or pipe is None or pipe.seen != unit.version or item.mark is not None:
             super().issue(unit, item)
             return
         if effect is None:
             self._work(pipe, item)
-        elif type(effect) is fx.SetFlag:
+        elif type(effect) is fx.FlagSet:
             self._set_flag(unit, pipe, item, effect)
-        elif type(effect) is fx.WaitFlag and unit.flags.get(effect.key):
+        elif type(effect) is fx.FlagWait and unit.flags.get(effect.key):
             self._wait_flag(unit, pipe, item, effect)
-        elif type(effect) is fx.Barrier:
+        elif type(effect) is fx.PipeBarrier:
             self._barrier(unit, pipe, item, effect)
         else:
             super().issue(unit, item)
@@ -133,14 +133,14 @@ class Order(Model[Clock, Thread, Event]):
         item.is_done = True
         unit.version += item.pipe == "S"
 
-    # ---- what the model asks for
+    # ---- interface of the model
 
-    def pipe(self, unit: Unit[Clock, Thread, Event], name: str) -> Thread:
-        """Where a compiler orders the pipes, an agent is one thread."""
-        is_one = isinstance(unit, Agent) and unit.automatic
+    def pipe(self, unit: Issuer[Clock, Thread, Event], name: str) -> Thread:
+        """The pipe of an agent; one thread for all pipes if a compiler orders them."""
+        is_one = isinstance(unit, ClockAgent) and unit.automatic
         return super().pipe(unit, "S" if is_one else name)
 
-    def new_pipe(self, unit: Agent, name: str) -> Thread:
+    def new_pipe(self, unit: ClockAgent, name: str) -> Thread:
         ordered = unit.automatic or name in self.sync.memory_ordered
         thread = self.clocks.new(unit, name, ordered)
         own = self.sync.own_order
@@ -150,14 +150,14 @@ class Order(Model[Clock, Thread, Event]):
     def merged(self, a: Clock, b: Clock) -> Clock:
         return joined(a, b)
 
-    def work(self, unit: Agent, pipe: Thread, item: Event) -> Blocked | None:
-        if item.accesses or item.effect is None or type(item.effect) is fx.Flush:
+    def work(self, unit: ClockAgent, pipe: Thread, item: Event) -> Blocked | None:
+        if item.accesses or item.effect is None or type(item.effect) is fx.CacheFlush:
             self._work(pipe, item)
         return None
 
     def was_set(
         self,
-        unit: Agent,
+        unit: ClockAgent,
         pipe: Thread,
         item: Event,
         flag: Flag,
@@ -171,7 +171,7 @@ class Order(Model[Clock, Thread, Event]):
         self.fences.set(pipe, item, flag, stamp)
 
     def was_taken(
-        self, unit: Agent, pipe: Thread, item: Event, flag: Flag, by: tuple[Clock, Event]
+        self, unit: ClockAgent, pipe: Thread, item: Event, flag: Flag, by: tuple[Clock, Event]
     ) -> None:
         if flag.id == fx.INNER:
             return
@@ -180,12 +180,12 @@ class Order(Model[Clock, Thread, Event]):
         source = unit.pipes.get(flag.src) or self.pipe(unit, flag.src)
         pipe.heard[source.index] = (flag, item.op)
 
-    def was_fenced(self, unit: Agent, pipe: Thread | None, item: Event) -> None:
+    def was_fenced(self, unit: ClockAgent, pipe: Thread | None, item: Event) -> None:
         scalar = unit.pipes.get("S")
         if pipe is None and scalar is not None:
             scalar.fenced = scalar.now
         if pipe is not None:
-            # one behind a barrier of the library is not called needless: sources need not know that
+            # one after a barrier of the library is not called needless: sources need not know that
             orders = int(pipe.clock[pipe.index]) < pipe.now or 0 < pipe.implicit == pipe.now
             self.fences.barrier(item, pipe.pipe, orders)
         elif not self.fences.is_known(item.op):

@@ -6,7 +6,7 @@ from pto.core.errors import Diagnostic, Note
 from pto.isa.row.flag import Flag, key_of
 from pto.isa.row.pipe_of import inner_flags
 from pto.isa.rules.rule import Case
-from pto.observe.order.clocks import Agent
+from pto.observe.order.clocks import ClockAgent
 from pto.observe.races import counters_text
 from pto.run.watch.events import Event
 from pto.target.facts import Profile
@@ -19,9 +19,9 @@ class Reserved:
     def __init__(self, profile: Profile) -> None:
         self._profile = profile
         self._inner: dict[int, tuple[Flag, ...]] = {}  # by operation
-        self._found: dict[tuple[int, Flag], tuple[Agent, Event, Event]] = {}
+        self._found: dict[tuple[int, Flag], tuple[ClockAgent, Event, Event]] = {}
 
-    def look(self, agent: Agent, item: Event) -> None:
+    def look(self, agent: ClockAgent, item: Event) -> None:
         """An instruction starts: none of the flags it uses inside may be set now."""
         op = item.op
         inner = self._inner.get(id(op))
@@ -43,7 +43,7 @@ class Reserved:
         return [_diagnostic(flag, *found) for (_, flag), found in self._found.items()]
 
 
-def _diagnostic(flag: Flag, agent: Agent, setter: Event, item: Event) -> Diagnostic:
+def _diagnostic(flag: Flag, agent: ClockAgent, setter: Event, item: Event) -> Diagnostic:
     op = item.op
     name = op.name.removeprefix("pto.")
     where = counters_text(op, item.counters)

@@ -1,8 +1,8 @@
 """Order inside a vector scope: four classes of accesses, and the barriers between them.
 
-Nothing there tracks addresses. A store comes after the loads, and the stores of its stream, whose
-values it is made of; scalar accesses keep their own order. For the rest `mem_bar` names a class of
-earlier accesses that are done before later ones of another begin. Its table is in the names:
+No addresses are tracked there. A store comes after the loads, and the stores of its stream, that
+its values depend on; scalar accesses keep their own order. For the rest `mem_bar` names a class of
+earlier accesses that are done before later ones of another begin. The classes are in its name:
 `VST_VLD` vector stores before vector loads, `VS_ALL` all of vectors before all of scalars.
 """
 
@@ -25,21 +25,21 @@ def class_of(is_scalar: bool, writes: bool) -> Class:
 
 
 def pairs_of(kind: str) -> list[tuple[Class, Class]]:
-    """(earlier, later) that a `mem_bar` of this kind orders."""
+    """The pairs (earlier, later) that a `mem_bar` of this kind orders."""
     first, second = kind.split("_")
     if second != "ALL":
         return [(first, second)]
     return list(product(_ALL[first[0]], _ALL[first[1]]))
 
 
-class Scope:
-    """One scope as it runs: up to when accesses of one class come before those of another."""
+class ScopeOrder:
+    """One running scope: up to when accesses of one class precede those of another."""
 
     __slots__ = ("_begin", "_fences", "_last", "_scalar", "_since", "_through", "clock", "thread")
 
     def __init__(self, thread: Thread) -> None:
         self.thread = thread
-        self.clock = thread.clock.copy()  # of what the scope as a whole comes after
+        self.clock = thread.clock.copy()  # of everything before the scope
         if thread.ordered:
             self.clock[thread.index] = thread.now
         self._begin = thread.now
@@ -47,14 +47,14 @@ class Scope:
         self._last: dict[Class, dict[int, Operation]] = {}  # since the scope began, by operation
         self._since: dict[Class, int] = {}  # the time of the last access
         self._scalar: set[int] = set()  # operations of the scalar unit, by id
-        # by class: operations whose values went through a barrier to it, up to when
+        # by class: operations with values that went through a barrier to it, up to when
         self._through: dict[Class, dict[int, int]] = {}
 
     def __contains__(self, time: int) -> bool:
         return time > self._begin
 
     def barrier(self, kind: str, now: int) -> bool:
-        """Whether it orders anything that was not in order."""
+        """Apply a barrier; True if it orders anything new."""
         pairs = pairs_of(kind)
         orders = any(self._since.get(p[0], 0) > self._fences.get(p, 0) for p in pairs)
         for first, second in pairs:
@@ -66,7 +66,7 @@ class Scope:
         return orders
 
     def touch(self, time: int, op: Operation, is_scalar: bool, writes: bool) -> None:
-        """An access of an operation."""
+        """Record an access of an operation."""
         if is_scalar:
             self._scalar.add(id(op))
         kind = class_of(is_scalar, writes)
@@ -74,7 +74,7 @@ class Scope:
         self._last.setdefault(kind, {})[id(op)] = op
 
     def missing(self, conflict: Conflict, now: Operation, is_scalar: bool, writes: bool) -> str:
-        """The barrier that would order two accesses; none where they are in order."""
+        """The barrier that would order two accesses; empty if they are ordered."""
         earlier = conflict.time
         before = self.thread.moments[earlier - 1].op
         was_scalar = id(before) in self._scalar
@@ -87,7 +87,7 @@ class Scope:
         return "_".join(pair)
 
     def _is_through(self, before: Operation, time: int, sources: frozenset[int]) -> bool:
-        """Values of an operation went to memory and, behind a barrier, came back to this one."""
+        """True if values of an operation were stored and, after a barrier, loaded for this one."""
         return any(
             self._through.get(kind, {}).get(id(before), 0) >= time
             for kind, ops in self._last.items()
@@ -100,7 +100,7 @@ _MOST = 10_000
 
 
 def sources_of(op: Operation) -> frozenset[int]:
-    """All operations that the operands of one are made of, by id; also around loops."""
+    """All operations on which the operands depend, by id; also around loops."""
     found = _known.get(id(op))
     if found is not None and found[0] is op:
         return found[1]
@@ -116,7 +116,7 @@ def _sources(op: Operation) -> frozenset[int]:
 
 
 def values_behind(op: Operation) -> list[Value]:
-    """All values that the operands of an operation are made of, themselves too."""
+    """All values on which the operands depend, including themselves."""
     seen: dict[int, Value] = {}
     todo: list[Value] = list(op.operands)
     while todo:

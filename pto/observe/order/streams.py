@@ -20,10 +20,10 @@ from pto.run.watch.events import Tap
 
 @contextmanager
 def watch(host: Device | World) -> Generator[Sanitizer]:
-    """Watch what is submitted and done inside the block; all ranks together.
+    """Watch launches inside the block, of all ranks together.
 
-    Launches of one stream are in order; those of others where an event, the host or a signal in
-    global memory says so.
+    Launches of one stream are ordered; those of different streams only by an event, the host or a
+    signal in global memory.
     """
     world = host if isinstance(host, World) else host.world
     watcher = Sanitizer(world.devices[0].profile)

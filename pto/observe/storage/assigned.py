@@ -130,9 +130,9 @@ class AssignedTap(Tap):
         elif len(mine) == 1:
             byte = known.lost(mine[0], where, raw)
             if byte is not None:
-                self._tell(core, number, int(known.writer[byte]), mine[0], known, byte)
+                self._report(core, number, int(known.writer[byte]), mine[0], known, byte)
 
-    def _tell(
+    def _report(
         self, core: Core, number: int, writer: int, mine: _Slot, known: _Memory, byte: int
     ) -> None:
         op, other = self._ops[number], self._ops[writer]

@@ -1,6 +1,6 @@
-"""Destinations on bytes of a source that must lie elsewhere, with the addresses of a run.
+"""Destinations that overlap a source which must be disjoint, by the addresses of a run.
 
-Where a program gives addresses as constants, the rules of its rows have said so already.
+If a program has constant addresses, the rules of its rows have reported it already.
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ from pto.target.facts import Profile
 def in_place(
     op: Operation, tiles: Iterable[tuple[str, str, object]], profile: Profile, where: str
 ) -> Diagnostic | None:
-    """The finding of an operation whose destination shares bytes with such a source; `tiles`: its
-    operands by name and role."""
+    """The finding of a destination that overlaps such a source; `tiles`: name, role, tile."""
     rules = [] if op.row is None else [r for r in op.row.rules if r.apart and r.applies(profile)]
     if not rules:
         return None

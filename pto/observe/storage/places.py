@@ -1,10 +1,9 @@
-"""Buffers that a program places by number: which bytes one of them has lost to another.
+"""Buffers at addresses from the program: bytes of one that another has overwritten.
 
-A pointer made from a number is the beginning of a buffer that nobody has measured. What was written
-through it and is read through it again, and was changed meanwhile through a pointer to another
-place, is gone: two buffers in use lie over each other. Pointers to one place are one buffer,
-whatever their element types are, unless what was written through one of them is overwritten through
-the other before anybody has read it, and then read.
+A pointer made from a number is the start of a buffer of unknown size. If bytes are written through
+it, changed through a pointer to another address, and then read through it again, two live buffers
+overlap. Pointers to one address are one buffer with any element types, unless bytes written through
+one of them are overwritten unread through the other, and then read.
 """
 
 from __future__ import annotations
@@ -36,9 +35,9 @@ _NOBODY = -1
 Bits = npt.NDArray[np.bool_]
 
 
-def placed(functions: Sequence[Operation]) -> dict[int, list[Value]]:
-    """Pointers made from numbers that each value may stand for, by id."""
-    out: dict[int, list[Value]] = {}
+def placed(functions: Sequence[Operation]) -> dict[Value, list[Value]]:
+    """Pointers made from numbers to which each value may refer."""
+    out: dict[Value, list[Value]] = {}
     for function in functions:
         made = [v for op in function.walk() for v in op.results if _is_made(op, v)]
         for value, roots in aliases(function, made).items():
@@ -47,7 +46,7 @@ def placed(functions: Sequence[Operation]) -> dict[int, list[Value]]:
 
 
 def has_twins(functions: Sequence[Operation]) -> bool:
-    """Whether two pointers are made from one number: their writes may look like one buffer's."""
+    """True if two pointers are made from one number: their writes may look like one buffer's."""
     seen: set[tuple[int, Any, int]] = set()
     for function in functions:
         for op in function.walk():
@@ -68,12 +67,12 @@ def _is_made(op: Operation, value: Value) -> bool:
 
 @dataclass(slots=True)
 class _Buffer:
-    """What was last written through a pointer, or through all pointers to one place."""
+    """The last writes through a pointer, or through all pointers to one address."""
 
     value: Value  # one of them
     has: Bits
     bytes: npt.NDArray[np.uint8]
-    gone: Bits  # overwritten through another before anybody has read it
+    gone: Bits  # overwritten unread through another pointer
 
     @classmethod
     def of(cls, value: Value, size: int) -> _Buffer:
@@ -87,17 +86,17 @@ class _Buffer:
 
 
 @dataclass(slots=True)
-class _Memory:
-    place: npt.NDArray[np.int64]  # of the pointer that each byte was last written through
+class _PointerMemory:
+    place: npt.NDArray[np.int64]  # address of the pointer of each byte's last write
     writer: npt.NDArray[np.int32]  # the operation, as an index
-    unread: Bits  # since then
+    unread: Bits  # since the last write
     places: dict[int, _Buffer] = field(default_factory=dict[int, _Buffer])  # by address
     names: dict[tuple[int, int], _Buffer] = field(
         default_factory=dict[tuple[int, int], _Buffer]
     )  # by address and maker
 
     def overwrite(self, place: int | None, value: Value | None, where: Any, number: int) -> None:
-        """Bytes are about to be written, through a pointer if one is known."""
+        """Record a write of bytes, through a pointer if one is known."""
         for (_, maker), buffer in self.names.items():
             if maker != id(value):
                 buffer.gone[where] |= self.unread[where] & buffer.has[where]
@@ -110,11 +109,11 @@ class _Memory:
 class PlaceTap(Tap):
     """Watches every operand that is a pointer made from a number."""
 
-    def __init__(self, roots: dict[int, list[Value]]) -> None:
+    def __init__(self, roots: dict[Value, list[Value]]) -> None:
         super().__init__()
         self._roots = roots
         self._ops: list[Operation] = []
-        self._at: dict[tuple[int, int], int] = {}  # by core and maker: the address it has now
+        self._at: dict[tuple[int, int], int] = {}  # by core and maker: its current address
         self._found: dict[tuple[int, int, int], Diagnostic] = {}
 
     def findings(self) -> list[Diagnostic]:
@@ -128,7 +127,7 @@ class PlaceTap(Tap):
             (operand.role, compiler.slot(value), roots[0])
             for operand in op.row.used_on(compiler.profile.name)
             for value in op.group(operand.name)
-            if len(roots := self._roots.get(id(value), [])) == 1
+            if len(roots := self._roots.get(value, [])) == 1
         ]
         loops, recorder, number = compiler.counters(op), self.recorder, len(self._ops)
         self._ops.append(op)
@@ -153,7 +152,7 @@ class PlaceTap(Tap):
     def _touch(self, core: Core, number: int, used: Any, access: Access, counters: Any) -> None:
         known, where = _known(access.memory), bytes_of(access)
         roles = _WRITES if access.writes else _READS
-        space = access.memory.space  # a cube reaches the buffers of vector cores by its own names
+        space = access.memory.space  # a cube addresses the buffers of vector cores by its own names
         mine = [root for role, at, root in used if role in roles and at.memory.space is space]
         place = self._at.get((id(core), id(mine[0]))) if len(mine) == 1 else None
         if access.writes:
@@ -180,9 +179,9 @@ class PlaceTap(Tap):
             first = int(np.flatnonzero(lost)[0])
             theirs = known.places[int(others[first])].value
             writer = int(known.writer[where][first])
-            self._tell(core, number, own.value, theirs, writer, access, counters())
+            self._report(core, number, own.value, theirs, writer, access, counters())
 
-    def _tell(
+    def _report(
         self,
         core: Core,
         number: int,
@@ -210,11 +209,11 @@ class PlaceTap(Tap):
         self._found[key] = Diagnostic("PTO-M201", message, op.loc, notes=notes)
 
 
-def _known(memory: WatchedMemory) -> _Memory:
+def _known(memory: WatchedMemory) -> _PointerMemory:
     if memory.shadow is None:
         size = memory.size
         nobody, nothing = np.full(size, _NOBODY, np.int64), np.zeros(size, np.int32)
-        memory.shadow = _Memory(nobody, nothing, np.zeros(size, np.bool_))
+        memory.shadow = _PointerMemory(nobody, nothing, np.zeros(size, np.bool_))
     return memory.shadow
 
 

@@ -1,6 +1,7 @@
-"""Which allocation each value of a program stands for, and whether its tiles need a second look.
+"""The allocation of each value of a program, and whether its tiles need a watched run.
 
-Most programs place their tiles apart, whole and never given back: nothing can be wrong then.
+Most programs have disjoint tiles that are used completely and never freed: then nothing can be
+wrong.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _LOCAL = (t.TileBuf, t.MemRef, t.Ptr)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Root:
-    """An operation that makes a tile out of nothing: an allocation, a declaration, a pop."""
+    """An operation that makes a new tile: an allocation, a declaration, a pop."""
 
     op: Operation
     value: Value
@@ -37,11 +38,11 @@ def is_local(type: t.Type) -> bool:
 
 
 class Roots:
-    """The allocations of some functions, and the values that may stand for each."""
+    """The allocations of some functions, and the values that may refer to each."""
 
     def __init__(self, functions: list[Operation]) -> None:
         self.all: list[Root] = []
-        self._of: dict[int, tuple[int, ...]] = {}  # value -> indices of roots
+        self._of: dict[Value, tuple[int, ...]] = {}  # value -> indices of roots
         for function in functions:
             own = [Root(op, v) for op in function.walk() for v in _made(op)]
             first = len(self.all)
@@ -50,10 +51,10 @@ class Roots:
             self.all += own
 
     def of(self, value: Value) -> tuple[int, ...]:
-        return self._of.get(id(value), ())
+        return self._of.get(value, ())
 
     def needs_look(self, functions: list[Operation]) -> bool:
-        """Whether tiles may share bytes, end before their shape does, or be given back."""
+        """True if tiles may overlap, end before their shape does, or be freed."""
         if not self.all:
             return False
         rows = [op.row for f in functions for op in f.walk() if op.row is not None]
@@ -71,7 +72,7 @@ class Roots:
                 return True
             address = root.op.operand("addr") if "addr" in _operands(root.op) else None
             if address is None:
-                continue  # the planner keeps living tiles apart
+                continue  # the planner keeps live tiles disjoint
             at, tile = constant(address), root.value.type.tile
             if at is None:
                 return True

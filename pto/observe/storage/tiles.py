@@ -1,8 +1,8 @@
-"""A run watched tile by tile: which bytes are reached through which allocation.
+"""A run watched tile by tile: the bytes accessed through each allocation.
 
-Finds tiles that overwrite each other while both are in use, accesses that leave the tile their
-pointer was made from, reads behind a valid region, and reads of a queue's slot after it was given
-back. It costs a run of its own, so `Roots.needs_look` is asked first.
+Finds live tiles that overwrite each other, accesses outside the tile of their pointer, reads
+outside a valid region, and reads of a queue slot after it was freed. It needs a further run, so
+`Roots.needs_look` is checked first.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from pto.run.watch.phases import WorkingTiles
 from pto.target.facts import Profile
 
 _READS, _WRITES = ("in", "inout", "tmp"), ("out", "inout", "tmp")
-_NOBODY, _PUSHED = -1, -2  # no tile that has a name; from the other side of a queue
+_NOBODY, _PUSHED = -1, -2  # no named tile; from the other side of a queue
 Bits = npt.NDArray[np.bool_]
 Raw = npt.NDArray[np.uint8]
 
@@ -49,9 +49,9 @@ class _Used:
 
 @dataclass(slots=True)
 class _Bytes:
-    """What is known of one buffer: who wrote each byte last, and what each slot has.
+    """The state of one buffer: the last writer of each byte, and the bytes of each slot.
 
-    Allocations of one address and size are names of one slot: compilers hand values on that way.
+    Allocations of one address and size are names of one slot: compilers pass values that way.
     """
 
     owner: npt.NDArray[np.int32]  # the slot, as an index
@@ -98,7 +98,7 @@ class TileTap(Tap):
         self._roots, self._profile = roots, profile
         self._poisoned = profile.outside_valid == "poison"
         self._slots: dict[tuple[int, int], Tile] = {}  # by core and root
-        # by core: roots in the order they were popped, None for what was copied out of its slot
+        # by core: roots in the order they were popped, None for one that was copied out of its slot
         self._popped: dict[int, list[int | None]] = {}
         self._freed: dict[tuple[int, int], Operation] = {}
         self._ops: list[Operation] = []
@@ -136,7 +136,7 @@ class TileTap(Tap):
             try:
                 found = step(core, regs)
             except PtoError:
-                look(core, regs, recorder.take())  # it may have failed by what it read
+                look(core, regs, recorder.take())  # it may have failed because of what it read
                 raise
             log = [*working.filled(regs), *recorder.take()]
             if isinstance(found, Blocked):
@@ -153,7 +153,7 @@ class TileTap(Tap):
         return watched
 
     def _begin(self, core: Core, root: int, tile: Tile) -> None:
-        """An allocation that runs again is a new tile: it has nothing of what lay there."""
+        """Begin a new tile for an allocation that runs again: it has no content yet."""
         shadow: Any = getattr(tile.memory, "shadow", None)
         if (id(core), root) in self._slots and isinstance(shadow, _Bytes):
             shadow.has.pop(shadow.slots.get((tile.address, tile.nbytes), -1), None)
@@ -189,14 +189,14 @@ class TileTap(Tap):
                 self._own(known, slice_of(bound), slot, _NOBODY)
 
     def _free(self, core: Core, op: Operation) -> None:
-        """The oldest tile that was popped and not given back."""
+        """Free the oldest popped tile that was not freed."""
         waiting = self._popped.get(id(core), [])
         root = waiting.pop(0) if waiting else None
         if root is not None:
             self._freed[id(core), root] = op
 
     def _look_lost(self, place: _Place, known: _Bytes, tile: Tile, root: int) -> None:
-        """What was pushed lies in its slot: has anything else been written there since?"""
+        """Report writes to the slot of a pushed tile since the push."""
         owners = known.owner[slice_of(tile)]
         writers = known.writer[slice_of(tile)]
         own = known.slots[tile.address, tile.nbytes]
@@ -251,7 +251,7 @@ class TileTap(Tap):
             self._look_freed(place, root)
 
     def _root(self, core: Core, used: _Used) -> int | None:
-        """The allocation a tile belongs to: of several, the one at its place."""
+        """The allocation of a tile: of several, the one at its address."""
         if len(used.roots) == 1:
             return used.roots[0]
         at = [
@@ -263,8 +263,8 @@ class TileTap(Tap):
         return at[0] if len(at) == 1 else None
 
     def _leaves(self, known: _Bytes, access: Access, slot: int) -> bool:
-        """Whether a write into what the operation reads leaves all as it was, as that of a part of
-        a tile to its own place: then the new tile is a name for what the old one has."""
+        """True if a write onto bytes that the operation reads changes nothing, as the write of a
+        part of a tile to its own address: then the new tile is an alias of the old one."""
         low, high = _span(access)
         for memory, start, before in self._before:
             if memory is access.memory and start <= low and high <= start + before.size:
@@ -286,7 +286,7 @@ class TileTap(Tap):
             has[where] = True
 
     def _look_twins(self, place: _Place, used: Sequence[_Used]) -> None:
-        """Two allocations of one place, each filled by itself, taken for two different values."""
+        """Report two allocations of one address, filled separately, that are used as two values."""
         core = id(place.core)
         roots = dict.fromkeys(u.roots[0] for u in used if len(u.roots) == 1)
         made = [(r, self._slots.get((core, r)), self._wrote.get((core, r))) for r in roots]
@@ -372,7 +372,7 @@ class TileTap(Tap):
     def _look_outside(
         self, place: _Place, operand: _Used, inside: Sequence[_Used], access: Access
     ) -> None:
-        """Bytes of a tile that no operand it may be calls valid."""
+        """Report bytes of a tile outside the valid regions of all operands it may be."""
         tile: Tile = operand.value
         valid = tile.known_valid
         if valid == tile.type.shape or None in valid:
@@ -407,7 +407,7 @@ def _kept(operands: Sequence[tuple[str, Any]]) -> list[tuple[Any, int, Raw]]:
 
 
 def _lies_over(a: Tile, b: Tile) -> bool:
-    """Whether two tiles share bytes, and are not of one place."""
+    """True if two tiles overlap at different addresses."""
     apart = a.address >= b.address + b.nbytes or b.address >= a.address + a.nbytes
     return a.memory is b.memory and not apart and _place_of(a) != _place_of(b)
 

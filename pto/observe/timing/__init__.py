@@ -16,14 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from pto.core.errors import PtoError
 from pto.ir.graph import Module, Operation
 from pto.isa.cost.describe import RUN
 from pto.isa.row.types import Ptr
 from pto.observe.timing.advice import with_flags
 from pto.observe.timing.chips import Bench, bench, benches
-from pto.observe.timing.launch import Launch
-from pto.observe.timing.remedies import Room, remedies
+from pto.observe.timing.launch import BlockLaunch
+from pto.observe.timing.remedies import FreeSpace, remedies
 from pto.observe.timing.report import time_launch
 from pto.observe.timing.result import Remedy, Timing
 from pto.plan.mode import mode_of
@@ -31,8 +30,8 @@ from pto.plan.sync import insert
 from pto.run.launch.call import count_of
 from pto.run.launch.host import entry_functions
 from pto.target.device import device as find_device
-from pto.verify import judge
 from pto.verify.functions import name_of
+from pto.verify.target import legal_target
 
 __all__ = ["Bench", "Timing", "bench", "benches", "time"]
 
@@ -49,17 +48,14 @@ def time(
     device: str | None = None,
     data: bool = False,
 ) -> Timing:
-    """How long one launch takes on a chip. Arrays give their shapes; with `data`, their values.
+    """The time of one launch on a chip. Arrays give their shapes; with `data`, their values.
 
-    Nothing is written to the arrays: an instruction on data only says what it would touch. With
-    `data` the run is made on copies, for programs that read what decides where they go.
+    Nothing is written to the arrays: an instruction on data only reports its accesses. With `data`
+    the run uses copies, for programs with control flow that depends on data.
     """
     if device is not None and profile is None:
         profile = find_device(device).profile
-    target, findings = judge(module, profile=profile)
-    errors = [d for d in findings if d.severity == "error"]
-    if errors:
-        raise PtoError(*errors)
+    target = legal_target(module, profile=profile)
     notes: tuple[str, ...] = ()
     functions = entry_functions(module, entry)
     if mode_of(functions) == "automatic":
@@ -68,10 +64,10 @@ def time(
     chip = bench(device or target.profile.device, target.profile.name)
     writes = data or _moves_by_pointer(functions)
     given = [a.copy() if writes and isinstance(a, np.ndarray) else a for a in args]
-    launch = Launch(module, functions, target.profile, given, count_of(blocks), data)
+    launch = BlockLaunch(module, functions, target.profile, given, count_of(blocks), data)
     name = ", ".join(map(name_of, functions))
     found = time_launch(launch, chip, name, notes)
-    for remedy in remedies(found, chip, Room(functions, target.profile)):
+    for remedy in remedies(found, chip, FreeSpace(functions, target.profile)):
         found.offer(remedy)
     changed = with_flags(module, functions, target.profile)
     if changed is not None:
@@ -82,7 +78,7 @@ def time(
 
 
 def _moves_by_pointer(functions: Sequence[Operation]) -> bool:
-    """Whether only a run tells what is moved: it writes, so that it gets copies."""
+    """True if transfers are known only from a run: it writes, so it gets copies."""
     return any(
         op.row is not None
         and op.row.cost in ("move", *RUN)

@@ -1,4 +1,4 @@
-"""Remedies: a change of the program that was timed before it is offered."""
+"""Remedies: changes of the program that were timed before they are reported."""
 
 from __future__ import annotations
 
@@ -7,19 +7,18 @@ from collections.abc import Sequence
 from pto.core.errors import PtoError
 from pto.ir.copied import copied
 from pto.ir.graph import Module, Operation
-from pto.isa.row.order import Barrier, Fence, MemoryBarrier, Within
+from pto.isa.row.order import Barrier, FullFence, MemoryBarrier, Within
 from pto.plan.sync import insert
 from pto.target.facts import Profile
 
 
 def with_flags(module: Module, functions: Sequence[Operation], profile: Profile) -> Module | None:
-    """Flags instead of barriers, as `pto sync` puts them; None where there are others already."""
+    """The program with flags instead of barriers, as by `pto sync`; None if it has flags."""
     if not _orders(functions) or not all(_is_barrier(op) for op in _orders(functions)):
         return None
     again = copied(module)
-    for op in list(again.walk()):
-        for block in (block for region in op.regions for block in region.blocks):
-            block.ops[:] = [each for each in block.ops if not _is_barrier(each)]
+    for op in filter(_is_barrier, list(again.walk())):
+        op.erase()
     try:
         return insert(again, profile)
     except PtoError:
@@ -33,4 +32,4 @@ def _orders(functions: Sequence[Operation]) -> list[Operation]:
 
 def _is_barrier(op: Operation) -> bool:
     order = None if op.row is None else op.row.order
-    return isinstance(order, Barrier) and not isinstance(order, Fence | MemoryBarrier)
+    return isinstance(order, Barrier) and not isinstance(order, FullFence | MemoryBarrier)

@@ -1,4 +1,4 @@
-"""The time axis of a launch: where its simulated instructions lie, and what stands between them.
+"""The time axis of a launch: the simulated instructions, and the gaps between them.
 
 Rounds of blocks and iterations of loops that repeat others were timed once. On the axis they take
 the time of all of them: a gap, which names them and counts the work of each pipe in it.
@@ -16,13 +16,13 @@ from pto.observe.timing.clock import Times
 from pto.observe.timing.fold import gaps
 from pto.observe.timing.result import Timing
 from pto.observe.timing.rounds import Shown
-from pto.observe.timing.stream import Fold
+from pto.observe.timing.stream import LoopFold
 
 _FEW = 6  # items of a list that are all named
 
 
 @dataclass(slots=True)
-class Gap:
+class AxisGap:
     """Work that repeats other work and is not drawn; in cycles."""
 
     begin: float
@@ -43,7 +43,7 @@ class Axis:
     done: list[float]
     ready: list[float]
     end: float
-    gaps: list[Gap]
+    gaps: list[AxisGap]
 
 
 def axis(timing: Timing) -> Axis:
@@ -71,10 +71,10 @@ def _gaps(
     left: list[list[tuple[int, float]]],
     agent_of: list[int],
     shift: list[float],
-) -> list[Gap]:
+) -> list[AxisGap]:
     stream = timing.stream
     weight, taken = np.ones(len(stream.jobs)), [0] * len(left)
-    found: list[Gap] = []
+    found: list[AxisGap] = []
     for fold in stream.folds:
         first = agent_of[fold.first]
         agents = list(range(len(left))) if fold.of_blocks else [first]
@@ -83,7 +83,7 @@ def _gaps(
             taken[agent] += 1
         after = min(fold.last, len(stream.jobs) - 1)
         end = times.start[after] + shift[after]
-        gap = Gap(end - cycles, end, _text(timing, fold), agents)
+        gap = AxisGap(end - cycles, end, _text(timing, fold), agents)
         more = weight[fold.first : fold.last] * fold.skipped / fold.iterations
         weight[fold.first : fold.last] += more
         _count(gap, timing, times, range(fold.first, fold.last), more.tolist())
@@ -91,7 +91,7 @@ def _gaps(
     return found
 
 
-def _count(gap: Gap, timing: Timing, times: Times, jobs: range, often: list[float]) -> None:
+def _count(gap: AxisGap, timing: Timing, times: Times, jobs: range, often: list[float]) -> None:
     pipes = len(timing.stream.pipes)
     gap.busy, gap.waits, gap.counts = ([0.0] * pipes for _ in range(3))
     over = [0.0] * pipes
@@ -104,7 +104,7 @@ def _count(gap: Gap, timing: Timing, times: Times, jobs: range, often: list[floa
             gap.waits[pipe] += max(0.0, times.start[n] - times.ready[n]) * more
 
 
-def _text(timing: Timing, fold: Fold) -> str:
+def _text(timing: Timing, fold: LoopFold) -> str:
     if not fold.of_blocks:
         return f"{fold.skipped:,} iterations like those before"
     here = next(each for each in timing.shown if each.first == fold.first)

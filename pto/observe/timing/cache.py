@@ -1,8 +1,8 @@
-"""The L2 cache that all cores share: which bytes of a transfer it has, and what goes to memory.
+"""The L2 cache that all cores share: hits of a transfer, and its traffic to memory.
 
-The chance of a line to be there falls with what was brought in since it was touched: slowly as long
-as that is less than the cache holds, then steeply. No line is drawn, the expectation itself is
-computed, and two runs give the same times.
+The probability that a line is in the cache falls with the number of lines brought in since its last
+access: slowly while that is less than the capacity, then steeply. No line is drawn at random: the
+expectation is computed, and two runs give the same times.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pto.isa.cost.work import Region
+from pto.isa.cost.work import GlobalRegion
 
 LINE = 512  # bytes; a sector where transfers have shorter rows
 SECTOR = 128  # what the counters of asc-devkit's data_copy count: 1.2 GB are 9.4 million
@@ -25,13 +25,13 @@ _SHARP = 4
 
 
 class Traffic(NamedTuple):
-    """Of one transfer, on average over the cores that make it at the same time."""
+    """The traffic of one transfer, on average over the cores that make it at the same time."""
 
     missed: float  # share of a load that was not there when it began, whichever core brings it;
-    # of a store, the share that makes others go to memory
+    # of a store, the share that causes accesses to memory
     read: float  # bytes that memory gives, all cores together
     written: float  # bytes that go to memory
-    alike: float = 1.0  # cores that want the same line
+    alike: float = 1.0  # cores that access the same line
 
     @property
     def memory_bytes(self) -> float:
@@ -39,12 +39,12 @@ class Traffic(NamedTuple):
 
 
 class Cache:
-    """The lines of global memory: when each was last touched, in lines brought in since."""
+    """The lines of global memory: when each was last accessed, in lines brought in since."""
 
     def __init__(
         self, l2_bytes: float, arrays: Sequence[tuple[int, int]], line: int = LINE
     ) -> None:
-        """`arrays`: where each begins on the host, and its bytes.
+        """`arrays`: address and bytes of each on the host.
 
         The cache is full of other data at first.
         """
@@ -64,16 +64,15 @@ class Cache:
         self.dirty = 0.0  # lines in the cache that differ from memory
 
     def forget_inputs(self) -> None:
-        """What a launch finds that comes after one of its like, on other inputs: results that are
-        not written back yet, and other data."""
+        """Forget inputs, as before a launch on new ones: results not yet written back remain."""
         self._touched[~self._written] = -1.0
 
     def transfer(
-        self, region: Region, addresses: Sequence[int] | Array, times: float = 1.0
+        self, region: GlobalRegion, addresses: Sequence[int] | Array, times: float = 1.0
     ) -> Traffic:
         """The same transfer by several cores at a time, each at its own address.
 
-        It stands for as many as `times` says: the others bring in as much, from other places.
+        It counts `times` times: the further transfers bring in as much, from other addresses.
         """
         lines = self._lines_of(region, np.asarray(addresses, np.int64))
         if region.passes_by:
@@ -84,7 +83,7 @@ class Cache:
         last = self._touched[lines]
         number = np.arange(lines.size)
         self._winner[lines] = number
-        first = self._winner[lines] == number  # of cores that want one line, one brings it
+        first = self._winner[lines] == number  # of cores that access one line, one brings it
         kept = np.where(last < 0, 0.0, self._still_there(self.brought - last))
         missing = np.where(first, 1.0 - kept, 0.0)
         brought = float(missing.sum())
@@ -104,7 +103,7 @@ class Cache:
         return Traffic(float(1.0 - kept.mean()), brought * self._line, written, alike)
 
     def advance(self, brought: float) -> None:
-        """Rounds like the last one bring in so many lines; every line stays as old as it is."""
+        """Count further rounds that bring in so many lines; every line keeps its age."""
         self.brought += brought
         self._touched[self._touched >= 0] += brought
 
@@ -112,24 +111,24 @@ class Cache:
         return np.exp(-((brought / self.lines) ** _SHARP))
 
     def _evict(self, brought: float) -> float:
-        """Lines of data that have to be written back to make room."""
+        """The lines that have to be written back when so many are brought in."""
         self.brought += brought
         out = brought * self.dirty / self.lines
         self.dirty -= out
         return out
 
     def _others(self, brought: float, made: float) -> None:
-        """Lines that come in elsewhere, some of them written: the share of those comes near."""
+        """Count lines brought in elsewhere, some of them written, in the share of dirty lines."""
         self.brought += brought
         left = float(np.exp(-brought / self.lines))
         near = self.lines * made / brought if brought else self.dirty
         self.dirty = min(self.lines, near + (self.dirty - near) * left)
 
-    def array_of(self, region: Region) -> int:
-        """The number of the array that it lies in; -1: before all of them."""
+    def array_of(self, region: GlobalRegion) -> int:
+        """The number of the array of a region; -1: before all of them."""
         return bisect(self._starts, region.address) - 1
 
-    def _lines_of(self, region: Region, addresses: Array) -> Array:
+    def _lines_of(self, region: GlobalRegion, addresses: Array) -> Array:
         """The lines of each row of each core's transfer."""
         at = self.array_of(region)
         base = self._first[at] * self._line - self._arrays[at][0] if at >= 0 else 0

@@ -1,4 +1,4 @@
-"""The chips that times are given for: a device, with the costs of its profile."""
+"""Chips for which times are computed: a device, with the costs of its profile."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _USUAL = {"a2a3": "910b1", "a5": "950pr"}
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """A device, and what work costs on it."""
+    """A device and its costs."""
 
     device: Device
     costs: Costs
 
     @property
     def chip(self) -> Chip:
-        """What all work shares; its memory as fast as that of this device."""
+        """The chip of the profile, with the memory bandwidth of this device."""
         chip, scale = self.costs.chip, self.device.memory_scale
         return replace(chip, hbm_read=chip.hbm_read * scale, hbm_write=chip.hbm_write * scale)
 
@@ -33,7 +33,7 @@ class Bench:
 
     @property
     def l2_bytes(self) -> float:
-        """As the measured chips have it, scaled to this one."""
+        """As on the measured chips, scaled to this one."""
         return float(self.device.l2_bytes or self.chip.l2_bytes)
 
 

@@ -1,7 +1,7 @@
 """Times of a recorded run: when each instruction is issued, starts and is done.
 
 The scalar unit issues in program order and stalls at a full queue; a pipe starts its instructions
-in order, each when what it comes after is done.
+in order, each when everything it follows is done.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ class _Unit:
 
     now: float = 0.0
     pipes: list[_Pipe] = field(default_factory=list["_Pipe"])
-    stall: tuple[float, float, int] = (0.0, -1.0, ISSUE)  # its last: since, until, for what
+    stall: tuple[float, float, int] = (0.0, -1.0, ISSUE)  # its last stall: start, end, cause
 
     def fence(self) -> None:
-        """Nothing behind it is issued or starts before all before it is done."""
+        """Nothing after it is issued or starts before everything before it is done."""
         self.now = max([self.now, *(max(pipe.free, pipe.over[-1]) for pipe in self.pipes)])
         for pipe in self.pipes:
             pipe.free = self.now
@@ -60,7 +60,7 @@ class _Pipe:
     held: tuple[float, int] = (-1.0, PIPE)  # by a wait: since when, for what
 
     def issue(self, chip: Chip) -> float:
-        """The scalar unit puts an instruction into the queue, as soon as there is room."""
+        """Put an instruction into the queue as soon as there is a free entry; returns the time."""
         at = self.unit.now + chip.issue
         full = self.issues - chip.queue_depth
         if full >= 0 and self.starts[full] > at:
@@ -70,7 +70,7 @@ class _Pipe:
         return at
 
     def order(self, at: float, ready: float, why: int) -> None:
-        """What only orders is over when it starts; what it waited for keeps those behind it."""
+        """An ordering instruction ends when it starts; its wait delays later instructions."""
         before, unit = self.over[-1], self.unit
         self.free = at
         self.over.append(max(before, at))
@@ -83,7 +83,7 @@ class _Pipe:
             unit.now = at
 
     def reason(self, ready: float, why: int) -> tuple[float, int]:
-        """Since when the next job has waited and for what, with the waits in front of it."""
+        """Since when the next job has waited and for what, including the waits before it."""
         since, whom = self.held
         if since >= 0:
             self.held = (-1.0, PIPE)
@@ -95,7 +95,7 @@ class _Pipe:
         return ready, why
 
     def work(self, job: int, at: float, free: float, latency: float) -> float:
-        """A job starts; when it is done."""
+        """Start a job; returns when it is done."""
         before = self.over[-1]
         self.free = free
         if self.is_scalar and self.free > self.unit.now:

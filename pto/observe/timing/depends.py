@@ -1,5 +1,4 @@
-"""Order that a compiler is left to find: who uses a tile comes after who wrote it, and who writes
-one after who used it. For sources whose pipes have no flags of their own."""
+"""Dependences between accesses to tiles, for sources without flags."""
 
 from __future__ import annotations
 
@@ -12,25 +11,25 @@ from pto.core.tile import Tile
 from pto.ir.graph import Operation
 from pto.isa.cost.describe import Describe
 from pto.isa.rules.rule import Case
-from pto.observe.timing.stream import Recording, Task
+from pto.observe.timing.stream import Recording, TimedTask
 from pto.run.machine.core import Core
 from pto.run.reference.code import Regs, Step
 from pto.run.reference.compile import Compiler
-from pto.run.watch.outline import Outline, slots_of
+from pto.run.watch.outline import DryRun, slots_of
 
 _Place = tuple[Any, int, int]  # a buffer, from byte to byte
 
 
 @dataclass(slots=True)
 class _Users:
-    """Of one stretch of a buffer: who wrote it last, and who has read it since."""
+    """The last writer of a range of a buffer, and the readers since."""
 
-    writer: Task | None = None
-    readers: list[Task] = field(default_factory=list[Task])
+    writer: TimedTask | None = None
+    readers: list[TimedTask] = field(default_factory=list[TimedTask])
 
 
-class Dependent(Outline):
-    """Steps that describe, and say which tiles they use."""
+class Dependent(DryRun):
+    """A dry run that also reports the tiles that each step uses."""
 
     def __init__(self, recording: Recording) -> None:
         super().__init__(recording)
@@ -54,7 +53,7 @@ class Dependent(Outline):
 
         return ordered
 
-    def _before(self, place: _Place, role: str) -> Iterator[Task]:
+    def _before(self, place: _Place, role: str) -> Iterator[TimedTask]:
         buffer, start, end = place
         for (other, first, last), users in self._used.items():
             if other is buffer and first < end and start < last:
@@ -63,7 +62,7 @@ class Dependent(Outline):
                 if role != "in":
                     yield from users.readers
 
-    def _uses(self, place: _Place, role: str, task: Task) -> None:
+    def _uses(self, place: _Place, role: str, task: TimedTask) -> None:
         users = self._used[place]
         if role == "in":
             users.readers.append(task)

@@ -1,8 +1,8 @@
-"""Long loops in steady state: some iterations are described, the others take as long as those.
+"""Long loops in steady state: some iterations are recorded, the rest take as long as those.
 
-An iteration counts as like another when it does the same work in the same order, wherever in
-memory. A loop is left out where the last iterations were alike, then looked at again here and
-there, and at its end; when anything is new there, everything is described after all.
+An iteration equals another if it does the same work in the same order, at any addresses. Iterations
+are left out if the last ones were equal; some of them, and the end of the loop, are checked again.
+If anything is new there, everything is recorded after all.
 """
 
 from __future__ import annotations
@@ -14,24 +14,24 @@ import numpy as np
 import numpy.typing as npt
 
 from pto.ir.graph import Operation
-from pto.isa.cost.work import Transfer
+from pto.isa.cost.work import TransferWork
 from pto.observe.timing.clock import Times
-from pto.observe.timing.stream import Fold, Job, Recording, Stream
+from pto.observe.timing.stream import LoopFold, Recording, Stream, TimedJob
 from pto.run.machine.core import Core
-from pto.run.watch.outline import Outline
+from pto.run.watch.outline import DryRun
 
-WINDOW = 16  # iterations that are compared; buffers in turn come round in it
-ENOUGH = 40_000  # instructions of a loop that are described before anything is left out
-LOOKS = 8  # how often what is left out is looked at
-MANY = 2 * LOOKS * WINDOW  # iterations of a loop that is looked at
+WINDOW = 16  # iterations that are compared; covers multiple buffers
+ENOUGH = 40_000  # instructions of a loop that are recorded before anything is left out
+LOOKS = 8  # how often a left-out part is checked
+MANY = 2 * LOOKS * WINDOW  # iterations of a loop that is folded
 
 
 class Unsteady(Exception):
-    """A loop did something new where that was not expected."""
+    """A loop did something new in a part that was to be left out."""
 
 
-class Folded(Outline):
-    """A description that leaves out iterations like those before."""
+class FoldedDryRun(DryRun):
+    """A recording that leaves out iterations equal to earlier ones."""
 
     def __init__(self, recording: Recording, *, registers: bool = False) -> None:
         super().__init__(recording, registers=registers)
@@ -59,7 +59,7 @@ class Folded(Outline):
             ends = total - WINDOW - (total - at) % WINDOW
             step = (ends - at) // (LOOKS * WINDOW) * WINDOW
             for to in (*range(at + step, at + LOOKS * step, step), ends):
-                folds.append(Fold(first, last, WINDOW, to - at))
+                folds.append(LoopFold(first, last, WINDOW, to - at))
                 at, first = to + WINDOW, len(jobs)
                 yield from counted[to:at]
                 last = len(jobs)
@@ -67,27 +67,27 @@ class Folded(Outline):
                     raise Unsteady
 
 
-def _alike(some: Sequence[Job], others: Sequence[Job]) -> bool:
+def _alike(some: Sequence[TimedJob], others: Sequence[TimedJob]) -> bool:
     return len(some) == len(others) and all(
         a.op is b.op and _shape(a.work) == _shape(b.work) for a, b in zip(some, others, strict=True)
     )
 
 
 def _shape(work: Any) -> Any:
-    if not isinstance(work, Transfer) or work.region is None:
+    if not isinstance(work, TransferWork) or work.region is None:
         return work
     return work._replace(region=work.region._replace(address=0))
 
 
 def left_out(stream: Stream, times: Times) -> float:
-    """Cycles of the iterations that were left out; agents run side by side."""
+    """Cycles of the left-out iterations; agents run in parallel."""
     return max((sum(cycles for _, cycles in each) for each in gaps(stream, times)), default=0.0)
 
 
 def gaps(stream: Stream, times: Times) -> list[list[tuple[int, float]]]:
-    """Of each agent: the jobs before which something was left out, and its cycles.
+    """For each agent the jobs before which something was left out, and its cycles.
 
-    Loops inside others were left out first, and count for those around; rounds of blocks hold the
+    Inner loops were left out first, and count for enclosing ones; rounds of blocks contain the
     loops of all agents.
     """
     found: list[list[tuple[int, float]]] = [[] for _ in stream.sides]
@@ -102,7 +102,7 @@ def gaps(stream: Stream, times: Times) -> list[list[tuple[int, float]]]:
 
 
 def weights(stream: Stream) -> npt.NDArray[np.float64]:
-    """How often each job stands for itself and for those that were left out."""
+    """How many jobs each recorded job represents, including those left out."""
     found = np.ones(len(stream.jobs))
     for fold in stream.folds:
         found[fold.first : fold.last] *= 1 + fold.skipped / fold.iterations
@@ -110,7 +110,7 @@ def weights(stream: Stream) -> npt.NDArray[np.float64]:
 
 
 def busy(stream: Stream, times: Times, weight: Sequence[float]) -> list[float]:
-    """Cycles that pipes are busy, with what was left out."""
+    """Busy cycles of pipes, including what was left out."""
     found, over = [0.0] * len(stream.pipes), [0.0] * len(stream.pipes)
     for job, start, done, times_over in zip(
         stream.jobs, times.start, times.done, weight, strict=True

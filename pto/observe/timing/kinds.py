@@ -1,7 +1,7 @@
-"""The blocks of a launch: which do the same, and where in memory each of them does it.
+"""The blocks of a launch: which do the same work, and the addresses of each.
 
-Blocks whose transfers have the same shapes in the same order are of one kind. Where theirs begin
-matters, since cores share what the L2 cache holds.
+Blocks with transfers of the same shapes in the same order are of one kind. Their addresses matter,
+since cores share the L2 cache.
 """
 
 from __future__ import annotations
@@ -14,50 +14,50 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from pto.isa.cost.work import Region, Transfer
+from pto.isa.cost.work import GlobalRegion, TransferWork
 from pto.observe.timing.chips import Bench
 from pto.observe.timing.stream import Stream
 
-_ASKED, _MOST = 512, 16_384  # blocks that are asked where their transfers begin: long ones, short
+_ASKED, _MOST = 512, 16_384  # blocks with recorded addresses: long ones, short ones
 _LINES = 200_000  # of all these together
-_FEW = 8  # blocks that are all asked
+_FEW = 8  # blocks that are all recorded
 Array = npt.NDArray[np.int64]
 
 
 class Described(Protocol):
-    """A launch that can be asked block by block what it would do."""
+    """A launch that describes the work of each block."""
 
     @property
     def blocks(self) -> int: ...
 
     @property
     def arrays(self) -> list[tuple[int, int]]:
-        """Where its arrays lie, and their bytes."""
+        """Addresses and bytes of its arrays."""
         ...
 
     def record(self, number: int) -> Stream:
         """The stream of a block."""
         ...
 
-    def regions(self, number: int) -> list[Region]:
-        """What a block transfers, in order."""
+    def regions(self, number: int) -> list[GlobalRegion]:
+        """The transfers of a block, in order."""
         ...
 
 
-def regions_of(stream: Stream) -> list[Region]:
+def regions_of(stream: Stream) -> list[GlobalRegion]:
     works = (job.work for job in stream.jobs)
-    return [w.region for w in works if isinstance(w, Transfer) and w.region is not None]
+    return [w.region for w in works if isinstance(w, TransferWork) and w.region is not None]
 
 
 def cores_for(stream: Stream, bench: Bench) -> int:
-    """How many blocks run side by side; code without a matrix unit runs on the vector cores."""
+    """How many blocks run in parallel; code without a matrix unit runs on the vector cores."""
     if {"cube", "core"} & {stream.side(agent) for agent in range(len(stream.sides))}:
         return bench.device.cube_cores
     return bench.device.vector_cores // max(1, len(stream.sides))
 
 
 @dataclass(slots=True)
-class Kind:
+class BlockKind:
     """Blocks that do the same at other addresses."""
 
     stream: Stream
@@ -77,21 +77,20 @@ class Affine(NamedTuple):
 
 @dataclass(slots=True)
 class Sort:
-    """Cores that run blocks of the same kinds: the first of them, and how many there are."""
+    """Cores that run blocks of the same kinds."""
 
-    core: int
     kinds: Counter[int]
-    cores: int = 0
+    cores: list[int] = field(default_factory=list[int])
 
 
 @dataclass(slots=True)
-class Blocks:
+class LaunchBlocks:
     """Every kind of block, and the addresses of each block, round by round.
 
     In round `n`, core `c` runs block `n * cores + c`.
     """
 
-    kinds: list[Kind]
+    kinds: list[BlockKind]
     cores: int
     count: int
     affine: Affine | None = None  # of kind 0, for the blocks that are not listed
@@ -102,12 +101,12 @@ class Blocks:
 
     @property
     def asked(self) -> int:
-        """Blocks whose addresses are known; the others are like those of the last round known."""
+        """Blocks with known addresses; the rest are like those of the last known round."""
         return self.count if self.affine else sum(len(kind.places) for kind in self.kinds)
 
     @property
     def known(self) -> int:
-        """Rounds whose blocks are all known; where one is not, the last round is full."""
+        """Rounds with known blocks; if not all are known, the last one counted is full."""
         return self.rounds if self.asked == self.count else max(1, self.asked // self.cores)
 
     def kind_in(self, number: int, core: int) -> int:
@@ -135,45 +134,45 @@ class Blocks:
             few = range(rounds)[-1:] if self.affine else range(min(rounds, self.known))
             kinds = tuple(self.kind_in(number, core) for number in few)
             usual = Counter({0: rounds - len(few)} if self.affine else {})
-            sort = found.setdefault((rounds, *kinds), Sort(core, usual + Counter(kinds)))
-            sort.cores += 1
+            sort = found.setdefault((rounds, *kinds), Sort(usual + Counter(kinds)))
+            sort.cores.append(core)
         return list(found.values())
 
 
-def blocks_of(launch: Described, bench: Bench) -> Blocks:
-    """All blocks are asked, unless a few say that the others follow from them."""
+def blocks_of(launch: Described, bench: Bench) -> LaunchBlocks:
+    """Record the addresses of all blocks, unless a few show that the rest follow from them."""
     first = launch.record(0)
     cores = min(cores_for(first, bench), launch.blocks)
     regions = {0: regions_of(first)}
 
-    def ask(number: int) -> list[Region]:
+    def ask(number: int) -> list[GlobalRegion]:
         if number not in regions:
             regions[number] = launch.regions(number)
         return regions[number]
 
     affine = _affine(ask, cores, launch.blocks - 1) if launch.blocks > _FEW else None
     if affine is not None:
-        found = Blocks([Kind(first)], cores, launch.blocks, affine)
+        found = LaunchBlocks([BlockKind(first)], cores, launch.blocks, affine)
         last = launch.blocks - 1
         at = affine.at(last % cores, last // cores)
         if _shape(ask(last)) != _shape(ask(0)) or (_starts(ask(last)) != at).any():
-            found.kinds.append(Kind(launch.record(last), {last: _starts(ask(last))}))
+            found.kinds.append(BlockKind(launch.record(last), {last: _starts(ask(last))}))
         return found
-    kinds: dict[tuple[Any, ...], Kind] = {}
+    kinds: dict[tuple[Any, ...], BlockKind] = {}
     enough = min(_MOST, max(_ASKED, 2 * cores, _LINES // max(1, len(first.lines))))
     for number in range(min(launch.blocks, enough)):
         shape = _shape(ask(number))
         if shape not in kinds:
-            kinds[shape] = Kind(launch.record(number) if number else first)
+            kinds[shape] = BlockKind(launch.record(number) if number else first)
         kinds[shape].places[number] = _starts(ask(number))
-    return Blocks(list(kinds.values()), cores, launch.blocks)
+    return LaunchBlocks(list(kinds.values()), cores, launch.blocks)
 
 
-def _affine(ask: Callable[[int], list[Region]], cores: int, blocks: int) -> Affine | None:
-    """Steps that give the addresses of the first `blocks` blocks; None where some block differs.
+def _affine(ask: Callable[[int], list[GlobalRegion]], cores: int, blocks: int) -> Affine | None:
+    """Steps that give the addresses of the first `blocks` blocks; None if some block differs.
 
     Besides the blocks that the steps come from, blocks at powers of two and at odd distances are
-    asked: a grid of two dimensions carries at one of them.
+    checked: a grid of two dimensions carries at one of them.
     """
     shape, base = _shape(ask(0)), _starts(ask(0))
     near = {1, 2, cores // 2, cores - 1, cores, cores + 1, 2 * cores + 1, blocks - 1}
@@ -191,9 +190,9 @@ def _affine(ask: Callable[[int], list[Region]], cores: int, blocks: int) -> Affi
     return None if any((mine != at).any() for mine, at in places) else found
 
 
-def _shape(regions: Sequence[Region]) -> tuple[Any, ...]:
+def _shape(regions: Sequence[GlobalRegion]) -> tuple[Any, ...]:
     return tuple(region[1:] for region in regions)
 
 
-def _starts(regions: Sequence[Region]) -> Array:
+def _starts(regions: Sequence[GlobalRegion]) -> Array:
     return np.array([region.address for region in regions], np.int64)

@@ -10,33 +10,33 @@ import numpy as np
 
 from pto.ir.graph import Module, Operation
 from pto.isa.cost.moves import touched
-from pto.isa.cost.work import Region, Transfer
-from pto.observe.timing.fold import Folded, Unsteady
+from pto.isa.cost.work import GlobalRegion, TransferWork
+from pto.observe.timing.fold import FoldedDryRun, Unsteady
 from pto.observe.timing.kinds import regions_of
 from pto.observe.timing.stream import Recording, Stream
 from pto.run.launch.prepared import Kernel
-from pto.run.machine.agents import Agent, take_turns
+from pto.run.machine.agents import Agent, run_cooperatively
 from pto.run.machine.core import Cluster
 from pto.run.machine.device import Device
 from pto.run.watch.events import Event, Observer, Tap
-from pto.run.watch.outline import Addresses, Outline, meets_others, needs_registers
+from pto.run.watch.outline import Addresses, DryRun, meets_others, needs_registers
 from pto.target.facts import Profile
 
 
-class _Regions(Observer):
+class _RegionTap(Observer):
     """Collects what a run transfers, in order."""
 
     def __init__(self) -> None:
-        self.found: list[Region] = []
+        self.found: list[GlobalRegion] = []
 
     def event(self, event: Event) -> None:
         work = event.work or (touched(event.accesses) if event.accesses else None)
-        if isinstance(work, Transfer) and work.region is not None:
+        if isinstance(work, TransferWork) and work.region is not None:
             self.found.append(work.region)
 
 
 @dataclass(slots=True)
-class Launch:
+class BlockLaunch:
     """A launch of a program, described block by block."""
 
     module: Module
@@ -47,16 +47,18 @@ class Launch:
     data: bool = False
     whole: bool = False  # loops are described to their end
     _folded: bool = False
-    _asked: tuple[list[Region], Callable[[int], None]] | None = field(default=None, init=False)
+    _asked: tuple[list[GlobalRegion], Callable[[int], None]] | None = field(
+        default=None, init=False
+    )
 
     def record(self, number: int) -> Stream:
         recording = Recording(self.profile.sync)
         registers = needs_registers(self.functions)
         if self.whole or self.data or meets_others(self.functions):
-            self._prepared(Outline(recording, data=self.data, registers=registers))(number)
+            self._prepared(DryRun(recording, data=self.data, registers=registers))(number)
         else:
             try:
-                self._prepared(Folded(recording, registers=registers))(number)
+                self._prepared(FoldedDryRun(recording, registers=registers))(number)
             except Unsteady:
                 self.whole = True
                 return self.record(number)
@@ -64,7 +66,7 @@ class Launch:
         self._folded = bool(recording.stream.folds)
         return recording.stream
 
-    def regions(self, number: int) -> list[Region]:
+    def regions(self, number: int) -> list[GlobalRegion]:
         if self._folded:
             return regions_of(self.record(number))
         if self._asked is None:  # compiled once, run for each block
@@ -74,12 +76,12 @@ class Launch:
         run(number)
         return list(found)
 
-    def _asking(self) -> tuple[list[Region], Callable[[int], None]]:
+    def _asking(self) -> tuple[list[GlobalRegion], Callable[[int], None]]:
         """Where a run leaves its transfers, and the run of a block."""
         registers = needs_registers(self.functions)
         if self.data or meets_others(self.functions):
-            seen = _Regions()
-            return seen.found, self._prepared(Outline(seen, data=self.data, registers=registers))
+            seen = _RegionTap()
+            return seen.found, self._prepared(DryRun(seen, data=self.data, registers=registers))
         tap = Addresses(registers=registers)
         return tap.regions, self._prepared(tap)
 
@@ -99,7 +101,7 @@ class Launch:
                 return kernel.agents(cluster, values, lambda: None)
 
             with np.errstate(all="ignore"):
-                take_turns(start)
+                run_cooperatively(start)
 
         return run
 

@@ -6,24 +6,24 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from pto.isa.cost.work import (
-    Code,
+    CodeWork,
     Cycles,
-    Fractals,
-    Function,
-    Product,
-    Step,
-    Transfer,
-    Vector,
+    FractalWork,
+    MatmulWork,
+    ScopeWork,
+    TransferWork,
+    VectorStep,
+    VectorWork,
     Work,
 )
 from pto.target.costs import Cost, Costs, Status
 
 
 class Price(NamedTuple):
-    """What one instruction costs, before anybody shares anything with it.
+    """The cost of one instruction, without contention.
 
-    `start` cycles are paid once; then whichever takes longest of `least`, and the bytes at the
-    rates of a hit and of a miss. Only transfers with global memory have bytes.
+    `start` cycles are paid once; then the longest of `least`, and the bytes at the rates of a hit
+    and of a miss. Only transfers with global memory have bytes.
     """
 
     start: float
@@ -34,13 +34,13 @@ class Price(NamedTuple):
     lat_hit: float = 0.0
     lat_miss: float = 0.0
     lat_load: float = 0.0
-    same: float = 0.0  # bytes a cycle for all cores that want the same lines; 0: no limit
+    same: float = 0.0  # bytes a cycle for all cores that access the same lines; 0: no limit
     status: Status = "measured"
     cost: str = ""
 
 
 def price(work: Work, costs: Costs) -> Price:
-    """The price of a piece of work on the chips of a profile."""
+    """The price of an operation on the chips of a profile."""
     return _FORMS[type(work)](work, costs)
 
 
@@ -48,7 +48,7 @@ def _fixed(cycles: float, cost: Cost, name: str) -> Price:
     return Price(cycles, 0.0, 0.0, status=cost.status, cost=name)
 
 
-def _transfer(work: Transfer, costs: Costs) -> Price:
+def _transfer(work: TransferWork, costs: Costs) -> Price:
     cost = costs.of(work.cost)
     if cost.form == "vector":
         return _fixed(cost["fixed"] + -(-work.nbytes // 256) * cost["slope"], cost, work.cost)
@@ -73,18 +73,18 @@ def _transfer(work: Transfer, costs: Costs) -> Price:
     return _fixed(cost["start"] + work.nbytes / cost["rate"], cost, work.cost)
 
 
-def _fractals(work: Fractals, costs: Costs) -> Price:
+def _fractals(work: FractalWork, costs: Costs) -> Price:
     cost = costs.of(work.cost)
     rate = cost[f"{work.element}_rate"] or cost["rate"]
     return _fixed(cost["column"] * work.columns + work.nbytes / rate, cost, work.cost)
 
 
-def _product(work: Product, costs: Costs) -> Price:
+def _product(work: MatmulWork, costs: Costs) -> Price:
     cost = costs.of(work.cost)
     return _fixed(cost["head"] + work.steps * passes(work, costs), cost, work.cost)
 
 
-def passes(work: Product, costs: Costs) -> float:
+def passes(work: MatmulWork, costs: Costs) -> float:
     """Cycles of one step."""
     return costs.of(work.cost)[f"{work.element}_passes"] or 1.0
 
@@ -94,13 +94,13 @@ def _cycles(work: Cycles, costs: Costs) -> Price:
     return _fixed(work.times * cost[work.how], cost, work.cost)
 
 
-def _code(work: Code, costs: Costs) -> Price:
+def _code(work: CodeWork, costs: Costs) -> Price:
     cost = costs.of(work.cost)
     cycles = work.operations * cost["operation"] + work.branches * cost["branch"]
     return _fixed(cycles + work.divisions * cost["division"], cost, work.cost)
 
 
-def _vector(work: Vector, costs: Costs) -> Price:
+def _vector(work: VectorWork, costs: Costs) -> Price:
     if costs.chip.vector_functions and all(step.cost in costs.lanes for step in work.steps):
         return _tile_function(work, costs)
     cycles, worst = 0.0, costs.of(work.steps[0].cost)
@@ -111,8 +111,8 @@ def _vector(work: Vector, costs: Costs) -> Price:
     return _fixed(cycles, worst, work.cost)
 
 
-def _repeats(step: Step, cost: Cost, loop: float) -> float:
-    """Start-up and repeats; a loop of the header issues no faster than the scalar unit goes."""
+def _repeats(step: VectorStep, cost: Cost, loop: float) -> float:
+    """Start-up and repeats; a loop of the header issues no faster than the scalar unit."""
     if cost["element"]:
         return cost["fixed"] + step.elements * cost["element"]
     slope = cost["slope16"] if step.is_16_bit and cost["slope16"] else cost["slope"]
@@ -123,7 +123,7 @@ def _repeats(step: Step, cost: Cost, loop: float) -> float:
     return cost["fixed"] + max(step.repeats * slope + again * each, again * loop)
 
 
-def _tile_function(work: Vector, costs: Costs) -> Price:
+def _tile_function(work: VectorWork, costs: Costs) -> Price:
     """A tile operation is a loop over registers: load, compute, store."""
     counts: dict[str, float] = {}
     for step in work.steps:
@@ -134,12 +134,12 @@ def _tile_function(work: Vector, costs: Costs) -> Price:
     return _busy(counts, costs, work.cost)
 
 
-def _function(work: Function, costs: Costs) -> Price:
+def _function(work: ScopeWork, costs: Costs) -> Price:
     return _busy(dict(work.counts), costs, work.cost)
 
 
 def _busy(counts: dict[str, float], costs: Costs, name: str) -> Price:
-    """The port or unit that has most to do, after the start-up and before the drain."""
+    """The busiest port or unit, after the start-up and before the drain."""
     cost, known = costs.of("scope"), costs.lanes
     loads = sum(n for kind, n in counts.items() if kind in _LOADS)
     stores = sum(n for kind, n in counts.items() if kind in _STORES)
@@ -164,11 +164,11 @@ def _busy(counts: dict[str, float], costs: Costs, name: str) -> Price:
 _LOADS = frozenset({"reg_load", "reg_gather", "gather"})
 _STORES = frozenset({"reg_store", "reg_scatter"})
 _FORMS: dict[type, Callable[[Any, Costs], Price]] = {
-    Code: _code,
-    Transfer: _transfer,
-    Fractals: _fractals,
-    Product: _product,
+    CodeWork: _code,
+    TransferWork: _transfer,
+    FractalWork: _fractals,
+    MatmulWork: _product,
     Cycles: _cycles,
-    Vector: _vector,
-    Function: _function,
+    VectorWork: _vector,
+    ScopeWork: _function,
 }

@@ -1,8 +1,9 @@
 """Remedies that need no other program: the recorded run is changed, and timed again.
 
-One more buffer lets a pipe fill a tile while another still reads the one before: in the record, the
-wait of the n-th filling becomes that of the filling before it. Longer rows read fewer bursts. Tiles
-twice as large do the same work in half as many instructions. What does not fit is not offered.
+One more buffer lets a pipe fill a tile while another still reads the previous one: in the record,
+the wait of the n-th filling becomes that of the filling before it. Longer rows read fewer bursts.
+Tiles twice as large do the same work in half as many instructions. A change that does not fit is
+not reported.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from itertools import chain
 
 from pto.core.memory import Space
 from pto.ir.graph import Operation
-from pto.isa.cost.work import Fractals, Function, Product, Transfer, Vector, Work
+from pto.isa.cost.work import FractalWork, MatmulWork, ScopeWork, TransferWork, VectorWork, Work
 from pto.isa.row import types as t
 from pto.observe.storage.roots import Root, Roots
 from pto.observe.timing import clock
@@ -22,31 +23,31 @@ from pto.observe.timing.fold import left_out
 from pto.observe.timing.price import Price, price
 from pto.observe.timing.result import Remedy, Timing, Waiting, is_worth, short
 from pto.observe.timing.shared import settle
-from pto.observe.timing.stream import ISSUED, Line, Place, Stream
+from pto.observe.timing.stream import ISSUED, Place, RecordLine, Stream
 from pto.target.costs import Chip
 from pto.target.facts import Profile
 
-_BURST = 512  # bytes that global memory gives at once
+_BURST = 512  # bytes that global memory delivers at once
 
 
 @dataclass(slots=True)
-class Trial:
-    """A change that could help: in words, and the run with it."""
+class RemedyTrial:
+    """A possible improvement: its description, and the run with it."""
 
     words: str
     stream: Stream
     chip: Chip
     prices: list[Price]
-    condition: str = ""  # on which it saves as much
+    condition: str = ""  # on which the saving depends
 
 
-def remedies(found: Timing, bench: Bench, room: Room | None) -> Iterator[Remedy]:
+def remedies(found: Timing, bench: Bench, room: FreeSpace | None) -> Iterator[Remedy]:
     """Changes that make it faster, with the microseconds they save."""
     if found.times is None or found.load is None:
         return
     for trial in _trials(found, bench, room):
         if not is_worth(found.times.end, _at_once(found, trial)):
-            continue  # not even if memory kept up
+            continue  # not even with unlimited memory
         run = settle(trial.stream, trial.chip, found.mhz, trial.prices, found.load)
         cycles = run.times.end + left_out(trial.stream, run.times)
         saved = found.core_us - cycles / found.mhz
@@ -54,14 +55,14 @@ def remedies(found: Timing, bench: Bench, room: Room | None) -> Iterator[Remedy]
             yield Remedy(trial.words, saved, trial.condition)
 
 
-def _trials(found: Timing, bench: Bench, room: Room | None) -> Iterator[Trial]:
+def _trials(found: Timing, bench: Bench, room: FreeSpace | None) -> Iterator[RemedyTrial]:
     chip, prices, stream = bench.chip, found.prices, found.stream
     if room is not None:
         tiles = [tile for wait in found.waits if (tile := room.refilled(wait)) is not None]
         for tile in filter(room.holds_more, dict.fromkeys(tiles)):
             words = f"one more buffer for {tile.name}{_line(tile.op)}"
             fills, reads = (room.touching(tile, role, stream) for role in ("out", "in"))
-            yield Trial(words, _shifted(stream, fills, reads), chip, prices)
+            yield RemedyTrial(words, _shifted(stream, fills, reads), chip, prices)
     for op in dict.fromkeys(job.op for job in stream.jobs if _is_short(job.work)):
         row_bytes = min(w.region.row_bytes for w in _transfers(stream, op) if w.region)
         words = f"rows of {_BURST} bytes, not {row_bytes}, in {short(op)}{_line(op)}"
@@ -69,17 +70,17 @@ def _trials(found: Timing, bench: Bench, room: Room | None) -> Iterator[Trial]:
             price(_in_bursts(job.work), bench.costs) if job.op is op else old
             for job, old in zip(stream.jobs, prices, strict=True)
         ]
-        yield Trial(words, stream, chip, longer, "if tiles hold as many bytes as now")
-    moved = [job.op for job in stream.jobs if isinstance(job.work, Transfer)]
+        yield RemedyTrial(words, stream, chip, longer, "if tiles hold as many bytes as now")
+    moved = [job.op for job in stream.jobs if isinstance(job.work, TransferWork)]
     if room is not None and room.holds_double() and len(set(moved)) < len(moved):
         half = replace(chip, issue=chip.issue / 2, flag=chip.flag / 2)
         larger = [_half(price(_double(job.work), bench.costs)) for job in stream.jobs]
         words = "tiles twice as large, half as many on each core"
-        yield Trial(words, stream, half, larger, "from fixed costs alone")
+        yield RemedyTrial(words, stream, half, larger, "from fixed costs alone")
 
 
-def _at_once(found: Timing, trial: Trial) -> float:
-    """The end of the changed run, if memory gave all that is asked for."""
+def _at_once(found: Timing, trial: RemedyTrial) -> float:
+    """The end of the changed run with unlimited memory bandwidth."""
     times = found.times
     assert times is not None
     took = [b - a for a, b in zip(times.start, times.free, strict=True)]
@@ -92,7 +93,7 @@ def _at_once(found: Timing, trial: Trial) -> float:
 
 
 def _alone(price: Price, work: Work) -> float:
-    nbytes = work.nbytes if isinstance(work, Transfer) and price.hit_rate else 0
+    nbytes = work.nbytes if isinstance(work, TransferWork) and price.hit_rate else 0
     return price.start + max(price.least_hit, nbytes / price.hit_rate if nbytes else 0.0)
 
 
@@ -103,8 +104,8 @@ def _line(op: Operation) -> str:
 # ---- one more buffer
 
 
-class Room:
-    """The tiles of a program, and what is left of the buffers they lie in."""
+class FreeSpace:
+    """The tiles of a program, and the free bytes of their buffers."""
 
     def __init__(self, functions: Sequence[Operation], profile: Profile) -> None:
         self._roots = Roots(list(functions))
@@ -115,7 +116,7 @@ class Room:
             self._taken[space] = self._taken.get(space, 0) + nbytes
 
     def refilled(self, wait: Waiting) -> Root | None:
-        """The tile that is filled by who waits, and read by whom it waits for."""
+        """The tile that the waiting operation fills and the awaited one reads."""
         both = sorted(self._tiles(wait.op, "out") & self._tiles(wait.behind, "in"))
         return self._roots.all[both[0]] if len(both) == 1 else None
 
@@ -149,7 +150,7 @@ def _extent(root: Root) -> tuple[Space, int]:
 
 
 def _shifted(stream: Stream, fills: set[int], reads: set[int]) -> Stream:
-    """The record, where each filling waits for the readers that the one before it waited for."""
+    """The record with each filling waiting for the readers of the filling before it."""
     mine, behind = (
         {job.pipe for job in stream.jobs if id(job.op) in ops} for ops in (fills, reads)
     )
@@ -172,46 +173,46 @@ def _shifted(stream: Stream, fills: set[int], reads: set[int]) -> Stream:
     return replace(stream, lines=lines)
 
 
-def _waits_as(line: Line, behind: set[int], before: dict[int, int]) -> Line:
+def _waits_as(line: RecordLine, behind: set[int], before: dict[int, int]) -> RecordLine:
     kept: list[Place] = [(p, n if p not in behind else before.get(p, 0)) for p, n in line.after]
     return line._replace(after=tuple(kept))
 
 
-# ---- larger pieces
+# ---- larger transfers
 
 
-def _transfers(stream: Stream, op: Operation) -> Iterator[Transfer]:
+def _transfers(stream: Stream, op: Operation) -> Iterator[TransferWork]:
     for job in stream.jobs:
-        if job.op is op and isinstance(job.work, Transfer):
+        if job.op is op and isinstance(job.work, TransferWork):
             yield job.work
 
 
 def _is_short(work: Work) -> bool:
-    """True if it moves rows that are less than a burst, of an array whose rows are longer."""
-    if not isinstance(work, Transfer) or work.region is None or work.bursts < 2:
+    """True if it moves rows shorter than a burst, of an array with longer rows."""
+    if not isinstance(work, TransferWork) or work.region is None or work.bursts < 2:
         return False
     region = work.region
     return region.row_bytes < _BURST <= min(work.nbytes, region.pitch)
 
 
 def _in_bursts(work: Work) -> Work:
-    if not isinstance(work, Transfer):
+    if not isinstance(work, TransferWork):
         return work
     return work._replace(bursts=max(1, -(-work.nbytes // _BURST)))
 
 
 def _double(work: Work) -> Work:
     match work:
-        case Transfer():
+        case TransferWork():
             return work._replace(nbytes=2 * work.nbytes, bursts=2 * work.bursts)
-        case Fractals():
+        case FractalWork():
             return work._replace(nbytes=2 * work.nbytes, columns=2 * work.columns)
-        case Product():
+        case MatmulWork():
             return work._replace(steps=2 * work.steps)
-        case Vector():
+        case VectorWork():
             twice = (s._replace(repeats=2 * s.repeats, elements=2 * s.elements) for s in work.steps)
             return work._replace(steps=tuple(twice))
-        case Function():
+        case ScopeWork():
             return work._replace(counts=tuple((name, 2 * n) for name, n in work.counts))
         case _:
             return work

@@ -1,38 +1,35 @@
-"""From a launch to its `Timing`: how its blocks lie on the cores, and what the times say."""
+"""From a launch to its `Timing`: the assignment of blocks to cores, and the evaluation of times."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import replace
 
-from pto.isa.cost.work import Transfer, Work
+from pto.isa.cost.work import TransferWork, Work
 from pto.observe.timing import clock, result
 from pto.observe.timing.chips import Bench
 from pto.observe.timing.code import spread
 from pto.observe.timing.fold import left_out, weights
-from pto.observe.timing.kinds import Blocks, Described, blocks_of
-from pto.observe.timing.measure import Timed, alone, time_core
-from pto.observe.timing.result import Roofline, Site, Timing, Waiting, site
-from pto.observe.timing.stream import Job
+from pto.observe.timing.kinds import Described, LaunchBlocks, Sort, blocks_of
+from pto.observe.timing.measure import TimedCore, alone, time_core
+from pto.observe.timing.result import Cores, Roofline, Site, Timing, Waiting, site
+from pto.observe.timing.stream import TimedJob
 from pto.observe.timing.traffic import rounds_of
 
-_Wait = tuple[Site, Site, str]  # at which line, for which other, on which pipe
-_CORES = 3  # that have most to do, whose times are computed; and of the most common sort
+_Wait = tuple[Site, Site, str]  # waiting line, awaited line, pipe
+_CORES = 3  # cores to time: the busiest, and of the most common sort
 _LEAST = 0.05  # us of a wait that is reported
 _NOTHING = 1e-3  # cycles
-_TRIED, _SHOWN = 8, 3  # waits: the longest, and those of them that cost most
+_TRIED, _SHOWN = 8, 3  # the longest waits, and the most costly of them
 
 
 def time_launch(launch: Described, bench: Bench, name: str, notes: tuple[str, ...] = ()) -> Timing:
-    """How long a launch takes on a chip."""
+    """The time of a launch on a chip."""
     blocks = blocks_of(launch, bench)
     sorts = blocks.sorts()
-    if len(sorts) > _CORES:
-        work = [alone(kind.stream, bench) for kind in blocks.kinds]
-        sorts.sort(key=lambda s: -sum(work[which] * n for which, n in s.kinds.items()))
-        sorts = [*sorts[:_CORES], *sorted(sorts[_CORES:], key=lambda s: -s.cores)[:1]]
+    simulated = _simulated(sorts, blocks, bench)
     rounds = rounds_of(launch, bench, blocks)
-    timed = [time_core(launch, bench, blocks, sort.core, rounds) for sort in sorts]
+    timed = [time_core(launch, bench, blocks, sort.cores[0], rounds) for sort in simulated]
     slowest = max(timed, key=lambda t: t.cycles)
     if blocks.asked < launch.blocks:
         notes = (
@@ -40,15 +37,44 @@ def time_launch(launch: Described, bench: Bench, name: str, notes: tuple[str, ..
             f"the addresses of {blocks.asked:,} of {launch.blocks:,} blocks are known; the others"
             " are timed like the last of these",
         )
-    return _timing(launch, bench, name, slowest, blocks, notes)
+    found = _timing(launch, bench, name, slowest, blocks, notes)
+    for sort, each in zip(simulated, timed, strict=True):
+        drawn = found if each is slowest else _core_of(found, each)
+        found.groups.append(Cores(sort.cores, drawn))
+    left = [core for sort in sorts if sort not in simulated for core in sort.cores]
+    found.groups += [Cores(left, None)] if left else []
+    return found
+
+
+def _simulated(sorts: list[Sort], blocks: LaunchBlocks, bench: Bench) -> list[Sort]:
+    """The busiest sorts, and the most common of the rest."""
+    if len(sorts) <= _CORES:
+        return sorts
+    work = [alone(kind.stream, bench) for kind in blocks.kinds]
+    rest = sorted(sorts, key=lambda s: -sum(work[which] * n for which, n in s.kinds.items()))
+    return [*rest[:_CORES], *sorted(rest[_CORES:], key=lambda s: -len(s.cores))[:1]]
+
+
+def _core_of(launch: Timing, timed: TimedCore) -> Timing:
+    """The times of another core of a launch, for its timeline."""
+    return replace(
+        launch,
+        stream=timed.stream,
+        times=timed.shared.times,
+        prices=timed.prices,
+        load=timed.load,
+        shown=timed.shown,
+        waits=[],
+        groups=[],
+    )
 
 
 def _timing(
     launch: Described,
     bench: Bench,
     name: str,
-    timed: Timed,
-    blocks: Blocks,
+    timed: TimedCore,
+    blocks: LaunchBlocks,
     notes: tuple[str, ...],
 ) -> Timing:
     stream, times, chip, load = timed.stream, timed.shared.times, bench.chip, timed.load
@@ -111,8 +137,8 @@ def _timing(
     return found
 
 
-def _roofline(launch: Described, timed: Timed, bench: Bench, t: Timing) -> Roofline | None:
-    """All blocks; the peak is that of the matrix unit, were it to do these products alone."""
+def _roofline(launch: Described, timed: TimedCore, bench: Bench, t: Timing) -> Roofline | None:
+    """The roofline of all blocks; the peak is the matrix unit's for these products alone."""
     core, cycles = result.products(timed.stream, bench.costs)
     if not core:
         return None
@@ -122,12 +148,12 @@ def _roofline(launch: Described, timed: Timed, bench: Bench, t: Timing) -> Roofl
     return Roofline(work, t.hbm_bytes, work / t.core_us * 1e6, peak, bench.chip.hbm_read)
 
 
-def waits_of(timed: Timed, bench: Bench) -> list[Waiting]:
-    """The longest waits of pipes for other pipes, with what it would save to have none."""
+def waits_of(timed: TimedCore, bench: Bench) -> list[Waiting]:
+    """The longest waits of pipes for other pipes, with the time that no wait would save."""
     times, stream = timed.shared.times, timed.stream
-    weight = weights(stream)  # iterations that were left out wait as those that were not
+    weight = weights(stream)  # left-out iterations wait as recorded ones do
     cycles, counts = defaultdict[_Wait, float](float), defaultdict[_Wait, float](float)
-    found: dict[_Wait, tuple[Job, Job]] = {}
+    found: dict[_Wait, tuple[TimedJob, TimedJob]] = {}
     for job, why in enumerate(times.cause):
         if why < 0 or times.start[job] <= times.ready[job] + _NOTHING:
             continue
@@ -150,13 +176,13 @@ def waits_of(timed: Timed, bench: Bench) -> list[Waiting]:
 
 
 def _what(work: Work) -> str:
-    if isinstance(work, Transfer) and work.region is not None:
+    if isinstance(work, TransferWork) and work.region is not None:
         return "store" if work.region.writes else "load"
     return ""
 
 
-def _saved(timed: Timed, bench: Bench, behind: Site) -> float:
-    """The same run, with the instruction that was waited for done at once, wherever it stands."""
+def _saved(timed: TimedCore, bench: Bench, behind: Site) -> float:
+    """The time saved if the awaited instruction took no time, at every occurrence."""
     times = timed.shared.times
     jobs = timed.stream.jobs
     took = [b - a for a, b in zip(times.start, times.free, strict=True)]

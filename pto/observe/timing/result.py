@@ -1,4 +1,4 @@
-"""What a timed launch came to: its time, what bounds it, where it waits; as numbers and as text."""
+"""The result of a timed launch: its time, its bounds, its waits; as numbers and as text."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from typing import Any
 from pto.core.errors import Loc
 from pto.core.output import write_whole
 from pto.ir.graph import Operation
-from pto.isa.cost.work import Product
+from pto.isa.cost.work import MatmulWork
 from pto.observe.timing.clock import Times
 from pto.observe.timing.fold import weights
 from pto.observe.timing.price import Price, passes
 from pto.observe.timing.rounds import Shown
 from pto.observe.timing.shared import Load
-from pto.observe.timing.stream import Job, Stream
+from pto.observe.timing.stream import Stream
 from pto.target.costs import Costs
 
-_FULL = 0.9  # of what memory gives: it is the bound
+_FULL = 0.9  # of the memory bandwidth: it is the bound
 _FULL_L2 = 0.93
 _WIDE = 20  # characters of a column
-_WORTH = 0.98  # of the time: a remedy that saves less is not offered
+_WORTH = 0.98  # of the time: a remedy that saves less is not reported
 _LEAST_SAVED = 0.05  # us
 _LITTLE = 0.05  # of the results: less that stays in the cache is not reported
 
@@ -34,24 +34,24 @@ def is_worth(before: float, after: float) -> bool:
     return after < _WORTH * before
 
 
-Site = tuple[str, str, int] | int  # an operation and its line; operations without one are apart
+Site = tuple[str, str, int] | int  # an operation and its line; operations without one are separate
 
 
 def site(op: Operation) -> Site:
-    """Copies of one line of the source, as unrolled loops have them, are one site."""
+    """Copies of one line of the source, as of unrolled loops, are one site."""
     return id(op) if op.loc is None else (op.name, op.loc.file, op.loc.line)
 
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A pipe that stood still for another, at one line, and what it would save to have no wait."""
+    """A pipe that waited for another at one line, and the time that no wait would save."""
 
     op: Operation
     behind: Operation
     pipe: str
     us: float
     times: int
-    what: str = ""  # that was waited for: a load, a store, or the name of the instruction
+    what: str = ""  # the awaited work: a load, a store, or the name of the instruction
     saves_us: float = 0.0
 
     @property
@@ -81,7 +81,7 @@ def short(op: Operation) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Remedy:
-    """A change that was timed: the change, what it saves, and on which condition."""
+    """A change that was timed: its description, its saving, and the condition."""
 
     change: str
     saves_us: float
@@ -94,7 +94,7 @@ class Remedy:
 
 @dataclass(frozen=True, slots=True)
 class Roofline:
-    """Where the kernel stands between memory and the matrix unit."""
+    """The position of the kernel between the limits of memory and of the matrix unit."""
 
     flops: float
     bytes: float
@@ -111,6 +111,14 @@ class Roofline:
         return min(self.peak, self.intensity * self.bandwidth)
 
 
+@dataclass(frozen=True, slots=True)
+class Cores:
+    """Cores of a launch that do the same at different addresses, and the times of the first."""
+
+    numbers: list[int]
+    timing: Timing | None
+
+
 @dataclass(slots=True)
 class Timing:
     """The time of a launch on a chip. Printing it gives the report."""
@@ -121,18 +129,18 @@ class Timing:
     cores: int
     us: float  # with the launch
     core_us: float
-    band: tuple[float, float]  # as the clock is at its fastest and slowest, and code is estimated
+    band: tuple[float, float]  # for the range of the clock, and of the estimate of scalar code
     busy: dict[str, dict[str, float]]  # side -> pipe -> share of the time
     bound: str
     runner_up: str
     hbm_bytes: float
     l2_bytes: float
     stored_bytes: float
-    kept_bytes: float  # of these, that memory does not see: the L2 cache keeps them
+    kept_bytes: float  # of these, bytes that stay in the L2 cache
     l2_capacity: float
     hbm_share: float
     l2_share: float
-    guessed: float  # share of the busy time that rests on guesses
+    guessed: float  # share of the busy time that is based on guesses
     waits: list[Waiting]
     roofline: Roofline | None
     notes: tuple[str, ...] = ()
@@ -142,12 +150,13 @@ class Timing:
     mhz: float = 0.0
     load: Load | None = field(default=None, repr=False)
     shown: list[Shown] = field(default_factory=list[Shown], repr=False)  # rounds in `times`
-    rounds: int = 1  # of blocks, on the core with most to do
+    rounds: int = 1  # of blocks, on the busiest core
     l2_rate: float = 0.0  # bytes a second
     remedies: list[Remedy] = field(default_factory=list[Remedy])
+    groups: list[Cores] = field(default_factory=list[Cores], repr=False, compare=False)  # all cores
 
     def offer(self, remedy: Remedy) -> None:
-        """A change that was timed, where it is worth its trouble; the best stands first."""
+        """Add a timed change if it is worthwhile; the best comes first."""
         known = {str(each) for each in self.remedies}
         if is_worth(self.us, self.us - remedy.saves_us) and str(remedy) not in known:
             self.remedies.append(remedy)
@@ -182,26 +191,14 @@ class Timing:
 
     @property
     def limits(self) -> str:
-        """What bounds it, and what would next."""
+        """The bound, and the next one."""
         return f"bound by {self.bound}, then {self.runner_up}" if self.busy else "it does nothing"
-
-    @property
-    def critical_path(self) -> list[tuple[Job, float, float]]:
-        """The instructions that decided the time, from the first to the last, with their us."""
-        return (
-            [
-                (self.stream.jobs[i], self._us(self.times.start[i]), self._us(self.times.done[i]))
-                for i in critical(self.times)
-            ]
-            if self.times is not None
-            else []
-        )
 
     def _us(self, cycles: float) -> float:
         return cycles / self.mhz
 
     def compare(self, other: Timing) -> str:
-        """This one beside another, figure by figure."""
+        """A comparison with another timing, figure by figure."""
         names = [f"{each.kernel} {each.device}"[-_WIDE:] for each in (self, other)]
         rows = [("time us", self.us, other.us)]
         sides = {side: self.busy.get(side, {}) | pipes for side, pipes in other.busy.items()}
@@ -217,8 +214,8 @@ class Timing:
         )
 
     def html(self, path: str | None = None, *others: Timing) -> str:
-        """The timeline as a page that needs nothing else; written to `path` where one is given."""
-        from pto.observe.timing.page import page  # only who looks needs it
+        """The timeline as a self-contained page; also written to `path` if one is given."""
+        from pto.observe.timing.page import page  # only needed for display
 
         text = page(self, *others)
         if path is not None:
@@ -300,7 +297,7 @@ def _size(nbytes: float) -> str:
 
 
 def critical(times: Times | None) -> list[int]:
-    """Back from the instruction that ended last, always to the one that let it start."""
+    """From the instruction that ended last back through those that let it start."""
     if times is None or not times.done:
         return []
     at = max(range(len(times.done)), key=times.done.__getitem__)
@@ -312,7 +309,7 @@ def critical(times: Times | None) -> list[int]:
 
 
 def busiest(busy: dict[str, dict[str, float]], hbm: float, l2: float) -> tuple[str, str]:
-    """What bounds the kernel, and what would next."""
+    """The bound of the kernel, and the next one."""
     pipes = sorted(
         ((share, f"{side} {pipe}") for side, each in busy.items() for pipe, share in each.items()),
         reverse=True,
@@ -351,11 +348,11 @@ def guessed_share(prices: Sequence[Price], times: Times) -> float:
 
 
 def products(stream: Stream, costs: Costs) -> tuple[float, float]:
-    """Of the matrix unit: operations, one step is 16 x 16 x k0 products and sums; and cycles."""
+    """Operations of the matrix unit (one step is 16 x 16 x k0 products and sums), and cycles."""
     flops = cycles = 0.0
     for job, times_over in zip(stream.jobs, weights(stream), strict=True):
         work = job.work
-        if isinstance(work, Product):
+        if isinstance(work, MatmulWork):
             flops += 2.0 * 16 * 16 * work.k0 * work.steps * float(times_over)
             cycles += work.steps * passes(work, costs) * float(times_over)
     return flops, cycles

@@ -1,7 +1,7 @@
-"""Which rounds of blocks of a core are simulated, and which repeat those.
+"""Selects the rounds of blocks of a core that are simulated; the rest repeat those.
 
-Rounds differ at the start (cold memory, cores in step), at the end (fewer blocks), and wherever
-the cache gives something else. Those between repeat; that they do is compared, not assumed.
+Rounds differ at the start (cold memory, cores in step), at the end (fewer blocks), and when cache
+hits differ. Rounds between repeat; that is compared, not assumed.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from itertools import groupby
 
 import numpy as np
 
-from pto.observe.timing.kinds import Blocks
-from pto.observe.timing.shared import Shared, steady_after
-from pto.observe.timing.traffic import Moved, Round
+from pto.observe.timing.kinds import LaunchBlocks
+from pto.observe.timing.shared import SharedTimes, steady_after
+from pto.observe.timing.traffic import BlockRound, TransferLoad
 
-_EQUAL = 1e-3  # of a round: differences of times that count as none
+_EQUAL = 1e-3  # of a round: smaller differences of times are ignored
 
 
 @dataclass(slots=True)
@@ -26,15 +26,15 @@ class Shown:
     number: int
     block: int
     kind: int
-    moved: list[Moved]
+    moved: list[TransferLoad]
     position: int  # transfers of the core before it
     skipped: int = 0  # rounds behind it that repeat it
     first: int = 0  # its first job
     transfer: int = 0  # its first transfer
 
 
-def chosen(blocks: Blocks, core: int, rounds: Sequence[Round], more: int) -> list[Shown]:
-    """The rounds of a core that are simulated; `more` than are needed if they repeat at once."""
+def chosen(blocks: LaunchBlocks, core: int, rounds: Sequence[BlockRound], more: int) -> list[Shown]:
+    """The simulated rounds of a core; `more` than are needed if they repeat at once."""
     found: list[Shown] = []
     position = 0
     for kind, each, numbers in _stretches(blocks, core, rounds):
@@ -51,9 +51,9 @@ def chosen(blocks: Blocks, core: int, rounds: Sequence[Round], more: int) -> lis
 
 
 def _stretches(
-    blocks: Blocks, core: int, rounds: Sequence[Round]
-) -> Iterator[tuple[int, Round, range]]:
-    """Rounds that follow each other, ask for the same, and have a block of the same kind."""
+    blocks: LaunchBlocks, core: int, rounds: Sequence[BlockRound]
+) -> Iterator[tuple[int, BlockRound, range]]:
+    """Consecutive rounds with the same transfers and a block of the same kind."""
     for each in rounds:
         numbers = range(each.number, each.number + 1 + each.like)
         mine = [n for n in numbers if n * blocks.cores + core < blocks.count]
@@ -62,11 +62,11 @@ def _stretches(
             yield kind, each, range(same[0], same[-1] + 1)
 
 
-def repeats(shared: Shared, here: Shown, after: Shown, jobs: int) -> bool:
-    """True if a round of so many jobs is the one before it, moved in time.
+def repeats(shared: SharedTimes, here: Shown, after: Shown, jobs: int) -> bool:
+    """True if a round of so many jobs equals the one before it, shifted in time.
 
-    All its jobs start and end, and memory and cache are done with its transfers, a period later.
-    What follows a round depends on nothing else of it, so the next one repeats it too.
+    All its jobs start and end, and memory and cache finish its transfers, a period later. Later
+    rounds depend on nothing else, so the next one repeats it too.
     """
     times, count = shared.times, len(here.moved)
     rows = [(here.first, after.first, jobs, each) for each in (times.start, times.done)]

@@ -1,9 +1,9 @@
 """The rates of memory and of the L2 cache, which all cores share.
 
 Memory and cache serve the transfers of all cores in the order in which they start, none faster than
-its rate. Cores do the same at the start of a launch and drift apart: a resource that stands idle
-between two transfers of one core is used by the others, as far as they are out of step. Nothing
-depends on work that comes later, so more work behind a run does not change the run.
+its rate. Cores run in step at the start of a launch and drift apart: time in which a resource is
+idle between two transfers of one core is used by other cores, as far as they are out of step.
+Nothing depends on later work, so more work after a run does not change the run.
 """
 
 from __future__ import annotations
@@ -26,38 +26,38 @@ PASSES = 24
 _DRIFT = 8  # after n transfers, cores are out of step by n / 8 of them ...
 _WIDEST = 4  # ... and at most by so many
 _RECENT = 16  # transfers over which the load of memory is taken
-_CLOSE = 1e-4  # of the whole run: changes of times that count as none
+_CLOSE = 1e-4  # of the whole run: smaller changes of times are ignored
 
 
 @dataclass(slots=True)
 class Load:
-    """What the transfers of a stream ask of memory, one entry a transfer."""
+    """The demand of a stream's transfers on memory, one entry a transfer."""
 
     items: Array  # their numbers among the jobs
     nbytes: Array
-    missed: Array  # share of them that memory has to give or take
-    memory: Array  # bytes that memory gives or takes, of all cores together
+    missed: Array  # share of them that memory serves
+    memory: Array  # bytes that memory reads or writes, of all cores together
     stored: Array  # bytes that all cores store
-    written: Array  # bytes that memory takes
-    seconds: Array  # that memory is busy with these
+    written: Array  # bytes written to memory
+    seconds: Array  # busy time of memory
     writes: Array
-    lines: Array  # bytes of the whole lines that the L2 cache gives for reads, of all cores
-    alike: Array  # the same, of the cores that want the same lines
+    lines: Array  # bytes of whole lines that the L2 cache reads, of all cores
+    alike: Array  # the same, of cores that access the same lines
     parts: list[tuple[int, int]] = field(default_factory=lambda: [(0, 0)])
     # rounds of blocks: the first entry of each, and how many transfers of the core came before
 
 
 @dataclass(slots=True)
-class Shared:
-    """Times in which no core gets more than there is."""
+class SharedTimes:
+    """Times that respect the limits of memory and cache."""
 
     times: Times
-    served: Array  # by transfer: when memory and cache were done with it, at the earliest
+    served: Array  # by transfer: the earliest time at which memory and cache are done
     passes: int
 
 
 def steady_after(count: int, position: int) -> int:
-    """Rounds of so many transfers each after which cores drift no further.
+    """The number of rounds of so many transfers each after which cores drift no further.
 
     `position`: transfers of the core before the first of them.
     """
@@ -66,7 +66,7 @@ def steady_after(count: int, position: int) -> int:
 
 
 class Servers:
-    """Memory and cache: when each transfer is served, from when it starts."""
+    """Memory and cache: from the start of each transfer to when it is served."""
 
     def __init__(self, load: Load, chip: Chip, mhz: float) -> None:
         """Work is counted in cycles that a resource is busy with a transfer of all cores."""
@@ -78,9 +78,9 @@ class Servers:
         self._apart = np.clip(place // _DRIFT, 1, _WIDEST)
 
     def serve(self, begins: Array) -> tuple[Array, Array]:
-        """When each transfer is served, and the share of the rate of memory that is in use.
+        """When each transfer is served, and the used share of the memory rate.
 
-        A resource is busy with all work since the last time it stood idle for every core.
+        A resource is busy with all work since it was last idle for every core.
         """
         order = np.argsort(begins, kind="stable")
         at, work = begins[order], self._work[:, order]
@@ -98,7 +98,7 @@ class Servers:
 
 
 class _Transfers:
-    """How long transfers take, from their prices and what they ask for."""
+    """The duration of transfers, from their prices and their demand."""
 
     def __init__(self, prices: list[Price], load: Load) -> None:
         numbers = np.array([p[:9] for p in prices], np.float64).reshape(-1, 9).T
@@ -113,18 +113,18 @@ class _Transfers:
         self._least = np.maximum(least_hit + (least_miss - least_hit) * load.missed, one_by_one)
 
     def occupancy(self) -> Array:
-        """Cycles on the pipe, if memory and cache give all that is asked for."""
+        """Cycles on the pipe with unlimited memory and cache."""
         took = np.where(self._rate > 0, self._hit + self._miss, 0.0)
         return self._start + np.maximum(self._least, took)
 
     def latency(self, filled: Array) -> Array:
-        """Where memory gives this share of what it can."""
+        """The latency at this share of the memory rate."""
         late = self._lat_miss * (1 + self._lat_load * np.minimum(1.0, filled))
         return _latency(self._load, self._lat_hit, late, self._rate)
 
 
-def settle(stream: Stream, chip: Chip, mhz: float, prices: list[Price], load: Load) -> Shared:
-    """Times in which no core gets more than there is.
+def settle(stream: Stream, chip: Chip, mhz: float, prices: list[Price], load: Load) -> SharedTimes:
+    """Compute times that respect the limits of memory and cache.
 
     The first bytes of cold memory delay a run; they do not give memory time to catch up.
     """
@@ -157,14 +157,14 @@ def settle(stream: Stream, chip: Chip, mhz: float, prices: list[Price], load: Lo
         filled = 0.5 * filled + 0.5 * share
         if off <= _CLOSE * times.end and changed < 0.05:
             break
-    return Shared(times, served, passes)
+    return SharedTimes(times, served, passes)
 
 
 def _latency(load: Load, hit: Array, miss: Array, rate: Array) -> Array:
-    """From the end of the occupancy to the last byte: how much a miss is felt.
+    """From the end of the occupancy to the last byte: the visible part of a miss.
 
-    Lines are asked for one after the other, so one that misses is late by `miss - hit` less what is
-    asked for behind it. Expected, with misses anywhere: the gap from the last one to the end is
+    Lines are requested one after the other, so a miss is late by `miss - hit` less the requests
+    after it. Expected value, with misses anywhere: the gap from the last one to the end is
     exponential, and no longer than the transfer.
     """
     more = np.maximum(miss - hit, 0.0)

@@ -1,8 +1,8 @@
-"""What every instruction of a run comes after, recorded once: times are put on it afterwards.
+"""The order of every instruction of a run, recorded once; times are computed from it afterwards.
 
 The order is that of the one model of pipes (`run/order/model.py`). Its clock here is symbolic: a
-stamp names places, a pipe and how many of its instructions have to be over. Durations change
-nothing of it, so one record serves every chip, and every try with other costs.
+stamp names positions, a pipe and how many of its instructions have to be over. It does not depend
+on durations, so one record serves every chip and every set of costs.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import NamedTuple
 
 from pto.ir.graph import Operation
 from pto.isa.cost.moves import touched
-from pto.isa.cost.work import Code, Work
+from pto.isa.cost.work import CodeWork, Work
 from pto.isa.meaning import Blocked
 from pto.run.machine.core import Core
 from pto.run.order.model import Model
-from pto.run.order.state import Item, Pipe, Unit
+from pto.run.order.state import Issuer, PipeQueue, QueuedOp
 from pto.run.watch.events import Event, Observer
 from pto.target.facts import Sync
 
@@ -26,7 +26,7 @@ Stamp = tuple[Place, ...]
 ISSUED, STARTED, BOTH, FENCE = range(4)  # kinds of lines
 
 
-class Line(NamedTuple):
+class RecordLine(NamedTuple):
     """One line of the record: an instruction is issued, starts, or both at once.
 
     `job` numbers instructions with work; -1: it only orders.
@@ -39,7 +39,7 @@ class Line(NamedTuple):
     after: Stamp
 
 
-class Job(NamedTuple):
+class TimedJob(NamedTuple):
     """An instruction with work."""
 
     op: Operation
@@ -55,8 +55,8 @@ class Track(NamedTuple):
     name: str
 
 
-class Fold(NamedTuple):
-    """Iterations that were left out before job `last`: each is like those since job `first`."""
+class LoopFold(NamedTuple):
+    """Iterations left out before job `last`: each equals those since job `first`."""
 
     first: int
     last: int
@@ -72,16 +72,16 @@ _CUBE = frozenset({"M", "MTE1", "FIX"})
 class Stream:
     """The record of one or more blocks."""
 
-    lines: list[Line] = field(default_factory=list[Line])
-    jobs: list[Job] = field(default_factory=list[Job])
+    lines: list[RecordLine] = field(default_factory=list[RecordLine])
+    jobs: list[TimedJob] = field(default_factory=list[TimedJob])
     pipes: list[Track] = field(default_factory=list[Track])
     sides: list[str] = field(default_factory=list[str])  # of agents: cube, vector, both
     names: list[str] = field(default_factory=list[str])  # of agents: "block 0 cube"
-    folds: list[Fold] = field(default_factory=list[Fold])
+    folds: list[LoopFold] = field(default_factory=list[LoopFold])
 
     def side(self, agent: int) -> str:
-        """Which unit an agent is on a chip, where the cube and the vector unit have pipes of their
-        own: of code without sides its pipes tell; `core` where it uses both."""
+        """The unit of an agent on a chip with separate pipes for cube and vector: from the pipes of
+        code without sides; `core` if it uses both."""
         if self.sides[agent] != "both":
             return self.sides[agent]
         used = {pipe.name for pipe in self.pipes if pipe.agent == agent}
@@ -89,18 +89,18 @@ class Stream:
 
 
 @dataclass(slots=True, eq=False)
-class Task(Item):
+class TimedTask(QueuedOp):
     """An instruction on its way."""
 
     job: int = -1
-    line: int = -1  # where its issue stands
-    needs: Sequence[Task] = ()  # whose results it uses, where no flag says so
+    line: int = -1  # line of its issue
+    needs: Sequence[TimedTask] = ()  # tasks with results that it uses without a flag
     place: Place | None = None  # once it has started
 
 
 @dataclass(slots=True, eq=False)
-class _Recorded(Pipe[Stamp, Task]):
-    """A pipe whose stamps name places."""
+class _Recorded(PipeQueue[Stamp, TimedTask]):
+    """A pipe with symbolic stamps."""
 
     index: int
     count: int = 0
@@ -123,29 +123,29 @@ class _Recorded(Pipe[Stamp, Task]):
 
 
 @dataclass(slots=True, eq=False)
-class _Agent(Unit[Stamp, _Recorded, Task]):
+class _RecordedAgent(Issuer[Stamp, _Recorded, TimedTask]):
     number: int
     count: int = 0
 
 
-class Recording(Model[Stamp, _Recorded, Task], Observer):
-    """The order of pipes, written down as it unfolds. It is an observer of a run."""
+class Recording(Model[Stamp, _Recorded, TimedTask], Observer):
+    """Records the order of pipes. It is an observer of a run."""
 
     def __init__(self, sync: Sync) -> None:
         super().__init__(sync)
         self.stream = Stream()
-        self.needs: Sequence[Task] = ()  # of the next event
-        self.last: Task  # of the last event
-        self._code: dict[int, Operation] = {}  # what stands for code before an operation
-        self._agents: dict[int, _Agent] = {}
+        self.needs: Sequence[TimedTask] = ()  # of the next event
+        self.last: TimedTask  # of the last event
+        self._code: dict[int, Operation] = {}  # operation for the code before an operation
+        self._agents: dict[int, _RecordedAgent] = {}
 
-    # ---- what the engine tells
+    # ---- interface of the engine
 
     def launch(self, number: int, after: Collection[int], functions: Sequence[Operation]) -> None:
         raise RuntimeError("launches are timed one at a time")
 
     def begin(self, core: Core) -> None:
-        agent = _Agent(len(self.stream.sides), block=core.block)
+        agent = _RecordedAgent(len(self.stream.sides), block=core.block)
         self.stream.sides.append(core.side)
         self.stream.names.append(core.name)
         self._agents[id(core)] = agent
@@ -156,28 +156,28 @@ class Recording(Model[Stamp, _Recorded, Task], Observer):
     def event(self, event: Event) -> None:
         agent, stream = self._agents[id(event.core)], self.stream
         code, event.core.code = event.core.code, None
-        if code is not None and agent.count:  # what comes first is part of what a launch takes
+        if code is not None and agent.count:  # the first operation is part of the launch overhead
             self._ran(agent, event, code)
         agent.count += 1
-        task = Task(event.op, event.pipe, agent.count, event.effect, needs=self.needs)
+        task = TimedTask(event.op, event.pipe, agent.count, event.effect, needs=self.needs)
         self.last, self.needs = task, ()
         work = event.work or (touched(event.accesses) if event.accesses else None)
         if work is not None:
             task.job = len(stream.jobs)
-            stream.jobs.append(Job(event.op, event.counters, work, -1))
+            stream.jobs.append(TimedJob(event.op, event.counters, work, -1))
         self.issue(agent, task)
 
-    def _ran(self, agent: _Agent, event: Event, code: Code) -> None:
-        """The scalar unit ran code before it came to an operation."""
+    def _ran(self, agent: _RecordedAgent, event: Event, code: CodeWork) -> None:
+        """Record scalar code that ran before an operation."""
         op = self._code.setdefault(id(event.op), Operation("C++ code", where=event.op.where))
         agent.count += 1
-        task = Task(op, "S", agent.count, None, job=len(self.stream.jobs))
-        self.stream.jobs.append(Job(op, event.counters, code, -1))
+        task = TimedTask(op, "S", agent.count, None, job=len(self.stream.jobs))
+        self.stream.jobs.append(TimedJob(op, event.counters, code, -1))
         self.issue(agent, task)
 
-    # ---- what the model asks for
+    # ---- interface of the model
 
-    def new_pipe(self, unit: _Agent, name: str) -> _Recorded:
+    def new_pipe(self, unit: _RecordedAgent, name: str) -> _Recorded:
         self.stream.pipes.append(Track(unit.number, name))
         return _Recorded(len(self.stream.pipes) - 1)
 
@@ -188,14 +188,14 @@ class Recording(Model[Stamp, _Recorded, Task], Observer):
                 latest[pipe] = count
         return tuple(latest.items())
 
-    def issuing(self, unit: _Agent, item: Task) -> None:
+    def issuing(self, unit: _RecordedAgent, item: TimedTask) -> None:
         if item.pipe == "ALL":
             return
         item.line = len(self.stream.lines)
         pipe = self.pipe(unit, item.pipe).index
-        self.stream.lines.append(Line(ISSUED, pipe, unit.number, item.job, ()))
+        self.stream.lines.append(RecordLine(ISSUED, pipe, unit.number, item.job, ()))
 
-    def work(self, unit: _Agent, pipe: _Recorded, item: Task) -> Blocked | None:
+    def work(self, unit: _RecordedAgent, pipe: _Recorded, item: TimedTask) -> Blocked | None:
         lines, jobs = self.stream.lines, self.stream.jobs
         after = tuple(pipe.after)
         if item.needs:
@@ -204,14 +204,14 @@ class Recording(Model[Stamp, _Recorded, Task], Observer):
         pipe.count += 1
         item.place = (pipe.index, pipe.count)
         if item.line == len(lines) - 1:
-            lines[-1] = Line(BOTH, pipe.index, unit.number, item.job, after)
+            lines[-1] = RecordLine(BOTH, pipe.index, unit.number, item.job, after)
         else:
-            lines.append(Line(STARTED, pipe.index, unit.number, item.job, after))
+            lines.append(RecordLine(STARTED, pipe.index, unit.number, item.job, after))
         if item.job >= 0:
             jobs[item.job] = jobs[item.job]._replace(pipe=pipe.index)
         return None
 
-    def fence(self, unit: Unit[Stamp, _Recorded, Task], item: Task) -> None:
-        number = unit.number if isinstance(unit, _Agent) else 0
-        self.stream.lines.append(Line(FENCE, -1, number, -1, ()))
+    def fence(self, unit: Issuer[Stamp, _Recorded, TimedTask], item: TimedTask) -> None:
+        number = unit.number if isinstance(unit, _RecordedAgent) else 0
+        self.stream.lines.append(RecordLine(FENCE, -1, number, -1, ()))
         unit.version += 1

@@ -1,10 +1,10 @@
-"""What the blocks of a launch ask of the L2 cache and of memory, round by round.
+"""The transfers of a launch through the L2 cache and memory, round by round.
 
-All rounds go through the cache, since what a round finds there depends on those before it. Rounds
-that follow each other and ask for the same are kept once, with their number. Rounds are left out
-only where they must repeat: every address moves by a fixed step from round to round, and the cache
-either has been filled twice since the start, so that nothing of before the launch is left in it, or
-keeps all that two launches bring.
+All rounds go through the cache, since the hits of a round depend on those before it. Equal
+consecutive rounds are kept once, with their number. Rounds are left out only where they must
+repeat: every address moves by a fixed step from round to round, and the cache either has been
+filled twice since the start, so that nothing from before the launch is left in it, or keeps all
+data of two launches.
 """
 
 from __future__ import annotations
@@ -16,46 +16,46 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pto.isa.cost.work import Region, Transfer
+from pto.isa.cost.work import GlobalRegion, TransferWork
 from pto.observe.timing.cache import LINE, SECTOR, Cache
 from pto.observe.timing.chips import Bench
 from pto.observe.timing.fold import weights
-from pto.observe.timing.kinds import Blocks, Described, regions_of
+from pto.observe.timing.kinds import Described, LaunchBlocks, regions_of
 from pto.observe.timing.shared import Load
 from pto.observe.timing.stream import Stream
 from pto.target.costs import Chip
 
 _BLOCK = 32  # bytes
 _SMALL = 8192  # bytes of a copy that reaches less than the rate of memory
-_SAME = 5e-3  # of the bytes of a transfer: differences of rounds that count as none
-_TURNS = 2.0  # how often the cache is filled until it holds nothing of before
-_KEPT = 0.26  # of the cache: of less, one line in two hundred is lost
-_END = 4  # rounds that are asked after some were left out; the first half only fills the cache
+_SAME = 5e-3  # of the bytes of a transfer: smaller differences of rounds are ignored
+_TURNS = 2.0  # how often the cache is filled until nothing from before is left
+_KEPT = 0.26  # of the cache: with less, one line in two hundred is lost
+_END = 4  # rounds after some were left out; the first half only fills the cache
 
 
-class Moved(NamedTuple):
+class TransferLoad(NamedTuple):
     """A transfer of one core, and the traffic of all cores that make it at the same time."""
 
     job: int
-    region: Region
-    cores: int  # that make it, or the like
-    missed: float  # share that memory has to give or take
-    read: float  # bytes that memory gives, of all cores
-    written: float  # bytes that go to memory, of all cores
-    alike: float  # cores that want the same bytes
+    region: GlobalRegion
+    cores: int  # that make it, or an equal one
+    missed: float  # share that memory serves
+    read: float  # bytes read from memory, of all cores
+    written: float  # bytes written to memory, of all cores
+    alike: float  # cores that access the same bytes
 
 
 @dataclass(slots=True)
-class Round:
-    """A round, by the kinds of its blocks, and how many like it follow."""
+class BlockRound:
+    """A round, by the kinds of its blocks, and how many equal ones follow."""
 
     number: int
-    moved: dict[int, list[Moved]]
-    like: int = 0  # rounds after this one that ask for the same
+    moved: dict[int, list[TransferLoad]]
+    like: int = 0  # equal rounds after this one
 
 
-def rounds_of(launch: Described, bench: Bench, blocks: Blocks) -> list[Round]:
-    """Every transfer of a launch that comes after one of its like, on other inputs."""
+def rounds_of(launch: Described, bench: Bench, blocks: LaunchBlocks) -> list[BlockRound]:
+    """Every transfer of a repeated launch on other inputs."""
     shortest = min(
         (r.row_bytes for kind in blocks.kinds for r in regions_of(kind.stream)), default=LINE
     )
@@ -65,11 +65,11 @@ def rounds_of(launch: Described, bench: Bench, blocks: Blocks) -> list[Round]:
     return _through(cache, blocks)
 
 
-def _through(cache: Cache, blocks: Blocks) -> list[Round]:
+def _through(cache: Cache, blocks: LaunchBlocks) -> list[BlockRound]:
     transfers = [_transfers(kind.stream) for kind in blocks.kinds]
     often = [weights(kind.stream) for kind in blocks.kinds]
     repeats = blocks.affine is not None and _moves_alike(cache, blocks, transfers[0])
-    found: list[Round] = []
+    found: list[BlockRound] = []
     begin, number, again = cache.brought, 0, 0
     while number < blocks.known:
         before = cache.brought
@@ -78,7 +78,7 @@ def _through(cache: Cache, blocks: Blocks) -> list[Round]:
         if same or again > 0:
             found[-1].like += 1
         else:
-            found.append(Round(number, moved))
+            found.append(BlockRound(number, moved))
         number, again = number + 1, again - 1
         left = blocks.rounds - _END - number
         a_round, all = cache.brought - before, cache.brought - begin
@@ -87,12 +87,14 @@ def _through(cache: Cache, blocks: Blocks) -> list[Round]:
             cache.advance(a_round * left)
             found[-1].like += left
             number, again = number + left, _END // 2
-    found[-1].like += blocks.rounds - number  # blocks that were not asked
+    found[-1].like += blocks.rounds - number  # blocks without recorded addresses
     return found
 
 
-def _moves_alike(cache: Cache, blocks: Blocks, transfers: list[tuple[int, Region]]) -> bool:
-    """True if all transfers of one array move by the same step: they never meet or part later."""
+def _moves_alike(
+    cache: Cache, blocks: LaunchBlocks, transfers: list[tuple[int, GlobalRegion]]
+) -> bool:
+    """True if all transfers of one array move by the same step: their overlap never changes."""
     assert blocks.affine is not None
     steps: dict[int, set[int]] = defaultdict(set)
     for (_, region), turn in zip(transfers, blocks.affine.turn.tolist(), strict=True):
@@ -100,7 +102,7 @@ def _moves_alike(cache: Cache, blocks: Blocks, transfers: list[tuple[int, Region
     return all(len(each) == 1 for each in steps.values())
 
 
-def _alike(some: dict[int, list[Moved]], others: dict[int, list[Moved]]) -> bool:
+def _alike(some: dict[int, list[TransferLoad]], others: dict[int, list[TransferLoad]]) -> bool:
     if some.keys() != others.keys():
         return False
     a, b = (
@@ -116,13 +118,13 @@ def _alike(some: dict[int, list[Moved]], others: dict[int, list[Moved]]) -> bool
 def _round(
     cache: Cache,
     places: dict[int, Any],
-    transfers: list[list[tuple[int, Region]]],
+    transfers: list[list[tuple[int, GlobalRegion]]],
     often: list[Any],
-) -> dict[int, list[Moved]]:
+) -> dict[int, list[TransferLoad]]:
     """All blocks of a round at a time, each with its first transfer, then its second, ..."""
-    moved: dict[int, list[Moved]] = {which: [] for which in places}
+    moved: dict[int, list[TransferLoad]] = {which: [] for which in places}
     for i in range(max((len(transfers[which]) for which in places), default=0)):
-        groups: dict[Any, list[int]] = defaultdict(list)  # kinds that move the like
+        groups: dict[Any, list[int]] = defaultdict(list)  # kinds with equal transfers
         for which in places:
             if i < len(transfers[which]):
                 region = transfers[which][i][1]
@@ -136,21 +138,23 @@ def _round(
             for which in kinds:
                 job, region = transfers[which][i]
                 both = each.read * scale, each.written * scale
-                moved[which].append(Moved(job, region, running, each.missed, *both, each.alike))
+                moved[which].append(
+                    TransferLoad(job, region, running, each.missed, *both, each.alike)
+                )
     return moved
 
 
-def _transfers(stream: Stream) -> list[tuple[int, Region]]:
+def _transfers(stream: Stream) -> list[tuple[int, GlobalRegion]]:
     """The jobs that move to or from global memory, and their regions."""
     return [
         (number, job.work.region)
         for number, job in enumerate(stream.jobs)
-        if isinstance(job.work, Transfer) and job.work.region is not None
+        if isinstance(job.work, TransferWork) and job.work.region is not None
     ]
 
 
-def load_of(traffic: list[Moved], arrays: list[tuple[int, int]], chip: Chip) -> Load:
-    """The same as arrays, one entry a transfer."""
+def load_of(traffic: list[TransferLoad], arrays: list[tuple[int, int]], chip: Chip) -> Load:
+    """The demand as arrays, one entry a transfer."""
     starts = sorted(start for start, _ in arrays)
     regions = [each.region for each in traffic]
     padded = np.array([_padding(region, starts, chip.unaligned) for region in regions])
@@ -184,8 +188,8 @@ def _slower(nbytes: Any, chip: Chip) -> Any:
     return np.maximum(nbytes, least) / np.maximum(nbytes, 1.0)
 
 
-def _given(region: Region, unit: int) -> float:
-    """Bytes of whole units that the L2 cache gives for a load, whose rows may be shorter."""
+def _given(region: GlobalRegion, unit: int) -> float:
+    """Bytes of whole units that the L2 cache reads for a load with possibly shorter rows."""
     if region.writes:
         return 0.0
     if region.pitch == region.row_bytes:
@@ -193,8 +197,8 @@ def _given(region: Region, unit: int) -> float:
     return float(region.rows * max(unit, region.row_bytes))
 
 
-def _padding(region: Region, starts: list[int], unaligned: int) -> float:
-    """How much more a transfer moves whose rows do not begin at a block; arrays begin at one."""
+def _padding(region: GlobalRegion, starts: list[int], unaligned: int) -> float:
+    """The factor of a transfer with rows that do not begin at a block; arrays begin at one."""
     at = bisect(starts, region.address) - 1
     offset = region.address - starts[at] if at >= 0 else 0
     off = offset % _BLOCK or (region.rows > 1 and region.pitch % _BLOCK)

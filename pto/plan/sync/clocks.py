@@ -1,9 +1,9 @@
-"""What each pipe is known to come after at a point of a program, whichever way led there.
+"""Vector clocks of a static walk: the work that each pipe is known to follow, on every path.
 
-The rule is the sanitizer's: a pipe issues in order and completes in any order, so that what it
-knows of itself lags, except on pipes the profile calls memory-ordered. Here a time is a position in
-the text and knowledge a set of times, as the bits of a number: what stands there is done, in all
-turns so far, or was never begun on the way here.
+The rule is the sanitizer's: a pipe issues in order and completes in any order, so that its
+knowledge of its own work lags, except on memory-ordered pipes of the profile. Here a time is a
+position in the text, and a clock entry is a set of times as the bits of an integer: the work at
+these positions is done, in all iterations so far, or never began on this path.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ def between(first: int, last: int) -> Times:
     return until(last) ^ until(first)
 
 
-class State:
-    """What all pipes know."""
+class ClockState:
+    """The clocks of all pipes."""
 
     __slots__ = ("clocks", "touched")
 
     def __init__(self, clocks: list[Clock] | None = None, touched: Times = 0) -> None:
         self.clocks = [[0] * len(PIPES) for _ in PIPES] if clocks is None else clocks
-        self.touched = touched  # when the scalar unit touched memory
+        self.touched = touched  # times at which the scalar unit accessed memory
 
-    def copy(self) -> State:
-        return State([clock.copy() for clock in self.clocks], self.touched)
+    def copy(self) -> ClockState:
+        return ClockState([clock.copy() for clock in self.clocks], self.touched)
 
     def published(self, pipe: int, now: int) -> Clock:
-        """What holds once all earlier work of a pipe is done."""
+        """The clock that holds once all earlier work of a pipe is done."""
         self.hear_scalar(pipe, now)
         clock = self.clocks[pipe].copy()
         clock[pipe] = until(now)
@@ -50,8 +50,7 @@ class State:
         self.clocks[pipe] = [a | b for a, b in zip(self.clocks[pipe], clock, strict=True)]
 
     def hear_scalar(self, pipe: int, now: int) -> None:
-        """The scalar unit hands out work after all it has waited for. Its own accesses need a flag,
-        as those of any pipe."""
+        """Order a pipe after all waits of the scalar unit; its own accesses need a flag."""
         if pipe != _S:
             known = self.clocks[_S].copy()
             known[_S] = until(now) & ~self.touched
@@ -65,16 +64,18 @@ class State:
         """A barrier of all pipes."""
         self.clocks = [[until(now)] * len(PIPES) for _ in PIPES]
 
-    def without(self, times: Times) -> State:
-        """The same where nothing was begun at these times."""
-        return State([[known | times for known in clock] for clock in self.clocks], self.touched)
+    def without(self, times: Times) -> ClockState:
+        """The same state if nothing began at these times."""
+        return ClockState(
+            [[known | times for known in clock] for clock in self.clocks], self.touched
+        )
 
 
-def common(ways: Sequence[State]) -> State:
-    """What holds on every way to a point."""
+def common(ways: Sequence[ClockState]) -> ClockState:
+    """The state that holds on every path to a point."""
     first, *others = ways
     for other in others:
-        first = State(
+        first = ClockState(
             [
                 [a & b for a, b in zip(one, two, strict=True)]
                 for one, two in zip(first.clocks, other.clocks, strict=True)

@@ -1,6 +1,6 @@
-"""What one operation touches, and on which pipes: read from its row, its operands and the plan.
+"""The memory accesses and pipes of one operation, from its row, its operands and the plan.
 
-Only what the operation does to memory; how control flow strings operations together is `tree.py`.
+Control flow between operations is in `tree.py`.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from pto.isa.meaning.tile import img2col, rearrange
 from pto.isa.row import types as t
 from pto.isa.row.instr import Instr
 from pto.isa.row.order import Free, Notify, Pop
-from pto.isa.row.phases import Touch
+from pto.isa.row.phases import PipeAccess
 from pto.isa.row.pipe_of import form_of, inner_flags, phases_of, pipe_of
 from pto.isa.rules.rule import Case
-from pto.plan.sync.outside import Outside, Window
+from pto.plan.sync.outside import GlobalViews, MemWindow
 from pto.plan.sync.storage import Storage, Stretch, popped
 from pto.target.facts import Profile
 from pto.verify.operation import constant
@@ -27,7 +27,7 @@ from pto.verify.operation import constant
 PIPES = ("S", "V", "M", "MTE1", "MTE2", "MTE3", "FIX")
 NUMBER = {name: n for n, name in enumerate(PIPES)}
 _PLACES = (t.Ptr, t.TileBuf, t.View, t.MemRef)
-# Meanings that take a tile for its address or shape alone.
+# Semantics that use only the address or shape of a tile.
 _NAMES_ONLY = (
     rearrange.RESHAPE,
     config.SCALE_ADDRESS,
@@ -38,36 +38,36 @@ _NAMES_ONLY = (
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
-    """Bytes of a local buffer, or a window of memory outside, read or written."""
+class SyncAccess:
+    """A read or write of bytes of a local buffer, or of a window of global memory."""
 
-    place: Stretch | Window
+    place: Stretch | MemWindow
     writes: bool
-    least: int = 0  # bytes that it touches in any case
+    least: int = 0  # minimum number of bytes accessed
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Phase:
-    """Accesses of an operation on one pipe."""
+    """The accesses of an operation on one pipe."""
 
     pipe: int
-    accesses: tuple[Access, ...]
-    is_scalar: bool = False  # the scalar unit touches memory
+    accesses: tuple[SyncAccess, ...]
+    is_scalar: bool = False  # the scalar unit accesses memory
 
 
-class Handoff(NamedTuple):
-    """A flag inside an operation: `target` goes on after all earlier work of `source`."""
+class InnerFlag(NamedTuple):
+    """A flag inside an operation: `target` continues after all earlier work of `source`."""
 
     source: int
     target: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Work:
-    """What an operation does to memory, phase by phase."""
+class SyncWork:
+    """The memory accesses of an operation, phase by phase."""
 
-    parts: tuple[Phase | Handoff, ...]
-    inner: tuple[tuple[str, str, int], ...] = ()  # flags it uses by itself: (source, target, id)
+    parts: tuple[Phase | InnerFlag, ...]
+    inner: tuple[tuple[str, str, int], ...] = ()  # internal flags: (source, target, id)
 
     @property
     def phases(self) -> list[Phase]:
@@ -75,7 +75,7 @@ class Work:
 
     @property
     def pipe(self) -> int:
-        """The pipe that ends it."""
+        """The pipe of its last phase."""
         return self.phases[-1].pipe
 
 
@@ -83,18 +83,18 @@ class Effects:
     """The effects of the operations of one function on one profile."""
 
     def __init__(
-        self, function: Operation, storage: Storage, profile: Profile, outside: Outside
+        self, function: Operation, storage: Storage, profile: Profile, outside: GlobalViews
     ) -> None:
         self.storage = storage
         self.profile = profile
         self.outside = outside
         self._popped = _popped_values(function)
 
-    def of(self, op: Operation) -> Work | None:
-        """None for an operation that touches no memory."""
+    def of(self, op: Operation) -> SyncWork | None:
+        """The accesses of an operation; None if there are none."""
         row = op.row
         if row is None or row.body in _NAMES_ONLY or op.control is not None:
-            return None  # the end of a region hands names on
+            return None  # the end of a region only yields names
         case = Case(op, row, self.profile, constant)
         if form_of(case) is not None:
             return self._in_phases(op, row, case)
@@ -107,14 +107,14 @@ class Effects:
         if not accesses:
             return None
         is_scalar = pipe_of(case) == "S" and not isinstance(row.order, Free | Notify)
-        return Work((Phase(NUMBER[pipe], tuple(accesses), is_scalar),))
+        return SyncWork((Phase(NUMBER[pipe], tuple(accesses), is_scalar),))
 
-    def _in_phases(self, op: Operation, row: Instr, case: Case) -> Work | None:
-        """An operation that its row writes down phase by phase."""
-        parts: list[Phase | Handoff] = []
+    def _in_phases(self, op: Operation, row: Instr, case: Case) -> SyncWork | None:
+        """The accesses of an operation with phases in its row."""
+        parts: list[Phase | InnerFlag] = []
         for step in phases_of(case):
-            if not isinstance(step, Touch):
-                parts.append(Handoff(NUMBER[step.src], NUMBER[step.dst]))
+            if not isinstance(step, PipeAccess):
+                parts.append(InnerFlag(NUMBER[step.src], NUMBER[step.dst]))
                 continue
             touched = dict.fromkeys((*step.writes, *step.reads))
             found = dict.fromkeys(
@@ -125,16 +125,16 @@ class Effects:
             )
             if found:
                 parts.append(Phase(NUMBER[step.pipe], tuple(found), step.pipe == "S"))
-        work = Work(tuple(parts), inner_flags(case))
+        work = SyncWork(tuple(parts), inner_flags(case))
         return work if work.phases else None
 
     def barred(self, op: Operation, row: Instr) -> frozenset[int]:
-        """The pipes that a barrier holds: one, else all."""
+        """The pipes of a barrier: one, else all."""
         pipe = pipe_of(Case(op, row, self.profile, constant))
         return frozenset([NUMBER[pipe]] if pipe in NUMBER else NUMBER.values())
 
     def pipes(self, op: Operation) -> set[int]:
-        """The pipes an operation of another function works on: nobody asks at what."""
+        """The pipes that an operation of another function uses, without its accesses."""
         row = op.row
         touches = any(isinstance(v.type, _PLACES) for v in op.operands)
         if row is None or op.control is not None or row.family.section == "support":
@@ -150,15 +150,15 @@ class Effects:
         is_quiet = pipe == "none" and row.order is None and row.family.section != "comm"
         return set() if is_quiet else set(NUMBER.values())
 
-    def of_scope(self, op: Operation) -> Work | None:
-        """The work of V that a vector scope, or a section of work items, is."""
-        found: dict[Access, None] = {}
+    def of_scope(self, op: Operation) -> SyncWork | None:
+        """A vector scope, or a section of work items, as one operation of V."""
+        found: dict[SyncAccess, None] = {}
         for inner in op.walk():
             if inner.row is not None and inner is not op:
                 found.update(dict.fromkeys(self._accesses(inner, inner.row, "V")))
-        return Work((Phase(NUMBER["V"], tuple(found)),)) if found else None
+        return SyncWork((Phase(NUMBER["V"], tuple(found)),)) if found else None
 
-    def _accesses(self, op: Operation, row: Instr, pipe: str) -> Iterator[Access]:
+    def _accesses(self, op: Operation, row: Instr, pipe: str) -> Iterator[SyncAccess]:
         if row.family.section == "support":
             return
         if isinstance(row.order, Free):
@@ -168,7 +168,7 @@ class Effects:
             yield from self._taken(op, pipe)
             return
         if isinstance(row.order, Notify):
-            yield Access(_ANYWHERE, writes=True)
+            yield SyncAccess(_ANYWHERE, writes=True)
             return
         for operand in row.operands:
             if self.profile.name in operand.idle:
@@ -176,25 +176,25 @@ class Effects:
             for value in op.group(operand.name):
                 yield from self._touch(value, operand.role != "in")
 
-    def _touch(self, value: Value, writes: bool) -> Iterator[Access]:
-        """What is written counts as read too: order is needed for both alike."""
+    def _touch(self, value: Value, writes: bool) -> Iterator[SyncAccess]:
+        """The accesses of an operand. A write needs the order of a read as well."""
         window = self.outside.of(value)
         if window is not None:
-            yield Access(window, writes)
+            yield SyncAccess(window, writes)
         least = _valid_bytes(value.type)
-        yield from (Access(stretch, writes, least) for stretch in self.storage.of(value))
+        yield from (SyncAccess(stretch, writes, least) for stretch in self.storage.of(value))
 
-    def _taken(self, op: Operation, pipe: str) -> Iterator[Access]:
-        """A pop copies its slot, or is a name for it, which touches nothing."""
+    def _taken(self, op: Operation, pipe: str) -> Iterator[SyncAccess]:
+        """The accesses of a pop: it copies its slot, or only names it."""
         if pipe == "S":
             return
-        yield Access(_SLOTS, writes=False)
+        yield SyncAccess(_SLOTS, writes=False)
         for value in (*op.results, *op.group("tile")):
             yield from self._touch(value, writes=True)
 
-    def _freed(self, op: Operation) -> Iterator[Access]:
-        """A slot given back may be written at once: nobody may still be at it."""
-        yield Access(_SLOTS, writes=True)
+    def _freed(self, op: Operation) -> Iterator[SyncAccess]:
+        """The accesses of a free: the slot may be overwritten at once, so all uses must be done."""
+        yield SyncAccess(_SLOTS, writes=True)
         for value in op.group("entry") or self._popped:
             yield from self._touch(value, writes=True)
 
@@ -203,14 +203,14 @@ def _popped_values(function: Operation) -> list[Value]:
     return [v for op in function.walk() for v in popped(op)]
 
 
-# What another rank may be told of: that it is filled, or that it may be filled again.
-_ANYWHERE = Window(None)
-# The slots of queues, wherever they are.
+# Global memory that another rank may access: filled, or free to be filled again.
+_ANYWHERE = MemWindow(None)
+# The slots of queues, at unknown addresses.
 _SLOTS = Stretch(Space.GM, 0, 1)
 
 
 def _valid_bytes(type: t.Type) -> int:
-    """Of a tile whose valid region is known."""
+    """The bytes of the valid region of a tile, if it is static; else 0."""
     if not isinstance(type, t.TileBuf):
         return 0
     rows, cols = type.tile.valid

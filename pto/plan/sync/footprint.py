@@ -1,6 +1,6 @@
-"""Who touched each byte, by pipe and time: where a dependence on earlier work comes from.
+"""Accesses to each byte by pipe and time: the source of dependences on earlier work.
 
-Local buffers are cut into cells at every edge of an access; memory outside is a list of windows.
+Local buffers are cut into cells at every edge of an access; global memory is a list of windows.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import NamedTuple
 from pto.core.memory import Space
 from pto.plan.sync.clocks import Times, until
 from pto.plan.sync.effects import PIPES, Phase
-from pto.plan.sync.outside import Outside, Turns, Window
+from pto.plan.sync.outside import GlobalViews, MemWindow, Relation
 from pto.plan.sync.storage import Stretch
 from pto.target.facts import Sync
 
@@ -22,16 +22,16 @@ class _Touch(NamedTuple):
     time: int
     pipe: int
     writes: bool
-    window: Window
+    window: MemWindow
 
 
-class Footprint:
-    """All memory that the work of one function touches.
+class Footprints:
+    """The accesses of one function to all memory.
 
-    Marks of later times than are asked for are left over from a way that was given up.
+    Marks of later times than the current one are left over from an abandoned path.
     """
 
-    def __init__(self, phases: Iterable[Phase], outside: Outside, sync: Sync) -> None:
+    def __init__(self, phases: Iterable[Phase], outside: GlobalViews, sync: Sync) -> None:
         self._outside = outside
         self._sync = sync
         edges: dict[Space, set[int]] = {}
@@ -47,7 +47,7 @@ class Footprint:
         self.clear()
 
     def clear(self) -> None:
-        # per space, cell and pipe: when it was read, and when written
+        # per space, cell and pipe: times of reads and of writes
         self._marks: dict[Space, list[list[list[Times]]]] = {
             space: [[[0, 0] for _ in PIPES] for _ in cells] for space, cells in self._cells.items()
         }
@@ -61,21 +61,21 @@ class Footprint:
         bit, pipe = 1 << time, phase.pipe
         for n, access in enumerate(phase.accesses):
             place = access.place
-            if isinstance(place, Window):
+            if isinstance(place, MemWindow):
                 self._touches[time, n] = _Touch(time, pipe, access.writes, place)
                 continue
             for cell in self._of(place):
                 cell[pipe][access.writes] |= bit
 
-    def before(self, phase: Phase, now: int, last: int, turns: Turns) -> list[Times]:
-        """For each pipe when it did work that this must come after.
+    def before(self, phase: Phase, now: int, last: int, turns: Relation) -> list[Times]:
+        """For each pipe the times of its work that a phase must follow.
 
-        Of memory outside only what happened up to `last` counts, related by `turns`.
+        In global memory only accesses up to `last` count, related by `turns`.
         """
         found = [0] * len(PIPES)
         for access in phase.accesses:
             place, writes = access.place, access.writes
-            if isinstance(place, Window):
+            if isinstance(place, MemWindow):
                 self._outside_before(place, writes, last, turns, found)
                 continue
             pipe_name, space = PIPES[phase.pipe], place.space.value
@@ -88,7 +88,7 @@ class Footprint:
         return [times & past for times in found]
 
     def _outside_before(
-        self, window: Window, writes: bool, last: int, turns: Turns, found: list[Times]
+        self, window: MemWindow, writes: bool, last: int, turns: Relation, found: list[Times]
     ) -> None:
         for touch in self._touches.values():
             clash = touch.time <= last and (writes or touch.writes)

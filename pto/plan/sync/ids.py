@@ -1,10 +1,9 @@
 """Event ids for flags: two flags between the same pipes that may be up at once need two ids.
 
-Of the ids that are free the one that was waited for longest ago is taken, so that a pipe that runs
-ahead finds a flag down that it sets. Where a profile warns of it, an id that a flag of the same
-source to another pipe has up comes last. Where none is left, two flags become one: set where the
-later was, waited for where the earlier was. Of all pairs that is done to the one whose wait is held
-up the least.
+Of the free ids the least recently waited one is taken, so that a pipe that runs ahead finds its
+flag down. If a profile warns of it, an id that another flag of the same source has up comes last.
+If no id is left, two flags are merged: set at the later set, waited for at the earlier wait. The
+pair with the least additional delay is merged.
 """
 
 from __future__ import annotations
@@ -12,14 +11,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
+from pto.ir.graph import Operation
 from pto.plan.sync.effects import PIPES
-from pto.plan.sync.tree import Call, Item, Leaf, inner
-from pto.plan.sync.walk import Fence, Fences
+from pto.plan.sync.tree import CallNode, Node, WorkNode, inner
+from pto.plan.sync.walk import FenceSet, PlacedFence
 from pto.target.facts import SHARED_SOURCE, Sync
 
 Span = tuple[int, int]  # positions in the text, both included
 Flag = tuple[tuple[str, ...], int]  # its name by pipes, its id
-# What names a flag besides its id.
+# The name of a flag besides its id.
 _IDENTITY: dict[str, Callable[[str, str], tuple[str, ...]]] = {
     "src dst id": lambda source, target: (source, target),
     "src id": lambda source, target: (source,),
@@ -27,21 +27,21 @@ _IDENTITY: dict[str, Callable[[str, str], tuple[str, ...]]] = {
 }
 
 
-class Places:
-    """Where each item begins and ends in the text, and which flags are taken there."""
+class TextSpans:
+    """The text positions of each item, and the flags used there."""
 
     def __init__(
-        self, items: Sequence[Item], sync: Sync, used: Mapping[int, AbstractSet[Flag]]
+        self, items: Sequence[Node], sync: Sync, used: Mapping[Operation, AbstractSet[Flag]]
     ) -> None:
-        """`used` has the flags of functions that may be called, by id of the function."""
+        """`used` has the flags of functions that may be called, by function."""
         self._named = _IDENTITY[sync.flag_identity]
         self.parts_sources = SHARED_SOURCE in sync.flag_warnings
         self._used = used
-        self.at: dict[Item, Span] = {}
+        self.at: dict[Node, Span] = {}
         self.taken: dict[Flag, list[Span]] = {}
         self._number(items, 0)
 
-    def _number(self, items: Sequence[Item], at: int) -> int:
+    def _number(self, items: Sequence[Node], at: int) -> int:
         for item in items:
             start, at = at, at + 1
             for flag in self._inside(item):
@@ -52,35 +52,35 @@ class Places:
             at += 2
         return at
 
-    def _inside(self, item: Item) -> Iterable[Flag]:
-        """Flags that an instruction or a function uses by itself."""
-        if isinstance(item, Call):
-            return self._used.get(id(item.callee), ())
-        if not isinstance(item, Leaf):
+    def _inside(self, item: Node) -> Iterable[Flag]:
+        """The flags that an instruction or a function uses internally."""
+        if isinstance(item, CallNode):
+            return self._used.get(item.callee, ())
+        if not isinstance(item, WorkNode):
             return ()
         return ((self._named(source, target), n) for source, target, n in item.work.inner)
 
-    def name(self, fence: Fence) -> tuple[str, ...]:
+    def name(self, fence: PlacedFence) -> tuple[str, ...]:
         return self._named(PIPES[fence.source], PIPES[fence.target])
 
-    def spans(self, fence: Fence) -> list[Span]:
-        """Where the flag may be up."""
+    def spans(self, fence: PlacedFence) -> list[Span]:
+        """The positions at which the flag may be up."""
         begin, end = self.at[fence.after][1], self.at[fence.before][0]
         if fence.loop is None:
             return [(begin, end)]
         first, last = self.at[fence.loop]
-        # From its set it is up to the end of the turn, or of the loop; there it may go on.
+        # After its set it is up to the end of the iteration or of the loop, and maybe beyond.
         return [(first if fence.primed else begin, end), (begin, last)]
 
 
 def allocate(
-    fences: Iterable[Fence], places: Places, count: int
-) -> tuple[dict[Fence, int], list[Fence]]:
-    """An id for each fence, and the fences for which none was left."""
-    given: dict[Fence, int] = {}
-    without: list[Fence] = []
-    beside: dict[tuple[int, int], list[Span]] = {}  # where ids of a source are up, to any target
-    alike: dict[tuple[str, ...], list[Fence]] = {}
+    fences: Iterable[PlacedFence], places: TextSpans, count: int
+) -> tuple[dict[PlacedFence, int], list[PlacedFence]]:
+    """An id for each fence, and the fences without an id."""
+    given: dict[PlacedFence, int] = {}
+    without: list[PlacedFence] = []
+    beside: dict[tuple[int, int], list[Span]] = {}  # where ids of a source are up
+    alike: dict[tuple[str, ...], list[PlacedFence]] = {}
     for fence in fences:
         alike.setdefault(places.name(fence), []).append(fence)
     for name, found in alike.items():
@@ -102,11 +102,10 @@ def allocate(
     return given, without
 
 
-def join_two(fences: Fences, lacking: Fence, places: Places) -> bool:
-    """Make one of two flags between the pipes of one for which no id was left; False: there are
-    none that stand side by side."""
+def join_two(fences: FenceSet, lacking: PlacedFence, places: TextSpans) -> bool:
+    """Merge two adjacent flags between the pipes of a fence without an id; False if none."""
     alike = [f for f in fences.flags if (f.source, f.target) == (lacking.source, lacking.target)]
-    found: list[tuple[int, int, Fence, Fence]] = []
+    found: list[tuple[int, int, PlacedFence, PlacedFence]] = []
     for first in alike:
         for second in alike:
             if _are_side_by_side(first, second, places):
@@ -120,8 +119,8 @@ def join_two(fences: Fences, lacking: Fence, places: Places) -> bool:
     return True
 
 
-def _are_side_by_side(first: Fence, second: Fence, places: Places) -> bool:
-    """Set one after the other, both before the first is waited for, in one block."""
+def _are_side_by_side(first: PlacedFence, second: PlacedFence, places: TextSpans) -> bool:
+    """True if both are set in one block before the first is waited for."""
     items = (first.after, second.after, first.before, second.before)
     if first.loop is not None or second.loop is not None:
         return False

@@ -1,7 +1,7 @@
-"""Where fences go: inner code first, then what each sequence of items still needs.
+"""Placement of fences: inner code first, then the remaining needs of each sequence of items.
 
-Each need is met by a flag set right after the item that holds the earlier work and waited for right
-before the item that holds the later. The latest work comes first: it may imply the rest.
+Each need is met by a flag that is set right after the item with the earlier work and waited for
+right before the item with the later work. The latest work comes first: it may imply the rest.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from pto.plan.sync.clocks import State
+from pto.plan.sync.clocks import ClockState
 from pto.plan.sync.effects import PIPES
-from pto.plan.sync.footprint import Footprint
-from pto.plan.sync.outside import Loops, Turns
-from pto.plan.sync.tree import Branch, Item, Loop, inner
-from pto.plan.sync.walk import ALL, Fence, Fences, Need, Walk
+from pto.plan.sync.footprint import Footprints
+from pto.plan.sync.outside import Loops, Relation
+from pto.plan.sync.tree import BranchNode, LoopNode, Node, inner
+from pto.plan.sync.walk import ALL, FenceSet, Need, PlacedFence, Walk
 
-_TRIES = len(PIPES) ** 2 + 2  # each need that is met is of another pair of pipes
+_TRIES = len(PIPES) ** 2 + 2  # each need that is met belongs to another pair of pipes
 
 
 class Placer:
@@ -25,66 +25,68 @@ class Placer:
 
     def __init__(
         self,
-        shadow: Footprint,
+        shadow: Footprints,
         ordered: frozenset[int],
-        stops: Sequence[Item],
-        known: Iterable[Fence] = (),
+        stops: Sequence[Node],
+        known: Iterable[PlacedFence] = (),
     ) -> None:
-        """`stops`: a barrier of all before each; `known`: order that is there already."""
+        """`stops`: a barrier of all before each; `known`: order that already holds."""
         self.shadow = shadow
         self.ordered = ordered
-        self.fences = Fences()
+        self.fences = FenceSet()
         for fence in known:
             self.fences.know(fence)
         for item in stops:
             self.fences.add_barrier(ALL, item)
 
-    def place(self, items: Sequence[Item], around: Loops = frozenset()) -> None:
-        """Everything between these items and inside them."""
+    def place(self, items: Sequence[Node], around: Loops = frozenset()) -> None:
+        """Place all fences between these items and inside them."""
         for item in items:
-            within = around | {id(item.op)} if isinstance(item, Loop) else around
+            within = around | {item.op} if isinstance(item, LoopNode) else around
             for part in inner(item):
                 self.place(part, within)
-            if isinstance(item, Loop):
+            if isinstance(item, LoopNode):
                 self._carry(item, around)
-        turn = _Turn(self._walk(Turns(around)))
+        turn = _NodeWalk(self._walk(Relation(around)))
         for item in items:
             turn.step(item, 0, turn.walk.now)
 
-    def _walk(self, turns: Turns) -> Walk:
+    def _walk(self, turns: Relation) -> Walk:
         return Walk(self.fences, self.shadow, self.ordered, turns)
 
-    def _carry(self, loop: Loop, around: Loops) -> None:
-        """What a turn needs of the turns before it, and the body of a while of its test."""
-        first = _Turn(self._walk(Turns(around)), loop)
+    def _carry(self, loop: LoopNode, around: Loops) -> None:
+        """Place the needs of an iteration on earlier ones, and of a while body on its test."""
+        first = _NodeWalk(self._walk(Relation(around)), loop)
         for n, part in enumerate(loop.parts):
-            until = first.walk.now  # what a part needs of itself in one turn has been placed
+            until = first.walk.now  # needs of a part on itself in one iteration are placed already
             for item in part:
                 first.step(item, n, until)
         end = first.walk.now
-        first.walk.turns = Turns(around, loop.op)
-        second = _Turn(first.walk, loop, first)
+        first.walk.turns = Relation(around, loop.op)
+        second = _NodeWalk(first.walk, loop, first)
         for n, part in enumerate(loop.parts):
             for item in part:
                 second.step(item, n, end)
 
 
 @dataclass(slots=True)
-class _Turn:
-    """One walk over the items of a sequence, or of a loop after another turn of it."""
+class _NodeWalk:
+    """One walk over the items of a sequence, or of a loop after another iteration of it."""
 
     walk: Walk
-    loop: Loop | None = None
-    before: _Turn | None = None
-    items: list[tuple[Item, int]] = field(default_factory=list[tuple[Item, int]])  # with its part
+    loop: LoopNode | None = None
+    before: _NodeWalk | None = None
+    items: list[tuple[Node, int]] = field(default_factory=list[tuple[Node, int]])  # with its part
     ends: list[int] = field(default_factory=list[int])
-    states: list[State] = field(default_factory=list[State])  # where flags are set behind it
+    states: list[ClockState] = field(
+        default_factory=list[ClockState]
+    )  # for flags set after the item
 
-    def step(self, item: Item, part: int, until: int) -> None:
-        """Go on to `item`, and place what it needs first."""
+    def step(self, item: Node, part: int, until: int) -> None:
+        """Advance to `item`, and first place its needs."""
         walk = self.walk
         walk.until = until
-        walk.tries = not isinstance(item, (Branch, Loop))
+        walk.tries = not isinstance(item, (BranchNode, LoopNode))
         saved = None if walk.tries else walk.save()
         self.items.append((item, part))
         for _ in range(_TRIES):
@@ -102,7 +104,7 @@ class _Turn:
         self.ends.append(walk.now)
         self.states.append(walk.before.copy())
 
-    def _meet(self, need: Need, item: Item, part: int) -> None:
+    def _meet(self, need: Need, item: Node, part: int) -> None:
         fences = self.walk.fences
         if ALL in (need.source, need.target):
             fences.add_barrier(ALL, item)
@@ -111,17 +113,17 @@ class _Turn:
         else:
             self._flag(need, item, part)
 
-    def _flag(self, need: Need, item: Item, part: int) -> None:
+    def _flag(self, need: Need, item: Node, part: int) -> None:
         here = len(self.items) - 1
         turn = self if self.before is None or need.time > self.before.ends[-1] else self.before
         there = bisect_left(turn.ends, need.time)
         earlier, its_part = turn.items[there]
         is_back = turn is not self and (its_part, there) >= (part, here)
         if not is_back:
-            turn = self  # the same item of this turn: it is behind that of the turn before
+            turn = self  # the same item of this iteration is after that of the one before
         crosses = its_part != part
         loop = self.loop if is_back or crosses else None
-        fence = Fence(
+        fence = PlacedFence(
             need.source,
             need.target,
             earlier,

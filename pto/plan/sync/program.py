@@ -1,4 +1,4 @@
-"""Inserts synchronisation into a program that has none: `insert` gives a new program."""
+"""Inserts synchronisation into a program that has none: `insert` returns a new program."""
 
 from __future__ import annotations
 
@@ -7,39 +7,37 @@ from collections.abc import Set as AbstractSet
 
 from pto.core.errors import fail
 from pto.ir.copied import copied
-from pto.ir.graph import Module
+from pto.ir.graph import Module, Operation
 from pto.isa.row.attributes import Enum
-from pto.plan.addressed import addressed
 from pto.plan.calls import Names, callees_first
-from pto.plan.memory import plan_memory
+from pto.plan.memory import addressed, plan_memory
 from pto.plan.mode import first_flag, may_lack_order
 from pto.plan.placement import FunctionPlan, Placement
-from pto.plan.sync.effects import NUMBER, Effects, Phase
-from pto.plan.sync.footprint import Footprint
-from pto.plan.sync.ids import Flag, Places, allocate, join_two
-from pto.plan.sync.outside import Outside
+from pto.plan.sync.effects import NUMBER, PIPES, Effects, Phase
+from pto.plan.sync.footprint import Footprints
+from pto.plan.sync.ids import Flag, TextSpans, allocate, join_two
+from pto.plan.sync.outside import GlobalViews
 from pto.plan.sync.place import Placer
 from pto.plan.sync.queues import known_order
-from pto.plan.sync.rewrite import Writer
 from pto.plan.sync.storage import Storage
-from pto.plan.sync.tree import Item, Leaf, Reader, walk
+from pto.plan.sync.tree import Node, TreeReader, WorkNode, walk
+from pto.plan.sync.walk import ALL, FenceSet, PlacedFence
 from pto.target.facts import Profile
+from pto.transform.fences import Insertions, barrier, flag
 from pto.verify.functions import is_defined
 
 _CUBE, _VECTOR = ("M", "MTE1", "FIX"), ("V", "MTE3")  # pipes that one side of a core has
-_ROUNDS = 8  # plans that new operations may change before we give up
+_ROUNDS = 8  # plans that new operations may change before an error
 Starts = tuple[tuple[int, ...], ...]  # of every buffer of every function
 
 
 def insert(module: Module, profile: Profile) -> Module:
-    """The same program with every dependence between its pipes ordered; `module` stays as it is.
+    """The same program with every dependence between its pipes ordered; `module` is unchanged.
 
-    Its tiles get the addresses that the flags were placed for.
+    Its tiles get the addresses for which the flags were placed. Existing barriers count, and stay.
 
-    Barriers that are there count, and stay.
-
-    New operations lengthen lifetimes, so that a plan of the result may place tiles elsewhere. Then
-    every place a tile had is reckoned with, until the plan of the result is a known one.
+    New operations lengthen lifetimes, so that a plan of the result may move tiles. Then all
+    addresses that a tile had are considered, until the plan of the result is a known one.
     """
     flag = first_flag([module.op])
     if flag is not None:
@@ -60,19 +58,19 @@ def insert(module: Module, profile: Profile) -> Module:
 
 
 def _write(placement: Placement, known: Sequence[Starts]) -> None:
-    """Called functions first: their flags are not free while they run."""
-    plans = {id(plan.function): n for n, plan in enumerate(placement.functions)}
-    used: dict[int, set[Flag]] = {}
+    """Write called functions first: their flags are in use during the calls."""
+    plans = {plan.function: n for n, plan in enumerate(placement.functions)}
+    used: dict[Operation, set[Flag]] = {}
     for function, calls in callees_first([p.function for p in placement.functions], Names()):
-        n = plans[id(function)]
-        inner = set[Flag]().union(*(used[id(callee)] for _, callee in calls))
+        n = plans[function]
+        inner = set[Flag]().union(*(used[callee] for _, callee in calls))
         starts = [each[n] for each in known]
         made = _Function(placement.functions[n], starts, placement.profile, used)
-        used[id(function)] = inner | made.write()
+        used[function] = inner | made.write()
 
 
 def ordered(module: Module, profile: Profile) -> Module:
-    """With synchronisation inserted where a compiler is to do it; else the program itself."""
+    """The program with synchronisation inserted if a compiler is to do it; else unchanged."""
     functions = [f for f in module.functions() if is_defined(f)]
     needs = bool(functions) and may_lack_order(functions)
     return insert(module, profile) if needs else module
@@ -85,35 +83,35 @@ def _starts(placement: Placement) -> Starts:
     return tuple(tuple(p.start for p in plan.placed) for plan in placement.functions)
 
 
-def _phases(items: list[Item]) -> Iterator[Phase]:
-    return (p for item in walk(items) if isinstance(item, Leaf) for p in item.work.phases)
+def _phases(items: list[Node]) -> Iterator[Phase]:
+    return (p for item in walk(items) if isinstance(item, WorkNode) for p in item.work.phases)
 
 
 class _Function:
-    """One function: its fences, side by side, and their ids."""
+    """One function: its fences by side, and their ids."""
 
     def __init__(
         self,
         plan: FunctionPlan,
         starts: Sequence[Sequence[int]],
         profile: Profile,
-        used: Mapping[int, AbstractSet[Flag]],
+        used: Mapping[Operation, AbstractSet[Flag]],
     ) -> None:
         self.used = used
         self.function = plan.function
         self.profile = profile
         self.ordered = frozenset(NUMBER[pipe] for pipe in profile.sync.memory_ordered)
-        self.outside = Outside(plan.function)
+        self.outside = GlobalViews(plan.function)
         storage = Storage(plan, starts, profile)
         self.effects = Effects(plan.function, storage, profile, self.outside)
         self.names = Names()
 
     def write(self) -> set[Flag]:
-        """Put the fences in; the flags they take."""
-        writer, taken, pipes = Writer(), set[Flag](), set[int]()
+        """Insert the fences; returns the flags they use."""
+        writer, taken, pipes = Insertions(), set[Flag](), set[int]()
         sides = self._sides()
         for side in sides:
-            reader = Reader(self.effects, self.names, side)
+            reader = TreeReader(self.effects, self.names, side)
             items = reader.block(self.function.regions[0].block)
             taken |= self._order(items, writer, side)
             pipes |= {phase.pipe for phase in _phases(items)}
@@ -123,14 +121,14 @@ class _Function:
         return taken
 
     def _name_side(self, pipes: AbstractSet[int]) -> None:
-        """Flags alone do not tell whose they are, and PTOAS asks: what uses them does."""
+        """Set the kernel kind, which PTOAS requires: flags alone do not show the side of a core."""
         cube, vector = (any(NUMBER[p] in pipes for p in own) for own in (_CUBE, _VECTOR))
         if cube != vector:
             kind = Enum("kernel_kind", "cube" if cube else "vector")
             self.function.attrs["pto.kernel_kind"] = kind
 
     def _sides(self) -> Sequence[str | None]:
-        """The sides of a core that run parts of this function; None: it is all for one agent."""
+        """The sides of a core that run parts of this function; None: one agent runs all of it."""
         if self.function.side() is not None:
             return [None]
         found = {side for op in self.function.walk() if (side := op.own_side())}
@@ -141,13 +139,13 @@ class _Function:
                 found.add(kind)
         return sorted(found) or [None]
 
-    def _order(self, items: list[Item], writer: Writer, side: str | None) -> set[Flag]:
-        """Where ids run out, flags are joined; where none can be, a barrier takes their place."""
+    def _order(self, items: list[Node], writer: Insertions, side: str | None) -> set[Flag]:
+        """Assign ids. If ids run out, flags are merged, or a barrier replaces them."""
         phases = list(_phases(items))
-        places, stops = Places(items, self.profile.sync, self.used), list[Item]()
+        places, stops = TextSpans(items, self.profile.sync, self.used), list[Node]()
         known = list(known_order(self.function, items, self.names))
         while True:
-            footprint = Footprint(phases, self.outside, self.profile.sync)
+            footprint = Footprints(phases, self.outside, self.profile.sync)
             placer = Placer(footprint, self.ordered, stops, known)
             placer.place(items)
             count, fences = self.profile.sync.event_ids, placer.fences
@@ -155,6 +153,30 @@ class _Function:
             while without and join_two(fences, without[0], places):
                 ids, without = allocate(fences.flags, places, count)
             if not without:
-                writer.write(placer.fences, ids, side)
+                _insert(writer, placer.fences, ids, side)
                 return {(places.name(fence), n) for fence, n in ids.items()}
             stops.append(without[0].before)
+
+
+def _insert(
+    writer: Insertions, fences: FenceSet, ids: Mapping[PlacedFence, int], side: str | None
+) -> None:
+    """Add operations in the order in which the fences were assumed: see `Walk.step`."""
+    writer.side = side
+
+    def made(name: str, fence: PlacedFence) -> Operation:
+        return flag(name, PIPES[fence.source], PIPES[fence.target], ids[fence])
+
+    for item, pipes in fences.barriers.items():
+        for pipe in pipes:
+            writer.before(item.op, barrier("ALL" if pipe == ALL else PIPES[pipe]))
+    for fence in fences.flags:
+        writer.before(fence.before.op, made("wait_flag", fence))
+    for fence in fences.flags:
+        writer.after(fence.after.op, made("set_flag", fence))
+    for loop, flags in fences.around.items():
+        for fence in flags:
+            if fence.primed:
+                writer.before(loop.op, made("set_flag", fence))
+            if fence.drained:
+                writer.after(loop.op, made("wait_flag", fence))

@@ -1,9 +1,9 @@
-"""Order that a pair of queues gives for nothing: a pop comes after the push that it answers.
+"""Order that a pair of queues implies: a pop comes after the push that it answers.
 
-Two functions that push to each other and pop in turns wait for each other: the peer's push that a
-pop takes comes after the pops the peer has done before it, and those after our pushes. No flag is
-needed for what came before such a push. Said only where both do so in one loop each, as often in
-every turn, and on every way through it.
+Two functions that push to each other and pop alternately wait for each other: the peer's push that
+a pop takes comes after the peer's earlier pops, and those after our pushes. No flag is needed for
+work before such a push. This is applied only if both do so in one loop each, equally often in every
+iteration, and on every path through it.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from pto.isa.row.order import Allocate, OfQueue, Order, Pop, Push
 from pto.isa.row.traits import Control
 from pto.plan.calls import Names
 from pto.plan.sync.effects import NUMBER
-from pto.plan.sync.tree import Item, Leaf, walk
-from pto.plan.sync.walk import Fence
+from pto.plan.sync.tree import Node, WorkNode, walk
+from pto.plan.sync.walk import PlacedFence
 
 _TURNING = (Push, Pop)
 
 
-def known_order(function: Operation, items: list[Item], names: Names) -> Iterator[Fence]:
-    """Flags that need not be written: from a push to the pop that tells of its end."""
+def known_order(function: Operation, items: list[Node], names: Names) -> Iterator[PlacedFence]:
+    """Flags that need not be inserted: from a push to the pop that follows its end."""
     peer = _peer(function, names)
     if peer is None or _peer(peer, names) is not function:
         return
@@ -32,38 +32,38 @@ def known_order(function: Operation, items: list[Item], names: Names) -> Iterato
     answers = _of(theirs, Push)
     if not (pushes and pops) or (len(pushes), len(pops)) != (len(_of(theirs, Pop)), len(answers)):
         return
-    by_op = {id(item.op): item for item in walk(items)}
+    by_op = {item.op: item for item in walk(items)}
     for pop, answer in zip(pops, answers, strict=True):
         done = len(_of(theirs[: _at(theirs, answer)], Pop))
         push = pushes[done - 1] if done else None
         before = _next_item(pop, by_op)
-        after = None if push is None else by_op.get(id(push))
-        if push is None or not isinstance(after, Leaf) or before is None:
+        after = None if push is None else by_op.get(push)
+        if push is None or not isinstance(after, WorkNode) or before is None:
             continue
         if _at(ours, push) < _at(ours, pop):
-            own = by_op.get(id(pop))
-            target = own.work.pipe if isinstance(own, Leaf) else NUMBER["S"]
-            yield Fence(after.work.pipe, target, after, before)
+            own = by_op.get(pop)
+            target = own.work.pipe if isinstance(own, WorkNode) else NUMBER["S"]
+            yield PlacedFence(after.work.pipe, target, after, before)
 
 
 def _peer(function: Operation, names: Names) -> Operation | None:
     found = {
-        id(other): other
+        other
         for op in function.walk()
         if op.row is IMPORT_BUFFER
         and (other := names.find(op.attrs.get("peer_func"), function)) is not None
     }
-    return next(iter(found.values())) if len(found) == 1 else None
+    return found.pop() if len(found) == 1 else None
 
 
 def _turn(function: Operation) -> list[Operation]:
-    """Pushes and pops of one turn of the only loop that has any; none where it is not as simple."""
+    """Pushes and pops of one iteration of the only loop with any; empty in all other cases."""
     found = [op for op in function.walk() if isinstance(_order(op), OfQueue)]
     turning = [op for op in found if isinstance(_order(op), _TURNING)]
     if any(isinstance(_order(op), Allocate) for op in found) or len(set(map(_name, turning))) != 1:
         return []
-    blocks = {id(op.parent): op.parent for op in turning}
-    block = next(iter(blocks.values())) if len(blocks) == 1 else None
+    blocks = {op.parent for op in turning}
+    block = blocks.pop() if len(blocks) == 1 else None
     loop = block.region.owner if isinstance(block, Block) else None
     if loop is None or loop.control is not Control.FOR:
         return []
@@ -76,10 +76,10 @@ def _order(op: Operation) -> Order | None:
 
 
 def _name(op: Operation) -> object:
-    """Which queue: one that a handle names is another each time."""
+    """The queue of an operation; a handle names a different one each time."""
     order, names = _order(op), op.row.operand_names if op.row is not None else ()
     if not isinstance(order, OfQueue) or (order.handle in names and op.group(order.handle)):
-        return id(op)
+        return op
     return str(op.attrs.get(order.id))
 
 
@@ -91,7 +91,7 @@ def _at(ops: list[Operation], op: Operation) -> int:
     return next(n for n, each in enumerate(ops) if each is op)
 
 
-def _next_item(op: Operation, by_op: dict[int, Item]) -> Item | None:
+def _next_item(op: Operation, by_op: dict[Operation, Node]) -> Node | None:
     """The operation itself, or the next in its block that matters for order."""
     behind = op.parent.ops if op.parent is not None else []
-    return next((by_op[id(e)] for e in behind[_at(behind, op) :] if id(e) in by_op), None)
+    return next((by_op[e] for e in behind[_at(behind, op) :] if e in by_op), None)

@@ -1,11 +1,11 @@
-"""Which bytes a value stands for: stretches of local buffers. Memory outside is in `outside.py`.
+"""The bytes of a value: ranges of local buffers. Global memory is in `outside.py`.
 
-Addresses are the planner's; what it does not know may be anywhere in its buffer.
+Addresses are the planner's; a value that it does not know may be anywhere in its buffer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from typing import NamedTuple
 
 from pto.core.memory import Space
@@ -23,7 +23,7 @@ _STORAGE = (t.Ptr, t.TileBuf, t.MemRef)
 
 
 class Stretch(NamedTuple):
-    """Bytes of one local buffer."""
+    """A range of bytes of one local buffer."""
 
     space: Space
     start: int
@@ -31,15 +31,15 @@ class Stretch(NamedTuple):
 
 
 def local_space(value: Value) -> Space | None:
-    """The local buffer a value points into; None for everything else."""
+    """The local buffer that a value refers to; None for everything else."""
     space = space_of(value.type)
     return space if space is not None and space.is_local else None
 
 
 class Storage:
-    """What the values of one function stand for.
+    """The byte ranges of the values of one function.
 
-    `others` are starts of the same buffers in other plans: a buffer is wherever one puts it.
+    `others` are starts of the same buffers in other plans: a buffer may be at any of them.
     """
 
     def __init__(
@@ -48,25 +48,19 @@ class Storage:
         function = plan.function
         self._room = profile.buffers
         self._reserved: dict[Space, set[Stretch]] = {}
-        roots: dict[int, Value] = {}
-        known: dict[int, set[Stretch]] = {}
+        known: dict[Value, set[Stretch]] = {}
         for starts in ([p.start for p in plan.placed], *others):
-            self._add(plan, starts, roots, known)
-        taken = {id(v) for op in function.walk() for v in popped(op)}
-        for value in _unplaced(function, roots):
-            roots[id(value)] = value
-            known[id(value)] = self._elsewhere(value, id(value) in taken)
-        self._names = aliases(function, roots.values())
-        self._known = [frozenset(known[key]) for key in roots]
+            self._add(plan, starts, known)
+        taken = {v for op in function.walk() for v in popped(op)}
+        for value in _unplaced(function, known):
+            known[value] = self._elsewhere(value, value in taken)
+        self._names = aliases(function, known)
+        self._known = [frozenset(each) for each in known.values()]
         self._bound = _bound(function)
-        self._found: dict[int, frozenset[Stretch]] = {}
+        self._found: dict[Value, frozenset[Stretch]] = {}
 
     def _add(
-        self,
-        plan: FunctionPlan,
-        starts: Sequence[int],
-        roots: dict[int, Value],
-        known: dict[int, set[Stretch]],
+        self, plan: FunctionPlan, starts: Sequence[int], known: dict[Value, set[Stretch]]
     ) -> None:
         for placed, start in zip(plan.placed, starts, strict=True):
             buffer = placed.buffer
@@ -74,11 +68,10 @@ class Storage:
             if buffer.root is None:
                 self._reserved.setdefault(buffer.space, set()).add(stretch)
             elif buffer.nbytes:
-                roots[id(buffer.root)] = buffer.root
-                known.setdefault(id(buffer.root), set()).add(stretch)
+                known.setdefault(buffer.root, set()).add(stretch)
 
     def _elsewhere(self, value: Value, is_popped: bool) -> set[Stretch]:
-        """A tile of a queue lies in the bytes kept for queues; anything else may be anywhere."""
+        """A tile of a queue is in the bytes reserved for queues; anything else may be anywhere."""
         space = local_space(value)
         if space is None:
             return set()
@@ -89,23 +82,23 @@ class Storage:
         return Stretch(space, 0, max(self._room[space.value], 1))
 
     def of(self, value: Value) -> frozenset[Stretch]:
-        """The local bytes a value may stand for; none for one that points outside the core."""
-        found = self._found.get(id(value))
+        """The local bytes that a value may refer to; empty for one in global memory."""
+        found = self._found.get(value)
         if found is None:
-            self._found[id(value)] = frozenset()  # names that stand for each other
-            found = self._found[id(value)] = frozenset(self._find(value))
+            self._found[value] = frozenset()  # for names that refer to each other
+            found = self._found[value] = frozenset(self._find(value))
         return found
 
     def _find(self, value: Value) -> Iterator[Stretch]:
         space = local_space(value)
         if space is None:
             return
-        names = self._names.get(id(value))
+        names = self._names.get(value)
         if names is None:
             yield self.whole(space)
         for n in names or ():
             yield from self._known[n]
-        for other in self._bound.get(id(value), ()):
+        for other in self._bound.get(value, ()):
             yield from self.of(other)
 
 
@@ -115,19 +108,19 @@ def popped(op: Operation) -> list[Value]:
     return [*op.results, *op.group("tile")]
 
 
-def _unplaced(function: Operation, placed: dict[int, Value]) -> Iterator[Value]:
-    """Values that begin a buffer the planner does not place: arguments, tiles of queues, ..."""
+def _unplaced(function: Operation, placed: Container[Value]) -> Iterator[Value]:
+    """Values that begin a buffer without a planned address: arguments, tiles of queues, ..."""
     yield from function.regions[0].block.args
     for op in function.walk():
         if not any(isinstance(v.type, _STORAGE) for v in op.operands) or "callee" in op.attrs:
             local = (v for v in op.results if local_space(v) is not None)
-            yield from (v for v in local if id(v) not in placed)
+            yield from (v for v in local if v not in placed)
 
 
-def _bound(function: Operation) -> dict[int, list[Value]]:
-    found: dict[int, list[Value]] = {}
+def _bound(function: Operation) -> dict[Value, list[Value]]:
+    found: dict[Value, list[Value]] = {}
     for op in function.walk():
         if op.row is not None and op.row.body in _BINDS:
             for dst in op.group("dst"):
-                found.setdefault(id(dst), []).extend(op.group("src"))
+                found.setdefault(dst, []).extend(op.group("src"))
     return found

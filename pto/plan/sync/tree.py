@@ -1,6 +1,6 @@
-"""A function as pieces of work in their control flow, as one side of a core runs it.
+"""A function as operations in their control flow, as one side of a core runs it.
 
-Sections of the side are part of the code around them; those of the other side are left out.
+Sections of the side are part of the enclosing code; those of the other side are left out.
 """
 
 from __future__ import annotations
@@ -13,65 +13,65 @@ from pto.isa.meaning import Launch
 from pto.isa.row.order import Barrier
 from pto.isa.row.traits import Control
 from pto.plan.calls import Names
-from pto.plan.sync.effects import NUMBER, Effects, Work
+from pto.plan.sync.effects import NUMBER, Effects, SyncWork
 from pto.verify.operation import constant
 from pto.verify.simt import ENTRY
 
 
 @dataclass(slots=True, eq=False)
-class Item:
-    """One operation that matters for order; fences stand before and after it."""
+class Node:
+    """One operation that matters for order; fences are placed before and after it."""
 
     op: Operation
 
 
 @dataclass(slots=True, eq=False)
-class Leaf(Item):
-    work: Work
+class WorkNode(Node):
+    work: SyncWork
 
 
 @dataclass(slots=True, eq=False)
-class Stop(Item):
+class BarrierNode(Node):
     """A barrier of the program itself, of the pipes it names."""
 
     pipes: frozenset[int]
 
 
 @dataclass(slots=True, eq=False)
-class Call(Item):
-    """A called function: whatever it does, on these pipes."""
+class CallNode(Node):
+    """A called function: any work on these pipes."""
 
     callee: Operation
     pipes: tuple[int, ...]
 
 
 @dataclass(slots=True, eq=False)
-class Branch(Item):
-    arms: list[list[Item]]  # an absent arm is empty
+class BranchNode(Node):
+    arms: list[list[Node]]  # an absent arm is empty
 
 
 @dataclass(slots=True, eq=False)
-class Loop(Item):
-    parts: list[list[Item]]  # of scf.for its body; of scf.while the test and the body
+class LoopNode(Node):
+    parts: list[list[Node]]  # of scf.for its body; of scf.while the test and the body
     surely_runs: bool = False
 
 
 @dataclass(slots=True)
-class Reader:
+class TreeReader:
     """Reads a function for one side; None: one agent runs all of it."""
 
     effects: Effects
     names: Names
     side: str | None
-    items: dict[int, Item] = field(default_factory=dict[int, Item])
+    items: dict[int, Node] = field(default_factory=dict[int, Node])
 
-    def block(self, block: Block) -> list[Item]:
+    def block(self, block: Block) -> list[Node]:
         return [item for op in block.ops for item in self.read(op)]
 
-    def region(self, region: Region) -> list[Item]:
+    def region(self, region: Region) -> list[Node]:
         return self.block(region.block) if region.blocks else []
 
-    def read(self, op: Operation) -> Iterator[Item]:
+    def read(self, op: Operation) -> Iterator[Node]:
         if op.control is Control.SECTION:
             if self.side in (None, op.side()):
                 yield from self.region(op.regions[0])
@@ -80,35 +80,35 @@ class Reader:
         elif op.control is Control.IF:
             arms = [self.region(r) for r in op.regions]
             if any(arms):
-                yield Branch(op, arms if len(arms) > 1 else [*arms, []])
+                yield BranchNode(op, arms if len(arms) > 1 else [*arms, []])
         elif op.is_loop:
             parts = [self.region(r) for r in op.regions]
             if any(parts):
-                yield Loop(op, parts, _surely_runs(op))
+                yield LoopNode(op, parts, _surely_runs(op))
         elif op.control is Control.SCOPE or (op.regions and isinstance(op.body, Launch)):
             yield from self._leaf(op, self.effects.of_scope(op))
         elif "callee" in op.attrs:
             yield from self._call(op)
         elif op.row is not None and isinstance(op.row.order, Barrier):
-            yield Stop(op, self.effects.barred(op, op.row))
+            yield BarrierNode(op, self.effects.barred(op, op.row))
         else:
             yield from self._leaf(op, self.effects.of(op))
 
-    def _leaf(self, op: Operation, work: Work | None) -> Iterator[Item]:
+    def _leaf(self, op: Operation, work: SyncWork | None) -> Iterator[Node]:
         if work is not None:
-            yield Leaf(op, work)
+            yield WorkNode(op, work)
 
-    def _call(self, op: Operation) -> Iterator[Item]:
+    def _call(self, op: Operation) -> Iterator[Node]:
         function = next(op.around(Control.FUNCTION))
         callee = self.names.find(op.attrs.get("callee"), function)
         if callee is None or self.side not in (None, callee.side() or self.side):
             return
         pipes = self._pipes(callee)
         if pipes:
-            yield Call(op, callee, tuple(sorted(pipes)))
+            yield CallNode(op, callee, tuple(sorted(pipes)))
 
     def _pipes(self, function: Operation) -> set[int]:
-        """The pipes that a function, and those it calls, have work for."""
+        """The pipes that a function and its callees use."""
         if ENTRY in function.attrs:
             return {NUMBER["V"]}
         found: set[int] = set()
@@ -130,7 +130,7 @@ def _surely_runs(loop: Operation) -> bool:
     return low is not None and high is not None and low < high
 
 
-def walk(items: list[Item]) -> Iterator[Item]:
+def walk(items: list[Node]) -> Iterator[Node]:
     """Every item, outer ones first."""
     for item in items:
         yield item
@@ -138,8 +138,8 @@ def walk(items: list[Item]) -> Iterator[Item]:
             yield from walk(part)
 
 
-def inner(item: Item) -> list[list[Item]]:
+def inner(item: Node) -> list[list[Node]]:
     """The sequences inside an item."""
-    if isinstance(item, Loop):
+    if isinstance(item, LoopNode):
         return item.parts
-    return item.arms if isinstance(item, Branch) else []
+    return item.arms if isinstance(item, BranchNode) else []

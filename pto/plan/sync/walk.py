@@ -1,6 +1,6 @@
-"""A walk through the items of a function with the fences placed so far: what is still unordered.
+"""A walk through the items of a function with the fences placed so far: finds unordered work.
 
-The same walk serves one turn of a loop and the whole of it: knowledge is stated for every way.
+The same walk serves one iteration of a loop and the whole loop: its state holds on every path.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from pto.plan.sync.clocks import Clock, State, Times, between, common
-from pto.plan.sync.effects import PIPES, Handoff, Phase, Work
-from pto.plan.sync.footprint import Footprint
-from pto.plan.sync.outside import Turns
-from pto.plan.sync.tree import Branch, Call, Item, Leaf, Loop, Stop
+from pto.plan.sync.clocks import Clock, ClockState, Times, between, common
+from pto.plan.sync.effects import PIPES, InnerFlag, Phase, SyncWork
+from pto.plan.sync.footprint import Footprints
+from pto.plan.sync.outside import Relation
+from pto.plan.sync.tree import BarrierNode, BranchNode, CallNode, LoopNode, Node, WorkNode
 
-ALL = len(PIPES)  # stands for every pipe at once
+ALL = len(PIPES)  # means every pipe
 
 
 class Need(NamedTuple):
@@ -27,7 +27,7 @@ class Need(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Fence:
+class PlacedFence:
     """A flag: set after one item, waited for before another.
 
     Around `loop` it is set before the loop (`primed`), and waited for after it (`drained`).
@@ -35,78 +35,78 @@ class Fence:
 
     source: int
     target: int
-    after: Item
-    before: Item
-    loop: Loop | None = None
+    after: Node
+    before: Node
+    loop: LoopNode | None = None
     primed: bool = False
     drained: bool = False
-    needs: Item | None = None  # of two that became one: what the earlier was set after
+    needs: Node | None = None  # of a merged flag: the item of its earlier set
 
 
 @dataclass(slots=True)
-class Fences:
-    """All fences placed so far, by where they stand."""
+class FenceSet:
+    """All fences placed so far, by location."""
 
-    flags: list[Fence] = field(default_factory=list[Fence])
-    sets: dict[Item, list[Fence]] = field(default_factory=dict[Item, list[Fence]])
-    waits: dict[Item, list[Fence]] = field(default_factory=dict[Item, list[Fence]])
-    around: dict[Item, list[Fence]] = field(default_factory=dict[Item, list[Fence]])
-    barriers: dict[Item, list[int]] = field(default_factory=dict[Item, list[int]])
+    flags: list[PlacedFence] = field(default_factory=list[PlacedFence])
+    sets: dict[Node, list[PlacedFence]] = field(default_factory=dict[Node, list[PlacedFence]])
+    waits: dict[Node, list[PlacedFence]] = field(default_factory=dict[Node, list[PlacedFence]])
+    around: dict[Node, list[PlacedFence]] = field(default_factory=dict[Node, list[PlacedFence]])
+    barriers: dict[Node, list[int]] = field(default_factory=dict[Node, list[int]])
 
-    def add(self, fence: Fence) -> None:
+    def add(self, fence: PlacedFence) -> None:
         self.flags.append(fence)
         self.know(fence)
 
-    def know(self, fence: Fence) -> None:
-        """Order that is there already: as of a flag, which nobody has to write."""
+    def know(self, fence: PlacedFence) -> None:
+        """Add order that already holds: like a flag that need not be inserted."""
         self.sets.setdefault(fence.after, []).append(fence)
         self.waits.setdefault(fence.before, []).append(fence)
         if fence.loop is not None:
             self.around.setdefault(fence.loop, []).append(fence)
 
-    def replace(self, first: Fence, second: Fence) -> None:
-        """Two flags by one that is set with the second and waited for with the first."""
+    def replace(self, first: PlacedFence, second: PlacedFence) -> None:
+        """Replace two flags by one that is set with the second and waited for with the first."""
         for fence in (first, second):
             self.flags.remove(fence)
             self.sets[fence.after].remove(fence)
             self.waits[fence.before].remove(fence)
         needs = first.needs or first.after
-        self.add(Fence(first.source, first.target, second.after, first.before, needs=needs))
+        self.add(PlacedFence(first.source, first.target, second.after, first.before, needs=needs))
 
-    def add_barrier(self, pipe: int, before: Item) -> None:
+    def add_barrier(self, pipe: int, before: Node) -> None:
         self.barriers.setdefault(before, []).append(pipe)
 
 
 class Saved(NamedTuple):
     """A point to go back to."""
 
-    state: State
+    state: ClockState
     now: int
     work: Clock
     calls: Clock
-    raised: dict[Fence, Clock]
+    raised: dict[PlacedFence, Clock]
 
 
 class Walk:
-    """Goes through items in order; `needs` collects what no fence orders."""
+    """Visits items in order; `needs` collects work that no fence orders."""
 
     def __init__(
-        self, fences: Fences, shadow: Footprint, ordered: frozenset[int], turns: Turns
+        self, fences: FenceSet, shadow: Footprints, ordered: frozenset[int], turns: Relation
     ) -> None:
         shadow.clear()
         self.fences = fences
         self.shadow = shadow
         self.ordered = ordered  # memory-ordered pipes
         self.turns = turns
-        self.until = 0  # of memory outside, what came later is not looked at
+        self.until = 0  # in global memory, later accesses are ignored
         self.now = 0
-        self.state = State()
-        self.before = self.state  # after the last item, before flags of a loop are taken down
-        self.work: Clock = [0] * len(PIPES)  # when each pipe worked
-        self.calls: Clock = [0] * len(PIPES)  # when it did so inside a function that was called
-        self.raised: dict[Fence, Clock] = {}  # flags that are set, with what they tell
+        self.state = ClockState()
+        self.before = self.state  # after the last item, before flags of a loop are waited for
+        self.work: Clock = [0] * len(PIPES)  # times of the work of each pipe
+        self.calls: Clock = [0] * len(PIPES)  # times of its work inside called functions
+        self.raised: dict[PlacedFence, Clock] = {}  # flags that are set, with their clocks
         self.needs: list[Need] = []
-        self.tries = False  # leave no trace of work that needs more
+        self.tries = False  # keep no trace of work with open needs
 
     def save(self) -> Saved:
         state, work, calls = self.state.copy(), self.work.copy(), self.calls.copy()
@@ -119,33 +119,33 @@ class Walk:
 
     # ---- items
 
-    def run(self, items: Iterable[Item]) -> None:
+    def run(self, items: Iterable[Node]) -> None:
         for item in items:
             self.step(item)
 
-    def step(self, item: Item) -> None:
+    def step(self, item: Node) -> None:
         for pipe in self.fences.barriers.get(item, ()):
             self._settle(pipe)
         for fence in self.fences.waits.get(item, ()):
             if fence in self.raised:
                 self.state.hear(fence.target, self.raised[fence])
-        after: State | None = None
-        if isinstance(item, Leaf):
+        after: ClockState | None = None
+        if isinstance(item, WorkNode):
             self._do(item.work)
-        elif isinstance(item, Branch):
+        elif isinstance(item, BranchNode):
             self._branch(item)
-        elif isinstance(item, Loop):
+        elif isinstance(item, LoopNode):
             after = self._loop(item)
-        elif isinstance(item, Call):
+        elif isinstance(item, CallNode):
             self._call(item.pipes)
-        elif isinstance(item, Stop):
+        elif isinstance(item, BarrierNode):
             self._settle(ALL if len(item.pipes) > 1 else min(item.pipes))
         for fence in self.fences.sets.get(item, ()):
             self._set(fence)
         self.before = self.state
         self.state = self.state if after is None else after
 
-    def _set(self, fence: Fence) -> None:
+    def _set(self, fence: PlacedFence) -> None:
         self.raised[fence] = self.state.published(fence.source, self.now)
 
     def _settle(self, pipe: int) -> None:
@@ -154,11 +154,11 @@ class Walk:
         else:
             self.state.settle(pipe, self.now)
 
-    def _do(self, work: Work) -> None:
-        """Its phases one after the other; what they need of each other is the operation's own."""
+    def _do(self, work: SyncWork) -> None:
+        """Run the phases in order; the operation itself orders them among each other."""
         begin, saved = self.now, self.save() if self.tries and len(work.parts) > 1 else None
         for part in work.parts:
-            if isinstance(part, Handoff):
+            if isinstance(part, InnerFlag):
                 self.state.hear(part.target, self.state.published(part.source, self.now))
                 continue
             self._look(part, begin)
@@ -171,7 +171,7 @@ class Walk:
             self._did(part.pipe, part.is_scalar)
 
     def _look(self, phase: Phase, begin: int) -> None:
-        """Add what a phase needs of the work before its operation, which began after `begin`."""
+        """Add the needs of a phase on work before its operation, which began after `begin`."""
         pipe, state = phase.pipe, self.state
         state.hear_scalar(pipe, self.now)
         clock = state.clocks[pipe]
@@ -191,8 +191,8 @@ class Walk:
             self.needs.append(Need(missing.bit_length() - 1, source, target))
 
     def _call(self, pipes: Iterable[int]) -> None:
-        """A function may touch anything with the pipes it has work for: each of them comes after
-        all before, and what follows after all of them."""
+        """A called function may access anything on its pipes: each of them follows all earlier
+        work, and later work follows all of them."""
         for pipe in pipes:
             self.state.hear_scalar(pipe, self.now)
             for source, known in enumerate(self.state.clocks[pipe]):
@@ -204,8 +204,8 @@ class Walk:
             self.calls[pipe] |= 1 << self.now
             self._did(pipe, touches=PIPES[pipe] == "S")
 
-    def _branch(self, item: Branch) -> None:
-        start, ways = self.state, list[tuple[State, Times]]()
+    def _branch(self, item: BranchNode) -> None:
+        start, ways = self.state, list[tuple[ClockState, Times]]()
         for arm in item.arms:
             begin, others = self.now, sum(times for _, times in ways)
             self.state = start.without(others)
@@ -214,9 +214,9 @@ class Walk:
         every = sum(times for _, times in ways)
         self.state = common([state.without(every & ~times) for state, times in ways])
 
-    def _loop(self, item: Loop) -> State:
-        """No turn at all, and one turn: what is known after more turns is not less. The result is
-        what is known when the flags that are left up have been taken down."""
+    def _loop(self, item: LoopNode) -> ClockState:
+        """Join the states after zero and after one iteration; further iterations only add ordering
+        (monotone). Returns the state after the waits for flags that are still up."""
         around = self.fences.around.get(item, ())
         for fence in around:
             if fence.primed:

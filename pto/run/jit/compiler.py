@@ -1,6 +1,6 @@
-"""Graph to code for the fast engine: stretches of operations that cannot wait become pieces.
+"""Compiler of the jit engine: runs of operations that cannot wait become compiled regions.
 
-Everything else, and the order of pieces, is as in the reference engine.
+Everything else, and the order of the regions, is as in the reference engine.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from pto.plan.placement import Placement
 from pto.run.jit.border.context import context_of
 from pto.run.jit.border.coroutine import Coroutine
 from pto.run.jit.border.forms import form_of
-from pto.run.jit.border.piece import Piece
-from pto.run.jit.border.shadow import Shadow, noted
+from pto.run.jit.border.piece import CompiledRegion
+from pto.run.jit.border.shadow import InitShadow, noted
 from pto.run.jit.border.values import Native
 from pto.run.jit.emit import instructions
 from pto.run.jit.emit.fusion import FusingEmitter
@@ -40,13 +40,13 @@ from pto.target.facts import Profile
 from pto.verify.operation import constant
 
 instructions.load()
-_PIECE = 8_000  # operations of a region: what LLVM takes for longer ones grows faster than they do
-_LARGEST = 20_000  # operations of one loop or call, those of called functions included
-Crossing = tuple[Value, Native, int]  # a value at the border of a piece, its form, its place
+_PIECE = 8_000  # operations of a region: LLVM's time grows faster than linearly
+_LARGEST = 20_000  # operations of one loop or call, including called functions
+Crossing = tuple[Value, Native, int]  # a live-in or live-out value, its representation, its offset
 
 
 class NativeCompiler(Compiler):
-    """Prepares functions; `unit` collects the compiled code of the whole kernel."""
+    """Compiles functions; `unit` collects the compiled code of the whole kernel."""
 
     def __init__(
         self,
@@ -60,15 +60,15 @@ class NativeCompiler(Compiler):
         super().__init__(module, profile, side)
         self.unit = unit
         self.placement = placement
-        self.checks = checks  # of data that nobody has written
+        self.checks = checks  # report reads of bytes never written
         self._waits: dict[int, bool] = {}
         self._weights: dict[int, int] = {}
         self._uses: dict[int, Counter[int]] = {}
         self._sizes: dict[int, set[int]] = {}
         self._set_tiles: dict[int, set[int]] = {}
         self._alone = threading.RLock()
-        self._plain = False  # while reference steps are made
-        self.whole: Piece | None = None  # the piece that is all of a function
+        self._plain = False  # True while reference steps are made
+        self.whole: CompiledRegion | None = None  # the region that is a whole function
 
     def block(self, region: Region) -> Block:
         if self._plain:
@@ -95,11 +95,11 @@ class NativeCompiler(Compiler):
         code = super()._function(function)
         if len(code.body.steps) == 1:
             owner = getattr(code.body.steps[0], "__self__", None)
-            self.whole = owner if isinstance(owner, Piece) and owner.is_whole else None
+            self.whole = owner if isinstance(owner, CompiledRegion) and owner.is_whole else None
         return code
 
     def _coroutine(self, function: Operation) -> Code | None:
-        """A function that can wait as one piece of compiled code; None where that cannot be."""
+        """A function that can wait, as one compiled region; None if that is impossible."""
         ops = function.regions[0].block.ops
         ops = ops[:-1] if ops and ops[-1].control is Control.RETURN else ops
         if not any(map(self._can_stop, ops)) or not all(map(self._can_come, ops)):
@@ -135,12 +135,12 @@ class NativeCompiler(Compiler):
         return make
 
     def _can_stop(self, op: Operation) -> bool:
-        """Whether it, or anything inside, waits for another agent."""
+        """True if an operation, or one inside it, waits for another agent."""
         inner = self._inside(op)
         return (isinstance(op.body, Do) and op.body.blocks) or any(map(self._can_stop, inner))
 
     def _can_come(self, op: Operation) -> bool:
-        """Whether it has a place in a coroutine."""
+        """True if an operation is supported in a coroutine."""
         if self._can_enter(op) or _hands_on(op):
             return True
         if op.control is not None:
@@ -150,7 +150,7 @@ class NativeCompiler(Compiler):
         return isinstance(body, Do) and not (op.regions or body.binds or body.looks)
 
     def _close(self, out: Block, ops: list[Operation]) -> None:
-        """A run of operations as one piece, where that is worth a call."""
+        """Compile a run of operations as one region, if that is worth a call."""
         if not any(_is_work(op) for op in ops):
             for op in ops:
                 self._add(out, op)
@@ -183,8 +183,8 @@ class NativeCompiler(Compiler):
         if n in out.waits:
             out.waits[n] = until_ready(op, counted)
 
-    def _piece(self, ops: list[Operation], *, waits: bool = False) -> Piece:
-        """One compiled region; NotNative where there is none."""
+    def _piece(self, ops: list[Operation], *, waits: bool = False) -> CompiledRegion:
+        """One compiled region; raises NotNative if there is no lowering."""
         noted = self.unit.noted
         inner = [op for outer in ops for op in self._reached(outer)]
         names = [] if self.checks else repeated(inner, self._changed(ops[0]))
@@ -208,17 +208,18 @@ class NativeCompiler(Compiler):
         ins, outs, kept = (
             [(self.slot(v), form, at) for v, form, at in each] for each in (before, after, kept)
         )
-        return Piece(self.unit, name, ops[0], emitter, ins, outs, kept, sizes, self._reference(ops))
+        return CompiledRegion(
+            self.unit, name, ops[0], emitter, ins, outs, kept, sizes, self._reference(ops)
+        )
 
     def _reserve(self, inner: Sequence[Operation]) -> None:
-        """Registers for the reference steps of these operations, should they be needed."""
+        """Reserve registers for the reference steps of these operations."""
         for op in inner:
             self.slots([*op.operands, *op.results])
             self.slots([a for region in op.regions for b in region.blocks for a in b.args])
 
     def _reference(self, ops: list[Operation]) -> Callable[[], tuple[Block, int]]:
-        """Makes the reference steps of these operations, when they are needed; and how many
-        registers there are then."""
+        """A function that makes reference steps on demand, and counts their registers."""
         slots = self._slots
 
         def make() -> tuple[Block, int]:
@@ -240,14 +241,14 @@ class NativeCompiler(Compiler):
         writes = [v for o in row.operands if o.role != "in" for v in op.group(o.name)]
         unknown = bool(op.regions) or "callee" in op.attrs
 
-        def shadow_of(core: Core) -> Shadow | None:
+        def shadow_of(core: Core) -> InitShadow | None:
             return context_of(core, self.unit.needs).shadow
 
         return noted(made, shadow_of, self.slots([*writes, *op.results]), unknown)
 
     def alone(self, op: Operation) -> tuple[Step, dict[int, int], int]:
-        """The reference step of one operation on registers of its own: step, places, how many."""
-        with self._alone:  # threads may meet the same mistake
+        """The reference step of one operation on its own registers: step, slots, their number."""
+        with self._alone:  # several threads may report the same error
             outer, self._slots = self._slots, {}
             try:
                 step = self.step(op)
@@ -257,7 +258,7 @@ class NativeCompiler(Compiler):
                 self._slots = outer
 
     def _arguments(self, inner: Sequence[Operation]) -> set[int]:
-        """Arguments of functions that are called, and so written in place."""
+        """Arguments of called functions, which are inlined."""
         calls = [self.callee(op) for op in inner if op.control is Control.CALL]
         return {id(a) for callee in calls for a in callee.regions[0].block.args}
 
@@ -267,7 +268,7 @@ class NativeCompiler(Compiler):
         return Names(self.module, lambda op: addresses.get(id(op)))
 
     def uses(self, op: Operation) -> Counter[int]:
-        """How often each value is used in the function around an operation."""
+        """How often each value is used in the enclosing function."""
         function = next(op.around(Control.FUNCTION), op)
         found = self._uses.get(id(function))
         if found is None:
@@ -276,7 +277,7 @@ class NativeCompiler(Compiler):
         return found
 
     def _changed(self, op: Operation) -> set[int]:
-        """Tiles of the function around an operation whose place or region is set."""
+        """Tiles of the enclosing function with an address or valid region that is set."""
         function = next(op.around(Control.FUNCTION), op)
         found = self._set_tiles.get(id(function))
         if found is None:
@@ -284,8 +285,7 @@ class NativeCompiler(Compiler):
         return found
 
     def _sized(self, op: Operation) -> set[int]:
-        """Constants of the function around an operation that only say how large an array or how
-        long a loop is: programs for other sizes share compiled code."""
+        """Constants that are only array sizes or loop bounds: other sizes share compiled code."""
         function = next(op.around(Control.FUNCTION), op)
         found = self._sizes.get(id(function))
         if found is None:
@@ -300,13 +300,13 @@ class NativeCompiler(Compiler):
             found = self._sizes[id(function)] = sizes - others
         return found
 
-    # ---- what can be compiled
+    # ---- supported operations
 
     def _can_enter(self, op: Operation) -> bool:
-        """Whether nothing inside can wait, and the operation has a place in compiled code."""
+        """True if nothing inside an operation can wait, and the operation has a lowering."""
         found = self._waits.get(id(op))
         if found is None:
-            self._waits[id(op)] = False  # a call of itself cannot be entered
+            self._waits[id(op)] = False  # a recursive call has no lowering
             found = self._waits[id(op)] = self._enterable(op)
         return found
 
@@ -334,22 +334,22 @@ class NativeCompiler(Compiler):
         return [o for region in op.regions for b in region.blocks for o in b.ops]
 
     def _weight(self, op: Operation) -> int:
-        """Operations that are written, where calls are written in place."""
+        """The number of operations after inlining."""
         found = self._weights.get(id(op))
         if found is None:
-            self._weights[id(op)] = _LARGEST + 1  # a call of itself has no end
+            self._weights[id(op)] = _LARGEST + 1  # recursion has no end
             found = self._weights[id(op)] = 1 + sum(map(self._weight, self._inside(op)))
         return found
 
     def _reached(self, op: Operation) -> Iterator[Operation]:
-        """An operation and all inside it, called functions too."""
+        """An operation and all inside it, including called functions."""
         yield op
         for inner in self._inside(op):
             yield from self._reached(inner)
 
 
 def _why_not(op: Operation) -> str:
-    """Why an operation has no place in compiled code."""
+    """The reason why an operation has no lowering."""
     if isinstance(op.body, Do) and op.body.binds:
         return "it defines the place of a tile"
     return f"a {'poll' if looks(op) else 'wait'} in a function that is no coroutine"
@@ -360,15 +360,14 @@ def _hands_on(op: Operation) -> bool:
 
 
 def _binds_own(op: Operation, name: str) -> bool:
-    """Whether what is given another place has one of its own: it was not only declared."""
+    """True if a tile that gets another address had one before."""
     makers = [value.maker for value in op.group(name)]
     plain = all(maker is not None and maker.body is ALLOC_TILE for maker in makers)
     return plain and emitter_of(op) is not None
 
 
 def _is_work(op: Operation) -> bool:
-    """Whether compiling gains anything: not for numbers, names of places and flags alone. A loop
-    of them does."""
+    """True if compiling is worthwhile: not for scalars, handles and flags outside of loops."""
     if op.is_loop or op.control is Control.CALL:
         return True
     if op.regions:
@@ -377,7 +376,7 @@ def _is_work(op: Operation) -> bool:
 
 
 def _come_in(emitter: Emitter, ins: Sequence[Value], outs: Sequence[Value]) -> list[Crossing]:
-    """Values of before, read from the frame; room for results follows them."""
+    """Load live-in values from the argument buffer; space for results follows them."""
     found: list[Crossing] = []
     emitter.leaving = {id(value) for value in outs}
     for value in ins:
@@ -392,7 +391,7 @@ def _come_in(emitter: Emitter, ins: Sequence[Value], outs: Sequence[Value]) -> l
 def _lift(
     emitter: Emitter, inner: Sequence[Operation], sized: set[int]
 ) -> list[tuple[Native, int, int]]:
-    """Constants that are read from the frame: form, place, value."""
+    """Constants that are loaded from the argument buffer: representation, offset, value."""
     found: list[tuple[Native, int, int]] = []
     for op in inner:
         value = constant(op.results[0]) if op.traits.constant else None
@@ -406,7 +405,7 @@ def _lift(
 
 
 def _go_out(emitter: Emitter, outs: Sequence[Value], at: int) -> list[Crossing]:
-    """Results, written to the frame in the form they turned out to have."""
+    """Store results in the argument buffer, in their final representation."""
     found: list[Crossing] = []
     for value in outs:
         native, room = emitter.value(value), form_of(value.type).nbytes
@@ -419,7 +418,7 @@ def _go_out(emitter: Emitter, outs: Sequence[Value], at: int) -> list[Crossing]:
 
 
 def _keep(emitter: Emitter, before: Sequence[Crossing]) -> list[Crossing]:
-    """Tiles of before whose valid region may have been set."""
+    """Live-in tiles with a valid region that may have been set."""
     kept = [crossing for crossing in before if id(crossing[0]) in emitter.cells]
     for value, _, at in kept:
         emitter.put(emitter.value(value), at)
@@ -429,7 +428,7 @@ def _keep(emitter: Emitter, before: Sequence[Crossing]) -> list[Crossing]:
 def _border(
     ops: Sequence[Operation], inner: Sequence[Operation], args: set[int], total: Counter[int]
 ) -> tuple[list[Value], list[Value]]:
-    """Values that come in from before, and values of these operations used behind them."""
+    """The live-in values of these operations, and their live-out values."""
     made = args | {id(r) for op in inner for r in op.results}
     made |= {id(a) for op in inner for r in op.regions for b in r.blocks for a in b.args}
     used = {id(v): v for op in inner for v in op.operands}

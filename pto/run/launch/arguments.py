@@ -1,6 +1,6 @@
 """Arguments from text: `x=data.npy`, `x=rand:1024xf32`, `x=zeros:16x64xf16`, `n=17`.
 
-Also how large an array a kernel needs, where its views say so.
+Also the size of the array that a kernel needs, where its views state it.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ _SPEC = re.compile(r"(rand|zeros|ones|range|full\(([-+.\w]+)\))(?::((?:\d+x)*)([
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One parameter of a kernel, as a person sees it."""
+    """One parameter of a kernel: name, type and size, as messages show it."""
 
     name: str
     type: t.Type
-    elements: int | None  # how many elements its views reach; None: the program does not say
+    elements: int | None  # elements that its views span; None if the program does not state it
 
     @property
     def is_array(self) -> bool:
@@ -66,9 +66,9 @@ class Parameter:
 
 
 def parameters(*functions: Operation, numbers: Mapping[str, int] = _NONE) -> list[Parameter]:
-    """What a launch takes: the parameters of a function, or of those that run together.
+    """The parameters of a launch: those of one function, or of all functions that run together.
 
-    `numbers`: integers that will be passed, by name; views whose size they decide count too.
+    `numbers`: integer arguments by name, for views with sizes that depend on them.
     """
     found = {name: Parameter(name, type, None) for name, type in taken(functions)}
     for function in functions:
@@ -117,7 +117,7 @@ def taken(functions: Sequence[Operation]) -> list[tuple[str, t.Type]]:
 
 
 def _reach(arg: Value, function: Operation, names: Names, numbers: Mapping[str, int]) -> int | None:
-    """Elements that views of known size span; None when none looks at the argument."""
+    """The elements that views of known size span; None if no view refers to the argument."""
     if isinstance(arg.type, t.MemRef):
         sizes = [d for d in arg.type.shape if d is not None]
         return int(np.prod(sizes)) if len(sizes) == len(arg.type.shape) else None
@@ -145,7 +145,7 @@ def _spanned(op: Operation, arg: Value, numbers: Mapping[str, int]) -> int | Non
 
 
 def _number(value: Value, numbers: Mapping[str, int]) -> int | None:
-    """What a value will be: a constant, a number that is passed, or reckoned from such."""
+    """The value as an integer: a constant, an argument, or computed from these; None if unknown."""
     maker = value.maker
     if maker is None:
         return numbers.get(value.name)
@@ -159,7 +159,7 @@ def _number(value: Value, numbers: Mapping[str, int]) -> int | None:
 
 
 def _slots(op: Operation, arg: Value) -> int | None:
-    """Elements of the slots of a queue that lie there."""
+    """The elements that the slots of a queue occupy in this argument."""
     if op.row is None or op.row.attr("slot_size") is None:
         return None
     for name in ("gm_slot_buffer", "gm_slot_tensor", "gm_addr"):
@@ -176,7 +176,7 @@ def _slots(op: Operation, arg: Value) -> int | None:
 
 
 def build(params: Iterable[Parameter], given: Mapping[str, str], seed: int) -> list[Any]:
-    """A value for each parameter; what is missing is listed with its type."""
+    """A value for each parameter; missing parameters are reported with their types."""
     params = list(params)
     given = {SUBBLOCK: "0", **given} if any(p.name == SUBBLOCK for p in params) else given
     require_names({p.name: str(p) for p in params}, given)
@@ -189,7 +189,7 @@ def build(params: Iterable[Parameter], given: Mapping[str, str], seed: int) -> l
 def require_names(
     described: Mapping[str, str], given: Mapping[str, str], optional: Container[str] = ()
 ) -> None:
-    """Every name that is given is one of a parameter, and none is missing."""
+    """Check that every given name is a parameter and that no parameter is missing."""
     for name in given:
         if name not in described:
             advice = nearest(name, described)
@@ -212,7 +212,7 @@ def _value(p: Parameter, text: str, rng: np.random.Generator) -> Any:
             f"{p.name}: `{text}` is no array",
             help="a .npy file, rand:1024xf32, zeros:16x64xf16, ones, range or full(1.5)",
         )
-    last = found[4] or ""  # an element type; or one more size, and the parameter tells the type
+    last = found[4] or ""  # an element type; or one more size, and the parameter has the type
     kind = dtype(last) if last and not last.isdecimal() else p.dtype
     if kind is None:
         raise fail("PTO-U036", f"{p.name}: `{text}` needs an element type, as in rand:1024xf32")
@@ -233,7 +233,7 @@ def _value(p: Parameter, text: str, rng: np.random.Generator) -> Any:
     try:
         return _filled(found[1], found[2], kind, count, rng).reshape(shape)
     except ValueError:
-        raise fail("PTO-U036", f"{p.name}: `{found[2]}` is no number of {kind.name}") from None
+        raise fail("PTO-U036", f"{p.name}: `{found[2]}` is not a number of {kind.name}") from None
 
 
 def _filled(
@@ -255,7 +255,7 @@ def _filled(
 
 
 def _fitting(text: str | None, kind: DType) -> float:
-    """The number that an array is filled with: what its type cannot hold is none."""
+    """The number to fill an array with, if its type can hold it."""
     number = float(text or 0)
     if kind.is_float:
         fits = text in ("nan", "inf", "-inf") or abs(number) <= kind.max

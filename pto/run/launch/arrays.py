@@ -1,7 +1,7 @@
-"""What a person may pass to a kernel: NumPy arrays, and whatever else owns memory of the CPU.
+"""Array arguments of kernels: NumPy arrays, and other objects that own CPU memory.
 
-Memory is used where it lies. Only an array that global memory cannot be laid over is copied, and
-what a kernel changed in the copy is written back.
+Memory is used in place. An array that cannot serve as global memory is copied, and the results of
+the kernel are copied back.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _CPU = 1  # kDLCPU
 
 @dataclass(frozen=True, slots=True)
 class Borrowed:
-    """An array for a kernel to work on, and what to do when it is done."""
+    """An array for a kernel to work on, and the action when the kernel is done."""
 
     array: Array
     source: Any
     give_back: Callable[[], None] | None = None
-    raw: bool = False  # only its bytes are known, not their type
+    raw: bool = False  # its bytes are known, but not their type
     read_only: bool = False
 
 
@@ -71,7 +71,7 @@ def _numpy(array: Array, source: Any) -> Borrowed:
 
 
 def _array(value: Any) -> Borrowed | None:
-    """What only tells its values: used in place where it shows its own memory, else only read."""
+    """An object that NumPy can convert: used in place if it exposes its memory, else read-only."""
     array = np.asarray(value)
     if array.ndim == 0:
         return None
@@ -87,7 +87,7 @@ def _is_tensor(value: Any) -> bool:
 
 @lru_cache(maxsize=256)
 def are_tensors(kind: type) -> bool:
-    """Whether all values of a type are so."""
+    """True if all values of this type are tensors."""
     return _is_tensor(kind)
 
 
@@ -112,14 +112,14 @@ def named_type(value: Any) -> DType | None:
 
 
 def _items(value: Any, kind: DType | None, shape: Sequence[int]) -> Array:
-    """A tensor's items; without a type that is known as unsigned numbers of their size."""
+    """The items of a tensor; as unsigned integers of their size if the type is unknown."""
     size = int(value.element_size())
     own = np.dtype(f"u{size}") if kind is None else kind.numpy
     return over(value.data_ptr(), int(value.numel()) * size, own).reshape(shape)
 
 
 def over(address: int, nbytes: int, kind: np.dtype[Any]) -> Array:
-    """A writeable array over memory that somebody else owns."""
+    """A writeable array over foreign memory."""
     if not nbytes:
         return np.zeros(0, kind)
     return np.ctypeslib.as_array((ctypes.c_uint8 * nbytes).from_address(address)).view(kind)
@@ -138,13 +138,13 @@ def _dlpack(value: Any) -> Borrowed:
         ) from None
     if array.flags.writeable or not array.flags.c_contiguous or _can_refuse(value):
         return _numpy(array, value)
-    # Producers of the older protocol cannot say that their memory may be written; they mean it.
+    # The older protocol cannot mark memory as writeable, but means it.
     items = over(array.ctypes.data, array.nbytes, array.dtype)
     return Borrowed(items.reshape(array.shape), (value, array))
 
 
 def _can_refuse(value: Any) -> bool:
-    """Whether a producer speaks the protocol in which memory can be marked as not to be written."""
+    """True if a producer uses the protocol version that can mark memory as read-only."""
     try:
         capsule = value.__dlpack__(max_version=(1, 0))
     except (TypeError, BufferError):
@@ -153,7 +153,7 @@ def _can_refuse(value: Any) -> bool:
 
 
 def of_elements(name: str, given: Borrowed, wanted: DType | None) -> Borrowed:
-    """The same memory as what the program says it holds; for another type only on demand."""
+    """The same memory with the element type of the program; another type needs an explicit view."""
     if wanted is None:
         return given
     if holds(given, wanted):
@@ -170,7 +170,7 @@ def of_elements(name: str, given: Borrowed, wanted: DType | None) -> Borrowed:
 
 
 def holds(given: Borrowed, wanted: DType) -> bool:
-    """The same type; either sign of an integer; the bits of a type that NumPy does not know."""
+    """True for the same type, either sign of an integer, or the bits of a type that NumPy lacks."""
     own, known = given.array.dtype, wanted.numpy
     if own == known or (given.raw and own.itemsize == wanted.itemsize):
         return True
@@ -181,8 +181,8 @@ def holds(given: Borrowed, wanted: DType) -> bool:
 
 
 def copied(args: Sequence[Any], written: Collection[int] | None = None) -> list[Any]:
-    """Arguments for another run: arrays that overlap still do. `written`: the only ones that a run
-    may write, so that others stay the same arrays."""
+    """Copies of arguments for another run; copies of overlapping arrays overlap too. If `written`
+    is given, only arrays that overlap one of these positions are copied."""
     arrays = {n: a for n, a in enumerate(args) if isinstance(a, np.ndarray)}
     if written is not None:
         own = [arrays[n] for n in written if n in arrays]

@@ -1,7 +1,7 @@
-"""One launch, whoever asks for it: a kernel made ready, its arguments, how many blocks.
+"""One launch: a compiled kernel, its arguments, and the number of blocks.
 
-Text programs, Python kernels, streams and ranks all come through here: what is called makes a
-`Launch`, and a stream does it.
+Text programs, Python kernels, streams and ranks all use it: a call makes a `Launch`, and a stream
+runs it.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ Blocks = int | tuple[int, ...]
 
 @runtime_checkable
 class Callee(Protocol):
-    """What can be launched beside programs: a kernel of Python, with its grid or without."""
+    """A launchable object other than a program: a Python kernel, with or without a grid."""
 
     def launched(self, device: Device, args: Sequence[Any], named: Mapping[str, Any]) -> Launch: ...
 
 
 def load(program: Program) -> Module:
-    """A program: parsed already, the path of a file, or text with more than one line."""
+    """The module of a program: a parsed module, the path of a file, or text of several lines."""
     if isinstance(program, Module):
         return program
     if isinstance(program, str) and "\n" in program:
@@ -70,11 +70,11 @@ def _a(word: str) -> str:
     return f"{'an' if word[0] in 'aeiouAEIOU' else 'a'} {word}"
 
 
-_MOST_BLOCKS = (1 << 32) - 1  # the host counts them in 32 bits
+_MOST_BLOCKS = (1 << 32) - 1  # the host counts blocks in 32 bits
 
 
 def count_of(blocks: Blocks) -> int:
-    """How many blocks a grid has."""
+    """The number of blocks of a grid."""
     found = prod(extents_of(blocks))
     if found > _MOST_BLOCKS:
         raise fail("PTO-U039", f"a launch has at most {_MOST_BLOCKS:,} blocks, got {found:,}")
@@ -96,7 +96,7 @@ def extents_of(blocks: Blocks) -> tuple[int, ...]:
 
 
 def kind_of(blocks: Blocks, values: Sequence[Any]) -> list[Hashable]:
-    """What tells a call from others, but for its values: the grid, all that is judged of arrays."""
+    """The key of a call without its values: the grid, and the checked properties of arrays."""
     found: list[Hashable] = [blocks if type(blocks) is int else extents_of(blocks)]
     for value in values:
         kind = type(value)
@@ -110,7 +110,7 @@ def kind_of(blocks: Blocks, values: Sequence[Any]) -> list[Hashable]:
 
 
 class Calls(dict[Hashable, _Made]):
-    """What is known of calls, by all that decides how they are made; of so many at most."""
+    """A cache of calls by their key; emptied when it is full."""
 
     def keep(self, key: Hashable, made: _Made) -> None:
         if len(self) >= _CALLS:
@@ -118,7 +118,7 @@ class Calls(dict[Hashable, _Made]):
         self[key] = made
 
 
-_SHOWN: dict[Any, Any] = {}  # what Python remembers to have shown
+_SHOWN: dict[Any, Any] = {}  # Python's registry of warnings that were shown
 
 
 class PtoWarning(UserWarning):
@@ -133,7 +133,7 @@ class PtoWarning(UserWarning):
 
 
 def require_legal(findings: Sequence[Diagnostic]) -> None:
-    """Errors end a launch before it begins; warnings go to Python's, which shows each once."""
+    """Raise if there are errors; pass warnings to Python, which shows each once."""
     errors = [d for d in findings if d.severity == "error"]
     if errors:
         raise PtoError(*errors)
@@ -142,7 +142,7 @@ def require_legal(findings: Sequence[Diagnostic]) -> None:
 
 
 def warn(finding: Diagnostic) -> None:
-    """A finding as a warning of Python, at its line."""
+    """Show a finding as a Python warning at its line."""
     file, line = (finding.loc.file, finding.loc.line) if finding.loc else ("<program>", 0)
     help = f"\n  help: {finding.help}" if finding.help else ""
     made = PtoWarning(f"{finding.message} [{finding.code}]{help}", finding)
@@ -158,7 +158,7 @@ def prepare(
     engine: str = "reference",
     checks: bool = False,
 ) -> Kernel:
-    """Check a program for a profile and make its kernel ready."""
+    """Check a program for a profile and compile its kernel."""
     _, findings = judge(module, profile=profile.name, device=profile.device)
     require_legal(findings)
     return Kernel(module, entry_functions(module, entry), profile, tap, engine, checks)
@@ -166,19 +166,19 @@ def prepare(
 
 @dataclass(slots=True, eq=False)
 class Launch:
-    """One launch of a kernel. `printed` is there when it is done."""
+    """One launch of a kernel. `printed` is complete when it is done."""
 
     kernel: Kernel
     device: Device
     args: Sequence[Any]  # scalars, and borrowed arrays
     blocks: int
     progress: Progress | None = None
-    timeout: float | None = None  # seconds, from its begin
-    say: Say | None = None  # hears each line that a block prints, as it comes
+    timeout: float | None = None  # seconds from its start
+    say: Say | None = None  # called with each printed line at once
     is_done: bool = False
     printed: tuple[str, ...] = ()
     fallbacks: Mapping[tuple[str, str], int] = field(default_factory=dict[tuple[str, str], int])
-    error: BaseException | None = None  # why it was given up
+    error: BaseException | None = None  # the reason, if it was abandoned
     _held: list[Memory] = field(default_factory=list[Memory])
 
     @classmethod
@@ -191,7 +191,7 @@ class Launch:
         progress: Progress | None = None,
         timeout: float | None = None,
     ) -> Launch:
-        """With the memory of its arrays, which belong to the kernel until it is done."""
+        """A launch with the memory of its arrays, which belong to the kernel until it is done."""
         kernel.require(len(args))
         pairs = zip(kernel.parameters.items(), args, strict=True)
         given = {
@@ -204,7 +204,7 @@ class Launch:
         return cls(kernel, device, list(given.values()), count_of(blocks), progress, timeout)
 
     def again(self) -> Launch:
-        """The same work, to be done once more."""
+        """A new launch of the same work."""
         return Launch(self.kernel, self.device, self.args, self.blocks, self.progress, self.timeout)
 
     def begin(self) -> Grid:
@@ -220,7 +220,7 @@ class Launch:
         return grid
 
     def now(self) -> None:
-        """All of it at once, on threads where that helps: nothing in it waits for others."""
+        """Run the whole launch at once, on threads if useful; it waits for no other launch."""
         try:
             grid = self.begin()
             elsewhere = place.current()
@@ -234,8 +234,9 @@ class Launch:
         self.end(grid)
 
     def is_alone(self, direct: bool) -> bool:
-        """Whether it needs nobody else to go on, and nobody watches; a direct call that may have to
-        begin again is so too. Elsewhere even agents may wait, for those of their own block."""
+        """True if no agent waits for another launch or rank and no observer watches. A direct call
+        that may have to be restarted counts too. On a cluster, agents may also wait within their
+        own block."""
         kernel = self.kernel
         alone = not kernel.can_wait or (direct and kernel.may_wait_early)
         apart = not alone and place.current() is not None and kernel.is_closed
@@ -254,7 +255,7 @@ class Launch:
 
 
 def _require_writable(name: str, writer: Operation | None) -> None:
-    """Of an array that is read-only."""
+    """Report a write to a read-only array."""
     if writer is not None:
         raise fail(
             "PTO-M194",
@@ -265,7 +266,7 @@ def _require_writable(name: str, writer: Operation | None) -> None:
 
 
 def _argument(name: str, type: t.Type, value: Any) -> Any:
-    """What is not borrowed, and judged, already."""
+    """The argument as borrowed and checked memory, if it is not yet; scalars are unchanged."""
     given = borrow(value)
     if given is None:
         return value

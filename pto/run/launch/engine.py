@@ -1,7 +1,7 @@
-"""Switches of a run that an option or the environment sets: engine, its checks, the sanitizer.
+"""Options of a run that a parameter or the environment sets: engine, its checks, the sanitizer.
 
-An option comes first, then PTO_ENGINE, PTO_CHECKS, PTO_SANITIZE and PTO_COVERAGE, then the default.
-No engine lives here.
+A parameter comes first, then PTO_ENGINE, PTO_CHECK_READS, PTO_SANITIZE and PTO_COVERAGE, then the
+default. No engine is implemented here.
 """
 
 from __future__ import annotations
@@ -10,13 +10,14 @@ from os import environ
 from typing import Any, Final
 
 from pto.core.errors import fail, nearest
+from pto.core.renamed import warn_renamed
 from pto.run.launch.place import chosen
 from pto.target.cpu import SIZE_VARIABLES
 
 ENGINES: Final = ("jit", "reference")
 DEFAULT: Final = "jit"
-_RUN: Final = ("PTO_ENGINE", "PTO_CHECKS", "PTO_SANITIZE", "PTO_DEBUG", "PTO_ON")
-# The environment itself, where Python shows it: `environ.get` takes thirty times as long.
+_RUN: Final = ("PTO_ENGINE", "PTO_CHECK_READS", "PTO_CHECKS", "PTO_SANITIZE", "PTO_DEBUG", "PTO_ON")
+# The environment itself, if Python exposes it: `environ.get` takes thirty times as long.
 SAID: Final[Any] = vars(environ).get("_data", environ)
 
 
@@ -29,7 +30,7 @@ _NAMES: Final = tuple(map(variable, (*_RUN, *SIZE_VARIABLES.values())))
 
 
 def switches() -> list[Any]:
-    """What decides how a call is made beside its arguments: a `with` block, the environment."""
+    """The settings that decide how a call is made: a `with` block, the environment."""
     where = chosen.get()
     return [where if isinstance(where, str) else where is None, *map(SAID.get, _NAMES)]
 
@@ -48,20 +49,23 @@ def chosen_engine(option: str | None = None) -> str:
 
 
 def wants_checks(option: bool = False) -> bool:
-    """True where the jit engine is to watch for data nobody has written: PTO_CHECKS, or asked."""
-    return option or environ.get("PTO_CHECKS", "0") not in ("", "0")
+    """True if the jit engine reports reads of bytes never written: option or PTO_CHECK_READS."""
+    if "PTO_CHECKS" in environ and "PTO_CHECK_READS" not in environ:
+        warn_renamed("PTO_CHECKS", "PTO_CHECK_READS")
+        return option or environ["PTO_CHECKS"] not in ("", "0")
+    return option or environ.get("PTO_CHECK_READS", "0") not in ("", "0")
 
 
 def wants_sanitizer(option: bool = False) -> bool:
-    """True where an option asks for the sanitizer, or PTO_SANITIZE is set and not 0."""
+    """True if the option or PTO_SANITIZE enables the sanitizer."""
     return option or environ.get("PTO_SANITIZE", "0") not in ("", "0")
 
 
 def wants_debugging() -> bool:
-    """Assertions and prints of kernels stay in their programs unless PTO_DEBUG is 0."""
+    """True unless PTO_DEBUG is 0: assertions and prints of kernels stay in their programs."""
     return environ.get("PTO_DEBUG", "1") not in ("", "0")
 
 
 def wants_coverage(option: bool | None = None) -> bool:
-    """Holes, idle blocks and cut results of a first run are looked for unless PTO_COVERAGE is 0."""
+    """True unless PTO_COVERAGE is 0: a first run is checked for holes and idle blocks."""
     return environ.get("PTO_COVERAGE", "1") not in ("", "0") if option is None else option

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy.typing as npt
 
 from pto.core.errors import fail
+from pto.core.renamed import renamed
 from pto.ir.graph import Module
 from pto.plan.mode import mode_of
 from pto.run.launch.call import (
@@ -23,7 +24,7 @@ from pto.run.launch.call import (
 )
 from pto.run.launch.engine import chosen_engine, switches
 from pto.run.launch.entry import entry_functions
-from pto.run.launch.known import Known
+from pto.run.launch.known import ProgramCache
 from pto.run.launch.outcome import warn
 from pto.run.launch.prepared import Kernel
 from pto.run.launch.progress import Progress
@@ -33,8 +34,8 @@ from pto.target.choose import Target
 from pto.verify import judge
 from pto.verify.target import target_of
 
-if TYPE_CHECKING:  # whoever watches a run brings these along
-    from pto.run.jit.border.direct import Direct
+if TYPE_CHECKING:
+    from pto.run.jit.border.direct import FastPath
     from pto.run.watch.events import Observer, Tap
 
 Argument = npt.NDArray[Any] | int | float | bool
@@ -42,11 +43,11 @@ Argument = npt.NDArray[Any] | int | float | bool
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a run was, and what it printed. Of the jit engine:
+    """The result of a run: its settings and what it printed. Of the jit engine:
 
     `left_out`: (instruction, reason) without a lowering, and how often the program has it.
-    `fallbacks`: (instruction, reason) that Python ran inside compiled code: how often in this run.
-    `fused`: the instructions of each group that runs as one loop.
+    `fallbacks`: (instruction, reason) of host fallbacks, and how often this run used them.
+    `fused`: the instructions of each fusion group.
     `forwarded`: copies that are not made, since their readers use the source.
     """
 
@@ -60,7 +61,7 @@ class Report:
     fallbacks: Mapping[tuple[str, str], int] = field(default_factory=dict[tuple[str, str], int])
     fused: tuple[tuple[str, ...], ...] = ()
     forwarded: tuple[str, ...] = ()
-    coverage: Any = None  # how much of its outputs was written, where a kernel was run with it
+    coverage: Any = None  # how much of its outputs was written, if the kernel measured it
 
     def __repr__(self) -> str:
         blocks = f"{self.blocks} block{'s' if self.blocks != 1 else ''}"
@@ -70,12 +71,12 @@ class Report:
 
 @dataclass(slots=True)
 class _Ready:
-    """A program made ready for a target, and what is known of its calls."""
+    """A program compiled for a target, and a cache of its calls."""
 
     target: Target
     kernel: Kernel
-    calls: Calls[Direct] = field(default_factory=Calls["Direct"])
-    seen: set[Any] = field(default_factory=set[Any])  # calls whose outcome was looked at
+    calls: Calls[FastPath] = field(default_factory=Calls["FastPath"])
+    seen: set[Any] = field(default_factory=set[Any])  # calls that were checked for warnings
 
     def run(
         self,
@@ -90,7 +91,7 @@ class _Ready:
         if like is not None:
             return like.run(args, timeout)
         kernel = self.kernel
-        chip = Device(self.target.profile, engine=kernel.engine, checks=kernel.checks)
+        chip = Device(self.target.profile, engine=kernel.engine, check_reads=kernel.checks)
         done = chip.run(Launch.of(kernel, chip, args, blocks, progress, timeout))
         found = report(done, self.target)
         if key not in self.seen:
@@ -101,9 +102,10 @@ class _Ready:
         return found
 
 
-_known: Known[_Ready] = Known()
+_known: ProgramCache[_Ready] = ProgramCache()
 
 
+@renamed(checks="check_reads")
 def launch(
     program: Program,
     *,
@@ -114,7 +116,7 @@ def launch(
     device: str | None = None,
     engine: str | None = None,
     check: bool = True,
-    checks: bool = False,
+    check_reads: bool = False,
     observer: Observer | None = None,
     stepper: Tap | None = None,
     progress: Progress | None = None,
@@ -124,10 +126,10 @@ def launch(
 ) -> Report:
     """Run one kernel. Arrays are global memory, changed in place, in the parameters' order.
 
-    `progress` hears after each block how many are done, and how many there are. `schedule` says
-    when effects happen where synchronisation leaves that open: program, early, late, random:SEED.
-    `timeout` ends a launch that takes longer, in seconds.
-    `checks`: the jit engine reports reads of local memory that nobody has written.
+    `progress` is called after each block with the blocks done and their number.
+    `schedule` decides the order of effects that synchronisation leaves open: program, early, late,
+    random:SEED. `timeout` ends a launch that takes longer, in seconds.
+    `check_reads`: the jit engine reports reads of local memory that was never written.
     `check=False` leaves out rules and warnings; `coverage=False`, as PTO_COVERAGE=0, only the
     warnings of a first run: holes, blocks with nothing to do, a tile that is read unwritten.
     """
@@ -135,36 +137,38 @@ def launch(
     when = PROGRAM if schedule is None else _schedule(schedule, watched=watched)
 
     def prepare() -> _Ready:
-        chosen = _engine(engine, checks)
+        chosen = _engine(engine, check_reads)
         target, kernels = _target(module, profile, device, check), entry_functions(module, entry)
-        return _Ready(target, Kernel(module, kernels, target.profile, None, chosen, checks))
+        return _Ready(target, Kernel(module, kernels, target.profile, None, chosen, check_reads))
 
     if not watched and (when is PROGRAM or when == PROGRAM):
-        how = entry, profile, device, engine, check, checks, *switches()
+        how = entry, profile, device, engine, check, check_reads, *switches()
         looks = coverage if check else False
         return _known.get(module, how, prepare).run(args, blocks, progress, timeout, looks)
-    chosen = _engine(engine, checks)
+    chosen = _engine(engine, check_reads)
     target, kernels = _target(module, profile, device, check), entry_functions(module, entry)
-    chip = Device(target.profile, observer=observer, engine=chosen, checks=checks)
+    chip = Device(target.profile, observer=observer, engine=chosen, check_reads=check_reads)
     automatic = mode_of(kernels) == "automatic"
     if automatic and count_of(blocks) == 1:
-        when = PROGRAM  # a compiler is yet to order the pipes, and there is nothing else
+        when = PROGRAM  # a compiler is yet to order the pipes, and there is only one block
     chip.tap = stepper or (_scheduler(when, target, automatic) if when != PROGRAM else chip.tap)
-    kernel = Kernel(module, kernels, target.profile, chip.tap, chosen, checks)
+    kernel = Kernel(module, kernels, target.profile, chip.tap, chosen, check_reads)
     return report(chip.run(Launch.of(kernel, chip, args, blocks, progress, timeout)), target, when)
 
 
-def _engine(asked: str | None, checks: bool) -> str:
+def _engine(asked: str | None, check_reads: bool) -> str:
     found = chosen_engine(asked)
-    if checks and found != "jit":
-        raise fail("PTO-U092", "checks are code of the jit engine; the sanitizer watches this one")
+    if check_reads and found != "jit":
+        raise fail(
+            "PTO-U092", "check_reads is code of the jit engine; the sanitizer watches this one"
+        )
     return found
 
 
 def report(
     done: Launch, target: Target, schedule: Schedule = PROGRAM, name: str | None = None
 ) -> Report:
-    """What a launch was."""
+    """The report of a finished launch."""
     kernel, name = done.kernel, name or done.kernel.name
     return Report(
         target,

@@ -1,6 +1,6 @@
-"""Programs that were launched before: checked once, planned once, compiled once.
+"""A cache of launched programs: each is checked, planned and compiled once.
 
-They are found by the module itself, as long as nobody has changed it.
+The key is the module object; a module that has changed since is compiled again.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ _KEPT: Final = 64
 _Made = TypeVar("_Made")
 
 
-class Known(Generic[_Made]):
-    """What was made of modules; those that were used longest ago are forgotten."""
+class ProgramCache(Generic[_Made]):
+    """A cache of results by module and options; the least recently used are dropped."""
 
     def __init__(self) -> None:
         self._made: OrderedDict[Hashable, tuple[_Snapshot, _Made]] = OrderedDict()
-        self._seen = WeakValueDictionary[int, _Snapshot]()  # of modules that have several entries
+        self._seen = WeakValueDictionary[int, _Snapshot]()  # of modules with several entries
         self._lock = threading.Lock()
 
     def get(self, module: Module, how: Hashable, make: Callable[[], _Made]) -> _Made:
-        """What `make` gave for this module and these options, made anew where it has changed."""
+        """The result of `make` for this module and these options, made again after a change."""
         key = id(module), how
         with self._lock:
             found = self._made.get(key)
@@ -51,9 +51,9 @@ _OF_BLOCK: Final = attrgetter("ops", "args")
 
 
 class _Snapshot:
-    """A module, and what it was: operations in their order, what they hold, types of values.
+    """The state of a module: its operations in order, their fields, and the types of values.
 
-    Lists of the same objects are compared without a line of Python.
+    Lists of the same objects are compared without Python code.
     """
 
     def __init__(self, module: Module) -> None:
@@ -83,7 +83,7 @@ class _Snapshot:
 
 
 def _kept(part: Any) -> Any:
-    """As it is now, whatever becomes of the lists in it."""
+    """A copy that later changes of the lists in it do not affect."""
     if isinstance(part, list | tuple):
         return type(part)(map(_kept, part))  # pyright: ignore[reportUnknownVariableType]
     return dict(part) if isinstance(part, dict) else part  # pyright: ignore

@@ -1,8 +1,8 @@
-"""Warnings about a launch that ran, where its result is probably not the one that was meant.
+"""Warnings about a launch that ran, if its result is probably not the intended one.
 
 They follow from the program, the shapes and the number of blocks: an array with holes, blocks that
-have nothing to do, no result at all, a tile that is read and never written. A program that decides
-by data, or by a number that the call passes, is left alone.
+have nothing to do, no result at all, a tile that is read and never written. A program that branches
+on data, or on a number that the call passes, is not checked.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from pto.core.errors import Diagnostic
 from pto.ir.graph import Operation, Value
 from pto.isa.scalar.unit import DEBUG
-from pto.plan.iterations import Iterations, Unknown
+from pto.plan.iterations import Iterations, NotStatic
 from pto.plan.stores import Covered, Flags, Reached, Uses, uses
 from pto.plan.unwritten import unwritten
 from pto.run.launch.arguments import names_of
@@ -35,21 +35,21 @@ def warn(
     sizes: Sequence[int] = (),
     traced: Sequence[Diagnostic] = (),
 ) -> None:
-    """Show the first warning about a launch; callers ask once for each set of shapes.
+    """Show the first warning about a launch; called once for each set of shapes.
 
-    `option` and PTO_COVERAGE=0 leave the check out. `traced`: findings of the Python front end.
+    `option` and PTO_COVERAGE=0 disable the check. `traced`: findings of the Python front end.
     """
     if not wants_coverage(option):
         return
-    finding = next(chain(traced, Outcome(done, sizes).findings()), None)
+    finding = next(chain(traced, LaunchOutcome(done, sizes).findings()), None)
     if finding is not None:
         show(finding)
 
 
-class Outcome:
-    """A launch that is done: its arrays by name, and what the program stores to each.
+class LaunchOutcome:
+    """A finished launch: its arrays by name, and the stores of the program to each.
 
-    `sizes` are the last of its arguments: numbers that follow from shapes and the grid.
+    `sizes` are its last arguments: numbers that follow from shapes and the grid.
     """
 
     def __init__(self, done: Launch, sizes: Sequence[int]) -> None:
@@ -59,9 +59,7 @@ class Outcome:
         given = dict(zip(names, done.args, strict=True))
         self._arrays = {n: a.array for n, a in given.items() if isinstance(a, Borrowed)}
         self._names = {
-            id(arg): name
-            for function in done.kernel.functions
-            for arg, name in _named(function, names)
+            arg: name for function in done.kernel.functions for arg, name in _named(function, names)
         }
         last = dict(zip(names[len(names) - len(sizes) :], sizes, strict=True))
         self._numbers = {key: last[name] for key, name in self._names.items() if name in last}
@@ -88,18 +86,18 @@ class Outcome:
             yield from self._idle(used, np.flatnonzero(reached & ~some).tolist())
 
     def _covered(self, reached: Reached, name: str, *, whole: bool = True) -> Covered | None:
-        """How much of an array is left out; None: nothing, or counting would take long."""
+        """The part of an array that is not covered; None if there is none, or it is too large."""
         try:
             found = reached.covered(name, self._arrays[name].shape, whole=whole)
-        except Unknown:
+        except NotStatic:
             return None
         return found if found.never else None
 
     def _are_holes(
         self, written: Reached, part: Covered, used: Mapping[str, Uses], it: Iterations
     ) -> bool:
-        """False for an array that only has room: nothing is left out between elements that are
-        written, and all of the inputs is read."""
+        """False for an array that is merely larger than needed: the written elements have no gaps
+        between them, and all inputs are read completely."""
         if self._covered(written, part.name, whole=False) is not None:
             return True
         inputs = {name: u for name, u in used.items() if u.is_read}
@@ -107,7 +105,7 @@ class Outcome:
         return not inputs or any(r and self._covered(r, name) for name, r in loaded.items())
 
     def _flags(self, written: Iterable[Reached]) -> tuple[Flags, Flags]:
-        """Which blocks store an element, and which reach a store."""
+        """Flags of the blocks that store an element, and of the blocks that reach a store."""
         none = np.zeros(self._blocks, np.bool_)
         found = [(none, none), *(each.blocks(self._blocks) for each in written)]
         some, reached = zip(*found, strict=True)
@@ -147,7 +145,7 @@ class Outcome:
         return Diagnostic("PTO-U310", str(part), ops[0].loc, "warning", help=help)
 
     def _enough(self, ops: Sequence[Operation], part: Covered) -> int | None:
-        """The number of blocks that leaves no hole, where more of them do that."""
+        """The number of blocks that leaves no hole, if more blocks help."""
         wanted = -(-self._blocks * part.elements // max(1, part.elements - part.never))
         for blocks in {self._blocks + 1, wanted}:
             tried = _reached(self._iterations(blocks), ops)
@@ -166,10 +164,10 @@ def _named(function: Operation, names: Sequence[str]) -> Iterator[tuple[Value, s
 
 
 def _reached(it: Iterations, ops: Sequence[Operation]) -> Reached | None:
-    """None where the place of one of these operations is not known."""
+    """The elements that operations reach; None if the address of one is unknown."""
     try:
         return Reached(it, ops)
-    except (Unknown, RecursionError):
+    except (NotStatic, RecursionError):
         return None
 
 

@@ -1,7 +1,7 @@
-"""Where launches run: here, or on machines that somebody has joined to this one.
+"""The selection of the machines on which launches run: this process, or a cluster.
 
-`pto.on(...)` chooses for a `with` block, PTO_ON for a process. What runs elsewhere, and how, is not
-known here: whoever offers a place registers under a word, as module and function.
+`pto.on(...)` selects for a `with` block, PTO_ON for a process. A cluster backend registers here
+under its address prefix, as module and function; its implementation is not imported.
 """
 
 from __future__ import annotations
@@ -17,27 +17,27 @@ if TYPE_CHECKING:
     from pto.run.launch.prepared import Grid
     from pto.run.machine.world import World
 
-PLACES: Final = {"ray": "pto.cluster.on:place"}  # what an address begins with: who is asked
+PLACES: Final = {"ray": "pto.cluster.on:place"}  # address prefix -> backend
 HERE: Final = ("", "here")
-chosen: ContextVar[Place | str | None] = ContextVar("chosen", default="")  # "": nobody has
+chosen: ContextVar[ClusterTarget | str | None] = ContextVar("chosen", default="")
 
 
-class Place(Protocol):
-    """Machines that may take work. False: this work is better done here."""
+class ClusterTarget(Protocol):
+    """A cluster that may run work; its methods return False for work that should run locally."""
 
     def run(self, grid: Grid) -> bool: ...
 
     def run_world(self, world: World) -> bool: ...
 
 
-def current() -> Place | None:
-    """The place of launches: what a `with` block chose, else PTO_ON; None: here."""
+def current() -> ClusterTarget | None:
+    """The selected cluster: of the `with` block, else of PTO_ON; None for this process."""
     found = chosen.get()
     return place_of(environ.get("PTO_ON", "")) if isinstance(found, str) else found
 
 
-def place_of(address: str) -> Place | None:
-    """The place of an address: `ray`, `ray://host:10001`; nothing or `here`: this process."""
+def place_of(address: str) -> ClusterTarget | None:
+    """The cluster of an address such as `ray` or `ray://host:10001`; None for `here` or nothing."""
     if address in HERE:
         return None
     home = PLACES.get(address.partition(":")[0])

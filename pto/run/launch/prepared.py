@@ -1,4 +1,4 @@
-"""A kernel made ready: its code for each side of a core, and where its tiles lie. Made once."""
+"""A compiled kernel: its code for each side of a core, and the addresses of its tiles."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from pto.run.launch import place
 from pto.run.launch.arguments import SUBBLOCK, names_of, taken
 from pto.run.launch.engine import wants_checks
 from pto.run.launch.progress import Progress
-from pto.run.machine.agents import DEADLOCK, Agent, take_turns
+from pto.run.machine.agents import DEADLOCK, Agent, run_cooperatively
 from pto.run.machine.core import Arrivals, Cluster, Core
 from pto.run.machine.limit import Limit
 from pto.run.machine.sides import sides
@@ -31,9 +31,9 @@ from pto.target.facts import Profile
 from pto.verify.functions import name_of
 
 if TYPE_CHECKING:
-    from pto.run.jit.border.direct import Direct
-    from pto.run.jit.border.piece import Piece
-    from pto.run.jit.border.threads import Crew
+    from pto.run.jit.border.direct import FastPath
+    from pto.run.jit.border.piece import CompiledRegion
+    from pto.run.jit.border.threads import ThreadPool
     from pto.run.jit.border.values import Native
     from pto.run.jit.emit.unit import Unit
     from pto.run.launch.call import Launch
@@ -41,12 +41,12 @@ if TYPE_CHECKING:
     from pto.run.watch.events import Tap
 
 
-Say = Callable[[int, str], None]  # a block, and a line that it prints
+Say = Callable[[int, str], None]  # block, printed line
 _AHEAD = "a flag is waited for before it is set: pipes run ahead of each other"
 
 
 class Kernel:
-    """The functions that one launch runs, prepared for a profile."""
+    """The functions that one launch runs, compiled for a profile."""
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class Kernel:
         self.fused: Sequence[tuple[str, ...]] = ()
         self.forwarded: Sequence[str] = ()
         self._unit: Unit | None = None
-        # whoever watches a run watches the reference engine
+        # only the reference engine can be watched
         self.engine = engine if tap is None else "reference"
         self._is_checked = self.engine == "jit" and wants_checks(checks)
         if self.engine == "jit":
@@ -84,22 +84,21 @@ class Kernel:
         names = list(self.parameters)
         self._names = {id(f): names_of(f.regions[0].block.args, names) for f in functions}
         self._sides = [(s, compilers[s.name].code(s.function)) for s in plan]
-        # whether agents may have to wait for others, of this launch or of another
-        self.can_wait = any(code.can_wait for _, code in self._sides)
-        self._crew = self._gathered(compilers)
-        self._resting: list[Sequence[Core]] = []  # agents of a launch that is over
+        self.can_wait = any(code.can_wait for _, code in self._sides)  # for other agents
+        self._pool = self._gathered(compilers)
+        self._resting: list[Sequence[Core]] = []  # agents of a finished launch, kept for reuse
 
-    def _gathered(self, compilers: Mapping[str, Any]) -> Crew | None:
-        """Who goes through all blocks, where compiled code does all of one by itself."""
+    def _gathered(self, compilers: Mapping[str, Any]) -> ThreadPool | None:
+        """The thread pool that runs all blocks, if compiled code needs no Python for a block."""
         (side, _), *more = self._sides
         whole = getattr(compilers[side.name], "whole", None)
         alone = not more and side.agents == 1 and not self.can_wait
         if self._unit is None or whole is None or self._unit.needs.logs or not alone:
             return None
-        if self._is_checked:  # what a block has written is not written for the next one
+        if self._is_checked:  # the check would take writes of one block for writes of the next
             return None
         from pto.run.jit.border.independent import Independence
-        from pto.run.jit.border.threads import Crew
+        from pto.run.jit.border.threads import ThreadPool
 
         self._unit.whole, self._unit.skeleton = whole.name, whole.skeleton
 
@@ -107,33 +106,33 @@ class Kernel:
             return Core(cluster, self.profile, side.name, 0, 1, self._placement)
 
         names = self._names[id(side.function)]
-        return Crew(self._unit, whole, make, Independence(side.function, names))
+        return ThreadPool(self._unit, whole, make, Independence(side.function, names))
 
     def run_compiled(self, grid: Grid) -> bool:
-        """All blocks in compiled code; False: that cannot be, and nothing has run."""
-        return self._crew is not None and self._crew.run(grid, self.frame(grid))
+        """Run all blocks in compiled code; False if that is impossible (nothing has run)."""
+        return self._pool is not None and self._pool.run(grid, self.frame(grid))
 
-    def survey(self, grid: Grid) -> Any:
-        """What the blocks of a grid will use of global memory, by machine address; None: nobody
-        knows, or one uses what another writes."""
-        return None if self._crew is None else self._crew.survey(grid, self.frame(grid))
+    def footprint(self, grid: Grid) -> Any:
+        """The footprint of the blocks of a grid in global memory, by machine address; None if it is
+        unknown, or if one block accesses bytes that another writes."""
+        return None if self._pool is None else self._pool.footprint(grid, self.frame(grid))
 
     def frame(self, grid: Grid) -> list[Any]:
-        """What the registers of its one agent begin with."""
+        """The initial register values of the only agent."""
         (_, code), *_ = self._sides
         names = self._names[id(code.function)]
         return code.frame([0 if n == SUBBLOCK else grid.values[n] for n in names])
 
-    def direct(self, done: Launch, passed: Sequence[int], report: Report) -> Direct | None:
-        """How calls like a launch that is done go to compiled code at once; None: they cannot."""
-        if self._crew is None or self.may_wait_early or done.say or place.current() is not None:
+    def direct(self, done: Launch, passed: Sequence[int], report: Report) -> FastPath | None:
+        """A fast path for calls like a finished launch; None if there is none."""
+        if self._pool is None or self.may_wait_early or done.say or place.current() is not None:
             return None
-        from pto.run.jit.border.direct import Direct
+        from pto.run.jit.border.direct import FastPath
 
-        return Direct.of(self, self._crew, done, passed, report)
+        return FastPath.of(self, self._pool, done, passed, report)
 
-    def places(self, piece: Piece) -> Mapping[str, list[tuple[Native, int]]]:
-        """Where parameters of its one agent are in the frame of a piece."""
+    def places(self, piece: CompiledRegion) -> Mapping[str, list[tuple[Native, int]]]:
+        """Where parameters are in the argument buffer of a compiled region."""
         (_, code), *_ = self._sides
         names = dict(zip(code.args, self._names[id(code.function)], strict=True))
         found: dict[str, list[tuple[Native, int]]] = {}
@@ -144,16 +143,16 @@ class Kernel:
 
     @property
     def is_reusable(self) -> bool:
-        """Whether an agent may go on with another block: nobody watches, nothing is checked."""
+        """True if an agent can be reused for another block: no observer, no checks."""
         return self._tap is None and not self._is_checked
 
     @cached_property
     def is_closed(self) -> bool:
-        """Whether no block needs another one, another launch or another rank to go on."""
+        """True if no block waits for another block, launch or rank."""
         return not self.can_wait or not need_each_other(self.functions)
 
     def rest(self, idle: Sequence[Sequence[Core]], device: Any) -> None:
-        """A launch is over: agents of one block are kept for the next one; not those of ranks."""
+        """At the end of a launch, keep the agents of one block for the next (not of ranks)."""
         clean = (agents for agents in idle if all(core.may_rest for core in agents))
         agents = next(clean, None) if device.ranks == 1 and not self._resting else None
         if agents is not None:
@@ -169,13 +168,13 @@ class Kernel:
 
     @cached_property
     def goes_on(self) -> bool:
-        """Whether compiled agents may go on with the next block by themselves."""
+        """True if compiled agents can run the next block without returning to Python."""
         logs = self._unit is None or self._unit.needs.logs
         return not logs and self.is_reusable and self.is_closed
 
     @cached_property
     def logged(self) -> Kernel:
-        """The same, with code that writes down what each block uses of global memory."""
+        """The same kernel, compiled to log the accesses of each block to global memory."""
         if self._unit is None or self._unit.needs.logs:
             return self
         options = self.engine, self.checks, True
@@ -183,17 +182,17 @@ class Kernel:
 
     @cached_property
     def is_logged(self) -> bool:
-        """Whether compiled code does all there is in global memory, and can write down where."""
+        """True if compiled code makes all accesses to global memory, and so can log them."""
         compiled = self._unit is not None and not self._unit.ordered
         return compiled and not (self.can_wait and wait_in_global(self.functions))
 
     @cached_property
     def may_wait_early(self) -> bool:
-        """Whether a flag may be waited for before it is set in program order."""
+        """True if a wait for a flag may precede its set in program order."""
         return may_wait_early(self.functions, self.profile)
 
     def with_pipes(self) -> tuple[Kernel, Tap]:
-        """The same kernel with pipes that run ahead of each other."""
+        """The same kernel with pipes that run concurrently."""
         from pto.run.order.deferred import Scheduler
         from pto.run.order.schedule import PROGRAM
 
@@ -201,12 +200,12 @@ class Kernel:
         return Kernel(self.module, self.functions, self.profile, tap), tap
 
     def written(self, values: Mapping[str, Any]) -> list[Any]:
-        """The values of parameters in global memory that may be written to."""
+        """The values of parameters in global memory that may be written."""
         return [values[name] for name in sorted(self.writers)]
 
     @cached_property
     def writers(self) -> Mapping[str, Operation | None]:
-        """Parameters that may be written to, and what may do so, where that is known."""
+        """Parameters that may be written, and the writing operation if it is known."""
         names = list(self.parameters)
         found: dict[str, Operation | None] = {}
         for function in self.functions:
@@ -221,7 +220,7 @@ class Kernel:
         return ", ".join(name_of(f) for f in self.functions)
 
     def require(self, count: int) -> None:
-        """As many arguments as parameters."""
+        """Check that there are as many arguments as parameters."""
         wanted = self.parameters
         if len(wanted) != count:
             shown = ", ".join(f"%{name}" for name in wanted) or "none"
@@ -236,8 +235,7 @@ class Kernel:
         done: Callable[[], None],
         idle: Sequence[Core] = (),
     ) -> list[Agent]:
-        """The agents of one block; all exist before the first begins. `idle` are those of another
-        block that is over."""
+        """Make the agents of one block, or reuse `idle` ones of a finished block."""
         place, again = self._placement, iter(idle)
         spoilt = any(core.is_spoilt for core in idle)
         if idle and not spoilt:
@@ -269,7 +267,7 @@ class Kernel:
         return agents
 
     def _at_end(self, core: Core, done: Callable[[], None]) -> Callable[[], None]:
-        """What is to be done when an agent has finished."""
+        """The function to call when an agent has finished."""
         return done if self._tap is None else partial(self._tap.finish, core, done)
 
     def _arguments(self, core: Core, function: Operation, values: Mapping[str, Any]) -> list[Any]:
@@ -283,7 +281,7 @@ def _plain(tap: Tap | None, module: Module, profile: Profile, side: str) -> Comp
 def _native(
     placement: Placement, checks: bool, logs: bool
 ) -> tuple[Callable[[Module, Profile, str], Compiler], Unit]:
-    """Compilers of the fast engine: one unit of compiled code for the whole kernel."""
+    """Compilers of the jit engine: one unit of compiled code for the whole kernel."""
     from pto.run.jit.compiler import NativeCompiler
     from pto.run.jit.emit.unit import Unit
 
@@ -292,13 +290,13 @@ def _native(
 
 
 def memories_of(values: Iterable[Any]) -> list[Memory]:
-    """The memories that pointers and views lead to, each once."""
+    """The memories of pointers and views, each once."""
     found = [v.memory for v in values if isinstance(v, Pointer | GlobalTensor)]
     return list({id(m): m for m in found}.values())
 
 
 class Grid:
-    """A launch under way: blocks that start one by one, and what they print."""
+    """A running launch: it starts blocks one by one, and collects what they print."""
 
     def __init__(
         self,
@@ -310,7 +308,7 @@ class Grid:
     ) -> None:
         self.kernel = kernel
         self.blocks = blocks
-        self.given = given  # what the host gave, of which `values` were made
+        self.given = given  # arguments from the host, from which `values` were made
         self.progress: Progress | None = None
         self.say: Say | None = None
         self.limit: Limit | None = None
@@ -318,34 +316,34 @@ class Grid:
         self.values = values
         self._arrivals = Arrivals()
         self._started = 0
-        self._end = blocks  # where those that this grid runs end
-        self.ended: Callable[[Cluster], None] | None = None  # hears of each block that is done
-        self._left: dict[Cluster, int] = {}  # agents by block; a finished block is forgotten
+        self._end = blocks  # the end of the blocks that this grid runs
+        self.ended: Callable[[Cluster], None] | None = None  # called with each block that is done
+        self._left: dict[Cluster, int] = {}  # running agents by block
         self._latest: Cluster | None = None
-        self._printed: dict[int, list[str]] = {}  # of blocks that printed anything
-        self.fallbacks: Counter[tuple[str, str]] = Counter()  # of all blocks that are done
-        self._idle: list[Sequence[Core]] = []  # agents of blocks that are over
+        self._printed: dict[int, list[str]] = {}  # by block
+        self.fallbacks: Counter[tuple[str, str]] = Counter()  # of all finished blocks
+        self._idle: list[Sequence[Core]] = []  # agents of finished blocks
 
     @property
     def is_done(self) -> bool:
         return self._started == self._end and not self._left
 
     def only(self, first: int, end: int) -> Grid:
-        """Of the blocks of the launch, these alone are to run here; others run elsewhere."""
+        """Run only these blocks of the launch here."""
         self._started, self._end = first, end
         return self
 
     @property
     def here(self) -> tuple[int, int]:
-        """The first block that has not started, and where those of this grid end."""
+        """The first block that has not started, and the end of the blocks of this grid."""
         return self._started, self._end
 
-    def run_in_turns(self) -> None:
-        """Every block, one after the other where none has to wait."""
-        take_turns(self.next_block)
+    def run_cooperatively(self) -> None:
+        """Run every block with the cooperative scheduler, in order if none has to wait."""
+        run_cooperatively(self.next_block)
 
     def run(self) -> None:
-        """Every block. In program order, while that does; else with pipes of their own."""
+        """Run every block in program order; with concurrent pipes if a wait precedes its set."""
         if not self.kernel.may_wait_early:
             self._run()
             return
@@ -361,41 +359,41 @@ class Grid:
             self._run_ahead(error)
 
     def _run(self) -> None:
-        """In compiled code where that is the same, else in turns."""
+        """Run in compiled code if the result is the same, else with the cooperative scheduler."""
         if self.say is None and self.kernel.run_compiled(self):
             self._started = self._end
         else:
-            take_turns(self.next_block)
+            run_cooperatively(self.next_block)
 
     def _run_ahead(self, error: PtoError) -> None:
-        """A wait came before its set: pipes go on without the one that waits."""
+        """Run with concurrent pipes, after a wait came before its set in program order."""
         self.kernel, tap = self.kernel.with_pipes()
         try:
-            take_turns(self.next_block, tap)
+            run_cooperatively(self.next_block, tap)
         except PtoError as other:
             raise error if other.code == DEADLOCK else other from None
 
     def _forget(self) -> None:
-        """As if no block had started. The reference engine runs them all."""
+        """Reset to the state before the first block. The reference engine then runs all blocks."""
         self.fallbacks = Counter({(f"@{self.kernel.name}", _AHEAD): 1})
         self._arrivals, self._started, self._left, self._printed = Arrivals(), 0, {}, {}
         self._idle = []
 
     def cluster(self, block: int = 0) -> Cluster:
-        """What the agents of a block share."""
+        """A new core for a block: the state that its agents share."""
         made = Cluster(self.device, block, self.blocks, self._arrivals)
         made.limit = self.limit
         made.say = None if self.say is None else partial(self.say, block)
         return made
 
-    def hear(self, core: Core) -> None:
-        """What an agent has printed in all of its blocks, and what Python did for it."""
+    def collect(self, core: Core) -> None:
+        """Collect what an agent has printed in all of its blocks, and its host fallbacks."""
         core.at_block(-1)
         self.fallbacks += core.cluster.fallbacks
-        self._printed.update((n, list(lines)) for n, lines in core.cluster.told)
+        self._printed.update((n, list(lines)) for n, lines in core.cluster.printed_before)
 
     def next_block(self) -> list[Agent]:
-        """The agents of the next block; none when all have started."""
+        """The agents of the next block; empty when all have started."""
         if self._started == self._end:
             return []
         cluster = self.cluster(self._started)
@@ -411,12 +409,12 @@ class Grid:
         return agents
 
     def _gone_on(self, cluster: Cluster, block: int) -> None:
-        """Its agents are done with all blocks before this one."""
+        """Record that these agents have finished all blocks before this one."""
         for core in cluster.agents:
             core.at_block(block)
         if self._started <= block:
             self._started = block + 1
-            self._tell()
+            self._report()
 
     def _finished(self, cluster: Cluster) -> None:
         self._left[cluster] -= 1
@@ -430,21 +428,21 @@ class Grid:
                 self.ended(cluster)
             if self.kernel.is_reusable:
                 self._idle.append(cluster.agents)
-            self._tell()
+            self._report()
             if self.is_done:
                 self.kernel.rest(self._idle, self.device)
 
-    def _tell(self) -> None:
+    def _report(self) -> None:
         if self.progress is not None:
             self.progress(self._started - len(self._left), self.blocks)
 
-    def told(self, printed: Mapping[int, list[str]]) -> None:
-        """What blocks printed that ran elsewhere."""
+    def add_printed(self, printed: Mapping[int, list[str]]) -> None:
+        """Add lines printed by blocks that ran on other machines."""
         self._printed |= printed
 
     def printed_by_block(self) -> dict[int, list[str]]:
         return dict(self._printed)
 
     def printed(self) -> list[str]:
-        """What blocks printed, in their order, whatever order they ran in."""
+        """The printed lines in the order of the blocks."""
         return [line for block in sorted(self._printed) for line in self._printed[block]]

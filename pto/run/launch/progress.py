@@ -15,7 +15,7 @@ PATIENCE = 1.0  # seconds before anything is shown
 
 
 class Bar:
-    """`with Bar() as seen:` gives what hears of each finished block and draws a bar of it."""
+    """`with Bar() as seen:` `seen` is called for each finished block and draws a progress bar."""
 
     def __init__(self, what: str = "blocks", patience: float = PATIENCE) -> None:
         self._what = what

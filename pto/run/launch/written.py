@@ -1,4 +1,4 @@
-"""Which arguments a launch may write: the others need no copies of their own."""
+"""The arguments that a launch may write: the other arrays need no copies."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from pto.isa.row import types as t
 
 
 def may_be_written(functions: Sequence[Operation], count: int) -> set[int]:
-    """Positions of the arguments that an operation may write, as far as the text tells.
+    """Positions of the arguments that an operation may write.
 
-    Whatever is carried by a loop, given to a function or a queue, or made a number, may be.
+    An argument that a loop carries, that is passed to a function or queue, or that is converted to
+    a number counts as written.
     """
     found: set[int] = set()
     for function in functions:
@@ -23,7 +24,7 @@ def may_be_written(functions: Sequence[Operation], count: int) -> set[int]:
 
 
 class _Trace:
-    """The arguments that values are made from."""
+    """The arguments from which values are derived."""
 
     def __init__(self, args: Sequence[Value]) -> None:
         self._of = {id(a): {n} for n, a in enumerate(args) if not isinstance(a.type, t.Scalar)}

@@ -1,7 +1,8 @@
-"""Agents take turns: each goes on until it has to wait, in a fixed order, so runs are alike.
+"""Cooperative scheduler: each agent runs until it has to wait, in a fixed order, so runs repeat
+exactly.
 
-More work starts only when nobody can go on: the next block, the next rank, the next stream. When
-there is none left either, that is a deadlock, and every agent says what it waits for.
+More work (the next block, rank or stream) starts only when every running agent waits. If there is
+no more work either, that is a deadlock; the error lists what each agent waits for.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from pto.run.machine.core import Core
 from pto.run.reference.code import Code, Wait, Waits
 
 DEADLOCK = "PTO-D110"
-_PATIENCE = 100_000  # rounds in which agents only look at memory, before that is called a deadlock
+_PATIENCE = 100_000  # rounds in which agents only poll memory before a deadlock is reported
 
 
 @dataclass(slots=True)
@@ -35,10 +36,11 @@ class Agent:
         return cls(core, program, done)
 
     def go_on(self) -> bool:
-        """Until the next wait; True when it got anywhere."""
+        """Run until the next wait; True if the agent made progress."""
         if self.core.cluster.limit is not None:
             self.core.cluster.limit.look(self.core.name)
-        before, first = self.core.progress, self.wait is None  # it may have sent what others await
+        # it may have sent a signal that another agent awaits
+        before, first = self.core.progress, self.wait is None
         self.wait = next(self.program, None)
         if self.wait is None and self.done is not None:
             self.done()
@@ -46,59 +48,61 @@ class Agent:
 
 
 def _straight(core: Core, code: Code, values: list[Any]) -> Generator[Wait, None, Any]:
-    """A program without waits runs faster without the machinery for them."""
+    """A program without waits, as a generator that never yields: faster than the general form."""
     return code.call(core, values)
     yield
 
 
-class Pace:
-    """Who comes when: here one block after the other, each agent as far as it can."""
+class SchedulingPolicy:
+    """Scheduling policy. The default runs block after block, and each agent as far as it can."""
 
     def paced(self, start: Callable[[], Sequence[Agent]]) -> Callable[[], Sequence[Agent]]:
-        """When blocks begin."""
+        """The function that starts blocks, possibly delayed by the policy."""
         return start
 
-    def turns(self, live: list[Agent]) -> list[Agent]:
-        """In which order agents go on."""
+    def ordered(self, live: list[Agent]) -> list[Agent]:
+        """The order in which agents run."""
         return live
 
     def unstick(self) -> bool:
-        """No agent can go on: True when something was done that may free one."""
+        """Called when every agent waits: True if the policy did something that may unblock one."""
         return False
 
 
-class Turns:
-    """Agents under way: what they wait for is kept from one time to the next."""
+class CoScheduler:
+    """The running agents and their waits, kept from one call of `go_on` to the next."""
 
     def __init__(self) -> None:
         self.live: list[Agent] = []
-        self.moved = False  # the last time
+        self.moved = False  # by the last call of `go_on`
 
     def go_on(
         self,
         start: Callable[[], Sequence[Agent]],
-        pace: Pace | None = None,
+        policy: SchedulingPolicy | None = None,
         patience: int = _PATIENCE,
         rounds: int | None = None,
     ) -> bool:
-        """Until all are done; False: nobody can go on. `start` gives the agents that may begin now,
-        none when there are none. `pace` is asked before it is said that nobody can. Those who look
-        at memory do so `patience` times in vain. Where there are `rounds` it is False after so many
-        too, whoever got on: others may have to, for these to come to an end."""
-        pace = Pace() if pace is None else pace
-        start = pace.paced(start)
+        """Run all agents; True when all are done, False when every agent waits.
+
+        `start` returns the agents that may begin now, or an empty list. `policy` may unblock an
+        agent before the result is False. Agents that poll memory get `patience` rounds. With
+        `rounds`, the result is also False after that many, so that other processes can continue.
+        """
+        policy = SchedulingPolicy() if policy is None else policy
+        start = policy.paced(start)
         idle, count, self.moved = 0, 0, False
         while True:
             if idle or not self.live:
                 fresh = start()
                 if not fresh and not self.live:
                     return True
-                if fresh or (idle and pace.unstick()):
+                if fresh or (idle and policy.unstick()):
                     idle = 0
                 elif idle > (patience if self._look() else 0):
                     return False
                 self.live += fresh
-            moved = [agent.go_on() for agent in pace.turns(self.live)]
+            moved = [agent.go_on() for agent in policy.ordered(self.live)]
             self.live = [agent for agent in self.live if agent.wait is not None]
             idle, count = 0 if any(moved) else idle + 1, count + 1
             self.moved |= not idle
@@ -109,16 +113,18 @@ class Turns:
         return any(agent.wait and agent.wait.looks for agent in self.live)
 
 
-def take_turns(start: Callable[[], Sequence[Agent]], pace: Pace | None = None) -> None:
-    """Until all are done, or there is a deadlock."""
-    turns = Turns()
-    if not turns.go_on(start, pace):
+def run_cooperatively(
+    start: Callable[[], Sequence[Agent]], policy: SchedulingPolicy | None = None
+) -> None:
+    """Run until all agents are done; a deadlock raises an error."""
+    turns = CoScheduler()
+    if not turns.go_on(start, policy):
         raise deadlock(*waits_of(turns.live))
 
 
 @dataclass(frozen=True, slots=True)
-class Stuck:
-    """Where one agent waits, in words."""
+class BlockedAgent:
+    """A blocked agent: where it waits, as text."""
 
     who: str
     op: str
@@ -127,11 +133,11 @@ class Stuck:
     loc: Loc | None
 
 
-def waits_of(live: Sequence[Agent]) -> tuple[list[Stuck], list[str]]:
-    """What each agent waits for, in the order they take turns; and who has finished beside them."""
+def waits_of(live: Sequence[Agent]) -> tuple[list[BlockedAgent], list[str]]:
+    """The blocked agents in scheduling order, and the names of finished agents beside them."""
     waits = [(agent.core, agent.wait) for agent in live if agent.wait is not None]
     stuck = [
-        Stuck(core.name, wait.op.name, str(wait.reason), wait.reason.code, wait.op.loc)
+        BlockedAgent(core.name, wait.op.name, str(wait.reason), wait.reason.code, wait.op.loc)
         for core, wait in waits
     ]
     waiting = {id(core) for core, _ in waits}
@@ -139,8 +145,8 @@ def waits_of(live: Sequence[Agent]) -> tuple[list[Stuck], list[str]]:
     return stuck, [core.name for core in beside.values()]
 
 
-def deadlock(waits: Sequence[Stuck], finished: Sequence[str]) -> PtoError:
-    """Nobody can go on: who waits for what."""
+def deadlock(waits: Sequence[BlockedAgent], finished: Sequence[str]) -> PtoError:
+    """The error of a deadlock, with a note for each agent: its wait, or that it has finished."""
     notes = [Note(f"{w.who} waits at '{w.op}' op for {w.reason}", w.loc) for w in waits]
     notes += [Note(f"{name} has finished") for name in finished]
     many = "neither of two agents" if len(waits) == 2 else f"none of {len(waits)} agents"
@@ -148,9 +154,3 @@ def deadlock(waits: Sequence[Stuck], finished: Sequence[str]) -> PtoError:
     first = next((w for w in waits if w.code != DEADLOCK), waits[0])
     message = f"deadlock: {who} go on"
     return PtoError(Diagnostic(first.code, message, first.loc, notes=tuple(notes)))
-
-
-def run_agents(agents: Sequence[tuple[Core, Code, list[Any]]]) -> None:
-    """The agents of one core until all are done."""
-    pending = [[Agent.of(*each) for each in agents]]
-    take_turns(lambda: pending.pop() if pending else ())

@@ -1,6 +1,6 @@
 """One AI core: agents (the cube, two vector sub-blocks), their buffers, flags and registers.
 
-An agent runs one program; agents of a core meet only at cross-core flags, queues and GM.
+An agent runs one program. Agents of a core communicate only by cross-core flags, queues and GM.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from pto.core.errors import fail
 from pto.core.memory import Memory, Space
-from pto.isa.cost.work import Code
+from pto.isa.cost.work import CodeWork
 from pto.isa.meaning.memory.registers import CORE_TYPES
 from pto.isa.meaning.simt.items import Kept
 from pto.plan.placement import Placement
@@ -26,8 +26,8 @@ _LOCAL = tuple(s for s in Space if s.is_local)
 
 
 class Arrivals(dict[Any, int]):
-    """Where the cores of a launch meet: who has come how often, for all of its blocks. Agents that
-    come to `syncall` count by their kind, in an array that compiled code shares."""
+    """Arrival counts of the barriers of a launch, for all of its blocks. Arrivals at `syncall` are
+    counted by core type, in an array that compiled code shares."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -44,7 +44,7 @@ class Arrivals(dict[Any, int]):
 
 
 class Cluster:
-    """What the agents of one core share: cross-core flags, queues, each other's buffers."""
+    """State that the agents of one core share: cross-core flags, queues, each other's buffers."""
 
     def __init__(
         self, device: Any, block: int, blocks: int, arrivals: Arrivals | None = None
@@ -58,15 +58,17 @@ class Cluster:
         self.queues: dict[Any, Any] = {}
         self.limit: Limit | None = None  # of the launch
         self.native: Any = None  # the coroutines of compiled agents
-        self.end = block + 1  # up to where these may go on with blocks by themselves
-        self.ahead: Callable[[int], None] | None = None  # hears which one they have come to
-        self.told: list[tuple[int, tuple[str, ...]]] = []  # what blocks before this one printed
-        self.say: Callable[[str], None] | None = None  # hears what is printed
-        # (instruction, reason) that Python did for compiled code: how often
+        self.end = block + 1  # compiled agents may run the blocks before this one without returning
+        self.ahead: Callable[[int], None] | None = None  # called with the block they have reached
+        self.printed_before: list[
+            tuple[int, tuple[str, ...]]
+        ] = []  # printed lines of earlier blocks
+        self.say: Callable[[str], None] | None = None  # called with each printed line
+        # (instruction, reason) of each host fallback of compiled code, and how often it ran
         self.fallbacks: Counter[tuple[str, str]] = Counter()
 
     def take_queues(self, other: Cluster) -> None:
-        """Those of a core whose agents go on here, empty."""
+        """Take over the queues of a finished core, emptied."""
         self.queues = other.queues
         for ring in self.queues.values():
             ring.state[:] = 0
@@ -97,8 +99,8 @@ class Cluster:
         return found[0]
 
 
-class Lines(deque[str]):
-    """What an agent has printed, the latest of it; `say` hears every line at once."""
+class PrintedLines(deque[str]):
+    """The latest lines that an agent has printed; `say` is called with every line at once."""
 
     def __init__(self, lines: Iterable[str] = (), maxlen: int | None = 10_000) -> None:
         super().__init__(lines, maxlen)
@@ -115,7 +117,7 @@ class Lines(deque[str]):
 
 
 class Core:
-    """One agent: who it is, where it is in its program, and everything it owns."""
+    """One agent: its identity, its position in its program, and everything it owns."""
 
     def __init__(
         self,
@@ -137,18 +139,19 @@ class Core:
         self.device: Any = cluster.device
         self.flags: MutableMapping[tuple[str, str, int], int] = defaultdict(int)
         self.registers: MutableMapping[str, Any] = {}
-        self.printed = Lines()
+        self.printed = PrintedLines()
         self.printed.say = cluster.say
-        self.progress = 0  # grows with every wait that was met
-        self.code: Code | None = None  # that ran since the last instruction, where it is counted
-        self.native: Any = None  # what compiled code of this agent needs, once there is any
+        self.progress = 0  # counts the waits that have ended
+        # code that ran since the last instruction, where it is counted
+        self.code: CodeWork | None = None
+        self.native: Any = None  # state of compiled code of this agent, made on first use
         self._buffers: dict[Space, Memory] = {}
         self._slopes: Memory | None = None
         self._kept: Kept | None = None
         cluster.agents.append(self)
 
     def memory(self, space: Space) -> Memory:
-        """A local buffer of this agent, made when first touched."""
+        """A local buffer of this agent, allocated on first use."""
         found = self._buffers.get(space)
         if found is None:
             size: int = getattr(self.profile.buffers, space.value)
@@ -162,25 +165,25 @@ class Core:
 
     @property
     def slopes(self) -> Memory:
-        """The segment of the fixpipe buffer that holds slopes of relu, made when first touched."""
+        """The segment of the fixpipe buffer for the slopes of relu, allocated on first use."""
         if self._slopes is None:
             self._slopes = Memory(Space.FIXPIPE, self.memory(Space.FIXPIPE).size)
         return self._slopes
 
     @property
     def kept(self) -> Kept:
-        """What work items leave to later launches, made when first used."""
+        """Values that work items keep for later launches, allocated on first use."""
         if self._kept is None:
             self._kept = Kept()
         return self._kept
 
     def place(self, op: object) -> int:
         """The address the planner gave an allocation, in its buffer."""
-        found = self.placement.addresses.get(id(op))
+        found = self.placement.addresses.get(op)
         return self.placement.address(op) if found is None else found
 
-    def turn_to(self, cluster: Cluster) -> None:
-        """The same agent in another launch."""
+    def reuse_for(self, cluster: Cluster) -> None:
+        """Use this agent for another launch."""
         cluster.agents.append(self)
         self.cluster, self.device, self.blocks = cluster, cluster.device, cluster.blocks
         self.block = cluster.block
@@ -188,24 +191,23 @@ class Core:
 
     @property
     def may_rest(self) -> bool:
-        """Whether it can be kept for another launch: of this one it knows nothing then."""
-        return not (self.is_spoilt or self.native.abroad)
+        """True if this agent holds nothing of its launch, so that another launch can use it."""
+        return not (self.is_spoilt or self.native.global_rings)
 
     def rest(self) -> None:
-        """A launch is over: nothing is kept of what the host gave."""
+        """Drop all references to arguments of the launch that has ended."""
         self.cluster.ahead = self.cluster.say = self.printed.say = None
         self.device = self.cluster.device = None
         self.native.forget()
 
     @property
     def is_spoilt(self) -> bool:
-        """Whether anything may be left of its block in any buffer of its core."""
+        """True if a buffer of the core may hold data of the last block."""
         return self.native is None or self.native.spoilt
 
     def renew(self, cluster: Cluster, spoilt: bool) -> None:
-        """The same agent for another block, as if it were a new one. Where nothing is `spoilt`,
-        compiled code knows what it has left."""
-        self.turn_to(cluster)
+        """Reset for another block. If not `spoilt`, compiled code clears only what it wrote."""
+        self.reuse_for(cluster)
         self._forget()
         self.printed.clear()
         self.progress = 0
@@ -217,14 +219,14 @@ class Core:
             self.native.renew(spoilt)
 
     def at_block(self, block: int) -> None:
-        """Compiled code has gone on to this block."""
+        """Record that compiled code has reached this block."""
         if block != self.block and self.printed:
-            self.cluster.told.append((self.block, tuple(self.printed)))
+            self.cluster.printed_before.append((self.block, tuple(self.printed)))
             self.printed.clear()
         self.block = self.cluster.block = block
 
     def clear(self) -> None:
-        """Flags, registers and queues as an agent begins with them."""
+        """Reset flags, registers and queues to their initial state."""
         self._forget()
         self.cluster.cross_flags.clear()
         self.cluster.queues.clear()
@@ -237,7 +239,7 @@ class Core:
 
     @property
     def counts_and_slopes(self) -> list[npt.NDArray[Any]]:
-        """What is zero when a block begins, beside its buffers."""
+        """Arrays other than buffers that are zero at the start of a block."""
         found = [] if self._kept is None else [self._kept.counts]
         return found if self._slopes is None else [*found, self._slopes.data]
 

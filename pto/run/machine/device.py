@@ -1,6 +1,6 @@
-"""The device: owns global memory, and gives launches the values their parameters stand for.
+"""The device: owns global memory and converts launch arguments to parameter values.
 
-Where its work is queued is in `stream.py`; how agents take turns, in `agents.py`.
+Its work is queued in `stream.py`; agents are scheduled in `agents.py`.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from pto.core.errors import fail
 from pto.core.global_tensor import GlobalTensor
 from pto.core.memory import Memory, Space, address_of
 from pto.core.pointer import Pointer
+from pto.core.renamed import warn_renamed
 from pto.isa.meaning.handle.memref import argument_view
 from pto.isa.meaning.scalar.arith import wrapper
 from pto.isa.row import types as t
@@ -70,13 +71,17 @@ class Device:
         world: World | None = None,
         observer: Observer | None = None,
         engine: str | None = None,
-        checks: bool = False,
+        check_reads: bool = False,
+        checks: bool | None = None,
     ) -> None:
+        if checks is not None:
+            warn_renamed("checks=", "check_reads=", level=3)
+            check_reads = checks
         if not isinstance(profile, Profile):
             profile = choose(profile_name=profile, device_name=device).profile
         self.profile = profile
         self.engine = chosen_engine(engine)
-        self.checks = checks  # of the jit engine: data that nobody has written
+        self.checks = check_reads  # the jit engine reports reads of bytes that were never written
         self.rank = rank
         self.tap = None if observer is None else _tap(observer)
         self._world = world
@@ -86,7 +91,7 @@ class Device:
         self._streams = 0  # made so far
         self._meetings: dict[Any, Any] = {}
 
-    # ---- what the host does with it
+    # ---- host interface
 
     @property
     def world(self) -> World:
@@ -103,11 +108,11 @@ class Device:
         return self.world.new_stream(self, number)
 
     def kernel(self, module: Module, entry: str | None = None) -> Kernel:
-        """A program checked and made ready for this device; once."""
+        """A program, checked and compiled for this device; compiled once."""
         return self.world.kernel(self, module, entry)
 
     def synchronize(self) -> None:
-        """Do all that has been submitted."""
+        """Run everything that has been submitted."""
         self.world.synchronize()
 
     def capture(self) -> Capture:
@@ -134,17 +139,17 @@ class Device:
         return memory
 
     def windows(self) -> list[tuple[int, Memory, bool]]:
-        """All of it: where each array lies, and whether it is of the heap."""
+        """All global memory: address, memory, and whether it belongs to the heap."""
         return [(a.base, a.memory, a.stays) for a in self._arrays]
 
     def open_window(self, base: int, array: npt.NDArray[np.uint8], heap: bool) -> None:
-        """Global memory at an address that another process has given it; it stays."""
+        """Map global memory at an address that another process has chosen; it is never unmapped."""
         memory = Memory.over(Space.GM, array)
         pointer = address_of(array)
         self._arrays.append(_Attached(base, memory, pointer, int(not heap), heap))
 
     def watch(self, tap: Tap | None) -> None:
-        """From now on somebody else watches, or nobody; arrays that are attached stay so."""
+        """Replace the instrumentation hook (None: remove it); attached arrays stay attached."""
         from pto.run.watch.memory import WatchedMemory
 
         self.tap = tap
@@ -155,18 +160,19 @@ class Device:
             attached.memory = plain if tap is None else tap.adopt(plain)
 
     def hold(self, memories: Iterable[Memory]) -> None:
-        """A launch needs these."""
+        """Count one more launch that uses these memories."""
         self._count(memories, 1)
 
     def release(self, memories: Iterable[Memory]) -> None:
-        """A launch is over: arrays that no other needs have no address any more."""
+        """Count one launch less; arrays without a launch lose their address."""
         self._count(memories, -1)
         for device in self._devices:
-            if device.tap is None:  # who watches may yet see a launch that is not ordered after it
+            # an observer may still see a launch that is not ordered after this one
+            if device.tap is None:
                 device.forget()
 
     def forget(self) -> None:
-        """Arrays that no launch needs are no global memory any more."""
+        """Remove arrays that no launch uses from global memory."""
         self._arrays = [a for a in self._arrays if a.users > 0 or a.stays]
 
     def _count(self, memories: Iterable[Memory], step: int) -> None:
@@ -215,21 +221,21 @@ class Device:
 
     @property
     def meetings(self) -> dict[Any, Any]:
-        """What ranks know of each other's calls: one mapping for the whole world."""
+        """Calls of collective operations by rank: one mapping for the whole world."""
         return self._meetings if self._world is None else self._world.meetings
 
     def combined(self, target: GlobalTensor, values: npt.NDArray[Any]) -> None:
-        """Values have been added to what ranks may share; in one process nobody has to know."""
+        """Record values that were added to shared memory, for ranks in other processes."""
         if self._world is not None and self._world.added is not None:
             self._world.added.append((target, np.array(values)))
 
     @property
-    def tells_sums(self) -> bool:
-        """Whether somebody has to hear of `combined`."""
+    def records_sums(self) -> bool:
+        """True if additions must be recorded by `combined`."""
         return self._world is not None and self._world.added is not None
 
     def owner(self, memory: Memory) -> int | None:
-        """The rank whose memory this is."""
+        """The rank that owns a memory; None if no rank does."""
         base = next((a.base for a in self._everywhere() if a.memory is memory), None)
         return None if base is None else base // _WINDOW - 1
 
@@ -250,7 +256,7 @@ class Device:
     # ---- launches
 
     def run(self, launch: Launch) -> Launch:
-        """One launch, at once: a stream of its own, where anybody may have to wait."""
+        """Run one launch at once; on a stream of its own if an agent may have to wait."""
         if self._world is None and launch.is_alone(direct=True):
             launch.now()
             return launch
@@ -261,7 +267,7 @@ class Device:
         return launch
 
     def values(self, kernel: Kernel, args: Sequence[Any]) -> Mapping[str, Any]:
-        """What the parameters of a kernel stand for."""
+        """The values of a kernel's parameters, by name."""
         kernel.require(len(args))
         pairs = zip(kernel.parameters.items(), args, strict=True)
         return {name: self._value(name, type, arg) for (name, type), arg in pairs}
@@ -303,7 +309,7 @@ def _tap(observer: Observer) -> Tap:
 
 
 def scalar(name: str, type: t.Scalar, value: Any) -> Any:
-    """A number that the type can hold; the bits of a signless integer may be given unsigned."""
+    """A number that the type can hold; the bits of a signless integer may be passed as unsigned."""
     if not isinstance(value, int | float | np.generic | np.ndarray) or np.ndim(value):
         shown = "an array" if isinstance(value, np.ndarray) else repr(value)
         raise fail("PTO-U033", f"%{name} is a scalar of type {type.name}, got {shown}")

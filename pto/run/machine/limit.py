@@ -1,7 +1,7 @@
-"""What ends a launch before its program does: its time is over, or somebody asked for it.
+"""Limits that end a launch before its program does: a timeout, or a request of another thread.
 
-Loops of both engines come by here between two turns. An interrupt of the user needs nothing here
-while Python runs; compiled code comes back to Python for it (`run/jit/border/clock.py`).
+Loops of both engines check them between two iterations. While Python runs, an interrupt of the user
+needs no check here; compiled code returns to Python for it (`run/jit/border/clock.py`).
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from pto.core.errors import Diagnostic, PtoError, fail
 
 
 class TimedOut(PtoError):
-    """A launch took longer than it was given."""
+    """A launch took longer than its timeout."""
 
 
 class Stopped(BaseException):
-    """Another thread of the same launch has ended it, and says why."""
+    """Another thread has ended the same launch, and reports the reason."""
 
 
 @dataclass(slots=True)
 class Limit:
-    """Of one launch: how long it may take."""
+    """The deadline of one launch."""
 
     timeout: float | None = None
     end: float = float("inf")
@@ -31,13 +31,13 @@ class Limit:
 
     @classmethod
     def of(cls, timeout: float) -> Limit:
-        """From now on."""
+        """A limit that starts now."""
         if not isinstance(timeout, Real) or not timeout > 0:
             raise fail("PTO-U094", f"timeout is a number of seconds above 0, not {timeout!r}")
         return cls(float(timeout), monotonic() + float(timeout))
 
     def look(self, who: str) -> None:
-        """Raises when the launch is to end."""
+        """Raise if the launch must end."""
         if self.stopped:
             raise Stopped
         if monotonic() > self.end:

@@ -1,4 +1,4 @@
-"""Who runs a kernel: the cube, the vector sub-blocks, or one agent that is the whole core."""
+"""The agents that run a kernel: the cube, the vector sub-blocks, or one for the whole core."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pto.target.facts import Profile
 SUB_BLOCKS = 2  # vector sub-blocks of a core (PTO manual, Target Profiles)
 
 
-class Part(NamedTuple):
+class SideFunction(NamedTuple):
     """A function, the side of the core that runs it, and how many agents that side is."""
 
     function: Operation
@@ -22,13 +22,13 @@ class Part(NamedTuple):
     agents: int
 
 
-def sides(kernels: Sequence[Operation], profile: Profile) -> list[Part]:
+def sides(kernels: Sequence[Operation], profile: Profile) -> list[SideFunction]:
     """Vector code alone runs on one sub-block a block; beside a cube, on all that take part."""
     names = Names()
     found = [(f, side) for f in kernels for side in _sides_of(f, names)]
     mixed = {"cube", "vector"} <= {side for _, side in found}
     vectors = _vectors(kernels, names, profile) if mixed else 1
-    return [Part(f, side, vectors if side == "vector" else 1) for f, side in found]
+    return [SideFunction(f, side, vectors if side == "vector" else 1) for f, side in found]
 
 
 def _sides_of(function: Operation, names: Names) -> list[str]:
@@ -52,7 +52,7 @@ def _marks(function: Operation) -> Iterator[str]:
 
 
 def _vectors(kernels: Sequence[Operation], names: Names, profile: Profile) -> int:
-    """Both, unless every queue hands whole tiles to one."""
+    """The number of vector sub-blocks: both, unless every queue passes whole tiles to one."""
     splits = {
         split.value
         for f in _reached(kernels, names)

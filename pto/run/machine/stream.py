@@ -1,7 +1,7 @@
-"""Streams, events and graphs: the host submits work here, the devices do it when asked to.
+"""Streams, events and graphs: the host submits work here, and synchronising runs it.
 
-Work of one stream is done in order; work of several as if at once. Nothing is executed before
-somebody synchronises, and results never depend on which stream came first.
+Work of one stream runs in order; work of several streams runs concurrently. Nothing runs before a
+synchronisation, and results never depend on the order in which streams were made.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 
 
 class Event:
-    """A point in a stream that others can wait for."""
+    """A point in a stream for which other streams can wait."""
 
     __slots__ = ("after", "is_done", "stream")
 
     def __init__(self, stream: Stream) -> None:
         self.stream = stream
         self.is_done = False
-        self.after: frozenset[int] = frozenset()  # launches that are over when it happens
+        self.after: frozenset[int] = frozenset()  # launches that have ended when it happens
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,15 +53,16 @@ class Stream:
 
     def __init__(self, device: Device, number: int, made: int) -> None:
         self.device = device
-        self.number = number  # on its device
-        self.made = made  # in the order of all
+        self.number = number  # among the streams of its device
+        self.made = made  # among all streams
         self._tasks: deque[Task] = deque()
         self._running: tuple[Launch, Grid] | None = None
-        self._number = 0  # of the launch that runs
-        self.is_direct = False  # a call, not one of several launches
-        self.owner = 0  # the thread that submitted last
-        self.error: BaseException | None = None  # why its work was given up, not told yet
-        self.after = device.world.over  # launches that are over before what comes next
+        self._number = 0  # of the running launch
+        self.is_direct = False  # True for a single call
+        self.owner = 0  # the thread that last submitted work
+        # why its work was dropped, if that is not reported yet
+        self.error: BaseException | None = None
+        self.after = device.world.over  # launches that end before the next one begins
 
     @property
     def name(self) -> str:
@@ -80,11 +81,11 @@ class Stream:
         timeout: float | None = None,
         **named: Any,
     ) -> Launch:
-        """Submit a kernel. The program is checked now, and run when somebody synchronises.
+        """Submit a kernel. The program is checked now, and runs at the next synchronisation.
 
-        `stream.launch(kernel[8], x, y)` for a kernel of Python; for a program its arguments follow
-        too, or stand in `args`. Arrays are global memory: until then they belong to the kernel.
-        `timeout` ends a launch that takes longer, in seconds from its begin.
+        For a Python kernel, write `stream.launch(kernel[8], x, y)`. The arguments of a program
+        follow it too, or are passed as `args`. Arrays are global memory: until the synchronisation
+        they belong to the kernel. `timeout` limits the run time of the launch, in seconds.
         """
         with self.device.world.lock:
             if isinstance(program, Callee):
@@ -109,11 +110,11 @@ class Stream:
         return event
 
     def wait(self, event: Event) -> None:
-        """Work submitted from here on begins after the event."""
+        """Make work submitted from now on begin after the event."""
         self.submit(WaitFor(event))
 
     def synchronize(self) -> None:
-        """Do all that has been submitted, to this stream and to those it may wait for."""
+        """Run everything submitted to this stream and to the streams it may wait for."""
         self.device.world.synchronize()
 
     def submit(self, task: Task) -> None:
@@ -127,7 +128,7 @@ class Stream:
             else:
                 graph.tasks.append(task)
 
-    # ---- the device takes
+    # ---- device interface
 
     def begin(self) -> list[Agent]:
         """Agents that may start now: the next block, or the next launch when one is done."""
@@ -135,7 +136,7 @@ class Stream:
             if self._running is not None:
                 launch, grid = self._running
                 if not grid.is_done:
-                    self._tell(launch)
+                    self._report(launch)
                     return grid.next_block()
                 self._running = None
                 self.after = frozenset({self._number})
@@ -155,23 +156,23 @@ class Stream:
             else:
                 self.after |= task.event.after
 
-    def _tell(self, launch: Launch) -> None:
-        """Whoever watches hears which launch the next agents belong to."""
+    def _report(self, launch: Launch) -> None:
+        """Report to the observer the launch of the next agents."""
         if self.device.tap is not None and not self.is_direct:
             self.device.tap.observer.launch(self._number, self.after, launch.kernel.functions)
 
     @property
     def tasks(self) -> int:
-        """How much has not begun."""
+        """The number of tasks that have not begun."""
         return len(self._tasks)
 
     def launches(self) -> list[Launch] | None:
-        """All that is to be done, where that is launches alone and none has begun; else None."""
+        """All submitted launches, if there are only launches and none has begun; else None."""
         found = [task for task in self._tasks if isinstance(task, Launch)]
         return found if self._running is None and len(found) == len(self._tasks) else None
 
     def is_done_elsewhere(self) -> None:
-        """What was to be done has been done, by somebody else."""
+        """Drop all tasks, because another process has run them."""
         self._tasks.clear()
 
     def _is_ready(self, task: Task) -> bool:
@@ -179,12 +180,12 @@ class Stream:
 
     @property
     def waits_for(self) -> Event | None:
-        """The event this stream stands at."""
+        """The event for which the first task waits, if any."""
         task = self._tasks[0] if self._tasks else None
         return task.event if isinstance(task, WaitFor) else None
 
     def abandon(self, error: BaseException) -> None:
-        """Forget all work, after an error; who submitted it is told when he asks for it."""
+        """Drop all work after an error; another thread that submitted some gets the error later."""
         running = [] if self._running is None else [self._running[0]]
         for launch in running:
             launch.release()
@@ -198,7 +199,7 @@ class Stream:
 
 
 class Graph:
-    """Work kept to be done again: kernels are prepared once."""
+    """Captured work that can be replayed: kernels are compiled once."""
 
     def __init__(self) -> None:
         self.tasks: list[Task] = []
@@ -208,9 +209,9 @@ class Graph:
         return sum(isinstance(task, Launch) for task in self.tasks)
 
     def replay(self, stream: Stream) -> list[Launch]:
-        """Submit all of it to one stream, in the order it was captured in.
+        """Submit all captured work to one stream, in the order of its capture.
 
-        That order keeps every event of the graph itself; events of others are waited for.
+        That order satisfies every event of the graph itself; other events are waited for.
         """
         own = {id(task.event) for task in self.tasks if isinstance(task, Record)}
         made: list[Launch] = []

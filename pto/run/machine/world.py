@@ -1,6 +1,6 @@
-"""Ranks: several devices in one process, each with its own global memory, all within reach.
+"""Ranks: several devices in one process, each with its own global memory, all addressable.
 
-Their streams are worked off together, so that ranks may wait for each other's signals.
+Their streams run together, so that ranks may wait for each other's signals.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from pto.ir.graph import Module
 from pto.run.launch import place
 from pto.run.launch.call import Blocks, Callee, Launch, Program, load, prepare
 from pto.run.launch.prepared import Kernel
-from pto.run.machine.agents import Agent, take_turns
+from pto.run.machine.agents import Agent, run_cooperatively
 from pto.run.machine.device import Device
 from pto.run.machine.stream import Capture, Graph, Stream
 from pto.run.watch.events import Tap
 from pto.target.facts import Profile
 
-_KEPT = 64  # kernels prepared and remembered
+_KEPT = 64  # compiled kernels that are cached
 
 
 class World:
@@ -45,11 +45,12 @@ class World:
         made = (Device(profile, device=device, rank=n, world=self) for n in range(ranks))
         self.devices: tuple[Device, ...] = tuple(made)
         self.meetings: dict[Any, Any] = {}
-        # what was added to memory, and where, if somebody else has to know of it
+        # additions to memory (target and values), recorded if other processes need them
         self.added: list[tuple[GlobalTensor, npt.NDArray[Any]]] | None = None
         self.capturing: dict[int, Graph] = {}  # by thread
         self.lock = threading.RLock()  # of everything here and on its devices
-        self.over: frozenset[int] = frozenset()  # launches the host has seen the end of
+        # launches that have ended before a synchronisation of the host
+        self.over: frozenset[int] = frozenset()
         self._launches = 0
         self._made = 0
         self._busy: list[Stream] = []  # streams with work, in the order they were made in
@@ -57,7 +58,7 @@ class World:
 
     @classmethod
     def around(cls, device: Device) -> World:
-        """The world of a device that has no others."""
+        """The world of a single device."""
         world = cls(0)
         world.devices = (device,)
         return world
@@ -98,7 +99,7 @@ class World:
             return Stream(device, number, self._made)
 
     def takes_up(self, stream: Stream) -> None:
-        """A stream has work: it is kept until that is done."""
+        """Register a stream that has work, until its work is done."""
         if stream not in self._busy:
             stream.after = self.over
             self._busy = sorted((*self._busy, stream), key=lambda each: each.made)
@@ -109,7 +110,7 @@ class World:
         return self._launches
 
     def kernel(self, device: Device, module: Module, entry: str | None) -> Kernel:
-        """A kernel made ready; the same program is not prepared twice."""
+        """A compiled kernel; the same program is compiled only once."""
         tap, profile, engine, checks = device.tap, device.profile, device.engine, device.checks
         key = id(module), entry, profile, id(tap), engine, checks
         found = self._kernels.get(key)
@@ -128,7 +129,7 @@ class World:
         blocks: Blocks = 1,
         entry: str | None = None,
     ) -> list[Launch]:
-        """One launch on each rank, with arguments of its own, all at once."""
+        """Submit one launch on each rank, each with its own arguments."""
         if len(args) != len(self.devices):
             raise fail("PTO-U192", f"{len(args)} lists of arguments for {len(self.devices)} ranks")
         what = program if isinstance(program, Callee) else load(program)
@@ -142,8 +143,8 @@ class World:
         return Capture(self)
 
     def synchronize(self) -> None:
-        """Do all that has been submitted to any rank. Threads may submit and synchronise as they
-        like: whoever comes first does the work of all, the others find it done, or hear why not."""
+        """Run everything submitted to any rank. Threads may submit and synchronise concurrently:
+        the first one runs the work of all; the other threads find it done, or get its error."""
         with self.lock:
             try:
                 with np.errstate(all="ignore"):
@@ -155,16 +156,16 @@ class World:
                     stream.abandon(error)
                 self._leave()
                 raise
-            self._tell_errors()
+            self._raise_errors()
 
     def _work(self) -> None:
         tap = self._tap
         if tap is not None:
-            take_turns(self.begin, tap)
+            run_cooperatively(self.begin, tap)
             return
         elsewhere = place.current() if len(self.devices) > 1 else None
         if elsewhere is None or not elsewhere.run_world(self):
-            take_turns(self.begin)
+            run_cooperatively(self.begin)
 
     @property
     def busy(self) -> Sequence[Stream]:
@@ -173,12 +174,12 @@ class World:
 
     @property
     def _tap(self) -> Tap | None:
-        """Who watches: all ranks have one."""
+        """The instrumentation hook that all ranks share, if any."""
         return next((device.tap for device in self.devices if device.tap is not None), None)
 
     def _settle(self) -> None:
-        """What the host submits from here on comes after everything so far."""
-        # nobody but an observer asks which launches those were
+        """Order everything that is submitted from now on after all launches so far."""
+        # only an observer needs the set of these launches
         watched = self._tap is not None
         self.over = frozenset(range(1, self._launches + 1)) if watched else frozenset()
         self._leave()
@@ -191,8 +192,8 @@ class World:
         for device in self.devices:
             device.forget()
 
-    def _tell_errors(self) -> None:
-        """Work of this thread that another one gave up."""
+    def _raise_errors(self) -> None:
+        """Raise the error of work of this thread that another thread ran."""
         own = threading.get_ident()
         told = [s for s in self._busy if s.error is not None and s.owner == own]
         self._busy = [s for s in self._busy if s not in told]
@@ -203,7 +204,7 @@ class World:
 
     @contextmanager
     def observed(self, tap: Tap) -> Generator[None]:
-        """Somebody watches what is launched, on every rank, until the end of the block."""
+        """Watch all launches on every rank with this hook inside the `with` block."""
         before = [device.tap for device in self.devices]
         for device in self.devices:
             device.watch(tap)
@@ -214,7 +215,7 @@ class World:
                 device.watch(old)
 
     def begin(self) -> list[Agent]:
-        """Agents of the first stream that has some. What one stream records may free another."""
+        """The agents of the first stream that has some; an event of one may unblock another."""
         left = -1
         while left != (left := sum(stream.tasks for stream in self._busy)):
             for stream in self._busy:

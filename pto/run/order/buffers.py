@@ -1,8 +1,8 @@
 """Buffer ids: releases in program order, and the pipes that hold an id.
 
-An acquire waits for every release of its id that comes before it in program order, whichever pipe
-releases, and for no later one. A release of mode 1 stands for the pipe that it names and for each
-other pipe that holds the id: the work of all of them up to this point of the program.
+An acquire waits for every release of its id that comes before it in program order, on any pipe, and
+for no later one. A release of mode 1 covers the pipe that it names and every other pipe that holds
+the id: the work of all of them up to this point of the program.
 """
 
 from __future__ import annotations
@@ -20,28 +20,29 @@ class Releases(Generic[S]):
 
     def __init__(self, merged: Callable[[S, S], S]) -> None:
         self._merged = merged
-        self._whole: list[S] = []  # by number: what this release and all before it tell of
-        self._early: dict[int, S] = {}  # that are done before one that precedes them
+        self._whole: list[S] = []  # by number: the merged stamps of this release and all before it
+        # stamps of releases that are done before one that precedes them
+        self._early: dict[int, S] = {}
         self.issued = 0
         self.holders: dict[str, None] = {}  # pipes, in the order in which they acquired the id
 
     @property
     def done(self) -> int:
-        """How many releases are done, with all that precede them."""
+        """The number of releases that are done together with all that precede them."""
         return len(self._whole)
 
     def issue(self) -> int:
-        """One more release; its number."""
+        """Number one more release."""
         self.issued += 1
         return self.issued - 1
 
     def complete(self, number: int, stamp: S) -> None:
-        """The work that a release waits for is done."""
+        """Record that the work before a release is done."""
         self._early[number] = stamp
         while len(self._whole) in self._early:
             found = self._early.pop(len(self._whole))
             self._whole.append(self._merged(found, self._whole[-1]) if self._whole else found)
 
     def before(self, count: int) -> S:
-        """What the first `count` releases tell of, all of which are done."""
+        """The merged stamp of the first `count` releases, all of which are done."""
         return self._whole[count - 1]

@@ -1,10 +1,10 @@
-"""Which of the operations that may be done is done: as early, or as late, as the order allows.
+"""The policies that choose which ready operation runs next: as early, or as late, as the order
+allows.
 
-Early: an operation that nothing holds goes ahead of earlier ones of other pipes. Late: one is done
-only when another that comes after it must be, the newest first, so that what nothing waits for is
-done last. Random: pipes have speeds, drawn again now and then from a seed, and blocks take turns at
-random. Program: each as soon as nothing holds it, for programs in which a wait stands before its
-set.
+Early: a ready operation runs before earlier ones of other pipes. Late: an operation runs only when
+a later one needs it, the newest first, so that operations without dependents run last. Random:
+pipes have speeds, drawn again from time to time from a seed, and blocks run in random order.
+Program: each runs as soon as it is ready, for programs in which a wait precedes its set.
 """
 
 from __future__ import annotations
@@ -16,37 +16,38 @@ from typing import Any, Protocol
 from pto.run.order.pipes import Issued, Pipes, place_of
 from pto.run.order.schedule import Schedule
 
-Wanted = Callable[[], Issued | None]  # what the scalar unit needs done next; None: it can go on
+# the operation that the scalar unit needs next; None if it can continue
+Wanted = Callable[[], Issued | None]
 
 
 class Choice(Protocol):
-    """Decides when work that was issued is done, and which scalar unit goes on."""
+    """Decides when issued operations run, and in which order scalar units continue."""
 
-    def turns(self, agents: list[Any]) -> list[Any]:
-        """The order in which scalar units go on, each as far as it can."""
+    def ordered(self, agents: list[Any]) -> list[Any]:
+        """The order in which scalar units run, each as far as it can."""
         ...
 
     def pauses(self) -> bool:
-        """Whether one lets the others go on first."""
+        """True if a scalar unit yields to another."""
         ...
 
     def issued(self, pipes: Pipes) -> None:
-        """One more was issued, and nobody waits for it."""
+        """Called after an operation was issued that no wait needs."""
         ...
 
     def settle(self, pipes: Pipes, wanted: Wanted) -> None:
-        """The scalar unit of an agent stands still until nothing is wanted any more."""
+        """Run operations until the scalar unit of an agent needs none any more."""
         ...
 
     def unstick(self, pipes: Pipes) -> None:
-        """No agent can go on by itself."""
+        """Called when every agent is blocked."""
         ...
 
 
 class _AsFarAsItCan:
-    """Scalar units in the order they began, none waits for another."""
+    """Scalar units run in the order in which they began, without yielding."""
 
-    def turns(self, agents: list[Any]) -> list[Any]:
+    def ordered(self, agents: list[Any]) -> list[Any]:
         return agents
 
     def pauses(self) -> bool:
@@ -54,7 +55,7 @@ class _AsFarAsItCan:
 
 
 class _InOrder(_AsFarAsItCan):
-    """As soon as it can be: in program order, but for what a wait holds back."""
+    """Each operation as soon as it is ready: program order, except past a wait."""
 
     def issued(self, pipes: Pipes) -> None:
         while any(pipes.do(item) for item in pipes.heads()):
@@ -68,7 +69,7 @@ class _InOrder(_AsFarAsItCan):
 
 
 class _LastBlockFirst(_AsFarAsItCan):
-    def turns(self, agents: list[Any]) -> list[Any]:
+    def ordered(self, agents: list[Any]) -> list[Any]:
         return agents[::-1]
 
 
@@ -98,8 +99,8 @@ class _Late(_LastBlockFirst):
 
 
 _SPEEDS = (0.0, 0.1, 0.5, 1.0)
-_PAUSES = 1 / 4  # how often a scalar unit lets the others go on
-_REDRAWN = 1 / 32  # how often speeds change, for each operation that is issued
+_PAUSES = 1 / 4  # probability that a scalar unit yields
+_REDRAWN = 1 / 32  # probability that speeds change, for each issued operation
 
 
 class _Random:
@@ -107,7 +108,7 @@ class _Random:
         self._random = Random(seed)
         self._speeds: dict[tuple[int, str], float] = {}
 
-    def turns(self, agents: list[Any]) -> list[Any]:
+    def ordered(self, agents: list[Any]) -> list[Any]:
         return self._random.sample(agents, len(agents))
 
     def pauses(self) -> bool:
@@ -134,7 +135,7 @@ class _Random:
         return any(pipes.do(item) for item in self._shuffled(pipes))
 
     def _shuffled(self, pipes: Pipes) -> list[Issued]:
-        """Those that can be tried, the pipes that are fast now before the others."""
+        """Ready operations in random order, those of faster pipes first."""
         found = pipes.heads()
         self._random.shuffle(found)
         return sorted(found, key=lambda item: -self._speed(item))
@@ -148,7 +149,7 @@ class _Random:
 
 
 def choice_of(schedule: Schedule) -> Choice:
-    """A fresh one: the same seed decides the same way."""
+    """A new policy of a schedule; equal seeds give equal choices."""
     if schedule.name == "random":
         return _Random(schedule.seed)
     return {"program": _InOrder, "early": _Early, "late": _Late}[schedule.name]()

@@ -1,7 +1,7 @@
-"""The scalar unit issues operations with their operands' values; when they are done is a choice.
+"""Deferred execution: the scalar unit issues operations; a policy decides when they run.
 
-`Scheduler` takes the place of an observer's tap, as a stepper does: steps are wrapped when a
-program is prepared, so a run in program order costs nothing.
+`Scheduler` is an instrumentation hook, as an observer's is: steps are wrapped when a program is
+compiled, so a run in program order costs nothing.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pto.isa.meaning import Blocked, Do
 from pto.isa.meaning.handle.memref import Unbound
 from pto.isa.row import order as kinds
 from pto.isa.row import types as t
-from pto.isa.row.phases import Handoff
+from pto.isa.row.phases import InnerFlag
 from pto.isa.row.pipe_of import phases_of
 from pto.isa.row.traits import Control
 from pto.isa.rules.rule import Case
@@ -25,9 +25,9 @@ from pto.run.machine import agents
 from pto.run.machine.core import Core
 from pto.run.order import effects as fx
 from pto.run.order.choice import choice_of
-from pto.run.order.deferred_registers import Registers
+from pto.run.order.deferred_registers import DeferredRegisters
 from pto.run.order.phased import Seen, computing, is_phased, leading, spoiling
-from pto.run.order.pipes import Agent, Issued, Pipes
+from pto.run.order.pipes import Issued, PipeAgent, Pipes
 from pto.run.order.resolve import effect_of, issuing_pipe, mark_of
 from pto.run.order.schedule import Schedule
 from pto.run.reference.code import Regs, Step, Wait, Waits, until_ready
@@ -41,33 +41,38 @@ if TYPE_CHECKING:
     from pto.run.reference.compile import Compiler
 
 _PLACES = (t.Ptr, t.TileBuf, t.View, t.MemRef)
-_BLOCKS_AT_ONCE = 32  # about as many as a chip has cores; each holds its buffers
+_BLOCKS_AT_ONCE = 32  # about the cores of a chip; each block holds its buffers
 _AT_ONCE = ("S", "none")
-_ISSUED = (kinds.Within, kinds.Signal, kinds.OfQueue, kinds.Meet)  # to a pipe, by their order
+_ISSUED = (
+    kinds.Within,
+    kinds.Signal,
+    kinds.OfQueue,
+    kinds.CoreBarrier,
+)  # to a pipe, by their order
 
 
 class _Values(dict[int, Any]):
-    """The registers an operation was issued with; one nobody wrote is None."""
+    """The registers an operation was issued with; None for one that was never written."""
 
     def __missing__(self, slot: int) -> Any:
         return None
 
 
 class Scheduler(Tap):
-    """Does what is issued when a schedule says so, within what synchronisation allows."""
+    """Runs issued operations when a schedule decides, within the limits of synchronisation."""
 
     def __init__(self, schedule: Schedule, sync: Sync, automatic: bool = False) -> None:
-        """`automatic`: a compiler is yet to order the pipes, so that only blocks are free."""
+        """`automatic`: a compiler is yet to order the pipes, so that only blocks are reordered."""
         super().__init__()
         self.schedule = schedule
         self._automatic = automatic
-        self._paused = False  # somebody has let others go on
+        self._paused = False  # an agent has yielded
         self._choice = choice_of(schedule)
         self._pipes = Pipes(sync)
         self._begun = 0
-        # operations that go to a pipe, or wait for one, by id, with their unit flags
-        self._issued: dict[int, fx.Mark | None] = {}
-        self._heard = 0  # operations done when agents were last let go on
+        # operations that a pipe runs, or that wait for one, by id, with their unit flags
+        self._issued: dict[int, fx.UnitFlag | None] = {}
+        self._done_before = 0  # operations done when agents last ran
 
     # ---- agents
 
@@ -76,12 +81,12 @@ class Scheduler(Tap):
 
     def begin(self, core: Core) -> None:
         core.flags = fx.AlwaysSet()  # flags are kept here
-        core.registers = registers = Registers()
-        self._pipes.agents[id(core)] = Agent(core, self._begun, registers)
+        core.registers = registers = DeferredRegisters()
+        self._pipes.agents[id(core)] = PipeAgent(core, self._begun, registers)
         self._begun += 1
 
     def around(self, core: Core, program: Waits) -> Waits:
-        """An agent has finished when its pipes have."""
+        """The program of an agent, extended so that it ends when its pipes are empty."""
         yield from program
         unit = self._pipes.agents[id(core)]
         while not unit.is_idle:
@@ -94,7 +99,7 @@ class Scheduler(Tap):
     def paced(
         self, start: Callable[[], Sequence[agents.Agent]]
     ) -> Callable[[], Sequence[agents.Agent]]:
-        """Blocks begin while there is room for them: all are at work at once."""
+        """Start blocks up to the limit, so that all run concurrently."""
 
         def next_blocks() -> Sequence[agents.Agent]:
             found: list[agents.Agent] = []
@@ -107,25 +112,25 @@ class Scheduler(Tap):
 
         return next_blocks
 
-    def turns(self, live: list[agents.Agent]) -> list[agents.Agent]:
-        return self._choice.turns(live)
+    def ordered(self, live: list[agents.Agent]) -> list[agents.Agent]:
+        return self._choice.ordered(live)
 
     def unstick(self) -> bool:
         if self._paused:
             self._paused = False
             return True
         self._choice.unstick(self._pipes)
-        moved, self._heard = self._pipes.done != self._heard, self._pipes.done
+        moved, self._done_before = self._pipes.done != self._done_before, self._pipes.done
         return moved
 
     # ---- operations
 
     def may_wait(self, op: Operation) -> bool:
-        """Where a queue is full, or a result is needed, the scalar unit stands still."""
+        """True for issued operations, which block on a full queue or a missing result."""
         return id(op) in self._issued
 
     def control(self, op: Operation, made: Made) -> Made:
-        """A vector scope is one piece of work of its pipe."""
+        """Run a vector scope as one operation of its pipe."""
         if op.control is not Control.SCOPE:
             return made
         body = made[0]
@@ -137,7 +142,7 @@ class Scheduler(Tap):
         return scope, until_ready(op, scope)
 
     def step(self, compiler: Compiler, op: Operation, step: Step) -> Step:
-        """The step of an operation that is issued to a pipe; others are done at once."""
+        """The step that issues an operation to its pipe; without a pipe the step is unchanged."""
         if op.row is None or _in_scope(op):
             return step
         case = Case(op, op.row, compiler.profile, constant)
@@ -154,21 +159,21 @@ class Scheduler(Tap):
             return self._in_phases(compiler, op, case, step)
         if self._automatic or (not isinstance(order, _ISSUED) and pipe([]) in _AT_ONCE):
             return self._in_turn(step)
-        is_signal = isinstance(order, kinds.Signal)  # whose pipe an operand may name
-        if isinstance(order, kinds.Meet) or (not is_signal and pipe([]) == "ALL"):
+        is_signal = isinstance(order, kinds.Signal)  # its pipe may be an operand
+        if isinstance(order, kinds.CoreBarrier) or (not is_signal and pipe([]) == "ALL"):
             return self._after_all(step)
         return self._deferred(compiler, op, case, step, pipe)
 
     def _in_turn(self, step: Step) -> Step:
-        """Done at once, when others have been let go on."""
+        """A step that runs at once, after a chance for other agents to run."""
 
         def turned(core: Core, regs: Regs) -> Any:
             return self._pause(self._pipes.agents[id(core)]) or step(core, regs)
 
         return turned
 
-    def _pause(self, unit: Agent) -> Blocked | None:
-        """Another agent may go on first: once for each operation."""
+    def _pause(self, unit: PipeAgent) -> Blocked | None:
+        """Yield to another agent, at most once for each operation."""
         if unit.paused or len(self._pipes.agents) == 1 or not self._choice.pauses():
             unit.paused = False
             return None
@@ -176,7 +181,7 @@ class Scheduler(Tap):
         return Blocked("its turn")
 
     def _after_all(self, step: Step) -> Step:
-        """Every pipe of the agent has done its work first."""
+        """A step that runs after all pipes of the agent are empty."""
 
         def drained(core: Core, regs: Regs) -> Any:
             unit = self._pipes.agents[id(core)]
@@ -218,14 +223,13 @@ class Scheduler(Tap):
                 return found
             if not waits:
                 return None
-            unit.stalled = found  # which may be done by now
+            unit.stalled = found  # it may be done by now
             return self._go_on(unit, regs, outs)
 
         return issue
 
     def _in_phases(self, compiler: Compiler, op: Operation, case: Case, step: Step) -> Step:
-        """An item for each phase on its pipe. The scalar unit reads when it issues, after the pipes
-        that the operation makes it wait for."""
+        """Issue an item for each phase to its pipe. The scalar unit reads at issue, after waits."""
         steps, last, waits = phases_of(case), computing(case), leading(case)
         reads = compiler.slots(op.operands)
         slots = {name: compiler.slots(op.group(name)) for name in case.row.operand_names}
@@ -244,7 +248,7 @@ class Scheduler(Tap):
             values: Any = _Values({slot: _kept(regs[slot]) for slot in reads})
             seen = Seen()
             for n, each in enumerate(steps):
-                if isinstance(each, Handoff):
+                if isinstance(each, InnerFlag):
                     if each.src != "S" and n >= len(waits):  # its own work is done when it issues
                         for part in handoff(each):
                             self._put(unit, op, part.pipe, _nothing, values, part.effect)
@@ -263,15 +267,15 @@ class Scheduler(Tap):
 
         return issue
 
-    def _drained(self, unit: Agent, pipe: str) -> Blocked | None:
-        """Until a pipe has done all it was given; Blocked while it cannot."""
+    def _drained(self, unit: PipeAgent, pipe: str) -> Blocked | None:
+        """Run until a pipe is empty; Blocked if it cannot become empty now."""
         queue = self._pipes.pipe(unit, pipe).queue
         self._choice.settle(self._pipes, lambda: queue[-1] if queue else None)
         return Blocked(self._why(queue[0])) if queue else None
 
     def _put(
         self,
-        unit: Agent,
+        unit: PipeAgent,
         op: Operation,
         pipe: str,
         step: Step,
@@ -292,14 +296,14 @@ class Scheduler(Tap):
 
     def _issue(
         self,
-        unit: Agent,
+        unit: PipeAgent,
         op: Operation,
         pipe: str,
         step: Step,
         values: Any,
         effect: fx.Effect | None,
     ) -> Blocked | Issued:
-        """Hand an operation to its pipe, whose queue may be full."""
+        """Put an operation into the queue of its pipe; Blocked while the queue is full."""
         depth = self._pipes.sync.queue_depth
         queue = self._pipes.pipe(unit, pipe).queue
         if len(queue) >= depth:
@@ -310,8 +314,8 @@ class Scheduler(Tap):
         self._choice.issued(self._pipes)
         return item
 
-    def _go_on(self, unit: Agent, regs: Regs, outs: Sequence[int]) -> Blocked | None:
-        """The scalar unit needs what it has issued last, or its result."""
+    def _go_on(self, unit: PipeAgent, regs: Regs, outs: Sequence[int]) -> Blocked | None:
+        """Run until the last issued operation, or its result, is available to the scalar unit."""
         item = unit.stalled
         if item is None:
             return None
@@ -328,7 +332,7 @@ class Scheduler(Tap):
         text = str(reason or "its turn")
         return text if first is item else f"{text} (pipe {first.pipe}, {first.op.loc})"
 
-    def _unfinished(self, unit: Agent) -> Wait:
+    def _unfinished(self, unit: PipeAgent) -> Wait:
         """The oldest operation of an agent that is not done."""
         heads = (pipe.queue[0] for pipe in unit.pipes.values() if pipe.queue)
         oldest = min(heads, key=lambda item: item.number)
@@ -340,7 +344,7 @@ def _nothing(core: Core, regs: Regs) -> None:
 
 
 def _kept(value: Any) -> Any:
-    """A value as it is now: the valid region of a tile may change before the tile is used."""
+    """A snapshot of a value: the valid region of a tile may change before the tile is used."""
     return copy(value) if isinstance(value, Tile | Unbound) else value
 
 

@@ -1,8 +1,8 @@
-"""Registers of a core when operations are done later than they are issued.
+"""Registers of a core when operations run later than they are issued.
 
-An operation sees the registers as they were when it was issued. What it writes itself (a counter,
-a mode that is used up) is seen by operations issued after it, unless the scalar unit has written
-the same register since.
+An operation reads the registers as of its issue. Registers that it writes itself (a counter, a mode
+that is used once) are visible to operations issued after it, unless the scalar unit has written the
+same register since.
 """
 
 from __future__ import annotations
@@ -10,20 +10,20 @@ from __future__ import annotations
 from typing import Any
 
 
-class Registers(dict[str, Any]):
+class DeferredRegisters(dict[str, Any]):
     """Values by name, each with the number of the operation that wrote it."""
 
     __slots__ = ("_copy", "_now", "_times", "written")
 
     def __init__(self) -> None:
         super().__init__()
-        self.written: dict[str, Any] = {}  # by the operation at work
+        self.written: dict[str, Any] = {}  # by the running operation
         self._times: dict[str, int] = {}
         self._now = 0
-        self._copy: Registers | None = None  # while nothing was written since
+        self._copy: DeferredRegisters | None = None  # valid until the next write
 
     def take(self, now: int) -> None:
-        """Operation `now` is at work, or the scalar unit after it."""
+        """Mark operation `now` as running, or the scalar unit after it."""
         self._now = now
         self.written = {}
 
@@ -33,17 +33,17 @@ class Registers(dict[str, Any]):
         self.written[name] = value
         self._copy = None
 
-    def kept(self) -> Registers:
-        """As they are now."""
+    def kept(self) -> DeferredRegisters:
+        """A snapshot of the registers."""
         if self._copy is None:
-            made = Registers()
+            made = DeferredRegisters()
             made.update(self)
             made._times = dict(self._times)
             self._copy = made
         return self._copy
 
-    def tell(self, *others: Registers) -> None:
-        """What was written here reaches those of later operations."""
+    def publish(self, *others: DeferredRegisters) -> None:
+        """Copy registers written here to those of later operations."""
         for name, value in self.written.items():
             for other in others:
                 if other._times.get(name, -1) < self._now:

@@ -1,7 +1,7 @@
-"""What one execution of a synchronising operation does to the order of things.
+"""The effects of one executed synchronising operation on the order of operations.
 
-Kinds are those of `isa/row/order.py`, here with the values of a run; `resolve.py` makes them. Which
-counters between cores change is seen from the meaning itself, through a `Tally`.
+The kinds are those of `isa/row/order.py`, here with run-time values; `resolve.py` makes them. A
+`ChangeLog` records which counters between cores the semantics of the operation change.
 """
 
 from __future__ import annotations
@@ -12,79 +12,79 @@ from typing import Any, Literal
 
 from pto.isa.row.flag import Flag
 
-# What a key of `Meet` begins with: all cores meet, or all ranks, whatever launches they are in.
+# The first item of a key of `Rendezvous`: a barrier of all cores, or of all ranks in any launch.
 ALL_CORES = "syncall"
 RANKS = "collective"
-INNER = -1  # the id of a flag that an instruction sets and waits for by itself
+INNER = -1  # the id of a flag that an instruction sets and waits for internally
 
 
 @dataclass(frozen=True, slots=True)
-class SetFlag:
-    flag: Flag  # as it is called
-    key: Flag  # as the profile knows it
+class FlagSet:
+    flag: Flag  # as written
+    key: Flag  # as the profile maps it
 
 
 @dataclass(frozen=True, slots=True)
-class WaitFlag:
+class FlagWait:
     flag: Flag
     key: Flag
 
 
 @dataclass(frozen=True, slots=True)
-class Barrier:
-    """Of one pipe, or of ALL."""
+class PipeBarrier:
+    """A barrier of one pipe, or of ALL."""
 
     pipe: str
 
 
 @dataclass(frozen=True, slots=True)
-class MemoryBarrier:
+class ScopeBarrier:
     """Inside a vector scope: earlier accesses of one class before later ones of another."""
 
     kind: str
 
 
 @dataclass(frozen=True, slots=True)
-class Acquire:
+class BufferAcquire:
     id: int
     waits: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Release:
+class BufferRelease:
     id: int
     of_all: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
-    """Beside its work: what an operation on the accumulator waits for, `full` of a transfer, `free`
-    of a product, and what it tells when it is done."""
+class UnitFlag:
+    """The unit flag of an operation on the accumulator: the state that it waits for (`full` for a
+    transfer, `free` for a matmul) and the state that it sets when it is done."""
 
     waits: Literal["full", "free"]
-    tells: Literal["full", "free", ""]
+    sets: Literal["full", "free", ""]
 
 
 @dataclass(frozen=True, slots=True)
-class Send:
-    """Signals to agents of this core, and arrivals where all cores meet: (who, which round)."""
+class SignalSend:
+    """Signals to agents of this core, and arrivals at barriers: (participant, round)."""
 
     signals: tuple[Any, ...]
     arrivals: tuple[tuple[Any, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Hear:
-    """Signals that are taken, and meetings that are passed: (meeting, which round)."""
+class SignalWait:
+    """Signals that a wait consumes, and barriers that it passes: (barrier, round)."""
 
     signals: tuple[Any, ...]
     meetings: tuple[tuple[Any, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Meet:
-    """A slot of a queue between the cube and the vector side, or a round in which all cores, or all
-    ranks, come together: `quorum` of them, where all have to come before one goes on."""
+class Rendezvous:
+    """A slot of a queue between the cube and the vector side, or a barrier of all cores or ranks.
+    `quorum` is the number of arrivals that a barrier needs before an agent continues."""
 
     joins: tuple[Any, ...]
     publishes: tuple[Any, ...]
@@ -96,8 +96,8 @@ class Meet:
 
 
 @dataclass(frozen=True, slots=True)
-class Notify:
-    """A word in global memory gets a value: all of it, or `added` to what others have told."""
+class WordWrite:
+    """A write to a word in global memory: `value` replaces it, or `added` is added to it."""
 
     word: tuple[Any, ...]
     value: int
@@ -105,32 +105,32 @@ class Notify:
 
 
 @dataclass(frozen=True, slots=True)
-class Await:
-    """Words in global memory are seen to be as asked."""
+class WordWait:
+    """Words in global memory that satisfy the condition of a wait."""
 
     words: tuple[tuple[Any, ...], ...]
     is_met: Callable[[int], bool]
 
 
 @dataclass(frozen=True, slots=True)
-class Flush:
-    """Lines of the data cache are written back and dropped: the one at an address of the host's
-    memory, or all."""
+class CacheFlush:
+    """Write back and invalidate a line of the data cache, by host address, or all lines."""
 
     address: int | None
 
 
 @dataclass(frozen=True, slots=True)
-class Publish:
-    """What the scalar unit has waited for is visible to other ranks."""
+class RankPublish:
+    """Make everything that the scalar unit has waited for visible to other ranks."""
 
 
-Within = SetFlag | WaitFlag | Barrier | MemoryBarrier | Acquire | Release
-Effect = Within | Send | Hear | Meet | Notify | Await | Flush | Publish
+Within = FlagSet | FlagWait | PipeBarrier | ScopeBarrier | BufferAcquire | BufferRelease
+Between = SignalSend | SignalWait | Rendezvous | WordWrite | WordWait
+Effect = Within | Between | CacheFlush | RankPublish
 
 
-class Tally(MutableMapping[Any, int]):
-    """Counters that remember what changed."""
+class ChangeLog(MutableMapping[Any, int]):
+    """Counters that record their changes."""
 
     def __init__(self, inner: MutableMapping[Any, int]) -> None:
         self.inner = inner
@@ -158,7 +158,7 @@ class Tally(MutableMapping[Any, int]):
 
 
 class AlwaysSet(dict[Any, int]):
-    """Flags for a run in which an observer keeps them: no wait fails in program order."""
+    """Flags that the observer keeps: no wait fails in program order."""
 
     def __missing__(self, key: Any) -> int:
         return 1

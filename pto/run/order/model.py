@@ -1,23 +1,22 @@
-"""The one model of pipes, flags, buffer ids, queues and meetings, generic over its clock.
+"""The one model of pipes, flags, buffer ids, queues and barriers, generic over its clock.
 
-The scalar unit of an agent issues operations in program order, each into the queue of its pipe; an
-operation starts when it is the first of its queue and what it waits for has happened. What that
-means for flags and the rest stands here once. Who uses the model brings
+The scalar unit of an agent issues operations in program order, each into the queue of its pipe. An
+operation starts when it is the first of its queue and everything it waits for has happened. The
+rules of flags, buffer ids, queues and barriers are defined here once. A user of the model supplies
 
-- **a clock**: a subclass of `Pipe` whose `publish`, `join` and `settle` work on stamps of its own,
-  and `Model.merged`. The sanitizer's stamps are vector clocks (`observe/order/clocks.py`); a
-  schedule needs none (`NoClock`); of time, a stamp is the cycle at which everything told is done,
-  `join` and `merged` are the maximum, `publish` is when the pipe's last operation is done, `settle`
-  makes the pipe free only then.
-- **work**: `Model.work` is called when an operation starts, after all it waits for was joined: it
-  looks at accesses, runs the step, or adds a duration to its pipe. `Model.issuing` is called when
-  the scalar unit hands an operation out: a clock of time moves the scalar pipe on there.
-- **a choice**: `issue` starts each operation as soon as it can (the order of starts changes no
+- **a clock**: a subclass of `Pipe` with `publish`, `join` and `settle` on its own stamps, and
+  `Model.merged`. The sanitizer's stamps are vector clocks (`observe/order/clocks.py`); a schedule
+  needs none (`NoClock`). For time, a stamp is a cycle, `join` and `merged` are the maximum,
+  `publish` is the end of the pipe's last operation, and `settle` keeps the pipe busy until then.
+- **work**: `Model.work` is called when an operation starts, after everything it waits for was
+  joined: it checks accesses, runs the step, or adds a duration to its pipe. `Model.issuing` is
+  called when the scalar unit issues an operation: a clock of time advances the scalar pipe there.
+- **a policy**: `issue` starts each operation as soon as it can (the order of starts changes no
   stamp, since pipes are in order and flags first in, first out); `put`, `wants` and `start` leave
   the choice to the caller (`choice.py`).
 
-Timing is then `class Timed(Pipe[float, I])` with `free` and `done`, and a `Model` whose `work` sets
-`start = max(free, what was joined)`, `free = start + occupancy` and `done = free + latency`.
+Timing is then `class Timed(Pipe[float, I])` with `free` and `done`, and a `Model` with a `work`
+that sets `start = max(free, joined)`, `free = start + occupancy` and `done = free + latency`.
 """
 
 from __future__ import annotations
@@ -31,79 +30,79 @@ from pto.isa.meaning import Blocked
 from pto.isa.row.flag import Flag
 from pto.run.order import effects as fx
 from pto.run.order.buffers import Releases
-from pto.run.order.state import I, Item, P, S, Unit, answers, wanted
-from pto.run.order.words import Word
+from pto.run.order.state import I, Issuer, P, QueuedOp, S, answers, wanted
+from pto.run.order.words import SignalWord
 from pto.target.facts import Sync
 
-Want = Item | Blocked | None  # to be done first; not at hand; nothing
+Want = QueuedOp | Blocked | None  # an operation to run first; blocked by another agent; nothing
 
 
 class Model(ABC, Generic[S, P, I]):
-    """Decides what comes after what, for all agents together."""
+    """Orders the operations of all agents."""
 
     def __init__(self, sync: Sync) -> None:
         self.sync = sync
-        self.parked: set[Unit[S, P, I]] = set()  # agents with work that could not start
-        # sent and not yet heard
+        self.parked: set[Issuer[S, P, I]] = set()  # agents with operations that could not start
+        # sent and not yet received
         self.signals: dict[Any, deque[tuple[S, P, I]]] = {}
         self._rounds: dict[Any, list[tuple[int, S]]] = {}
-        self._meetings: dict[Any, S] = {}
-        self._came: dict[Any, int] = {}  # to a meeting
-        self._words: dict[Any, Word[S]] = {}
-        self._met: dict[type, Callable[[Unit[S, P, I], I, Any], bool]] = {
-            fx.WaitFlag: self._is_set,
-            fx.Acquire: self._is_released,
-            fx.Hear: self._is_sent,
-            fx.Meet: self._is_complete,
-            fx.Await: self._is_told,
+        self._rendezvous_stamps: dict[Any, S] = {}
+        self._arrived: dict[Any, int] = {}  # arrivals at a barrier
+        self._words: dict[Any, SignalWord[S]] = {}
+        self._met: dict[type, Callable[[Issuer[S, P, I], I, Any], bool]] = {
+            fx.FlagWait: self._is_set,
+            fx.BufferAcquire: self._is_released,
+            fx.SignalWait: self._is_sent,
+            fx.Rendezvous: self._is_complete,
+            fx.WordWait: self._is_satisfied,
         }
-        self._joins: dict[type, Callable[[Unit[S, P, I], P, I, Any], None]] = {
-            fx.WaitFlag: self._wait_flag,
-            fx.Barrier: self._barrier,
-            fx.Acquire: self._acquire,
-            fx.Hear: self._hear,
-            fx.Meet: self._meet,
-            fx.Await: self._await,
+        self._joins: dict[type, Callable[[Issuer[S, P, I], P, I, Any], None]] = {
+            fx.FlagWait: self._wait_flag,
+            fx.PipeBarrier: self._barrier,
+            fx.BufferAcquire: self._acquire,
+            fx.SignalWait: self._receive,
+            fx.Rendezvous: self._rendezvous,
+            fx.WordWait: self._await,
         }
-        self._tells: dict[type, Callable[[Unit[S, P, I], P, I, Any], None]] = {
-            fx.SetFlag: self._set_flag,
-            fx.Release: self._release,
-            fx.Send: self._send,
-            fx.Meet: self._publish,
-            fx.Notify: self._notify,
+        self._publishes: dict[type, Callable[[Issuer[S, P, I], P, I, Any], None]] = {
+            fx.FlagSet: self._set_flag,
+            fx.BufferRelease: self._release,
+            fx.SignalSend: self._send,
+            fx.Rendezvous: self._publish,
+            fx.WordWrite: self._notify,
         }
 
-    # ---- what a user of the model brings
+    # ---- supplied by a user of the model
 
     @abstractmethod
     def new_pipe(self, unit: Any, name: str) -> P: ...
 
     @abstractmethod
     def merged(self, a: S, b: S) -> S:
-        """What both tell of."""
+        """The stamp that covers both."""
 
     @abstractmethod
     def work(self, unit: Any, pipe: P, item: I) -> Blocked | None:
-        """An operation starts; Blocked where its own meaning makes it wait, nothing done."""
+        """Start an operation; Blocked, with nothing done, if its semantics make it wait."""
 
     def issuing(self, unit: Any, item: I) -> None:
-        """The scalar unit hands an operation out."""
+        """Called when the scalar unit issues an operation."""
 
     def was_set(
         self, unit: Any, pipe: P, item: I, flag: Flag, stamp: S, before: Sequence[tuple[S, I]]
     ) -> None:
-        """A flag was set, with this stamp; `before`: sets of it that nobody has taken yet."""
+        """Called when a flag is set, with this stamp; `before`: earlier sets not yet consumed."""
 
     def was_taken(self, unit: Any, pipe: P, item: I, flag: Flag, by: tuple[S, I]) -> None:
-        """A wait takes what another operation has set; its stamp is not joined yet."""
+        """Called when a wait consumes the set of another operation; its stamp is not joined yet."""
 
     def was_fenced(self, unit: Any, pipe: P | None, item: I) -> None:
-        """A barrier of a pipe, or of all, is about to take effect."""
+        """Called before a barrier of a pipe, or of all, takes effect."""
 
     # ---- issue
 
-    def pipe(self, unit: Unit[S, P, I], name: str) -> P:
-        """The pipe of an agent; what no pipe does is the scalar unit's."""
+    def pipe(self, unit: Issuer[S, P, I], name: str) -> P:
+        """The pipe of an agent; operations without a pipe belong to the scalar unit."""
         found = unit.pipes.get(name)
         if found is None:
             name = "S" if name in ("none", "ALL") else name
@@ -112,8 +111,8 @@ class Model(ABC, Generic[S, P, I]):
                 found = unit.pipes[name] = self.new_pipe(unit, name)
         return found
 
-    def put(self, unit: Unit[S, P, I], item: I) -> None:
-        """The last of its queue."""
+    def put(self, unit: Issuer[S, P, I], item: I) -> None:
+        """Append an operation to its queue."""
         self._count(unit, item)
         pipe = self.pipe(unit, item.pipe)
         item.stamp, item.version = self.pipe(unit, "S").handed(), unit.version
@@ -121,8 +120,8 @@ class Model(ABC, Generic[S, P, I]):
         if item.mark is not None:
             unit.marked.append(item)
 
-    def issue(self, unit: Unit[S, P, I], item: I) -> None:
-        """In program order; it starts at once, or as soon as it can."""
+    def issue(self, unit: Issuer[S, P, I], item: I) -> None:
+        """Issue an operation in program order; it starts at once, or as soon as it can."""
         if self.parked and unit in self.parked:
             if unit.waiting or not self._issue(unit, item):
                 unit.waiting.append(item)
@@ -139,8 +138,8 @@ class Model(ABC, Generic[S, P, I]):
         if not self._begin(unit, pipe, item):
             self._park(unit, pipe, item)
 
-    def _issue(self, unit: Unit[S, P, I], item: I) -> bool:
-        """False while the scalar unit has to wait before it can hand out this operation."""
+    def _issue(self, unit: Issuer[S, P, I], item: I) -> bool:
+        """Issue an operation; False if the scalar unit has to wait first."""
         if self.pipe(unit, "S").queue:
             return False
         if item.pipe == "ALL":
@@ -158,22 +157,22 @@ class Model(ABC, Generic[S, P, I]):
             self._park(unit, pipe, item)
         return True
 
-    def _park(self, unit: Unit[S, P, I], pipe: P, item: I) -> None:
+    def _park(self, unit: Issuer[S, P, I], pipe: P, item: I) -> None:
         item.stamp, item.version = self.pipe(unit, "S").handed(), unit.version
         pipe.queue.append(item)
         if item.mark is not None:
             unit.marked.append(item)
         self.parked.add(unit)
 
-    def _count(self, unit: Unit[S, P, I], item: I) -> None:
+    def _count(self, unit: Issuer[S, P, I], item: I) -> None:
         """Number a release in program order, and an acquire by the releases that precede it."""
         effect = item.effect
-        if not isinstance(effect, fx.Acquire | fx.Release):
+        if not isinstance(effect, fx.BufferAcquire | fx.BufferRelease):
             return
         releases = unit.buffers.get(effect.id)
         if releases is None:
             releases = unit.buffers[effect.id] = Releases[S](self.merged)
-        if isinstance(effect, fx.Acquire):
+        if isinstance(effect, fx.BufferAcquire):
             item.need = releases.issued if effect.waits else 0
             releases.holders[item.pipe] = None
             return
@@ -186,8 +185,8 @@ class Model(ABC, Generic[S, P, I]):
             else:
                 releases.complete(number, pipe.publish())
 
-    def fence(self, unit: Unit[S, P, I], item: I) -> None:
-        """A barrier of all pipes, none of which has anything left to do."""
+    def fence(self, unit: Issuer[S, P, I], item: I) -> None:
+        """A barrier of all pipes, called when all of them are empty."""
         pipes = list(unit.pipes.values()) or [self.pipe(unit, "S")]
         self.was_fenced(unit, None, item)
         whole = pipes[0].publish()
@@ -197,10 +196,10 @@ class Model(ABC, Generic[S, P, I]):
             pipe.join(whole)
         unit.version += 1
 
-    # ---- what may start
+    # ---- conditions for a start
 
-    def wants(self, unit: Unit[S, P, I], item: I) -> Want:
-        """What has to happen before an operation can be tried."""
+    def wants(self, unit: Issuer[S, P, I], item: I) -> Want:
+        """The operation or signal that an operation still waits for."""
         first = self.pipe(unit, item.pipe).queue[0]
         if first is not item:
             return first
@@ -210,30 +209,30 @@ class Model(ABC, Generic[S, P, I]):
             return None
         return self._answer(unit, item)
 
-    def _is_met(self, unit: Unit[S, P, I], item: I) -> bool:
+    def _is_met(self, unit: Issuer[S, P, I], item: I) -> bool:
         met = self._met.get(type(item.effect))
         return met is None or met(unit, item, item.effect)
 
-    def _is_set(self, unit: Unit[S, P, I], item: I, effect: fx.WaitFlag) -> bool:
+    def _is_set(self, unit: Issuer[S, P, I], item: I, effect: fx.FlagWait) -> bool:
         return bool(unit.flags.get(effect.key))
 
-    def _is_released(self, unit: Unit[S, P, I], item: I, effect: fx.Acquire) -> bool:
+    def _is_released(self, unit: Issuer[S, P, I], item: I, effect: fx.BufferAcquire) -> bool:
         return unit.buffers[effect.id].done >= item.need
 
-    def _is_sent(self, unit: Unit[S, P, I], item: I, effect: fx.Hear) -> bool:
+    def _is_sent(self, unit: Issuer[S, P, I], item: I, effect: fx.SignalWait) -> bool:
         return all(self.signals.get(unit.signal(key)) for key in effect.signals)
 
-    def _is_complete(self, unit: Unit[S, P, I], item: I, effect: fx.Meet) -> bool:
-        """Where all cores meet, one's own pipes are done first, and the others have come."""
+    def _is_complete(self, unit: Issuer[S, P, I], item: I, effect: fx.Rendezvous) -> bool:
+        """True if a barrier can be passed: all other pipes are empty, all agents have arrived."""
         if not effect.is_of_all_cores:
             return True
         if any(pipe.queue and pipe.queue[0] is not item for pipe in unit.pipes.values()):
             return False
         others = effect.quorum - len(effect.publishes)
-        return all(self._came.get(unit.meeting(k), 0) >= others for k in effect.joins)
+        return all(self._arrived.get(unit.meeting(k), 0) >= others for k in effect.joins)
 
-    def _is_told(self, unit: Unit[S, P, I], item: I, effect: fx.Await) -> bool:
-        """False only while somebody who is held up will change one of the words."""
+    def _is_satisfied(self, unit: Issuer[S, P, I], item: I, effect: fx.WordWait) -> bool:
+        """False only while a blocked agent has yet to write one of the words."""
         pipe, late = self.pipe(unit, item.pipe), self._held_words() if self.parked else ()
         return not any(
             word in late and not self._word(word).seen(pipe, effect.is_met)[0]
@@ -242,41 +241,41 @@ class Model(ABC, Generic[S, P, I]):
 
     def _held_words(self) -> set[Any]:
         items = (item for unit in self.parked for item in (*unit.items(), *unit.waiting))
-        return {item.effect.word for item in items if isinstance(item.effect, fx.Notify)}
+        return {item.effect.word for item in items if isinstance(item.effect, fx.WordWrite)}
 
-    def _answer(self, unit: Unit[S, P, I], item: I) -> Want:
-        """The operation that lets an item go on, where one was issued."""
+    def _answer(self, unit: Issuer[S, P, I], item: I) -> Want:
+        """The issued operation that unblocks an item, if there is one."""
         for other in unit.items():
             if answers(unit, other, item):
                 return other
         return Blocked(f"{wanted(item)}, which nothing has {_VERBS.get(type(item.effect), 'sent')}")
 
-    def _marker(self, unit: Unit[S, P, I], item: I) -> I | None:
-        """The first earlier operation that tells what a unit flag waits for."""
+    def _marker(self, unit: Issuer[S, P, I], item: I) -> I | None:
+        """The first earlier operation that sets the state for which a unit flag waits."""
         waits = item.mark.waits if item.mark is not None else ""
         for other in unit.marked:
             if other.number >= item.number:
                 break
-            if other.mark is not None and other.mark.tells == waits:
+            if other.mark is not None and other.mark.sets == waits:
                 return other
         return None
 
     # ---- start
 
-    def start(self, unit: Unit[S, P, I], item: I) -> bool:
-        """Do the first of a queue that can be tried; False when its meaning makes it wait."""
+    def start(self, unit: Issuer[S, P, I], item: I) -> bool:
+        """Run the first operation of a queue; False if its semantics make it wait."""
         pipe = self.pipe(unit, item.pipe)
         if not self._begin(unit, pipe, item):
             return False
         self._leave(unit, pipe, item)
         return True
 
-    def _leave(self, unit: Unit[S, P, I], pipe: P, item: I) -> None:
+    def _leave(self, unit: Issuer[S, P, I], pipe: P, item: I) -> None:
         pipe.queue.popleft()
         if item.mark is not None:
             unit.marked.remove(item)
 
-    def _begin(self, unit: Unit[S, P, I], pipe: P, item: I) -> bool:
+    def _begin(self, unit: Issuer[S, P, I], pipe: P, item: I) -> bool:
         """Run one operation; False when it has to wait."""
         effect, mark = item.effect, item.mark
         kind = type(effect)
@@ -292,24 +291,24 @@ class Model(ABC, Generic[S, P, I]):
             if item.reason is not None:
                 return False
         else:
-            join, tell = self._joins.get(kind), self._tells.get(kind)
+            join, publish = self._joins.get(kind), self._publishes.get(kind)
             if join is not None:
                 join(unit, pipe, item, effect)
             self.work(unit, pipe, item)
-            if tell is not None:
-                tell(unit, pipe, item, effect)
+            if publish is not None:
+                publish(unit, pipe, item, effect)
         for releases, number in item.after:
             releases.complete(number, pipe.publish())
-        if mark is not None and mark.tells:
-            stamp, old = pipe.publish(), unit.marks.get(mark.tells)
-            unit.marks[mark.tells] = stamp if old is None else self.merged(stamp, old)
+        if mark is not None and mark.sets:
+            stamp, old = pipe.publish(), unit.marks.get(mark.sets)
+            unit.marks[mark.sets] = stamp if old is None else self.merged(stamp, old)
         item.is_done = True
         if pipe is unit.pipes.get("S"):
             unit.version += 1
         return True
 
-    def _catch_up(self, unit: Unit[S, P, I], pipe: P, item: I) -> None:
-        """It comes after what the scalar unit knew when it was issued, and after unit flags."""
+    def _catch_up(self, unit: Issuer[S, P, I], pipe: P, item: I) -> None:
+        """Order an operation after the scalar unit at its issue, and after unit flags."""
         if item.stamp is not None:
             if item.version != pipe.seen:
                 pipe.join(item.stamp)
@@ -322,8 +321,8 @@ class Model(ABC, Generic[S, P, I]):
         if item.mark is not None and item.mark.waits in unit.marks:
             pipe.join(unit.marks[item.mark.waits])
 
-    def _pump(self, unit: Unit[S, P, I]) -> None:
-        """Let parked pipes go on as far as they can."""
+    def _pump(self, unit: Issuer[S, P, I]) -> None:
+        """Run the parked operations of an agent as far as possible."""
         moved = True
         while moved:
             moved = False
@@ -338,7 +337,7 @@ class Model(ABC, Generic[S, P, I]):
             self.parked.discard(unit)
 
     def pump_all(self) -> None:
-        """Until nothing moves any more."""
+        """Run parked operations of all agents until no more can start."""
         before = -1
         while before != (left := self._left()):
             before = left
@@ -348,14 +347,14 @@ class Model(ABC, Generic[S, P, I]):
     def _left(self) -> int:
         return sum(len(unit.waiting) + sum(1 for _ in unit.items()) for unit in self.parked)
 
-    def _wake(self, but: Unit[S, P, I]) -> None:
+    def _wake(self, but: Issuer[S, P, I]) -> None:
         for unit in list(self.parked):
             if unit is not but:
                 self._pump(unit)
 
-    # ---- what each effect does, within an agent
+    # ---- effects within an agent
 
-    def _set_flag(self, unit: Unit[S, P, I], pipe: P, item: I, effect: fx.SetFlag) -> None:
+    def _set_flag(self, unit: Issuer[S, P, I], pipe: P, item: I, effect: fx.FlagSet) -> None:
         stamp = pipe.publish()
         queue = unit.flags.get(effect.key)
         if queue is None:
@@ -363,25 +362,25 @@ class Model(ABC, Generic[S, P, I]):
         self.was_set(unit, pipe, item, effect.flag, stamp, queue)
         queue.append((stamp, item))
 
-    def _wait_flag(self, unit: Unit[S, P, I], pipe: P, item: I, effect: fx.WaitFlag) -> None:
+    def _wait_flag(self, unit: Issuer[S, P, I], pipe: P, item: I, effect: fx.FlagWait) -> None:
         found = unit.flags[effect.key].popleft()
         self.was_taken(unit, pipe, item, effect.flag, found)
         pipe.join(found[0])
 
-    def _barrier(self, unit: Unit[S, P, I], pipe: P, item: I, effect: fx.Barrier) -> None:
+    def _barrier(self, unit: Issuer[S, P, I], pipe: P, item: I, effect: fx.PipeBarrier) -> None:
         self.was_fenced(unit, pipe, item)
         pipe.settle()
 
-    def _acquire(self, unit: Unit[S, P, I], pipe: P, item: I, effect: fx.Acquire) -> None:
+    def _acquire(self, unit: Issuer[S, P, I], pipe: P, item: I, effect: fx.BufferAcquire) -> None:
         if item.need > 0:
             pipe.join(unit.buffers[effect.id].before(item.need))
 
-    def _release(self, unit: Unit[S, P, I], pipe: P, item: I, effect: fx.Release) -> None:
+    def _release(self, unit: Issuer[S, P, I], pipe: P, item: I, effect: fx.BufferRelease) -> None:
         unit.buffers[effect.id].complete(item.need, pipe.publish())
 
     # ---- between agents
 
-    def _send(self, unit: Unit[S, P, I], pipe: P, item: I, effect: fx.Send) -> None:
+    def _send(self, unit: Issuer[S, P, I], pipe: P, item: I, effect: fx.SignalSend) -> None:
         stamp = pipe.publish()
         for key in effect.signals:
             self.signals.setdefault(unit.signal(key), deque()).append((stamp, pipe, item))
@@ -389,7 +388,7 @@ class Model(ABC, Generic[S, P, I]):
             self._rounds.setdefault((unit.launch, meeting, value), []).append((block, stamp))
         self._wake(unit)
 
-    def _hear(self, unit: Unit[S, P, I], pipe: P, item: I, effect: fx.Hear) -> None:
+    def _receive(self, unit: Issuer[S, P, I], pipe: P, item: I, effect: fx.SignalWait) -> None:
         for key in effect.signals:
             pipe.join(self.signals[unit.signal(key)].popleft()[0])
         for meeting, value in effect.meetings:
@@ -397,47 +396,47 @@ class Model(ABC, Generic[S, P, I]):
                 if meeting[0] == "0" or where == unit.block:
                     pipe.join(stamp)
 
-    def _meet(self, unit: Unit[S, P, I], pipe: P, item: I, effect: fx.Meet) -> None:
+    def _rendezvous(self, unit: Issuer[S, P, I], pipe: P, item: I, effect: fx.Rendezvous) -> None:
         if any(key in effect.joins for key in effect.publishes):
-            # where all meet, what one's own pipes have done is done for one's other pipes too
+            # after a barrier, the work of one pipe of this agent is done for its other pipes too
             self._publish(unit, pipe, item, effect)
         for key in effect.joins:
-            stamp = self._meetings.get(unit.meeting(key))
-            for each in _who_meets(unit, pipe, effect) if stamp is not None else ():
+            stamp = self._rendezvous_stamps.get(unit.meeting(key))
+            for each in _ordered_pipes(unit, pipe, effect) if stamp is not None else ():
                 each.join(stamp)
 
-    def _publish(self, unit: Unit[S, P, I], pipe: P, item: I, effect: fx.Meet) -> None:
-        """After the work of the operation itself: a push has written what a pop reads."""
+    def _publish(self, unit: Issuer[S, P, I], pipe: P, item: I, effect: fx.Rendezvous) -> None:
+        """Publish after the work of the operation itself: a push has written what a pop reads."""
         for key in (unit.meeting(key) for key in effect.publishes):
-            self._came[key] = self._came.get(key, 0) + 1
-            stamp = self._meetings.get(key)
-            for each in _who_meets(unit, pipe, effect):
+            self._arrived[key] = self._arrived.get(key, 0) + 1
+            stamp = self._rendezvous_stamps.get(key)
+            for each in _ordered_pipes(unit, pipe, effect):
                 own = each.publish()
                 stamp = own if stamp is None else self.merged(stamp, own)
             if stamp is not None:
-                self._meetings[key] = stamp
+                self._rendezvous_stamps[key] = stamp
         self._wake(unit)
 
     # ---- words in global memory
 
-    def _word(self, key: Any) -> Word[S]:
-        return self._words.setdefault(key, Word[S]())
+    def _word(self, key: Any) -> SignalWord[S]:
+        return self._words.setdefault(key, SignalWord[S]())
 
-    def _notify(self, unit: Unit[S, P, I], pipe: P, item: I, effect: fx.Notify) -> None:
+    def _notify(self, unit: Issuer[S, P, I], pipe: P, item: I, effect: fx.WordWrite) -> None:
         self._word(effect.word).tell(effect, pipe.publish(), self.merged)
         self._wake(unit)
 
-    def _await(self, unit: Unit[S, P, I], pipe: P, item: I, effect: fx.Await) -> None:
+    def _await(self, unit: Issuer[S, P, I], pipe: P, item: I, effect: fx.WordWait) -> None:
         for key in effect.words:
             _, stamp = self._word(key).seen(pipe, effect.is_met)
             if stamp is not None:
                 pipe.join(stamp)
 
 
-_COUNTED = (fx.Acquire, fx.Release)
-_VERBS: dict[type, str] = {fx.WaitFlag: "set"}
+_COUNTED = (fx.BufferAcquire, fx.BufferRelease)
+_VERBS: dict[type, str] = {fx.FlagWait: "set"}
 
 
-def _who_meets(unit: Unit[S, P, I], pipe: P, effect: fx.Meet) -> list[P]:
-    """The pipe of the operation; where all cores meet, every pipe of the agent."""
+def _ordered_pipes(unit: Issuer[S, P, I], pipe: P, effect: fx.Rendezvous) -> list[P]:
+    """The pipes that a barrier orders: all of the agent if it is of all cores, else one."""
     return list(unit.pipes.values()) if effect.is_of_all_cores else [pipe]

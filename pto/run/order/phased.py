@@ -1,8 +1,7 @@
-"""Phases of an operation in a schedule: sources as an early phase has read them, working space that
-is overwritten.
+"""Phases of an operation in a schedule: inputs as of an early phase, scratch space overwritten.
 
-A meaning computes its result at once, in the last phase. What an earlier phase reads is copied when
-that phase is done, and put in place while the meaning runs.
+The semantics compute the result in one step, in the last phase. Inputs of an earlier phase are
+copied when that phase runs, and put in place while the semantics run.
 """
 
 from __future__ import annotations
@@ -15,34 +14,34 @@ import numpy as np
 from pto.core.global_tensor import GlobalTensor
 from pto.core.tile import Tile
 from pto.isa.meaning import Blocked
-from pto.isa.row.phases import Touch
+from pto.isa.row.phases import PipeAccess
 from pto.isa.row.pipe_of import form_of, phases_of
 from pto.isa.rules.rule import Case
 from pto.run.machine.core import Core
 from pto.run.reference.code import Regs, Step
 
-_SPOILT = 0xFF  # of working space in UB: NaN in every float, -1 in every integer
+_SPOILT = 0xFF  # fills scratch space in UB: NaN in every float, -1 in every integer
 _WORDS = (1, 2, 4, 8)
 
 
 def is_phased(case: Case) -> bool:
-    """Whether an operation waits inside, or touches memory on several pipes."""
+    """True if an operation waits internally, or accesses memory on several pipes."""
     form = form_of(case)
     return form is not None and (len(form.steps) > 1 or len(form.pipes()) > 1)
 
 
 def computing(case: Case) -> int:
-    """The step in which the meaning runs: the last that writes a result."""
+    """The step in which the semantics run: the last that writes a result."""
     results = {o.name for o in case.row.operands if o.role in ("out", "inout")}
-    touches = [(n, s) for n, s in enumerate(phases_of(case)) if isinstance(s, Touch)]
+    touches = [(n, s) for n, s in enumerate(phases_of(case)) if isinstance(s, PipeAccess)]
     return max((n for n, s in touches if results & {*s.writes}), default=touches[-1][0])
 
 
 def leading(case: Case) -> list[str]:
-    """Pipes that the scalar unit waits for before it reads, in phases that come first."""
+    """Pipes for which the scalar unit waits before it reads, in the first phases."""
     found: list[str] = []
     for step in phases_of(case):
-        if isinstance(step, Touch):
+        if isinstance(step, PipeAccess):
             return found if step.pipe == "S" else []
         if step.dst == "S":
             found.append(step.src)
@@ -53,7 +52,7 @@ class Seen:
     """Bytes of operands as an earlier phase has read them."""
 
     def __init__(self) -> None:
-        self._bytes: list[tuple[Any, Any]] = []  # where, and what was there
+        self._bytes: list[tuple[Any, Any]] = []  # array, old content
         self._open = 0  # phases that have not read yet
 
     def take(self, slots: Sequence[int]) -> Step:
@@ -68,7 +67,7 @@ class Seen:
         return look
 
     def around(self, step: Step) -> Step:
-        """A step that reads what was seen, and leaves the rest of memory as it is now."""
+        """A step that runs on the recorded bytes, and restores the rest of memory afterwards."""
 
         def run(core: Core, regs: Regs) -> Any:
             if self._open:
@@ -85,7 +84,7 @@ class Seen:
 
 
 def spoiling(step: Step, slots: Iterable[int]) -> Step:
-    """A step whose working space holds nothing of use afterwards."""
+    """A step that first overwrites its scratch space with invalid data."""
     places = tuple(slots)
 
     def run(core: Core, regs: Regs) -> Any:

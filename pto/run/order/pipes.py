@@ -1,6 +1,6 @@
-"""Work that was issued and is not done yet, by pipe: the model of `model.py` without a clock.
+"""Issued operations that are not done, by pipe: the model of `model.py` without a clock.
 
-Who decides which of the possible ones is done is in `choice.py`.
+The policies that choose the next operation are in `choice.py`.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import Any
 from pto.core.errors import PtoError
 from pto.isa.meaning import Blocked
 from pto.run.machine.core import Core
-from pto.run.order.deferred_registers import Registers
+from pto.run.order.deferred_registers import DeferredRegisters
 from pto.run.order.model import Model
-from pto.run.order.state import Item, NoClock, Unit
+from pto.run.order.state import Issuer, NoClock, QueuedOp
 from pto.run.reference.code import Step, located
 from pto.target.facts import Sync
 
@@ -22,36 +22,36 @@ _number = attrgetter("number")
 
 
 @dataclass(slots=True, eq=False)
-class Issued(Item):
-    """An operation with everything it was issued with."""
+class Issued(QueuedOp):
+    """An issued operation with its values and registers."""
 
-    unit: Agent = field(kw_only=True)
+    unit: PipeAgent = field(kw_only=True)
     step: Step = field(kw_only=True)
     values: Any = field(kw_only=True)  # the registers of the program that it reads
-    registers: Registers = field(kw_only=True)  # of the core
+    registers: DeferredRegisters = field(kw_only=True)  # of the core
 
 
 def place_of(item: Issued) -> tuple[int, int]:
-    """Which agent's, and where in its program."""
+    """The number of the agent, and the position in its program."""
     return item.unit.index, item.number
 
 
 class Queue(NoClock[Issued]):
-    """A pipe: work that is not done yet."""
+    """A pipe: operations that are not done."""
 
     __slots__ = ()
 
 
 @dataclass(slots=True, eq=False)
-class Agent(Unit[None, Queue, Issued]):
-    """One agent, with what its scalar unit sees and waits for."""
+class PipeAgent(Issuer[None, Queue, Issued]):
+    """One agent, with the state of its scalar unit."""
 
     core: Core
-    index: int  # in the order agents began
-    registers: Registers  # as the scalar unit sees them
+    index: int  # in the order in which agents began
+    registers: DeferredRegisters  # as the scalar unit sees them
     stalled: Issued | None = None  # what the scalar unit waits for
-    paused: bool = False  # it lets others go on first
-    at_work: bool = False  # inside a piece of work: what it consists of is done at once
+    paused: bool = False  # it yields to other agents
+    at_work: bool = False  # inside an operation: nested operations run at once
 
     def newest(self) -> Issued | None:
         tails = [pipe.queue[-1] for pipe in self.pipes.values() if pipe.queue]
@@ -59,22 +59,22 @@ class Agent(Unit[None, Queue, Issued]):
 
 
 class Pipes(Model[None, Queue, Issued]):
-    """The queues of all agents that are at work."""
+    """The queues of all running agents."""
 
     def __init__(self, sync: Sync) -> None:
         super().__init__(sync)
-        self.agents: dict[int, Agent] = {}  # by core, in the order they began
+        self.agents: dict[int, PipeAgent] = {}  # by core, in the order in which they began
         self.done = 0  # operations
         self._issued = 0
 
-    def new_pipe(self, unit: Agent, name: str) -> Queue:
+    def new_pipe(self, unit: PipeAgent, name: str) -> Queue:
         return Queue()
 
     def merged(self, a: None, b: None) -> None:
         return None
 
-    def work(self, unit: Agent, pipe: Queue, item: Issued) -> Blocked | None:
-        """What its meaning does, with the values and registers it was issued with."""
+    def work(self, unit: PipeAgent, pipe: Queue, item: Issued) -> Blocked | None:
+        """Run the step of an operation with the values and registers of its issue."""
         core, live = unit.core, unit.core.registers
         item.registers.take(item.number)
         core.registers, unit.at_work = item.registers, True
@@ -86,7 +86,7 @@ class Pipes(Model[None, Queue, Issued]):
             core.registers, unit.at_work = live, False
         if item.registers.written:
             later = [other.registers for other in unit.items() if other.number > item.number]
-            item.registers.tell(unit.registers, *later)
+            item.registers.publish(unit.registers, *later)
         if isinstance(found, Blocked):
             return found
         core.progress += 1
@@ -94,14 +94,14 @@ class Pipes(Model[None, Queue, Issued]):
         return None
 
     def number(self) -> int:
-        """In the order of issue, over all agents."""
+        """The next number in the order of issue, over all agents."""
         self._issued += 1
         return self._issued
 
-    # ---- what may be done, for a choice
+    # ---- queries of a policy
 
     def heads(self) -> list[Issued]:
-        """The first of every queue that can be tried, oldest first."""
+        """The first operation of every queue that can be tried, oldest first."""
         found = [
             pipe.queue[0]
             for unit in self.agents.values()
@@ -112,7 +112,7 @@ class Pipes(Model[None, Queue, Issued]):
         return found
 
     def pending(self) -> list[Issued]:
-        """Everything that is not done, newest first, of the last block first."""
+        """Every operation that is not done: last block first, newest first."""
         found = [item for unit in self.agents.values() for item in unit.items()]
         return sorted(found, key=place_of, reverse=True)
 
@@ -120,11 +120,11 @@ class Pipes(Model[None, Queue, Issued]):
         return self.wants(item.unit, item) is None
 
     def do(self, item: Issued) -> bool:
-        """Do one that can be tried; False when its own meaning makes it wait."""
+        """Run an operation that can be tried; False if its semantics make it wait."""
         return self.start(item.unit, item)
 
     def require(self, item: Issued) -> bool:
-        """Do an operation and only what has to come before it; False when nothing was done."""
+        """Run an operation and only its prerequisites; False if nothing was run."""
         before = self.done
         while not item.is_done:
             first, _ = self.cause(item)
@@ -133,7 +133,7 @@ class Pipes(Model[None, Queue, Issued]):
         return self.done > before
 
     def cause(self, item: Issued) -> tuple[Issued, Blocked | None]:
-        """The operation that holds an item up in the end, maybe itself, and why it does."""
+        """The operation that finally blocks an item, maybe itself, and its reason."""
         seen = {id(item)}
         while isinstance(need := self.wants(item.unit, item), Issued):
             if id(need) in seen:

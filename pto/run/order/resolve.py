@@ -1,7 +1,8 @@
-"""From the order of a row to what one execution does: the one place that reads names and values.
+"""From the order of a row to the effect of one execution: the one place that reads names and
+values.
 
-Kinds of operation become pipes, flags get the key their profile knows them by, queues and signals
-the entries and words they are about.
+Kinds of operations become pipes, flags get the key of their profile, and queues and signals get
+their slots and words.
 """
 
 from __future__ import annotations
@@ -31,25 +32,26 @@ MakeEffect = Callable[[Core, Values], fx.Effect | None]
 
 
 def effect_of(case: Case) -> MakeEffect | None:
-    """How an operation changes the order of things; None for one that only works on data."""
+    """The function that makes the effect of an operation on order; None if it only handles data."""
     make = _MAKE.get(type(case.row.order))
     return None if make is None else make(case, case.row.order)
 
 
 def is_ordering(op: Operation) -> bool:
-    """It synchronises: without it the same data would be moved and computed."""
+    """True if an operation only synchronises: without it the same data is moved and computed."""
     return op.row is not None and op.row.order is not None and op.row.order.is_fence
 
 
 def issuing_pipe(case: Case) -> Callable[[Values], str]:
-    """The pipe an operation is issued to. Where semaphores stall the core, a wait is S's.
+    """The pipe to which an operation is issued. If semaphores stall the core, a wait is issued to
+    S.
 
-    The forms whose pipe is an operand name it by its number.
+    An operand `pipe_dyn` holds the number of the pipe.
     """
     name, order = pipe_of(case), case.row.order
     if not isinstance(order, kinds.Signal):
         return lambda values: name
-    if case.profile.sync.cross_core == "modes" and isinstance(order, kinds.Hear):
+    if case.profile.sync.cross_core == "modes" and isinstance(order, kinds.WaitSignal):
         return lambda values: "S"
     if case.op.operand("pipe_dyn") is not None:
         at = case.row.operand_names.index("pipe_dyn")
@@ -58,34 +60,36 @@ def issuing_pipe(case: Case) -> Callable[[Values], str]:
 
 
 def arrival_of(case: Case) -> MakeEffect | None:
-    """What an operation does to the order of things when it begins to wait."""
+    """The effect of an operation on order when it begins to wait."""
     order = case.row.order
     if isinstance(order, kinds.Gather):
         groups = _groups(case, order)
-        return lambda core, values: fx.Meet((), groups(core, values))
-    if not isinstance(order, kinds.Meet):
+        return lambda core, values: fx.Rendezvous((), groups(core, values))
+    if not isinstance(order, kinds.CoreBarrier):
         return None
     where = _round(case, order)
 
     def of(core: Core, values: Values) -> fx.Effect | None:
         came = any(new > old for _, old, new in _tallies(core)[1].take())
-        return fx.Meet((), where(core)) if came else None
+        return fx.Rendezvous((), where(core)) if came else None
 
     return of
 
 
-# Kinds of attributes that are unit flags: who waits for what, and tells what with these words.
-_UNIT_FLAGS: dict[str, tuple[fx.Mark, fx.Mark]] = {
+# Kinds of attributes that are unit flags: the state waited for, and the state set, for each word.
+_UNIT_FLAGS: dict[str, tuple[fx.UnitFlag, fx.UnitFlag]] = {
     **dict.fromkeys(
-        ("mad_unit_flag_mode", "acc_phase"), (fx.Mark("free", ""), fx.Mark("free", "full"))
+        ("mad_unit_flag_mode", "acc_phase"), (fx.UnitFlag("free", ""), fx.UnitFlag("free", "full"))
     ),
-    **dict.fromkeys(("unit_flag_ctrl", "st_phase"), (fx.Mark("full", ""), fx.Mark("full", "free"))),
+    **dict.fromkeys(
+        ("unit_flag_ctrl", "st_phase"), (fx.UnitFlag("full", ""), fx.UnitFlag("full", "free"))
+    ),
 }
 _CHECKS, _CHANGES = ("check_only", "partial"), ("check_and_set", "check_and_clear", "final")
 
 
-def mark_of(op: Operation) -> fx.Mark | None:
-    """The unit flag of a product, or of a transfer out of the accumulator."""
+def mark_of(op: Operation) -> fx.UnitFlag | None:
+    """The unit flag of a matmul, or of a transfer out of the accumulator."""
     for attr in op.row.attrs if op.row is not None and op.attrs else ():
         marks, value = _UNIT_FLAGS.get(attr.kind), op.attrs.get(attr.name)
         if marks is not None and isinstance(value, Enum):
@@ -98,8 +102,8 @@ def mark_of(op: Operation) -> fx.Mark | None:
 
 
 def _flag(case: Case, order: kinds.OfFlag) -> MakeEffect:
-    """The same few flags again and again."""
-    kind = fx.SetFlag if isinstance(order, kinds.SetFlag) else fx.WaitFlag
+    """The effect of a flag, cached by id."""
+    kind = fx.FlagSet if isinstance(order, kinds.SetFlag) else fx.FlagWait
     written, identity = event_of(case), case.profile.sync.flag_identity
     known: dict[int, fx.Effect] = {}
 
@@ -115,24 +119,24 @@ def _flag(case: Case, order: kinds.OfFlag) -> MakeEffect:
 
 
 def _barrier(case: Case, order: kinds.Barrier) -> MakeEffect:
-    found = fx.Barrier(pipe_of(case))
+    found = fx.PipeBarrier(pipe_of(case))
     return lambda core, values: found
 
 
 def _memory_barrier(case: Case, order: kinds.MemoryBarrier) -> MakeEffect:
-    found = fx.MemoryBarrier(case.word(order.kind) or "VV_ALL")
+    found = fx.ScopeBarrier(case.word(order.kind) or "VV_ALL")
     return lambda core, values: found
 
 
 def _buffer(case: Case, order: kinds.OfBuffer) -> MakeEffect:
-    """Mode 0 waits for releases, and releases for one pipe."""
+    """The effect of a buffer id. Mode 0 waits for releases, and releases for one pipe."""
     number, mode = (_int(case, name) for name in (order.id, order.mode))
-    kind = fx.Release if isinstance(order, kinds.Release) else fx.Acquire
+    kind = fx.BufferRelease if isinstance(order, kinds.Release) else fx.BufferAcquire
 
     def of(core: Core, values: Values) -> fx.Effect:
         chosen = values[0] if values and values[0] is not None else number
         how = bool(values[1] if len(values) > 1 and values[1] is not None else mode)
-        return kind(int(chosen or 0), how if kind is fx.Release else not how)
+        return kind(int(chosen or 0), how if kind is fx.BufferRelease else not how)
 
     return of
 
@@ -145,42 +149,43 @@ def _int(case: Case, name: str) -> int | None:
 # ---- between agents
 
 
-def _tallies(core: Core) -> tuple[fx.Tally, fx.Tally]:
+def _tallies(core: Core) -> tuple[fx.ChangeLog, fx.ChangeLog]:
     flags, arrivals = core.cluster.cross_flags, core.cluster.arrivals
-    if not isinstance(flags, fx.Tally) or not isinstance(arrivals, fx.Tally):
+    if not isinstance(flags, fx.ChangeLog) or not isinstance(arrivals, fx.ChangeLog):
         raise RuntimeError("this core is not observed")
     return flags, arrivals
 
 
-def _send(case: Case, order: kinds.Send) -> MakeEffect:
+def _send(case: Case, order: kinds.SendSignal) -> MakeEffect:
     def of(core: Core, values: Values) -> fx.Effect:
         flags, arrivals = _tallies(core)
         sent = tuple((core.block, key) for key, old, new in flags.take() if new > old)
-        return fx.Send(sent, tuple((key, new) for key, _, new in arrivals.take()))
+        return fx.SignalSend(sent, tuple((key, new) for key, _, new in arrivals.take()))
 
     return of
 
 
-def _hear(case: Case, order: kinds.Hear) -> MakeEffect:
+def _signal_wait(case: Case, order: kinds.WaitSignal) -> MakeEffect:
     def of(core: Core, values: Values) -> fx.Effect:
         flags, arrivals = _tallies(core)
         taken = tuple((core.block, key) for key, old, new in flags.take() if new < old)
         passed = tuple((key[0], new) for key, _, new in arrivals.take())
-        return fx.Hear(taken, passed)
+        return fx.SignalWait(taken, passed)
 
     return of
 
 
-def _round(case: Case, order: kinds.Meet) -> Callable[[Any], tuple[Any, ...]]:
-    """Meetings are told apart: who comes to the next one says nothing about this."""
+def _round(case: Case, order: kinds.CoreBarrier) -> Callable[[Any], tuple[Any, ...]]:
+    """The key of the current barrier; each round has its own."""
     kind = case.word(order.kind) or "mix"
     return lambda core: ((fx.ALL_CORES, kind, config.round_of(core, kind)),)
 
 
-def _meet(case: Case, order: kinds.Meet) -> MakeEffect:
-    """All cores of a kind: what each has done before it comes is done when the last goes on.
+def _meet(case: Case, order: kinds.CoreBarrier) -> MakeEffect:
+    """A barrier of all cores of a kind: all work before an arrival precedes all work after the
+    barrier.
 
-    The one that comes tells so at once, also when it then has to wait.
+    An arrival is published at once, even if the core then has to wait.
     """
     where, kind = _round(case, order), case.word(order.kind) or "mix"
 
@@ -189,13 +194,13 @@ def _meet(case: Case, order: kinds.Meet) -> MakeEffect:
         if not everyone:
             return None
         came = any(new > old for _, old, new in _tallies(core)[1].take())
-        return fx.Meet(where(core), where(core) if came else (), everyone)
+        return fx.Rendezvous(where(core), where(core) if came else (), everyone)
 
     return of
 
 
 def _ring(case: Case, order: kinds.OfQueue, out: bool) -> Callable[[Any, Values], tuple[Ring, int]]:
-    """The direction of a queue that an operation pushes to or pops from, and who it counts as."""
+    """The ring of a queue that an operation pushes to or pops from, and the agent's number."""
     names = case.row.operand_names
     if order.handle in names:
         at = names.index(order.handle)
@@ -205,12 +210,12 @@ def _ring(case: Case, order: kinds.OfQueue, out: bool) -> Callable[[Any, Values]
 
 
 def _slot(core: Core, ring: Ring, what: str, number: int) -> tuple[Any, ...]:
-    """An entry of a queue is full, or given back. Names come again when nobody needs them."""
+    """The key of a full or free queue slot. Keys repeat after twice the number of slots."""
     return core.block, id(ring), what, number % (2 * ring.slots)
 
 
 def _free_slot(core: Core, ring: Ring, number: int) -> tuple[Any, ...]:
-    """What lets an entry be filled: the last of the slots that were given back together."""
+    """The key that lets a slot be filled: the last of the slots that were freed together."""
     if number < ring.slots:
         return ()
     period = ring.slots if ring.slots <= 2 else ring.slots // 2
@@ -218,7 +223,7 @@ def _free_slot(core: Core, ring: Ring, number: int) -> tuple[Any, ...]:
 
 
 def _push(case: Case, order: kinds.Push) -> MakeEffect:
-    """A whole tile that both sub-blocks push is the same tile: their writes take turns."""
+    """The effect of a push. If both sub-blocks push one whole tile, their writes are ordered."""
     ring_of = _ring(case, order, out=True)
     is_whole = int(case.word("split") or WHOLE) == WHOLE
 
@@ -227,7 +232,7 @@ def _push(case: Case, order: kinds.Push) -> MakeEffect:
         number = int(ring.pushed[me]) - 1
         full = (_slot(core, ring, "full", number),)
         joins = _free_slot(core, ring, number)
-        return fx.Meet((*joins, *full) if is_whole else joins, full)
+        return fx.Rendezvous((*joins, *full) if is_whole else joins, full)
 
     return of
 
@@ -237,13 +242,13 @@ def _allocate(case: Case, order: kinds.Allocate) -> MakeEffect:
 
     def of(core: Core, values: Values) -> fx.Effect:
         ring, me = ring_of(core, values)
-        return fx.Meet(_free_slot(core, ring, int(ring.taken[me]) - 1), ())
+        return fx.Rendezvous(_free_slot(core, ring, int(ring.taken[me]) - 1), ())
 
     return of
 
 
 def _pop(case: Case, order: kinds.Pop) -> MakeEffect:
-    """A copy out of global memory gives its slot back at once."""
+    """The effect of a pop. A copy out of global memory frees its slot at once."""
     ring_of = _ring(case, order, out=False)
 
     def of(core: Core, values: Values) -> fx.Effect:
@@ -251,7 +256,7 @@ def _pop(case: Case, order: kinds.Pop) -> MakeEffect:
         number = int(ring.popped[me]) - 1
         is_back = ring.freed[me] == number + 1
         back = (_slot(core, ring, "free", number),) if is_back else ()
-        return fx.Meet((_slot(core, ring, "full", number),), back)
+        return fx.Rendezvous((_slot(core, ring, "full", number),), back)
 
     return of
 
@@ -261,7 +266,7 @@ def _free(case: Case, order: kinds.Free) -> MakeEffect:
 
     def of(core: Core, values: Values) -> fx.Effect:
         ring, me = ring_of(core, values)
-        return fx.Meet((), (_slot(core, ring, "free", int(ring.freed[me]) - 1),))
+        return fx.Rendezvous((), (_slot(core, ring, "free", int(ring.freed[me]) - 1),))
 
     return of
 
@@ -270,7 +275,7 @@ def _free(case: Case, order: kinds.Free) -> MakeEffect:
 
 
 def _signals(case: Case, order: kinds.OfSignal, value: Any) -> tuple[Any, ...]:
-    """The words of a signal: what is told there is told to whoever looks at them."""
+    """The keys of the words of a signal, by address: the same for every view of a word."""
     view = as_view(value, case.type(order.signal))
     steps = [step * view.dtype.itemsize for step in view.strides]
     places = (sum(map(mul, at, steps)) for at in product(*map(range, view.shape)))
@@ -284,38 +289,38 @@ def _notify(case: Case, order: kinds.Notify) -> MakeEffect:
     def of(core: Core, values: Values) -> fx.Effect:
         word = _signals(case, order, values[0])[0]
         now = int(as_view(values[0], case.type(order.signal)).as_array().flat[0])
-        return fx.Notify(word, now, int(values[1]) if adds else None)
+        return fx.WordWrite(word, now, int(values[1]) if adds else None)
 
     return of
 
 
-def _await(case: Case, order: kinds.Await) -> MakeEffect:
+def _await(case: Case, order: kinds.WaitUntil) -> MakeEffect:
     _, compare = collective.comparison(case)
 
     def of(core: Core, values: Values) -> fx.Effect:
         wanted = int(values[1])
-        return fx.Await(_signals(case, order, values[0]), lambda now: bool(compare(now, wanted)))
+        return fx.WordWait(_signals(case, order, values[0]), lambda now: bool(compare(now, wanted)))
 
     return of
 
 
 def is_used(op: Operation) -> bool:
-    """Whether an operation of its function takes a result of this one."""
+    """True if an operation of its function uses a result of this one."""
     function = next(op.around(Control.FUNCTION))
     made = {id(v) for v in op.results}
     return any(id(v) in made for other in function.walk() for v in other.operands)
 
 
-def _poll(case: Case, order: kinds.Poll) -> MakeEffect:
-    """A test that holds orders what its result decides; without a use it decides nothing."""
+def _poll(case: Case, order: kinds.TestSignal) -> MakeEffect:
+    """The effect of a test: if it holds, it orders its result; an unused result orders nothing."""
     if isinstance(case.op, Operation) and not is_used(case.op):
         return lambda core, values: None
-    is_there, seen = case.row.body.make(case), _await(case, kinds.Await(order.signal))
+    is_there, seen = case.row.body.make(case), _await(case, kinds.WaitUntil(order.signal))
     return lambda core, values: seen(core, values) if is_there(core, *values) else None
 
 
 def _groups(case: Case, order: kinds.Gather) -> Callable[[Any, Values], tuple[Any, ...]]:
-    """Where all ranks come together: a group of them, by its memory, and which time."""
+    """The keys of a barrier of ranks: the group, by its memory, and the round."""
     at, type = case.row.operand_names.index(order.group), case.type(order.group)
     if case.word(order.engine) != order.meeting:
         return lambda core, values: ()
@@ -328,31 +333,31 @@ def _groups(case: Case, order: kinds.Gather) -> Callable[[Any, Values], tuple[An
 
 
 def _gather(case: Case, order: kinds.Gather) -> MakeEffect:
-    """Nobody goes on before the root has done its work."""
+    """A barrier of ranks: no rank continues before the root has done its work."""
     groups = _groups(case, order)
 
     def of(core: Core, values: Values) -> fx.Effect:
         keys = groups(core, values)
-        return fx.Meet(keys, keys)
+        return fx.Rendezvous(keys, keys)
 
     return of
 
 
-def _flush(case: Case, order: kinds.Flush) -> MakeEffect:
+def _flush(case: Case, order: kinds.WriteBack) -> MakeEffect:
     at = case.row.operand_names.index(order.place)
     whole = bool(order.how) and case.word(order.how) == order.all
 
     def of(core: Core, values: Values) -> fx.Effect:
         place = values[at]
         if whole or place is None:
-            return fx.Flush(None)
-        return fx.Flush(place.memory.data.ctypes.data + place.address)
+            return fx.CacheFlush(None)
+        return fx.CacheFlush(place.memory.data.ctypes.data + place.address)
 
     return of
 
 
 def _publish(case: Case, order: kinds.Publish) -> MakeEffect:
-    found = fx.Publish() if case.word(order.memory) in order.to_ranks else None
+    found = fx.RankPublish() if case.word(order.memory) in order.to_ranks else None
     return lambda core, values: found
 
 
@@ -360,21 +365,21 @@ _MAKE: dict[type, Callable[[Case, Any], MakeEffect]] = {
     kinds.SetFlag: _flag,
     kinds.WaitFlag: _flag,
     kinds.Barrier: _barrier,
-    kinds.Fence: _barrier,
+    kinds.FullFence: _barrier,
     kinds.MemoryBarrier: _memory_barrier,
     kinds.Acquire: _buffer,
     kinds.Release: _buffer,
-    kinds.Send: _send,
-    kinds.Hear: _hear,
-    kinds.Meet: _meet,
+    kinds.SendSignal: _send,
+    kinds.WaitSignal: _signal_wait,
+    kinds.CoreBarrier: _meet,
     kinds.Push: _push,
     kinds.Pop: _pop,
     kinds.Allocate: _allocate,
     kinds.Free: _free,
     kinds.Notify: _notify,
-    kinds.Await: _await,
-    kinds.Poll: _poll,
+    kinds.WaitUntil: _await,
+    kinds.TestSignal: _poll,
     kinds.Gather: _gather,
-    kinds.Flush: _flush,
+    kinds.WriteBack: _flush,
     kinds.Publish: _publish,
 }

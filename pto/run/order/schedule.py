@@ -1,4 +1,4 @@
-"""The name of a schedule, as programs and people give it. What it decides is in `choice.py`."""
+"""The name of a schedule, as users write it. Its policy is in `choice.py`."""
 
 from __future__ import annotations
 

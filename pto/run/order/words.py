@@ -1,8 +1,8 @@
-"""Words in global memory by which agents tell each other: what a reader of one comes after.
+"""Words in global memory that serve as signals: the order of a read after its writes.
 
-A reader that finds what it asked for may have read the oldest value that fits, but none older than
-what it already comes after. It comes after whoever wrote that value; of a sum, after all who added
-to it.
+A read that satisfies its condition may have seen the oldest value that does, but none older than
+the values already ordered before the reader. It is ordered after the write of that value; for a
+sum, after all additions to it.
 """
 
 from __future__ import annotations
@@ -11,18 +11,19 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Generic
 
-from pto.run.order.effects import Notify
-from pto.run.order.state import Pipe, S
+from pto.run.order.effects import WordWrite
+from pto.run.order.state import PipeQueue, S
 
 
 @dataclass(slots=True)
-class Word(Generic[S]):
-    """The values of one word in their order, each with what its writer knew."""
+class SignalWord(Generic[S]):
+    """The values of one word in order, each with the stamp of its writer."""
 
     values: list[int] = field(default_factory=list[int])
-    stamps: list[S | None] = field(default_factory=list[S | None])  # None: as the host left it
+    # None: initial value from the host
+    stamps: list[S | None] = field(default_factory=list[S | None])
 
-    def tell(self, effect: Notify, stamp: S, merged: Callable[[S, S], S]) -> None:
+    def tell(self, effect: WordWrite, stamp: S, merged: Callable[[S, S], S]) -> None:
         if effect.added is not None and not self.values:
             self.values.append(effect.value - effect.added)
             self.stamps.append(None)
@@ -30,10 +31,10 @@ class Word(Generic[S]):
         self.values.append(effect.value)
         self.stamps.append(stamp if last is None else merged(stamp, last))
 
-    def seen(self, pipe: Pipe[S, Any], is_met: Callable[[int], bool]) -> tuple[bool, S | None]:
-        """Whether a value is as asked, and what its reader comes after.
+    def seen(self, pipe: PipeQueue[S, Any], is_met: Callable[[int], bool]) -> tuple[bool, S | None]:
+        """Whether a value satisfies the condition, and the stamp that orders its reader.
 
-        Where none is, somebody has written the word in another way, and all who told count.
+        If no value does, the word was written by other means, and all recorded writes count.
         """
         first = len(self.values) - 1
         while first > 0 and not self._is_known(pipe, self.stamps[first]):
@@ -43,5 +44,5 @@ class Word(Generic[S]):
                 return True, self.stamps[n]
         return False, self.stamps[-1] if self.stamps else None
 
-    def _is_known(self, pipe: Pipe[S, Any], stamp: S | None) -> bool:
+    def _is_known(self, pipe: PipeQueue[S, Any], stamp: S | None) -> bool:
         return stamp is None or pipe.knows(stamp)

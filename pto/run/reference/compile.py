@@ -30,11 +30,11 @@ from pto.isa.meaning import (
 )
 from pto.isa.meaning.handle.view import pointer_to
 from pto.isa.meaning.simt.launch import CALL
+from pto.isa.meaning.tile.mover import Mover
 from pto.isa.meaning.tile.rearrange import RESHAPE
 from pto.isa.meaning.vector import raw
 from pto.isa.row import types as t
-from pto.isa.row.instr import Instr, Operand
-from pto.isa.row.kinds import KINDS
+from pto.isa.row.instr import Instr
 from pto.isa.row.traits import Control
 from pto.isa.rules.rule import Case, open_regions, unlike
 from pto.plan.calls import Names
@@ -156,6 +156,9 @@ class Compiler:
         except PtoError as error:
             raise PtoError(*(d.at(op.loc) for d in error.diagnostics)) from None
         step = self._bind(op, row, _agreeing(op, row, self.profile, _addressed(op, row, fn)))
+        words = row.body.words if isinstance(row.body, Do) else None
+        words = Mover if isinstance(row.body, Move) else words
+        step = step if words is None else _with_words(step, words)
         return self._kept(op, step) if _is_kept(op) else step
 
     def _kept(self, op: Operation, step: Step) -> Step:
@@ -175,7 +178,7 @@ class Compiler:
     def _function_of(self, op: Operation, row: Instr) -> Function:
         case = Case(op, row, self.profile, constant)
         if isinstance(row.body, Do):
-            return row.body.make(case)
+            return row.body.make(case) if row.body.words is None else tiles.on_words(case, row.body)
         if isinstance(row.body, Lane):
             return _engine(op).lane(case, row.body)
         if isinstance(row.body, Together):
@@ -193,7 +196,7 @@ class Compiler:
         if isinstance(row.body, Fold):
             return tiles.fold(case, row.body)
         if isinstance(row.body, Move):
-            return tiles.move(case, row.body)
+            return tiles.on_words(case, row.body)
         raise RuntimeError(f"{row.name}: no engine case for {type(row.body).__name__}")
 
     def _bind(self, op: Operation, row: Instr, fn: Function) -> Step:
@@ -209,6 +212,21 @@ class Compiler:
             found = self.slots(op.group(operand.name))
             plan.append(found if operand.variadic else found[0] if found else None)
         return _bind_open(fn, plan, outs)
+
+
+def _with_words(step: Step, words: Callable[[Core], Any]) -> Step:
+    """A step on words made of the core; those of the last core are kept."""
+    held: tuple[Core | None, Any] = None, None
+
+    def run(core: Core, regs: Regs) -> Any:
+        nonlocal held
+        last, made = held  # both at once: threads share a step
+        if last is not core:
+            made = words(core)
+            held = core, made
+        return step(made, regs)
+
+    return run
 
 
 def _engine(op: Operation) -> Any:
@@ -238,7 +256,7 @@ def _is_kept(op: Operation) -> bool:
 
 def _addressed(op: Operation, row: Instr, fn: Function) -> Function:
     """A memref where a pointer could stand is the address of its first element."""
-    places = [i for i, operand in enumerate(row.operands) if _is_address(op, operand)]
+    places = [i for i, operand in enumerate(row.operands) if tiles.is_address(op, operand)]
     if not places:
         return fn
 
@@ -289,14 +307,6 @@ def _column_notes(
             continue
         if isinstance(source, t.TileBuf) and source.tile.cols == 1:
             yield Note(f"{name} is a column, of which {count} rows are valid, taken as a row")
-
-
-def _is_address(op: Operation, operand: Operand) -> bool:
-    values, kind = op.group(operand.name), KINDS[operand.kind]
-    type = values[0].type if values else None
-    if not isinstance(type, t.MemRef) or kind.accepts(t.View((), type.elem, False)):
-        return False
-    return kind.accepts(t.Ptr(type.elem, type.space))
 
 
 def _bind_fixed(fn: Function, ins: list[int], outs: list[int]) -> Step:

@@ -29,6 +29,7 @@ from pto.run.machine.core import Core
 from pto.run.reference.code import Regs, Step, located
 from pto.run.reference.control import require_step
 from pto.run.reference.group import Frame, Group
+from pto.run.reference.tiles import in_words
 from pto.verify.operation import constant
 
 if TYPE_CHECKING:
@@ -249,7 +250,7 @@ def number(value: Any, n: int, type: t.Type) -> Any:
 
 
 def _one_by_one(case: Case, body: Do) -> Do_:
-    op, fn = case.op, body.make(case)
+    op, fn = case.op, in_words(case, body.make, body.words)
     groups = [(o.variadic, case.op.group(o.name)) for o in case.row.operands]
 
     def step(group: Group, frame: Frame) -> None:

@@ -9,11 +9,10 @@ import numpy as np
 
 from pto.core.dtypes import DType
 from pto.core.tile import Tile
-from pto.isa.meaning import Fold, Lane, Move, lanes
+from pto.isa.meaning import Do, Fold, Lane, Move, lanes
 from pto.isa.meaning.handle.view import as_tile, as_view
-from pto.isa.meaning.kinds import Axis
+from pto.isa.meaning.kinds import Axis, Make
 from pto.isa.meaning.machine import Machine
-from pto.isa.meaning.tile.mover import Mover
 from pto.isa.meaning.tile.regions import (
     element,
     put,
@@ -24,6 +23,8 @@ from pto.isa.meaning.tile.regions import (
     scalar,
 )
 from pto.isa.row import types as t
+from pto.isa.row.instr import Operand
+from pto.isa.row.kinds import KINDS
 from pto.isa.rules.rule import Case
 from pto.run.machine.core import Core
 
@@ -144,18 +145,29 @@ def accumulator(src: DType, dst: DType, wide: bool) -> Any:
     return np.dtype(np.float32) if wide and small and src.is_float else dst.numpy
 
 
-# ---- moves
+# ---- meanings in words
 
 
-def move(case: Case, body: Move) -> Callable[..., Any]:
-    """The meaning itself, on NumPy's mover."""
-    fn, become = body.make(case), [_place(case.type(o.name)) for o in case.row.operands]
+def in_words(case: Case, make: Make, words: Callable[[Machine], Any] | None) -> Callable[..., Any]:
+    """The meaning itself, on words made of the core, or on the core."""
+    if words is None:
+        return make(case)
+    fn = make(case)
+    return lambda core, *operands: fn(words(core), *operands)
+
+
+def on_words(case: Case, body: Do | Move) -> Callable[..., Any]:
+    """The meaning itself, on words, with lowered tiles and views as what they stand for."""
+    fn = body.make(case)
+    become = [
+        None if is_address(case.op, o) else _place(case.type(o.name)) for o in case.row.operands
+    ]
     if not any(become):
-        return lambda core, *operands: fn(Mover(core), *operands)
+        return fn
 
-    def step(core: Machine, *operands: Any) -> Any:
+    def step(words: Any, *operands: Any) -> Any:
         pairs = zip(become, operands, strict=True)
-        return fn(Mover(core), *(o if f is None else f(o) for f, o in pairs))
+        return fn(words, *(o if f is None else f(o) for f, o in pairs))
 
     return step
 
@@ -166,3 +178,12 @@ def _place(type: t.Type | None) -> Callable[[Any], Any] | None:
         return None
     become = as_tile if type.space.is_local else as_view
     return lambda value: None if value is None else become(value, type)
+
+
+def is_address(op: Any, operand: Operand) -> bool:
+    """Whether a memref stands where a pointer could: it is the address of its first element."""
+    values, kind = op.group(operand.name), KINDS[operand.kind]
+    type = values[0].type if values else None
+    if not isinstance(type, t.MemRef) or kind.accepts(t.View((), type.elem, False)):
+        return False
+    return kind.accepts(t.Ptr(type.elem, type.space))

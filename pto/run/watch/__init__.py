@@ -1,1 +1,1 @@
-"""Watching a run: events, memory that tells what is touched, stopping before an instruction."""
+"""Watching a run: events, memory that logs accesses, stopping before an instruction."""

@@ -1,7 +1,7 @@
-"""Events: what each instruction of a run read, wrote and ordered, told to an observer as it runs.
+"""Events: the reads, writes and ordering of each executed instruction, reported to an observer.
 
-`Tap` sits between the engine and an observer. Without one the engine compiles the same code as
-ever: nothing here is called.
+`Tap` connects the engine and an observer. Without an observer the engine compiles plain code and
+nothing here is called.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from pto.isa.row import types as t
 from pto.isa.row.order import OfFlag, OfSignal, Within
 from pto.isa.row.traits import Control
 from pto.isa.rules.rule import Case
-from pto.run.machine.agents import Pace
+from pto.run.machine.agents import SchedulingPolicy
 from pto.run.machine.core import Core
-from pto.run.order.effects import AlwaysSet, Effect, Mark, Tally
+from pto.run.order.effects import AlwaysSet, ChangeLog, Effect, UnitFlag
 from pto.run.order.resolve import MakeEffect, arrival_of, effect_of, issuing_pipe, mark_of
-from pto.run.order.state import Item
+from pto.run.order.state import QueuedOp
 from pto.run.reference.code import Regs, Step, Waits
 from pto.run.watch.memory import Access, Recorder, WatchedMemory
-from pto.run.watch.phases import Part, Parts, is_plain
+from pto.run.watch.phases import PhaseEvent, PhaseSplit, is_plain
 from pto.run.watch.registers import WatchedRegisters
 from pto.verify.operation import constant
 
@@ -36,8 +36,8 @@ Made = tuple[Step, Callable[[Core, Regs], Waits] | None]
 _PLACES = (t.Ptr, t.TileBuf, t.View, t.MemRef)
 
 
-class Event(Item):
-    """One instruction, executed: exactly the bytes it touched, and what it orders."""
+class Event(QueuedOp):
+    """One executed instruction: exactly the bytes it accessed, and its effect on order."""
 
     __slots__ = ("accesses", "core", "counters", "leaves", "phase", "reads", "work")
 
@@ -47,15 +47,15 @@ class Event(Item):
         core: Core,
         pipe: str,  # MTE2, V, ..., ALL or none
         accesses: list[Access],
-        counters: tuple[int, ...],  # of the loops around, outermost first
+        counters: tuple[int, ...],  # of the enclosing loops, outermost first
         effect: Effect | None = None,
-        work: Work | None = None,  # what it amounts to on a chip, where somebody asked
+        work: Work | None = None,  # its cost description, if requested
         reads: tuple[str, ...] = (),  # special registers that an operation of a pipe has left
         leaves: tuple[str, ...] = (),  # special registers written by an operation of a pipe
-        mark: Mark | None = None,
+        mark: UnitFlag | None = None,
         phase: int = 0,  # its number among the events of the same execution
     ) -> None:
-        # by hand: every operation of a run is one of these
+        # without super().__init__(), which is slower: every operation of a run makes an event
         self.op, self.pipe, self.effect, self.mark = op, pipe, effect, mark
         self.number = self.version = 0
         self.need, self.after = -1, ()
@@ -73,56 +73,57 @@ class Event(Item):
 class Observer:
     """Watches a run, in program order of each agent. It never changes the run.
 
-    This one takes no notice of anything; others look at what they are about.
+    This base class ignores all events.
     """
 
     def launch(self, number: int, after: Collection[int], functions: Sequence[Operation]) -> None:
-        """Agents that begin from now on belong to a launch, which began after others had ended.
+        """Called before the agents of a launch begin; `after` are the launches that had ended
+        before it.
 
-        Not told where one launch is all there is.
+        Not called if there is only one launch.
         """
 
     def begin(self, core: Core) -> None: ...
     def finish(self, core: Core) -> None:
-        """An agent has come to its end; when all of its core have, their buffers are forgotten."""
+        """Called when an agent has ended; after the last of a core its buffers are dropped."""
 
     def memory(self, memory: WatchedMemory, core: Core | None) -> None:
-        """A memory comes into use: a local buffer of `core`, else global memory."""
+        """Called when a memory is first used: a local buffer of `core`, else global memory."""
 
     def event(self, event: Event) -> None: ...
     def enter_scope(self, core: Core) -> None:
-        """A vector scope begins: what follows is one piece of work of its pipe."""
+        """Called at the start of a vector scope: its body is one operation of its pipe."""
 
     def leave_scope(self, core: Core) -> None: ...
     def conflicts(self, core: Core) -> Any:
-        """Work items are launched: who is to hear what each of them touches, if anybody."""
+        """Called at a launch of work items: a recorder for the accesses of each, or None."""
         return None
 
     def end(self) -> None:
-        """Every agent has come to its end."""
+        """Called after every agent has ended."""
 
 
-class Tap(Pace):
-    """The engine's side: watched memories, and steps that report what they did."""
+class Tap(SchedulingPolicy):
+    """The instrumentation hook of the engine: watched memories, and steps that report events."""
 
     def __init__(self, observer: Observer | None = None) -> None:
         self.observer = Observer() if observer is None else observer
         self.recorder = Recorder()
 
     def adopt(self, memory: Memory, core: Core | None = None) -> Memory:
-        """The same bytes, watched; `core` owns a local buffer."""
+        """The same bytes as watched memory; `core` owns a local buffer."""
         watched = WatchedMemory(memory, self.recorder)
         self.observer.memory(watched, core)
         return watched
 
     def begin(self, core: Core) -> None:
-        """Flags become the observer's matter, counters between agents tell what changes."""
+        """Let the observer keep the flags, and record changes of counters between agents."""
         core.flags = AlwaysSet()
         core.registers = WatchedRegisters(core.registers)
         shared = core.cluster
-        if not isinstance(shared.cross_flags, Tally):
-            shared.cross_flags = Tally(shared.cross_flags)
-            shared.arrivals = Tally(shared.arrivals)
+        if not isinstance(shared.cross_flags, ChangeLog):
+            shared.cross_flags = ChangeLog(shared.cross_flags)
+            shared.arrivals = ChangeLog(shared.arrivals)
         self.observer.begin(core)
 
     def finish(self, core: Core, done: Callable[[], None]) -> None:
@@ -130,44 +131,44 @@ class Tap(Pace):
         done()
 
     def around(self, core: Core, program: Waits) -> Waits:
-        """The program of an agent, with what is to be done around it."""
+        """The program of an agent, possibly wrapped."""
         return program
 
     def conflicts(self, core: Core) -> Any:
         return self.observer.conflicts(core)
 
     def may_wait(self, op: Operation) -> bool:
-        """Whether a step that is no wait by its meaning may have to be tried again."""
+        """True if a step that never waits by its semantics may have to be tried again."""
         return False
 
     def step(self, compiler: Compiler, op: Operation, step: Step) -> Step:
-        """The step of an operation, reporting; the same step where there is nothing to report."""
+        """The step of an operation with reporting; the same step if there is nothing to report."""
         if op.row is None:
             return step
         case = Case(op, op.row, compiler.profile, constant)
         loops = compiler.counters(op)
         effect = effect_of(case)
         if effect is not None and isinstance(op.row.order, Within) and not op.operands:
-            return self._telling(op, effect, issuing_pipe(case)([]), loops)
+            return self._reporting(op, effect, issuing_pipe(case)([]), loops)
         if effect is not None and isinstance(op.row.order, OfFlag):
             at = compiler.slot(op.operands[0])
             return self._choosing(op, step, effect, issuing_pipe(case)([]), at, loops)
-        parts = None if is_plain(case) else Parts(case, _named_slots(compiler, op, case))
+        parts = None if is_plain(case) else PhaseSplit(case, _named_slots(compiler, op, case))
         if effect is not None:
             slots = [compiler.slots(op.group(name)) for name in op.row.operand_names]
             both = (effect, arrival_of(case))
             return self._ordering(op, step, both, issuing_pipe(case), slots, loops, parts)
         if op.row.traits.names_only:
             return step
-        if compiler.launched(op) is not None:  # work items may reach memory without an operand
+        if compiler.launched(op) is not None:  # work items may access memory without an operand
             return self._working(op, step, "V", loops)
         values, pipe = (*op.operands, *op.results), issuing_pipe(case)([])
         if not any(isinstance(v.type, _PLACES) for v in values) and not _may_ask(op, pipe):
             return step
         return self._working(op, step, pipe, loops, parts)
 
-    def _telling(self, op: Operation, effect: MakeEffect, pipe: str, loops: list[int]) -> Step:
-        """A flag or barrier that nothing but its text decides: there is nothing to do but tell."""
+    def _reporting(self, op: Operation, effect: MakeEffect, pipe: str, loops: list[int]) -> Step:
+        """A flag or barrier without operands: the step only reports its event."""
         tell, nothing = self.observer.event, list[Access]()
         known: list[Effect | None] = []
         counters = counted(loops)
@@ -182,7 +183,7 @@ class Tap(Pace):
     def _choosing(
         self, op: Operation, step: Step, effect: MakeEffect, pipe: str, at: int, loops: list[int]
     ) -> Step:
-        """A flag whose id a value chooses: few ids come again and again."""
+        """A flag with a run-time id: events are cached, since the ids are few."""
         tell, nothing = self.observer.event, list[Access]()
         known: dict[int, Effect | None] = {}
         counters = counted(loops)
@@ -197,7 +198,12 @@ class Tap(Pace):
         return watched
 
     def _working(
-        self, op: Operation, step: Step, pipe: str, loops: list[int], parts: Parts | None = None
+        self,
+        op: Operation,
+        step: Step,
+        pipe: str,
+        loops: list[int],
+        parts: PhaseSplit | None = None,
     ) -> Step:
         recorder, tell = self.recorder, self.observer.event
         is_scalar, mark, counters = pipe in ("S", "none"), mark_of(op), counted(loops)
@@ -217,7 +223,7 @@ class Tap(Pace):
             if parts is not None:
                 recorder.log = []
                 phases = parts.of(accesses, regs)
-                self._tell_parts(op, core, phases, counters(regs), reads, leaves, mark)
+                self._report_parts(op, core, phases, counters(regs), reads, leaves, mark)
             elif accesses or reads or leaves:
                 recorder.log = []
                 now = counters(regs)
@@ -226,17 +232,17 @@ class Tap(Pace):
 
         return watched
 
-    def _tell_parts(
+    def _report_parts(
         self,
         op: Operation,
         core: Core,
-        parts: Iterable[Part],
+        parts: Iterable[PhaseEvent],
         counters: tuple[int, ...],
         reads: tuple[str, ...] = (),
         leaves: tuple[str, ...] = (),
-        mark: Mark | None = None,
+        mark: UnitFlag | None = None,
     ) -> None:
-        """An event for each phase; special registers are the matter of the first."""
+        """Report an event for each phase; special registers belong to the first."""
         for n, (pipe, accesses, effect) in enumerate(parts):
             own = (reads, leaves) if not n else ((), ())
             self.observer.event(
@@ -251,10 +257,10 @@ class Tap(Pace):
         pipe: Callable[[list[Any]], str],
         slots: list[list[int]],
         loops: list[int],
-        parts: Parts | None,
+        parts: PhaseSplit | None,
     ) -> Step:
         recorder, tell = self.recorder, self.observer.event
-        # words that ranks tell each other something by are no data
+        # accesses to signal words of ranks are no data accesses
         is_signal = op.row is not None and isinstance(op.row.order, OfSignal)
 
         def watched(core: Core, regs: Regs) -> Any:
@@ -270,7 +276,7 @@ class Tap(Pace):
                 told = 0
                 if parts is not None:
                     phases = list(parts.of(accesses, regs))
-                    self._tell_parts(op, core, phases, counters)
+                    self._report_parts(op, core, phases, counters)
                     accesses, told = [], len(phases)
                 tell(Event(op, core, pipe(values), accesses, counters, made, phase=told))
             return found
@@ -282,10 +288,10 @@ class Tap(Pace):
         return counted
 
     def took(self, op: Operation, way: int) -> None:
-        """A branch runs its region `way`; a while loop goes on (1) or ends (0)."""
+        """Called when a branch runs its region `way`, or a while loop continues (1) or ends (0)."""
 
     def control(self, op: Operation, made: Made) -> Made:
-        """A vector scope tells where it begins and ends; other regions are steps one by one."""
+        """Report the start and end of a vector scope; steps of other regions report themselves."""
         if op.control is not Control.SCOPE:
             return made
         step, wait = made
@@ -300,7 +306,7 @@ class Tap(Pace):
 
 
 def counted(loops: list[int]) -> Callable[[Regs], tuple[int, ...]]:
-    """What tells the counters of the loops around an operation, outermost first."""
+    """A function that returns the counters of the enclosing loops, outermost first."""
     if not loops:
         return lambda regs: ()
     if len(loops) == 1:
@@ -314,5 +320,5 @@ def _named_slots(compiler: Compiler, op: Operation, case: Case) -> dict[str, lis
 
 
 def _may_ask(op: Operation, pipe: str) -> bool:
-    """The scalar unit asks for a special register without touching memory."""
+    """True if the scalar unit may read a special register without accessing memory."""
     return pipe == "S" and op.row is not None and isinstance(op.row.body, Do)

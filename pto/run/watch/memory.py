@@ -1,9 +1,9 @@
-"""Memory that tells which of its bytes are read and written, for observers of a run.
+"""Memory that logs the bytes read and written, for observers of a run.
 
-A watched memory hands out arrays that look like NumPy's and lie over the same bytes. Slices, views
-and reshapes of them stay watched; where values leave for a computation that is a read of exactly
-these elements, where values are stored that is a write. Nothing is copied, and an array that NumPy
-cannot follow raises instead of slipping by. Plain runs never see this file.
+A watched memory returns arrays that behave like NumPy's and share its bytes. Slices, views and
+reshapes of them stay watched. Using values in a computation logs a read of exactly these elements,
+and storing values logs a write. Nothing is copied, and an array operation that cannot be tracked
+raises an error. Runs without an observer never use this file.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _OF_SHAPE = (np.shape, np.ndim, np.size, np.may_share_memory, np.shares_memory)
 
 
 class Access(NamedTuple):
-    """Elements of one memory that an instruction touched.
+    """Elements of one memory that an instruction accessed.
 
     They are those of `array`, a view of the memory that begins at byte `start`, or `places` (byte
     addresses) of `width` bytes.
@@ -36,7 +36,7 @@ class Access(NamedTuple):
     places: Array | None
     width: int
     start: int = 0
-    is_scratch: bool = False  # working space, whose content nobody defines afterwards
+    is_scratch: bool = False  # scratch space with undefined content afterwards
 
     @property
     def nbytes(self) -> int:
@@ -51,7 +51,7 @@ class Access(NamedTuple):
 
 
 class Recorder:
-    """The accesses since they were last taken."""
+    """The accesses since the last call of `take`."""
 
     __slots__ = ("log",)
 
@@ -65,7 +65,7 @@ class Recorder:
 
 
 class WatchedMemory(Memory):
-    """A memory whose accesses go to a recorder."""
+    """A memory that logs its accesses to a recorder."""
 
     __slots__ = ("base", "raw", "recorder", "shadow")
 
@@ -75,7 +75,7 @@ class WatchedMemory(Memory):
         self.raw: Bytes = memory.data
         self.base: int = memory.data.ctypes.data
         self.recorder = recorder
-        self.shadow: Any = None  # what an observer keeps about these bytes
+        self.shadow: Any = None  # data of an observer about these bytes
 
     @property
     def data(self) -> Any:  # type: ignore[override]
@@ -111,9 +111,9 @@ class Watched(NDArrayOperatorsMixin):
     def __init__(self, array: Array, memory: WatchedMemory, start: int | None = None) -> None:
         self._array = array
         self._memory = memory
-        self._start = start  # the address of its first element, where it is known
+        self._start = start  # the address of its first element, if known
 
-    # ---- facts, which touch nothing
+    # ---- properties, which access nothing
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -180,7 +180,7 @@ class Watched(NDArrayOperatorsMixin):
     # ---- reads and writes
 
     def _note(self, writes: bool, array: Array, start: int | None = None) -> None:
-        """Elements of this array, or all of it. `start`: their address, where it is known."""
+        """Log elements of this array, or all of it. `start`: their address, if known."""
         if not array.size:
             return
         memory = self._memory
@@ -191,8 +191,7 @@ class Watched(NDArrayOperatorsMixin):
         memory.recorder.log.append(Access(writes, memory, array, None, array.itemsize, start))
 
     def _behind(self, key: Any) -> int | None:
-        """The address of a slice, which is known without asking it in one dimension, and where it
-        begins with the first of all."""
+        """The address of a slice, if that is known without indexing; else None."""
         if type(key) is tuple:
             first = all(type(k) is slice and k.start is None and k.step is None for k in key)
             return self._start if first else None
@@ -234,7 +233,7 @@ class Watched(NDArrayOperatorsMixin):
         self._note(True, target, self._behind(key))
 
     def take(self, indices: Any, axis: int | None = None) -> Any:
-        """Rows or columns by number: the others are not read. Without an axis all is read."""
+        """Rows or columns by number; only these are read. Without an axis everything is read."""
         if axis is None:
             return self._read().take(_unwatched(indices))
         return self._gathered((*(slice(None),) * axis, np.asarray(_unwatched(indices))))
@@ -245,7 +244,7 @@ class Watched(NDArrayOperatorsMixin):
         return self._array[key]
 
     def _note_places(self, writes: bool, key: Any) -> None:
-        """Elements picked by arrays of indices or by a mask."""
+        """Log elements selected by arrays of indices or by a mask."""
         array = self._array
         if array.ndim == 1 and not isinstance(key, tuple):
             index = np.asarray(key)
@@ -324,7 +323,7 @@ def _is_plain(key: Any) -> bool:
 
 
 def _unwatched(value: Any) -> Any:
-    """The values of watched arrays, which are thereby read; anything else as it is."""
+    """The values of watched arrays, logged as read; anything else unchanged."""
     if isinstance(value, Watched):
         return value._read()  # pyright: ignore[reportPrivateUsage]
     if isinstance(value, tuple | list):
@@ -351,7 +350,7 @@ def _copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) -
 
 
 def _one_run(mask: npt.NDArray[np.bool_]) -> slice | None:
-    """Masks are mostly the first lanes: one run of them is a slice."""
+    """The slice of a mask with one run of ones (most masks select the first lanes); else None."""
     if mask.ndim != 1:
         return None
     on = np.flatnonzero(mask)

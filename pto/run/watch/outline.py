@@ -1,7 +1,7 @@
-"""A run without data: scalars are computed, instructions on data only say what they would touch.
+"""A dry run: scalars are computed; instructions on data only report their accesses.
 
-Arguments may be empty arrays of the right shape. What decides where a program goes must not come
-from data: such a read is refused, and the run has to be made with data.
+Arguments may be empty arrays of the right shape. Control flow must not depend on data: such a read
+is an error, and the run has to be made with data.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pto.ir.graph import Operation
 from pto.isa.cost.describe import REGISTERS, Describe, work_of
 from pto.isa.cost.moves import hinted, touched
 from pto.isa.cost.vectors import class_of
-from pto.isa.cost.work import Cycles, Function, Region, Transfer, Work
+from pto.isa.cost.work import Cycles, GlobalRegion, ScopeWork, TransferWork, Work
 from pto.isa.meaning import Blocked
 from pto.isa.row import types as t
 from pto.isa.row.pipe_of import is_scalar_loop
@@ -40,9 +40,9 @@ _CACHE_LINE, _CACHE_LINES = 64, 512  # of the scalar unit's data cache, 32 KiB
 
 
 def threads_registers(op: Operation) -> bool:
-    """Whether an address or number comes out of an operation that takes registers in.
+    """True if an operation computes an address or number from vector registers.
 
-    Where one does, only a run of the register code itself tells where a program goes.
+    Control flow then depends on register code, which has to be executed.
     """
     if op.row is None or op.row.cost not in REGISTERS:
         return False
@@ -55,7 +55,7 @@ def needs_registers(functions: Iterable[Operation]) -> bool:
 
 
 def meets_others(functions: Iterable[Operation]) -> bool:
-    """Whether an agent waits for another: its blocks cannot be asked for addresses alone."""
+    """True if an agent waits for another: its blocks cannot be run alone to get addresses."""
     return any(
         op.row is not None and op.row.cost in ("queue", "semaphore", "remote")
         for function in functions
@@ -63,10 +63,10 @@ def meets_others(functions: Iterable[Operation]) -> bool:
     )
 
 
-class Outline(Tap):
-    """Steps that describe. The observer gets events whose `work` says what an instruction does.
+class DryRun(Tap):
+    """Steps that report the `work` of an instruction instead of executing it.
 
-    `data`: everything is executed, and described beside. `registers`: vector scopes are executed.
+    `data`: everything is executed and reported. `registers`: vector scopes are executed.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class Outline(Tap):
             return self._in_scope(op, step, class_of(case))
         if effect_of(case) is not None:
             return super().step(compiler, op, step)
-        if row.cost == "simt":  # work items go where their data lead them
+        if row.cost == "simt":  # addresses of work items depend on data
             return step if self.data else _refused(op)
         if row.cost == "element":
             return (
@@ -103,7 +103,7 @@ class Outline(Tap):
         return self._described(compiler, op, case, describe)
 
     def _described(self, compiler: Compiler, op: Operation, case: Case, describe: Describe) -> Step:
-        tell = self._teller(compiler, op, case)
+        tell = self._reporter(compiler, op, case)
         slots, asked = slots_of(compiler, op), hinted(case)
 
         def said(core: Core, regs: Regs) -> None:
@@ -113,7 +113,7 @@ class Outline(Tap):
         return said
 
     def _by_one(self, compiler: Compiler, op: Operation, step: Step) -> Step:
-        """The scalar unit reads or writes an element; of global memory through its data cache."""
+        """The scalar unit reads or writes an element; in global memory through its data cache."""
         recorder, tell, data = self.recorder, self.observer.event, self.data
         slots, loops = slots_of(compiler, op), compiler.counters(op)
         usual = "gm" if _is_global(op.operands[0].type) else "ub"
@@ -133,8 +133,8 @@ class Outline(Tap):
         return ran
 
     def _by_elements(self, compiler: Compiler, op: Operation, case: Case, step: Step) -> Step:
-        """A tile instruction that the library writes as a loop of the scalar unit."""
-        tell = self._teller(compiler, op, case)
+        """A tile instruction that the library implements as a loop of the scalar unit."""
+        tell = self._reporter(compiler, op, case)
         slot = slots_of(compiler, op)[case.row.places[case.row.subject]]
         how = "gm" if any(_is_global(v.type) for v in op.operands) else "ub"
         recorder, data = self.recorder, self.data
@@ -150,7 +150,7 @@ class Outline(Tap):
         return ran
 
     def _cached(self, core: Core, line: tuple[int, int]) -> bool:
-        """Whether the data cache has it; the line that was touched longest ago makes room."""
+        """True if the data cache has a line; the least recently used line is evicted."""
         lines = self._lines.setdefault(id(core), {})
         known = lines.pop(line, False)
         lines[line] = True
@@ -166,8 +166,8 @@ class Outline(Tap):
         step: Step,
         describe: Describe | None,
     ) -> Step:
-        """Executed on what memory holds: the bytes it moves are known from the run alone."""
-        recorder, tell = self.recorder, self._teller(compiler, op, case)
+        """Execute an operation on memory: its accesses are known only from the run."""
+        recorder, tell = self.recorder, self._reporter(compiler, op, case)
         slots, asked = slots_of(compiler, op), hinted(case)
 
         def ran(core: Core, regs: Regs) -> Any:
@@ -181,7 +181,7 @@ class Outline(Tap):
 
         return ran
 
-    def _teller(
+    def _reporter(
         self, compiler: Compiler, op: Operation, case: Case
     ) -> Callable[[Core, Regs, Any], None]:
         tell, pipe = self.observer.event, issuing_pipe(case)([])
@@ -205,7 +205,7 @@ class Outline(Tap):
         return counted
 
     def control(self, op: Operation, made: Made) -> Made:
-        """A vector scope is one piece of work: what ran in it, counted by class."""
+        """Report a vector scope as one operation, with its instructions counted by class."""
         if op.control is not Control.SCOPE:
             return made
         step, wait = made
@@ -215,20 +215,20 @@ class Outline(Tap):
             counts.clear()
             step(core, regs)
             recorder.log.clear()
-            work = Function("scope", tuple(counts.items()))
+            work = ScopeWork("scope", tuple(counts.items()))
             tell(Event(op, core, "V", [], (), None, work))
 
         return scope, wait
 
 
 def slots_of(compiler: Compiler, op: Operation) -> list[int | None]:
-    """Where the first value of each operand of its row stands."""
+    """The slot of the first value of each operand of its row."""
     groups = [op.group(o.name) for o in op.row.operands] if op.row else []
     return [compiler.slot(g[0]) if g else None for g in groups]
 
 
 def _refused(op: Operation) -> Step:
-    """What the scalar unit reads may decide where the program goes."""
+    """A step that raises: control flow may depend on a value that the scalar unit reads."""
 
     def refused(core: Core, regs: Regs) -> Any:
         raise fail(
@@ -241,12 +241,12 @@ def _refused(op: Operation) -> Step:
     return refused
 
 
-class Addresses(Outline):
-    """Where transfers of other blocks begin, and nothing else: their shapes are known already."""
+class Addresses(DryRun):
+    """A dry run of other blocks that only reports where transfers begin; their shapes are known."""
 
     def __init__(self, *, registers: bool = False) -> None:
         super().__init__(registers=registers)
-        self.regions: list[Region] = []
+        self.regions: list[GlobalRegion] = []
 
     def step(self, compiler: Compiler, op: Operation, step: Step) -> Step:
         row = op.row
@@ -272,13 +272,13 @@ class Addresses(Outline):
             return self._executed(compiler, op, case, step, None)
         return self._described(compiler, op, case, describe)
 
-    def _teller(
+    def _reporter(
         self, compiler: Compiler, op: Operation, case: Case
     ) -> Callable[[Core, Regs, Any], None]:
         regions = self.regions
 
         def told(core: Core, regs: Regs, work: Work | None) -> None:
-            if isinstance(work, Transfer) and work.region is not None:
+            if isinstance(work, TransferWork) and work.region is not None:
                 regions.append(work.region)
 
         return told

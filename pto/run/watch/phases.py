@@ -1,8 +1,8 @@
-"""The accesses of one executed operation, phase by phase, and those of its working space.
+"""The accesses of one executed operation by phase, including those to scratch space.
 
-A meaning computes a result at once and touches no working space; the library on a chip goes through
-the phases of the row. Here each recorded access goes to the phase that makes it, told by its bytes,
-and a scratch operand counts as accessed in every phase that names it.
+The semantics compute a result in one step and access no scratch space; the library on a chip runs
+the phases of the row. Here each recorded access is assigned to a phase by its bytes, and a scratch
+operand counts as accessed in every phase that names it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pto.ir.graph import Operation
 from pto.isa.meaning.handle.view import as_tile, as_view
 from pto.isa.row import types as t
 from pto.isa.row.flag import Flag
-from pto.isa.row.phases import Handoff, Step, Touch
+from pto.isa.row.phases import InnerFlag, PipeAccess, Step
 from pto.isa.row.pipe_of import phases_of
 from pto.isa.rules.rule import Case
 from pto.run.order import effects as fx
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 _SPACES = (t.TileBuf, t.View, t.MemRef)
 
 
-class Part(NamedTuple):
-    """One event of an operation: accesses on a pipe, or one side of a flag of its own."""
+class PhaseEvent(NamedTuple):
+    """One event of an operation: accesses on a pipe, or one side of an internal flag."""
 
     pipe: str
     accesses: list[Access]
@@ -40,12 +40,12 @@ class Part(NamedTuple):
 
 
 def is_plain(case: Case) -> bool:
-    """Whether an operation is one phase and has no working space."""
+    """True if an operation is one phase and has no scratch space."""
     return len(phases_of(case)) < 2 and not scratch_of(case)
 
 
 def scratch_of(case: Case) -> list[str]:
-    """Working space that is given and that the profile uses."""
+    """Scratch operands that are present and that the profile uses."""
     return [
         o.name
         for o in case.row.operands
@@ -55,7 +55,7 @@ def scratch_of(case: Case) -> list[str]:
 
 
 class WorkingTiles:
-    """The scratch operands of an operation, as it fills them."""
+    """The scratch operands of an operation that it fills."""
 
     def __init__(self, compiler: Compiler, op: Operation) -> None:
         case = None if op.row is None else Case(op, op.row, compiler.profile, constant)
@@ -63,22 +63,23 @@ class WorkingTiles:
         self._slots = [(compiler.slot(v), v.type) for name in used for v in op.group(name)]
 
     def filled(self, regs: Regs) -> list[Access]:
-        """Writes of all their bytes."""
+        """Accesses that write all their bytes."""
         spaces = [_space(regs[slot], type) for slot, type in self._slots]
         return [_whole(space, writes=True) for space in spaces if space is not None]
 
 
-def handoff(step: Handoff) -> tuple[Part, Part]:
-    """The two sides of a flag inside an instruction: set on one pipe, waited for on the other."""
+def handoff(step: InnerFlag) -> tuple[PhaseEvent, PhaseEvent]:
+    """The two sides of an internal flag: set on one pipe, wait on the other."""
     flag = Flag(step.src, step.dst, fx.INNER)
-    return Part(step.src, [], fx.SetFlag(flag, flag)), Part(step.dst, [], fx.WaitFlag(flag, flag))
+    sets, waits = fx.FlagSet(flag, flag), fx.FlagWait(flag, flag)
+    return PhaseEvent(step.src, [], sets), PhaseEvent(step.dst, [], waits)
 
 
-class Parts:
-    """Takes the accesses of an operation apart. `slots`: where the values of each operand are."""
+class PhaseSplit:
+    """Splits the accesses of an operation by phase. `slots`: the value slots of each operand."""
 
     def __init__(self, case: Case, slots: dict[str, list[int]]) -> None:
-        self._steps: tuple[Step, ...] = phases_of(case) or (Touch("S"),)
+        self._steps: tuple[Step, ...] = phases_of(case) or (PipeAccess("S"),)
         self._slots = slots
         self._scratch = {
             name: [
@@ -87,20 +88,20 @@ class Parts:
             ]
             for name in scratch_of(case)
         }
-        self._touches = [s for s in self._steps if isinstance(s, Touch)]
+        self._touches = [s for s in self._steps if isinstance(s, PipeAccess)]
 
-    def of(self, accesses: list[Access], regs: Regs) -> Iterator[Part]:
-        """The parts in the order of the phases; phases that touch nothing are left out."""
+    def of(self, accesses: list[Access], regs: Regs) -> Iterator[PhaseEvent]:
+        """The parts in the order of the phases; phases without accesses are left out."""
         shares = self._shares(accesses, regs)
         number = 0
         for step in self._steps:
-            if isinstance(step, Handoff):
+            if isinstance(step, InnerFlag):
                 yield from handoff(step)
                 continue
             found = [*shares[number], *self._working(step, regs)]
             number += 1
             if found:
-                yield Part(step.pipe, found)
+                yield PhaseEvent(step.pipe, found)
 
     def _shares(self, accesses: list[Access], regs: Regs) -> list[list[Access]]:
         """The recorded accesses of each phase."""
@@ -112,8 +113,7 @@ class Parts:
         return out
 
     def _phase(self, access: Access, regs: Regs) -> int:
-        """The first phase with an operand that has these bytes and is used like this; an update
-        in place reads what it writes."""
+        """The first phase with an operand that has these bytes and this kind of access."""
         at = _first_byte(access)
         for how in (access.writes, not access.writes):
             for n, touch in enumerate(self._touches):
@@ -122,8 +122,8 @@ class Parts:
                     return n
         return len(self._touches) - 1
 
-    def _working(self, touch: Touch, regs: Regs) -> Iterator[Access]:
-        """What a phase fills it may read back; it reads what an earlier phase has filled."""
+    def _working(self, touch: PipeAccess, regs: Regs) -> Iterator[Access]:
+        """The accesses of a phase to scratch space: it reads what an earlier phase has written."""
         only_read = [name for name in touch.reads if name not in touch.writes]
         for names, writes in ((only_read, False), (touch.writes, True)):
             for slot, type in (each for name in names for each in self._scratch.get(name, ())):
@@ -149,7 +149,7 @@ def _has(value: Any, access: Access, at: int) -> bool:
 
 
 def _space(value: Any, type: t.Type) -> Tile | GlobalTensor | None:
-    """What a scratch operand stands for; a lowered one is a pointer that its type shapes."""
+    """The tile or view of a scratch operand; a lowered operand is a pointer with a shaped type."""
     if isinstance(value, Tile | GlobalTensor):
         return value
     if not isinstance(value, Pointer) or not isinstance(type, t.MemRef) or None in type.shape:
@@ -158,7 +158,7 @@ def _space(value: Any, type: t.Type) -> Tile | GlobalTensor | None:
 
 
 def _whole(value: Tile | GlobalTensor, writes: bool) -> Access:
-    """All bytes of a working space."""
+    """An access to all bytes of a scratch space."""
     memory: Any = value.memory
     start, end = value.address, value.address + value.nbytes
     return Access(writes, memory, memory.raw[start:end], None, 1, start, True)

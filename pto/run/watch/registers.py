@@ -1,8 +1,8 @@
-"""Special registers of a watched run: what operations of pipes leave there, and who reads that.
+"""Special registers of a watched run: values that operations of pipes leave, and their reads.
 
-An operation takes mode registers with it when it is issued, so what the scalar unit writes is in
-order for everyone. What an operation of another pipe leaves in a register is not there before that
-operation is done.
+An operation captures mode registers when it is issued, so writes of the scalar unit are ordered for
+all operations. A value that an operation of another pipe leaves in a register is valid only after
+that operation is done.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 
 class WatchedRegisters(dict[str, Any]):
-    """Values by name; `take` tells what was touched since it was last asked."""
+    """Values by name; `take` returns the registers accessed since the last call."""
 
     __slots__ = ("_left", "_read", "_written", "is_touched")
 
@@ -21,7 +21,7 @@ class WatchedRegisters(dict[str, Any]):
         self._left: set[str] = set()  # by an operation of a pipe other than the scalar unit
         self._read: set[str] = set()
         self._written: set[str] = set()
-        self.is_touched = False  # since it was last forgotten
+        self.is_touched = False  # since the last `forget`
 
     def __getitem__(self, name: str) -> Any:
         self._note(name)
@@ -43,13 +43,13 @@ class WatchedRegisters(dict[str, Any]):
         self.is_touched = True
 
     def forget(self) -> None:
-        """What comes now is another operation's."""
+        """Start a new operation: clear the recorded accesses."""
         self._read.clear()
         self._written.clear()
         self.is_touched = False
 
     def take(self, is_scalar: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """What an operation has read of others' pipes, and what it leaves for them."""
+        """The registers of other pipes that an operation has read, and those that it leaves."""
         read, written = tuple(self._read), tuple(self._written)
         if is_scalar:
             self._left.difference_update(written)

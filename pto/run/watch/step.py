@@ -1,7 +1,7 @@
-"""Stopping a run before an instruction, to look at its operands. How that looks is not told here.
+"""Stop a run before an instruction, to inspect its operands. The display is not part of this file.
 
-A `Stepper` takes the place of an observer's tap: steps are wrapped when a program is prepared, so a
-run without one costs nothing.
+A `Stepper` is an instrumentation hook: steps are wrapped when a program is compiled, so a run
+without one costs nothing.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ Move = Literal["next", "continue", "quit"]
 
 
 class Quit(Exception):
-    """The person at the prompt wants no more of this run."""
+    """The user ends the run at the prompt."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """Where a run stands: `op` comes next on `core`, after `done` instructions of all agents."""
+    """A stopped run: `op` comes next on `core`, after `done` instructions of all agents."""
 
     op: Operation
     core: Core
@@ -40,7 +40,7 @@ class Stop:
     _regs: Regs
 
     def value(self, name: str) -> tuple[Value, Any]:
-        """What a name of the function stands for; None where it stands for nothing yet."""
+        """The value of a name in the function; None if it is not computed yet."""
         found = self._names.get(name.lstrip("%"))
         if found is None:
             raise fail("PTO-U041", f"there is no %{name.lstrip('%')} in this function")
@@ -49,7 +49,8 @@ class Stop:
 
 
 class Stepper(Tap):
-    """Asks `tell` before an instruction what to do: the first, the one of a number, or of a line.
+    """Calls `tell` before an instruction to get the next action: the first one, a number, or a
+    line.
 
     >>> launch(module, args=args, stepper=Stepper(lambda stop: "next"))
     """
@@ -58,9 +59,9 @@ class Stepper(Tap):
         super().__init__()
         self.done = 0
         self._tell = tell
-        self._until: int | None = None if line else after  # stop once so many are done
+        self._until: int | None = None if line else after  # stop when this many are done
         self._line = line
-        self._waiting: set[tuple[int, int]] = set()  # asked already, and not yet able to go on
+        self._waiting: set[tuple[int, int]] = set()  # stopped at, but not executed yet
         self._names: dict[tuple[int, int], dict[str, tuple[Value, int]]] = {}
 
     def adopt(self, memory: Memory, core: Core | None = None) -> Memory:
@@ -73,7 +74,7 @@ class Stepper(Tap):
         return made
 
     def step(self, compiler: Compiler, op: Operation, step: Step) -> Step:
-        """The step of an operation, asking first. Scalar arithmetic is passed by unless named."""
+        """The step of an operation, with a stop before it. Scalar arithmetic stops only by line."""
         counts = is_instruction(op)
         if not counts and not self._is_here(op):
             return step
@@ -108,7 +109,7 @@ class Stepper(Tap):
         self._until = 0 if move == "next" else None
 
     def _names_of(self, compiler: Compiler, op: Operation) -> dict[str, tuple[Value, int]]:
-        """Every value of the function around; of one name, the last that was written."""
+        """Every value of the enclosing function; of equal names, the last one written."""
         function = next(op.around(Control.FUNCTION))
         key = (id(compiler), id(function))
         if key not in self._names:
@@ -117,7 +118,7 @@ class Stepper(Tap):
 
 
 def is_instruction(op: Operation) -> bool:
-    """Not arithmetic around the program, nor a handle to a place: something a core does."""
+    """True for operations of a core: no scalar arithmetic, and no handles."""
     return op.row is not None and op.row.family.dialect == "pto." and op.row.pipe != "none"
 
 
@@ -131,7 +132,7 @@ def _values(function: Operation) -> Iterator[Value]:
 
 
 def require_line(module: Module, line: int) -> None:
-    """A line on which an operation begins that a run can stop before."""
+    """Check that an operation begins on a line, so that a run can stop before it."""
     lines = {
         op.loc.line
         for function in module.functions()

@@ -8,7 +8,7 @@ import pytest
 from pto.core.errors import PtoError
 from pto.gym.host import runtime
 from pto.gym.host.runtime import PAGE
-from pto.gym.host.values import Scalar
+from pto.gym.host.values import CScalar
 from tests.gym.conftest import Follow
 
 
@@ -102,9 +102,9 @@ def test_a_launch_carries_memory_scalars_and_blocks(follow: Follow):
     assert a.size == PAGE  # device memory comes in whole pages
     assert isinstance(b, np.ndarray)
     assert b[:6].tobytes() == b"\x3c" * 6  # from the second element on
-    assert isinstance(s, Scalar)
-    assert isinstance(f, Scalar)
-    assert isinstance(n, Scalar)
+    assert isinstance(s, CScalar)
+    assert isinstance(f, CScalar)
+    assert isinstance(n, CScalar)
     assert (s.type.name, s.value) == ("uint16_t", 0x4200)
     assert (f.type.name, f.value) == ("float", float(np.float32(0.1)))
     assert n.value == -70

@@ -7,15 +7,17 @@ import pytest
 
 import pto
 from examples.timing.vector_add import vector_add
-from pto.isa.cost.work import Region
+from pto.isa.cost.work import GlobalRegion
 from pto.observe.timing.cache import LINE, Cache
 
 LINES = 100  # the cache holds
 Vector = pto.Global[pto.f32, "n"]
 
 
-def stretch(first: int, count: int, *, writes: bool = False, passes_by: bool = False) -> Region:
-    return Region(first * LINE, 1, count * LINE, count * LINE, writes, passes_by)
+def stretch(
+    first: int, count: int, *, writes: bool = False, passes_by: bool = False
+) -> GlobalRegion:
+    return GlobalRegion(first * LINE, 1, count * LINE, count * LINE, writes, passes_by)
 
 
 def cache() -> Cache:

@@ -16,6 +16,7 @@ from pto.observe import timing
 from pto.observe.timing import Timing
 from pto.observe.timing.axis import axis, drawn
 from pto.observe.timing.trace import chrome
+from tests.observe.timing.page_helper import doubled
 
 Vector = pto.Global[pto.f32, "n"]
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or ""
@@ -189,6 +190,132 @@ def test_a_wait_leads_to_what_it_waited_for(browser: Any, timed: Timing):
     assert timed.times is not None
     assert state(browser, "chosen.i") == timed.times.cause[waiting]
     assert not browser.get_log("browser") if hasattr(browser, "get_log") else True
+
+
+@pto.kernel(profile="a2a3")
+def ragged(x: Vector, y: Vector) -> None:
+    i = pto.block_idx() * 1024
+    pto.store(y[i:], doubled(pto.load(x[i:], 1024)))
+
+
+@pytest.fixture(scope="module")
+def uneven() -> Timing:
+    """52 blocks on 48 cores, the last one half full: three sorts of cores."""
+    size = (51 * 1024 + 512,)
+    return ragged[52].time(size, size, device="910b1")
+
+
+def test_every_core_of_a_launch_is_in_a_group(uneven: Timing):
+    groups = [each.numbers for each in uneven.groups]
+    assert sorted(core for each in groups for core in each) == list(range(48))
+    assert sorted(map(len, groups)) == [1, 3, 44]  # half a block more, a block more, none
+    assert [3] in groups and [0, 1, 2] in groups
+    ends = {each.numbers[0]: max(each.timing.times.done) for each in uneven.groups}
+    assert ends[0] > ends[3] > ends[4]
+    assert max(ends.values()) / uneven.mhz == pytest.approx(uneven.core_us)
+
+
+@needs_browser
+def test_all_cores_are_there_and_open_with_a_click(browser: Any, uneven: Timing, tmp_path: Path):
+    from selenium.webdriver import ActionChains
+    from selenium.webdriver.common.by import By
+
+    before = browser.current_url
+    uneven.html(str(tmp_path / "cores.html"))
+    browser.get((tmp_path / "cores.html").as_uri())
+    kinds = "return timeline.rows.map(row => row.kind)"
+    assert browser.execute_script(kinds).count("core") == 48
+    lanes = browser.execute_script(kinds).count("lane")
+    titles = browser.execute_script("return timeline.cores.map(titleOf)")
+    assert titles[0] == "core 0, blocks 0, 48" and "core 3, blocks 3, 51" in titles
+    assert "core 2, blocks 2, 50, as core 0" in titles and "core 47, block 47, as core 4" in titles
+    y = browser.execute_script("return timeline.rows.filter(row => row.kind === 'core')[1].y")
+    canvas = browser.find_element(By.ID, "canvas")
+    size = canvas.size
+    chain = ActionChains(browser).move_to_element_with_offset(
+        canvas, 20 - size["width"] // 2, round(y + 8) - size["height"] // 2
+    )
+    chain.click().perform()
+    assert browser.execute_script(kinds).count("lane") == 2 * lanes
+    chain.click().perform()
+    assert browser.execute_script(kinds).count("lane") == lanes
+    browser.find_element(By.TAG_NAME, "body").send_keys("o")
+    assert browser.execute_script(kinds).count("lane") == 48 * lanes
+    assert browser.execute_script("return !timeline.cores.some(core => core.drawn === null)")
+    browser.get(before)
+
+
+@needs_browser
+def test_compared_launches_stand_above_each_other(browser: Any, uneven: Timing, tmp_path: Path):
+    before = browser.current_url
+    uneven.html(str(tmp_path / "two.html"), uneven)
+    browser.get((tmp_path / "two.html").as_uri())
+    rows = "timeline.rows.filter(row => row.kind === 'core')"
+    heads = browser.execute_script(f"return {rows}.map(row => [row.text, row.core.open])")
+    assert [text for text, is_open in heads if is_open] == [text for text, _ in heads[:2]]
+    assert [text.split(",")[0] for text, _ in heads[:2]] == ["ragged 1: core 0", "ragged 2: core 0"]
+    assert len(heads) == 96
+    browser.get(before)
+
+
+@needs_browser
+def test_lines_of_two_files_are_told_apart(browser: Any, uneven: Timing, tmp_path: Path):
+    """`tmuls` is in a helper's file, at a line that the kernel's file has too."""
+    from selenium.webdriver.common.by import By
+
+    before = browser.current_url
+    uneven.html(str(tmp_path / "files.html"))
+    browser.get((tmp_path / "files.html").as_uri())
+    names = [each.text for each in browser.find_elements(By.CSS_SELECTOR, "#source h3")]
+    assert names == ["test_page.py", "page_helper.py"]
+    line = next(
+        each
+        for each in browser.find_elements(By.CSS_SELECTOR, "#source div")
+        if each.get_attribute("innerText").endswith("    return t * 2.0")
+    )
+    browser.execute_script("arguments[0].click()", line)
+    assert state(browser, "line").endswith("page_helper.py:8")
+    lit = browser.execute_script(
+        "const run = DATA.runs[0];"
+        "return run.ops.filter(op => placeOf(op) === timeline.state.line).map(op => op.name)"
+    )
+    assert lit == ["tmuls"]
+    assert "page_helper.py:8" in browser.execute_script(
+        "const i = DATA.runs[0].ops.findIndex(op => op.name === 'tmuls');"
+        "return told({run: DATA.runs[0], i: DATA.runs[0].slices.op.indexOf(i)})"
+    )
+    browser.get(before)
+
+
+@needs_browser
+def test_a_legend_and_both_themes(browser: Any):
+    from selenium.webdriver.common.by import By
+
+    legend = browser.find_element(By.ID, "legend").text
+    for words in ("M: matrix unit", "V: vector unit", "waits for another pipe", "arrow: from"):
+        assert words in legend
+    feature = "prefers-color-scheme"
+    seen: dict[str, list[int]] = {}
+    for theme in ("light", "dark"):
+        wanted = {"features": [{"name": feature, "value": theme}]}
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", wanted)
+        seen[theme] = browser.execute_script(
+            "return [getComputedStyle(document.body).backgroundColor, ink.paper, ink.soft]"
+        )
+    assert seen["light"][:2] == ["rgb(255, 255, 255)", "#ffffff"]
+    assert seen["dark"][:2] == ["rgb(22, 28, 34)", "#161c22"] and seen["dark"] != seen["light"]
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+
+
+@needs_browser
+@pytest.mark.parametrize("width", [390, 1400])
+def test_nothing_is_wider_than_the_window(browser: Any, width: int):
+    how = {"width": width, "height": 844, "deviceScaleFactor": 1, "mobile": False}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", how)
+    wide = browser.execute_script("return document.documentElement.scrollWidth")
+    canvas = browser.execute_script("return document.getElementById('canvas').clientWidth")
+    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    assert wide <= width and canvas > 300
 
 
 def test_a_page_needs_nothing_else_and_trusts_no_name(timed: Timing):

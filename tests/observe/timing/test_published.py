@@ -13,7 +13,7 @@ from examples.timing.gemm import Tiling, gemm
 from examples.timing.gemm_mx import gemm_mx
 from examples.timing.published import Published, published
 from examples.timing.top_k import top_k
-from pto.lang.findings import Findings
+from pto.core.findings import Findings
 
 QUICK = (
     "GEMM 1536",

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pto.run.jit.border.direct import Direct
+from pto.run.jit.border.direct import FastPath
 from pto.run.jit.emit.outside import Outside
 from pto.run.launch.call import Launch
 from tests.fallbacks import require_listed
@@ -15,19 +15,19 @@ from tests.fallbacks import require_listed
 @pytest.fixture(autouse=True)
 def counted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every launch, and every call like one before, falls back to the host only as listed."""
-    ended, called = Launch.end, Direct.run
+    ended, called = Launch.end, FastPath.run
 
     def end(self: Launch, grid: Any) -> None:
         ended(self, grid)
         require_listed(self.fallbacks)
 
-    def run(self: Direct, *given: Any) -> Any:
+    def run(self: FastPath, *given: Any) -> Any:
         report = called(self, *given)
         require_listed(report.fallbacks)
         return report
 
     monkeypatch.setattr(Launch, "end", end)
-    monkeypatch.setattr(Direct, "run", run)
+    monkeypatch.setattr(FastPath, "run", run)
 
 
 @pytest.fixture

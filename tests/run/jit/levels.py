@@ -9,6 +9,8 @@ import sys
 from importlib import import_module
 from typing import Any
 
+import llvmlite.binding as llvm
+
 from pto.core.dtypes import dtype
 from pto.run.jit.llvm import native
 from tests import agreement
@@ -54,10 +56,13 @@ def main() -> None:
     launches = agreement.STATE.compared
     registers()
     if "--emit" in sys.argv:
+        llvm.initialize_all_targets()
+        llvm.initialize_all_asmprinters()
+        machine = llvm.Target.from_triple(ARM).create_target_machine(opt=2, jit=True)
         for text in texts:
             if "@llvm.x86." in text:  # which another processor never gets
                 continue
-            image = native.emit_for(ARM, text)
+            image = native.object_of(text, machine)
             assert image.startswith(_ELF), "no object"
             assert image[_MACHINE] == _AARCH64, "an object of another machine"
     print(launches, len(texts), native.target().cpu)

@@ -110,7 +110,7 @@ def test_a_directory_that_cannot_be_written_is_no_error(
     monkeypatch.setenv("PTO_CACHE_DIR", str(tmp_path / "file" / "objects"))
     assert [run(), run()] == [41, 41]
     assert len(compiled) == 2
-    assert cache.info().files == 0
+    assert cache.OBJECTS.info().files == 0
 
 
 def test_a_writer_that_fails_leaves_nothing(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -132,7 +132,7 @@ def test_the_entries_used_longest_ago_go_first(home: Path, monkeypatch: pytest.M
     assert cache.load(a) == bytes(1200)  # used now
     cache.store(d, bytes(1200))
     assert {f.stem for f in files(home)} == {a, c, d}
-    assert cache.info().nbytes <= 4096
+    assert cache.OBJECTS.info().nbytes <= 4096
 
 
 def test_two_processes_at_once(home: Path) -> None:
@@ -231,8 +231,8 @@ def test_a_directory_of_another_user_is_not_used(
     run()
     monkeypatch.setattr(os, "geteuid", lambda: 12345)
     assert run() == 41 and len(compiled) == 2
-    assert cache.info().refused == "it belongs to another user"
-    assert cache.clear() == 0
+    assert cache.OBJECTS.info().refused == "it belongs to another user"
+    assert cache.OBJECTS.clear() == 0
 
 
 def test_clear_and_eviction_leave_files_of_others(
@@ -244,7 +244,7 @@ def test_clear_and_eviction_leave_files_of_others(
     monkeypatch.setattr(cache, "SELDOM", 1)
     monkeypatch.setattr(cache, "LIMIT", 0)
     run(TEXT.replace("41", "7"))  # evicts
-    cache.clear()
+    cache.OBJECTS.clear()
     assert sorted(f.name for f in files(home)) == sorted(
         ["main.obj", "a" * 64 + ".obj", "notes.part"]
     )

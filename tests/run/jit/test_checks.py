@@ -53,7 +53,7 @@ def tiles(rows: int = 16) -> str:
 
 def run(text: str, **options: Any) -> np.ndarray[Any, Any]:
     x, y = np.arange(1024, dtype=np.float32), np.zeros(1024, np.float32)
-    launch(parse(text), args=[x, y], **{"engine": "jit", "checks": True, **options})
+    launch(parse(text), args=[x, y], **{"engine": "jit", "check_reads": True, **options})
     return y
 
 
@@ -129,7 +129,7 @@ def test_a_register_loaded_from_what_was_stored() -> None:
 @pytest.mark.parametrize("example", [softmax, softmax_registers, gemm_f16, flash_attention])
 def test_checks_change_no_result(example: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     plain, _ = example.example()
-    monkeypatch.setenv("PTO_CHECKS", "1")
+    monkeypatch.setenv("PTO_CHECK_READS", "1")
     checked, _ = example.example()
     assert np.array_equal(plain, checked)
 
@@ -144,7 +144,7 @@ def test_what_another_block_or_launch_has_written_does_not_count(
             pto.texpands(t, 1.0)
         pto.tstore(y, t)
 
-    monkeypatch.setenv("PTO_CHECKS", "1")
+    monkeypatch.setenv("PTO_CHECK_READS", "1")
     y = np.zeros((8, 64), np.float32)
     for blocks in (1, 3):
         for n in (blocks, blocks, blocks - 1, blocks):
@@ -156,7 +156,7 @@ def test_what_another_block_or_launch_has_written_does_not_count(
 
 
 def test_the_reference_engine_has_none() -> None:
-    with pytest.raises(PtoError, match="checks are code of the jit engine") as caught:
+    with pytest.raises(PtoError, match="check_reads is code of the jit engine") as caught:
         run(program(tiles()), engine="reference")
     assert caught.value.diagnostics[0].code == "PTO-U092"
 
@@ -167,6 +167,6 @@ def test_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     given = ["run", str(path), "--arg", "x=rand:1024xf32", "--arg", "y=zeros:1024xf32"]
     given += ["--engine", "jit"]
     assert main(given) == 0
-    assert main([*given, "--checks"]) != 0
+    assert main([*given, "--check-reads"]) != 0
     said = capsys.readouterr()
     assert "PTO-V250" in said.out + said.err

@@ -14,7 +14,7 @@ import pto
 from examples.flash_attention import ROWS, SLOT, SLOTS, flash_attention
 from pto.core.errors import PtoError
 from pto.run.jit.border.context import BLOCK
-from pto.run.jit.border.coroutine import Coroutine, Crowd
+from pto.run.jit.border.coroutine import Coroutine, CoroutineGroup
 from pto.run.jit.emit.order import queue
 from pto.run.launch.call import prepare
 from pto.target.choose import choose
@@ -229,13 +229,13 @@ def test_a_half_may_begin_inside_a_box() -> None:
 def entries(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Blocks in which Python has let coroutines go on."""
     seen: list[int] = []
-    go_on = Crowd.go_on
+    go_on = CoroutineGroup.go_on
 
-    def noted(crowd: Crowd, blocks: Any) -> None:
+    def noted(crowd: CoroutineGroup, blocks: Any) -> None:
         seen.append(crowd._cluster.block)
         go_on(crowd, blocks)
 
-    monkeypatch.setattr(Crowd, "go_on", noted)
+    monkeypatch.setattr(CoroutineGroup, "go_on", noted)
     return seen
 
 

@@ -38,7 +38,7 @@ class Count:
 
 @pytest.fixture(autouse=True)
 def count(monkeypatch: pytest.MonkeyPatch) -> Count:
-    seen, run, begin = Count(), direct.Direct.run, Launch.begin
+    seen, run, begin = Count(), direct.FastPath.run, Launch.begin
 
     def counted_run(self: Any, *given: Any) -> Any:
         seen.direct += 1
@@ -48,7 +48,7 @@ def count(monkeypatch: pytest.MonkeyPatch) -> Count:
         seen.made += 1
         return begin(self)
 
-    monkeypatch.setattr(direct.Direct, "run", counted_run)
+    monkeypatch.setattr(direct.FastPath, "run", counted_run)
     monkeypatch.setattr(Launch, "begin", counted_begin)
     return seen
 
@@ -528,7 +528,7 @@ def test_the_sanitizer_and_checks_can_be_asked_for_at_any_time(
 
     for _ in range(3):
         unset(data(), engine="jit")
-    for name in ("PTO_SANITIZE", "PTO_CHECKS"):
+    for name in ("PTO_SANITIZE", "PTO_CHECK_READS"):
         monkeypatch.setenv(name, "1")
         for _ in range(3):
             with pytest.raises(PtoError):

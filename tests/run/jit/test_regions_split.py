@@ -10,24 +10,24 @@ import pytest
 import pto
 from bench.long_kernels import fourier
 from pto.run.jit import compiler
-from pto.run.jit.border.piece import Piece
+from pto.run.jit.border.piece import CompiledRegion
 from pto.run.jit.border.values import TilePlace, ViewPlace
 
 F32 = pto.Global[pto.f32]
 
 
 @pytest.fixture
-def regions(monkeypatch: pytest.MonkeyPatch) -> list[Piece]:
+def regions(monkeypatch: pytest.MonkeyPatch) -> list[CompiledRegion]:
     """Compiled regions of at most 40 operations, and a list of those that are made."""
     monkeypatch.setattr(compiler, "_PIECE", 40)
-    found: list[Piece] = []
-    real = Piece.__init__
+    found: list[CompiledRegion] = []
+    real = CompiledRegion.__init__
 
-    def made(self: Piece, *args: Any) -> None:
+    def made(self: CompiledRegion, *args: Any) -> None:
         real(self, *args)
         found.append(self)
 
-    monkeypatch.setattr(Piece, "__init__", made)
+    monkeypatch.setattr(CompiledRegion, "__init__", made)
     return found
 
 
@@ -39,11 +39,11 @@ def both(kernel: Any, arrays: Any) -> None:
     assert [a.tobytes() for a in left] == [a.tobytes() for a in right]
 
 
-def places(regions: list[Piece]) -> int:
+def places(regions: list[CompiledRegion]) -> int:
     return sum(isinstance(form, TilePlace | ViewPlace) for r in regions for _, form, _ in r.ins)
 
 
-def test_a_transform_that_is_written_out_is_the_same_on_both_engines(regions: list[Piece]):
+def test_a_transform_that_is_written_out_is_the_same_on_both_engines(regions: list[CompiledRegion]):
     rng = np.random.default_rng(3)
     arrays = rng.standard_normal((4, 8, 64)).astype(np.float32)
     both(fourier(8), arrays)
@@ -52,7 +52,7 @@ def test_a_transform_that_is_written_out_is_the_same_on_both_engines(regions: li
 
 
 def test_a_tile_that_three_regions_use_is_written_where_the_last_one_reads_it(
-    regions: list[Piece],
+    regions: list[CompiledRegion],
 ):
     @pto.kernel
     def relay(x: F32, y: F32) -> None:
@@ -68,7 +68,7 @@ def test_a_tile_that_three_regions_use_is_written_where_the_last_one_reads_it(
     assert len(regions) > 1 and places(regions) == 0
 
 
-def test_a_tile_whose_region_is_set_is_passed(regions: list[Piece]):
+def test_a_tile_whose_region_is_set_is_passed(regions: list[CompiledRegion]):
     @pto.kernel
     def narrowed(x: F32, y: F32) -> None:
         rows = 16 - pto.block_idx()

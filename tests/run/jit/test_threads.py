@@ -18,7 +18,7 @@ from pto.core.errors import PtoError
 from pto.run.jit.border import threads
 from pto.run.jit.border.independent import Independence
 
-WORK = threads._Shift._work
+WORK = threads._ParallelLaunch._work
 
 
 @pytest.fixture(autouse=True)
@@ -35,7 +35,7 @@ def _eager(monkeypatch: pytest.MonkeyPatch) -> None:
             time.sleep(1e-4)
         WORK(shift, worker)
 
-    monkeypatch.setattr(threads._Shift, "_work", patient)
+    monkeypatch.setattr(threads._ParallelLaunch, "_work", patient)
 
 
 @pto.kernel(profile="a5")
@@ -104,14 +104,14 @@ def test_of_blocks_that_write_one_place_the_last_is_seen(
 def test_blocks_go_on_in_their_order_until_it_is_known_whether_they_meet(
     meet: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(threads._Shift, "_work", WORK)
+    monkeypatch.setattr(threads._ParallelLaunch, "_work", WORK)
     monkeypatch.setenv("PTO_THREADS", "3")
-    survey, run = threads.Worker.survey, threads.Worker.run
+    footprint, run = threads.BlockWorker.footprint, threads.BlockWorker.run
     ran, ten_are_done = list[range](), threading.Event()
 
     def late(worker: Any, first: int, end: int) -> Any:
         assert ten_are_done.wait(10)
-        return survey(worker, first, end)
+        return footprint(worker, first, end)
 
     def noted(worker: Any, first: int, end: int, *more: Any) -> None:
         run(worker, first, end, *more)
@@ -119,8 +119,8 @@ def test_blocks_go_on_in_their_order_until_it_is_known_whether_they_meet(
         if end >= 10:
             ten_are_done.set()
 
-    monkeypatch.setattr(threads.Worker, "survey", late)
-    monkeypatch.setattr(threads.Worker, "run", noted)
+    monkeypatch.setattr(threads.BlockWorker, "footprint", late)
+    monkeypatch.setattr(threads.BlockWorker, "run", noted)
     x, y = data(41), np.zeros((41 * 8, 64), np.float32)
     if meet:
         next_to_each_other[40](y, engine="jit")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -24,12 +24,13 @@ from pto.core.dtypes import FLOAT4_E2M1X2, DType, pack_nibbles, unpack_nibbles
 from pto.core.errors import fail
 from pto.core.memory import Space
 from pto.core.pointer import Pointer
-from pto.isa.meaning.cube.fractal import Array, padded
+from pto.isa.meaning.cube.fractal import Array
 from pto.isa.meaning.kinds import Do
 from pto.isa.meaning.machine import Machine
 from pto.isa.meaning.memory import burst
 from pto.isa.meaning.memory.burst import Loop, Side
 from pto.isa.meaning.memory.dma import element
+from pto.isa.meaning.memory.words import Bursts, up
 from pto.isa.rules.rule import Case
 
 FRAGMENT: Final = MX_ROW_LEN * MX_COL_LEN  # bytes: scales of 16 rows and 64 values of k
@@ -48,32 +49,47 @@ class Window:
     src_stride: int
     dst_stride: int
 
-    def check(self, name: str) -> None:
+    def check(self, x: Bursts, name: str) -> None:
         numbers = (self.row, self.col, self.rows, self.cols, self.src_stride, self.dst_stride)
-        if min(numbers) < 0:
-            raise fail("PTO-S160", f"'{name}' op: a start, step or stride is {min(numbers)}")
+        x.counts(name, "a start, step or stride", *numbers)
 
 
-def load(name: str, src: Pointer, dst: Pointer, kind: DType, at: Window, transpose: bool) -> None:
+class Factors(Bursts):
+    """The words of bursts, and what becomes of the factors of a product on their way."""
+
+    __slots__ = ()
+
+    def turned(self, name: str, source: Pointer, dst: Pointer, kind: DType, at: Window) -> None:
+        """Fractals of the transposed matrix."""
+        if at.rows == 0 or at.cols == 0:
+            return
+        counts, strides = (at.cols,), (at.src_stride * CUBE_BLOCK_SIZE,)
+        width = at.rows * CUBE_BLOCK_SIZE
+        reads = Side(name, "reads", source.memory, source.address, counts, strides, width)
+        reads.check()
+        strips = _transposed(name, reads.bytes, kind, at)
+        counts, strides = (strips.shape[0],), (at.dst_stride * CUBE_BLOCK_SIZE,)
+        writes = Side(name, "writes", dst.memory, dst.address, counts, strides, strips.shape[1])
+        writes.check()
+        burst.put(writes, strips)
+
+    def scales_at(self, tile: Pointer) -> Pointer:
+        """Where the scales of the tile at a pointer into L0A or L0B lie."""
+        return scales_at(self.core, tile)
+
+
+def _load(
+    x: Factors, name: str, src: Pointer, dst: Pointer, kind: DType, at: Window, transpose: Any
+) -> None:
     """Fractals of L1 become fractals of L0A or L0B."""
-    at.check(name)
-    start = (at.col * at.src_stride + at.row) * CUBE_BLOCK_SIZE
-    source = Pointer(src.memory, src.address + start, kind)
-    width = at.rows * CUBE_BLOCK_SIZE
-    if not transpose:
-        loop = Loop(at.cols, at.src_stride * CUBE_BLOCK_SIZE, at.dst_stride * CUBE_BLOCK_SIZE)
-        burst.move(name, source, dst, width, [loop])
-        return
-    if at.rows == 0 or at.cols == 0:
-        return
-    counts, strides = (at.cols,), (at.src_stride * CUBE_BLOCK_SIZE,)
-    reads = Side(name, "reads", source.memory, source.address, counts, strides, width)
-    reads.check()
-    strips = _transposed(name, reads.bytes, kind, at)
-    counts, strides = (strips.shape[0],), (at.dst_stride * CUBE_BLOCK_SIZE,)
-    writes = Side(name, "writes", dst.memory, dst.address, counts, strides, strips.shape[1])
-    writes.check()
-    burst.put(writes, strips)
+    at.check(x, name)
+    source = x.behind(x.owned(src), (at.col * at.src_stride + at.row) * CUBE_BLOCK_SIZE)
+    loop = Loop(at.cols, at.src_stride * CUBE_BLOCK_SIZE, at.dst_stride * CUBE_BLOCK_SIZE)
+    x.when(
+        transpose,
+        lambda: x.turned(name, source, dst, kind, at),
+        lambda: x.move(name, source, dst, at.rows * CUBE_BLOCK_SIZE, [loop]),
+    )
 
 
 def _transposed(name: str, found: Array, kind: DType, at: Window) -> Array:
@@ -107,12 +123,12 @@ def _window(kind: DType, rows: int, depth: int, transpose: bool, row: int, col: 
     """
     per_block = C0_SIZE_BYTE * kind.values_per_item // kind.itemsize
     if not transpose:
-        strip = -(-rows // FRACTAL_NZ_ROW)
-        return Window(row, col, strip, -(-depth // per_block), strip, strip)
+        strip = up(rows, FRACTAL_NZ_ROW)
+        return Window(row, col, strip, up(depth, per_block), strip, strip)
     step = max(FRACTAL_NZ_ROW, per_block)
-    source_rows, source_cols = padded(depth, step), padded(rows, step)
-    strip = source_rows // FRACTAL_NZ_ROW
-    return Window(row, col, strip, source_cols // per_block, strip, source_cols // FRACTAL_NZ_ROW)
+    fractals, blocks = step // FRACTAL_NZ_ROW, step // per_block
+    strip, across = up(depth, step) * fractals, up(rows, step)
+    return Window(row, col, strip, across * blocks, strip, across * fractals)
 
 
 def _mte_load(rows_first: bool) -> Do:
@@ -123,7 +139,7 @@ def _mte_load(rows_first: bool) -> Do:
         transpose = case.word("transpose") == "true"
 
         def run(
-            core: Machine,
+            x: Factors,
             src: Pointer,
             dst: Pointer,
             a: int,
@@ -132,42 +148,36 @@ def _mte_load(rows_first: bool) -> Do:
             col: int | None = None,
         ) -> None:
             rows, depth = (a, b) if rows_first else (b, a)
-            if rows < 1 or depth < 1:
-                raise fail("PTO-S160", f"'{name}' op loads a tile of {a} x {b}")
-            at = _window(kind, rows, depth, transpose, row or 0, col or 0)
-            load(name, burst.owned(core, src), dst, kind, at, transpose)
+            x.counts(name, "a side of the loaded tile", a, b, least=1)
+            at = _window(kind, rows, depth, transpose, x.number(row), x.number(col))
+            _load(x, name, src, dst, kind, at, transpose)
 
         return run
 
-    return Do(make)
+    return Do(make, words=Factors)
 
 
 def _load_cbuf(case: Case) -> Callable[..., None]:
     name, kind = case.row.name, element(case, "source")
     transpose = case.word("transpose") == "true"
-
-    def run(core: Machine, src: Pointer, dst: Pointer, *steps: int) -> None:
-        load(name, burst.owned(core, src), dst, kind, Window(*steps), transpose)
-
-    return run
+    return lambda x, src, dst, *steps: _load(x, name, src, dst, kind, Window(*steps), transpose)
 
 
 def _load_cbuf_s4(case: Case) -> Callable[..., None]:
     """4-bit elements whatever the pointer says; transpose is an operand."""
     name = case.row.name
 
-    def run(core: Machine, src: Pointer, dst: Pointer, *steps: int) -> None:
+    def run(x: Factors, src: Pointer, dst: Pointer, *steps: int) -> None:
         *window, transpose = steps
-        at = Window(*window)
-        load(name, burst.owned(core, src), dst, FLOAT4_E2M1X2, at, bool(transpose))
+        _load(x, name, src, dst, FLOAT4_E2M1X2, Window(*window), transpose != 0)
 
     return run
 
 
 MTE_L1_L0A = _mte_load(rows_first=True)
 MTE_L1_L0B = _mte_load(rows_first=False)
-LOAD_CBUF = Do(_load_cbuf)
-LOAD_CBUF_S4 = Do(_load_cbuf_s4)
+LOAD_CBUF = Do(_load_cbuf, words=Factors)
+LOAD_CBUF_S4 = Do(_load_cbuf_s4, words=Factors)
 
 # ---- MX scales
 
@@ -180,7 +190,7 @@ def scales_at(core: Machine, tile: Pointer) -> Pointer:
 
 def fragments(rows: int, depth: int) -> tuple[int, int]:
     """How many 32-byte fragments along m or n, and along k."""
-    return -(-rows // MX_ROW_LEN), -(-depth // (MX_BLOCK_SIZE * MX_COL_LEN))
+    return up(rows, MX_ROW_LEN), up(depth, MX_BLOCK_SIZE * MX_COL_LEN)
 
 
 def _mte_scales(rows_first: bool) -> Do:
@@ -190,7 +200,7 @@ def _mte_scales(rows_first: bool) -> Do:
         name = case.row.name
 
         def run(
-            core: Machine,
+            x: Factors,
             src: Pointer,
             dst: Pointer,
             a: int,
@@ -198,40 +208,38 @@ def _mte_scales(rows_first: bool) -> Do:
             row: int | None = None,
             col: int | None = None,
         ) -> None:
-            if row or col:
-                raise fail(
+            x.require(
+                (x.number(row) == 0) & (x.number(col) == 0),
+                lambda: fail(
                     "PTO-X174",
                     f"'{name}' op begins at ({row}, {col}), and no source says which scale that is",
                     help="move the source pointer to the first scale, and begin at (0, 0)",
-                )
+                ),
+            )
             rows, depth = (a, b) if rows_first else (b, a)
-            if rows < 1 or depth < 1:
-                raise fail("PTO-S160", f"'{name}' op loads the scales of a tile of {a} x {b}")
+            x.counts(name, "a side of the tile of the loaded scales", a, b, least=1)
             along, across = fragments(rows, depth)
-            width = along * across * FRAGMENT
-            burst.move(name, burst.owned(core, src), scales_at(core, dst), width, ())
+            x.move(name, x.owned(src), x.scales_at(dst), along * across * FRAGMENT, ())
 
         return run
 
-    return Do(make)
+    return Do(make, words=Factors)
 
 
 def _load_cbuf_to_cb_mx(case: Case) -> Callable[..., None]:
     """x counts fragments along n, y along k; strides are fragments from one x to the next."""
     name = case.row.name
 
-    def run(core: Machine, src: Pointer, dst: Pointer, *steps: int) -> None:
+    def run(x: Factors, src: Pointer, dst: Pointer, *steps: int) -> None:
         at = Window(*steps)
-        at.check(name)
-        source = burst.owned(core, src)
-        start = (at.row * at.src_stride + at.col) * FRAGMENT
+        at.check(x, name)
+        origin = x.behind(x.owned(src), (at.row * at.src_stride + at.col) * FRAGMENT)
         loop = Loop(at.rows, at.src_stride * FRAGMENT, at.dst_stride * FRAGMENT)
-        origin = Pointer(source.memory, source.address + start, source.dtype)
-        burst.move(name, origin, scales_at(core, dst), at.cols * FRAGMENT, [loop])
+        x.move(name, origin, x.scales_at(dst), at.cols * FRAGMENT, [loop])
 
     return run
 
 
 MTE_L1_L0A_MX = _mte_scales(rows_first=True)
 MTE_L1_L0B_MX = _mte_scales(rows_first=False)
-LOAD_CBUF_TO_CB_MX = Do(_load_cbuf_to_cb_mx)
+LOAD_CBUF_TO_CB_MX = Do(_load_cbuf_to_cb_mx, words=Factors)

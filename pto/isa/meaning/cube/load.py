@@ -5,7 +5,7 @@ From L1 on to L0A and L0B is `factors.py`; the products are in `mad.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -21,6 +21,7 @@ from pto.isa.meaning.machine import Machine
 from pto.isa.meaning.memory import burst, registers
 from pto.isa.meaning.memory.burst import Loop, Side
 from pto.isa.meaning.memory.dma import element, gapped, listed, register_loops
+from pto.isa.meaning.memory.words import Bursts, bursts
 from pto.isa.row.attributes import Int
 from pto.isa.rules.rule import Case
 
@@ -34,10 +35,10 @@ _SMALL_C0: Final = 4  # channels of a packed block
 def _mte_gm_l1(case: Case) -> Callable[..., None]:
     name, step = case.row.name, case.profile.alignment.dma
 
-    def run(core: Machine, src: Pointer, dst: Pointer, width: int, *operands: Any) -> None:
-        target = burst.owned(core, dst)
-        burst.aligned(name, target, step)
-        burst.move(name, src, target, width, listed(*operands))
+    def run(x: Bursts, src: Pointer, dst: Pointer, width: int, *operands: Any) -> None:
+        target = x.owned(dst)
+        x.aligned(name, target, step)
+        x.move(name, src, target, width, listed(*operands))
 
     return run
 
@@ -45,12 +46,12 @@ def _mte_gm_l1(case: Case) -> Callable[..., None]:
 def _copy_gm_to_cbuf(case: Case) -> Callable[..., None]:
     name, step = case.row.name, case.profile.alignment.dma
 
-    def run(core: Machine, src: Pointer, dst: Pointer, *operands: int) -> None:
+    def run(x: Bursts, src: Pointer, dst: Pointer, *operands: int) -> None:
         count, width, src_stride, dst_stride = operands
-        target = burst.owned(core, dst)
-        burst.aligned(name, target, step)
-        loops = [Loop(count, src_stride, dst_stride), *register_loops(core, "outtol1")]
-        burst.move(name, src, target, width, loops)
+        target = x.owned(dst)
+        x.aligned(name, target, step)
+        loops = [Loop(count, src_stride, dst_stride), *register_loops(x, "outtol1")]
+        x.move(name, src, target, width, loops)
 
     return run
 
@@ -136,16 +137,62 @@ def _packed_blocks(
     return whole, Side(name, "writes", dst.memory, dst.address, (shape.groups,), strides, width)
 
 
+class Into(Bursts):
+    """The words of bursts, and what becomes of bytes on their way to the matrix unit."""
+
+    __slots__ = ()
+
+    def fractals(
+        self, name: str, src: Pointer, dst: Pointer, kind: DType, shape: Fractals, turned: bool
+    ) -> None:
+        """v[n,d] of source rows n, or rows d (`turned`), to blocks of C0 columns; rest zero."""
+        to_fractals(name, src, dst, kind, shape, turned)
+
+    def widened(
+        self,
+        name: str,
+        src: Pointer,
+        dst: Pointer,
+        width: int,
+        loop: Loop,
+        kind: DType,
+        widen: bool,
+    ) -> None:
+        """Bursts of 16-bit values to slots of 32 bits, as f32 (`widen`) or as they are."""
+        found = burst.sides(name, src, dst, width, [loop], width)
+        if found is None:
+            return
+        reads, writes = found
+        items = reads.bytes.view(kind.numpy)
+        slots = convert(items, kind, F32) if widen else items.view(np.uint16).astype(np.uint32)
+        burst.put(writes, slots.view(np.uint8))
+
+    def parameters(self, pointer: Pointer) -> Pointer:
+        """Where an address of the fixpipe buffer lies."""
+        return parameters(self.core, pointer)
+
+    def filled(
+        self, dst: Pointer, value: int, size: int, times: int, blocks: int, gap: int
+    ) -> None:
+        """So many times `blocks` blocks of 32 bytes of one word, `gap` blocks between them."""
+        word = np.dtype(f"u{size}")
+        run = np.full(blocks * BLOCK_BYTE_SIZE // size, value & ((1 << 8 * size) - 1), word)
+        for turn in range(times):
+            start = turn * (blocks + gap) * BLOCK_BYTE_SIZE
+            dst.bytes(start, run.nbytes)[:] = run.view(np.uint8)
+
+
 def _mte_gm_l1_frac(case: Case) -> Callable[..., None]:
     name, kind = case.row.name, element(case, "source")
     transposed, step = case.word("mode") == "dn2nz", case.profile.alignment.dma
 
-    def run(core: Machine, src: Pointer, dst: Pointer, *operands: int | None) -> None:
-        n, d, inner, groups, loop2, loop3, loop4, _l2, small, outer = (o or 0 for o in operands)
-        shape = Fractals(n, d, inner, outer, groups, loop2, loop3, loop4, bool(small))
-        target = burst.owned(core, dst)
-        burst.aligned(name, target, step)
-        to_fractals(name, src, target, kind, shape, transposed)
+    def run(x: Into, src: Pointer, dst: Pointer, *operands: Any) -> None:
+        *words, _l2, small, outer = operands
+        n, d, inner, groups, loop2, loop3, loop4 = map(x.number, words)
+        shape = Fractals(n, d, inner, x.number(outer), groups, loop2, loop3, loop4, small)
+        target = x.owned(dst)
+        x.aligned(name, target, step)
+        x.fractals(name, src, target, kind, shape, transposed)
 
     return run
 
@@ -156,23 +203,23 @@ def _multi(transposed: bool) -> Do:
     def make(case: Case) -> Callable[..., None]:
         name, kind, step = case.row.name, element(case, "source"), case.profile.alignment.dma
 
-        def run(core: Machine, src: Pointer, dst: Pointer, sid: int, *operands: int) -> None:
+        def run(x: Into, src: Pointer, dst: Pointer, sid: int, *operands: Any) -> None:
             inner, _l2, n, d, outer, small = operands
-            word = registers.get(core, registers.NZ_PARA)
+            word = x.get(registers.NZ_PARA)
             groups, loop2, loop3, loop4 = (word >> 16 * i & 0xFFFF for i in range(4))
-            shape = Fractals(n, d, inner, outer, groups, loop2, loop3, loop4, bool(small))
-            target = burst.owned(core, dst)
-            burst.aligned(name, target, step)
-            to_fractals(name, src, target, kind, shape, transposed)
+            shape = Fractals(n, d, inner, outer, groups, loop2, loop3, loop4, small)
+            target = x.owned(dst)
+            x.aligned(name, target, step)
+            x.fractals(name, src, target, kind, shape, transposed)
 
         return run
 
-    return Do(make)
+    return Do(make, words=Into)
 
 
-MTE_GM_L1 = Do(_mte_gm_l1)
-COPY_GM_TO_CBUF = Do(_copy_gm_to_cbuf)
-MTE_GM_L1_FRAC = Do(_mte_gm_l1_frac)
+MTE_GM_L1 = bursts(_mte_gm_l1)
+COPY_GM_TO_CBUF = bursts(_copy_gm_to_cbuf)
+MTE_GM_L1_FRAC = Do(_mte_gm_l1_frac, words=Into)
 MULTI_ND2NZ = _multi(transposed=False)
 MULTI_DN2NZ = _multi(transposed=True)
 
@@ -180,51 +227,35 @@ MULTI_DN2NZ = _multi(transposed=True)
 
 
 def _bias(
-    name: str,
-    src: Pointer,
-    dst: Pointer,
-    kind: DType,
-    bursts: tuple[int, int, int, int],
-    widen: bool,
+    x: Into, case: Case, src: Pointer, dst: Pointer, bursts: Sequence[int], widen: bool
 ) -> None:
     """32-byte units of source; 16-bit values take 32-bit slots, as f32 or as they are."""
-    count, length, src_gap, dst_gap = bursts
-    width, loop = gapped(name, count, length, src_gap, dst_gap, BLOCK_BYTE_SIZE)
-    is_narrow = kind.itemsize == 2
-    written = 2 * width if is_narrow else width
-    loop = Loop(count, loop.source, written + dst_gap * BLOCK_BYTE_SIZE)
-    found = burst.sides(name, src, dst, width, [loop], written - width)
-    if found is None:
+    name, kind, (count, length, src_gap, dst_gap) = case.row.name, element(case, "source"), bursts
+    width, loop = gapped(x, name, count, length, src_gap, dst_gap, BLOCK_BYTE_SIZE)
+    source = x.owned(src)
+    if kind.itemsize != 2:
+        x.move(name, source, dst, width, [loop])
         return
-    reads, writes = found
-    items = reads.bytes.view(kind.numpy)
-    if is_narrow and widen:
-        burst.put(writes, convert(items, kind, F32).view(np.uint8))
-    elif is_narrow:
-        burst.put(writes, items.view(np.uint16).astype(np.uint32).view(np.uint8))
-    else:
-        burst.put(writes, reads.bytes)
+    loop = Loop(count, loop.source, 2 * width + dst_gap * BLOCK_BYTE_SIZE)
+    x.widened(name, source, dst, width, loop, kind, widen)
 
 
 def _mte_l1_bt(case: Case) -> Callable[..., None]:
-    name, kind = case.row.name, element(case, "source")
+    kind = element(case, "source")
 
-    def run(core: Machine, src: Pointer, dst: Pointer, length: int, *gaps: int) -> None:
+    def run(x: Into, src: Pointer, dst: Pointer, length: int, *gaps: int) -> None:
         count, src_gap, dst_gap = gaps
-        bursts = (count, length, src_gap, dst_gap)
-        _bias(name, burst.owned(core, src), dst, kind, bursts, kind in (F16, BF16))
+        _bias(x, case, src, dst, (count, length, src_gap, dst_gap), kind in (F16, BF16))
 
     return run
 
 
 def _copy_cbuf_to_bt(case: Case) -> Callable[..., None]:
     """conv_control widens f16; bf16 always becomes f32."""
-    name, kind = case.row.name, element(case, "source")
+    kind = element(case, "source")
 
-    def run(core: Machine, src: Pointer, dst: Pointer, conv: int, *gaps: int) -> None:
-        count, length, src_gap, dst_gap = gaps
-        bursts = (count, length, src_gap, dst_gap)
-        _bias(name, burst.owned(core, src), dst, kind, bursts, bool(conv) or kind is BF16)
+    def run(x: Into, src: Pointer, dst: Pointer, conv: Any, *gaps: int) -> None:
+        _bias(x, case, src, dst, gaps, x.known(conv) or kind is BF16)
 
     return run
 
@@ -240,37 +271,26 @@ def parameters(core: Machine, pointer: Pointer) -> Pointer:
     return Pointer(memory, pointer.address & (SEGMENT - 1), pointer.dtype)
 
 
-def _to_parameters(
-    core: Machine, name: str, src: Pointer, dst: Pointer, bursts: tuple[int, int, int, int]
-) -> None:
-    width, loop = gapped(name, *bursts, PARAMETER_UNIT)
-    burst.move(name, burst.owned(core, src), parameters(core, dst), width, [loop])
+def _to_parameters(length_first: bool) -> Do:
+    def make(case: Case) -> Callable[..., None]:
+        name = case.row.name
+
+        def run(
+            x: Into, src: Pointer, dst: Pointer, a: int, b: int, src_gap: int, dst_gap: int
+        ) -> None:
+            count, length = (b, a) if length_first else (a, b)
+            width, loop = gapped(x, name, count, length, src_gap, dst_gap, PARAMETER_UNIT)
+            x.move(name, x.owned(src), x.parameters(dst), width, [loop])
+
+        return run
+
+    return Do(make, words=Into)
 
 
-def _mte_l1_fb(case: Case) -> Callable[..., None]:
-    name = case.row.name
-
-    def run(core: Machine, src: Pointer, dst: Pointer, length: int, *gaps: int) -> None:
-        count, src_gap, dst_gap = gaps
-        _to_parameters(core, name, src, dst, (count, length, src_gap, dst_gap))
-
-    return run
-
-
-def _copy_cbuf_to_fbuf(case: Case) -> Callable[..., None]:
-    name = case.row.name
-
-    def run(core: Machine, src: Pointer, dst: Pointer, *gaps: int) -> None:
-        count, length, src_gap, dst_gap = gaps
-        _to_parameters(core, name, src, dst, (count, length, src_gap, dst_gap))
-
-    return run
-
-
-MTE_L1_BT = Do(_mte_l1_bt)
-COPY_CBUF_TO_BT = Do(_copy_cbuf_to_bt)
-MTE_L1_FB = Do(_mte_l1_fb)
-COPY_CBUF_TO_FBUF = Do(_copy_cbuf_to_fbuf)
+MTE_L1_BT = Do(_mte_l1_bt, words=Into)
+COPY_CBUF_TO_BT = Do(_copy_cbuf_to_bt, words=Into)
+MTE_L1_FB = _to_parameters(length_first=True)
+COPY_CBUF_TO_FBUF = _to_parameters(length_first=False)
 
 
 # ---- a pattern in L1
@@ -278,20 +298,19 @@ COPY_CBUF_TO_FBUF = Do(_copy_cbuf_to_fbuf)
 
 def _raw_fill(case: Case) -> Callable[..., None]:
     attr = case.op.attrs["fill_word_bits"]
-    word = np.dtype(f"u{attr.value // 8}" if isinstance(attr, Int) else "u4")
-    mask = (1 << 8 * word.itemsize) - 1
+    size = attr.value // 8 if isinstance(attr, Int) else 4
 
-    def fill(
-        core: Machine, dst: Pointer, offset: int, value: int, times: int, blocks: int, gap: int
+    def run(
+        x: Into, dst: Pointer, offset: int, value: int, times: int, blocks: int, gap: int
     ) -> None:
-        if offset < 0 or (dst.address + offset) % BLOCK_BYTE_SIZE:
-            raise fail("PTO-S141", f"the fill begins at {dst.address + offset:#x}")
-        run = np.full(blocks * BLOCK_BYTE_SIZE // word.itemsize, value & mask, word)
-        for turn in range(times):
-            start = offset + turn * (blocks + gap) * BLOCK_BYTE_SIZE
-            dst.bytes(start, run.nbytes)[:] = run.view(np.uint8)
+        start = x.behind(dst, offset)
+        x.require(
+            (offset >= 0) & (start.address % BLOCK_BYTE_SIZE == 0),
+            lambda: fail("PTO-S141", f"the fill begins at {start.address:#x}"),
+        )
+        x.filled(start, value, size, times, blocks, gap)
 
-    return fill
+    return run
 
 
-RAW_FILL_L1 = Do(_raw_fill)
+RAW_FILL_L1 = Do(_raw_fill, words=Into)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,8 @@ from pto.core.global_tensor import GlobalTensor
 from pto.core.memory import Memory
 from pto.core.tile import Tile
 from pto.isa.meaning.cube.accumulator import SIGN, quant_of
-from pto.isa.meaning.handle.view import as_tile, as_view
+from pto.isa.meaning.handle.memref import is_view
+from pto.isa.meaning.handle.view import Form, Handles, as_tile, handles
 from pto.isa.meaning.kinds import Blocked, Do, Move
 from pto.isa.meaning.machine import Machine
 from pto.isa.meaning.memory import registers
@@ -75,53 +75,44 @@ SCALES_SHIFT = 4  # machine.yaml#mx_scale.address_link
 
 def _assign(case: Case) -> Callable[..., Any]:
     """A tile at a byte address of its buffer, or a view at a global address."""
-    type = case.type("tile")
 
-    def run(core: Machine, value: Any, address: int) -> Tile | GlobalTensor:
-        if isinstance(value, GlobalTensor) or getattr(type, "kind", "") == "view":
-            view = as_view(value, type)
-            pointer = core.device.pointer(address, view.dtype)
-            return replace(view, memory=pointer.memory, address=pointer.address)
-        tile = as_tile(value, type)
-        return tile.moved(tile.memory, address)
+    def run(x: Handles, place: Any, address: int) -> Tile | GlobalTensor:
+        if not is_view(place):
+            form, pitch = Form(place.type), place.window_pitch
+            return x.lines(form, place.memory, address, place.known_valid, pitch)
+        at = x.global_pointer(address, place.dtype)
+        return x.view(at.memory, at.address, place.dtype, place.shape, place.strides, place.layout)
 
     return run
 
 
-def _bound(place: Callable[[Tile, Tile, list[int]], tuple[Memory, int]]) -> Do:
+def _bound(place: Callable[[Handles, Tile, Tile, list[int]], tuple[Memory, int]]) -> Do:
     """dst becomes a name for other bytes; `place` says which, from src, dst and the numbers."""
 
-    def make(case: Case) -> Callable[..., Tile]:
-        types = [case.type(name) for name in ("src", "dst")]
+    def run(x: Handles, src: Tile, *rest: Any) -> Tile:
+        *numbers, dst = rest
+        return x.tile_anywhere(Form(dst.type), *place(x, src, dst, numbers), dst.get_valid())
 
-        def run(core: Machine, src: Any, *rest: Any) -> Tile:
-            *numbers, dst = rest
-            source, target = as_tile(src, types[0]), as_tile(dst, types[1])
-            type = target.type
-            # a pitch of its own: a handle may start at any element
-            pitch = type.shape[type.layout.pitch_axis]
-            return Tile(type, *place(source, target, numbers), target.get_valid(), pitch=pitch)
-
-        return run
-
-    return Do(make, binds="dst")
+    return handles(lambda case: run, binds="dst")
 
 
-def _part(src: Tile, dst: Tile, at: list[int]) -> tuple[Memory, int]:
+def _part(x: Handles, src: Tile, dst: Tile, at: list[int]) -> tuple[Memory, int]:
     """Steps as C++ counts them: by the block layout alone, so boxes must be kept whole."""
     row, col = at
     (rows, cols), (height, width) = src.type.shape, dst.get_valid()
-    if row < 0 or col < 0 or row + height > rows or col + width > cols:
-        raise fail("PTO-S060", f"{height}x{width} at ({row}, {col}) is not inside {src.type}")
+    x.require(
+        (row >= 0) & (col >= 0) & (row + height <= rows) & (col + width <= cols),
+        lambda: fail("PTO-S060", f"{height}x{width} at ({row}, {col}) is not inside {src.type}"),
+    )
     plain = src.type.layout.blayout.value == "row_major"
     offset = row * cols + col if plain else row + col * rows
     return src.memory, src.address + offset * src.type.itemsize
 
 
-ASSIGN = Do(_assign)
+ASSIGN = handles(_assign)
 SUBVIEW = _bound(_part)
-ALIAS = _bound(lambda src, dst, numbers: (src.memory, src.address))
-SCALE_ADDRESS = _bound(lambda src, dst, numbers: (dst.memory, src.address >> SCALES_SHIFT))
+ALIAS = _bound(lambda x, src, dst, numbers: (src.memory, src.address))
+SCALE_ADDRESS = _bound(lambda x, src, dst, numbers: (dst.memory, src.address >> SCALES_SHIFT))
 
 # ---- mode registers
 

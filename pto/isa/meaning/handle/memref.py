@@ -10,31 +10,30 @@ from dataclasses import replace
 from math import prod
 from typing import Any
 
-import numpy.typing as npt
-
 from pto.core.errors import fail
 from pto.core.global_tensor import GlobalTensor
 from pto.core.layout import BLayout, Layout, SLayout
 from pto.core.memory import Memory, Space
 from pto.core.pad import pad
 from pto.core.tile import Tile, TileType, Valid
+from pto.isa.meaning.handle.elements import Elements, row_of
 from pto.isa.meaning.handle.view import (
-    as_tile,
-    as_view,
+    Form,
+    Handles,
     element,
+    handle,
+    handles,
     memref_strides,
     tile_type,
     valid_region,
 )
-from pto.isa.meaning.kinds import Do, do
-from pto.isa.meaning.machine import Machine
-from pto.isa.meaning.scalar.arith import from_bits, to_bits
+from pto.isa.meaning.kinds import Do
 from pto.isa.row import types as t
 from pto.isa.row.attributes import Attribute, Ints, Raw, Str
 from pto.isa.row.enums import ENUMS
 from pto.isa.rules.rule import Case
 
-Place = Tile | GlobalTensor
+Place = Any  # a tile, or a view of global memory
 DYNAMIC = -(1 << 63)  # stands in a static list where a value gives the number
 
 
@@ -56,14 +55,6 @@ def argument_view(type: t.MemRef, memory: Memory, given: Sequence[int]) -> Globa
     return GlobalTensor.of(memory, 0, kind, shape, memref_strides(type))
 
 
-def _place(value: Any, type: t.Type | None) -> Place:
-    """What a memref operand names; the address of a tile or view is shaped by the memref's type."""
-    local = isinstance(type, t.TileBuf) or (isinstance(type, t.MemRef) and type.space.is_local)
-    if isinstance(value, Tile | GlobalTensor):
-        return value
-    return as_tile(value, type) if local else as_view(value, type)
-
-
 def _result(case: Case) -> t.Type:
     return case.op.results[0].type
 
@@ -75,21 +66,19 @@ def _alloc(case: Case) -> Callable[..., Tile]:
     result, op = _result(case), case.op
     if not isinstance(result, t.MemRef) or not result.space.is_local:
         raise fail("PTO-M191", "only local buffers are allocated in a kernel")
-    open_sizes = [n for n, size in enumerate(result.shape) if size is None]
 
-    def alloc(core: Machine, sizes: list[int]) -> Tile:
-        shape = list(result.shape)
-        for at, size in zip(open_sizes, sizes, strict=True):
-            shape[at] = size
-        type = tile_type(replace(result, shape=tuple(shape)))
-        return Tile(type, core.memory(type.space), core.place(op))
+    def alloc(x: Handles, sizes: list[int]) -> Tile:
+        given = iter(sizes)
+        shape = tuple(x.known(next(given)) if n is None else n for n in result.shape)
+        form = Form(tile_type(replace(result, shape=shape)))
+        return x.tile(form, x.memory(result.space), x.placed(op), form.type.valid)
 
     return alloc
 
 
-ALLOC = Do(_alloc)
-DEALLOC = do(lambda core, memref: None)
-SAME = Do(lambda case: lambda core, source: _place(source, case.op.operands[0].type))
+ALLOC = handles(_alloc)
+DEALLOC = handle(lambda x, memref: None)
+SAME = handle(lambda x, source: source)
 
 # ---- windows
 
@@ -108,23 +97,28 @@ def _mixed(case: Case, name: str) -> Callable[[list[int]], list[int]]:
 
 def _reinterpret(case: Case) -> Callable[..., Place]:
     """A buffer under new offset, sizes and strides, counted from where the source begins."""
-    source_type, result = case.type("source"), _result(case)
-    parts = [_mixed(case, n) for n in ("offsets", "sizes", "strides")]
+    result, parts = _result(case), [_mixed(case, n) for n in ("offsets", "sizes", "strides")]
 
-    def view(core: Machine, source: Any, *lists: list[int]) -> Place:
-        base = _place(source, source_type)
+    def view(x: Handles, base: Place, *lists: list[int]) -> Place:
         offsets, sizes, strides = (fill(v) for fill, v in zip(parts, lists, strict=True))
-        kind = base.type.dtype if isinstance(base, Tile) else base.dtype
+        kind = base.dtype if is_view(base) else base.type.dtype
         address = base.address + offsets[0] * kind.itemsize
-        if isinstance(base, GlobalTensor):
-            return GlobalTensor.of(base.memory, address, kind, sizes, strides, base.layout)
-        if strides[-1] != 1:
+        if is_view(base):
+            return x.view(base.memory, address, kind, sizes, strides, base.layout)
+        if x.known(strides[-1]) != 1:
             raise fail("PTO-L190", f"elements of a row lie {strides[-1]} apart; tiles have no gaps")
-        shape = replace(result, shape=tuple(sizes)) if isinstance(result, t.MemRef) else result
-        pitch = strides[-2] if len(sizes) > 1 else None
-        return Tile(tile_type(shape), base.memory, address, pitch=pitch)
+        shape = tuple(x.known(n) for n in sizes)
+        shaped = replace(result, shape=shape) if isinstance(result, t.MemRef) else result
+        form = Form(tile_type(shaped))
+        pitch = x.known(strides[-2]) if len(sizes) > 1 else None
+        return x.lines(form, base.memory, address, form.type.valid, pitch)
 
     return view
+
+
+def is_view(place: Any) -> bool:
+    """True for a view of global memory, in either engine."""
+    return hasattr(place, "strides")
 
 
 def _subview(case: Case) -> Callable[..., Place]:
@@ -133,43 +127,41 @@ def _subview(case: Case) -> Callable[..., Place]:
     shape = source_type.shape if isinstance(source_type, t.MemRef) else ()
     kept = result.shape if isinstance(result, t.MemRef) else shape
 
-    def window(core: Machine, source: Any, *lists: list[int]) -> Place:
-        base = _place(source, source_type)
+    def window(x: Handles, base: Place, *lists: list[int]) -> Place:
         offsets, sizes, steps = (fill(v) for fill, v in zip(parts, lists, strict=True))
-        if isinstance(base, GlobalTensor):
-            return _part(base, offsets, sizes, steps, kept)
-        if set(steps) != {1}:
+        if is_view(base):
+            return _part(x, base, offsets, sizes, steps, kept)
+        if any(x.known(step) != 1 for step in steps):
             raise fail("PTO-L190", f"a window with steps {steps}; tiles have no gaps")
-        return _tile_part(base, [n or 1 for n in shape], offsets, sizes)
+        return _tile_part(x, base, [n or 1 for n in shape], offsets, sizes)
 
     return window
 
 
 def _part(
-    base: GlobalTensor,
+    x: Handles,
+    base: Any,
     offsets: list[int],
     sizes: list[int],
     steps: list[int],
     kept: Sequence[int | None],
 ) -> GlobalTensor:
-    rank = len(sizes)
+    rank, start = len(sizes), base.address
     limits, strides = base.shape[5 - rank :], base.strides[5 - rank :]
-    for first, size, step, limit in zip(offsets, sizes, steps, limits, strict=True):
-        if first < 0 or size < 0 or step < 0 or (size and first + (size - 1) * step >= limit):
-            raise fail(
+    for first, size, step, limit, stride in zip(
+        offsets, sizes, steps, limits, strides, strict=True
+    ):
+        x.require(
+            x.spans(first, size, step, limit),
+            lambda given=(size, first, step, limit): fail(
                 "PTO-M006",
-                f"a window of {size} from {first} in steps of {step} exceeds a size of {limit}",
-            )
-    start = sum(first * stride for first, stride in zip(offsets, strides, strict=True))
-    axes = kept_axes(sizes, kept)
-    return GlobalTensor.of(
-        base.memory,
-        base.address + start * base.dtype.itemsize,
-        base.dtype,
-        [sizes[n] for n in axes],
-        [steps[n] * strides[n] for n in axes],
-        base.layout,
-    )
+                "a window of {} from {} in steps of {} exceeds a size of {}".format(*given),
+            ),
+        )
+        start = start + first * stride * base.dtype.itemsize
+    axes = range(rank) if len(kept) == rank else kept_axes([x.known(n) for n in sizes], kept)
+    shape, strides = [sizes[n] for n in axes], [steps[n] * strides[n] for n in axes]
+    return x.view(base.memory, start, base.dtype, shape, strides, base.layout)
 
 
 def kept_axes(sizes: list[int], kept: Sequence[int | None]) -> list[int]:
@@ -185,80 +177,44 @@ def kept_axes(sizes: list[int], kept: Sequence[int | None]) -> list[int]:
     return axes
 
 
-def _tile_part(base: Tile, shape: list[int], offsets: list[int], sizes: list[int]) -> Tile:
+def _tile_part(
+    x: Handles, base: Any, shape: list[int], offsets: list[int], given: list[int]
+) -> Tile:
     """Rows of all leading dimensions follow each other, so only the last two may be cut."""
+    sizes = [x.known(n) for n in given]
     if any(size not in (1, whole) for size, whole in zip(sizes[:-2], shape[:-2], strict=True)):
         raise fail("PTO-L190", f"a window of {sizes} of a local buffer of {shape} has gaps")
-    row = 0
-    for first, whole in zip(offsets[:-1], shape[:-1], strict=True):
-        row = row * whole + first
-    rows = prod(sizes[:-1])
     kind = base.type
-    return base.window(
-        row, offsets[-1], TileType.of(kind.role, kind.dtype, rows, sizes[-1], kind.layout)
-    )
+    type = TileType.of(kind.role, kind.dtype, prod(sizes[:-1]), sizes[-1], kind.layout)
+    return x.window(base, row_of(shape, offsets), offsets[-1], type, type.valid)
 
 
-REINTERPRET = Do(_reinterpret)
-SUBVIEW = Do(_subview)
+REINTERPRET = handles(_reinterpret)
+SUBVIEW = handles(_subview)
 
 # ---- single elements
 
 
-def _finder(case: Case) -> Callable[[Any, list[int]], tuple[npt.NDArray[Any], tuple[int, ...]]]:
-    """fn(memref, indices) -> an array over the memory, and where in it the element is."""
-    type = case.type("memref")
-    shape = type.shape if isinstance(type, t.MemRef) else ()
-
-    def item(value: Any, indices: list[int]) -> tuple[npt.NDArray[Any], tuple[int, ...]]:
-        place = _place(value, type)
-        if isinstance(place, GlobalTensor):
-            array, kind = place.as_array(), place.dtype
-            limits, index = array.shape[5 - len(shape) :], (0,) * (5 - len(shape)) + tuple(indices)
-        else:
-            kind, limits = place.type.dtype, [n or 1 for n in shape]
-            row = 0
-            for first, whole in zip(indices[:-1], limits[:-1], strict=True):
-                row = row * whole + first
-            array, index = place.view(), (row, indices[-1] if indices else 0)
-        if array is None:
-            raise fail("PTO-L190", "elements of a boxed tile are not read one by one")
-        if any(not 0 <= i < n for i, n in zip(indices, limits, strict=True)):
-            raise fail("PTO-S190", f"index {indices} of a memref of {list(limits)}")
-        return array.view(kind.storage), index
-
-    return item
-
-
-def _scalar(case: Case) -> t.Scalar:
-    elem = case.elem("memref")
+def _access(case: Case) -> tuple[list[int], t.Scalar]:
+    """The sizes of a memref, and its elements."""
+    type, elem = case.type("memref"), case.elem("memref")
     if elem is None or elem.dtype is None:
         raise fail("PTO-T193", "a scalar access needs an element type")
-    return elem
+    return [n or 1 for n in type.shape] if isinstance(type, t.MemRef) else [], elem
 
 
 def _load(case: Case) -> Callable[..., Any]:
-    item, elem = _finder(case), _scalar(case)
-
-    def load(core: Machine, memref: Any, indices: list[int]) -> Any:
-        array, index = item(memref, indices)
-        return from_bits(elem, int(array[index]))
-
-    return load
+    limits, elem = _access(case)
+    return lambda x, memref, indices: x.load(memref, limits, indices, elem)
 
 
 def _store(case: Case) -> Callable[..., None]:
-    item, elem = _finder(case), _scalar(case)
-
-    def store(core: Machine, value: Any, memref: Any, indices: list[int]) -> None:
-        array, index = item(memref, indices)
-        array[index] = to_bits(elem, value)
-
-    return store
+    limits, elem = _access(case)
+    return lambda x, value, memref, indices: x.store(memref, limits, indices, elem, value)
 
 
-LOAD = Do(_load)
-STORE = Do(_store)
+LOAD = Do(_load, words=Elements)
+STORE = Do(_store, words=Elements)
 
 # ---- tiles with their description beside them
 
@@ -292,51 +248,42 @@ def _word(kind: str, text: str) -> str:
 
 def _bind(case: Case) -> Callable[..., Tile]:
     """The same bytes as a tile of the configured type."""
-    source_type, type = case.type("source"), configured(case, _result(case))
-
-    def bind(core: Machine, source: Any, rows: int | None, cols: int | None) -> Tile:
-        return as_tile(source, source_type).retyped(type, valid_region(type, rows, cols))
-
-    return bind
+    form = Form(configured(case, _result(case)))
+    return lambda x, tile, rows, cols: x.renamed(form, tile, valid_region(form.type, rows, cols))
 
 
 def _materialize(case: Case) -> Callable[..., Tile]:
     """A tile of the result's type; with view semantics, the first part of a larger one."""
-    source_type, type = case.type("source"), tile_type(_result(case))
-    semantics = case.op.attrs.get("pto.view_semantics")
-    is_part = isinstance(semantics, Str) and semantics.value == "subview"
+    form, semantics = Form(tile_type(_result(case))), case.op.attrs.get("pto.view_semantics")
+    type, is_part = form.type, isinstance(semantics, Str) and semantics.value == "subview"
 
-    def tile(core: Machine, source: Any, rows: int | None, cols: int | None) -> Tile:
-        whole = as_tile(source, source_type)
-        (height, width), (high, wide) = valid_region(type, rows, cols), type.shape
-        now = whole.get_valid() if height is None or width is None else (high, wide)
-        region = (
-            min(now[0], high) if height is None else height,
-            min(now[1], wide) if width is None else width,
-        )
-        return whole.window(0, 0, type, region) if is_part else whole.retyped(type, region)
+    def tile(x: Handles, whole: Tile, rows: int | None, cols: int | None) -> Tile:
+        given = valid_region(type, rows, cols)
+        now = whole.get_valid() if any(n is None for n in given) else type.shape
+        least = zip(given, now, type.shape, strict=True)
+        high, wide = (x.least(own, limit) if n is None else n for n, own, limit in least)
+        if is_part:
+            return x.window(whole, 0, 0, type, (high, wide))
+        return x.renamed(form, whole, (high, wide))
 
     return tile
 
 
 def _pointer_cast(case: Case) -> Callable[..., Tile]:
     """Of several addresses a different one each time it is executed: a buffer for every turn."""
-    type, op = configured(case, _result(case)), case.op
+    form, op = Form(configured(case, _result(case))), case.op
 
-    def cast(core: Machine, addresses: list[int], rows: int | None, cols: int | None) -> Tile:
-        key = f"turn of {id(op)}"
-        turn = core.registers.get(key, 0)
-        core.registers[key] = turn + 1
-        place = addresses[turn % len(addresses)]
-        return Tile(type, core.memory(type.space), place, valid_region(type, rows, cols))
+    def cast(x: Handles, addresses: list[int], rows: int | None, cols: int | None) -> Tile:
+        region, memory = valid_region(form.type, rows, cols), x.memory(form.type.space)
+        return x.tile(form, memory, x.next_of(op, addresses), region)
 
     return cast
 
 
-BIND = Do(_bind)
-MATERIALIZE = Do(_materialize)
-POINTER_CAST = Do(_pointer_cast)
-TILE_TO_MEMREF = do(lambda core, tile: tile)
+BIND = handles(_bind)
+MATERIALIZE = handles(_materialize)
+POINTER_CAST = handles(_pointer_cast)
+TILE_TO_MEMREF = handle(lambda x, tile: tile)
 
 # ---- handles without a place
 

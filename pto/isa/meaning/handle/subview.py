@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from pto.core.global_tensor import GlobalTensor
-from pto.isa.meaning.handle.view import as_tile, as_view, tile_type
-from pto.isa.meaning.kinds import Do
-from pto.isa.meaning.machine import Machine
+from pto.core.tile import Tile
+from pto.isa.meaning.handle.view import Handles, handles, tile_type
 from pto.isa.row import types as t
 from pto.isa.row.attributes import Array, Int
 from pto.isa.rules.rule import Case
@@ -23,33 +21,23 @@ def sizes_of(case: Case) -> list[int]:
 
 def _subview(case: Case) -> Callable[..., Any]:
     """All of the window is valid unless operands say less, whatever of the parent is."""
-    source_type, result = case.type("source"), case.op.results[0].type
-    sizes = sizes_of(case)
+    result, sizes = case.op.results[0].type, sizes_of(case)
     if not isinstance(result, t.TileBuf):
-        return _part_of_view(source_type, sizes)
+        return lambda x, source, offsets, *valid: x.part(source, offsets, sizes)
     type = tile_type(result)
     region = [
         size if valid is None else valid for valid, size in zip(type.valid, sizes, strict=True)
     ]
 
     def window(
-        core: Machine, source: Any, offsets: list[int], rows: int | None, cols: int | None
-    ) -> Any:
-        valid = (
-            region[0] if rows is None else min(rows, type.rows),
-            region[1] if cols is None else min(cols, type.cols),
-        )
+        x: Handles, tile: Tile, offsets: list[int], rows: int | None, cols: int | None
+    ) -> Tile:
+        high = region[0] if rows is None else x.least(rows, type.rows)
+        wide = region[1] if cols is None else x.least(cols, type.cols)
         row, col = offsets
-        return as_tile(source, source_type).window(row, col, type, valid)
+        return x.window(tile, row, col, type, (high, wide))
 
     return window
-
-
-def _part_of_view(source_type: t.Type | None, sizes: list[int]) -> Callable[..., GlobalTensor]:
-    def part(core: Machine, source: Any, offsets: list[int], *valid: Any) -> GlobalTensor:
-        return as_view(source, source_type).partition(offsets, sizes)
-
-    return part
 
 
 def _subset(case: Case) -> Callable[..., Any]:
@@ -58,21 +46,18 @@ def _subset(case: Case) -> Callable[..., Any]:
     That region repeats along the tile (a wide workspace holds several of its size), so a window
     that starts where it ends sees a full one. PTOAS SubsetOp::inferReturnTypes.
     """
-    source_type, type = case.type("source"), tile_type(case.op.results[0].type)
+    type = tile_type(case.op.results[0].type)
 
-    def window(core: Machine, source: Any, offsets: list[int]) -> Any:
-        parent = as_tile(source, source_type)
+    def window(x: Handles, tile: Tile, offsets: list[int]) -> Tile:
         row, col = offsets
-        rows, cols = map(share, parent.get_valid(), offsets, type.shape)
-        return parent.window(row, col, type, (rows, cols))
+        high, wide = (
+            x.choose(n > 0, lambda n=n, at=at, size=size: x.least(size, n - at % n), 0)
+            for n, at, size in zip(tile.get_valid(), offsets, type.shape, strict=True)
+        )
+        return x.window(tile, row, col, type, (high, wide))
 
     return window
 
 
-def share(valid: int, offset: int, size: int) -> int:
-    """What of a valid extent a window of `size` from `offset` on sees."""
-    return min(size, valid - offset % valid) if valid else 0
-
-
-SUBVIEW = Do(_subview)
-SUBSET = Do(_subset)
+SUBVIEW = handles(_subview)
+SUBSET = handles(_subset)

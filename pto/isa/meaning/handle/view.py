@@ -1,24 +1,204 @@
-"""Pointers, views of global memory and tile handles: values that name places; no data moves."""
+"""Pointers, views of global memory and tile handles: values that name places; no data moves.
+
+Meanings of handles are functions of `Handles` and the operands. Compiled code runs the same
+functions on words of its own (`run/jit/emit/handle/words.py`), where a number may be known only
+later: so a meaning branches on a number only by `require`, `least` and `choose`. Handles have the
+same fields in both: memory and address, the type of a tile, the shape and strides of a view.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from math import prod
 from typing import Any
 
+from pto.core.compact import Compact
 from pto.core.dtypes import DType
-from pto.core.errors import fail
-from pto.core.global_layout import global_layout
+from pto.core.errors import PtoError, fail
+from pto.core.global_layout import GlobalLayout, global_layout
 from pto.core.global_tensor import GlobalTensor
 from pto.core.memory import Memory, Space
 from pto.core.pointer import Pointer
-from pto.core.tile import Compact, Role, Tile, TileType, Valid
-from pto.isa.meaning.kinds import Do, do
+from pto.core.tile import Role, Tile, TileType, Valid
+from pto.isa.meaning.kinds import Do
 from pto.isa.meaning.machine import Machine
 from pto.isa.row import types as t
 from pto.isa.rules.rule import Case
+
+# ---- the words
+
+
+class Form:
+    """A tile type, and the last tile made of it: in a loop the next one is often the same."""
+
+    __slots__ = ("_last", "type")
+
+    def __init__(self, type: TileType) -> None:
+        self.type = type
+        self._last: Tile | None = None
+
+    def at(self, memory: Memory, address: int, region: Valid) -> Tile:
+        last = self._last
+        if last is not None and last.memory is memory and last.address == address:
+            return last.again(region)
+        made = Tile(self.type, memory, address, region)
+        if self.type.compact is Compact.NULL:  # its bytes do not depend on its region
+            self._last = made
+        return made
+
+
+class Handles:
+    """Makes handles at once; a handle that cannot be is an error."""
+
+    __slots__ = ("core",)
+
+    def __init__(self, core: Machine) -> None:
+        self.core = core
+
+    # ---- numbers
+
+    def require(self, fact: bool, error: Callable[[], PtoError]) -> None:
+        """Raise the error where the fact does not hold."""
+        if not fact:
+            raise error()
+
+    def least(self, a: int, b: int) -> int:
+        return min(a, b)
+
+    def choose(self, fact: bool, a: Callable[[], int], b: int) -> int:
+        """The number a() where the fact holds, else b."""
+        return a() if fact else b
+
+    def known(self, number: int) -> int:
+        """A number that decides the type of a handle; compiled code has to know it."""
+        return number
+
+    def below(self, number: int, limit: int) -> bool:
+        """True if a number lies from 0 to below a limit."""
+        return 0 <= number < limit
+
+    def spans(self, first: int, size: int, step: int, limit: int) -> bool:
+        """True if `size` numbers from `first` on, `step` apart, lie from 0 to below `limit`."""
+        return min(first, size, step) >= 0 and (size == 0 or first + (size - 1) * step < limit)
+
+    def next_of(self, op: object, numbers: Sequence[int]) -> int:
+        """Another number each time the operation is executed, in turn."""
+        if len(numbers) == 1:
+            return numbers[0]
+        key = f"turn of {id(op)}"
+        turn = self.core.registers.get(key, 0)
+        self.core.registers[key] = turn + 1
+        return numbers[turn % len(numbers)]
+
+    # ---- pointers
+
+    def memory(self, space: Space) -> Memory:
+        """A local buffer of this agent."""
+        return self.core.memory(space)
+
+    def pointer(self, memory: Memory, address: int, elem: DType | None) -> Pointer:
+        return Pointer(memory, address, elem)
+
+    def moved(self, pointer: Pointer, count: int) -> Pointer:
+        """A pointer so many elements on. A distance between ranks leads to another array: PyPTO
+        adds that of two windows."""
+        moved, device = pointer.at(count), self.core.device
+        memory = moved.memory
+        if memory.space is not Space.GM or 0 <= moved.address <= memory.size or device.ranks == 1:
+            return moved
+        start = device.address(Pointer(memory, 0, None))
+        return device.pointer(start + moved.address, moved.dtype)
+
+    def global_pointer(self, address: int, elem: DType | None) -> Pointer:
+        """The pointer that a number means in global memory."""
+        return self.core.device.pointer(address, elem)
+
+    def address(self, pointer: Pointer) -> int:
+        """The number that means a pointer."""
+        if pointer.memory.space is Space.GM:
+            return self.core.device.address(pointer)
+        return pointer.address
+
+    # ---- views of global memory
+
+    def view(
+        self,
+        memory: Memory,
+        address: int,
+        dtype: DType,
+        shape: Sequence[int],
+        strides: Sequence[int],
+        layout: GlobalLayout,
+    ) -> GlobalTensor:
+        """A view of one to five dimensions; its elements are checked where they are used."""
+        return GlobalTensor.of(memory, address, dtype, shape, strides, layout)
+
+    def part(
+        self, view: GlobalTensor, offsets: Sequence[int], sizes: Sequence[int]
+    ) -> GlobalTensor:
+        """The part of a view of these sizes at these offsets, which must lie inside."""
+        return view.partition(offsets, sizes)
+
+    # ---- tiles
+
+    def placed(self, op: object) -> int:
+        """The address that the planner gave an allocation."""
+        return self.core.place(op)
+
+    def tile(self, form: Form, memory: Memory, address: int, region: Valid) -> Tile:
+        """A tile inside its buffer, at an aligned address."""
+        return form.at(memory, address, region)
+
+    def tile_anywhere(self, form: Form, memory: Memory, address: int, region: Valid) -> Tile:
+        """A tile that may begin at any element."""
+        type = form.type
+        return Tile(type, memory, address, region, pitch=type.shape[type.layout.pitch_axis])
+
+    def lines(
+        self, form: Form, memory: Memory, address: int, region: Valid, pitch: int | None
+    ) -> Tile:
+        """A tile whose lines lie `pitch` elements (or boxes) apart; None: close together."""
+        if pitch is None:
+            return form.at(memory, address, region)
+        return Tile(form.type, memory, address, region, pitch=pitch)
+
+    def window(self, tile: Tile, row: int, col: int, type: TileType, region: Valid) -> Tile:
+        """A part of a tile as a tile of its own; it cuts no box."""
+        return tile.window(row, col, type, region)
+
+    def renamed(self, form: Form, tile: Tile, region: Valid) -> Tile:
+        """The bytes of a tile under another type."""
+        if tile.window_pitch is None:
+            return form.at(tile.memory, tile.address, region)
+        return tile.retyped(form.type, region)
+
+    def set_valid(self, tile: Tile, rows: int, cols: int) -> None:
+        """From here on this region of the tile is valid."""
+        tile.set_valid(rows, cols)
+
+    # ---- flags between pipes
+
+    def flag(self, keys: Sequence[Any], n: int) -> int:
+        """How often a flag is set and not taken."""
+        return self.core.flags[keys[n]]
+
+    def set_flag(self, keys: Sequence[Any], n: int, count: int) -> None:
+        self.core.flags[keys[n]] = count
+
+
+def handle(fn: Callable[..., Any]) -> Do:
+    """A meaning that needs nothing from the types: fn(words, *operands)."""
+    return Do(lambda case: fn, words=Handles)
+
+
+def handles(make: Callable[[Case], Callable[..., Any]], binds: str = "") -> Do:
+    """A meaning in the words of handles."""
+    return Do(make, words=Handles, binds=binds)
+
+
+# ---- types
 
 
 def element(type: t.Type | None) -> DType | None:
@@ -34,29 +214,6 @@ def _result(case: Case) -> t.Type:
 # ---- pointers
 
 
-def _add(core: Machine, pointer: Pointer, offset: int) -> Pointer:
-    """Between ranks a distance leads to another array: PyPTO adds that of two windows."""
-    moved = pointer.at(offset)
-    memory, device = moved.memory, core.device
-    if memory.space is not Space.GM or 0 <= moved.address <= memory.size or device.ranks == 1:
-        return moved
-    start = device.address(Pointer(memory, 0, None))
-    return device.pointer(start + moved.address, moved.dtype)
-
-
-def pointer_at(core: Machine, space: Space, address: int, elem: DType | None) -> Pointer:
-    """The pointer an integer address means in a space."""
-    if space is Space.GM:
-        return core.device.pointer(address, elem)
-    return Pointer(core.memory(space), address, elem)
-
-
-def address_of(core: Machine, pointer: Pointer) -> int:
-    if pointer.memory.space is Space.GM:
-        return core.device.address(pointer)
-    return pointer.address
-
-
 def pointer_to(value: Any) -> Any:
     """The address of the first element of a tile or view; anything else stays."""
     if isinstance(value, Tile):
@@ -70,14 +227,16 @@ def _cast(case: Case) -> Callable[..., Any]:
     source, result = case.op.operands[0].type, _result(case)
     elem = element(result)
     if not isinstance(result, t.Ptr):
-        return address_of
-    if isinstance(source, t.Scalar):
-        return lambda core, number: pointer_at(core, result.space, number, elem)
-    return lambda core, pointer: Pointer(pointer.memory, pointer.address, elem)
+        return lambda x, pointer: x.address(pointer)
+    if not isinstance(source, t.Scalar):
+        return lambda x, place: x.pointer(place.memory, place.address, elem)
+    if result.space is Space.GM:
+        return lambda x, number: x.global_pointer(number, elem)
+    return lambda x, number: x.pointer(x.memory(result.space), number, elem)
 
 
-ADD_POINTER = do(_add)
-CAST_POINTER = Do(_cast)
+ADD_POINTER = handle(lambda x, pointer, offset: x.moved(pointer, offset))
+CAST_POINTER = handles(_cast)
 
 # ---- views of global memory
 
@@ -87,19 +246,13 @@ def _tensor(case: Case) -> Callable[..., GlobalTensor]:
     elem = element(_result(case))
     layout = global_layout(case.word("layout") or "nd")
 
-    def make(core: Machine, ptr: Pointer, shape: list[int], strides: list[int]) -> GlobalTensor:
+    def make(x: Handles, ptr: Pointer, shape: list[int], strides: list[int]) -> GlobalTensor:
         kind = elem or ptr.dtype
         if kind is None:
             raise fail("PTO-T191", "a view needs an element type")
-        return GlobalTensor.of(ptr.memory, ptr.address, kind, shape, strides, layout)
+        return x.view(ptr.memory, ptr.address, kind, shape, strides, layout)
 
     return make
-
-
-def _window(
-    core: Machine, source: GlobalTensor, offsets: list[int], sizes: list[int]
-) -> GlobalTensor:
-    return source.partition(offsets, sizes)
 
 
 def _dimension(of: Callable[[GlobalTensor], tuple[int, ...]]) -> Do:
@@ -108,25 +261,22 @@ def _dimension(of: Callable[[GlobalTensor], tuple[int, ...]]) -> Do:
     def make(case: Case) -> Callable[..., int]:
         rank = len(getattr(case.op.operands[0].type, "shape", ()))
 
-        def dim(core: Machine, view: GlobalTensor, index: int) -> int:
-            if not 0 <= index < rank:
-                raise fail("PTO-S074", f"dimension {index} of a view of {rank} dimensions")
-            return of(view)[5 - rank + index]
+        def dim(x: Handles, view: GlobalTensor, index: int) -> int:
+            number = x.known(index)
+            if not 0 <= number < rank:
+                raise fail("PTO-S074", f"dimension {number} of a view of {rank} dimensions")
+            return of(view)[5 - rank + number]
 
         return dim
 
-    return Do(make)
+    return handles(make)
 
 
-def _first_element(core: Machine, view: GlobalTensor) -> Pointer:
-    return Pointer(view.memory, view.address, view.dtype)
-
-
-TENSOR_VIEW = Do(_tensor)
-PARTITION = do(_window)
+TENSOR_VIEW = handles(_tensor)
+PARTITION = handle(lambda x, source, offsets, sizes: x.part(source, offsets, sizes))
 DIMENSION = _dimension(lambda view: view.shape)
 STRIDE = _dimension(lambda view: view.strides)
-VIEW_ADDRESS = do(_first_element)
+VIEW_ADDRESS = handle(lambda x, view: x.pointer(view.memory, view.address, view.dtype))
 
 # ---- tiles
 
@@ -188,93 +338,49 @@ def valid_region(
 
 
 def _alloc(case: Case) -> Callable[..., Tile]:
-    type, op = tile_type(_result(case)), case.op
-    space, (all_rows, all_cols) = type.space, type.valid
-    make = _remembering(type)
+    form, op = Form(tile_type(_result(case))), case.op
 
-    def alloc(core: Machine, address: int | None, rows: int | None, cols: int | None) -> Tile:
-        start = core.place(op) if address is None else address
-        region = all_rows if rows is None else rows, all_cols if cols is None else cols
-        return make(core.memory(space), start, region)
+    def alloc(x: Handles, address: int | None, rows: int | None, cols: int | None) -> Tile:
+        start = x.placed(op) if address is None else address
+        return x.tile(form, x.memory(form.type.space), start, valid_region(form.type, rows, cols))
 
     return alloc
 
 
-def _remembering(type: TileType) -> Callable[[Memory, int, Valid], Tile]:
-    """Makes tiles, as a rule the one of the last turn again: checked, and seen by NumPy already."""
-    last: Tile | None = None
-    fixed = type.compact is Compact.NULL  # its bytes do not depend on its region
-
-    def make(memory: Memory, address: int, region: Valid) -> Tile:
-        nonlocal last
-        if last is not None and last.memory is memory and last.address == address and fixed:
-            return last.again(region)
-        last = Tile(type, memory, address, region)
-        return last
-
-    return make
-
-
 def _multi_get(case: Case) -> Callable[..., Tile]:
     """The first tile stands for all: the others follow at the distance of a tile's bytes."""
-    source = case.type("source")
+    source, form = case.type("source"), Form(tile_type(case.type("source")))
     count = source.count if isinstance(source, t.MultiTile) else 0
 
-    def get(core: Machine, first: Tile, slot: int) -> Tile:
-        if not 0 <= slot < count:
-            raise fail("PTO-S142", f"slot {slot} of a multiple tile of {count}")
-        start = first.address + slot * first.type.nbytes
-        return Tile(first.type, first.memory, start, first.get_valid())
+    def get(x: Handles, first: Tile, slot: int) -> Tile:
+        x.require(
+            x.below(slot, count),
+            lambda: fail("PTO-S142", f"slot {slot} of a multiple tile of {count}"),
+        )
+        return x.tile(
+            form, first.memory, first.address + slot * form.type.nbytes, first.get_valid()
+        )
 
     return get
 
 
-def _set_valid(core: Machine, tile: Tile, rows: int, cols: int) -> None:
-    tile.set_valid(rows, cols)
-
-
-def renaming(type: TileType) -> Callable[[Tile, Valid], Tile]:
-    """The bytes of a tile under another type, with a valid region."""
-    make = _remembering(type)
-
-    def rename(tile: Tile, region: Valid) -> Tile:
-        if tile.window_pitch is None:
-            return make(tile.memory, tile.address, region)
-        return tile.retyped(type, region)
-
-    return rename
-
-
 def _retyped(case: Case) -> Callable[..., Tile]:
     """The same bytes under another tile type, with that type's valid region."""
-    type = tile_type(_result(case))
-    rename = renaming(type)
-    if None in type.valid:
-        return lambda core, tile: rename(tile, tile.get_valid())
-    return lambda core, tile: rename(tile, type.valid)
+    form = Form(tile_type(_result(case)))
+    is_open = None in form.type.valid
+    return lambda x, tile: x.renamed(form, tile, tile.get_valid() if is_open else form.type.valid)
 
 
 def _tile_pointer(case: Case) -> Callable[..., Any]:
     elem = element(_result(case))
-    return lambda core, tile: Pointer(tile.memory, tile.address, elem)
+    return lambda x, tile: x.pointer(tile.memory, tile.address, elem)
 
 
-def _moved(case: Case) -> Callable[..., Tile]:
-    type = tile_type(_result(case))
-
-    def move(core: Machine, tile: Tile, address: int) -> Tile:
-        region = valid_region(type, *tile.get_valid()) if None in type.valid else type.valid
-        return Tile(type, tile.memory, address, region)
-
-    return move
-
-
-ALLOC_TILE = Do(_alloc)
-MULTI_GET = Do(_multi_get)
-SET_VALID = do(_set_valid)
-VALID_ROWS = do(lambda core, tile: tile.get_valid()[0])
-VALID_COLS = do(lambda core, tile: tile.get_valid()[1])
-VALID_SHAPE = do(lambda core, tile: tile.get_valid())
-RETYPED = Do(_retyped)
-TILE_ADDRESS = Do(_tile_pointer)
-ASSIGN = Do(_moved)
+ALLOC_TILE = handles(_alloc)
+MULTI_GET = handles(_multi_get)
+SET_VALID = handle(lambda x, tile, rows, cols: x.set_valid(tile, rows, cols))
+VALID_ROWS = handle(lambda x, tile: tile.get_valid()[0])
+VALID_COLS = handle(lambda x, tile: tile.get_valid()[1])
+VALID_SHAPE = handle(lambda x, tile: tile.get_valid())
+RETYPED = handles(_retyped)
+TILE_ADDRESS = handles(_tile_pointer)

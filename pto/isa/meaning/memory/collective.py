@@ -22,8 +22,8 @@ from pto.core.global_tensor import GlobalTensor
 from pto.core.pointer import Pointer
 from pto.core.tile import Tile
 from pto.isa.meaning import lanes
-from pto.isa.meaning.handle.view import as_tile, as_view, tile_type
-from pto.isa.meaning.kinds import Blocked, Do, Make, Move, do
+from pto.isa.meaning.handle.view import as_tile, as_view, handle, tile_type
+from pto.isa.meaning.kinds import Blocked, Do, Make, Move
 from pto.isa.meaning.machine import Machine
 from pto.isa.meaning.memory.views import Combine
 from pto.isa.meaning.tile.mover import Mover
@@ -135,7 +135,7 @@ def require_flat(x: Mover, view: GlobalTensor) -> None:
     )
 
 
-BUILD_SESSION = do(lambda core, scratch, workspace: TOKEN)
+BUILD_SESSION = handle(lambda x, scratch, workspace: TOKEN)
 PUT_ASYNC = _start("dst")
 GET_ASYNC = _start("src")
 EVENT_DONE = Move(lambda case: lambda x, event, session: x.scalar(1, case.op.results[0].type))

@@ -8,18 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from pto.core.constants import BLOCK_BYTE_SIZE
 from pto.core.dtypes import DType
 from pto.core.errors import fail
-from pto.core.memory import Bytes
 from pto.core.pointer import Pointer
-from pto.isa.meaning.kinds import Do, Move
-from pto.isa.meaning.machine import Machine
+from pto.isa.meaning.kinds import Move
 from pto.isa.meaning.memory import burst, registers
 from pto.isa.meaning.memory.burst import Loop
-from pto.isa.meaning.scalar.arith import to_bits
+from pto.isa.meaning.memory.words import Bursts, bursts
 from pto.isa.meaning.tile.mover import Mover
 from pto.isa.row import types as t
 from pto.isa.rules.rule import Case
@@ -45,47 +41,17 @@ def listed(
     return [Loop(count, src, dst), *map(Loop, counts, sources, targets)]
 
 
-def register_loops(core: Machine, way: str) -> list[Loop]:
+def register_loops(x: Bursts, way: str) -> list[Loop]:
     """The loops that registers put around a low-level copy: loop1, then loop2 outside it."""
-    inner, outer = registers.get(core, f"{registers.LOOP_SIZE} {way}")
-    first = registers.get(core, f"{registers.LOOP1_STRIDE} {way}")
-    second = registers.get(core, f"{registers.LOOP2_STRIDE} {way}")
-    return [Loop(inner, *first), Loop(outer, *second)]
+    counts = [x.get(f"{registers.LOOP_SIZE} {way}", n) for n in range(2)]
+    strides = [
+        [x.get(f"{name} {way}", n) for n in range(2)]
+        for name in (registers.LOOP1_STRIDE, registers.LOOP2_STRIDE)
+    ]
+    return [Loop(count, *pair) for count, pair in zip(counts, strides, strict=True)]
 
 
 # ---- global memory to UB
-
-
-def _padded(
-    name: str,
-    src: Pointer,
-    dst: Pointer,
-    width: int,
-    loops: list[Loop],
-    pattern: Bytes,
-    left: int,
-    right: int,
-) -> None:
-    """Rows of `left` pad elements, payload, `right` pad elements, and pad to the next block."""
-    if left < 0 or right < 0:
-        raise fail("PTO-S160", f"'{name}' op: pad counts are {left} and {right}")
-    before = left * pattern.size
-    row = before + width + right * pattern.size
-    row += -row % BLOCK_BYTE_SIZE
-    found = burst.sides(name, src, dst, width, loops, row - width)
-    if found is None:
-        return
-    reads, writes = found
-    rows = np.empty((*reads.counts, row), np.uint8)
-    rows[...] = np.resize(pattern, row)
-    rows[..., before : before + width] = reads.bytes
-    burst.put(writes, rows)
-
-
-def _pattern(bits: int, kind: DType) -> Bytes:
-    """The bytes of one pad element."""
-    low = bits & ((1 << 8 * kind.itemsize) - 1)
-    return np.array([low], kind.storage).view(np.uint8)
 
 
 def _mte_gm_ub(case: Case) -> Callable[..., None]:
@@ -93,15 +59,15 @@ def _mte_gm_ub(case: Case) -> Callable[..., None]:
     name, kind, step = case.row.name, element(case, "destination"), case.profile.alignment.dma
     pad_type = case.elem("pad_value")
 
-    def run(core: Machine, src: Pointer, dst: Pointer, l2: int, *operands: Any) -> None:
+    def run(x: Bursts, src: Pointer, dst: Pointer, l2: int, *operands: Any) -> None:
         width, count, src_stride, dst_stride, *groups, value, left, right = operands
         loops = listed(count, src_stride, dst_stride, *groups)
-        burst.aligned(name, dst, step, loops)
+        x.aligned(name, dst, step, loops)
         if value is None or pad_type is None:
-            burst.move(name, src, dst, width, loops)
+            x.move(name, src, dst, width, loops)
             return
-        pattern = _pattern(to_bits(pad_type, value), kind)
-        _padded(name, src, dst, width, loops, pattern, left or 0, right or 0)
+        beside = x.number(left), x.number(right)
+        x.padded(name, src, dst, width, loops, (x.bits(value, pad_type), kind), beside)
 
     return run
 
@@ -109,22 +75,28 @@ def _mte_gm_ub(case: Case) -> Callable[..., None]:
 def _copy_gm_to_ubuf(case: Case) -> Callable[..., None]:
     name, kind, step = case.row.name, element(case, "destination"), case.profile.alignment.dma
 
-    def run(core: Machine, src: Pointer, dst: Pointer, sid: int, *operands: int) -> None:
+    def run(x: Bursts, src: Pointer, dst: Pointer, sid: int, *operands: Any) -> None:
         count, width, left, right, select, _l2, gm_stride, ub_stride = operands
-        loops = [Loop(count, gm_stride, ub_stride), *register_loops(core, "outtoub")]
-        burst.aligned(name, dst, step, loops)
-        if select:
-            pattern = _pattern(registers.get(core, registers.MOV_PAD), kind)
-            _padded(name, src, dst, width, loops, pattern, left, right)
-            return
-        if left or right:
-            raise fail(
-                "PTO-S161",
-                f"'{name}' op pads {left} and {right} elements with data_select_bit off: what "
-                "fills them is not defined by the ISA",
-                help="set the bit and the value with pto.set_mov_pad_val, or pad nothing",
+        loops = [Loop(count, gm_stride, ub_stride), *register_loops(x, "outtoub")]
+        x.aligned(name, dst, step, loops)
+
+        def pad() -> None:
+            bits = x.get(registers.MOV_PAD)
+            x.padded(name, src, dst, width, loops, (bits, kind), (left, right))
+
+        def plain() -> None:
+            x.require(
+                (left == 0) & (right == 0),
+                lambda: fail(
+                    "PTO-S161",
+                    f"'{name}' op pads {left} and {right} elements with data_select_bit off: what "
+                    "fills them is not defined by the ISA",
+                    help="set the bit and the value with pto.set_mov_pad_val, or pad nothing",
+                ),
             )
-        burst.move(name, src, dst, width, loops)
+            x.move(name, src, dst, width, loops)
+
+        x.when(select, pad, plain)
 
     return run
 
@@ -132,24 +104,13 @@ def _copy_gm_to_ubuf(case: Case) -> Callable[..., None]:
 # ---- UB to global memory
 
 
-def _stored(
-    core: Machine, name: str, src: Pointer, dst: Pointer, width: int, loops: list[Loop]
-) -> None:
-    """A plain write, or one combined with what is there where CTRL selects a type."""
-    how = registers.selected_atomic(core)
-    if how is None:
-        burst.move(name, src, dst, width, loops)
-    else:
-        burst.combine(name, src, dst, width, loops, how)
-
-
 def _mte_ub_gm(case: Case) -> Callable[..., None]:
     name, step = case.row.name, case.profile.alignment.dma
 
-    def run(core: Machine, src: Pointer, dst: Pointer, width: int, *operands: Any) -> None:
+    def run(x: Bursts, src: Pointer, dst: Pointer, width: int, *operands: Any) -> None:
         loops = listed(*operands[:3], *operands[4:])  # between them, a hint to the cache
-        burst.aligned(name, src, step, burst.turned(loops))
-        _stored(core, name, src, dst, width, loops)
+        x.aligned(name, src, step, burst.turned(loops))
+        x.write(name, src, dst, width, loops)
 
     return run
 
@@ -158,11 +119,11 @@ def _copy_ubuf_to_gm(case: Case) -> Callable[..., None]:
     """The stride of the destination comes before that of the source."""
     name, step = case.row.name, case.profile.alignment.dma
 
-    def run(core: Machine, src: Pointer, dst: Pointer, sid: int, *operands: int) -> None:
+    def run(x: Bursts, src: Pointer, dst: Pointer, sid: int, *operands: int) -> None:
         count, width, _reserved, dst_stride, src_stride = operands
-        loops = [Loop(count, src_stride, dst_stride), *register_loops(core, "ubtoout")]
-        burst.aligned(name, src, step, burst.turned(loops))
-        _stored(core, name, src, dst, width, loops)
+        loops = [Loop(count, src_stride, dst_stride), *register_loops(x, "ubtoout")]
+        x.aligned(name, src, step, burst.turned(loops))
+        x.write(name, src, dst, width, loops)
 
     return run
 
@@ -171,18 +132,16 @@ def _copy_ubuf_to_gm(case: Case) -> Callable[..., None]:
 
 
 def gapped(
-    name: str, count: int, length: int, src_gap: int, dst_gap: int, unit: int
+    x: Bursts, name: str, count: int, length: int, src_gap: int, dst_gap: int, unit: int
 ) -> tuple[int, Loop]:
     """Bytes of a burst, and the loop over bursts that leave gaps between them."""
-    least = min(count, length, src_gap, dst_gap)
-    if least < 0:
-        raise fail("PTO-S160", f"'{name}' op: a length, count or gap is {least}")
+    x.counts(name, "a length, count or gap", count, length, src_gap, dst_gap)
     return length * unit, Loop(count, (length + src_gap) * unit, (length + dst_gap) * unit)
 
 
 def _local(
     case: Case,
-    core: Machine,
+    x: Bursts,
     src: Pointer,
     dst: Pointer,
     sub: int,
@@ -191,47 +150,40 @@ def _local(
 ) -> None:
     """Blocks of 32 bytes; `gaps` are the count, the length and the two gaps."""
     name, step = case.row.name, case.profile.alignment.dma
-    source, target = burst.owned(core, src), burst.owned(core, dst, sub)
-    burst.aligned(name, source, step)
-    burst.aligned(name, target, step)
+    source, target = x.owned(src), x.owned(dst, sub)
+    x.aligned(name, source, step)
+    x.aligned(name, target, step)
     count, length, src_gap, dst_gap = gaps
-    width, loop = gapped(name, count, length, src_gap, dst_gap, BLOCK_BYTE_SIZE)
-    burst.move(name, source, target, width, [loop, *loops])
+    width, loop = gapped(x, name, count, length, src_gap, dst_gap, BLOCK_BYTE_SIZE)
+    x.move(name, source, target, width, [loop, *loops])
 
 
 def _mte_local(case: Case) -> Callable[..., None]:
-    def run(core: Machine, src: Pointer, dst: Pointer, *gaps: int) -> None:
-        _local(case, core, src, dst, 0, gaps)
-
-    return run
+    return lambda x, src, dst, *gaps: _local(case, x, src, dst, 0, gaps)
 
 
 def _copy_local(case: Case) -> Callable[..., None]:
     """sid names the vector sub-block where the cube writes UB, and is a hint elsewhere."""
-
-    def run(core: Machine, src: Pointer, dst: Pointer, sid: int, *gaps: int) -> None:
-        _local(case, core, src, dst, sid, gaps)
-
-    return run
+    return lambda x, src, dst, sid, *gaps: _local(case, x, src, dst, sid, gaps)
 
 
 def _mte_l1_ub(case: Case) -> Callable[..., None]:
     """32-byte units and gaps inside, bytes from start to start for the loops around."""
 
-    def run(core: Machine, src: Pointer, dst: Pointer, length: int, *operands: Any) -> None:
+    def run(x: Bursts, src: Pointer, dst: Pointer, length: int, *operands: Any) -> None:
         count, src_gap, dst_gap, *groups = operands
-        _local(case, core, src, dst, 0, (count, length, src_gap, dst_gap), *map(Loop, *groups))
+        _local(case, x, src, dst, 0, (count, length, src_gap, dst_gap), *map(Loop, *groups))
 
     return run
 
 
-MTE_GM_UB = Do(_mte_gm_ub)
-MTE_UB_GM = Do(_mte_ub_gm)
-COPY_GM_TO_UBUF = Do(_copy_gm_to_ubuf)
-COPY_UBUF_TO_GM = Do(_copy_ubuf_to_gm)
-MTE_LOCAL = Do(_mte_local)
-COPY_LOCAL = Do(_copy_local)
-MTE_L1_UB = Do(_mte_l1_ub)
+MTE_GM_UB = bursts(_mte_gm_ub)
+MTE_UB_GM = bursts(_mte_ub_gm)
+COPY_GM_TO_UBUF = bursts(_copy_gm_to_ubuf)
+COPY_UBUF_TO_GM = bursts(_copy_ubuf_to_gm)
+MTE_LOCAL = bursts(_mte_local)
+COPY_LOCAL = bursts(_copy_local)
+MTE_L1_UB = bursts(_mte_l1_ub)
 
 # ---- configuration registers
 

@@ -11,16 +11,17 @@ from collections.abc import Callable
 from typing import Any
 
 from pto.core.errors import fail
-from pto.isa.meaning.kinds import Blocked, Do, do
+from pto.isa.meaning.handle.view import Handles, handle, handles
+from pto.isa.meaning.kinds import Blocked, Do
 from pto.isa.meaning.machine import Machine
-from pto.isa.row.flag import Flag, event_of, flag_of, key_of
+from pto.isa.row.flag import event_of, flag_of, key_of
 from pto.isa.rules.rule import Case
 
 NOT_YET_SET = "PTO-D111"  # a launch then runs again with pipes that go on meanwhile
 
 
-def _flag(action: Callable[[Machine, Flag, Flag], None]) -> Do:
-    """The flag of the row, by its key and as it is called; an operand may give the id."""
+def _flag(*, waits: bool) -> Do:
+    """A set adds one to the flag of the row, a wait takes one; an operand may give the id."""
 
     def make(case: Case) -> Callable[..., None]:
         sync = case.profile.sync
@@ -28,35 +29,34 @@ def _flag(action: Callable[[Machine, Flag, Flag], None]) -> Do:
         keys = [key_of(flag, sync.flag_identity) for flag in named]
         event = event_of(case)
 
-        def run(core: Machine, *operands: int) -> None:
+        def run(x: Handles, *operands: int) -> None:
             chosen = operands[0] if operands else event
-            if not 0 <= chosen < len(named):
-                raise fail("PTO-D112", f"event id {chosen} is not below {len(named)}")
-            action(core, keys[chosen], named[chosen])
+            x.require(
+                x.below(chosen, len(named)),
+                lambda: fail("PTO-D112", f"event id {chosen} is not below {len(named)}"),
+            )
+            count = x.flag(keys, chosen)
+            if waits:
+                x.require(
+                    count > 0,
+                    lambda: fail(
+                        NOT_YET_SET,
+                        f"{x.core.name} waits for flag {named[chosen]}, which nothing before it"
+                        " has set",
+                        help="set the flag first, on a pipe that does not wait for this one",
+                    ),
+                )
+            x.set_flag(keys, chosen, count - 1 if waits else count + 1)
 
         return run
 
-    return Do(make)
+    return handles(make)
 
 
-def _set(core: Machine, key: Flag, flag: Flag) -> None:
-    core.flags[key] += 1
-
-
-def _take(core: Machine, key: Flag, flag: Flag) -> None:
-    if core.flags[key] <= 0:
-        raise fail(
-            NOT_YET_SET,
-            f"{core.name} waits for flag {flag}, which nothing before it has set",
-            help="set the flag first, on a pipe that does not wait for this one",
-        )
-    core.flags[key] -= 1
-
-
-SET_FLAG = _flag(_set)
-WAIT_FLAG = _flag(_take)
+SET_FLAG = _flag(waits=False)
+WAIT_FLAG = _flag(waits=True)
 # Barriers and buffer ids: what they ask for already holds when effects are in program order.
-IN_ORDER = do(lambda core, *operands: None)
+IN_ORDER = handle(lambda x, *operands: None)
 
 # ---- signals between the cube and its vector sub-blocks, and across blocks
 

@@ -7,56 +7,44 @@ from collections.abc import Callable
 from math import isfinite
 from typing import Any
 
-import numpy as np
-
 from pto.core.dtypes import I64
 from pto.core.errors import Diagnostic, Note, PtoError, fail
-from pto.core.pointer import Pointer
-from pto.isa.meaning.kinds import Do, Move, do
+from pto.isa.meaning.handle.elements import Elements
+from pto.isa.meaning.handle.view import handle
+from pto.isa.meaning.kinds import Do, Move
 from pto.isa.meaning.machine import Machine
 from pto.isa.meaning.memory import registers
-from pto.isa.meaning.scalar.arith import bits_of, from_bits, to_bits
+from pto.isa.meaning.scalar.arith import bits_of
 from pto.isa.meaning.tile.mover import Mover
 from pto.isa.row import types as t
 from pto.isa.row.attributes import Array, Int, Str
 from pto.isa.rules.rule import Case
 
-BLOCK_INDEX = do(lambda core: core.block)
-BLOCK_COUNT = do(lambda core: core.blocks)
-SUB_BLOCK_INDEX = do(lambda core: core.sub)
-SUB_BLOCK_COUNT = do(lambda core: core.subs)
+BLOCK_INDEX = handle(lambda x: x.core.block)
+BLOCK_COUNT = handle(lambda x: x.core.blocks)
+SUB_BLOCK_INDEX = handle(lambda x: x.core.sub)
+SUB_BLOCK_COUNT = handle(lambda x: x.core.subs)
+
+
+def _scalar(type: t.Type | None) -> t.Scalar:
+    if not isinstance(type, t.Scalar) or type.dtype is None:
+        raise fail("PTO-T193", "a scalar access needs an element type")
+    return type
 
 
 def _load(case: Case) -> Callable[..., Any]:
     """Memory holds bits; the result type says what they are."""
-    type = case.op.results[0].type
-    if not isinstance(type, t.Scalar) or type.dtype is None:
-        raise fail("PTO-T193", "a scalar load needs an element type")
-    size, storage = type.dtype.itemsize, type.dtype.storage
-
-    def load(core: Machine, ptr: Pointer, offset: int) -> Any:
-        raw = ptr.bytes(offset * size, size)
-        return from_bits(type, int(raw.view(storage)[0]))
-
-    return load
+    type = _scalar(case.op.results[0].type)
+    return lambda x, ptr, offset: x.load_at(ptr, offset, type)
 
 
 def _store(case: Case) -> Callable[..., None]:
-    value = case.op.operand("value")
-    type = value.type if value else None
-    if not isinstance(type, t.Scalar) or type.dtype is None:
-        raise fail("PTO-T193", "a scalar store needs an element type")
-    size, storage = type.dtype.itemsize, type.dtype.storage
-
-    def store(core: Machine, ptr: Pointer, offset: int, value: Any) -> None:
-        bits = np.asarray([to_bits(type, value)], storage)
-        ptr.bytes(offset * size, size)[:] = bits.view(np.uint8)
-
-    return store
+    type = _scalar(case.type("value"))
+    return lambda x, ptr, offset, value: x.store_at(ptr, offset, type, value)
 
 
-LOAD_SCALAR = Do(_load)
-STORE_SCALAR = Do(_store)
+LOAD_SCALAR = Do(_load, words=Elements)
+STORE_SCALAR = Do(_store, words=Elements)
 
 # ---- records of the scalar unit
 

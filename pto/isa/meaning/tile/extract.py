@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from pto.core.compact import Packing
+from pto.core.compact import PackedOrder
 from pto.core.tile import Tile
 from pto.isa.meaning.handle.view import tile_type
 from pto.isa.meaning.kinds import Move
@@ -16,7 +16,7 @@ from pto.isa.meaning.tile.transfer import Transfer
 from pto.isa.rules.rule import Case
 
 
-def _packings(case: Case) -> tuple[Packing | None, Packing | None]:
+def _packings(case: Case) -> tuple[PackedOrder | None, PackedOrder | None]:
     """How src and dst are packed, where a mode says so."""
     mode = case.word("mode")
     src, dst = (packing(mode, tile_type(case.type(n)).layout.name) for n in ("src", "dst"))

@@ -22,8 +22,8 @@ from pto.core.pad import Pad
 from pto.core.tile import Role, Tile, TileType
 from pto.isa.meaning import lanes
 from pto.isa.meaning.cube.accumulator import Outlet
-from pto.isa.meaning.handle.view import as_tile, as_view, element, tile_type
-from pto.isa.meaning.kinds import Do, Move, do
+from pto.isa.meaning.handle.view import as_tile, as_view, element, handle, tile_type
+from pto.isa.meaning.kinds import Do, Move
 from pto.isa.meaning.machine import Machine
 from pto.isa.meaning.memory.collective import TOKEN
 from pto.isa.meaning.tile.mover import Mover
@@ -318,12 +318,8 @@ MOVE = Move(_move)
 MOVE_SCALED = Move(_move_scaled)
 
 
-def _started(case: Case) -> Callable[..., Any]:
-    """A transfer into a cache changes no value; its event is over at once."""
-    return lambda core, src, session: TOKEN
-
-
-PREFETCH = Do(lambda case: lambda core, src, dst: None)
-PREFETCH_ASYNC = Do(_started)
-PREFETCH_CONTEXT = do(lambda core, workspace: TOKEN)
-PREFETCH_SESSION = do(lambda core, ctx: ctx)
+# A transfer into a cache changes no value; its event is over at once.
+PREFETCH = handle(lambda x, src, dst: None)
+PREFETCH_ASYNC = handle(lambda x, src, session: TOKEN)
+PREFETCH_CONTEXT = handle(lambda x, workspace: TOKEN)
+PREFETCH_SESSION = handle(lambda x, ctx: TOKEN)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from pto.core.compact import Packing
+from pto.core.compact import PackedOrder
 from pto.core.dtypes import DType, items_of
 from pto.core.errors import PtoError
 from pto.core.global_tensor import GlobalTensor
@@ -110,7 +110,7 @@ class Mover(Views):
         *,
         turned: bool = False,
         by_column: bool = False,
-        packed: tuple[Packing | None, Packing | None] = (None, None),
+        packed: tuple[PackedOrder | None, PackedOrder | None] = (None, None),
     ) -> None:
         """size elements from `at` of src on, to `to` of dst: both lie inside. `turned`: rows and
         columns of src are exchanged. `change` gets the elements and, where what it does depends on

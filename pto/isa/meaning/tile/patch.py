@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from pto.core.compact import PACKED_NZ, PACKED_NZ2, Packing
+from pto.core.compact import PACKED_NZ, PACKED_NZ2, PackedOrder
 from pto.core.constants import FRACTAL_NZ_ROW
 from pto.core.dtypes import items_of
 from pto.core.errors import fail
@@ -15,11 +15,11 @@ from pto.core.tile import Tile
 from pto.isa.meaning.lanes import Lanes
 from pto.isa.meaning.machine import Machine
 
-PACKED_ZZ = Packing("ZZ", NZ, band=FRACTAL_NZ_ROW)
+PACKED_ZZ = PackedOrder("ZZ", NZ, band=FRACTAL_NZ_ROW)
 _PACKINGS = {"NZ": PACKED_NZ, "ZZ": PACKED_ZZ}
 
 
-def packing(mode: str | None, layout: str) -> Packing | None:
+def packing(mode: str | None, layout: str) -> PackedOrder | None:
     """How a written mode packs the boxed side (PTO manual); None: elements lie as the tile says.
 
     The manual's left tile, RowMajor in RowMajor, is ZZ: its boxes follow each other row by row.
@@ -30,7 +30,7 @@ def packing(mode: str | None, layout: str) -> Packing | None:
 
 
 def cut(
-    tile: Tile, row: int, col: int, rows: int, cols: int, packed: Packing | None = None
+    tile: Tile, row: int, col: int, rows: int, cols: int, packed: PackedOrder | None = None
 ) -> Lanes:
     """rows x cols elements from (row, col) on, valid or not; often the tile's memory itself."""
     if packed is not None:
@@ -48,7 +48,7 @@ def cut(
     return tile.items[places].view(tile.type.dtype.numpy)
 
 
-def paste(tile: Tile, row: int, col: int, values: Lanes, packed: Packing | None = None) -> None:
+def paste(tile: Tile, row: int, col: int, values: Lanes, packed: PackedOrder | None = None) -> None:
     """Store values from (row, col) on; the rest of the tile stays."""
     rows, cols = values.shape
     if packed is not None:
@@ -101,7 +101,7 @@ def _boxed(tile: Tile, row: int, col: int, rows: int, cols: int) -> npt.NDArray[
 
 
 def _places(
-    tile: Tile, packed: Packing, row: int, col: int, rows: int, cols: int
+    tile: Tile, packed: PackedOrder, row: int, col: int, rows: int, cols: int
 ) -> npt.NDArray[np.intp]:
     """Where the elements of a window lie in a tile whose valid elements are packed."""
     valid = tile.get_valid()

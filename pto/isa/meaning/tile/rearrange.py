@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
 from pto.core.constants import BLOCK_BYTE_SIZE
 from pto.core.errors import PtoError, fail
 from pto.core.tile import Role, Tile, TileType
-from pto.isa.meaning.handle.view import as_tile, renaming, tile_type
-from pto.isa.meaning.kinds import Do, Move
+from pto.isa.meaning.handle.view import Form, Handles, handles, tile_type
+from pto.isa.meaning.kinds import Move
 from pto.isa.meaning.lanes import Lanes, select
-from pto.isa.meaning.machine import Machine
 from pto.isa.meaning.tile.mover import Change, Mover
 from pto.isa.meaning.tile.regions import outside
 from pto.isa.rules.rule import Case
@@ -75,23 +73,18 @@ FILL_PAD_IN_PLACE = Move(lambda case: _fill_pad(case, in_place=True))
 def _reshape(case: Case) -> Callable[..., Tile]:
     """The same bytes. An extent the result's type leaves open is src's where shapes agree, else
     all there is."""
-    src_type, result = case.type("src"), tile_type(case.op.results[0].type)
-    rename = renaming(result)
+    form = Form(tile_type(case.op.results[0].type))
+    type = form.type
 
-    def run(core: Machine, src: Any) -> Tile:
-        tile = as_tile(src, src_type)
-        return rename(tile, _extents(tile, result))
+    def run(x: Handles, tile: Tile) -> Tile:
+        known = tile.get_valid() if tile.type.shape == type.shape else type.shape
+        rows, cols = (n if own is None else own for n, own in zip(known, type.valid, strict=True))
+        return x.renamed(form, tile, (rows, cols))
 
     return run
 
 
-def _extents(tile: Tile, result: TileType) -> tuple[int, int]:
-    known = tile.get_valid() if tile.type.shape == result.shape else result.shape
-    rows, cols = result.valid
-    return known[0] if rows is None else rows, known[1] if cols is None else cols
-
-
-RESHAPE = Do(_reshape)
+RESHAPE = handles(_reshape)
 
 # ---- transposition and concatenation
 

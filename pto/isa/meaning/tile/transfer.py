@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pto.core.compact import Packing
+from pto.core.compact import PackedOrder
 from pto.core.convert import Round
 from pto.core.dtypes import DType
 from pto.core.errors import PtoError, fail
@@ -56,7 +56,7 @@ class Transfer:
         size: Place,
         fp: Tile | None = None,
         word: Any = None,
-        packed: tuple[Packing | None, Packing | None] = (None, None),
+        packed: tuple[PackedOrder | None, PackedOrder | None] = (None, None),
     ) -> None:
         """size elements from `at` of src on, to `to` of dst."""
         if self._stays and self._outlet is None and fp is None and word is None:

@@ -9,24 +9,21 @@ import numpy as np
 
 from pto.core.constants import BLOCK_BYTE_SIZE, VLANE_BYTES, VLANE_COUNT, VREG_BYTES
 from pto.core.pointer import Pointer
-from pto.isa.meaning.kinds import Do
-from pto.isa.meaning.machine import Machine
+from pto.isa.meaning.lanes import Lanes
 from pto.isa.meaning.vector import masks
-from pto.isa.meaning.vector.ub import (
-    At,
-    Items,
-    block_places,
-    dtype_of,
-    item_type,
-    items,
-    positions,
-    post_update,
-    whole,
+from pto.isa.meaning.vector.ub import Items, dtype_of, item_type
+from pto.isa.meaning.vector.words import (
+    Access,
+    Build,
+    Gate,
+    Registers,
+    access,
+    elements,
+    registers_do,
 )
+from pto.isa.row import types as t
 from pto.isa.rules.rule import Case
 
-Build = Callable[[Items], Items]
-_BYTES = np.dtype(np.uint8)
 STREAM_LOAD = "pto.vldas and pto.vldus load from any address"
 
 
@@ -79,144 +76,105 @@ DISTS: dict[str, tuple[int, int, Build]] = {
 }
 
 
-def _image(case: Case, dist: str) -> tuple[At, Build]:
+def _image(case: Case, dist: str) -> Access:
     """How to read and build the register of a distribution."""
     kind = dtype_of(case, "result")
     if dist == "NORM":
         align = case.profile.alignment.vector
-        at = items(case, kind.numpy, kind.lanes, align if align > 1 else 0, STREAM_LOAD)
-        return at, np.copy
+        align = align if align > 1 else 0
+        return access(case, kind.numpy, kind.lanes, align=align, misaligned=STREAM_LOAD)
     bits, read, build = DISTS[dist]
-    item = item_type(bits, kind)
-    at = items(case, item, read)
-    if item == kind.numpy:
-        return at, build
-    return at, lambda x: build(x).view(kind.numpy)
+    return access(case, item_type(bits, kind), read, build)
 
 
-def _vlds(case: Case) -> Callable[..., Any]:
-    at, build = _image(case, case.word("dist") or "NORM")
-    step = dtype_of(case, "source").itemsize
-    if len(case.op.results) == 2:  # post-update: the access is at the base, which then moves on
+def _loaded(case: Case, image: Access, name: str = "result") -> Callable[..., Any]:
+    """fn(words, source, offset): registers of an image. The form with one more result accesses the
+    base itself, and gives the base moved on."""
+    kind, step = dtype_of(case, name), dtype_of(case, "source").itemsize
+    update = len(case.op.results) > (1 if name == "result" else 2)
+    if image.dtype == kind.numpy and not update:
+        return lambda x, source, offset: x.load(image, source, offset, step)
 
-        def update(core: Machine, source: Pointer, offset: int) -> tuple[Items, Pointer]:
-            return build(at(source, 0)), source.at(offset)
+    def run(x: Registers, source: Pointer, offset: Any) -> Any:
+        found = x.load(image, source) if update else x.load(image, source, offset, step)
+        several = found if isinstance(found, tuple) else (found,)
+        results: list[Any] = [x.reinterpret(each, kind.numpy) for each in several]
+        if update:
+            results.append(x.moved(source, offset))
+        return tuple(results) if len(results) > 1 else results[0]
 
-        return update
-    if build is np.copy:
-        return lambda core, source, offset: at(source, offset * step).copy()
-    return lambda core, source, offset: build(at(source, offset * step))
-
-
-def _vldsx2(case: Case) -> Callable[..., Any]:
-    load = _pair_load(case)
-    if len(case.op.results) < 3:
-        return load
-    return post_update(
-        lambda core, source, offset: load(core, source, 0),
-        lambda source, offset: source.at(offset),
-    )
+    return run
 
 
-def _pair_load(case: Case) -> Callable[..., tuple[Items, Items]]:
-    kind, step = dtype_of(case, "low"), dtype_of(case, "source").itemsize
-    dist = case.word("dist") or ""
+def _pairs(case: Case) -> Access:
+    kind, dist = dtype_of(case, "low"), case.word("dist") or ""
     if dist == "BDINTLV":
-        at = items(case, kind.numpy, 2 * kind.lanes)
-
-        def blocks(core: Machine, source: Pointer, offset: int) -> tuple[Items, Items]:
-            x = at(source, offset * step).reshape(VLANE_COUNT, 2, kind.per_vlane)
-            return x[:, 0].copy().reshape(-1), x[:, 1].copy().reshape(-1)
-
-        return blocks
+        return access(case, kind.numpy, 2 * kind.lanes, _blocks_apart)
     item = item_type(int(dist.removeprefix("DINTLV_B")), kind)
-    at = items(case, item, 2 * VREG_BYTES // item.itemsize)
-
-    def pairs(core: Machine, source: Pointer, offset: int) -> tuple[Items, Items]:
-        x = at(source, offset * step)
-        return x[::2].copy().view(kind.numpy), x[1::2].copy().view(kind.numpy)
-
-    return pairs
+    count = 2 * VREG_BYTES // item.itemsize
+    return access(case, item, count, lambda x: (x[::2].copy(), x[1::2].copy()))
 
 
-_BLOCKS = np.arange(VLANE_COUNT, dtype=np.int64)
-_IN_BLOCK = np.arange(BLOCK_BYTE_SIZE, dtype=np.int64)
+def _blocks_apart(x: Items) -> tuple[Items, Items]:
+    """Blocks of even and of odd number."""
+    blocks = x.reshape(VLANE_COUNT, 2, -1)
+    return blocks[:, 0].copy().reshape(-1), blocks[:, 1].copy().reshape(-1)
 
 
-def block_offsets(block_stride: int, start: int) -> Items:
+BLOCK_NUMBERS = np.arange(VLANE_COUNT, dtype=np.int64)
+
+
+def block_offsets(x: Registers, block_stride: Any, start: Any) -> Lanes:
     """Byte offsets of the 8 blocks; the strides are unsigned 16-bit fields, in blocks."""
-    return ((start & 0xFFFF) + _BLOCKS * (block_stride & 0xFFFF)) * BLOCK_BYTE_SIZE
-
-
-def blocks_on(pointer: Pointer, blocks: int) -> Pointer:
-    """A pointer moved on by 32-byte blocks, an unsigned field of 16 bits."""
-    start = pointer.address + (blocks & 0xFFFF) * BLOCK_BYTE_SIZE
-    return Pointer(pointer.memory, start, pointer.dtype)
-
-
-def gates(mask: masks.Mask) -> masks.Mask:
-    """Lanes 0..7 of the b32 view: one for each block."""
-    return mask[: VLANE_COUNT * masks.WIDEST : masks.WIDEST]
-
-
-def _gather_blocks(case: Case, pointer: Pointer, offsets: Items, active: Items) -> Items:
-    places = block_places(case, pointer, offsets, active)
-    out = np.zeros((VLANE_COUNT, BLOCK_BYTE_SIZE), np.uint8)
-    out[active] = pointer.memory.data[places[:, None] + _IN_BLOCK]
-    return out.reshape(-1)
+    first, step = (x.lanes(x.field(n), VLANE_COUNT) for n in (start, block_stride))
+    return (first + step * BLOCK_NUMBERS) * np.int64(BLOCK_BYTE_SIZE)
 
 
 def _vsldb(case: Case) -> Callable[..., Any]:
     """The post-update form begins at the base and moves it on by repeat_stride blocks."""
     kind, update = dtype_of(case, "result").numpy, len(case.op.results) == 2
 
-    def load(core: Machine, source: Pointer, block: int, repeat: int, mask: masks.Mask) -> Items:
-        offsets = block_offsets(block, 0 if update else repeat)
-        return _gather_blocks(case, source, offsets, gates(mask)).view(kind)
+    def run(x: Registers, source: Pointer, block: Any, repeat: Any, mask: Any) -> Any:
+        offsets = block_offsets(x, block, 0 if update else repeat)
+        found = x.blocks(case, source, offsets, x.gates(mask, masks.WIDEST, VLANE_COUNT))
+        image = x.reinterpret(found, kind)
+        return (image, x.moved(source, x.field(repeat), BLOCK_BYTE_SIZE)) if update else image
 
-    if not update:
-        return load
-    return post_update(load, lambda source, block, repeat, mask: blocks_on(source, repeat))
+    return run
 
 
 def _vgatherb(case: Case) -> Callable[..., Any]:
     kind = dtype_of(case, "result").numpy
 
-    def load(core: Machine, source: Pointer, offsets: Items, mask: masks.Mask) -> Items:
-        where = offsets[:VLANE_COUNT].view(np.uint32)
-        return _gather_blocks(case, source, where, gates(mask)).view(kind)
+    def run(x: Registers, source: Pointer, offsets: Lanes, mask: Any) -> Lanes:
+        words = x.take([x.reinterpret(offsets, np.dtype(np.uint32))], BLOCK_NUMBERS)
+        on = x.gates(mask, masks.WIDEST, VLANE_COUNT)
+        return x.reinterpret(x.blocks(case, source, words.astype(np.int64), on), kind)
 
-    return load
+    return run
 
 
-def index_lanes(case: Case, name: str) -> Build:
+def index_lanes(case: Case, name: str) -> Callable[[Lanes], Lanes]:
     """An index register as numbers: 16-bit indices are unsigned whatever the register is called."""
     kind = dtype_of(case, name)
-    return (lambda x: x.view(np.uint16)) if kind.itemsize == 2 else (lambda x: x)
+    if kind.itemsize == 2:
+        return lambda x: x.view(np.uint16).astype(np.int64)
+    return lambda x: x.astype(np.int64)
 
 
 def _vgather2(case: Case) -> Callable[..., Any]:
     """Elements are those of source; bytes are zero-extended into 16-bit lanes."""
     kind, held = dtype_of(case, "result"), dtype_of(case, "source")
-    item = held.storage if held.itemsize < kind.itemsize else kind.numpy
-    view, index = whole(item), index_lanes(case, "offsets")
-    all_lanes, width = masks.full(kind.itemsize), kind.itemsize
+    item = held.storage if held.itemsize < kind.itemsize else kind.storage
+    of, index = elements(case, item), index_lanes(case, "offsets")
+    counts, gate = isinstance(case.type("mask"), t.Scalar), Gate(kind.itemsize)
 
-    def load(core: Machine, source: Pointer, offsets: Items, mask: masks.Mask | int) -> Items:
-        if isinstance(mask, int):
-            mask = masks.first(width, min(max(mask, 0), kind.lanes))
-        typed, start = view(source)
-        active = None if mask is all_lanes else mask[::width]
-        found = typed[positions(case, typed, start, index(offsets), active)]
-        if item is not kind.numpy:
-            found = found.astype(kind.storage).view(kind.numpy)
-        if active is None:
-            return found
-        out = np.zeros(kind.lanes, kind.numpy)
-        out[active] = found
-        return out
+    def run(x: Registers, source: Pointer, offsets: Lanes, mask: Any) -> Lanes:
+        image = x.first(gate, mask) if counts else mask
+        found = x.pick(of, source, index(offsets), x.on(image, gate))
+        return found.astype(kind.storage).view(kind.numpy)
 
-    return load
+    return run
 
 
 # Strided tokens -> item width and distance in items. The manual names the tokens only; they are
@@ -229,19 +187,16 @@ STRIDES = {
 }
 
 
-def _vsld(case: Case) -> Callable[..., Any]:
-    kind, step = dtype_of(case, "result"), dtype_of(case, "source").itemsize
+def apart(case: Case, name: str) -> tuple[Access, int]:
+    """A register's worth of items with gaps between them, and their distance."""
     bits, distance = STRIDES[case.word("stride") or ""]
-    item = item_type(bits, kind)
-    at = items(case, item, (_fill(bits) - 1) * distance + 1)
-    return lambda core, source, offset: (
-        at(source, offset * step)[::distance].copy().view(kind.numpy)
-    )
+    item, count = item_type(bits, dtype_of(case, name)), (_fill(bits) - 1) * distance + 1
+    return access(case, item, count, every(distance)), distance
 
 
-VLDS = Do(_vlds)
-VLDSX2 = Do(_vldsx2)
-VSLDB = Do(_vsldb)
-VGATHER2 = Do(_vgather2)
-VGATHERB = Do(_vgatherb)
-VSLD = Do(_vsld)
+VLDS = registers_do(lambda case: _loaded(case, _image(case, case.word("dist") or "NORM")))
+VLDSX2 = registers_do(lambda case: _loaded(case, _pairs(case), "low"))
+VSLDB = registers_do(_vsldb)
+VGATHER2 = registers_do(_vgather2)
+VGATHERB = registers_do(_vgatherb)
+VSLD = registers_do(lambda case: _loaded(case, apart(case, "result")[0]))

@@ -10,13 +10,14 @@ import numpy as np
 
 from pto.core.constants import VREG_BYTES
 from pto.core.errors import fail
+from pto.core.memory import Memory
 from pto.core.pointer import Pointer
 from pto.core.primitives import select
-from pto.isa.meaning.kinds import Do, Known, Lane, Permute, do
-from pto.isa.meaning.machine import Machine
+from pto.isa.meaning.kinds import Do, Known, Lane, Permute
 from pto.isa.meaning.vector.masks import Mask, first, lanes_of
 from pto.isa.meaning.vector.rearrange import deinterleave, interleave
-from pto.isa.meaning.vector.ub import Items, post_update
+from pto.isa.meaning.vector.ub import Items
+from pto.isa.meaning.vector.words import Access, Gate, Registers, access, registers_do
 from pto.isa.rules.rule import Case
 
 IMAGE_BYTES = VREG_BYTES // 8
@@ -56,26 +57,19 @@ def pattern(width: int) -> Known:
 @cache
 def tail(width: int) -> Do:
     """The first `scalar` lanes, and how many are left for the next register."""
-    lanes = lanes_of(width)
-    every = first(width, lanes)
-
-    def count(core: Machine, scalar: int) -> tuple[Mask, int]:
-        if scalar >= lanes:
-            return every, scalar - lanes
-        return first(width, max(scalar, 0)), 0
-
-    return do(count)
+    gate = Gate(width)
+    return registers_do(lambda case: lambda x, scalar: x.tail(gate, scalar))
 
 
 @cache
 def tail_of_turn(width: int) -> Do:
     """Lanes whose number in a loop, `turn` registers on, is below `bound`."""
-    lanes = lanes_of(width)
+    gate = Gate(width)
 
-    def count(core: Machine, turn: int, bound: int) -> Mask:
-        return first(width, min(max(bound - turn * lanes, 0), lanes))
+    def run(x: Registers, turn: Any, bound: Any) -> Mask:
+        return x.first(gate, x.number(bound) - x.number(turn) * gate.lanes)
 
-    return do(count)
+    return registers_do(lambda case: run)
 
 
 PAND = Lane(lambda a, b, mask: a & b & mask)
@@ -131,15 +125,6 @@ LOADS: dict[str, tuple[int, Callable[[Any], Any]]] = {
 }
 
 
-def _check_aligned(case: Case, pointer: Pointer, offset: int) -> None:
-    if (pointer.address + offset) % WORD:
-        raise fail(
-            "PTO-M080",
-            f"'{case.row.name}' op: the image of a mask lies at a multiple of {WORD} bytes, "
-            f"not at {pointer.memory.space.value} address {pointer.address + offset:#x}",
-        )
-
-
 def unit_of(case: Case, unit: int) -> int:
     """Bytes an offset counts: `unit`, or with 0 those of its distribution (April: one)."""
     if unit:
@@ -149,50 +134,54 @@ def unit_of(case: Case, unit: int) -> int:
     return IMAGE_BYTES // 2 if case.word("dist") in ("US", "PK") else IMAGE_BYTES
 
 
-def _bytes_on(pointer: Pointer, nbytes: int) -> Pointer:
-    return Pointer(pointer.memory, pointer.address + nbytes, pointer.dtype)
+def _image(case: Case, nbytes: int) -> Access:
+    def refused(memory: Memory, address: int) -> None:
+        raise fail(
+            "PTO-M080",
+            f"'{case.row.name}' op: the image of a mask lies at a multiple of {WORD} bytes, "
+            f"not at {memory.space.value} address {address:#x}",
+        )
+
+    return access(case, np.dtype(np.uint8), nbytes, align=WORD, misaligned=refused)
 
 
 def _load(unit: int) -> Do:
-    """The offset counts bytes, words of 8 in the older form, or images."""
+    """The offset counts bytes, words of 8 in the older form, or images. The post-update form
+    accesses the base itself, and gives the base moved on."""
 
     def make(case: Case) -> Callable[..., Any]:
         nbytes, build = LOADS[case.word("dist") or "NORM"]
-        step = unit_of(case, unit)
+        at, step, update = _image(case, nbytes), unit_of(case, unit), len(case.op.results) == 2
 
-        def load(core: Machine, source: Pointer, offset: int) -> Mask:
-            _check_aligned(case, source, offset * step)
-            raw = source.bytes(offset * step, nbytes)
-            return build(np.unpackbits(raw, bitorder="little")).view(np.bool_)
+        def run(x: Registers, source: Pointer, offset: Any) -> Any:
+            if not update:
+                return x.from_bits(x.load(at, source, offset, step), build)
+            return x.from_bits(x.load(at, source), build), x.moved(source, offset, step)
 
-        if len(case.op.results) < 2:
-            return load
-        return post_update(
-            lambda core, source, offset: load(core, source, 0),
-            lambda source, offset: _bytes_on(source, offset * step),
-        )
+        return run
 
-    return Do(make)
+    return registers_do(make)
 
 
 def _store(unit: int) -> Do:
     def make(case: Case) -> Callable[..., Any]:
         every = 2 if case.word("dist") == "PK" else 1
-        nbytes, step = IMAGE_BYTES // every, unit_of(case, unit)
-
-        def store(core: Machine, value: Mask, destination: Pointer, offset: int) -> None:
-            _check_aligned(case, destination, offset * step)
-            target = destination.bytes(offset * step, nbytes)
-            target[:] = np.packbits(value[::every], bitorder="little")
-
-        if not case.op.results:
-            return store
-        return post_update(
-            lambda core, value, destination, offset: store(core, value, destination, 0),
-            lambda value, destination, offset: _bytes_on(destination, offset * step),
+        at, step, update = (
+            _image(case, IMAGE_BYTES // every),
+            unit_of(case, unit),
+            bool(case.op.results),
         )
 
-    return Do(make)
+        def run(x: Registers, value: Mask, to: Pointer, offset: Any) -> Pointer | None:
+            bits = x.to_bits(value, every)
+            if not update:
+                return x.store(at, to, bits, None, offset, step)
+            x.store(at, to, bits, None)
+            return x.moved(to, offset, step)
+
+        return run
+
+    return registers_do(make)
 
 
 PPACK = Permute(_ppack)

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from pto.core.errors import fail
-from pto.isa.meaning.kinds import Do, Permute, Vectors
+from pto.isa.meaning.kinds import Permute, Vectors
 from pto.isa.meaning.lanes import Lanes
-from pto.isa.meaning.machine import Machine
-from pto.isa.meaning.memory.registers import SQZN, put
+from pto.isa.meaning.memory.registers import SQZN
 from pto.isa.meaning.vector import masks
 from pto.isa.meaning.vector.compare import by_index
 from pto.isa.meaning.vector.ub import Items, dtype_of
+from pto.isa.meaning.vector.words import Registers, registers_do
 from pto.isa.meaning.vmi.words import Words
 from pto.isa.rules.rule import Case
 
@@ -41,14 +41,12 @@ def _half(both: Callable[[Items, Items], Pair]) -> Permute:
 
 
 def _vsqz(case: Case) -> Callable[..., Items]:
-    kind = dtype_of(case, "input")
+    size = dtype_of(case, "input").itemsize
 
-    def squeeze(core: Machine, x: Items, mask: masks.Mask) -> Items:
-        kept = x[mask[:: kind.itemsize]]
-        put(core, SQZN, kept.size * kind.itemsize)
-        out = np.zeros(kind.lanes, kind.numpy)
-        out[: kept.size] = kept
-        return out
+    def squeeze(x: Registers, value: Items, mask: masks.Mask) -> Items:
+        found, count = x.squeezed(value, mask, size)
+        x.put(SQZN, count * size)
+        return found
 
     return squeeze
 
@@ -57,11 +55,10 @@ def _vusqz(case: Case) -> Callable[..., Items]:
     """How many lanes before this one are active; counts wrap in the type, as 8-bit ones may."""
     kind = dtype_of(case, "result")
 
-    def count(core: Machine, src: Items, mask: masks.Mask) -> Items:
-        active = mask[:: kind.itemsize]
-        up_to = np.cumsum(active)
-        put(core, SQZN, int(up_to[-1]) * kind.itemsize)
-        return (up_to - active).astype(kind.numpy)
+    def count(x: Registers, src: Items, mask: masks.Mask) -> Items:
+        found, total = x.before(kind.numpy, mask, kind.itemsize)
+        x.put(SQZN, total * kind.itemsize)
+        return found
 
     return count
 
@@ -117,8 +114,8 @@ VINTLV = Permute(lambda case: interleave)
 VDINTLV = Permute(lambda case: deinterleave)
 VINTLVV2 = _half(interleave)
 VDINTLVV2 = _half(deinterleave)
-VSQZ = Do(_vsqz)
-VUSQZ = Do(_vusqz)
+VSQZ = registers_do(_vsqz)
+VUSQZ = registers_do(_vusqz)
 VPACK = Permute(_vpack)
 VSUNPACK = Vectors(lambda case: _unpack(case, signed=True))
 VZUNPACK = Vectors(lambda case: _unpack(case, signed=False))

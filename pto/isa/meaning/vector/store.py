@@ -9,94 +9,69 @@ import numpy as np
 
 from pto.core.constants import BLOCK_BYTE_SIZE, VLANE_COUNT, VREG_BYTES
 from pto.core.pointer import Pointer
-from pto.isa.meaning.kinds import Do
-from pto.isa.meaning.machine import Machine
+from pto.isa.meaning.lanes import Lanes
 from pto.isa.meaning.vector import masks
-from pto.isa.meaning.vector.load import STRIDES, block_offsets, blocks_on, gates, index_lanes
-from pto.isa.meaning.vector.ub import (
-    Items,
-    block_places,
-    dtype_of,
-    item_type,
-    items,
-    positions,
-    whole,
-)
+from pto.isa.meaning.vector.load import apart, block_offsets, index_lanes
+from pto.isa.meaning.vector.ub import dtype_of
+from pto.isa.meaning.vector.words import Access, Gate, Registers, access, elements, registers_do
 from pto.isa.rules.rule import Case
 
-Write = Callable[[Items, Pointer, int, masks.Mask], None]
+# fn(words, register, mask) -> lanes to store, and which of them are on
+Lay = Callable[[Registers, Lanes, Any], tuple[Lanes, Lanes | None]]
 STREAM_STORE = "pto.vstus and pto.vstas store to any address"
-_IN_BLOCK = np.arange(BLOCK_BYTE_SIZE, dtype=np.int64)
 
 
-def _norm(case: Case, dist: str) -> Write:
+def _norm(case: Case, dist: str) -> tuple[Access, Lay]:
     kind = dtype_of(case, "value")
     align = case.profile.alignment.vector
-    at = items(case, kind.numpy, kind.lanes, align if align > 1 else 0, STREAM_STORE)
-    all_lanes, width = masks.full(kind.itemsize), kind.itemsize
-
-    def write(value: Items, pointer: Pointer, offset: int, mask: masks.Mask) -> None:
-        if mask is all_lanes:
-            at(pointer, offset)[:] = value
-        else:
-            np.copyto(at(pointer, offset), value, where=mask[::width])
-
-    return write
+    align = align if align > 1 else 0
+    at = access(case, kind.numpy, kind.lanes, align=align, misaligned=STREAM_STORE)
+    gate = Gate(kind.itemsize)
+    return at, lambda x, value, mask: (value, x.on(mask, gate))
 
 
-def _one_point(case: Case, dist: str) -> Write:
+def _one_point(case: Case, dist: str) -> tuple[Access, Lay]:
     """Item 0 alone, whatever the mask says."""
-    item = item_type(int(dist.removeprefix("1PT_B")), dtype_of(case, "value"))
-    at = items(case, item, 1)
-
-    def write(value: Items, pointer: Pointer, offset: int, mask: masks.Mask) -> None:
-        at(pointer, offset)[:] = value.view(item)[:1]
-
-    return write
+    item, first = np.dtype(f"u{int(dist.removeprefix('1PT_B')) // 8}"), np.zeros(1, np.int64)
+    return access(case, item, 1), lambda x, value, mask: (
+        x.take([x.reinterpret(value, item)], first),
+        None,
+    )
 
 
 # Packed stores -> bytes of an item, bytes kept of it; little endian, so the low part comes first.
 PACKED = {"PK_B16": (2, 1), "PK_B32": (4, 2), "PK_B64": (8, 4), "PK4_B32": (4, 1)}
 
 
-def _packed(case: Case, dist: str) -> Write:
+def _packed(case: Case, dist: str) -> tuple[Access, Lay]:
     size, kept = PACKED[dist]
-    part = np.dtype(f"u{kept}")
-    at = items(case, part, VREG_BYTES // size)
-    all_lanes, step = masks.full(size), size // kept
-
-    def write(value: Items, pointer: Pointer, offset: int, mask: masks.Mask) -> None:
-        low = value.view(part)[::step]
-        if mask is all_lanes:
-            at(pointer, offset)[:] = low
-        else:
-            np.copyto(at(pointer, offset), low, where=mask[::size])
-
-    return write
+    item, part, gate = np.dtype(f"u{size}"), np.dtype(f"u{kept}"), Gate(size)
+    return access(case, part, VREG_BYTES // size), lambda x, value, mask: (
+        x.reinterpret(value, item).astype(part),
+        x.on(mask, gate),
+    )
 
 
 # Merged stores -> channels, bytes of an item.
 MERGED = {"MRG4CHN_B8": (4, 1), "MRG2CHN_B8": (2, 1), "MRG2CHN_B16": (2, 2)}
 
 
-def _merged(case: Case, dist: str) -> Write:
+def _merged(case: Case, dist: str) -> tuple[Access, Lay]:
     """Each 32-byte block holds the planes of its channels one after the other; the mask gates
     whole groups of channels, after the merge."""
     channels, size = MERGED[dist]
-    item = np.dtype(f"u{size}")
-    at = items(case, item, VREG_BYTES // size)
-    group = channels * size
+    item, count = np.dtype(f"u{size}"), VREG_BYTES // size
+    order = np.arange(count).reshape(VLANE_COUNT, channels, -1).transpose(0, 2, 1).reshape(-1)
+    groups = np.arange(count) // channels
 
-    def write(value: Items, pointer: Pointer, offset: int, mask: masks.Mask) -> None:
-        planes = value.view(item).reshape(VLANE_COUNT, channels, -1)
-        merged = planes.transpose(0, 2, 1).reshape(-1, channels)
-        target = at(pointer, offset).reshape(-1, channels)
-        np.copyto(target, merged, where=mask[::group, None])
+    def lay(x: Registers, value: Lanes, mask: Any) -> tuple[Lanes, Lanes]:
+        gates = x.gates(mask, channels * size, count // channels)
+        return x.take([x.reinterpret(value, item)], order), x.take([gates], groups)
 
-    return write
+    return access(case, item, count), lay
 
 
-_DISTS: dict[str, Callable[[Case, str], Write]] = {
+_DISTS: dict[str, Callable[[Case, str], tuple[Access, Lay]]] = {
     **dict.fromkeys(("NORM_B8", "NORM_B16", "NORM_B32"), _norm),
     **dict.fromkeys(("1PT_B8", "1PT_B16", "1PT_B32"), _one_point),
     **dict.fromkeys(PACKED, _packed),
@@ -105,36 +80,31 @@ _DISTS: dict[str, Callable[[Case, str], Write]] = {
 
 
 def _vsts(case: Case) -> Callable[..., Any]:
+    """The post-update form accesses the base itself, and gives the base moved on."""
     dist = case.word("dist") or "NORM_B32"
-    write, step = _DISTS[dist](case, dist), dtype_of(case, "destination").itemsize
-    if case.op.results:  # post-update: the access is at the base, which then moves on
+    (at, lay), step = _DISTS[dist](case, dist), dtype_of(case, "destination").itemsize
 
-        def update(
-            core: Machine, value: Items, destination: Pointer, offset: int, mask: masks.Mask
-        ) -> Pointer:
-            write(value, destination, 0, mask)
-            return destination.at(offset)
+    def run(x: Registers, value: Lanes, to: Pointer, offset: Any, mask: Any) -> None:
+        x.store(at, to, *lay(x, value, mask), offset, step)
 
-        return update
-    return lambda core, value, destination, offset, mask: write(
-        value, destination, offset * step, mask
-    )
+    def update(x: Registers, value: Lanes, to: Pointer, offset: Any, mask: Any) -> Pointer:
+        x.store(at, to, *lay(x, value, mask))
+        return x.moved(to, offset)
+
+    return update if case.op.results else run
 
 
 def _vstsx2(case: Case) -> Callable[..., Any]:
     step = dtype_of(case, "destination").itemsize
-    bits = int((case.word("dist") or "").removeprefix("INTLV_B"))
-    item = item_type(bits, dtype_of(case, "low"))
-    at = items(case, item, 2 * VREG_BYTES // item.itemsize)
+    item = np.dtype(f"u{int((case.word('dist') or '').removeprefix('INTLV_B')) // 8}")
+    count = VREG_BYTES // item.itemsize
+    order, at = np.arange(2 * count).reshape(2, count).T.reshape(-1), access(case, item, 2 * count)
 
-    def store(
-        core: Machine, low: Items, high: Items, to: Pointer, offset: int, mask: masks.Mask
-    ) -> None:
-        target = at(to, offset * step)
-        target[::2] = low.view(item)
-        target[1::2] = high.view(item)
+    def run(x: Registers, low: Lanes, high: Lanes, to: Pointer, offset: Any, mask: Any) -> None:
+        both = [x.reinterpret(each, item) for each in (low, high)]
+        x.store(at, to, x.take(both, order), None, offset, step)
 
-    return store
+    return run
 
 
 def _vsstb(case: Case) -> Callable[..., Any]:
@@ -142,18 +112,14 @@ def _vsstb(case: Case) -> Callable[..., Any]:
     vsstb-post-update reads back what it stored that far behind."""
     update = bool(case.op.results)
 
-    def store(
-        core: Machine, value: Items, to: Pointer, block: int, repeat: int, mask: masks.Mask
+    def run(
+        x: Registers, value: Lanes, to: Pointer, block: Any, repeat: Any, mask: Any
     ) -> Pointer | None:
-        active = gates(mask)
-        places = block_places(case, to, block_offsets(block, 0 if update else repeat), active)
-        blocks = value.view(np.uint8).reshape(VLANE_COUNT, BLOCK_BYTE_SIZE)
-        to.memory.data[places[:, None] + _IN_BLOCK] = blocks[active]
-        if not update:
-            return None
-        return blocks_on(to, repeat)
+        offsets = block_offsets(x, block, 0 if update else repeat)
+        x.put_blocks(case, to, offsets, value, x.gates(mask, masks.WIDEST, VLANE_COUNT))
+        return x.moved(to, x.field(repeat), BLOCK_BYTE_SIZE) if update else None
 
-    return store
+    return run
 
 
 def _vscatter(case: Case) -> Callable[..., Any]:
@@ -162,33 +128,28 @@ def _vscatter(case: Case) -> Callable[..., Any]:
     Bytes go by 16-bit offsets: those of even number.
     """
     kind, width = dtype_of(case, "value"), dtype_of(case, "offsets").itemsize
-    view, index = whole(kind.numpy), index_lanes(case, "offsets")
-    all_lanes, step = masks.full(width), width // kind.itemsize
+    of, index = elements(case, kind.storage), index_lanes(case, "offsets")
+    sent, gate = np.arange(0, kind.lanes, width // kind.itemsize), Gate(width)
 
-    def store(core: Machine, value: Items, to: Pointer, offsets: Items, mask: masks.Mask) -> None:
-        typed, start = view(to)
-        active = None if mask is all_lanes else mask[::width]
-        where = positions(case, typed, start, index(offsets), active)
-        sent = value[::step]
-        typed[where] = sent if active is None else sent[active]
+    def run(x: Registers, value: Lanes, to: Pointer, offsets: Lanes, mask: Any) -> None:
+        values = x.take([value.view(kind.storage)], sent)
+        x.place(of, to, index(offsets), values, x.on(mask, gate))
 
-    return store
+    return run
 
 
 def _vsst(case: Case) -> Callable[..., Any]:
-    kind, step = dtype_of(case, "value"), dtype_of(case, "destination").itemsize
-    bits, distance = STRIDES[case.word("stride") or ""]
-    item = item_type(bits, kind)
-    at = items(case, item, (8 * VREG_BYTES // bits - 1) * distance + 1)
+    step, (at, distance) = dtype_of(case, "destination").itemsize, apart(case, "value")
 
-    def store(core: Machine, value: Items, destination: Pointer, offset: int) -> None:
-        at(destination, offset * step)[::distance] = value.view(item)
+    def run(x: Registers, value: Lanes, to: Pointer, offset: Any) -> None:
+        values = x.reinterpret(value, at.dtype)
+        x.store_apart(at, to, values, distance, offset, step)
 
-    return store
+    return run
 
 
-VSTS = Do(_vsts)
-VSTSX2 = Do(_vstsx2)
-VSSTB = Do(_vsstb)
-VSCATTER = Do(_vscatter)
-VSST = Do(_vsst)
+VSTS = registers_do(_vsts)
+VSTSX2 = registers_do(_vstsx2)
+VSSTB = registers_do(_vsstb)
+VSCATTER = registers_do(_vscatter)
+VSST = registers_do(_vsst)

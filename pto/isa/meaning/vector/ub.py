@@ -17,7 +17,6 @@ from pto.core.dtypes import DType
 from pto.core.errors import fail
 from pto.core.memory import Memory
 from pto.core.pointer import Pointer
-from pto.isa.meaning.machine import Machine
 from pto.isa.rules.rule import Case
 
 Items = npt.NDArray[Any]
@@ -42,11 +41,17 @@ def element_alignment(case: Case, size: int) -> int:
     return size if case.profile.alignment.local_element else 1
 
 
-def items(case: Case, dtype: np.dtype[Any], count: int, align: int = 0, instead: str = "") -> At:
-    """fn(pointer, byte offset) -> the `count` items there, writeable.
+def items(
+    case: Case,
+    dtype: np.dtype[Any],
+    count: int,
+    align: int = 0,
+    refused: Callable[[Memory, int], Any] | str = "",
+) -> tuple[At, int]:
+    """fn(pointer, byte offset) -> the `count` items there, writeable; and their alignment.
 
-    `align` is the alignment in bytes; 0 stands for that of an item. `instead` names what takes
-    other addresses.
+    `align` is the alignment in bytes; 0 stands for that of an item. `refused` raises what is wrong
+    with an address, or names what takes other addresses.
     """
     size, name = dtype.itemsize, case.row.name
     nbytes = size * count
@@ -69,11 +74,13 @@ def items(case: Case, dtype: np.dtype[Any], count: int, align: int = 0, instead:
         return typed[start : start + count]
 
     def elsewhere(memory: Memory, address: int) -> Items:
+        if address % needed and not isinstance(refused, str):
+            refused(memory, address)
         if address % needed:
-            misaligned(name, memory, address, needed, instead)
+            misaligned(name, memory, address, needed, str(refused))
         return memory.view(address, nbytes).view(dtype)
 
-    return at
+    return at, needed
 
 
 def misaligned(name: str, memory: Memory, address: int, needed: int, instead: str) -> NoReturn:
@@ -139,15 +146,3 @@ def block_places(
         bad = int(places[np.flatnonzero(odd)[0]])
         misaligned(case.row.name, pointer.memory, bad, BLOCK_BYTE_SIZE, "")
     return places
-
-
-def post_update(at_base: Callable[..., Any], moved: Callable[..., Pointer]) -> Callable[..., Any]:
-    """The access at the base itself; the base moved on is the last result."""
-
-    def run(core: Machine, *operands: Any) -> Any:
-        found = at_base(core, *operands)
-        values = () if found is None else found if isinstance(found, tuple) else (found,)
-        results = (*values, moved(*operands))
-        return results if len(results) > 1 else results[0]
-
-    return run

@@ -11,20 +11,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from pto.core.constants import BLOCK_BYTE_SIZE, VREG_BYTES
 from pto.core.errors import fail
 from pto.core.memory import Memory
 from pto.core.pointer import Pointer
-from pto.isa.meaning.kinds import Do, do
-from pto.isa.meaning.machine import Machine
-from pto.isa.meaning.memory.registers import AR, SQZN, get, put
+from pto.isa.meaning.kinds import Do, Make
+from pto.isa.meaning.memory.registers import AR, SQZN
 from pto.isa.meaning.vector.masks import Mask
-from pto.isa.meaning.vector.ub import Items, dtype_of, element_alignment, items, post_update
+from pto.isa.meaning.vector.ub import Items, dtype_of, element_alignment
+from pto.isa.meaning.vector.words import Access, Registers, access
 from pto.isa.rules.rule import Case
-
-Bytes = npt.NDArray[np.uint8]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,18 +47,16 @@ EMPTY = StoreState(None, b"", 0, 0)
 # ---- loads
 
 
-def _prime(core: Machine, source: Pointer, offset: int | None) -> LoadState:
-    source = source.at(offset or 0)
-    source.memory.check(source.address // BLOCK_BYTE_SIZE * BLOCK_BYTE_SIZE, 1)
-    return LoadState(source.memory, source.address // BLOCK_BYTE_SIZE)
+class Streams(Registers):
+    """The words of registers, and what streams do."""
 
+    def prime(self, source: Pointer) -> LoadState:
+        """The state of a load stream that has the block of an address at hand."""
+        source.memory.check(source.address // BLOCK_BYTE_SIZE * BLOCK_BYTE_SIZE, 1)
+        return LoadState(source.memory, source.address // BLOCK_BYTE_SIZE)
 
-def _vldus(case: Case) -> Callable[..., Any]:
-    at = _anywhere(case)
-
-    def load(
-        core: Machine, source: Pointer, state: LoadState | StoreState, increment: int | None
-    ) -> tuple[Items, LoadState]:
+    def follow(self, state: LoadState | StoreState, source: Pointer) -> LoadState:
+        """The state after a register has been loaded; its block must be the one at hand."""
         if not isinstance(state, LoadState):
             raise fail(
                 "PTO-M142",
@@ -77,49 +72,57 @@ def _vldus(case: Case) -> Callable[..., Any]:
                 f"{state.block * BLOCK_BYTE_SIZE:#x}",
                 help="prime a state with pto.vldas for each place a stream begins at",
             )
-        end = (source.address + VREG_BYTES) // BLOCK_BYTE_SIZE
-        return at(source, 0).copy(), LoadState(source.memory, end)
+        return LoadState(source.memory, (source.address + VREG_BYTES) // BLOCK_BYTE_SIZE)
 
-    if len(case.op.results) < 3:
-        return load
-    return post_update(load, lambda source, state, increment: source.at(increment or 0))
+    def begin(self) -> StoreState:
+        """A store stream that holds nothing yet."""
+        return EMPTY
 
+    def append(
+        self, state: StoreState, to: Pointer, data: Items, nbytes: int, stays: bool
+    ) -> StoreState:
+        """Put the first bytes of `data` behind the stream at an address; write the blocks that are
+        whole now. With `stays` the flush names the start of this store, not its end: the address
+        did not move."""
+        _require_store(state)
+        memory, start = to.memory, to.address
+        held = state.pending
+        if held and (state.memory is not memory or state.address + len(held) != start):
+            raise fail(
+                "PTO-M143",
+                f"this store begins at {start:#x}, but its state holds bytes up to "
+                f"{state.address + len(held):#x}",
+                help="move the base on by what the last store appended, or begin with"
+                " pto.init_align",
+            )
+        first, end = state.address if held else start, start + nbytes
+        memory.check(first, end - first)
+        stream = held + data.view(np.uint8)[:nbytes].tobytes()
+        whole = max(end // BLOCK_BYTE_SIZE * BLOCK_BYTE_SIZE, first)
+        if whole > first:
+            memory.data[first:whole] = np.frombuffer(stream, np.uint8, whole - first)
+        return StoreState(memory, stream[whole - first :], whole, start if stays else end)
 
-def _uvld(case: Case) -> Callable[..., Items]:
-    at, step = _anywhere(case), dtype_of(case, "source").itemsize
-    return lambda core, source, offset: at(source, offset * step).copy()
-
-
-def _anywhere(case: Case) -> Callable[[Pointer, int], Items]:
-    """A register at any address of an element."""
-    kind = dtype_of(case, "result")
-    return items(case, kind.numpy, kind.lanes)
-
-
-# ---- stores
-
-
-def _append(state: StoreState, to: Memory, start: int, data: Bytes, stays: bool) -> StoreState:
-    """Put `data` behind the stream at address `start`; write the blocks that are whole now.
-
-    With `stays` the flush names the start of this store, not its end: the address did not move.
-    """
-    _require_store(state)
-    if state.pending and (state.memory is not to or state.address + len(state.pending) != start):
-        raise fail(
-            "PTO-M143",
-            f"this store begins at {start:#x}, but its state holds bytes up to "
-            f"{state.address + len(state.pending):#x}",
-            help="move the base on by what the last store appended, or begin with pto.init_align",
+    def flush(self, state: StoreState, to: Pointer) -> None:
+        """Write what a store stream holds back; the pointer must name where it stands."""
+        _require_store(state)
+        if state.memory is None:
+            return
+        if state.memory is not to.memory or state.mark != to.address:
+            raise fail(
+                "PTO-M143",
+                f"this flush names address {to.address:#x}, but its stream stands at "
+                f"{state.mark:#x}",
+                help="pto.vstas takes the base and offset of the last pto.vstus, or the last"
+                " base_out of pto.pstu and 0; pto.vstar the base of the last pto.vstur",
+            )
+        to.memory.data[state.address : state.address + len(state.pending)] = np.frombuffer(
+            state.pending, np.uint8
         )
-    first = state.address if state.pending else start
-    end = start + data.size
-    to.check(first, end - first)
-    stream = state.pending + data.tobytes()
-    whole = max(end // BLOCK_BYTE_SIZE * BLOCK_BYTE_SIZE, first)
-    if whole > first:
-        to.data[first:whole] = np.frombuffer(stream, np.uint8, whole - first)
-    return StoreState(to, stream[whole - first :], whole, start if stays else end)
+
+    def align(self, pointer: Pointer, needed: int) -> None:
+        """An address must be a multiple of so many bytes, inside its memory."""
+        pointer.memory.check(pointer.address, 0, needed)
 
 
 def _require_store(state: StoreState | LoadState) -> None:
@@ -131,151 +134,157 @@ def _require_store(state: StoreState | LoadState) -> None:
         )
 
 
-def _flush(state: StoreState, to: Memory, named: int) -> None:
-    _require_store(state)
-    if state.memory is None:
-        return
-    if state.memory is not to or state.mark != named:
-        raise fail(
-            "PTO-M143",
-            f"this flush names address {named:#x}, but its stream stands at {state.mark:#x}",
-            help="pto.vstas takes the base and offset of the last pto.vstus, or the last base_out"
-            " of pto.pstu and 0; pto.vstar the base of the last pto.vstur",
-        )
-    to.data[state.address : state.address + len(state.pending)] = np.frombuffer(
-        state.pending, np.uint8
-    )
+def _streams(make: Make) -> Do:
+    return Do(make, words=Streams)
 
 
-def _elements(case: Case, pointer: Pointer, size: int) -> None:
-    needed = element_alignment(case, size)
-    pointer.memory.check(pointer.address, 0, needed)
+def _prime(x: Streams, source: Pointer, offset: Any) -> LoadState:
+    return x.prime(source if offset is None else x.moved(source, offset))
+
+
+def _anywhere(case: Case) -> Access:
+    """A register at any address of an element."""
+    kind = dtype_of(case, "result")
+    return access(case, kind.numpy, kind.lanes)
+
+
+def _vldus(case: Case) -> Callable[..., Any]:
+    at, update = _anywhere(case), len(case.op.results) == 3
+
+    def run(x: Streams, source: Pointer, state: LoadState, increment: Any) -> Any:
+        after = x.follow(state, source)
+        found = x.load(at, source)
+        if not update:
+            return found, after
+        return found, after, x.moved(source, 0 if increment is None else increment)
+
+    return run
+
+
+def _uvld(case: Case) -> Callable[..., Items]:
+    at, step = _anywhere(case), dtype_of(case, "source").itemsize
+    return lambda x, source, offset: x.load(at, source, offset, step)
+
+
+# ---- stores
 
 
 def _vstus(case: Case) -> Callable[..., Any]:
-    kind = dtype_of(case, "value")
+    kind, update = dtype_of(case, "value"), len(case.op.results) == 2
+    needed = element_alignment(case, kind.itemsize)
 
-    def store(
-        core: Machine, state: StoreState, count: int, value: Items, base: Pointer
-    ) -> StoreState:
-        _elements(case, base, kind.itemsize)
-        if not 0 <= count <= kind.lanes:
-            raise fail(
+    def run(x: Streams, state: StoreState, offset: Any, value: Items, base: Pointer) -> Any:
+        count = x.number(offset)
+        x.align(base, needed)
+        x.require(
+            (count >= 0) & (count <= kind.lanes),
+            lambda: fail(
                 "PTO-S140",
                 f"'pto.vstus' op stores {count} elements of a register of {kind.lanes}",
                 help="offset counts the elements this step appends",
-            )
-        data = value.view(np.uint8)[: count * kind.itemsize]
-        return _append(state, base.memory, base.address, data, stays=False)
+            ),
+        )
+        after = x.append(state, base, value, count * kind.itemsize, stays=False)
+        return (after, x.moved(base, count)) if update else after
 
-    if len(case.op.results) < 2:
-        return store
-    return post_update(store, lambda state, count, value, base: base.at(count))
+    return run
 
 
 def _vstur(case: Case) -> Callable[..., StoreState]:
-    size, moves = dtype_of(case, "value").itemsize, case.word("mode") == "POST_UPDATE"
+    moves = case.word("mode") == "POST_UPDATE"
+    needed = element_alignment(case, dtype_of(case, "value").itemsize)
 
-    def store(core: Machine, state: StoreState, value: Items, base: Pointer) -> StoreState:
-        _elements(case, base, size)
-        count = get(core, SQZN)
-        if count is None:
-            raise fail(
+    def run(x: Streams, state: StoreState, value: Items, base: Pointer) -> StoreState:
+        x.align(base, needed)
+        count, offset = x.get(SQZN), x.get(AR)
+        x.require(
+            count >= 0,
+            lambda: fail(
                 "PTO-M144",
                 "'pto.vstur' op stores as many bytes as the squeeze count SQZN says, and nothing"
                 " has set it",
                 help="pto.vsqz or pto.vusqz before it sets SQZN",
-            )
-        offset: int = get(core, AR)
-        data = value.view(np.uint8)[:count]
-        after = _append(state, base.memory, base.address + offset, data, stays=not moves)
+            ),
+        )
+        after = x.append(state, x.moved(base, offset, 1), value, count, stays=not moves)
         if moves:
-            put(core, AR, offset + count)
+            x.put(AR, offset + count)
         return after
 
-    return store
+    return run
 
 
 def _vstu(case: Case) -> Callable[..., tuple[StoreState, int]]:
     """The whole register, at an offset in elements that the program threads itself."""
-    kind, step = dtype_of(case, "value"), dtype_of(case, "base").itemsize
-    moves = case.word("mode") == "POST_UPDATE"
+    step, moves = dtype_of(case, "base").itemsize, case.word("mode") == "POST_UPDATE"
+    needed = element_alignment(case, dtype_of(case, "value").itemsize)
 
-    def store(
-        core: Machine, state: StoreState, offset: int, value: Items, base: Pointer
+    def run(
+        x: Streams, state: StoreState, offset: Any, value: Items, base: Pointer
     ) -> tuple[StoreState, int]:
-        _elements(case, base, kind.itemsize)
-        start, data = base.address + offset * step, value.view(np.uint8)
-        after = _append(state, base.memory, start, data, stays=not moves)
-        return after, offset + VREG_BYTES // step if moves else offset
+        x.align(base, needed)
+        count = x.number(offset)
+        start = x.moved(base, offset, step)
+        after = x.append(state, start, value, VREG_BYTES, stays=not moves)
+        return after, count + VREG_BYTES // step if moves else count
 
-    return store
+    return run
 
 
 def _vstas(case: Case) -> Callable[..., Any]:
-    step = dtype_of(case, "destination").itemsize
+    update = bool(case.op.results)
 
-    def flush(core: Machine, state: StoreState, to: Pointer, offset: int) -> None:
-        _flush(state, to.memory, to.address + offset * step)
+    def run(x: Streams, state: StoreState, to: Pointer, offset: Any) -> Pointer | None:
+        moved = x.moved(to, offset)
+        x.flush(state, moved)
+        return moved if update else None
 
-    if not case.op.results:
-        return flush
-    return post_update(flush, lambda state, to, offset: to.at(offset))
+    return run
 
 
 def _store_register(unit: int) -> Do:
     """AR as a word, at an offset of so many bytes a count."""
 
     def make(case: Case) -> Callable[..., Any]:
-        update = bool(case.op.results)
+        at, update = access(case, np.dtype(np.uint32), 1, align=4), bool(case.op.results)
 
-        def store(core: Machine, to: Pointer, offset: int) -> None:
-            word = np.array([get(core, AR)], np.uint32)
-            at = to.address + (0 if update else offset * unit)
-            to.memory.write(at, word, align=word.itemsize)
+        def run(x: Streams, to: Pointer, offset: Any) -> Pointer | None:
+            word = x.word(x.get(AR), np.dtype(np.uint32))
+            if not update:
+                return x.store(at, to, word, None, offset, unit)
+            x.store(at, to, word, None)
+            return x.moved(to, offset, unit)
 
-        if not update:
-            return store
-        return post_update(
-            store, lambda to, offset: Pointer(to.memory, to.address + offset * unit, to.dtype)
-        )
+        return run
 
-    return Do(make)
-
-
-def _vstar(core: Machine, state: StoreState, to: Pointer) -> None:
-    _flush(state, to.memory, to.address + get(core, AR))
-
-
-def _clear(core: Machine) -> None:
-    put(core, AR, 0)
+    return _streams(make)
 
 
 def _pstu(case: Case) -> Callable[..., tuple[StoreState, Pointer]]:
     """Lanes as bits, compact: 16 bytes of b16, 8 of b32."""
     width = dtype_of(case, "base").itemsize
+    needed, nbytes = element_alignment(case, width), VREG_BYTES // width // 8
 
-    def store(
-        core: Machine, state: StoreState, value: Mask, base: Pointer
+    def run(
+        x: Streams, state: StoreState, value: Mask, base: Pointer
     ) -> tuple[StoreState, Pointer]:
-        _elements(case, base, width)
-        data: Any = np.packbits(value[::width], bitorder="little")
-        after = _append(state, base.memory, base.address, data, stays=False)
-        return after, base.at(data.size // width)
+        x.align(base, needed)
+        after = x.append(state, base, x.to_bits(value, width), nbytes, stays=False)
+        return after, x.moved(base, nbytes // width)
 
-    return store
+    return run
 
 
-VLDAS = do(_prime)
-VLDUS = Do(_vldus)
-UVLD = Do(_uvld)
-INIT_ALIGN = do(lambda core: EMPTY)
-SPRCLR = do(_clear)
+VLDAS = _streams(lambda case: _prime)
+VLDUS = _streams(_vldus)
+UVLD = _streams(_uvld)
+INIT_ALIGN = _streams(lambda case: lambda x: x.begin())
+SPRCLR = _streams(lambda case: lambda x: x.put(AR, 0))
 SPRSTI = _store_register(4)
 SPRSTS = _store_register(1)
-VSTUS = Do(_vstus)
-VSTUR = Do(_vstur)
-VSTU = Do(_vstu)
-VSTAS = Do(_vstas)
-VSTAR = do(_vstar)
-PSTU = Do(_pstu)
+VSTUS = _streams(_vstus)
+VSTUR = _streams(_vstur)
+VSTU = _streams(_vstu)
+VSTAS = _streams(_vstas)
+VSTAR = _streams(lambda case: lambda x, state, to: x.flush(state, x.moved(to, x.get(AR), 1)))
+PSTU = _streams(_pstu)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import html
 import json
-from collections.abc import Mapping, Sequence
+import linecache
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -19,6 +20,7 @@ from pto.observe.timing.result import Timing, Waiting, critical, site
 
 _STEPS = 200  # of the counters
 _DIGITS = 5  # of a microsecond
+_NOT_DRAWN = -1  # in the place of a part
 
 
 def page(*timings: Timing) -> str:
@@ -54,19 +56,53 @@ def _file(name: str) -> str:
 
 def data(timings: Sequence[Timing]) -> dict[str, Any]:
     """What the page draws."""
-    runs = [_run(timing, n) for n, timing in enumerate(timings)]
-    places = [job.op.loc for timing in timings for job in timing.stream.jobs if job.op.loc]
-    return {"runs": runs, "source": _source(places[0].file if places else "")}
+    parts = [each for timing in timings for _, each in _parts(timing)]
+    places = [job.op.loc for timing in parts for job in timing.stream.jobs if job.op.loc]
+    return {
+        "runs": [_run(timing, n) for n, timing in enumerate(timings)],
+        "sources": sources(loc.file for loc in places),
+    }
 
 
-def _source(file: str) -> list[str]:
-    try:
-        return Path(file).read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError):
-        return []
+def sources(names: Iterable[str]) -> list[dict[str, Any]]:
+    """The files that instructions come from, with their lines; those of notebooks too."""
+    texts = {name: linecache.getlines(name) for name in dict.fromkeys(names)}
+    return [
+        {"file": name, "name": Path(name).name, "lines": [line.rstrip("\n") for line in lines]}
+        for name, lines in texts.items()
+        if lines
+    ]
+
+
+def _parts(timing: Timing) -> list[tuple[Sequence[int], Timing]]:
+    """Cores that have the same times, and these; the slowest come first."""
+    found = [(each.numbers, each.timing) for each in timing.groups if each.timing is not None]
+    return sorted(found, key=lambda each: each[1] is not timing) or [((), timing)]
 
 
 def _run(timing: Timing, number: int) -> dict[str, Any]:
+    """The slowest core of a launch as it is drawn, with the others as `parts`."""
+    parts = _parts(timing)
+    label = {"label": f"{timing.kernel} {number + 1}"}
+    rest = [{**label, "parts": [], "cores": [], **_part(each)} for _, each in parts[1:]]
+    groups = [(numbers, n) for n, (numbers, _) in enumerate(parts)]
+    groups += [(each.numbers, _NOT_DRAWN) for each in timing.groups if each.timing is None]
+    cores = [
+        {"number": n, "part": part, "like": numbers[0], "blocks": _blocks(timing, n)}
+        for numbers, part in groups
+        for n in numbers
+    ]
+    return {**label, **_part(parts[0][1]), "parts": rest, "cores": cores}
+
+
+def _blocks(timing: Timing, core: int) -> str:
+    mine = range(core, timing.blocks, timing.cores)
+    if len(mine) <= 3:
+        return f"block{'s' * (len(mine) > 1)} {', '.join(map(str, mine))}"
+    return f"{len(mine):,} blocks: {mine[0]}, {mine[1]}, ..., {mine[-1]}"
+
+
+def _part(timing: Timing) -> dict[str, Any]:
     stream, times, mhz = timing.stream, timing.times, timing.mhz
     if times is None:
         raise RuntimeError("a launch without times has no page")
@@ -75,9 +111,9 @@ def _run(timing: Timing, number: int) -> dict[str, Any]:
     for job, price in zip(stream.jobs, timing.prices, strict=True):
         if id(job.op) not in ops:
             ops[id(job.op)] = len(listed)
-            line = job.op.loc.line if job.op.loc else None
-            name = job.op.name.removeprefix("pto.")
-            listed.append({"name": name, "line": line, "status": price.status})
+            loc, name = job.op.loc, job.op.name.removeprefix("pto.")
+            place = {"file": loc.file, "line": loc.line} if loc else {"file": None, "line": None}
+            listed.append({"name": name, "status": price.status, **place})
 
     def us(cycles: Sequence[float]) -> list[float]:
         return [round(each / mhz, _DIGITS) for each in cycles]
@@ -85,7 +121,6 @@ def _run(timing: Timing, number: int) -> dict[str, Any]:
     on = axis(timing)
     pairs = list(zip(on.start, on.free, on.done, strict=True))
     return {
-        "label": f"{timing.kernel} {number + 1}",
         "mhz": mhz,
         "end": on.end / mhz,
         "agents": agents(timing),

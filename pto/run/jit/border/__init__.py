@@ -1,1 +1,1 @@
-"""The border between Python and compiled code: values, memories, pieces, threads."""
+"""Runtime interface (ABI) of Python and compiled code: values, memories, regions, threads."""

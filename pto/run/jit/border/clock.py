@@ -1,8 +1,8 @@
-"""Ten times a second, compiled code that runs in a loop comes back to Python for a moment.
+"""A timer that makes compiled loops return to Python ten times a second.
 
-There signals are handled (Ctrl-C) and the limit of the launch is looked at. Each thread has a word
-that its compiled code reads at every turn of a loop; a thread of this module sets the words of all
-who are inside, and sleeps while nobody is.
+There signals are handled (Ctrl-C) and the limit of the launch is checked. Each thread has a poll
+flag that its compiled code reads in every iteration of a loop. A timer thread sets the flags of all
+threads that run compiled code, and sleeps while there is none.
 """
 
 from __future__ import annotations
@@ -19,32 +19,32 @@ import numpy as np
 from pto.core.memory import aligned_bytes
 
 TICK: Final = 0.1  # seconds
-SCRATCH: Final = 2 << 20  # bytes for one instruction's own use
-_PATIENCE: Final = 20  # ticks without anybody inside before the clock stops
+SCRATCH: Final = 2 << 20  # bytes of scratch memory for one instruction
+_PATIENCE: Final = 20  # ticks without compiled code before the timer stops
 
 
-class Hand:
-    """What a thread has for the compiled code it runs: its word, memory for an instruction."""
+class ThreadState:
+    """State of a thread that compiled code uses: its poll flag and scratch memory."""
 
     def __init__(self) -> None:
         self.word = np.zeros(1, np.uint64)
         self.word_address = self.word.ctypes.data
-        self.room = aligned_bytes(SCRATCH)
-        self.room_address = self.room.ctypes.data
+        self.scratch = aligned_bytes(SCRATCH)
+        self.scratch_address = self.scratch.ctypes.data
         self.inside = False
 
 
 class _Local(threading.local):
     def __init__(self) -> None:
-        self.hand = Hand()
-        _clock.hands.add(self.hand)
+        self.state = ThreadState()
+        _clock.states.add(self.state)
 
 
 class _Clock:
-    """The thread that ticks. It begins with the first compiled code, and again after a fork."""
+    """The timer thread. It starts with the first compiled code, and again after a fork."""
 
     def __init__(self) -> None:
-        self.hands = WeakSet[Hand]()
+        self.states = WeakSet[ThreadState]()
         self.is_running = False
         self._awake = threading.Event()
         self._started = False
@@ -54,18 +54,18 @@ class _Clock:
             self._started = True
             threading.Thread(target=self._tick, name="pto clock", daemon=True).start()
         self._awake.set()
-        self.is_running = True  # who is inside now keeps it so
+        self.is_running = True  # threads in compiled code keep it so
 
     def _tick(self) -> None:
         quiet = 0
         while True:
             time.sleep(TICK)
-            inside = [hand for hand in list(self.hands) if hand.inside]
-            for hand in inside:
-                hand.word[0] = 1
+            inside = [state for state in list(self.states) if state.inside]
+            for state in inside:
+                state.word[0] = 1
             quiet = 0 if inside else quiet + 1
             self.is_running = quiet <= _PATIENCE
-            if not self.is_running and not any(hand.inside for hand in list(self.hands)):
+            if not self.is_running and not any(state.inside for state in list(self.states)):
                 self._awake.wait()
                 self._awake.clear()
                 self.is_running, quiet = True, 0
@@ -86,19 +86,18 @@ os.register_at_fork(after_in_child=_after_fork)
 
 
 class _Interrupts:
-    """Ctrl-C that comes when compiled code has just called Python, before the first line of what it
-    calls: no `try` there sees it, and ctypes drops it. It is kept here and raised at the next tick.
-    """
+    """Keeps an interrupt (Ctrl-C) that arrives when compiled code has just called Python, before
+    any `try` there: ctypes would drop it. It is raised at the next tick."""
 
     def __init__(self) -> None:
         self.came = False
-        self._other: Any = None  # who hears of such exceptions otherwise
-        self.hook = self._heard
+        self._other: Any = None  # the previous hook for such exceptions
+        self.hook = self._unraisable
 
     def listen(self) -> None:
         self._other, sys.unraisablehook = sys.unraisablehook, self.hook
 
-    def _heard(self, what: Any) -> None:
+    def _unraisable(self, what: Any) -> None:
         if (
             what.exc_type is KeyboardInterrupt
             and getattr(what.object, "__self__", None) is not None
@@ -116,29 +115,29 @@ class _Interrupts:
 _interrupts = _Interrupts()
 
 
-def enter() -> Hand:
-    """Before compiled code runs, on the thread it runs on."""
+def enter() -> ThreadState:
+    """Mark the current thread as running compiled code."""
     if sys.unraisablehook is not _interrupts.hook:
         _interrupts.listen()
-    hand = _local.hand
-    hand.inside = True
+    state = _local.state
+    state.inside = True
     if not _clock.is_running:
         _clock.wake()
-    return hand
+    return state
 
 
-def leave(hand: Hand) -> None:
-    hand.inside = False
+def leave(state: ThreadState) -> None:
+    state.inside = False
 
 
 def rest() -> None:
-    """Compiled code has come back: its word is read. Python handles signals on the way."""
-    _local.hand.word[0] = 0
+    """Clear the poll flag, after compiled code has returned. Python handles signals meanwhile."""
+    _local.state.word[0] = 0
     _interrupts.raise_kept()
 
 
 def interrupted() -> BaseException | None:
-    """The interrupt that ended compiled code, where it was that."""
+    """The interrupt that ended compiled code, if any."""
     try:
         _interrupts.raise_kept()
     except KeyboardInterrupt as error:

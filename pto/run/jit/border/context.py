@@ -1,4 +1,4 @@
-"""What compiled code of one agent finds at run time: memories, objects, flags, the way back."""
+"""The run-time state of one agent for compiled code: memories, objects, flags, calls of Python."""
 
 from __future__ import annotations
 
@@ -18,35 +18,35 @@ from pto.isa.meaning.cube.accumulator import Epilogue
 from pto.isa.meaning.memory.registers import QUEUE_IDS
 from pto.isa.meaning.order.ring import ENTRY, TO_VECTOR, Pipe, Ring, register_of
 from pto.run.jit.border import clock
-from pto.run.jit.border.shadow import Shadow
-from pto.run.jit.border.state import EVENT_IDS, REGISTER_BYTES, Flags, Registers, Signals
+from pto.run.jit.border.shadow import InitShadow
+from pto.run.jit.border.state import EVENT_IDS, REGISTER_BYTES, Flags, SharedRegisters, Signals
 from pto.run.machine.core import Arrivals, Cluster, Core
 from pto.run.reference.code import Wait
 
-MEMORIES: Final = 256  # that one agent can name
+MEMORIES: Final = 256  # maximum for one agent
 
 # The words of a context, as compiled code indexes them.
 CALL, TABLE, FLAGS, ROOM, LOG, REGISTERS, BLOCK, BLOCKS, SUB, SUBS, SHADOW, DUE = range(12)
-DIRTY, FIRST = 12, 13  # whether Python has changed anything in this block; registers at its begin
-STATUS, PASSED, ROOMY = 14, 15, 16  # of a coroutine: how it stands, waits met, bytes it needs
-QUEUES, PEERS = 17, 18  # rings by queue and way; UB of either sub-block and L1 of the cube
-AT, EXPLAINS = 19, 20  # the wait a coroutine stands at (0: Python knows); whether Python is asked
+DIRTY, FIRST = 12, 13  # True if Python changed state in this block; registers at its start
+STATUS, PASSED, ROOMY = 14, 15, 16  # of a coroutine: state, ended waits, bytes it needs
+QUEUES, PEERS = 17, 18  # rings by queue and direction; UB of either sub-block and L1 of the cube
+AT, EXPLAINS = 19, 20  # wait site of a coroutine (0: in Python); True to get its reason
 ITEMS, KEPT, KEPT_VALUES = 21, 22, 23  # of work items: scratch memory; counts and values of slots
 SIGNALS: Final = 24  # counts of signals between the agents of a core
-OWNED, TELLS = 25, 26  # memories of the own rank; whether somebody has to hear of what is added
-COME: Final = 27  # agents that have come to where all cores meet, by kind
+OWNED, TELLS = 25, 26  # memories of the own rank; True if additions must be recorded
+COME: Final = 27  # arrivals at the barrier of all cores, by kind
 _WORDS: Final = 28
-# of a ring: state, slots, bytes of one, where they begin in the consumer's buffer and how many are
-# there, where slots are (LOCAL, GLOBAL), of those in global memory the first and how many bytes
+# of a ring: state, slots, bytes of a slot, start of the slots in the consumer's buffer and their
+# number, location (LOCAL, GLOBAL), start and size in global memory
 FIRST_SLOT, QUEUE_WORDS = 6, 8
-LOCAL, GLOBAL, PLACE = 1, 2, 3  # 0: a queue that Python alone knows; bits above tell the epilogue
-FINE, FAILED, WAITS = range(3)  # what Python answers to compiled code
+LOCAL, GLOBAL, PLACE = 1, 2, 3  # 0: a queue that only Python handles; higher bits: epilogue
+FINE, FAILED, WAITS = range(3)  # results of a call of Python
 RUNS, BROKEN, DONE = range(3)  # values of STATUS
-LOOK: Final = -1  # the operation that only looks up: signals, and the limit of the launch
-TOUCHES: Final = 1 << 11  # uses of global memory that are written down, for one agent
-HEAD: Final = 2  # a log begins with how many uses there were and for how many it has room
-TOUCH: Final = 5  # words of one: memory (its highest bit: a write), address, rows, bytes, pitch
-CLEAR: Final = -2  # the operation that makes everything as at the begin of a block
+LOOK: Final = -1  # poll: signals, and the limit of the launch
+TOUCHES: Final = 1 << 11  # logged accesses to global memory, for one agent
+HEAD: Final = 2  # a log starts with the number of accesses and its capacity
+TOUCH: Final = 5  # words of an access: memory (highest bit: write), address, rows, bytes, pitch
+CLEAR: Final = -2  # reset everything to its state at the start of a block
 _NUMBER: Final = (1 << 63) - 1
 Words = npt.NDArray[np.int64]
 _Callback = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int)
@@ -55,22 +55,22 @@ Action = Callable[["Context", memoryview], "Wait | None"]
 
 
 class Needs:
-    """What the code of a unit asks for: a context makes nothing else."""
+    """The state that the code of a unit uses; a context allocates nothing else."""
 
     def __init__(self, logs: bool = False) -> None:
-        self.logs = logs  # every block writes down what it uses of global memory
+        self.logs = logs  # every block logs its accesses to global memory
         self.words: set[int] = set()
         self.spaces: set[int] = set()
-        self.flags: set[int] = set()  # where the flags of two pipes begin
-        self.spans: set[tuple[int, int, int]] = set()  # buffers, from where to where it is written
+        self.flags: set[int] = set()  # offsets of the flags of two pipes
+        self.spans: set[tuple[int, int, int]] = set()  # buffer, start and end of a written range
         self.items = 0  # bytes of scratch memory for the values of work items
-        self.unsure: set[int] = set()  # buffers that may be read where nothing is written
-        self.used: set[tuple[str, int]] = set()  # buffers that the code of a side names
-        self.popped = 0  # bytes of the largest tile that is taken out of a queue
+        self.unsure: set[int] = set()  # buffers that may be read where nothing was written
+        self.used: set[tuple[str, int]] = set()  # buffers that the code of a side accesses
+        self.popped = 0  # bytes of the largest tile that is popped from a queue
 
     @property
     def cleared(self) -> list[tuple[int, int, int]]:
-        """What must be zero when a block begins: spans that do not touch, by buffer."""
+        """The ranges that must be zero when a block begins, disjoint, by buffer."""
         found: list[tuple[int, int, int]] = []
         used = self.unsure & self.spaces
         for space, first, end in sorted(span for span in self.spans if span[0] in used):
@@ -83,7 +83,7 @@ class Needs:
 
 _SPACES: Final = tuple(Space)
 _UB, _L1 = _SPACES.index(Space.UB), _SPACES.index(Space.L1)
-# Buffers of the other agents of the core have the numbers behind the own ones: space, sub-block.
+# Buffers of the other agents of the core have the numbers after the own ones: space, sub-block.
 PEER_BUFFERS: Final = {
     peer: len(_SPACES) + n for n, peer in enumerate(((Space.UB, 0), (Space.UB, 1), (Space.L1, 0)))
 }
@@ -92,7 +92,7 @@ _FIXED: Final = SLOPES + 1
 
 
 class Context:
-    """One agent's. Memory number n is a local buffer, by its space, or an array behind those."""
+    """The state of one agent. Memory n is a local buffer, by its space, or an array after those."""
 
     def __init__(self, core: Core, needs: Needs) -> None:
         self.core = core
@@ -100,20 +100,20 @@ class Context:
         self._memories: list[Memory | None] = [None] * _FIXED
         self.objects: list[Any] = []
         self.error: BaseException | None = None
-        self.wait: Wait | None = None  # what a coroutine stands at
-        self.seen: Callable[[int], None] | None = None  # hears now and then which block runs
-        # makes the device, memories and core of a launch of which only addresses are here so far
+        self.wait: Wait | None = None  # the current wait of a coroutine
+        self.seen: Callable[[int], None] | None = None  # called regularly with the current block
+        # makes the device, memories and core of a call that has only passed addresses so far
         self.unmade: Callable[[], None] | None = None
-        self.outside: list[Action] = []  # of the piece that runs
+        self.outside: list[Action] = []  # host fallbacks of the running region
         self.frame: memoryview = memoryview(b"")
-        self.spoilt = True  # whether Python may have written to buffers in this block
-        self._pipes: dict[int, Pipe] = {}  # queues that are open
-        self.abroad: list[Ring] = []  # those of them that lie in global memory
-        self.rooms: tuple[Any, ...] = ()  # where the frame of a coroutine lies, and itself
+        self.spoilt = True  # Python may have written to buffers in this block
+        self._pipes: dict[int, Pipe] = {}  # open queues
+        self.global_rings: list[Ring] = []  # rings in global memory
+        self.rooms: tuple[Any, ...] = ()  # memory of the coroutine frame
         self._numbers: dict[int, int] = {}
         self.table = np.zeros((MEMORIES, 2), np.uint64)
         self.words = np.zeros(_WORDS, np.uint64)
-        self.rows, self._cells = self.table.data, self.words.data  # written sooner
+        self.rows, self._cells = self.table.data, self.words.data  # faster to write
         self._callback = _Callback(self._outside)
         self.words[CALL] = ctypes.cast(self._callback, ctypes.c_void_p).value or 0
         self.words[TABLE] = self.table.ctypes.data
@@ -122,11 +122,11 @@ class Context:
             core.flags = flags = Flags(core.flags)
             self.words[FLAGS] = flags.array.ctypes.data
         if REGISTERS in needs.words:
-            core.registers = registers_ = Registers(core.registers, core.memory)
+            core.registers = registers_ = SharedRegisters(core.registers, core.memory)
             self.words[REGISTERS] = registers_.array.ctypes.data
             self._first = registers_.array.copy()
             self.words[FIRST] = self._first.ctypes.data
-        self.shadow = Shadow(core) if SHADOW in needs.words else None
+        self.shadow = InitShadow(core) if SHADOW in needs.words else None
         if self.shadow is not None:
             self.words[SHADOW] = self.shadow.pointer
         if QUEUES in needs.words:
@@ -146,7 +146,7 @@ class Context:
             self._log = np.empty(HEAD + TOUCHES * TOUCH, np.int64)
             self._log[:HEAD] = 0, TOUCHES
             self.words[LOG] = self._log.ctypes.data
-        self._hear()
+        self._share_counters()
         self.pointer = self.words.ctypes.data
         for number in needs.spaces:
             self.memory(number)
@@ -162,7 +162,7 @@ class Context:
         return memory
 
     def memory(self, number: int) -> Memory:
-        """The memory of a number. A buffer the profile lacks has no bytes: every access fails."""
+        """The memory of a number. A buffer that the profile lacks is empty: every access fails."""
         found = self._memories[number]
         if found is not None:
             return found
@@ -176,14 +176,14 @@ class Context:
         return self._set(number, self.core.memory(space) if has else Memory(space, 0))
 
     def _peer(self, number: int) -> Memory:
-        """A buffer of another agent; nobody's has no bytes."""
+        """A buffer of another agent; empty if there is no such agent."""
         space, sub = list(PEER_BUFFERS)[number]
         side = "vector" if space is Space.UB else "cube"
         found = [a for a in self.core.cluster.agents if (a.side, a.sub) == (side, sub)]
         return found[0].memory(space) if found else Memory(space, 0)
 
     def number(self, memory: Memory, *, own: bool = False) -> int | None:
-        """The number of a memory, given when first asked; None: there are too many."""
+        """The number of a memory, assigned on first use; None if there are too many."""
         if memory.space is not Space.GM and not own:
             number = _SPACES.index(memory.space)
             return number if self.memory(number) is memory else None
@@ -197,22 +197,22 @@ class Context:
         return found
 
     def adopt(self, number: int, memory: Memory) -> None:
-        """The memory that compiled code has under this number already."""
+        """Set the memory that compiled code already has under this number."""
         self._memories += [None] * (number + 1 - len(self._memories))
         self._set(number, memory)
 
-    def begin(self) -> clock.Hand:
-        """Before compiled code runs, on the thread it runs on."""
-        hand = clock.enter()
-        self.lend(hand)
-        return hand
+    def begin(self) -> clock.ThreadState:
+        """Prepare to run compiled code on the current thread."""
+        state = clock.enter()
+        self.set_thread(state)
+        return state
 
-    def lend(self, hand: clock.Hand) -> None:
-        """What the thread has for compiled code."""
-        self._cells[ROOM], self._cells[DUE] = hand.room_address, hand.word_address
+    def set_thread(self, state: clock.ThreadState) -> None:
+        """Pass the scratch memory and poll flag of a thread to compiled code."""
+        self._cells[ROOM], self._cells[DUE] = state.scratch_address, state.word_address
 
     def _outside(self, words: int, number: int) -> int:
-        """Compiled code asks Python for one operation. No exception may pass through it."""
+        """Run one operation in Python for compiled code. No exception may leave it."""
         try:
             self.core.at_block(int(self.words[BLOCK]))
             if number == LOOK:
@@ -233,21 +233,21 @@ class Context:
         return FINE
 
     def _make(self, action: Action) -> Wait | None:
-        """An operation that is left to Python: it finds the machine that every launch has."""
+        """Run a host fallback, after making the device and core that it needs."""
         with np.errstate(all="ignore"):
             if self.unmade is not None:
                 self.unmade()
             return action(self, self.frame)
 
     def _follow(self) -> None:
-        """Queues that compiled code has opened in this block have their slots there."""
-        for ring in self.abroad:
+        """Take over the slots of queues that compiled code has opened in this block."""
+        for ring in self.global_rings:
             first, entry = int(ring.state[ENTRY]), ring.entry
             if first and entry is not None:
                 ring.entry = replace(entry, address=first - address_of(entry.memory.data))
 
     def _look(self) -> None:
-        """Between two turns of a loop, or two blocks."""
+        """Handle signals and the limit, between two iterations of a loop or two blocks."""
         clock.rest()
         limit = self.core.cluster.limit
         if limit is not None:
@@ -256,7 +256,7 @@ class Context:
             self.seen(int(self.words[BLOCK]))
 
     def _clear(self) -> None:
-        """As at the begin of a block, whatever Python has done in the last one."""
+        """Reset everything to its state at the start of a block."""
         self.words[DIRTY] = 0
         self.core.clear()
         for memory in self._memories[: len(_SPACES)]:
@@ -264,28 +264,28 @@ class Context:
                 memory.data[:] = 0
         self.objects.clear()
 
-    def _hear(self) -> None:
-        """Signals of the core it belongs to now, which has one agent more, and of its device."""
+    def _share_counters(self) -> None:
+        """Share the counters of the current core, which has one more agent, and of its device."""
         cluster = self.core.cluster
-        self.words[TELLS] = self.core.device.tells_sums
+        self.words[TELLS] = self.core.device.records_sums
         if COME in self.needs.words and isinstance(cluster.arrivals, Arrivals):
             self.words[COME] = cluster.arrivals.come.ctypes.data
         flags = cluster.cross_flags
         if SIGNALS in self.needs.words and type(flags) is not Signals:
             flags = cluster.cross_flags = Signals(flags)
-        if type(flags) is Signals:  # `isinstance` takes its time with what is abstract
+        if type(flags) is Signals:  # `isinstance` is slow with abstract classes
             flags.count_agents(cluster.vectors, int(cluster.has_cube))
             self.words[SIGNALS] = flags.words.ctypes.data
 
-    def turn_to(self, core: Core) -> None:
-        """Another launch."""
-        self._hear()
+    def reuse_for(self, core: Core) -> None:
+        """Use this context for another launch."""
+        self._share_counters()
         cells = self._cells
         cells[BLOCK], cells[BLOCKS] = core.block, core.blocks
         cells[SUB], cells[SUBS] = core.sub, core.subs
 
     def clear(self) -> None:
-        """What compiled code, of this agent or of those it has queues with, has left in buffers."""
+        """Clear the buffer ranges that this agent, or agents connected by queues, have written."""
         for stretch in self._left():
             stretch[:] = 0
         for number, pipe in self._pipes.items():
@@ -299,8 +299,8 @@ class Context:
             if memory is not None and known:
                 yield memory.data[first:end]
 
-    def news(self) -> Iterator[tuple[int, int, int]]:
-        """What has to be as new for each block: where, what is copied there (0: zeros), bytes."""
+    def block_resets(self) -> Iterator[tuple[int, int, int]]:
+        """The memory to reset for each block: address, source of the copy (0: zeros), bytes."""
         cells, cluster, words = self.words, self.core.cluster, self.needs.words
         zeros: list[npt.NDArray[Any]] = [*self._left(), *self.core.counts_and_slopes]
         zeros += [ring.state for ring in cluster.queues.values()]
@@ -313,7 +313,7 @@ class Context:
             yield int(cells[REGISTERS]), int(cells[FIRST]), REGISTER_BYTES
 
     def _slots(self, ring: Ring) -> tuple[int, int, int]:
-        """Those of a queue, as a span of the consumer's buffer."""
+        """The slots of a queue, as a range of the consumer's buffer."""
         number, first = (_UB if ring.way == TO_VECTOR else _L1), ring.local or 0
         end = first + (ring.slots - 1) * ring.slot_size
         return number, first, end + max(ring.slot_size, self.needs.popped)
@@ -323,13 +323,12 @@ class Context:
         return self.needs.cleared
 
     def renew(self, spoilt: bool) -> None:
-        """Another block of the same launch, for which the agent is as new. Where nothing is spoilt,
-        its queues are open."""
+        """Reset for another block of the same launch. If not `spoilt`, its queues stay open."""
         self.spoilt = True
         if spoilt:
             self._pipes.clear()
-            self.abroad.clear()
-        self.turn_to(self.core)
+            self.global_rings.clear()
+        self.reuse_for(self.core)
         self.words[[DIRTY, STATUS, PASSED, AT]] = 0
         self.objects.clear()
         if self.needs.logs:
@@ -338,16 +337,15 @@ class Context:
             self._queues[:] = 0
 
     def forget(self) -> None:
-        """The end of a launch: arrays and objects of it have no number any more, and who heard of
-        its blocks, which knows them, goes too."""
+        """Drop the arrays, objects and callback of a launch at its end."""
         self.seen = None
         del self._memories[_FIXED:]
         self._numbers.clear()
         self.objects.clear()
 
     def open_queue(self, number: int, stays: bool) -> None:
-        """Compiled code may use a queue whose slots have a place; Python does all others. One that
-        `stays` it opens by itself in the next block."""
+        """Let compiled code use a queue if its slots have an address; Python handles other queues.
+        Compiled code reopens a queue that `stays` in the next block."""
         pipe: Pipe = self.core.registers[register_of(number)]
         self._pipes[number] = pipe
         for way, ring in pipe.rings.items():
@@ -356,7 +354,7 @@ class Context:
                 data, at = ring.entry.memory.data, ring.entry.address
                 kind, first, room = GLOBAL, data.ctypes.data + at, max(data.size - at, 0)
                 ring.state[ENTRY : ENTRY + 2] = first, room
-                self.abroad.append(ring)
+                self.global_rings.append(ring)
             state, local = ring.state.ctypes.data, ring.local or 0
             self.spoilt |= kind != LOCAL and not (stays and kind)
             kind |= epilogue_bits(ring.epilogue, ring.number) if kind else 0
@@ -364,7 +362,7 @@ class Context:
             self._queues[number, way - 1] = words
 
     def touches(self) -> Words | None:
-        """Uses of global memory, a row each; None: more than were written down."""
+        """The logged accesses to global memory, a row each; None if there were too many."""
         count = int(self._log[0])
         if count > TOUCHES:
             return None
@@ -376,7 +374,7 @@ class Context:
 
 
 def epilogue_bits(epilogue: Epilogue | None, number: int) -> int:
-    """What tells a queue of this id and epilogue from others, beside where its slots are."""
+    """A hash of the id and epilogue of a queue, above the bits for its location."""
     return 0 if epilogue is None else (1 + crc32(repr((epilogue, number)).encode())) * (PLACE + 1)
 
 
@@ -389,13 +387,13 @@ def context_of(core: Core, needs: Needs) -> Context:
 
 
 def by_machine_address(words: Words, context: Context) -> Words:
-    """Uses of global memory, of which arrays of a host may overlap."""
+    """The accesses with machine addresses, since arrays of the host may overlap."""
     words[:, 1] += context.table[words[:, 0] & _NUMBER, 0].view(np.int64)
     return words
 
 
 def _peers(cluster: Cluster) -> list[int]:
-    """Where the buffers begin that queues lie in; 0: nobody has it."""
+    """The addresses of the buffers that hold queues; 0 for a missing agent."""
     found = [0, 0, 0]
     for core in cluster.agents:
         if core.side == "vector":

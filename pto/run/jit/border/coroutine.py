@@ -1,6 +1,6 @@
-"""A function that waits for other agents, compiled: it stops where it must, and goes on there.
+"""A compiled function that waits for other agents: a coroutine that suspends at each wait.
 
-Where an argument has no form in compiled code the steps of the reference engine run instead.
+If an argument has no representation in compiled code, the reference engine runs instead.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from pto.run.jit.border.context import (
     Context,
     context_of,
 )
-from pto.run.jit.border.piece import NO_FORM, Piece
+from pto.run.jit.border.piece import NO_FORM, CompiledRegion
 from pto.run.jit.emit.turns import HANDLES
 from pto.run.jit.emit.unit import Unit
 from pto.run.machine.core import Cluster, Core
 from pto.run.reference.code import Code, Wait, Waits
 
-_ROOM: Final = 1 << 14  # bytes that most coroutines do with
+_ROOM: Final = 1 << 14  # bytes that suffice for most coroutines
 
 
 class _Room:
-    """Memory that compiled code is given, from a whole line on."""
+    """Aligned scratch memory for compiled code."""
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -46,19 +46,18 @@ class _Room:
         self.data, self.address = array[begin:].data, array.ctypes.data + begin
 
 
-class Crowd:
-    """The coroutines of the agents of one core: whoever goes on takes the others along, and where
-    the launch lets them all go on with its next blocks."""
+class CoroutineGroup:
+    """The coroutines of one core: running one runs them all, and possibly the next blocks too."""
 
     def __init__(self, cluster: Cluster) -> None:
-        self.members: list[Member] = []
+        self.members: list[ActiveCoroutine] = []
         self.has_gone_on = False
         self._cluster = cluster
         self._table = np.zeros((0, 0), np.uint64)
-        self._news = np.zeros((0, 3), np.uint64)
+        self._resets = np.zeros((0, 3), np.uint64)
 
     def go_on(self, blocks: Any) -> None:
-        """Until one fails, all are done, or none can."""
+        """Run until one fails, all are done, or all wait."""
         members, cluster = self.members, self._cluster
         self.has_gone_on = True
         if any(member.status == BROKEN for member in members):
@@ -66,18 +65,23 @@ class Crowd:
         if len(self._table.T) != len(members):
             self._table = np.array([m.words for m in members], np.uint64).T.copy()
         first, ahead = cluster.block, cluster.ahead if self._is_clean() else None
-        if ahead is not None and not len(self._news):
-            news = [stretch for member in members for stretch in member.context.news()]
-            self._news = np.array(news, np.uint64)
-        hand = clock.enter()
+        if ahead is not None and not len(self._resets):
+            resets = [stretch for member in members for stretch in member.context.block_resets()]
+            self._resets = np.array(resets, np.uint64)
+        state = clock.enter()
         try:
             for member in members:
-                member.context.lend(hand)
+                member.context.set_thread(state)
             members[0].context.seen = ahead
-            tables = self._table.ctypes.data, len(members), self._news.ctypes.data, len(self._news)
+            tables = (
+                self._table.ctypes.data,
+                len(members),
+                self._resets.ctypes.data,
+                len(self._resets),
+            )
             now = blocks(*tables, first, first + 1 if ahead is None else cluster.end)
         finally:
-            clock.leave(hand)
+            clock.leave(state)
             members[0].context.seen = None
         for member, handle in zip(members, self._table[HANDLES], strict=True):
             member.handle = int(handle)
@@ -85,14 +89,14 @@ class Crowd:
             ahead(now)
 
     def _is_clean(self) -> bool:
-        """Whether compiled code alone does what there is in this block."""
+        """True if compiled code does everything in this block."""
         whole = len(self.members) == len(self._cluster.agents)
         return whole and not any(m.context.words[DIRTY] for m in self.members)
 
 
 @dataclass(slots=True)
-class Member:
-    """A coroutine that has begun, and the memory it has."""
+class ActiveCoroutine:
+    """A started coroutine and its memory."""
 
     context: Context
     handle: int
@@ -101,7 +105,7 @@ class Member:
 
     @property
     def words(self) -> tuple[int, ...]:
-        """As compiled code has it: `emit/turns.py`."""
+        """Its fields for compiled code: `emit/turns.py`."""
         frame, room = self.rooms
         begin = ctypes.cast(self.begin, ctypes.c_void_p).value or 0
         return self.handle, self.context.pointer, begin, frame.address, room.address, room.size
@@ -112,7 +116,7 @@ class Member:
 
 
 class _Unexplained(Blocked):
-    """A wait of compiled code: Python says what for when somebody asks."""
+    """A wait of compiled code; Python computes its reason on demand."""
 
     __slots__ = ("_ask",)
 
@@ -129,10 +133,10 @@ class _Unexplained(Blocked):
 
 @dataclass(slots=True)
 class Coroutine(Code):
-    """The code of one function, as one piece; `plain` makes it for the reference engine."""
+    """The code of one function as one compiled region; `plain` makes its reference code."""
 
     unit: Unit = field(kw_only=True)
-    piece: Piece = field(kw_only=True)
+    piece: CompiledRegion = field(kw_only=True)
     plain: Callable[[], Code] = field(kw_only=True)
     _functions: tuple[Any, Any, Any] | None = None
 
@@ -159,16 +163,16 @@ class Coroutine(Code):
             if me.status == BROKEN:
                 raise context.failed()
             yield self._wait(me)
-            if me.status == RUNS:  # else another one has taken it along
+            if me.status == RUNS:  # else another coroutine has run it
                 crowd.go_on(self._linked()[2])
 
-    def _crowd(self, core: Core) -> Crowd:
+    def _crowd(self, core: Core) -> CoroutineGroup:
         if core.cluster.native is None:
-            core.cluster.native = Crowd(core.cluster)
+            core.cluster.native = CoroutineGroup(core.cluster)
         return core.cluster.native
 
-    def _start(self, context: Context) -> Member:
-        """A coroutine that stands at its first wait, or is over."""
+    def _start(self, context: Context) -> ActiveCoroutine:
+        """Start a coroutine; it runs to its first wait, or ends."""
         begin = self._linked()[0]
         while True:
             frame, room = context.rooms
@@ -176,18 +180,18 @@ class Coroutine(Code):
             pointers = context.pointer, frame.address, room.address
             handle = self._enter(context, lambda: begin(*pointers, room.size))  # noqa: B023
             if handle:
-                return Member(context, handle, begin, context.rooms)
+                return ActiveCoroutine(context, handle, begin, context.rooms)
             context.rooms = frame, _Room(int(context.words[ROOMY]))
 
     def _enter(self, context: Context, call: Callable[[], Any]) -> Any:
-        hand = context.begin()
+        state = context.begin()
         try:
             return call()
         finally:
-            clock.leave(hand)
+            clock.leave(state)
 
-    def _wait(self, me: Member) -> Wait:
-        """What a coroutine stands at."""
+    def _wait(self, me: ActiveCoroutine) -> Wait:
+        """The wait at which a coroutine is suspended."""
         context, site = me.context, int(me.context.words[AT])
         if site:
             return Wait(self.unit.sites[site - 1], _Unexplained(lambda: self._reason(me)))
@@ -195,8 +199,8 @@ class Coroutine(Code):
             raise RuntimeError("compiled code waits for nothing")
         return context.wait
 
-    def _reason(self, me: Member) -> Blocked:
-        """Python tries the same, which cannot be done now, and says why."""
+    def _reason(self, me: ActiveCoroutine) -> Blocked:
+        """Try the operation in Python, which blocks, and return its reason."""
         context, resume = me.context, self._linked()[1]
         context.words[EXPLAINS] = 1
         try:

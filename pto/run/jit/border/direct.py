@@ -1,8 +1,8 @@
-"""Calls like one before: compiled code gets other addresses and numbers, and nothing else is made.
+"""A fast path for repeated calls: compiled code gets new addresses and numbers, and nothing else.
 
-A launch has a device, memories, a grid and its agents, for operations that Python does and for the
-errors they find. Most calls end without either. So an agent that was set up for one call goes on to
-the next of its kind, and the machine around it is made when somebody asks for it.
+A launch has a device, memories, a grid and agents, for host fallbacks and for the errors they find.
+Most calls need neither. So an agent that was set up for one call is reused for the next call of the
+same signature, and the machine around it is made on demand.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pto.core.memory import Memory
 from pto.isa.row import types as t
 from pto.run.jit.border.context import BLOCKS, COME, OWNED, SIGNALS
 from pto.run.jit.border.independent import Given, given_of
-from pto.run.jit.border.threads import Crew, Worker
+from pto.run.jit.border.threads import BlockWorker, ThreadPool
 from pto.run.jit.border.values import Native
 from pto.run.launch.arrays import Borrowed, are_tensors
 from pto.run.launch.call import Launch
@@ -33,45 +33,44 @@ if TYPE_CHECKING:
     from pto.run.launch.prepared import Grid, Kernel
     from pto.run.launch.progress import Progress
 
-Number = tuple[int, str, t.Scalar, list[tuple[Native, int]]]  # where among values, name, in a frame
+Number = tuple[int, str, t.Scalar, list[tuple[Native, int]]]  # index, name, type, slots
 
-_LENT, _HIDDEN, _TENSOR = range(3)  # NumPy shows the bytes of an array, or not; a tensor does
+_LENT, _HIDDEN, _TENSOR = range(3)  # NumPy exposes the bytes of an array, or not; a tensor does
 _BYTE: Final = np.dtype(np.uint8)
-_OF_A_LAUNCH: Final = {SIGNALS, COME, OWNED}  # what compiled code shares with others of its own
+_OF_A_LAUNCH: Final = {SIGNALS, COME, OWNED}  # state shared with other agents of a launch
 _first = c_char.from_buffer
 
 
-class _State(NamedTuple):
-    """What an agent is set up with for a kind of calls."""
+class _CallState(NamedTuple):
+    """The state of an agent that is set up for a call signature."""
 
     frame: bytes
-    arrays: list[int]  # what they are in its context
+    arrays: list[int]  # memory numbers in its context
     sizes: list[int]
-    numbers: list[Any]  # that are in the frame
+    numbers: list[Any]  # in the argument buffer
 
 
-class Direct:
-    """All calls of a kernel on one grid whose arrays have the types, shapes and flags of the first.
+class FastPath:
+    """All calls of a kernel with the grid and the array types, shapes and flags of the first call.
 
-    The first one has been launched, and `report` says how it was.
+    The first call has been launched, and `report` is its report.
     """
 
     def __init__(
-        self, kernel: Kernel, crew: Crew, done: Launch, passed: Sequence[int], report: Report
+        self, kernel: Kernel, pool: ThreadPool, done: Launch, passed: Sequence[int], report: Report
     ) -> None:
-        """`passed`: which of the values of a call each argument is; those behind are always the
-        same."""
-        self.kernel, self.crew, self.blocks = kernel, crew, done.blocks
+        """`passed`: the index in a call of each argument; further arguments are constant."""
+        self.kernel, self.pool, self.blocks = kernel, pool, done.blocks
         self.names: list[str] = []  # of arrays
-        self.arrays: list[tuple[int, int]] = []  # which value, how it tells where it is
+        self.arrays: list[tuple[int, int]] = []  # index in a call, kind of its address
         self.numbers: list[Number] = []
-        self.state: _State | None = None
+        self.state: _CallState | None = None
         self._report = report
         self._passed = passed
         self._fixed = done.args[len(passed) :]
         names = list(kernel.parameters)[len(passed) :]
-        self.fixed = dict(zip(names, map(int, self._fixed), strict=True))  # as formulas take them
-        places = kernel.places(crew.piece)
+        self.fixed = dict(zip(names, map(int, self._fixed), strict=True))  # for formulas
+        places = kernel.places(pool.piece)
         for at, arg, name in zip(passed, done.args, kernel.parameters, strict=False):
             type = kernel.parameters[name]
             if isinstance(type, t.Scalar):
@@ -82,79 +81,79 @@ class Direct:
 
     @classmethod
     def of(
-        cls, kernel: Kernel, crew: Crew, done: Launch, passed: Sequence[int], report: Report
-    ) -> Direct | None:
-        """Calls like a launch that is done; None where each has to be launched."""
-        if _OF_A_LAUNCH & crew.needs.words or not all(map(_is_plain, done.args)):
+        cls, kernel: Kernel, pool: ThreadPool, done: Launch, passed: Sequence[int], report: Report
+    ) -> FastPath | None:
+        """The fast path of calls like a finished launch; None if each has to be launched."""
+        if _OF_A_LAUNCH & pool.needs.words or not all(map(_is_plain, done.args)):
             return None
-        return cls(kernel, crew, done, passed, replace(report, printed=(), fallbacks={}))
+        return cls(kernel, pool, done, passed, replace(report, printed=(), fallbacks={}))
 
     def run(self, values: Sequence[Any], timeout: float | None = None) -> Report:
-        """One call."""
-        call = _Call(self, values, None if timeout is None else Limit.of(timeout))
+        """Run one call."""
+        call = _FastCall(self, values, None if timeout is None else Limit.of(timeout))
         try:
-            done = self.crew.do(call)
+            done = self.pool.do(call)
         finally:
             if call.launch is not None:
                 call.launch.release()
         if not done:
             return self._launched(values, timeout)
-        if call.grid is None:  # Python was never asked
+        if call.grid is None:  # no host fallback ran
             return self._report
         more: Any = {"printed": tuple(call.grid.printed()), "fallbacks": call.grid.fallbacks}
         return replace(self._report, **more)
 
     def _launched(self, values: Sequence[Any], timeout: float | None) -> Report:
-        """Where an argument has no form in compiled code."""
+        """Launch a call with an argument that has no representation in compiled code."""
         launch = self.launch(values)
         launch.timeout = timeout
         done = launch.device.run(launch)
         return replace(self._report, printed=done.printed, fallbacks=done.fallbacks)
 
-    def recall(self, worker: Worker) -> bool:
-        """An agent that has done other calls of the kernel is set up as one was for these."""
-        if self.state is None or worker.aim is None:
+    def recall(self, worker: BlockWorker) -> bool:
+        """Set up an agent that ran other calls of the kernel as before for these."""
+        if self.state is None or worker.signature is None:
             return False
-        context, worker.aim = worker.context, None  # an interrupt may come at any time
+        context, worker.signature = worker.context, None  # an interrupt may come at any time
         worker.arrays, worker.numbers = self.state.arrays, list(self.state.numbers)
         context.words[BLOCKS] = self.blocks
         context.frame[:] = self.state.frame
         for row, size in zip(worker.arrays, self.state.sizes, strict=True):
             context.rows[row, 1] = size
-        worker.aim = self
+        worker.signature = self
         return True
 
     def launch(self, values: Sequence[Any]) -> Launch:
-        """The launch that a call is."""
+        """A call as a launch."""
         kernel = self.kernel
-        chip = Device(kernel.profile, engine=kernel.engine, checks=kernel.checks)
+        chip = Device(kernel.profile, engine=kernel.engine, check_reads=kernel.checks)
         args = [*(values[at] for at in self._passed), *self._fixed]
         return Launch.of(kernel, chip, args, self.blocks)
 
 
-class _Call:
-    """One of them, for those who go through its blocks."""
+class _FastCall:
+    """One call, as a task of the thread pool."""
 
     progress: Progress | None = None
 
-    def __init__(self, direct: Direct, values: Sequence[Any], limit: Limit | None) -> None:
+    def __init__(self, direct: FastPath, values: Sequence[Any], limit: Limit | None) -> None:
         self._direct = direct
         self._values = values
         self.here, self.blocks, self.limit = (0, direct.blocks), direct.blocks, limit
         self.launch: Launch | None = None
         self.grid: Grid | None = None
-        self._making = threading.Lock()  # its threads have one machine
+        self._making = threading.Lock()  # its threads share one machine
 
-    def begin(self, worker: Worker) -> bool:
+    def begin(self, worker: BlockWorker) -> bool:
         if not self._repeats(worker) and not self._set_up(worker):
             return False
         worker.core.cluster.limit = self.limit
         worker.context.unmade = partial(self._make, worker)
         return True
 
-    def given(self, worker: Worker) -> Given:
+    def given(self, worker: BlockWorker) -> Given:
         direct, rows = self._direct, worker.context.rows
-        if worker.aim is not direct:
+        if worker.signature is not direct:
             return given_of(self._made().values, worker.context)
         found: dict[str, int | tuple[int, int] | None] = {}
         for name, row in zip(direct.names, worker.arrays, strict=True):
@@ -163,10 +162,10 @@ class _Call:
             found[name] = 0 if type.is_float else int(self._values[at])
         return {**direct.fixed, **found}
 
-    def _repeats(self, worker: Worker) -> bool:
-        """An agent that is set up gets addresses and numbers; False: it has to be set up."""
+    def _repeats(self, worker: BlockWorker) -> bool:
+        """Pass addresses and numbers to an agent that is set up; False if it is not."""
         direct, values, context = self._direct, self._values, worker.context
-        if worker.aim is not direct and not direct.recall(worker):
+        if worker.signature is not direct and not direct.recall(worker):
             return False
         rows, places = context.rows, dict[int, int]()
         for row, (at, way) in zip(worker.arrays, direct.arrays, strict=True):
@@ -178,7 +177,7 @@ class _Call:
             rows[row, 0] = place
             if places.setdefault(row, place) != place:
                 return False
-        if len(set(places.values())) < len(places):  # one array, for what were several
+        if len(set(places.values())) < len(places):  # one array for several parameters
             return False
         for n, (at, name, type, frame) in enumerate(direct.numbers):
             if values[at] is not worker.numbers[n]:
@@ -188,26 +187,26 @@ class _Call:
                 worker.numbers[n] = values[at]
         return True
 
-    def _set_up(self, worker: Worker) -> bool:
-        """An agent that has done something else: as for every launch, and what will be the same."""
+    def _set_up(self, worker: BlockWorker) -> bool:
+        """Set up an agent as for every launch, and keep the state that later calls share."""
         direct, grid = self._direct, self._made()
         if not worker.begin(grid.cluster(), direct.kernel.frame(grid)):
             return False
         context, memories = worker.context, self._memories(grid)
         arrays = [n for m in memories if (n := context.number(m)) is not None]
-        if len(arrays) == len(memories) and not context.objects:  # which are forgotten
+        if len(arrays) == len(memories) and not context.objects:  # objects are dropped
             numbers = [self._values[at] for at, *_ in direct.numbers]
             sizes = [memory.size for memory in memories]
-            direct.state = _State(bytes(context.frame), arrays, sizes, numbers)
+            direct.state = _CallState(bytes(context.frame), arrays, sizes, numbers)
             worker.arrays, worker.numbers = arrays, list(numbers)
-            worker.aim = direct
+            worker.signature = direct
         return True
 
     def _memories(self, grid: Grid) -> list[Memory]:
         return [grid.values[name].memory for name in self._direct.names]
 
     def _made(self) -> Grid:
-        """The machine of this call."""
+        """The machine of this call, made on demand."""
         with self._making:
             if self.grid is None:
                 self.launch = self._direct.launch(self._values)
@@ -215,12 +214,12 @@ class _Call:
                 self.grid.limit = self.limit
             return self.grid
 
-    def _make(self, worker: Worker) -> None:
-        """For an agent that asks for it."""
+    def _make(self, worker: BlockWorker) -> None:
+        """Make the machine for an agent that needs it."""
         grid, core = self._made(), worker.core
         if core.device is grid.device:
             return
-        core.turn_to(grid.cluster(core.block))
+        core.reuse_for(grid.cluster(core.block))
         core.cluster.limit = self.limit
         for row, memory in zip(worker.arrays, self._memories(grid), strict=True):
             worker.context.adopt(row, memory)
@@ -228,15 +227,15 @@ class _Call:
     def cluster(self) -> Cluster:
         return self._made().cluster()
 
-    def end(self, worker: Worker) -> None:
+    def end(self, worker: BlockWorker) -> None:
         worker.context.seen = worker.context.unmade = None
         if self.grid is not None and worker.core.device is self.grid.device:
-            self.grid.hear(worker.core)
+            self.grid.collect(worker.core)
             worker.context.forget()
 
 
 def _is_plain(arg: Any) -> bool:
-    """An array that is used where it lies, or a number that stays what it is."""
+    """True for an array that is used in place, or a number that needs no conversion."""
     if not isinstance(arg, Borrowed):
         return isinstance(arg, int | float | np.generic)
     own = type(arg.source) is np.ndarray and arg.array is arg.source
@@ -244,7 +243,7 @@ def _is_plain(arg: Any) -> bool:
 
 
 def _way(arg: Any) -> int:
-    """NumPy shows the bytes of its own types, but not those of ml_dtypes."""
+    """How the address of an array is found: NumPy exposes the bytes of its own types only."""
     if are_tensors(type(arg.source)):
         return _TENSOR
     try:

@@ -1,4 +1,4 @@
-"""The form a value has where it crosses the border of compiled code."""
+"""The representation of values that are passed to or from compiled code, by type."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _LONGEST: Final = 4096  # bytes of a logical vector that compiled code keeps in 
 
 
 def form_of(type: t.Type) -> Native:
-    """The form a value has where it crosses the border, by its type alone."""
+    """The representation of a value that is passed to or from compiled code, by its type alone."""
     form = _FORMS.get(type.__class__)
     return (form and form(type)) or Handle(("",))
 

@@ -1,7 +1,7 @@
-"""Whether the blocks of a call are independent, proved from the program and the sizes of the call.
+"""A proof, from the program and the sizes of a call, that the blocks of the call are independent.
 
-The proof takes no look at the blocks, however many there are, and calls with the same sizes share
-it. Where there is none, `threads.py` looks at what each block uses.
+Its cost does not depend on the number of blocks, and calls with the same sizes share it. Without a
+proof, `threads.py` compares the footprints of the blocks.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 Given = Mapping[str, int | tuple[int, int] | None]  # numbers; arrays by machine address and bytes
-_KEPT: Final = 256  # kinds of calls
+_KEPT: Final = 256  # cached calls
 
 
 class Independence:
-    """Of one kernel."""
+    """The proofs of one kernel."""
 
     def __init__(self, function: Operation, names: Sequence[str]) -> None:
-        """`names`: of the parameters that the arguments of the function are."""
+        """`names`: the parameters that the arguments of the function are."""
         self._function = function
         self._names = names
         self._proved: dict[object, bool] = {}
 
     def holds(self, blocks: int, given: Given) -> bool:
-        """Whether no block of a call uses what another one writes, and none leaves its arrays."""
+        """True if no block accesses bytes that another writes, and none leaves its arrays."""
         values = [given.get(name) for name in self._names]
         if None in values:
             return False
@@ -67,7 +67,7 @@ def _sized(sizes: Mapping[int, int]) -> Callable[[Value], Number]:
 
 
 def _apart(arrays: Any) -> bool:
-    """Whether arrays that are not one share no byte."""
+    """True if different arrays share no byte."""
     ends = sorted({(start, start + size) for start, size in arrays})
     return all(a[1] <= b[0] for a, b in pairwise(ends))
 

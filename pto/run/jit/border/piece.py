@@ -1,6 +1,7 @@
-"""A stretch of operations as one step: values go into a frame, compiled code runs, values come out.
+"""A compiled region: arguments are stored in a buffer, compiled code runs, results are loaded.
 
-Where a value has no form in compiled code, the reference steps of the same operations run instead.
+If a value has no representation in compiled code, the reference steps of the operations run
+instead.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ from pto.run.jit.emit.unit import Unit
 from pto.run.machine.core import Core
 from pto.run.reference.code import Block, Regs
 
-Bound = tuple[int, Native, int]  # register, form, place in the frame
+Bound = tuple[int, Native, int]  # register, representation, offset in the argument buffer
 NO_FORM: Final = "an argument has no form in compiled code"
 
 
-class Piece:
-    """Compiled operations of one function; `step` is what the engine calls."""
+class CompiledRegion:
+    """Compiled operations of one function; the engine calls `step`."""
 
     def __init__(
         self,
@@ -45,8 +46,8 @@ class Piece:
         self.skeleton = emitter.skeleton
         self.ins = ins
         self._outs = outs
-        self._sizes = sizes  # constants: form, place in the frame, value
-        self._kept = kept  # tiles of before whose place or valid region is set here
+        self._sizes = sizes  # constants: representation, offset, value
+        self._kept = kept  # live-in tiles with an address or valid region that is set here
         self.outside = emitter.outside
         self.nbytes = emitter.border + emitter.area
         self._reference = reference
@@ -56,7 +57,7 @@ class Piece:
 
     @property
     def is_whole(self) -> bool:
-        """Whether nothing but global memory tells of it."""
+        """True if the region has no live-out values."""
         return not self._outs and not self._kept
 
     def step(self, core: Core, regs: Regs) -> None:
@@ -70,18 +71,18 @@ class Piece:
             self._function = self._unit.function(self.name)
         outer = context.outside, context.frame
         context.outside, context.frame = self.outside, frame
-        hand = context.begin()
+        state = context.begin()
         try:
             status = self._function(context.pointer, raw.ctypes.data)
         finally:
-            clock.leave(hand)
+            clock.leave(state)
             context.outside, context.frame = outer
         if status:
             raise context.failed()
         self._come_back(context, frame, regs)
 
     def fill(self, frame: memoryview, regs: Regs, context: Context) -> bool:
-        """Write what compiled code begins with; False where a value has no form there."""
+        """Store the arguments in the buffer; False if a value has no representation there."""
         for form, at, value in self._sizes:
             form.encode(frame, at, value, context)
         return all(form.encode(frame, at, regs[n], context) for n, form, at in self.ins)
@@ -101,5 +102,5 @@ class Piece:
         core.cluster.fallbacks[self.op.name, NO_FORM] += 1
         if self._block is None:
             self._block, self._size = self._reference()
-        regs += [None] * (self._size - len(regs))  # operands that are absent have one too
+        regs += [None] * (self._size - len(regs))  # absent operands have a register too
         self._block.run(core, regs)

@@ -1,4 +1,4 @@
-"""Threads that are kept: to start one takes longer than many launches have to lose."""
+"""A pool of threads: starting a thread takes longer than many launches."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from queue import SimpleQueue
 from typing import Final
 
 
-class Job:
-    """Something that another thread does, from now on."""
+class ThreadJob:
+    """Work that another thread does, starting now."""
 
     def __init__(self, work: Callable[[], None]) -> None:
-        self._work: Callable[[], None] | None = work  # which lets no error pass
+        self._work: Callable[[], None] | None = work  # never raises
         self._over = threading.Event()
         try:
             thread = _idle.pop()
         except IndexError:
-            thread = SimpleQueue[Job]()
+            thread = SimpleQueue[ThreadJob]()
             threading.Thread(target=_run, args=(thread,), name="pto worker", daemon=True).start()
         thread.put(self)
 
@@ -38,12 +38,12 @@ class Job:
             self._over.set()
 
 
-_idle: Final = list[SimpleQueue[Job]]()  # threads that wait, by where they hear of a job
+_idle: Final = list[SimpleQueue[ThreadJob]]()  # the job queues of waiting threads
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_idle.clear)  # threads do not survive a fork
 
 
-def _run(jobs: SimpleQueue[Job]) -> None:
+def _run(jobs: SimpleQueue[ThreadJob]) -> None:
     while True:
         jobs.get().do()
         _idle.append(jobs)

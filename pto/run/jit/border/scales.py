@@ -1,4 +1,4 @@
-"""What pushes of accumulators scale by, as words that compiled code shares with Python.
+"""Scale registers of accumulator pushes, as words that compiled code shares with Python.
 
 Three words a register: the number of a form, then the bits of a scale, or the address of a row of
 scales and how many of them are valid.
@@ -18,7 +18,7 @@ from pto.core.tile import Role, Tile, TileType
 from pto.isa.meaning.memory import registers
 
 WORDS: Final = 3
-PYTHONS: Final = -1  # the form of what Python alone knows; 0: nothing is set
+PYTHONS: Final = -1  # a form that only Python handles; 0: not set
 _KINDS: Final = (None, "i8", "u8", "i16", "f16", "bf16")
 _ELEMENTS: Final = (None, U64, I64, F16, BF16, F32)
 _RADIX: Final = 8
@@ -30,15 +30,15 @@ def row_type(element: DType, cols: int) -> TileType:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A scale for all columns, or a row of them."""
+    """One scale for all columns, or a row of scales."""
 
-    kind: str | None = None  # the result of the next push, where a word tells it
+    kind: str | None = None  # element type of the next push, if it is set
     element: DType | None = None  # of a row
     cols: int = 0
 
     @classmethod
     def row(cls, type: TileType) -> Form | None:
-        """Of a plain row of scales; None: it is none."""
+        """The form of a plain row of scales; None for other tiles."""
         plain = replace(row_type(type.dtype, type.cols), valid=type.valid)
         known = type == plain and type.dtype in _ELEMENTS
         return cls(element=type.dtype, cols=type.cols) if known else None
@@ -50,7 +50,7 @@ class Form:
 
 
 def value_of(name: str, words: Sequence[int], memory: Callable[[Space], Memory]) -> Any:
-    """What a register holds whose words compiled code has written."""
+    """The value of a register from words that compiled code has written."""
     form, word, count = words
     rest, kind = divmod(form - 1, _RADIX)
     cols, element = divmod(rest, _RADIX)

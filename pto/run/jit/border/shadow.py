@@ -1,6 +1,6 @@
-"""What an agent's local buffers hold that somebody has written: a byte for each of their bytes.
+"""Initialised-bytes shadow of an agent's local buffers: one byte for each of their bytes.
 
-Compiled code keeps it (`written.py`); Python does for steps of the reference engine.
+Compiled code maintains it (`written.py`); Python does for steps of the reference engine.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ _SPACES: Final = tuple(Space)
 _PLAIN: Final = (int, float, np.generic, np.ndarray, GlobalTensor, type(None))
 
 
-class Shadow:
-    """Of one agent. Buffers that other agents write, too, count as written from the start."""
+class InitShadow:
+    """The shadow of one agent. Buffers that other agents also write count as initialised."""
 
     def __init__(self, core: Core) -> None:
         self._core = core
@@ -39,7 +39,7 @@ class Shadow:
         self.pointer = table.ctypes.data
 
     def mark(self, value: Any) -> None:
-        """A step of the reference engine may have written what this value leads to."""
+        """Mark the bytes of a value as initialised, after a reference step."""
         if isinstance(value, _PLAIN):
             return
         if isinstance(value, Tile) and value.window_pitch is None:
@@ -62,9 +62,9 @@ class Shadow:
 
 
 def noted(
-    step: Step, shadow_of: Callable[[Core], Shadow | None], slots: Sequence[int], unknown: bool
+    step: Step, shadow_of: Callable[[Core], InitShadow | None], slots: Sequence[int], unknown: bool
 ) -> Step:
-    """A step of the reference engine that tells what it has written."""
+    """A step of the reference engine that marks the bytes it has written."""
 
     def run(core: Core, regs: Regs) -> Any:
         found = step(core, regs)

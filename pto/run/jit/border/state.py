@@ -1,6 +1,6 @@
 """Flags and registers of an agent in arrays that compiled code shares with Python.
 
-Both engines see the same values: these mappings stand where the agent's dictionaries were.
+Both engines see the same values: these mappings replace the agent's dictionaries.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ NAMES: Final = {name: n for n, name in enumerate((*_PIPES, ANY))}
 
 
 def flag_offset(src: str, dst: str) -> int | None:
-    """Bytes to the flag of event 0 between two pipes; None: there is no place for it."""
+    """The byte offset of the flag of event 0 between two pipes; None if it has none."""
     if src not in NAMES or dst not in NAMES:
         return None
     return (NAMES[src] * len(NAMES) + NAMES[dst]) * EVENT_IDS * 4
 
 
 class Flags(MutableMapping[Flag, int]):
-    """Counts, 0 where nothing was set."""
+    """Flag counts; 0 if not set."""
 
     def __init__(self, before: Mapping[Flag, int]) -> None:
         self.array = np.zeros((len(NAMES), len(NAMES), EVENT_IDS), np.int32)
@@ -59,7 +59,7 @@ class Flags(MutableMapping[Flag, int]):
         self._others.pop(key, None)
 
     def clear(self) -> None:
-        """All counts 0: a flag in the array cannot go away."""
+        """Set all counts to 0: a flag in the array cannot be removed."""
         self.array[:] = 0
         self._others.clear()
 
@@ -74,23 +74,23 @@ class Flags(MutableMapping[Flag, int]):
 
 
 SIGNAL_IDS: Final = 64
-VECTORS, CUBES, _HEAD = 0, 1, 2  # words ahead of the counts
+VECTORS, CUBES, _HEAD = 0, 1, 2  # words before the counts
 _RECEIVERS: Final = (("cube", 0), ("vector", 0), ("vector", 1), ("both", 0))
-Signal = tuple[tuple[str, int, int], int]  # side, sub-block and id of who hears it; who sends it
+Signal = tuple[tuple[str, int, int], int]  # (receiver's side, its sub-block, id), sender
 
 
 def receiver(side: str) -> int:
-    """The number of a side among those that hear signals; sub-block 1 comes after sub-block 0."""
+    """The number of a side as a receiver of signals; sub-block 1 comes after sub-block 0."""
     return _RECEIVERS.index((side, 0))
 
 
 def signal_offset(heard: int) -> int:
-    """Bytes to what one receiver hears: a count for each id and sender."""
+    """The byte offset of the signals to one receiver: a count for each id and sender."""
     return 8 * (_HEAD + heard * SIGNAL_IDS * 2)
 
 
 class Signals(MutableMapping[Signal, int]):
-    """Counts of signals between the agents of a core, behind how many of them there are."""
+    """Counts of signals between the agents of a core, after the number of its agents."""
 
     def __init__(self, before: Mapping[Signal, int]) -> None:
         self.words = np.zeros(_HEAD + len(_RECEIVERS) * SIGNAL_IDS * 2, np.int64)
@@ -103,7 +103,7 @@ class Signals(MutableMapping[Signal, int]):
         return self._array
 
     def count_agents(self, vectors: int, cubes: int) -> None:
-        """An agent has come to the core: how many of each kind it has now."""
+        """Set how many agents of each kind the core has now."""
         self.words[VECTORS], self.words[CUBES] = vectors, cubes
 
     def _place(self, key: Signal) -> tuple[int, int, int] | None:
@@ -140,10 +140,10 @@ class Signals(MutableMapping[Signal, int]):
 
 
 def _words(name: str) -> int:
-    """Words of a register in the array; 0: it is no number."""
+    """The words of a register in the array; 0 if it is no number."""
     first = registers.first(name)
     if name in registers.OPTIONAL:
-        return 1 + registers.OPTIONAL[name]  # the first tells whether there is anything
+        return 1 + registers.OPTIONAL[name]  # the first word is 1 if there is a value
     if name in registers.SCALES:
         return scales.WORDS
     if name == registers.SQZN:
@@ -152,7 +152,7 @@ def _words(name: str) -> int:
 
 
 def _slots() -> dict[str, tuple[int, int]]:
-    """Registers in the array: where, and how many words they have."""
+    """Registers in the array: offset and number of words."""
     found: dict[str, tuple[int, int]] = {}
     at = 0
     for name in registers.names():
@@ -174,13 +174,13 @@ def register_offset(name: str) -> int:
     return 8 * _SLOTS[name][0]
 
 
-class Registers(MutableMapping[str, Any]):
-    """Words and pairs of words lie in the array, everything else here."""
+class SharedRegisters(MutableMapping[str, Any]):
+    """Words and pairs of words are in the array, everything else in a dictionary."""
 
     def __init__(self, before: Mapping[str, Any], memory: Callable[[Space], Memory]) -> None:
         self.array = np.zeros(_WORDS, np.int64)
         self._memory = memory
-        self._scales: dict[str, Any] = {}  # those that Python has set
+        self._scales: dict[str, Any] = {}  # set by Python
         self._others: dict[str, Any] = {}
         for name in _SLOTS:
             self[name] = registers.first(name)
@@ -227,7 +227,7 @@ class Registers(MutableMapping[str, Any]):
             del self._others[key]
 
     def clear(self) -> None:
-        """First values again: a register in the array cannot go away."""
+        """Set initial values again: a register in the array cannot be removed."""
         for name in _SLOTS:
             del self[name]
         self._others.clear()

@@ -1,8 +1,8 @@
-"""What values of a program are inside compiled code, and how they pass to and from Python.
+"""Lowered values: how values of a program are represented in compiled code, and passed to Python.
 
-Every native value is a few LLVM scalars (`parts`) and something known when the code was made.
-Across the border they lie in a frame of bytes; a value with no such form is a handle: its number in
-a list of Python objects.
+Every lowered value consists of a few LLVM scalars (`parts`) and constants known at compile time.
+They are passed in an argument buffer. A value without such a representation is a handle: its number
+in a list of Python objects.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Part = tuple[str, Val]  # LLVM type, name
 
 @dataclass(frozen=True, slots=True)
 class Native:
-    """Base: `names` are the LLVM scalars, of the types `parts` tells."""
+    """Base class: `names` are LLVM scalars with the types of `parts`."""
 
     names: tuple[Val, ...]
 
@@ -52,16 +52,16 @@ class Native:
         return replace(self, names=tuple(names))
 
     def is_like(self, other: Native) -> bool:
-        """Whether only the names differ."""
+        """True if only the names differ."""
         return replace(self, names=()) == replace(other, names=())
 
     @property
     def nbytes(self) -> int:
-        """Bytes in a frame."""
+        """Bytes in the argument buffer."""
         return 8 * len(self.names)
 
     def encode(self, frame: Any, offset: int, value: Any, context: Context) -> bool:
-        """Write a Python value to a frame; False where this form cannot hold it."""
+        """Write a Python value to the buffer; False if this representation cannot hold it."""
         raise NotImplementedError
 
     def decode(self, frame: Any, offset: int, context: Context) -> Any:
@@ -169,7 +169,7 @@ class Vector(Native):
 
     @property
     def item(self) -> np.dtype[Any]:
-        """In a frame a mask has a byte a lane."""
+        """The element type in the argument buffer: a mask has a byte a lane."""
         return np.dtype(np.bool_) if self.dtype is None else self.dtype.numpy
 
     @property
@@ -187,8 +187,8 @@ class Vector(Native):
 
 @dataclass(frozen=True, slots=True)
 class Array(Native):
-    """A small array of words: its number in the context's list of objects, or -1 for one that the
-    code itself has made; and its machine address."""
+    """A small array of words: its number in the context's list of objects, or -1 for one that
+    compiled code has made; and its machine address."""
 
     count: int
 
@@ -239,8 +239,7 @@ class Place(Native):
 
 @dataclass(frozen=True, slots=True)
 class OwnPlace(Native):
-    """Arrays of work items (`Own`): the number of their memory, where the first begins, and bytes
-    from one to the next."""
+    """Arrays of work items (`Own`): number of the memory, first address, distance in bytes."""
 
     @property
     def memory(self) -> Val:
@@ -266,7 +265,7 @@ class TilePlace(Native):
     """A tile of a known type in a local buffer: address and valid region."""
 
     type: TileType
-    pitch: int | None = None  # of a window: elements (or boxes) from line to line of its parent
+    pitch: int | None = None  # of a window: elements (or boxes) from row to row of its parent
 
     @property
     def address(self) -> Val:
@@ -299,14 +298,14 @@ class TilePlace(Native):
         address, rows, cols = struct.unpack_from("<qqq", frame, offset)
         memory, type = context.memory(SPACE_NUMBERS[self.type.space]), self.type
         pitch = self.pitch
-        if pitch is None and type.compact is Compact.NULL:  # its place was judged when it was made
+        if pitch is None and type.compact is Compact.NULL:  # its address was checked before
             pitch = type.shape[type.layout.pitch_axis]
         return Tile(type, memory, address, (rows, cols), pitch=pitch)
 
 
 @dataclass(frozen=True, slots=True)
 class ViewPlace(Native):
-    """A view of global memory: where it begins, five sizes and five strides in elements."""
+    """A view of global memory: its address, five sizes and five strides in elements."""
 
     dtype: DType
     layout: GlobalLayout
@@ -345,7 +344,7 @@ class ViewPlace(Native):
 
 @dataclass(frozen=True, slots=True)
 class Handle(Native):
-    """Anything else: its number in the context's list of objects."""
+    """Any other value: its number in the context's list of objects."""
 
     def encode(self, frame: Any, offset: int, value: Any, context: Context) -> bool:
         context.objects.append(value)
@@ -359,7 +358,7 @@ class Handle(Native):
 
 @dataclass(frozen=True, slots=True)
 class Nothing(Native):
-    """A session or an event: there is nothing to hold."""
+    """A session or an event, which has no value."""
 
     def encode(self, frame: Any, offset: int, value: Any, context: Context) -> bool:
         return isinstance(value, Token)
@@ -368,15 +367,15 @@ class Nothing(Native):
         return TOKEN
 
 
-_PENDING: Final = BLOCK_BYTE_SIZE  # bytes a store stream holds back, at most
+_PENDING: Final = BLOCK_BYTE_SIZE  # bytes that a store stream buffers, at most
 
 
 @dataclass(frozen=True, slots=True)
 class Stream(Native):
     """The state of an unaligned stream, of either kind.
 
-    A store: memory (-1: nothing yet), address of the first byte held back, how many there are, the
-    address a flush names, the bytes. A load: memory, number of its block, -1.
+    A store: memory (-1: nothing yet), address of the first buffered byte, number of bytes, the
+    address of a flush, the bytes. A load: memory, number of its block, -1.
     """
 
     @property
@@ -414,7 +413,7 @@ SPACE_NUMBERS: Final = {space: n for n, space in enumerate(Space)}
 
 
 def known(word: Word) -> Any:
-    """The number that a scalar is known to be; None where it is not known."""
+    """The constant value of a scalar; None if it is not a constant."""
     name, kind = word.name, word.type.dtype
     if isinstance(name, int) or kind is None or name.startswith("%"):
         return name if isinstance(name, int) else None

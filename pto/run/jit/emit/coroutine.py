@@ -100,7 +100,7 @@ def passed(x: Text) -> None:
     x.store(I64, x.new(f"add i64 {x.load(I64, place, 8)}, 1"), place, 8)
 
 
-def finish(x: Text, name: str, declare: Callable[[str], None], without: str) -> str:
+def finish(x: Text, name: str, declare: Callable[[str], None], notes: bool) -> str:
     """The text of the whole function: ptr f(context, frame, room, capacity)."""
     for line in _DECLARED.split("\n"):
         declare(line)
@@ -122,4 +122,4 @@ def finish(x: Text, name: str, declare: Callable[[str], None], without: str) -> 
     rooms = [line for line in x.allocas if " = alloca " in line]  # these come first of all
     others = [line for line in x.allocas if " = alloca " not in line]
     x.allocas = [*rooms, _BEGIN, *others]
-    return x.function(head, without).replace("%entry ]", "%body ]")
+    return x.function(head, notes=notes).replace("%entry ]", "%body ]")

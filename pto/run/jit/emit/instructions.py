@@ -10,7 +10,7 @@ import pto.run.jit.emit as package
 from pto.isa.meaning.kinds import Do
 from pto.isa.row.instr import Instr
 from pto.isa.row.traits import Control
-from pto.run.jit.emit.table import EMITTERS, KINDS, STRUCTURES
+from pto.run.jit.emit.table import EMITTERS, KINDS, STRUCTURES, WORDS
 
 
 def load() -> None:
@@ -46,4 +46,5 @@ def compiled_as(row: Instr) -> Literal["meaning", "structure", "emitter"] | None
         return "structure" if ends or row.body in STRUCTURES else None
     if id(row.body) in EMITTERS:
         return "emitter"
-    return "meaning" if type(row.body) in KINDS else None
+    in_words = isinstance(row.body, Do) and row.body.words in WORDS
+    return "meaning" if in_words or type(row.body) in KINDS else None

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 from pto.core.errors import PtoError
 from pto.core.memory import Space
 from pto.ir.graph import Block, Operation, Value
-from pto.isa.meaning import Do, Fold, Known, Lane
-from pto.isa.meaning.handle.view import SET_VALID
+from pto.isa.meaning import Do, Known, Lane
+from pto.isa.meaning.handle.view import SET_VALID, Handles
 from pto.isa.row import types as t
 from pto.isa.row.traits import Control
 from pto.isa.rules.rule import Case
@@ -58,8 +58,9 @@ _SPACES: Final = tuple(Space)
 # The body of a row -> its emitter. Rows that share a body share the emitter.
 EMITTERS: dict[int, Emit] = {}
 CHEAP: set[int] = set()
-# The kinds that need no entry of their own, and control flow.
+# The kinds that need no entry of their own, meanings in words, and control flow.
 KINDS: dict[type, Emit] = {}
+WORDS: dict[Any, Emit] = {}
 STRUCTURES: dict[Control, Callable[[Emitter, Operation], None]] = {}
 
 
@@ -79,13 +80,15 @@ def emits(*bodies: object, cheap: bool = False) -> Callable[[Emit], Emit]:
 def emitter_of(op: Operation) -> Emit | None:
     """How an operation is compiled; None: not at all."""
     body = op.body
-    return EMITTERS.get(id(body)) or KINDS.get(type(body))
+    words = WORDS.get(body.words) if isinstance(body, Do) else None
+    return words or EMITTERS.get(id(body)) or KINDS.get(type(body))
 
 
 def is_cheap(op: Operation) -> bool:
     """Whether it is not worth a piece alone: numbers, names of places, flags."""
     numbers = bool(op.results) and all(isinstance(r.type, t.Scalar) for r in op.results)
-    return id(op.body) in CHEAP or (numbers and isinstance(op.body, Lane | Known))
+    names = isinstance(op.body, Do) and op.body.words is Handles
+    return names or id(op.body) in CHEAP or (numbers and isinstance(op.body, Lane | Known))
 
 
 class Emitter:
@@ -206,7 +209,7 @@ class Emitter:
         number = self.text.new(f"or i64 {memory}, {_WRITE}") if writes else memory
         name = self.unit.shared("touched", touched)
         words = ", ".join(f"i64 {w}" for w in (number, address, rows, nbytes, pitch))
-        self.text.do(f"call void {name}(ptr {self.word(LOG)}, {words})")
+        self.text.note(f"call void {name}(ptr {self.word(LOG)}, {words})")
 
     def block(self, block: Block, end: bool = False) -> None:
         """The operations of a block; its last one, which hands values on, only with `end`."""
@@ -383,25 +386,20 @@ class Emitter:
         x.label("failed")
         x.do("ret i32 1")
         # the frame is no noalias: calls outside read and write it
-        return x.function(_HEAD.format(name), without=self._untold)
+        return x.function(_HEAD.format(name), notes=self.unit.needs.logs)
 
     def finish_coroutine(self, name: str) -> str:
         """The text of a function that may wait (`coroutine.py`)."""
-        return coroutine.finish(self.text, name, self.unit.declare, self._untold)
-
-    @property
-    def _untold(self) -> str:
-        """What lines begin with that only a skeleton has, or code that logs."""
-        told = f"  call void {self.unit.shared('touched', touched)}("
-        return "\n" if self.unit.needs.logs else told
+        return coroutine.finish(self.text, name, self.unit.declare, self.unit.needs.logs)
 
     def skeleton(self, name: str) -> str | None:
         """A function that only tells what global memory this one will use; None: who knows."""
         if self.unit.ordered or self.watch is not None:
             return None
         state = ["%frame", *(self._words[n] for n in (FLAGS, REGISTERS) if n in self._words)]
-        outside, tells = self.word(CALL), self.unit.shared("touched", touched)
-        found = Skeleton(self.text, tells, state, outside, LOOK, self.unit.always_succeeds).lines
+        self.unit.shared("touched", touched)  # which what is noted calls
+        sure = self.unit.always_succeeds
+        found = Skeleton(self.text, state, self.word(CALL), LOOK, sure).lines
         return None if found is None else "\n".join([f"{_HEAD.format(name)} {{", *found, "}"])
 
 
@@ -415,7 +413,7 @@ class Spot:
         self.case = emitter.case(op)
 
     @property
-    def body(self) -> Do | Lane | Fold | Any:
+    def body(self) -> Any:
         return self.op.body
 
     def operand(self, name: str) -> Native | None:

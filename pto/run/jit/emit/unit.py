@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import threading
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable
@@ -15,7 +14,6 @@ from pto.run.jit.emit.turns import BLOCKS, RESUME, blocks, resume
 from pto.run.jit.llvm import native
 
 ROUNDS, TAKEN, SURVEY, TOUCHED = "rounds", "taken", "survey", "touched"
-_RETURN = re.compile(r"^  ret i32 (\S+)", re.MULTILINE)
 _END = """
 !0 = !{}
 !1 = !{!"branch_weights", i32 1, i32 1000000}
@@ -37,7 +35,7 @@ class Unit:
         self.skeleton: Callable[[str], str | None] = lambda name: None  # of that piece
         self._surveys: list[Any] | None = None
         self.needs = Needs(logs)
-        self.leaving: set[str] = set()  # shared functions that may leave the work to the reference
+        self.statuses: dict[str, set[int]] = {}  # shared functions: what they return beside 0
         self.fused: dict[str, int] = {}  # functions that do several instructions: how many
         self.groups: list[tuple[str, ...]] = []  # instructions that run as one loop, in order
         self.forwarded: list[str] = []  # copies that are not made: products read their source
@@ -72,9 +70,8 @@ class Unit:
         self._pieces[name] = text
 
     def always_succeeds(self, name: str) -> bool:
-        """Whether a shared function has nothing but 0 to return."""
-        text = next((text for own, text in self._shared.values() if own == name), "")
-        return set(_RETURN.findall(text)) == {"0"}
+        """True for a shared function that returns a status, which is always 0."""
+        return name in self.statuses and not self.statuses[name]
 
     def shared(self, key: Hashable, make: Callable[[str], str]) -> str:
         """The name of a function that many places call, made once; `make(name)` gives its text."""

@@ -7,13 +7,14 @@ divided are not negative.
 
 from __future__ import annotations
 
+import operator
 from math import gcd
 from typing import Any, Final
 
 import numpy as np
 
 from pto.run.jit.llvm.lanes import Lanes, Symbol
-from pto.run.jit.llvm.text import NotNative, Text, Val
+from pto.run.jit.llvm.text import NotNative, Text, Val, wrap
 
 INT64: Final = np.dtype(np.int64)
 
@@ -101,7 +102,10 @@ class Number:
         return self._divided(other, False)
 
     def _bits(self, op: str, other: Any) -> Number:
-        return Number(self.text, self.text.new(f"{op} i64 {self.value}, {self._other(other)}"))
+        a, b = self.value, self._other(other)
+        if isinstance(a, int) and isinstance(b, int):
+            return Number(self.text, _BITS[op](a, b))
+        return Number(self.text, self.text.new(f"{op} i64 {a}, {b}"))
 
     def __and__(self, other: Any) -> Number:
         return self._bits("and", other)
@@ -334,4 +338,11 @@ class Index(Symbol):
         return self._against("ge", other)
 
 
+_BITS: Final[dict[str, Any]] = {
+    "and": operator.and_,
+    "or": operator.or_,
+    "xor": operator.xor,
+    "shl": lambda a, b: wrap(a << b),
+    "lshr": lambda a, b: wrap((a & (1 << 64) - 1) >> b),
+}
 _TURNED: Final = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}

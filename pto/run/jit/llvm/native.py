@@ -186,13 +186,6 @@ def object_of(text: str, machine: Any) -> bytes:
     return machine.emit_object(module)
 
 
-def emit_for(triple: str, text: str) -> bytes:
-    """An object for another kind of machine, which is not run here."""
-    llvm.initialize_all_targets()
-    llvm.initialize_all_asmprinters()
-    return object_of(text, _machine(triple, "", ""))
-
-
 @once
 def target() -> Target:
     """PTO_JIT_CPU: native (default), avx512, avx2 or baseline."""

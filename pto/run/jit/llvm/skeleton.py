@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection
 
-from pto.run.jit.llvm.text import Text
+from pto.run.jit.llvm.text import Noted, Text
 
 _NAME = re.compile(r"%[\w.]+")
 _RESULT = re.compile(r"  (%[\w.]+) = (.*)")
@@ -22,7 +22,7 @@ _READS = ("masked.", "vp.", "load.")  # intrinsics that read memory
 class Skeleton:
     """Of one function; `lines` is None where there is none.
 
-    `tells` is the function whose calls stay, `state` what points to memory that the function may
+    Calls that are noted stay. `state` is what points to memory that the function may
     read back, `outside` the pointer it calls what is not compiled by: there the skeleton ends with
     what that gives for a failure, but for `look`, which stays. `sure` says of a function that what
     it returns is always 0.
@@ -31,7 +31,6 @@ class Skeleton:
     def __init__(
         self,
         text: Text,
-        tells: str,
         state: Collection[str],
         outside: str,
         look: int,
@@ -40,7 +39,7 @@ class Skeleton:
         self._all = [text.lines[0], *text.allocas, *text.lines[1:]]
         found = (_RESULT.match(line) for line in self._all)
         self._made = {m[1]: m[2] for m in found if m is not None}
-        self._tells, self._state, self._outside = tells, set(state), outside
+        self._state, self._outside = set(state), outside
         self._look, self._sure = f"i32 {look})", sure
         self.lines = self._kept()
 
@@ -67,7 +66,7 @@ class Skeleton:
         if line.startswith("  store "):
             return self._is_own(_POINTER.findall(line)[-1])
         if line.startswith("  call "):
-            return f" {self._tells}(" in line
+            return isinstance(line, Noted)
         return _RESULT.match(line) is None
 
     def _without_work(self, name: str, op: str) -> str | None:

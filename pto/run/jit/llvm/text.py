@@ -73,6 +73,10 @@ def splat(lanes: int, item: str, value: str) -> str:
     return f"splat ({item} {value})" if lanes else value
 
 
+class Noted(str):
+    """A line that tells of a use of global memory: only a survey needs it, or code that logs."""
+
+
 class Text:
     """The body of one function under construction."""
 
@@ -98,6 +102,9 @@ class Text:
 
     def do(self, op: str) -> None:
         self.lines.append(f"  {op}")
+
+    def note(self, op: str) -> None:
+        self.lines.append(Noted(f"  {op}"))
 
     def fresh(self, word: str) -> str:
         """A label nobody has used."""
@@ -172,17 +179,17 @@ class Text:
 
     def add(self, a: Val, b: Val) -> Val:
         if isinstance(a, int) and isinstance(b, int):
-            return _wrap(a + b)
+            return wrap(a + b)
         return b if a == 0 else a if b == 0 else self.new(f"add i64 {a}, {b}")
 
     def sub(self, a: Val, b: Val) -> Val:
         if isinstance(a, int) and isinstance(b, int):
-            return _wrap(a - b)
+            return wrap(a - b)
         return a if b == 0 else self.new(f"sub i64 {a}, {b}")
 
     def mul(self, a: Val, b: Val) -> Val:
         if isinstance(a, int) and isinstance(b, int):
-            return _wrap(a * b)
+            return wrap(a * b)
         if 0 in (a, b):
             return 0
         return b if a == 1 else a if b == 1 else self.new(f"mul i64 {a}, {b}")
@@ -228,6 +235,11 @@ class Text:
         known = {"true": "false", "false": "true"}.get(a)
         return known or self.new(f"xor i1 {a}, true")
 
+    def apart(self, a: Val, a_size: Val, b: Val, b_size: Val) -> str:
+        """Whether two ranges, each from a number on, have no number in common."""
+        before = self.compare("sle", self.add(a, a_size), b)
+        return self.either(before, self.compare("sle", self.add(b, b_size), a))
+
     def smaller(self, a: Val, b: Val) -> Val:
         """The lesser of two, signed."""
         if isinstance(a, int) and isinstance(b, int):
@@ -240,9 +252,9 @@ class Text:
             return max(a, b)
         return self.new(f"call i64 @llvm.smax.i64(i64 {a}, i64 {b})")
 
-    def function(self, head: str, without: str = "\n") -> str:
-        """The whole text of the function, but for lines that begin so."""
-        entry, *rest = (line for line in self.lines if not line.startswith(without))
+    def function(self, head: str, *, notes: bool = True) -> str:
+        """The whole text of the function, with lines that are noted or without."""
+        entry, *rest = (line for line in self.lines if notes or not isinstance(line, Noted))
         return "\n".join([f"{head} {{", entry, *self.allocas, *rest, "}"])
 
 
@@ -260,5 +272,6 @@ _COMPARE: Final[dict[str, Any]] = {
 }
 
 
-def _wrap(value: int) -> int:
+def wrap(value: int) -> int:
+    """A number as the signed 64 bits that it leaves."""
     return ((value + (1 << 63)) & ((1 << 64) - 1)) - (1 << 63)

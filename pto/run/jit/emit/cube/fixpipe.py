@@ -27,7 +27,7 @@ from pto.run.jit.emit.memory.burst import (
     distinct,
     multiple,
     noted,
-    owned,
+    owner,
     plain_writes,
     reach_of,
     words,
@@ -127,6 +127,12 @@ class _Part:
     col: Val = 0
 
 
+def _owned(s: Spot, sub: int) -> Place:
+    """The destination in the buffer of the agent that owns it."""
+    place, space = s.need(Place, "destination"), getattr(s.case.type("destination"), "space", None)
+    return Place((owner(s, place.memory, space, sub), place.address), place.elem)
+
+
 def _parts(s: Spot, m: Val, n: Val) -> tuple[list[_Part], str]:
     """The whole, or a half for each sub-block; and when it may be so."""
     x, mode, subs = s.x, s.case.word("dst_mode"), (0, 1)
@@ -134,8 +140,8 @@ def _parts(s: Spot, m: Val, n: Val) -> tuple[list[_Part], str]:
         sub = 0 if mode is None else _constant(s.operand("sub_blockid"))
         if sub not in subs:
             raise NotNative("a sub-block known only when it runs")
-        return [_Part(owned(s, "destination", int(sub)), m, n)], "true"
-    places = [owned(s, "destination", sub) for sub in subs]
+        return [_Part(_owned(s, int(sub)), m, n)], "true"
+    places = [_owned(s, sub) for sub in subs]
     if mode == "split_m":
         half = x.over(m, 2)
         return [

@@ -28,7 +28,7 @@ SMALL = 1 << 30  # products of two such numbers, and a few of those added, fit 6
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """`burst.Loop` with names for numbers."""
+    """How often, and by how many bytes source and destination advance; numbers may be names."""
 
     count: Val
     source: Val
@@ -39,21 +39,11 @@ def words(s: Spot, *names: str) -> list[Val]:
     return [number(s.need(Word, name)) for name in names]
 
 
-def loops_of(s: Spot) -> list[Loop]:
-    """nburst and the loops around it, from inner to outer."""
-    first = words(s, "n_burst", "nburst_src_stride", "nburst_dst_stride")
-    groups = [[number(v) for v in s.operands(f"loop_{n}")] for n in _GROUPS]
-    return [Loop(*first), *map(Loop, *groups)]
-
-
-_GROUPS = ("counts", "src_strides", "dst_strides")
-
-
 # ---- what must hold
 
 
 def in_range(s: Spot, width: Val, loops: Sequence[Loop]) -> str:
-    """`burst.sides`: no number is negative, something moves, and not too much."""
+    """Whether no number is negative, something moves, and not too much."""
     x, fine = s.x, "true"
     for each in (width, *(n for p in loops for n in (p.count, p.source, p.destination))):
         fine = x.both(fine, x.compare("ult", each, SMALL))
@@ -79,15 +69,6 @@ def distinct(s: Spot, width: Val, counts: Sequence[Val], strides: Sequence[Val])
         over = x.compare("uge", stride, extent)
         fine = x.both(fine, x.either(x.compare("eq", count, 1), over))
         extent = x.add(extent, x.mul(x.sub(count, 1), stride))
-    return fine
-
-
-def aligned(s: Spot, address: Val, step: int, loops: Sequence[tuple[Val, Val]] = ()) -> str:
-    """`burst.aligned`: (count, stride) of each loop in the local buffer."""
-    x, fine = s.x, multiple(s, address, step)
-    for count, stride in loops:
-        single = x.compare("sle", count, 1)
-        fine = x.both(fine, x.either(single, multiple(s, stride, step)))
     return fine
 
 
@@ -145,7 +126,7 @@ def move_bursts(
         many = reduce(x.mul, move.counts)
         order = x.either(order, x.compare("ule", many, burst.MOST_OVERLAPPING))
     fine = x.both(fine, order)
-    fine = x.both(fine, apart(s, move.source, move.target, *ends))
+    fine = x.both(fine, planes.apart(s, move.source, ends[0], move.target, ends[1]))
 
     def run() -> None:
         pointers = [
@@ -155,16 +136,6 @@ def move_bursts(
         _around(s, move.loops, pointers, partial(_rows, s, move, pads))
 
     planes.either_way(s, fine, run, _UNLESS)
-
-
-def apart(s: Spot, a: Place, b: Place, a_reach: Val, b_reach: Val) -> str:
-    x = s.x
-    if a.memory != b.memory and isinstance(a.memory, int) and isinstance(b.memory, int):
-        return "true"
-    elsewhere = x.compare("ne", a.memory, b.memory)
-    before = x.compare("sle", x.add(a.address, a_reach), b.address)
-    after = x.compare("sle", x.add(b.address, b_reach), a.address)
-    return x.either(elsewhere, x.either(before, after))
 
 
 def noted(
@@ -222,36 +193,12 @@ def _rows(
         pads(dst, src, inner)
 
 
-def alignment(s: Spot) -> int:
-    return s.case.profile.alignment.dma
-
-
-def is_own(s: Spot, name: str) -> bool:
-    """Whether this agent has the buffer that an operand names."""
-    value = s.op.operand(name)
-    space = getattr(value.type if value else None, "space", None)
+def owner(s: Spot, memory: Val, space: Space | None, sub: int = 0) -> Val:
+    """The number of the buffer of the agent that owns it: a cube that names UB means that of vector
+    `sub`, a vector that names L1 the cube's."""
     side = s.e.compiler.side
-    return (space, side) not in ((Space.UB, "cube"), (Space.L1, "vector"))
-
-
-def owned(s: Spot, name: str, sub: int = 0) -> Place:
-    """`burst.owned`: the same address in the buffer of the agent that has it."""
-    place, value = s.need(Place, name), s.op.operand(name)
-    space = getattr(value.type if value else None, "space", None)
-    if space is Space.UB and s.e.compiler.side == "both" and sub:
+    if space is Space.UB and side == "both" and sub:
         raise NotNative("a buffer of another agent")
-    if is_own(s, name) or not isinstance(space, Space):
-        return place
-    return Place((context.PEER_BUFFERS[space, sub], place.address), place.elem)
-
-
-def register_loops(s: Spot, way: str) -> list[Loop]:
-    """`dma.register_loops`."""
-    x, base = s.x, s.e.word(context.REGISTERS)
-
-    def pair(name: str) -> tuple[str, str]:
-        at = register_offset(f"{name} {way}")
-        return x.load("i64", x.at(base, at), 8), x.load("i64", x.at(base, at + 8), 8)
-
-    inner, outer = pair(registers.LOOP_SIZE)
-    return [Loop(inner, *pair(registers.LOOP1_STRIDE)), Loop(outer, *pair(registers.LOOP2_STRIDE))]
+    if space is None or (space, side) not in ((Space.UB, "cube"), (Space.L1, "vector")):
+        return memory
+    return context.PEER_BUFFERS[space, sub]

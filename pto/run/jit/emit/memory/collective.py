@@ -10,9 +10,8 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from pto.isa.meaning.memory import collective
-from pto.isa.meaning.tile import move
 from pto.run.jit.border.context import OWNED, TELLS
-from pto.run.jit.border.values import Native, Nothing, ViewPlace, Word
+from pto.run.jit.border.values import Native, ViewPlace, Word
 from pto.run.jit.emit import coroutine
 from pto.run.jit.emit.handle.view import inside
 from pto.run.jit.emit.table import KINDS, Spot, emits
@@ -21,18 +20,6 @@ from pto.run.jit.emit.tile.moves import emit_move
 from pto.run.jit.llvm.text import I32, I64, NotNative, Val
 
 _COMPARE: Final = {"==": "eq", "!=": "ne", ">": "sgt", ">=": "sge", "<": "slt", "<=": "sle"}
-
-
-@emits(
-    collective.BUILD_SESSION,
-    move.PREFETCH_ASYNC,
-    move.PREFETCH_CONTEXT,
-    move.PREFETCH_SESSION,
-    cheap=True,
-)
-def _nothing(s: Spot) -> Sequence[Native]:
-    """What asynchronous transfers share: nothing that anybody could see."""
-    return [Nothing(())]
 
 
 def _signal(s: Spot) -> tuple[ViewPlace, Val]:

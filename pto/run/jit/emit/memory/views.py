@@ -11,7 +11,7 @@ from pto.run.jit.emit.tile import planes
 from pto.run.jit.emit.tile.elements import Elements, ViewRef
 from pto.run.jit.emit.tile.elementwise import as_items
 from pto.run.jit.llvm.index import Fact, Index, Number
-from pto.run.jit.llvm.text import NotNative
+from pto.run.jit.llvm.text import NotNative, Val
 
 _ROWS, _COLS = 3, 4  # dimensions
 
@@ -96,15 +96,15 @@ class Views(Elements):
         return found
 
     def _separate_views(self, a: ViewRef, b: ViewRef) -> Fact:
-        first, second = (self._span(view) for view in (a, b))
-        return (first[1] <= second[0]) | (second[1] <= first[0])
+        return Fact(self.x, self.x.apart(*self._span(a), *self._span(b)))
 
-    def _span(self, view: ViewRef) -> tuple[Number, Number]:
-        begin = Number(self.x, self.x.new(f"ptrtoint ptr {view.pointer} to i64"))
+    def _span(self, view: ViewRef) -> tuple[Val, Val]:
+        """Where a view begins, and how many bytes it reaches over."""
         reach = Number(self.x, 1)
         for size, step in zip(view.shape, view.strides, strict=True):
             reach = reach + (size - 1) * step
-        return begin, begin + reach * view.dtype.itemsize
+        begin = self.x.new(f"ptrtoint ptr {view.pointer} to i64")
+        return begin, (reach * view.dtype.itemsize).value
 
     def add_to(self, dst: ViewRef, src: ViewRef, add: Callable[[Any, Any], Any]) -> None:
         told = self.x.compare("ne", self.context(TELLS), "null", "ptr")

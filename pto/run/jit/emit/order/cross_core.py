@@ -23,6 +23,7 @@ from pto.run.jit.border.state import (
 )
 from pto.run.jit.border.values import Native, Word
 from pto.run.jit.emit import coroutine
+from pto.run.jit.emit.handle.view import wide
 from pto.run.jit.emit.table import Spot, emits
 from pto.run.jit.emit.tile import planes
 from pto.run.jit.llvm.text import I64, NotNative, Val
@@ -37,12 +38,7 @@ def _id(s: Spot) -> Val:
     word = given[-1]
     if not isinstance(word, Word):
         raise NotNative("an id that is no number")
-    return _wide(s, word)
-
-
-def _wide(s: Spot, word: Word) -> Val:
-    wide = isinstance(word.name, int) or word.types[0] == I64
-    return word.name if wide else s.x.new(f"sext {word.types[0]} {word.name} to i64")
+    return wide(s, word)
 
 
 class _Counts:
@@ -63,7 +59,7 @@ class _Counts:
         return x.at(self.s.e.word(SIGNALS), x.add(first, within))
 
     def own(self, number: Val) -> Val:
-        """`flags._own`."""
+        """The id that the second vector sub-block means by a number that the cube uses too."""
         x = self.x
         if not self.offset or (isinstance(number, int) and number < self.offset):
             return number
@@ -149,12 +145,12 @@ def _agents(s: Spot, kind: int) -> str:
 
 @emits(config.SYNC_ALL)
 def _sync_all(s: Spot) -> Sequence[Native]:
-    """`config._sync_all`."""
+    """Wait until all blocks have come as often as this agent."""
     x, kind, used = s.x, s.case.word("core_type") or "mix", s.operand("used_cores")
     everyone = x.mul(_here(s, kind), x.load(I64, x.at("%ctx", 8 * BLOCKS), 8))
     takes_part = x.compare("ne", everyone, 0)
     if isinstance(used, Word):
-        count = _wide(s, used)
+        count = wide(s, used)
         block = x.load(I64, x.at("%ctx", 8 * BLOCK), 8)
         takes_part, everyone = x.compare("slt", block, count), x.mul(_here(s, kind), count)
         takes_part = x.both(takes_part, x.compare("ne", everyone, 0))
@@ -163,7 +159,7 @@ def _sync_all(s: Spot) -> Sequence[Native]:
 
 
 def _here(s: Spot, kind: str) -> Val:
-    """`config._participants`."""
+    """How many agents of this block take part; none where this agent does not."""
     side = s.e.compiler.side
     if side == "both":
         return 1

@@ -22,7 +22,7 @@ from pto.run.jit.border.context import FIRST_SLOT, PEERS, QUEUE_WORDS, QUEUES, C
 from pto.run.jit.border.values import Native, Place, TilePlace, Word
 from pto.run.jit.emit import coroutine
 from pto.run.jit.emit.handle.view import number as index
-from pto.run.jit.emit.handle.view import placed
+from pto.run.jit.emit.handle.words import placed
 from pto.run.jit.emit.order.ring import Matrix, Ring, number_of
 from pto.run.jit.emit.order.scales import Leaving, leaving
 from pto.run.jit.emit.table import Spot, emits
@@ -199,7 +199,7 @@ def _push(s: Spot) -> Sequence[Native]:
 
 
 def _tells_region(made: Ring, whole: tuple[Val, Val]) -> str:
-    """`queue._send`: of two sub-blocks that push one tile, the second may have nothing of it."""
+    """Write a tile to its slot; of two sub-blocks that push one, the second may have none of it."""
     if made.way == ring.TO_VECTOR or made.split != ring.WHOLE:
         return "true"
     x = made.s.x
@@ -216,7 +216,7 @@ Way = tuple[Callable[[Val], str], Callable[[Val], None]]  # whether an entry fit
 
 
 def _into_global(s: Spot, made: Ring, tile: TilePlace, how: Leaving | None) -> Way:
-    """`queue._to_global`: the cube stores the whole tile, a vector sub-block its half."""
+    """Store to global memory: the cube the whole tile, a vector sub-block its half."""
     split = ring.WHOLE if made.way == ring.TO_VECTOR else made.split
     rows, cols = tile.valid
     kind = tile.type.dtype if how is None else how.dtype
@@ -391,7 +391,7 @@ def _pop(s: Spot) -> Sequence[Native]:
 
 
 def _out_of_global(s: Spot, made: Ring, number: Val, tile: TilePlace) -> None:
-    """`queue._receive`: the cube takes the whole tile, a vector sub-block its half."""
+    """Read a slot: the cube takes the whole tile, a vector sub-block its half."""
     split = made.split if made.way == ring.TO_VECTOR else ring.WHOLE
     rows, cols = tile.valid
     source, target = made.matrix(number, split, tile.type.dtype, rows, cols), tile_side(s, tile)
@@ -402,7 +402,7 @@ def _out_of_global(s: Spot, made: Ring, number: Val, tile: TilePlace) -> None:
 
 
 def _pushed(made: Ring, number: Val) -> tuple[Val, Val]:
-    """`queue._sent`: what lies in an entry; for a vector sub-block its half."""
+    """The tile that lies in an entry; for a vector sub-block its half."""
     x = made.s.x
     place = x.at(made.state, x.mul(x.add(ring.REGIONS, x.mul(_turn(made, number), 2)), 8))
     rows, cols = x.load(I64, place, 8), x.load(I64, x.at(place, 8), 8)

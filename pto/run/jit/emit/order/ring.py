@@ -76,7 +76,7 @@ class Ring:
         return x.add(self.local, x.mul(x.rest(number, self.slots), self.size))
 
     def matrix(self, number: Val, split: int, kind: DType, rows: Val, cols: Val) -> Matrix:
-        """`queue._slot_view`: of this agent's half, where `split` says that there are halves."""
+        """The view of a slot; of this agent's half, where `split` says that there are halves."""
         x, size = self.s.x, kind.itemsize
         row = x.mul(self.me, rows) if split == queue.BY_ROWS else 0
         col = x.mul(self.me, cols) if split == queue.BY_COLS else 0
@@ -95,7 +95,7 @@ class Ring:
         return Side(field, self.s.x.at(self.first, matrix.start), tuple(given.names))
 
     def has_room(self, number: Val) -> str:
-        """`Ring.room`."""
+        """Whether a slot is free for the next push."""
         x, agents = self.s.x, self.vectors if self.way == ring.TO_VECTOR else range(1)
         half = x.new(f"lshr i64 {self.slots}, 1")
         few = x.compare("ule", self.slots, 2)
@@ -107,7 +107,7 @@ class Ring:
         return x.either(x.compare("slt", number, self.slots), fine)
 
     def has_entry(self, number: Val) -> str:
-        """`Ring.ready`."""
+        """Whether a pushed tile waits for the next pop."""
         x, fine = self.s.x, "true"
         producers = range(1) if self.way == ring.TO_VECTOR else self.vectors
         if self.way == ring.TO_VECTOR:

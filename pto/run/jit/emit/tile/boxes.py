@@ -15,7 +15,6 @@ from pto.core.compact import Compact
 from pto.core.dtypes import DType
 from pto.core.layout import REST, Axis, Digit, Frame
 from pto.run.jit.border.values import TilePlace
-from pto.run.jit.emit.table import Spot
 from pto.run.jit.emit.tile import planes
 from pto.run.jit.emit.tile.grids import kept_shape
 from pto.run.jit.llvm.text import NotNative, Text, Val
@@ -96,15 +95,6 @@ def extent(tile: TilePlace) -> int:
     rows, cols = tile.type.shape
     size = tile.type.itemsize
     return (tile.type.layout.offset(rows - 1, cols - 1, *stored_shape(tile), size) + 1) * size
-
-
-def apart(s: Spot, a: TilePlace, b: TilePlace) -> str:
-    """Whether two tiles share no byte."""
-    if a.memory != b.memory:
-        return "true"
-    x = s.x
-    before = x.compare("sle", x.add(a.address, extent(a)), b.address)
-    return x.either(before, x.compare("sle", x.add(b.address, extent(b)), a.address))
 
 
 # ---- walks

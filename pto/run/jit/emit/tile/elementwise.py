@@ -225,7 +225,8 @@ def _one(axis: Axis | None, p: Plane, rows: Val, cols: Val) -> tuple[Plane, Val,
 
 def safe(s: Spot, dst: TilePlace, source: TilePlace, spread: bool = False) -> str:
     """Reading and writing strip by strip is as good as reading all first."""
-    x, separate, a, b = s.x, planes.apart(s, dst, source), planes.plane(dst), planes.plane(source)
+    x, a, b = s.x, planes.plane(dst), planes.plane(source)
+    separate = planes.apart(s, dst, planes.extent(dst), source, planes.extent(source))
     if spread or (a != b and (a.dtype.itemsize, a.rows) != (b.dtype.itemsize, b.rows)):
         return separate
     if dst.memory != source.memory:
@@ -234,7 +235,7 @@ def safe(s: Spot, dst: TilePlace, source: TilePlace, spread: bool = False) -> st
 
 
 def scalar_kind(word: Word, like: DType) -> np.dtype[Any]:
-    """`regions.scalar`: integers of one width are the same bits."""
+    """The element type that a scalar counts as: integers of one width are the same bits."""
     own = word.type.dtype or I64
     if own.is_float:
         return own.numpy

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pto.core.compact import Compact
 from pto.core.dtypes import DType
-from pto.core.layout import Axis, Order
+from pto.core.layout import Axis, ElementOrder
 from pto.core.tile import TileType
 from pto.run.jit.border.values import TilePlace
 from pto.run.jit.llvm.text import NotNative, Val
@@ -48,9 +48,9 @@ def grid(tile: TilePlace) -> Grid:
     if type.compact is Compact.NORMAL and type.layout.is_boxed:
         kept_shape(type, tile.valid)
     frame = type.layout.frame(*type.storage_shape(type.shape), type.itemsize)
-    if frame.mirrored and frame.order is Order.BOX_COLUMNS and frame.rows % frame.h:
+    if frame.mirrored and frame.order is ElementOrder.BOX_COLUMNS and frame.rows % frame.h:
         raise NotNative("columns that are no whole boxes")
-    box = (1, 1) if frame.order is Order.PLAIN else (frame.h, frame.w)
+    box = (1, 1) if frame.order is ElementOrder.PLAIN else (frame.h, frame.w)
     (row, down), (col, right) = (_steps(a, n) for a, n in zip(frame.axes, box, strict=True))
     found = Grid(type.dtype, box, down, right, row, col)
     return found.turned if frame.mirrored else found

@@ -101,12 +101,7 @@ def _plain_modes(s: Spot, a: TilePlace, b: TilePlace) -> str:
 
 def _apart(s: Spot, start: TilePlace, dst: TilePlace) -> str:
     """The old accumulator is the new one, or lies elsewhere."""
-    if start.memory != dst.memory:
-        return "true"
-    x, size = s.x, start.type.nbytes
-    before = x.compare("sle", x.add(start.address, size), dst.address)
-    after = x.compare("sle", x.add(dst.address, dst.type.nbytes), start.address)
-    same = "false"
-    if start.type.shape == dst.type.shape and start.type.layout == dst.type.layout:
-        same = x.compare("eq", start.address, dst.address)
-    return x.either(x.either(before, after), same)
+    elsewhere = planes.apart(s, start, start.type.nbytes, dst, dst.type.nbytes)
+    alike = start.type.shape == dst.type.shape and start.type.layout == dst.type.layout
+    same = s.x.compare("eq", start.address, dst.address) if alike else "false"
+    return s.x.either(elsewhere, same)

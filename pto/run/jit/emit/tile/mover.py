@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from pto.core.compact import Packing
+from pto.core.compact import PackedOrder
 from pto.core.dtypes import DType
 from pto.core.errors import PtoError
 from pto.core.global_layout import ND
@@ -156,7 +156,7 @@ class Mover(Views):
             raise NotNative("a tile of another agent")
         return tile
 
-    def _at(self, tile: TileRef, r: Any, c: Any, packed: Packing | None) -> Index:
+    def _at(self, tile: TileRef, r: Any, c: Any, packed: PackedOrder | None) -> Index:
         """Where an element lies; of packed ones padding takes no place."""
         if packed is None:
             return self.offset(tile, r, c)
@@ -166,7 +166,7 @@ class Mover(Views):
     def holds(self, tile: TileRef, at: tuple[Any, Any], size: tuple[Any, Any]) -> None:
         self._holds(tile, at, size, None)
 
-    def _holds(self, tile: TileRef, at: Any, size: Any, packed: Packing | None) -> None:
+    def _holds(self, tile: TileRef, at: Any, size: Any, packed: PackedOrder | None) -> None:
         """A window lies inside a tile, or inside what is valid of it."""
         limits = tile.valid if packed else tile.type.shape
         for first, count, limit in zip(at, size, limits, strict=True):
@@ -400,8 +400,7 @@ class Mover(Views):
     def _separate(self, a: TileRef, b: TileRef) -> str:
         x = self.x
         first, second = (x.new(f"ptrtoint ptr {each.pointer} to i64") for each in (a, b))
-        before = x.compare("sle", x.add(first, a.nbytes), second)
-        return x.either(before, x.compare("sle", x.add(second, b.nbytes), first))
+        return x.apart(first, a.nbytes, second, b.nbytes)
 
     def _copied(self, dst: TileRef, fine: str, offset: int) -> Callable[[], None]:
         x, own = self.x, dst.pointer

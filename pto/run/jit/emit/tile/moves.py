@@ -134,8 +134,7 @@ def emit_move(s: Spot, meaning: Make, **seen: Native) -> Sequence[Native]:
         mover = Mover(x, unit.declare, tiles, word, _is_alone(s))
         meaning(s.case)(mover, *values)
         x.do("ret i32 0")
-        if mover.leaves:
-            unit.leaving.add(name)
+        unit.statuses[name] = mover.statuses
         return x.function(
             f"define internal i32 {name}({', '.join(given.listed)}) noinline nounwind"
         )
@@ -148,7 +147,7 @@ def emit_move(s: Spot, meaning: Make, **seen: Native) -> Sequence[Native]:
 def _call(s: Spot, name: str, given: _Parameters) -> None:
     status = s.x.new(f"call i32 {name}({', '.join(given.given)})")
     s.fault_unless(s.x.compare("ne", status, FAULT, "i32"))
-    if name in s.e.unit.leaving:
+    if LEFT in s.e.unit.statuses[name]:
         left = s.x.compare("eq", status, LEFT, "i32")
         s.x.when(left, lambda: _leave(s))
 

@@ -28,7 +28,7 @@ class Numbers:
         self.x = x
         self.declare = declare
         self.context = context
-        self.leaves = False  # whether the reference may be asked to do the instruction
+        self.statuses: set[int] = set()  # that the function may return, beside 0
 
     def require(self, fact: Any, error: Callable[[], PtoError]) -> None:
         """Else the function ends, and the reference engine says why."""
@@ -36,7 +36,6 @@ class Numbers:
 
     def leave_unless(self, fact: Fact) -> None:
         """Else the reference engine does the instruction."""
-        self.leaves = True
         self.end_unless(fact, LEFT)
 
     def end_unless(self, fact: Any, status: int) -> None:
@@ -44,6 +43,7 @@ class Numbers:
         if known == "true":
             return
         x = self.x
+        self.statuses.add(status)
         bad, go = x.fresh("bad"), x.fresh("go")
         x.branch(known, go, bad, ", !prof !2")
         x.label(bad)
@@ -64,9 +64,14 @@ class Numbers:
             return Index.of(less_of(a, b))
         return Number(self.x, self.x.smaller(self.number(a).value, self.number(b).value))
 
+    def greatest(self, a: Number, b: Number) -> Number:
+        self.declare("declare i64 @llvm.smax.i64(i64, i64)")
+        return Number(self.x, self.x.greater(a.value, b.value))
+
     def choose(self, fact: Any, a: Callable[[], Any], b: int) -> Number:
-        if not isinstance(fact, Fact):
-            return self.number(a() if fact else b)
+        known = fact.name if isinstance(fact, Fact) else str(bool(fact)).lower()
+        if known in ("true", "false"):
+            return self.number(a() if known == "true" else b)
         return Number(
             self.x, self.x.new(f"select i1 {fact.name}, i64 {self.number(a()).value}, i64 {b}")
         )

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from pto.core.dtypes import DType
-from pto.run.jit.border.values import TilePlace
+from pto.run.jit.border.values import Place, TilePlace
 from pto.run.jit.emit.table import Spot
 from pto.run.jit.llvm import lane_masks, native
 from pto.run.jit.llvm.text import NotNative, Text, Val, element, mangled, vector
@@ -48,13 +48,12 @@ def extent(tile: TilePlace) -> int:
     return ((shape[0] - 1) * p.rows + (shape[1] - 1) * p.cols + 1) * tile.type.itemsize
 
 
-def apart(s: Spot, a: TilePlace, b: TilePlace) -> str:
-    """Whether two tiles share no byte."""
-    if a.memory != b.memory:
+def apart(s: Spot, a: Place | TilePlace, a_bytes: Val, b: Place | TilePlace, b_bytes: Val) -> str:
+    """Whether so many bytes at two places have none in common."""
+    elsewhere = s.x.compare("ne", a.memory, b.memory)
+    if elsewhere == "true":
         return "true"
-    x = s.x
-    before = x.compare("sle", x.add(a.address, extent(a)), b.address)
-    return x.either(before, x.compare("sle", x.add(b.address, extent(b)), a.address))
+    return s.x.either(elsewhere, s.x.apart(a.address, a_bytes, b.address, b_bytes))
 
 
 def machine_address(s: Spot, tile: TilePlace) -> str:

@@ -81,7 +81,7 @@ def emit_fold(s: Spot) -> Sequence[Native]:
         to, (source, _) = planes.machine_address(s, f.dst), planes.kept(s, f.src, apart, 0)
         x.do(f"call void {name}(i64 {f.rows}, i64 {f.cols}, ptr {to}, ptr {source})")
 
-    apart = planes.apart(s, f.dst, f.src)
+    apart = planes.apart(s, f.dst, planes.extent(f.dst), f.src, planes.extent(f.src))
     x.when(x.negated(f.empty), call)
     return []
 
@@ -217,7 +217,7 @@ def reduced(
     by: Val = 1,
     start: Val = 0,
 ) -> list[lanes.Symbol]:
-    """`planes.reduced` of lanes."""
+    """Running values in a loop, as lanes."""
 
     def named(names: Sequence[str]) -> list[lanes.Symbol]:
         return [v.lanes.symbol(v.dtype, n) for v, n in zip(first, names, strict=True)]

@@ -8,20 +8,20 @@ from typing import Any
 import numpy as np
 
 from pto.core.constants import VREG_BYTES
+from pto.core.dtypes import DType
 from pto.isa.meaning import Lane, Permute
 from pto.isa.meaning.vector.ub import dtype_of
 from pto.isa.row import types as t
-from pto.run.jit.border.values import Mask, Native, Reg, Word
+from pto.run.jit.border.values import Mask, Native, Reg, Word, register_type
 from pto.run.jit.emit.scalar.arith import emit_lane as emit_scalar_lane
 from pto.run.jit.emit.table import KINDS, Spot
 from pto.run.jit.emit.tile.elementwise import emit_lane as emit_tile_lane
 from pto.run.jit.emit.vector.items import items_of, scalar_as, seen
-from pto.run.jit.emit.vector.load import as_items, as_register
 from pto.run.jit.emit.vmi import lanewise as logical
 from pto.run.jit.llvm import lane_masks as masks
 from pto.run.jit.llvm import lanes
 from pto.run.jit.llvm.shuffles import NONE, Picks, shuffle
-from pto.run.jit.llvm.text import NotNative, scalar_type
+from pto.run.jit.llvm.text import NotNative, scalar_type, vector
 from pto.run.reference.vectors import Shape
 
 
@@ -127,10 +127,17 @@ def picked(a: lanes.Symbol, picks: Picks) -> lanes.Symbol:
     return spot.symbol(a.dtype, shuffle(a.lanes.x, item, a.lanes.count, a.name, picks))
 
 
-def under(s: Spot, reg: Reg, bits: str) -> Reg:
-    """A register of which only the lanes under these bits count: no need to zero the others."""
-    whole, same = s.x.zeroed.get(reg.name, ("", ""))
-    return Reg((whole,), reg.dtype) if same == bits else reg
+def as_register(s: Spot, kind: DType, item: str, name: str) -> Reg:
+    """256 bytes held as lanes of `item`, as a register."""
+    lanes = 8 * VREG_BYTES // int(item[1:])
+    have, want = vector(lanes, item), register_type(kind)
+    return Reg((name if have == want else s.x.new(f"bitcast {have} {name} to {want}"),), kind)
+
+
+def as_items(s: Spot, reg: Reg, bits: int) -> str:
+    """A register as lanes of so many bits."""
+    have, want = register_type(reg.dtype), vector(8 * VREG_BYTES // bits, f"i{bits}")
+    return reg.name if have == want else s.x.new(f"bitcast {have} {reg.name} to {want}")
 
 
 def _lane(s: Spot) -> Sequence[Native]:

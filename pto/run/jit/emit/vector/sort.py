@@ -16,9 +16,9 @@ from pto.isa.meaning.vector.ub import dtype_of, element_alignment
 from pto.run.jit.border import context
 from pto.run.jit.border.state import register_offset
 from pto.run.jit.border.values import Native, Place, Word, word_type
+from pto.run.jit.emit.handle.view import wide
 from pto.run.jit.emit.table import Spot, emits
-from pto.run.jit.emit.tile.planes import either_way, loop
-from pto.run.jit.emit.vector.load import wide
+from pto.run.jit.emit.tile.planes import apart, either_way, loop
 from pto.run.jit.llvm import shuffles
 from pto.run.jit.llvm.text import NotNative, Text, Val, element, vector
 
@@ -33,14 +33,6 @@ def _fits(s: Spot, place: Place, nbytes: Val, align: int) -> str:
         return good
     low = s.x.new(f"and i64 {place.address}, {align - 1}")
     return s.x.both(good, s.x.compare("eq", low, 0))
-
-
-def _apart(s: Spot, a: Place, a_bytes: Val, b: Place, b_bytes: Val) -> str:
-    x = s.x
-    before = x.compare("sle", x.add(a.address, a_bytes), b.address)
-    behind = x.compare("sle", x.add(b.address, b_bytes), a.address)
-    other = x.compare("ne", a.memory, b.memory)
-    return x.either(other, x.either(before, behind))
 
 
 def _scores(s: Spot, name: str) -> DType:
@@ -67,7 +59,7 @@ def _vbitsort(s: Spot) -> Sequence[Native]:
     for place, size, item in zip((to, source, indices), sizes, (4, kind.itemsize, 4), strict=True):
         good = x.both(good, _fits(s, place, size, element_alignment(s.case, item)))
     for place, size in ((source, sizes[1]), (indices, sizes[2])):
-        good = x.both(good, _apart(s, to, sizes[0], place, size))
+        good = x.both(good, apart(s, to, sizes[0], place, size))
     call = s.e.unit.shared(f"bitsort {kind}", lambda name: _sort_groups(name, kind))
     pointers = _pointers(s, to, source, indices)
     run = f"call void {call}({pointers}, i64 {repeat})"
@@ -192,7 +184,7 @@ def _one_block(
     good = x.compare("eq", wide(s, s.need(Word, "config")), 0)
     for place in (to, source):
         good = x.both(good, _fits(s, place, nbytes, element_alignment(s.case, kind.itemsize)))
-    good = x.both(good, _apart(s, to, nbytes, source, nbytes))
+    good = x.both(good, apart(s, to, nbytes, source, nbytes))
     call = s.e.unit.shared(key, write)
     run = f"call void {call}({_pointers(s, to, source)})"
     either_way(s, good, lambda: x.do(run), "a configuration other than 0, or blocks overlap")
@@ -222,7 +214,7 @@ def _vmrgsort4(s: Spot) -> Sequence[Native]:
         ahead = x.mul(total, x.new(f"call i64 @llvm.smax.i64(i64 {x.sub(repeats, '1')}, i64 0)"))
         size = x.mul(x.add(ahead, length), RECORD)
         unused = x.compare("eq", length, 0)
-        fits = x.both(_fits(s, source, size, align), _apart(s, to, whole, source, size))
+        fits = x.both(_fits(s, source, size, align), apart(s, to, whole, source, size))
         good = x.both(good, x.either(unused, fits))
     _merge(s, kind, good, [to, *sources], [*lengths, total, repeats, stop])
     return []

@@ -231,11 +231,11 @@ def _emit(s: Spot) -> Sequence[Native]:
 def _operand(s: Spot, name: str) -> Any:
     operand = next(o for o in s.case.row.operands if o.name == name)
     if operand.variadic:
-        return [_seen(s, each) for each in s.operands(name)]
-    return _seen(s, s.operand(name), s.case.type(name))
+        return [seen_as(s, each) for each in s.operands(name)]
+    return seen_as(s, s.operand(name), s.case.type(name))
 
 
-def _seen(s: Spot, native: Native | None, of: t.Type | None = None) -> Any:
+def seen_as(s: Spot, native: Native | None, of: t.Type | None = None) -> Any:
     if isinstance(native, Vector):
         return symbol(s, native)
     if isinstance(native, Reg):

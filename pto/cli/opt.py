@@ -1,0 +1,89 @@
+"""`pto opt`: apply passes to a program and print the result."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from pto.cli import findings, options, program
+from pto.core.output import write_whole
+from pto.ir.graph import Module, Operation
+from pto.ir.text.printer import print_module
+from pto.isa.handle.tile import ALLOC_TILE
+from pto.plan.memory import addressed
+from pto.plan.sync import insert
+from pto.target.facts import Profile
+from pto.transform.reuse import Reuse
+from pto.transform.scratch import complete
+from pto.transform.tidy import drop_unused, tidy
+from pto.verify.functions import is_defined
+from pto.verify.target import legal_target
+
+EXAMPLES = """\
+  pto opt --pass tidy add.pto               numbers computed once, regions set once
+  pto opt --pass scratch --pass addresses --profile a2a3 add.pto -o out.pto
+                                            two passes, in this order
+  pto opt --pass sync k.py:softmax --arg x=zeros:100x128 --arg y=zeros:100x128
+"""
+
+
+def _each(change: Callable[[Operation], None]) -> Callable[[Module, Profile], Module]:
+    """A pass that changes the functions of a program one by one."""
+
+    def run(module: Module, profile: Profile) -> Module:
+        for function in filter(is_defined, module.functions()):
+            change(function)
+        return module
+
+    return run
+
+
+def _reuse(function: Operation) -> None:
+    tiles = [v for op in function.walk() if op.row is ALLOC_TILE for v in op.results]
+    Reuse(function, [v for v in tiles if v.maker and not v.maker.group("addr")]).run()
+
+
+PASSES: dict[str, tuple[str, Callable[[Module, Profile], Module]]] = {
+    "tidy": ("compute equal numbers once, before loops; set a region once", _each(tidy)),
+    "unused": ("erase operations without effect whose results nothing uses", _each(drop_unused)),
+    "reuse": ("write elementwise results over a source that is not read again", _each(_reuse)),
+    "scratch": ("allocate the scratch tiles that calls leave out", complete),
+    "addresses": ("give every tile the address that the planner chooses", addressed),
+    "sync": ("insert flags and barriers, then addresses", insert),
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    listed = "; ".join(f"{name}: {words}" for name, (words, _) in PASSES.items())
+    parser.add_argument("file", metavar="FILE", help=options.FILE)
+    parser.add_argument(
+        "--pass",
+        dest="passes",
+        action="append",
+        required=True,
+        choices=list(PASSES),
+        metavar="NAME",
+        help=f"apply a pass; several in the order given. {listed}",
+    )
+    options.add_target(parser)
+    out = "write the program here; default: print it"
+    parser.add_argument("-o", dest="out", metavar="FILE", type=Path, help=out)
+    options.add_python(parser)
+    findings.add_format(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    module = program.read_program(args.file, args)
+    target = legal_target(module, profile=args.profile, device=args.device)
+    for name in args.passes:
+        module = PASSES[name][1](module, target.profile)
+    text = print_module(module)
+    if args.out:
+        write_whole(args.out, text)
+    elif findings.is_text(args):
+        sys.stdout.write(text)
+    if not findings.is_text(args):
+        findings.data(args, target=str(target), passes=args.passes, program=text)
+    return 0

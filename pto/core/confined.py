@@ -1,0 +1,117 @@
+"""Runs a command of `pto` in a separate process with limits on time, memory and output.
+
+It runs in an empty folder, which is removed afterwards, and gets no environment variable that
+changes the behaviour of pto. It is used for programs of coding agents and for Python files in an
+editor; the process has the rights of the user.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+try:
+    import resource
+except ModuleNotFoundError:  # Windows has time limits only
+    resource = None
+
+_OUTPUT = 16 << 20  # bytes that a command may write
+_SHOWN = 4000  # characters of standard error that are passed on
+TIMED_OUT = 124
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessLimits:
+    """The limits of one command."""
+
+    seconds: float = 60.0
+    megabytes: int = 8192
+
+
+def run(
+    words: Sequence[str], files: Mapping[str, bytes], limits: ProcessLimits, module: str = "pto"
+) -> dict[str, Any]:
+    """Run `python -m MODULE WORDS` in a folder with these files: its status and JSON or text."""
+    with TemporaryDirectory(prefix="pto-") as folder:
+        home = Path(folder)
+        for name, data in files.items():
+            (home / name).write_bytes(data)
+        with (home / "out").open("w+b") as out, (home / "err").open("w+b") as err:
+            status = _ended([module, *words], home, limits, out, err)
+            texts = [_read(each, folder) for each in (out, err)]
+    return {"status": status, **_told(status, limits), **_result(*texts)}
+
+
+def _ended(words: Sequence[str], home: Path, limits: ProcessLimits, out: Any, err: Any) -> int:
+    process = subprocess.Popen(
+        [sys.executable, "-P", "-m", *words],
+        cwd=home,
+        env=_environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=out,
+        stderr=err,
+        start_new_session=True,
+        preexec_fn=None if resource is None else lambda: _limit(limits),
+    )
+    try:
+        return process.wait(limits.seconds)
+    except subprocess.TimeoutExpired:
+        return TIMED_OUT
+    finally:
+        _end(process)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End the process and those it has started."""
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except (AttributeError, ProcessLookupError, PermissionError):
+        process.kill()
+    process.wait()
+
+
+def _limit(limits: ProcessLimits) -> None:
+    assert resource is not None
+    seconds = int(limits.seconds) + 1
+    for what, most in (
+        (resource.RLIMIT_AS, limits.megabytes << 20),
+        (resource.RLIMIT_CPU, 4 * seconds),
+        (resource.RLIMIT_FSIZE, 64 << 20),
+        (resource.RLIMIT_CORE, 0),
+    ):
+        resource.setrlimit(what, (most, most))
+
+
+def _environment() -> dict[str, str]:
+    kept = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TEMP", "SYSTEMROOT", "XDG_CACHE_HOME")
+    found = {name: os.environ[name] for name in kept if name in os.environ}
+    return {**found, "PYTHONPATH": str(Path(__file__).parents[2]), "PYTHONSAFEPATH": "1"}
+
+
+def _read(file: Any, folder: str) -> str:
+    file.seek(0)
+    return file.read(_OUTPUT).decode("utf-8", "replace").replace(f"{folder}{os.sep}", "")
+
+
+def _told(status: int, limits: ProcessLimits) -> dict[str, str]:
+    if status == TIMED_OUT:
+        return {"error": f"ended: it took longer than {limits.seconds:g} s"}
+    if status < 0:
+        return {"error": f"ended by signal {-status}: it may use {limits.megabytes} MB of memory"}
+    return {}
+
+
+def _result(out: str, err: str) -> dict[str, Any]:
+    shown = {"messages": err[-_SHOWN:]} if err.strip() else {}
+    try:
+        return {"result": json.loads(out), **shown}
+    except ValueError:
+        return {"text": out, **shown} if out.strip() else shown

@@ -1,0 +1,48 @@
+"""A list of findings that prints with the lines of the kernel."""
+
+from __future__ import annotations
+
+import linecache
+from collections.abc import Iterable, Sequence
+
+from pto.core import render
+from pto.core.errors import Diagnostic
+
+
+def rendered(diagnostics: Sequence[Diagnostic]) -> str:
+    """Findings with their lines, those of notebooks and consoles too."""
+    return render.text(diagnostics, sources_of(diagnostics))
+
+
+def sources_of(diagnostics: Sequence[Diagnostic]) -> render.Sources:
+    """The text that findings point into; Python keeps that of cells and consoles."""
+    places = [d.loc for d in diagnostics] + [n.loc for d in diagnostics for n in d.notes]
+    texts = {loc.file: "".join(linecache.getlines(loc.file)) for loc in places if loc}
+    shown = {file: text for file, text in texts.items() if text}
+    return render.Sources(shown)
+
+
+class Findings(list[Diagnostic]):
+    """The findings of a check; empty means legal. Prints with the lines of the kernel.
+
+    `about` describes a check that does not cover everything; `summary` is printed last.
+    """
+
+    def __init__(
+        self, found: Iterable[Diagnostic] = (), about: str = "", summary: str = ""
+    ) -> None:
+        super().__init__(found)
+        self.about = about
+        self.summary = summary
+
+    def __str__(self) -> str:
+        shown = rendered(self) if self else "no findings"
+        shown = f"{shown}\n{self.summary}" if self.summary else shown
+        return f"{shown}; {self.about}" if self.about and not self else shown
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        from pto.core import html  # only notebooks need it
+
+        return html.findings(self, sources_of(self))

@@ -1,0 +1,225 @@
+"""The machine in place of a card: the Python interface of the runtime that pypto calls.
+
+pypto imports `simpler` and `simpler_setup` to compile kernels and to run them. The folder
+`packages` holds packages of these names, which export the classes of this module: with it in
+PYTHONPATH, pypto runs its programs on this machine. Kernels and orchestrations are the C++ files
+that pypto has generated; they are compiled when a worker first runs them.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.resources import files
+from importlib.util import find_spec
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from pto.core.errors import fail
+from pto.graphs.chips import Buffer, TaskArgs, View
+from pto.graphs.process import ArgTensor, GraphProcess, GraphSource, KernelSource, runtime_headers
+from pto.graphs.scene_names import ELEMENTS, ArgDirection, DataType
+
+PACKAGES = Path(str(files("pto.graphs").joinpath("packages")))
+
+
+def runtime_root() -> Path:
+    """The checkout with the headers of the runtime: PTO_RUNTIME, or `runtime` beside pypto."""
+    given = os.environ.get("PTO_RUNTIME")
+    if given:
+        found = Path(given)
+    else:
+        pypto = find_spec("pypto")
+        package = Path(pypto.origin) if pypto and pypto.origin else Path()
+        found = package.parents[2] / "runtime" if len(package.parents) > 2 else Path("runtime")
+    if not (found / "src" / "common" / "task_interface").is_dir():
+        raise fail(
+            "PTO-U321",
+            f"{found} has no headers of the runtime (src/common/task_interface)",
+            help="PTO_RUNTIME=<checkout of simpler>",
+        )
+    return found.resolve()
+
+
+class KernelCompiler:
+    """Describes what is to be compiled; a worker compiles it for this machine."""
+
+    def __init__(self, platform: str = "a2a3sim") -> None:
+        self.platform = platform
+        self.project_root = runtime_root()
+
+    def get_incore_include_dirs(self) -> list[str]:
+        return [str(self.project_root / "simpler_setup" / "incore")]
+
+    def compile_incore(
+        self,
+        source_path: str,
+        core_type: str = "aiv",
+        pto_isa_root: str | None = None,
+        extra_include_dirs: Sequence[str] | None = None,
+        build_dir: str | None = None,
+    ) -> bytes:
+        include = [*map(str, extra_include_dirs or ())]
+        return _described(source=source_path, core=core_type, include=include)
+
+    def compile_orchestration(self, runtime_name: str, source_path: str, **more: Any) -> bytes:
+        profile = self.platform.removesuffix("sim")
+        root = str(self.project_root)
+        return _described(source=source_path, runtime=runtime_name, profile=profile, root=root)
+
+
+def _described(**what: Any) -> bytes:
+    what["source"] = str(Path(what["source"]).resolve())
+    return json.dumps(what).encode()
+
+
+@dataclass(frozen=True)
+class CoreCallable:
+    """A kernel."""
+
+    binary: dict[str, Any]
+
+    @classmethod
+    def build(cls, signature: Sequence[ArgDirection], binary: bytes) -> CoreCallable:
+        return cls(json.loads(binary))
+
+
+@dataclass(frozen=True, eq=False)
+class ChipCallable:
+    """An orchestration with its kernels by number."""
+
+    signature: tuple[ArgDirection, ...]
+    source: GraphSource
+
+    @classmethod
+    def build(
+        cls,
+        signature: Sequence[ArgDirection],
+        func_name: str,
+        binary: bytes,
+        children: Sequence[tuple[int, CoreCallable]] = (),
+        **more: Any,
+    ) -> ChipCallable:
+        what = json.loads(binary)
+        headers = runtime_headers(Path(what["root"]), what["profile"], what["runtime"])
+        kernels = tuple(
+            KernelSource(
+                number,
+                Path(child.binary["source"]).stem,
+                Path(child.binary["source"]),
+                child.binary["core"],
+                tuple(map(Path, child.binary["include"])),
+            )
+            for number, child in children
+        )
+        source = GraphSource(
+            Path(what["source"]),
+            func_name,
+            what["profile"],
+            kernels,
+            headers.orchestration,
+            headers.kernels,
+            headers.sources,
+            what["runtime"],
+        )
+        return cls(tuple(signature), source)
+
+
+class CallConfig(SimpleNamespace):
+    """How a graph is run: sizes of rings; the rest is of the card."""
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(runtime_env=SimpleNamespace(), **given)
+
+
+class DeviceBuffer(Buffer):
+    """Memory that a worker has allocated, with an address that a program may compare."""
+
+    @property
+    def base(self) -> int:  # type: ignore[override]
+        return self.data.ctypes.data
+
+
+class Worker:
+    """Runs graphs on one chip."""
+
+    def __init__(self, level: int = 2, **options: Any) -> None:
+        if level != 2:
+            raise fail("PTO-U321", f"a worker of level {level} is not there: one chip is level 2")
+        self._callables: dict[int, ChipCallable] = {}
+        self._processes: dict[int, GraphProcess] = {}
+        self.aicpu_dlopen_count = self.host_dlopen_count = 0
+
+    def init(self, **options: Any) -> None:
+        """Nothing to start: a graph has a process of its own."""
+
+    def close(self) -> None:
+        for process in self._processes.values():
+            process.end()
+        self._processes.clear()
+
+    def register(self, callable: ChipCallable) -> int:
+        number = len(self._callables)
+        self._callables[number] = callable
+        self.aicpu_dlopen_count += 1
+        return number
+
+    def unregister(self, number: int) -> None:
+        if number in self._processes:
+            self._processes.pop(number).end()
+
+    def run(self, number: int, args: TaskArgs, config: CallConfig | None = None) -> None:
+        """Run a graph; the bytes of its tensors are changed in place."""
+        callable = self._callables[number]
+        if number not in self._processes:
+            self._processes[number] = GraphProcess(callable.source)
+        uses = iter(d.value for d in callable.signature if d is not ArgDirection.SCALAR)
+        given: list[ArgTensor | int] = []
+        for each in args.listed:
+            if isinstance(each, tuple):
+                view = each[0]
+                name, use = f"argument {len(given)}", next(uses, "inout")
+                given.append(ArgTensor(name, view.buffer.data, view.shape, view.element, use))
+            else:
+                given.append(int(each))
+        self._processes[number].run(given)
+
+    def malloc(self, nbytes: int) -> DeviceBuffer:
+        return DeviceBuffer(np.zeros(nbytes, np.uint8))
+
+    def free(self, buffer: DeviceBuffer) -> None:
+        """Python frees it."""
+
+    def copy_to(self, buffer: DeviceBuffer, source: Any) -> None:
+        data = np.frombuffer(source, np.uint8)
+        buffer.data[: data.size] = data
+
+    def copy_from(self, target: Any, buffer: DeviceBuffer) -> None:
+        size = ctypes.sizeof(target)
+        ctypes.memmove(target, buffer.data[:size].tobytes(), size)
+
+
+# ---- torch
+
+
+def torch_dtype_to_datatype(kind: Any) -> DataType:
+    return DataType[ELEMENTS[str(kind).removeprefix("torch.")]]
+
+
+def make_chip_tensor_arg(tensor: Any) -> View:
+    """A tensor of torch as an argument; a run changes its bytes."""
+    torch: Any = import_module("torch")
+    flat = tensor.reshape(-1).view(torch.uint8)
+    shape = tuple(tensor.shape) or (1,)
+    return View(Buffer(flat.numpy()), shape, torch_dtype_to_datatype(tensor.dtype).name)
+
+
+def make_tensor_arg(worker: Worker, tensor: Any) -> View:
+    return make_chip_tensor_arg(tensor)

@@ -1,0 +1,138 @@
+"""A folder that pypto has built: an orchestration, its kernels, inputs and a golden.
+
+`kernel_config.py` names the C++ sources, `golden.py` loads the inputs and computes the golden. Both
+are imported with the user's rights, as pypto does.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from collections.abc import Iterator
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from pto.core.errors import fail
+from pto.graphs.device import runtime_root
+from pto.graphs.process import GraphSource, KernelSource, runtime_headers
+from pto.graphs.scene import Arguments, replaced_modules
+from pto.graphs.scene_names import Scalar, SceneTestCase, TaskArgsBuilder, TensorArg
+from pto.graphs.shapes import shapes_only
+
+CONFIG = "kernel_config.py"
+
+
+def find(path: Path) -> Iterator[BuildFolder]:
+    """The folders with a `kernel_config.py` at or below a path."""
+    for config in sorted(path.rglob(CONFIG)) if path.is_dir() else ():
+        home = config.parent.resolve()
+        yield BuildFolder(home, _profile(home))
+
+
+def _profile(home: Path) -> str:
+    """The profile that a folder was built for."""
+    described = home / "compiled_meta.json"
+    if not described.is_file():
+        return "a2a3"
+    platform = json.loads(described.read_text(encoding="utf-8")).get("platform", "a2a3")
+    return str(platform).removesuffix("sim")
+
+
+@dataclass(frozen=True, slots=True)
+class BuildFolder:
+    """One program of pypto for one chip; `suite` runs it as a scene."""
+
+    path: Path
+    profile: str
+
+    @property
+    def name(self) -> str:
+        return self.path.name
+
+    @property
+    def tolerances(self) -> tuple[float, float]:
+        golden = self._module("golden.py")
+        return golden.RTOL, golden.ATOL
+
+    def _module(self, name: str) -> ModuleType:
+        file = self.path / name
+        spec = importlib.util.spec_from_file_location(f"_pto_{file.stem}", file)
+        if spec is None or spec.loader is None or not file.is_file():
+            raise fail("PTO-U322", f"there is no {file}")
+        module = importlib.util.module_from_spec(spec)
+        with replaced_modules(runtime_root()):
+            try:
+                spec.loader.exec_module(module)
+            except ModuleNotFoundError as error:
+                help = "pip install torch" if error.name == "torch" else None
+                message = f"{file} needs the module {error.name}, which is not installed"
+                raise fail("PTO-U322", message, help=help) from None
+        return module
+
+    def source(self) -> GraphSource:
+        config = self._module(CONFIG)
+        runtime = getattr(config, "RUNTIME_CONFIG", {}).get("runtime", "tensormap_and_ringbuffer")
+        headers = runtime_headers(runtime_root(), self.profile, runtime)
+        kernels = tuple(
+            KernelSource(
+                each["func_id"],
+                each.get("name") or Path(each["source"]).stem,
+                Path(each["source"]),
+                each["core_type"],
+                tuple(map(Path, each.get("extra_include_dirs") or ())),
+            )
+            for each in config.KERNELS
+        )
+        entry = config.ORCHESTRATION
+        return GraphSource(
+            Path(entry["source"]),
+            entry["function_name"],
+            self.profile,
+            kernels,
+            headers.orchestration,
+            headers.kernels,
+            headers.sources,
+            runtime,
+        )
+
+    def arguments(self, with_values: bool = True) -> Arguments:
+        """The inputs of the golden."""
+        with nullcontext() if with_values else shapes_only():
+            listed = self._module("golden.py").generate_inputs({})
+        tensors = [TensorArg(n, v) for n, v in listed if hasattr(v, "data_ptr")]
+        scalars = [Scalar(n, v) for n, v in listed if not hasattr(v, "data_ptr")]
+        signature = [d.value for d in self._module(CONFIG).ORCHESTRATION.get("signature", ())]
+        made = TaskArgsBuilder(*tensors, *scalars)
+        return Arguments(made, [use for use in signature if use != "scalar"])
+
+    @property
+    def has_golden(self) -> bool:
+        return hasattr(self._module("golden.py"), "compute_golden")
+
+    def judge(self, arguments: Arguments) -> str:
+        """The difference between outputs and golden; empty if they match.
+
+        A NaN of the golden marks an element that a program leaves undefined.
+        """
+        golden = self._module("golden.py")
+        expected = arguments.original.clone()
+        tensors: dict[str, Any] = {
+            name: getattr(expected, name) for name in expected.tensor_names()
+        }
+        golden.compute_golden(tensors, {})
+        found = arguments.outcome()
+        for name in golden.__outputs__:
+            ours, wanted = getattr(found, name), tensors[name]
+            if wanted.is_floating_point():
+                ours = ours.clone()
+                ours[wanted.isnan()] = float("nan")
+            comparison = SceneTestCase()
+            comparison.RTOL, comparison.ATOL = self.tolerances
+            try:
+                comparison.compare_tensor(name, ours, wanted, equal_nan=True)
+            except AssertionError as error:
+                return str(error)
+        return ""

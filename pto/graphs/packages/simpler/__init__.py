@@ -1,0 +1,1 @@
+"""The runtime's package, provided by the PTO machine (`pto.graphs.device`)."""

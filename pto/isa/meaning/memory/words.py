@@ -1,0 +1,102 @@
+"""The words of transfers by pointer, here on NumPy: bursts of bytes, and what is done to them.
+
+They extend the words of moves (`tile/mover.py`) about numbers and registers. The same meanings run
+on the words of compiled code (`run/jit/emit/memory/words.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pto.core.constants import BLOCK_BYTE_SIZE
+from pto.core.dtypes import DType
+from pto.core.errors import fail
+from pto.core.pointer import Pointer
+from pto.isa.meaning.kinds import Do, Make
+from pto.isa.meaning.memory import burst, registers
+from pto.isa.meaning.memory.burst import Loop
+from pto.isa.meaning.tile.mover import Mover
+
+
+def up(count: Any, step: int) -> Any:
+    """How many times `step` covers a number."""
+    return (count + (step - 1)) // step
+
+
+class Bursts(Mover):
+    """Moves bytes at once. Everything is checked, then read, then written."""
+
+    __slots__ = ()
+
+    def known(self, flag: Any) -> bool:
+        """A flag that decides what is computed; compiled code has to know it."""
+        return bool(flag)
+
+    def counts(self, name: str, what: str, *numbers: int, least: int = 0) -> None:
+        """Numbers that must not be negative, or not less than `least`."""
+        if min(numbers) < least:
+            raise fail("PTO-S160", f"'{name}' op: {what} is {min(numbers)}")
+
+    def behind(self, pointer: Pointer, nbytes: int) -> Pointer:
+        """A pointer so many bytes on."""
+        return Pointer(pointer.memory, pointer.address + nbytes, pointer.dtype)
+
+    def owned(self, pointer: Pointer, sub: int = 0) -> Pointer:
+        """The same address in the buffer of the agent that owns it; `sub` names a vector."""
+        return burst.owned(self.core, pointer, sub)
+
+    def aligned(self, name: str, pointer: Pointer, step: int, loops: Sequence[Loop] = ()) -> None:
+        """Where bursts start in a local buffer; `loops` give their destination strides there."""
+        burst.aligned(name, pointer, step, loops)
+
+    def move(
+        self, name: str, src: Pointer, dst: Pointer, width: int, loops: Sequence[Loop]
+    ) -> None:
+        """Copy bursts of `width` bytes; `loops` are listed from inner to outer."""
+        burst.move(name, src, dst, width, loops)
+
+    def write(
+        self, name: str, src: Pointer, dst: Pointer, width: int, loops: Sequence[Loop]
+    ) -> None:
+        """Copy bursts, or combine them with what is there where CTRL selects a type."""
+        how = registers.selected_atomic(self.core)
+        if how is None:
+            burst.move(name, src, dst, width, loops)
+        else:
+            burst.combine(name, src, dst, width, loops, how)
+
+    def padded(
+        self,
+        name: str,
+        src: Pointer,
+        dst: Pointer,
+        width: int,
+        loops: Sequence[Loop],
+        pad: tuple[int, DType],
+        beside: tuple[int, int],
+    ) -> None:
+        """Copy bursts between pads: as many elements as `beside` says to the left and right, then
+        up to the next block of 32 bytes. `pad` is the bits and the type of one element."""
+        (bits, kind), (left, right) = pad, beside
+        if left < 0 or right < 0:
+            raise fail("PTO-S160", f"'{name}' op: pad counts are {left} and {right}")
+        pattern = np.array([bits & ((1 << 8 * kind.itemsize) - 1)], kind.storage).view(np.uint8)
+        before = left * pattern.size
+        row = before + width + right * pattern.size
+        row += -row % BLOCK_BYTE_SIZE
+        found = burst.sides(name, src, dst, width, loops, row - width)
+        if found is None:
+            return
+        reads, writes = found
+        rows = np.empty((*reads.counts, row), np.uint8)
+        rows[...] = np.resize(pattern, row)
+        rows[..., before : before + width] = reads.bytes
+        burst.put(writes, rows)
+
+
+def bursts(make: Make) -> Do:
+    """A meaning in these words."""
+    return Do(make, words=Bursts)

@@ -1,0 +1,57 @@
+"""`@pto.kernel` and `pto.pair`: functions become kernels."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import ParamSpec, overload
+
+from pto.lang.call.place import mistake
+from pto.lang.kernel import Kernel
+from pto.target.choose import PYTHON
+
+P = ParamSpec("P")
+
+
+@overload
+def kernel(function: Callable[P, object], /) -> Kernel[P]: ...
+@overload
+def kernel(
+    *, profile: str = ..., name: str | None = ..., kind: str | None = ..., debug: bool = ...
+) -> Callable[[Callable[P, object]], Kernel[P]]: ...
+def kernel(
+    function: Callable[P, object] | None = None,
+    /,
+    *,
+    profile: str = PYTHON,
+    name: str | None = None,
+    kind: str | None = None,
+    debug: bool = True,
+) -> Kernel[P] | Callable[[Callable[P, object]], Kernel[P]]:
+    """`@pto.kernel(profile="a5")`: make a kernel of a function.
+
+    `kind` is the side of a core that runs it, `cube` or `vector`; by default both run their parts.
+    `debug=False` (or PTO_DEBUG=0) removes pto.assert_ and pto.print from the program.
+    """
+    if kind not in (None, "cube", "vector"):
+        raise mistake("PTO-U215", f"a kernel is cube or vector, not {kind!r}")
+    if function is not None:
+        return Kernel(function, profile, name, kind=kind, debug=debug)
+    return lambda inner: Kernel(inner, profile, name, kind=kind, debug=debug)
+
+
+def pair(
+    cube: Callable[P, object],
+    vector: Callable[P, object],
+    *,
+    profile: str = PYTHON,
+    name: str | None = None,
+) -> Kernel[P]:
+    """One kernel from two functions, for the cube and the vector side, connected by queues."""
+    same = inspect.signature(cube).parameters.keys() == inspect.signature(vector).parameters.keys()
+    if not same:
+        raise mistake(
+            "PTO-U215",
+            f"{cube.__name__} and {vector.__name__} form one kernel and need equal parameters",
+        )
+    return Kernel(cube, profile, name or cube.__name__, kind="cube", peer=vector)

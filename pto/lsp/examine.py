@@ -1,0 +1,326 @@
+"""The kernels of a Python file, examined: findings, what each line becomes, times.
+
+A process of its own: `python -m pto.lsp.examine FILE` executes the file, with the rights of the
+user, and writes one JSON object a line, so that what is known stays when its time is over. The
+language server starts it with limits on time and memory (`core/confined.py`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import linecache
+import sys
+import warnings
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import redirect_stdout
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pto.cli.program import completed, executed, kernel_values, kernels_of, users_code
+from pto.core import render
+from pto.core.errors import Diagnostic, Loc, Note, PtoError
+from pto.ir.graph import Module, Operation, Value
+from pto.isa.cost.shown import cost_texts
+from pto.isa.row.describe import pipe_text
+from pto.isa.row.types import TileBuf
+from pto.lang.example import example_of
+from pto.lang.kernel import Kernel
+from pto.observe import sanitize
+from pto.observe.timing import Timing, time
+from pto.observe.timing.fold import weights
+from pto.observe.timing.result import Site, site
+from pto.plan.memory import plan_memory
+from pto.prove.decide import highest, lowest
+from pto.prove.number import number, of
+from pto.prove.values import LaunchSymbols, Values
+from pto.run.launch.call import count_of
+from pto.run.launch.entry import entry_functions
+from pto.target.device import device as find_device
+from pto.target.profile import profile as find_profile
+from pto.verify import judge
+
+_EXAMPLE = (
+    "an example in the docstring gives arguments, as `>>> {0}[4](np.zeros((64, 128), np.float32))`"
+)
+
+
+class Call(NamedTuple):
+    """What a kernel is examined with. `runs` is False if sizes are only stand-ins."""
+
+    values: list[Any]
+    blocks: Any
+    runs: bool
+
+
+def reports(path: Path, profile: str | None, device: str | None) -> Iterator[dict[str, Any]]:
+    """What is found in a file, kernel by kernel and step by step."""
+    if device is not None and profile is None:
+        profile = find_device(device).profile
+    try:
+        module = executed(path)
+    except PtoError as error:
+        yield {"findings": _plain(error.diagnostics, Loc(str(path), 1), str(path))}
+        return
+    for _, found in kernels_of(module):
+        kernel = found if isinstance(found, Kernel) else found.kernel
+        code = kernel.function.__code__
+        if code.co_filename == str(path):
+            place = _definition(str(path), code.co_firstlineno, code.co_name)
+            chosen = kernel if profile is None else kernel.on(profile)
+            yield from _guarded(chosen, device, place)
+
+
+def _guarded(kernel: Kernel[...], device: str | None, place: Loc) -> Iterator[dict[str, Any]]:
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        try:
+            with users_code():
+                yield from _kernel(kernel, device, place)
+        except PtoError as error:
+            yield {"findings": _plain(error.diagnostics, place, place.file)}
+        mine = {(str(each.message), each.lineno) for each in heard if each.filename == place.file}
+        yield {
+            "remarks": [_remark(Loc(place.file, n), text, "warning") for text, n in sorted(mine)]
+        }
+
+
+def _kernel(kernel: Kernel[...], device: str | None, place: Loc) -> Iterator[dict[str, Any]]:
+    call = _call(kernel)
+    if call is None:
+        told = f"{kernel.name} is not checked: its annotations do not give the sizes of all arrays"
+        yield {"remarks": [_remark(place, f"{told}; {_EXAMPLE.format(kernel.name)}")]}
+        return
+    made, _, values = kernel.specialise(call.values, call.blocks)
+    module, profile = made.module, kernel.profile
+    _, found = judge(module, profile=profile, device=device)
+    yield {"findings": _plain(found, place, place.file)}
+    lines = Lines(module, profile, place.file, _formulas(module, call, values), call.runs)
+    yield lines.report(None)
+    if not call.runs or any(d.severity == "error" for d in found):
+        return
+    copies = [np.copy(each) if isinstance(each, np.ndarray) else each for each in values]
+    verdict = sanitize(module, args=copies, blocks=call.blocks, profile=profile)
+    yield {"findings": _plain(verdict.findings, place, place.file)}
+    timing = time(module, args=values, blocks=call.blocks, profile=profile, device=device)
+    waits = [_remark(wait.loc, str(wait)) for wait in timing.waits if wait.loc is not None]
+    head = f"{timing.us:.1f} us on {timing.device}, bound by {timing.bound}"
+    clean = "" if verdict.findings else f"; no findings: {verdict.about}"
+    yield {
+        "remarks": [each for each in waits if each["loc"]["file"] == place.file],
+        "heads": [{"line": place.line, "text": head, "tip": f"{timing}{clean}"}],
+        **lines.report(timing),
+    }
+
+
+def _call(kernel: Kernel[...]) -> Call | None:
+    """By the example of the docstring, else by sizes in annotations; None if sizes are missing."""
+    example = example_of(kernel)
+    if example is not None:
+        return Call(example.values, example.blocks, True)
+    given = completed(kernel, {})
+    defaults = {p.name for p in kernel.parameters if p.kind == "constant"} & _defaults(kernel)
+    if {p.name for p in kernel.parameters} - {*given, *defaults}:
+        return None
+    runs = all(isinstance(n, int) for p in kernel.parameters for n in p.sizes or ())
+    return Call(kernel_values(kernel, given, 0), 1, runs)
+
+
+def _defaults(kernel: Kernel[...]) -> set[str]:
+    code, given = kernel.function.__code__, kernel.function.__defaults__ or ()
+    names = code.co_varnames[: code.co_argcount]
+    return {*names[len(names) - len(given) :], *(kernel.function.__kwdefaults__ or {})}
+
+
+# ---- lines: what each becomes
+
+
+class Lines:
+    """The instructions of each line of a file, with pipes, costs, tiles and their addresses."""
+
+    def __init__(
+        self, module: Module, profile: str, file: str, formulas: Values, runs: bool
+    ) -> None:
+        self.profile, self.formulas, self.runs = profile, formulas, runs
+        self.ops: defaultdict[int, list[Operation]] = defaultdict(list)
+        self.left: dict[int, Value] = {}  # the tile that a line leaves behind
+        for op in module.op.walk():
+            if op.loc is None or op.loc.file != file:
+                continue
+            written = _written(op)
+            made = [v for v in op.results if isinstance(v.type, TileBuf)]
+            if written or (made and op.loc.line not in self.ops):
+                self.left[op.loc.line] = (written or made)[-1]
+            if _does(op):
+                self.ops[op.loc.line].append(op)
+        self.places: dict[Value, tuple[str, int]] = {}  # buffer and address
+        try:
+            plans = plan_memory(module, find_profile(profile)).functions
+        except PtoError:  # it does not fit: a finding says so
+            plans = ()
+        for plan in plans:
+            roots = [each for each in plan.placed if each.buffer.root is not None]
+            for value, found in plan.times.names.items():
+                if len(found) == 1 and found[0] < len(roots):
+                    each = roots[found[0]]
+                    self.places[value] = (each.buffer.space.value.upper(), each.start)
+
+    def report(self, timing: Timing | None) -> dict[str, Any]:
+        spent = _spent(timing)
+        return {
+            "lines": {
+                n: [self._row(op, timing, spent) for op in ops] for n, ops in self.ops.items()
+            },
+            "tiles": {n: self._hint(value) for n, value in self.left.items()},
+        }
+
+    def _row(
+        self, op: Operation, timing: Timing | None, spent: dict[Site, tuple[float, float]]
+    ) -> dict[str, str]:
+        row = op.row
+        assert row is not None
+        cost = cost_texts(row).get(self.profile, "")
+        if timing is not None:
+            us, times = spent.get(site(op), (0.0, 0.0))
+            often = f" in {times:,.0f}" if times > 1.5 else ""
+            cost = f"{us:.2f} us{often}, {us / timing.us:.0%} of {timing.us:.1f} us"
+        used = dict.fromkeys(v for v in op.operands if isinstance(v.type, TileBuf))
+        tiles = [f"%{value.name} {self._tile(value)}" for value in used]
+        return {
+            "op": op.name,
+            "pipe": pipe_text(row.pipe),
+            "cost": cost,
+            "tiles": "; ".join(tiles),
+        }
+
+    def _tile(self, value: Value) -> str:
+        return f"{self._shape(value)}{self._place(value)}"
+
+    def _hint(self, value: Value) -> list[str]:
+        """What is shown beside a variable, and what more is known of its tile."""
+        assert isinstance(value.type, TileBuf)
+        return [self._shape(value), f"{value.type.tile}{self._place(value)}"]
+
+    def _place(self, value: Value) -> str:
+        place = self.places.get(value)
+        return f" at {place[0]} {place[1]:#x}" if place else ""
+
+    def _shape(self, value: Value) -> str:
+        """Rows, columns and type; the valid region where it is not the whole tile."""
+        assert isinstance(value.type, TileBuf)
+        tile, names = value.type.tile, ("valid_row", "valid_col")
+        sizes = [
+            self._size(value, name) if known is None else str(known)
+            for known, name in zip(tile.valid, names, strict=True)
+        ]
+        shape = f"{tile.rows}x{tile.cols}"
+        valid = " x ".join(sizes) if any(len(n) > 4 for n in sizes) else "x".join(sizes)
+        return f"{shape}x{tile.dtype.name}" + ("" if valid == shape else f", valid {valid}")
+
+    def _size(self, value: Value, name: str) -> str:
+        """A size of the valid region that only a run knows: its bounds, else its formula."""
+        given = value.maker.group(name) if value.maker and value.maker.row else []
+        if not given:
+            return "?"
+        size = self.formulas.number(given[0])
+        low, high = lowest(size), highest(size)
+        if low is not None and low == high:
+            return str(low)
+        return f"{low}..{high}" if self.runs and None not in (low, high) else str(size)
+
+
+def _formulas(module: Module, call: Call, values: Sequence[Any]) -> Values:
+    """Formulas of numbers; with the arguments and the grid, where these are an example's."""
+    launch = LaunchSymbols(count_of(call.blocks) if call.runs else None)
+    found = Values(launch, checks=False)
+    for function in entry_functions(module, None):
+        for arg, given in zip(function.regions[0].block.args, values, strict=False):
+            if not isinstance(given, int | np.integer):
+                continue
+            symbol = launch.symbol(arg.name, "argument")
+            found.numbers[id(arg)] = number(int(given)) if call.runs else of(symbol)
+    return found
+
+
+def _written(op: Operation) -> list[Value]:
+    """The tiles that an instruction writes."""
+    roles = op.row.operands if op.row else ()
+    found = (v for o in roles if o.role in ("out", "inout") for v in op.group(o.name))
+    return [v for v in found if isinstance(v.type, TileBuf)]
+
+
+def _does(op: Operation) -> bool:
+    """True for an instruction with an effect: not numbers, not names of storage."""
+    if op.row is None or op.regions or op.traits.pure or op.traits.names_only:
+        return False
+    return pipe_text(op.row.pipe) != "none"
+
+
+def _spent(timing: Timing | None) -> dict[Site, tuple[float, float]]:
+    """Time and number of an instruction of a line, on the slowest core."""
+    found: dict[Site, tuple[float, float]] = {}
+    if timing is None or timing.times is None:
+        return found
+    times = zip(timing.times.start, timing.times.free, weights(timing.stream), strict=True)
+    for job, (start, free, often) in zip(timing.stream.jobs, times, strict=True):
+        us, count = found.get(site(job.op), (0.0, 0.0))
+        more = float((free - start) * often / timing.mhz)
+        found[site(job.op)] = us + more, count + float(often)
+    return found
+
+
+# ---- plain data
+
+
+def _definition(file: str, first: int, name: str) -> Loc:
+    """The name of a function, below its decorators."""
+    for n in range(first, first + 50):
+        text = linecache.getline(file, n)
+        if text.lstrip().startswith(f"def {name}"):
+            col = text.index(name) + 1
+            return Loc(file, n, col, col + len(name))
+    return Loc(file, first)
+
+
+def _plain(found: Sequence[Diagnostic], place: Loc, file: str) -> list[dict[str, Any]]:
+    """Findings of this file as data; those of another are shown at the kernel, with their place."""
+    shown: list[Diagnostic] = []
+    for each in found:
+        if each.loc is None:
+            shown.append(replace(each, loc=place))
+        elif each.loc.file == file:
+            shown.append(each)
+        else:
+            there = Note(f"at {Path(each.loc.file).name}:{each.loc.line}", each.loc)
+            shown.append(replace(each, loc=place, notes=(there, *each.notes)))
+    return [render.plain(each) for each in shown]
+
+
+def _remark(loc: Loc, message: str, severity: str = "information") -> dict[str, Any]:
+    """What is shown beside the findings: a time, a warning of Python, why nothing was checked."""
+    place = {"file": loc.file, "line": loc.line, "col": loc.col, "end": loc.end}
+    return {"message": message, "severity": severity, "loc": place}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("file", type=Path)
+    parser.add_argument("--profile")
+    parser.add_argument("--device")
+    parser.add_argument("--root", action="append", default=[])
+    args = parser.parse_args()
+    sys.path[:0] = args.root
+    sys.dont_write_bytecode = True  # nothing appears beside the user's files
+    out = sys.stdout
+    with redirect_stdout(sys.stderr):  # what the file prints
+        for each in reports(args.file, args.profile, args.device):
+            out.write(json.dumps(each) + "\n")
+            out.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,248 @@
+"""A Python file with kernels in an editor: what is known of its lines, and where its words lead.
+
+What needs the kernels themselves comes from `examine.py`, which executes the file in a process of
+its own. The server starts it when the file is opened or saved, and only if it was allowed to: text
+that is being typed is never executed.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from difflib import SequenceMatcher
+from functools import cached_property
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pto.cli.isa import page
+from pto.core.confined import ProcessLimits, run
+from pto.core.errors import Diagnostic, Loc, Note
+from pto.isa.row.instr import Instr
+from pto.isa.table import lookup
+from pto.lang.names import PUBLIC, RENAMED
+from pto.lsp.features import Answer, Span, fenced, row_home
+
+LIMITS = ProcessLimits(seconds=60.0, megabytes=8192)
+NOT_ALLOWED = (
+    "kernels are not checked: that executes this file, with your rights. The setting `pto.python`"
+    " of VS Code, or `pto lsp --allow-python`, allows it"
+)
+_WORD = re.compile(r"(?:(\w+)\.)?(\w+)")
+_KERNEL = re.compile(r"^[ \t]*@(?:\w+\.)?kernel\b", re.MULTILINE)
+
+
+class Remark(NamedTuple):
+    """Something to know that is no finding."""
+
+    message: str
+    severity: str
+    loc: Loc
+
+
+@dataclass(slots=True)
+class Examined:
+    """What `examine.py` said of a text. Lines count from 1."""
+
+    text: str = ""
+    findings: list[Diagnostic] = field(default_factory=list[Diagnostic])
+    remarks: list[Remark] = field(default_factory=list[Remark])
+    heads: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    lines: dict[int, list[dict[str, str]]] = field(default_factory=dict[int, list[dict[str, str]]])
+    tiles: dict[int, tuple[str, str]] = field(default_factory=dict[int, tuple[str, str]])
+
+    def add(self, part: dict[str, Any]) -> None:
+        """One line of its output; later ones know more."""
+        found = [_diagnostic(each) for each in part.get("findings", ())]
+        self.findings += [each for each in found if each not in self.findings]
+        for each in part.get("remarks", ()):
+            self.remarks.append(Remark(each["message"], each["severity"], Loc(**each["loc"])))
+        self.heads += part.get("heads", ())
+        self.lines |= {int(n): rows for n, rows in part.get("lines", {}).items()}
+        self.tiles |= {int(n): (text, tip) for n, (text, tip) in part.get("tiles", {}).items()}
+
+
+def examined(file: str, options: dict[str, str | None], roots: Sequence[str]) -> Examined:
+    """Execute a file and examine its kernels, in a process with limits."""
+    try:
+        text = Path(file).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        said = Remark(f"not checked: {error}", "warning", Loc(file, 1))
+        return Examined(remarks=[said])
+    words = [file, *(f"--{name}={value}" for name, value in options.items() if value)]
+    done = run([*words, *(f"--root={each}" for each in roots)], {}, LIMITS, "pto.lsp.examine")
+    found = Examined(text)
+    given = [done["result"]] if "result" in done else _objects(done.get("text", ""))
+    for part in given:
+        found.add(part)
+    if "error" in done or done["status"] not in (0, 1):
+        why = done.get("error") or done.get("messages", "").strip().rpartition("\n")[2]
+        found.remarks.append(Remark(f"not checked to the end: {why}", "warning", Loc(file, 1)))
+    return found
+
+
+def _objects(text: str) -> Iterator[dict[str, Any]]:
+    for line in text.splitlines():
+        try:
+            yield json.loads(line)
+        except ValueError:  # cut off where its time was over
+            return
+
+
+class Kernels:
+    """One open Python file."""
+
+    def __init__(self, file: str, allowed: bool) -> None:
+        self.file, self.allowed = file, allowed
+        self.text = ""
+        self.known = Examined()
+
+    def update(self, text: str) -> None:
+        self.text = text
+        self.__dict__.pop("_moved", None)
+        self.__dict__.pop("_imports", None)
+
+    def learn(self, known: Examined) -> None:
+        self.known = known
+        self.__dict__.pop("_moved", None)
+
+    @property
+    def has_kernels(self) -> bool:
+        return _KERNEL.search(self.text) is not None
+
+    @property
+    def findings(self) -> list[Diagnostic]:
+        """Where the text has them now; those of lines that have changed are gone."""
+        return [
+            replace(each, loc=loc)
+            for each in self.known.findings
+            if (loc := self._now(each.loc)) is not None
+        ]
+
+    @property
+    def remarks(self) -> list[Remark]:
+        if not self.allowed:
+            found = _KERNEL.search(self.text)
+            line = self.text.count("\n", 0, found.start()) + 1 if found else 1
+            here = Remark(NOT_ALLOWED, "information", Loc(self.file, line))
+            return [here] if found else []
+        known = ((each, self._now(each.loc)) for each in self.known.remarks)
+        return [each._replace(loc=loc) for each, loc in known if loc is not None]
+
+    @cached_property
+    def _moved(self) -> dict[int, int]:
+        """Where lines that were examined are now."""
+        if self.text == self.known.text:
+            return {n: n for n in range(1, self.text.count("\n") + 2)}
+        before, now = self.known.text.splitlines(), self.text.splitlines()
+        blocks = SequenceMatcher(None, before, now, autojunk=False).get_matching_blocks()
+        return {a + n + 1: b + n + 1 for a, b, size in blocks for n in range(size)}
+
+    def _now(self, loc: Loc | None) -> Loc | None:
+        line = None if loc is None else self._moved.get(loc.line)
+        return None if loc is None or line is None else replace(loc, line=line)
+
+    # ---- questions
+
+    def hover(self, offset: int) -> Answer | None:
+        """What the line becomes, and the page of an instruction or function of pto."""
+        line = self.text.count("\n", 0, offset) + 1
+        was = next((a for a, b in self._moved.items() if b == line), 0)
+        shown = [_table(self.known.lines[was])] if was in self.known.lines else []
+        span, name = self._word(offset)
+        row = _row(name)
+        if row is not None:
+            shown.append(fenced("".join(words for _, words in page(row)), "text"))
+        elif name and (about := inspect.getdoc(_public(name))):
+            shown.append(about)
+        return Answer(span, "\n---\n".join(shown)) if shown else None
+
+    def definition(self, offset: int) -> tuple[str, int] | None:
+        """File and line of what `pto.NAME` is: a row of the instruction table, or a function."""
+        name = self._word(offset)[1]
+        row = _row(name)
+        if row is not None:
+            return row_home(row)
+        try:
+            function = inspect.unwrap(_public(name))
+            file = inspect.getsourcefile(function)
+            return None if file is None else (file, inspect.getsourcelines(function)[1])
+        except (TypeError, OSError):  # no function of Python's
+            return None
+
+    def hints(self) -> Iterator[tuple[int, int, str, str]]:
+        """Offset at which text is shown, line, the text, and more about it."""
+        starts = [0, *(n + 1 for n, ch in enumerate(self.text) if ch == "\n"), len(self.text)]
+        for line, (text, tip) in self.known.tiles.items():
+            now = self._moved.get(line)
+            at = None if now is None else _target(self.text[starts[now - 1] : starts[now]])
+            if now is not None and at is not None:
+                yield starts[now - 1] + at, now, f": {text}", tip
+        for head in self.known.heads:
+            now = self._moved.get(head["line"])
+            if now is not None:
+                whole = self.text[starts[now - 1] : starts[now]].rstrip("\n")
+                yield starts[now - 1] + len(whole), now, f"  {head['text']}", head["tip"]
+
+    def _word(self, offset: int) -> tuple[Span, str]:
+        """The name of pto at an offset, as `tadd` of `pto.tadd`; empty if it is another's."""
+        start = self.text.rfind("\n", 0, offset) + 1
+        for found in _WORD.finditer(self.text, start):
+            if found.start() > offset or "\n" in self.text[start : found.start()]:
+                break
+            if found.end() >= offset:
+                modules, names = self._imports
+                name = names.get(found[2], "") if found[1] is None else found[2]
+                is_pto = found[1] in modules if found[1] else bool(name)
+                return Span(*found.span()), name if is_pto else ""
+        return Span(offset, offset), ""
+
+    @cached_property
+    def _imports(self) -> tuple[set[str], dict[str, str]]:
+        """Names of the module, and names taken from it."""
+        try:
+            tree = ast.parse(self.text)
+        except (SyntaxError, ValueError):  # while it is being typed
+            return {"pto"}, {}
+        nodes = list(ast.walk(tree))
+        taken = [a for n in nodes if isinstance(n, ast.Import) for a in n.names if a.name == "pto"]
+        parts = [n.names for n in nodes if isinstance(n, ast.ImportFrom) and n.module == "pto"]
+        names = {a.asname or a.name: a.name for each in parts for a in each}
+        return {a.asname or a.name for a in taken}, names
+
+
+def _row(name: str) -> Instr | None:
+    """The instruction that `pto.NAME` is; functions of Python hide those of their name."""
+    return None if not name or name in PUBLIC or name in RENAMED else lookup(f"pto.{name}")
+
+
+def _public(name: str) -> Any:
+    """The function or class that `pto.NAME` is."""
+    home, attribute = RENAMED.get(name) or (PUBLIC.get(name), name)
+    return None if home is None else getattr(import_module(home), attribute)
+
+
+def _target(line: str) -> int | None:
+    """The column behind the variable that a line assigns to."""
+    found = re.match(r"\s*\w+(?=\s*(?::[^=]*)?[-+*/]?=[^=])", line)
+    return found.end() if found else None
+
+
+def _table(rows: Sequence[dict[str, str]]) -> str:
+    head = "| instruction | pipe | cost | tiles |\n| --- | --- | --- | --- |\n"
+    cells = ([f"`{each['op']}`", each["pipe"], each["cost"], each["tiles"]] for each in rows)
+    return head + "".join(f"| {' | '.join(each)} |\n" for each in cells)
+
+
+def _diagnostic(each: dict[str, Any]) -> Diagnostic:
+    notes = tuple(Note(n["message"], _loc(n["loc"])) for n in each["notes"])
+    code, message, loc = each["code"], each["message"], _loc(each["loc"])
+    return Diagnostic(code, message, loc, each["severity"], notes, each["help"])
+
+
+def _loc(loc: dict[str, Any] | None) -> Loc | None:
+    return None if loc is None else Loc(**loc)

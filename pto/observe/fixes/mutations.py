@@ -1,0 +1,325 @@
+"""Mutations that break the order of a program: each is applied, judged and undone.
+
+A removed operation shows by its flag that has no counterpart any more. The other mutations keep
+flags in pairs and numbers in range, so that only data can show them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from pto.core.memory import Space
+from pto.ir.graph import Block, Operation, Value
+from pto.ir.liveness import aliases
+from pto.isa.row import order as kinds
+from pto.isa.row import types as t
+from pto.isa.row.attributes import Enum, Int, Str
+from pto.isa.row.traits import Control
+from pto.isa.scalar.arith import CONSTANT
+from pto.isa.table import lookup
+from pto.observe.order.scopes import pairs_of
+from pto.run.order.resolve import is_ordering
+from pto.verify.operation import constant
+
+_PIPES = ("MTE2", "V", "MTE3", "MTE1", "M", "FIX")
+_BARS = ("VST_VLD", "VLD_VST", "VST_VST", "VST_LD", "ST_VLD")
+_ALIGNED = 32
+PLACES = "overlapping addresses"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One change: its `kind`, its operation, and the edit that applies it."""
+
+    kind: str
+    op: Operation
+    edit: Callable[[], AbstractContextManager[None]]  # applies the change while entered
+
+
+def changes(functions: Sequence[Operation]) -> Iterator[Change]:
+    """All changes of some functions, grouped by kind."""
+    ops = [op for f in functions for op in f.walk()]
+    ordering = [op for op in ops if is_ordering(op)]
+    for op in ordering:
+        yield Change(op.name.removeprefix("pto."), op, partial(_without, op))
+    yield from _of_flags(ordering)
+    yield from _of_signals(ordering)
+    yield from _of_barriers(ordering)
+    yield from _of_places(ops)
+
+
+# ---- flags
+
+
+def _of_flags(ops: Sequence[Operation]) -> Iterator[Change]:
+    sets = [op for op in ops if isinstance(_order(op), kinds.SetFlag)]
+    waits = [op for op in ops if isinstance(_order(op), kinds.WaitFlag)]
+    pairs = list(_pairs(sets, waits))
+    for first, second in pairs:
+        yield Change("pair of flags", first, partial(_without, first, second))
+    for first, second in pairs:
+        pipe = _other_pipe(first)
+        if pipe is not None:
+            edit = partial(_with_attr, (first, second), _order(first).src, pipe)
+            yield Change("wrong pipe", first, edit)
+    for first, second in pairs:
+        pipe = _row_pipe(second)
+        if pipe is not None:
+            edit = partial(_with_attr, (first, second), _order(first).dst, pipe)
+            yield Change("wrong phase", first, edit)
+    for n, first in enumerate(sets):
+        others = (op for op in sets[n + 1 :] if _pipes(op) == _pipes(first) and not op.operands)
+        second = next((op for op in others if not first.operands and _id(op) != _id(first)), None)
+        if second is not None:
+            yield Change("swapped ids", first, partial(_swapped, first, second))
+    for wait in waits:
+        if _neighbour(wait, 1) is not None:
+            yield Change("late wait", wait, partial(_moved, wait, 1))
+    for op in sets:
+        if _neighbour(op, -1) is not None:
+            yield Change("early set", op, partial(_moved, op, -1))
+    for op in (*sets, *waits):
+        if op.operands:
+            yield Change("parity off by one", op, partial(_other_parity, op))
+
+
+def _order(op: Operation) -> Any:
+    return op.row.order if op.row is not None else None
+
+
+def _pipes(op: Operation) -> tuple[Any, Any]:
+    order = _order(op)
+    return op.attrs.get(order.src), op.attrs.get(order.dst)
+
+
+def _id(op: Operation) -> Any:
+    return id(op.operands[0]) if op.operands else op.attrs.get("event_id")
+
+
+def _pairs(
+    sets: Sequence[Operation], waits: Sequence[Operation]
+) -> Iterator[tuple[Operation, Operation]]:
+    """Pairs of a set and the later wait in its block that takes it."""
+    for first in sets:
+        for second in waits:
+            same = second.parent is first.parent and _id(first) == _id(second)
+            if same and _pipes(first) == _pipes(second) and _at(first) < _at(second):
+                yield first, second
+                break
+
+
+def _other_pipe(op: Operation) -> Enum | None:
+    src, dst = _pipes(op)
+    if not isinstance(src, Enum) or not isinstance(dst, Enum) or src.kind != "pipe":
+        return None
+    names = [Enum("pipe", f"PIPE_{name}") for name in _PIPES]
+    return next(name for name in names if name not in (src, dst))
+
+
+def _row_pipe(wait: Operation) -> Enum | None:
+    """The pipe that the row of an operation names, for a wait for an earlier phase of it."""
+    dst, behind = _pipes(wait)[1], wait.home.ops[_at(wait) + 1 :]
+    op = next((op for op in behind if _touches(op)), None)
+    row = None if op is None else op.row
+    if row is None or not row.phases or not isinstance(row.pipe, str):
+        return None
+    pipe = Enum("pipe", f"PIPE_{row.pipe}")
+    is_phase = isinstance(dst, Enum) and dst.kind == "pipe" and dst != pipe
+    return pipe if is_phase and pipe != _pipes(wait)[0] else None
+
+
+# ---- signals and barriers
+
+
+def _of_signals(ops: Sequence[Operation]) -> Iterator[Change]:
+    """Remove a signal between cores, on both sides."""
+    sent = [op for op in ops if isinstance(_order(op), kinds.SendSignal)]
+    heard = [op for op in ops if isinstance(_order(op), kinds.WaitSignal)]
+    for first in sent:
+        for second in heard:
+            if second.attrs.get("event_id") == first.attrs.get("event_id"):
+                yield Change("missing signal", first, partial(_without, first, second))
+                break
+
+
+def _of_barriers(ops: Sequence[Operation]) -> Iterator[Change]:
+    for op in ops:
+        order = _order(op)
+        if isinstance(order, kinds.MemoryBarrier):
+            yield from _of_memory_barrier(op, order)
+        elif isinstance(order, kinds.Barrier) and isinstance(op.attrs.get(order.pipe), Enum):
+            now = op.attrs[order.pipe]
+            other = Enum("pipe", "PIPE_MTE2" if now != Enum("pipe", "PIPE_MTE2") else "PIPE_MTE3")
+            edit = partial(_with_attr, (op,), order.pipe, other)
+            yield Change("barrier of another pipe", op, edit)
+
+
+def _of_memory_barrier(op: Operation, order: kinds.MemoryBarrier) -> Iterator[Change]:
+    now = op.attrs.get(order.kind)
+    if not isinstance(now, Enum | Str):
+        return
+    covered = set(pairs_of(now.value))
+    other = next(bar for bar in _BARS if not covered & set(pairs_of(bar)))
+    to = Enum(now.kind, other) if isinstance(now, Enum) else Str(other)
+    yield Change("wrong mem_bar", op, partial(_with_attr, (op,), order.kind, to))
+
+
+# ---- places
+
+
+def _of_places(ops: Sequence[Operation]) -> Iterator[Change]:
+    """Move a written buffer onto the one before it: completely, and from its middle on."""
+    known: dict[Space, tuple[int, int]] = {}  # the last two addresses
+    written = {v for op in ops for v in _outs(op)}
+    for op in ops:
+        place = _place(op)
+        if place is None or (isinstance(op.results[0].type, t.Ptr) and not _flows(op, written)):
+            continue
+        space, at, now = place
+        before = known.get(space)
+        known[space] = now, at
+        if before is None or before[0] == now:
+            continue
+        middle = (before[0] + now) // 2 // _ALIGNED * _ALIGNED
+        for address in {before[0], middle} - {now}:
+            yield Change(PLACES, op, partial(_with_number, op, at, address))
+
+
+def _outs(op: Operation) -> Iterator[Value]:
+    for operand in op.row.operands if op.row is not None else ():
+        if operand.role in ("out", "inout"):
+            yield from op.group(operand.name)
+
+
+def _flows(op: Operation, into: set[Value]) -> bool:
+    """True if a pointer, or one derived from it, is among some values."""
+    function = next(op.around(Control.FUNCTION))
+    return not into.isdisjoint(aliases(function, [op.results[0]]))
+
+
+def _place(op: Operation) -> tuple[Space, int, int] | None:
+    """The space of a local buffer, the number of its address operand, and the address."""
+    if op.row is None or not op.results:
+        return None
+    made, name = op.results[0].type, op.row.traits.allocates
+    if name and isinstance(made, t.TileBuf):
+        group, space = op.group(name), made.tile.space
+    elif isinstance(made, t.Ptr) and made.space.is_local and len(op.operands) == 1:
+        group, space = op.operands, made.space
+    else:
+        return None
+    number = constant(group[0]) if group else None
+    if number is None:
+        return None
+    return space, next(n for n, v in enumerate(op.operands) if v is group[0]), number
+
+
+# ---- how changes are made, and taken back
+
+
+def _at(op: Operation) -> int:
+    return op.home.ops.index(op)
+
+
+@contextmanager
+def _restored(*blocks: Block) -> Generator[None]:
+    before = [list(block.ops) for block in blocks]
+    try:
+        yield
+    finally:
+        for block, ops in zip(blocks, before, strict=True):
+            block.set_ops(ops)
+
+
+@contextmanager
+def _without(*ops: Operation) -> Generator[None]:
+    with _restored(*{op.home for op in ops}):
+        for op in ops:
+            op.erase()
+        yield
+
+
+@contextmanager
+def _with_attr(ops: Sequence[Operation], name: str, value: Any) -> Generator[None]:
+    before = [dict(op.attrs) for op in ops]
+    for op in ops:
+        op.attrs[name] = value
+    try:
+        yield
+    finally:
+        for op, attrs in zip(ops, before, strict=True):
+            op.attrs.clear()
+            op.attrs.update(attrs)
+
+
+@contextmanager
+def _swapped(a: Operation, b: Operation) -> Generator[None]:
+    first, second = a.attrs["event_id"], b.attrs["event_id"]
+    with _with_attr((a,), "event_id", second), _with_attr((b,), "event_id", first):
+        yield
+
+
+def _neighbour(op: Operation, step: int) -> int | None:
+    """The position of the next operation with work, forwards or backwards."""
+    ops, n = op.home.ops, _at(op) + step
+    while 0 <= n < len(ops):
+        each = ops[n]
+        if each.regions or (each.row is not None and each.row.order is None and _touches(each)):
+            return n
+        n += step
+    return None
+
+
+def _touches(op: Operation) -> bool:
+    is_place = any(isinstance(v.type, t.Ptr | t.TileBuf | t.View | t.MemRef) for v in op.operands)
+    return is_place and not op.results and op.row is not None and op.row.pipe != "none"
+
+
+@contextmanager
+def _moved(op: Operation, step: int) -> Generator[None]:
+    """Move an operation past the next one with work, or before the previous one."""
+    block, to = op.home, _neighbour(op, step)
+    with _restored(block):
+        at = _at(op)
+        op.erase()
+        block.insert(to if to is not None else at, op)
+        yield
+
+
+@contextmanager
+def _other_parity(op: Operation) -> Generator[None]:
+    """Use the other of two alternating ids."""
+    old = op.operands[0]
+    one = _number(1, old.type)
+    other = Operation("arith.xori", lookup("arith.xori"), [old, one.results[0]])
+    other.results = [Value(old.type, "other", other)]
+    with _restored(op.home):
+        op.home.insert(_at(op), one, other)
+        op.set_operand(0, other.results[0])
+        try:
+            yield
+        finally:
+            op.set_operand(0, old)
+
+
+@contextmanager
+def _with_number(op: Operation, at: int, number: int) -> Generator[None]:
+    old = op.operands[at]
+    made = _number(number, old.type)
+    with _restored(op.home):
+        op.home.insert(_at(op), made)
+        op.set_operand(at, made.results[0])
+        try:
+            yield
+        finally:
+            op.set_operand(at, old)
+
+
+def _number(value: int, type: t.Type) -> Operation:
+    made = Operation.of(CONSTANT, attrs={"value": Int(value, type)})
+    made.results = [Value(type, "mutated", made)]
+    return made

@@ -1,0 +1,170 @@
+"""Repairs a program: inserts fixes one after the other, each kept only if the next run is better.
+
+Candidates for a race are in `fix.py`; here are also those for a flag that is never set, or left
+set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from pto.core.errors import Diagnostic, PtoError
+from pto.ir.graph import Module, Operation
+from pto.isa.row.flag import Flag
+from pto.isa.row.traits import Control
+from pto.observe.fixes.fix import Candidate, Gap, candidates, named, place_of, set_text, wait_text
+from pto.observe.mode import mode_of
+from pto.observe.sanitize import Sanitizer
+from pto.run.launch.arrays import copied
+from pto.run.launch.entry import entry_functions
+from pto.run.launch.host import launch
+from pto.run.order import effects as fx
+from pto.transform.edits import Edit, applied, apply, take_out, text_of
+from pto.verify.target import target_of
+
+_ROUNDS = 64  # fixes of one program: each costs a few runs
+_TRIED = 64  # fixes that are tried in one round
+_TURNS = 4  # buffers of a multiple buffer, at most, if a flag id is chosen at run time
+_KINDS = ("PTO-R", "PTO-D")
+Score = tuple[int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One way to run the program: arguments, and options of `launch`."""
+
+    args: Sequence[Any]
+    options: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """The inserted fixes as text, the resulting program, and the findings that remain."""
+
+    done: tuple[str, ...]
+    text: str
+    left: tuple[Diagnostic, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """The findings of a watched run."""
+
+    errors: list[Diagnostic]
+    gaps: list[Gap]
+    waiting: list[tuple[Operation, Flag]]  # waits that never end
+    left_set: list[tuple[Operation, Flag]]  # sets that no wait has taken
+
+    @property
+    def score(self) -> Score:
+        """Lower is better: blocked pipes before flags left set before races."""
+        held = sum(d.code.startswith("PTO-D") for d in self.errors) - len(self.left_set)
+        races = sum(d.code.startswith("PTO-R") for d in self.errors)
+        return held, len(self.left_set), races
+
+
+def repair(module: Module, launches: Sequence[Trial], source: str) -> Repair:
+    """Repair a program as far as fixes can be proven; the module itself is unchanged."""
+    edits: list[Edit] = []
+    made: list[Operation] = []
+    done: list[str] = []
+    try:
+        seen = _watch(module, launches)
+        while seen.errors and len(done) < _ROUNDS:
+            better = _step(module, launches, seen)
+            if better is None:
+                break
+            (words, more), seen = better
+            made += apply(more)
+            edits += more
+            done.append(words)
+        return Repair(tuple(done), text_of(module, edits, source), tuple(seen.errors))
+    finally:
+        take_out(made)
+
+
+def _step(module: Module, launches: Sequence[Trial], seen: _Seen) -> tuple[Candidate, _Seen] | None:
+    """The fix with the best next run, and the findings of that run; of equal ones the first."""
+    best: tuple[Candidate, _Seen] | None = None
+    score = seen.score
+    for candidate in islice(_ideas(seen), _TRIED):
+        with applied(candidate[1]):
+            after = _watch(module, launches)
+        if after.score < score:
+            best, score = (candidate, after), after.score
+        if not after.errors:
+            break
+    return best
+
+
+def _watch(module: Module, launches: Sequence[Trial]) -> _Seen:
+    seen = _Seen([], [], [], [])
+    for run in launches:
+        options = run.options
+        target = target_of(module, profile=options.get("profile"), device=options.get("device"))
+        functions = entry_functions(module, options.get("entry"))
+        watcher = Sanitizer(target.profile, mode_of(functions))
+        args = copied(run.args)
+        ended: Sequence[Diagnostic] = ()
+        try:
+            launch(module, args=args, check=False, observer=watcher, **options)
+        except PtoError as error:
+            ended = error.diagnostics
+        found = [d for d in (*watcher.findings(), *ended) if d.severity == "error"]
+        seen.errors.extend(d for d in found if d.code.startswith(_KINDS))
+        seen.gaps.extend(gap for _, gap in watcher.gaps() if gap is not None)
+        for agent in watcher.order.all:
+            held = [thread.queue[0] for thread in agent.pipes.values() if thread.queue]
+            seen.waiting.extend(
+                (e.op, e.effect.flag) for e in held if isinstance(e.effect, fx.FlagWait)
+            )
+            left = agent.flags.values() if not held else ()  # else a wait may still take them
+            sets = [queue[-1][1] for queue in left if queue]
+            seen.left_set.extend(
+                (s.op, s.effect.flag) for s in sets if isinstance(s.effect, fx.FlagSet)
+            )
+    return seen
+
+
+# ---- candidates
+
+
+def _ideas(seen: _Seen) -> Iterator[Candidate]:
+    for op, flag in seen.waiting:
+        yield from _for_wait(op, flag)
+    for op, flag in seen.left_set if not seen.waiting else ():
+        yield from _for_set(op, flag, seen.gaps)
+    for gap in seen.gaps:
+        yield from candidates(gap)
+
+
+def _for_wait(op: Operation, flag: Flag) -> Iterator[Candidate]:
+    """Candidates for a wait: a flag set at the end of each iteration, or a missing set."""
+    loops = list(op.around(Control.FOR))
+    numbers = [(flag.id,), *(tuple(range(n)) for n in range(2, _TURNS + 1) if op.operands)]
+    for loop in loops:
+        for ids in numbers:
+            flags = [Flag(flag.src, flag.dst, n) for n in ids]
+            prime = [Edit(loop, False, set_text(f)) for f in flags]
+            drain = [Edit(loop, True, wait_text(f)) for f in reversed(flags)]
+            words = ", ".join(f"set_flag{named(f)}" for f in flags)
+            yield (
+                f"{words} before the loop of {place_of(loop)}, wait_flag after it",
+                [*prime, *drain],
+            )
+            yield f"{words} before the loop of {place_of(loop)}", prime
+    yield f"set_flag{named(flag)} before {place_of(op)}", [Edit(op, False, set_text(flag))]
+
+
+def _for_set(op: Operation, flag: Flag, gaps: Sequence[Gap]) -> Iterator[Candidate]:
+    """Candidates for an unmatched set: a wait where the order is missing, or after the loops."""
+    wait = wait_text(flag)
+    for gap in gaps:
+        if (gap.source, gap.target) == (flag.src, flag.dst):
+            yield f"wait_flag{named(flag)} before {place_of(gap.later)}", [gap.before(wait)]
+    for loop in op.loops():
+        yield f"wait_flag{named(flag)} after the loop of {place_of(loop)}", [Edit(loop, True, wait)]
+    yield f"wait_flag{named(flag)} after {place_of(op)}", [Edit(op, True, wait)]

@@ -1,0 +1,104 @@
+"""Accesses with their time, and the check that conflicting ones are ordered."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from pto.observe.memory.atomic import combination, footprints
+from pto.observe.memory.granules import Cells, Conflict
+from pto.observe.memory.shadow import Footprint
+from pto.observe.memory.working import WorkingSpace
+from pto.observe.order.clocks import Clock, Clocks, Moment, Thread
+from pto.observe.order.scopes import ScopeOrder
+from pto.observe.races import Races
+from pto.run.sites import ANSWERED
+from pto.run.watch.events import Event
+from pto.run.watch.memory import Access
+
+
+@dataclass(slots=True)
+class TimedAccess:
+    """One access to memory, with the thread and the time of its operation."""
+
+    access: Access
+    cells: Cells
+    thread: Thread
+    moment: Moment
+    time: int  # of the thread
+    clock: Clock  # the times of all threads that the operation is ordered after
+    combined: str  # the atomic operation of a store
+    is_scalar: bool  # by the scalar unit, through its cache
+    scope: ScopeOrder | None  # the vector scope around it
+
+    @property
+    def base(self) -> int:
+        """The address of an array of the host in global memory."""
+        return self.access.memory.shadow.base
+
+
+class Checker(Protocol):
+    """A check of each access, in the order of the run."""
+
+    def touch(self, touch: TimedAccess) -> None: ...
+
+
+def touches(
+    event: Event,
+    accesses: list[Access],
+    thread: Thread,
+    clock: Clock,
+    is_scalar: bool,
+    scope: ScopeOrder | None = None,
+) -> list[TimedAccess]:
+    """The accesses of an event at the present time of its thread."""
+    moment, time = thread.moments[-1], thread.now
+    found: list[TimedAccess] = []
+    for cells, access, atomic in footprints(accesses):
+        by = combination(event.op, event.core) if atomic else ""
+        found.append(TimedAccess(access, cells, thread, moment, time, clock, by, is_scalar, scope))
+    return found
+
+
+class AccessOrder:
+    """Logs every access, and reports those that are not ordered after an earlier one."""
+
+    def __init__(self, races: Races, clocks: Clocks) -> None:
+        self._races = races
+        self._clocks = clocks
+        self._working = WorkingSpace()
+
+    def touch(self, touch: TimedAccess) -> None:
+        access, thread = touch.access, touch.thread
+        space = access.memory.space
+        least = thread.own_order.get(space) if thread.own_order else None
+        keeps = least is not None and access.nbytes >= least  # the unit keeps order with itself
+        shadow: Any = access.memory.shadow  # GlobalShadow where cells are no footprint
+        at = touch.cells, thread.index, touch.time, touch.clock
+        found: list[Conflict]
+        if not isinstance(touch.cells, Footprint):
+            found = shadow.stores(*at, touch.combined) if access.writes else shadow.loads(*at)
+        elif access.writes:
+            found = shadow.stores(*at, keeps, id(touch.moment.op), access.is_scratch)
+        else:
+            found = shadow.loads(*at, keeps)
+        for conflict in found:
+            barrier = ""
+            if conflict.thread == thread.index:
+                if conflict.time == touch.time or keeps:  # its own other operand
+                    continue
+                if touch.scope is not None and conflict.time in touch.scope:
+                    op = touch.moment.op
+                    barrier = touch.scope.missing(conflict, op, touch.is_scalar, access.writes)
+                    if not barrier:
+                        continue
+            other = self._clocks.threads[conflict.thread]
+            if ANSWERED in other.moments[conflict.time - 1].op.attrs:
+                continue
+            where = f"{space.value.upper()}[{conflict.first:#06x}..{conflict.last:#06x})"
+            costs = self._working.costs_data(access, conflict)
+            self._races.add(
+                conflict, where, other, thread, touch.moment, access.writes, barrier, costs
+            )
+        if access.is_scratch and access.writes:
+            self._working.fill(thread.index, touch.time, access)

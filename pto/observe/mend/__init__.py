@@ -1,1 +1,0 @@
-"""What would mend a program, tried before it is offered, and what would break it."""

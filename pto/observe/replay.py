@@ -1,0 +1,42 @@
+"""Replays a launch for checks that need a further run, and compares two runs."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from pto.core.errors import PtoError
+from pto.ir.graph import Module, Operation
+from pto.run.launch.arrays import copied
+from pto.run.launch.host import launch
+from pto.run.watch.events import Observer, Tap
+
+
+def told(op: Operation) -> Hashable:
+    """The key of an operation in another run: a run of C++ makes new operations."""
+    return (op.name, op.loc) if op.loc else id(op)
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """The same launch, on new copies of its arguments."""
+
+    module: Module
+    args: Sequence[Any]
+    written: Any  # arguments that may be written
+    options: Mapping[str, Any]
+    fails: bool  # it ends where the first run ended
+
+    def _run(self, **how: Any) -> None:
+        args = copied(self.args, self.written)
+        launch(self.module, args=args, check=False, **how, **self.options)
+
+    def watch(self, observer: Observer) -> None:
+        self._run(observer=observer)
+
+    def step(self, tap: Tap) -> None:
+        """Replay with a hook for every operation."""
+        with suppress(*([PtoError] if self.fails else [])):
+            self._run(stepper=tap)

@@ -1,0 +1,351 @@
+"""Proof that every read of a tile sees bytes that were written before, on every path of a kernel.
+
+A walk in program order. Its state is the bytes that were written on every path, and the parts of
+tiles with formulas as extents. The first iteration of a loop is walked with its counter, so that a
+branch for it is known to be taken; its writes hold in all later iterations. Bytes written through a
+tile are lost when an overlapping tile is written; tiles of one address and size are aliases.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import combinations
+from typing import Final
+
+from pto.core.role import Role
+from pto.core.tile import TileType
+from pto.ir.graph import Block, Operation, Value
+from pto.ir.liveness import aliases
+from pto.isa.meaning.handle.subview import SUBVIEW, sizes_of
+from pto.isa.meaning.tile.rearrange import RESHAPE
+from pto.isa.row import types as t
+from pto.isa.row.order import Within
+from pto.isa.row.traits import Control, Region
+from pto.isa.rules.rule import Case
+from pto.plan.placement import FunctionPlan
+from pto.prove.assume import ANY, Stated
+from pto.prove.decide import never_negative
+from pto.prove.number import ZERO, Number, number, of, product, quotient
+from pto.prove.order import Undecided
+from pto.prove.parts import TilePart, WrittenPart, are_two, as_line, both, covers, plain, union
+from pto.prove.regions import Regions
+from pto.prove.values import Guards, LaunchSymbols, Values, guards
+from pto.target.facts import Profile
+from pto.verify.operation import constant
+
+_STEPS: Final = 40_000  # operations of one walk
+_MASK: Final = "mask"  # the operand of bits that choose between elements
+
+
+def unproved_reads(
+    plan: FunctionPlan, profile: Profile, stated: Stated = ANY
+) -> list[tuple[Operation, str]]:
+    """Reads that may see bytes not written for them; raises Undecided."""
+    walk = _ReadWalk(plan, profile)
+    _, given = stated.of(plan.function, walk.values)
+    walk.block(plan.function.regions[0].block, given)
+    return list(walk.found.values())
+
+
+class _ReadWalk:
+    def __init__(self, plan: FunctionPlan, profile: Profile) -> None:
+        self._profile = profile
+        self.values = Values(LaunchSymbols(None), checks=False)
+        self._regions = Regions()
+        self._state = WrittenPart()
+        self._steps = 0
+        self.found: dict[int, tuple[Operation, str]] = {}
+        placed = [p for p in plan.placed if p.buffer.root is not None and p.buffer.nbytes]
+        self._starts = {id(p.buffer.root): p for p in placed}
+        roots = [p.buffer.root for p in placed if p.buffer.root is not None]
+        self._roots, self._names = roots, aliases(plan.function, roots)
+
+    # ---- control flow
+
+    def block(self, block: Block, given: Guards) -> None:
+        for op in block.ops:
+            self._steps += 1
+            if self._steps > _STEPS:
+                raise Undecided(op, "the kernel is too long")
+            if op.control is None:
+                self._operation(op, given)
+            elif op.control is Control.FOR:
+                self._loop(op, given)
+            elif op.control is Control.IF:
+                self._branch(op, given)
+            elif op.control in (Control.SECTION, Control.REGION):
+                for region in op.regions:
+                    self.block(region.block, given)
+            elif not op.control.is_terminator:
+                raise Undecided(op, "what it holds is not followed")
+
+    def _loop(self, op: Operation, given: Guards) -> None:
+        block, values = op.regions[0].block, self.values
+        low, high, step = map(values.number, op.operands[:3])
+        entry, runs = self._state.copy(), (*given, high - low - 1)
+        before, regions = dict(values.numbers), self._regions.copy()
+        if _never(high - low - 1, given):
+            return
+        values.numbers[id(block.args[0])] = low
+        for carried, first in zip(block.args[1:], op.operands[3:], strict=True):
+            if isinstance(carried.type, t.Scalar) and not carried.type.is_float:
+                values.numbers[id(carried)] = values.number(first)
+        self.block(block, runs)
+        once, ends = self._state, [self._regions.copy()]
+        if not never_negative(step - 1, given):
+            raise Undecided(op, "its step is not known to be positive")
+        if not _never(high - low - step - 1, runs):
+            self._again(op, block, low, high, step, runs, before)
+            ends.append(self._regions)
+        if never_negative(high - low - 1, given):
+            self._state = once
+        else:
+            self._state = entry.meet(once)
+            ends.append(regions)
+        self._state.lost = union(self._state.lost, once.lost)
+        self._state.used |= once.used
+        self._state.wrote = both(self._state.wrote, once.wrote)
+        values.numbers = before
+        self._regions.after(ends)
+
+    def _again(
+        self,
+        op: Operation,
+        block: Block,
+        low: Number,
+        high: Number,
+        step: Number,
+        given: Guards,
+        before: dict[int, Number],
+    ) -> None:
+        """Walk the iterations after the first, again as long as more bytes are lost."""
+        once = self._state
+        for _ in range(4):
+            values = self.values
+            values.numbers = dict(before)
+            counter = values.launch.symbol("iteration", "counter", number(1))
+            counter.high = quotient(high - low - 1, step)
+            at = low + product(step, of(counter))
+            values.numbers[id(block.args[0])] = at
+            self._regions.forget(block)
+            self._state = once.copy()
+            self.block(block, (*given, high - at - 1))
+            now = self._state
+            lost, used, wrote = union(once.lost, now.lost), once.used | now.used, now.wrote
+            wrote = both(once.wrote, wrote)
+            if (lost, used, wrote) == (once.lost, once.used, once.wrote):
+                break
+            once.lost, once.used, once.wrote = lost, used, wrote
+        else:
+            raise Undecided(op, "what its iterations overwrite does not repeat")
+        self._state = once
+
+    def _branch(self, op: Operation, given: Guards) -> None:
+        entry, regions, ways = self._state, self._regions, list[tuple[WrittenPart, Regions]]()
+        numbers = self.values.numbers
+        for n, holds in enumerate((True, False)):
+            more, other = (guards(self.values, op.operands[0], h) for h in (holds, not holds))
+            surely_other = bool(other) and all(never_negative(each, given) for each in other)
+            if surely_other or any(_never(each, given) for each in more):
+                continue
+            self._state, self._regions = entry.copy(), regions.copy()
+            self.values.numbers = dict(numbers)
+            if n < len(op.regions) and op.regions[n].blocks:
+                self.block(op.regions[n].block, (*given, *more))
+            ways.append((self._state, self._regions))
+        self.values.numbers = numbers
+        if ways:
+            self._state = ways[0][0]
+            for state, _ in ways[1:]:
+                self._state = self._state.meet(state)
+            self._regions = regions
+            regions.after([each for _, each in ways])
+
+    # ---- operations
+
+    def _operation(self, op: Operation, given: Guards) -> None:
+        row = op.row
+        if row is None or "callee" in op.attrs or op.regions:
+            raise Undecided(op, "what it reads is not followed")
+        self._regions.operation(op, self.values)
+        if row.traits.allocates:
+            self._allocate(op)
+        if row.traits.names_only or row.traits.allocates or row.body is RESHAPE:
+            return
+        if row.order is not None and not isinstance(row.order, Within):
+            raise Undecided(op, "it hands tiles to others")
+        reads, writes = list[TilePart](), list[tuple[TilePart, bool]]()
+        for operand in row.operands:
+            if self._profile.name in operand.idle:
+                continue
+            for value in op.group(operand.name):
+                self._operand(op, operand.name, operand.role, value, reads, writes)
+        self._look_twins(op, reads)
+        for part in reads:
+            self._read(op, part, given)
+        for part, whole in writes:
+            self._write(op, part, whole)
+
+    def _operand(
+        self,
+        op: Operation,
+        name: str,
+        role: str,
+        value: Value,
+        reads: list[TilePart],
+        writes: list[tuple[TilePart, bool]],
+    ) -> None:
+        if isinstance(value.type, t.Ptr | t.MemRef) and value.type.space.is_local:
+            raise Undecided(op, "it goes through a pointer")
+        if not isinstance(value.type, t.TileBuf):
+            return
+        part = self._part(op, value)
+        if op.traits.region is Region.PRODUCT and value.type.tile.role is Role.ACC:
+            part = self._product(op, part)
+        if (role == "out" and op.traits.region is Region.BITS) or name == _MASK:
+            part = self._bits(op, part)
+        is_window = op.traits.region is Region.WINDOW
+        if role == "in" or (role == "inout" and not is_window):
+            reads.append(self._window(op, part) if is_window and role == "in" else part)
+        if role != "in":
+            fills = not _is_partial(op) and (role == "out" or not is_window)
+            writes.append((part, role != "tmp" and fills))
+
+    def _product(self, op: Operation, part: TilePart) -> TilePart:
+        """The part of an accumulator that a matmul covers: rows of the left operand, columns of the
+        right."""
+        for value in op.operands:
+            role = value.type.tile.role if isinstance(value.type, t.TileBuf) else None
+            if role is Role.LEFT:
+                part = replace(part, rows=self._part(op, value).rows)
+            elif role is Role.RIGHT:
+                part = replace(part, cols=self._part(op, value).cols)
+        return part
+
+    def _bits(self, op: Operation, part: TilePart) -> TilePart:
+        """A tile of bits: as many as the elements that are compared or selected."""
+        of_data = [n for n in ("src0", "src", "dst") if op.group(n)]
+        size = self._part(op, op.group(of_data[0])[0])
+        bits = 8 * part.tile.itemsize
+        return replace(part, rows=size.rows, cols=quotient(size.cols + bits - 1, number(bits)))
+
+    def _window(self, op: Operation, part: TilePart) -> TilePart:
+        """The part of a source that an operation with a window reads, as large as its
+        destination."""
+        start = [op.operand(name) for name in ("indexRow", "indexCol")]
+        targets = op.group("dst")
+        if None in start or len(targets) != 1 or not isinstance(targets[0].type, t.TileBuf):
+            return part
+        row, col = (self.values.number(v) for v in start if v is not None)
+        size = self._part(op, targets[0])
+        is_small = op.row is not None and any(o.role == "out" for o in op.row.operands)
+        if not is_small:
+            return part
+        return replace(part, row=part.row + row, col=part.col + col, rows=size.rows, cols=size.cols)
+
+    # ---- places
+
+    def _allocate(self, op: Operation) -> None:
+        """An allocation that runs again is a new tile without content."""
+        for value in op.results:
+            placed, state = self._starts.get(id(value)), self._state
+            if placed is not None and id(value) in state.made:
+                slot = placed.buffer.space, placed.start, placed.end
+                state.lost.pop(slot, None)
+                state.used.discard(slot)
+            state.made.add(id(value))
+
+    def _part(self, op: Operation, value: Value) -> TilePart:
+        type, maker = value.type, value.maker
+        assert isinstance(type, t.TileBuf)
+        if maker is not None and maker.body is SUBVIEW:
+            return self._subview(op, maker, type.tile)
+        names = self._names.get(value, ())
+        found = [self._starts[id(self._roots[n])] for n in names]
+        if not found or len({p.start for p in found}) > 1:
+            raise Undecided(op, "a tile has no known place")
+        placed = found[0]
+        rows, cols = self._regions.of(value, self.values)
+        own = placed.buffer.root if placed.buffer.fixed is None else None
+        if own is not None and len(found) == 1:
+            buffer, start = (placed.buffer.space, id(own)), 0
+        else:
+            buffer, start = (placed.buffer.space, 0), placed.start
+        slot = placed.buffer.space, placed.start, placed.end
+        root = id(placed.buffer.root) if len(found) == 1 else 0
+        tile, none = plain(type.tile), ZERO
+        return TilePart(buffer, placed.start, start, tile, none, none, rows, cols, slot, root)
+
+    def _subview(self, op: Operation, maker: Operation, tile: TileType) -> TilePart:
+        assert maker.row is not None
+        parent = self._part(op, maker.operands[0])
+        row, col = (self.values.number(v) for v in maker.group("offsets"))
+        given = [maker.operand(name) for name in ("valid_row", "valid_col")]
+        sizes = sizes_of(Case(maker, maker.row, self._profile, constant))
+        extents = [
+            number(size if known is None else known) if v is None else self.values.number(v)
+            for v, known, size in zip(given, tile.valid, sizes, strict=True)
+        ]
+        row, col = parent.row + row, parent.col + col
+        return replace(parent, row=row, col=col, rows=extents[0], cols=extents[1])
+
+    # ---- reads and writes
+
+    def _read(self, op: Operation, part: TilePart, given: Guards) -> None:
+        lost = self._state.lost.get(part.slot, 0)
+        most = part.bytes(all=True)
+        assert most is not None
+        if lost & (most << part.place - part.start):
+            self.found.setdefault(
+                id(op), (op, "another tile on the same bytes may be written between")
+            )
+        if not most & ~self._state.written.get(part.buffer, 0):
+            return
+        line = as_line(part)
+        if any(covers(known, line, given) for known in self._state.parts):
+            return
+        if any(_never(n - 1, given) for n in (part.rows, part.cols)):
+            return
+        self.found.setdefault(id(op), (op, "it may read bytes that nobody has written"))
+
+    def _look_twins(self, op: Operation, reads: Sequence[TilePart]) -> None:
+        """Report two tiles of one address, each filled separately, that are used as two values."""
+        wrote = self._state.wrote
+        for a, b in combinations(reads, 2):
+            filled = wrote.get(a.root, frozenset()), wrote.get(b.root, frozenset())
+            if (
+                a.slot == b.slot
+                and a.root != b.root
+                and all(filled)
+                and len(filled[0] | filled[1]) > 1
+            ):
+                self.found.setdefault(id(op), (op, "it reads two tiles of one place"))
+
+    def _write(self, op: Operation, part: TilePart, whole: bool) -> None:
+        state = self._state
+        state.wrote[part.root] = frozenset([id(op)])
+        least = part.bytes(all=False) if whole else 0
+        most = part.bytes(all=True)
+        assert most is not None
+        state.used.add(part.slot)
+        reach = most << part.place - part.start
+        for slot in state.used:
+            if are_two(slot, part.slot):
+                state.lost[slot] = state.lost.get(slot, 0) | reach
+        if least:
+            state.written[part.buffer] = state.written.get(part.buffer, 0) | least
+            own = state.lost.get(part.slot, 0)
+            if own:
+                state.lost[part.slot] = own & ~(least << part.place - part.start)
+        elif whole:
+            state.parts[as_line(part)] = None
+
+
+def _is_partial(op: Operation) -> bool:
+    word = op.traits.partial
+    return word == "*" or (bool(word) and bool(op.group(word)))
+
+
+def _never(n: Number, given: Guards) -> bool:
+    return never_negative(-n - 1, given)

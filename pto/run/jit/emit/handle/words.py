@@ -1,0 +1,449 @@
+"""The words of handles (`isa/meaning/handle/view.py`) in compiled code; no data moves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pto.core.compact import Compact
+from pto.core.dtypes import DType
+from pto.core.errors import PtoError
+from pto.core.global_layout import RANK, GlobalLayout
+from pto.core.memory import Space
+from pto.core.pointer import FARTHEST
+from pto.core.tile import TileType
+from pto.isa.meaning.handle.elements import Elements, row_of
+from pto.isa.meaning.handle.view import Form, Handles
+from pto.isa.meaning.kinds import Do
+from pto.isa.meaning.memory.collective import Token
+from pto.isa.row import types as t
+from pto.isa.row.flag import Flag
+from pto.isa.row.traits import Control
+from pto.run.jit.border.context import BLOCK, BLOCKS, FLAGS, SUB, SUBS
+from pto.run.jit.border.state import EVENT_IDS, flag_offset
+from pto.run.jit.border.values import (
+    SPACE_NUMBERS,
+    Native,
+    Nothing,
+    Place,
+    TilePlace,
+    ViewPlace,
+    Word,
+)
+from pto.run.jit.emit.handle.view import inside, near
+from pto.run.jit.emit.table import WORDS, Spot
+from pto.run.jit.emit.tile import boxes, planes
+from pto.run.jit.emit.tile.grids import kept_shape
+from pto.run.jit.emit.tile.numbers import Numbers
+from pto.run.jit.llvm.index import Fact, Number
+from pto.run.jit.llvm.text import I64, NotNative, Text, Val
+
+_FAR = "the pointer leaves its array for one of another rank"
+
+
+@dataclass(frozen=True, slots=True)
+class PointerAt:
+    """`Pointer` with an address that may be known later."""
+
+    memory: Val
+    address: Number
+    dtype: DType | None
+
+
+@dataclass(frozen=True, slots=True)
+class ViewAt:
+    """`GlobalTensor`, likewise."""
+
+    memory: Val
+    address: Number
+    dtype: DType
+    shape: Sequence[Number]
+    strides: Sequence[Number]
+    layout: GlobalLayout
+
+
+@dataclass(frozen=True, slots=True)
+class TileAt:
+    """`Tile`, likewise; its valid region is known or a number."""
+
+    memory: int
+    address: Number
+    type: TileType
+    known_valid: tuple[Number, Number]
+    window_pitch: int | None
+
+    def get_valid(self) -> tuple[Number, Number]:
+        return self.known_valid
+
+
+class _Other:
+    """A value with no form in compiled code; it may be given, and not be looked at."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise NotNative("a handle")
+
+
+class _Agent:
+    """Who executes the code: words of the context."""
+
+    def __init__(self, x: Text) -> None:
+        self._x = x
+
+    def __getattr__(self, name: str) -> Number:
+        place = self._x.at("%ctx", 8 * _AGENT[name])
+        return Number(self._x, self._x.load(I64, place, 8, ", !invariant.load !0"))
+
+
+_AGENT = {"block": BLOCK, "blocks": BLOCKS, "sub": SUB, "subs": SUBS}
+
+
+class Words(Numbers):
+    """Writes the handles of one operation where it stands."""
+
+    def __init__(self, s: Spot) -> None:
+        super().__init__(s.x, s.e.unit.declare, s.e.word)
+        self.s, self.core = s, _Agent(s.x)
+
+    # ---- numbers
+
+    def require(self, fact: Any, error: Callable[[], PtoError]) -> None:
+        self.s.fault_unless(fact.name if isinstance(fact, Fact) else str(bool(fact)).lower())
+
+    def known(self, number: Any) -> int:
+        found = self.number(number).known
+        if found is None:
+            raise NotNative("a handle whose type is known only when it runs")
+        return found
+
+    def below(self, number: Any, limit: int) -> Fact:
+        return Fact(self.x, self.x.compare("ult", self.number(number).value, limit))
+
+    def spans(self, first: Any, size: Any, step: Any, limit: Any) -> Fact:
+        first, size, step, limit = map(self.number, (first, size, step, limit))
+        fine = (size == 0) | (first + (size - 1) * step < limit)
+        for each in (first, size, step):
+            close = Fact(self.x, near(self.x, each.value))
+            fine = fine & (each >= 0) & close
+        return fine
+
+    def next_of(self, op: object, numbers: Sequence[Number]) -> Number:
+        if len(numbers) != 1:
+            raise NotNative("a buffer for every turn")
+        return numbers[0]
+
+    # ---- pointers
+
+    def memory(self, space: Space) -> int:
+        return SPACE_NUMBERS[space]
+
+    def pointer(self, memory: Val, address: Number, elem: DType | None) -> PointerAt:
+        return PointerAt(memory, address, elem)
+
+    def moved(self, pointer: PointerAt, count: Number) -> PointerAt:
+        s, x, maker = self.s, self.x, self.s.op.operands[1].maker
+        if pointer.dtype is None:
+            raise NotNative("a pointer without elements")
+        memory, address = pointer.memory, pointer.address + count * pointer.dtype.itemsize
+        s.fault_unless(x.both(near(x, count.value), near(x, address.value, FARTHEST)))
+        if maker is None or maker.control is not Control.CALL or isinstance(memory, int):
+            return PointerAt(memory, address, pointer.dtype)
+        # a distance that may lead to another rank: which array that is, Python knows
+        own, far, done = x.fresh("own"), x.fresh("far"), x.fresh("done")
+        x.branch(x.compare("ule", address.value, s.e.size(memory)), own, far)
+        x.label(far)
+        (other,), there = s.e.run_outside(s.op, _FAR, seldom=True), x.here
+        x.jump(done)
+        x.label(own)
+        x.jump(done)
+        x.label(done)
+        ways = zip((memory, address.value), other.names, strict=True)
+        memory, found = (x.phi(I64, [(a, own), (b, there)]) for a, b in ways)
+        return PointerAt(memory, Number(x, found), pointer.dtype)
+
+    def global_pointer(self, address: Number, elem: DType | None) -> PointerAt:
+        raise NotNative("a number that is an address in global memory")
+
+    def address(self, pointer: PointerAt) -> Number:
+        raise NotNative("the address of a pointer")
+
+    # ---- views of global memory
+
+    def view(
+        self,
+        memory: Val,
+        address: Number,
+        dtype: DType,
+        sizes: Sequence[Any],
+        steps: Sequence[Any],
+        layout: GlobalLayout,
+    ) -> ViewAt:
+        shape, strides = [*map(self.number, sizes)], [*map(self.number, steps)]
+        if len(shape) != len(strides) or not 0 < len(shape) <= RANK:
+            raise NotNative("a view that is described in part")
+        if layout.sizes or RANK in layout.col_axes:
+            raise NotNative("a layout with fixed sizes")
+        missing, whole, fine = RANK - len(shape), Number(self.x, 1), Fact(self.x, "true")
+        if missing:
+            whole = shape[0] * strides[0]
+            for size, step in zip(shape[1:], strides[1:], strict=True):
+                whole = self.greatest(whole, size * step)
+        for each in (*shape, *strides):
+            fine = fine & (each >= 0)
+        self.s.fault_unless(fine.name)
+        five = (*[Number(self.x, 1)] * missing, *shape)
+        return ViewAt(memory, address, dtype, five, (*[whole] * missing, *strides), layout)
+
+    def part(self, view: ViewAt, offsets: Sequence[Any], sizes: Sequence[Any]) -> ViewAt:
+        if len(offsets) != len(sizes) or len(sizes) > RANK:
+            raise NotNative("a window that is described in part")
+        x, fine, address, skip = self.x, "true", view.address, RANK - len(sizes)
+        given = zip(view.shape[skip:], view.strides[skip:], offsets, sizes, strict=True)
+        for limit, step, first, count in given:
+            first, count = self.number(first), self.number(count)
+            fine = x.both(fine, x.compare("ule", first.value, limit.value))
+            fine = x.both(fine, x.compare("ule", count.value, (limit - first).value))
+            address = address + first * (step * view.dtype.itemsize)
+        self.s.fault_unless(fine)
+        shape = (*view.shape[:skip], *map(self.number, sizes))
+        return ViewAt(view.memory, address, view.dtype, shape, view.strides, view.layout)
+
+    # ---- tiles
+
+    def placed(self, op: object) -> Number:
+        return self.number(placed(self.s))
+
+    def tile(self, form: Form, memory: int, address: Number, region: Any) -> TileAt:
+        return self.lines(form, memory, address, region, None)
+
+    def tile_anywhere(self, form: Form, memory: int, address: Number, region: Any) -> TileAt:
+        return self._tile(form.type, memory, address, region, None, 1)
+
+    def lines(
+        self, form: Form, memory: int, address: Number, region: Any, pitch: int | None
+    ) -> TileAt:
+        own = form.type.shape[form.type.layout.pitch_axis]
+        align = 1 if pitch is not None else self.s.case.profile.alignment.base
+        pitch = None if pitch == own else pitch
+        return self._tile(form.type, memory, address, region, pitch, align)
+
+    def _tile(
+        self,
+        type: TileType,
+        memory: int,
+        address: Number,
+        region: Sequence[Any],
+        pitch: int | None,
+        align: int,
+    ) -> TileAt:
+        if SPACE_NUMBERS[type.space] != memory:
+            raise NotNative("a tile of another buffer")
+        x, made = self.x, self._made(type, address, region, pitch)
+        if type.compact is Compact.NORMAL:
+            unset = any(id(v) in self.s.e.cells for v in self.s.op.results)
+            kept_shape(type, ["", ""] if unset else native(made).valid)
+        nbytes = type.nbytes if pitch is None else boxes.extent(native(made))
+        fine = self.s.e.inside(memory, address.value, nbytes)
+        for extent, limit in zip(made.get_valid(), type.shape, strict=True):
+            fine = x.both(fine, x.compare("ule", extent.value, limit))
+        fine = x.both(fine, x.compare("eq", x.rest(address.value, align), 0))
+        if fine == "false":
+            raise NotNative("a tile outside its buffer")
+        self.s.fault_unless(fine)
+        return made
+
+    def _made(
+        self, type: TileType, address: Number, region: Sequence[Any], pitch: int | None
+    ) -> TileAt:
+        if any(n is None for n in region):
+            raise NotNative("a valid region that is set later")
+        rows, cols = map(self.number, region)
+        return TileAt(SPACE_NUMBERS[type.space], address, type, (rows, cols), pitch)
+
+    def window(self, tile: TileAt, row: Any, col: Any, type: TileType, region: Any) -> TileAt:
+        parent, at = native(tile), (self.number(row).value, self.number(col).value)
+        stored, field = boxes.stored_shape(parent), boxes.field(parent)
+        alike = parent.type.layout == type.layout and parent.type.itemsize == type.itemsize
+        if not alike or Compact.NULL not in (type.compact, parent.type.compact):
+            raise NotNative("a window of another form")
+        x, fine, skipped = self.x, "true", 0
+        made = self._made(type, tile.address, region, None)
+        box, axes = parent.type.box, (field.rows, field.cols)
+        sizes = zip(at, type.shape, tile.type.shape, made.get_valid(), box, axes, strict=True)
+        for first, size, limit, extent, side, along in sizes:
+            if size > limit:
+                raise NotNative("a window larger than its tile")
+            fine = x.both(fine, x.compare("ule", first, limit - size))
+            fine = x.both(fine, x.compare("ule", extent.value, size))
+            fine = x.both(fine, x.compare("eq", x.rest(first, side), 0))
+            skipped = x.add(skipped, boxes.position(x, along, first))
+        if fine == "false":
+            raise NotNative("a window that is wrong")
+        self.s.fault_unless(fine)
+        address = tile.address + Number(x, skipped) * type.itemsize
+        axis = type.layout.pitch_axis
+        pitch = None if stored[axis] == type.shape[axis] else stored[axis]
+        return TileAt(tile.memory, address, type, made.known_valid, pitch)
+
+    def renamed(self, form: Form, tile: TileAt, region: Any) -> TileAt:
+        pitch, type, own = tile.window_pitch, form.type, tile.type
+        kept = (type.shape, type.layout, type.itemsize) == (own.shape, own.layout, own.itemsize)
+        if pitch is not None and not kept:
+            raise NotNative("a window with gaps becomes another tile")
+        return self.lines(form, tile.memory, tile.address, region, pitch)
+
+    def set_valid(self, tile: TileAt, rows: Number, cols: Number) -> None:
+        x, fine = self.x, "true"
+        for extent, limit in zip((rows, cols), tile.type.shape, strict=True):
+            fine = x.both(fine, x.compare("ule", extent.value, limit))
+        self.s.fault_unless(fine)
+        made = self._made(tile.type, tile.address, (rows, cols), tile.window_pitch)
+        self.s.e.bind(self.s.op.operands[0], native(made))
+
+    # ---- flags between pipes
+
+    def _flag(self, keys: Sequence[Flag], n: Any) -> str:
+        start = flag_offset(keys[0].src, keys[0].dst)
+        if start is None or len(keys) > EVENT_IDS:
+            raise NotNative("a flag without a place")
+        self.s.e.unit.needs.flags.add(start)
+        return self.x.at(self.context(FLAGS), (self.number(n) * 4 + start).value)
+
+    def flag(self, keys: Sequence[Flag], n: Any) -> Number:
+        count = self.x.load("i32", self._flag(keys, n), 4)
+        return Number(self.x, self.x.new(f"sext i32 {count} to i64"))
+
+    def set_flag(self, keys: Sequence[Flag], n: Any, count: Number) -> None:
+        low = self.x.new(f"trunc i64 {count.value} to i32")
+        self.x.store("i32", low, self._flag(keys, n), 4)
+
+    # ---- single elements
+
+    def load_at(self, pointer: PointerAt, count: Number, elem: t.Scalar) -> Word:
+        kind = Word(("",), elem).types[0]
+        return Word((self.x.load(kind, self._behind(pointer, count, elem, False)),), elem)
+
+    def store_at(self, pointer: PointerAt, count: Number, elem: t.Scalar, value: Any) -> None:
+        word = self.s.need(Word, "value")
+        self.x.store(word.types[0], word.name, self._behind(pointer, count, elem, True))
+
+    def _behind(self, pointer: PointerAt, count: Number, elem: t.Scalar, writes: bool) -> str:
+        """The machine address of an element behind a pointer, inside its memory."""
+        s, x = self.s, self.x
+        if elem.dtype is None or elem.dtype.bits < 8:
+            raise NotNative("an element without a size")
+        size = elem.dtype.itemsize
+        address = (pointer.address + count * size).value
+        inside = s.e.inside(pointer.memory, address, size)
+        s.fault_unless(x.both(near(x, count.value), inside))
+        s.e.touched(pointer.memory, address, 1, size, 0, writes=writes)
+        return s.pointer(pointer.memory, address, noted=True)
+
+    def load(self, place: Any, limits: Sequence[int], indices: Any, elem: t.Scalar) -> Word:
+        type = self.s.op.results[0].type
+        if not isinstance(type, t.Scalar):
+            raise NotNative("an element that is no scalar")
+        kind = Word(("",), type).types[0]
+        return Word((self.x.load(kind, self._element(place, limits, indices, False)),), type)
+
+    def store(
+        self, place: Any, limits: Sequence[int], indices: Any, elem: t.Scalar, value: Number
+    ) -> None:
+        word = self.s.need(Word, "value")
+        self.x.store(word.types[0], word.name, self._element(place, limits, indices, True))
+
+    def _element(
+        self, place: Any, limits: Sequence[Any], indices: Sequence[Number], writes: bool
+    ) -> str:
+        """The machine address of an element, inside its buffer."""
+        s, x, offset = self.s, self.x, Number(self.x, 0)
+        if isinstance(place, ViewAt):
+            skip = RANK - len(indices)
+            limits, kind, fine = place.shape[skip:], place.dtype, inside(s, native(place))
+            for index, step in zip(indices, place.strides[skip:], strict=True):
+                offset = offset + index * step
+        else:
+            p, fine = planes.plane(native(place)), "true"
+            kind, column = p.dtype, indices[-1] if indices else 0
+            offset = row_of(limits, indices) * p.rows + self.number(column) * p.cols
+        if kind.bits < 8:
+            raise NotNative("an element without a size")
+        for index, limit in zip(indices, limits, strict=True):
+            fine = x.both(fine, x.compare("ult", index.value, self.number(limit).value))
+        address = (place.address + offset * kind.itemsize).value
+        if isinstance(place, ViewAt):
+            s.e.touched(place.memory, address, 1, kind.itemsize, 0, writes=writes)
+        s.fault_unless(fine)
+        return s.pointer(place.memory, address, noted=True)
+
+
+def placed(s: Spot) -> Val:
+    """The address the planner gave, known when the kernel is prepared."""
+    return s.e.compiler.placement.address(s.op)
+
+
+# ---- operands and results
+
+
+def seen(words: Words, value: Any) -> Any:
+    """An operand as the words know it."""
+    x = words.x
+    if isinstance(value, list):
+        return [seen(words, each) for each in value]
+    if isinstance(value, Word):
+        return words.number(value) if value.types[0].startswith("i") else value
+    if isinstance(value, Place):
+        return PointerAt(value.memory, Number(x, value.address), value.elem)
+    if isinstance(value, TilePlace):
+        rows, cols = (Number(x, n) for n in value.valid)
+        return TileAt(value.memory, Number(x, value.address), value.type, (rows, cols), value.pitch)
+    if isinstance(value, ViewPlace):
+        shape, strides = ([Number(x, n) for n in each] for each in (value.shape, value.strides))
+        start = Number(x, value.address)
+        return ViewAt(value.memory, start, value.dtype, shape, strides, value.layout)
+    return None if value is None else _Other()
+
+
+def native(made: Any) -> Any:
+    """What words made, as a value of compiled code."""
+    if isinstance(made, PointerAt):
+        return Place((made.memory, made.address.value), made.dtype)
+    if isinstance(made, TileAt):
+        names = (made.address.value, *(n.value for n in made.known_valid))
+        return TilePlace(names, made.type, made.window_pitch)
+    if isinstance(made, ViewAt):
+        numbers = (made.address, *made.shape, *made.strides)
+        return ViewPlace((made.memory, *(n.value for n in numbers)), made.dtype, made.layout)
+    return made
+
+
+def _emit(s: Spot) -> Sequence[Native]:
+    words, row, body = Words(s), s.case.row, s.body
+    given = [s.operands(o.name) if o.variadic else s.operand(o.name) for o in row.operands]
+    found: Any = body.make(s.case)(words, *(seen(words, v) for v in given))
+    if body.binds:
+        return _bind(s, body, native(found))
+    several = found if isinstance(found, tuple) else (found,)[: len(s.op.results)]
+    return [_result(words, v, r.type) for v, r in zip(several, s.op.results, strict=True)]
+
+
+def _result(words: Words, found: Any, type: t.Type) -> Native:
+    if isinstance(found, Number) and isinstance(type, t.Scalar):
+        return words.scalar(found, type)
+    if found is None or isinstance(found, _Other):
+        raise NotNative("a result with no form in compiled code")
+    return Nothing(()) if isinstance(found, Token) else native(found)
+
+
+def _bind(s: Spot, body: Do, moved: TilePlace) -> Sequence[Native]:
+    """The operand lies there from here on."""
+    (value,) = s.op.group(body.binds)
+    if s.e.watch is not None or not isinstance(value.type, t.TileBuf):
+        raise NotNative("a tile whose place is watched")
+    s.e.bind(value, moved)
+    if s.e.reach is not None:
+        s.e.reach.name(moved, value.type)
+    return []
+
+
+WORDS[Handles] = WORDS[Elements] = _emit

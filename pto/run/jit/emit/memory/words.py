@@ -1,0 +1,220 @@
+"""The words of transfers by pointer (`isa/meaning/memory/words.py`) in compiled code.
+
+A transfer that does not fulfil what compiled code needs is carried out by the reference engine,
+which also says what is wrong: so requirements are collected, and tested once where bytes move.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pto.core.constants import BLOCK_BYTE_SIZE
+from pto.core.dtypes import DType
+from pto.core.errors import PtoError
+from pto.core.memory import Space
+from pto.isa.meaning.memory.burst import Loop
+from pto.isa.meaning.memory.words import Bursts
+from pto.isa.row import types as t
+from pto.run.jit.border.values import Native, Place, TilePlace, Word
+from pto.run.jit.emit.memory import burst
+from pto.run.jit.emit.memory.burst import SMALL, Transfer, move_bursts, plain_writes
+from pto.run.jit.emit.table import WORDS, Emit, Spot
+from pto.run.jit.emit.tile import boxes, copies
+from pto.run.jit.emit.tile import move as tile_moves
+from pto.run.jit.emit.tile.boxes import Field
+from pto.run.jit.emit.tile.move import Arguments, Side
+from pto.run.jit.emit.tile.numbers import Numbers
+from pto.run.jit.llvm.index import Fact, Number
+from pto.run.jit.llvm.text import NotNative, Val
+
+_MOST = SMALL >> 12  # of counts and gaps in blocks: products of three fit 64 bits
+
+
+@dataclass(frozen=True, slots=True)
+class At:
+    """`Pointer` with an address that may be known later, and the space its type names."""
+
+    memory: Val
+    address: Number
+    dtype: DType | None
+    space: Space | None
+
+    @property
+    def place(self) -> Place:
+        return Place((self.memory, self.address.value), self.dtype)
+
+
+class Words(Numbers):
+    """Writes one transfer where it stands."""
+
+    def __init__(self, s: Spot) -> None:
+        super().__init__(s.x, s.e.unit.declare, s.e.word)
+        self.s = s
+        self.fine = Fact(s.x, "true")  # what is required so far
+
+    # ---- numbers
+
+    def require(self, fact: Any, error: Callable[[], PtoError]) -> None:
+        self.fine = self.fine & self.fact(fact)
+
+    def fact(self, fact: Any) -> Fact:
+        return fact if isinstance(fact, Fact) else Fact(self.x, str(bool(fact)).lower())
+
+    def known(self, flag: Any) -> bool:
+        name = self.fact(flag).name
+        if name not in ("true", "false"):
+            raise NotNative("a conversion that is known only when it runs")
+        return name == "true"
+
+    def when(
+        self, fact: Any, body: Callable[[], None], otherwise: Callable[[], None] | None = None
+    ) -> None:
+        """A way that has no native form is the reference's, where it is taken."""
+        x, fine, is_known = self.x, self.fine, self.fact(fact).name in ("true", "false")
+
+        def way(run: Callable[[], None]) -> None:
+            self.fine, mark = fine, x.mark()
+            try:
+                run()
+            except NotNative as why:
+                if is_known:
+                    raise
+                x.back_to(mark)
+                self.s.e.run_outside(self.s.op, str(why), seldom=True)
+
+        other = None if otherwise is None else lambda: way(otherwise)
+        super().when(fact, lambda: way(body), other)
+
+    def counts(self, name: str, what: str, *numbers: Any, least: int = 0) -> None:
+        for each in map(self.number, numbers):
+            small = Fact(self.x, self.x.compare("ult", each.value, _MOST))
+            self.fine = self.fine & small & (each >= least)
+
+    def bits(self, value: Any, type: t.Scalar) -> Number:
+        if not isinstance(value, Number):
+            return super().bits(value, type)
+        return value & ((1 << (64 if type.dtype is None else type.dtype.bits)) - 1)
+
+    # ---- pointers
+
+    def behind(self, pointer: At, nbytes: Any) -> At:
+        return replace(pointer, address=pointer.address + nbytes)
+
+    def owned(self, pointer: At, sub: Any = 0) -> At:
+        is_hint = pointer.space is not Space.UB or self.s.e.compiler.side == "vector"
+        number = 0 if is_hint else self.number(sub).known
+        if number not in (0, 1):
+            raise NotNative("a sub-block known only when it runs")
+        return replace(pointer, memory=burst.owner(self.s, pointer.memory, pointer.space, number))
+
+    def aligned(self, name: str, pointer: At, step: int, loops: Sequence[Loop] = ()) -> None:
+        self.fine = self.fine & (pointer.address % step == 0)
+        for loop in loops:
+            count, stride = self.number(loop.count), self.number(loop.destination)
+            self.fine = self.fine & ((count <= 1) | (stride % step == 0))
+
+    # ---- bursts
+
+    def move(
+        self,
+        name: str,
+        src: At,
+        dst: At,
+        width: Any,
+        loops: Sequence[Loop],
+        wider: Any = 0,
+        *,
+        pads: Callable[..., None] | None = None,
+    ) -> None:
+        """Written bursts are `wider` bytes longer; `pads` writes lines of them."""
+        turns = [
+            burst.Loop(*(self.number(n).value for n in (p.count, p.source, p.destination)))
+            for p in loops or [Loop(1, 0, 0)]
+        ]
+        width, wider = (self.number(n).value for n in (width, wider))
+        transfer = Transfer(src.place, dst.place, width, turns, wider)
+        move_bursts(self.s, transfer, self.fine.name, pads=pads)
+
+    def write(self, name: str, src: At, dst: At, width: Any, loops: Sequence[Loop]) -> None:
+        self.fine = self.fine & Fact(self.x, plain_writes(self.s))
+        self.move(name, src, dst, width, loops)
+
+    def padded(
+        self,
+        name: str,
+        src: At,
+        dst: At,
+        width: Any,
+        loops: Sequence[Loop],
+        pad: tuple[Number, DType],
+        beside: tuple[Number, Number],
+    ) -> None:
+        x, (bits, kind), (left, right) = self.x, pad, map(self.number, beside)
+        size, payload = kind.itemsize, self.number(width)
+        for each in (left, right):
+            self.fine = self.fine & Fact(x, x.compare("ult", each.value, SMALL))
+        self.fine = self.fine & (payload % size == 0)
+        before, used = left * size, left * size + payload + right * size
+        row = (used + (BLOCK_BYTE_SIZE - 1)) // BLOCK_BYTE_SIZE * BLOCK_BYTE_SIZE
+        item = self._item(bits, kind)
+
+        def pads(to: Side, from_: Side, inner: burst.Loop) -> None:
+            last, end = ((before + payload) // size).value, (row // size).value
+            given = Arguments(6)
+            step = given.name(x.over(inner.destination, size))
+            field = Field(kind, boxes.line(step), boxes.line(1))
+            side = Side(field, to.pointer, tuple(given.names))
+            if left.known != 0:
+                tile_moves.fill(self.s, side, item, (0, inner.count), (0, left.value))
+            tile_moves.fill(self.s, side, item, (0, inner.count), (last, end))
+            middle = Side(to.field, x.at(to.pointer, before.value))
+            tile_moves.transfer(self.s, inner.count, payload.value, middle, from_)
+
+        self.move(name, src, dst, payload, loops, row - payload, pads=pads)
+
+    def _item(self, bits: Number, kind: DType) -> Val:
+        """The low bits of a number as an element."""
+        item, width = copies.element(kind), 8 * kind.itemsize
+        if bits.known is not None:
+            return tile_moves.bits_item(bits.known & ((1 << width) - 1), item)
+        low = bits.value if width == 64 else self.x.new(f"trunc i64 {bits.value} to i{width}")
+        return low if item == f"i{width}" else self.x.new(f"bitcast i{width} {low} to {item}")
+
+
+def emits_in(words: Callable[[Spot], Words]) -> Emit:
+    """The emitter of meanings in these words."""
+
+    def emit(s: Spot) -> Sequence[Native]:
+        x = words(s)
+        given = [
+            [_seen(x, v, None) for v in s.operands(o.name)]
+            if o.variadic
+            else _seen(x, s.operand(o.name), s.case.type(o.name))
+            for o in s.case.row.operands
+        ]
+        s.body.make(s.case)(x, *given)
+        return []
+
+    return emit
+
+
+def _seen(x: Words, native: Native | None, type: t.Type | None) -> Any:
+    """An operand as the words know it."""
+    if isinstance(native, TilePlace):  # a memref where a pointer could stand
+        native = Place((native.memory, native.address), native.type.dtype)
+    if isinstance(native, Place):
+        space = getattr(type, "space", None)
+        return At(native.memory, Number(x.x, native.address), native.elem, space)
+    if not isinstance(native, Word):
+        if native is not None:
+            raise NotNative("a handle")
+        return None
+    if native.types[0] == "i1":
+        flag = native.name
+        return Fact(x.x, str(bool(flag)).lower() if isinstance(flag, int) else flag)
+    return x.number(native) if native.types[0].startswith("i") else native
+
+
+WORDS[Bursts] = emits_in(Words)

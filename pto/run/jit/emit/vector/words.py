@@ -1,0 +1,331 @@
+"""The words between registers, masks and UB (`isa/meaning/vector/words.py`) in compiled code."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pto.core.constants import BLOCK_BYTE_SIZE, VREG_BYTES
+from pto.core.pointer import FARTHEST
+from pto.isa.meaning.vector.unaligned import Streams
+from pto.isa.meaning.vector.words import Access, Build, Elements, Gate, Registers
+from pto.isa.row import types as t
+from pto.isa.rules.rule import Case
+from pto.run.jit.border.values import Mask, Native, Place, Stream
+from pto.run.jit.emit.handle.view import near
+from pto.run.jit.emit.table import WORDS, Spot
+from pto.run.jit.emit.tile.planes import copy_bytes, loop
+from pto.run.jit.emit.vector import squeeze
+from pto.run.jit.emit.vector.items import gathered, store_lanes
+from pto.run.jit.emit.vmi import words as vmi
+from pto.run.jit.emit.vmi.lanewise import result
+from pto.run.jit.llvm import lane_masks as masks
+from pto.run.jit.llvm import lanes, shuffles
+from pto.run.jit.llvm.index import Number
+from pto.run.jit.llvm.lanes import Symbol
+from pto.run.jit.llvm.text import NotNative, Val, vector
+
+_BLOCK = vector(BLOCK_BYTE_SIZE, "i8")
+_LOADS = -1  # the count of bytes of a stream that loads
+_NOTHING = "zeroinitializer"
+
+
+class Words(vmi.Words):
+    """Writes one instruction where it stands."""
+
+    # ---- numbers
+
+    def number(self, value: Any) -> Number:
+        return super(vmi.Words, self).number(value)
+
+    def _distance(self, count: Any, step: int) -> Number:
+        """Bytes that an address is moved by; the count is not so large that this wraps."""
+        found = self.number(count)
+        self.s.fault_unless(near(self.x, found.value))
+        return found * step
+
+    def field(self, value: Any) -> Number:
+        return self.number(value) & 0xFFFF
+
+    def reinterpret(self, value: Symbol, item: np.dtype[Any]) -> Symbol:
+        return super().reinterpret(value, _computed(item))
+
+    def word(self, number: Number, item: np.dtype[Any]) -> Symbol:
+        low = self.x.new(f"trunc i64 {number.value} to i{8 * item.itemsize}")
+        return self._of(1).spread(item, low)
+
+    # ---- items that follow each other
+
+    def _at(self, access: Access, place: Place, count: Any, step: int) -> str:
+        """The machine address of an access, checked for bounds and alignment."""
+        x, nbytes = self.x, access.count * access.dtype.itemsize
+        address = x.add(place.address, self._distance(count, step).value)
+        fine = self.s.e.inside(place.memory, address, nbytes)
+        if access.align > 1:
+            low = x.new(f"and i64 {address}, {access.align - 1}")
+            fine = x.both(fine, x.compare("eq", low, 0))
+        self.s.fault_unless(fine)
+        return self.s.pointer(place.memory, address)
+
+    def load(self, access: Access, source: Place, count: Any = 0, step: int = 1) -> Any:
+        at, item = self._at(access, source, count, step), _computed(access.dtype)
+        if access.build is None:
+            spot = self._of(access.count)
+            return spot.symbol(item, self.x.load(spot.type(item), at))
+        picks = access.build(np.arange(1, access.count + 1))  # what an image leaves 0 is no item
+        several = picks if isinstance(picks, tuple) else (picks,)
+        found = [self._picked(access, at, each - 1) for each in several]
+        return tuple(found) if isinstance(picks, tuple) else found[0]
+
+    def _picked(self, access: Access, at: str, picks: Any) -> Symbol:
+        """Items of an access in another order; never a byte beyond them is touched."""
+        x, size, read = self.x, access.dtype.itemsize, access.count
+        item, fill = f"i{8 * size}", VREG_BYTES // size
+        spot, kind = self._of(len(picks)), np.dtype(f"u{size}")
+        if read == 1:
+            return spot.symbol(kind, shuffles.spread(x, item, fill, x.load(item, at)))
+        if read <= fill:
+            whole = x.load(vector(read, item), at)
+            return spot.symbol(kind, shuffles.shuffle(x, item, read, whole, picks))
+        starts = [*range(0, read - fill, fill), read - fill]
+        if len(starts) % 2:
+            places = shuffles.constants("i64", [int(n) * size for n in picks])
+            return spot.symbol(kind, gathered(self.s, 8 * size, at, places, len(picks)))
+        loaded = [x.load(vector(fill, item), x.at(at, n * size)) for n in starts]
+        parts: list[str] = []
+        for n, part in enumerate(np.split(picks, len(starts) // 2)):
+            low, high = starts[2 * n : 2 * n + 2]
+            places = np.where(part < low + fill, part - low, part - high + fill)
+            pair = loaded[2 * n : 2 * n + 2]
+            parts.append(shuffles.shuffle(x, item, fill, pair[0], places, pair[1]))
+        return spot.symbol(kind, shuffles.joined(x, item, len(picks) // len(parts), parts))
+
+    def store(
+        self,
+        access: Access,
+        target: Place,
+        values: Symbol,
+        on: Symbol | None,
+        count: Any = 0,
+        step: int = 1,
+    ) -> None:
+        at, bits = self._at(access, target, count, step), "" if on is None else str(on.name)
+        whole, same = self.x.zeroed.get(str(values.name), ("", ""))
+        if bits and same == bits:  # only the lanes under these bits count: no need to zero others
+            values = values.lanes.symbol(values.dtype, whole)
+        item = np.dtype(f"u{access.dtype.itemsize}")
+        name = self.reinterpret(values, item).name
+        kind = f"i{8 * item.itemsize}"
+        store_lanes(self.s, kind, access.count, name, at, bits or "splat (i1 true)")
+
+    def store_apart(
+        self, access: Access, target: Place, values: Symbol, apart: int, count: Any, step: int
+    ) -> None:
+        """The items stand too far apart for one vector: one after the other."""
+        x, at, size = self.x, self._at(access, target, count, step), access.dtype.itemsize
+        room = x.stack(values.type)
+        x.store(values.type, values.name, room, 64)
+
+        def one(i: Val) -> None:
+            item = x.load(f"i{8 * size}", x.at(room, x.mul(i, size)))
+            x.store(f"i{8 * size}", item, x.at(at, x.mul(i, apart * size)))
+
+        loop(x, values.lanes.count, 1, one)
+
+    def moved(self, pointer: Place, count: Any, step: int = 0) -> Place:
+        size = step or (pointer.elem.itemsize if pointer.elem is not None else 0)
+        if not size:
+            raise NotNative("a pointer without elements")
+        address = self.x.add(pointer.address, self._distance(count, size).value)
+        if not step:
+            self.s.fault_unless(near(self.x, address, FARTHEST))
+        return Place((pointer.memory, address), pointer.elem)
+
+    # ---- blocks of 32 bytes
+
+    def _blocks(self, case: Case, place: Place, offsets: Symbol, on: Symbol) -> list[str]:
+        """Machine addresses of blocks, of which those that are on lie inside; of one that is off,
+        the begin of the memory."""
+        x, spot = self.x, on.lanes
+        places = offsets + spot.spread(np.dtype(np.int64), place.address)
+        last = spot.spread(np.dtype(np.uint64), x.sub(self.s.e.size(place.memory), BLOCK_BYTE_SIZE))
+        fine, align = places.view(np.uint64) <= last, case.profile.alignment.vector
+        if align > 1:
+            fine = fine & (places & np.int64(align - 1) == np.int64(0))
+        self.s.fault_unless(self.all(fine | ~on).name)
+        safe = lanes.where(spot, on, places, places.like(0))
+        addresses = [
+            x.new(f"extractelement {safe.type} {safe.name}, i64 {n}") for n in range(spot.count)
+        ]
+        return [self.s.pointer(place.memory, address) for address in addresses]
+
+    def _is_on(self, on: Symbol, n: int) -> str:
+        return self.x.new(f"extractelement {on.type} {on.name}, i64 {n}")
+
+    def blocks(self, case: Case, source: Place, offsets: Symbol, on: Symbol) -> Symbol:
+        x, parts = self.x, list[str]()
+        for n, place in enumerate(self._blocks(case, source, offsets, on)):
+            chosen = f"select i1 {self._is_on(on, n)}, {_BLOCK} {x.load(_BLOCK, place)}"
+            parts.append(x.new(f"{chosen}, {_BLOCK} zeroinitializer"))
+        found = shuffles.joined(x, "i8", BLOCK_BYTE_SIZE, parts)
+        return self._of(VREG_BYTES).symbol(np.dtype(np.uint8), found)
+
+    def put_blocks(
+        self, case: Case, target: Place, offsets: Symbol, values: Symbol, on: Symbol
+    ) -> None:
+        x, whole = self.x, self.reinterpret(values, np.dtype(np.uint8)).name
+        for n, place in enumerate(self._blocks(case, target, offsets, on)):
+            picks = range(n * BLOCK_BYTE_SIZE, (n + 1) * BLOCK_BYTE_SIZE)
+            block = shuffles.shuffle(x, "i8", VREG_BYTES, whole, picks)
+            x.when(self._is_on(on, n), lambda b=block, p=place: x.store(_BLOCK, b, p))
+
+    # ---- single elements
+
+    def pick(self, of: Elements, source: Place, index: Symbol, on: Symbol) -> Symbol:
+        return self.gather(source, of.dtype, index, on)
+
+    def place(self, of: Elements, target: Place, index: Symbol, values: Symbol, on: Symbol) -> None:
+        self.scatter(target, index, values, on)
+
+    # ---- masks
+
+    def on(self, mask: Mask, gate: Gate) -> Symbol:
+        return self.gates(mask, gate.width, gate.lanes)
+
+    def gates(self, mask: Mask, width: int, count: int) -> Symbol:
+        spot, bits = self._of(VREG_BYTES // width), masks.at_width(self.x, mask, width)
+        return self.take([spot.symbol(lanes.BOOL, bits)], np.arange(count))
+
+    def first(self, gate: Gate, count: Any) -> Mask:
+        least = self.greatest(self.number(count), Number(self.x, 0))
+        return masks.first(self.x, gate.width, least.value)
+
+    def tail(self, gate: Gate, count: Any) -> tuple[Mask, Number]:
+        left = self.number(count) - gate.lanes
+        return self.first(gate, count), self.greatest(left, Number(self.x, 0))
+
+    def from_bits(self, found: Symbol, build: Build) -> Mask:
+        count = 8 * found.lanes.count
+        bits = self.x.new(f"bitcast {found.type} {found.name} to <{count} x i1>")
+        return Mask((shuffles.shuffle(self.x, "i1", count, bits, build(np.arange(count))),), 1)
+
+    def to_bits(self, mask: Mask, step: int) -> Symbol:
+        spot, bits = self._of(VREG_BYTES // step // 8), masks.strided(self.x, mask, 0, step)
+        kind = np.dtype(np.uint8)
+        count = 8 * spot.count
+        return spot.symbol(kind, self.x.new(f"bitcast <{count} x i1> {bits} to {spot.type(kind)}"))
+
+    def squeezed(self, value: Symbol, mask: Mask, width: int) -> tuple[Symbol, Number]:
+        kind = np.dtype(f"u{width}")
+        source = self.reinterpret(value, kind).name
+        return self._lane_by_lane("squeeze", kind, source, mask)
+
+    def before(self, dtype: np.dtype[Any], mask: Mask, width: int) -> tuple[Symbol, Number]:
+        return self._lane_by_lane("count", np.dtype(f"u{width}"), "zeroinitializer", mask)
+
+    def _lane_by_lane(
+        self, name: str, kind: np.dtype[Any], source: Val, mask: Mask
+    ) -> tuple[Symbol, Number]:
+        spot = self._of(VREG_BYTES // kind.itemsize)
+        bits = masks.at_width(self.x, mask, kind.itemsize)
+        found, total = squeeze.lane_by_lane(self.s, name, kind.itemsize, source, bits)
+        return spot.symbol(kind, found), Number(self.x, total)
+
+    # ---- streams
+
+    def prime(self, source: Place) -> Stream:
+        start = self.x.new(f"and i64 {source.address}, {-BLOCK_BYTE_SIZE}")
+        self.s.fault_unless(self.s.e.inside(source.memory, start, 1))
+        return self._loads(source.memory, source.address)
+
+    def _loads(self, memory: Val, address: Val) -> Stream:
+        return Stream((memory, self._block(address), _LOADS, 0, _NOTHING))
+
+    def _block(self, address: Val) -> str:
+        return self.x.new(f"ashr i64 {address}, {BLOCK_BYTE_SIZE.bit_length() - 1}")
+
+    def follow(self, state: Stream, source: Place) -> Stream:
+        x, (memory, held, count, *_) = self.x, state.names
+        rest = x.new(f"and i64 {source.address}, {BLOCK_BYTE_SIZE - 1}")
+        here = x.compare("eq", held, self._block(source.address))
+        here = x.both(here, x.compare("eq", memory, source.memory))
+        here = x.either(x.compare("eq", rest, 0), here)
+        self.s.fault_unless(x.both(here, x.compare("eq", count, _LOADS)))
+        return self._loads(source.memory, x.add(source.address, VREG_BYTES))
+
+    def begin(self) -> Stream:
+        return Stream((-1, 0, 0, 0, _NOTHING))
+
+    def append(self, state: Stream, to: Place, data: Symbol, nbytes: Any, stays: bool) -> Stream:
+        x, s, (memory, start) = self.x, self.s, (to.memory, to.address)
+        owner, address, count, _, held = state.names
+        empty = x.compare("eq", count, 0)
+        follows = x.both(
+            x.compare("eq", owner, memory), x.compare("eq", x.add(address, count), start)
+        )
+        follows = x.both(follows, x.compare("sge", count, 0))
+        s.fault_unless(x.either(empty, follows))
+        first, end = self._choose(empty, start, address), x.add(start, self.number(nbytes).value)
+        s.fault_unless(s.e.inside(memory, first, x.sub(end, first)))
+        below = x.new(f"and i64 {end}, {-BLOCK_BYTE_SIZE}")
+        whole = self._choose(x.compare("sgt", below, first), below, first)
+        room = x.stack(f"[{VREG_BYTES + 2 * BLOCK_BYTE_SIZE} x i8]")
+        x.store(_BLOCK, held, room, 64)
+        x.store(data.type, data.name, x.at(room, count))
+        done = x.sub(whole, first)
+        copy_bytes(x, self.declare, s.pointer(memory, first), room, done)
+        rest = x.load(_BLOCK, x.at(room, done))
+        return Stream((memory, whole, x.sub(end, whole), start if stays else end, rest))
+
+    def flush(self, state: Stream, to: Place) -> None:
+        x, s = self.x, self.s
+        owner, address, count, mark, held = state.names
+        empty = x.compare("eq", owner, -1)
+        right = x.both(x.compare("eq", owner, to.memory), x.compare("eq", mark, to.address))
+        right = x.both(right, x.compare("sge", count, 0))
+        s.fault_unless(x.either(empty, x.both(right, s.e.inside(to.memory, address, count))))
+        room = x.stack(_BLOCK)
+        x.store(_BLOCK, held, room, 64)
+        place, nbytes = self._choose(empty, 0, address), self._choose(empty, 0, count)
+        copy_bytes(x, self.declare, s.pointer(to.memory, place), room, nbytes)
+
+    def _choose(self, condition: str, yes: Val, no: Val) -> Val:
+        if condition in ("true", "false"):
+            return yes if condition == "true" else no
+        return self.x.new(f"select i1 {condition}, i64 {yes}, i64 {no}")
+
+    def align(self, pointer: Place, needed: int) -> None:
+        x, fine = self.x, self.s.e.inside(pointer.memory, pointer.address, 0)
+        if needed > 1:
+            low = x.new(f"and i64 {pointer.address}, {needed - 1}")
+            fine = x.both(fine, x.compare("eq", low, 0))
+        self.s.fault_unless(fine)
+
+
+def _computed(item: np.dtype[Any]) -> np.dtype[Any]:
+    """What symbols see: bits, of types nobody computes with."""
+    return item if lanes.computes(item) else np.dtype(f"u{item.itemsize}")
+
+
+def _emit(s: Spot) -> Sequence[Native]:
+    words, row = Words(s), s.case.row
+    found: Any = s.body.make(s.case)(words, *(_seen(s, o.name) for o in row.operands))
+    several = found if isinstance(found, tuple) else (found,)[: len(s.op.results)]
+    return [_result(words, v, r.type) for v, r in zip(several, s.op.results, strict=True)]
+
+
+def _seen(s: Spot, name: str) -> Any:
+    """Masks and streams as they are, else as the words of vectors see an operand."""
+    native = s.operand(name)
+    return native if isinstance(native, Mask | Stream) else vmi.seen_as(s, native)
+
+
+def _result(words: Words, found: Any, type: t.Type) -> Native:
+    if isinstance(found, Number) and isinstance(type, t.Scalar):
+        return words.scalar(found, type)
+    return found if isinstance(found, Native) else result(found, type)
+
+
+WORDS[Registers] = WORDS[Streams] = _emit

@@ -1,0 +1,60 @@
+"""Adds operands that the header library needs: scratch tiles that a program leaves out, and views
+of tiles with the element type that a call takes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pto.core.dtypes import dtype
+from pto.ir.builder import Builder, scalar_type
+from pto.ir.graph import Module, Operation
+from pto.isa.handle.tile import ALLOC_TILE, BITCAST
+from pto.isa.row.instr import Operand
+from pto.isa.row.types import TileBuf, Type
+from pto.isa.rules.rule import Case
+from pto.isa.rules.scratch import planned
+from pto.target.facts import Profile
+from pto.verify.functions import is_defined
+from pto.verify.operation import constant
+
+_NAME = "tmp"
+
+
+def complete(module: Module, profile: Profile) -> Module:
+    """Add a tile for each missing scratch operand; returns the same module.
+
+    The tile is allocated before the operation, so that other tiles can share its bytes.
+    """
+    for function in filter(is_defined, module.functions()):
+        builder = Builder(function)
+        for op in list(function.walk()):
+            row = op.row
+            for operand in row.operands if row is not None else ():
+                if operand.planned is not None or operand.element:
+                    _complete(op, operand, profile, builder)
+    return module
+
+
+def _complete(op: Operation, operand: Operand, profile: Profile, builder: Builder) -> None:
+    row = op.row
+    assert row is not None
+    given = op.operand(operand.name)
+    if operand.element and given is not None:
+        type = _retyped(given.type, operand.element)
+        parts = (BITCAST, {"src": given}, f"{given.name}_seen")
+    else:
+        type = planned(Case(op, row, profile, constant), operand)
+        parts = (ALLOC_TILE, None, _NAME)
+    if type is not None:
+        made = builder.make(*parts[:2], results=[type], names=[parts[2]], where=op.loc)
+        op.home.insert(op.home.ops.index(op), made)
+        op.set_group(operand.name, made.results)
+
+
+def _retyped(type: Type, element: str) -> TileBuf | None:
+    """The type of the same tile with elements of another type; None where it has them."""
+    wanted = scalar_type(dtype(element))
+    if not isinstance(type, TileBuf) or type.elem == wanted:
+        return None
+    return TileBuf(wanted, replace(type.tile, dtype=dtype(element)))

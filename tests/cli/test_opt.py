@@ -1,0 +1,126 @@
+"""`pto opt`: what each pass does to a short program, worked out by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pto.cli.main import main
+from pto.ir.text.parser import parse
+
+Capture = pytest.CaptureFixture[str]
+TILE = "!pto.tile_buf<vec, 16x64xf32>"
+VIEW = "!pto.partition_tensor_view<16x64xf32>"
+BODY = f"""
+func.func @k(%x: {VIEW}, %n: index) {{
+  %c4 = arith.constant 4 : index
+  %a = pto.alloc_tile : {TILE}
+  %b = pto.alloc_tile : {TILE}
+  pto.tload ins(%x : {VIEW}) outs(%a : {TILE})
+  %p = arith.muli %n, %c4 : index
+  %q = arith.muli %n, %c4 : index
+  %r = arith.addi %p, %q : index
+  pto.tadd ins(%a, %a : {TILE}, {TILE}) outs(%b : {TILE})
+  pto.tstore ins(%b : {TILE}) outs(%x : {VIEW})
+  return
+}}"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> str:
+    path = tmp_path / "k.pto"
+    path.write_text(BODY)
+    return str(path)
+
+
+def names(text: str) -> list[str]:
+    (function,) = parse(text).functions()
+    return [op.name.partition(".")[2] for op in function.regions[0].block.ops]
+
+
+ALL = [*["constant", "alloc_tile", "alloc_tile", "tload", "muli", "muli", "addi"], "tadd", "tstore"]
+
+
+@pytest.mark.parametrize(
+    ("passes", "gone", "new"),
+    [
+        (["tidy"], ["muli"], []),
+        (["unused"], ["muli", "muli", "addi", "constant"], []),
+        (["reuse"], ["alloc_tile"], []),
+        (["addresses"], [], ["constant", "constant"]),
+        (["scratch"], [], []),
+        (["tidy", "reuse"], ["muli", "alloc_tile"], []),
+    ],
+    ids="+".join,
+)
+def test_a_pass(passes: list[str], gone: list[str], new: list[str], file: str, capsys: Capture):
+    words = [word for name in passes for word in ("--pass", name)]
+    assert main(["opt", *words, file, "--profile", "a2a3"]) == 0
+    text = capsys.readouterr().out
+    left = [*ALL, "return", *new]
+    for name in gone:
+        left.remove(name)
+    assert sorted(names(text)) == sorted(left)
+
+
+def test_results_over_a_source_are_that_tile(file: str, capsys: Capture):
+    assert main(["opt", "--pass", "reuse", file]) == 0
+    text = capsys.readouterr().out
+    assert "ins(%a, %a" in text and "outs(%a" in text.split("pto.tadd")[1].splitlines()[0]
+    assert "pto.tstore ins(%a" in text
+
+
+OPEN = TILE.replace(">", ", valid=?x64>")
+STORE = f"pto.tstore ins(%a : {TILE}) outs(%x : {VIEW})"
+POINTER = f"%at = pto.tile_buf_addr %a : {TILE} -> !pto.ptr<f32, ub>"
+LOOP = f"""%l = scf.for %i = %n to %c4 step %c4 iter_args(%t = %a) -> ({TILE}) {{
+    scf.yield %t : {TILE}
+  }}"""
+NEEDED = {  # operations before and behind the sum
+    "read later": ("", STORE),
+    "a pointer": (POINTER, ""),
+    "a loop": (LOOP, STORE.replace("%a", "%l")),
+}
+
+
+@pytest.mark.parametrize(("before", "behind"), NEEDED.values(), ids=NEEDED)
+def test_a_tile_that_is_still_needed_is_not_written_over(
+    before: str, behind: str, tmp_path: Path, capsys: Capture
+):
+    text = BODY.replace("  pto.tadd", f"  {before}\n  pto.tadd")
+    path = tmp_path / "k.pto"
+    path.write_text(text.replace("  return", f"  {behind}\n  return"))
+    assert main(["opt", "--pass", "reuse", str(path)]) == 0
+    assert names(capsys.readouterr().out).count("alloc_tile") == 2
+
+
+@pytest.mark.parametrize(("other", "left"), [("%c8", 1), ("%c4", 2)])
+def test_a_tile_of_another_region_is_not_written_over(
+    other: str, left: int, tmp_path: Path, capsys: Capture
+):
+    text = BODY.replace("%c4 =", "%c8 = arith.constant 8 : index\n  %c4 =").replace(TILE, OPEN)
+    text = text.replace("%a = pto.alloc_tile", "%a = pto.alloc_tile valid_row = %c8")
+    text = text.replace("%b = pto.alloc_tile", f"%b = pto.alloc_tile valid_row = {other}")
+    path = tmp_path / "k.pto"
+    path.write_text(text)
+    assert main(["opt", "--pass", "reuse", str(path), "--profile", "cpu"]) == 0
+    assert names(capsys.readouterr().out).count("alloc_tile") == left
+
+
+def test_sync_orders_pipes_and_writes_a_file(file: str, tmp_path: Path, capsys: Capture):
+    made = tmp_path / "made.pto"
+    assert main(["opt", "--pass", "sync", file, "--profile", "a2a3", "-o", str(made)]) == 0
+    assert capsys.readouterr().out == ""
+    found = names(made.read_text())
+    assert (found.count("set_flag"), found.count("wait_flag")) == (2, 2)
+    assert found.index("tload") < found.index("set_flag") < found.index("wait_flag")
+
+
+def test_an_unknown_pass_and_a_program_that_is_not_legal(tmp_path: Path, capsys: Capture):
+    assert main(["opt", "--pass", "inline", "k.pto"]) == 2
+    assert "invalid choice: 'inline'" in capsys.readouterr().err
+    wrong = tmp_path / "wrong.pto"
+    wrong.write_text(BODY.replace("outs(%b", "outs(%n").replace(f"%n : {TILE}", "%n : index"))
+    assert main(["opt", "--pass", "tidy", str(wrong)]) == 1
+    assert "wrong.pto:10" in capsys.readouterr().err

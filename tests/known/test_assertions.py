@@ -1,0 +1,86 @@
+"""Static assertions of the NPU headers that text compilers do not make: PTO-L066.
+
+Each case is a call, the profiles whose header refuses it (TPow.hpp, TExtract.hpp and
+textract_common.hpp, TFillPad.hpp), and one close by that both take.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from pto.cxx.export import cpp
+from pto.ir.text.parser import parse
+from pto.isa.rules.rule import LIBRARY
+from pto.target.profile import profile as find_profile
+from pto.verify.target import judge
+
+
+def tile(shape: str, more: str = "") -> str:
+    return f"!pto.tile_buf<vec, {shape}{more and ', ' + more}>"
+
+
+def call(name: str, read: list[str], written: str, between: str = "") -> str:
+    args = [f"%a{n}: {type}" for n, type in enumerate([*read, written])]
+    names = [f"%a{n}" for n in range(len(read))]
+    types = [*read, *["index"] * between.count("%")]
+    ins = ", ".join(names) + between
+    return f"""func.func @k({", ".join(args)}) {{
+    %c0 = arith.constant 0 : index
+    pto.{name} ins({ins} : {", ".join(types)}) outs(%a{len(read)} : {written})
+    return
+    }}"""
+
+
+BF16 = tile("16x64xbf16")
+AT = ", %c0, %c0"
+CASES = [
+    (call("textract", [tile("16x64xui8")], tile("8x32xui8"), AT), ["a5"], "no elements of u8"),
+    (call("textract", [tile("16x64xi8")], tile("8x32xi8"), AT), [], ""),
+    (
+        call("textract", [tile("16x64xf32")], tile("16x128xf32", "valid=16x64"), AT),
+        ["a2a3", "a5"],
+        "src is 16x64, dst is 16x128",
+    ),
+    (
+        call("textract", [tile("16x64xi8")], tile("16x32xi8", "valid=16x31"), AT),
+        ["a2a3"],
+        "31 columns of 1 byte are valid",
+    ),
+    (
+        call("tfillpad", [tile("16x64xf32", "valid=16x40")], tile("16x128xf32", "pad=1")),
+        ["a2a3", "a5"],
+        "tfillpad_expand fills a larger dst",
+    ),
+    (call("tfillpad", [tile("16x64xf32", "valid=16x40")], tile("16x64xf32", "pad=1")), [], ""),
+    (
+        call("tfillpad_expand", [tile("16x64xf32", "valid=16x40")], tile("16x128xf32", "pad=1")),
+        [],
+        "",
+    ),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=range(len(CASES)))
+def test_what_a_header_asserts_is_a_warning_for_its_profile(case):
+    text, refusing, said = case
+    for profile in ("a2a3", "a5"):
+        _, found = judge(parse(text), profile=profile)
+        mine = [d for d in found if d.code == LIBRARY]
+        assert not [d for d in found if d.severity == "error"]
+        assert bool(mine) is (profile in refusing)
+        assert all(said in d.message for d in mine)
+
+
+def test_powers_of_bf16_are_precise_on_a5():
+    for more, count in (("", 1), (" {precisionType = #pto.precision_mode<HIGH_PRECISION>}", 0)):
+        text = call("tpow", [BF16, BF16, BF16], BF16).replace("\n    return", f"{more}\n    return")
+        _, found = judge(parse(text), profile="a5")
+        assert len([d for d in found if d.code == LIBRARY]) == count, [d.message for d in found]
+
+
+@pytest.mark.parametrize("profile", ["a2a3", "a5"])
+def test_a_power_of_integers_passes_a_tile_that_the_header_leaves_untouched(profile):
+    """Both headers have one signature, with tmp; PTOAS refuses tmp for integers."""
+    ints = tile("16x64xi32")
+    text = cpp(parse(call("tpow", [ints, ints], ints)), find_profile(profile))
+    assert "TPOW(a2, a0, a1, a2);" in text
