@@ -57,7 +57,7 @@ def plan_memory(
     if found:
         raise PtoError(*found)
     ordered = tuple(plans[f] for f in wanted)
-    addresses: dict[object, int] = {p.buffer.op: p.start for plan in ordered for p in plan.placed}
+    addresses = {p.buffer.op: p.start for plan in ordered for p in plan.placed}
     addresses |= {op: addresses[reserve] for op, reserve in imports(wanted, names)}
     advice = tuple(d for plan in ordered for d in warnings(plan, profile))
     return Placement(profile, ordered, advice, addresses)

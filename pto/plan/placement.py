@@ -78,17 +78,16 @@ class Placement:
     profile: Profile
     functions: tuple[FunctionPlan, ...]
     warnings: tuple[Diagnostic, ...]
-    addresses: Mapping[object, int] = field(repr=False)
+    addresses: Mapping[Operation, int] = field(repr=False)
 
     @classmethod
     def nothing(cls, profile: Profile) -> Placement:
         """The plan of a program without allocations."""
         return cls(profile, (), (), {})
 
-    def address(self, op: object) -> int:
-        """The byte address of an allocation, an Operation, in its buffer."""
+    def address(self, op: Operation) -> int:
+        """The byte address of an allocation in its buffer."""
         found = self.addresses.get(op)
         if found is None:
-            name, loc = (op.name, op.loc) if isinstance(op, Operation) else (str(op), None)
-            raise fail("PTO-M126", f"'{name}' op has no planned address", loc=loc)
+            raise fail("PTO-M126", f"'{op.name}' op has no planned address", loc=op.loc)
         return found

@@ -15,7 +15,7 @@ from pto.isa.scalar.arith import CONSTANT
 _ADDRESS = Scalar("i64", I64)
 
 
-def write_addresses(module: Module, addresses: Mapping[object, int]) -> None:
+def write_addresses(module: Module, addresses: Mapping[Operation, int]) -> None:
     """Give every allocation in `addresses` its address; those that have one keep it."""
     for op in list(module.walk()):
         start = addresses.get(op)

@@ -83,6 +83,6 @@ class Machine(Protocol):
         """The segment of the fixpipe buffer that holds slopes of relu."""
         ...
 
-    def place(self, op: object) -> int:
+    def place(self, op: Any) -> int:
         """The address the planner gave an allocation."""
         ...

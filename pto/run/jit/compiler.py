@@ -264,8 +264,7 @@ class NativeCompiler(Compiler):
 
     @cached_property
     def names(self) -> Names:
-        addresses = self.placement.addresses
-        return Names(self.module, lambda op: addresses.get(id(op)))
+        return Names(self.module, self.placement.addresses.get)
 
     def uses(self, op: Operation) -> Counter[int]:
         """How often each value is used in the enclosing function."""

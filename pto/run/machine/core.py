@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from pto.core.errors import fail
 from pto.core.memory import Memory, Space
+from pto.ir.graph import Operation
 from pto.isa.cost.work import CodeWork
 from pto.isa.meaning.memory.registers import CORE_TYPES
 from pto.isa.meaning.simt.items import Kept
@@ -177,7 +178,7 @@ class Core:
             self._kept = Kept()
         return self._kept
 
-    def place(self, op: object) -> int:
+    def place(self, op: Operation) -> int:
         """The address the planner gave an allocation, in its buffer."""
         found = self.placement.addresses.get(op)
         return self.placement.address(op) if found is None else found
