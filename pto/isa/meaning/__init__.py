@@ -1,7 +1,7 @@
-"""What instructions do. A row names its meaning; the code stands here, a file a family.
+"""Meanings: the code that executes each instruction, one file per family.
 
-`kinds.py` has the few kinds of meaning, `lanes.py` the primitives of lane functions, `machine.py`
-what a meaning may ask of the core that executes it.
+A row names its meaning. `kinds.py` defines the kinds of meaning, `lanes.py` the primitives of lane
+functions, and `machine.py` the interface of the core that executes a meaning.
 """
 
 from pto.isa.meaning.kinds import (

@@ -1,8 +1,8 @@
 """Elementary functions of f16 and bf16, computed in f32: half the work of f64.
 
-Rounded to 16 bits they are the exact results for every one of the 65,536 inputs of each type, which
-`tests/known/test_halves.py` goes through: no error bound is needed, and where f32 does not tell on
-which side of a tie a result lies, that input is named here.
+Rounded to 16 bits, the results are exact for each of the 65,536 inputs of each type;
+`tests/known/test_halves.py` checks all of them, so no error bound is needed. A table below lists
+the inputs for which f32 is too coarse to decide a tie.
 """
 
 from __future__ import annotations
@@ -17,11 +17,13 @@ from pto.isa.meaning.lanes import Lanes
 
 _F16: Final = np.dtype(np.float16)
 _LOG2E, _LN2 = 1.4426950408889634, 0.6931471805599453
-_TO_INTEGER = 1.5 * 2.0**23  # added, it rounds to an integer, whose low bits stay in the sum
-_ONE_BITS, _ROOT_BITS = 0x3F800000, 0x3F3504F3  # of 1 and of the root of 1/2
-_EXACT_BITS, _EXACT = 0x4B000000, 2.0**23  # whose last digit is 1
-# (e**x is 0 or infinite at last, e**r between the roots of 1/2 and 2), highest power first. Near
-# Chebyshev's; among such, polynomials were sought that round right for every input.
+# adding this rounds to an integer, which is then in the low bits of the sum
+_TO_INTEGER = 1.5 * 2.0**23
+_ONE_BITS, _ROOT_BITS = 0x3F800000, 0x3F3504F3  # bit patterns of 1 and of sqrt(1/2)
+_EXACT_BITS, _EXACT = 0x4B000000, 2.0**23  # the last bit of this number has the value 1
+# Range of x outside which e**x is 0 or infinite, then coefficients for e**r with
+# sqrt(1/2) <= e**r <= sqrt(2), highest power first: near Chebyshev's, chosen so that every input
+# rounds correctly.
 _EXP_F16: Final = (
     (-20.0, 12.0),
     (
@@ -37,9 +39,9 @@ _EXP_BF16: Final = (
     (-95.0, 90.0),
     (0.04187639802694321, 0.1679297387599945, 0.5000190138816833, 0.9999629259109497, 1.0),
 )
-# f16 inputs whose f32 results are ties, and what they are
+# f16 inputs for which the f32 result is a tie, and their correctly rounded results
 _EXP_TIES: Final = {0.007297515869140625: 1.0068359375, 0.0226898193359375: 1.0224609375}
-# (log(1 + f) - f) / f^2 between the roots of 1/2 and 2
+# (log(1 + f) - f) / f^2 for sqrt(1/2) <= 1 + f <= sqrt(2)
 _LOG_F16: Final = (
     -0.10189095884561539,
     0.15982691943645477,
@@ -56,7 +58,7 @@ _LOG_BF16: Final = (
     0.3327908515930176,
     -0.4999392330646515,
 )
-# 2 atanh(t) / t by ln 2, in t^2; 2**r between the roots of 1/2 and 2
+# 2 atanh(t) / (t ln 2), in t^2; 2**r for sqrt(1/2) <= 2**r <= sqrt(2)
 _LOG2_NEAR: Final = (
     0.43173301219940186,
     0.5767145156860352,
@@ -72,12 +74,13 @@ _EXP2_NEAR: Final = (
     0.6931471824645996,
     1.0,
 )
-_FAR: Final = 2.0**20  # a power so high is 0, 1 or infinite
-_ERROR: Final = 2.0**-23  # of the power, and of each digit of its logarithm that y multiplied
+_FAR: Final = 2.0**20  # a power with a greater exponent is 0, 1 or infinite
+# relative, of the power and of each digit of its logarithm that y multiplies
+_ERROR: Final = 2.0**-23
 
 
 def exp(x: Lanes) -> Lanes:
-    """x = n ln2 + r; e**r times 2^n, in two steps where f32 has subnormals."""
+    """e**x as e**r 2^n with x = n ln2 + r; scaled in two steps if f32 may be subnormal."""
     (low, high), terms = _EXP_F16 if x.dtype == _F16 else _EXP_BF16
     wide = x.astype(np.float32)
     clear = select(wide < low, const(wide, low), wide)
@@ -92,7 +95,7 @@ def exp(x: Lanes) -> Lanes:
 
 
 def _scaled(y: Any, n: Any, kind: Any) -> Any:
-    """y 2^n, n in the low 22 bits: in two steps where the type has subnormals of f32."""
+    """y 2^n, with n in the low 22 bits; in two steps if the type has subnormals of f32."""
     if kind == _F16:
         return _times_two_to(y, n)
     half = (n << 10) >> 11
@@ -101,7 +104,7 @@ def _scaled(y: Any, n: Any, kind: Any) -> Any:
 
 
 def log(x: Lanes) -> Lanes:
-    """x = m 2^k with m from the root of 1/2 to that of 2; f = m - 1 and f * f are exact."""
+    """Natural logarithm: x = m 2^k with sqrt(1/2) <= m < sqrt(2); f = m - 1 and f * f are exact."""
     wide = x.astype(np.float32)
     f, k = _split(wide, x.dtype)
     y = fused(f * f, _horner(f, _LOG_F16 if x.dtype == _F16 else _LOG_BF16), f)
@@ -109,8 +112,8 @@ def log(x: Lanes) -> Lanes:
 
 
 def _split(wide: Any, kind: Any) -> tuple[Any, Any]:
-    """f and k."""
-    tiny = wide < 2.0**-126  # none of f16
+    """The fraction f and the exponent k of `log`."""
+    tiny = wide < 2.0**-126  # f16 has no subnormals of f32
     bits = wide if kind == _F16 else select(tiny, wide * 2.0**24, wide)
     bits = bits.view(np.uint32)
     biased = (bits + (_ONE_BITS - _ROOT_BITS)) >> 23
@@ -120,8 +123,10 @@ def _split(wide: Any, kind: Any) -> tuple[Any, Any]:
 
 
 def power(size: Any, y: Any, kind: Any) -> tuple[Any, Any]:
-    """|x|**y in f32, and whether that does not tell what it is in 16 bits: with y (k + l) = n + r,
-    k and n integers, y k - n is exact."""
+    """|x|**y in f32, and a mask of the lanes in which f32 is too coarse to round to 16 bits.
+
+    With y (k + l) = n + r, where k and n are integers, y k - n is exact.
+    """
     low, high = (-40.0, 40.0) if kind == _F16 else (-140.0, 130.0)
     far = select(y > _FAR, const(y, _FAR), select(y < -_FAR, const(y, -_FAR), y))
     f, k = _split(size, kind)
@@ -140,7 +145,7 @@ def power(size: Any, y: Any, kind: Any) -> tuple[Any, Any]:
     if kind == _F16:
         sides = (fused(found, side, found).astype(kind).view(np.uint16) for side in (error, -error))
         doubt = next(sides) != next(sides)
-    else:  # near the middle of what 16 bits hold, or rounded once already, as subnormals are
+    else:  # near a tie of the 16-bit type, or already rounded once because it is subnormal
         past = ((found.view(np.int32) & 0xFFFF) - 0x8000).astype(np.float32)
         doubt = primitives.absolute(past) <= error * 2.0**24
         doubt = doubt | ((total > -138.0) & (total < -125.0))
@@ -151,9 +156,9 @@ def power(size: Any, y: Any, kind: Any) -> tuple[Any, Any]:
 
 
 def log_edges(x: Any, y: Any) -> Any:
-    """Where a logarithm is no number, or infinite."""
+    """`y`, the logarithm of `x`, replaced where x is zero, negative, NaN or infinite."""
     y = select(x == 0, -np.inf, y)
-    y = select((x < 0) | isnan(x), np.nan, y)  # NaN of one sign and payload, whatever came in
+    y = select((x < 0) | isnan(x), np.nan, y)  # one sign and payload for every NaN
     return select(x == np.inf, x, y)
 
 
@@ -170,5 +175,5 @@ def _horner(r: Any, terms: tuple[float, ...]) -> Any:
 
 
 def _times_two_to(y: Any, n: Any) -> Any:
-    """y 2^n by its bits, in range."""
+    """y 2^n by adding to the exponent bits; the result must be in range."""
     return (y.view(np.int32) + (n << 23)).view(np.float32)

@@ -1,7 +1,7 @@
-"""The kinds of meaning a row can have. An engine has one case for each kind, not one a row.
+"""The kinds of meaning a row can have. An engine has one case for each kind, not one for each row.
 
-Lane functions are written once on the primitives of `lanes.py`; the reference engine evaluates
-them on NumPy arrays. The kinds of control flow are in `row/traits.py`.
+Lane functions are written once on the primitives of `lanes.py`; the reference engine evaluates them
+on NumPy arrays. The kinds of control flow are in `row/traits.py`.
 """
 
 from __future__ import annotations
@@ -24,29 +24,29 @@ Axis = Literal["row", "column"]
 class Lane:
     """dst = fn(sources), element by element.
 
-    On logical vectors: as on registers, whatever the number of lanes.
-    On tiles: over the destination's valid region; an integer scalar as wide as the destination's
-    elements becomes one of them, other scalars keep their type. On registers: lanes whose mask is
-    off become zero; a mask that is a result, or a source beside the governing one, has a bool a
-    lane; scalars become lanes. On masks alone: bit by bit. On scalars: one lane of each. A function
-    of several results returns a tuple. `make` chooses it where attributes or types decide.
+    On tiles: over the destination's valid region. An integer scalar of the same width as the
+    destination's elements is converted to their type; other scalars keep theirs. On registers:
+    lanes with mask bit 0 become zero; a mask that is a result or a second source has one bool per
+    lane; scalars are broadcast. On logical vectors: as on registers, for any number of lanes. On
+    masks only: bit by bit. On scalars: one lane of each. A function with several results returns a
+    tuple. `make` selects the function if attributes or types decide.
     """
 
     fn: Callable[..., Any] | None = None
     make: Make | None = None
-    # A source spread over the domain. "row": its column 0, for every j; of two sources, the one
-    # narrower than the domain, else the second (its valid columns again and again, but on a5).
+    # How a source is broadcast over the domain. "row": its column 0, for every j; of two
+    # sources, the narrower one, else the second (its valid columns repeat, except on a5).
     # "column": row 0 of the last source, for every i.
     spread: Axis | None = None
-    moves: bool = False  # only moves elements, so any element type will do
-    # Registers of two widths: which of the narrow lanes beside a wide one takes part, others are 0.
+    moves: bool = False  # only moves elements, so it accepts any element type
+    # For registers of two widths: the narrow lane of each wide one that is used; the rest are 0.
     part: Callable[[Case], int] | None = None
-    sees: Callable[[Case, str], DType] | None = None  # items of registers, if not their elements
-    chooses: bool = False  # no mask governs: all are sources
-    # Of scalars: what must hold of the sources, and what is wrong where it does not.
+    sees: Callable[[Case, str], DType] | None = None  # element type of registers, if not their own
+    chooses: bool = False  # no mask governs the operation: all operands are sources
+    # For scalars: a precondition on the sources, and the finding if it does not hold.
     needs: Callable[..., Any] | None = None
     refused: Callable[..., PtoError] | None = None
-    # Of integer scalars: fn(Python's numbers), the same sooner than on arrays.
+    # For integer scalars: the same function on Python integers, which is faster than on arrays.
     quick: Callable[[Case], Callable[..., int]] | None = None
 
     def function(self, case: Case) -> Callable[..., Any]:
@@ -59,27 +59,29 @@ class Lane:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A result that attributes and types alone decide."""
+    """A result that depends only on attributes and types."""
 
     value: Callable[[Case], Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Permute:
-    """Items of registers, or bits of masks, at other places: `make(case)` gives fn(arrays) -> array
-    or arrays, which moves items and fills with zeros, whatever they are. Registers are seen as
-    items of the first result's type."""
+    """Moves items of registers or bits of masks: `make(case)` gives fn(arrays) -> array or arrays.
+
+    fn moves items of any type and fills with zeros. Registers are read as items of the first
+    result's type.
+    """
 
     make: Make
 
 
 @dataclass(frozen=True, slots=True)
 class Neighbours:
-    """Lanes of a register folded by neighbours, 0 with 1, 2 with 3, .., then those again, until
-    `left(case)` remain; they go to the lanes `places(case)` of the result, the others are 0.
+    """A reduction tree over neighbouring lanes of a register: 0 with 1, 2 with 3, and so on.
 
-    Lanes whose mask is off count as the neutral element of fn. `wide`: f16 and bf16 are folded in
-    f32 and rounded once, integers in the type of the result.
+    The tree stops when `left(case)` values remain. They are written to the lanes `places(case)` of
+    the result; the remaining lanes are 0. A lane with mask bit 0 counts as the neutral element of
+    fn. `wide`: f16 and bf16 are folded in f32 and rounded once, integers in the type of the result.
     """
 
     fn: Callable[[Any, Any], Any]
@@ -92,12 +94,12 @@ class Neighbours:
 class Fold:
     """dst = fn over the elements of src along an axis, over src's valid region.
 
-    Axis "column": dst[0,j] over i, one row after the other: acc = fn(acc, next), from the neutral
-    element of fn, every step rounded to dst's type. Axis "row": dst[i,0] over j, in 16 strands:
-    strand n takes columns n, n+16, .. in the same way; then strands n and n+8 are combined, n and
-    n+4, n and n+2, n and n+1. `wide`: f16 and bf16 are folded in f32 and rounded once, at the end.
-    Where `pairs(case)` holds: neighbours first, then neighbouring results; an odd last one joins
-    the last pair.
+    Axis "column": dst[0,j] over i in order: acc = fn(acc, next), starting from the neutral element
+    of fn, every step rounded to dst's type. Axis "row": dst[i,0] over j, with 16 partial
+    accumulators: accumulator n takes columns n, n+16, .. in order; then accumulators n and n+8 are
+    combined, n and n+4, n and n+2, n and n+1. `wide`: f16 and bf16 are folded in f32 and rounded
+    once, at the end. If `pairs(case)` holds, neighbours are combined first, then neighbouring
+    results; the last of an odd number joins the last pair.
     """
 
     fn: Callable[[Any, Any], Any]
@@ -108,26 +110,34 @@ class Fold:
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """Elements from place to place: `make(case)` reads types and attributes once and returns
-    fn(mover, *operands), written in the words of `tile/mover.py`, which every engine has."""
+    """Moves elements: `make(case)` reads types and attributes once and returns fn(mover,
+    *operands).
+
+    fn uses the interface of `tile/mover.py`, which every engine implements.
+    """
 
     make: Make
 
 
 @dataclass(frozen=True, slots=True)
 class Vectors:
-    """Registers and logical vectors as wholes: `make(case)` reads types and attributes once and
-    returns fn(words, *operands), written in the words of `vmi/words.py`, which every engine has. A
-    mask has a bool for each lane, of registers for each lane of the first one."""
+    """Operates on whole registers or logical vectors: `make(case)` returns fn(words, *operands).
+
+    `make` reads types and attributes once. fn uses the interface of `vmi/words.py`, which every
+    engine implements. A mask has a bool for each lane; for registers, for each lane of the first
+    one.
+    """
 
     make: Make
 
 
 @dataclass(frozen=True, slots=True)
 class Repeats:
-    """dst = fn(sources) of elements behind pointers of UB, in repeats of eight blocks that the mask
-    register governs (`vector/raw.py`). The last source is a scalar where `scalar` says what it is:
-    the low bits of an element, or how far to shift one."""
+    """dst = fn(sources) on elements at pointers into UB, in repeats of eight 32-byte blocks.
+
+    The mask register selects elements (`vector/raw.py`). `scalar` gives the role of a last scalar
+    source: the low bits of an element, or a shift count.
+    """
 
     fn: Callable[..., Any]
     scalar: Literal["", "element", "shift"] = ""
@@ -135,43 +145,49 @@ class Repeats:
 
 @dataclass(frozen=True, slots=True)
 class Do:
-    """Anything else: `make(case)` reads types and attributes once and returns fn(core, *operands);
-    with `words`, fn(words, *operands): each engine has such words of its own, and runs the same fn.
+    """Any other meaning: `make(case)` reads types and attributes once and returns fn(core,
+    *operands).
 
-    fn is called with the values of the row's operands in order (None for an absent optional one, a
-    list for a variadic one) and returns the results. With `blocks`, fn may return Blocked without
-    having changed anything: the agent waits and tries again.
+    With `words`, it returns fn(words, *operands): each engine implements `words` and runs the same
+    fn. fn receives the values of the row's operands in order (None for an absent optional one, a
+    list for a variadic one) and returns the results. With `blocks`, fn may return Blocked if it has
+    changed nothing: the agent waits and tries again.
     """
 
     make: Make
     blocks: bool = False
-    looks: bool = False  # reads what other agents change: a loop over it lets them go on
-    binds: str = ""  # the operand that gets what fn returns: a handle that was only declared
-    stays: str = ""  # why compiled code leaves it to Python, where nothing else says it
-    words: Callable[[Any], Any] | None = None  # of the reference engine, made of a core
+    looks: bool = False  # reads state that other agents change: a loop must yield to them
+    binds: str = ""  # the operand that receives the result of fn: a handle that was only declared
+    stays: str = ""  # the reason why compiled code calls Python for it, if nothing else gives one
+    words: Callable[[Any], Any] | None = None  # makes the words of the reference engine from a core
 
 
 @dataclass(frozen=True, slots=True)
 class Together:
-    """What work items do at once: `make(case)` gives fn(items, *operands), written against
-    `simt/items.py`. Values are arrays with an entry for each item that is active, pointers are
-    `Pointers`; a lane function beside it needs none of this."""
+    """A cooperative operation of all active work items: `make(case)` gives fn(items, *operands).
+
+    fn uses `simt/items.py`. Values are arrays with an entry for each active item, and pointers are
+    `Pointers`. A lane function needs none of this.
+    """
 
     make: Make
 
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """Work items run the function that `callee` names, or the body of the operation. How many:
-    the first three operands say it, attributes, or numbers that were stored before."""
+    """Starts work items that run the function named by `callee`, or the operation's own body.
+
+    Their number comes from the first three operands, from attributes, or from a number stored
+    earlier.
+    """
 
     sizes: Literal["operands", "attributes", "stored"]
 
 
 class Blocked:
-    """Why an agent cannot go on yet: completes "waits for ..."; made into words when asked.
+    """Why an agent cannot continue yet: completes "waits for ..."; formatted only on demand.
 
-    `code` names the mistake where nobody ever lets it go on.
+    `code` is the finding if no agent can ever unblock it.
     """
 
     __slots__ = ("_reason", "code")
@@ -185,5 +201,5 @@ class Blocked:
 
 
 def do(fn: Callable[..., Any], *, blocks: bool = False) -> Do:
-    """A Do whose function needs nothing from the types: fn(core, *operands)."""
+    """A Do that needs nothing from the types: fn(core, *operands)."""
     return Do(lambda case: fn, blocks)

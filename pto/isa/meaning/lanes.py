@@ -32,7 +32,7 @@ from pto.core.rounding import Round
 
 __all__ = ["Lanes", "absolute", "const", "fmod", "remainder", "select"]
 
-STRANDS = 16  # running results of a row: kinds.Fold
+STRANDS = 16  # partial accumulators of a row: kinds.Fold
 
 
 @primitive
@@ -44,7 +44,7 @@ def convert(
     saturate: bool = True,
     keep_nan: bool = False,
 ) -> Lanes:
-    """Items of one element type as another: `core.convert`."""
+    """Items of one element type converted to another: `core.convert`."""
     return conversion.convert(values, src, dst, rounding, saturate, keep_nan=keep_nan)
 
 
@@ -61,7 +61,7 @@ def mul(a: Lanes, b: Lanes) -> Lanes:
 
 
 def is_integer(a: Lanes) -> bool:
-    """Known when a program is prepared: never depends on the values."""
+    """True for integer lanes. Known when a program is prepared, so it never depends on values."""
     return a.dtype.kind in "iu"
 
 
@@ -71,7 +71,7 @@ def maximum(a: Lanes, b: Lanes) -> Lanes:
     found = np.maximum(a, b)
     if is_integer(a):
         return found
-    zero = found == 0  # of two zeros it is either; their sum is +0 unless both are -0
+    zero = found == 0  # of two zeros it is either one; their sum is +0 unless both are -0
     return np.where(zero & (a == b), a + b, found) if np.count_nonzero(zero) else found
 
 
@@ -88,7 +88,7 @@ def minimum(a: Lanes, b: Lanes) -> Lanes:
 def relu(a: Lanes) -> Lanes:
     """maximum(a, +0): NaN stays, -0 becomes +0."""
     zero = const(a, 0)
-    if a.dtype.itemsize == 2:  # no unit adds these
+    if a.dtype.itemsize == 2:  # 16-bit types have no hardware addition
         return maximum(a, zero)
     found = greater_of(a, zero)
     return found if is_integer(a) else found + zero
@@ -134,7 +134,7 @@ def bit_not(a: Lanes) -> Lanes:
 
 
 def shift_left(a: Lanes, b: Lanes) -> Lanes:
-    """a << b with b read as unsigned; by the width or more everything is shifted out."""
+    """a << b with b read as unsigned; a count of the width or more gives 0."""
     return a << b
 
 
@@ -144,7 +144,7 @@ def shift_right(a: Lanes, b: Lanes) -> Lanes:
 
 
 def shift_amount(count: Lanes, like: Lanes) -> Lanes:
-    """A count of another width as a lane of `like`: a count that is too large stays too large."""
+    """A count of another width as a lane of `like`; one that is out of range stays out of range."""
     bits = like.dtype.itemsize * 8
     unsigned = count.view(f"u{count.dtype.itemsize}")
     return less_of(unsigned, const(unsigned, bits)).astype(like.dtype)
@@ -180,7 +180,7 @@ def count_ones(a: Lanes) -> Lanes:
 
 
 def count_signs(a: Lanes) -> Lanes:
-    """Leading bits of an integer that equal its highest, that one included."""
+    """The number of leading bits of an integer that equal its highest bit, including that bit."""
     width = 8 * a.dtype.itemsize
     signed = a.view(f"i{a.dtype.itemsize}")
     rest = raw(select(signed < 0, ~signed, signed))
@@ -191,8 +191,11 @@ def count_signs(a: Lanes) -> Lanes:
 
 
 def fma(a: Lanes, b: Lanes, c: Lanes) -> Lanes:
-    """a * b + c rounded once; integers wrap. f16, bf16 and f32: the product is exact in f64, the
-    sum is rounded to odd there, which leaves the last rounding right."""
+    """a * b + c rounded once; integers wrap.
+
+    For f16, bf16 and f32 the product is exact in f64, and the sum is rounded to odd there, so the
+    last rounding is correct.
+    """
     if is_integer(a):
         return a * b + c
     product, addend = widen(a) * widen(b), widen(c)
@@ -200,10 +203,12 @@ def fma(a: Lanes, b: Lanes, c: Lanes) -> Lanes:
 
 
 def odd_sum(product: Lanes, addend: Lanes, total: Lanes) -> Lanes:
-    """The sum of two f64, of which `total` is the rounded one, rounded to odd instead: one more
-    rounding, to a narrower type, is right then."""
+    """The sum of two f64 rounded to odd, given `total`, the sum rounded to nearest.
+
+    A further rounding to a narrower type is then correct.
+    """
     part = total - product
-    error = (product - (total - part)) + (addend - part)  # exact: what the sum lost
+    error = (product - (total - part)) + (addend - part)  # exact: the rounding error of the sum
     bits = total.view(np.int64)
     even = isfinite(total) & (error != 0) & ((bits & 1) == 0)
     toward = select((error > 0) == (total > 0), const(bits, 1), const(bits, -1))
@@ -266,7 +271,7 @@ def narrow(a: Lanes, like: Lanes) -> Lanes:
 
 
 def round_f64(a: Lanes, to: np.dtype[Any]) -> Lanes:
-    """f64 to a type ml_dtypes would reach by way of f32: round to odd in f32 first, then once."""
+    """f64 to a type that ml_dtypes reaches through f32: round to odd in f32 first, then once."""
     single = a.astype(np.float32)
     back = single.astype(np.float64)
     bits = single.view(np.int32)
@@ -278,7 +283,7 @@ def round_f64(a: Lanes, to: np.dtype[Any]) -> Lanes:
 
 
 def neutral(fn: Callable[[Any, Any], Any], kind: np.dtype[Any]) -> Any:
-    """What a fold by `fn` begins with: it changes no element."""
+    """The neutral element of `fn`, with which a fold starts."""
     if fn is add:
         return kind.type(0)
     if fn is mul:
@@ -290,7 +295,9 @@ def neutral(fn: Callable[[Any, Any], Any], kind: np.dtype[Any]) -> Any:
 
 
 def fold(fn: Callable[[Any, Any], Any], lines: Lanes) -> Lanes:
-    """Lines of a C-contiguous array, one after the other: acc = fn(acc, next), from the neutral."""
+    """Fold the lines of a C-contiguous array in order: acc = fn(acc, next), from the neutral
+    element.
+    """
     if fn in _EXTREMES:
         return _extreme(lines, *_EXTREMES[fn])
     ufunc = _ORDERED[fn]
@@ -302,7 +309,7 @@ def fold(fn: Callable[[Any, Any], Any], lines: Lanes) -> Lanes:
 
 
 def fold_strands(fn: Callable[[Any, Any], Any], values: Lanes, kind: np.dtype[Any]) -> Lanes:
-    """Each row in STRANDS strands, element after element; then halves, quarters, ... of them."""
+    """Fold each row with STRANDS partial accumulators, then combine them by halves."""
     rows, cols = values.shape
     if fn in _EXTREMES:
         return _extreme(np.ascontiguousarray(values.T, kind), *_EXTREMES[fn])
@@ -316,7 +323,7 @@ def fold_strands(fn: Callable[[Any, Any], Any], values: Lanes, kind: np.dtype[An
 
 
 def fold_pairs(fn: Callable[[Any, Any], Any], lines: Lanes) -> Lanes:
-    """Neighbouring lines, then neighbouring results; an odd last line joins the last pair."""
+    """Combine neighbouring lines, then neighbouring results; an odd last line joins a pair."""
     while (count := len(lines)) > 1:
         even = count - count % 2
         halves = fn(lines[0:even:2], lines[1:even:2])
@@ -327,7 +334,7 @@ def fold_pairs(fn: Callable[[Any, Any], Any], lines: Lanes) -> Lanes:
 
 
 def _extreme(lines: Lanes, ufunc: np.ufunc, sign: bool) -> Lanes:
-    """In any order: NaN wins, and of two zeros the one of this sign."""
+    """Minimum or maximum in any order: NaN wins, and of two zeros the one with this sign."""
     found = ufunc.reduce(lines, axis=0)
     zero = found == 0
     if is_integer(lines) or not zero.any():

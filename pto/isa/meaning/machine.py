@@ -1,4 +1,4 @@
-"""What a meaning may ask of the core that executes it. `run/machine/core.py` provides it."""
+"""The interface of the core that executes a meaning. `run/machine/core.py` implements it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pto.target.facts import Profile
 
 
 class GlobalMemory(Protocol):
-    """Global addresses as numbers, and back; one rank of several, and where the others are."""
+    """Converts global addresses to numbers and back; knows this rank and its peers' memory."""
 
     rank: int
 
@@ -21,17 +21,17 @@ class GlobalMemory(Protocol):
     def ranks(self) -> int: ...
     @property
     def meetings(self) -> MutableMapping[Any, Any]:
-        """What the ranks of one world know of each other's calls."""
+        """State that the ranks of one world share about their collective calls."""
         ...
 
     def address(self, pointer: Pointer) -> int: ...
     def pointer(self, address: int, elem: DType | None) -> Pointer: ...
     def owner(self, memory: Memory) -> int | None:
-        """The rank whose memory this is."""
+        """The rank that owns this memory."""
         ...
 
     def combined(self, target: GlobalTensor, values: Any) -> None:
-        """Values have been added to what ranks may share."""
+        """Report that values were added to memory that ranks may share."""
         ...
 
     def twin(self, memory: Memory, rank: int) -> Memory:
@@ -40,7 +40,7 @@ class GlobalMemory(Protocol):
 
 
 class Shared(Protocol):
-    """What the agents of one core share."""
+    """State shared by the agents of one core."""
 
     cross_flags: MutableMapping[Any, int]
     arrivals: MutableMapping[Any, int]  # shared by all blocks of a launch
@@ -48,7 +48,7 @@ class Shared(Protocol):
 
     @property
     def vectors(self) -> int:
-        """How many vector sub-blocks run."""
+        """The number of vector sub-blocks that run."""
         ...
 
     @property
@@ -80,7 +80,7 @@ class Machine(Protocol):
     def memory(self, space: Space) -> Memory: ...
     @property
     def slopes(self) -> Memory:
-        """The segment of the fixpipe buffer that holds slopes of relu."""
+        """The segment of the fixpipe buffer that holds the slopes of leaky relu."""
         ...
 
     def place(self, op: Any) -> int:

@@ -1,8 +1,9 @@
-"""Elementary functions, the same bits on every engine and machine: computed in f64, rounded once.
+"""Elementary functions with the same bits on every engine and machine: computed in f64, rounded
+once.
 
-The definition is our own f64 code (not fused, 2 ulp). NumPy's f64 function, whose last bits
-differ between machines, stands in for it wherever both round to the same element; the few lanes too
-close to a boundary for that are computed by the definition.
+The definition is our own f64 code (not fused, 2 ulp). The last bits of NumPy's f64 functions differ
+between machines. Lanes use NumPy's result if both round to the same element; the few lanes too
+close to a rounding boundary use the definition.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ _LN2_HIGH = 6.93147180369123816490e-01  # ln 2 in two parts: the first has 32 tr
 _LN2_LOW = 1.90821492927058770002e-10
 _FAR, _TO_INTEGER = 200.0, 1.5 * 2.0**52
 _EXP_OVERFLOW, _EXP_UNDERFLOW = 709.782712893384, -745.2
-# 1/n! for n = 12..2: |r| <= ln2/2 makes the rest smaller than 2^-58
+# 1/n! for n = 12..2: with |r| <= ln2/2 the remainder is below 2^-58
 _EXP_TERMS = tuple(
     1.0 / f for f in (479001600, 39916800, 3628800, 362880, 40320, 5040, 720, 120, 24, 6, 2)
 )
@@ -58,8 +59,8 @@ _EXP_NEAR = (
     1.0,
     1.0,
 )
-# At Chebyshev's nodes, highest power first: 2 atanh(t) / t in t^2, |t| <= 3 - 2 sqrt 2, with a
-# relative error of 2^-58; the same by ln 2, 2^-52; 2**r for |r| <= 1/2, 2^-45.6
+# At Chebyshev nodes, highest power first: 2 atanh(t) / t in t^2, |t| <= 3 - 2 sqrt 2, with a
+# relative error of 2^-58; the same divided by ln 2, 2^-52; 2**r for |r| <= 1/2, 2^-45.6
 _LOG_NEAR = (
     0.14809867572313062,
     0.153125131147383,
@@ -92,14 +93,14 @@ _EXP2_NEAR = (
     1.0000000000000135,
 )
 _LN2 = 0.6931471805599453
-_ONE_BITS, _ROOT_BITS = 0x3FF0000000000000, 0x3FE6A09E667F3BCD  # of 1 and of the root of 1/2
-_EXACT_BITS, _EXACT = 0x4330000000000000, 2.0**52  # whose last digit is 1
-# 1/(2k+1) for the series of atanh, k = 11..1: |s| <= 0.1716 makes the rest smaller than 2^-60
+_ONE_BITS, _ROOT_BITS = 0x3FF0000000000000, 0x3FE6A09E667F3BCD  # bit patterns of 1 and of sqrt(1/2)
+_EXACT_BITS, _EXACT = 0x4330000000000000, 2.0**52  # the last bit of this number has the value 1
+# 1/(2k+1) for the series of atanh, k = 11..1: with |s| <= 0.1716 the remainder is below 2^-60
 _LOG_TERMS = tuple(1.0 / (2 * k + 1) for k in range(11, 0, -1))
 
 
-_CLOSE = 2.0**-48  # far above the error of exp64, log64 and NumPy's, far below half an ulp of f32
-_CLOSE_POWER = 2.0**-42  # of powers, which exponentiate up to 150 of a rounded logarithm
+_CLOSE = 2.0**-48  # far above the error of exp64, log64 and NumPy, far below half an ulp of f32
+_CLOSE_POWER = 2.0**-42  # for powers, which exponentiate a rounded logarithm of up to 150
 
 
 def _settled_exp(x: Lanes) -> Lanes:
@@ -154,7 +155,7 @@ def _power_of(x: Lanes) -> Callable[..., Lanes]:
 def _settled(
     fast: Callable[..., F64], exact: Callable[..., F64], close: float, *given: Lanes
 ) -> Lanes:
-    """narrow(exact(x, ..)), by way of `fast` where the two cannot differ after rounding."""
+    """narrow(exact(x, ..)), computed by `fast` in lanes where both round to the same result."""
     x, wide = given[0], [widen(v) for v in given]
     if x.dtype == np.float64:
         return narrow(exact(*wide), x)
@@ -167,7 +168,7 @@ def _settled(
     if not doubt.any():
         return low
     nan = np.isnan(y)
-    low[nan] = np.nan  # of one sign and payload
+    low[nan] = np.nan  # one sign and payload for every NaN
     doubt &= ~nan
     if doubt.any():
         low[doubt] = narrow(exact(*(v[doubt] for v in wide)), low)
@@ -184,8 +185,11 @@ def _rsqrt_on_arrays(x: Lanes) -> Lanes:
 
 @shortcut(_rsqrt_on_arrays)
 def rsqrt(x: Lanes) -> Lanes:
-    """1 / sqrt(x), rounded once. Of f32, what f32 gives and one step of Newton's in f64: exact for
-    every mantissa (`tests/known/test_halves.py`)."""
+    """1 / sqrt(x), rounded once.
+
+    For f32: the f32 result and one Newton step in f64, exact for every mantissa
+    (`tests/known/test_halves.py`).
+    """
     if x.dtype.itemsize == 2:
         return halves.rsqrt(x)
     if x.dtype == np.float64:
@@ -209,9 +213,11 @@ def recip(x: Lanes) -> Lanes:
 
 
 def _exp_of_small(x: F64) -> F64:
-    """exp64 for what is rounded to f32, where e**200 is infinite and e**-200 is 0: no power of two
-    leaves f64. Adding 1.5 * 2^52 rounds to an integer, whose low bits stay in the sum. Fused steps:
-    half as many."""
+    """exp64 for results that are rounded to f32: e**200 is infinite and e**-200 is 0 there.
+
+    So no power of two leaves the range of f64. Adding 1.5 * 2^52 rounds to an integer, which is
+    then in the low bits of the sum. Fused steps halve the work.
+    """
     clear = select(x < -_FAR, const(x, -_FAR), x)
     clear = select(clear > _FAR, const(x, _FAR), clear)
     turned = fused(clear, const(x, _LOG2E), const(x, _TO_INTEGER))
@@ -232,8 +238,10 @@ def _horner(r: F64, terms: tuple[float, ...]) -> F64:
 
 
 def _split(x: F64) -> tuple[F64, F64, F64]:
-    """x = m 2^k with m from the root of 1/2 to that of 2, not of subnormals: t = (m - 1) / (m + 1),
-    its square, and k. Edges are not looked at."""
+    """t = (m - 1) / (m + 1), its square, and k, for x = m 2^k with sqrt(1/2) <= m < sqrt(2).
+
+    x must be normal, positive and finite.
+    """
     bits = x.view(np.uint64)
     biased = (bits + (_ONE_BITS - _ROOT_BITS)) >> 52
     m = (bits - (biased << 52) + _ONE_BITS).view(np.float64)
@@ -243,15 +251,17 @@ def _split(x: F64) -> tuple[F64, F64, F64]:
 
 
 def _log_of_small(x: F64) -> F64:
-    """log64 for what came from f32, edges apart. Fused steps: half as many."""
+    """log64 for finite positive values that came from f32. Fused steps halve the work."""
     with np.errstate(all="ignore"):
         t, z, k = _split(x)
         return fused(k, const(k, _LN2), t * _horner(z, _LOG_NEAR))
 
 
 def _power_of_small(x: Lanes, y: Lanes) -> Lanes:
-    """pow64 for what is rounded to f32 or less: 2**(y log2|x|), edges in the type it came in, or in
-    f32."""
+    """pow64 for results rounded to f32 or less: 2**(y log2|x|).
+
+    Special cases are decided in the type of the operands, or in f32.
+    """
     given, by = (v.astype(np.float32) if v.dtype.itemsize == 2 else v for v in (x, y))
     with np.errstate(all="ignore"):
         size = absolute(widen(given))
@@ -268,7 +278,7 @@ def _power_of_small(x: Lanes, y: Lanes) -> Lanes:
 
 
 def _power_of_halves(x: Lanes, y: Lanes) -> Lanes:
-    """_power_of_small by f32; where that does not tell, of one in hundreds, by itself."""
+    """x**y of 16-bit types in f32; the lanes in doubt (one in hundreds) by `_power_of_small`."""
     given, by = x.astype(np.float32), y.astype(np.float32)
     size, doubt = halves.power(absolute(given), by, x.dtype)
     near = _power_edges(given, by, size).astype(x.dtype).view(np.uint16)
@@ -282,7 +292,7 @@ def _power_of_halves(x: Lanes, y: Lanes) -> Lanes:
 
 
 def _power_edges(x: Lanes, y: Lanes, size: Lanes) -> Lanes:
-    """The sign and the edges of C's pow; |x|**y is given, where both are numbers."""
+    """x**y from `size`, which is |x|**y: adds the sign and the special cases of C's pow."""
     whole = rint(y) == y
     odd = whole & (rint(y * 0.5) != y * 0.5)
     out = select(signbit(x) & odd, -size, size)
@@ -333,7 +343,7 @@ def log64(x: F64) -> F64:
     """x = m 2^e with m in [sqrt(1/2), sqrt(2)); log m = 2 atanh((m-1)/(m+1))."""
     with np.errstate(all="ignore"):
         tiny = x < 2.2250738585072014e-308
-        scaled = select(tiny, x * 18014398509481984.0, x)  # 2^54 lifts subnormals
+        scaled = select(tiny, x * 18014398509481984.0, x)  # 2^54 makes subnormals normal
         bits = scaled.view(np.int64)
         e = ((bits >> 52) & 0x7FF) - 1023
         m = ((bits & 0x000FFFFFFFFFFFFF) | (1023 << 52)).view(np.float64)
@@ -357,13 +367,16 @@ def pow64(x: F64, y: F64) -> F64:
 
 
 def _integer_power(x: Lanes, y: Lanes) -> Lanes:
-    """To a negative power: 0, except that 1 and -1 have integer inverses: of them only the last
-    digit counts, whatever the sign. Of bytes in two bytes, which machines multiply."""
+    """x**y of integers, wrapping.
+
+    A negative power is 0, except of 1 and -1, where only the last bit of y counts. Bytes are
+    computed in 16 bits, because machines have no byte multiplication.
+    """
     bits = np.dtype(f"u{max(2, x.dtype.itemsize)}")
     left, base = y.view(f"u{y.dtype.itemsize}").astype(bits), x.astype(bits)
 
     def step(left: Lanes, base: Lanes, out: Lanes) -> tuple[Lanes, Lanes, Lanes]:
-        for bit in (1, 2, 4):  # three at a time: asking whether something is left takes time
+        for bit in (1, 2, 4):  # three bits per step, because the test for remaining bits costs time
             out, base = select((left & bit) != 0, out * base, out), base * base
         return left >> 3, base, out
 

@@ -1,1 +1,1 @@
-"""What instructions around the matrix unit do."""
+"""Meanings of the instructions around the matrix unit."""

@@ -1,7 +1,7 @@
-"""Accumulator tiles on their way out: which conversion of `quantise.py` a tile instruction means.
+"""Conversion of accumulator tiles by tile instructions: selects a conversion of `quantise.py`.
 
-A scale is a word of 64 bits (machine.yaml#enums.quant_word): one for all elements, or one a column
-in a row of words.
+A scale is a word of 64 bits (machine.yaml#enums.quant_word): one for all elements, or a row with
+one word per column.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _SHIFT = 32
 
 
 class Outlet:
-    """Elements of `src` on their way to `dst`; made once, called with a tile's elements."""
+    """Converts elements of `src` to `dst`; made once, called with a tile's elements."""
 
     def __init__(
         self, src: DType, dst: DType, relu: str | None = None, scaling: Scaling = FIXPIPE
@@ -59,9 +59,9 @@ class Outlet:
     def run(
         self, x: Mover, fp: Tile | None, word: Any, column: Any, then: Callable[[Any], None]
     ) -> None:
-        """then(change), as the control register tells what overflow becomes."""
+        """Call then(change) with the overflow behaviour that the control register selects."""
         if self.scaling.sources == "any" and not self._has_mode(fp is not None):
-            fp = word = None  # the simulator takes a scale and has no use for it
+            fp = word = None  # the simulator accepts a scale and ignores it
         plain = fp is None and word is None
         if plain and self.src is self.dst and self.relu == "no_relu":
             then(None)
@@ -106,7 +106,7 @@ class Outlet:
         return scaled
 
     def _has_mode(self, by_column: bool) -> bool:
-        """Whether headers name a quantisation of these types: GetScalarPreQuantMode of pto-isa."""
+        """True if pto-isa defines a quantisation of these types: GetScalarPreQuantMode."""
         to = {F32: {F16, BF16}, I32: {F16, I16}}.get(self.src, set[DType]())
         if by_column and self.src is F32:
             to = set[DType]()
@@ -119,7 +119,7 @@ class Outlet:
             raise fail("PTO-T173", f"the accumulator scales {self.src} to no {self.dst}")
 
     def cast(self, values: Lanes, saturate: bool) -> Lanes:
-        """Without a scale: one rounding to nearest even; the control register tells overflow."""
+        """Conversion without a scale: rounds once to nearest even; CTRL selects overflow."""
         if self.src is self.dst:
             return Finish(relu=self.relu, scaling=self.scaling).apply(values, self.src, self.dst)
         if self.relu == "normal_relu":
@@ -127,7 +127,7 @@ class Outlet:
         return convert(values, self.src, self.dst, Round.RINT, saturate or not self.dst.is_float)
 
     def _rounded(self, values: Lanes, scale: Scale, saturate: bool) -> Lanes:
-        """The product in f32, kept inside the range of dst (tile.yaml#pto.tstore), then rounded."""
+        """The product in f32, clamped to the range of dst (tile.yaml#pto.tstore), then rounded."""
         product = values.astype(np.float32) * scale.scale
         if self.dst is not F32:
             inside = limited(product, np.float32(self.dst.min), np.float32(self.dst.max))
@@ -136,18 +136,18 @@ class Outlet:
         return finish.apply(product, F32, self.dst)
 
     def _shifted(self, values: Lanes, words: Words) -> Lanes:
-        """i32 to i16: shifted right by 1 to 16 bits, limited."""
+        """i32 to i16: shifted right by 1 to 16 bits, clamped."""
         count = (words >> np.uint64(_SHIFT) & np.uint64(0xF)).astype(np.int32) + np.int32(1)
         low = np.int32(0 if self.relu == "normal_relu" else I16.min)
         return limited(values >> count, low, np.int32(I16.max)).astype(np.int16)
 
 
 def _keeps(x: Mover) -> bool:
-    """Whether CTRL keeps inf and NaN."""
+    """True if CTRL keeps inf and NaN."""
     return x.get(registers.CTRL) >> registers.KEEP_SPECIALS & 1 == 1
 
 
-# Result types by the mode of an acc_push_epilogue; of bytes, signed ones.
+# Result types by the mode of an acc_push_epilogue; bytes are signed.
 _RESULTS = {
     "f32_f16": F16,
     "f32_bf16": BF16,
@@ -166,7 +166,7 @@ SIGN = 46  # of a scale word: bytes are signed
 
 @dataclass(frozen=True, slots=True)
 class Epilogue:
-    """What a push does to an accumulator on its way: layout, quantisation, relu."""
+    """The conversion that a push applies to an accumulator: layout, quantisation, relu."""
 
     layout: str
     quant: str
@@ -174,21 +174,21 @@ class Epilogue:
 
     @property
     def scales(self) -> bool:
-        """By what `set_quant_scalar` or `set_quant_vector` said."""
+        """True if `set_quant_scalar` or `set_quant_vector` gives the scale."""
         return self.quant.endswith(("_scalar", "_vec"))
 
     def result(self, src: DType) -> DType:
-        """The type of what is sent."""
+        """The element type that the push sends."""
         return _RESULTS.get(self.quant.removesuffix("_scalar").removesuffix("_vec"), src)
 
 
 def quant_of(queue: int) -> str:
-    """The register that holds the scale, or the tile of scales, of a queue."""
+    """The register with the scale, or with the tile of scales, of a queue."""
     return f"{registers.QUEUE_QUANT} {queue}"
 
 
 def finished(core: Machine, tile: Tile, how: Epilogue, queue: int) -> Tile:
-    """An accumulator as the epilogue of its queue sends it."""
+    """An accumulator after the epilogue of its queue."""
     result = how.result(tile.type.dtype)
     rows, cols = tile.get_valid()
     words = _words(core, queue, cols, result) if how.scales else None
@@ -206,7 +206,7 @@ def finished(core: Machine, tile: Tile, how: Epilogue, queue: int) -> Tile:
 
 
 def _words(core: Machine, queue: int, cols: int, result: DType) -> Words:
-    """A scale as words: floats as they are, words of a tile of 64-bit elements unchanged."""
+    """A scale as words: floats are encoded, a tile of 64-bit elements is used unchanged."""
     found = core.registers.get(quant_of(queue))
     if found is None:
         raise fail(
@@ -240,10 +240,10 @@ def next_result(kind: str | None) -> DType:
 
 
 def outgoing(core: Machine, tile: Tile) -> Tile:
-    """What a push sends: an accumulator scaled as set_quant_scalar or set_quant_vector said, once.
+    """The accumulator a push sends, scaled once by the last set_quant_scalar or set_quant_vector.
 
-    The vector form names no result type; with a word a column the fixpipe makes bytes of f32, and
-    i8 is what it makes of i32 too unless told otherwise.
+    The vector form names no result type. With one word per column the fixpipe converts f32 to
+    bytes, and by default i32 to i8.
     """
     asked = registers.get(core, registers.TILE_QUANT)
     if asked is None or tile.type.role is not Role.ACC:

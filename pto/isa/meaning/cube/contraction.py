@@ -1,14 +1,14 @@
-"""The product of matrices, on plain arrays: `mad` and the tile matmuls call it.
+"""The matrix product on plain arrays: `mad` and the tile matmuls call it.
 
 The order is part of the meaning, and every engine reproduces it bit for bit:
 
     s = +0; for k = 0, 1, .. K-1: s = round(s + lhs[m,k] * rhs[k,n]); then round(start + s)
 
-in f32, to nearest even: every product is exact and every sum rounded once, one output element at a
-time, so the outer loops may run in any order and any width. With scales (MX) the exact term is
-lhs*rhs*2^(sa+sb-254). Integers are exact modulo 2^32, in any order. What is accumulated onto
-(`start`: the old accumulator or the bias) is added to the finished sum: tile.yaml#pto.tmatmul.acc,
-and goldens mad_acc and mad_bias.
+in f32, to nearest even. Every product is exact and every sum is rounded once. Output elements are
+independent, so the outer loops may run in any order and any width. With scales (MX) the exact term
+is lhs*rhs*2^(sa+sb-254). Integers are exact modulo 2^32, in any order. `start` (the old accumulator
+or the bias) is added to the finished sum: tile.yaml#pto.tmatmul.acc, and goldens mad_acc and
+mad_bias.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from pto.isa.meaning.lanes import odd_sum
 Array = npt.NDArray[Any]
 F32s = npt.NDArray[np.float32]
 
-_EXACT_INTEGERS: Final = 1 << 53  # sums below this are exact in f64, whatever their order
+_EXACT_INTEGERS: Final = 1 << 53  # sums below this are exact in f64, in any order
 _MOST: Final = np.float32(np.finfo(np.float32).max)
 _LONG: Final = np.uint32(0xFFF)  # set in a significand of more than 12 bits
 _BELOW_F32: Final = (1 << 29) - 1  # bits of f64 that f32 lacks
@@ -37,7 +37,10 @@ _MANTISSA: Final = 23  # bits of f32
 
 
 def values_of(items: Array, kind: DType) -> Array:
-    """Items as factors: f32, exactly, or int64. A packed type gives two along the last axis."""
+    """Items as operands of a product: f32, exactly, or int64.
+
+    A packed type gives two values per item, along the last axis.
+    """
     if not kind.is_float:
         return decode(kind, items)
     if kind is F32 or kind.numpy.kind == "f":
@@ -58,7 +61,7 @@ def rounded_to_tf32(values: F32s, *, away: bool, mantissa: int = 10) -> F32s:
 
 
 def finite(values: Array, kind: DType) -> Array:
-    """Factors under `sat`: inf becomes the largest value of the type, NaN becomes 0."""
+    """Operands under `sat`: inf becomes the largest value of the type, NaN becomes 0."""
     if values.dtype.kind != "f":
         return values
     bits, most = values.view(np.uint32), np.float32(float(kind.max)).view(np.uint32)
@@ -78,9 +81,9 @@ def contract(
 ) -> Array:
     """lhs (M x K) times rhs (K x N), plus `start`, as items of `into` (i32, f32 or f16).
 
-    Factors come from `values_of`. `start` is (M x N) or (N,) in items of `into`. `scales` are
-    numbers, (M x K/32) and (K/32 x N). With `saturate`, finite overflow stops at the largest
-    finite value at every step.
+    Operands come from `values_of`. `start` is (M x N) or (N,) in items of `into`. `scales` are
+    numbers, (M x K/32) and (K/32 x N). With `saturate`, every step clamps finite overflow to the
+    largest finite value.
     """
     if into.is_integer:
         return _integers(lhs, rhs, into, start)
@@ -109,7 +112,7 @@ def _integers(lhs: Array, rhs: Array, into: DType, start: Array | None) -> Array
 
 
 def _scaled(values: F32s, scales: Array, axis: int) -> Array:
-    """Values times their group's scale, in f64: exact."""
+    """Values times the scale of their group, in f64: exact."""
     spread = np.repeat(scales, MX_BLOCK_SIZE, axis=axis)
     used = spread[:, : values.shape[1]] if axis else spread[: values.shape[0]]
     return values.astype(np.float64) * used
@@ -123,7 +126,7 @@ def _sum(left: Array, right: Array) -> F32s:
 
 
 def _is_exact(left: F32s, right: F32s) -> bool:
-    """Whether f32 holds every product: short significands, and far from both ends of the range."""
+    """True if f32 holds every product: short significands, exponents far from the limits."""
     if any(np.count_nonzero(v.view(np.uint32) & _LONG) for v in (left, right)):
         return False
     sizes = [np.abs(v) for v in (left, right)]
@@ -147,8 +150,11 @@ def _plain_sum(left: F32s, right: F32s) -> F32s:
 
 
 def _fused_sum(left: Array, right: Array) -> F32s:
-    """Products exact in f64. A sum there is rounded a second time to f32, which is right unless the
-    first rounding came to stand exactly between two numbers of f32, or below its normal ones."""
+    """The sum with products exact in f64.
+
+    A sum in f64 is rounded a second time to f32. This is correct unless the first rounding gives a
+    tie of f32, or a subnormal.
+    """
     total = np.zeros((left.shape[0], right.shape[1]), np.float32)
     for column, row in zip(np.ascontiguousarray(left.T)[:, :, None], right, strict=True):
         term, old = column * row, total.astype(np.float64)
@@ -162,7 +168,7 @@ def _fused_sum(left: Array, right: Array) -> F32s:
 
 
 def _limited_sum(left: Array, right: Array) -> F32s:
-    """The same, each sum of finite numbers kept finite."""
+    """As `_fused_sum`, with each sum of finite numbers kept finite."""
     total = np.zeros((left.shape[0], right.shape[1]), np.float32)
     for k in range(left.shape[1]):
         column, row = left[:, k, None].astype(np.float64), right[k].astype(np.float64)

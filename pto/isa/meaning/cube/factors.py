@@ -1,7 +1,7 @@
-"""L1 to L0A and L0B: fractals of 512 bytes, transposed on the way where asked, and MX scales.
+"""L1 to L0A and L0B: fractals of 512 bytes, transposed if the instruction says so, and MX scales.
 
-A left tile [m,k] and a right tile [n,k] lie alike: strips of 32 bytes of k, one row of m or n after
-the other (K1 M1 M0 K0 and K1 N1 N0 K0). Transposing swaps the two sides of the source.
+A left tile [m,k] and a right tile [n,k] have the same layout: strips of 32 bytes of k, one row of m
+or n after the other (K1 M1 M0 K0 and K1 N1 N0 K0). Transposing swaps the two axes of the source.
 """
 
 from __future__ import annotations
@@ -34,13 +34,16 @@ from pto.isa.meaning.memory.words import Bursts, up
 from pto.isa.rules.rule import Case
 
 FRAGMENT: Final = MX_ROW_LEN * MX_COL_LEN  # bytes: scales of 16 rows and 64 values of k
-SCALE_SHIFT: Final = 4  # scales of the tile at address a of L0A lie at a >> 4: pto.tget_scale_addr
+SCALE_SHIFT: Final = 4  # scales of the tile at address a of L0A are at a >> 4: pto.tget_scale_addr
 SCALES: Final = {Space.L0A: Space.SCALE_A, Space.L0B: Space.SCALE_B}
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Source rows in 16s, source columns in 32 bytes; strides are fractals from strip to strip."""
+    """A window of the source: rows in 16s, columns in 32 bytes.
+
+    Strides in fractals from strip to strip.
+    """
 
     row: int
     col: int
@@ -55,12 +58,12 @@ class Window:
 
 
 class Factors(Bursts):
-    """The words of bursts, and what becomes of the factors of a product on their way."""
+    """The interface of bursts, extended by the loads of matrix operands."""
 
     __slots__ = ()
 
     def turned(self, name: str, source: Pointer, dst: Pointer, kind: DType, at: Window) -> None:
-        """Fractals of the transposed matrix."""
+        """Load the fractals of the transposed matrix."""
         if at.rows == 0 or at.cols == 0:
             return
         counts, strides = (at.cols,), (at.src_stride * CUBE_BLOCK_SIZE,)
@@ -74,14 +77,14 @@ class Factors(Bursts):
         burst.put(writes, strips)
 
     def scales_at(self, tile: Pointer) -> Pointer:
-        """Where the scales of the tile at a pointer into L0A or L0B lie."""
+        """The address of the scales of the tile at a pointer into L0A or L0B."""
         return scales_at(self.core, tile)
 
 
 def _load(
     x: Factors, name: str, src: Pointer, dst: Pointer, kind: DType, at: Window, transpose: Any
 ) -> None:
-    """Fractals of L1 become fractals of L0A or L0B."""
+    """Copy fractals of L1 to fractals of L0A or L0B."""
     at.check(x, name)
     source = x.behind(x.owned(src), (at.col * at.src_stride + at.row) * CUBE_BLOCK_SIZE)
     loop = Loop(at.cols, at.src_stride * CUBE_BLOCK_SIZE, at.dst_stride * CUBE_BLOCK_SIZE)
@@ -93,7 +96,7 @@ def _load(
 
 
 def _transposed(name: str, found: Array, kind: DType, at: Window) -> Array:
-    """Strips of the transposed matrix, a row of bytes each."""
+    """Strips of the transposed matrix, one row of bytes each."""
     rows = at.rows * FRACTAL_NZ_ROW
     items = found.reshape(at.cols, rows, C0_SIZE_BYTE).transpose(1, 0, 2).reshape(rows, -1)
     if kind.is_packed:
@@ -116,10 +119,10 @@ def _transposed(name: str, found: Array, kind: DType, at: Window) -> Array:
 
 
 def _window(kind: DType, rows: int, depth: int, transpose: bool, row: int, col: int) -> Window:
-    """The fractals of a logical rows x depth operand, rows being m or n.
+    """The fractals of a logical rows x depth operand, where rows are m or n.
 
-    The pitch of the source is implied. Transposed, both sides are padded to what a transposed
-    fractal takes, 16 elements or 32 bytes: dma_cube.yaml#pto.mte_l1_l0b.
+    The pitch of the source is implied. For a transposed load both sides are padded to the size of a
+    transposed fractal, 16 elements or 32 bytes: dma_cube.yaml#pto.mte_l1_l0b.
     """
     per_block = C0_SIZE_BYTE * kind.values_per_item // kind.itemsize
     if not transpose:
@@ -164,7 +167,7 @@ def _load_cbuf(case: Case) -> Callable[..., None]:
 
 
 def _load_cbuf_s4(case: Case) -> Callable[..., None]:
-    """4-bit elements whatever the pointer says; transpose is an operand."""
+    """Load 4-bit elements, whatever type the pointer has; transpose is an operand."""
     name = case.row.name
 
     def run(x: Factors, src: Pointer, dst: Pointer, *steps: int) -> None:
@@ -183,18 +186,18 @@ LOAD_CBUF_S4 = Do(_load_cbuf_s4, words=Factors)
 
 
 def scales_at(core: Machine, tile: Pointer) -> Pointer:
-    """Where the scales of the tile at a pointer into L0A or L0B lie."""
+    """The address of the scales of the tile at a pointer into L0A or L0B."""
     memory = core.memory(SCALES[tile.memory.space])
     return Pointer(memory, tile.address >> SCALE_SHIFT, None)
 
 
 def fragments(rows: int, depth: int) -> tuple[int, int]:
-    """How many 32-byte fragments along m or n, and along k."""
+    """The number of 32-byte fragments along m or n, and along k."""
     return up(rows, MX_ROW_LEN), up(depth, MX_BLOCK_SIZE * MX_COL_LEN)
 
 
 def _mte_scales(rows_first: bool) -> Do:
-    """Fragments lie in L1 as they lie beside L0: along k first."""
+    """Copy fragments from L1; both sides store them along k first."""
 
     def make(case: Case) -> Callable[..., None]:
         name = case.row.name

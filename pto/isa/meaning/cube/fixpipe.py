@@ -1,6 +1,6 @@
-"""The fixpipe: accumulator tiles of L0C to global memory, L1 or UB. Values: `quantise.py`.
+"""The fixpipe: accumulator tiles of L0C to global memory, L1 or UB. `quantise.py` converts values.
 
-A transfer is prepared and checked as a whole, halves and repetitions included, before anything is
+A whole transfer, including halves and repetitions, is prepared and checked before anything is
 written. Unit flags order pipes and have no effect here; sid and l2 of a store are hints.
 """
 
@@ -30,12 +30,12 @@ from pto.isa.rules.rule import Case
 
 _QUANT_ROW, _RELU_ROW = 128, 64  # bytes: parameters of 16 channels
 _ATOMIC_NUMBERS: Final = ENUMS["acc_store_atomic_type"]
-Split = str | int  # "split_m", "split_n", or the sub-block that takes all
+Split = str | int  # "split_m", "split_n", or the sub-block that receives the whole tile
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """m x n elements, how they lie in L0C and how in the destination."""
+    """m x n elements and their layout in L0C and in the destination."""
 
     m: int
     n: int
@@ -59,7 +59,7 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """Bursts ready to be written."""
+    """Prepared bursts."""
 
     side: Side
     values: Array
@@ -73,7 +73,7 @@ class Write:
 
 @dataclass(frozen=True, slots=True)
 class Fixpipe:
-    """What the types of one instruction fix."""
+    """The facts of one instruction that its types determine."""
 
     name: str
     src: DType
@@ -129,7 +129,7 @@ class Fixpipe:
     def _parts(
         self, core: Machine, items: Array, dst: Pointer, half: Split
     ) -> Iterator[tuple[Array, Pointer]]:
-        """The tile and where it goes; a half for each vector sub-block where it is split."""
+        """The tile and its destination; one half for each vector sub-block if the tile is split."""
         if isinstance(half, int):
             yield items, burst.owned(core, dst, half)
             return
@@ -147,7 +147,7 @@ class Fixpipe:
         yield self._rows(rows, dst, (rows.shape[0],), (self._offset(shape.dst_stride),))
 
     def _strips(self, items: Array, dst: Pointer, shape: Shape) -> Iterator[Write]:
-        """Blocks of columns behind each other, all rows of one block before the next."""
+        """Blocks of columns in order, all rows of one block before the next."""
         wide = C0_SIZE_BYTE * self.dst.values_per_item // self.dst.itemsize
         if self.dst.itemsize == 4 and not shape.split:
             wide = FRACTAL_NZ_ROW
@@ -173,7 +173,7 @@ class Fixpipe:
         return Write(side, raw)
 
     def _offset(self, elements: int) -> int:
-        """Bytes of a number of destination elements."""
+        """The size in bytes of a number of destination elements."""
         if elements % self.dst.values_per_item:
             raise fail(
                 "PTO-S167", f"'{self.name}' op: a stride of {elements} elements of {self.dst}"
@@ -185,7 +185,7 @@ class Fixpipe:
 
 
 def _saturation(case: Case) -> Callable[[Machine], tuple[bool, bool]]:
-    """(saturate, keep NaN), as written or as CTRL says."""
+    """(saturate, keep NaN), from the attribute or else from CTRL."""
     mode = case.word("sat_mode")
     if mode is not None:
         return lambda core: (mode != "nosat", mode == "sat_preserve_nan")
@@ -339,7 +339,9 @@ def _raw_finish(core: Machine, fixpipe: Fixpipe, words: Words, channels: int) ->
 
 
 def _raw_clip(core: Machine, dst: DType) -> Any:
-    """f16 bits, or 16 bits of an integer, signed unless the destination is not."""
+    """The clip value: f16 bits, or 16 bits of an integer, signed unless the destination is
+    unsigned.
+    """
     bits = registers.get(core, registers.CLIP_RELU) & 0xFFFF
     if dst.is_float:
         return np.array([bits], np.uint16).view(np.float16)[0]

@@ -1,8 +1,8 @@
-"""Matrices in L1, L0A, L0B and L0C by pointer: strips of 32 bytes (16 elements in L0C) a row.
+"""Matrices in L1, L0A, L0B and L0C by pointer: strips of 32 bytes (16 elements in L0C) per row.
 
 A strip holds C0 columns of every row, one row after the other; strips follow each other at a pitch.
-That is layout NZ of `core/layout.py` with the pitch of a padded tile, so that a tile's logical part
-is read and written in place. Bounds are checked as bursts are.
+This is layout NZ of `core/layout.py` with the pitch of a padded tile, so a tile's logical part is
+read and written in place. Bounds are checked as for bursts.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Array = npt.NDArray[Any]
 
 
 def padded(count: int, step: int = FRACTAL_NZ_ROW) -> int:
-    """`count`, up to a multiple of `step`."""
+    """`count` rounded up to a multiple of `step`."""
     return -(-count // step) * step
 
 

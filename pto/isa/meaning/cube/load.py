@@ -1,6 +1,6 @@
-"""Into L1 and the tables beside the matrix unit: fractal moves, bias and fixpipe parameters.
+"""Loads into L1 and the tables of the matrix unit: fractal moves, bias, fixpipe parameters.
 
-From L1 on to L0A and L0B is `factors.py`; the products are in `mad.py`.
+Loads from L1 to L0A and L0B are in `factors.py`, products in `mad.py`.
 """
 
 from __future__ import annotations
@@ -61,7 +61,10 @@ def _copy_gm_to_cbuf(case: Case) -> Callable[..., None]:
 
 @dataclass(frozen=True, slots=True)
 class Fractals:
-    """n x d elements in each of `groups` matrices; source strides in bytes, others in 32 bytes."""
+    """n x d elements in each of `groups` matrices.
+
+    Source strides in bytes, destination strides in 32 bytes.
+    """
 
     n: int
     d: int
@@ -87,7 +90,10 @@ class Fractals:
 def to_fractals(
     name: str, src: Pointer, dst: Pointer, kind: DType, shape: Fractals, transposed: bool
 ) -> None:
-    """v[n,d] of source rows n (nd2nz) or rows d (dn2nz) to blocks of C0 columns; rest zero."""
+    """Store v[n,d], from source rows n (nd2nz) or rows d (dn2nz), in blocks of C0 columns.
+
+    Zero the rest.
+    """
     shape.check(name)
     if not (shape.n and shape.d and shape.groups):
         return
@@ -126,7 +132,7 @@ def _blocks(name: str, dst: Pointer, kind: DType, shape: Fractals, values: Any) 
 def _packed_blocks(
     name: str, dst: Pointer, kind: DType, shape: Fractals, values: Any
 ) -> tuple[Any, Side]:
-    """Small C0: four channels a row, rows behind each other, zeros up to the next 32 bytes."""
+    """Small C0: four channels a row, rows in order, zeros up to the next multiple of 32 bytes."""
     wide = C0_SIZE_BYTE // kind.itemsize
     used = shape.n * _SMALL_C0
     whole = np.zeros((shape.groups, -(-used // wide) * wide), kind.storage)
@@ -138,14 +144,17 @@ def _packed_blocks(
 
 
 class Into(Bursts):
-    """The words of bursts, and what becomes of bytes on their way to the matrix unit."""
+    """The interface of bursts, extended by the conversions of loads for the matrix unit."""
 
     __slots__ = ()
 
     def fractals(
         self, name: str, src: Pointer, dst: Pointer, kind: DType, shape: Fractals, turned: bool
     ) -> None:
-        """v[n,d] of source rows n, or rows d (`turned`), to blocks of C0 columns; rest zero."""
+        """Store v[n,d], from source rows n, or rows d (`turned`), in blocks of C0 columns.
+
+        Zero the rest.
+        """
         to_fractals(name, src, dst, kind, shape, turned)
 
     def widened(
@@ -158,7 +167,7 @@ class Into(Bursts):
         kind: DType,
         widen: bool,
     ) -> None:
-        """Bursts of 16-bit values to slots of 32 bits, as f32 (`widen`) or as they are."""
+        """Copy bursts of 16-bit values to slots of 32 bits, as f32 (`widen`) or unchanged."""
         found = burst.sides(name, src, dst, width, [loop], width)
         if found is None:
             return
@@ -168,13 +177,13 @@ class Into(Bursts):
         burst.put(writes, slots.view(np.uint8))
 
     def parameters(self, pointer: Pointer) -> Pointer:
-        """Where an address of the fixpipe buffer lies."""
+        """The pointer for an address of the fixpipe buffer."""
         return parameters(self.core, pointer)
 
     def filled(
         self, dst: Pointer, value: int, size: int, times: int, blocks: int, gap: int
     ) -> None:
-        """So many times `blocks` blocks of 32 bytes of one word, `gap` blocks between them."""
+        """Write `blocks` blocks of 32 bytes of one word, repeatedly, `gap` blocks apart."""
         word = np.dtype(f"u{size}")
         run = np.full(blocks * BLOCK_BYTE_SIZE // size, value & ((1 << 8 * size) - 1), word)
         for turn in range(times):
@@ -198,7 +207,7 @@ def _mte_gm_l1_frac(case: Case) -> Callable[..., None]:
 
 
 def _multi(transposed: bool) -> Do:
-    """The same with its destination pattern in a register."""
+    """The same, with the destination pattern in a register."""
 
     def make(case: Case) -> Callable[..., None]:
         name, kind, step = case.row.name, element(case, "source"), case.profile.alignment.dma
@@ -229,7 +238,7 @@ MULTI_DN2NZ = _multi(transposed=True)
 def _bias(
     x: Into, case: Case, src: Pointer, dst: Pointer, bursts: Sequence[int], widen: bool
 ) -> None:
-    """32-byte units of source; 16-bit values take 32-bit slots, as f32 or as they are."""
+    """Copy 32-byte units of source; 16-bit values take 32-bit slots, as f32 or unchanged."""
     name, kind, (count, length, src_gap, dst_gap) = case.row.name, element(case, "source"), bursts
     width, loop = gapped(x, name, count, length, src_gap, dst_gap, BLOCK_BYTE_SIZE)
     source = x.owned(src)
@@ -264,7 +273,7 @@ def _copy_cbuf_to_bt(case: Case) -> Callable[..., None]:
 
 
 def parameters(core: Machine, pointer: Pointer) -> Pointer:
-    """Where a fixpipe address lies: bit 16 selects the relu table, the low 16 bits the byte."""
+    """The pointer for a fixpipe address: bit 16 selects the relu table, bits 0 to 15 the byte."""
     memory = pointer.memory
     if pointer.address & SEGMENT:
         memory = core.slopes

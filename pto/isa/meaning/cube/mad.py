@@ -43,7 +43,7 @@ class Sizes:
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """What the types of one instruction fix."""
+    """The facts of one instruction that its types determine."""
 
     name: str
     lhs: DType
@@ -136,7 +136,7 @@ def _scale_rows(place: Pointer, rows: int, depth: int) -> Array:
 
 
 def _saturates(case: Case) -> Callable[[Machine], bool]:
-    """sat and nosat, or what CTRL says."""
+    """True if the instruction saturates: sat or nosat, else CTRL decides."""
     mode = case.word("sat_mode")
     if mode is not None:
         return lambda core: mode == "sat"
@@ -161,7 +161,10 @@ def _mad(accumulates: bool, bias: bool) -> Do:
 
 
 def _raw(case: Case) -> Callable[..., None]:
-    """Everything in one word: the row's meaning names its fields. tf32 and sat are in CTRL."""
+    """A product whose operands are packed in one word; the row lists the fields.
+
+    CTRL has tf32 and sat.
+    """
     product, saturates = Product.of(case), _saturates(case)
 
     def run(core: Machine, lhs: Pointer, rhs: Pointer, dst: Pointer, *operands: Any) -> None:

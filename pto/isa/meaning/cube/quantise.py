@@ -1,8 +1,8 @@
-"""What the fixpipe makes of accumulator values, on plain arrays: scale, relu, narrow, clip.
+"""The fixpipe's conversion of accumulator values, on plain arrays: scale, relu, narrow, clip.
 
-A mode is a word of `pre_quant` without its ending: machine.yaml#enums.quant_word and
-dma_cube.yaml#pto.mte_l0c_gm have the modes and the bits of a parameter word. Stores of accumulator
-tiles with quantisation mean the same.
+A mode is a value of `pre_quant` without its suffix: machine.yaml#enums.quant_word and
+dma_cube.yaml#pto.mte_l0c_gm list the modes and the bits of a parameter word. Stores of accumulator
+tiles with quantisation use the same conversion.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Array = npt.NDArray[Any]
 F32s = npt.NDArray[np.float32]
 
 _SCALE_BITS: Final = np.uint64(0xFFFFE000)  # a channel's scale has 19 bits
-CASTS: Final = ("f32_f16", "f32_bf16")  # take a payload and do not scale
+CASTS: Final = ("f32_f16", "f32_bf16")  # these modes have a parameter but do not scale
 _THROUGH_F16: Final = "qf162"
 
 # Scaled integers are rounded into this range before the offset: the goldens of pto-isa's tests
@@ -34,32 +34,32 @@ _STAGE: Final = {4: (-256, 255), 8: (-256, 255), 16: (-65536, 65535)}
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Parameters of a quantisation, one for all channels or one a channel (column)."""
+    """Parameters of a quantisation, one for all channels or one per channel (column)."""
 
     scale: F32s
     offset: npt.NDArray[np.int64]
-    signed: npt.NDArray[np.bool_] | None  # None: as the destination type
+    signed: npt.NDArray[np.bool_] | None  # None: the sign of the destination type
 
     @classmethod
     def number(cls, value: float) -> Scale:
-        """From a float: no offset, the sign of the destination."""
+        """A scale from a float: no offset, the sign of the destination."""
         return cls(np.float32(value).reshape(1), np.zeros(1, np.int64), None)
 
     @classmethod
     def word(cls, words: npt.NDArray[np.uint64]) -> Scale:
-        """From a scalar parameter word: a whole f32, offset in [45:37], sign in [46]."""
+        """A scale from a scalar parameter word: a whole f32, offset in [45:37], sign in [46]."""
         low = (words & np.uint64(0xFFFFFFFF)).astype(np.uint32)
         return cls(low.view(np.float32), _offset(words), _sign(words))
 
     @classmethod
     def words(cls, words: npt.NDArray[np.uint64]) -> Scale:
-        """From a word a channel: the scale is bits [31:13], an f32 of 10 mantissa bits."""
+        """Scales from one word per channel: bits [31:13], an f32 with 10 mantissa bits."""
         scale = (words & _SCALE_BITS).astype(np.uint32).view(np.float32)
         return cls(scale, _offset(words), _sign(words))
 
 
 def _offset(words: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
-    """Nine bits, two's complement: ops-nn aclnnTransQuantParam packs -256 to 255 so."""
+    """The offset: nine bits, two's complement; ops-nn aclnnTransQuantParam packs -256 to 255 so."""
     field = (words >> np.uint64(37) & np.uint64(0x1FF)).astype(np.int64)
     return (field ^ 0x100) - 0x100
 
@@ -69,36 +69,36 @@ def _sign(words: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
 
 
 def limited(values: Array, low: Any, high: Any) -> Array:
-    """Between two ends; NaN stays."""
+    """Values clamped to a range; NaN stays NaN."""
     return select(values < low, low, select(values > high, high, values))
 
 
 def rectified(values: Array, scaling: Scaling) -> Array:
-    """0 below zero."""
+    """Negative values replaced by 0."""
     kept = values > 0 if scaling.relu_of_nan == "zero" else (values > 0) | isnan(values)
     return select(kept, values, const(values, 0))
 
 
 def _numbers(values: Array) -> Array:
-    """0 for NaN."""
+    """NaN replaced by 0."""
     return select(values != values, values.dtype.type(0), values)
 
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """Everything between reading an accumulator and writing items of `dst`."""
+    """The whole conversion from an accumulator to items of `dst`."""
 
-    mode: str | None = None  # of pre_quant; None: none
+    mode: str | None = None  # mode of pre_quant; None: no quantisation
     scale: Scale | None = None
     relu: str = "no_relu"
-    alpha: F32s | None = None  # slope of scalar_relu or, a channel each, of vector_relu
+    alpha: F32s | None = None  # slope of scalar_relu, or one per channel of vector_relu
     clip: Any = None
     saturate: bool = True
     keep_nan: bool = False
     scaling: Scaling = FIXPIPE
 
     def apply(self, values: Array, src: DType, dst: DType) -> Array:
-        """Items of `dst` (codes of 4 bits, unpacked, for a packed one) of the same shape."""
+        """Items of `dst` in the same shape; a packed type gives unpacked 4-bit codes."""
         if src is dst and self.mode is None and self.relu == "no_relu":
             return self._clipped(values.view(dst.numpy))
         if self.mode is not None and "hybrid" in self.mode:
@@ -106,7 +106,7 @@ class Finish:
         return self._integers(values, src, dst) if dst.is_integer else self._floats(values, dst)
 
     def _scaled(self, values: Array) -> F32s:
-        """f32: the accumulator, by way of f16 in some modes, times the scale."""
+        """The accumulator times the scale in f32; some modes round to f16 first."""
         wide = values.astype(np.float32)
         if self.mode is None or self.scale is None or self.mode in CASTS:
             return wide
@@ -115,7 +115,7 @@ class Finish:
         return wide * self.scale.scale
 
     def _floats(self, values: Array, dst: DType) -> Array:
-        """Round.NONE is the rounding of the pair: to nearest even, in hifloat8 ties away."""
+        """Convert floats to `dst`: to nearest even; ties away from zero for hifloat8."""
         found = self._rectified(self._scaled(values))
         items = convert(found, F32, dst, Round.NONE, self.saturate, self.keep_nan)
         return self._clipped(items)
@@ -136,7 +136,7 @@ class Finish:
         return codes if dst.is_packed else codes.view(dst.numpy)
 
     def _shifted(self, scaled: F32s, dst: DType) -> Array:
-        """The scaled elements with the offset of their words."""
+        """The scaled elements plus the offset of their words."""
         offset = None if self.scale is None else self.scale.offset
         if self.scaling.offset == "unsigned":
             return scaled if offset is None else scaled + (offset & 0x1FF).astype(np.float32)
@@ -145,7 +145,7 @@ class Finish:
         return whole if offset is None else whole + offset.astype(np.float64)
 
     def _range(self, dst: DType) -> tuple[Any, Any]:
-        """Ends of the result: bytes are signed as their parameter says, not as the pointer."""
+        """The range of the result: the parameter decides the sign of bytes, not the pointer."""
         if dst.bits != 8 or self.scale is None or self.scale.signed is None:
             return np.float64(dst.min), np.float64(dst.max)
         signed = self.scale.signed
@@ -153,7 +153,7 @@ class Finish:
         return least, select(signed, np.float64(127), np.float64(255))
 
     def _rectified(self, x: Array) -> Array:
-        """Below zero: 0, or x times a slope."""
+        """Negative values replaced by 0, or multiplied by a slope."""
         if self.relu == "no_relu":
             return x
         below = x * 0 if self.alpha is None else x * self.alpha
