@@ -161,7 +161,7 @@ def _mad(accumulates: bool, bias: bool) -> Do:
 
 
 def _raw(case: Case) -> Callable[..., None]:
-    """A product whose operands are packed in one word; the row lists the fields.
+    """A product with its operands packed in one word; the row lists the fields.
 
     CTRL has tf32 and sat.
     """

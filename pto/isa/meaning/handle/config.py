@@ -1,4 +1,4 @@
-"""Waiting, binding tiles to storage, mode registers: what later instructions see."""
+"""Waiting, binding tiles to storage, and mode registers: state that later instructions read."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from pto.isa.rules.rule import Case
 
 
 def _sync_all(case: Case) -> Callable[..., Any]:
-    """Nobody of core_type goes on before all blocks have come as often as this agent."""
+    """A barrier of all agents of core_type in all blocks."""
     kind = case.word("core_type") or "mix"
     mine = f"{registers.SYNC_ALL} {kind}"
 
@@ -46,18 +46,18 @@ def _sync_all(case: Case) -> Callable[..., Any]:
 
 
 def all_cores(core: Machine, kind: str, used: int | None) -> int:
-    """How many agents meet; 0 where this one does not take part."""
+    """The number of agents in the barrier; 0 if this one does not take part."""
     here = _participants(core, kind)
     return 0 if used is not None and core.block >= used else here * (used or core.blocks)
 
 
 def round_of(core: Machine, kind: str) -> int:
-    """The number of the meeting that an agent waits at, or has passed last."""
+    """The number of the barrier that an agent waits at, or passed last."""
     return sum(registers.get(core, f"{registers.SYNC_ALL} {kind}"))
 
 
 def _participants(core: Machine, kind: str) -> int:
-    """Agents of this block that take part; none where this agent does not."""
+    """The number of agents of this block that take part; 0 if this agent does not."""
     if core.side == "both":
         return 1
     vectors = core.cluster.vectors
@@ -74,7 +74,7 @@ SCALES_SHIFT = 4  # machine.yaml#mx_scale.address_link
 
 
 def _assign(case: Case) -> Callable[..., Any]:
-    """A tile at a byte address of its buffer, or a view at a global address."""
+    """Place a tile at a byte address of its buffer, or a view at a global address."""
 
     def run(x: Handles, place: Any, address: int) -> Tile | GlobalTensor:
         if not is_view(place):
@@ -87,7 +87,10 @@ def _assign(case: Case) -> Callable[..., Any]:
 
 
 def _bound(place: Callable[[Handles, Tile, Tile, list[int]], tuple[Memory, int]]) -> Do:
-    """dst becomes a name for other bytes; `place` says which, from src, dst and the numbers."""
+    """Make dst a name for other bytes.
+
+    `place` computes their address from src, dst and the operands.
+    """
 
     def run(x: Handles, src: Tile, *rest: Any) -> Tile:
         *numbers, dst = rest
@@ -97,7 +100,7 @@ def _bound(place: Callable[[Handles, Tile, Tile, list[int]], tuple[Memory, int]]
 
 
 def _part(x: Handles, src: Tile, dst: Tile, at: list[int]) -> tuple[Memory, int]:
-    """Steps as C++ counts them: by the block layout alone, so boxes must be kept whole."""
+    """The address of a window, by the block layout alone as in C++: it must not cut boxes."""
     row, col = at
     (rows, cols), (height, width) = src.type.shape, dst.get_valid()
     x.require(
@@ -123,10 +126,10 @@ def _hf32(case: Case) -> Callable[..., None]:
 
 
 def _tf32(case: Case) -> Callable[..., None]:
-    """Where the matrix unit knows tf32, as the bits of CTRL that `mad` reads too.
+    """Set the bits of CTRL that `mad` reads, if the matrix unit supports tf32.
 
-    The page: CAST_ROUND rounds to nearest even, other modes are reserved. Headers of C++ set ties
-    to go away from zero with it.
+    According to the page CAST_ROUND rounds to nearest even, and other modes are reserved. The C++
+    headers make CAST_ROUND round ties away from zero.
     """
     enabled, mode = case.word("enable") == "true", case.word("mode")
     if mode not in ("ROUND", "RINT"):
@@ -143,7 +146,7 @@ def _tf32(case: Case) -> Callable[..., None]:
 
 
 def scale_register(case: Case) -> str:
-    """Where a scale is kept: for the pushes to one queue, or for the next one to any."""
+    """The register of a scale: for pushes to one queue, or for the next push to any queue."""
     queue = case.word("id")
     if case.row.body is QUANT_SCALAR:
         queue = None if case.word("out_type") else queue or "0"

@@ -1,4 +1,4 @@
-"""Single elements behind pointers and in buffers, in words that extend those of handles."""
+"""Single elements in memory and in buffers: extends the interface of handles."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from pto.isa.row import types as t
 
 
 class Elements(Handles):
-    """The words of handles, and single elements in memory."""
+    """The interface of handles, extended by single elements in memory."""
 
     __slots__ = ()
 
     def load_at(self, pointer: Pointer, count: int, elem: t.Scalar) -> Any:
-        """The element so many elements behind a pointer; memory holds bits, `elem` says of what."""
+        """The element `index` elements after a pointer; memory holds bits, `elem` is their type."""
         return from_bits(elem, int(_bits_at(pointer, count, elem)[0]))
 
     def store_at(self, pointer: Pointer, count: int, elem: t.Scalar, value: Any) -> None:
@@ -35,7 +35,7 @@ class Elements(Handles):
         indices: Sequence[int],
         elem: t.Scalar,
     ) -> Any:
-        """One element of a buffer of these sizes."""
+        """One element of a buffer with these sizes."""
         array, index = _item(place, limits, indices)
         return from_bits(elem, int(array[index]))
 
@@ -61,7 +61,7 @@ def _bits_at(pointer: Pointer, count: int, elem: t.Scalar) -> npt.NDArray[Any]:
 def _item(
     place: Tile | GlobalTensor, limits: Sequence[int], indices: Sequence[int]
 ) -> tuple[npt.NDArray[Any], tuple[int, ...]]:
-    """An array over the memory, and where in it an element is."""
+    """An array over the memory, and the index of an element in it."""
     if isinstance(place, GlobalTensor):
         array, kind, skip = place.as_array(), place.dtype, (0,) * (5 - len(indices))
         limits, index = array.shape[len(skip) :], (*skip, *indices)
@@ -76,7 +76,7 @@ def _item(
 
 
 def row_of(shape: Sequence[int], indices: Sequence[Any]) -> Any:
-    """The row of an element: rows of all leading dimensions follow each other."""
+    """The row of an element: the rows of all leading dimensions are numbered in order."""
     row: Any = 0
     for first, whole in zip(indices[:-1], shape[:-1], strict=True):
         row = row * whole + first

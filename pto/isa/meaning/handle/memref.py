@@ -1,5 +1,7 @@
-"""Memrefs as values: a tile in a local buffer, a view in global memory. No data moves but single
-elements. Also handles that are declared before anything gives them a place.
+"""Memrefs as values: a tile in a local buffer, or a view of global memory.
+
+Only single elements are read and written here. Handles that are declared before they have an
+address are here too.
 """
 
 from __future__ import annotations
@@ -34,11 +36,15 @@ from pto.isa.row.enums import ENUMS
 from pto.isa.rules.rule import Case
 
 Place = Any  # a tile, or a view of global memory
-DYNAMIC = -(1 << 63)  # stands in a static list where a value gives the number
+DYNAMIC = -(1 << 63)  # marks an entry of a static list that is given by an operand
 
 
 def argument_view(type: t.MemRef, memory: Memory, given: Sequence[int]) -> GlobalTensor:
-    """A kernel argument: `?` sizes are those of the array, or what its elements leave for one."""
+    """The view of a kernel argument.
+
+    A `?` size is the size of the array; a single `?` may also be computed from the number of
+    elements.
+    """
     kind = element(type)
     if kind is None:
         raise fail("PTO-T191", "a memref of index has no size in memory")
@@ -84,7 +90,7 @@ SAME = handle(lambda x, source: source)
 
 
 def _mixed(case: Case, name: str) -> Callable[[list[int]], list[int]]:
-    """A list of numbers, of which the values of an operand fill the open places."""
+    """A list of numbers in which the values of an operand replace the dynamic entries."""
     static = case.op.attrs.get(f"static_{name}")
     numbers = list(static.values) if isinstance(static, Ints) else []
 
@@ -96,7 +102,10 @@ def _mixed(case: Case, name: str) -> Callable[[list[int]], list[int]]:
 
 
 def _reinterpret(case: Case) -> Callable[..., Place]:
-    """A buffer under new offset, sizes and strides, counted from where the source begins."""
+    """A buffer with a new offset, sizes and strides.
+
+    The offset counts from the start of the source.
+    """
     result, parts = _result(case), [_mixed(case, n) for n in ("offsets", "sizes", "strides")]
 
     def view(x: Handles, base: Place, *lists: list[int]) -> Place:
@@ -165,7 +174,7 @@ def _part(
 
 
 def kept_axes(sizes: list[int], kept: Sequence[int | None]) -> list[int]:
-    """The dimensions a result type keeps: ones of size 1 may be left out, from the front on."""
+    """The dimensions that a result type keeps: leading dimensions of size 1 may be dropped."""
     spare = len(sizes) - len(kept)
     axes: list[int] = []
     for n, size in enumerate(sizes):
@@ -180,7 +189,10 @@ def kept_axes(sizes: list[int], kept: Sequence[int | None]) -> list[int]:
 def _tile_part(
     x: Handles, base: Any, shape: list[int], offsets: list[int], given: list[int]
 ) -> Tile:
-    """Rows of all leading dimensions follow each other, so only the last two may be cut."""
+    """A window of a tile.
+
+    The rows of all leading dimensions are consecutive, so only the last two dimensions may be cut.
+    """
     sizes = [x.known(n) for n in given]
     if any(size not in (1, whole) for size, whole in zip(sizes[:-2], shape[:-2], strict=True)):
         raise fail("PTO-L190", f"a window of {sizes} of a local buffer of {shape} has gaps")
@@ -196,7 +208,7 @@ SUBVIEW = handles(_subview)
 
 
 def _access(case: Case) -> tuple[list[int], t.Scalar]:
-    """The sizes of a memref, and its elements."""
+    """The sizes of a memref, and access to its elements."""
     type, elem = case.type("memref"), case.elem("memref")
     if elem is None or elem.dtype is None:
         raise fail("PTO-T193", "a scalar access needs an element type")
@@ -216,7 +228,7 @@ def _store(case: Case) -> Callable[..., None]:
 LOAD = Do(_load, words=Elements)
 STORE = Do(_store, words=Elements)
 
-# ---- tiles with their description beside them
+# ---- tiles described by a config attribute
 
 
 def configured(case: Case, type: t.Type) -> TileType:
@@ -253,7 +265,7 @@ def _bind(case: Case) -> Callable[..., Tile]:
 
 
 def _materialize(case: Case) -> Callable[..., Tile]:
-    """A tile of the result's type; with view semantics, the first part of a larger one."""
+    """A tile of the result's type; with view semantics, the first part of a larger tile."""
     form, semantics = Form(tile_type(_result(case))), case.op.attrs.get("pto.view_semantics")
     type, is_part = form.type, isinstance(semantics, Str) and semantics.value == "subview"
 
@@ -270,7 +282,7 @@ def _materialize(case: Case) -> Callable[..., Tile]:
 
 
 def _pointer_cast(case: Case) -> Callable[..., Tile]:
-    """Of several addresses a different one each time it is executed: a buffer for every turn."""
+    """A tile at the next of several addresses each time it is executed: multi-buffering."""
     form, op = Form(configured(case, _result(case))), case.op
 
     def cast(x: Handles, addresses: list[int], rows: int | None, cols: int | None) -> Tile:
@@ -285,11 +297,14 @@ MATERIALIZE = handles(_materialize)
 POINTER_CAST = handles(_pointer_cast)
 TILE_TO_MEMREF = handle(lambda x, tile: tile)
 
-# ---- handles without a place
+# ---- handles without an address
 
 
 class Unbound:
-    """A handle that a queue or tassign gives a place; before, it has only a valid region."""
+    """A handle that gets its address from a queue or tassign.
+
+    Until then it has only a valid region.
+    """
 
     def __init__(self, type: t.Type) -> None:
         self.handle = type
@@ -316,7 +331,7 @@ class Unbound:
 
 
 def is_global(type: t.Type | None) -> bool:
-    """A view, or a memref in global memory."""
+    """True for a view, and for a memref in global memory."""
     return isinstance(type, t.View) or (isinstance(type, t.MemRef) and type.space is Space.GM)
 
 

@@ -1,9 +1,10 @@
-"""Pointers, views of global memory and tile handles: values that name places; no data moves.
+"""Pointers, views of global memory and tile handles: values that name memory. No data moves.
 
 Meanings of handles are functions of `Handles` and the operands. Compiled code runs the same
-functions on words of its own (`run/jit/emit/handle/words.py`), where a number may be known only
-later: so a meaning branches on a number only by `require`, `least` and `choose`. Handles have the
-same fields in both: memory and address, the type of a tile, the shape and strides of a view.
+functions on its own implementation (`run/jit/emit/handle/words.py`), where a number may be known
+only at run time. So a meaning branches on a number only with `require`, `least` and `choose`.
+Handles have the same fields in both engines: memory and address, the type of a tile, the shape and
+strides of a view.
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ from pto.isa.meaning.machine import Machine
 from pto.isa.row import types as t
 from pto.isa.rules.rule import Case
 
-# ---- the words
+# ---- the interface
 
 
 class Form:
-    """A tile type, and the last tile made of it: in a loop the next one is often the same."""
+    """A tile type, and the last tile made with it: a loop often makes the same tile again."""
 
     __slots__ = ("_last", "type")
 
@@ -44,13 +45,13 @@ class Form:
         if last is not None and last.memory is memory and last.address == address:
             return last.again(region)
         made = Tile(self.type, memory, address, region)
-        if self.type.compact is Compact.NULL:  # its bytes do not depend on its region
+        if self.type.compact is Compact.NULL:  # the bytes do not depend on the valid region
             self._last = made
         return made
 
 
 class Handles:
-    """Makes handles at once; a handle that cannot be is an error."""
+    """Makes handles; raises an error if a handle would be invalid."""
 
     __slots__ = ("core",)
 
@@ -60,7 +61,7 @@ class Handles:
     # ---- numbers
 
     def require(self, fact: bool, error: Callable[[], PtoError]) -> None:
-        """Raise the error where the fact does not hold."""
+        """Raise the error if the fact does not hold."""
         if not fact:
             raise error()
 
@@ -68,23 +69,26 @@ class Handles:
         return min(a, b)
 
     def choose(self, fact: bool, a: Callable[[], int], b: int) -> int:
-        """The number a() where the fact holds, else b."""
+        """The number a() if the fact holds, else b."""
         return a() if fact else b
 
     def known(self, number: int) -> int:
-        """A number that decides the type of a handle; compiled code has to know it."""
+        """A number that determines the type of a handle.
+
+        Compiled code must know it when it compiles.
+        """
         return number
 
     def below(self, number: int, limit: int) -> bool:
-        """True if a number lies from 0 to below a limit."""
+        """True if 0 <= number < limit."""
         return 0 <= number < limit
 
     def spans(self, first: int, size: int, step: int, limit: int) -> bool:
-        """True if `size` numbers from `first` on, `step` apart, lie from 0 to below `limit`."""
+        """True if `size` numbers from `first` on, `step` apart, are all in 0 .. limit - 1."""
         return min(first, size, step) >= 0 and (size == 0 or first + (size - 1) * step < limit)
 
     def next_of(self, op: object, numbers: Sequence[int]) -> int:
-        """Another number each time the operation is executed, in turn."""
+        """The next of these numbers each time the operation is executed, round robin."""
         if len(numbers) == 1:
             return numbers[0]
         key = f"turn of {id(op)}"
@@ -102,8 +106,11 @@ class Handles:
         return Pointer(memory, address, elem)
 
     def moved(self, pointer: Pointer, count: int) -> Pointer:
-        """A pointer so many elements on. A distance between ranks leads to another array: PyPTO
-        adds that of two windows."""
+        """A pointer `count` elements further.
+
+        If it leaves the array, it is looked up again by its number: PyPTO adds the distance between
+        two windows of different ranks.
+        """
         moved, device = pointer.at(count), self.core.device
         memory = moved.memory
         if memory.space is not Space.GM or 0 <= moved.address <= memory.size or device.ranks == 1:
@@ -112,11 +119,11 @@ class Handles:
         return device.pointer(start + moved.address, moved.dtype)
 
     def global_pointer(self, address: int, elem: DType | None) -> Pointer:
-        """The pointer that a number means in global memory."""
+        """The pointer to a numeric address of global memory."""
         return self.core.device.pointer(address, elem)
 
     def address(self, pointer: Pointer) -> int:
-        """The number that means a pointer."""
+        """The numeric address of a pointer."""
         if pointer.memory.space is Space.GM:
             return self.core.device.address(pointer)
         return pointer.address
@@ -132,19 +139,19 @@ class Handles:
         strides: Sequence[int],
         layout: GlobalLayout,
     ) -> GlobalTensor:
-        """A view of one to five dimensions; its elements are checked where they are used."""
+        """A view of one to five dimensions; its bounds are checked when it is used."""
         return GlobalTensor.of(memory, address, dtype, shape, strides, layout)
 
     def part(
         self, view: GlobalTensor, offsets: Sequence[int], sizes: Sequence[int]
     ) -> GlobalTensor:
-        """The part of a view of these sizes at these offsets, which must lie inside."""
+        """The window of a view with these sizes and offsets, which must be inside the view."""
         return view.partition(offsets, sizes)
 
     # ---- tiles
 
     def placed(self, op: object) -> int:
-        """The address that the planner gave an allocation."""
+        """The address that the planner assigned to an allocation."""
         return self.core.place(op)
 
     def tile(self, form: Form, memory: Memory, address: int, region: Valid) -> Tile:
@@ -152,36 +159,36 @@ class Handles:
         return form.at(memory, address, region)
 
     def tile_anywhere(self, form: Form, memory: Memory, address: int, region: Valid) -> Tile:
-        """A tile that may begin at any element."""
+        """A tile that may start at any element."""
         type = form.type
         return Tile(type, memory, address, region, pitch=type.shape[type.layout.pitch_axis])
 
     def lines(
         self, form: Form, memory: Memory, address: int, region: Valid, pitch: int | None
     ) -> Tile:
-        """A tile whose lines lie `pitch` elements (or boxes) apart; None: close together."""
+        """A tile with lines `pitch` elements (or boxes) apart; None: without gaps."""
         if pitch is None:
             return form.at(memory, address, region)
         return Tile(form.type, memory, address, region, pitch=pitch)
 
     def window(self, tile: Tile, row: int, col: int, type: TileType, region: Valid) -> Tile:
-        """A part of a tile as a tile of its own; it cuts no box."""
+        """A window of a tile as a tile; it must not cut a box."""
         return tile.window(row, col, type, region)
 
     def renamed(self, form: Form, tile: Tile, region: Valid) -> Tile:
-        """The bytes of a tile under another type."""
+        """The bytes of a tile with another type."""
         if tile.window_pitch is None:
             return form.at(tile.memory, tile.address, region)
         return tile.retyped(form.type, region)
 
     def set_valid(self, tile: Tile, rows: int, cols: int) -> None:
-        """From here on this region of the tile is valid."""
+        """Set the valid region of a tile."""
         tile.set_valid(rows, cols)
 
     # ---- flags between pipes
 
     def flag(self, keys: Sequence[Any], n: int) -> int:
-        """How often a flag is set and not taken."""
+        """The number of times a flag is set and not yet waited for."""
         return self.core.flags[keys[n]]
 
     def set_flag(self, keys: Sequence[Any], n: int, count: int) -> None:
@@ -189,12 +196,12 @@ class Handles:
 
 
 def handle(fn: Callable[..., Any]) -> Do:
-    """A meaning that needs nothing from the types: fn(words, *operands)."""
+    """A meaning that needs nothing from the types: fn(handles, *operands)."""
     return Do(lambda case: fn, words=Handles)
 
 
 def handles(make: Callable[[Case], Callable[..., Any]], binds: str = "") -> Do:
-    """A meaning in the words of handles."""
+    """A meaning on the interface of handles."""
     return Do(make, words=Handles, binds=binds)
 
 
@@ -202,7 +209,7 @@ def handles(make: Callable[[Case], Callable[..., Any]], binds: str = "") -> Do:
 
 
 def element(type: t.Type | None) -> DType | None:
-    """What a pointer, view or memref holds; None where that is no single element."""
+    """The element type of a pointer, view or memref; None if it has no single element type."""
     elem = getattr(type, "elem", None)
     return elem.dtype if isinstance(elem, t.Scalar) else None
 
@@ -215,7 +222,7 @@ def _result(case: Case) -> t.Type:
 
 
 def pointer_to(value: Any) -> Any:
-    """The address of the first element of a tile or view; anything else stays."""
+    """The address of the first element of a tile or view; other values are returned unchanged."""
     if isinstance(value, Tile):
         return Pointer(value.memory, value.address, value.type.dtype)
     if isinstance(value, GlobalTensor):
@@ -242,7 +249,7 @@ CAST_POINTER = handles(_cast)
 
 
 def _tensor(case: Case) -> Callable[..., GlobalTensor]:
-    """A descriptor: whether its elements are inside the memory is checked where they are used."""
+    """A descriptor of global memory; its bounds are checked when it is used."""
     elem = element(_result(case))
     layout = global_layout(case.word("layout") or "nd")
 
@@ -256,7 +263,7 @@ def _tensor(case: Case) -> Callable[..., GlobalTensor]:
 
 
 def _dimension(of: Callable[[GlobalTensor], tuple[int, ...]]) -> Do:
-    """Views are five-dimensional here: a view of rank n uses the last n dimensions."""
+    """One dimension of a view. Views have five dimensions: a view of rank n uses the last n."""
 
     def make(case: Case) -> Callable[..., int]:
         rank = len(getattr(case.op.operands[0].type, "shape", ()))
@@ -283,8 +290,11 @@ VIEW_ADDRESS = handle(lambda x, view: x.pointer(view.memory, view.address, view.
 
 @lru_cache(maxsize=256)
 def tile_type(type: t.Type | None) -> TileType:
-    """A tile's type, of several the first one's; a memref in a local buffer is a row-major tile of
-    its last dimension."""
+    """The type of a tile operand; the first one's type if there are several.
+
+    A memref in a local buffer is a row-major tile with the size of its last dimension as row
+    length.
+    """
     if isinstance(type, t.TileBuf | t.MultiTile):
         return type.slot.tile if isinstance(type, t.MultiTile) else type.tile
     if isinstance(type, t.MemRef) and type.space.is_local:
@@ -297,7 +307,7 @@ _ROLES = {role.space: role for role in reversed(Role)}  # vec, not scalar, for U
 
 
 def as_tile(value: Any, type: t.Type | None) -> Tile:
-    """What an operand of kind tile is: a tile, or a local pointer that a memref type shapes."""
+    """The tile of an operand: a tile, or a local pointer with the shape of a memref type."""
     if isinstance(value, Tile):
         return value
     if isinstance(value, Pointer):
@@ -306,7 +316,7 @@ def as_tile(value: Any, type: t.Type | None) -> Tile:
 
 
 def as_view(value: Any, type: t.Type | None) -> GlobalTensor:
-    """What an operand of kind view is: a view, or a global pointer that a memref type shapes."""
+    """The view of an operand: a view, or a global pointer with the shape of a memref type."""
     if isinstance(value, GlobalTensor):
         return value
     if not isinstance(value, Pointer) or not isinstance(type, t.MemRef):
@@ -324,7 +334,7 @@ def _element(type: t.MemRef) -> DType:
 
 
 def memref_strides(type: t.MemRef) -> list[int] | None:
-    """Strides as written; None, which means no gaps, where some are unwritten or dynamic."""
+    """The strides as written; None, which means contiguous, if some are omitted or dynamic."""
     found = re.search(r"strided<\[([^\]]*)\]", type.layout)
     words = found[1].replace(" ", "").split(",") if found else ["?"]
     return None if "?" in words else [int(word) for word in words]
@@ -333,7 +343,7 @@ def memref_strides(type: t.MemRef) -> list[int] | None:
 def valid_region(
     type: TileType, rows: int | None, cols: int | None
 ) -> tuple[int | None, int | None]:
-    """The type's extents, the dynamic ones from the operands."""
+    """The extents of the type; operands give the dynamic ones."""
     return (type.valid[0] if rows is None else rows, type.valid[1] if cols is None else cols)
 
 
@@ -348,7 +358,10 @@ def _alloc(case: Case) -> Callable[..., Tile]:
 
 
 def _multi_get(case: Case) -> Callable[..., Tile]:
-    """The first tile stands for all: the others follow at the distance of a tile's bytes."""
+    """One tile of several.
+
+    The first one has the address; the following ones are at multiples of a tile's bytes.
+    """
     source, form = case.type("source"), Form(tile_type(case.type("source")))
     count = source.count if isinstance(source, t.MultiTile) else 0
 

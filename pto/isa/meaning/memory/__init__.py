@@ -1,1 +1,1 @@
-"""What DMA and communication do."""
+"""Meanings of DMA and communication."""

@@ -1,8 +1,7 @@
-"""Bursts: the same number of bytes again and again, from and to addresses that advance by strides.
+"""Bursts: equal numbers of bytes, copied between addresses that advance by strides.
 
-Everything is checked before a byte is written, and read before a byte is written. Where bursts
-write the same bytes, the later one in program order wins. Which units an instruction counts in is
-told in its own file.
+Everything is checked before a byte is written, and read before a byte is written. If bursts write
+the same bytes, the later one in program order wins. The file of each instruction defines its units.
 """
 
 from __future__ import annotations
@@ -22,8 +21,8 @@ from pto.core.pointer import Pointer
 from pto.isa.meaning import lanes
 from pto.isa.meaning.machine import Machine
 
-MOST_BYTES: Final = 1 << 31  # one instruction moves; more is a mistake or an attack
-MOST_OVERLAPPING: Final = 1 << 20  # bursts that can only be written one by one
+MOST_BYTES: Final = 1 << 31  # bytes that one instruction may move; more is a mistake or an attack
+MOST_OVERLAPPING: Final = 1 << 20  # the greatest number of bursts that are written one at a time
 
 COMBINE: Final[dict[str, Callable[[Any, Any], Any]]] = {
     "add": lanes.add,
@@ -34,7 +33,7 @@ COMBINE: Final[dict[str, Callable[[Any, Any], Any]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """How often, and by how many bytes source and destination advance each time."""
+    """The count of a loop, and the bytes by which source and destination advance each iteration."""
 
     count: int
     source: int
@@ -43,9 +42,12 @@ class Loop:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One end of a transfer: bursts of `width` bytes; counts and strides list outer loops first."""
+    """One side of a transfer: bursts of `width` bytes.
 
-    name: str  # of the instruction
+    Counts and strides list outer loops first.
+    """
+
+    name: str  # name of the instruction
     verb: str  # reads or writes
     memory: Memory
     address: int
@@ -55,7 +57,7 @@ class Side:
 
     @property
     def end(self) -> int:
-        """Behind the last byte any burst touches."""
+        """The end of the last byte that a burst touches."""
         reach = sum((c - 1) * s for c, s in zip(self.counts, self.strides, strict=True))
         return self.address + reach + self.width
 
@@ -64,7 +66,7 @@ class Side:
             raise self._outside()
 
     def _outside(self) -> PtoError:
-        """Names the first burst that leaves the buffer."""
+        """The error that names the first burst outside the buffer."""
         start, index = self.address, list[int]()
         reach = self.end - self.address - self.width
         for count, stride in zip(self.counts, self.strides, strict=True):
@@ -85,18 +87,18 @@ class Side:
 
     @property
     def bytes(self) -> Bytes:
-        """All bursts over the memory itself, an axis a loop and the bytes of a burst last."""
+        """A live view of all bursts: one axis per loop, the bytes of a burst last."""
         shape, strides = (*self.counts, self.width), (*self.strides, 1)
         return self.memory.strided(self.address, shape, strides)
 
     @property
     def is_distinct(self) -> bool:
-        """Whether no two bursts share a byte."""
+        """True if no two bursts share a byte."""
         return distinct(self.counts, self.strides, self.width)
 
 
 def distinct(counts: Sequence[int], strides: Sequence[int], width: int) -> bool:
-    """Whether blocks of `width` bytes at these strides do not share a byte (False: not proven)."""
+    """True if it is proven that blocks of `width` bytes at these strides share no byte."""
     extent = width
     for stride, count in sorted(zip(strides, counts, strict=True)):
         if count > 1 and stride < extent:
@@ -108,7 +110,7 @@ def distinct(counts: Sequence[int], strides: Sequence[int], width: int) -> bool:
 def sides(
     name: str, src: Pointer, dst: Pointer, width: int, loops: Sequence[Loop], wider: int = 0
 ) -> tuple[Side, Side] | None:
-    """Both ends, checked; None where nothing moves. `loops` are listed from inner to outer.
+    """Both sides, checked; None if nothing moves. `loops` are listed from inner to outer.
 
     A burst of the destination is `wider` bytes longer than one of the source.
     """
@@ -142,7 +144,7 @@ def move(name: str, src: Pointer, dst: Pointer, width: int, loops: Sequence[Loop
 
 
 def _moved_at_once(src: Pointer, dst: Pointer, width: int, loops: Sequence[Loop]) -> bool:
-    """The common case: bursts that follow each other on both sides, inside both memories."""
+    """The common case: bursts that are contiguous on both sides, inside both memories."""
     used = [loop for loop in loops if loop.count != 1]
     total = width
     if used:
@@ -160,7 +162,7 @@ def _moved_at_once(src: Pointer, dst: Pointer, width: int, loops: Sequence[Loop]
 
 
 def put(writes: Side, values: Bytes) -> None:
-    """Write bursts given in the shape of `writes.bytes`."""
+    """Write bursts that have the shape of `writes.bytes`."""
     target = writes.bytes
     if writes.is_distinct:
         target[...] = values
@@ -172,7 +174,7 @@ def put(writes: Side, values: Bytes) -> None:
 def combine(
     name: str, src: Pointer, dst: Pointer, width: int, loops: Sequence[Loop], how: tuple[DType, str]
 ) -> None:
-    """Combine the bursts with what is there, element by element of one type."""
+    """Combine the bursts with memory, element by element of one type."""
     kind, op = how
     if width % kind.itemsize:
         raise fail(
@@ -187,7 +189,7 @@ def combine(
 
 
 def update(writes: Side, values: npt.NDArray[Any], kind: DType, op: str) -> None:
-    """Combine items given in the shape of `writes.bytes` with what is there."""
+    """Combine items that have the shape of `writes.bytes` with memory."""
     function, target = COMBINE[op], writes.bytes.view(kind.numpy)
     if writes.is_distinct:
         target[...] = function(target, values)
@@ -197,7 +199,7 @@ def update(writes: Side, values: npt.NDArray[Any], kind: DType, op: str) -> None
 
 
 def _one_by_one(writes: Side, values: npt.NDArray[Any]) -> Any:
-    """(index, burst) in program order, all read before the first is written."""
+    """(index, burst) in program order; all are read before the first is written."""
     count = prod(writes.counts)
     if count > MOST_OVERLAPPING:
         raise fail(
@@ -210,7 +212,10 @@ def _one_by_one(writes: Side, values: npt.NDArray[Any]) -> Any:
 
 
 def aligned(name: str, pointer: Pointer, step: int, loops: Sequence[Loop] = ()) -> None:
-    """Where bursts start in a local buffer; `loops` give their destination strides there."""
+    """Check the alignment of bursts in a local buffer.
+
+    `loops` give their destination strides there.
+    """
     if pointer.address % step:
         below = pointer.address // step * step
         raise fail(
@@ -229,14 +234,14 @@ def aligned(name: str, pointer: Pointer, step: int, loops: Sequence[Loop] = ()) 
 
 
 def turned(loops: Sequence[Loop]) -> list[Loop]:
-    """The same loops seen from the source."""
+    """The same loops with source and destination exchanged."""
     return [Loop(loop.count, loop.destination, loop.source) for loop in loops]
 
 
 def owned(core: Machine, pointer: Pointer, sub: int = 0) -> Pointer:
     """The same address in the buffer of the agent that owns it.
 
-    A cube that names UB means that of vector sub-block `sub`; a vector that names L1, the cube's.
+    UB named by a cube is that of vector sub-block `sub`; L1 named by a vector is the cube's.
     """
     space = pointer.memory.space
     if space is Space.UB and core.side == "cube":

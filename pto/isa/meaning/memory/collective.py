@@ -1,9 +1,9 @@
 """Transfers, signals and collectives between ranks, on views of global memory.
 
-How a program reaches another rank: an address says whose memory it is in. Either the host hands a
-kernel the arrays of its peers, or addresses as numbers, which `castptr` turns into pointers; memory
-of the symmetric heap lies at the same offset on every rank. An asynchronous transfer with a `peer`
-takes an address of its own heap for the same place on that rank.
+An address determines the rank that owns its memory. The host passes a kernel the arrays of its
+peers, or their addresses as numbers, which `castptr` converts to pointers. Memory of the symmetric
+heap has the same offset on every rank. An asynchronous transfer with a `peer` interprets an address
+of its own heap as the same offset on that rank.
 """
 
 from __future__ import annotations
@@ -40,13 +40,16 @@ def require_alike(x: Mover, a: GlobalTensor, b: GlobalTensor, what: str) -> None
 
 
 class _Staging:
-    """The tile that data goes through. Its content afterwards is undefined: ours stays."""
+    """The tile that buffers data of a transfer.
+
+    Its content afterwards is undefined; here it stays.
+    """
 
     def __init__(self, case: Case, name: str) -> None:
         self._valid = tile_type(case.type(name)).valid
 
     def check(self, x: Mover, tile: Tile, view: GlobalTensor) -> None:
-        """A tensor larger than the tile is cut; an extent fixed by the type must divide it."""
+        """Check that a tile can buffer a tensor: a static extent of the tile must divide it."""
         axes = (("rows", _ROWS), ("columns", _COLS))
         for (what, axis), size, fixed in zip(axes, tile.get_valid(), self._valid, strict=True):
             whole = view.shape[axis]
@@ -93,18 +96,18 @@ def _transfer(case: Case) -> Callable[..., None]:
 
 TRANSFER = Move(_transfer)
 
-# ---- asynchronous: done when started, so that events are complete at once
+# ---- asynchronous: complete when started, so events are complete at once
 
 
 class Token:
-    """A transfer engine, or the event of a transfer that is over: there is nothing to hold."""
+    """A transfer engine, or the event of a completed transfer. It has no state."""
 
 
 TOKEN = Token()
 
 
 def _start(far: str) -> Move:
-    """`far` is the side that is on the peer."""
+    """Start a transfer; `far` is the operand on the peer."""
 
     def make(case: Case) -> Callable[..., Token]:
         def run(x: Mover, dst: GlobalTensor, src: GlobalTensor, session: Any, peer: Any) -> Token:
@@ -123,7 +126,7 @@ def _start(far: str) -> Move:
 
 
 def require_flat(x: Mover, view: GlobalTensor) -> None:
-    """At most one dimension has elements beside each other, without gaps."""
+    """Require contiguous elements in at most one dimension."""
     one = [n == 1 for n in view.shape]
     lines = [
         reduce(and_, one[:k] + one[k + 1 :]) & (one[k] | (step == 1))
@@ -160,7 +163,7 @@ def _words(signal: Any, type: t.Type | None) -> tuple[GlobalTensor, Array]:
 
 
 def _notify(case: Case) -> Callable[..., None]:
-    """One element, the first, wrapping like any integer."""
+    """Update the first element; integers wrap."""
     type, adds = case.type("signal"), case.word("notifyOp") == "atomic_add"
 
     def run(core: Machine, signal: Any, value: int) -> None:
@@ -177,7 +180,7 @@ def _notify(case: Case) -> Callable[..., None]:
 
 
 def comparison(case: Case) -> tuple[str, Callable[[Any, Any], Any]]:
-    """How a signal is compared: in writing, and as a function."""
+    """The comparison of a signal: as text, and as a function."""
     return _COMPARE[case.word("cmp") or "eq"]
 
 
@@ -213,8 +216,10 @@ Work = Callable[[Mover, GlobalTensor, Members], None]
 
 @dataclass(frozen=True, slots=True)
 class Collective(Do):
-    """Done by the root alone, whose work is `moves(case)`, fn(mover, *operands); on the CCU all
-    ranks come together for it."""
+    """A collective executed by its root: `moves(case)` gives fn(mover, *operands).
+
+    On the CCU it is also a barrier of all ranks.
+    """
 
     moves: Make | None = None
 
@@ -270,10 +275,11 @@ def _require_root(core: Machine, members: Members, root: int) -> None:
 
 
 def _meet(core: Machine, members: Members, root: int, work: Callable[[], None]) -> Any:
-    """Every rank calls; the root works once all have come, and the others wait for it."""
+    """A barrier of all ranks; the root does the work after the last arrival, then all continue."""
     device = core.device
     ranks = [device.owner(member.memory) for member in members]
-    if len(set(ranks)) < len(members):  # several members on one device: one caller stands for all
+    # several members on one device: one call counts for all of them
+    if len(set(ranks)) < len(members):
         work()
         return None
     counts = device.meetings.setdefault(tuple(_place(core, m) for m in members), {})
@@ -293,12 +299,12 @@ def _meet(core: Machine, members: Members, root: int, work: Callable[[], None]) 
 
 
 def _place(core: Machine, member: GlobalTensor) -> int:
-    """Where a member lies, as every rank knows it."""
+    """The address of a member, as every rank numbers it."""
     return core.device.address(Pointer(member.memory, member.address, None))
 
 
 def turn_of(core: Machine, first: GlobalTensor) -> tuple[Any, int] | None:
-    """The group that begins with a member, and which of its meetings a rank is at, or was last."""
+    """The first member of the group, and the last barrier this rank reached."""
     place = _place(core, first)
     for group, counts in core.device.meetings.items():
         if group[0] == place:
@@ -316,7 +322,7 @@ def _broadcast(case: Case) -> Work:
 
 
 def _parts(x: Mover, whole: GlobalTensor, members: Members) -> list[GlobalTensor]:
-    """The part of the whole that belongs to each member: its rows, one member after the other."""
+    """The rows of the whole that belong to each member, in the order of members."""
     *outer, rows, cols = members[0].shape
     pairs = zip((*outer, cols), (*whole.shape[:_ROWS], whole.shape[_COLS]), strict=True)
     x.require(
@@ -351,7 +357,7 @@ _REDUCE: dict[str, Combine] = {"sum": lanes.add, "max": lanes.maximum, "min": la
 
 
 def _reduce(case: Case) -> Work:
-    """The root's data first, then every other rank in ascending order."""
+    """Combine the root's data first, then every other rank in ascending order."""
     combine = _arithmetic(case, "dst", _REDUCE[case.word("reduceOp") or "sum"])
     root = root_of(case)
 

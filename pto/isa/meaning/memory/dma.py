@@ -37,12 +37,12 @@ def listed(
     sources: Sequence[int],
     targets: Sequence[int],
 ) -> list[Loop]:
-    """nburst and the loop groups around it, from inner to outer."""
+    """nburst and the loops around it, from inner to outer."""
     return [Loop(count, src, dst), *map(Loop, counts, sources, targets)]
 
 
 def register_loops(x: Bursts, way: str) -> list[Loop]:
-    """The loops that registers put around a low-level copy: loop1, then loop2 outside it."""
+    """The loops that registers define around a low-level copy: loop1 inside, loop2 outside."""
     counts = [x.get(f"{registers.LOOP_SIZE} {way}", n) for n in range(2)]
     strides = [
         [x.get(f"{name} {way}", n) for n in range(2)]
@@ -55,7 +55,7 @@ def register_loops(x: Bursts, way: str) -> list[Loop]:
 
 
 def _mte_gm_ub(case: Case) -> Callable[..., None]:
-    """rows of UB = bursts of global memory, with padding where it is asked for."""
+    """Copy bursts of global memory to rows of UB, with padding if the instruction has it."""
     name, kind, step = case.row.name, element(case, "destination"), case.profile.alignment.dma
     pad_type = case.elem("pad_value")
 
@@ -116,7 +116,7 @@ def _mte_ub_gm(case: Case) -> Callable[..., None]:
 
 
 def _copy_ubuf_to_gm(case: Case) -> Callable[..., None]:
-    """The stride of the destination comes before that of the source."""
+    """Copy UB to global memory; the destination stride precedes the source stride."""
     name, step = case.row.name, case.profile.alignment.dma
 
     def run(x: Bursts, src: Pointer, dst: Pointer, sid: int, *operands: int) -> None:
@@ -134,7 +134,7 @@ def _copy_ubuf_to_gm(case: Case) -> Callable[..., None]:
 def gapped(
     x: Bursts, name: str, count: int, length: int, src_gap: int, dst_gap: int, unit: int
 ) -> tuple[int, Loop]:
-    """Bytes of a burst, and the loop over bursts that leave gaps between them."""
+    """The bytes of a burst, and the loop over bursts with gaps between them."""
     x.counts(name, "a length, count or gap", count, length, src_gap, dst_gap)
     return length * unit, Loop(count, (length + src_gap) * unit, (length + dst_gap) * unit)
 
@@ -148,7 +148,7 @@ def _local(
     gaps: Sequence[int],
     *loops: Loop,
 ) -> None:
-    """Blocks of 32 bytes; `gaps` are the count, the length and the two gaps."""
+    """Copy blocks of 32 bytes; `gaps` are the count, the length and the two gaps."""
     name, step = case.row.name, case.profile.alignment.dma
     source, target = x.owned(src), x.owned(dst, sub)
     x.aligned(name, source, step)
@@ -163,12 +163,15 @@ def _mte_local(case: Case) -> Callable[..., None]:
 
 
 def _copy_local(case: Case) -> Callable[..., None]:
-    """sid names the vector sub-block where the cube writes UB, and is a hint elsewhere."""
+    """Copy between local buffers.
+
+    sid selects the vector sub-block if the cube writes UB, else it is a hint.
+    """
     return lambda x, src, dst, sid, *gaps: _local(case, x, src, dst, sid, gaps)
 
 
 def _mte_l1_ub(case: Case) -> Callable[..., None]:
-    """32-byte units and gaps inside, bytes from start to start for the loops around."""
+    """Copy 32-byte units with gaps; the outer loops have strides in bytes."""
 
     def run(x: Bursts, src: Pointer, dst: Pointer, length: int, *operands: Any) -> None:
         count, src_gap, dst_gap, *groups = operands
@@ -189,7 +192,7 @@ MTE_L1_UB = bursts(_mte_l1_ub)
 
 
 def _put(register: str, words: Callable[..., Sequence[int]]) -> Move:
-    """A register becomes the words that `words` makes of the operands."""
+    """Set a register to the words that `words` computes from the operands."""
 
     def run(x: Mover, *operands: Any) -> None:
         x.put(register, *words(*map(x.number, operands)))
@@ -202,7 +205,7 @@ def _word(register: str) -> Move:
 
 
 def _split_word(register: str) -> Move:
-    """One word, given as its low 40 and its high 24 bits."""
+    """One word from its low 40 and its high 24 bits."""
     low, high = (1 << 40) - 1, (1 << 24) - 1
     return _put(register, lambda a, b: (a & low | (b & high) << 40,))
 
@@ -221,17 +224,17 @@ def _pad_value(case: Case) -> Callable[..., None]:
 
 
 def _atomic(number: int) -> Move:
-    """The type of atomic writes; the operation in CTRL stays."""
+    """Set the type of atomic writes; their operation in CTRL is unchanged."""
     return _field(registers.ATOMIC_TYPE, 7, number)
 
 
 def _combination(number: int) -> Move:
-    """The operation of atomic writes; their type in CTRL stays."""
+    """Set the operation of atomic writes; their type in CTRL is unchanged."""
     return _field(registers.ATOMIC_OP, 3, number)
 
 
 def _field(shift: int, mask: int, number: int) -> Move:
-    """Bits of CTRL."""
+    """Set bits of CTRL."""
     kept, bits = ~(mask << shift), number << shift
 
     def run(x: Mover) -> None:

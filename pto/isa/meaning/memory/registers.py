@@ -1,6 +1,6 @@
-"""Registers that one instruction sets and later ones read: their names, first values and fields.
+"""Registers that one instruction sets and later ones read: names, initial values and fields.
 
-The one table of `core.registers`; what a field does is told where it is used.
+This is the only table of `core.registers`; the code that reads a field documents its effect.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pto.isa.meaning.machine import Machine
 MASK: Final = (1 << 64) - 1
 
 CTRL: Final = "ctrl"
-LOOP_SIZE: Final = "loop size"  # of a way: (loop1, loop2)
+LOOP_SIZE: Final = "loop size"  # for each direction: (loop1, loop2)
 LOOP1_STRIDE: Final = "loop1 stride"  # (source, destination) in bytes
 LOOP2_STRIDE: Final = "loop2 stride"
 MOV_PAD: Final = "mov pad value"  # bits of one element
@@ -25,21 +25,21 @@ QUANT_PRE: Final = "quant pre"
 RELU_ALPHA: Final = "relu alpha"
 CLIP_RELU: Final = "fix clip relu"
 FPC: Final = "fpc"
-HF32: Final = "hf32"  # whether products of f32 tiles round their factors to HF32
-TILE_QUANT: Final = "tile quant"  # of the next tpush: (result type, word) or (None, tile of words)
-QUEUE_QUANT: Final = "quant of queue"  # by its id: an f32, or a tile of scales
+HF32: Final = "hf32"  # True if products of f32 tiles round their operands to HF32
+TILE_QUANT: Final = "tile quant"  # for the next tpush: (result type, word) or (None, tile of words)
+QUEUE_QUANT: Final = "quant of queue"  # per queue id: an f32, or a tile of scales
 QUEUE_IDS: Final = 16
-FMATRIX: Final = "fmatrix"  # of a matrix, A or B: height, width and padding of a feature map
+FMATRIX: Final = "fmatrix"  # of matrix A or B: height, width and padding of a feature map
 IMG2COL_RPT: Final = "img2col repeat"
-IMG2COL_PADDING: Final = "img2col padding"  # bits of the element outside the map
-AR: Final = "ar"  # where a stream of squeezed stores stands, in bytes behind its base
-SQZN: Final = "sqzn"  # the bytes the last squeeze kept; None: none has been
-LANES: Final = "vector mask"  # 128 bits in two words: lanes of a repeat that take part, or
-COUNTS: Final = "vector mask counts"  # 1: the first word says how many elements there are in all
-VMS4_SR: Final = "vms4_sr"  # records the last merge took of each list: four fields of 16 bits
+IMG2COL_PADDING: Final = "img2col padding"  # bits of an element outside the map
+AR: Final = "ar"  # position of a stream of squeezed stores, in bytes after its base
+SQZN: Final = "sqzn"  # bytes kept by the last squeeze; None: none executed yet
+LANES: Final = "vector mask"  # 128 bits in two words: the active lanes of a repeat, or
+COUNTS: Final = "vector mask counts"  # 1: the first word is the total number of elements
+VMS4_SR: Final = "vms4_sr"  # records the last merge took from each list: four fields of 16 bits
 
-SYNC_ALL: Final = "syncall"  # of a kind of cores: meetings an agent has passed; is it at one
-LAUNCH_SIZE: Final = "simt launch size"  # of following calls of entries: work items in x, y, z
+SYNC_ALL: Final = "syncall"  # per kind of core: barriers an agent has passed; is it waiting at one
+LAUNCH_SIZE: Final = "simt launch size"  # for following calls of entries: work items in x, y, z
 
 CORE_TYPES: Final = ("aiv_only", "aic_only", "mix")
 WAYS: Final = ("outtoub", "ubtoout", "outtol1")
@@ -54,12 +54,12 @@ ATOMIC_OP: Final = 9
 ATOMIC_TYPES: Final[dict[int, DType]] = {1: F32, 2: F16, 3: I16, 4: I32, 5: I8, 6: BF16}
 ATOMIC_OPS: Final = ("add", "max", "min")
 
-# What pushes of accumulators scale by; nothing at first.
+# The scale of pushed accumulators; initially none.
 SCALES: Final = (TILE_QUANT, *(f"{QUEUE_QUANT} {n}" for n in range(QUEUE_IDS)))
 
 _FIRST: Final[dict[str, Any]] = {
-    # A program that never writes CTRL keeps inf and NaN: golden fixpipe-acc-store-sat-f16-cv, whose
-    # product runs before the program touches CTRL.
+    # A program that never writes CTRL keeps inf and NaN: in the golden fixpipe-acc-store-sat-f16-cv
+    # a product runs before the program writes CTRL.
     CTRL: 1 << KEEP_SPECIALS,
     **{f"{LOOP_SIZE} {way}": (1, 1) for way in WAYS},
     **{f"{LOOP1_STRIDE} {way}": (0, 0) for way in WAYS},
@@ -85,7 +85,7 @@ _FIRST: Final[dict[str, Any]] = {
     **{f"{name} {m}": None for name in (FMATRIX, IMG2COL_RPT, IMG2COL_PADDING) for m in "AB"},
 }
 
-# Registers that hold nothing at first, and how many words they have then.
+# Registers without an initial value, and the number of their words.
 OPTIONAL: Final[dict[str, int]] = {
     LAUNCH_SIZE: 3,
     **{f"{FMATRIX} {m}": 6 for m in "AB"},
@@ -95,12 +95,12 @@ OPTIONAL: Final[dict[str, int]] = {
 
 
 def first(name: str) -> Any:
-    """What a register holds before a program writes it."""
+    """The initial value of a register."""
     return _FIRST[name]
 
 
 def get(core: Machine, name: str) -> Any:
-    """The value of a register; before the program writes it, the one it starts with."""
+    """The value of a register; its initial value if the program has not written it."""
     return core.registers.get(name, _FIRST[name])
 
 
@@ -109,7 +109,7 @@ def put(core: Machine, name: str, value: Any) -> None:
 
 
 def names() -> list[str]:
-    """Every register with a first value."""
+    """Every register with an initial value."""
     return list(_FIRST)
 
 
@@ -118,7 +118,7 @@ def ctrl_bit(core: Machine, index: int) -> bool:
 
 
 def selected_atomic(core: Machine) -> tuple[DType, str] | None:
-    """Type and operation that writes to global memory combine with; None: plain writes."""
+    """The type and operation of atomic writes to global memory; None: plain writes."""
     ctrl = get(core, CTRL)
     kind = ATOMIC_TYPES.get(ctrl >> ATOMIC_TYPE & 7)
     op = ctrl >> ATOMIC_OP & 3

@@ -1,7 +1,8 @@
-"""The words of transfers by pointer, here on NumPy: bursts of bytes, and what is done to them.
+"""The interface of transfers by pointer, implemented on NumPy: bursts of bytes, and their
+conversion.
 
-They extend the words of moves (`tile/mover.py`) about numbers and registers. The same meanings run
-on the words of compiled code (`run/jit/emit/memory/words.py`).
+It extends the interface of moves (`tile/mover.py`) by numbers and registers. Compiled code runs the
+same meanings on its own implementation (`run/jit/emit/memory/words.py`).
 """
 
 from __future__ import annotations
@@ -22,34 +23,37 @@ from pto.isa.meaning.tile.mover import Mover
 
 
 def up(count: Any, step: int) -> Any:
-    """How many times `step` covers a number."""
+    """number / step, rounded up."""
     return (count + (step - 1)) // step
 
 
 class Bursts(Mover):
-    """Moves bytes at once. Everything is checked, then read, then written."""
+    """Moves bursts of bytes. Everything is checked, then read, then written."""
 
     __slots__ = ()
 
     def known(self, flag: Any) -> bool:
-        """A flag that decides what is computed; compiled code has to know it."""
+        """A flag that selects what is computed; compiled code must know it when it compiles."""
         return bool(flag)
 
     def counts(self, name: str, what: str, *numbers: int, least: int = 0) -> None:
-        """Numbers that must not be negative, or not less than `least`."""
+        """Check that numbers are not negative, or at least `least`."""
         if min(numbers) < least:
             raise fail("PTO-S160", f"'{name}' op: {what} is {min(numbers)}")
 
     def behind(self, pointer: Pointer, nbytes: int) -> Pointer:
-        """A pointer so many bytes on."""
+        """A pointer `count` bytes further."""
         return Pointer(pointer.memory, pointer.address + nbytes, pointer.dtype)
 
     def owned(self, pointer: Pointer, sub: int = 0) -> Pointer:
-        """The same address in the buffer of the agent that owns it; `sub` names a vector."""
+        """The same address in the buffer of the agent that owns it; `sub` is a vector sub-block."""
         return burst.owned(self.core, pointer, sub)
 
     def aligned(self, name: str, pointer: Pointer, step: int, loops: Sequence[Loop] = ()) -> None:
-        """Where bursts start in a local buffer; `loops` give their destination strides there."""
+        """Check the alignment of bursts in a local buffer.
+
+        `loops` give their destination strides there.
+        """
         burst.aligned(name, pointer, step, loops)
 
     def move(
@@ -61,7 +65,7 @@ class Bursts(Mover):
     def write(
         self, name: str, src: Pointer, dst: Pointer, width: int, loops: Sequence[Loop]
     ) -> None:
-        """Copy bursts, or combine them with what is there where CTRL selects a type."""
+        """Copy bursts, or combine them with memory if CTRL selects an atomic type."""
         how = registers.selected_atomic(self.core)
         if how is None:
             burst.move(name, src, dst, width, loops)
@@ -78,8 +82,11 @@ class Bursts(Mover):
         pad: tuple[int, DType],
         beside: tuple[int, int],
     ) -> None:
-        """Copy bursts between pads: as many elements as `beside` says to the left and right, then
-        up to the next block of 32 bytes. `pad` is the bits and the type of one element."""
+        """Copy bursts with padding: `beside` gives the elements on the left and right.
+
+        The burst is then padded to a multiple of 32 bytes. `pad` is the bits and the type of one
+        element.
+        """
         (bits, kind), (left, right) = pad, beside
         if left < 0 or right < 0:
             raise fail("PTO-S160", f"'{name}' op: pad counts are {left} and {right}")
@@ -98,5 +105,5 @@ class Bursts(Mover):
 
 
 def bursts(make: Make) -> Do:
-    """A meaning in these words."""
+    """A meaning on the interface of bursts."""
     return Do(make, words=Bursts)

@@ -1,1 +1,1 @@
-"""What flags, barriers and queues do in a run in program order."""
+"""Meanings of flags, barriers and queues in a run in program order."""

@@ -1,8 +1,8 @@
 """Order between pipes and agents, as far as a run in program order needs it.
 
-A flag is a counter that a wait takes one from. Effects happen in program order here, so that a wait
-on a flag which is not set yet cannot be met; pipes that run ahead of each other are the matter of
-`run/order`. Signals between the cube and the vector side make agents wait.
+A flag is a counter, and a wait subtracts one. Effects happen in program order here, so a wait on a
+flag that is not set yet can never succeed; `run/order` models pipes that run ahead of each other.
+Signals between the cube and the vector side make agents wait.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from pto.isa.meaning.machine import Machine
 from pto.isa.row.flag import event_of, flag_of, key_of
 from pto.isa.rules.rule import Case
 
-NOT_YET_SET = "PTO-D111"  # a launch then runs again with pipes that go on meanwhile
+NOT_YET_SET = "PTO-D111"  # the launch then runs again with pipes that run ahead
 
 
 def _flag(*, waits: bool) -> Do:
-    """A set adds one to the flag of the row, a wait takes one; an operand may give the id."""
+    """A set adds one to the flag of the row, a wait subtracts one; an operand may give the id."""
 
     def make(case: Case) -> Callable[..., None]:
         sync = case.profile.sync
@@ -55,7 +55,7 @@ def _flag(*, waits: bool) -> Do:
 
 SET_FLAG = _flag(waits=False)
 WAIT_FLAG = _flag(waits=True)
-# Barriers and buffer ids: what they ask for already holds when effects are in program order.
+# Barriers and buffer ids: effects in program order already satisfy them.
 IN_ORDER = handle(lambda x, *operands: None)
 
 # ---- signals between the cube and its vector sub-blocks, and across blocks
@@ -64,24 +64,24 @@ _ALL_CORES, _VECTOR_PAIR = "0", "1"  # values of ffts_mode; without it, or 2: th
 
 
 def _signal_id(case: Case) -> Callable[[tuple[Any, ...]], int]:
-    """The id: the last operand there is, else the attribute."""
+    """The id: the last operand if there is one, else the attribute."""
     event = event_of(case)
     return lambda operands: next((o for o in reversed(operands) if o is not None), event)
 
 
 def _own(core: Machine, signal: int) -> int:
-    """The id as the second sub-block has it, which may also call it what the cube does."""
+    """The id as the second sub-block numbers it; it may also use the cube's number."""
     offset = core.profile.sync.second_vector_id_offset
     other = core.side == "vector" and core.sub and offset and signal >= offset
     return signal - offset if other and offset else signal
 
 
 def _receivers(core: Machine, signal: int) -> list[tuple[str, int, int]]:
-    """(side, sub-block, id) that a set reaches.
+    """The (side, sub-block, id) that a set reaches.
 
-    One to one: the cube adds an offset to the id for the second sub-block, and hears it so.
-    Otherwise a set of the cube reaches both, and sets of both are combined for the cube. An agent
-    that is the whole core tells itself.
+    One to one: ids of the second sub-block have an offset on the cube's side. Otherwise a set of
+    the cube reaches both sub-blocks, and the sets of both are combined for the cube. An agent that
+    is the whole core signals itself.
     """
     offset = core.profile.sync.second_vector_id_offset
     if core.side == "both":
@@ -130,7 +130,7 @@ def _heard(case: Case) -> Callable[..., Any]:
 
 
 def _senders(core: Machine) -> list[int]:
-    """Senders whose signal one wait needs: all sub-blocks for a cube whose signals are combined."""
+    """The senders that one wait needs: all sub-blocks if a cube combines their signals."""
     combined = core.side == "cube" and not core.profile.sync.second_vector_id_offset
     return list(range(core.cluster.vectors)) if combined else [0]
 
@@ -140,7 +140,7 @@ def _arrive(core: Machine, mode: str, number: int) -> None:
 
 
 def _met(core: Machine, mode: str, number: int) -> bool:
-    """All cores of one kind, or both sub-blocks, have come once more than this one has passed."""
+    """True if every participant has arrived at the next barrier of this agent."""
     meeting, counts = _meeting(core, mode, number), core.cluster.arrivals
     blocks = range(core.blocks) if mode == _ALL_CORES else (core.block,)
     passed = (meeting, core.block, core.sub, "passed")
@@ -156,12 +156,12 @@ def _meeting(core: Machine, mode: str, number: int) -> tuple[str, str, int]:
 
 
 def is_meeting(case: Case) -> bool:
-    """Whether a signal tells all cores of a kind, or both sub-blocks, that one has come."""
+    """True for an arrival at a barrier: of all cores of a kind, or of both sub-blocks."""
     return case.word("ffts_mode") in (_ALL_CORES, _VECTOR_PAIR)
 
 
 SEND = Do(_sent)
 HEAR = Do(_heard, blocks=True)
-# the same, of signals that are meetings of all cores whatever their attributes say
+# the same, for signals that are always barriers of all cores
 ARRIVE = Do(_sent)
 MEET = Do(_heard, blocks=True)

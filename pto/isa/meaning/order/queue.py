@@ -1,8 +1,8 @@
-"""What moves through the slots of a queue: tiles, halves of tiles, entries in global memory.
+"""Data in the slots of a queue: tiles, halves of tiles, entries in global memory.
 
-A push waits for a free slot, a pop for a full one. Where the slots lie in the consumer's local
-buffer a popped tile lies in its slot until tfree; where they lie in global memory a pop loads a
-copy and gives the slot back at once.
+A push waits for a free slot, a pop for a full one. If the slots are in the consumer's local buffer,
+a popped tile stays in its slot until tfree. If they are in global memory, a pop loads a copy and
+frees the slot at once.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from pto.isa.rules.rule import Case
 BY_ROWS, BY_COLS, _ODD_ROWS, _ODD_COLS = range(1, 5)  # split: tile.yaml#pto.tpush
 _BY_ROWS, _BY_COLS, _ODD = (BY_ROWS, _ODD_ROWS), (BY_COLS, _ODD_COLS), (_ODD_ROWS, _ODD_COLS)
 
-LAYOUTS = {"nz2dn": DN, "nz2nz": NZ}  # of an acc_push_epilogue; others leave rows
+LAYOUTS = {"nz2dn": DN, "nz2nz": NZ}  # modes of an acc_push_epilogue; all other modes leave rows
 
 # ---- halves
 
@@ -40,7 +40,7 @@ def by_rows(split: int) -> bool:
 
 
 def part(split: int, sub: int, rows: int, cols: int) -> tuple[int, int]:
-    """Where the half of a sub-block begins; of an odd number the first has one more."""
+    """The start of a sub-block's half; of an odd number the first has one more."""
     if sub == 0 or split == WHOLE:
         return 0, 0
     more = 1 if split in _ODD else 0
@@ -48,7 +48,7 @@ def part(split: int, sub: int, rows: int, cols: int) -> tuple[int, int]:
 
 
 def _pitch(split: int, sub: int, cols: int) -> int:
-    """Columns from row to row of the whole, seen from a half with `cols`."""
+    """The row pitch of the whole, for a half with `cols` columns."""
     if split not in _BY_COLS:
         return cols
     odd = 0 if split == BY_COLS else 2 * sub - 1
@@ -64,7 +64,7 @@ def whole_of(split: int, sub: int, rows: int, cols: int) -> tuple[int, int]:
 
 
 def _half(split: int, sub: int, rows: int, cols: int) -> tuple[int, int]:
-    """The half of a region that a sub-block has; of an odd number the first has one more."""
+    """A sub-block's half of a region; of an odd number the first has one more."""
     more = 1 if split in _ODD and sub == 0 else 0
     if split in _BY_ROWS:
         return (rows + more) // 2, cols
@@ -84,7 +84,7 @@ def _send(core: Machine, ring: Ring, tile: Tile, split: int) -> None:
     region = tile.get_valid()
     whole = region if ring.way == TO_VECTOR else whole_of(split, core.sub, *region)
     echoes = ring.way != TO_VECTOR and split == WHOLE and core.sub
-    if not (echoes and 0 in region):  # a second sub-block that only goes along tells no region
+    if not (echoes and 0 in region):  # a second sub-block without data of its own reports no region
         ring.set_region(number, whole)
     if ring.entry is not None:
         _to_global(core, ring, tile, split, number)
@@ -95,7 +95,7 @@ def _send(core: Machine, ring: Ring, tile: Tile, split: int) -> None:
 
 
 def _slot_view(ring: Ring, tile: Tile, split: int, sub: int, number: int) -> GlobalTensor:
-    """The matrix of a tile's valid region in a slot of global memory, row after row."""
+    """A tile's valid region as a matrix in a slot of global memory, row by row."""
     entry = ring.entry
     if entry is None:
         raise RuntimeError("a ring without global memory")
@@ -108,7 +108,7 @@ def _slot_view(ring: Ring, tile: Tile, split: int, sub: int, number: int) -> Glo
 
 
 def _to_global(core: Machine, ring: Ring, tile: Tile, split: int, number: int) -> None:
-    """The cube stores the whole tile, a vector sub-block its half."""
+    """Store the whole tile (cube) or its half (vector sub-block)."""
     chosen = WHOLE if ring.way == TO_VECTOR else split
     rows, cols = tile.get_valid()
     if rows and cols:
@@ -117,7 +117,7 @@ def _to_global(core: Machine, ring: Ring, tile: Tile, split: int, number: int) -
 
 
 def _to_vectors(core: Machine, ring: Ring, tile: Tile, split: int, number: int) -> None:
-    """Row-major into UB: whole to sub-block 0, or a half to each."""
+    """Store row-major into UB: all of it to sub-block 0, or a half to each."""
     _local_split(split, tile)
     (rows, cols), (high, wide) = tile.get_valid(), tile.type.shape
     if split == BY_ROWS:
@@ -135,7 +135,7 @@ def _to_vectors(core: Machine, ring: Ring, tile: Tile, split: int, number: int) 
 
 
 def _to_cube(core: Machine, ring: Ring, tile: Tile, split: int, number: int) -> None:
-    """Into L1 in the layout the tile has: a half beside the other sub-block's."""
+    """Store into L1 in the layout of the tile: a half next to the other sub-block's."""
     _local_split(split, tile)
     (rows, cols), (high, wide) = tile.get_valid(), tile.type.shape
     high, wide = high * (1 + (split == BY_ROWS)), wide * (1 + (split == BY_COLS))
@@ -168,7 +168,7 @@ def _receive(core: Machine, ring: Ring, type: TileType, valid: Valid | None, spl
 
 
 def _sent(core: Machine, ring: Ring, valid: Valid, split: int, number: int) -> Valid:
-    """Extents that neither the type nor an operand gives are those of what was pushed."""
+    """The region of a popped tile: pushed extents replace the dynamic ones of its type."""
     pushed = ring.region(number)
     if ring.way == TO_VECTOR:
         pushed = _half(split, core.sub, *pushed)
@@ -177,7 +177,7 @@ def _sent(core: Machine, ring: Ring, valid: Valid, split: int, number: int) -> V
 
 
 def _entry(core: Machine, ring: Ring, type: t.Type, number: int, split: int) -> GlobalTensor:
-    """The slot itself as a view; a half of it where a vector sub-block has one."""
+    """The slot as a view; a vector sub-block gets its half."""
     first = ring.entry
     if first is None:
         raise fail("PTO-D193", f"{ring.name} has its slots in local buffers: entries are tiles")
@@ -262,7 +262,7 @@ def _allocate(case: Case, type: t.Type) -> Callable[..., Any]:
 
 
 def _free(case: Case, has_entry: bool) -> Callable[..., None]:
-    """A tile popped out of global memory is a copy: its slot is free already."""
+    """Free a slot. A tile popped from global memory is a copy: its slot is already free."""
 
     def free(core: Machine, pipe: Pipe) -> None:
         ring = pipe.ring(core, out=False)
@@ -274,7 +274,8 @@ def _free(case: Case, has_entry: bool) -> Callable[..., None]:
 
 def _push_to(case: Case) -> Callable[..., Any]:
     find, push = by_id(case), _push(case, case.type("tile"))
-    return lambda core, tile, sub=None: push(core, find(core), tile)  # sub is its own, by rule
+    # a rule guarantees that sub is its own number
+    return lambda core, tile, sub=None: push(core, find(core), tile)
 
 
 def _pop_from(case: Case) -> Callable[..., Any]:
@@ -306,7 +307,7 @@ def _push_handle(case: Case) -> Callable[..., Any]:
 
 
 def _pop_handle(case: Case) -> Callable[..., Any]:
-    """The handle gets its place; the valid region it has stays."""
+    """Give the handle its address; its valid region is unchanged."""
     type = case.op.operands[0].type
     pop = _pop(case, type)
 

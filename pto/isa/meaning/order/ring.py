@@ -1,7 +1,7 @@
-"""Queues between the cube and the vector side of a core: slots in a ring, one ring a direction.
+"""Queues between the cube and the vector side of a core: slots in a ring, one ring per direction.
 
-Who may take, fill, empty and give back slots, and how the two ends find each other. What moves
-through the slots is in `queue.py`.
+This file decides which agent may take, fill, empty and free a slot, and how the two ends find each
+other. `queue.py` moves the data.
 """
 
 from __future__ import annotations
@@ -25,26 +25,27 @@ from pto.isa.rules.rule import Case
 
 TO_VECTOR, TO_CUBE = 1, 2  # bits of dir_mask
 _WAYS = {TO_VECTOR: "cube to vector", TO_CUBE: "vector to cube"}
-TAKEN, PUSHED, POPPED, FREED, ENTRY, REGIONS = range(0, 12, 2)  # in `state`
+TAKEN, PUSHED, POPPED, FREED, ENTRY, REGIONS = range(0, 12, 2)  # keys of `state`
 Counts = npt.NDArray[np.int64]
-WHOLE = 0  # the split of a tile that goes to one consumer as it is
+WHOLE = 0  # the split of a tile that goes unchanged to one consumer
 
 
 @dataclass(slots=True)
 class Ring:
-    """One direction of a queue. Entries are counted for each agent: by sub-block, the cube as 0."""
+    """One direction of a queue. Entries are counted per agent: by sub-block, the cube as 0."""
 
     name: str
     way: int
     slots: int
     slot_size: int
-    local: int | None  # where the consumer's buffer begins in UB or L1; None: it has none
+    local: int | None  # start of the consumer's buffer in UB or L1; None: it has none
     local_slots: int
     entry: Pointer | GlobalTensor | None  # the first slot in global memory; None: slots are local
-    epilogue: Epilogue | None = None  # what is done to accumulators that are pushed
-    number: int = 0  # the id of a queue that users name by it
-    # words that compiled code shares: the four counts below, where the first slot in global memory
-    # lies in the machine's and how many bytes there are, then extents of what each slot holds
+    epilogue: Epilogue | None = None  # conversion of pushed accumulators
+    number: int = 0  # the id by which instructions name the queue
+    # words shared with compiled code: the four counts below, the machine address and size of the
+    # first
+    # slot in global memory, then the extents of the entry in each slot
     state: Counts = field(init=False)
 
     def __post_init__(self) -> None:
@@ -52,7 +53,7 @@ class Ring:
 
     @property
     def taken(self) -> Counts:
-        """By talloc, or by a push at once."""
+        """Entries taken, by talloc or by a push."""
         return self.state[0:2]
 
     @property
@@ -68,7 +69,7 @@ class Ring:
         return self.state[6:8]
 
     def region(self, number: int) -> tuple[int, int]:
-        """The extents of what an entry is."""
+        """The extents of an entry."""
         at = REGIONS + 2 * (number % self.slots)
         return int(self.state[at]), int(self.state[at + 1])
 
@@ -86,9 +87,9 @@ class Ring:
         return vectors(core, split) if self.way == TO_VECTOR else range(1)
 
     def room(self, core: Machine, split: int) -> Blocked | None:
-        """A slot for the next entry, or why there is none.
+        """A slot for the next entry, or the reason why there is none.
 
-        Consumers tell of free slots half a ring at a time: tile.yaml#pto.tpush, SyncPeriod.
+        Consumers report free slots half a ring at a time: tile.yaml#pto.tpush, SyncPeriod.
         """
         number = int(self.taken[own(core)])
         period = self.slots if self.slots <= 2 else self.slots // 2
@@ -104,7 +105,7 @@ class Ring:
         )
 
     def ready(self, core: Machine, split: int) -> Blocked | None:
-        """A full slot, or why there is none."""
+        """A full slot, or the reason why there is none."""
         number = int(self.popped[own(core)])
         if own(core) not in self.consumers(core, split):
             return Blocked(f"a tile of {self.name}, whose whole tiles go to vector 0 alone")
@@ -123,7 +124,7 @@ class Ring:
         self.freed[own(core)] += 1
 
     def slot(self, number: int) -> int:
-        """Bytes from the first slot to that of an entry."""
+        """The byte offset of the slot of an entry."""
         return number % self.slots * self.slot_size
 
     def require_room(self, nbytes: int, what: object) -> None:
@@ -134,12 +135,12 @@ class Ring:
 
 
 def vectors(core: Machine, split: int) -> range:
-    """The vector sub-blocks that take part: both in a split tile, else as the target says."""
+    """The vector sub-blocks that take part: both for a split tile, else as the target defines."""
     return range(core.profile.sync.whole_tile_vectors if split == WHOLE else 2)
 
 
 def own(core: Machine) -> int:
-    """The number an agent counts under."""
+    """The index under which an agent counts its entries."""
     return core.sub if core.side == "vector" else 0
 
 
@@ -168,7 +169,7 @@ def _numbers(case: Case, *names: str) -> list[int | None]:
 
 
 def _open(core: Machine, made: Ring) -> Ring:
-    """The ring both ends share: whoever comes first makes it."""
+    """The ring that both ends share: the first end to open it creates it."""
     entry = made.entry
     in_gm = None if entry is None else (id(entry.memory), entry.address)
     where = in_gm if made.local is None else made.local
@@ -192,12 +193,12 @@ def epilogue_of(case: Case) -> Epilogue | None:
 
 
 def slot_count(mask: int, number: int | None) -> int:
-    """How many slots a direction has: what is written, or what the directions share."""
+    """The number of slots of a direction: the attribute, or a share of the total."""
     return number or (4 if mask == TO_VECTOR | TO_CUBE else 8)
 
 
 def _pipe(core: Machine, name: str, case: Case, gm: Any, buffers: dict[int, int | None]) -> Pipe:
-    """A queue with its slots in global memory where `gm` is given, else in the buffers."""
+    """A queue with its slots in global memory if `gm` is given, else in local buffers."""
     mask, size, number, local_slots = _numbers(
         case, "dir_mask", "slot_size", "slot_num", "local_slot_num"
     )
@@ -206,7 +207,7 @@ def _pipe(core: Machine, name: str, case: Case, gm: Any, buffers: dict[int, int 
     start = _global(core, gm)
     rings: dict[int, Ring] = {}
     for way in (way for way in _WAYS if mask & way):
-        # both directions share the memory: the way back lies behind
+        # both directions share the memory: the second one follows the first
         behind = slots * size if way == TO_CUBE and mask & TO_VECTOR else 0
         entry = None if start is None else _moved(start, behind)
         label = f"{name}, {_WAYS[way]}"
@@ -225,7 +226,7 @@ def _moved(entry: Pointer | GlobalTensor, nbytes: int) -> Pointer | GlobalTensor
 
 
 def _frontend(case: Case) -> Callable[..., None]:
-    """Users name the queue by its id."""
+    """A queue that instructions name by its id."""
     number = int(case.word("id") or 0)
 
     def init(core: Machine, gm: Any, view: Any, to_vector: int | None, to_cube: int | None) -> None:
@@ -242,7 +243,10 @@ def register_of(number: int) -> str:
 
 
 def _lowered(through_global: bool) -> Do:
-    """Users hold the queue as a value. One way: one buffer; both: to the vector side, and back."""
+    """A queue that instructions hold as a value.
+
+    One direction has one buffer; with both, the first is to the vector side and the second back.
+    """
 
     def make(case: Case) -> Callable[..., Pipe]:
         def init(core: Machine, *operands: Any) -> Pipe:
@@ -258,7 +262,7 @@ def _lowered(through_global: bool) -> Do:
 
 
 def by_id(case: Case) -> Callable[[Machine], Pipe]:
-    """How a user of the frontend forms finds its queue."""
+    """How an instruction of the frontend form finds its queue."""
     number = int(case.word("id") or 0)
     key = register_of(number)
 

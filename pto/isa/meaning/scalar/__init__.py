@@ -1,1 +1,1 @@
-"""What the scalar unit computes and asks of its core."""
+"""Meanings of the scalar unit: arithmetic, and queries of its core."""

@@ -1,8 +1,8 @@
-"""What the scalar unit computes: arith and math as lane functions of one lane, and constants.
+"""Arithmetic of the scalar unit: arith and math as lane functions of one lane, and constants.
 
 In a program integers are Python ints: signed for `i8`..`i64` and `index` (64 bits), unsigned for
-`ui8`..`ui64`, 0 or 1 for `i1`; floats are NumPy scalars of their type. A lane function sees them as
-`kind_of` says and returns the low bits of the result.
+`ui8`..`ui64`, 0 or 1 for `i1`; floats are NumPy scalars of their type. A lane function receives
+them in the type given by `kind_of` and returns the low bits of the result.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def is_unsigned(type: t.Type | None) -> bool:
 
 
 def wrapper(type: t.Type | None) -> Wrap:
-    """Brings an int into the range of a type, modulo its width."""
+    """A function that reduces an int to the range of a type, modulo its width."""
     bits = bits_of(type)
     mask, half = (1 << bits) - 1, 1 << (bits - 1)
     if is_unsigned(type):
@@ -52,7 +52,7 @@ def wrapper(type: t.Type | None) -> Wrap:
 
 
 def kind_of(type: t.Type | None) -> np.dtype[Any]:
-    """What lane functions see of a scalar type: index is int64, i1 is bool."""
+    """The NumPy type of a scalar type in lane functions: index is int64, i1 is bool."""
     if bits_of(type) == 1:
         return np.dtype(np.bool_)
     dtype = type.dtype if isinstance(type, t.Scalar) else None
@@ -81,7 +81,7 @@ def _signed(a: Lanes) -> Lanes:
 
 
 def _as_int(view: View, type: t.Type) -> Wrap:
-    """The same reading of one of Python's numbers."""
+    """The same reading of a Python integer."""
     bits = bits_of(type)
     mask, half = (1 << bits) - 1, 1 << (bits - 1)
     if view is _signed:
@@ -90,7 +90,7 @@ def _as_int(view: View, type: t.Type) -> Wrap:
 
 
 def _quickly(fn: Callable[..., int], view: View) -> Callable[[Case], Callable[..., int]]:
-    """An operation on integers of any size, of which the low bits are kept."""
+    """An operation on Python integers that keeps the low bits of the result."""
 
     def make(case: Case) -> Callable[..., int]:
         see, wrap = _as_int(view, case.op.operands[0].type), wrapper(case.op.results[0].type)
@@ -114,7 +114,10 @@ def _integer(
 
 
 def _shift(fn: Callable[..., Any], view: View = _own) -> Lane:
-    """Shifts by the width or more have no value in MLIR; here they shift everything out."""
+    """Shifts.
+
+    MLIR defines no value for a count of the width or more; here the result is 0 or the sign.
+    """
 
     def quick(case: Case) -> Callable[..., int]:
         type = case.op.operands[0].type
@@ -163,7 +166,7 @@ def _sum_and_carry(a: Lanes, b: Lanes) -> tuple[Lanes, Lanes]:
 
 
 def product_halves(a: Lanes, b: Lanes) -> tuple[Lanes, Lanes]:
-    """The low and the high half, of products of halves."""
+    """The low and the high half of a product, computed from products of halves."""
     half, x, y = 4 * a.dtype.itemsize, lanes.raw(a), lanes.raw(b)
     low = const(x, (1 << half) - 1)
     first = (x & low) * (y & low)
@@ -229,7 +232,7 @@ def _cmpf(case: Case) -> Callable[..., Lanes]:
 
 
 def _sized(a: Lanes, kind: np.dtype[Any]) -> Lanes:
-    """The low bits of an integer, or as many more as its sign says."""
+    """The low bits of an integer, or an extension by zeros or by its sign."""
     return (a & const(a, 1)) != 0 if kind == np.bool_ else a.astype(kind)
 
 
@@ -263,7 +266,7 @@ def _to_float(view: View, wide: DType) -> Lane:
 
 
 def _to_integer(case: Case) -> Callable[[Lanes], Lanes]:
-    """Toward zero, modulo 2^64, then the low bits; 0 of what is not finite."""
+    """Toward zero, modulo 2^64, then the low bits; 0 for infinity and NaN."""
     kind = kind_of(case.op.results[0].type)
 
     def whole(a: Lanes) -> Lanes:
@@ -286,7 +289,7 @@ def _select(core: Machine, condition: int, a: Any, b: Any) -> Any:
 
 
 def _cast(case: Case) -> Callable[..., Any]:
-    """The same bits where both are scalars; any other value is itself."""
+    """The same bits if both types are scalars; any other value is returned unchanged."""
     source, target = case.op.operands[0].type, case.op.results[0].type
     if source == target or not isinstance(source, t.Scalar) or not isinstance(target, t.Scalar):
         return lambda core, inputs: inputs[0]
@@ -328,13 +331,14 @@ def number(value: Attribute | None, type: t.Type) -> Any:
 
 
 _DENSE = re.compile(r"dense<\s*(\[[-+.\w\s,]*\]|[-+.\w]+)\s*>(\s*:.*)?")
-_WORDS = re.compile(r"-?\d{1,20}")  # a longer one means nothing: it falls apart, into a wrong count
+# a number with more digits is split in two, so the count of numbers does not match
+_WORDS = re.compile(r"-?\d{1,20}")
 
 
 def _vector(value: Attribute | None, type: t.Vector) -> Any:
-    """Numbers side by side, or one for all.
+    """A constant vector: one number per element, or one number for all.
 
-    An integer too large for a signed element means its bits.
+    An integer too large for a signed element is taken as its bits.
     """
     found, kind = _DENSE.fullmatch(value.text) if isinstance(value, Raw) else None, type.elem.dtype
     if found is None or kind is None:

@@ -16,7 +16,7 @@ _ID = t.Scalar("index", None)
 
 
 def _form(type: t.Type | None) -> tuple[tuple[int, ...], t.Scalar]:
-    """The shape of an array, and what it holds."""
+    """The shape of an array, and its element type."""
     if isinstance(type, t.LocalArray):
         return type.shape, type.elem
     return ((type.size,) if isinstance(type, t.EventIdArray) else ()), _ID
@@ -28,7 +28,7 @@ def _declare(case: Case) -> Callable[..., Any]:
 
 
 def _number(x: Mover, shape: tuple[int, ...], indices: Any) -> Any:
-    """Which word is meant: of a local array one index for each dimension, else one."""
+    """The index of a word: local arrays have one index per dimension, other arrays have one."""
     given = [x.number(n) for n in (indices if isinstance(indices, list) else [indices])]
     found = x.number(0)
 

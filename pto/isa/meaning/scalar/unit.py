@@ -1,4 +1,4 @@
-"""The scalar unit beside arithmetic: queries, single elements, control registers, print."""
+"""The scalar unit except arithmetic: queries, single elements, control registers, print."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _scalar(type: t.Type | None) -> t.Scalar:
 
 
 def _load(case: Case) -> Callable[..., Any]:
-    """Memory holds bits; the result type says what they are."""
+    """Load one element. Memory holds bits; the result type interprets them."""
     type = _scalar(case.op.results[0].type)
     return lambda x, ptr, offset: x.load_at(ptr, offset, type)
 
@@ -50,7 +50,7 @@ STORE_SCALAR = Do(_store, words=Elements)
 
 
 def words_of(type: t.Type | None) -> int:
-    """Words of a record: one for each field that is no record."""
+    """The number of words of a record: one for each field that is not a record."""
     return sum(map(words_of, type.fields)) if isinstance(type, t.Struct) else 1
 
 
@@ -61,7 +61,7 @@ def path_of(case: Case) -> list[int]:
 
 
 def field_at(type: t.Type | None, path: list[int]) -> t.Type | None:
-    """The type of the field a path leads to; None where it leads nowhere."""
+    """The type of the field at a path; None if there is none."""
     for step in path:
         if not isinstance(type, t.Struct) or not 0 <= step < len(type.fields):
             return None
@@ -70,7 +70,7 @@ def field_at(type: t.Type | None, path: list[int]) -> t.Type | None:
 
 
 def _field(case: Case) -> tuple[int, t.Scalar]:
-    """The word of a record that a path leads to, and what it holds."""
+    """The index of the word at a path of a record, and the type of the field."""
     type, word = case.type("s"), 0
     for step in path_of(case):
         fields = type.fields if isinstance(type, t.Struct) else ()
@@ -135,7 +135,7 @@ _FORMAT = re.compile(r"%%|%[-+ #0]*\d*(?:\.\d+)?(?:hh|ll|[hlzt])?[diufFeEgGxXc]"
 
 
 def _print(case: Case) -> Callable[..., None]:
-    """printf of one scalar; the format is data, only one conversion of it is filled in."""
+    """printf of one scalar; the format is data, and only one conversion in it is filled in."""
     value, type = case.op.attrs.get("format"), case.op.operands[0].type
     text = value.value if isinstance(value, Str) else "%d"
     bits = bits_of(type)
@@ -164,14 +164,15 @@ def _formatted(spec: str, scalar: Any, bits: int) -> str:
     return f"%{shown}{'d' if kind in 'iu' else kind}" % number
 
 
-# The bits that conversions without a sign show, of a scalar of so many.
+# The bits that unsigned conversions show, for a scalar of this width.
 _UNSIGNED: dict[str, Callable[[int], int]] = {
     **dict.fromkeys("uxX", lambda bits: (1 << bits) - 1),
     "c": lambda bits: 0xFF,
 }
 
 
-ASSERTION = "assertion failed: "  # how the lines begin that an assertion of a kernel prints
+# the first words of the lines that an assertion of a kernel prints
+ASSERTION = "assertion failed: "
 
 
 def _trap(x: Mover) -> None:
@@ -179,7 +180,7 @@ def _trap(x: Mover) -> None:
 
 
 def _trapped(name: str, printed: list[str]) -> PtoError:
-    """With what an assertion has printed right before, if it was one."""
+    """The text of a trap, with the lines that an assertion printed just before."""
     starts = [n for n, line in enumerate(printed) if line.startswith(ASSERTION)]
     if not starts:
         return fail("PTO-S135", f"{name} reached pto.trap")

@@ -1,1 +1,1 @@
-"""What work items do: alone, with the other lanes of their warp, and to memory."""
+"""Meanings of work items: alone, with the other lanes of their warp, and in memory."""

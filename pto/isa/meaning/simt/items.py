@@ -1,4 +1,4 @@
-"""The work items of a launch that are active at an instruction, as its meaning sees them."""
+"""The active work items at an instruction: the interface for its meaning."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Pointers:
 
 
 class Size(NamedTuple):
-    """How many work items there are in each direction."""
+    """The number of work items in each dimension."""
 
     x: int
     y: int
@@ -43,17 +43,20 @@ class Size(NamedTuple):
 
 
 class Kept:
-    """What entries leave to later ones, a value for each work item, by slot: its bits."""
+    """Values that entries keep for later ones, per slot: the bits for each work item."""
 
     def __init__(self) -> None:
-        self.counts = np.zeros(SLOTS, np.int64)  # of the work items that kept it; 0: nobody has
+        # the number of work items that kept a value; 0: no value
+        self.counts = np.zeros(SLOTS, np.int64)
         self.values = np.zeros((SLOTS, MAX_ITEMS), np.uint64)
 
 
 class Items(Protocol):
-    """The words that meanings of work items are written in, for those that are active. Values are
-    lanes, an entry for each item, of a packed value an entry for each of its elements. The compiled
-    engine has the same words (`run/jit/emit/simt/warp.py`), where nobody knows values yet."""
+    """The interface for meanings of work items, for the active ones.
+
+    Values are lanes, one entry per item, or one per element of a packed value. The compiled engine
+    implements the same interface (`run/jit/emit/simt/warp.py`) on symbolic values.
+    """
 
     @property
     def core(self) -> Machine: ...
@@ -61,32 +64,34 @@ class Items(Protocol):
     def size(self) -> Size: ...
     @property
     def active(self) -> Any:
-        """Their numbers: x + dimX * (y + dimY * z)."""
+        """The numbers of the active items: x + dimX * (y + dimY * z)."""
         ...
 
     def clock(self) -> Any:
-        """How many instructions the launch has done: a clock that never stands still."""
+        """The number of instructions the launch has executed: a clock that always advances."""
         ...
 
     def meet(self) -> None:
-        """All items come here before one goes on."""
+        """A barrier of all items."""
         ...
 
     def everywhere(self, value: Any) -> Values:
-        """A number, or one for each item, as a value of each."""
+        """A number, or one number per item, as a lane value."""
         ...
 
     def ballot(self, pred: Values) -> Values:
-        """One bit for each lane of the own warp in which pred holds."""
+        """One bit for each lane of the warp in which pred holds."""
         ...
 
     def from_lane(self, value: Values, lane: Values) -> Values:
-        """The value of a lane of the own warp; the own one where that lane is not active."""
+        """The value of a lane of the same warp; an item's own value if that lane is not active."""
         ...
 
     def folded(self, fn: Callable[[Any, Any], Any], value: Values) -> Values:
-        """Lanes n and n + 16, n + 8, .. of the own warp are combined by fn; one that is not active
-        counts as its neutral element."""
+        """Combine lanes n and n + 16, n + 8, ..
+
+        Of a warp with fn; an inactive lane counts as its neutral element.
+        """
         ...
 
     def load(self, at: Pointers, type: t.Type) -> Values: ...
@@ -94,23 +99,26 @@ class Items(Protocol):
     def update(
         self, at: Pointers, new: Callable[..., Values], given: Sequence[Values], see: Element
     ) -> Values:
-        """old = memory; memory = new(old, *given), one item after the other; gives old."""
+        """old = memory; memory = new(old, *given), item by item in order; returns old."""
         ...
 
     def keep(self, slot: int, payload: Values) -> None: ...
     def resume(self, slot: int, type: t.Type) -> Values: ...
     def reinterpret(self, value: Values, type: t.Type) -> Values:
-        """The same bits, of one number or of a few side by side."""
+        """The same bits as another type: one number, or several side by side."""
         ...
 
     def element(self, packed: Values, index: Values) -> Values:
-        """Of an index that no element has, LLVM promises no value: the first one."""
+        """An element of a packed value.
+
+        LLVM defines no value for an index out of range: here the first.
+        """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """What lies in memory: so many numbers of a type."""
+    """The layout of a value in memory: a number of elements of a type."""
 
     kind: np.dtype[Any]
     count: int
@@ -121,7 +129,7 @@ class Element:
 
 
 def held(type: t.Type | None) -> Element:
-    """What a value is made of, as memory has it."""
+    """The elements of a value, as memory holds them."""
     if isinstance(type, t.Vector):
         return Element(held(type.elem).kind, int(np.prod(type.shape)))
     if not isinstance(type, t.Scalar) or type.dtype is None:

@@ -1,4 +1,4 @@
-"""What a work item knows of itself, what lanes tell each other, what entries leave behind."""
+"""Indices of work items, communication between lanes, and values kept between entries."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ def _place(items: Items, axis: str) -> Any:
 
 
 def _below(items: Items) -> Any:
-    """One bit for each lane below."""
+    """One bit for each lane below this one."""
     return (1 << lanes(items)) - 1
 
 
 QUERIES: dict[str, Together] = {
     **{f"tid_{d}": _query(lambda items, d=d: _place(items, d)) for d in "xyz"},
     **{f"block_dim_{d}": _query(lambda items, d=d: getattr(items.size, d)) for d in "xyz"},
-    # one launch is one block, and there is no grid: goldens of the public tests say 0 for both
+    # a launch is one block without a grid: goldens of the public tests have 0 for both
     **{f"grid_dim_{d}": _query(lambda items: 0) for d in "xyz"},
     **{f"block_idx_{d}": _query(lambda items: 0) for d in "xyz"},
     "veccoreid": _query(lambda items: items.core.block * items.core.subs + items.core.sub),
@@ -68,7 +68,7 @@ QUERIES: dict[str, Together] = {
 
 
 def _vote(fn: Callable[[Any, Any], Any]) -> Together:
-    """fn(lanes in which it holds, lanes that are active), as bits."""
+    """fn(lanes in which the predicate holds, active lanes), as bits."""
 
     def run(items: Items, pred: Values) -> Values:
         return fn(items.ballot(pred), items.ballot(pred == pred))
@@ -85,8 +85,10 @@ VOTES: dict[str, Together] = {
 
 
 def _shuffle(source: Callable[[Any, Any], Any]) -> Together:
-    """source(lane in its group, control): the lane in the group that is read; outside of it, or
-    where that lane is not active, a lane keeps its own value."""
+    """A lane reads the value of lane source(lane in its group, control) of its group.
+
+    It keeps its own value if that lane is outside of the group or not active.
+    """
 
     def make(case: Case) -> Callable[..., Values]:
         attr = case.op.attrs.get("width")

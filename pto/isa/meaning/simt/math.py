@@ -19,7 +19,7 @@ from pto.isa.rules.rule import Case
 
 
 def _whole(fn: Callable[[Lanes], Lanes]) -> Lane:
-    """Exact in any float type: reckoned in f32."""
+    """Rounding to an integral value: exact in any float type, so computed in f32."""
 
     def of(a: Lanes) -> Lanes:
         return lanes.cast(fn(a.astype(np.float32)), a)
@@ -28,7 +28,7 @@ def _whole(fn: Callable[[Lanes], Lanes]) -> Lane:
 
 
 def _away(a: Lanes) -> Lanes:
-    """The nearest integer; of two, the one farther from zero."""
+    """The nearest integer; ties away from zero."""
     whole = trunc(a)
     up = absolute(a - whole) >= const(a, 0.5)
     step = select(a < const(a, 0), const(a, -1), const(a, 1))
@@ -54,8 +54,10 @@ FMA = Lane(lanes.fma)
 
 
 def _bytes(lhs: Lanes, rhs: Lanes, selector: Lanes) -> Lanes:
-    """Byte n of the result is the byte that nibble n of selector names, modulo 8: 0 to 3 are those
-    of rhs, 4 to 7 of lhs."""
+    """Byte n of the result is the byte that nibble n of selector selects, modulo 8.
+
+    0 to 3 are bytes of rhs, 4 to 7 of lhs.
+    """
     a, b, by = (v.view("u4") for v in (lhs, rhs, selector))
     result = const(a, 0) & a
     for n in range(4):
@@ -129,7 +131,7 @@ PICK = Together(lambda case: lambda items, packed, index: items.element(packed, 
 
 
 def _angle(fn: Callable[[Lanes], Lanes]) -> Lane:
-    """Reckoned in f64 and rounded once: the document asks for no particular bits."""
+    """Computed in f64 and rounded once: the document requires no particular bits."""
     return Lane(lambda a: fn(a.astype(np.float64)).astype(np.float32))
 
 

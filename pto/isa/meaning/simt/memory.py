@@ -1,4 +1,4 @@
-"""One element by one work item: loads, stores, atomic updates in the order of the items."""
+"""Memory access by work items: loads, stores, and atomic updates in the order of the items."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _at(ptr: Pointers, offset: Values, nbytes: int) -> Pointers:
 
 
 def moved(case: Case) -> Callable[..., Pointers]:
-    """Pointers, each moved by a number of elements of its own."""
+    """Pointers, each advanced by its own number of elements."""
     elem = held(getattr(case.op.operands[0].type, "elem", None))
     return lambda items, ptr, offset: _at(ptr, offset, elem.nbytes)
 
@@ -88,8 +88,7 @@ CAS = Together(lambda case: _serial(case, _exchanged))
 
 @dataclass(frozen=True, slots=True)
 class Own:
-    """An array that every work item has one of, made outside of a launch: they lie one behind the
-    other, `nbytes` apart."""
+    """An array per work item, made outside of a launch; the arrays are `nbytes` apart."""
 
     memory: Memory
     address: int
@@ -97,7 +96,7 @@ class Own:
 
 
 def _named_type(case: Case) -> int:
-    """Bytes of the type an operation names."""
+    """The size in bytes of the type that an operation names."""
     attr = case.op.attrs.get("elem_type")
     return held(attr.type if isinstance(attr, OfType) else None).nbytes
 

@@ -1,1 +1,1 @@
-"""What tile instructions do, one file a family."""
+"""Meanings of tile instructions, one file per family."""

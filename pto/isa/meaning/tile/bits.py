@@ -11,7 +11,7 @@ from pto.isa.meaning.tile.regions import put, region, stream
 
 
 def pack_rows(mask: Tile, bits: Lanes) -> None:
-    """Row by row, whole elements of the mask: bits past the columns are 0."""
+    """Row by row, in whole elements of the mask: bits after the last column are 0."""
     size, rows = mask.type.itemsize, bits.shape[0]
     packed = np.packbits(bits, axis=1, bitorder="little")
     items = -(-packed.shape[1] // size)
@@ -21,7 +21,7 @@ def pack_rows(mask: Tile, bits: Lanes) -> None:
 
 
 def pack_stream(mask: Tile, bits: Lanes, pitch: int, nbytes: int) -> None:
-    """From the first byte of the mask on, `pitch` bits from row to row, 0 between them."""
+    """In one stream from the mask's first byte, `pitch` bits from row to row, padded by zeros."""
     rows, cols = bits.shape
     image = np.zeros(max(rows * pitch, nbytes * 8), np.bool_)
     image[: rows * pitch].reshape(rows, pitch)[:, :cols] = bits

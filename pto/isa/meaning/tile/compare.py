@@ -1,7 +1,7 @@
 """Comparisons into packed bits, and selection by such bits.
 
-Row i of a mask starts at row i of the mask tile, whatever its element type; column j is bit j of
-it, lowest bit first.
+Row i of a mask starts at row i of the mask tile, for every element type; column j is bit j of it,
+lowest bit first.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pto.isa.meaning.tile.regions import element, require_arithmetic
 from pto.isa.row import types as t
 from pto.isa.rules.rule import Case
 
-_STREAM = 64  # lanes of a register from which on rows do not start anew
+_STREAM = 64  # number of register lanes from which on rows do not start at a new register
 
 
 def _compare(case: Case) -> Callable[..., None]:
@@ -40,9 +40,13 @@ def _compare(case: Case) -> Callable[..., None]:
 
 
 def _compare_scalar(case: Case) -> Callable[..., None]:
-    """The mask as PTO-Gym's tcmps has it where a profile says so, but of 64-bit elements: without
-    row pitch, in pieces of what the vector unit stores at once. 32-bit elements: all in one stream,
-    in pieces of two registers; narrower ones: each row begins a new piece of one register."""
+    """A comparison with a scalar.
+
+    If the profile has dense masks, the mask has the layout of PTO-Gym's tcmps, except for 64-bit
+    elements. It has no row pitch and consists of the blocks that the vector unit stores: 32-bit
+    elements are one stream in blocks of two registers; for narrower ones each row starts a new
+    block of one register.
+    """
     require_arithmetic(case)
     kind, type = element(case, "src"), case.type("scalar")
     test, is_scalar = lanes.MODES[case.word("cmpMode") or "eq"], isinstance(type, t.Scalar)
@@ -88,7 +92,7 @@ def _compare_scalar(case: Case) -> Callable[..., None]:
 
 
 def _by_rows(x: Mover, rows: int, cols: int, cell: Callable[..., Lanes], mask: Tile) -> None:
-    """Row i of the bits in row i of the mask."""
+    """Store the bits of row i in row i of the mask."""
     (height, width), size = mask.type.shape, mask.type.itemsize
     x.require(
         (rows <= height) & (cols <= width * size * 8),
@@ -101,7 +105,7 @@ def _by_rows(x: Mover, rows: int, cols: int, cell: Callable[..., Lanes], mask: T
 
 
 def _by_bytes(x: Mover, pitch: int, bit: Callable[..., Lanes], mask: Tile) -> None:
-    """Eight bits an element of the valid region, rows one behind the other; zero elsewhere."""
+    """Store eight bits per element of the valid region, row by row; zero elsewhere."""
     rows, cols = mask.get_valid()
     kind = mask.type.dtype.numpy.type
 
@@ -122,7 +126,7 @@ def _row_bits(case: Case, name: str) -> int | None:
 
 
 def _scalar_row_bits(case: Case) -> int | None:
-    """What `_compare_scalar` writes; None where the run decides."""
+    """The bits per row that `_compare_scalar` writes; None if they are known only at run time."""
     src = case.tile("src")
     if src is not None and case.profile.vector.scalar_compare_mask == "bytes":
         return src.cols
@@ -203,7 +207,7 @@ COMPARE_SCALAR = Move(_compare_scalar)
 SELECT = Move(_select)
 SELECT_SCALAR = Move(_select_scalar)
 
-# The operand that is a mask, and the bits from one of its rows to the next, by body.
+# The mask operand of each body, and the function that gives the bits from one row to the next.
 PACKING: dict[int, tuple[str, Callable[[Case], int | None]]] = {
     id(COMPARE): ("dst", lambda case: _row_bits(case, "dst")),
     id(COMPARE_SCALAR): ("dst", _scalar_row_bits),

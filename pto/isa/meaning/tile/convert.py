@@ -1,4 +1,4 @@
-"""One element type to another, by `pto.core.convert`; here the defaults that go with a pair."""
+"""Conversion of element types with `pto.core.convert`; this file has the defaults of each pair."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ from pto.isa.meaning.tile.mover import Mover
 from pto.isa.meaning.tile.regions import element, put, region
 from pto.isa.rules.rule import Case
 
-Cuts = Mapping[str, Mapping[str, str]]  # profile -> source type -> the types it is cut to
+# profile -> source type -> the types to which it is truncated
+Cuts = Mapping[str, Mapping[str, str]]
 
 
-Pair = tuple[DType, DType, Round, bool]  # from, to, how it rounds, whether it saturates
+Pair = tuple[DType, DType, Round, bool]  # from, to, rounding, saturation
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,10 @@ class Conversion(Do):
 
 
 def rounding(case: Case, src: DType, dst: DType) -> Round:
-    """rmode; hardware has one way into hifloat8, whatever rmode says (TCvt.hpp of a5)."""
+    """The rounding mode.
+
+    The hardware has only one for hifloat8, whatever rmode is (TCvt.hpp of a5).
+    """
     if dst is HIFLOAT8:
         return Round.NONE
     mode = round_mode(case.word("rmode") or "RINT")
@@ -39,8 +43,10 @@ def rounding(case: Case, src: DType, dst: DType) -> Round:
 
 
 def tile_conversion(cuts: Cuts, forced: str) -> Do:
-    """`cuts`: the pairs that lose high bits when satmode is unwritten; a profile without an entry
-    cuts all. `forced`: profiles that clamp all other pairs, whatever satmode says, without tmp.
+    """A conversion of tiles.
+
+    `cuts`: the pairs that drop high bits if satmode is absent; a profile without an entry truncates
+    all. `forced`: profiles that saturate all other pairs without tmp, whatever satmode is.
     """
 
     def saturates(case: Case, src: DType, dst: DType) -> bool:
@@ -69,7 +75,7 @@ def conversion(src: DType, dst: DType, mode: Round, saturate: bool) -> Callable[
 
 
 def _over_values(src: DType, dst: DType, change: Callable[[Lanes], Lanes]) -> Callable[..., None]:
-    """Over dst's valid region; columns of packed types count items of two values."""
+    """Convert over dst's valid region; a column of a packed type is an item of two values."""
 
     def step(core: Machine, source: Tile, target: Tile, tmp: Tile | None = None) -> None:
         rows, cols = target.get_valid()

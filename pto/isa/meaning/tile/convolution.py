@@ -1,4 +1,4 @@
-"""Feature maps and filters in another order: NCHW as NC1HWC0, NC1HWC0 as FRACTAL_Z, ..."""
+"""Layout conversions of feature maps and filters: NCHW to NC1HWC0, NC1HWC0 to FRACTAL_Z, ..."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from pto.isa.meaning.tile.img2col import number
 from pto.isa.meaning.tile.mover import Mover
 from pto.isa.rules.rule import Case
 
-# Axes of each order, slowest first: group, n, channel, depth, height, width; a channel is also
-# its block of c0 (k) and its place in there (o). Filters count n up to a multiple of 16.
+# Axes of each layout, slowest first: group, n, channel, depth, height, width; a channel is split
+# into its block of c0 (k) and its index in the block (o). Filters pad n to a multiple of 16.
 ORDERS = {
     "NCHW": "nchw",
     "GNCHW": "gnchw",
@@ -48,7 +48,7 @@ def _split(flat: Lanes, order: str, sizes: Mapping[str, int]) -> dict[str, Lanes
 
 
 def _joined(at: Mapping[str, Any], order: str, sizes: Mapping[str, int]) -> Any:
-    """The element of memory of an index; axes that it lacks are 0."""
+    """The element of memory at an index; axes missing in the layout are 0."""
     flat: Any = 0
     for axis in order:
         flat = flat * sizes[axis] + at.get(axis, 0)
@@ -63,7 +63,7 @@ def _count(order: str, sizes: Mapping[str, int]) -> int:
 
 
 def _reorder(case: Case, orders: Mapping[str, str]) -> Callable[..., None]:
-    """dst, item after item: where it comes from in src, zero where src has no such n or c.
+    """Write dst item by item from its position in src, zero where src has no such n or c.
 
     A view is memory in its own order, and may have gaps between its dimensions.
     """

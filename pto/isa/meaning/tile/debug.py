@@ -1,4 +1,4 @@
-"""Data a person looks at while a program runs, and single elements by their place in storage."""
+"""Printing of tiles during a run, and single elements by their position in storage."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pto.isa.meaning.tile.mover import Mover
 from pto.isa.row import types as t
 from pto.isa.rules.rule import Case
 
-MOST = 128  # rows and columns that are shown: of more, the first and last of that many
+MOST = 128  # rows and columns that are printed: of more, the first and the last of this number
 _WIDTH = 8
 _SKIPPED = "..."
 
@@ -49,7 +49,7 @@ def _view_lines(view: GlobalTensor) -> list[str]:
 
 
 def table(values: Lanes, dtype: DType) -> list[str]:
-    """A line for each row, numbers in columns of one width."""
+    """One line per row, numbers in columns of equal width."""
     rows, cols = values.shape
     if not rows or not cols:
         return []
@@ -66,7 +66,7 @@ def _shown(size: int) -> npt.NDArray[np.intp]:
 
 
 def _marked(words: list[str], size: int) -> list[str]:
-    """With a mark in the middle where some of them are left out."""
+    """With an ellipsis in the middle if some are omitted."""
     half = len(words) // 2
     return [*words[:half], _SKIPPED, *words[half:]] if size > MOST else words
 

@@ -25,7 +25,7 @@ def prelu(a: Lanes, slope: Lanes) -> Lanes:
 
 
 def lrelu(a: Lanes, slope: Lanes) -> Lanes:
-    """A slope of f32 multiplies f16 in f32, rounded once (PTO-Gym, tlrelu)."""
+    """Leaky relu. An f32 slope multiplies f16 in f32, rounded once (PTO-Gym, tlrelu)."""
     product = lanes.mul(lanes.cast(a, slope), slope)
     return lanes.select(lanes.greater(a, lanes.const(a, 0)), a, lanes.cast(product, a))
 
@@ -37,19 +37,19 @@ def exp_difference(a: Lanes, b: Lanes) -> Lanes:
 def with_integers(
     fn: Callable[[Lanes], Lanes], of_integers: Callable[[Lanes], Lanes]
 ) -> Callable[[Case], Callable[[Lanes], Lanes]]:
-    """A function of floats, and what stands for it where the elements are integers (on cpu)."""
+    """A function of floats, combined with its replacement for integer elements (on cpu)."""
     return lambda case: of_integers if element(case, "dst").is_integer else fn
 
 
 def integer_log(a: Lanes) -> Lanes:
-    """The logarithm cut to an integer; 0 where there is none."""
+    """The logarithm truncated to an integer; 0 if it is undefined."""
     fine = lanes.greater(a, lanes.const(a, 0))
     known = lanes.widen(lanes.select(fine, a, lanes.const(a, 1)))
     return floor(mathlib.log(known)).astype(a.dtype)
 
 
 def integer_recip(a: Lanes) -> Lanes:
-    """1 / a cut to an integer, as integers are divided."""
+    """1 / a truncated to an integer, as integer division does."""
     return lanes.div(lanes.const(a, 1), a)
 
 
@@ -62,7 +62,7 @@ def shift_right(a: Lanes, count: Lanes) -> Lanes:
 
 
 def _bounded(count: Lanes) -> Lanes:
-    """64-bit elements, which a5 makes of two registers, are shifted by the count modulo 64."""
+    """A shift. 64-bit elements, which a5 computes in two registers, take the count modulo 64."""
     return lanes.width_modulo(count) if count.dtype.itemsize == 8 else count
 
 
@@ -75,7 +75,7 @@ def shift_right_by(a: Lanes, count: Lanes) -> Lanes:
 
 
 def _amount(count: Lanes, like: Lanes) -> Lanes:
-    """A scalar as a count; what is too large stays too large where it is not taken modulo 64."""
+    """A scalar as a shift count; a count out of range stays out of range unless it is modulo 64."""
     wide = like.dtype.itemsize == 8
     return count.astype(like.dtype) if wide else lanes.shift_amount(count, like)
 
@@ -89,13 +89,15 @@ def sub_add(a: Lanes, b: Lanes, c: Lanes) -> Lanes:
 
 
 def axpy(a: Lanes, factor: Lanes, into: Lanes) -> Lanes:
-    """into + a * factor; f16 into f32 is multiplied in f32."""
+    """into + a * factor; f16 accumulated into f32 is multiplied in f32."""
     return lanes.add(into, lanes.mul(lanes.cast(a, into), lanes.cast(factor, into)))
 
 
 def rounded_once(fn: Callable[..., Lanes]) -> Callable[[Case], Callable[..., Lanes]]:
-    """On cpu f16 is computed with in f32 and rounded at the end, as C++ has it; elsewhere each
-    operation rounds."""
+    """fn with one rounding at the end: on cpu f16 is computed in f32, as in C++.
+
+    Elsewhere each operation rounds.
+    """
 
     def single(*sources: Lanes) -> Lanes:
         return fn(*(a.astype(np.float32) for a in sources)).astype(sources[0].dtype)

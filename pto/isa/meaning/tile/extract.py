@@ -1,4 +1,4 @@
-"""Windows of tiles: TEXTRACT cuts one out, TINSERT pastes one in."""
+"""Windows of tiles: TEXTRACT copies a window out of a tile, TINSERT into a tile."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from pto.isa.rules.rule import Case
 
 
 def _packings(case: Case) -> tuple[PackedOrder | None, PackedOrder | None]:
-    """How src and dst are packed, where a mode says so."""
+    """The packing of src and dst, if a mode defines it."""
     mode = case.word("mode")
     src, dst = (packing(mode, tile_type(case.type(n)).layout.name) for n in ("src", "dst"))
     return src, dst
 
 
 def _extract(case: Case) -> Callable[..., None]:
-    """Out of src, over dst's valid region."""
+    """Copy a window of src over dst's valid region."""
     transfer, packed, turned = Transfer(case), _packings(case), turns_pairs(case)
 
     def run(
@@ -64,7 +64,7 @@ def _extract_scaled(case: Case) -> Callable[..., None]:
 
 
 def _insert(case: Case) -> Callable[..., None]:
-    """Into dst, over src's valid region."""
+    """Copy src's valid region into a window of dst."""
     transfer, packed = Transfer(case), _packings(case)
 
     def run(x: Mover, src: Tile, r: Any, c: Any, dst: Tile, fp: Any, word: Any) -> None:

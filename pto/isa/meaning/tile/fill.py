@@ -1,4 +1,4 @@
-"""One scalar in every element."""
+"""Fills: one scalar in every element."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pto.isa.rules.rule import Case
 
 
 def _fill(case: Case) -> Callable[..., None]:
-    """A vec tile over its valid region; a mat tile whole, padding too, in blocks of 32 bytes."""
+    """Fill the valid region of a vec tile, or all bytes of a mat tile in blocks of 32 bytes."""
     dtype, type = element(case, "dst"), case.type("scalar")
 
     def run(x: Mover, value: Any, dst: Tile) -> None:

@@ -1,4 +1,4 @@
-"""Elements of tiles picked and placed by index, by comparison or by pattern.
+"""Gather and scatter on tiles: by index, by comparison or by pattern.
 
 An index counts elements of a tile in rows of its physical width, and is unsigned.
 """
@@ -26,7 +26,7 @@ _GREATEST = np.iinfo(np.int64).max
 
 
 def unsigned(values: Lanes) -> Lanes:
-    """Elements of an index tile as numbers; what int64 cannot hold is its greatest: too large."""
+    """Elements of an index tile as int64; a value above its range becomes the greatest int64."""
     bits = raw(values)
     if bits.dtype.itemsize == 8:
         bits = less_of(bits, const(bits, _GREATEST))
@@ -50,12 +50,12 @@ def _index(x: Mover, tile: Tile, r: Any, c: Any) -> Lanes:
 
 
 def _count(x: Mover, tile: Tile) -> int:
-    """Elements counted row by row; with what lies between rows, where they lie so."""
+    """The number of elements that an index can address: with the gaps between rows in layout ND."""
     return x.items(tile) if tile.type.layout.name == "ND" else tile.type.rows * tile.type.cols
 
 
 def _counted(x: Mover, tile: Tile, k: Any, where: Lanes | None) -> Lanes:
-    """The elements of these numbers."""
+    """The elements at these indices."""
     if tile.type.layout.name == "ND":
         return x.item(tile, k, where)
     return x.read(tile, k // tile.type.cols, k % tile.type.cols, where)
@@ -74,12 +74,12 @@ _FORM_OF = {
 
 
 def parts(case: Case) -> list[str]:
-    """What the program wrote beside src and dst."""
+    """The operands and attributes beside src and dst."""
     return [n for n in _PARTS if case.type(n) or n in case.op.attrs]
 
 
 def form(case: Case) -> str:
-    """index, compare, mask, or nothing where the parts do not make a form."""
+    """index, compare or mask; "" if the operands match no form."""
     return _FORM_OF.get(" ".join(parts(case)), "")
 
 
@@ -114,7 +114,7 @@ def _by_index(case: Case) -> Callable[..., None]:
 
 
 def _by_comparison(case: Case) -> Callable[..., None]:
-    """Domain: src's valid region. What is found serves the index form."""
+    """Columns of src's valid region that satisfy the comparison. The result is an index tile."""
     test = {"eq": equal, "gt": greater}[case.word("cmpMode") or "eq"]
     value_type, src_type = case.type("kValue"), element(case, "src")
     offset, kind = int(case.word("offset") or 0), element(case, "dst")
@@ -170,7 +170,10 @@ _PICKED = {  # (first column, step): the pattern is read from right to left
 
 
 def _by_pattern(case: Case) -> Callable[..., None]:
-    """Rows of dst, one for each of src; where widths differ, all that is picked, row by row."""
+    """Select by pattern into one row of dst per row of src.
+
+    If the widths differ, into one stream.
+    """
     first, step = _PICKED[case.word("maskPattern") or "P1111"]
     kind = element(case, "dst").numpy
 
@@ -201,7 +204,7 @@ def _by_pattern(case: Case) -> Callable[..., None]:
             )
             x.when(rows * count > 0, lambda: x.each(height, width, cell, dst))
 
-        # one row takes as much as it has room for: what is picked beyond lies behind its region
+        # one row takes as many as it can hold; further elements are stored after its region
         fits = (count == width) | ((rows == 1) & (height == 1) & (count > width))
         x.when(fits, lines, flat)
 
@@ -223,7 +226,7 @@ GATHER = Move(_gather)
 
 
 def _blocks(case: Case) -> Callable[..., None]:
-    """Blocks of 32 bytes of src as it lies in memory, from any byte on."""
+    """Copy blocks of 32 bytes of src in memory order, from any byte on."""
     kind, harmless = element(case, "dst"), case.profile.stray_index == "harmless"
     per_block = BLOCK_BYTE_SIZE // kind.itemsize
 
@@ -257,7 +260,7 @@ GATHER_BLOCKS = Move(_blocks)
 
 
 def _scatter(case: Case) -> Callable[..., None]:
-    """Domain: the valid region of indexes; the last writer wins."""
+    """Scatter over the valid region of indexes; the last writer wins."""
     kind, clears = element(case, "dst"), case.profile.scatter_clears
 
     def scatter(x: Mover, src: Tile, indexes: Tile, dst: Tile) -> None:
@@ -278,7 +281,7 @@ def _scatter(case: Case) -> Callable[..., None]:
 
 
 def _spread(case: Case) -> Callable[..., None]:
-    """By a pattern: element j of src at the places of dst that the pattern picks, zeros between."""
+    """Scatter src to the positions of dst that a pattern selects, with zeros between them."""
     first, step = _PICKED[case.word("maskPattern") or "P1111"]
     by_row = case.word("axis") != "col"
 

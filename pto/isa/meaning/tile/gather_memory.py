@@ -1,6 +1,6 @@
-"""Rows or elements of a table in global memory, read and written by index.
+"""Gather and scatter of rows or elements of a table in global memory.
 
-Elements of a table are counted row by row, whatever its strides; an index is unsigned.
+Elements of a table are numbered row by row, for any strides; an index is unsigned.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from pto.isa.rules.rule import Case
 
 
 class Access:
-    """What an index tile asks of a table: for each (i, j) of a tile a row and column of it.
+    """The row and column of a table for each element (i, j) of an index tile.
 
-    An index for each element counts the table's elements row by row; one for each row names a row.
-    `policy` names the attribute for indices beyond the table.
+    With one index per element, it is the element's number in the table, row by row; with one index
+    per row, it is a row. `policy` names the attribute for indices outside the table.
     """
 
     def __init__(self, case: Case, policy: str) -> None:
@@ -39,8 +39,11 @@ class Access:
         size: tuple[int, int],
         then: Callable[[Callable[..., Any]], None],
     ) -> None:
-        """then(at), where at(i, j) is the element, as row and column or by its number, and whether
-        the index counts (None: it does)."""
+        """Call then(at): at(i, j) is the element, by row and column or by its number, and a
+        condition.
+
+        The condition is True if the index is in use; None: always.
+        """
         (rows, cols), (high, wide) = size, idx.get_valid()
         elements = (high == rows) & (wide == cols)
         lines = ((high == 1) & (wide == rows)) | ((high == rows) & (wide == 1))
@@ -59,7 +62,7 @@ class Access:
             cols <= width,
             lambda: fail("PTO-S170", f"rows of {cols} elements, and {table} has {width} columns"),
         )
-        held: tuple[Any, Any] = None, None  # of the same rows, read once
+        held: tuple[Any, Any] = None, None  # for the same rows, read once
 
         def key(i: Lanes, j: Lanes) -> Lanes:
             nonlocal held
@@ -108,7 +111,7 @@ class Access:
         key: Callable[..., Lanes],
         most: int,
     ) -> None:
-        """Indices beyond the table are an error, unless the program says what they are."""
+        """Require indices inside the table, unless an attribute defines a policy for the rest."""
         fine = x.all(*size, lambda i, j: key(i, j) < most)
         if self.oob != "undefined":
             fine = fine | (most > 0)
@@ -120,7 +123,7 @@ class Access:
         x.require(fine, error)
 
     def tamed(self, x: Mover, key: Lanes, most: int) -> tuple[Lanes, Lanes | None]:
-        """Clamped, wrapped, or left out."""
+        """Indices clamped or wrapped, or a condition that skips them."""
         if self.oob == "clamp":
             return x.index(less_of(key, most - 1)), None
         if self.oob == "wrap":
@@ -137,7 +140,7 @@ def _neither(idx: tuple[int, int], data: tuple[int, int]) -> PtoError:
 
 
 def _element(x: Mover, table: GlobalTensor, place: Any, inside: Lanes | None) -> Lanes:
-    """By row and column, or by its number."""
+    """An element by row and column, or by its number."""
     if not isinstance(place, tuple):
         return x.item(table, place, inside)
     row, col = place
@@ -167,7 +170,7 @@ def _gather(case: Case) -> Callable[..., None]:
 
 
 def _gather_listed(case: Case) -> Callable[..., None]:
-    """Indices in global memory, one after the other: of rows, or of elements row by row."""
+    """Gather with indices in global memory: row numbers, or element numbers row by row."""
     by_row, access = case.word("coalesce") == "row", Access(case, "gatherOob")
 
     def gather(x: Mover, mem: GlobalTensor, idx: GlobalTensor, scratch: Any, dst: Tile) -> None:

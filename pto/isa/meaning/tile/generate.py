@@ -16,7 +16,7 @@ from pto.isa.meaning.tile.mover import Mover
 from pto.isa.meaning.tile.regions import element
 from pto.isa.rules.rule import Case
 
-Words = npt.NDArray[np.uint64]  # 32-bit words, with room for a product
+Words = npt.NDArray[np.uint64]  # holds a product of two 32-bit words
 
 
 def _ramp(case: Case) -> Callable[..., None]:
@@ -55,17 +55,17 @@ def _triangle(case: Case) -> Callable[..., None]:
 RAMP = Move(_ramp)
 TRIANGLE = Move(_triangle)
 
-# ---- random numbers: Philox4x32 (Salmon and others, "Parallel random numbers: as easy as 1, 2, 3")
+# ---- random numbers: Philox4x32 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3")
 
 _MULTIPLIERS = (np.uint64(0xD2511F53), np.uint64(0xCD9E8D57))
 _WEYL = (0x9E3779B9, 0xBB67AE85)
 _LOW, _HALF = np.uint64(0xFFFFFFFF), np.uint64(32)
 _LANES = 64  # counters used for one chunk of a row
-_WORDS = 4  # numbers that one counter gives
+_WORDS = 4  # numbers per counter
 
 
 def philox(counter: list[Words], key: tuple[Words, Words], rounds: int) -> list[Words]:
-    """Four words out of four words and a key."""
+    """Four words from four words and a key."""
     a, b, c, d = counter
     for n in range(rounds):
         first, second = (k + np.uint64(n * w) & _LOW for k, w in zip(key, _WEYL, strict=True))
@@ -76,7 +76,7 @@ def philox(counter: list[Words], key: tuple[Words, Words], rounds: int) -> list[
 
 
 def _advanced(base: list[Words], by: Words) -> list[Words]:
-    """A 128-bit counter plus numbers of less than 64 bits, the lowest word first."""
+    """A 128-bit counter plus numbers of less than 64 bits, lowest word first."""
     low = base[0] + (by & _LOW)
     words, carry = [low & _LOW], (low >> _HALF) + (by >> _HALF)
     for word in base[1:]:
@@ -89,9 +89,9 @@ def _advanced(base: list[Words], by: Words) -> list[Words]:
 def _random(case: Case) -> Callable[..., None]:
     """Element 4k + w of a row is word w of the row's counter k.
 
-    A row takes one counter for each four elements from where it starts, 64 for a chunk of 256
-    columns; the next row starts after 64 for each chunk but the last, and for that one as many as
-    its columns modulo 64 (64 for 0).
+    A row uses one counter per four elements, 64 per chunk of 256 columns. The next row starts after
+    64 counters for each chunk but the last; for the last, after as many as its columns modulo 64
+    (64 for 0).
     """
     kind, rounds = element(case, "dst").numpy, int(case.word("rounds") or 10)
     types = [case.type(operand.name) for operand in case.row.operands]

@@ -16,11 +16,11 @@ from pto.isa.meaning.tile.mover import Mover
 from pto.isa.row.attributes import Int
 from pto.isa.rules.rule import Case
 
-FAR = 1 << 31  # no matrix has so many rows or columns
+FAR = 1 << 31  # limit of the rows and columns of a matrix
 
 
 def number(case: Case, name: str) -> int:
-    """An attribute, its default where it is unwritten; 0 where it has none."""
+    """The value of an attribute, else its default, else 0."""
     value = case.op.attrs.get(name)
     if isinstance(value, Int):
         return value.value
@@ -28,7 +28,7 @@ def number(case: Case, name: str) -> int:
 
 
 class Plane(NamedTuple):
-    """What the FMATRIX register holds."""
+    """The content of the FMATRIX register."""
 
     h: int
     w: int
@@ -44,14 +44,14 @@ class Plane(NamedTuple):
 
 
 def matrix_of(case: Case) -> tuple[str, bool]:
-    """Which register, A or B, and whether timg2col sets it by itself."""
+    """The register, A or B, and whether timg2col sets it itself."""
     words = (case.word("fmatrix") or "FMATRIX_A_MANUAL").split("_")
     return words[1], words[2] == "AUTO"
 
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Sizes and steps of the convolution beside the map itself."""
+    """Sizes and strides of the convolution."""
 
     n: int
     d: int
@@ -64,7 +64,7 @@ class Filter:
     dilation_w: int
 
     def span(self, plane: Plane) -> tuple[int, int]:
-        """How far the filter can go down and across; negative where it does not fit."""
+        """The greatest offset of the filter down and across; negative if it does not fit."""
         high = plane.h + plane.top + plane.bottom - self.dilation_h * (self.filter_h - 1) - 1
         wide = plane.w + plane.left + plane.right - self.dilation_w * (self.filter_w - 1) - 1
         return high, wide
@@ -100,7 +100,7 @@ def _move(
     channels: int,
     outside: int,
 ) -> None:
-    """Element of src for every (m, k), the pad where there is none: tile.yaml#pto.timg2col."""
+    """Copy the element of src for every (m, k), or the pad: tile.yaml#pto.timg2col."""
     c0, stored = C0_SIZE_BYTE // src.type.itemsize, dst.type.dtype.storage
     count, have = plane.h * plane.w * (steps.n * steps.d * steps.c1 * c0), x.items(src)
     x.require(
@@ -137,7 +137,7 @@ def _move(
         return select(inside, found, x.word(outside, stored))
 
     def taps() -> None:
-        """Lanes of one tap."""
+        """The lanes of one filter tap."""
         x.each(*size, lambda i, j: cell(i, j // c0 + col // c0, j % c0), dst, by=c0)
 
     def anywhere() -> None:
@@ -161,6 +161,6 @@ _REPEATS = ("repeat_stride", "repeat_time", "repeat_mode", "dst_stride")
 
 IMG2COL = Move(_img2col)
 SET_FMATRIX = _set(registers.FMATRIX, Plane.of)
-# How the hardware walks; timg2col covers the valid region of dst whatever it is.
+# The order in which the hardware iterates; timg2col covers the valid region of dst in any order.
 SET_REPEAT = _set(registers.IMG2COL_RPT, lambda case: tuple(number(case, n) for n in _REPEATS))
 SET_PADDING = _set(registers.IMG2COL_PADDING, lambda case: (number(case, "pad_value"),))

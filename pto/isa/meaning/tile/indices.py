@@ -1,5 +1,4 @@
-"""Indices of rows and columns that cells get, made once: who is asked for elements by them knows
-them again, and takes slices."""
+"""Index arrays of rows and columns, cached: an access recognises them and uses slices."""
 
 from __future__ import annotations
 
@@ -36,18 +35,18 @@ def across(cols: int) -> Lanes:
 
 
 def is_first(index: Any, limit: int) -> bool:
-    """Whether an index is 0, 1, .. below a limit, along an axis of its own."""
+    """True if an index is 0, 1, .. below a limit, along its own axis."""
     return _FIRST.get(id(index)) is index and index.size <= limit
 
 
 def picked(plain: Lanes, r: Any, c: Any, down: bool, across: bool) -> Lanes:
-    """plain[r, c], by slices and whole rows and columns where the indices are such."""
+    """plain[r, c], with slices or whole rows and columns if the indices allow it."""
     if crosses(r, c):
         if down:
             return plain[: r.shape[0]].take(c[0], axis=1)
         if across:
             return plain[:, : c.shape[1]].take(r[:, 0], axis=0)
-    elif down and across and r.ndim != c.ndim:  # one is the depth
+    elif down and across and r.ndim != c.ndim:  # one is the index along the depth axis
         if r.ndim == 2 and r.shape[1] == 1:
             return plain[: r.size, : c.size].T[:, :, None]
         if c.ndim == 2 and c.shape[0] == 1:
@@ -56,5 +55,5 @@ def picked(plain: Lanes, r: Any, c: Any, down: bool, across: bool) -> Lanes:
 
 
 def crosses(r: Any, c: Any) -> bool:
-    """Whether indices are a column of rows and a row of columns."""
+    """True if r is a column of row indices and c a row of column indices."""
     return np.ndim(r) == np.ndim(c) == 2 and r.shape[1] == c.shape[0] == 1

@@ -1,4 +1,4 @@
-"""Products of tiles. What a product is: `cube/contraction.py`; here, which elements take part.
+"""Matrix products of tiles: this file selects the elements; `cube/contraction.py` multiplies.
 
 m and k are the valid rows and columns of the left tile, n the valid columns of the right one; each
 tile is read in its own layout. Packed fp4 tiles count pairs along k, or values (`_counts_values`).
@@ -27,7 +27,7 @@ from pto.isa.rules.rule import Case
 
 
 def _product(case: Case) -> Callable[..., None]:
-    """Any form: the names of the row's operands say what is added and whether there are scales."""
+    """All forms of product: the row's operand names select bias, accumulator and scales."""
     names = case.row.operand_names
     types = [case.type(name) for name in names]
     has = set(names)
@@ -58,7 +58,7 @@ def _product(case: Case) -> Callable[..., None]:
 
 
 def _sizes(lhs: Tile, rhs: Tile, dst: Tile) -> tuple[int, int, int]:
-    """m, k and n: there must be room for them, whatever the valid regions of the others say."""
+    """m, k and n; every operand must be large enough for them, whatever its valid region is."""
     (m, k), (_, n) = lhs.get_valid(), rhs.get_valid()
     (inner, _), (high, wide) = rhs.type.shape, dst.type.shape
     if k > inner or m > high or n > wide:
@@ -72,16 +72,16 @@ def _sizes(lhs: Tile, rhs: Tile, dst: Tile) -> tuple[int, int, int]:
 
 
 def counts_values(lhs: TileType, scale: TileType) -> bool:
-    """Whether the columns of a left tile of fp4 are values, so that half its bytes are in use.
+    """True if the columns of a left tile of fp4 are values, so that half its bytes are in use.
 
-    Its scales tell, of which there is one for 32 values (decisions.md, Shapes of packed float4
-    tiles).
+    The tile of scales decides: it has one scale per 32 values (decisions.md, Shapes of packed
+    float4 tiles).
     """
     return lhs.dtype.is_packed and scale.cols == -(-lhs.cols // MX_BLOCK_SIZE)
 
 
 def _factors(core: Machine, tile: Tile, rows: int, cols: int, along: int) -> Array:
-    """The elements as numbers; two a packed item along axis `along`, which is k."""
+    """The elements as numbers; a packed item gives two along axis `along`, which is k."""
     kind, items = tile.type.dtype, cut(tile, 0, 0, rows, cols)
     if kind is F32:
         return _narrowed(core, items)
@@ -89,7 +89,7 @@ def _factors(core: Machine, tile: Tile, rows: int, cols: int, along: int) -> Arr
 
 
 def _narrowed(core: Machine, values: Array) -> Array:
-    """f32 factors, in the precision the mode registers ask for."""
+    """f32 operands, rounded as the mode registers define."""
     if registers.get(core, registers.HF32):
         raise fail(
             "PTO-X170",
@@ -106,8 +106,8 @@ def _narrowed(core: Machine, values: Array) -> Array:
 def _scales(tile: Tile, rows: int, cols: int, layout: Layout) -> Array:
     """2^(byte - 127) for every group.
 
-    A tile of another element type (PTOAS writes f16) names the place only: its bytes are scales in
-    boxes of 16 x 2, as the matrix unit reads them.
+    If the tile has another element type (PTOAS writes f16), only its address counts: its bytes are
+    scales in boxes of 16 x 2, the order of the matrix unit.
     """
     kind: DType = tile.type.dtype
     if kind.itemsize == 1 and tile.type.rows >= rows and tile.type.cols >= cols:

@@ -1,5 +1,7 @@
-"""Orders of records, and merges of them, on NumPy. A record is 8 bytes: a value, zeros up to 4
-bytes, then a 32-bit index. Values sort descending and stably; a NaN stands behind every number.
+"""Sorting and merging of records, on NumPy.
+
+A record is 8 bytes: a value, zeros up to 4 bytes, then a 32-bit index. The order is descending and
+stable; NaN follows every number.
 """
 
 from __future__ import annotations
@@ -14,13 +16,13 @@ from pto.isa.meaning.lanes import Lanes, const, is_integer, select
 from pto.isa.meaning.tile.regions import put, region
 
 RECORD = 8  # bytes
-WAYS = 4  # runs that one merge takes
+WAYS = 4  # runs per merge
 
 Records = npt.NDArray[np.uint64]
 
 
 def descending(values: Lanes) -> npt.NDArray[np.intp]:
-    """The order of the last axis."""
+    """The permutation that sorts the last axis in descending order."""
     if is_integer(values):
         key = ~values  # -values would overflow
     else:
@@ -29,7 +31,7 @@ def descending(values: Lanes) -> npt.NDArray[np.intp]:
 
 
 def sort_key(values: Lanes) -> Lanes:
-    """An integer that sorts as the value does: zeros are equal, a NaN is the least."""
+    """An integer with the same order as the value: zeros are equal, NaN is the least."""
     if is_integer(values):
         return values
     wide = values.astype(np.float32)
@@ -39,17 +41,16 @@ def sort_key(values: Lanes) -> Lanes:
 
 
 def _floor(values: Lanes) -> Lanes:
-    """What a merge sees of lists: an element waits for all before it in its list.
+    """The sort key of each record in a merge: the smallest value up to it in its list.
 
-    In a descending list that is its own value. In any other it goes as early as the smallest value
-    before it lets it; sorting by these gives the order in which taking the largest first element,
-    of equals from the first list, would.
+    In a descending list this is its own value. Sorting by these keys gives the same order as taking
+    the largest head of the lists repeatedly; of equal heads the first list's.
     """
     return np.minimum.accumulate(values, axis=-1)
 
 
 def _records(tile: Tile, kind: DType) -> Records:
-    """The valid columns of the only row."""
+    """The records in the valid columns of the only row."""
     rows, cols = tile.get_valid()
     whole = cols * kind.itemsize // RECORD * RECORD // kind.itemsize
     return np.ascontiguousarray(region(tile, min(rows, 1), whole)).reshape(-1).view(np.uint64)
@@ -69,7 +70,7 @@ def _store(dst: Tile, records: Records, kind: DType) -> None:
 
 
 def merge_runs(src: Tile, dst: Tile, run: int, groups: int, kind: DType) -> None:
-    """Each four runs of so many records into one."""
+    """Merge each four consecutive runs of `length` records into one."""
     if groups == 0:
         return
     kept = _records(src, kind)[: groups * WAYS * run]
@@ -79,14 +80,17 @@ def merge_runs(src: Tile, dst: Tile, run: int, groups: int, kind: DType) -> None
 
 
 def merge_lists(tiles: list[Tile], dst: Tile, kind: DType, stop: bool) -> npt.NDArray[np.intp]:
-    """As many records as dst has room for; with `stop`, until a list runs out. How many of each."""
+    """Merge lists into dst until it is full; with `stop`, until a list is exhausted.
+
+    Returns the number taken from each.
+    """
     lists = [_records(tile, kind) for tile in tiles]
     order = descending(np.concatenate([_floor(_values(each, kind)) for each in lists]))
     lengths = [each.size for each in lists]
     owner = np.repeat(np.arange(len(lists)), lengths)[order]
     count = min(order.size, dst.get_valid()[1] * kind.itemsize // RECORD)
     if stop and order.size:
-        # an empty list counts as run out once something has been taken
+        # an empty list counts as exhausted after the first record is taken
         ends = [np.flatnonzero(owner == n)[-1] + 1 if size else 1 for n, size in enumerate(lengths)]
         count = min(count, *map(int, ends))
     _store(dst, np.concatenate(lists)[order[:count]], kind)

@@ -41,7 +41,7 @@ Fill = Callable[[Tile], None]
 
 
 def _load(case: Case) -> Callable[..., None]:
-    """dst over its valid region; then, where dst has a pad, what lies beside it."""
+    """Load dst over its valid region; then fill the padding if dst has a pad value."""
     view_type, dst_type = case.type("src"), case.type("dst")
     layouts = candidates(tile_type(dst_type), case.word("layout"))
     fill = padding(tile_type(dst_type), case.profile)
@@ -76,14 +76,17 @@ def _load(case: Case) -> Callable[..., None]:
 
 
 def has_margins(case: Case) -> bool:
-    """Whether operands of the text say what lies beside the loaded columns."""
+    """True if operands define the columns beside the loaded ones."""
     names = ("pad_mode", "init_out_buffer", "left_padding_num", "right_padding_num")
     return any(n in case.op.attrs or case.op.operand(n) is not None for n in names)
 
 
 def beside(type: TileType, profile: Profile) -> tuple[Pad, bool] | None:
-    """What a load leaves beside the valid region, and whether in all of the tile, else to the end
-    of a block of 32 bytes: Profile.load_padding. What makes boxes of rows fills it with zeros."""
+    """The value that a load writes beside the valid region, and whether it fills the whole tile.
+
+    Otherwise it fills to the end of a block of 32 bytes: Profile.load_padding. A load that makes
+    boxes from rows fills with zeros.
+    """
     if profile.load_padding == "tile":
         return (type.pad if type.pad.is_defined else Pad.ZERO), True
     if type.layout.is_boxed:
@@ -93,7 +96,7 @@ def beside(type: TileType, profile: Profile) -> tuple[Pad, bool] | None:
 
 
 def in_boxes(view: GlobalTensor, layouts: tuple[GlobalLayout, ...], rows: int, cols: int) -> bool:
-    """Whether the elements come in boxes, whose blocks are copied as they are."""
+    """True if the source is already in boxes, which are copied unchanged."""
     if view.layout.name != "ND" or all(size == 1 for size in view.shape[:3]):
         return view.layout.name == "NZ"
     found = chosen(layouts, view.shape, view.dtype.itemsize, rows, cols)
@@ -101,7 +104,7 @@ def in_boxes(view: GlobalTensor, layouts: tuple[GlobalLayout, ...], rows: int, c
 
 
 def padding(type: TileType, profile: Profile) -> Fill | None:
-    """Fills what lies beside the valid region."""
+    """Fills the elements beside the valid region."""
     found = beside(type, profile)
     if found is None:
         return None
@@ -128,12 +131,12 @@ def padding(type: TileType, profile: Profile) -> Fill | None:
 
 
 def padded_block(type: TileType) -> int:
-    """Elements of a block."""
+    """The number of elements in a 32-byte block."""
     return max(1, BLOCK_BYTE_SIZE // type.itemsize)
 
 
 def pads_columns(type: TileType) -> bool:
-    """Whether a block of 32 bytes lies along a row, else along a column."""
+    """True if a 32-byte block is along a row, False if along a column."""
     return type.layout.name in ("ND", "NZ")
 
 
@@ -146,10 +149,10 @@ def _inner(cols: int, left: int, right: int) -> int:
 
 
 def _margins(case: Case) -> Callable[..., Array]:
-    """The padding operands of the text: columns of the valid region beside the loaded ones.
+    """The padding operands: columns of the valid region beside the loaded ones.
 
-    PadNull leaves them as they are, PadFirstElem repeats the first element, PadValue takes
-    pad_value. init_out_buffer first fills the whole tile, if init_condition allows.
+    PadNull leaves them unchanged, PadFirstElem repeats the first element, PadValue uses pad_value.
+    init_out_buffer first fills the whole tile, if init_condition allows.
     """
     mode = case.word("pad_mode") or "PadNull"
     first = case.word("init_out_buffer") == "true"
@@ -186,7 +189,10 @@ COMBINE: dict[str, Callable[[Array, Array], Array] | None] = {
 
 
 def _store(case: Case) -> Callable[..., None]:
-    """src over its valid region, converted where it is an accumulator, combined with memory."""
+    """Store src over its valid region.
+
+    Accumulators are converted, and atomics combine with memory.
+    """
     src_type, view_type = case.type("src"), case.type("dst")
     type = tile_type(src_type)
     layouts = candidates(type, case.word("layout"))
@@ -219,12 +225,12 @@ def _store(case: Case) -> Callable[..., None]:
 
 
 def scales_rows(type: TileType, profile: Profile) -> bool:
-    """Whether there is a scale for each row, not for each column."""
+    """True if there is a scale for each row instead of each column."""
     return profile.scaling.sources == "any" and type.layout.name == "DN"
 
 
 def _store_scaled(case: Case) -> Callable[..., None]:
-    """The scales of the columns stand in a tile."""
+    """Store with the scales of the columns in a tile."""
     store, fp_type = _store(case), case.type("fp")
 
     def run(core: Machine, src: Any, fp: Any, dst: Any) -> None:
@@ -234,7 +240,7 @@ def _store_scaled(case: Case) -> Callable[..., None]:
 
 
 def combination(case: Case, stored: DType) -> Callable[[Array, Array], Array] | None:
-    """How a store combines with memory: one operation of the element type, rounded once."""
+    """The combination of a store with memory: one operation of the element type, rounded once."""
     name = case.word("atomicType") or "atomic_none"
     combine = COMBINE[name]
     if combine is not None and stored.is_float and stored.numpy == stored.storage:
@@ -249,8 +255,8 @@ STORE_SCALED = Do(_store_scaled)
 
 
 def _regroup(case: Case) -> Callable[..., None]:
-    """Exponents of MX groups in boxes of 16 by 2, as the cube takes them; flat in src and dst."""
-    by_rows = case.word("grpAxis") == "axis0"  # a group lies along rows, so that src is turned
+    """Exponents of MX groups in boxes of 16 by 2, the order of the cube; src and dst are flat."""
+    by_rows = case.word("grpAxis") == "axis0"  # a group is along rows, so src is transposed
 
     def move(x: Mover, src: Tile, dst: Tile, tmp: Any = None, word: Any = None) -> None:
         (high, wide), (m, groups) = src.get_valid(), dst.get_valid()
@@ -286,10 +292,10 @@ def _move(case: Case) -> Callable[..., None]:
 
 
 def _transfer(case: Case) -> Callable[..., None]:
-    """dst = src over what is valid in both, converted out of an accumulator.
+    """dst = src over the region valid in both; accumulators are converted.
 
-    A mode that splits src over two sub-blocks gives each of them a dst of its own. Boxes are then
-    split as wholes: all rows of src, and columns up to the end of a box (a5/TMov.hpp, TMovCcToUb).
+    A mode that splits src over two sub-blocks gives each its own dst. Whole boxes are split: all
+    rows of src, and columns up to the end of a box (a5/TMov.hpp, TMovCcToUb).
     """
     if turns_pairs(case):
         return lambda x, src, dst, fp=None, word=None: turn(x, src, (0, 0), dst, dst.get_valid())
@@ -318,7 +324,7 @@ MOVE = Move(_move)
 MOVE_SCALED = Move(_move_scaled)
 
 
-# A transfer into a cache changes no value; its event is over at once.
+# A transfer into a cache changes no value; its event completes at once.
 PREFETCH = handle(lambda x, src, dst: None)
 PREFETCH_ASYNC = handle(lambda x, src, session: TOKEN)
 PREFETCH_CONTEXT = handle(lambda x, workspace: TOKEN)

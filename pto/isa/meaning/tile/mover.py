@@ -1,10 +1,10 @@
-"""The words a move is written in, here on NumPy: which elements go where, and what becomes of them.
+"""The interface for moves, implemented on NumPy: where elements go, and how they are converted.
 
-A meaning of kind `Move` is a function of a mover and the operands. It says for which (i, j) an
-element is made (`each`, `place`) and, for one (i, j), where to read (`read`, `item`) and what to
-compute. The same function runs on the mover of the compiled engine (`run/jit/emit/tile/mover.py`),
-where extents are numbers known later and (i, j) are lanes: so nothing branches on extents or
-values but by `when` and `require`. Indices are lanes of int64.
+A meaning of kind `Move` is a function of a mover and the operands. It lists the (i, j) for which an
+element is made (`each`, `place`) and, for one (i, j), what to read (`read`, `item`) and compute.
+The same function runs on the mover of the compiled engine (`run/jit/emit/tile/mover.py`), where
+extents are run-time values and (i, j) are lanes. So a meaning branches on extents and values only
+with `when` and `require`. Indices are lanes of int64.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ from pto.isa.meaning.tile.regions import put, region, require_inside, scalar
 from pto.isa.meaning.tile.window import one_matrix
 from pto.isa.row import types as t
 
-Change = Callable[[Any, Any], Any]  # (elements, their columns) -> what becomes of them
-Cell = Callable[[Lanes, Lanes], Any]  # (i, j) -> what is there
+Change = Callable[[Any, Any], Any]  # (elements, their columns) -> converted elements
+Cell = Callable[[Lanes, Lanes], Any]  # (i, j) -> the element there
 
 
 class Mover(Views):
-    """Moves at once, on arrays. All of a step is read before any of it is written."""
+    """Moves elements on arrays. A step reads everything before it writes."""
 
     __slots__ = ()
 
-    # ---- what happens
+    # ---- moves
 
     def each(self, rows: int, cols: int, cell: Cell, *dsts: Tile, by: int = 0) -> None:
-        """dst[i, j] = cell(i, j) for i < rows, j < cols; of several tiles one value each. `by`: so
-        many columns are alike, for who does not compute all of them at once."""
+        """dst[i, j] = cell(i, j) for i < rows, j < cols; one value for each of several tiles. `by`:
+        a hint to compiled code that this number of columns is computed alike."""
         for dst in dsts:
             require_inside(dst, rows, cols, "written")
         if rows <= 0 or cols <= 0:
@@ -64,9 +64,9 @@ class Mover(Views):
         dst: Tile | GlobalTensor,
         combine: Callable[[Lanes, Lanes], Lanes] | None = None,
     ) -> None:
-        """dst at k = value, (k, value, where) = cell(i, j), row by row: the last of equal places
-        wins, or is combined with what is there. `where` None: always. k is a stored item, or
-        (row, column); or a list of such."""
+        """dst at k = value, with (k, value, where) = cell(i, j), row by row. `where` None: always.
+        If k repeats, the last one wins, or is combined with the old value. k is a stored item or
+        (row, column), or a list of such."""
         if rows <= 0 or cols <= 0:
             return
         found = cell(down(rows), across(cols))
@@ -77,7 +77,7 @@ class Mover(Views):
             at, values, kept = np.broadcast_arrays(at, value, True if where is None else where)
             at, values = at[kept], values[kept].view(items.dtype)
             if combine is None:
-                # a list of indices is assigned in its order, the last of equal ones last (NumPy)
+                # NumPy assigns a list of indices in order, so the last of equal ones wins
                 items[at] = values
                 continue
             numbers, new = items.view(value.dtype), values.view(value.dtype)
@@ -87,13 +87,13 @@ class Mover(Views):
     def hold(
         self, rows: int, cols: int, cell: Cell, dtype: DType, most: tuple[int, int]
     ) -> Callable[[Any, Any], Lanes]:
-        """cell(i, j) of all i < rows, j < cols, computed once, of a type that is computed with: a
-        function of (i, j). `most`: no more rows and columns than these."""
+        """A function of (i, j) that returns cell(i, j), computed once for all i < rows, j < cols.
+        The type must support arithmetic. `most`: the greatest number of rows and columns."""
         found = cell(down(rows), across(cols))
         return lambda i, j: found[i, j]
 
     def _items(self, dst: Tile | GlobalTensor, k: Any) -> tuple[Lanes, Any]:
-        """Stored items, and which of them are meant."""
+        """The stored items, and the index of the selected ones."""
         if isinstance(dst, GlobalTensor):
             raw = dst.memory.view(dst.address, dst.nbytes)
             return raw.view(dst.dtype.storage), dst.offset(*k)
@@ -112,9 +112,9 @@ class Mover(Views):
         by_column: bool = False,
         packed: tuple[PackedOrder | None, PackedOrder | None] = (None, None),
     ) -> None:
-        """size elements from `at` of src on, to `to` of dst: both lie inside. `turned`: rows and
-        columns of src are exchanged. `change` gets the elements and, where what it does depends on
-        the column (`by_column`), the columns, counted from `at`."""
+        """Copy `size` elements from `at` of src to `to` of dst; both are inside. `turned`
+        transposes src. `change` converts the elements; with `by_column` it also receives their
+        columns, counted from `at`."""
         rows, cols = size
         if change is None and at == to == (0, 0) and not turned and packed == (None, None):
             copy(src, dst, rows, cols)
@@ -123,11 +123,11 @@ class Mover(Views):
         if change is not None:
             values = change(values, np.arange(cols)[None, :])
         elif dst.view() is None and src.memory is dst.memory:
-            values = values.copy()  # NumPy sees itself where slices overlap
+            values = values.copy()  # NumPy handles overlapping slices
         paste(dst, *to, values, packed[1])
 
     def fill(self, dst: Tile, item: Any, rows: tuple[int, int], cols: tuple[int, int]) -> None:
-        """One item in all elements of the rows and columns from .. to."""
+        """Write one item to all elements of the rows and columns in a range."""
         height, width = rows[1] - rows[0], cols[1] - cols[0]
         if height <= 0 or width <= 0:
             return
@@ -141,42 +141,42 @@ class Mover(Views):
             )
 
     def shares(self, src: Tile, dst: Tile) -> bool:
-        """True if dst lies in src's place, so that elements which stay need not be moved."""
+        """True if dst has the same storage as src, so that elements which stay need no copy."""
         return src.memory is dst.memory and src.address == dst.address
 
     def landing(self, tile: Tile, sub: int | None) -> Tile:
-        """The tile where its buffer really is, which may be another agent's."""
+        """The tile in the buffer of the agent that owns it."""
         return landing(self.core, tile, sub)
 
     def merge_runs(self, src: Tile, dst: Tile, run: int, groups: int, kind: DType) -> None:
-        """Four runs of records into one, so many times; all in row 0, which has room."""
+        """Merge each four runs of records into one; all are in row 0, which is large enough."""
         merge.merge_runs(src, dst, run, groups, kind)
 
     def merge_lists(
         self, srcs: list[Tile], dst: Tile, counts: Any, kind: DType, stop: bool
     ) -> None:
-        """Records of the first rows that fit; `stop`: until a list runs out; `counts` of each."""
+        """Merge records (`stop`: until a list is exhausted); `counts` gets the number of each."""
         counts[...] = merge.merge_lists(srcs, dst, kind, stop).astype(counts.dtype)
 
     def all(self, rows: int, cols: int, cell: Cell) -> bool:
-        """Whether cell(i, j) holds everywhere."""
+        """True if cell(i, j) holds everywhere."""
         return rows <= 0 or cols <= 0 or bool(cell(down(rows), across(cols)).all())
 
     def require(self, fact: bool, error: Callable[[], PtoError]) -> None:
-        """A program that does otherwise stops here; nothing has been written yet."""
+        """Raise the finding if the fact does not hold. Nothing has been written yet."""
         if not fact:
             raise error()
 
     def within(self, tile: Tile, rows: int, cols: int) -> None:
-        """The first rows x cols elements of a tile are about to be read: it must have them."""
+        """Require that a tile has at least rows x cols elements."""
         require_inside(tile, rows, cols, "read")
 
     def holds(self, tile: Tile, at: tuple[int, int], size: tuple[int, int]) -> None:
-        """A window is about to be read or written: it must lie inside the tile."""
+        """Require that a window is inside the tile."""
         require_window(tile, tile.type.shape, *at, *size)
 
     def reach(self, tile: Tile, nbytes: int) -> None:
-        """So many bytes from a tile's first are about to be read, in the tile or behind it."""
+        """Require that `nbytes` bytes from a tile's first are inside its buffer."""
         tile.memory.check(tile.address, nbytes, 1)
 
     def when(
@@ -188,15 +188,15 @@ class Mover(Views):
             otherwise()
 
     def groups(self, rows: int, cols: int, many: int, cell: Callable[..., Any], dst: Tile) -> None:
-        """dst[i, many * k + n] = value n of cell(i, k): so many for each k, as far as cols goes."""
+        """dst[i, many * k + n] = value n of cell(i, k): `many` values for each k, up to `cols`."""
         require_inside(dst, rows, cols, "written")
         if rows > 0 and cols > 0:
             found = np.stack(cell(down(rows), across(-(-cols // many))), axis=2)
             put(dst, rows, cols, found.reshape(rows, -1)[:, :cols])
 
     def blocks(self, rows: int, count: int, size: int, at: Cell, src: Tile, dst: Tile) -> None:
-        """Block k of row i of dst, of so many bytes, is what lies from byte b of src on:
-        (b, where) = at(i, k). `where` None: always."""
+        """Block k of row i of dst, of `size` bytes, is copied from byte b of src. (b, where) =
+        at(i, k). `where` None: always."""
         if rows <= 0 or count <= 0:
             return
         places, where = at(down(rows), across(count))
@@ -211,8 +211,8 @@ class Mover(Views):
         put(dst, rows, cols, found)
 
     def at_most(self, rows: int, cols: int, bins: int, cell: Cell, dst: Tile) -> None:
-        """dst[i, b] = how many k below cols are counted and have a number up to b, b below bins:
-        (number, counted) = cell(i, k). `counted` None: all are."""
+        """dst[i, b] = how many counted k < cols have a number up to b, for b < bins; (number,
+        counted) = cell(i, k). `counted` None: all are."""
         held = np.zeros((rows, bins + 1), np.int64)
         if cols > 0:
             number, counted = cell(down(rows), across(cols))
@@ -222,8 +222,8 @@ class Mover(Views):
         self.each(rows, bins, lambda i, j: found.astype(dst.type.dtype.numpy), dst)
 
     def sort(self, rows: int, cols: int, block: int, key: Cell, record: Cell, dst: Tile) -> None:
-        """Records of 64 bits, record(i, j), from the first byte of row i of dst on: of each block
-        of columns those of the greatest key(i, j) first, of equals the first. dst has room."""
+        """Sort records of 64 bits, record(i, j), into row i of dst, per block of columns. The
+        greatest key(i, j) comes first; the order is stable. dst is large enough."""
         i, j = down(rows), across(cols)
         keys, blocks = np.broadcast_arrays(~key(i, j), j // block)
         found = np.take_along_axis(record(i, j), np.lexsort((keys, blocks)), 1)
@@ -232,8 +232,8 @@ class Mover(Views):
         )
 
     def compress(self, rows: int, cols: int, cell: Cell, dst: Tile, counts: Tile) -> None:
-        """The values of each row that are kept, (value, kept) = cell(i, j), from column 0 of dst
-        on; item i of counts is how many. Both have room."""
+        """Pack the values of each row that are kept, (value, kept) = cell(i, j), from column 0 of
+        dst. Item i of counts is their number. Both are large enough."""
         if rows <= 0:
             return
         value, kept = cell(down(rows), across(cols))
@@ -246,15 +246,15 @@ class Mover(Views):
     def pack(
         self, rows: int, cols: int, cell: Cell, dst: Tile, pitch: int = 0, nbytes: int = 0
     ) -> None:
-        """The bits cell(i, j), those of row i in row i of dst, in whole elements; or, with a pitch
-        of bits from row to row, in so many bytes from the first of dst on. Both have room."""
+        """Pack the bits cell(i, j): row i into row i of dst, in whole elements. With `pitch` bits
+        from row to row, they are packed into one stream from the first byte of dst."""
         found = cell(down(rows), across(cols))
         if nbytes:
             bits.pack_stream(dst, found, pitch, nbytes)
         else:
             bits.pack_rows(dst, found)
 
-    # ---- of one (i, j)
+    # ---- for one (i, j)
 
     def bit(self, mask: Tile, i: Any, j: Any) -> Lanes:
         """Bit j of row i of a mask."""
@@ -263,9 +263,9 @@ class Mover(Views):
         return bits.unpack(mask, *mask.type.shape)[i, j]
 
     def read(self, tile: Tile | GlobalTensor, r: Any, c: Any, where: Lanes | None = None) -> Lanes:
-        """Elements (r, c), valid or not; any value where `where` does not hold."""
+        """Elements (r, c), valid or not; undefined if `where` does not hold."""
         if where is not None and np.all(where):
-            where = None  # else what nobody asks for is not touched either
+            where = None  # an element that is not selected must not be read either
         is_view = isinstance(tile, GlobalTensor)
         height, width = tile.matrix_shape if is_view else tile.type.shape
         if where is not None:
@@ -280,8 +280,7 @@ class Mover(Views):
         return items[at].view(tile.dtype.numpy if is_view else tile.type.dtype.numpy)
 
     def item(self, tile: Tile | GlobalTensor, k: Any, where: Lanes | None = None) -> Lanes:
-        """Stored items k of a tile, in the order of memory, gaps of a window counted; elements of
-        a view that are `numbered`."""
+        """Stored items k of a tile in memory order, with the gaps of a window; or of a view."""
         if isinstance(tile, GlobalTensor):
             width = tile.matrix_shape[1]
             return self.read(tile, k // width, k % width, where)
@@ -290,16 +289,16 @@ class Mover(Views):
         return tile.items[k].view(tile.type.dtype.numpy)
 
     def numbered(self, view: GlobalTensor) -> bool:
-        """Whether elements are named by their number, not by row and column: compiled code does so
-        where no gap lies between rows."""
+        """True if elements are named by their number, not by row and column. Compiled code uses
+        numbers if there is no gap between rows."""
         return False
 
     def count(self, tile: Tile, r: Any, c: Any) -> Lanes:
-        """Elements (r, c) that are integers, to count with."""
+        """Elements (r, c) that are integers, as int64."""
         return self.read(tile, r, c).astype(np.int64)
 
     def line(self, tile: Tile, i: Any) -> Lanes:
-        """Element i of a tile of one valid row, or of one valid column."""
+        """Element i of a tile with one valid row, or with one valid column."""
         plain, zero = tile.view(), np.int64(0)
         by_row = tile.get_valid()[0] == 1
         if plain is None:
@@ -318,14 +317,14 @@ class Mover(Views):
     def best(
         self, line: Any, count: int, at: Callable[[Any, Any], Lanes], greatest: bool
     ) -> tuple[Lanes, Lanes]:
-        """The first best of at(line, 0) .. at(line, count - 1), and its number: strictly better
-        replaces, so that a NaN stays only where it is the first."""
+        """The first best of at(line, 0) .. at(line, count - 1), and its number. Only a strictly
+        better element replaces it, so a NaN stays only if it is the first."""
         lines = at(line, numbers(0, count))
         found = lines.argmax(axis=0) if greatest else lines.argmin(axis=0)
         places = down(found.shape[0]), across(found.shape[1])
         best = lines[found, *places]
         if lines.dtype.kind not in "iu":
-            nan = lines if lines.dtype.kind != "f" else best  # NumPy's own: of any, the first NaN
+            nan = lines if lines.dtype.kind != "f" else best  # NumPy returns the first NaN
             if np.count_nonzero(nan != nan):
                 nan = lines != lines
                 keys = np.where(nan, np.float64(-np.inf if greatest else np.inf), widen(lines))
@@ -342,21 +341,21 @@ class Mover(Views):
         return state
 
     def lane(self, value: Any, type: t.Type | None, like: DType) -> Lanes:
-        """A scalar operand beside lanes of `like`."""
+        """A scalar operand as a lane with the type of `like`."""
         return scalar(type, like)(value)
 
     # ---- numbers
 
     def items(self, tile: Tile) -> int:
-        """How many items `item` can name."""
+        """The number of items that `item` can address."""
         return tile.nbytes // tile.type.itemsize
 
     def least(self, a: Any, b: Any) -> Any:
-        """The lesser of two numbers or indices."""
+        """The smaller of two numbers or indices."""
         return min(a, b) if isinstance(a, int) and isinstance(b, int) else np.minimum(a, b)
 
     def choose(self, fact: bool, a: Callable[[], int], b: int) -> int:
-        """The number a() where the fact holds, else b."""
+        """The number a() if the fact holds, else b."""
         return a() if fact else b
 
     def word(self, number: int, storage: np.dtype[Any]) -> Lanes:
@@ -364,11 +363,11 @@ class Mover(Views):
         return np.asarray(number & (1 << 8 * storage.itemsize) - 1, storage)
 
     def index(self, value: Lanes) -> Lanes:
-        """Lanes that are not negative, to count with."""
+        """Lanes that are not negative, as int64."""
         return value
 
     def number(self, value: Any) -> int:
-        """An integer operand, 0 where it is absent."""
+        """An integer operand; 0 if it is absent."""
         return 0 if value is None else int(value)
 
     # ---- scalars and registers
@@ -378,7 +377,7 @@ class Mover(Views):
         return to_bits(type, value)
 
     def scalar(self, word: int, type: t.Scalar) -> Any:
-        """A result: the scalar of these bits."""
+        """A scalar result with these bits."""
         return from_bits(type, word & (1 << bits_of(type)) - 1)
 
     def element(self, tile: Tile, k: int) -> int:
@@ -389,7 +388,7 @@ class Mover(Views):
         tile.items[k] = bits
 
     def array(self, count: int) -> Lanes:
-        """A result: so many words that are 0."""
+        """A result: `count` words of 0."""
         return np.zeros(count, np.int64)
 
     def slot(self, array: Lanes, k: int) -> int:
@@ -410,19 +409,19 @@ class Mover(Views):
         registers.put(self.core, register, words[0] & registers.MASK if single else words)
 
     def has(self, register: str) -> bool:
-        """Whether a register that holds nothing at first has been written."""
+        """True if a register without an initial value has been written."""
         return registers.get(self.core, register) is not None
 
 
 def _signed_as(dst: Tile, values: Lanes) -> Lanes:
-    """Integers of the width of a tile count as its elements do, whatever sign they came with."""
+    """Integers of the same width as a tile's elements get the sign of the tile's type."""
     own = dst.type.dtype.numpy
     alike = own.kind in "iu" and values.dtype.kind in "iu" and own.itemsize == values.itemsize
     return values.view(own) if alike else values
 
 
 def _put_rows(dst: Tile | GlobalTensor, k: Any, values: Any) -> bool:
-    """Whole rows of a matrix in memory, one after the other; whether that is what is asked."""
+    """Write whole rows of a matrix in memory in order; False if the request is different."""
     if not isinstance(dst, GlobalTensor) or not isinstance(k, tuple):
         return False
     r, c = k
@@ -440,10 +439,10 @@ def _put_rows(dst: Tile | GlobalTensor, k: Any, values: Any) -> bool:
 
 
 def _turns(keys: Lanes) -> list[Lanes]:
-    """The writes in turns of different keys: the first of each key, the second of each, ..."""
+    """Rounds of writes without equal keys: the first of each key, the second of each, ..."""
     if keys.size == 0:
         return []
-    ordered = np.sort(keys * keys.size + np.arange(keys.size))  # by key, then by place
+    ordered = np.sort(keys * keys.size + np.arange(keys.size))  # by key, then by position
     held, order = np.divmod(ordered, keys.size)
     starts = np.flatnonzero(np.diff(held, prepend=-1))
     lengths = np.diff(starts, append=held.size)

@@ -1,4 +1,4 @@
-"""Packed values whose neighbours change: two share a byte along one axis, then the other."""
+"""Packed 4-bit values repacked: pairs along one axis become pairs along the other."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from pto.isa.rules.rule import Case
 
 
 def turns_pairs(case: Case) -> bool:
-    """Whether the program says that pairs of src lie along the other axis than those of dst."""
+    """True if the pairs of src are along the other axis than those of dst."""
     return case.word("turnPairs") == "true"
 
 
 def lie_along_rows(dst: TileType) -> bool:
-    """Whether two neighbours of a column share a byte of dst: where a column lies side by side."""
+    """True if two neighbours of a column share a byte of dst."""
     return dst.layout.slayout is SLayout.COL_MAJOR
 
 

@@ -1,4 +1,4 @@
-"""Two sources, one or both of which cover only part of the destination."""
+"""Operations on two sources that may cover only a part of the destination."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from pto.isa.rules.rule import Case
 
 
 def partial(fn: Callable[[Lanes, Lanes], Lanes], outside: str = "zero") -> Move:
-    """fn where both sources are valid, the one that is valid elsewhere.
+    """fn where both sources are valid, else the element of the source that is valid.
 
-    Where neither is: 0, or the lowest or greatest finite element, from which PTO-Gym's tpartmax
-    and tpartmin start.
+    Where neither is valid: 0, or the lowest or greatest finite element, the initial value of
+    PTO-Gym's tpartmax and tpartmin.
     """
 
     def make(case: Case) -> Callable[..., None]:
@@ -32,7 +32,8 @@ def partial(fn: Callable[[Lanes, Lanes], Lanes], outside: str = "zero") -> Move:
             _require_parts(x, dst, src0, src1)
 
             def read(src: Tile, i: Lanes, j: Lanes, where: Lanes | None = None) -> Lanes:
-                return x.read(src, i, j, where).view(dtype.numpy)  # of one width, of either sign
+                # integers of one width, signed or not
+                return x.read(src, i, j, where).view(dtype.numpy)
 
             def cell(i: Lanes, j: Lanes) -> Lanes:
                 first, second = _covers(src0, i, j), _covers(src1, i, j)
@@ -76,8 +77,10 @@ def _require_parts(x: Mover, dst: Tile, *sources: Tile) -> None:
 
 
 def partial_search(better: Callable[[Lanes, Lanes], Lanes]) -> Move:
-    """The pair of src0 where its value is better, of equals as the profile says, else src1's; 0
-    where neither has one."""
+    """The pair of src0 if its value is better, else that of src1; the profile decides ties.
+
+    0 where neither source is valid.
+    """
 
     def run(
         first_of_equals: bool,

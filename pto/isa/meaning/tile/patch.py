@@ -1,4 +1,4 @@
-"""Rectangles of tiles anywhere inside them, in any layout, and the buffers they land in."""
+"""Rectangular windows of tiles in any layout, and the buffers that hold them."""
 
 from __future__ import annotations
 
@@ -20,9 +20,11 @@ _PACKINGS = {"NZ": PACKED_NZ, "ZZ": PACKED_ZZ}
 
 
 def packing(mode: str | None, layout: str) -> PackedOrder | None:
-    """How a written mode packs the boxed side (PTO manual); None: elements lie as the tile says.
+    """The packing of the boxed side in a written mode (PTO manual).
 
-    The manual's left tile, RowMajor in RowMajor, is ZZ: its boxes follow each other row by row.
+    None: the layout of the tile.
+
+    The manual's left tile, RowMajor in RowMajor, is ZZ: its boxes are stored row by row.
     """
     if mode not in ("ND2NZ", "NZ2ND", "ND2NZ2"):
         return None
@@ -32,7 +34,7 @@ def packing(mode: str | None, layout: str) -> PackedOrder | None:
 def cut(
     tile: Tile, row: int, col: int, rows: int, cols: int, packed: PackedOrder | None = None
 ) -> Lanes:
-    """rows x cols elements from (row, col) on, valid or not; often the tile's memory itself."""
+    """rows x cols elements from (row, col) on, valid or not; often a view of the tile's memory."""
     if packed is not None:
         chosen = _places(tile, packed, row, col, rows, cols)
         return tile.items[chosen].view(tile.type.dtype.numpy)
@@ -49,7 +51,7 @@ def cut(
 
 
 def paste(tile: Tile, row: int, col: int, values: Lanes, packed: PackedOrder | None = None) -> None:
-    """Store values from (row, col) on; the rest of the tile stays."""
+    """Store values from (row, col) on; the rest of the tile is unchanged."""
     rows, cols = values.shape
     if packed is not None:
         items = items_of(tile.type.dtype, values)
@@ -71,7 +73,7 @@ def paste(tile: Tile, row: int, col: int, values: Lanes, packed: PackedOrder | N
 
 
 def copy(source: Tile, target: Tile, rows: int, cols: int) -> None:
-    """The first rows x cols elements of one tile in another of the same element type."""
+    """Copy the first rows x cols elements of a tile to another one of the same element type."""
     if (
         source.type.layout.is_boxed
         and (rows, cols) == source.type.shape
@@ -82,7 +84,7 @@ def copy(source: Tile, target: Tile, rows: int, cols: int) -> None:
 
 
 def _copy_runs(source: Tile, target: Tile) -> bool:
-    """A whole boxed tile by the rows of its boxes, where both tiles have the same ones."""
+    """Copy a whole boxed tile by rows of boxes, if both tiles have the same boxes."""
     a, b = source.type, target.type
     whole = source.is_whole and target.is_whole
     if not whole or a.shape != b.shape or source.memory is target.memory:
@@ -96,14 +98,14 @@ def _copy_runs(source: Tile, target: Tile) -> bool:
 
 
 def _boxed(tile: Tile, row: int, col: int, rows: int, cols: int) -> npt.NDArray[np.intp]:
-    """Where the elements of a window lie that have storage."""
+    """The storage positions of the elements of a window that are stored."""
     return tile.offsets()[row : row + rows, col : col + cols]
 
 
 def _places(
     tile: Tile, packed: PackedOrder, row: int, col: int, rows: int, cols: int
 ) -> npt.NDArray[np.intp]:
-    """Where the elements of a window lie in a tile whose valid elements are packed."""
+    """The storage positions of the elements of a window in a tile that packs its valid elements."""
     valid = tile.get_valid()
     require_window(tile, valid, row, col, rows, cols)
     places = packed.positions(*valid, tile.type.itemsize)
@@ -122,9 +124,9 @@ def require_window(
 
 
 def landing(core: Machine, tile: Tile, sub: int | None = None) -> Tile:
-    """The tile where its buffer really is: UB with a vector sub-block, the rest with the cube.
+    """The tile in the buffer of its owner: UB with a vector sub-block, other buffers with the cube.
 
-    Where that agent does not run, the buffer is the core's own.
+    If that agent does not run, the buffer is this core's own.
     """
     owner = _owner(core, tile.memory.space, sub)
     if owner is core:

@@ -25,7 +25,7 @@ from pto.isa.rules.rule import Case
 
 
 def _per_row(x: Mover, tile: Tile, i: Lanes) -> Lanes:
-    """Column 0; rows a shorter tile does not have repeat its last one (TQuant.hpp of cpu)."""
+    """Column 0 of a tile of scales; missing rows repeat the last one (TQuant.hpp of cpu)."""
     return x.read(tile, x.least(i, tile.get_valid()[0] - 1), 0)
 
 
@@ -43,7 +43,7 @@ def _require_rows(x: Mover, dst: Tile, *tiles: Tile | None) -> None:
 
 
 def _quantise(case: Case) -> Callable[..., None]:
-    """Rounded after the product, after the sum, and to nearest even at last."""
+    """Quantise: rounded after the product, after the sum, and finally to nearest even."""
     kind = U8 if case.word("quant_type") == "INT8_ASYM" else I8
     stored = element(case, "dst").storage
 
@@ -81,7 +81,7 @@ def _dequantise(case: Case) -> Callable[..., None]:
     return step
 
 
-# ---- one exponent a group: bits of magnitudes are compared, where NaN is the greatest
+# ---- one exponent per group: magnitudes are compared as bits, so NaN is the greatest
 
 _INF, _NAN, _HALF = 0x7F80_0000, 0x7FC0_0000, 0x0040_0000  # f32; the last is 2**-127
 
@@ -95,7 +95,7 @@ def _without_nan(sizes: Lanes) -> Lanes:
 
 
 def _upper_half(sizes: Lanes) -> Lanes:
-    """Cut to bf16."""
+    """Truncated to bf16."""
     return sizes & 0xFFFF_0000
 
 
@@ -104,14 +104,14 @@ _SIMULATED = {("MXFP8", "ocp"): _without_nan, ("MXFP8", "nv"): _without_nan,
 
 
 def _exponents_ocp(greatest: Lanes, below: int) -> Lanes:
-    """The exponent field less `below`, at least 0; 0xFF for NaN."""
+    """The exponent field minus `below`, at least 0; 0xFF for NaN."""
     field = greatest >> 23
     found = select(field > below, field - below, const(field, 0))
     return select(greatest > _INF, const(field, 0xFF), found)
 
 
 def _exponents_nv(greatest: Lanes, most: float) -> Lanes:
-    """The exponent of greatest / most, rounded up; inf is 0xFE."""
+    """The exponent of greatest / most, rounded up; 0xFE for inf."""
     bits = (greatest.view(np.float32) * np.float32(1 / np.float32(most))).view(np.uint32)
     field, fraction = bits >> 23, bits & 0x7F_FFFF
     tiny = (field == 0) & (fraction <= _HALF)
@@ -140,7 +140,7 @@ def _e4m3(values: Lanes) -> Lanes:
 
 
 def _e4m3_simulated(values: Lanes, nv: bool) -> Lanes:
-    """Codes as the simulator has them: NV keeps the sign of less than half the smallest."""
+    """Codes of the simulator: NV keeps the sign of values below half the smallest."""
     codes = _e4m3(values)
     drops = codes == 0x80
     if nv:
@@ -152,18 +152,18 @@ _MAGNITUDES = decode(FLOAT4_E2M1X2, np.arange(8, dtype=np.uint8))[::2]
 
 
 def _e2m1(values: Lanes) -> Lanes:
-    """To nearest even, saturating, of a nibble; there is no NaN, which takes the greatest."""
+    """4-bit codes: to nearest even, saturating; NaN becomes the greatest value."""
     size = absolute(values)
     codes = select(signbit(values), np.uint8(8), np.uint8(0))
     for code, (low, high) in enumerate(pairwise(_MAGNITUDES), 1):
         middle = np.float32((low + high) / 2)
-        above = size > middle if code % 2 else size >= middle  # halfway goes to the even code
+        above = size > middle if code % 2 else size >= middle  # ties go to the even code
         codes = codes + select(above, np.uint8(1), np.uint8(0))
     return select(values != values, np.uint8(7), codes)
 
 
 class _Groups:
-    """Groups of 32 along an axis of src: the bits of their greatest magnitudes."""
+    """Groups of 32 along an axis of src, and the bits of their greatest magnitudes."""
 
     def __init__(self, case: Case) -> None:
         kind, algorithm = case.word("quant_type") or "MXFP8", case.word("quantScaleAlg") or "ocp"
@@ -181,7 +181,7 @@ class _Groups:
         return lanes.convert(found, self._dtype, F32, Round.RINT, False)
 
     def greatest(self, x: Mover, src: Tile, shape: tuple[int, int]) -> Callable[..., Lanes]:
-        """Computed once; a short last group ends in zeros."""
+        """The greatest magnitudes, computed once; a short last group is padded with zeros."""
         length, across = src.get_valid()[self.axis], self.axis == 1
 
         def one(i: Lanes, j: Lanes) -> Lanes:
@@ -202,7 +202,7 @@ class _Groups:
         return self._exponents(greatest)
 
     def encoded(self, x: Mover, src: Tile, greatest: Callable[..., Lanes]) -> Callable[..., Lanes]:
-        """What an item of dst is: one element, or a pair."""
+        """An item of dst: one element, or a pair."""
 
         def scaled(i: Lanes, j: Lanes) -> Lanes:
             at = (i, j // MX_BLOCK_SIZE) if self.axis == 1 else (i // MX_BLOCK_SIZE, j)
@@ -219,8 +219,11 @@ class _Groups:
 
 
 class _Result(NamedTuple):
-    """What becomes of a tile: cell(i, j) of a shape, at [i,j] where the tile's valid region has it,
-    else, or `in_order`, one after the other in memory."""
+    """The content of an output tile: cell(i, j) of a shape, stored at [i,j] if the valid region has
+    this shape.
+
+    Otherwise, or with `in_order`, the values are stored in one stream.
+    """
 
     tile: Tile
     shape: tuple[int, int]
@@ -260,7 +263,7 @@ class _Result(NamedTuple):
 
 
 def _zigzag(x: Mover, shape: tuple[int, int], cell: Callable[..., Lanes]) -> Callable[..., Lanes]:
-    """Boxes of 16x2, row by row: what the cube takes beside NZ data."""
+    """Boxes of 16x2, row by row: the order of the cube for NZ data."""
     rows, cols = shape
     x.require(
         (rows % 16 == 0) & (cols % 2 == 0),
@@ -280,7 +283,7 @@ def _zigzag(x: Mover, shape: tuple[int, int], cell: Callable[..., Lanes]) -> Cal
 def _interleaved(
     x: Mover, shape: tuple[int, int], cell: Callable[..., Lanes]
 ) -> tuple[tuple[int, int], Callable[..., Lanes]]:
-    """Rows 2p and 2p+1 of the exponents side by side, element by element (TQUANT_DN.md)."""
+    """Rows 2p and 2p+1 of the exponents interleaved, element by element (TQUANT_DN.md)."""
     rows, cols = shape
     x.require(
         rows % 2 == 0,

@@ -20,10 +20,12 @@ from pto.isa.rules.rule import Case
 
 
 def _fill_pad(case: Case, in_place: bool = False) -> Callable[..., None]:
-    """The whole of dst: src where src is valid, the pad of dst elsewhere. Nothing if dst is empty.
+    """Fill the whole of dst: src where src is valid, the pad value elsewhere.
 
-    The page and the CPU code pad all of Rows x Cols; a2a3 stops at the last valid row of dst, below
-    which nothing is defined.
+    An empty dst stays empty.
+
+    The page and the CPU code pad all of Rows x Cols; a2a3 stops at the last valid row of dst and
+    leaves the rows below undefined.
     """
     kind = tile_type(case.type("dst"))
     pad = np.array(kind.pad.bits(kind.dtype), kind.dtype.storage)
@@ -47,9 +49,9 @@ def _fill_pad(case: Case, in_place: bool = False) -> Callable[..., None]:
 
 
 def _padded_block(case: Case, dst: TileType, in_place: bool) -> int:
-    """Elements of a block that a load has padded before: the fill begins behind it.
+    """The elements of a block that a load has already padded: the fill starts after it.
 
-    On NPUs in L1, and on a2a3 in place where both tiles have one pad value: decisions.md.
+    On NPUs in L1, and on a2a3 in place if both tiles have the same pad value: decisions.md.
     """
     src = tile_type(case.type("src"))
     in_l1 = dst.role is Role.MAT and case.profile.name != "cpu"
@@ -71,8 +73,10 @@ FILL_PAD_IN_PLACE = Move(lambda case: _fill_pad(case, in_place=True))
 
 
 def _reshape(case: Case) -> Callable[..., Tile]:
-    """The same bytes. An extent the result's type leaves open is src's where shapes agree, else
-    all there is."""
+    """The same bytes with another type.
+
+    A dynamic extent of the result is that of src if the shapes agree, else the full extent.
+    """
     form = Form(tile_type(case.op.results[0].type))
     type = form.type
 
@@ -114,9 +118,10 @@ def _concat(case: Case) -> Callable[..., None]:
 
 
 def _concat_counted(case: Case) -> Callable[..., None]:
-    """How many columns of a row count stands in bytes of index elements: divide by their size.
+    """Concatenate a run-time number of columns per row.
 
-    Only the elements that are counted are read, and only their places change.
+    The counts are in bytes of index elements: divide by their size. Only the counted elements are
+    read, and only their positions change.
     """
 
     def run(
@@ -152,7 +157,7 @@ def _concat_counted(case: Case) -> Callable[..., None]:
         room = x.all(rows, 1, fits)
         limits = src0.type.cols, src1.type.cols, dst.type.cols
         x.require(room, lambda: _no_room(taken(np.arange(rows)[:, None]), limits))
-        if dst_idx is not None:  # before dst is written: an error leaves both as they were
+        if dst_idx is not None:  # before dst is written, so that an error leaves both unchanged
             short = dst_idx
             x.require(rows <= short.type.rows, lambda: outside(short, rows, 1, "written"))
         x.each(rows, dst.type.cols, cell, dst)
@@ -201,7 +206,7 @@ def _interleave(case: Case) -> Callable[..., None]:
         rows, cols = _alike(x, src0, src1, dst0, dst1)
 
         def at(i: Lanes, k: Lanes) -> Lanes:
-            """Element k of the stream of both."""
+            """Element k of the two sources interleaved."""
             return select(k % 2 == 0, x.read(src0, i, k // 2), x.read(src1, i, k // 2))
 
         x.each(rows, cols, lambda i, j: (at(i, j), at(i, j + cols)), dst0, dst1)

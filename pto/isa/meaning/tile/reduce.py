@@ -1,4 +1,4 @@
-"""Where the greatest or least element of a row or column is, and sums of neighbours."""
+"""Index of the greatest or least element of a row or column, and sums of neighbours."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pto.isa.rules.rule import Case
 
 
 def search(axis: Axis, greatest: bool) -> Move:
-    """Strictly better replaces: the first of equal elements, and NaN only as the first of all."""
+    """The first best element of a row or column; a NaN is returned only if it is the first."""
     by_row = axis == "row"
 
     def make(case: Case) -> Callable[..., None]:
@@ -52,7 +52,7 @@ def search(axis: Axis, greatest: bool) -> Move:
 
 
 def _sum_neighbours(x: Mover, src: Tile, dst: Tile) -> None:
-    """An odd last element is added to 0; the rest of the valid row is 0."""
+    """Sums of neighbours; an odd last element is added to 0, the rest of the valid row is 0."""
     rows, cols = dst.get_valid()
     half = (cols + 1) // 2
     x.within(src, rows, cols)
@@ -71,7 +71,7 @@ def _sum_neighbours(x: Mover, src: Tile, dst: Tile) -> None:
 
 
 def _sum_pairs(x: Mover, src: Tile, dst: Tile) -> None:
-    """Whole pairs alone; the rest of dst stays."""
+    """Sums of whole pairs only; the rest of dst is unchanged."""
     rows, cols = dst.get_valid()
     x.within(src, rows, cols)
 

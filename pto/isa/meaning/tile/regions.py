@@ -1,4 +1,4 @@
-"""Parts of tiles as arrays: what lane functions read and where their results go."""
+"""Parts of tiles as arrays: the sources and results of lane functions."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from pto.isa.rules.rule import Case
 
 
 def region(tile: Tile, rows: int, cols: int) -> Lanes:
-    """The first rows x cols elements, inside the tile's own valid region or not (manual, Tiles).
+    """The first rows x cols elements, inside the valid region or not (manual, Tiles).
 
-    Often the tile's memory itself: read it before writing.
+    This is often a view of the tile's memory: read it before writing.
     """
     plain = tile.part(rows, cols)
     if plain is not None and plain.shape == (rows, cols):
@@ -30,7 +30,10 @@ def region(tile: Tile, rows: int, cols: int) -> Lanes:
 
 
 def put(tile: Tile, rows: int, cols: int, values: Lanes) -> None:
-    """Store values, spread to rows x cols, over the first elements; the rest of the tile stays."""
+    """Store values, broadcast to rows x cols, in the first elements.
+
+    The rest of the tile is unchanged.
+    """
     plain = tile.part(rows, cols)
     if plain is None:
         _put_boxed(tile, rows, cols, values)
@@ -52,7 +55,7 @@ def _put_boxed(tile: Tile, rows: int, cols: int, values: Lanes) -> None:
 
 
 def gaps(tile: Tile) -> PtoError:
-    """Storage items of a tile are to be written one after the other, and do not lie so."""
+    """The error for a tile with gaps where items must be stored in one stream."""
     return fail(
         "PTO-L150",
         f"{tile.type} is a window with gaps between its lines, and this result has none",
@@ -61,21 +64,21 @@ def gaps(tile: Tile) -> PtoError:
 
 
 def stream(tile: Tile) -> Lanes:
-    """The storage items of a tile in memory order, to be written one after the other."""
+    """The storage items of a tile in memory order, for writing in one stream."""
     if tile.nbytes != tile.type.nbytes:
         raise gaps(tile)
     return tile.items
 
 
 def require_inside(tile: Tile, rows: int, cols: int, what: str) -> None:
-    """A tile has so many rows and columns, valid or not."""
+    """Require that a tile has at least this number of rows and columns, valid or not."""
     height, width = tile.type.shape
     if rows > height or cols > width:
         raise outside(tile, rows, cols, what)
 
 
 def outside(tile: Tile, rows: int, cols: int, what: str) -> PtoError:
-    """A tile has fewer rows or columns than an instruction reads or writes."""
+    """The error for a tile with fewer rows or columns than an instruction accesses."""
     return fail(
         "PTO-S131",
         f"{tile.type} is {what} over {rows}x{cols}, more than it has",
@@ -84,7 +87,7 @@ def outside(tile: Tile, rows: int, cols: int, what: str) -> PtoError:
 
 
 def element(case: Case, name: str) -> DType:
-    """What a tile operand holds."""
+    """The element type of a tile operand."""
     elem = case.elem(name)
     if elem is None or elem.dtype is None:
         raise fail("PTO-T151", f"{name} has no element type a tile could hold")
@@ -92,9 +95,10 @@ def element(case: Case, name: str) -> DType:
 
 
 def scalar(type: t.Type | None, like: DType) -> Callable[[Any], Lanes]:
-    """How a scalar operand becomes a lane beside lanes of `like`.
+    """A function that makes a lane with the type of `like` from a scalar operand.
 
-    Integers of one width are the same bits: a signless i8 serves tiles of i8 and of u8.
+    Integers of the same width have the same bits: a signless i8 can be used with tiles of i8 and
+    u8.
     """
     own = type.dtype if isinstance(type, t.Scalar) and type.dtype is not None else I64
     if own.is_float:
@@ -106,7 +110,7 @@ def scalar(type: t.Type | None, like: DType) -> Callable[[Any], Lanes]:
 
 
 def require_line(src: Tile, dst: Tile, axis: Axis) -> None:
-    """Known only now where extents are dynamic: one result for each row, or column, of src."""
+    """Require one result for each row, or column, of src, if extents are known only at run time."""
     at = 0 if axis == "row" else 1
     if src.get_valid()[at] != dst.get_valid()[at]:
         raise line_error(src, dst, axis)
@@ -119,14 +123,16 @@ def line_error(src: Tile, dst: Tile, axis: Axis) -> PtoError:
 
 
 def read_as(own: DType, like: DType) -> DType:
-    """How a source beside a destination counts: of integers of one width the destination says
-    whether they have a sign, since programs leave it open (`i32` beside `ui32`)."""
+    """The type in which a source is read: integers of the same width take the destination's sign.
+
+    Programs often leave the sign open (`i32` beside `ui32`).
+    """
     is_open = own.is_integer and like.is_integer and own.bits == like.bits
     return like if is_open and not own.is_packed else own
 
 
 def require_arithmetic(case: Case) -> None:
-    """NumPy sees bytes, not numbers, in some types; the ISA computes with none of them."""
+    """Refuse element types without arithmetic, which NumPy holds as bytes."""
     for name in case.row.operand_names:
         elem = case.elem(name)
         dtype = elem.dtype if elem else None

@@ -1,6 +1,6 @@
-"""Sorting on tiles. A record is 8 bytes: a value, zeros up to 4 bytes, then a 32-bit index.
+"""Sorting of tiles. A record is 8 bytes: a value, zeros up to 4 bytes, then a 32-bit index.
 
-Values sort descending and stably; a NaN stands behind every number.
+The order is descending and stable; NaN follows every number.
 """
 
 from __future__ import annotations
@@ -20,16 +20,19 @@ from pto.isa.meaning.tile.mover import Mover
 from pto.isa.meaning.tile.regions import element
 from pto.isa.rules.rule import Case
 
-BLOCK = 32  # records that tsort32 sorts together
-RUN_STEP = 64  # elements: what the length of a run is a multiple of
+BLOCK = 32  # number of records that tsort32 sorts together
+RUN_STEP = 64  # elements: the length of a run is a multiple of this
 _BINS = 256
 
 # ---- tsort32
 
 
 def _sort_blocks(case: Case) -> Callable[..., None]:
-    """Domain: dst's valid rows, src's valid columns. Only records of valid elements are written;
-    a tail of less than a block is one block, and one row of indices may serve all rows."""
+    """Sort blocks over dst's valid rows and src's valid columns.
+
+    Only records of valid elements are written. A shorter last block is a block, and one row of
+    indices may be used for all rows.
+    """
     kind = element(case, "src")
     per_record = RECORD // kind.itemsize
 
@@ -87,7 +90,7 @@ def _merge(case: Case) -> Callable[..., None]:
 
 
 def _merge_runs(x: Mover, src: Tile, dst: Tile, length: int, kind: DType) -> None:
-    """Each four runs into one; what is left of src after whole groups is not merged."""
+    """Merge each four runs into one; the part of src after whole groups is not merged."""
     x.require(
         (length > 0) & (length % RUN_STEP == 0),
         lambda: fail("PTO-S056", f"blockLen is {length}, no positive multiple of {RUN_STEP}"),
@@ -108,7 +111,10 @@ MERGE = Move(_merge)
 
 
 def counted_byte(case: Case) -> int | None:
-    """Which byte is counted, 0 the least significant; None where the source type is not known."""
+    """The number of the counted byte, 0 the least significant.
+
+    None if the source type is unknown.
+    """
     src, word = case.elem("src"), case.word("byte")
     if word is not None:
         return int(word)
@@ -118,7 +124,7 @@ def counted_byte(case: Case) -> int | None:
 
 
 def _histogram(case: Case) -> Callable[..., None]:
-    """dst[i,b]: how many src[i,j] have a byte <= b, and the higher bytes that idx asks for."""
+    """dst[i,b]: the number of src[i,j] with a byte <= b and the higher bytes given by idx."""
     kind = element(case, "src")
     byte, last = counted_byte(case) or 0, kind.itemsize - 1
 
@@ -126,11 +132,11 @@ def _histogram(case: Case) -> Callable[..., None]:
         rows, cols = src.get_valid()
 
         def wanted(i: Lanes) -> Lanes:
-            """The higher bytes to look for: one for each row, or the same for all."""
+            """The required higher bytes: one for each row, or the same for all."""
             if last == 1:
                 return x.read(idx, i, 0).astype(kind.storage)
             found = np.zeros((), kind.storage)
-            for n in range(last - byte):  # the highest first
+            for n in range(last - byte):  # highest byte first
                 found = found << kind.storage.type(8) | x.read(idx, n, 0).astype(kind.storage)
             return found
 

@@ -1,4 +1,4 @@
-"""What a move does to elements on their way from tile to tile, and whose buffer they reach."""
+"""Conversion of elements in moves from tile to tile, and the buffer that receives them."""
 
 from __future__ import annotations
 
@@ -23,16 +23,19 @@ _SPLIT_AXES = {"dual_mode_split_m": 0, "dual_mode_split_n": 1}
 
 
 def passes_outlet(case: Case, src: TileType) -> bool:
-    """Whether elements of src are converted on their way: out of an accumulator, or when asked."""
+    """True if elements of src are converted: from an accumulator, or by an attribute."""
     relu = case.word("reluPreMode") not in (None, "no_relu")
     asked = relu or any(case.op.operand(name) for name in ("fp", "preQuantScalar"))
     return src.role is Role.ACC or (asked and case.profile.scaling.sources == "any")
 
 
 class Transfer:
-    """Rectangles of one tile to another: this agent's, another agent's, or one half into each
-    sub-block's. Out of an accumulator elements are converted; elsewhere bits move, and only the
-    way into the bias table widens them."""
+    """Copies rectangles of one tile to another: of this agent, of another one, or half to each
+    sub-block.
+
+    Elements from an accumulator are converted. All other moves copy bits; only a move into the bias
+    table widens them.
+    """
 
     def __init__(self, case: Case) -> None:
         mode = case.word("accToVecMode")
@@ -58,7 +61,7 @@ class Transfer:
         word: Any = None,
         packed: tuple[PackedOrder | None, PackedOrder | None] = (None, None),
     ) -> None:
-        """size elements from `at` of src on, to `to` of dst."""
+        """Copy `size` elements from `at` of src to `to` of dst."""
         if self._stays and self._outlet is None and fp is None and word is None:
             x.copy(src, at, dst, to, size, self._change, packed=packed)
             return
@@ -79,7 +82,7 @@ class Transfer:
     def _parts(
         self, x: Mover, at: Place, dst: Tile, to: Place, size: Place
     ) -> list[tuple[Tile, Place, Place, Place]]:
-        """Where which part goes: tile, first element of src, first of dst, size."""
+        """The parts of a transfer: tile, first element of src, first element of dst, size."""
         if self._stays:
             return [(dst, at, to, size)]
         if self.split is None:
@@ -88,12 +91,13 @@ class Transfer:
         x.require(count % 2 == 0, lambda: _uneven(axis, count))
         half = (count // 2, size[1]) if axis == 0 else (size[0], count // 2)
         second = (at[0] + half[0], at[1]) if axis == 0 else (at[0], at[1] + half[1])
-        targets = [x.landing(dst, sub) for sub in (0, 1)]  # both exist before either changes
+        # both must exist before one of them changes
+        targets = [x.landing(dst, sub) for sub in (0, 1)]
         return [(targets[0], at, to, half), (targets[1], second, to, half)]
 
 
 def _from(change: Change, column: Any) -> Change:
-    """Columns counted from a later one."""
+    """The conversion with columns counted from a later one."""
     return change if isinstance(column, int) and column == 0 else lambda v, j: change(v, j + column)
 
 
@@ -103,7 +107,7 @@ def _uneven(axis: int, count: int) -> PtoError:
 
 
 def changed(src: DType, dst: DType, scaling: Scaling) -> Change | None:
-    """What becomes of an element that nothing scales; None: it stays as it is."""
+    """The conversion of an element without a scale; None: unchanged."""
     if src is dst:
         return None
     if scaling.unlike == "values":

@@ -1,7 +1,7 @@
-"""The part of a global tensor that a tile meets: a matrix of the tile's valid region.
+"""The part of a global tensor that a tile loads or stores: a matrix of its valid region.
 
-A view has five dimensions; its layout says which of them make the rows. Programs often leave the
-layout out, so that only the strides and the tile tell it.
+A view has five dimensions; its layout selects the dimensions that make the rows. Programs often
+omit the layout; then the strides and the tile determine it.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from pto.core.tile import Role, TileType
 
 Array = npt.NDArray[Any]
 
-# What a view without a written layout may be, by the tile it meets (PTO manual, TLOAD; machine.yaml
-# #global_layouts). Where the first three dimensions are 1, ND, DN and NZ are the same map.
+# Possible layouts of a view without a written one, by the tile (PTO manual, TLOAD; machine.yaml
+# #global_layouts). If the first three dimensions are 1, ND, DN and NZ are the same mapping.
 _MAPS = {
     "ND": (gm.ND,),
     "DN": (gm.DN, gm.ND),
@@ -36,7 +36,7 @@ ONE_MATRIX = frozenset(("ND", "DN", "NZ"))
 
 
 def candidates(tile: TileType, written: str | None) -> tuple[GlobalLayout, ...]:
-    """The layouts the global side may have, the likeliest first."""
+    """The possible layouts of the global side, the most likely first."""
     if written:
         return (gm.global_layout(written),)
     known = _MAPS.get(tile.layout.name, (gm.ND,))
@@ -44,9 +44,9 @@ def candidates(tile: TileType, written: str | None) -> tuple[GlobalLayout, ...]:
 
 
 def one_matrix(view: GlobalTensor, rows: int, cols: int) -> Array | None:
-    """rows x cols over the memory of a view whose three outer dimensions are 1, else None.
+    """rows x cols over the memory of a view with three outer dimensions of 1, else None.
 
-    This is the common view, and what every load and store pays for.
+    This is the common case, and every load and store executes it.
     """
     a, b, c, height, width = view.shape
     if a != 1 or b != 1 or c != 1 or view.layout.name not in ONE_MATRIX:
@@ -64,7 +64,7 @@ def one_matrix(view: GlobalTensor, rows: int, cols: int) -> Array | None:
 
 
 class Window:
-    """Rows x cols of any view, counted from its first element, over the same memory."""
+    """rows x cols of any view, counted from its first element, over the same memory."""
 
     __slots__ = ("_array", "_index", "shape")
 
@@ -95,7 +95,7 @@ class Window:
 
 
 def read(view: GlobalTensor, layouts: tuple[GlobalLayout, ...], rows: int, cols: int) -> Array:
-    """The first rows x cols elements of a view, perhaps over its memory."""
+    """The first rows x cols elements of a view; possibly a view of its memory."""
     found = one_matrix(view, rows, cols)
     return Window(view, layouts, rows, cols)[...] if found is None else found
 
@@ -104,7 +104,7 @@ def read(view: GlobalTensor, layouts: tuple[GlobalLayout, ...], rows: int, cols:
 def chosen(
     layouts: tuple[GlobalLayout, ...], shape: Shape5, itemsize: int, rows: int, cols: int
 ) -> GlobalLayout | None:
-    """The first layout in which the view is rows x cols, else the first that has room for them."""
+    """The first layout in which the view is rows x cols, else the first that is large enough."""
     fitting = [each for each in layouts if all(shape[a] == n for a, n in each.sizes)]
     for exact in (True, False):
         for each in fitting:
@@ -118,7 +118,7 @@ def chosen(
 def _index(
     layout: GlobalLayout, shape: Shape5, itemsize: int, rows: int, cols: int
 ) -> tuple[Array, ...]:
-    """Where each element stands in the axes of `as_matrix`."""
+    """The index of each element in the axes of `as_matrix`."""
     r, c = np.arange(rows)[:, None], np.arange(cols)[None, :]
     found = layout.indices(r, c, shape, itemsize)
     return tuple(found[axis] for axis in (*layout.row_axes, *layout.col_axes))

@@ -1,5 +1,7 @@
-"""What vector micro-instructions do to registers, masks, states and UB; a file a subfamily.
+"""Meanings of vector micro-instructions on registers, masks, states and UB.
 
-A register is a NumPy array of 256 bytes, a mask a bool array of 256 (`masks.py`). Both are values:
-nothing writes into one that it has not just made.
+One file per subfamily.
+
+A register is a NumPy array of 256 bytes, a mask a bool array of 256 (`masks.py`). Both are
+immutable values: code writes only to an array that it has just made.
 """

@@ -1,4 +1,4 @@
-"""Lane functions only registers have; those with two results: sums with a carry, long products."""
+"""Lane functions of registers only, among them two results: sums with a carry, long products."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def same(a: Lanes) -> Lanes:
 
 
 def or_bits(a: Lanes, b: Lanes) -> Lanes:
-    """Of floats too: the two parts of a narrowing vcvt are merged by it."""
+    """Bitwise or, also of floats: it merges the two parts of a narrowing vcvt."""
     return lanes.from_raw(lanes.bit_or(lanes.raw(a), lanes.raw(b)), a)
 
 
@@ -36,12 +36,12 @@ def shift_right(a: Lanes, count: Lanes) -> Lanes:
 
 
 def _count(a: Lanes, count: Lanes) -> Lanes:
-    """Counts may be signed where what is shifted is not; only the low bits matter."""
+    """A shift count. It may be signed if the shifted value is not; only the low bits count."""
     return lanes.width_modulo(lanes.from_raw(lanes.raw(count), a))
 
 
 def leaky_relu(a: Lanes, slope: Lanes) -> Lanes:
-    """A NaN is not at least 0 and takes the product."""
+    """Leaky relu. NaN >= 0 is false, so a NaN is multiplied."""
     return lanes.select(lanes.greater_equal(a, lanes.const(a, 0)), a, lanes.mul(slope, a))
 
 
@@ -54,7 +54,7 @@ def sub_relu(a: Lanes, b: Lanes) -> Lanes:
 
 
 def axpy(x: Lanes, y: Lanes, alpha: Lanes) -> Lanes:
-    """Two roundings: the text does not call it fused."""
+    """a * x + y with two roundings: the text does not call it fused."""
     return lanes.add(lanes.mul(alpha, x), y)
 
 
@@ -72,7 +72,7 @@ def add_carry(a: Lanes, b: Lanes) -> Two:
 
 
 def subtract_carry(a: Lanes, b: Lanes) -> Two:
-    """The carry of a subtraction is 1 where nothing was borrowed."""
+    """Subtraction with carry out: the carry is 1 if there was no borrow."""
     return a - b, lanes.raw(a) >= lanes.raw(b)
 
 
@@ -84,12 +84,12 @@ def add_with_carry(a: Lanes, b: Lanes, carry: Lanes) -> Two:
 
 
 def subtract_with_carry(a: Lanes, b: Lanes, carry: Lanes) -> Two:
-    """A difference adds the complement: a - b - 1 + c = a + ~b + c."""
+    """Subtraction with carry in: a - b - 1 + c = a + ~b + c."""
     return add_with_carry(a, ~b, carry)
 
 
 def long_product(a: Lanes, b: Lanes) -> Two:
-    """Of 32-bit words: the low and the high word."""
+    """The product of 32-bit words: the low and the high word."""
     wide = np.dtype(f"{a.dtype.kind}{2 * a.dtype.itemsize}")
     product = a.astype(wide) * b.astype(wide)
     high = product >> const(product, 8 * a.dtype.itemsize)

@@ -15,20 +15,23 @@ from pto.isa.rules.rule import Case
 
 def _test(case: Case) -> Callable[..., Lanes]:
     kind = dtype_of(case, "src0" if case.type("src0") is not None else "src")
-    if kind.is_float and kind.numpy == kind.storage:  # NumPy does not compare them by value
+    if kind.is_float and kind.numpy == kind.storage:  # types that NumPy does not compare by value
         raise fail("PTO-T140", f"'{case.row.name}' op: comparing {kind} is not defined by the ISA")
     return MODES[case.word("cmp_mode") or ""]
 
 
 def by_index(case: Case, index: str) -> Callable[..., Lanes]:
-    """source[index mod N]: lane counts are powers of two, so the low bits of an index count."""
+    """source[index mod N]: lane counts are powers of two, so this is the low bits of the index."""
     kind = dtype_of(case, index)
     low = kind.storage.type(kind.lanes - 1)
     return lambda x, source, at: x.by_index(source, raw(at) & low)
 
 
 def _vselrv2(case: Case) -> Callable[..., Lanes]:
-    """The manual gives it the visible result of vselr; a predicate no operand carries has none."""
+    """The visible result is that of vselr (manual).
+
+    The predicate of this form is not an operand.
+    """
     index = case.type("src1")
     if isinstance(index, t.VReg) and index.elem.is_integer:
         return by_index(case, "src1")

@@ -1,4 +1,4 @@
-"""Conversions between element types, where the lanes of a narrower type sit, rounding in place."""
+"""Conversions between element types, the positions of narrower lanes, and rounding."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pto.isa.meaning.vector.shortcut import converter
 from pto.isa.meaning.vector.ub import Items, dtype_of
 from pto.isa.rules.rule import Case
 
-# Older spellings of attribute words, and the words they stand for.
+# Older spellings of attribute values, and the current ones.
 OLDER_WORDS = {
     **{f"ROUND_{w}": w for w in ("R", "A", "F", "C", "Z", "O")},
     "RS_ENABLE": "SAT",
@@ -25,7 +25,7 @@ PARTS = {"EVEN": 0, "ODD": 1, "P0": 0, "P1": 1, "P2": 2, "P3": 3}
 
 
 def plain_word(case: Case, name: str) -> str | None:
-    """An attribute's word in the spelling we use."""
+    """An attribute's value in its current spelling."""
     word = case.word(name)
     return None if word is None else OLDER_WORDS.get(word, word)
 
@@ -38,18 +38,24 @@ def _vcvt(case: Case) -> Callable[[Lanes], Lanes]:
 
 
 def _seen(case: Case, name: str) -> DType:
-    """A pair of float4 goes with a pair of bf16."""
+    """The element type of a register; a pair of float4 converts to a pair of bf16."""
     kind, pairs = dtype_of(case, name), (dtype_of(case, n) for n in ("input", "result"))
     return BF16X2 if kind is BF16 and any(k.is_packed for k in pairs) else kind
 
 
 def part_of(case: Case) -> int:
-    """A narrowing fills every 2nd or 4th lane from here on, so `vor` merges; a widening reads."""
+    """The lanes of a part.
+
+    Narrowing fills every 2nd or 4th lane, so `vor` merges parts; widening reads them.
+    """
     return PARTS[plain_word(case, "part") or "EVEN"]
 
 
 def _rounded(case: Case) -> Callable[[Items], Items]:
-    """Integral values of a float type are exact in it: nothing is rounded twice."""
+    """Rounding to integral values.
+
+    They are exact in the float type, so nothing is rounded twice.
+    """
     mode = round_mode(plain_word(case, "round_mode") or "R")
     return lambda x: lanes.narrow(round_integral(lanes.widen(x), mode), x)
 

@@ -1,4 +1,4 @@
-"""Loads: how a 256-byte register image is built from UB. A register never is a view of UB."""
+"""Loads: construction of a 256-byte register image from UB. A register is never a view of UB."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def every(step: int) -> Build:
 
 
 def spread(step: int) -> Build:
-    """Items `step` apart, zeros between."""
+    """Items `step` lanes apart, zeros between."""
 
     def build(x: Items) -> Items:
         out = np.zeros(x.size * step, x.dtype)
@@ -47,7 +47,7 @@ def spread(step: int) -> Build:
 
 
 def _dist(bits: int, read: int, build: Build) -> tuple[int, int, Build]:
-    """Items of `bits`, so many of them read, and the image made of them."""
+    """Read `count` items of `bits` and build an image from them."""
     return bits, read, build
 
 
@@ -77,7 +77,7 @@ DISTS: dict[str, tuple[int, int, Build]] = {
 
 
 def _image(case: Case, dist: str) -> Access:
-    """How to read and build the register of a distribution."""
+    """The access and the image of a distribution."""
     kind = dtype_of(case, "result")
     if dist == "NORM":
         align = case.profile.alignment.vector
@@ -88,8 +88,11 @@ def _image(case: Case, dist: str) -> Access:
 
 
 def _loaded(case: Case, image: Access, name: str = "result") -> Callable[..., Any]:
-    """fn(words, source, offset): registers of an image. The form with one more result accesses the
-    base itself, and gives the base moved on."""
+    """fn(words, source, offset): loads the registers of an image.
+
+    The post-update form, with one more result, accesses the base itself and returns the advanced
+    base.
+    """
     kind, step = dtype_of(case, name), dtype_of(case, "source").itemsize
     update = len(case.op.results) > (1 if name == "result" else 2)
     if image.dtype == kind.numpy and not update:
@@ -116,7 +119,7 @@ def _pairs(case: Case) -> Access:
 
 
 def _blocks_apart(x: Items) -> tuple[Items, Items]:
-    """Blocks of even and of odd number."""
+    """The blocks with even numbers and those with odd numbers."""
     blocks = x.reshape(VLANE_COUNT, 2, -1)
     return blocks[:, 0].copy().reshape(-1), blocks[:, 1].copy().reshape(-1)
 
@@ -131,7 +134,10 @@ def block_offsets(x: Registers, block_stride: Any, start: Any) -> Lanes:
 
 
 def _vsldb(case: Case) -> Callable[..., Any]:
-    """The post-update form begins at the base and moves it on by repeat_stride blocks."""
+    """Load strided blocks.
+
+    The post-update form starts at the base and advances it by repeat_stride blocks.
+    """
     kind, update = dtype_of(case, "result").numpy, len(case.op.results) == 2
 
     def run(x: Registers, source: Pointer, block: Any, repeat: Any, mask: Any) -> Any:
@@ -155,7 +161,7 @@ def _vgatherb(case: Case) -> Callable[..., Any]:
 
 
 def index_lanes(case: Case, name: str) -> Callable[[Lanes], Lanes]:
-    """An index register as numbers: 16-bit indices are unsigned whatever the register is called."""
+    """An index register as numbers: 16-bit indices are unsigned, for every register type."""
     kind = dtype_of(case, name)
     if kind.itemsize == 2:
         return lambda x: x.view(np.uint16).astype(np.int64)
@@ -163,7 +169,7 @@ def index_lanes(case: Case, name: str) -> Callable[[Lanes], Lanes]:
 
 
 def _vgather2(case: Case) -> Callable[..., Any]:
-    """Elements are those of source; bytes are zero-extended into 16-bit lanes."""
+    """Gather elements of source; bytes are zero-extended into 16-bit lanes."""
     kind, held = dtype_of(case, "result"), dtype_of(case, "source")
     item = held.storage if held.itemsize < kind.itemsize else kind.storage
     of, index = elements(case, item), index_lanes(case, "offsets")
@@ -177,8 +183,8 @@ def _vgather2(case: Case) -> Callable[..., Any]:
     return run
 
 
-# Strided tokens -> item width and distance in items. The manual names the tokens only; they are
-# read as they are spelled: S3_B16 takes every third 16-bit item.
+# Strided tokens -> item width and distance in items. The manual only lists the tokens, so they
+# are read literally: S3_B16 takes every third 16-bit item.
 STRIDES = {
     "STRIDE_S3_B16": (16, 3),
     "STRIDE_S4_B64": (64, 4),
@@ -188,7 +194,7 @@ STRIDES = {
 
 
 def apart(case: Case, name: str) -> tuple[Access, int]:
-    """A register's worth of items with gaps between them, and their distance."""
+    """The items of a register with gaps between them, and their distance."""
     bits, distance = STRIDES[case.word("stride") or ""]
     item, count = item_type(bits, dtype_of(case, name)), (_fill(bits) - 1) * distance + 1
     return access(case, item, count, every(distance)), distance

@@ -1,7 +1,7 @@
 """The predicate image: 256 bools, one per byte of a register.
 
-An element of w bytes looks at the lowest bit of its w (`mask[::w]`) and writes only that one. The
-images of "all lanes" and "the first n lanes" exist once each, so that `mask is full` is a test.
+An element of w bytes uses the lowest bit of its w (`mask[::w]`) and writes only that one. The
+images of "all lanes" and "the first n lanes" are cached, so `mask is full` tests for all lanes.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from pto.core.constants import VREG_BYTES
 from pto.isa.row import types as t
 
 Mask = npt.NDArray[np.bool_]
-WIDEST = 4  # bytes: there is no b64, 64-bit elements go by a b32 mask
+WIDEST = 4  # bytes: there is no b64; 64-bit elements use a b32 mask
 
 
 def lanes_of(width: int) -> int:
-    """Lanes of a register with elements of so many bytes."""
+    """The number of lanes of a register with elements of `width` bytes."""
     return VREG_BYTES // width
 
 
 @cache
 def first(width: int, count: int) -> Mask:
-    """The first `count` lanes of `width` bytes; never to be written to."""
+    """The first `count` lanes of `width` bytes; the array is read-only."""
     image = np.zeros(VREG_BYTES, np.bool_)
     image[: count * width : width] = True
     image.flags.writeable = False
@@ -34,14 +34,16 @@ def first(width: int, count: int) -> Mask:
 
 
 def full(width: int) -> Mask:
-    """All lanes, in the granularity the masks of elements of `width` bytes have."""
+    """All lanes, in the granularity of masks for elements of `width` bytes."""
     width = min(width, WIDEST)
     return first(width, lanes_of(width))
 
 
 def mask_width(type: t.Type, lanes: int) -> int:
-    """Bytes of a lane of a predicate, those of the registers beside it where its type does not say;
-    0: it is none."""
+    """The bytes per lane of a predicate; 0 for any other type.
+
+    If its type does not give them, they are those of the registers of the operation.
+    """
     if not isinstance(type, t.Mask):
         return 0
     return lanes if type.granularity is None or lanes > WIDEST else type.granularity // 8

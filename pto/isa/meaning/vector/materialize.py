@@ -19,12 +19,12 @@ def _vdup(case: Case) -> Callable[[Lanes], Lanes]:
     if not isinstance(case.type("input"), t.VReg):
         return same
     lane = dtype_of(case, "result").lanes - 1 if case.word("position") == "HIGHEST" else 0
-    # an array of one lane has another shape than the register; symbols have none
+    # an array of one lane has a different shape from the register; symbols have no shape
     return shortcut(lambda value: np.full_like(value, value[lane]))(lambda value: value[lane])
 
 
 def _vci(case: Case) -> Callable[[Lanes], Lanes]:
-    """Counts up to 255 are exact in every type it takes, so each lane is rounded once."""
+    """Lane numbers up to 255 are exact in every supported type, so each lane is rounded once."""
     kind = dtype_of(case, "result")
     steps = np.arange(kind.lanes).astype(kind.numpy)
     if case.word("order") == "DESC":

@@ -1,4 +1,4 @@
-"""Masks: generated, combined, rearranged, loaded and stored. `masks.py` says what an image is."""
+"""Masks: generated, combined, rearranged, loaded and stored. `masks.py` defines an image."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from pto.isa.meaning.vector.words import Access, Gate, Registers, access, regist
 from pto.isa.rules.rule import Case
 
 IMAGE_BYTES = VREG_BYTES // 8
-WORD = 8  # bytes: what the address of an image is a multiple of
+WORD = 8  # bytes: the alignment of an image in memory
 
 
 def pattern_lanes(pattern: str, lanes: int) -> slice:
-    """The lanes a pattern names; the halves and quarters are the first ones."""
+    """The lanes of a pattern; halves and quarters are the first ones."""
     word = pattern.removeprefix("PAT_")
     named: dict[str, slice] = {
         "ALL": slice(0, lanes),
@@ -56,14 +56,14 @@ def pattern(width: int) -> Known:
 
 @cache
 def tail(width: int) -> Do:
-    """The first `scalar` lanes, and how many are left for the next register."""
+    """The first `scalar` lanes, and the number left for the next register."""
     gate = Gate(width)
     return registers_do(lambda case: lambda x, scalar: x.tail(gate, scalar))
 
 
 @cache
 def tail_of_turn(width: int) -> Do:
-    """Lanes whose number in a loop, `turn` registers on, is below `bound`."""
+    """The lanes of register `turn` of a loop that have an element number below `bound`."""
     gate = Gate(width)
 
     def run(x: Registers, turn: Any, bound: Any) -> Mask:
@@ -81,7 +81,7 @@ PBITCAST = Lane(lambda a: a)
 
 
 def _slots(width: int, both: Callable[[Any, Any], tuple[Any, Any]]) -> Permute:
-    """Lanes with all their bits, in another order."""
+    """Whole lanes, with all their bits, in another order."""
 
     def move(lhs: Items, rhs: Items) -> tuple[Items, Items]:
         low, high = both(lhs.reshape(-1, width), rhs.reshape(-1, width))
@@ -126,7 +126,7 @@ LOADS: dict[str, tuple[int, Callable[[Any], Any]]] = {
 
 
 def unit_of(case: Case, unit: int) -> int:
-    """Bytes an offset counts: `unit`, or with 0 those of its distribution (April: one)."""
+    """The unit of an offset in bytes: `unit`, or that of its distribution if 0 (April: one)."""
     if unit:
         return unit
     if case.profile.vector.predicate_immediate == "byte":
@@ -146,8 +146,10 @@ def _image(case: Case, nbytes: int) -> Access:
 
 
 def _load(unit: int) -> Do:
-    """The offset counts bytes, words of 8 in the older form, or images. The post-update form
-    accesses the base itself, and gives the base moved on."""
+    """Load a mask. The offset counts bytes, words of 8 bytes in the older form, or images.
+
+    The post-update form accesses the base itself, and returns the advanced base.
+    """
 
     def make(case: Case) -> Callable[..., Any]:
         nbytes, build = LOADS[case.word("dist") or "NORM"]

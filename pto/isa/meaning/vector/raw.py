@@ -1,7 +1,7 @@
 """Vector instructions of a2a3 by pointer: repeats of eight 32-byte blocks of UB, under a mask.
 
-The mask is a state of the core: bits of the lanes of a repeat, or how many elements there are in
-all. On a5 the compiler drops these instructions, and they do nothing.
+The mask is a state of the core: bits of the lanes of a repeat, or the total number of elements. On
+a5 the compiler drops these instructions, so they have no effect.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from pto.isa.meaning.vector.ub import dtype_of
 from pto.isa.row import types as t
 from pto.isa.rules.rule import Case
 
-BLOCKS: Final = 8  # of a repeat
+BLOCKS: Final = 8  # per repeat
 
 
 def does_nothing(case: Case) -> bool:
@@ -48,7 +48,7 @@ SET_MASK_NORM = _counts(0)
 
 
 def _lanes(core: Machine, per: int, repeat: int) -> tuple[int, Any]:
-    """How many repeats there are, and which of the `per` lanes of each take part."""
+    """The number of repeats, and the active ones of the `per` lanes of each."""
     low, high = registers.get(core, registers.LANES)
     if registers.get(core, registers.COUNTS):
         count = low & registers.MASK
@@ -60,7 +60,10 @@ def _lanes(core: Machine, per: int, repeat: int) -> tuple[int, Any]:
 
 
 def _places(ptr: Pointer, kind: DType, turn: int, block: int, step: int) -> Any:
-    """The bytes of one repeat: eight blocks, `block` blocks apart; repeats are `step` apart."""
+    """The byte positions of one repeat: eight blocks, `block` blocks apart.
+
+    Repeats are `step` apart.
+    """
     first = ptr.address + (turn * step + np.arange(BLOCKS) * block) * BLOCK_BYTE_SIZE
     if ptr.address % BLOCK_BYTE_SIZE:
         raise fail("PTO-M002", f"ub address {ptr.address:#x} is not a multiple of 32 bytes")
@@ -77,12 +80,12 @@ def _write(ptr: Pointer, places: Any, on: Any, found: Lanes) -> None:
 
 
 def pointers(case: Case) -> list[str]:
-    """The operands that lead to elements, the destination first."""
+    """The pointer operands, the destination first."""
     return [o.name for o in case.row.operands if isinstance(case.type(o.name), t.Ptr)]
 
 
 def repeats(case: Case, body: Repeats) -> Callable[..., None]:
-    """One repeat after the other: all of it is read before any of it is written."""
+    """Execute repeat by repeat: each is read completely before it is written."""
     names, kind, fn = pointers(case), dtype_of(case, "dst"), on_arrays(body.fn)
     at = {operand.name: n for n, operand in enumerate(case.row.operands)}
     width = 8 * kind.itemsize

@@ -1,4 +1,4 @@
-"""Lanes in another order. SQZN, the bytes of the last squeeze, is a register of the core."""
+"""Permutations of lanes. SQZN, the bytes kept by the last squeeze, is a register of the core."""
 
 from __future__ import annotations
 
@@ -52,7 +52,10 @@ def _vsqz(case: Case) -> Callable[..., Items]:
 
 
 def _vusqz(case: Case) -> Callable[..., Items]:
-    """How many lanes before this one are active; counts wrap in the type, as 8-bit ones may."""
+    """The number of active lanes before each lane.
+
+    It wraps in the type, which 8-bit lanes may need.
+    """
     kind = dtype_of(case, "result")
 
     def count(x: Registers, src: Items, mask: masks.Mask) -> Items:
@@ -93,7 +96,7 @@ def _unpack(case: Case, signed: bool) -> Callable[..., Lanes]:
 
 
 def _window(case: Case, parts: Callable[..., list[Any]], begin: Callable[[Any, int], Any]) -> Any:
-    """A register's worth of two that lie one behind the other."""
+    """A register-sized window of two concatenated registers."""
     most = dtype_of(case, "result").lanes
 
     def run(x: Words, *operands: Any) -> Lanes:

@@ -1,5 +1,7 @@
-"""Folds of the active lanes. Sums go by neighbours, as vcpadd repeated: lanes 0+1, 2+3, ..., then
-those in pairs again, until one is left. f16 sums are formed in f32 and rounded once at the end.
+"""Reductions of the active lanes.
+
+Sums are trees of neighbours, as vcpadd repeated: lanes 0+1, 2+3, ..., then those in pairs again,
+until one is left. f16 sums are computed in f32 and rounded once at the end.
 """
 
 from __future__ import annotations
@@ -24,14 +26,14 @@ from pto.isa.rules.rule import Case
 
 
 def slots(case: Case, kind: DType) -> slice:
-    """Lanes 0..7, or the first of each VLane in the edition of the manual."""
+    """The result lanes: 0..7, or the first of each VLane in the other edition of the manual."""
     if case.profile.vector.group_reduction_slots == "contiguous":
         return slice(0, VLANE_COUNT)
     return slice(0, None, kind.per_vlane)
 
 
 def lowest(kind: DType) -> Any:
-    """What every value is at least as large as: the maximum of no lane."""
+    """The lowest value of a type: the maximum of no lanes."""
     return -np.inf if kind.is_float else kind.min
 
 
@@ -40,7 +42,7 @@ def highest(kind: DType) -> Any:
 
 
 def _extreme(case: Case, neutral: Any, find: Callable[[Items], Any]) -> Callable[..., Items]:
-    """The value in lane 0, its first index as an integer's bits in lane 1. NaN wins."""
+    """The extreme in lane 0, the bits of its first index in lane 1. NaN wins."""
     kind = dtype_of(case, "input")
     all_lanes, width = masks.full(kind.itemsize), kind.itemsize
 
@@ -62,7 +64,7 @@ def _extreme(case: Case, neutral: Any, find: Callable[[Items], Any]) -> Callable
 
 
 def _matching(fn: Callable[[Any, Any], Any], neutral: Callable[[DType], Any]) -> Vectors:
-    """The extreme in lane 0, and the active lanes that are equal to it (or NaN, where it is)."""
+    """The extreme in lane 0, and the active lanes that equal it (or are NaN, if it is NaN)."""
 
     def make(case: Case) -> Callable[..., tuple[Lanes, Lanes]]:
         kind = dtype_of(case, "input")

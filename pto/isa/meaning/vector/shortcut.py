@@ -1,7 +1,7 @@
-"""Conversions of one register: `core.convert`, by a shorter way where the values allow it.
+"""Conversions of one register with `core.convert`, or with a faster way if the values allow it.
 
-A shortcut computes, looks whether its result is of the kind for which it is known to be right, and
-leaves everything else to `core.convert`. A test compares the two.
+A shortcut computes, checks that its result is one for which it is exact, and otherwise calls
+`core.convert`. A test compares the two.
 """
 
 from __future__ import annotations
@@ -49,8 +49,11 @@ def _quick(src: DType, dst: DType, mode: Round, saturate: bool, general: Change)
 
 
 def _cast(dst: DType, general: Change) -> Change:
-    """NumPy rounds to nearest even. A finite result came from a finite value and did not overflow;
-    only inf, NaN and overflow are treated otherwise by saturation."""
+    """Convert with NumPy, which rounds to nearest even.
+
+    If the result is finite, the value was finite and did not overflow. Saturation changes only inf,
+    NaN and overflow.
+    """
 
     def change(x: Items) -> Items:
         y = x.astype(dst.numpy)
@@ -60,7 +63,10 @@ def _cast(dst: DType, general: Change) -> Change:
 
 
 def _whole(dst: DType, integral: Callable[[Any], Any], general: Change) -> Change:
-    """Rounding to an integral f32 is exact. The ends of the range are powers of two, exact too."""
+    """Rounding to an integral f32 is exact.
+
+    The limits of the range are powers of two, also exact.
+    """
     low, above = _SINGLE.type(dst.min), _SINGLE.type(2.0 ** (dst.bits - dst.is_signed))
 
     def change(x: Items) -> Items:
@@ -72,7 +78,7 @@ def _whole(dst: DType, integral: Callable[[Any], Any], general: Change) -> Chang
 
 
 def _narrowed(dst: DType, saturate: bool, general: Change) -> Change:
-    """A cast keeps the low bits. Saturation changes nothing where the value stayed the same."""
+    """A cast keeps the low bits. If the value is unchanged, saturation changes nothing."""
 
     def change(x: Items) -> Items:
         y = x.astype(dst.numpy)

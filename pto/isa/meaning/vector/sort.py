@@ -1,6 +1,6 @@
 """Sorting, merging and transposing in UB. A record is 8 bytes: a score, then a 32-bit index.
 
-Scores sort descending and stably; a NaN stands behind every number.
+The order is descending and stable; NaN follows every number.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pto.isa.meaning.tile.sort import BLOCK
 from pto.isa.meaning.vector.ub import Items, dtype_of, element_alignment
 from pto.isa.rules.rule import Case
 
-GROUP = BLOCK  # records that vbitsort sorts together
+GROUP = BLOCK  # number of records that vbitsort sorts together
 _MOST_REPEATS = 255
 
 
@@ -30,7 +30,7 @@ def _view(case: Case, pointer: Pointer, dtype: np.dtype[Any], count: int) -> Ite
 
 
 def _vbitsort(case: Case) -> Callable[..., None]:
-    """An f16 score fills the low half of its word, the high half is 0."""
+    """An f16 score is in the low half of its word; the high half is 0."""
     kind, word = dtype_of(case, "source"), np.dtype(np.uint32)
 
     def sort(core: Machine, to: Pointer, source: Pointer, indices: Pointer, repeat: int) -> None:
@@ -52,7 +52,7 @@ def _vbitsort(case: Case) -> Callable[..., None]:
 
 
 def _lists(config: int, count: int) -> list[tuple[int, int]]:
-    """(number, length) of the lists that take part."""
+    """(number, length) of the lists that are merged."""
     valid = config >> 8 & 0xF
     if valid not in (0b0011, 0b0111, 0b1111):
         raise fail(
@@ -86,7 +86,7 @@ def _vmrgsort4(case: Case) -> Callable[..., None]:
         return pointer.memory.view(pointer.address + start * RECORD, nbytes).view(record)
 
     def once(sources: list[Pointer], lists: list[tuple[int, int]], start: int, stop: bool) -> Items:
-        """The merged records; sets the register that says how many came of each list."""
+        """The merged records; sets the register with the number taken from each list."""
         parts = [read(sources[n], start, length) for n, length in lists]
         records = np.concatenate(parts)
         scores = records.view(kind.numpy)[::per_record]
@@ -114,7 +114,7 @@ def _vmrgsort4(case: Case) -> Callable[..., None]:
 
 
 def _taken(core: Machine) -> tuple[int, ...]:
-    """The fields as numbers of i16."""
+    """The fields as i16 numbers."""
     fields = (get(core, VMS4_SR) >> 16 * n & 0xFFFF for n in range(4))
     return tuple(n - (1 << 16) if n >> 15 else n for n in fields)
 
@@ -141,7 +141,7 @@ def _vsort32(case: Case) -> Callable[..., None]:
 
 
 def _vtranspose(case: Case) -> Callable[..., None]:
-    """A 16x16 block, the one transpose of that name the vector unit has."""
+    """Transpose a 16x16 block, the only size of this vector instruction."""
     kind, side = dtype_of(case, "source").numpy, 16
 
     def transpose(core: Machine, to: Pointer, source: Pointer, config: int) -> None:

@@ -1,4 +1,4 @@
-"""Fused steps whose result has another type than their operands."""
+"""Fused operations with a result type that differs from the operand types."""
 
 from __future__ import annotations
 
@@ -20,13 +20,15 @@ from pto.isa.rules.rule import Case
 
 
 def _vexpdif(case: Case) -> Callable[[Lanes, Lanes], Lanes]:
-    """f16 lanes are widened first: the difference is one of f32."""
+    """exp(a - b): f16 lanes are widened first, so the difference is in f32."""
     return lambda x, top: mathlib.exp(x.astype(np.float32) - top.astype(np.float32))
 
 
 def _converted(case: Case, fn: Callable[[Lanes, Lanes], Lanes]) -> Callable[..., Lanes]:
-    """result[i] = fn(lhs[i], rhs[i]) in the result's type, nearest even and saturating; lanes that
-    one of the two registers does not have are left out, or 0."""
+    """result[i] = fn(lhs[i], rhs[i]) in the result's type, to nearest even, saturating.
+
+    Lanes that one of the two registers lacks are omitted, or 0.
+    """
     src, dst = dtype_of(case, "lhs"), dtype_of(case, "result")
     change, count = converter(src, dst, Round.RINT, True), min(src.lanes, dst.lanes)
     first, every = np.arange(count), np.arange(dst.lanes)

@@ -1,4 +1,4 @@
-"""Stores: which bytes of UB a register and its mask write. Bytes between and behind stay."""
+"""Stores: the bytes of UB that a register and its mask write. Other bytes are unchanged."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pto.isa.meaning.vector.ub import dtype_of
 from pto.isa.meaning.vector.words import Access, Gate, Registers, access, elements, registers_do
 from pto.isa.rules.rule import Case
 
-# fn(words, register, mask) -> lanes to store, and which of them are on
+# fn(words, register, mask) -> lanes to store, and the active ones
 Lay = Callable[[Registers, Lanes, Any], tuple[Lanes, Lanes | None]]
 STREAM_STORE = "pto.vstus and pto.vstas store to any address"
 
@@ -31,7 +31,7 @@ def _norm(case: Case, dist: str) -> tuple[Access, Lay]:
 
 
 def _one_point(case: Case, dist: str) -> tuple[Access, Lay]:
-    """Item 0 alone, whatever the mask says."""
+    """Item 0 only, whatever the mask is."""
     item, first = np.dtype(f"u{int(dist.removeprefix('1PT_B')) // 8}"), np.zeros(1, np.int64)
     return access(case, item, 1), lambda x, value, mask: (
         x.take([x.reinterpret(value, item)], first),
@@ -39,7 +39,7 @@ def _one_point(case: Case, dist: str) -> tuple[Access, Lay]:
     )
 
 
-# Packed stores -> bytes of an item, bytes kept of it; little endian, so the low part comes first.
+# Packed stores -> bytes of an item, bytes kept of it; little endian, so the low part is first.
 PACKED = {"PK_B16": (2, 1), "PK_B32": (4, 2), "PK_B64": (8, 4), "PK4_B32": (4, 1)}
 
 
@@ -57,8 +57,10 @@ MERGED = {"MRG4CHN_B8": (4, 1), "MRG2CHN_B8": (2, 1), "MRG2CHN_B16": (2, 2)}
 
 
 def _merged(case: Case, dist: str) -> tuple[Access, Lay]:
-    """Each 32-byte block holds the planes of its channels one after the other; the mask gates
-    whole groups of channels, after the merge."""
+    """Each 32-byte block holds the planes of its channels in order.
+
+    The mask selects whole groups of channels, after the merge.
+    """
     channels, size = MERGED[dist]
     item, count = np.dtype(f"u{size}"), VREG_BYTES // size
     order = np.arange(count).reshape(VLANE_COUNT, channels, -1).transpose(0, 2, 1).reshape(-1)
@@ -80,7 +82,7 @@ _DISTS: dict[str, Callable[[Case, str], tuple[Access, Lay]]] = {
 
 
 def _vsts(case: Case) -> Callable[..., Any]:
-    """The post-update form accesses the base itself, and gives the base moved on."""
+    """Store. The post-update form accesses the base itself, and returns the advanced base."""
     dist = case.word("dist") or "NORM_B32"
     (at, lay), step = _DISTS[dist](case, dist), dtype_of(case, "destination").itemsize
 
@@ -108,8 +110,12 @@ def _vstsx2(case: Case) -> Callable[..., Any]:
 
 
 def _vsstb(case: Case) -> Callable[..., Any]:
-    """The post-update form begins at the base and moves it on by repeat_stride: PTOAS's case
-    vsstb-post-update reads back what it stored that far behind."""
+    """Store strided blocks.
+
+    The post-update form starts at the base and advances it by repeat_stride.
+
+    PTOAS's case vsstb-post-update reads back the data stored at that distance.
+    """
     update = bool(case.op.results)
 
     def run(
@@ -123,9 +129,9 @@ def _vsstb(case: Case) -> Callable[..., Any]:
 
 
 def _vscatter(case: Case) -> Callable[..., Any]:
-    """Where two lanes hit one place the higher lane wins; the ISA leaves open which does.
+    """Scatter. If two lanes write one place, the higher lane wins; the ISA leaves this open.
 
-    Bytes go by 16-bit offsets: those of even number.
+    Bytes use the 16-bit offsets with even numbers.
     """
     kind, width = dtype_of(case, "value"), dtype_of(case, "offsets").itemsize
     of, index = elements(case, kind.storage), index_lanes(case, "offsets")

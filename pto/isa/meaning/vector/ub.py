@@ -1,6 +1,6 @@
 """Access to UB by pointer: live views of items, checked for bounds and alignment.
 
-Each function is made once per instruction and remembers how it last saw the memory: a view of the
+Each function is made once per instruction and caches the last view of the memory: a view of the
 bytes as items costs more than the access itself.
 """
 
@@ -32,12 +32,12 @@ def dtype_of(case: Case, name: str) -> DType:
 
 
 def item_type(bits: int, register: DType) -> np.dtype[Any]:
-    """Items of so many bits: as the register sees them where the widths agree."""
+    """The type of items of this width: the register's element type if the widths agree."""
     return register.numpy if 8 * register.itemsize == bits else np.dtype(f"u{bits // 8}")
 
 
 def element_alignment(case: Case, size: int) -> int:
-    """What an access to items of `size` bytes must be aligned to under this profile."""
+    """The alignment of an access to items of `size` bytes under this profile."""
     return size if case.profile.alignment.local_element else 1
 
 
@@ -50,8 +50,8 @@ def items(
 ) -> tuple[At, int]:
     """fn(pointer, byte offset) -> the `count` items there, writeable; and their alignment.
 
-    `align` is the alignment in bytes; 0 stands for that of an item. `refused` raises what is wrong
-    with an address, or names what takes other addresses.
+    `align` is the alignment in bytes; 0: that of an item. `refused` raises the finding for a bad
+    address, or names the instruction that accepts it.
     """
     size, name = dtype.itemsize, case.row.name
     nbytes = size * count
@@ -95,7 +95,7 @@ def misaligned(name: str, memory: Memory, address: int, needed: int, instead: st
 
 
 def whole(dtype: np.dtype[Any]) -> Callable[[Pointer], tuple[Items, int]]:
-    """fn(pointer) -> the whole memory as items in step with the pointer, and its index there."""
+    """fn(pointer) -> the whole memory as items aligned with the pointer, and its index."""
     size = dtype.itemsize
     memory: Memory | None = None
     typed: Items = np.empty(0, dtype)
@@ -114,7 +114,7 @@ def whole(dtype: np.dtype[Any]) -> Callable[[Pointer], tuple[Items, int]]:
 
 
 def positions(case: Case, typed: Items, start: int, index: Items, active: Items | None) -> Items:
-    """start + index of the active lanes (None: of all); an error names the first bad lane."""
+    """start + index of the active lanes (None: all); an error names the first bad lane."""
     where = index.astype(np.int64) + start
     if active is not None:
         where = where[active]
@@ -135,7 +135,7 @@ def positions(case: Case, typed: Items, start: int, index: Items, active: Items 
 def block_places(
     case: Case, pointer: Pointer, offsets: Items, active: Items
 ) -> npt.NDArray[np.int64]:
-    """Where the active 32-byte blocks at these byte offsets start, checked to lie inside."""
+    """The start of each active 32-byte block at these byte offsets, checked for bounds."""
     places = offsets.astype(np.int64)[active] + pointer.address
     if not places.size:
         return places

@@ -1,7 +1,9 @@
-"""Unaligned streams. States are values: what a load is primed with, what a store still holds back.
+"""Unaligned streams.
 
-Bytes of a store stream reach UB in whole 32-byte blocks; the rest waits in the state until a flush,
-which has to name the place where the stream stands. Bytes beside the stream are never touched.
+A state is a value: the primed block of a load, or the pending bytes of a store.
+
+A store stream writes UB in whole 32-byte blocks; the rest is pending in the state until a flush,
+which must name the current address of the stream. Bytes outside the stream are never touched.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ from pto.isa.rules.rule import Case
 
 @dataclass(frozen=True, slots=True)
 class LoadState:
-    """The 32-byte block a load stream has at hand, by its number."""
+    """The 32-byte block that a load stream has buffered, by its number."""
 
     memory: Memory
     block: int
@@ -34,7 +36,7 @@ class LoadState:
 
 @dataclass(frozen=True, slots=True)
 class StoreState:
-    """Bytes not yet written, the address of the first, and the address a flush has to name."""
+    """Pending bytes, the address of the first, and the address that a flush must name."""
 
     memory: Memory | None
     pending: bytes
@@ -48,15 +50,15 @@ EMPTY = StoreState(None, b"", 0, 0)
 
 
 class Streams(Registers):
-    """The words of registers, and what streams do."""
+    """The interface of registers, extended by streams."""
 
     def prime(self, source: Pointer) -> LoadState:
-        """The state of a load stream that has the block of an address at hand."""
+        """The state of a load stream with the block of an address buffered."""
         source.memory.check(source.address // BLOCK_BYTE_SIZE * BLOCK_BYTE_SIZE, 1)
         return LoadState(source.memory, source.address // BLOCK_BYTE_SIZE)
 
     def follow(self, state: LoadState | StoreState, source: Pointer) -> LoadState:
-        """The state after a register has been loaded; its block must be the one at hand."""
+        """The state after a register is loaded; its block must be the buffered one."""
         if not isinstance(state, LoadState):
             raise fail(
                 "PTO-M142",
@@ -75,15 +77,18 @@ class Streams(Registers):
         return LoadState(source.memory, (source.address + VREG_BYTES) // BLOCK_BYTE_SIZE)
 
     def begin(self) -> StoreState:
-        """A store stream that holds nothing yet."""
+        """A store stream without pending bytes."""
         return EMPTY
 
     def append(
         self, state: StoreState, to: Pointer, data: Items, nbytes: int, stays: bool
     ) -> StoreState:
-        """Put the first bytes of `data` behind the stream at an address; write the blocks that are
-        whole now. With `stays` the flush names the start of this store, not its end: the address
-        did not move."""
+        """Append the first bytes of `data` to the stream at an address, and write the complete
+        blocks.
+
+        With `stays` the flush names the start of this store, not its end: the address is not
+        advanced.
+        """
         _require_store(state)
         memory, start = to.memory, to.address
         held = state.pending
@@ -104,7 +109,7 @@ class Streams(Registers):
         return StoreState(memory, stream[whole - first :], whole, start if stays else end)
 
     def flush(self, state: StoreState, to: Pointer) -> None:
-        """Write what a store stream holds back; the pointer must name where it stands."""
+        """Write the pending bytes of a store stream; the pointer must name its current address."""
         _require_store(state)
         if state.memory is None:
             return
@@ -121,7 +126,7 @@ class Streams(Registers):
         )
 
     def align(self, pointer: Pointer, needed: int) -> None:
-        """An address must be a multiple of so many bytes, inside its memory."""
+        """Check that an address is a multiple of this number of bytes, inside its memory."""
         pointer.memory.check(pointer.address, 0, needed)
 
 
@@ -143,7 +148,7 @@ def _prime(x: Streams, source: Pointer, offset: Any) -> LoadState:
 
 
 def _anywhere(case: Case) -> Access:
-    """A register at any address of an element."""
+    """Load a register from any address of an element."""
     kind = dtype_of(case, "result")
     return access(case, kind.numpy, kind.lanes)
 
@@ -215,7 +220,7 @@ def _vstur(case: Case) -> Callable[..., StoreState]:
 
 
 def _vstu(case: Case) -> Callable[..., tuple[StoreState, int]]:
-    """The whole register, at an offset in elements that the program threads itself."""
+    """Store a whole register, at an offset in elements that the program passes along."""
     step, moves = dtype_of(case, "base").itemsize, case.word("mode") == "POST_UPDATE"
     needed = element_alignment(case, dtype_of(case, "value").itemsize)
 
@@ -243,7 +248,7 @@ def _vstas(case: Case) -> Callable[..., Any]:
 
 
 def _store_register(unit: int) -> Do:
-    """AR as a word, at an offset of so many bytes a count."""
+    """Store with AR as a word: an offset of this number of bytes per count."""
 
     def make(case: Case) -> Callable[..., Any]:
         at, update = access(case, np.dtype(np.uint32), 1, align=4), bool(case.op.results)
@@ -261,7 +266,7 @@ def _store_register(unit: int) -> Do:
 
 
 def _pstu(case: Case) -> Callable[..., tuple[StoreState, Pointer]]:
-    """Lanes as bits, compact: 16 bytes of b16, 8 of b32."""
+    """Store lanes as bits without gaps: 16 bytes for b16, 8 for b32."""
     width = dtype_of(case, "base").itemsize
     needed, nbytes = element_alignment(case, width), VREG_BYTES // width // 8
 

@@ -1,4 +1,4 @@
-"""Scalars beside registers: one lane of the register's type, made once for a value that stays."""
+"""Scalars in register operations: one lane of the register's type, cached for a repeated value."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ Lanes = npt.NDArray[Any]
 def lane_maker(kind: DType) -> Callable[[Any], Lanes]:
     """fn(scalar) -> one lane: integers keep their low bits, so an i8 129 is 129 beside u8 lanes.
 
-    The scalar of a loop is the same object each time round: the last lane is kept.
+    A loop passes the same scalar object in each iteration: the last lane is cached.
     """
     bits = (1 << (8 * kind.itemsize)) - 1
-    last: Any = kind  # no scalar is an element type
+    last: Any = kind  # a scalar is never an element type, so this matches none
     held: Lanes = np.zeros((), kind.numpy)
 
     def lane(value: Any) -> Lanes:
@@ -36,7 +36,7 @@ def lane_maker(kind: DType) -> Callable[[Any], Lanes]:
 
 
 def filler(kind: DType) -> Callable[[Any], Lanes]:
-    """fn(scalar) -> a register of it; the last one is kept, and is never to be written to."""
+    """fn(scalar) -> a register filled with it; the last one is cached and read-only."""
     lane = lane_maker(kind)
     last: Any = None
     held: Lanes = np.zeros(kind.lanes, kind.numpy)

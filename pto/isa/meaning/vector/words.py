@@ -1,8 +1,8 @@
-"""The words of instructions between registers, masks and UB, here on NumPy.
+"""The interface of instructions between registers, masks and UB, implemented on NumPy.
 
-They extend the words of whole vectors (`vmi/words.py`). Masks are images here (`masks.py`); what is
-fixed when a program is prepared (`Access`, `Elements`) is made once, beside the words. The same
-meanings run on the words of compiled code (`run/jit/emit/vector/words.py`).
+It extends the interface of whole vectors (`vmi/words.py`). Masks are images here (`masks.py`).
+Facts known when a program is prepared (`Access`, `Elements`) are computed once. Compiled code runs
+the same meanings on its own implementation (`run/jit/emit/vector/words.py`).
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ _IN_BLOCK = np.arange(BLOCK_BYTE_SIZE, dtype=np.int64)
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """`count` items behind a pointer, at a multiple of `align` bytes."""
+    """`count` items at a pointer, aligned to `align` bytes."""
 
     at: Callable[[Pointer, int], Items]  # (pointer, byte offset) -> the items, writeable
     dtype: np.dtype[Any]
     count: int
     align: int
-    build: Build | None  # None: as they are
+    build: Build | None  # None: unchanged
 
 
 def access(
@@ -49,15 +49,17 @@ def access(
     align: int = 0,
     misaligned: Callable[[Memory, int], Any] | str = "",
 ) -> Access:
-    """`align` 0 stands for that of an item. `misaligned` raises what is wrong with an address, or
-    names what takes other addresses."""
+    """The access to items. `align` 0: the alignment of an item.
+
+    `misaligned` raises the finding for a bad address, or names the instruction that accepts it.
+    """
     at, needed = items(case, dtype, count, align, misaligned)
     return Access(at, dtype, count, needed, build)
 
 
 @dataclass(frozen=True, slots=True)
 class Elements:
-    """Single elements behind a pointer."""
+    """Single elements at a pointer."""
 
     case: Case
     dtype: np.dtype[Any]
@@ -69,7 +71,7 @@ def elements(case: Case, dtype: np.dtype[Any]) -> Elements:
 
 
 class Gate:
-    """Lanes of `width` bytes: how many there are, and the mask of all."""
+    """Lanes of `width` bytes: their number, and the mask of all."""
 
     __slots__ = ("every", "lanes", "width")
 
@@ -80,7 +82,7 @@ class Gate:
 
 
 class Registers(Words):
-    """At once, on arrays. Every place is checked before anything is read or written."""
+    """Implementation on arrays. Every address is checked before anything is read or written."""
 
     def __init__(self, core: Machine) -> None:
         self.core = core
@@ -89,10 +91,13 @@ class Registers(Words):
         """An integer operand as an unsigned field of 16 bits."""
         return value & 0xFFFF
 
-    # ---- items that follow each other
+    # ---- consecutive items
 
     def load(self, access: Access, source: Pointer, count: int = 0, step: int = 1) -> Any:
-        """The image of items, `count` times `step` bytes behind a pointer; it is no view of UB."""
+        """The image of items at `count` times `step` bytes after a pointer.
+
+        It is not a view of UB.
+        """
         found = access.at(source, count * step)
         return found.copy() if access.build is None else access.build(found)
 
@@ -105,7 +110,10 @@ class Registers(Words):
         count: int = 0,
         step: int = 1,
     ) -> None:
-        """Items, `count` times `step` bytes behind a pointer; only lanes that are on (None: all)"""
+        """Store items at `count` times `step` bytes after a pointer.
+
+        Only active lanes (None: all).
+        """
         if on is None:
             access.at(target, count * step)[:] = values
         else:
@@ -114,11 +122,11 @@ class Registers(Words):
     def store_apart(
         self, access: Access, target: Pointer, values: Items, apart: int, count: int, step: int
     ) -> None:
-        """Items `apart` items from one to the next."""
+        """Store items with a distance of `apart` items."""
         access.at(target, count * step)[::apart] = values
 
     def moved(self, pointer: Pointer, count: int, step: int = 0) -> Pointer:
-        """A pointer so many elements on, or `count` times `step` bytes."""
+        """A pointer advanced by elements, or by `count` times `step` bytes."""
         if not step:
             return pointer.at(count)
         return Pointer(pointer.memory, pointer.address + count * step, pointer.dtype)
@@ -126,7 +134,7 @@ class Registers(Words):
     # ---- blocks of 32 bytes
 
     def blocks(self, case: Case, source: Pointer, offsets: Items, on: Lanes) -> Items:
-        """Eight blocks at byte offsets, as bytes; one that is off is 0."""
+        """Eight blocks at byte offsets, as bytes; an inactive block is 0."""
         places = block_places(case, source, offsets, on)
         out = np.zeros((VLANE_COUNT, BLOCK_BYTE_SIZE), np.uint8)
         out[on] = source.memory.data[places[:, None] + _IN_BLOCK]
@@ -135,7 +143,7 @@ class Registers(Words):
     def put_blocks(
         self, case: Case, target: Pointer, offsets: Items, values: Items, on: Lanes
     ) -> None:
-        """The blocks of a register that are on, to byte offsets."""
+        """Store the active blocks of a register at byte offsets."""
         places = block_places(case, target, offsets, on)
         blocks = values.view(np.uint8).reshape(VLANE_COUNT, BLOCK_BYTE_SIZE)
         target.memory.data[places[:, None] + _IN_BLOCK] = blocks[on]
@@ -143,7 +151,7 @@ class Registers(Words):
     # ---- single elements
 
     def pick(self, of: Elements, source: Pointer, index: Items, on: Lanes | None) -> Items:
-        """Elements by their number from a pointer on; 0 in lanes that are off (None: all on)."""
+        """Elements by their number after a pointer; 0 in inactive lanes (None: all are active)."""
         typed, start = of.of(source)
         found = typed[positions(of.case, typed, start, index, on)]
         if on is None:
@@ -155,7 +163,7 @@ class Registers(Words):
     def place(
         self, of: Elements, target: Pointer, index: Items, values: Items, on: Lanes | None
     ) -> None:
-        """Elements by their number from a pointer on; of equal numbers the last lane wins."""
+        """Store elements by their number after a pointer; of equal numbers the last lane wins."""
         typed, start = of.of(target)
         where = positions(of.case, typed, start, index, on)
         typed[where] = values if on is None else values[on]
@@ -163,25 +171,25 @@ class Registers(Words):
     # ---- masks
 
     def on(self, mask: masks.Mask, gate: Gate) -> Lanes | None:
-        """Which lanes are on; None: all, as far as is known."""
+        """The active lanes; None: all, as far as is known."""
         return None if mask is gate.every else mask[:: gate.width]
 
     def gates(self, mask: masks.Mask, width: int, count: int) -> Lanes:
-        """Which of the first `count` lanes of `width` bytes are on."""
+        """The active ones of the first `count` lanes of `width` bytes."""
         return mask[: count * width : width]
 
     def first(self, gate: Gate, count: int) -> masks.Mask:
-        """A mask of the first lanes: all where there are fewer, none for a negative number."""
+        """A mask of the first `count` lanes: all if there are fewer, none for a negative number."""
         return gate.every if count >= gate.lanes else masks.first(gate.width, max(count, 0))
 
     def tail(self, gate: Gate, count: int) -> tuple[masks.Mask, int]:
-        """The first lanes, and how many are left behind them."""
+        """The mask of the first lanes, and the number left after them."""
         if count >= gate.lanes:
             return gate.every, count - gate.lanes
         return masks.first(gate.width, max(count, 0)), 0
 
     def from_bits(self, found: Items, build: Build) -> masks.Mask:
-        """A mask of the bits of bytes, the lowest first, in the order that `build` gives them."""
+        """A mask from the bits of bytes, lowest first, in the order that `build` gives."""
         return build(np.unpackbits(found, bitorder="little")).view(np.bool_)
 
     def to_bits(self, mask: masks.Mask, step: int) -> Items:
@@ -191,7 +199,7 @@ class Registers(Words):
     # ---- registers of the core
 
     def get(self, register: str) -> int:
-        """A register that holds one word; -1: nothing yet."""
+        """A register of one word; -1: not written yet."""
         found = registers.get(self.core, register)
         return -1 if found is None else found
 
@@ -203,19 +211,19 @@ class Registers(Words):
         return np.array([number & ((1 << 8 * item.itemsize) - 1)], item)
 
     def squeezed(self, value: Items, mask: masks.Mask, width: int) -> tuple[Items, int]:
-        """The active lanes one behind the other, 0 behind them; and how many there are."""
+        """The active lanes without gaps, zeros after them; and their number."""
         kept = value[mask[::width]]
         out = np.zeros_like(value)
         out[: kept.size] = kept
         return out, kept.size
 
     def before(self, dtype: np.dtype[Any], mask: masks.Mask, width: int) -> tuple[Items, int]:
-        """How many lanes before each are active, in the low bits; and how many are in all."""
+        """The number of active lanes before each lane, in the low bits; and the total."""
         active = mask[::width]
         up_to = np.cumsum(active)
         return (up_to - active).astype(dtype), int(up_to[-1])
 
 
 def registers_do(make: Make) -> Do:
-    """A meaning in these words."""
+    """A meaning on the interface of registers."""
     return Do(make, words=Registers)

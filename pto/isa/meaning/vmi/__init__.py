@@ -1,1 +1,1 @@
-"""Meaning of logical vectors: an array of lanes, a mask one bool a lane, whatever the registers."""
+"""Meanings of logical vectors: arrays of lanes of any length, masks with one bool per lane."""

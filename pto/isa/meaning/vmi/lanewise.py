@@ -1,6 +1,6 @@
-"""Lane by lane: arithmetic, comparisons, selection. Lanes whose mask is off become 0.
+"""Lane by lane: arithmetic, comparisons, selection. Lanes with mask bit 0 become 0.
 
-Where the order of signless integers matters they count as unsigned, as the compiler reads them.
+If the order of signless integers matters, they are unsigned, as in the compiler.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Function = Callable[..., Any]
 
 
 def require_zeroing(case: Case) -> None:
-    """A value has no earlier content that `merge` could keep, and no compiler lowers it."""
+    """Refuse `merge`: a value has no earlier content to keep, and no compiler lowers it."""
     if case.word("pmode") == "merge":
         raise fail(
             "PTO-X172",
@@ -33,7 +33,7 @@ def require_zeroing(case: Case) -> None:
 
 
 def seen_as(case: Case, name: str, *, signed: bool = False) -> DType:
-    """The type in which lanes are ordered: signless integers are unsigned, or signed."""
+    """The type in which lanes are ordered: signless integers become unsigned, or signed."""
     elem, kind = case.elem(name), dtype_of(case, name)
     if elem is None or not elem.name.startswith("i") or kind in (I64, U64):
         return kind
@@ -86,7 +86,7 @@ ADD_WITH_CARRY = lanewise(_sum_and_carry)
 
 
 def _compare(case: Case) -> Function:
-    """seed and (lhs cmp rhs)."""
+    """The comparison lhs cmp rhs, and-ed with seed."""
     require_zeroing(case)
     compare = lanes.MODES[(case.word("cmp") or "eq")[-2:]]
     return lambda lhs, rhs, seed: compare(lhs, rhs) & seed

@@ -1,4 +1,4 @@
-"""Logical vectors from and to UB: runs, rows of groups, 32-byte blocks, single elements."""
+"""Loads and stores of logical vectors in UB: runs, rows of groups, blocks, single elements."""
 
 from __future__ import annotations
 
@@ -22,25 +22,28 @@ from pto.isa.rules.rule import Case
 
 
 def _run(x: Words, count: int, offset: Any) -> list[Run]:
-    """Elements one after the other."""
+    """Consecutive elements."""
     return [(x.number(offset), count)]
 
 
 def _rows(x: Words, count: int, size: int, offset: Any, stride: Any) -> list[Run]:
-    """Rows of `size` elements, `stride` elements from one to the next; the last may be cut."""
+    """Rows of `size` elements, `stride` elements apart; the last may be shorter."""
     first, step, starts = x.number(offset), x.number(stride), range(0, count, size)
     return [(first + step * n, min(size, count - at)) for n, at in enumerate(starts)]
 
 
 def _blocks(x: Words, count: int, kind: DType, offset: Any, stride: Any) -> list[Run]:
-    """32-byte blocks, `stride` blocks from one to the next."""
+    """32-byte blocks, `stride` blocks apart."""
     size = BLOCK_BYTE_SIZE // kind.itemsize
     return _rows(x, count, size, offset, x.number(stride) * size)
 
 
 def _load(case: Case) -> Function:
-    """One result: a run, rows, blocks, one element everywhere (or in each group), or narrow ones
-    widened; two results: even and odd elements."""
+    """Load one or two results.
+
+    One: a run, rows, blocks, one element for all lanes (or for each group), or narrow elements
+    widened. Two: even and odd elements.
+    """
     require_zeroing(case)
     if len(case.op.results) == 2:
         return _pairs(case, "source", "result")
@@ -77,7 +80,10 @@ def _pairs(case: Case, source: str, result: str) -> Function:
 
 
 def _store(case: Case) -> Function:
-    """Runs, rows or blocks; a second value is interleaved. Memory may hold narrower elements."""
+    """Store runs, rows or blocks; a second value is interleaved.
+
+    Memory may hold narrower elements.
+    """
     require_zeroing(case)
     kind, groups = dtype_of(case, "destination"), groups_of(case)
     count, is_grouped = lane_count(case, "value"), case.word("group") is not None
@@ -109,7 +115,7 @@ def _store(case: Case) -> Function:
 
 
 def _store_blocks(case: Case) -> Function:
-    """vstore by blocks, its only form."""
+    """Store by blocks, the only form of vstore."""
     store = _store(case)
     return lambda x, value, target, offset, stride, mask: store(
         x, value, None, target, offset, None, stride, None, mask
@@ -142,7 +148,7 @@ def _gather(case: Case) -> Function:
 
 
 def _gather_blocks(case: Case) -> Function:
-    """Byte offsets of 32-byte blocks, one for as many lanes as a block has."""
+    """Gather by byte offsets of 32-byte blocks, one for all lanes of a block."""
     require_zeroing(case)
     kind, count, number = dtype_of(case, "result"), lane_count(case), lane_count(case, "offsets")
     size, lane = BLOCK_BYTE_SIZE // kind.itemsize, np.arange(lane_count(case), dtype=np.int64)
@@ -176,7 +182,10 @@ SCATTER = Vectors(_scatter)
 
 
 def _grouped_load(slots: bool) -> Vectors:
-    """Rows of L / groups elements; with `slots` one element a group, spread over its lanes."""
+    """Load rows of L / groups elements.
+
+    With `slots` one element per group, broadcast to its lanes.
+    """
 
     def make(case: Case) -> Function:
         item, count, groups = dtype_of(case, "result").storage, lane_count(case), groups_of(case)
@@ -202,7 +211,7 @@ def _grouped_store(case: Case) -> Function:
 
 
 def _places(case: Case, name: str, packed: bool) -> Function:
-    """fn(words, offset, mask): where the lanes lie; `packed`: active ones without gaps."""
+    """fn(words, offset, mask): the positions of the lanes; `packed`: active ones without gaps."""
     count = lane_count(case, name)
     number = np.arange(count, dtype=np.int64)
 
@@ -213,7 +222,7 @@ def _places(case: Case, name: str, packed: bool) -> Function:
 
 
 def _masked_load(packed: bool) -> Vectors:
-    """Lanes that are on from memory, the others from `passthru`."""
+    """Load active lanes from memory; inactive lanes take `passthru`."""
 
     def make(case: Case) -> Function:
         item, places = dtype_of(case, "result").storage, _places(case, "result", packed)

@@ -1,4 +1,4 @@
-"""Lanes made, moved, folded and converted: broadcasts, ramps, masks, permutations, reductions."""
+"""Lanes generated, moved, reduced and converted: broadcasts, ramps, masks, permutations, sums."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def lane_count(case: Case, name: str = "result") -> int:
 
 
 def groups_of(case: Case) -> int:
-    """How many groups an operation divides its lanes into; 1 where it does not say."""
+    """The number of groups of lanes; 1 if the operation has no such attribute."""
     word = case.word("group") or case.word("num_groups")
     return int(word) if word else 1
 
@@ -41,7 +41,7 @@ def groups_of(case: Case) -> int:
 
 
 def _broadcast(case: Case) -> Function:
-    """A scalar or one lane everywhere, or each slot over the lanes of its group."""
+    """A scalar or one lane for all lanes, or each slot for the lanes of its group."""
     count, kind = lane_count(case), dtype_of(case, "result")
     if isinstance(case.op.operands[0].type, t.Scalar):
         return lambda x, value: x.spread(value, kind, count)
@@ -72,7 +72,7 @@ RAMP = Vectors(_ramp)
 
 
 def _first(case: Case) -> Function:
-    """The first lanes of the whole, or of each group."""
+    """The first lanes of the whole vector, or of each group."""
     count = lane_count(case)
     number = np.arange(count) % int(case.word("group_size") or count)
     return lambda x, active: x.spread(active, I64, count) > number
@@ -92,7 +92,7 @@ def _pattern(case: Case) -> Lanes:
 
 def _remaining(case: Case) -> Function:
     count, type = lane_count(case, "mask"), case.op.results[1].type
-    assert isinstance(type, t.Scalar)  # its row says so
+    assert isinstance(type, t.Scalar)  # a rule of its row guarantees this
 
     def remaining(x: Words, left: Any) -> tuple[Lanes, Any]:
         number = x.number(left)
@@ -109,7 +109,7 @@ SAME = Lane(arithmetic.same, chooses=True, moves=True)
 
 
 def _constant(case: Case) -> Lanes:
-    """`dense<1.0>`, `dense<[1, 2]>`, a bare number: one value for all lanes, or one each."""
+    """`dense<1.0>`, `dense<[1, 2]>`, a bare number: one value for all lanes, or one per lane."""
     value, type = case.op.attrs.get("value"), case.op.results[0].type
     text = value.text if isinstance(value, Raw) else str(getattr(value, "value", ""))
     body = re.match(r"\s*dense<(.*?)>", text, re.DOTALL)
@@ -142,12 +142,12 @@ def zeroed(value: Lanes, mask: Lanes) -> Lanes:
 
 
 def interleaved(count: int) -> Any:
-    """Numbers of the lanes of two vectors in turn."""
+    """The lane numbers that interleave two vectors."""
     return np.arange(2 * count).reshape(2, count).T.reshape(-1)
 
 
 def _pairs(order: Callable[[int], Any]) -> Vectors:
-    """Lanes of both sources in an order, the first half and the second."""
+    """Lanes of both sources in an order; returns the first half and the second."""
 
     def make(case: Case) -> Function:
         count = lane_count(case, "low")
@@ -162,7 +162,7 @@ def _pairs(order: Callable[[int], Any]) -> Vectors:
 
 
 def _by_index(case: Case) -> Function:
-    """An index beyond the lanes wraps, as the registers of vselr do."""
+    """Select by index; an index out of range wraps, as in the registers of vselr."""
     count = lane_count(case, "source")
     return lambda x, source, index: x.by_index(source, lanes.raw(index).astype(np.int64) % count)
 
@@ -193,12 +193,12 @@ def _merge(case: Case) -> Function:
 
 
 def before(x: Words, mask: Lanes, count: int) -> Lanes:
-    """How many lanes before each one are active."""
+    """The number of active lanes before each one."""
     return _running(x, mask.astype(np.int64), count) - mask.astype(np.int64)
 
 
 def _running(x: Words, value: Lanes, count: int) -> Lanes:
-    """Sums of each lane and all before it."""
+    """Inclusive prefix sums."""
     step = 1
     while step < count:
         moved = np.where(np.arange(count) < step, NONE, np.arange(count) - step)
@@ -224,7 +224,10 @@ PREFIX = Vectors(_prefix)
 
 
 def by_neighbours(x: Words, fn: Function, value: Lanes, groups: int, size: int) -> Lanes:
-    """Lanes 0 and 1 of every group, 2 and 3, .., and those again; an odd last one is kept."""
+    """A reduction tree per group: lanes 0 and 1, 2 and 3, .., and those again.
+
+    An odd last one is kept.
+    """
     while size > 1:
         begin, half = np.arange(groups)[:, None] * size, size // 2
         even = (begin + 2 * np.arange(half)).reshape(-1)
@@ -250,7 +253,7 @@ def _sum(case: Case) -> Function:
 
 
 def _extreme(fn: Function, largest: bool) -> Vectors:
-    """Lanes that are off are the other end of the range."""
+    """The extreme of each group; inactive lanes have the opposite end of the range."""
 
     def make(case: Case) -> Function:
         require_zeroing(case)
@@ -277,7 +280,7 @@ SMALLEST = _extreme(lanes.minimum, largest=False)
 
 
 def _histogram(cumulative: bool) -> Vectors:
-    """Bins wrap in 16 bits; byte values beyond the last bin are not counted."""
+    """A histogram. Bins wrap in 16 bits; byte values beyond the last bin are not counted."""
 
     def make(case: Case) -> Function:
         bins = lane_count(case, "acc")
@@ -292,7 +295,7 @@ def _histogram(cumulative: bool) -> Vectors:
 
 
 def _half_histogram(cumulative: bool) -> Vectors:
-    """Counts of half the byte values: below 128, or from there on, counting up over all."""
+    """Cumulative counts of half the byte values: below 128, or from 128 on."""
 
     def make(case: Case) -> Function:
         def run(x: Words, acc: Lanes, src: Lanes, mask: Lanes, given: Any) -> Lanes:
@@ -318,7 +321,10 @@ HISTOGRAM = _histogram(cumulative=False)
 
 
 def _convert(signed: bool | None) -> Lane:
-    """`signed` tells signless integers; None: unsigned where both sides are integers."""
+    """Convert.
+
+    `signed` gives signless integers a sign; None: unsigned if both sides are integers.
+    """
 
     def sees(case: Case, name: str) -> Any:
         kinds = [dtype_of(case, n) for n in ("source", "result")]

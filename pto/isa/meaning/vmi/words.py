@@ -1,10 +1,10 @@
-"""The words that meanings of whole vectors are written in, registers or logical ones, on NumPy.
+"""The interface for meanings of whole vectors, registers or logical ones, implemented on NumPy.
 
-A meaning of kind `Vectors` is a function of these words and the operands: vectors and masks are
-lanes (`core/primitives.py`), scalars are numbers to count with, places in memory are counted in
-elements from a pointer on. The same function runs on the words of the compiled engine
-(`run/jit/emit/vmi/words.py`), where nobody knows values yet: nothing branches on them but by
-`require` and `choose`.
+A meaning of kind `Vectors` is a function of this interface and the operands: vectors and masks are
+lanes (`core/primitives.py`), scalars are numbers, places in memory are counted in elements from a
+pointer. The same function runs on the implementation of the compiled engine
+(`run/jit/emit/vmi/words.py`) with symbolic values. So it branches on values only with `require` and
+`choose`.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from pto.isa.row import types as t
 from pto.isa.rules.rule import Case
 
 Picks = npt.NDArray[np.int64]
-Run = tuple[Any, int]  # where elements that follow each other begin, and how many there are
-NONE: Final = -1  # a pick that gives 0
+Run = tuple[Any, int]  # starts of runs of consecutive elements, and their lengths
+NONE: Final = -1  # a lane number that gives 0
 
 
 class Words:
-    """At once, on arrays. Every place is checked before anything is read or written."""
+    """Implementation on arrays. Every address is checked before anything is read or written."""
 
     def __init__(self, case: Case) -> None:
         self._case = case
@@ -39,7 +39,7 @@ class Words:
     def _at(
         self, pointer: Pointer, item: np.dtype[Any], places: Any, active: Any
     ) -> tuple[Items, Items]:
-        """The memory as items, and which of them are meant."""
+        """The memory as items, and the index of the selected ones."""
         found = self._memory.get(item)
         if found is None:
             found = self._memory[item] = whole(item)
@@ -54,46 +54,46 @@ class Words:
     def put_runs(
         self, target: Pointer, runs: Sequence[Run], values: Lanes, mask: Lanes | None
     ) -> None:
-        """To memory, run by run; only the active ones."""
+        """Store active lanes to memory, run by run."""
         typed, at = self._at(target, values.dtype, _places(runs), mask)
         typed[at] = values if mask is None else values[mask]
 
     def gather(self, source: Pointer, item: np.dtype[Any], places: Lanes, mask: Lanes) -> Lanes:
-        """Single elements; 0 in lanes that are off."""
+        """Single elements; 0 in inactive lanes."""
         typed, at = self._at(source, item, places, mask)
         out = np.zeros(mask.size, item)
         out[mask] = typed[at]
         return out
 
     def scatter(self, target: Pointer, places: Lanes, values: Lanes, mask: Lanes) -> None:
-        """Single elements of the active lanes; of equal places the last lane wins."""
+        """Store single elements of the active lanes; of equal places the last lane wins."""
         typed, at = self._at(target, values.dtype, places, mask)
         typed[at] = values[mask]
 
     def take(self, parts: Sequence[Lanes], picks: Picks) -> Lanes:
-        """Lanes of vectors that stand one behind the other, by numbers known beforehand."""
+        """Lanes of concatenated vectors, by numbers known in advance."""
         every = np.concatenate([*parts, np.zeros(1, parts[0].dtype)])
         return every[picks]  # NONE is the last
 
     def window(self, parts: Sequence[Lanes | None], start: int, count: int) -> Lanes:
-        """So many lanes from a number on, of vectors one behind the other; None is one of zeros."""
+        """`count` lanes of concatenated vectors from a number on; None is a vector of zeros."""
         like = next(part for part in parts if part is not None)
         whole = [np.zeros_like(like) if part is None else part for part in parts]
         return np.concatenate(whole)[start : start + count]
 
     def by_index(self, value: Lanes, index: Lanes) -> Lanes:
-        """Lanes by numbers below their count."""
+        """Lanes by index; every index is below the number of lanes."""
         return value[index]
 
     def compress(self, value: Lanes, mask: Lanes) -> Lanes:
-        """The active lanes one behind the other, 0 behind them."""
+        """The active lanes without gaps, zeros after them."""
         out = np.zeros_like(value)
         kept = value[mask]
         out[: kept.size] = kept
         return out
 
     def counts(self, value: Lanes, mask: Lanes, bins: int) -> Lanes:
-        """How many active lanes hold 0, 1, .. bins - 1, in 16 bits."""
+        """The number of active lanes that hold 0, 1, .. bins - 1, in 16 bits."""
         return np.bincount(value[mask], minlength=bins)[:bins].astype(np.uint16)
 
     def spread(self, value: Any, kind: DType, count: int) -> Lanes:
@@ -107,27 +107,27 @@ class Words:
     # ---- numbers
 
     def number(self, value: Any) -> int:
-        """An integer operand, to count with."""
+        """An integer operand as a number."""
         return int(value)
 
     def lanes(self, number: int, count: int) -> Any:
-        """A number beside so many lanes of int64."""
+        """A number as int64 lanes."""
         return number
 
     def choose(self, fact: bool, a: Callable[[], int], b: int) -> int:
-        """The number a() where the fact holds, else b."""
+        """The number a() if the fact holds, else b."""
         return a() if fact else b
 
     def scalar(self, number: int, type: t.Scalar) -> int:
-        """A result: a number that its type can hold."""
+        """A scalar result; the number is in the range of its type."""
         return number
 
     def all(self, mask: Lanes) -> bool:
-        """Whether it holds in every lane."""
+        """True if the condition holds in every lane."""
         return bool(mask.all())
 
     def require(self, fact: bool, error: Callable[[], PtoError]) -> None:
-        """A program that does otherwise stops here; nothing has been written yet."""
+        """Raise the finding if the fact does not hold. Nothing has been written yet."""
         if not fact:
             raise error()
 
