@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pto.isa.cube.load import ELSEWHERE
 from pto.isa.meaning.cube import fixpipe
-from pto.isa.memory.dma import listed, numbers
-from pto.isa.row.instr import Attr, Family, Operand, instr, read, write
+from pto.isa.memory.dma import numbers
+from pto.isa.row.instr import Attr, Family, Operand, read, write
 from pto.isa.rules.buffer import within
 from pto.isa.rules.fixpipe import ATOMIC, CLAUSES, DUAL
 
@@ -13,7 +13,13 @@ _SPEC = "PTO-Gym docs/PTO-micro-Instruction-SPEC.md"
 _MANUAL = "pto-isa docs/isa/cube/ops/data-movement"
 
 FIXPIPE = Family(
-    "fixpipe", "cube", "accumulator tiles leave L0C", pipe="FIX", subject="source", cost="move"
+    "fixpipe",
+    "cube",
+    "accumulator tiles leave L0C",
+    text="$operands {} : types",
+    pipe="FIX",
+    subject="source",
+    cost="move",
 )
 
 _ATTRS = (
@@ -78,9 +84,8 @@ _NOTES = (
     " saturate; the CPU header adds the offset before it rounds",
     "relu parameters lie in the segment with address bit 16 set",
 )
-instr(
+FIXPIPE.row(
     "mte_l0c_l1",
-    FIXPIPE,
     "destination in L1 = convert(clip(relu(quantise(source[m,n]))))",
     body=fixpipe.MTE_L0C,
     operands=(
@@ -101,9 +106,8 @@ instr(
     cite=(f"{_SPEC}:6533", f"{_MANUAL}/mte-l0c-l1.md"),
 )
 _GM_OWN = numbers("sid", "l2_cache_ctrl")
-instr(
+FIXPIPE.row(
     "mte_l0c_gm",
-    FIXPIPE,
     "destination in global memory = convert(clip(relu(quantise(source[m,n])))), or combined with"
     " what is there",
     body=fixpipe.MTE_L0C,
@@ -125,9 +129,8 @@ instr(
     cite=(f"{_SPEC}:6598", f"{_MANUAL}/mte-l0c-gm.md"),
 )
 _UB_OWN = (read("sub_blockid?", "i64"),)
-instr(
+FIXPIPE.row(
     "mte_l0c_ub",
-    FIXPIPE,
     "destination in UB of one vector sub-block, or half of it in each ="
     " convert(clip(relu(quantise(source[m,n]))))",
     body=fixpipe.MTE_L0C,
@@ -173,13 +176,11 @@ for _name, _to, _words, _own, _profiles, _line in (
         write("destination", f"{_to} pointer"),
         *numbers(*_words),
     )
-    instr(
+    FIXPIPE.row(
         _name,
-        FIXPIPE,
         f"L0C to {_to}, everything in two words: " + _CONFIG.format(_own),
         body=fixpipe.COPY_MATRIX,
         operands=_operands,
-        text=listed(_operands),
         profiles=_profiles,
         cite=f"PTOAS VPTOOps.td:{_line}",
     )

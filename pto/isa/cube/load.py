@@ -8,9 +8,9 @@ from __future__ import annotations
 from pto.isa.meaning.cube import factors as operands
 from pto.isa.meaning.cube import load as cube
 from pto.isa.meaning.memory import dma
-from pto.isa.memory.dma import BURST, LOOP, LOOPS, NBURST, listed, numbers
+from pto.isa.memory.dma import BURST, LOOP, LOOPS, NBURST, numbers
 from pto.isa.row.attributes import Int
-from pto.isa.row.instr import Attr, Family, instr, read, write
+from pto.isa.row.instr import Attr, Family, read, write
 from pto.isa.rules.buffer import LOOP_GROUPS, complete, known_aligned, same_width, within
 from pto.isa.rules.rule import Case, Rule, dtype_in, same_dtype
 
@@ -23,6 +23,7 @@ CUBE_MOVE = Family(
     "cube data movement",
     "cube",
     "tiles on their way to the matrix unit",
+    text="$operands {} : types",
     pipe="MTE1",
     subject="source",
     cost="move",
@@ -50,9 +51,8 @@ def _fill_sizes(case: Case) -> str | None:
 
 _MOST_BLOCKS = 32767
 _FILL = ("repeat_times", "block_num_32b", "dst_gap_32b")
-instr(
+CUBE_MOVE.row(
     "raw_fill_l1",
-    CUBE_MOVE,
     "for r < repeat_times: block_num_32b blocks of 32 bytes get the words of raw_value, dst_gap_32b"
     " blocks are left out",
     body=cube.RAW_FILL_L1,
@@ -62,8 +62,7 @@ instr(
         read("raw_value", "i32"),
         *(read(name, "i64") for name in _FILL),
     ),
-    attrs=(Attr("fill_word_bits", "int", required=True, meaning="16 or 32: of each word"),),
-    text="$dst , $byte_offset , $raw_value , " + " , ".join(f"${n}" for n in _FILL) + " {} : types",
+    attrs=Attr("fill_word_bits", "int", required=True, meaning="16 or 32: of each word"),
     pipe="MTE2",
     subject="dst",
     profiles="a5",
@@ -76,16 +75,15 @@ instr(
             _fill_sizes,
         ),
     ),
-    notes=("the pipe is that of other fills of L1; the page names none",),
+    notes="the pipe is that of other fills of L1; the page names none",
     cite="PTOAS docs/isa/micro-isa/16-cube-matmul.md:369",
 )
 
 # ---- global memory to L1, L1 to UB
 
 _BYTES = "$source , $destination , $len_burst " + NBURST + " " + LOOPS + " {} : types"
-instr(
+CUBE_MOVE.row(
     "mte_gm_l1",
-    CUBE_MOVE,
     "for each loop, r < n_burst: copy len_burst bytes from source + r*nburst_src_stride to"
     " destination + r*nburst_dst_stride; no layout change",
     body=cube.MTE_GM_L1,
@@ -97,9 +95,8 @@ instr(
     notes=("strides are bytes from start to start", ELSEWHERE),
     cite=(f"{_SPEC}:5921", f"{_MANUAL}/mte-gm-l1.md"),
 )
-instr(
+CUBE_MOVE.row(
     "mte_l1_ub",
-    CUBE_MOVE,
     "n_burst bursts of len_burst*32 bytes; after each, source and destination advance by"
     " (len_burst + gap)*32 bytes; loops advance by bytes",
     body=dma.MTE_L1_UB,
@@ -139,9 +136,8 @@ _FRAC = numbers(
     "l2_cache_ctrl",
 )
 _GROUP = "group_count , $dst_loop2_stride , $dst_loop3_stride , $dst_loop4_stride"
-instr(
+CUBE_MOVE.row(
     "mte_gm_l1_frac",
-    CUBE_MOVE,
     "v[n,d] = source[g*outer + n*inner + d*E] (nd2nz) or source[g*outer + d*inner + n*E] (dn2nz)"
     " to destination + 32*(g*loop4 + d/C0*loop3 + n*loop2) + d%C0*E, with C0 = 32/E",
     body=cube.MTE_GM_L1_FRAC,
@@ -152,9 +148,7 @@ instr(
         read("smallc0_en", "i1"),
         read("src_outer_stride?", "i64"),
     ),
-    attrs=(
-        Attr("mode", "cube_load_frac_mode", required=True, meaning="how the source is laid out"),
-    ),
+    attrs=Attr("mode", "cube_load_frac_mode", required=True, meaning="how the source is laid out"),
     text="$source , $destination , @mode , shape ( $n_value , $d_value ) ,"
     " src_layout ( $src_inner_stride <? , $src_outer_stride > ) ,"
     f" dst_group ( ${_GROUP} ) , ctrl ( $l2_cache_ctrl , $smallc0_en ) {{}} :"
@@ -198,9 +192,8 @@ _TILES = {
     "mte_l1_l0b": ("k", "n", "l0b", "[n,k], or [k,n] with transpose", 6221, "right_load"),
 }
 for _name, (_a, _b, _to, _holds, _line, _old) in _TILES.items():
-    instr(
+    CUBE_MOVE.row(
         _name,
-        CUBE_MOVE,
         f"the NZ tile {_holds} in L1 becomes the {_a} x {_b} operand in {_to}",
         body=operands.MTE_L1_L0A if _to == "l0a" else operands.MTE_L1_L0B,
         operands=(
@@ -208,7 +201,7 @@ for _name, (_a, _b, _to, _holds, _line, _old) in _TILES.items():
             write("destination", f"{_to} buffer"),
             *numbers(_a, _b, "start_row?", "start_col?"),
         ),
-        attrs=(_TRANSPOSE,),
+        attrs=_TRANSPOSE,
         text=f"$source , $destination , ${_a} , ${_b} {_OFFSET} {{}} : types",
         generic=f"source destination {_a}? {_b}? {_STEPS}",
         rules=(_SAME_WIDTH, within(_a, 1), within(_b, 1), *_STARTS),
@@ -232,9 +225,8 @@ _SCALES = {
     "mte_l1_l0b_mx": ("k", "n", "l0b", "scale[k/32][n] of the right tile, n-major", 6300),
 }
 for _name, (_a, _b, _to, _holds, _line) in _SCALES.items():
-    instr(
+    CUBE_MOVE.row(
         _name,
-        CUBE_MOVE,
         f"load {_holds}: bytes b that stand for 2^(b-127)",
         body=operands.MTE_L1_L0A_MX if _to == "l0a" else operands.MTE_L1_L0B_MX,
         operands=(
@@ -286,9 +278,8 @@ _PAYLOADS = {
     ),
 }
 for _name, (_to, _meaning, _rules, _pipe, _line, _old) in _PAYLOADS.items():
-    instr(
+    CUBE_MOVE.row(
         _name,
-        CUBE_MOVE,
         _meaning,
         body=cube.MTE_L1_BT if _to == "bias" else cube.MTE_L1_FB,
         operands=(
@@ -301,7 +292,7 @@ for _name, (_to, _meaning, _rules, _pipe, _line, _old) in _PAYLOADS.items():
         pipe=_pipe,
         rules=_rules,
         aliases=_old,
-        notes=(ELSEWHERE,),
+        notes=ELSEWHERE,
         cite=(f"{_SPEC}:{_line}", f"{_MANUAL}/{_name.replace('_', '-')}.md"),
     )
 
@@ -403,31 +394,27 @@ _LOW_LEVEL_BODIES = {
 }
 for _name, (_from, _to, _rest, _pipe, _meaning, _line) in _LOW_LEVEL.items():
     _operands = (read("source", f"{_from} pointer"), write("destination", f"{_to} pointer"), *_rest)
-    instr(
+    CUBE_MOVE.row(
         _name,
-        CUBE_MOVE,
         _meaning,
         body=_LOW_LEVEL_BODIES[_name],
         operands=_operands,
-        text=listed(_operands),
         rules=(*_FIELDS, *_FOURS) if _name.endswith("_s4") else (),
         pipe=_pipe,
-        notes=(ELSEWHERE,),
+        notes=ELSEWHERE,
         cite=f"PTOAS VPTOOps.td:{_line}",
     )
 for _name, _to, _line in (("load_cbuf_to_ca", "l0a", 1142), ("load_cbuf_to_cb", "l0b", 1190)):
     _operands = (read("source", "l1 pointer"), write("destination", f"{_to} pointer"), *_FRACTALS)
-    instr(
+    CUBE_MOVE.row(
         _name,
-        CUBE_MOVE,
         f"L1 to {_to} by fractals of 512 bytes: start, step and stride count fractals, m in 16"
         " rows, k in 32 bytes",
         body=operands.LOAD_CBUF,
         operands=_operands,
-        attrs=(_TRANSPOSE,),
-        text=listed(_operands),
+        attrs=_TRANSPOSE,
         rules=(*_FIELDS, _WHOLE),
-        notes=(ELSEWHERE,),
+        notes=ELSEWHERE,
         cite=f"PTOAS VPTOOps.td:{_line}",
     )
 _MX_STEPS = numbers(
@@ -438,13 +425,11 @@ for _name, _to, _rest, _line in (
     ("load_cbuf_to_cb_mx", "l0b", _MX_STEPS, 1253),
 ):
     _operands = (read("source", "l1 pointer"), write("destination", f"{_to} pointer"), *_rest)
-    instr(
+    CUBE_MOVE.row(
         _name,
-        CUBE_MOVE,
         f"MX scales from L1 to the side of {_to}",
         body=operands.MTE_L1_L0A_MX if _to == "l0a" else operands.LOAD_CBUF_TO_CB_MX,
         operands=_operands,
-        text=listed(_operands),
         needs="mx",
         cite=f"PTOAS VPTOOps.td:{_line}",
     )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pto.isa.cube.load import ELSEWHERE
 from pto.isa.meaning.cube import mad
-from pto.isa.memory.dma import listed, numbers
-from pto.isa.row.instr import Attr, Family, Operand, instr, read, update, write
+from pto.isa.memory.dma import numbers
+from pto.isa.row.instr import Attr, Family, Operand, read, update, write
 from pto.isa.row.types import Scalar
 from pto.isa.rules.buffer import multiple_of, within
 from pto.isa.rules.rule import Case, Rule, on, same_dtype, warn
@@ -94,6 +94,7 @@ MAD = Family(
     "matrix product",
     "cube",
     "a product of the tiles in L0A and L0B, kept in L0C",
+    text="$operands {} : types",
     pipe="M",
     subject="lhs",
     cost="product",
@@ -129,9 +130,8 @@ for _name, (_meaning, _adds, _bias, _line) in _PRODUCT_ROWS.items():
     _dst = update("dst", "l0c pointer") if _adds else write("dst", "l0c pointer")
     _operands = (*_tiles(_dst, _bias), *numbers("m", "n", "k"))
     _own = (_MX_PAIR, warn(multiple_of("k", 64))) if _mx else (*_COMBINATION, _TF32)
-    instr(
+    MAD.row(
         _name,
-        MAD,
         _meaning,
         body=mad.MAD_BIAS if _bias else mad.MAD_ACC if _adds else mad.MAD,
         operands=_operands,
@@ -159,13 +159,11 @@ for _name, _bias, _mx, _line in (
     ("mad_mx_bias_raw", True, True, 1974),
 ):
     _operands = (*_tiles(update("dst", "l0c pointer"), _bias), read("xt", "i64"))
-    instr(
+    MAD.row(
         _name,
-        MAD,
         f"{_name.removesuffix('_raw')} with its sizes in one word: {_WORD}",
         body=mad.MAD_RAW,
         operands=_operands,
-        text=listed(_operands),
         a5=" ".join((*_FP8, *_FP4)) if _mx else None,
         needs="mx" if _mx else "",
         rules=(

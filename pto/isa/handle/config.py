@@ -7,7 +7,7 @@ from math import prod
 from pto.isa.meaning.handle import config
 from pto.isa.meaning.order import flags as sync
 from pto.isa.row import types as t
-from pto.isa.row.instr import Attr, Family, Result, instr, read, write
+from pto.isa.row.instr import Attr, Family, Result, read, write
 from pto.isa.row.order import Barrier, CoreBarrier
 from pto.isa.row.pipe_of import named_pipe
 from pto.isa.row.traits import Traits
@@ -44,14 +44,13 @@ def _drainable() -> Rule:
 
 
 WAIT = Family("wait", "tile", "hold this core until others are done", pipe="none", cost="barrier")
-instr(
+WAIT.row(
     "tsync",
-    WAIT,
     "wait for every event; with op, until the pipe of that kind of operation is idle",
     body=sync.IN_ORDER,
     order=Barrier("op"),
-    operands=(read("events*", "tile or view"),),
-    attrs=(Attr("op", "sync_op_type", meaning="TSYNC<Op>: the kind of operation to drain"),),
+    operands=read("events*", "tile or view"),
+    attrs=Attr("op", "sync_op_type", meaning="TSYNC<Op>: the kind of operation to drain"),
     text="<? ins( $events* : types ) > {}",
     subject="events",
     rules=(_one_form(), _drainable()),
@@ -60,7 +59,6 @@ instr(
         " the wait for a flag",
         "no-op where a compiler inserts synchronisation",
     ),
-    cite="pto-isa docs/isa/TSYNC.md",
     cxx="TSYNC",
 )
 
@@ -91,9 +89,8 @@ def _half_said(case: Case) -> str | None:
 
 
 _COUNTERS = 16
-instr(
+WAIT.row(
     "syncall",
-    WAIT,
     "no core of core_type goes on before all of them are here",
     body=config.SYNC_ALL,
     order=CoreBarrier(),
@@ -121,7 +118,6 @@ instr(
         "says nothing about data: what others stored may not be visible yet",
         "hard uses cross-core flags 11 to 14",
     ),
-    cite="pto-isa docs/isa/SYNCALL.md",
     cxx="SYNCALL workspace? used_cores?",
 )
 
@@ -136,21 +132,19 @@ def _lowered(case: Case) -> str | None:
     return "it is a memref" if isinstance(case.type("tile"), t.MemRef) else None
 
 
-TASSIGN = instr(
+TASSIGN = BIND.row(
     "tassign",
-    BIND,
     "result = the tile at byte address addr of its buffer",
     body=config.ASSIGN,
     traits=Traits(allocates="addr"),
     operands=(read("tile", "tile or view"), read("addr", "i64")),
-    results=(Result("result", "tile or view"),),
+    results=Result("result", "tile or view"),
     text="$tile , $addr {} : types(tile) -> results",
     subject="tile",
     rules=(
         same_type("tile", "result"),
         Rule("a-tile", "PTO-T025", "expects tile to be a tile or a view", _lowered),
     ),
-    cite="pto-isa docs/isa/TASSIGN.md",
     cxx="TASSIGN",
 )
 
@@ -166,9 +160,8 @@ def _one_block_order() -> Rule:
     return Rule("one-block-order", "PTO-L064", sentence, test)
 
 
-instr(
+BIND.row(
     "tsubview",
-    BIND,
     "dst = the storage of src from element (rowIdx, colIdx) on",
     body=config.SUBVIEW,
     operands=(read("src"), read("rowIdx", "int"), read("colIdx", "int"), write("dst")),
@@ -182,23 +175,20 @@ instr(
         "dst keeps its own row pitch; pto.subview keeps that of src",
         "the offset ignores boxes: right for plain tiles and whole boxes along the major axis",
     ),
-    cite="pto-isa docs/isa/TSUBVIEW.md",
     cxx="TSUBVIEW",
 )
-instr(
+BIND.row(
     "talias",
-    BIND,
     "dst = another name for the storage of src",
     body=config.ALIAS,
     operands=(read("src"), write("dst")),
     profiles="",
-    notes=("an older page names it; no header implements it on any profile",),
+    notes="an older page names it; no header implements it on any profile",
     cite="PTO-ISA pto-isa docs/isa/TALIAS.md",
     cxx="- no header implements it",
 )
-instr(
+BIND.row(
     "tget_scale_addr",
-    BIND,
     "address of dst = address of src >> 4, where the scales of a left or right tile lie",
     body=config.SCALE_ADDRESS,
     operands=(read("src"), write("dst")),
@@ -212,7 +202,6 @@ instr(
         "PTOAS asks dst to have the shape of src; the scales of M x K are M x K/32",
         "PTOAS's text has one role, scaling; C++ has ScaleLeft and ScaleRight",
     ),
-    cite="pto-isa docs/isa/TGET_SCALE_ADDR.md",
     cxx="TGET_SCALE_ADDR",
 )
 
@@ -228,9 +217,8 @@ for _name, _kind, _body in (
     ("hf32", "HF32", config.HF32_MODE),
     ("tf32", "TF32", config.TF32_MODE),
 ):
-    instr(
+    MODE.row(
         f"set{_name}mode",
-        MODE,
         f"products of f32 tiles round their factors to {_kind} first",
         body=_body,
         attrs=_ROUNDING,
@@ -246,31 +234,28 @@ def _nobodys(case: Case) -> str | None:
     return None if {"id", "out_type"} & case.op.attrs.keys() else "neither is given"
 
 
-SET_QUANT_SCALAR = instr(
+SET_QUANT_SCALAR = MODE.row(
     "set_quant_scalar",
-    MODE,
     "pushes of an accumulator to queue id scale by preQuantScalar; with out_type the next push",
     body=config.QUANT_SCALAR,
-    operands=(read("preQuantScalar", "float"),),
+    operands=read("preQuantScalar", "float"),
     attrs=(
         Attr("id", "i32", default=0, meaning="the queue whose acc_push_epilogue scales by it"),
         Attr("out_type", "str", values=("i8", "u8", "i16", "f16", "bf16"), meaning="C++ only"),
     ),
     text="<1 ( $preQuantScalar : types ) <? { id = @id } > | ins( $preQuantScalar : types ) > {}",
     subject="preQuantScalar",
-    rules=(compiled(Rule("whose", "PTO-T026", "expects id, or out_type of C++", _nobodys)),),
+    rules=compiled(Rule("whose", "PTO-T026", "expects id, or out_type of C++", _nobodys)),
     types="f32",
     notes=(_CPP_ONLY, "i8 sets the sign bit, 46, of the scale word"),
-    cite="pto-isa docs/isa/SET_QUANT_SCALAR.md",
     cxx="SET_QUANT_SCALAR preQuantScalar out_type",
 )
-SET_QUANT_VECTOR = instr(
+SET_QUANT_VECTOR = MODE.row(
     "set_quant_vector",
-    MODE,
     "pushes of an accumulator to queue id scale column j by fp[0,j]; without id the next push",
     body=config.QUANT_VECTOR,
-    operands=(read("fp"),),
-    attrs=(Attr("id", "i32", meaning="the queue whose acc_push_epilogue scales by it"),),
+    operands=read("fp"),
+    attrs=Attr("id", "i32", meaning="the queue whose acc_push_epilogue scales by it"),
     text="<1 ( $fp : types ) <? { id = @id } > | ins( $fp : types ) > {}",
     subject="fp",
     rules=(
@@ -278,6 +263,5 @@ SET_QUANT_VECTOR = instr(
         on("a2a3", dtype_in("fp", "i64 u64")),
         on("a5", dtype_in("fp", "f16 bf16 f32")),
     ),
-    notes=(_CPP_ONLY,),
-    cite="pto-isa docs/isa/SET_QUANT_VECTOR.md",
+    notes=_CPP_ONLY,
 )

@@ -12,7 +12,7 @@ from pto.isa.meaning.handle import memref
 from pto.isa.meaning.handle import view as meaning
 from pto.isa.row import types as t
 from pto.isa.row.attributes import Str
-from pto.isa.row.instr import Attr, Family, Result, instr, read, update
+from pto.isa.row.instr import Attr, Family, Result, read, update
 from pto.isa.row.traits import Traits
 from pto.isa.rules.rule import Case, Rule, dims, same_dtype, same_shape, same_valid
 
@@ -132,21 +132,20 @@ HANDLE = Family(
     "tile handles",
     "support",
     "tiles as values",
+    text="$operands {} : types -> results",
     subject="result",
     cost="free",
     traits=Traits(names_only=True),
 )
 _AUGUST = "PTOAS include/PTO/IR/PTOOps.td (2026-08)"
-_ONE_TO_ONE = "$src {} : types -> results"
 
-ALLOC_TILE = instr(
+ALLOC_TILE = HANDLE.row(
     "alloc_tile",
-    HANDLE,
     "result = a tile of its own, at byte addr of its buffer or where the planner puts it",
     body=meaning.ALLOC_TILE,
     traits=Traits(allocates="addr", by_hand=True),
     operands=(read("addr?", "i64"), *VALID),
-    results=(Result("result", "tile"),),
+    results=Result("result", "tile"),
     text="<| addr = $addr | valid_row = $valid_row | valid_col = $valid_col > {} : results",
     rules=(
         Rule(
@@ -203,14 +202,13 @@ def _is_planned(case: Case) -> str | None:
     return "it is there" if _PLANNED in case.op.attrs else None
 
 
-ALLOC_MULTI_TILE = instr(
+ALLOC_MULTI_TILE = MULTI.row(
     "alloc_multi_tile",
-    MULTI,
     "result = count tiles of their own, at byte addr of their buffer or where the planner says",
     body=meaning.ALLOC_TILE,
     traits=Traits(allocates="addr"),
     operands=(read("addr?", "i64"), *VALID),
-    results=(Result("result", "multiple tile"),),
+    results=Result("result", "multiple tile"),
     text="<| addr = $addr | valid_row = $valid_row | valid_col = $valid_col > {} : results",
     rules=(
         Rule(
@@ -223,30 +221,27 @@ ALLOC_MULTI_TILE = instr(
     ),
     example="%t = pto.alloc_multi_tile : !pto.multi_tile_buf<vec, 16x16xf16, count=2>",
 )
-instr(
+MULTI.row(
     "multi_tile_get",
-    MULTI,
     "result = tile number slot of source",
     body=meaning.MULTI_GET,
     traits=Traits(names_only=True),
     operands=(read("source", "multiple tile"), read("slot", "index")),
-    results=(Result("result", "tile"),),
+    results=Result("result", "tile"),
     text="$source [ $slot ] {} : types(source) -> results",
-    rules=(Rule("slot-fits", "PTO-S142", "expects a tile of source as result", _slot_fits),),
+    rules=Rule("slot-fits", "PTO-S142", "expects a tile of source as result", _slot_fits),
 )
-instr(
+HANDLE.row(
     "declare_tile",
-    HANDLE,
     "tile = a tile whose address a queue or tassign fills in later",
     body=memref.DECLARE,
     traits=Traits(allocates="addr"),
-    results=(Result("tile", "tile"),),
+    results=Result("tile", "tile"),
     text="{} -> results",
     cite=_TD,
 )
-SET_VALIDSHAPE = instr(
+SET_VALIDSHAPE = HANDLE.row(
     "set_validshape",
-    HANDLE,
     "from here on valid_row x valid_col elements of source are valid",
     body=meaning.SET_VALID,
     traits=Traits(by_hand=True),
@@ -275,38 +270,33 @@ for _name, _what, _body, _cxx in (
     ("tile_valid_rows", "rows", meaning.VALID_ROWS, "GetValidRow"),
     ("tile_valid_cols", "columns", meaning.VALID_COLS, "GetValidCol"),
 ):
-    instr(
+    HANDLE.row(
         _name,
-        HANDLE,
         f"result = the valid {_what} of src now",
         body=_body,
         traits=Traits(pure=True),
-        operands=(read("src"),),
-        results=(Result("result", "index"),),
-        text=_ONE_TO_ONE,
+        operands=read("src"),
+        results=Result("result", "index"),
         cite=_TD,
         cxx=f"= {{src}}.{_cxx}()",
     )
-GET_VALIDSHAPE = instr(
+GET_VALIDSHAPE = HANDLE.row(
     "get_validshape",
-    HANDLE,
     "the valid rows and columns of source now, after set_validshape too",
     body=meaning.VALID_SHAPE,
     traits=Traits(pure=True),
-    operands=(read("source"),),
+    operands=read("source"),
     results=(Result("valid_row", "index", "index"), Result("valid_col", "index", "index")),
     text="$source {} : types",
     cite=_AUGUST,
     cxx="= {source}.GetValidRow(); {source}.GetValidCol()",
 )
-BITCAST = instr(
+BITCAST = HANDLE.row(
     "bitcast",
-    HANDLE,
     "result = the storage of src read as elements of another type",
     body=meaning.RETYPED,
-    operands=(read("src"),),
-    results=(Result("result", "tile"),),
-    text=_ONE_TO_ONE,
+    operands=read("src"),
+    results=Result("result", "tile"),
     rules=(
         same_space("src", "result"),
         Rule(
@@ -324,19 +314,17 @@ BITCAST = instr(
     cxx="TRESHAPE src",
     cite=_TD,
 )
-TILE_BUF_ADDR = instr(
+TILE_BUF_ADDR = HANDLE.row(
     "tile_buf_addr",
-    HANDLE,
     "dst = the address of element (0, 0) of src",
     body=meaning.TILE_ADDRESS,
     traits=Traits(pure=True),
-    operands=(read("src"),),
-    results=(Result("dst", "pointer or memref"),),
-    text=_ONE_TO_ONE,
+    operands=read("src"),
+    results=Result("dst", "pointer or memref"),
     rules=(same_dtype("src", "dst"), same_space("src", "dst"), memref_of_rank("dst", "src")),
     notes=(
         "The manuals allow it inside a vector scope only; PTOAS does not check, and public kernels"
-        " take addresses before the scope. We follow the kernels.",
+        " take addresses before the scope. We follow the kernels."
     ),
     cite=("PTOAS include/PTO/IR/VPTOOps.td", f"{_VIEWS}/tile-buf-addr.md"),
 )
@@ -347,6 +335,7 @@ LOWERED = Family(
     "lowered tiles",
     "support",
     "tiles as memrefs with their description beside them",
+    text="$operands {} : types to results",
     cost="free",
     cite=_TD,
     traits=Traits(names_only=True),
@@ -354,24 +343,22 @@ LOWERED = Family(
 _CONFIG = (Attr("config", "any", meaning="layout, pad and compact mode of the tile"),)
 _BOUND = "$source <? , $valid_row , $valid_col > {} : types(source) -> results"
 
-instr(
+LOWERED.row(
     "bind_tile",
-    LOWERED,
     "result = source, described as a tile",
     body=memref.BIND,
     operands=(read("source", "memref"), *VALID),
-    results=(Result("result", "memref"),),
+    results=Result("result", "memref"),
     attrs=_CONFIG,
     text=_BOUND,
     rules=(same_dtype("source", "result"), same_space("source", "result")),
 )
-instr(
+LOWERED.row(
     "materialize_tile",
-    LOWERED,
     "result = the tile that source describes",
     body=memref.MATERIALIZE,
     operands=(read("source", "memref"), *VALID),
-    results=(Result("result", "tile"),),
+    results=Result("result", "tile"),
     attrs=_CONFIG,
     text=_BOUND,
     rules=(
@@ -387,34 +374,30 @@ instr(
     example="%t = pto.materialize_tile %m : memref<16x64xf32, #pto.address_space<vec>>"
     " -> !pto.tile_buf<vec, 16x64xf32>",
 )
-instr(
+LOWERED.row(
     "pointer_cast",
-    LOWERED,
     "result = a buffer at byte addrs[0] (addrs[n] in turn n of a multiple buffer)",
     body=memref.POINTER_CAST,
     traits=Traits(allocates="addrs"),
     operands=(read("addrs*", "i64"), *VALID),
-    results=(Result("result", "memref"),),
+    results=Result("result", "memref"),
     attrs=_CONFIG,
     text="( $addrs* ) <? $valid_row , $valid_col > {} : results",
 )
-instr(
+LOWERED.row(
     "declare_tile_memref",
-    LOWERED,
     "result = a buffer whose address a queue fills in later",
     body=memref.DECLARE,
     traits=Traits(allocates="addr"),
-    results=(Result("result", "memref"),),
+    results=Result("result", "memref"),
     text="{} -> results",
 )
-instr(
+LOWERED.row(
     "simd.tile_to_memref",
-    LOWERED,
     "dst = the valid region of src, for code that indexes memory itself",
     body=memref.TILE_TO_MEMREF,
-    operands=(read("src"),),
-    results=(Result("dst", "memref"),),
-    text="$src {} : types to results",
+    operands=read("src"),
+    results=Result("dst", "memref"),
     rules=(
         same_dtype("src", "dst"),
         same_space("src", "dst"),
@@ -426,7 +409,7 @@ instr(
             _memref_covers,
         ),
     ),
-    notes=("PTOAS also derives the strides of dst from the layout; we carry them as written.",),
+    notes="PTOAS also derives the strides of dst from the layout; we carry them as written.",
     example="%m = pto.simd.tile_to_memref %t : !pto.tile_buf<vec, 16x64xf32>"
     " to memref<16x64xf32, #pto.address_space<vec>>",
 )

@@ -11,7 +11,7 @@ from pto.core.memory import Space
 from pto.isa.meaning.handle import memref
 from pto.isa.meaning.handle import view as meaning
 from pto.isa.row import types as t
-from pto.isa.row.instr import Attr, Family, Result, instr, read
+from pto.isa.row.instr import Attr, Family, Result, read
 from pto.isa.row.traits import Traits
 from pto.isa.rules.rule import Case, Rule, counts_dimensions, one_per_dimension, same_dtype
 
@@ -130,38 +130,36 @@ POINTER = Family(
     "pointers",
     "support",
     "addresses of elements in one memory space",
+    text="$operands {} : types -> results",
     subject="ptr",
     cost="free",
     traits=Traits(names_only=True),
 )
 
-ADDPTR = instr(
+ADDPTR = POINTER.row(
     "addptr",
-    POINTER,
     "result = ptr + offset, counted in elements",
     body=meaning.ADD_POINTER,
     traits=Traits(pure=True, operator="+"),
     operands=(read("ptr", "pointer"), read("offset", "index")),
-    results=(Result("result", "pointer"),),
+    results=Result("result", "pointer"),
     text="$ptr , $offset {} : types(ptr) -> results",
-    rules=(Rule("same-type", "PTO-T071", "expects result to have the type of ptr", _same_type),),
+    rules=Rule("same-type", "PTO-T071", "expects result to have the type of ptr", _same_type),
     cite=(_TD, "PTO-Gym docs/PTO-micro-Instruction-SPEC.md:771"),
     cxx="= {ptr} + {offset}",
 )
-CASTPTR = instr(
+CASTPTR = POINTER.row(
     "castptr",
-    POINTER,
     "the same byte address as an integer, or as a pointer to other elements of the same space",
     body=meaning.CAST_POINTER,
-    operands=(read("input", "pointer, memref or integer"),),
-    results=(Result("result", "pointer or integer"),),
-    text="$input {} : types -> results",
+    operands=read("input", "pointer, memref or integer"),
+    results=Result("result", "pointer or integer"),
     rules=(
         Rule("has-pointer", "PTO-T072", "expects a pointer on one side of the cast", _has_pointer),
         same_space("input", "result"),
     ),
     example="%p = pto.castptr %addr : i64 -> !pto.ptr<f32, ub>",
-    notes=("A memref gives its base address; the older td takes integers and pointers only.",),
+    notes="A memref gives its base address; the older td takes integers and pointers only.",
     cite=(_TD, "PTO-Gym docs/PTO-micro-Instruction-SPEC.md:760"),
     cxx="= ({T}){input}",
 )
@@ -183,18 +181,16 @@ for _name, _from, _to in (
     ("ptrtoint", "gm pointer", "i64"),
     ("inttoptr", "i64", "gm pointer"),
 ):
-    instr(
+    POINTER.row(
         _name,
-        POINTER,
         "the byte address of a global pointer as a number, or the pointer to one",
         body=meaning.CAST_POINTER,
-        operands=(read("input", _from),),
-        results=(Result("result", _to),),
-        text="$input {} : types -> results",
+        operands=read("input", _from),
+        results=Result("result", _to),
         rules=(Rule("scalar-only", "PTO-T072", _SCALAR_ONLY, _used_elsewhere),)
         if _name == "inttoptr"
         else (),
-        notes=("castptr is the same on any space",),
+        notes="castptr is the same on any space",
         cxx="= ({T}){input}",
         cite="PTOAS include/PTO/IR/PTOOps.td (2026-08)",
     )
@@ -205,21 +201,21 @@ VIEW = Family(
     "views",
     "support",
     "where a tensor lies in global memory",
+    text="$operands {} : types(tensor_view) -> results",
     subject="result",
     cost="free",
     traits=Traits(names_only=True),
 )
 _DIM = (read("tensor_view", "view"), read("dim_index", "index"))
 
-MAKE_TENSOR_VIEW = instr(
+MAKE_TENSOR_VIEW = VIEW.row(
     "make_tensor_view",
-    VIEW,
     "element (i, j, ..) of result is ptr[i * strides[0] + j * strides[1] + ..]",
     body=meaning.TENSOR_VIEW,
     traits=Traits(pure=True, by_hand=True),
     operands=(read("ptr", "pointer"), read("shape*", "index"), read("strides*", "index")),
-    results=(Result("result", "tensor view"),),
-    attrs=(Attr("layout", "layout", meaning="how tiles of this tensor lie: nd, dn or nz"),),
+    results=Result("result", "tensor view"),
+    attrs=Attr("layout", "layout", meaning="how tiles of this tensor lie: nd, dn or nz"),
     # March 2026 wrote no comma before the strides.
     text="$ptr , shape = [ $shape* ] <1 , strides = [ $strides* ] | strides = [ $strides* ] > {}"
     " : results",
@@ -236,15 +232,14 @@ MAKE_TENSOR_VIEW = instr(
     ),
     notes=(
         "The manual wants a given layout to agree with the one that static sizes and strides imply;"
-        " PTOAS computes that layout and does not compare. Neither do we.",
+        " PTOAS computes that layout and does not compare. Neither do we."
     ),
     example="%v = pto.make_tensor_view %p, shape = [%m, %n], strides = [%n, %c1]"
     " : !pto.tensor_view<?x?xf32>",
     cite=(_MANUAL, f"{_VIEWS}/make-tensor-view.md"),
 )
-PARTITION_VIEW = instr(
+PARTITION_VIEW = VIEW.row(
     "partition_view",
-    VIEW,
     "element (i, j, ..) of result is source(offsets[0] + i, offsets[1] + j, ..)",
     body=meaning.PARTITION,
     traits=Traits(pure=True, by_hand=True),
@@ -253,7 +248,7 @@ PARTITION_VIEW = instr(
         read("offsets*", "index"),
         read("sizes*", "index"),
     ),
-    results=(Result("result", "partition view", "partition"),),
+    results=Result("result", "partition view", "partition"),
     text="$source , offsets = [ $offsets* ] , sizes = [ $sizes* ] {}"
     " : types(source) <? -> results >",
     rules=(
@@ -267,7 +262,7 @@ PARTITION_VIEW = instr(
             _window_typed,
         ),
     ),
-    notes=("Without a result type, constant sizes are static in it and the others are `?`.",),
+    notes="Without a result type, constant sizes are static in it and the others are `?`.",
     example="%w = pto.partition_view %v, offsets = [%i, %j], sizes = [%c16, %c64]"
     " : !pto.tensor_view<?x?xf32> -> !pto.partition_tensor_view<16x64xf32>",
     cite=(_MANUAL, f"{_VIEWS}/partition-view.md"),
@@ -280,42 +275,36 @@ for _name, _meaning, _body in (
         meaning.STRIDE,
     ),
 ):
-    instr(
+    VIEW.row(
         _name,
-        VIEW,
         _meaning,
         body=_body,
         operands=_DIM,
-        results=(Result("result", "index"),),
-        text="$tensor_view , $dim_index {} : types(tensor_view) -> results",
-        rules=(
-            Rule(
-                "dimension-exists",
-                "PTO-S074",
-                "expects dim_index to be a dimension of tensor_view",
-                _missing_dimension,
-            ),
+        results=Result("result", "index"),
+        rules=Rule(
+            "dimension-exists",
+            "PTO-S074",
+            "expects dim_index to be a dimension of tensor_view",
+            _missing_dimension,
         ),
         cite=(_MANUAL, f"{_VIEWS}/{_name.replace('_', '-')}.md"),
     )
-instr(
+VIEW.row(
     "tensor_view_addr",
-    VIEW,
     "dst = the address of element (0, 0, ..) of src",
     body=meaning.VIEW_ADDRESS,
-    operands=(read("src", "view"),),
-    results=(Result("dst", "pointer or memref"),),
+    operands=read("src", "view"),
+    results=Result("dst", "pointer or memref"),
     text="$src {} : types -> results",
     rules=(same_dtype("src", "dst"), _in_gm("dst"), memref_of_rank("dst", "src")),
     example="%p = pto.tensor_view_addr %v : !pto.tensor_view<?x?xf32> -> !pto.ptr<f32, gm>",
     cite=("PTOAS include/PTO/IR/VPTOOps.td", f"{_VIEWS}/tensor-view-addr.md"),
 )
-instr(
+VIEW.row(
     "declare_global",
-    VIEW,
     "entry = a view whose address a queue fills in later",
     body=memref.DECLARE,
-    results=(Result("entry", "tensor view"),),
+    results=Result("entry", "tensor view"),
     text="{} -> results",
     cite=_TD,
 )

@@ -6,7 +6,7 @@ from pto.isa.handle.tile import AXES, VALID, same_config, valid_in
 from pto.isa.handle.view import same_space
 from pto.isa.meaning.handle import subview as meaning
 from pto.isa.row.attributes import Array, Int
-from pto.isa.row.instr import Attr, Family, Result, instr, read
+from pto.isa.row.instr import Attr, Family, Result, read
 from pto.isa.row.traits import Traits
 from pto.isa.rules.rule import Case, Rule, dims, same_dtype
 
@@ -133,13 +133,12 @@ WINDOW = Family(
     traits=Traits(names_only=True, by_hand=True),
 )
 
-SUBVIEW = instr(
+SUBVIEW = WINDOW.row(
     "subview",
-    WINDOW,
     "a window of sizes; all of it is valid unless valid_row and valid_col say less",
     body=meaning.SUBVIEW,
     operands=(read("source", "tile or view"), read("offsets*", "index"), *VALID),
-    results=(Result("result", "tile or view", "subview"),),
+    results=Result("result", "tile or view", "subview"),
     text="$source <? , offsets = > [ $offsets* ] <? , > sizes <? = > @sizes"
     " <? valid [ $valid_row , $valid_col ] > {}"
     " : types(source) <? -> results >",
@@ -161,22 +160,19 @@ SUBVIEW = instr(
     " -> !pto.tile_buf<vec, 8x32xf32>",
     cite="PTOAS include/PTO/IR/PTOOps.td",
 )
-instr(
+WINDOW.row(
     "subset",
-    WINDOW,
     "a window of sizes; valid is its share of the parent's valid region",
     body=meaning.SUBSET,
-    results=(Result("result", "tile", "subset"),),
+    results=Result("result", "tile", "subset"),
     text="$source [ $offsets* ] sizes @sizes {} : types(source)",
-    rules=(
-        Rule(
-            "whole-lines",
-            "PTO-L071",
-            "expects a subset of a boxed tile to keep whole lines of boxes",
-            _whole_lines,
-        ),
+    rules=Rule(
+        "whole-lines",
+        "PTO-L071",
+        "expects a subset of a boxed tile to keep whole lines of boxes",
+        _whole_lines,
     ),
-    notes=("Older than pto.subview; its text does not write the result type.",),
+    notes="Older than pto.subview; its text does not write the result type.",
     example="%s = pto.subset %t[%i, %j] sizes [8, 32] : !pto.tile_buf<vec, 16x64xf32>",
     cite="pto-isa docs/isa/tile/ops/view-and-tile-buf/subset.md",
 )

@@ -6,7 +6,7 @@ from math import prod
 
 from pto.isa.meaning.memory import collective as meaning
 from pto.isa.row import types as t
-from pto.isa.row.instr import Attr, Family, Result, instr, read, scratch, update, write
+from pto.isa.row.instr import Attr, Family, Result, read, scratch, update, write
 from pto.isa.row.order import Gather, Notify, TestSignal, WaitUntil
 from pto.isa.rules.global_memory import (
     atomic_store,
@@ -71,29 +71,25 @@ _COPY = """
     +pong: MTE2(src->ping,pong) MTE2>MTE3:0,1 MTE3(ping,pong->dst) MTE3>MTE2:0,1
     MTE2(src->ping) MTE2>MTE3 MTE3(ping->dst) MTE3>MTE2
 """
-instr(
+POINT_TO_POINT.row(
     "comm.tput",
-    POINT_TO_POINT,
     "remote dst = local src, or dst += src with atomic_add",
     body=meaning.TRANSFER,
     operands=(write("dst", "view"), read("src", "view"), scratch("ping"), scratch("pong?")),
-    attrs=(
-        Attr(
-            "atomicType",
-            "atomic_type",
-            default="atomic_none",
-            values=("atomic_none", "atomic_add"),
-        ),
+    attrs=Attr(
+        "atomicType",
+        "atomic_type",
+        default="atomic_none",
+        values=("atomic_none", "atomic_add"),
     ),
     aliases="tput",
-    rules=(atomic_store(),),
+    rules=atomic_store(),
     phases={"a2a3": _COPY, "a5": _COPY},
     notes=(_STAGED, _REMOTE),
     cite=f"{_PAGES}/TPUT.md",
 )
-instr(
+POINT_TO_POINT.row(
     "comm.tget",
-    POINT_TO_POINT,
     "local dst = remote src",
     body=meaning.TRANSFER,
     operands=(write("dst", "view"), read("src", "view"), scratch("ping"), scratch("pong?")),
@@ -175,13 +171,12 @@ ASYNC = Family(
     subject="dst",
     cost="remote",
 )
-instr(
+ASYNC.row(
     "comm.build_async_session",
-    ASYNC,
     "session = a transfer engine with its scratch tile and its workspace in global memory",
     body=meaning.BUILD_SESSION,
     operands=(scratch("scratch"), read("workspace", "pointer or gm memref")),
-    results=(Result("session", "async session"),),
+    results=Result("session", "async session"),
     attrs=(
         Attr("sync_id", "i32", meaning="event id the engine may use"),
         Attr("block_bytes", "int"),
@@ -208,9 +203,8 @@ for _name, _meaning, _body in (
     ("tput", "remote dst = local src", meaning.PUT_ASYNC),
     ("tget", "local dst = remote src", meaning.GET_ASYNC),
 ):
-    instr(
+    ASYNC.row(
         f"comm.{_name}_async",
-        ASYNC,
         f"start {_meaning}; event tells when it is done",
         body=_body,
         operands=(
@@ -219,8 +213,8 @@ for _name, _meaning, _body in (
             read("session", "async session"),
             read("peer?", "int"),
         ),
-        results=(Result("event", "async event"),),
-        attrs=(Attr("engine", "str", values=("SDMA", "URMA", "RDMA"), default="SDMA"),),
+        results=Result("event", "async event"),
+        attrs=Attr("engine", "str", values=("SDMA", "URMA", "RDMA"), default="SDMA"),
         text="( $dst , $src , $session <? , $peer > : types ) {} -> results",
         aliases=f"{_name}_async",
         rules=(
@@ -241,18 +235,17 @@ for _name, _meaning in {
     "wait": "wait until the transfer of event is done; true",
     "test": "is the transfer of event done?",
 }.items():
-    instr(
+    ASYNC.row(
         f"comm.{_name}_async_event",
-        ASYNC,
         _meaning,
         body=meaning.EVENT_DONE,
         operands=(read("event", "async event"), read("session", "async session")),
-        results=(Result("completed", "i1"),),
+        results=Result("completed", "i1"),
         text="( $event , $session : types ) {} -> results",
         subject="event",
         pipe="S",
         aliases=f"{_name}_async_event",
-        notes=("earlier transfers of the session are done too",),
+        notes="earlier transfers of the session are done too",
         cite=_TD,
     )
 
@@ -269,41 +262,38 @@ SIGNAL = Family(
     rules=(static_shape("signal"),),
     cost="semaphore",
 )
-instr(
+SIGNAL.row(
     "comm.tnotify",
-    SIGNAL,
     "remote signal[0] = value, or += value with atomic_add",
     body=meaning.NOTIFY,
     order=Notify(),
     operands=(update("signal", "view"), read("value", "i32")),
-    attrs=(Attr("notifyOp", "notify_op", required=True),),
+    attrs=Attr("notifyOp", "notify_op", required=True),
     text="( $signal , $value : types ) {}",
     types="i32",
     aliases="tnotify",
     cite=f"{_PAGES}/TNOTIFY.md",
 )
-instr(
+SIGNAL.row(
     "comm.twait",
-    SIGNAL,
     "wait until signal[i] cmp cmpValue holds for every element",
     body=meaning.WAIT,
     order=WaitUntil(),
     operands=(read("signal", "view"), read("cmpValue", "i32")),
-    attrs=(_CMP,),
+    attrs=_CMP,
     text="( $signal , $cmpValue : types ) {}",
     types="i32",
     aliases="twait",
     cite=f"{_PAGES}/TWAIT.md",
 )
-instr(
+SIGNAL.row(
     "comm.ttest",
-    SIGNAL,
     "does signal[i] cmp cmpValue hold for every element now?",
     body=meaning.TEST,
     order=TestSignal(),
     operands=(read("signal", "view"), read("cmpValue", "i32")),
-    results=(Result("result", "i1"),),
-    attrs=(_CMP,),
+    results=Result("result", "i1"),
+    attrs=_CMP,
     text="( $signal , $cmpValue : types ) {} -> results",
     types="i32",
     aliases="ttest",
@@ -358,9 +348,8 @@ _STAGING = (same_type("ping", "pong"), in_role("ping", "vec"))
 FROM_ROOT = _collective("src", "the root's data for all members")
 TO_ROOT = _collective("dst", "all members' data for the root")
 
-instr(
+FROM_ROOT.row(
     "comm.tbroadcast",
-    FROM_ROOT,
     "group[r] = src for every rank r",
     body=meaning.BROADCAST,
     order=Gather(),
@@ -372,9 +361,8 @@ instr(
     cxx="comm::TBROADCAST src ping pong? root group*",
     cite=f"{_PAGES}/TBROADCAST.md",
 )
-instr(
+TO_ROOT.row(
     "comm.tgather",
-    TO_ROOT,
     "dst[..., r*H+i, j] = group[r][..., i, j], H rows a member",
     body=meaning.GATHER,
     order=Gather(),
@@ -385,9 +373,8 @@ instr(
     cxx="comm::TGATHER dst ping pong? root group*",
     cite=f"{_PAGES}/TGATHER.md",
 )
-instr(
+FROM_ROOT.row(
     "comm.tscatter",
-    FROM_ROOT,
     "group[r][..., i, j] = src[..., r*H+i, j], H rows a member",
     body=meaning.SCATTER,
     order=Gather(),
@@ -398,9 +385,8 @@ instr(
     cxx="comm::TSCATTER src ping pong? root group*",
     cite=f"{_PAGES}/TSCATTER.md",
 )
-instr(
+TO_ROOT.row(
     "comm.treduce",
-    TO_ROOT,
     "dst = group[root], then reduced with each other rank in ascending order, in the tile's type",
     body=meaning.REDUCE,
     order=Gather(),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pto.isa.meaning.memory import dma
-from pto.isa.row.instr import Attr, Family, Operand, instr, read, write
+from pto.isa.row.instr import Attr, Family, Operand, read, write
 from pto.isa.rules.buffer import LOOP_GROUPS, complete, same_width, within
 from pto.isa.rules.rule import dtype_in
 
@@ -24,11 +24,6 @@ def numbers(*names: str) -> tuple[Operand, ...]:
     return tuple(read(name, "i64") for name in names)
 
 
-def listed(operands: tuple[Operand, ...]) -> str:
-    """The text of a low-level form: all operands in order, then all types."""
-    return " , ".join(f"${o.name}" for o in operands) + " {} : types"
-
-
 BURST = numbers("len_burst", "n_burst", "nburst_src_stride", "nburst_dst_stride")
 LOOP = numbers("loop_counts*", "loop_src_strides*", "loop_dst_strides*")
 
@@ -36,14 +31,14 @@ DMA = Family(
     "dma",
     "dma",
     "bursts of bytes between two memories",
+    text="$operands {} : types",
     rules=(same_width("source", "destination"),),
     subject="source",
     cost="move",
 )
 
-instr(
+DMA.row(
     "mte_gm_ub",
-    DMA,
     "for each loop, r < n_burst: copy len_burst bytes from source + r*nburst_src_stride to"
     " destination + r*nburst_dst_stride; pad fills UB rows",
     body=dma.MTE_GM_UB,
@@ -85,9 +80,8 @@ instr(
         "pto-isa docs/isa/scalar/ops/dma-copy/copy-gm-to-ubuf.md",
     ),
 )
-instr(
+DMA.row(
     "mte_ub_gm",
-    DMA,
     "for each loop, r < n_burst: copy len_burst bytes from source + r*nburst_src_stride to"
     " destination + r*nburst_dst_stride",
     body=dma.MTE_UB_GM,
@@ -109,7 +103,7 @@ instr(
         within("nburst_dst_stride", 0, _GM_BITS),
     ),
     aliases="dma_store",
-    notes=("strides are bytes from start to start; padding in UB rows is not written",),
+    notes="strides are bytes from start to start; padding in UB rows is not written",
     cite=(
         "PTO-Gym docs/PTO-micro-Instruction-SPEC.md:1825",
         "pto-isa docs/isa/scalar/ops/dma-copy/copy-ubuf-to-gm.md",
@@ -119,9 +113,8 @@ instr(
 _GAPPED = numbers("n_burst", "len_burst", "src_stride", "dst_stride")
 _GAP_RULES = tuple(within(name, 0, _WORD) for name in ("n_burst", "len_burst"))
 _GAP_NOTE = "len_burst and both strides count 32 bytes, and the strides are gaps between bursts"
-instr(
+DMA.row(
     "mte_ub_ub",
-    DMA,
     "n_burst bursts of len_burst*32 bytes; after each, source and destination advance by"
     " (len_burst + gap)*32 bytes",
     body=dma.MTE_LOCAL,
@@ -139,9 +132,8 @@ instr(
         "pto-isa docs/isa/scalar/ops/dma-copy/copy-ubuf-to-ubuf.md",
     ),
 )
-instr(
+DMA.row(
     "mte_ub_l1",
-    DMA,
     "n_burst bursts of len_burst*32 bytes; after each, source and destination advance by"
     " (len_burst + gap)*32 bytes",
     body=dma.MTE_LOCAL,
@@ -164,15 +156,13 @@ _GM_TO_UB = (
     read("data_select_bit", "i1"),
     *numbers("l2_cache_ctl", "gm_stride", "ub_stride"),
 )
-instr(
+DMA.row(
     "copy_gm_to_ubuf",
-    DMA,
     "n_burst bursts of len_burst bytes from global memory to UB, repeated by the outtoub loop"
     " registers",
     body=dma.COPY_GM_TO_UBUF,
-    attrs=(Attr("has_pad", "any", meaning="of a compiler: the counts of padding say it"),),
+    attrs=Attr("has_pad", "any", meaning="of a compiler: the counts of padding say it"),
     operands=_GM_TO_UB,
-    text=listed(_GM_TO_UB),
     pipe="MTE2",
     notes=(
         "strides are bytes from start to start; set_loop_size_outtoub and the loop strides repeat"
@@ -187,16 +177,14 @@ _UB_TO_GM = (
     write("destination", "gm buffer"),
     *numbers("sid", "n_burst", "len_burst", "reserved", "burst_dst_stride", "burst_src_stride"),
 )
-instr(
+DMA.row(
     "copy_ubuf_to_gm",
-    DMA,
     "n_burst bursts of len_burst bytes from UB to global memory, repeated by the ubtoout loop"
     " registers",
     body=dma.COPY_UBUF_TO_GM,
     operands=_UB_TO_GM,
-    text=listed(_UB_TO_GM),
     pipe="MTE3",
-    notes=("the destination stride comes before the source stride",),
+    notes="the destination stride comes before the source stride",
     cite=("pto-isa docs/isa/scalar/ops/dma-copy/copy-ubuf-to-gm.md", "PTOAS VPTOOps.td:2429"),
 )
 
@@ -212,14 +200,12 @@ for _name, (_from, _to, _pipe, _profiles) in _LOCAL.items():
         write("destination", f"{_to} pointer"),
         *numbers("sid", "n_burst", "len_burst", "src_stride", "dst_stride"),
     )
-    instr(
+    DMA.row(
         _name,
-        DMA,
         f"n_burst bursts of len_burst*32 bytes from {_from} to {_to}, gaps of 32 bytes between",
         body=dma.COPY_LOCAL,
         cxx=f"{_name} destination source sid n_burst len_burst src_stride dst_stride",
         operands=_operands,
-        text=listed(_operands),
         pipe=_pipe,
         profiles=_profiles,
         rules=_GAP_RULES,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pto.isa.meaning.memory.dma import CONFIG as BODIES
 from pto.isa.memory.dma import numbers
-from pto.isa.row.instr import Family, instr, read
+from pto.isa.row.instr import Family, read
 from pto.isa.rules.buffer import within
 from pto.isa.rules.rule import dtype_in
 
@@ -13,26 +13,23 @@ CONFIG = Family(
     "dma",
     "a register of a transfer engine; it holds until it is written again",
     operands=numbers("value"),
-    text="$value {} : types",
+    text="$operands {} : types",
     pipe="S",
     subject="value",
     cost="register",
 )
 _PAIR = numbers("first", "second")
-_PAIR_TEXT = "$first , $second {} : types"
 _COUNT = (1 << 21) - 1
 
 for _way, _words, _pipe in (
     ("outtoub", "copies from global memory to UB", "MTE2"),
     ("ubtoout", "copies from UB to global memory", "MTE3"),
 ):
-    instr(
+    CONFIG.row(
         f"set_loop_size_{_way}",
-        CONFIG,
         f"loop counts of later {_words}: first is loop2, second is loop1",
         body=BODIES[f"set_loop_size_{_way}"],
         operands=_PAIR,
-        text=_PAIR_TEXT,
         pipe=_pipe,
         rules=(within("first", 0, _COUNT), within("second", 0, _COUNT)),
         notes=(
@@ -43,16 +40,14 @@ for _way, _words, _pipe in (
         cite=f"pto-isa docs/isa/scalar/ops/dma-copy/set-loop-size-{_way}.md",
     )
     for _loop in ("loop1", "loop2"):
-        instr(
+        CONFIG.row(
             f"set_{_loop}_stride_{_way}",
-            CONFIG,
             f"{_loop} strides of later {_words}: first is the source's, second the destination's,"
             " in bytes",
             body=BODIES[f"set_{_loop}_stride_{_way}"],
             operands=_PAIR,
-            text=_PAIR_TEXT,
             pipe=_pipe,
-            notes=("without effect while the loop sizes are 1",),
+            notes="without effect while the loop sizes are 1",
             cite=f"pto-isa docs/isa/scalar/ops/dma-copy/set-{_loop}-stride-{_way}.md",
         )
 
@@ -86,34 +81,24 @@ _PACKED = {
     ),
 }
 for _name, (_meaning, _pipe, _line) in _PACKED.items():
-    instr(
-        _name,
-        CONFIG,
-        _meaning,
-        body=BODIES[_name],
-        pipe=_pipe,
-        cite=f"PTOAS VPTOOps.td:{_line}",
-    )
+    CONFIG.row(_name, _meaning, body=BODIES[_name], pipe=_pipe, cite=f"PTOAS VPTOOps.td:{_line}")
 for _name, _meaning in {
     "set_loop3_para": "fixpipe loop3: count | src_stride<<16 | dst_stride<<32",
     "set_channel_para": "fixpipe nz2dn: loop0_src_stride<<48",
 }.items():
-    instr(
+    CONFIG.row(
         _name,
-        CONFIG,
         f"{_meaning}; first has the low 40 bits, second the high 24",
         body=BODIES[_name],
         operands=_PAIR,
-        text=_PAIR_TEXT,
         cite="PTOAS VPTOOps.td:370",
     )
-instr(
+CONFIG.row(
     "set_mov_pad_val",
-    CONFIG,
     "pad value of later GM to UB copies with data_select_bit = 1",
     body=BODIES["set_mov_pad_val"],
-    operands=(read("value", "element"),),
-    rules=(dtype_in("value", "i8 i16 i32 f16 bf16 f32"),),
+    operands=read("value", "element"),
+    rules=dtype_in("value", "i8 i16 i32 f16 bf16 f32"),
     cite="PTOAS VPTOOps.td:350",
 )
 _ATOMIC_TYPES = {"f32": "f32", "f16": "f16", "s16": "i16", "s32": "i32", "s8": "i8", "bf16": "bf16"}
@@ -127,9 +112,8 @@ for _name, _words in {
     **{f"set_atomic_{n}": f"combine as {kind}" for n, kind in _ATOMIC_TYPES.items()},
     **{f"set_atomic_{n}": kind for n, kind in _ATOMIC_KINDS.items()},
 }.items():
-    instr(
+    CONFIG.row(
         _name,
-        CONFIG,
         f"later writes to global memory {_words}",
         body=BODIES[_name],
         operands=(),

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from pto.isa.meaning.order import flags as meaning
 from pto.isa.order.flags import id_below, one_id, pipe_exists
-from pto.isa.row.instr import Attr, Family, instr, read
+from pto.isa.row.instr import Attr, Family, read
 from pto.isa.row.order import SendSignal, WaitSignal
 from pto.isa.rules.rule import Case, Rule, attr_in, dtype_in, on
 
@@ -49,9 +49,8 @@ SEMAPHORE = Family(
     cost="semaphore",
 )
 
-instr(
+SEMAPHORE.row(
     "sync.set",
-    SEMAPHORE,
     "count up on the other side once pipe has done all earlier work",
     body=meaning.SEND,
     order=SendSignal(),
@@ -59,21 +58,20 @@ instr(
     rules=(attr_in("ffts_mode", "0", "1", "2"), _cross_pipe(*_A5_PIPES)),
     notes=(
         "a5 signals one sub-block: id for the first, id + 16 for the second. Programs and the"
-        " headers add 16; the prose of the Gym manual says 15.",
+        " headers add 16; the prose of the Gym manual says 15."
     ),
     example="pto.sync.set #pto.pipe<PIPE_FIX>, 1",
     cite=(_MANUAL, _TD),
     cxx="ffts_cross_core_sync pipe event_id ffts_mode",
 )
-instr(
+SEMAPHORE.row(
     "sync.wait",
-    SEMAPHORE,
     "hold pipe (on a2a3 the whole core) until the count is above 0, then count down",
     body=meaning.HEAR,
     order=WaitSignal(),
     attrs=(_LOCAL_PIPE, _EVENT_ID, _FFTS_MODE),
     rules=(attr_in("ffts_mode", "0", "1", "2"), _cross_pipe(*_A5_PIPES)),
-    notes=("On a5 the cube waits for each sub-block by its own id.",),
+    notes="On a5 the cube waits for each sub-block by its own id.",
     example="pto.sync.wait #pto.pipe<PIPE_V>, 1",
     cite=(_MANUAL, _TD),
     cxx="- C++ writes wait_intra_block and wait_flag_dev",
@@ -90,12 +88,16 @@ BY_OPERAND = Family(
     cost="semaphore",
 )
 SIGNAL_MEMORY = Family(
-    "signal memory", "scalar", "memory that carries cross-core signals", pipe="S", cost="register"
+    "signal memory",
+    "scalar",
+    "memory that carries cross-core signals",
+    text="$operands {} : types",
+    pipe="S",
+    cost="register",
 )
 
-instr(
+BY_OPERAND.row(
     "set_cross_core",
-    BY_OPERAND,
     "count up; the cube reaches both sub-blocks, and theirs are combined for the cube",
     body=meaning.SEND,
     order=SendSignal(),
@@ -104,15 +106,14 @@ instr(
     cite=(f"{_PAGES}/set-cross-core.md", f"{_GYM}:1693"),
     cxx="- C++ writes sync.set",
 )
-instr(
+BY_OPERAND.row(
     "wait_flag_dev",
-    BY_OPERAND,
     "hold the whole core until the count is above 0 (on the cube: of both sub-blocks)",
     body=meaning.HEAR,
     order=WaitSignal(),
     operands=(read("core_id?", "i64"), read("event_id", "i64")),
     profiles="a2a3",
-    notes=("The Gym manual writes core_id first, the page of pto-isa leaves it out.",),
+    notes="The Gym manual writes core_id first, the page of pto-isa leaves it out.",
     cite=(f"{_PAGES}/wait-flag-dev.md", f"{_GYM}:1698"),
     cxx="wait_flag_dev event_id",
 )
@@ -136,9 +137,8 @@ INTRA_BLOCK = Family(
     ),
     cost="semaphore",
 )
-instr(
+INTRA_BLOCK.row(
     "set_intra_block",
-    INTRA_BLOCK,
     "count up on one sub-block once pipe has done all earlier work",
     body=meaning.SEND,
     order=SendSignal(),
@@ -148,9 +148,8 @@ instr(
     cite=(_AUGUST, f"{_PAGES}/set-intra-block.md", f"{_GYM}:1729"),
     cxx="set_intra_block pipe event_id",
 )
-instr(
+INTRA_BLOCK.row(
     "wait_intra_block",
-    INTRA_BLOCK,
     "hold pipe until the count is above 0, then count down",
     body=meaning.HEAR,
     order=WaitSignal(),
@@ -174,29 +173,26 @@ for _name, _meaning, _body, _order in (
         WaitSignal(),
     ),
 ):
-    instr(
+    SEMAPHORE.row(
         _name,
-        SEMAPHORE,
         _meaning,
         body=_body,
         order=_order,
         attrs=(_LOCAL_PIPE, _EVENT_ID, replace(_FFTS_MODE, default=0)),
-        rules=(_cross_pipe(*_A5_PIPES),),
+        rules=_cross_pipe(*_A5_PIPES),
         profiles="a2a3 a5",
-        notes=("sync.set and sync.wait with ffts_mode 0",),
+        notes="sync.set and sync.wait with ffts_mode 0",
         example=f"pto.{_name} #pto.pipe<PIPE_MTE3>, 1",
         cite=_AUGUST,
     )
 
-SET_FFTS = instr(
+SET_FFTS = SIGNAL_MEMORY.row(
     "set_ffts",
-    SIGNAL_MEMORY,
     "from here on cores signal each other through the memory at ffts",
     body=meaning.IN_ORDER,
-    operands=(read("ffts", "pointer or memref"),),
-    text="$ffts {} : types",
+    operands=read("ffts", "pointer or memref"),
     profiles="a2a3",
-    rules=(dtype_in("ffts", "i64 u64 i8 u8"),),
+    rules=dtype_in("ffts", "i64 u64 i8 u8"),
     example="pto.set_ffts %ffts : !pto.ptr<i64>",
     cite=_TD,
     cxx="- the machine needs no memory for signals",

@@ -6,42 +6,44 @@ The simulator has no caches: a read sees the last write, so these rows only orde
 from __future__ import annotations
 
 from pto.isa.meaning.order import flags as meaning
-from pto.isa.row.instr import Attr, Family, instr, read
+from pto.isa.row.instr import Attr, Family, read
 from pto.isa.row.order import FullFence, Publish, WriteBack
 
 _TD = "PTOAS include/PTO/IR/PTOOps.td (2026-08)"
 _VTD = "PTOAS include/PTO/IR/VPTOOps.td (2026-08)"
 
 CACHE = Family(
-    "caches", "scalar", "what a cache holds is dropped or written back", pipe="S", cost="register"
+    "caches",
+    "scalar",
+    "what a cache holds is dropped or written back",
+    text="$operands @cache <? , @dst > {} : types",
+    pipe="S",
+    cost="register",
 )
 
 
-instr(
+CACHE.row(
     "cmo.cacheinvalid",
-    CACHE,
     "cached global memory is dropped before a scalar reads it: all of it, or the line at addr",
     body=meaning.IN_ORDER,
     order=WriteBack("addr"),
-    operands=(read("addr?", "gm place"),),
-    attrs=(Attr("space", "address_space", values=("gm",)),),
+    operands=read("addr?", "gm place"),
+    attrs=Attr("space", "address_space", values=("gm",)),
     text="<1 $addr single_cache_line !space=gm : types | all @space > {}",
     profiles="a2a3 a5",
     example="pto.cmo.cacheinvalid all #pto.address_space<gm>",
     cite=_TD,
 )
-instr(
+CACHE.row(
     "dcci",
-    CACHE,
     "a line at ptr, or the whole data cache, is written back and dropped",
     body=meaning.IN_ORDER,
     order=WriteBack("ptr", "cache", "ENTIRE_DATA_CACHE"),
-    operands=(read("ptr", "gm or ub pointer"),),
+    operands=read("ptr", "gm or ub pointer"),
     attrs=(
         Attr("cache", "dcci_cache_line", required=True),
         Attr("dst", "dcci_dst", meaning="where lines go"),
     ),
-    text="$ptr @cache <? , @dst > {} : types",
     profiles="a5",
     scope="outside vecscope",
     example="pto.dcci %ptr #pto.dcci_cache_line<SINGLE_CACHE_LINE> : !pto.ptr<i8>",
@@ -50,26 +52,24 @@ instr(
 
 FENCE = Family("fences", "scalar", "all earlier work is done and seen", pipe="ALL", cost="barrier")
 
-instr(
+FENCE.row(
     "fence.barrier_all",
-    FENCE,
     "every pipe waits until all work is done, and what it wrote is visible in scope",
     body=meaning.IN_ORDER,
     order=FullFence(""),
-    attrs=(Attr("scope", "fence_scope", values=("gm", "all"), required=True),),
+    attrs=Attr("scope", "fence_scope", values=("gm", "all"), required=True),
     text="@scope {}",
     profiles="a2a3 a5",
-    notes=("a program with no other order still leaves flags to a compiler",),
+    notes="a program with no other order still leaves flags to a compiler",
     example="pto.fence.barrier_all #pto.fence_scope<gm>",
     cite=_TD,
 )
-instr(
+FENCE.row(
     "dsb",
-    FENCE,
     "earlier accesses to a memory domain are done before later ones begin",
     body=meaning.IN_ORDER,
     order=Publish("mem", ("DDR", "ALL")),
-    attrs=(Attr("mem", "dsb_mem", required=True),),
+    attrs=Attr("mem", "dsb_mem", required=True),
     text="@mem {}",
     pipe="S",
     profiles="a5",

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pto.isa.meaning.order import flags as meaning
 from pto.isa.meaning.scalar import arrays
 from pto.isa.row.attributes import Int
-from pto.isa.row.instr import Attr, Family, Result, instr, read, update
+from pto.isa.row.instr import Attr, Family, Result, read, update
 from pto.isa.row.order import Acquire, Barrier, MemoryBarrier, Release, SetFlag, WaitFlag
 from pto.isa.row.pipe_of import named_pipe
 from pto.isa.rules.rule import Case, Rule, attr_at_least
@@ -110,9 +110,8 @@ _WHERE = {
 }
 _CXX = {"": "{} src_pipe dst_pipe event_id", "_dyn": "- C++ numbers are known when they run"}
 for _suffix, _family in {"": FLAG, "_dyn": DYNAMIC_FLAG}.items():
-    instr(
+    _family.row(
         f"set_flag{_suffix}",
-        _family,
         _SET,
         body=meaning.SET_FLAG,
         order=SetFlag(),
@@ -121,15 +120,14 @@ for _suffix, _family in {"": FLAG, "_dyn": DYNAMIC_FLAG}.items():
         example=f"pto.set_flag{_suffix}{_WHERE[_suffix]}",
         cite=(f"{_PAGES}/set-flag.md", _TD),
     )
-    instr(
+    _family.row(
         f"wait_flag{_suffix}",
-        _family,
         _WAIT,
         body=meaning.WAIT_FLAG,
         order=WaitFlag(),
         cxx=_CXX[_suffix].format("wait_flag"),
         pipe="@dst_pipe",
-        notes=("One page says a flag stays for later waiters; hardware and programs consume it.",),
+        notes="One page says a flag stays for later waiters; hardware and programs consume it.",
         example=f"pto.wait_flag{_suffix}{_WHERE[_suffix]}",
         cite=(f"{_PAGES}/wait-flag.md", _TD),
     )
@@ -151,9 +149,8 @@ EVENT = Family(
     cost="flag",
 )
 _KINDS = "[#pto.sync_op_type<TLOAD>, #pto.sync_op_type<TVEC>, <EVENT_ID0>]"
-instr(
+EVENT.row(
     "record_event",
-    EVENT,
     _SET.replace("src_pipe", "its pipe"),
     body=meaning.SET_FLAG,
     order=SetFlag("src_op", "dst_op"),
@@ -162,9 +159,8 @@ instr(
     example=f"pto.record_event{_KINDS}",
     cite=(_MANUAL, _TD),
 )
-instr(
+EVENT.row(
     "wait_event",
-    EVENT,
     _WAIT.replace("dst_pipe", "its pipe"),
     body=meaning.WAIT_FLAG,
     order=WaitFlag("src_op", "dst_op"),
@@ -178,40 +174,37 @@ instr(
 
 BARRIER = Family("barriers", "scalar", "order within a pipe or a scope", cost="barrier")
 
-instr(
+BARRIER.row(
     "barrier",
-    BARRIER,
     "hold the pipe until all its earlier work is done; PIPE_ALL: every pipe until all work is done",
     body=meaning.IN_ORDER,
     order=Barrier("pipe"),
-    attrs=(Attr("pipe", "pipe", required=True),),
+    attrs=Attr("pipe", "pipe", required=True),
     text="@pipe {}",
     pipe="@pipe",
-    rules=(pipe_exists("pipe"),),
+    rules=pipe_exists("pipe"),
     aliases="pipe_barrier",
-    notes=("PTOAS drops a barrier of PIPE_V on a5, which orders vector work by itself.",),
+    notes="PTOAS drops a barrier of PIPE_V on a5, which orders vector work by itself.",
     cite=(f"{_PAGES}/pipe-barrier.md", _TD),
     cxx="pipe_barrier pipe",
 )
-instr(
+BARRIER.row(
     "barrier_sync",
-    BARRIER,
     "a barrier of the pipe that runs this kind of operation",
     body=meaning.IN_ORDER,
     order=Barrier("op_type"),
-    attrs=(Attr("op_type", "sync_op_type", required=True),),
+    attrs=Attr("op_type", "sync_op_type", required=True),
     text="[ @op_type ] {}",
     pipe="@op_type",
     cite=(_MANUAL, _TD),
     cxx="- TSYNC is a barrier of the pipe",
 )
-instr(
+BARRIER.row(
     "mem_bar",
-    BARRIER,
     "earlier accesses to UB of the first class are done before later ones of the second begin",
     body=meaning.IN_ORDER,
     order=MemoryBarrier(),
-    attrs=(Attr("kind", "membar", required=True, meaning="V vector, S scalar, LD, ST, ALL"),),
+    attrs=Attr("kind", "membar", required=True, meaning="V vector, S scalar, LD, ST, ALL"),
     text="@kind {}",
     pipe="V",
     scope="vecscope",
@@ -246,9 +239,8 @@ _CONTESTED = (
     "A profile table of the pto-isa page says a2a3 has buffer ids; td, manual and headers say a5.",
 )
 
-instr(
+BUFFER_ID.row(
     "get_buf",
-    BUFFER_ID,
     "mode 0: hold the pipe until every earlier rls_buf of this id is done; mode 1: do not wait",
     body=meaning.IN_ORDER,
     order=Acquire(),
@@ -258,9 +250,8 @@ instr(
     cite=(f"{_PAGES}/get-buf.md", f"{_GYM}:1222"),
     cxx="get_buf op_type buf_id mode",
 )
-instr(
+BUFFER_ID.row(
     "rls_buf",
-    BUFFER_ID,
     "mode 0: done when the pipe's work on this id is; mode 1: when all pipes' work on it is",
     body=meaning.IN_ORDER,
     order=Release(),
@@ -284,9 +275,8 @@ DYNAMIC_BUFFER_ID = Family(
     cost="flag",
 )
 for _name, _order in (("get", Acquire()), ("rls", Release())):
-    instr(
+    DYNAMIC_BUFFER_ID.row(
         f"{_name}_buf_dyn",
-        DYNAMIC_BUFFER_ID,
         f"{_name}_buf with the id as an index",
         body=meaning.IN_ORDER,
         order=_order,
@@ -313,30 +303,27 @@ def _in_array(case: Case) -> str | None:
 
 _INDEX_EXISTS = Rule("index-exists", "PTO-S074", "expects an index inside array", _in_array)
 
-instr(
+EVENT_IDS.row(
     "declare_eventid_array",
-    EVENT_IDS,
     "array = as many event ids as its type says, not yet set",
     body=arrays.DECLARE,
-    results=(Result("array", "event ids"),),
+    results=Result("array", "event ids"),
     text="{} -> results",
     pipe="none",
     cite=_TD,
 )
-instr(
+EVENT_IDS.row(
     "eventid_array_get",
-    EVENT_IDS,
     "result = array[index]",
     body=arrays.GET,
     operands=_PLACE,
-    results=(Result("result", "index", "index"),),
+    results=Result("result", "index", "index"),
     text="$array [ $index ] {} : types(array)",
-    rules=(_INDEX_EXISTS,),
+    rules=_INDEX_EXISTS,
     cite=_TD,
 )
-instr(
+EVENT_IDS.row(
     "eventid_array_set",
-    EVENT_IDS,
     "array[index] = value",
     body=arrays.SET,
     operands=(update("array", "event ids"), read("index", "index"), read("value", "index")),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pto.isa.meaning.order import queue as meaning
 from pto.isa.row import types as t
-from pto.isa.row.instr import Attr, Family, PipeBy, Result, instr, read, write
+from pto.isa.row.instr import Attr, Family, PipeBy, Result, read, write
 from pto.isa.row.order import Allocate, Free, Pop, Push
 from pto.isa.rules.global_memory import shape_text
 from pto.isa.rules.rule import Case, Rule, attr_in, dims, in_role, library, on
@@ -137,9 +137,8 @@ QUEUE = Family(
     rules=(_from_init(), attr_in("split", *"01234"), _own_half()),
     cost="queue",
 )
-instr(
+QUEUE.row(
     "tpush",
-    QUEUE,
     "wait for a free slot, copy the tile (or its half) into it, tell the other side",
     body=meaning.PUSH,
     order=Push(),
@@ -155,12 +154,10 @@ instr(
         "an entry in global memory, from talloc, is not copied: tpush only tells of it",
         "free slots are told half a ring at a time: push 8 of 8 slots waits for four tfrees",
     ),
-    cite="pto-isa docs/isa/TPUSH.md",
     cxx="TPUSH<split> pipe_handle tile | TPUSH<split=0> tile pipe_handle",
 )
-instr(
+QUEUE.row(
     "tpop",
-    QUEUE,
     "wait for a full slot, bind or load it into the tile",
     body=meaning.POP,
     order=Pop(),
@@ -172,12 +169,10 @@ instr(
         "split 0: on a5 sub-block 0 alone gets the tile, on a2a3 both do; C++ on the CPU hands the"
         " idle one zeros, our cpu profile follows a2a3",
     ),
-    cite="pto-isa docs/isa/TPOP.md",
     cxx="TPOP<split> pipe_handle tile | TPOP<split=0> tile pipe_handle",
 )
-instr(
+QUEUE.row(
     "talloc",
-    QUEUE,
     "wait for a free slot in global memory, let entry be a view of it; no data, no signal",
     body=meaning.ALLOCATE,
     order=Allocate(),
@@ -185,14 +180,12 @@ instr(
     text="( $entry , $pipe_handle : types ) <? { split = @split } > {}",
     pipe="MTE3",
     subject="entry",
-    rules=(_entry_fits("entry"),),
-    notes=(_ODD,),
-    cite="pto-isa docs/isa/TALLOC.md",
+    rules=_entry_fits("entry"),
+    notes=_ODD,
     cxx="TALLOC<split> pipe_handle entry",
 )
-instr(
+QUEUE.row(
     "tfree",
-    QUEUE,
     "give the slot of the last tpop back to the producer",
     body=meaning.FREE,
     order=Free(),
@@ -200,9 +193,8 @@ instr(
     text="( $ins ) <? { split = @split } > {}",
     pipe="S",
     subject="entry",
-    rules=(_entry_fits("entry"),),
+    rules=_entry_fits("entry"),
     notes=(_ODD, "without entry: tpop has released the slot already, where it copied"),
-    cite="pto-isa docs/isa/TFREE.md",
     cxx="TFREE<split=0> pipe_handle entry?",
 )
 
@@ -227,25 +219,23 @@ def _family(what: str, side: str, way: str, meaning: str) -> Family:
 
 for _side, _peer, _to in (("cube", "aiv", "C2V"), ("vector", "aic", "V2C")):
     _queue = _family("queue", _side, _to, "hand tiles to the other side of the core, in order")
-    instr(
+    _queue.row(
         f"talloc_to_{_peer}",
-        _queue,
         f"entry = a view of the next free {_to} slot in global memory",
         body=meaning.ALLOCATE_TO,
         order=Allocate(),
         cxx=_NO_ENTRY,
-        results=(Result("entry", "view"),),
+        results=Result("entry", "view"),
         text=f"{_QUEUE} {{}} -> results",
         profiles=NPU,
         pipe="MTE3",
         subject="entry",
-        rules=(attr_in("split", *"012"),),
+        rules=attr_in("split", *"012"),
         notes=(_LOWERED.format("talloc"), _GM_ONLY_A2A3),
         cite="PTOAS docs/PTO_IR_manual.md, pto.talloc_to_aiv",
     )
-    instr(
+    _queue.row(
         f"tpush_to_{_peer}",
-        _queue,
         f"copy the tile into the next free {_to} slot, or tell of an entry, and signal",
         body=meaning.PUSH_TO,
         order=Push(),
@@ -266,9 +256,8 @@ for _side, _peer, _to in (("cube", "aiv", "C2V"), ("vector", "aic", "V2C")):
     )
 for _side, _peer, _from in (("vector", "aic", "C2V"), ("cube", "aiv", "V2C")):
     _queue = _family("queue end", _side, _from, "take tiles of the other side of the core in order")
-    instr(
+    _queue.row(
         f"tpop_from_{_peer}",
-        _queue,
         f"tile = the next full {_from} slot",
         body=meaning.POP_FROM,
         order=Pop(),
@@ -278,7 +267,7 @@ for _side, _peer, _from in (("vector", "aic", "C2V"), ("cube", "aiv", "V2C")):
             read("valid_col?", "index"),
             *((_SUB,) if _side == "vector" else ()),
         ),
-        results=(Result("tile", "tile or view"),),
+        results=Result("tile", "tile or view"),
         text=f"<? ( $valid_row , $valid_col ) > {_QUEUE}"
         f" {_SUB_TEXT if _side == 'vector' else ''} {{}} -> results",
         profiles=NPU,
@@ -292,18 +281,17 @@ for _side, _peer, _from in (("vector", "aic", "C2V"), ("cube", "aiv", "V2C")):
         notes=(_LOWERED.format("tpop"), _GM_ONLY_A2A3),
         cite="PTOAS docs/PTO_IR_manual.md, pto.tpop_from_aic",
     )
-    instr(
+    _queue.row(
         f"tfree_from_{_peer}",
-        _queue,
         f"give the {_from} slot of the last tpop back to the producer",
         body=meaning.FREE_FROM,
         order=Free(),
         cxx=_CALL.format("TFREE", "", ""),
-        operands=(read("entry?", "tile or view"),),
+        operands=read("entry?", "tile or view"),
         text=f"<? ( $entry : types ) > {_QUEUE} {{}}",
         profiles=NPU,
         pipe="S",
         subject="entry",
-        notes=(_LOWERED.format("tfree"),),
+        notes=_LOWERED.format("tfree"),
         cite="PTOAS docs/PTO_IR_manual.md, pto.tfree_from_aic",
     )

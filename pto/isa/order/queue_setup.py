@@ -10,7 +10,7 @@ from dataclasses import replace
 from pto.isa.meaning.order import ring as meaning
 from pto.isa.row import types as t
 from pto.isa.row.attributes import Bool, Int
-from pto.isa.row.instr import Attr, Family, Result, instr, read
+from pto.isa.row.instr import Attr, Family, Result, read
 from pto.isa.row.order import OpenQueue, QueueSlots
 from pto.isa.row.traits import Traits
 from pto.isa.rules.rule import Case, Rule, attr_at_least, attr_in, on
@@ -200,9 +200,8 @@ SETUP = Family(
     traits=Traits(names_only=True),
 )
 for _core, _side in {"aic": "cube", "aiv": "vector"}.items():
-    instr(
+    SETUP.row(
         f"{_core}_initialize_pipe",
-        SETUP,
         f"the {_side} end of queue id",
         cxx="- C++ holds the queue: TPipe",
         body=meaning.INIT_FRONTEND,
@@ -228,9 +227,8 @@ LOWERED = Family(
     cost="free",
     traits=Traits(names_only=True),
 )
-GLOBAL_QUEUE = instr(
+GLOBAL_QUEUE = LOWERED.row(
     "initialize_l2g2l_pipe",
-    LOWERED,
     "pipe = a queue whose slots lie in global memory (a2a3)",
     body=meaning.INIT_GLOBAL,
     order=OpenQueue(),
@@ -248,9 +246,8 @@ GLOBAL_QUEUE = instr(
     cxx="TPIPE pipe gm_addr local_addr peer_local_addr",
     traits=Traits(generic="flag_base"),
 )
-LOCAL_QUEUE = instr(
+LOCAL_QUEUE = LOWERED.row(
     "initialize_l2l_pipe",
-    LOWERED,
     "pipe = a queue whose slots lie in the consumer's local buffer (a5)",
     body=meaning.INIT_LOCAL,
     order=OpenQueue(in_local=True),
@@ -275,9 +272,8 @@ BUFFER = Family(
     cost="free",
     traits=Traits(names_only=True),
 )
-RESERVE_BUFFER = instr(
+RESERVE_BUFFER = BUFFER.row(
     "reserve_buffer",
-    BUFFER,
     "addr = the base of size bytes kept free for a queue",
     body=meaning.RESERVE,
     order=QueueSlots(),
@@ -300,9 +296,8 @@ RESERVE_BUFFER = instr(
     " location = #pto.address_space<vec>, auto = true} -> i32",
     cite=(_MANUAL, _TD),
 )
-IMPORT_BUFFER = instr(
+IMPORT_BUFFER = BUFFER.row(
     "import_reserved_buffer",
-    BUFFER,
     "addr = the base of the buffer that peer_func reserves under this name",
     body=meaning.RESERVE,
     order=QueueSlots(is_imported=True),

@@ -4,7 +4,7 @@ Parser, printer, verifier, engines, sanitizer, Python functions, docs and `pto i
 none of them knows an instruction by name. A family holds what its rows share.
 
 Text syntax (`text`) is a small pattern language, compiled in `ir/text/format.py`:
-    $x          operand x; $x* all values of a variadic one
+    $x          operand x; $x* all values of a variadic one; $operands every operand, with commas
     $ins $outs  all operands read / written with their types; $ins{} with the dictionary inside,
                 $ins{x} where operand x is there
     @x          attribute x in place, in any spelling its kind allows; &x a bare word that sets x
@@ -25,7 +25,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from pto.core.errors import nearest
 from pto.isa.row.order import Order
@@ -35,6 +35,8 @@ from pto.isa.row.traits import NONE, Control, Traits
 if TYPE_CHECKING:
     from pto.isa.rules.rule import Rule
 
+T = TypeVar("T")
+Some = T | tuple[T, ...]  # one, or several
 Role = Literal["in", "out", "inout", "tmp"]
 INS_OUTS = "ins( $ins ) outs( $outs ) {}"
 INS_OUTS_INSIDE = "ins( $ins{} ) outs( $outs ) {}"  # PTOAS prints attributes inside ins(...)
@@ -155,7 +157,79 @@ class Family(Shared):
     meaning: str
     dialect: str = "pto."
     profiles: str = " ".join(PROFILES)
-    cite: str | tuple[str, ...] = ()
+    cite: str | tuple[str, ...] = "pto-isa docs/isa/{NAME}.md"  # {NAME}: the row's, in capitals
+
+    def row(
+        self,
+        name: str,
+        meaning: str,
+        *,
+        body: Any = None,
+        operands: Some[Operand] | None = None,
+        results: Some[Result] | None = None,
+        attrs: Some[Attr] | None = None,
+        text: str | None = None,
+        cpu: str | None = None,
+        npu: str | None = None,
+        a2a3: str | None = None,
+        a5: str | None = None,
+        types: str | None = None,
+        profiles: str | None = None,
+        needs: str | None = None,
+        subject: str | None = None,
+        rules: Some[Rule] = (),
+        pipe: Pipe | None = None,
+        scope: str | None = None,
+        aliases: str = "",
+        example: str = "",
+        notes: Some[str] = (),
+        cite: Some[str] | None = None,
+        phases: Mapping[str, str] | None = None,
+        cost: str | None = None,
+        traits: Traits | None = None,
+        order: Order | None = None,
+        cxx: str = "",
+        generic: str = "",
+    ) -> Instr:
+        """Add a row. Element types: `types` on every profile, `npu` on a2a3 and a5; None: any.
+
+        `rules` and `traits` are added to the family's. `aliases` are older or other spellings,
+        without the dialect.
+        """
+        given = locals()
+        listed = {"cpu": cpu or types, "a2a3": a2a3 or npu or types, "a5": a5 or npu or types}
+        plain: dict[str, Any] = {
+            each: getattr(self, each) if given[each] is None else given[each] for each in _INHERITED
+        }
+        plain |= {each: _some(plain[each]) for each in ("operands", "results", "attrs")}
+        used: tuple[Operand, ...] = plain["operands"]
+        all_of_them = " , ".join(f"${o.name}{'*' if o.variadic else ''}" for o in used)
+        plain["text"] = plain["text"].replace("$operands", all_of_them)
+        cited = _some(self.cite if cite is None else cite)
+        row = Instr(
+            name=self.dialect + name,
+            family=self,
+            types={p: frozenset(names.split()) for p, names in listed.items() if names},
+            profiles=tuple((self.profiles if profiles is None else profiles).split()),
+            rules=self.rules + _some(rules),
+            aliases=tuple(self.dialect + a for a in aliases.split()),
+            notes=_some(notes),
+            cite=tuple(each.replace("{NAME}", name.upper()) for each in cited),
+            phases={p: forms(lines) for p, lines in (phases or {}).items()},
+            traits=self.traits.joined(traits),
+            operand_names=tuple(o.name for o in used),
+            places={o.name: n for n, o in enumerate(used)},
+            control=body if isinstance(body, Control) else None,
+            home=_caller(),
+            **plain,
+            **{each: given[each] for each in _OWN},
+        )
+        _add(row)
+        return row
+
+
+def _some(given: Some[T]) -> tuple[T, ...]:
+    return given if isinstance(given, tuple) else (given,)
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -207,72 +281,8 @@ _ROWS: dict[str, Instr] = {}
 _ALIASES: dict[str, str] = {}
 
 
-def instr(
-    name: str,
-    family: Family,
-    meaning: str,
-    *,
-    body: Any = None,
-    operands: tuple[Operand, ...] | None = None,
-    results: tuple[Result, ...] | None = None,
-    attrs: tuple[Attr, ...] | None = None,
-    text: str | None = None,
-    cpu: str | None = None,
-    a2a3: str | None = None,
-    a5: str | None = None,
-    types: str | None = None,
-    profiles: str | None = None,
-    needs: str | None = None,
-    subject: str | None = None,
-    rules: tuple[Rule, ...] = (),
-    pipe: Pipe | None = None,
-    scope: str | None = None,
-    aliases: str = "",
-    example: str = "",
-    notes: tuple[str, ...] = (),
-    cite: str | tuple[str, ...] | None = None,
-    phases: Mapping[str, str] | None = None,
-    cost: str | None = None,
-    traits: Traits | None = None,
-    order: Order | None = None,
-    cxx: str = "",
-    generic: str = "",
-) -> Instr:
-    """Add a row. `types` is short for the same list on every profile; None leaves a profile open.
-
-    `rules` and `traits` are added to the family's. `aliases` are older or other spellings, without
-    the dialect.
-    """
-    given = locals()
-    listed = {p: given[p] or types for p in PROFILES}
-    cited = family.cite if cite is None else cite
-    plain: dict[str, Any] = {
-        each: getattr(family, each) if given[each] is None else given[each] for each in _INHERITED
-    }
-    used = plain["operands"]
-    row = Instr(
-        name=family.dialect + name,
-        family=family,
-        types={p: frozenset(names.split()) for p, names in listed.items() if names},
-        profiles=tuple((family.profiles if profiles is None else profiles).split()),
-        rules=family.rules + rules,
-        aliases=tuple(family.dialect + a for a in aliases.split()),
-        cite=(cited,) if isinstance(cited, str) else cited,
-        phases={p: forms(lines) for p, lines in (phases or {}).items()},
-        traits=family.traits.joined(traits),
-        operand_names=tuple(o.name for o in used),
-        places={o.name: n for n, o in enumerate(used)},
-        control=body if isinstance(body, Control) else None,
-        home=_caller(),
-        **plain,
-        **{each: given[each] for each in _OWN},
-    )
-    _add(row)
-    return row
-
-
 _INHERITED = tuple(f.name for f in fields(Shared) if f.name not in ("rules", "traits"))
-_OWN = ("meaning", "example", "notes", "cxx", "generic", "body", "order")
+_OWN = ("meaning", "example", "cxx", "generic", "body", "order")
 
 
 def _caller() -> tuple[str, int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pto.isa.meaning.scalar.arith import SCALAR
 from pto.isa.row import types as t
 from pto.isa.row.attributes import Float, Int
-from pto.isa.row.instr import Attr, Family, Instr, Result, instr, read
+from pto.isa.row.instr import Attr, Family, Instr, Result, read
 from pto.isa.row.traits import NONE, Traits, operators
 from pto.isa.rules.rule import Case, Rule, listing, warn
 
@@ -18,6 +18,7 @@ ARITH = Family(
     "arith",
     "shared",
     "scalar arithmetic on the scalar unit",
+    text="$operands {} : types to results",
     dialect="arith.",
     pipe="S",
     subject="result",
@@ -147,14 +148,13 @@ _NARROWER = Rule("narrower", "PTO-T078", "expects a narrower result", _narrower)
 _AS_WIDE = Rule("as-wide", "PTO-T078", "expects a result of the same width", _as_wide)
 _INDEX = Rule("index-cast", "PTO-T078", "expects an index on one side", _to_or_from_index)
 
-CONSTANT = instr(
+CONSTANT = ARITH.row(
     "constant",
-    ARITH,
     "a compile-time number",
     body=SCALAR["arith.constant"],
     traits=Traits(constant=True),
-    results=(Result("result", "number"),),
-    attrs=(Attr("value", "any", required=True),),
+    results=Result("result", "number"),
+    attrs=Attr("value", "any", required=True),
     text="=constant",
     rules=(_FITS, _IS_FINITE),
 )
@@ -182,9 +182,8 @@ for _name, _meaning in {
     "minsi": "signed minimum",
     "minui": "unsigned minimum",
 }.items():
-    _WHOLE[_name] = instr(
+    _WHOLE[_name] = ARITH.row(
         _name,
-        ARITH,
         _meaning,
         body=SCALAR[f"arith.{_name}"],
         traits=_PYTHON.get(_name),
@@ -194,7 +193,7 @@ for _name, _meaning in {
         text="$lhs , $rhs <? overflow @overflowFlags > {} : type"
         if _name in _WRAPPING
         else "$lhs , $rhs {} : type",
-        rules=(_one_type("lhs", "rhs"),),
+        rules=_one_type("lhs", "rhs"),
         cxx=_cxx(_name),
     )
 ADDI, SUBI, MULI, XORI = (_WHOLE[n] for n in ("addi", "subi", "muli", "xori"))
@@ -211,9 +210,8 @@ for _name, _meaning in {
     "maxnumf": "maximum, a number wins over NaN",
     "minnumf": "minimum, a number wins over NaN",
 }.items():
-    instr(
+    ARITH.row(
         _name,
-        ARITH,
         _meaning,
         body=SCALAR[f"arith.{_name}"],
         traits=_PYTHON.get(_name),
@@ -221,44 +219,41 @@ for _name, _meaning in {
         results=_SAME,
         attrs=_FASTMATH,
         text="$lhs , $rhs <? fastmath @fastmath > {} : type",
-        rules=(_one_type("lhs", "rhs"),),
+        rules=_one_type("lhs", "rhs"),
         cxx=_cxx(_name),
     )
-instr(
+ARITH.row(
     "negf",
-    ARITH,
     "-operand",
     body=SCALAR["arith.negf"],
-    operands=(read("operand", "floats"),),
+    operands=read("operand", "floats"),
     results=_SAME,
     attrs=_FASTMATH,
     text="$operand <? fastmath @fastmath > {} : type",
     cxx="= -{operand}",
 )
-CMPI = instr(
+CMPI = ARITH.row(
     "cmpi",
-    ARITH,
     "compare two integers",
     body=SCALAR["arith.cmpi"],
     traits=_PYTHON["cmpi"],
     operands=_INTEGERS,
-    results=(Result("result", "i1", "i1"),),
-    attrs=(Attr("predicate", "cmpi_predicate", required=True),),
+    results=Result("result", "i1", "i1"),
+    attrs=Attr("predicate", "cmpi_predicate", required=True),
     text="@predicate , $lhs , $rhs {} : type",
-    rules=(_one_type("lhs", "rhs"),),
+    rules=_one_type("lhs", "rhs"),
     cxx="= {lhs} {predicate} {rhs}",
 )
-instr(
+ARITH.row(
     "cmpf",
-    ARITH,
     "compare two floats; ordered predicates fail on NaN, unordered ones hold",
     body=SCALAR["arith.cmpf"],
     traits=_PYTHON["cmpf"],
     operands=_FLOATS,
-    results=(Result("result", "i1", "i1"),),
+    results=Result("result", "i1", "i1"),
     attrs=(Attr("predicate", "cmpf_predicate", required=True), *_FASTMATH),
     text="@predicate , $lhs , $rhs <? fastmath @fastmath > {} : type",
-    rules=(_one_type("lhs", "rhs"),),
+    rules=_one_type("lhs", "rhs"),
     cxx="= {lhs} {predicate} {rhs}",
 )
 for _name, _meaning, _results, _text in (
@@ -266,26 +261,24 @@ for _name, _meaning, _results, _text in (
     ("mulsi_extended", "low and high half of the signed product", ("low", "high"), "type"),
     ("mului_extended", "low and high half of the unsigned product", ("low", "high"), "type"),
 ):
-    instr(
+    ARITH.row(
         _name,
-        ARITH,
         _meaning,
         body=SCALAR[f"arith.{_name}"],
         operands=_INTEGERS,
         results=tuple(Result(n, "integers", "same" * (_text == "type")) for n in _results),
         text=f"$lhs , $rhs {{}} : {_text}",
-        rules=(_one_type("lhs", "rhs"),),
+        rules=_one_type("lhs", "rhs"),
     )
-instr(
+ARITH.row(
     "select",
-    ARITH,
     "condition ? true_value : false_value",
     body=SCALAR["arith.select"],
     traits=_PYTHON["select"],
     operands=(read("condition", "i1"), read("true_value", "any"), read("false_value", "any")),
-    results=(Result("result", "any"),),
+    results=Result("result", "any"),
     text="=select",
-    rules=(_one_type("result", "true_value", "false_value"),),
+    rules=_one_type("result", "true_value", "false_value"),
     cxx="= {condition} ? {true_value} : {false_value}",
 )
 _KEEPS = ("index_cast", "index_castui", "extsi")
@@ -303,15 +296,13 @@ for _name, (_meaning, _in, _out, _rules) in {
     "fptoui": ("float to unsigned integer, toward zero", "floats", "integers", ()),
     "bitcast": ("same bits, other type", "number", "number", (_AS_WIDE,)),
 }.items():
-    instr(
+    ARITH.row(
         _name,
-        ARITH,
         _meaning,
         body=SCALAR[f"arith.{_name}"],
         traits=(_SAME_NUMBER if _name in _KEEPS else NONE).joined(_PYTHON.get(_name)),
-        operands=(read("in", _in),),
-        results=(Result("out", _out),),
-        text="$in {} : types to results",
+        operands=read("in", _in),
+        results=Result("out", _out),
         rules=_rules,
         cxx=_cxx(_name) if _name in _CXX else "= {in}",
     )

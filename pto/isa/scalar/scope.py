@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pto.isa.row.instr import Family, Instr, instr, read
+from pto.isa.row.instr import Family, Instr, read
 from pto.isa.row.traits import Control, Traits
 from pto.isa.rules.rule import Case, Rule
 
@@ -43,33 +43,27 @@ def _captured(case: Case) -> str | None:
 
 _PLAIN = Rule("no-arguments", "PTO-S071", "expects a body without arguments", _no_arguments)
 
-VECSCOPE = instr(
+VECSCOPE = SCOPE.row(
     "vecscope",
-    SCOPE,
     "run the body on the vector unit; it sees the values around it",
     body=Control.SCOPE,
-    rules=(_PLAIN,),
-    notes=(
-        "Vector registers, masks and alignment states live inside only. The body may be empty.",
-    ),
+    rules=_PLAIN,
+    notes="Vector registers, masks and alignment states live inside only. The body may be empty.",
     example="pto.vecscope { .. }",
     cxx=_INTRINSICS,
     cite=(_VTD, _PAGE),
 )
-instr(
+SCOPE.row(
     "strict_vecscope",
-    SCOPE,
     "run the body on the vector unit; it sees its captures only",
     body=Control.SCOPE,
-    operands=(read("captures*", "any"),),
+    operands=read("captures*", "any"),
     text="=strict_vecscope",
-    rules=(
-        Rule(
-            "captured",
-            "PTO-S071",
-            "expects one argument of the body for each capture, of its type",
-            _captured,
-        ),
+    rules=Rule(
+        "captured",
+        "PTO-S071",
+        "expects one argument of the body for each capture, of its type",
+        _captured,
     ),
     cxx=_INTRINSICS,
     example="pto.strict_vecscope(%ub) { ^bb0(%p: !pto.ptr<f32, ub>): .. }"
@@ -84,14 +78,13 @@ for _traits, _where in (
         "both vector sub-blocks of a core; get_subblock_idx tells them apart",
     ),
 ):
-    SECTIONS[_traits.side] = instr(
+    SECTIONS[_traits.side] = SECTION.row(
         f"section.{_traits.side}",
-        SECTION,
         f"the body runs on {_where}",
         body=Control.SECTION,
-        rules=(_PLAIN,),
+        rules=_PLAIN,
         example=f"pto.section.{_traits.side} {{ .. }}",
         traits=_traits,
-        notes=("Cube and vector sections of one function run at the same time.",),
+        notes="Cube and vector sections of one function run at the same time.",
         cite=_TD,
     )

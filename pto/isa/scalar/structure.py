@@ -10,7 +10,7 @@ from pto.isa.meaning.scalar.arith import SCALAR
 from pto.isa.meaning.simt.math import BITS, PICK
 from pto.isa.meaning.simt.memory import OWN_ARRAY, OWN_ELEMENT, OWN_LOAD, OWN_STORE
 from pto.isa.row.attributes import Ints
-from pto.isa.row.instr import Attr, Family, Result, instr, read, update, write
+from pto.isa.row.instr import Attr, Family, Result, read, update, write
 from pto.isa.row.traits import Control, Traits
 from pto.isa.rules.rule import Case, Rule
 
@@ -23,6 +23,7 @@ def _family(name: str, dialect: str, meaning: str, cost: str = "free") -> Family
         "shared",
         meaning,
         dialect=dialect,
+        text="$operands {} : types to results",
         pipe="S",
         subject="result",
         cost=cost,
@@ -37,44 +38,39 @@ MEMREF = _family("memref", "memref.", "lowered views and buffers")
 MATH = _family("math", "math.", "scalar mathematics", "alu")
 LLVM = _family("llvm", "llvm.", "bit casts of packed SIMT values")
 
-MODULE = instr(
+MODULE = BUILTIN.row(
     "module",
-    BUILTIN,
     "holds functions",
     body=Control.MODULE,
     traits=Traits(short="printed"),
     text="=module",
     pipe="none",
 )
-CAST = instr(
+CAST = BUILTIN.row(
     "unrealized_conversion_cast",
-    BUILTIN,
     "reinterpret a value as another type of the same bits",
     body=SCALAR["builtin.unrealized_conversion_cast"],
     traits=Traits(short="read"),
-    operands=(read("inputs*", "any"),),
-    results=(Result("outputs", "any"),),
-    text="$inputs* {} : types to results",
+    operands=read("inputs*", "any"),
+    results=Result("outputs", "any"),
     cxx="= {inputs}",
 )
-FUNCTION = instr("func", FUNC, "a function", body=Control.FUNCTION, text="=func", pipe="none")
-RETURN = instr(
+FUNCTION = FUNC.row("func", "a function", body=Control.FUNCTION, text="=func", pipe="none")
+RETURN = FUNC.row(
     "return",
-    FUNC,
     "end of a function",
     body=Control.RETURN,
     traits=Traits(short="printed"),
-    operands=(read("values*", "any"),),
+    operands=read("values*", "any"),
     text="{} <? $values* : types >",
 )
-instr(
+FUNC.row(
     "call",
-    FUNC,
     "call a function of the program",
     body=Control.CALL,
     traits=Traits(short="read"),
-    operands=(read("args*", "any"),),
-    attrs=(Attr("callee", "symbol", required=True),),
+    operands=read("args*", "any"),
+    attrs=Attr("callee", "symbol", required=True),
     text="=call",
 )
 
@@ -92,9 +88,8 @@ def _step(case: Case) -> str | None:
     return None if step is None or step > 0 else f"it is {step}"
 
 
-FOR = instr(
+FOR = SCF.row(
     "for",
-    SCF,
     "counted loop with carried values",
     body=Control.FOR,
     operands=(
@@ -111,12 +106,11 @@ FOR = instr(
         Rule("step", "PTO-S130", "expects a positive step", _step),
     ),
 )
-IF = instr(
+IF = SCF.row(
     "if",
-    SCF,
     "choose one of two regions",
     body=Control.IF,
-    operands=(read("condition", "i1"),),
+    operands=read("condition", "i1"),
     text="=scf.if",
 )
 
@@ -130,44 +124,39 @@ def _cases(case: Case) -> str | None:
     return f"{twice[0]} is there {numbers.count(twice[0])} times" if twice else None
 
 
-instr(
+SCF.row(
     "index_switch",
-    SCF,
     "choose the region of a number, or the default",
     body=Control.IF,
-    operands=(read("arg", "index"),),
-    attrs=(Attr("cases", "any", required=True),),
+    operands=read("arg", "index"),
+    attrs=Attr("cases", "any", required=True),
     text="=scf.index_switch",
-    rules=(Rule("cases", "PTO-S109", "expects one region for each case and a default", _cases),),
+    rules=Rule("cases", "PTO-S109", "expects one region for each case and a default", _cases),
     example="%r = scf.index_switch %n -> i32 case 2 { .. } default { .. }",
 )
-WHILE = instr(
+WHILE = SCF.row(
     "while",
-    SCF,
     "loop while a condition holds",
     body=Control.WHILE,
-    operands=(read("inits*", "any"),),
+    operands=read("inits*", "any"),
     text="=scf.while",
 )
-CONDITION = instr(
+CONDITION = SCF.row(
     "condition",
-    SCF,
     "go on looping, or leave with these values",
     body=Control.CONDITION,
     operands=(read("condition", "i1"), read("args*", "any")),
     text="( $condition ) {} <? $args* : types(args) >",
 )
-YIELD = instr(
+YIELD = SCF.row(
     "yield",
-    SCF,
     "hand values to the operation around",
     body=Control.YIELD,
-    operands=(read("results*", "any"),),
+    operands=read("results*", "any"),
     text="{} <? $results* : types >",
 )
-instr(
+SCF.row(
     "execute_region",
-    SCF,
     "run the body once; its values are the results",
     body=Control.REGION,
     text="=region",
@@ -181,68 +170,61 @@ def _no_arguments(case: Case) -> str | None:
     return f"it has {count}" if count else None
 
 
-instr(
+FUSED.row(
     "fusion_region",
-    FUSED,
     "run the body once; the tiles it hands on live longer",
     body=Control.REGION,
     text="=region",
-    rules=(Rule("no-arguments", "PTO-S071", "expects a body without arguments", _no_arguments),),
+    rules=Rule("no-arguments", "PTO-S071", "expects a body without arguments", _no_arguments),
     example="%t = pto.fusion_region { .. } : !pto.tile_buf<vec, 16x16xf16>",
     cite="PTOAS include/PTO/IR/PTOOps.td:1586",
 )
-instr(
+FUSED.row(
     "yield",
-    FUSED,
     "hand values to the region around",
     body=Control.YIELD,
-    operands=(read("results*", "any"),),
+    cite=(),
+    operands=read("results*", "any"),
     text="<? ( $results* ) : ( types ) -> ( ) >",
 )
 
-instr(
+MEMREF.row(
     "alloc",
-    MEMREF,
     "a buffer the planner places",
     body=memref.ALLOC,
     traits=Traits(allocates="addr"),
-    operands=(read("sizes*", "index"),),
-    results=(Result("memref", "any"),),
+    operands=read("sizes*", "index"),
+    results=Result("memref", "any"),
     text="( <? $sizes* > ) {} : results",
 )
-instr(
+MEMREF.row(
     "dealloc",
-    MEMREF,
     "end of a buffer's life",
     body=memref.DEALLOC,
-    operands=(read("memref", "address"),),
+    operands=read("memref", "address"),
     text="$memref {} : types",
 )
 for _name, _meaning in {
     "cast": "the same buffer under a compatible type",
     "memory_space_cast": "the same buffer named in another space",
 }.items():
-    instr(
+    MEMREF.row(
         _name,
-        MEMREF,
         _meaning,
         body=memref.SAME,
-        operands=(read("source", "address"),),
-        results=(Result("dest", "any"),),
-        text="$source {} : types to results",
+        operands=read("source", "address"),
+        results=Result("dest", "any"),
     )
-instr(
+MEMREF.row(
     "load",
-    MEMREF,
     "read one element",
     body=memref.LOAD,
     operands=(read("memref", "address"), read("indices*", "index")),
-    results=(Result("value", "scalar", "elem"),),
+    results=Result("value", "scalar", "elem"),
     text="$memref [ <? $indices* > ] {} : types(memref)",
 )
-instr(
+MEMREF.row(
     "store",
-    MEMREF,
     "write one element",
     body=memref.STORE,
     operands=(read("value", "scalar"), update("memref", "address"), read("indices*", "index")),
@@ -254,23 +236,21 @@ _WINDOW = (
     read("sizes*", "index"),
     read("strides*", "index"),
 )
-instr(
+MEMREF.row(
     "reinterpret_cast",
-    MEMREF,
     "a buffer under new offset, sizes and strides",
     body=memref.REINTERPRET,
     operands=_WINDOW,
-    results=(Result("result", "any"),),
+    results=Result("result", "any"),
     text="=memref.reinterpret_cast",
-    notes=("MLIR counts the offset from the buffer, we from where source begins in it.",),
+    notes="MLIR counts the offset from the buffer, we from where source begins in it.",
 )
-instr(
+MEMREF.row(
     "subview",
-    MEMREF,
     "a window of a buffer",
     body=memref.SUBVIEW,
     operands=_WINDOW,
-    results=(Result("result", "any"),),
+    results=Result("result", "any"),
     text="=memref.subview",
 )
 
@@ -285,75 +265,67 @@ for _name, _meaning in {
     "ceil": "round toward plus infinity",
     "tanh": "hyperbolic tangent",
 }.items():
-    instr(
+    MATH.row(
         _name,
-        MATH,
         _meaning,
         body=SCALAR.get(f"math.{_name}"),
-        operands=(read("operand", "number"),),
+        operands=read("operand", "number"),
         results=_SAME,
         text="$operand {} : type",
     )
 
 for _name in ("bitcast", "inttoptr"):
-    instr(
+    LLVM.row(
         _name,
-        LLVM,
         "same bits, other type",
         body=BITS if _name == "bitcast" else None,
-        operands=(read("arg", "any"),),
-        results=(Result("res", "any"),),
-        text="$arg {} : types to results",
+        operands=read("arg", "any"),
+        results=Result("res", "any"),
     )
 
 
 # ---- arrays of one work item
 
 _ELEMENT = Attr("elem_type", "type", required=True, meaning="what it counts in")
-instr(
+LLVM.row(
     "alloca",
-    LLVM,
     "res = an array of length elements, one for each work item",
     body=OWN_ARRAY,
-    operands=(read("length", "int"),),
-    results=(Result("res", "any"),),
-    attrs=(_ELEMENT,),
+    operands=read("length", "int"),
+    results=Result("res", "any"),
+    attrs=_ELEMENT,
     text="$length x @elem_type {} : ( types ) -> results",
 )
-instr(
+LLVM.row(
     "getelementptr",
-    LLVM,
     "res = base moved by index elements",
     body=OWN_ELEMENT,
     operands=(read("base", "any"), read("index", "int")),
-    results=(Result("res", "any"),),
+    results=Result("res", "any"),
     attrs=(_ELEMENT, Attr("rawConstantIndices", "any", meaning="MLIR's own: index is an operand")),
     text="=gep",
 )
-instr(
+LLVM.row(
     "load",
-    LLVM,
     "value = the element at ptr",
     body=OWN_LOAD,
-    operands=(read("ptr", "any"),),
-    results=(Result("value", "number"),),
+    operands=read("ptr", "any"),
+    results=Result("value", "number"),
     text="$ptr {} : types -> results",
 )
-instr(
+LLVM.row(
     "store",
-    LLVM,
     "the element at ptr becomes value",
     body=OWN_STORE,
     operands=(write("ptr", "any"), read("value", "number")),
     text="$value , $ptr {} : types(value,ptr)",
     generic="value ptr",
 )
-instr(
+LLVM.row(
     "extractelement",
-    LLVM,
     "res = element index of vector",
     body=PICK,
     operands=(read("vector", "number"), read("index", "int")),
-    results=(Result("res", "number", "elem"),),
+    results=Result("res", "number", "elem"),
     text="$vector [ $index : types(index) ] {} : types(vector)",
 )

@@ -10,7 +10,7 @@ from pto.isa.meaning.scalar import unit as meaning
 from pto.isa.meaning.scalar.unit import field_at, path_of
 from pto.isa.meaning.vector.sort import GET_VMS4_SR
 from pto.isa.row import types as t
-from pto.isa.row.instr import Attr, Family, Result, instr, read, rows, update
+from pto.isa.row.instr import Attr, Family, Result, read, rows, update
 from pto.isa.row.traits import Traits
 from pto.isa.rules.rule import Case, Rule, one_per_dimension, scalar_matches
 
@@ -33,13 +33,12 @@ DEBUG = _scalar_family("debugging", "what a program says about itself", "free")
 # ---- queries
 
 GET_BLOCK_IDX, GET_SUBBLOCK_IDX, GET_BLOCK_NUM, GET_SUBBLOCK_NUM = (
-    instr(
+    QUERY.row(
         name,
-        QUERY,
         f"result = {words}",
         body=body,
         traits=Traits(pure=True),
-        results=(Result("result", "i64", "i64"),),
+        results=Result("result", "i64", "i64"),
         cite=(f"{_GYM}:{line}", _TD),
         cxx=f"= {cxx}()",
     )
@@ -74,14 +73,13 @@ GET_BLOCK_IDX, GET_SUBBLOCK_IDX, GET_BLOCK_NUM, GET_SUBBLOCK_NUM = (
         ),
     )
 )
-instr(
+QUERY.row(
     "get_vms4_sr",
-    QUERY,
     "listN = how many records of list N the last vmrgsort4 has merged",
     body=GET_VMS4_SR,
     results=tuple(Result(f"list{n}", "i16") for n in range(4)),
     text="{} : results",
-    notes=("It reads what the vector pipe wrote: wait for PIPE_V on PIPE_S first.",),
+    notes="It reads what the vector pipe wrote: wait for PIPE_V on PIPE_S first.",
     cite=(f"{_GYM}:672", _VTD),
 )
 
@@ -89,21 +87,19 @@ instr(
 
 _ELEMENT = (read("ptr", "pointer or gm memref"), read("offset", "index"))
 
-instr(
+MEMORY.row(
     "load_scalar",
-    MEMORY,
     "value = ptr[offset], in elements",
     body=meaning.LOAD_SCALAR,
     operands=_ELEMENT,
-    results=(Result("value", "element"),),
+    results=Result("value", "element"),
     text="$ptr [ $offset ] {} : types(ptr) -> results",
-    rules=(scalar_matches("value", "ptr"),),
+    rules=scalar_matches("value", "ptr"),
     cite=(f"{_GYM}:782", _MANUAL),
     cxx="= {ptr}[{offset}]",
 )
-instr(
+MEMORY.row(
     "store_scalar",
-    MEMORY,
     "ptr[offset] = value, in elements",
     body=meaning.STORE_SCALAR,
     operands=(
@@ -112,7 +108,7 @@ instr(
         read("value", "element"),
     ),
     text="$value , $ptr [ $offset ] {} : types(ptr,value)",
-    rules=(scalar_matches("value", "ptr"),),
+    rules=scalar_matches("value", "ptr"),
     cite=(f"{_GYM}:801", _MANUAL),
     cxx="= {ptr}[{offset}] = {value}",
 )
@@ -120,9 +116,8 @@ instr(
 
 for _name, _like in (("ld_dev", "load_scalar"), ("st_dev", "store_scalar")):
     _row = next(r for r in rows() if r.name == f"pto.{_like}")
-    instr(
+    MEMORY.row(
         _name,
-        MEMORY,
         f"{_row.meaning}; past the data cache",
         body=_row.body,
         operands=(replace(_row.operands[0], kind="gm pointer"), *_row.operands[1:]),
@@ -152,31 +147,28 @@ _INDICES = (
     one_per_dimension("array", "indices"),
     Rule("indices-exist", "PTO-S074", "expects indices inside array", _indices_exist),
 )
-instr(
+LOCAL_ARRAY.row(
     "declare_local_array",
-    LOCAL_ARRAY,
     "array = an array of the scalar unit, not yet set",
     body=arrays.DECLARE,
-    results=(Result("array", "local array"),),
+    results=Result("array", "local array"),
     text="{} -> results",
     pipe="none",
     cite=(_MANUAL, _TD),
 )
-instr(
+LOCAL_ARRAY.row(
     "local_array_get",
-    LOCAL_ARRAY,
     "result = array[indices]",
     body=arrays.GET,
     operands=(read("array", "local array"), read("indices*", "index")),
-    results=(Result("result", "element"),),
+    results=Result("result", "element"),
     text="$array [ $indices* ] {} : types(array) -> results",
     rules=(*_INDICES, scalar_matches("result", "array")),
     example="%x = pto.local_array_get %a[%i] : !pto.local_array<4xi32> -> i32",
     cite=(_MANUAL, _TD),
 )
-instr(
+LOCAL_ARRAY.row(
     "local_array_set",
-    LOCAL_ARRAY,
     "array[indices] = value",
     body=arrays.SET,
     operands=(update("array", "local array"), read("indices*", "index"), read("value", "element")),
@@ -194,64 +186,58 @@ def _bad_bit(case: Case) -> str | None:
     return None if number is None or 0 <= number < 64 else f"it is {number}"
 
 
-instr(
+REGISTER.row(
     "get_ctrl",
-    REGISTER,
     "result = CTRL",
     body=meaning.GET_CTRL,
-    results=(Result("result", "i64"),),
+    results=Result("result", "i64"),
     text="{} : results",
     cite=_VTD,
 )
-instr(
+REGISTER.row(
     "set_ctrl",
-    REGISTER,
     "CTRL = value",
     body=meaning.SET_CTRL,
-    operands=(read("value", "i64"),),
+    operands=read("value", "i64"),
     text="$value {} : types",
     notes=(
         "Bits: 8:6 and 10:9 type and kind of atomic stores, 45 hif8, 46 tf32, 47 tf32 rounds away,"
-        " 48 keeps inf and NaN, 50 saturates but keeps NaN, 51 n first.",
+        " 48 keeps inf and NaN, 50 saturates but keeps NaN, 51 n first."
     ),
     cite=_VTD,
     cxx="set_ctrl value",
 )
 for _bit, _verb in {0: "cleared", 1: "set"}.items():
-    instr(
+    REGISTER.row(
         f"sbitset{_bit}",
-        REGISTER,
         f"result = first with bit number second {_verb}",
         body=meaning.bit(_bit),
         operands=(read("first", "i64"), read("second", "i64")),
-        results=(Result("result", "i64"),),
+        results=Result("result", "i64"),
         text="$first , $second {} : types -> results",
-        rules=(
-            Rule(
-                "bit-exists",
-                "PTO-T076",
-                "expects the number of a bit, 0 to 63",
-                _bad_bit,
-            ),
+        rules=Rule(
+            "bit-exists",
+            "PTO-T076",
+            "expects the number of a bit, 0 to 63",
+            _bad_bit,
         ),
         cite=_VTD,
     )
 
 # ---- debugging
 
-PRINT = instr(
+PRINT = DEBUG.row(
     "print",
-    DEBUG,
     "write scalar in a C format",
     body=meaning.PRINT,
     traits=Traits(by_hand=True),
-    operands=(read("scalar", "element"),),
-    attrs=(Attr("format", "str", required=True, meaning="a printf format for one number"),),
+    operands=read("scalar", "element"),
+    attrs=Attr("format", "str", required=True, meaning="a printf format for one number"),
     text="ins( @format , $scalar : types ) {}",
     example='pto.print ins("%+08.3f", %x : f32)',
     cite=(_MANUAL, _TD),
 )
-instr("trap", DEBUG, "stop with an error", body=meaning.TRAP, cite=(_MANUAL, _TD))
+DEBUG.row("trap", "stop with an error", body=meaning.TRAP, cite=(_MANUAL, _TD))
 
 
 # ---- records
@@ -260,6 +246,7 @@ _RECORD = Family(
     "records",
     "scalar",
     "numbers kept together by the scalar unit",
+    text="$operands @path {} : types -> results",
     pipe="S",
     subject="",
     cost="register",
@@ -302,12 +289,11 @@ def _field(case: Case) -> str | None:
 
 
 _FIELD = Rule("field", "PTO-T110", "expects the type of the field that path names", _field)
-instr(
+_RECORD.row(
     "declare_struct",
-    _RECORD,
     "s = a record of zeros",
     body=meaning.STRUCT,
-    results=(Result("s", "struct"),),
+    results=Result("s", "struct"),
     text="{} -> results",
     rules=(
         Rule("fields", "PTO-T110", "expects struct fields of 8 to 64 bits", _fields),
@@ -319,24 +305,21 @@ instr(
         ),
     ),
 )
-instr(
+_RECORD.row(
     "struct_get",
-    _RECORD,
     "value = the field at path",
     body=meaning.STRUCT_GET,
-    operands=(read("s", "struct"),),
-    results=(Result("value", "element"),),
+    operands=read("s", "struct"),
+    results=Result("value", "element"),
     attrs=_PATH,
-    text="$s @path {} : types -> results",
-    rules=(_FIELD,),
+    rules=_FIELD,
 )
-instr(
+_RECORD.row(
     "struct_set",
-    _RECORD,
     "the field at path becomes value",
     body=meaning.STRUCT_SET,
     operands=(update("s", "struct"), read("value", "element")),
     attrs=_PATH,
     text="$s @path , $value {} : types",
-    rules=(_FIELD,),
+    rules=_FIELD,
 )

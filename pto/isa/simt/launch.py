@@ -7,7 +7,7 @@ functions marked `pto.simt_entry`; `verify/simt.py` checks them.
 from __future__ import annotations
 
 from pto.isa.meaning.simt import launch as meaning
-from pto.isa.row.instr import Attr, Family, Result, instr, read
+from pto.isa.row.instr import Attr, Family, Result, read
 from pto.isa.rules.rule import attr_in
 from pto.isa.rules.simt import (
     FLOAT_HAS_NO_SIGN,
@@ -29,6 +29,7 @@ def simt_family(name: str, meaning: str, scope: str = "") -> Family:
         name,
         "simt",
         meaning,
+        text="$operands {} : types -> results",
         pipe="V",
         subject="value",
         scope=scope,
@@ -45,19 +46,17 @@ ORDER = simt_family("simt order", "order and state of work items", INSIDE)
 
 # ---- launches
 
-instr(
+LAUNCH.row(
     "store_vfsimt_info",
-    LAUNCH,
     "set the launch size of following calls of simt entries: dimX * dimY * dimZ work items",
     body=meaning.STORE_SIZE,
     operands=(read("dimZ", "i32"), read("dimY", "i32"), read("dimX", "i32")),
     text="$dimZ , $dimY , $dimX {} : types",
-    rules=(LAUNCH_SIZE,),
-    notes=("the order is z, y, x; simt_launch has x, y, z",),
+    rules=LAUNCH_SIZE,
+    notes="the order is z, y, x; simt_launch has x, y, z",
 )
-SIMT_LAUNCH = instr(
+SIMT_LAUNCH = LAUNCH.row(
     "simt_launch",
-    LAUNCH,
     "run callee(args) once for each of dimX * dimY * dimZ work items",
     body=meaning.LAUNCH,
     operands=(
@@ -66,22 +65,21 @@ SIMT_LAUNCH = instr(
         read("dimZ", "i32"),
         read("args*", "any"),
     ),
-    attrs=(Attr("callee", "symbol", required=True, meaning="a function marked pto.simt_entry"),),
+    attrs=Attr("callee", "symbol", required=True, meaning="a function marked pto.simt_entry"),
     text="=simt_launch",
-    rules=(LAUNCH_SIZE,),
+    rules=LAUNCH_SIZE,
     example="pto.simt_launch @body<<<%x, %y, %z>>>(%out) : (!pto.ptr<i32, ub>) -> ()",
 )
 
-SIMT_SECTION = instr(
+SIMT_SECTION = LAUNCH.row(
     "section.simt",
-    LAUNCH,
     "dimX * dimY * dimZ work items run the body; it sees the values around it",
     body=meaning.SECTION,
     attrs=tuple(
         Attr(f"dim{d}", "i32", required=True, meaning=f"work items in {d.lower()}") for d in "XYZ"
     ),
     text="=simt_section",
-    rules=(SECTION_SIZE,),
+    rules=SECTION_SIZE,
     example="pto.section.simt<<<32, 1, 1>>> { .. }",
     cite="PTOAS include/PTO/IR/PTOOps.td:1562",
 )
@@ -106,20 +104,18 @@ _SINGLE = {
 }
 _MEANINGS = {f"{n}_{d}": m.format(d) for n, m in _QUERIES.items() for d in "xyz"} | _SINGLE
 for _name, _meaning in _MEANINGS.items():
-    instr(
+    QUERY.row(
         f"get_{_name}",
-        QUERY,
         _meaning,
         body=meaning.QUERIES[_name],
-        results=(Result("result", "i32"),),
+        results=Result("result", "i32"),
         text="{} : results",
     )
-instr(
+QUERY.row(
     "get_clock64",
-    QUERY,
     "clock, 64 bits: how many instructions the launch has done",
     body=meaning.QUERIES["clock64"],
-    results=(Result("result", "i64"),),
+    results=Result("result", "i64"),
     text="{} : results",
 )
 
@@ -131,14 +127,12 @@ for _name, _kind, _meaning in (
     ("vote_uni", "i1", "whether pred is the same in all active lanes"),
     ("vote_ballot", "i32", "one bit for each active lane in which pred holds"),
 ):
-    instr(
+    LANES.row(
         _name,
-        LANES,
         _meaning,
         body=meaning.VOTES[_name],
-        operands=(read("pred", "i1"),),
-        results=(Result("result", _kind),),
-        text="$pred {} : types -> results",
+        operands=read("pred", "i1"),
+        results=Result("result", _kind),
     )
 for _name, _control, _lane in (
     ("shuffle_idx", "index", "base + index"),
@@ -146,35 +140,32 @@ for _name, _control, _lane in (
     ("shuffle_down", "offset", "lane + offset"),
     ("shuffle_bfly", "mask", "base + (lane - base xor mask)"),
 ):
-    instr(
+    LANES.row(
         _name,
-        LANES,
         f"value of lane {_lane}; base is the first lane of the group of width lanes",
         body=meaning.SHUFFLES[_name],
         operands=(read("value", "number"), read(_control, "i32")),
-        results=(Result("result", "number"),),
-        attrs=(Attr("width", "i32", default=32, meaning="lanes in a group: 16 or 32"),),
-        text=f"$value , ${_control} {{}} : types -> results",
+        results=Result("result", "number"),
+        attrs=Attr("width", "i32", default=32, meaning="lanes in a group: 16 or 32"),
         rules=(
             value_in("value", "i32 i64 f16 f32 f16x2"),
             same_type("value", "result"),
             attr_in("width", "16", "32"),
         ),
-        notes=("a lane outside the group, or not active: a lane keeps its own value",),
+        notes="a lane outside the group, or not active: a lane keeps its own value",
     )
 for _name, _words, _own in (
     ("redux_add", "sum", ()),
     ("redux_max", "maximum", (INT_NEEDS_SIGN,)),
     ("redux_min", "minimum", (INT_NEEDS_SIGN,)),
 ):
-    instr(
+    LANES.row(
         _name,
-        LANES,
         f"{_words} of value over the active lanes, in each of them",
         body=meaning.REDUCTIONS[_name],
-        operands=(read("value", "element"),),
-        results=(Result("result", "element"),),
-        attrs=(SIGNEDNESS,),
+        operands=read("value", "element"),
+        results=Result("result", "element"),
+        attrs=SIGNEDNESS,
         text="$value <? @signedness > {} : types -> results",
         example=f"%result = pto.{_name} %value signed : i32 -> i32",
         a5="i32 f16 f32",
@@ -183,9 +174,8 @@ for _name, _words, _own in (
 
 # ---- order and state
 
-SYNCTHREADS = instr(
+SYNCTHREADS = ORDER.row(
     "syncthreads",
-    ORDER,
     "no work item goes on before all have come here",
     body=meaning.SYNCTHREADS,
     text="{}",
@@ -194,30 +184,28 @@ for _name, _meaning in {
     "threadfence": "earlier memory accesses of the work item come before later ones",
     "threadfence_block": "as threadfence, for the work items of one block",
 }.items():
-    instr(_name, ORDER, _meaning, body=meaning.FENCE, text="{}")
+    ORDER.row(_name, _meaning, body=meaning.FENCE, text="{}")
 _SLOT = (Attr("slot", "int", required=True, meaning="a 32-bit word that outlives the entry"),)
 _KEPT = "i8 i16 i32 i64 f16 bf16 f32 i1"
-KEEP = instr(
+KEEP = ORDER.row(
     "keep",
-    ORDER,
     "keep payload in slot for the next entry, a value for each work item",
     body=meaning.KEEP,
-    operands=(read("payload", "element"),),
+    operands=read("payload", "element"),
     attrs=_SLOT,
     text="$payload {} : types",
     a5=_KEPT,
     subject="payload",
-    rules=(slot_fits("payload"),),
+    rules=slot_fits("payload"),
 )
-RESUME = instr(
+RESUME = ORDER.row(
     "resume",
-    ORDER,
     "the value that the same work item of an earlier entry kept in slot",
     body=meaning.RESUME,
-    results=(Result("result", "element"),),
+    results=Result("result", "element"),
     attrs=_SLOT,
     text="{} : results",
     a5=_KEPT,
     subject="result",
-    rules=(slot_fits("result"),),
+    rules=slot_fits("result"),
 )

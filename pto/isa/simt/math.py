@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pto.isa.meaning.simt import math as meaning
-from pto.isa.row.instr import Attr, Result, instr, read
+from pto.isa.row.instr import Attr, Result, read
 from pto.isa.rules.simt import CONVERT, same_type, value_in
 from pto.isa.simt.launch import INSIDE, SIGNEDNESS, simt_family
 
@@ -13,18 +13,15 @@ _RESULT = (Result("result", "number"),)
 _SIGN = (Attr("signedness", "signedness", required=True, meaning="how the factors are read"),)
 _PAIR = (read("lhs", "number"), read("rhs", "number"))
 
-instr(
+MATH.row(
     "prmt",
-    MATH,
     "byte n is the one of rhs, lhs (0 to 3, 4 to 7) that nibble n of selector names modulo 8",
     body=meaning.PRMT,
     operands=(read("lhs", "i32"), read("rhs", "i32"), read("selector", "i32")),
-    results=(Result("result", "i32"),),
-    text="$lhs , $rhs , $selector {} : types -> results",
+    results=Result("result", "i32"),
 )
-instr(
+MATH.row(
     "mulhi",
-    MATH,
     "high half of lhs * rhs",
     body=meaning.HIGH_HALF,
     operands=_PAIR,
@@ -33,15 +30,14 @@ instr(
     text="$lhs , $rhs @signedness {} : types -> results",
     a5="i32 i64",
     subject="lhs",
-    rules=(same_type("lhs", "rhs", "result"),),
+    rules=same_type("lhs", "rhs", "result"),
 )
-instr(
+MATH.row(
     "mul_i32toi64",
-    MATH,
     "all 64 bits of lhs * rhs",
     body=meaning.WIDE_PRODUCT,
     operands=(read("lhs", "i32"), read("rhs", "i32")),
-    results=(Result("result", "i64"),),
+    results=Result("result", "i64"),
     attrs=_SIGN,
     text="$lhs , $rhs @signedness {} : types -> results",
 )
@@ -58,69 +54,60 @@ for _name, _meaning, _types in (
     ("rint", "nearest integer, ties to even", _SCALARS),
     ("round", "nearest integer, ties away from zero", _SCALARS),
 ):
-    instr(
+    MATH.row(
         _name,
-        MATH,
         _meaning,
         body=meaning.UNARY[_name],
-        operands=(read("value", "number"),),
+        operands=read("value", "number"),
         results=_RESULT,
-        text="$value {} : types -> results",
         rules=(value_in("value", _types), same_type("value", "result")),
         notes=("the document leaves the tie rule to the target",)
         if _name in ("rint", "round")
         else (),
     )
 for _name in ("sin", "cos"):
-    instr(
+    MATH.row(
         _name,
-        MATH,
         f"{'sine' if _name == 'sin' else 'cosine'} of value, in radians",
         body=meaning.ANGLES[_name],
-        operands=(read("value", "number"),),
+        operands=read("value", "number"),
         results=_RESULT,
-        text="$value {} : types -> results",
         scope=INSIDE,
         rules=(value_in("value", "f32"), same_type("value", "result")),
-        notes=("the compiler takes it from a software library; no document says its bits",),
+        notes="the compiler takes it from a software library; no document says its bits",
     )
 for _name, _meaning, _types in (
     ("fmin", "smaller of lhs and rhs", "f16 f32 bf16 f16x2 bf16x2"),
     ("fmax", "larger of lhs and rhs", "f16 f32 bf16 f16x2 bf16x2"),
     ("pow", "lhs to the power of rhs", _F16_F32),
 ):
-    instr(
+    MATH.row(
         _name,
-        MATH,
         _meaning,
         body=meaning.BINARY[_name],
         operands=_PAIR,
         results=_RESULT,
-        text="$lhs , $rhs {} : types -> results",
         subject="lhs",
         rules=(value_in("lhs", _types), same_type("lhs", "rhs", "result")),
     )
-instr(
+MATH.row(
     "fma",
-    MATH,
     "lhs * rhs + acc, rounded once",
     body=meaning.FMA,
     operands=(*_PAIR, read("acc", "number")),
     results=_RESULT,
-    text="$lhs , $rhs , $acc {} : types -> results",
     subject="lhs",
     rules=(
         value_in("lhs", "f16 bf16 f32 f16x2 bf16x2"),
         same_type("lhs", "rhs", "acc", "result"),
     ),
 )
-instr(
+MATH.row(
     "convert",
-    MATH,
     "dst = src as another type",
     body=meaning.CONVERT,
-    operands=(read("src", "number"),),
-    results=(Result("dst", "number"),),
+    operands=read("src", "number"),
+    results=Result("dst", "number"),
     attrs=(
         Attr("rounding", "rounding", required=True, meaning="even, away, floor, ceil, zero, odd"),
         Attr("saturation", "saturation", required=True, meaning="clamp what does not fit"),
@@ -130,5 +117,5 @@ instr(
     example="%dst = pto.convert %src round(z) sat signed : f32 -> i32",
     subject="src",
     rules=CONVERT,
-    notes=("round(h) is a mode of HiFloat8 conversions that the document does not define",),
+    notes="round(h) is a mode of HiFloat8 conversions that the document does not define",
 )

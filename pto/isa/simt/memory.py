@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pto.isa.meaning.simt import memory as meaning
-from pto.isa.row.instr import Attr, Result, instr, read, update, write
+from pto.isa.row.instr import Attr, Result, read, update, write
 from pto.isa.rules.rule import dtype_in
 from pto.isa.rules.simt import FLOAT_HAS_NO_SIGN, NO_WIDE_UB, element_of, same_type, value_in
 from pto.isa.simt.launch import INSIDE, SIGNEDNESS, simt_family
@@ -20,28 +20,25 @@ _LOAD_L2 = Attr("l2cache", "ld_l2cache", default="nmfv", meaning="what L2 does w
 _STORE_L2 = Attr("l2cache", "st_l2cache", default="nmfv", meaning="what L2 does with the line")
 _CACHE = "<? l1cache ( @l1cache ) > <? l2cache ( @l2cache ) >"
 
-instr(
+ACCESS.row(
     "load",
-    ACCESS,
     "value = ptr[offset], offset in elements",
     body=meaning.LOAD,
     operands=(read("ptr", "pointer or memref"), read("offset", "index")),
     results=_VALUE,
     text="$ptr [ $offset ] {} : types(ptr) -> results",
-    rules=(_STORED,),
+    rules=_STORED,
 )
-instr(
+ACCESS.row(
     "store",
-    ACCESS,
     "ptr[offset] = value, offset in elements",
     body=meaning.STORE,
     operands=(write("ptr", "pointer or memref"), read("offset", "index"), read("value", "number")),
     text="$value , $ptr [ $offset ] {} : types(ptr,value)",
-    rules=(_STORED,),
+    rules=_STORED,
 )
-instr(
+ACCESS.row(
     "ldg",
-    ACCESS,
     "value = ptr[offset] from global memory, with cache hints",
     body=meaning.LOAD,
     operands=(read("ptr", "gm pointer"), read("offset", "index")),
@@ -50,11 +47,10 @@ instr(
     text=f"$ptr [ $offset ] {_CACHE} {{}} : types(ptr) -> results",
     scope=INSIDE,
     a5=_CACHED,
-    rules=(_STORED,),
+    rules=_STORED,
 )
-instr(
+ACCESS.row(
     "stg",
-    ACCESS,
     "ptr[offset] = value in global memory, with cache hints",
     body=meaning.STORE,
     operands=(write("ptr", "gm pointer"), read("offset", "index"), read("value", "number")),
@@ -62,7 +58,7 @@ instr(
     text=f"$value , $ptr [ $offset ] {_CACHE} {{}} : types(ptr,value)",
     scope=INSIDE,
     a5=_CACHED,
-    rules=(_STORED,),
+    rules=_STORED,
 )
 
 _CONTROLS = "<? l2cache ( @l2cache ) > <? @signedness > {} : types(ptr,value) -> results"
@@ -85,22 +81,20 @@ _UPDATES = {
 }
 for _name, _new in _UPDATES.items():
     _bitwise = (dtype_in("value", "i32 i64"),) if _name in ("and", "or", "xor") else ()
-    instr(
+    ATOMIC.row(
         f"atomic_{_name}",
-        ATOMIC,
         f"old = *ptr; *ptr = {_new}",
         body=meaning.atomic(_name),
         operands=(update("ptr", "gm or ub pointer"), read("value", "number")),
-        results=(Result("old", "number"),),
+        results=Result("old", "number"),
         attrs=(_STORE_L2, SIGNEDNESS),
         text=f"$ptr , $value {_CONTROLS}",
         example=f"%old = pto.atomic_{_name} %ptr, %value signed : !pto.ptr<i32, gm>, i32 -> i32",
         rules=(*_ATOMIC_RULES, *_bitwise, same_type("value", "old")),
-        notes=(_PACKED,),
+        notes=_PACKED,
     )
-instr(
+ATOMIC.row(
     "atomic_cas",
-    ATOMIC,
     "old = *ptr; if old == compare: *ptr = value",
     body=meaning.CAS,
     operands=(
@@ -108,7 +102,7 @@ instr(
         read("compare", "number"),
         read("value", "number"),
     ),
-    results=(Result("old", "number"),),
+    results=Result("old", "number"),
     attrs=(_STORE_L2, SIGNEDNESS),
     text=f"$ptr , $compare , $value {_CONTROLS}",
     example="%old = pto.atomic_cas %ptr, %compare, %value : !pto.ptr<i32, gm>, i32 -> i32",

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from pto.isa.meaning import Lane, lanes
 from pto.isa.meaning.tile import elementwise as arithmetic
-from pto.isa.row.instr import instr, read, scratch, write
+from pto.isa.row.instr import read, scratch, write
 from pto.isa.row.traits import Traits
 from pto.isa.rules.rule import Case, Rule, on, same_dtype, same_valid
 from pto.isa.rules.scratch import like
@@ -40,28 +40,23 @@ _SHIFT = replace(
 )
 
 for _name, _sign, _fn in (("tand", "&", lanes.bit_and), ("tor", "|", lanes.bit_or)):
-    instr(
+    BINARY.row(
         _name,
-        BINARY,
         f"dst = src0 {_sign} src1",
         body=Lane(_fn),
         traits=Traits(operator=_sign),
         cpu=_WITH_I64,
-        a2a3=_INTS,
-        a5=_INTS,
-        notes=(_NARROWER.format("i8 and i16"),),
-        cite=f"pto-isa docs/isa/{_name.upper()}.md",
+        npu=_INTS,
+        notes=_NARROWER.format("i8 and i16"),
     )
-instr(
+BINARY.row(
     "txor",
-    BINARY,
     "dst = src0 ^ src1",
     body=Lane(lanes.bit_xor),
     traits=Traits(operator="^"),
     operands=binary_with(like("dst")),
     cpu=_WITH_I64,
-    a2a3=_INTS,
-    a5=_INTS,
+    npu=_INTS,
     rules=(
         on("a2a3", same_dtype("tmp", "dst")),
         on("a2a3", same_valid("tmp", "dst")),
@@ -69,16 +64,14 @@ instr(
         on("a2a3", out_of_place("src0", "src1", dst="tmp")),
     ),
     notes=(_NARROWER.format("i8 and i16"), "tmp is used on a2a3 only."),
-    cite="pto-isa docs/isa/TXOR.md",
 )
 _RIGHT = "dst = {} >> {}, arithmetic for signed types, logical for unsigned ones"
 for _name, _sign, _meaning, _fn in (
     ("tshl", "<<", "dst = src0 << src1", arithmetic.shift_left),
     ("tshr", ">>", _RIGHT.format("src0", "src1"), arithmetic.shift_right),
 ):
-    instr(
+    BINARY.row(
         _name,
-        BINARY,
         _meaning,
         body=Lane(_fn),
         traits=Traits(operator=_sign),
@@ -86,40 +79,32 @@ for _name, _sign, _meaning, _fn in (
         a2a3=_INTS,
         a5=_WITH_I64,
         phases={"a2a3": "V[S]"},
-        notes=(_BY_WIDTH,),
-        cite=f"pto-isa docs/isa/{_name.upper()}.md",
+        notes=_BY_WIDTH,
     )
-instr(
+UNARY.row(
     "tnot",
-    UNARY,
     "dst = ~src",
     body=Lane(lanes.bit_not),
     traits=Traits(operator="~"),
     cpu=_WITH_I64,
-    a2a3=_INTS,
-    a5=_INTS,
-    notes=(_NARROWER.format("i16 alone"),),
-    cite="pto-isa docs/isa/TNOT.md",
+    npu=_INTS,
+    notes=_NARROWER.format("i16 alone"),
 )
 
 _IN_PLACE_NOTE = "PTOAS refuses src as dst on a5 too, where no header needs it"
 for _name, _sign, _fn in (("tands", "&", lanes.bit_and), ("tors", "|", lanes.bit_or)):
-    instr(
+    SCALAR.row(
         _name,
-        SCALAR,
         f"dst = src {_sign} scalar",
         body=Lane(_fn),
         traits=Traits(operator=_sign),
         cpu=_WITH_I64,
-        a2a3=_INTS,
-        a5=_INTS,
-        rules=(on(NPU, out_of_place("src")),),
+        npu=_INTS,
+        rules=on(NPU, out_of_place("src")),
         notes=(_NARROWER.format("i8 and i16"), _IN_PLACE_NOTE),
-        cite=f"pto-isa docs/isa/{_name.upper()}.md",
     )
-instr(
+SCALAR.row(
     "txors",
-    SCALAR,
     "dst = src ^ scalar",
     body=Lane(lanes.bit_xor),
     traits=Traits(operator="^"),
@@ -130,8 +115,7 @@ instr(
         write("dst"),
     ),
     cpu=_WITH_I64,
-    a2a3=_INTS,
-    a5=_INTS,
+    npu=_INTS,
     rules=(
         on("a2a3", out_of_place("src", "tmp")),
         on("a2a3", out_of_place("src", dst="tmp")),
@@ -139,15 +123,13 @@ instr(
         on("a5", out_of_place("src")),
     ),
     notes=(_NARROWER.format("i8 and i16"), "tmp is used on a2a3 only.", _IN_PLACE_NOTE),
-    cite="pto-isa docs/isa/TXORS.md",
 )
 for _name, _sign, _meaning, _fn in (
     ("tshls", "<<", "dst = src << scalar", arithmetic.shift_left_by),
     ("tshrs", ">>", _RIGHT.format("src", "scalar"), arithmetic.shift_right_by),
 ):
-    instr(
+    _SHIFT.row(
         _name,
-        _SHIFT,
         _meaning,
         body=Lane(_fn),
         traits=Traits(operator=_sign),
@@ -155,5 +137,4 @@ for _name, _sign, _meaning, _fn in (
         a2a3="i16 u16 i32 u32",
         a5=_WITH_I64,
         notes=(_BY_WIDTH, "The page wants a scalar of src's type; programs write i16."),
-        cite=f"pto-isa docs/isa/{_name.upper()}.md",
     )

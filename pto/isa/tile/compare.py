@@ -7,7 +7,7 @@ the mask's element type.
 from __future__ import annotations
 
 from pto.isa.meaning.tile import compare as meaning
-from pto.isa.row.instr import INS_OUTS_INSIDE, Attr, Family, instr, read, scratch, write
+from pto.isa.row.instr import INS_OUTS_INSIDE, Attr, Family, read, scratch, write
 from pto.isa.row.traits import Region, Traits
 from pto.isa.rules.rule import (
     Case,
@@ -82,9 +82,8 @@ COMPARE = Family(
     traits=Traits(region=Region.BITS),
     cost="compare",
 )
-instr(
+COMPARE.row(
     "tcmp",
-    COMPARE,
     "bit (i,j) of dst = src0 cmpMode src1",
     body=meaning.COMPARE,
     operands=(read("src0"), read("src1"), write("dst")),
@@ -108,9 +107,8 @@ instr(
     cite=("pto-isa docs/isa/TCMP.md", "PTOAS docs/PTO_IR_manual.md"),
     cxx="TCMP dst src0 src1 cmpMode?",
 )
-instr(
+COMPARE.row(
     "tcmps",
-    COMPARE,
     "bit (i,j) of dst = src cmpMode scalar",
     body=meaning.COMPARE_SCALAR,
     operands=(read("src"), read("scalar", "tile or scalar"), write("dst")),
@@ -148,9 +146,8 @@ SELECT = Family(
     rules=VECTOR_UNIT,
     cost="compare",
 )
-instr(
+SELECT.row(
     "tsel",
-    SELECT,
     "dst = src0 where mask else src1",
     body=meaning.SELECT,
     operands=(
@@ -174,12 +171,10 @@ instr(
         "The C++ simulator reads the mask as one stream of bits, which differs from the NPUs"
         " where the valid columns of dst are not 8 times those of mask.",
     ),
-    cite="pto-isa docs/isa/TSEL.md",
     cxx="TSEL dst~ mask src0~ src1~ tmp?",
 )
-instr(
+SELECT.row(
     "tsels",
-    SELECT,
     "dst = src where mask else scalar",
     traits=Traits(operator="where"),
     body=meaning.SELECT_SCALAR,
@@ -201,6 +196,5 @@ instr(
         _long_enough("mask", "dst"),
         on("a2a3", same_dtype("tmp", "src")),
     ),
-    notes=("tmp is used on a2a3 only, to hold the scalar; PTOAS asks for a row of src.",),
-    cite="pto-isa docs/isa/TSELS.md",
+    notes="tmp is used on a2a3 only, to hold the scalar; PTOAS asks for a row of src.",
 )

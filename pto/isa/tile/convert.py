@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import ceil
 
 from pto.isa.meaning.tile.convert import PACK, tile_conversion
-from pto.isa.row.instr import INS_OUTS_INSIDE, Attr, Family, instr, read, scratch, write
+from pto.isa.row.instr import INS_OUTS_INSIDE, Attr, Family, read, scratch, write
 from pto.isa.rules.rule import Case, Rule, compiled, on, unlike
 from pto.isa.rules.tile import (
     NPU,
@@ -99,9 +99,8 @@ CONVERT = Family(
     rules=(*VECTOR_UNIT, same_domain("src", "dst")),
     cost="convert",
 )
-instr(
+CONVERT.row(
     "tcvt",
-    CONVERT,
     "dst = src rounded by rmode and, by satmode, clamped to dst's range or cut to its low bits",
     body=tile_conversion(CUTS, forced="a2a3"),
     attrs=(
@@ -153,21 +152,20 @@ def _not_narrower(case: Case) -> str | None:
 
 _PACKS = Rule("pack-width", "PTO-T041", "expects 4 -> 2, 4 -> 1 or 2 -> 1 bytes", _not_narrower)
 
-instr(
+Family(
+    "convert",
+    "tile",
+    "dst[i,j] = the narrower src[i,j] over dst's valid region",
+    operands=(read("src"), write("dst")),
+    pipe="V",
+    rules=(*VECTOR_UNIT, same_domain("src", "dst")),
+    cost="convert",
+).row(
     "tpack",
-    Family(
-        "convert",
-        "tile",
-        "dst[i,j] = the narrower src[i,j] over dst's valid region",
-        operands=(read("src"), write("dst")),
-        pipe="V",
-        rules=(*VECTOR_UNIT, same_domain("src", "dst")),
-        cost="convert",
-    ),
     "dst = src packed into narrower elements: its low bits",
     body=PACK,
     profiles="cpu a5",
-    rules=(_PACKS,),
+    rules=_PACKS,
     notes=(
         "PTO_IR_manual.md names the widths alone and no header implements it; a test of an older"
         " simulator converts integers as C does, so low bits stay. Floats are not executed.",

@@ -7,7 +7,7 @@ type: here a tile is plain memory, and attributes give orders and sizes.
 from __future__ import annotations
 
 from pto.isa.meaning.tile import convolution
-from pto.isa.row.instr import Attr, Family, instr, read, scratch, write
+from pto.isa.row.instr import Attr, Family, read, scratch, write
 from pto.isa.rules.paths import item_size
 from pto.isa.rules.rule import Case, Rule, attr_at_least, in_role, on, same_dtype
 from pto.isa.rules.tile import NPU
@@ -71,15 +71,13 @@ ORDER = Family(
     rules=(*_RULES, same_dtype("src", "dst"), item_size("src"), on(NPU, in_role("src", "vec"))),
     cost=_TRANSPOSE.cost,
 )
-TURN = instr(
+TURN = ORDER.row(
     "ttrans_conv",
-    ORDER,
     "dst = the elements of src in another order; zero for n and channels that src lacks",
     body=convolution.TRANSPOSE,
-    a2a3=_COMMON,
-    a5=_COMMON,
-    rules=(_known(_TURNED),),
-    notes=(_CPP,),
+    npu=_COMMON,
+    rules=_known(_TURNED),
+    notes=_CPP,
     cite="pto-isa docs/isa/TTRANS.md",
     phases={"a2a3": "V[S]"},
     cxx="- TTRANS, where tiles are ConvTiles",
@@ -94,14 +92,13 @@ ORDERED_LOAD = Family(
     rules=(*_RULES, same_dtype("src", "dst"), on(NPU, in_role("dst", "mat"))),
     cost=_LOAD.cost,
 )
-LOAD_IN_ORDER = instr(
+LOAD_IN_ORDER = ORDERED_LOAD.row(
     "tload_conv",
-    ORDERED_LOAD,
     "dst = the elements of src in another order; zero for n and channels that src lacks",
     body=convolution.LOAD,
     a2a3=_COMMON,
     a5=_COMMON + " f8e4m3 f8e5m2",
-    rules=(_known(_LOADED),),
+    rules=_known(_LOADED),
     notes=(_CPP, "src is memory in its own order, of five dimensions that may have gaps"),
     cite="pto-isa docs/isa/TLOAD.md",
     cxx="- TLOAD, where dst is a ConvTile of another order",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pto.isa.meaning.tile import debug as meaning
-from pto.isa.row.instr import Attr, Family, Result, instr, read, scratch, write
+from pto.isa.row.instr import Attr, Family, Result, read, scratch, write
 from pto.isa.row.traits import Traits
 from pto.isa.rules.rule import Case, Rule, in_role, on, same_dtype, scalar_matches
 from pto.isa.rules.tile import NPU
@@ -15,18 +15,16 @@ def _tile_through(case: Case) -> str | None:
 
 _FOR_TILES = Rule("for-tiles", "PTO-S040", "expects tmp only with a tile", _tile_through)
 
-instr(
+Family(
+    "print", "tile", "look at data while a program runs", pipe="V", subject="src", cost="free"
+).row(
     "tprint",
-    Family(
-        "print", "tile", "look at data while a program runs", pipe="V", subject="src", cost="free"
-    ),
     "print the valid region of a tile, or a view of global memory",
     body=meaning.PRINT_TILE,
     operands=(read("src", "tile or view"), scratch("tmp?", "view")),
-    attrs=(Attr("printFormat", "any", meaning="width and digits; not followed here"),),
+    attrs=Attr("printFormat", "any", meaning="width and digits; not followed here"),
     text="ins( $ins ) {}",
-    a2a3="i8 u8 i16 u16 i32 u32 f16 f32",
-    a5="i8 u8 i16 u16 i32 u32 f16 f32",
+    npu="i8 u8 i16 u16 i32 u32 f16 f32",
     rules=(on(NPU, in_role("src", "vec")), _FOR_TILES),
     cite=("pto-isa docs/isa/TPRINT.md", "tile.yaml#pto.tprint"),
     notes=(
@@ -53,22 +51,20 @@ def _inside(tile: str) -> Rule:
 ELEMENT = Family(
     "element", "tile", "one element of a tile, by its place in storage", pipe="S", cost="element"
 )
-GET_ELEMENT = instr(
+GET_ELEMENT = ELEMENT.row(
     "tgetval",
-    ELEMENT,
     "dst = the element of src at this offset in storage order (not row and column)",
     body=meaning.GET_ELEMENT,
     operands=(read("src"), read("offset", "index")),
-    results=(Result("dst", "scalar"),),
+    results=Result("dst", "scalar"),
     text="ins( $ins ) outs : results {}",
     subject="src",
     rules=(on(NPU, in_role("src", "vec")), same_dtype("src", "dst"), _inside("src")),
     cite=("PTOAS docs/PTO_IR_manual.md", "tile.yaml#pto.tgetval"),
     cxx="= {src}.GetValue({offset})",
 )
-instr(
+ELEMENT.row(
     "tsetval",
-    ELEMENT,
     "the element of dst at this offset in storage order = val; the others stay",
     body=meaning.SET_ELEMENT,
     operands=(write("dst"), read("offset", "index"), read("val", "scalar")),

@@ -10,7 +10,7 @@ from __future__ import annotations
 from pto.core.constants import MASK_LEN
 from pto.isa.meaning import Lane, lanes, mathlib
 from pto.isa.meaning.tile import elementwise as arithmetic
-from pto.isa.row.instr import Family, Operand, instr, read, scratch, write
+from pto.isa.row.instr import Family, Operand, read, scratch, write
 from pto.isa.row.traits import Traits
 from pto.isa.rules.rule import dtype_in, on, same_dtype, warn
 from pto.isa.rules.scratch import Planned, like, mask_of, rows_like, when
@@ -67,74 +67,63 @@ UNARY = Family(
 )
 
 for _name, _sign, _fn in (("tadd", "+", lanes.add), ("tsub", "-", lanes.sub)):
-    instr(
+    BINARY.row(
         _name,
-        BINARY,
         f"dst = src0 {_sign} src1",
         body=Lane(_fn),
         traits=Traits(operator=_sign),
         a2a3=_A2A3,
         a5=_A5,
-        cite=f"pto-isa docs/isa/{_name.upper()}.md",
         cxx="TADD dst~ src0~ src1~" if _name == "tadd" else "",  # of the C++ simulator
     )
-instr(
+BINARY.row(
     "tmul",
-    BINARY,
     "dst = src0 * src1",
     body=Lane(lanes.mul),
     traits=Traits(operator="*"),
     a2a3=_A2A3,
     a5=f"{_WIDE} f16 bf16 f32",
-    cite="pto-isa docs/isa/TMUL.md",
 )
-instr(
+BINARY.row(
     "tdiv",
-    BINARY,
     "dst = src0 / src1, integers toward zero",
     body=Lane(lanes.div),
     traits=Traits(operator="/"),
-    attrs=(precision("div"),),
+    attrs=precision("div"),
     a2a3="f16 f32",
     a5=f"{_WIDE} f16 f32",
-    rules=(on(NPU, high_precision_of("dst", "f16 f32")),),
-    notes=("Division of an integer by zero is target-defined; here it gives 0.",),
-    cite="pto-isa docs/isa/TDIV.md",
+    rules=on(NPU, high_precision_of("dst", "f16 f32")),
+    notes="Division of an integer by zero is target-defined; here it gives 0.",
 )
 _NAN = (
     "NaN is not specified: here it wins, and +0 is greater than -0 (IEEE 754-2019); the C++"
     " simulator gives src0 when only src1 is NaN."
 )
-instr(
+BINARY.row(
     "tmax",
-    BINARY,
     "dst = max(src0, src1)",
     body=Lane(lanes.maximum),
     traits=Traits(operator="max"),
     a2a3=_A2A3,
     a5=_A5,
-    notes=(_NAN,),
-    cite="pto-isa docs/isa/TMAX.md",
+    notes=_NAN,
 )
-instr(
+BINARY.row(
     "tmin",
-    BINARY,
     "dst = min(src0, src1)",
     body=Lane(lanes.minimum),
     traits=Traits(operator="min"),
     a2a3=_A2A3,
     a5=_A5,
-    notes=(_NAN,),
-    cite="pto-isa docs/isa/TMIN.md",
+    notes=_NAN,
 )
-instr(
+BINARY.row(
     "trem",
-    BINARY,
     "dst = src0 - floor(src0 / src1) * src1: the sign of src1",
     body=Lane(lanes.remainder),
     traits=Traits(operator="%"),
     operands=binary_with(rows_like("dst", 2, lambda cols: cols + 2 * -(-cols // MASK_LEN))),
-    attrs=(precision("rem"),),
+    attrs=precision("rem"),
     a2a3="i32 f32",
     a5=f"{_WIDE} f16 f32",
     rules=(
@@ -150,24 +139,21 @@ instr(
     ),
     cite=("pto-isa docs/isa/TREM.md", "PTOAS docs/PTO_IR_manual.md"),
 )
-instr(
+BINARY.row(
     "tfmod",
-    BINARY,
     "dst = src0 - trunc(src0 / src1) * src1: the sign of src0",
     body=Lane(lanes.fmod),
-    attrs=(precision("fmod"),),
+    attrs=precision("fmod"),
     a2a3="f32",
     a5="i16 u16 i32 u32 f16 f32",
-    rules=(on("a2a3", out_of_place("src0", "src1")),),  # as trem
+    rules=on("a2a3", out_of_place("src0", "src1")),  # as trem
     notes=(
         "TFMOD.md calls it a floor operation in words; its formula and the headers truncate.",
         "PTOAS also passes i16, i32 and f16 on a2a3; the header refuses them.",
     ),
-    cite="pto-isa docs/isa/TFMOD.md",
 )
-instr(
+BINARY.row(
     "tpow",
-    BINARY,
     "dst = src0 ** src1",
     body=Lane(mathlib.power),
     traits=Traits(operator="**"),
@@ -178,7 +164,7 @@ instr(
     ),
     phases={"a2a3": "V[S]"},
     generic="src0 src1 dst tmp?",
-    attrs=(precision("pow"),),
+    attrs=precision("pow"),
     a2a3=f"{_INTS} f32",
     a5=f"{_INTS} f16 bf16 f32",
     rules=(
@@ -194,62 +180,52 @@ instr(
         "Integers wrap; to a negative power they give 0, except that 1 and -1 stay 1 and -1 or 1.",
         "tmp is used on a2a3 for f32 only. PTOAS has no such operation; the text is the page's.",
     ),
-    cite="pto-isa docs/isa/TPOW.md",
     cxx="TPOW dst src0 src1 tmp | TPOW dst src0 src1 dst",  # integers leave tmp untouched
 )
-instr(
+BINARY.row(
     "tprelu",
-    BINARY,
     "dst = src0 if src0 > 0 else src0 * src1",
     body=Lane(arithmetic.prelu),
     operands=binary_with(mask_of("dst")),
-    a2a3="f16 f32",
-    a5="f16 f32",
+    npu="f16 f32",
     rules=(
         on("a2a3", dtype_in("tmp", "u8")),
         on("a2a3", exceeds_rows("tmp", "dst")),
         on("a2a3", covers_columns("tmp", "dst", 8)),
         on("a2a3", apart("src0", "src1", "tmp", "dst", same=True)),
     ),
-    notes=("tmp holds a mask and one row more on a2a3, where PTOAS asks for dst's shape instead.",),
+    notes="tmp holds a mask and one row more on a2a3, where PTOAS asks for dst's shape instead.",
     example="pto.tprelu ins(%src0, %src1, %tmp : !pto.tile_buf<vec, 16x64xf32>,"
     " !pto.tile_buf<vec, 16x64xf32>, !pto.tile_buf<vec, 17x64xui8>)"
     " outs(%dst : !pto.tile_buf<vec, 16x64xf32>)",
-    cite="pto-isa docs/isa/TPRELU.md",
 )
 
-instr(
+UNARY.row(
     "tabs",
-    UNARY,
     "dst = |src|",
     body=Lane(lanes.absolute),
     traits=Traits(operator="abs"),
     a2a3="f16 f32",
     a5="i8 i16 i32 f16 f32",
-    notes=("PTO_IR_manual.md lists no integers on a5; the header does.",),
-    cite="pto-isa docs/isa/TABS.md",
+    notes="PTO_IR_manual.md lists no integers on a5; the header does.",
     cxx="TABS dst~ src~",
 )
-instr(
+UNARY.row(
     "tneg",
-    UNARY,
     "dst = -src",
     body=Lane(lanes.negative),
     traits=Traits(operator="neg"),
     a2a3=_A2A3,
     a5="i8 i16 u16 i32 u32 f16 bf16 f32",
-    notes=("i8 on a5 is in PTO_IR_manual.md, not in TNEG.md.",),
+    notes="i8 on a5 is in PTO_IR_manual.md, not in TNEG.md.",
     cite=("pto-isa docs/isa/TNEG.md", "PTOAS docs/PTO_IR_manual.md"),
 )
-instr(
+UNARY.row(
     "trelu",
-    UNARY,
     "dst = max(src, 0)",
     body=Lane(lanes.relu),
     traits=Traits(operator="relu"),
-    a2a3="i32 f16 f32",
-    a5="i32 f16 f32",
-    cite="pto-isa docs/isa/TRELU.md",
+    npu="i32 f16 f32",
 )
 _LOG = Lane(mathlib.log, make=arithmetic.with_integers(mathlib.log, arithmetic.integer_log))
 for _name, _meaning, _body, _more in (
@@ -257,48 +233,39 @@ for _name, _meaning, _body, _more in (
     ("tlog", "dst = ln(src)", _LOG, " i16 i32"),
     ("tsqrt", "dst = sqrt(src)", Lane(mathlib.sqrt), ""),
 ):
-    instr(
+    UNARY.row(
         _name,
-        UNARY,
         _meaning,
         body=_body,
         traits=Traits(operator=_name[1:]),
-        attrs=(precision(_name[1:]),),
+        attrs=precision(_name[1:]),
         cpu=f"f16 bf16 f32 f64{_more}",
-        a2a3="f16 f32",
-        a5="f16 f32",
-        notes=("Outside the domain the result is target-defined; here IEEE's inf or NaN.",),
-        cite=f"pto-isa docs/isa/{_name.upper()}.md",
+        npu="f16 f32",
+        notes="Outside the domain the result is target-defined; here IEEE's inf or NaN.",
     )
-instr(
+UNARY.row(
     "trecip",
-    UNARY,
     "dst = 1 / src",
     body=Lane(
         mathlib.recip,
         make=arithmetic.with_integers(mathlib.recip, arithmetic.integer_recip),
     ),
     traits=Traits(operator="recip"),
-    attrs=(precision("recip"),),
+    attrs=precision("recip"),
     cpu="f16 bf16 f32 f64 i16 i32",
-    a2a3="f16 f32",
-    a5="f16 f32",
-    rules=(on("a2a3", out_of_place("src")),),
-    notes=("1 / 0 is target-defined; here it is inf.",),
-    cite="pto-isa docs/isa/TRECIP.md",
+    npu="f16 f32",
+    rules=on("a2a3", out_of_place("src")),
+    notes="1 / 0 is target-defined; here it is inf.",
 )
-instr(
+UNARY.row(
     "trsqrt",
-    UNARY,
     "dst = 1 / sqrt(src)",
     body=Lane(mathlib.rsqrt),
     traits=Traits(operator="rsqrt"),
     operands=(read("src"), write("dst"), scratch("tmp?", idle="cpu a5")),
-    attrs=(precision("rsqrt"),),
+    attrs=precision("rsqrt"),
     cpu="f16 bf16 f32 f64",
-    a2a3="f16 f32",
-    a5="f16 f32",
-    rules=(on(NPU, scratch_if_precise()),),
-    notes=("a5 ignores tmp. 1 / sqrt(0) is target-defined; here it is inf.",),
-    cite="pto-isa docs/isa/TRSQRT.md",
+    npu="f16 f32",
+    rules=on(NPU, scratch_if_precise()),
+    notes="a5 ignores tmp. 1 / sqrt(0) is target-defined; here it is inf.",
 )

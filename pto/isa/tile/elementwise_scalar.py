@@ -8,7 +8,7 @@ from pto.isa.meaning import Lane, lanes, mathlib
 from pto.isa.meaning.tile import elementwise as arithmetic
 from pto.isa.meaning.tile import fill
 from pto.isa.row import types as t
-from pto.isa.row.instr import Family, PipeBy, instr, read, scratch, write
+from pto.isa.row.instr import Family, PipeBy, read, scratch, write
 from pto.isa.row.traits import Traits, operators
 from pto.isa.rules.rule import Case, Rule, in_role, on, same_dtype, scalar_matches
 from pto.isa.rules.scratch import like, rows_like, when
@@ -57,25 +57,15 @@ for _name, _meaning, _fn in (
     ("tmaxs", "dst = max(src, scalar)", lanes.maximum),
     ("tmins", "dst = min(src, scalar)", lanes.minimum),
 ):
-    instr(
-        _name,
-        SCALAR,
-        _meaning,
-        body=Lane(_fn),
-        traits=_PYTHON.get(_name),
-        a2a3=_A2A3,
-        a5=_A5,
-        cite=f"pto-isa docs/isa/{_name.upper()}.md",
-    )
-instr(
+    SCALAR.row(_name, _meaning, body=Lane(_fn), traits=_PYTHON.get(_name), a2a3=_A2A3, a5=_A5)
+SCALAR.row(
     "tmuls",
-    SCALAR,
     "dst = src * scalar",
     body=Lane(lanes.mul),
     traits=_PYTHON["tmuls"],
     a2a3=_A2A3,
     a5=f"i8 {_WIDE} f16 bf16 f32",
-    notes=("i8 on a5 is in PTO_IR_manual.md; the header refuses it.",),
+    notes="i8 on a5 is in PTO_IR_manual.md; the header refuses it.",
     cite=("pto-isa docs/isa/TMULS.md", "PTOAS docs/PTO_IR_manual.md"),
 )
 
@@ -101,13 +91,12 @@ _DIVISION = replace(
         same_domain("src", "scalar", "dst"),
     ),
 )
-instr(
+_DIVISION.row(
     "tdivs",
-    _DIVISION,
     "dst = src / scalar in the order written: a tile by a scalar, or a scalar by a tile",
     body=Lane(lanes.div),
     traits=_PYTHON["tdivs"],
-    attrs=(precision("div"),),
+    attrs=precision("div"),
     a2a3=_A2A3,
     a5=f"i8 {_WIDE} f16 f32",
     rules=(
@@ -126,9 +115,8 @@ instr(
     " outs(%dst : !pto.tile_buf<vec, 16x64xf32>)",
     cite=("pto-isa docs/isa/TDIVS.md", "PTOAS docs/PTO_IR_manual.md"),
 )
-instr(
+SCALAR.row(
     "trems",
-    SCALAR,
     "dst = src - floor(src / scalar) * scalar: the sign of scalar",
     body=Lane(lanes.remainder),
     traits=_PYTHON["trems"],
@@ -147,20 +135,17 @@ instr(
     ),
     cite=("pto-isa docs/isa/TREMS.md", "PTOAS docs/PTO_IR_manual.md"),
 )
-instr(
+SCALAR.row(
     "tfmods",
-    SCALAR,
     "dst = src - trunc(src / scalar) * scalar: the sign of src",
     body=Lane(lanes.fmod),
     a2a3="f32",
     a5="i16 u16 i32 u32 f16 f32",
-    rules=(on("a2a3", out_of_place("src")),),  # as trems
-    notes=("PTOAS also passes i16, i32 and f16 on a2a3; the header refuses them.",),
-    cite="pto-isa docs/isa/TFMODS.md",
+    rules=on("a2a3", out_of_place("src")),  # as trems
+    notes="PTOAS also passes i16, i32 and f16 on a2a3; the header refuses them.",
 )
-instr(
+SCALAR.row(
     "tpows",
-    SCALAR,
     "dst = src ** scalar",
     body=Lane(mathlib.power),
     traits=_PYTHON["tpows"],
@@ -171,7 +156,7 @@ instr(
     ),
     phases={"a2a3": "V[S]"},
     generic="src scalar dst tmp?",
-    attrs=(precision("pow"),),
+    attrs=precision("pow"),
     a2a3=f"{_INTS} f32",
     a5=f"{_INTS} f16 bf16 f32",
     rules=(
@@ -182,10 +167,7 @@ instr(
         on(NPU, no_scratch_for("tmp", "dst", _INTS)),
         on(NPU, scratch_when(" for floats", of_floats)),
     ),
-    notes=(
-        "tmp is used on a2a3 for f32 only. PTOAS has no such operation; the text is the page's.",
-    ),
-    cite="pto-isa docs/isa/TPOWS.md",
+    notes="tmp is used on a2a3 for f32 only. PTOAS has no such operation; the text is the page's.",
     cxx="TPOWS dst src scalar tmp | TPOWS dst src scalar dst",  # integers leave tmp untouched
 )
 
@@ -201,21 +183,18 @@ _SLOPE = Rule(
     "slope-type", "PTO-T022", "expects slope to be f32 or of src's element type", _odd_slope
 )
 
-instr(
+replace(SCALAR, rules=(*UNARY.rules, _SLOPE)).row(
     "tlrelu",
-    replace(SCALAR, rules=(*UNARY.rules, _SLOPE)),
     "dst = src if src > 0 else src * slope",
     body=Lane(arithmetic.lrelu),
     traits=Traits(operator="leaky_relu"),
     operands=(read("src"), read("slope", "scalar"), write("dst")),
-    a2a3="f16 f32",
-    a5="f16 f32",
+    npu="f16 f32",
     notes=(
         "PTOAS takes a slope of f32 alone, the headers one of the tile's type.",
         "PTO-Gym and we multiply f16 by a slope of f32 in f32; PTOAS's library rounds the slope"
         " first.",
     ),
-    cite="pto-isa docs/isa/TLRELU.md",
 )
 
 
@@ -252,13 +231,11 @@ FILL = Family(
     ),
     cost="unary",
 )
-instr(
+FILL.row(
     "texpands",
-    FILL,
     "dst = scalar",
     body=fill.FILL,
     a2a3=f"{_INTS} f16 bf16 f32",
     a5=_A5,
-    notes=("PTO_IR_manual.md has no i8 and bf16 on a2a3; the header and programs have.",),
-    cite="pto-isa docs/isa/TEXPANDS.md",
+    notes="PTO_IR_manual.md has no i8 and bf16 on a2a3; the header and programs have.",
 )

@@ -6,7 +6,7 @@ from pto.core.constants import BLOCK_BYTE_SIZE
 from pto.core.tile import TileType
 from pto.isa.meaning import Lane, lanes
 from pto.isa.meaning.tile import elementwise as arithmetic
-from pto.isa.row.instr import Attr, Family, instr, read, scratch, write
+from pto.isa.row.instr import Attr, Family, read, scratch, write
 from pto.isa.row.traits import Traits, operators
 from pto.isa.rules.rule import (
     Case,
@@ -60,9 +60,8 @@ SPREAD = Family(
     rules=(on(NPU, all_in("vec")), on(NPU, row_major("dst")), same_dtype("src", "dst")),
     cost="spread",
 )
-instr(
+SPREAD.row(
     "trowexpand",
-    SPREAD,
     "dst[i,j] = src[i,0]",
     body=Lane(arithmetic.same, spread="row", moves=True),
     traits=Traits(operator="spread"),
@@ -75,7 +74,6 @@ instr(
         on(NPU, out_of_place("src")),
     ),
     example=f"pto.trowexpand ins(%src : {_COLUMN}) outs(%dst : {_FULL})",
-    cite="pto-isa docs/isa/TROWEXPAND.md",
     phases={"a2a3": "V[S]"},
     notes=(
         "i64 and u64 are in the a5 headers, not in the IR manual",
@@ -83,9 +81,8 @@ instr(
         "the a5 header wants one valid column in src; PTOAS takes more and column 0 counts",
     ),
 )
-instr(
+SPREAD.row(
     "tcolexpand",
-    SPREAD,
     "dst[i,j] = src[0,j]",
     body=Lane(arithmetic.same, spread="column", moves=True),
     traits=Traits(operator="spread"),
@@ -93,8 +90,7 @@ instr(
     a5=_MOVED_A5,
     rules=(on(NPU, row_major("src")), current(same_valid_cols("src", "dst"))),
     example=f"pto.tcolexpand ins(%src : {_ROW}) outs(%dst : {_FULL})",
-    cite="pto-isa docs/isa/TCOLEXPAND.md",
-    notes=("i64 and u64 are in the a5 headers, not in the IR manual",),
+    notes="i64 and u64 are in the a5 headers, not in the IR manual",
 )
 
 # ---- arithmetic with one value per row
@@ -188,9 +184,8 @@ _TMP_RULES = (
 )
 _BF16_NOTE = "on a5 bf16 is in the headers, not in the IR manual"
 
-instr(
+BY_ROW.row(
     "trowexpandadd",
-    BY_ROW,
     "dst[i,j] = src0[i,j] + src1[i,0]",
     body=Lane(lanes.add, spread="row"),
     traits=_PYTHON["trowexpandadd"],
@@ -200,8 +195,7 @@ instr(
     a2a3=_COMPUTED_A2A3,
     a5=_COMPUTED_A5,
     example=_WITH_COLUMN.format("trowexpandadd"),
-    cite="pto-isa docs/isa/TROWEXPANDADD.md",
-    notes=(_BF16_NOTE,),
+    notes=_BF16_NOTE,
 )
 for _name, _formula, _fn, _notes in (
     ("trowexpandsub", "src0[i,j] - src1[i,0]", lanes.sub, ()),
@@ -214,9 +208,8 @@ for _name, _formula, _fn, _notes in (
     ("trowexpandmax", "max(src0[i,j], src1[i,0])", lanes.maximum, (_TMP_NOTE.format("max"),)),
     ("trowexpandmin", "min(src0[i,j], src1[i,0])", lanes.minimum, (_TMP_NOTE.format("min"),)),
 ):
-    instr(
+    BY_ROW.row(
         _name,
-        BY_ROW,
         f"dst[i,j] = {_formula}",
         body=Lane(_fn, spread="row"),
         traits=_PYTHON[_name],
@@ -225,12 +218,10 @@ for _name, _formula, _fn, _notes in (
         a2a3=_COMPUTED_A2A3,
         a5=_COMPUTED_A5,
         example=_WITH_COLUMN.format(_name),
-        cite=f"pto-isa docs/isa/{_name.upper()}.md",
         notes=(_BF16_NOTE, *_notes),
     )
-instr(
+BY_ROW.row(
     "trowexpanddiv",
-    BY_ROW,
     "dst[i,j] = src0[i,j] / src1[i,0]",
     body=Lane(lanes.div, spread="row"),
     traits=_PYTHON["trowexpanddiv"],
@@ -240,22 +231,18 @@ instr(
     a5=_COMPUTED_A5,
     rules=(*_TMP_RULES, high_precision_of("dst", "f16 f32"), on(NPU, scratch_if_precise())),
     example=_WITH_COLUMN.format("trowexpanddiv"),
-    cite="pto-isa docs/isa/TROWEXPANDDIV.md",
-    notes=("the IR manual lists f16 and f32 only; the a5 header and PTOAS take integers",),
+    notes="the IR manual lists f16 and f32 only; the a5 header and PTOAS take integers",
 )
-instr(
+BY_ROW.row(
     "trowexpandexpdif",
-    BY_ROW,
     "dst[i,j] = exp(src0[i,j] - src1[i,0])",
     body=Lane(arithmetic.exp_difference, spread="row"),
     operands=_WITH_TMP,
     rules=_TMP_RULES,
     cpu="f16 bf16 f32 f64",
-    a2a3="f16 f32",
-    a5="f16 f32",
+    npu="f16 f32",
     example=_WITH_COLUMN.format("trowexpandexpdif"),
-    cite="pto-isa docs/isa/TROWEXPANDEXPDIF.md",
-    notes=(_TMP_NOTE.format("expdif"),),
+    notes=_TMP_NOTE.format("expdif"),
 )
 
 # ---- arithmetic with one row
@@ -284,39 +271,32 @@ for _name, _formula, _fn in (
     ("tcolexpandmax", "max(src0[i,j], src1[0,j])", lanes.maximum),
     ("tcolexpandmin", "min(src0[i,j], src1[0,j])", lanes.minimum),
 ):
-    instr(
+    BY_COLUMN.row(
         _name,
-        BY_COLUMN,
         f"dst[i,j] = {_formula}",
         body=Lane(_fn, spread="column"),
         traits=_PYTHON[_name],
         example=_WITH_ROW.format(_name),
         a2a3=_COMPUTED_A2A3,
         a5=_COMPUTED_A5,
-        cite=f"pto-isa docs/isa/{_name.upper()}.md",
-        notes=(_BF16_NOTE,),
+        notes=_BF16_NOTE,
     )
-instr(
+BY_COLUMN.row(
     "tcolexpanddiv",
-    BY_COLUMN,
     "dst[i,j] = src0[i,j] / src1[0,j]",
     body=Lane(lanes.div, spread="column"),
     traits=_PYTHON["tcolexpanddiv"],
-    attrs=(precision("div"),),
+    attrs=precision("div"),
     a2a3="f16 f32",
     a5=_COMPUTED_A5,
-    rules=(high_precision_of("dst", "f16 f32"),),
+    rules=high_precision_of("dst", "f16 f32"),
     example=_WITH_ROW.format("tcolexpanddiv"),
-    cite="pto-isa docs/isa/TCOLEXPANDDIV.md",
 )
-instr(
+BY_COLUMN.row(
     "tcolexpandexpdif",
-    BY_COLUMN,
     "dst[i,j] = exp(src0[i,j] - src1[0,j])",
     body=Lane(arithmetic.exp_difference, spread="column"),
     cpu="f16 bf16 f32 f64",
-    a2a3="f16 f32",
-    a5="f16 f32",
+    npu="f16 f32",
     example=_WITH_ROW.format("tcolexpandexpdif"),
-    cite="pto-isa docs/isa/TCOLEXPANDEXPDIF.md",
 )

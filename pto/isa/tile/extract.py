@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pto.isa.meaning.tile import extract
-from pto.isa.row.instr import Attr, Family, PipeBy, instr, read, update, write
+from pto.isa.row.instr import Attr, Family, PipeBy, read, update, write
 from pto.isa.row.traits import Region, Traits
 from pto.isa.rules.paths import (
     ACC_TO_VEC,
@@ -140,9 +140,8 @@ def _two_windows() -> Rule:
 _EXTRACTED_A5 = f"{CUBE_A5} e8m0"
 _SCALES = "mat->scaling mat->scale_left mat->scale_right"
 
-instr(
+WINDOW.row(
     "textract",
-    WINDOW,
     "dst[i,j] = src[indexRow+i, indexCol+j] over dst's valid region; dst1 the same at its indices",
     body=extract.EXTRACT,
     phases=dict.fromkeys(("a2a3", "a5"), "src@vec dst@vec: V[S]"),
@@ -226,23 +225,20 @@ instr(
     "TEXTRACT dst src preQuantScalar indexRow indexCol | "
     "TEXTRACT dst dst1 src indexRow=0 indexCol=0 indexRow1=0 indexCol1=0",
 )
-instr(
+SCALED_WINDOW.row(
     "textract_fp",
-    SCALED_WINDOW,
     "dst[i,j] = quant(src[indexRow+i, indexCol+j], fp[0, indexCol+j]) over dst's valid region",
     body=extract.EXTRACT_SCALED,
     operands=(read("src"), read("fp"), *_AT, write("dst")),
     types="i32 f32",
-    rules=(window_inside("dst", "src"),),
-    cite="pto-isa docs/isa/TEXTRACT_FP.md",
+    rules=window_inside("dst", "src"),
     cxx="TEXTRACT_FP dst src fp indexRow indexCol | TEXTRACT dst src fp:scaling indexRow indexCol",
 )
 
 _INSERTED_A5 = f"{_EXTRACTED_A5} i32"
 
-instr(
+WINDOW.row(
     "tinsert",
-    WINDOW,
     "dst[indexRow+i, indexCol+j] = src[i,j] over src's valid region; the rest of dst stays",
     body=extract.INSERT,
     phases={"a5": "src@vec dst@vec: V[S]"},
@@ -289,14 +285,12 @@ instr(
     cite=("pto-isa docs/isa/TINSERT.md", "PTO manual, Layouts: Layout Conversion Patterns"),
     cxx="TINSERT dst src indexRow=0 indexCol=0 | TINSERT dst src preQuantScalar indexRow indexCol",
 )
-instr(
+SCALED_WINDOW.row(
     "tinsert_fp",
-    SCALED_WINDOW,
     "dst[indexRow+i, indexCol+j] = quant(src[i,j], fp[0,j]) over src's valid region",
     body=extract.INSERT_SCALED,
     operands=(read("src"), read("fp"), *_AT, update("dst")),
     types="i32 f32",
-    rules=(window_inside("src", "dst", valid=True),),
-    cite="pto-isa docs/isa/TINSERT_FP.md",
+    rules=window_inside("src", "dst", valid=True),
     cxx="TINSERT_FP dst src fp indexRow indexCol | TINSERT dst src fp:scaling indexRow indexCol",
 )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pto.isa.meaning import Lane
 from pto.isa.meaning.tile import elementwise as arithmetic
-from pto.isa.row.instr import Family, instr, read, scratch, update, write
+from pto.isa.row.instr import Family, read, scratch, update, write
 from pto.isa.rules.rule import dtype_in, on, same_dtype, same_shape, scalar_matches
 from pto.isa.rules.scratch import SUMS, like
 from pto.isa.rules.tile import NPU, VECTOR_UNIT, covers, dtype_pairs, same_domain
@@ -33,25 +33,11 @@ SUM = Family(
     cost="fused",
 )
 _UNSTATED = "The page states no element types; these are those of taddsc."
-instr(
-    "taddc",
-    SUM,
-    "dst = src0 + src1 + src2",
-    body=Lane(arithmetic.add_add),
-    a2a3=_TYPES,
-    a5=_TYPES,
-    notes=(_UNSTATED,),
-    cite="pto-isa docs/isa/TADDC.md",
+SUM.row(
+    "taddc", "dst = src0 + src1 + src2", body=Lane(arithmetic.add_add), npu=_TYPES, notes=_UNSTATED
 )
-instr(
-    "tsubc",
-    SUM,
-    "dst = src0 - src1 + src2",
-    body=Lane(arithmetic.sub_add),
-    a2a3=_TYPES,
-    a5=_TYPES,
-    notes=(_UNSTATED,),
-    cite="pto-isa docs/isa/TSUBC.md",
+SUM.row(
+    "tsubc", "dst = src0 - src1 + src2", body=Lane(arithmetic.sub_add), npu=_TYPES, notes=_UNSTATED
 )
 
 _TILES = ("src0", "src1", "dst")
@@ -70,24 +56,8 @@ SCALAR_SUM = Family(
     ),
     cost="fused",
 )
-instr(
-    "taddsc",
-    SCALAR_SUM,
-    "dst = src0 + scalar + src1",
-    body=Lane(arithmetic.add_add),
-    a2a3=_TYPES,
-    a5=_TYPES,
-    cite="pto-isa docs/isa/TADDSC.md",
-)
-instr(
-    "tsubsc",
-    SCALAR_SUM,
-    "dst = src0 - scalar + src1",
-    body=Lane(arithmetic.sub_add),
-    a2a3=_TYPES,
-    a5=_TYPES,
-    cite="pto-isa docs/isa/TSUBSC.md",
-)
+SCALAR_SUM.row("taddsc", "dst = src0 + scalar + src1", body=Lane(arithmetic.add_add), npu=_TYPES)
+SCALAR_SUM.row("tsubsc", "dst = src0 - scalar + src1", body=Lane(arithmetic.sub_add), npu=_TYPES)
 
 _AXPY = {"f16": "f16 f32", "f32": "f32"}
 AXPY = Family(
@@ -105,14 +75,13 @@ AXPY = Family(
     ),
     cost="fused",
 )
-instr(
+AXPY.row(
     "taxpy",
-    AXPY,
     "dst = dst + src * scalar",
     body=Lane(arithmetic.axpy),
     a2a3=_FLOATS,
     a5="f16 bf16 f32",
-    notes=("bf16 on a5 is in PTO_IR_manual.md; the header refuses it.",),
+    notes="bf16 on a5 is in PTO_IR_manual.md; the header refuses it.",
     cite=("pto-isa docs/isa/TAXPY.md", "PTOAS docs/PTO_IR_manual.md"),
 )
 
@@ -141,15 +110,8 @@ for _name, _meaning, _body, _note in (
     ),
     ("tmuladddst", "dst = src0 * src1 + dst", Lane(arithmetic.mul_add_into), ""),
 ):
-    instr(
-        _name,
-        INTO_DST,
-        _meaning,
-        body=_body,
-        a2a3=_FLOATS,
-        a5=_FLOATS,
-        notes=(*filter(None, (_note,)), _NO_PTOAS),
-        cite=f"pto-isa docs/isa/{_name.upper()}.md",
+    INTO_DST.row(
+        _name, _meaning, body=_body, npu=_FLOATS, notes=(*filter(None, (_note,)), _NO_PTOAS)
     )
 
 FUSED = Family(
@@ -161,26 +123,22 @@ FUSED = Family(
     rules=_RULES,
     cost="fused",
 )
-instr(
+FUSED.row(
     "taddrelu",
-    FUSED,
     "dst = max(0, src0 + src1)",
     body=Lane(arithmetic.add_relu),
     profiles="cpu a2a3",
     a2a3=f"i16 {_FLOATS}",
-    notes=("the headers have no such call",),
+    notes="the headers have no such call",
     cite="PTOAS include/PTO/IR/PTOOps.td, TAddReluOp",
     cxx="- C++ has TADDRELUCONV alone",
 )
-instr(
+FUSED.row(
     "tsubrelu",
-    FUSED,
     "dst = max(0, src0 - src1)",
     body=Lane(arithmetic.sub_relu),
-    a2a3=_FLOATS,
-    a5=_FLOATS,
-    notes=(_NO_PTOAS,),
-    cite="pto-isa docs/isa/TSUBRELU.md",
+    npu=_FLOATS,
+    notes=_NO_PTOAS,
 )
 
 _NARROW = {"f32": "f16", "f16": "i8", "i16": "i8"}
@@ -203,9 +161,8 @@ _NARROWED = (
     "pto.{} ins(%src0, %src1 : !pto.tile_buf<vec, 16x64xf32>, !pto.tile_buf<vec, 16x64xf32>)"
     " outs(%dst : !pto.tile_buf<vec, 16x64xf16>)"
 )
-instr(
+NARROWING.row(
     "taddreluconv",
-    NARROWING,
     "dst = convert(max(0, src0 + src1))",
     body=Lane(make=arithmetic.narrowed(arithmetic.add_relu)),
     types="i16 f16 f32",
@@ -213,9 +170,8 @@ instr(
     example=_NARROWED.format("taddreluconv"),
     cite="pto-isa docs/isa/TADDReluConv.md",
 )
-instr(
+NARROWING.row(
     "tsubreluconv",
-    NARROWING,
     "dst = convert(max(0, src0 - src1))",
     body=Lane(make=arithmetic.narrowed(arithmetic.sub_relu)),
     types="i16 f16 f32",
@@ -247,9 +203,8 @@ DEQUANTISED = Family(
     ),
     cost="fused",
 )
-instr(
+DEQUANTISED.row(
     "tadddeqrelu",
-    DEQUANTISED,
     "dst = max(0, f16(deqScale * f32(src0 + src1)))",
     body=Lane(arithmetic.add_dequantised_relu),
     types="f16",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pto.core.constants import BLOCK_BYTE_SIZE
 from pto.isa.meaning.tile import gather as meaning
 from pto.isa.meaning.tile.gather import form, parts
-from pto.isa.row.instr import Attr, Family, instr, read, scratch, write
+from pto.isa.row.instr import Attr, Family, read, scratch, write
 from pto.isa.row.traits import Traits
 from pto.isa.rules.rule import (
     Case,
@@ -144,9 +144,8 @@ GATHER = Family(
     subject="src",
     cost="gather",
 )
-instr(
+GATHER.row(
     "tgather",
-    GATHER,
     "index: dst[i,j] = flat(src)[indices[i,j]]; compare: dst row i = the flat indices (+ offset) of"
     " the src[i,j] cmp kValue, cdst[i] = their number; mask: dst row i = the columns the pattern"
     " picks",
@@ -230,21 +229,19 @@ def _offsets_test(case: Case) -> str | None:
     return f"a row of dst has {blocks[0]} blocks, offsets has {cols} valid columns"
 
 
-instr(
+Family(
+    "block gather",
+    "tile",
+    "32-byte blocks by byte offset",
+    operands=(read("src"), read("offsets"), write("dst")),
+    pipe="V",
+    rules=(on(NPU, all_in("vec")), on(NPU, row_major("dst"))),
+    cost="gather",
+).row(
     "tgatherb",
-    Family(
-        "block gather",
-        "tile",
-        "32-byte blocks by byte offset",
-        operands=(read("src"), read("offsets"), write("dst")),
-        pipe="V",
-        rules=(on(NPU, all_in("vec")), on(NPU, row_major("dst"))),
-        cost="gather",
-    ),
     "block b of dst row i = the 32 bytes of src at byte offsets[i,b]",
     body=meaning.GATHER_BLOCKS,
-    a2a3=_PLAIN,
-    a5=_PLAIN,
+    npu=_PLAIN,
     rules=(
         dtype_in("offsets", _INDEX),
         Rule(
@@ -302,23 +299,22 @@ def _spread_size(case: Case) -> str | None:
     return None
 
 
-instr(
-    "tscatter",
-    Family(
-        "scatter",
-        "tile",
-        "elements to places that indexes name",
-        operands=(read("src"), read("indexes?"), write("dst")),
-        attrs=(
-            Attr("maskPattern", "mask_pattern", meaning="read right to left: P0001 is j % 4 == 0"),
-            _AXIS,
-        ),
-        text="ins( $src <? , $indexes > <? , { maskPattern = @maskPattern } > : types"
-        " <? , @axis > ) outs( $outs ) {}",
-        pipe="V",
-        rules=VECTOR_UNIT,
-        cost="gather",
+Family(
+    "scatter",
+    "tile",
+    "elements to places that indexes name",
+    operands=(read("src"), read("indexes?"), write("dst")),
+    attrs=(
+        Attr("maskPattern", "mask_pattern", meaning="read right to left: P0001 is j % 4 == 0"),
+        _AXIS,
     ),
+    text="ins( $src <? , $indexes > <? , { maskPattern = @maskPattern } > : types"
+    " <? , @axis > ) outs( $outs ) {}",
+    pipe="V",
+    rules=VECTOR_UNIT,
+    cost="gather",
+).row(
+    "tscatter",
     "flat(dst)[indexes[i,j]] = src[i,j] over indexes' valid region; the last writer wins; mask: the"
     " places that the pattern picks get src, those between zeros",
     body=meaning.SCATTER,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pto.isa.meaning.handle.memref import is_global
 from pto.isa.meaning.tile import gather_memory as meaning
-from pto.isa.row.instr import Attr, Family, instr, read, scratch, write
+from pto.isa.row.instr import Attr, Family, read, scratch, write
 from pto.isa.row.traits import Region, Traits
 from pto.isa.rules.global_memory import part_of_view
 from pto.isa.rules.rule import (
@@ -109,30 +109,29 @@ _SCATTER_A2A3 = f"""
     V>S MTE2>S S>MTE3 S(idx) MTE3(src->mem) MTE3>S S>V S>MTE2 MTE3>V MTE3>MTE2
 """
 
-instr(
-    "mgather",
-    Family(
-        "memory gather",
-        "tile",
-        "rows or elements of global memory by index",
-        operands=(
-            read("mem", "view"),
-            read("idx", "tile or view"),
-            scratch("scratch?", "view"),
-            write("dst"),
-        ),
-        text="ins( $mem , $idx <? , $scratch > : types ) outs( $outs ) {}",
-        pipe="MTE2",
-        rules=(
-            on(NPU, in_role("idx", "vec")),
-            on(NPU, in_role("dst", "vec", "mat")),
-            dtype_in("idx", _INDEX),
-            Rule("list-in-memory", "PTO-S058", "expects idx in global memory for mat", _listed),
-            Rule("spare-room", "PTO-S058", "expects scratch for elements into mat", _spare_room),
-        ),
-        cost="move",
-        traits=Traits(region=Region.INDEXED, partial="*"),
+Family(
+    "memory gather",
+    "tile",
+    "rows or elements of global memory by index",
+    operands=(
+        read("mem", "view"),
+        read("idx", "tile or view"),
+        scratch("scratch?", "view"),
+        write("dst"),
     ),
+    text="ins( $mem , $idx <? , $scratch > : types ) outs( $outs ) {}",
+    pipe="MTE2",
+    rules=(
+        on(NPU, in_role("idx", "vec")),
+        on(NPU, in_role("dst", "vec", "mat")),
+        dtype_in("idx", _INDEX),
+        Rule("list-in-memory", "PTO-S058", "expects idx in global memory for mat", _listed),
+        Rule("spare-room", "PTO-S058", "expects scratch for elements into mat", _spare_room),
+    ),
+    cost="move",
+    traits=Traits(region=Region.INDEXED, partial="*"),
+).row(
+    "mgather",
     "row: dst[r,:] = mem[idx[r],:]; elem: dst[r,c] = flat(mem)[idx[r,c]]",
     body=meaning.MEMORY_GATHER,
     generic="mem idx dst scratch?",
@@ -191,18 +190,17 @@ def _atomic_feature_test(case: Case) -> str | None:
     return f"{case.profile} has none"
 
 
-instr(
+Family(
+    "memory scatter",
+    "tile",
+    "rows or elements of global memory by index",
+    operands=(read("src"), read("idx"), write("mem", "view")),
+    pipe="MTE3",
+    subject="src",
+    rules=(on(NPU, all_in("vec")), dtype_in("idx", _INDEX)),
+    cost="move",
+).row(
     "mscatter",
-    Family(
-        "memory scatter",
-        "tile",
-        "rows or elements of global memory by index",
-        operands=(read("src"), read("idx"), write("mem", "view")),
-        pipe="MTE3",
-        subject="src",
-        rules=(on(NPU, all_in("vec")), dtype_in("idx", _INDEX)),
-        cost="move",
-    ),
     "row: mem[idx[r],:] op= src[r,:]; elem: flat(mem)[idx[r,c]] op= src[r,c]; the last writer wins",
     body=meaning.MEMORY_SCATTER,
     phases={"a2a3": _SCATTER_A2A3, "a5": "V(src,idx->mem)"},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pto.isa.meaning.tile import generate as meaning
-from pto.isa.row.instr import INS_OUTS, INS_OUTS_INSIDE, Attr, Family, instr, read, scratch, write
+from pto.isa.row.instr import INS_OUTS, INS_OUTS_INSIDE, Attr, Family, read, scratch, write
 from pto.isa.rules.rule import Case, Rule, attr_in, compiled, dtype_in, on, scalar_matches
 from pto.isa.rules.tile import VECTOR_UNIT, holds_bytes, out_of_place, scratch_when
 
@@ -23,13 +23,12 @@ def _one_row_test(case: Case) -> str | None:
     return None if dst is None or dst.rows == 1 else f"it has {dst.rows}"
 
 
-instr(
+GENERATE.row(
     "tci",
-    GENERATE,
     "dst[0,j] = S + j, or S - j when descending",
     body=meaning.RAMP,
     operands=(read("S", "scalar"), scratch("tmp?", idle="cpu a5"), write("dst")),
-    attrs=(Attr("descending", "bool", default=False, meaning="count down from S"),),
+    attrs=Attr("descending", "bool", default=False, meaning="count down from S"),
     a2a3="i16 u16 i32 u32 f16 bf16 f32",
     a5="i16 u16 i32 u32",
     rules=(
@@ -52,31 +51,28 @@ instr(
     ),
     cxx="TCI<descending> dst S _?",
 )
-instr(
+GENERATE.row(
     "ttri",
-    GENERATE,
     "dst[i,j] = 1 where j <= i + diagonal (lower) or j >= i + diagonal (upper), else 0",
     body=meaning.TRIANGLE,
     operands=(read("diagonal", "int"), write("dst")),
-    attrs=(Attr("upperOrLower", "i32", default=0, meaning="0 lower, 1 upper"),),
+    attrs=Attr("upperOrLower", "i32", default=0, meaning="0 lower, 1 upper"),
     cpu="i16 u16 i32 u32 f16 bf16 f32",
     a2a3="i16 u16 i32 u32 f16 f32",
     a5="i8 u8 i16 u16 i32 u32 i64 u64 f16 bf16 f32",
-    rules=(attr_in("upperOrLower", "0", "1"),),
-    cite="pto-isa docs/isa/TTRI.md",
-    notes=("i64 and u64 are in the a5 headers, not in the IR manual",),
+    rules=attr_in("upperOrLower", "0", "1"),
+    notes="i64 and u64 are in the a5 headers, not in the IR manual",
     cxx="TTRI<upperOrLower> dst diagonal",
 )
 
 _WORDS = ("key0", "key1", "counter0", "counter1", "counter2", "counter3")
-instr(
+GENERATE.row(
     "trandom",
-    GENERATE,
     "dst[i,4k+w] = word w of Philox4x32(counter + i * n + k, key), n = 64 for each 256 columns but"
     " the last, and for those (columns - 1) % 64 + 1",
     body=meaning.RANDOM,
     operands=(*(read(name, "int") for name in _WORDS), write("dst")),
-    attrs=(Attr("rounds", "i32", default=10, meaning="rounds of the cipher, 7 or 10"),),
+    attrs=Attr("rounds", "i32", default=10, meaning="rounds of the cipher, 7 or 10"),
     profiles="cpu a5",
     types="i32 u32",
     rules=(*(compiled(dtype_in(name, "i32")) for name in _WORDS), attr_in("rounds", "7", "10")),

@@ -7,7 +7,7 @@ source is a plain mat tile, and attributes give the geometry.
 from __future__ import annotations
 
 from pto.isa.meaning.tile import img2col
-from pto.isa.row.instr import Attr, Family, instr, read, write
+from pto.isa.row.instr import Attr, Family, read, write
 from pto.isa.rules.rule import attr_at_least, current, in_layout, in_role, on, same_dtype
 from pto.isa.rules.tile import NPU
 
@@ -54,9 +54,8 @@ CONVOLUTION_STATE = Family(
 )
 _CPP_ONLY = "PTOAS has no such operation: operands and attributes are those of the C++ ConvTile"
 
-instr(
+IMG2COL.row(
     "timg2col",
-    IMG2COL,
     "row m = posM+r is (n,d,oh,ow), column k = posK+c is (c1,kh,kw,c0): dst[r,c] ="
     " src[n,d,c1, oh*stride_h+kh*dilation_h-pad_top, ow*stride_w+kw*dilation_w-pad_left, c0],"
     " pad_value outside",
@@ -92,22 +91,18 @@ instr(
         "MANUAL: the registers, where the program has set them, win over the attributes",
         "m and k beyond the map, and channels beyond `channels`, give pad_value",
     ),
-    cite="pto-isa docs/isa/TIMG2COL.md",
 )
-instr(
+CONVOLUTION_STATE.row(
     "setfmatrix",
-    CONVOLUTION_STATE,
     "FMATRIX register = size and padding of the feature map",
     body=img2col.SET_FMATRIX,
     attrs=(*_PLANE, _FMATRIX),
     aliases="tsetfmatrix",
     rules=_PLANE_RULES,
-    notes=(_CPP_ONLY,),
-    cite="pto-isa docs/isa/SETFMATRIX.md",
+    notes=_CPP_ONLY,
 )
-instr(
+CONVOLUTION_STATE.row(
     "set_img2col_rpt",
-    CONVOLUTION_STATE,
     "repeat register = how often and how far apart timg2col repeats",
     body=img2col.SET_REPEAT,
     attrs=(
@@ -118,16 +113,13 @@ instr(
         _FMATRIX,
     ),
     aliases="tset_img2col_rpt",
-    notes=(_CPP_ONLY,),
-    cite="pto-isa docs/isa/SET_IMG2COL_RPT.md",
+    notes=_CPP_ONLY,
 )
-instr(
+CONVOLUTION_STATE.row(
     "set_img2col_padding",
-    CONVOLUTION_STATE,
     "padding register = bits of the element outside the map",
     body=img2col.SET_PADDING,
     attrs=(Attr("pad_value", "int", default=0), _FMATRIX),
     aliases="tset_img2col_padding",
-    notes=(_CPP_ONLY,),
-    cite="pto-isa docs/isa/SET_IMG2COL_PADDING.md",
+    notes=_CPP_ONLY,
 )

@@ -6,7 +6,7 @@ from itertools import product
 
 from pto.core.constants import MX_BLOCK_SIZE
 from pto.isa.meaning.tile.matmul import PRODUCT
-from pto.isa.row.instr import Attr, Family, Operand, instr, read, write
+from pto.isa.row.instr import Attr, Family, Operand, read, write
 from pto.isa.row.traits import Region, Traits, operators
 from pto.isa.rules.rule import (
     Case,
@@ -218,9 +218,8 @@ def _tiles(names: str) -> tuple[Operand, ...]:
 for _family, _name in ((MATMUL, "tmatmul"), (GEMV, "tgemv")):
     _gemv = _family is GEMV
     for _suffix, _names, _lhs, _rhs, _plus, _extra in _PLAIN_FORMS:
-        instr(
+        _family.row(
             _name + _suffix,
-            _family,
             f"dst[i,j] = {_plus}sum over k of {_lhs}[i,k] * {_rhs}[k,j]{', i = 0' * _gemv}",
             body=PRODUCT,
             traits=_PYTHON.get(_name + _suffix),
@@ -234,9 +233,8 @@ for _family, _name in ((MATMUL, "tmatmul"), (GEMV, "tgemv")):
             cite=f"pto-isa docs/isa/{_name.upper()}{_suffix.upper().replace('.', '_')}.md",
         )
     for _suffix, _names, _plus, _extra in _MX_FORMS:
-        instr(
+        _family.row(
             _name + _suffix,
-            _family,
             f"dst[i,j] = {_plus}sum over k of a[i,k] * b[k,j] * 2^(a_scale[i,k/32]-127)"
             f" * 2^(b_scale[k/32,j]-127){', i = 0' * _gemv}",
             body=PRODUCT,

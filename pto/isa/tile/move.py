@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pto.isa.meaning.tile import move
-from pto.isa.row.instr import INS_OUTS, Attr, Family, PipeBy, Result, instr, read, write
+from pto.isa.row.instr import INS_OUTS, Attr, Family, PipeBy, Result, read, write
 from pto.isa.row.traits import Region, Traits
 from pto.isa.rules.global_memory import (
     atomic_store,
@@ -114,9 +114,8 @@ def _pad_64() -> Rule:
     return Rule("pad-64", "PTO-T066", sentence, test)
 
 
-instr(
+LOAD.row(
     "tload",
-    LOAD,
     "dst[r,c] = src element (r,c) over dst's valid region",
     body=move.LOAD,
     operands=(
@@ -157,58 +156,52 @@ instr(
 )
 
 _PART = replace(part_of_view("src"), severity="error")  # newer than programs with whole views
-instr(
+LOAD.row(
     "tprefetch",
-    LOAD,
     "bring src near, a hint: no value changes",
     body=move.PREFETCH,
     rules=(gm_layout("dst", "src"), on("a2a3", dtype_in("src", _STANDARD)), _PART),
-    attrs=(_GM_LAYOUT,),
-    notes=("dst is room for the transfer; targets leave pieces of src in it, or nothing",),
-    cite="pto-isa docs/isa/TPREFETCH.md",
+    attrs=_GM_LAYOUT,
+    notes="dst is room for the transfer; targets leave pieces of src in it, or nothing",
 )
 PREFETCH = Family(
     "prefetch contexts",
     "tile",
     "what asynchronous prefetches share",
+    text="$operands {} : types -> results",
     pipe="none",
     cost="free",
     subject="",
     cite="PTOAS include/PTO/IR/PTOOps.td:728",
 )
-instr(
+LOAD.row(
     "tprefetch_async",
-    LOAD,
     "start bringing src into the L2 cache; no tile is written",
     body=move.PREFETCH_ASYNC,
     operands=(read("src", "view"), read("session", "session or context")),
-    results=(Result("event", "async event"),),
+    results=Result("event", "async event"),
     text="( $src , $session : types ) {} -> results",
     subject="src",
     pipe="none",
     rules=(flat("src"), _PART),
-    notes=("session is one of C++, or the context of make_prefetch_async_context",),
-    cite="pto-isa docs/isa/TPREFETCH_ASYNC.md",
+    notes="session is one of C++, or the context of make_prefetch_async_context",
     cxx="- sessions of asynchronous prefetches are not modelled for C++",
 )
-instr(
+PREFETCH.row(
     "make_prefetch_async_context",
-    PREFETCH,
     "ctx = what asynchronous prefetches share, over a workspace in global memory",
     body=move.PREFETCH_CONTEXT,
-    operands=(read("workspace", "gm pointer"),),
-    results=(Result("ctx", "prefetch context"),),
+    operands=read("workspace", "gm pointer"),
+    results=Result("ctx", "prefetch context"),
     text="( $workspace : types ) {} -> results",
-    rules=(dtype_in("workspace", "i8 u8"),),
+    rules=dtype_in("workspace", "i8 u8"),
 )
-instr(
+PREFETCH.row(
     "get_prefetch_async_session",
-    PREFETCH,
     "session = the one that events of this context are waited for with",
     body=move.PREFETCH_SESSION,
-    operands=(read("ctx", "prefetch context"),),
-    results=(Result("session", "async session"),),
-    text="$ctx {} : types -> results",
+    operands=read("ctx", "prefetch context"),
+    results=Result("session", "async session"),
 )
 
 _STORE_RULES = (
@@ -236,9 +229,8 @@ def _acc_extent() -> Rule:
 _STORED_A2A3 = "f32:i8,u8 i32:i8,u8,f16"
 _ACC_STORE = "f32:f32,f16,bf16,i32 i32:i32,f32,f16,bf16"
 
-instr(
+STORE.row(
     "tstore",
-    STORE,
     "dst element (r,c) = src[r,c] over src's valid region; combined with memory by atomicType",
     body=move.STORE,
     operands=(read("src"), write("dst", "view"), read("fp?"), read("preQuantScalar?", "i64")),
@@ -273,9 +265,8 @@ instr(
     cxx="TSTORE dst src | TSTORE_FP dst src fp | TSTORE dst src fp:scaling"
     " | TSTORE dst src preQuantScalar",
 )
-instr(
+STORE.row(
     "tstore_fp",
-    STORE,
     "dst element (r,c) = quant(src[r,c], fp[0,c]) over src's valid region",
     body=move.STORE_SCALED,
     operands=(read("src"), read("fp"), write("dst", "view")),
@@ -297,7 +288,6 @@ instr(
     example="pto.tstore_fp ins(%src, %fp : !pto.tile_buf<acc, 32x32xi32, blayout=col_major,"
     " slayout=row_major, fractal=1024>, !pto.tile_buf<scaling, 1x32xui64>)"
     " outs(%dst : !pto.partition_tensor_view<32x32xf16>)",
-    cite="pto-isa docs/isa/TSTORE_FP.md",
 )
 
 
@@ -343,9 +333,8 @@ def _ungrouped(rule: Rule) -> Rule:
     return replace(rule, test=lambda c: None if regroups(c) else rule.test(c))
 
 
-instr(
+MOVE.row(
     "tmov",
-    MOVE,
     "dst[i,j] = convert(src[i,j]), between the buffers and layouts of the two tile types",
     body=move.MOVE,
     operands=(read("src"), write("dst"), read("fp?"), read("preQuantScalar?", "i64")),
@@ -394,17 +383,15 @@ instr(
         "with a vec tile in place of fp, working space, exponents of MX groups go into boxes",
         "TMOV.md proposes tmov.m2l, m2r, m2b, m2s, a2v, v2v; PTOAS reads tmov and tmov.fp only",
     ),
-    cite="pto-isa docs/isa/TMOV.md",
     cxx="TMOV dst src | TMOV_FP dst src fp:scaling | TMOV dst src fp:scaling | TMOV dst src _"
     " | TMOV dst src preQuantScalar",
 )
-instr(
+MOVE.row(
     "tmov.fp",
-    MOVE,
     "dst[i,j] = quant(src[i,j], fp[0,j]); older spelling of tmov with fp",
     body=move.MOVE_SCALED,
     operands=(read("src"), read("fp"), write("dst")),
-    attrs=(RELU,),
+    attrs=RELU,
     text=INS_OUTS,
     pipe="FIX",
     subject="src",
@@ -418,6 +405,6 @@ instr(
         on("a5", acc_types("", STORED_A5)),
         on("a2a3", fractal_512()),
     ),
-    notes=("pipe: event.hpp says FIX, the td MTE1, the IR manual V",),
+    notes="pipe: event.hpp says FIX, the td MTE1, the IR manual V",
     cite="pto-isa docs/isa/TMOV_FP.md",
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pto.core.tile import TileType
 from pto.isa.meaning import lanes
 from pto.isa.meaning.tile.partial import partial, partial_search
-from pto.isa.row.instr import Family, instr, read, write
+from pto.isa.row.instr import Family, read, write
 from pto.isa.row.traits import Traits
 from pto.isa.rules.rule import Case, Rule, dims, dtype_in, on, same_dtype, same_valid
 from pto.isa.rules.tile import NPU, VECTOR_UNIT, results_apart
@@ -86,16 +86,14 @@ for _name, _sign, _formula, _body in (
     ("tpartmax", "part max", "max(src0, src1)", partial(lanes.maximum, outside="lowest")),
     ("tpartmin", "part min", "min(src0, src1)", partial(lanes.minimum, outside="greatest")),
 ):
-    instr(
+    PARTIAL.row(
         _name,
-        PARTIAL,
         f"dst = {_formula} where both are valid, else the source that is valid",
         body=_body,
         traits=Traits(operator=_sign),
         cpu=_CPU,
         a2a3=_A2A3,
         a5=_A5.replace(" i64 u64", "") if _name == "tpartmul" else _A5,
-        cite=f"pto-isa docs/isa/{_name.upper()}.md",
         notes=(_LOOSE_NOTE, _DOMAIN_NOTE),
     )
 
@@ -148,9 +146,8 @@ for _name, _test, _fn in (
     ("tpartargmax", "src0 > src1", lanes.greater),
     ("tpartargmin", "src0 < src1", lanes.less),
 ):
-    instr(
+    PARTIAL_INDICES.row(
         _name,
-        PARTIAL_INDICES,
         f"(dst, dstIdx) = (src0, src0Idx) if {_test} else (src1, src1Idx); where one source is"
         " valid, its pair",
         body=partial_search(_fn),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pto.core.constants import MX_BLOCK_SIZE
 from pto.isa.meaning.tile import quant as meaning
-from pto.isa.row.instr import Attr, Family, instr, read, write
+from pto.isa.row.instr import Attr, Family, read, write
 from pto.isa.rules.microscaling import MX_SHAPES
 from pto.isa.rules.rule import (
     Case,
@@ -59,23 +59,22 @@ def _down_a_column(name: str) -> Rule:
     return Rule("down-a-column", "PTO-L022", f"expects {name} to be column-major", test)
 
 
-instr(
+Family(
+    "quantise",
+    "tile",
+    "one scale, and perhaps one offset, for each row",
+    operands=(read("src"), read("fp"), read("offset?"), write("dst"), write("tmp?")),
+    pipe="V",
+    subject="src",
+    rules=(*_PLACES, same_domain("src", "dst")),
+    cost="convert",
+).row(
     "tquant",
-    Family(
-        "quantise",
-        "tile",
-        "one scale, and perhaps one offset, for each row",
-        operands=(read("src"), read("fp"), read("offset?"), write("dst"), write("tmp?")),
-        pipe="V",
-        subject="src",
-        rules=(*_PLACES, same_domain("src", "dst")),
-        cost="convert",
-    ),
     "INT8_SYM: dst = clamp(rint(src * fp[i]), -128, 127);"
     " INT8_ASYM: dst = clamp(rint(src * fp[i] + offset[i]), 0, 255)",
     body=meaning.QUANTISE,
     generic="src fp offset? tmp? dst",
-    attrs=(Attr("quant_type", "quant_type", values=_KINDS, required=True),),
+    attrs=Attr("quant_type", "quant_type", values=_KINDS, required=True),
     types="f32",
     rules=(
         _OFFSET,
@@ -103,18 +102,17 @@ instr(
     cxx="TQUANT<QuantType=INT8_SYM> dst src fp _? | TQUANT<QuantType=INT8_ASYM> dst src fp offset"
     " | TQUANT<QuantType=INT8_ASYM> dst src fp _ offset",
 )
-instr(
+Family(
+    "quantise",
+    "tile",
+    "one scale and one offset for each row",
+    operands=(read("src"), read("scale"), read("offset"), write("dst")),
+    pipe="V",
+    subject="src",
+    rules=(*_PLACES, same_domain("src", "dst")),
+    cost="convert",
+).row(
     "tdequant",
-    Family(
-        "quantise",
-        "tile",
-        "one scale and one offset for each row",
-        operands=(read("src"), read("scale"), read("offset"), write("dst")),
-        pipe="V",
-        subject="src",
-        rules=(*_PLACES, same_domain("src", "dst")),
-        cost="convert",
-    ),
     "dst = (f32(src) - offset[i]) * scale[i]",
     phases={"a2a3": "V[S]"},
     body=meaning.DEQUANTISE,
@@ -125,11 +123,10 @@ instr(
         dtype_in("offset", "f32"),
         on("a5", same_valid_rows("scale", "offset", "dst")),
     ),
-    notes=("scale multiplies here and in tquant, so one scale tile cannot serve both.",),
+    notes="scale multiplies here and in tquant, so one scale tile cannot serve both.",
     example="pto.tdequant ins(%src, %scale, %offset : !pto.tile_buf<vec, 16x64xi8>,"
     " !pto.tile_buf<vec, 16x8xf32>, !pto.tile_buf<vec, 16x8xf32>)"
     " outs(%dst : !pto.tile_buf<vec, 16x64xf32>)",
-    cite="pto-isa docs/isa/TDEQUANT.md",
 )
 
 
@@ -164,25 +161,24 @@ def _kind_of_dst(case: Case) -> str | None:
 _FP8 = "f8e4m3 i8 u8"
 _MX_PAIRS = {"f32": _FP8, "f16": f"{_FP8} float4_e2m1x2", "bf16": f"{_FP8} float4_e2m1x2"}
 
-instr(
-    "tquant.mx",
-    Family(
-        "quantise",
-        "tile",
-        "32 elements along a row (grpAxis axis1) or a column (axis0) share one e8m0 exponent",
-        operands=(
-            read("src"),
-            write("dst"),
-            write("exp"),
-            write("max"),
-            write("scaling"),
-            write("exp_zz?"),
-        ),
-        pipe="V",
-        subject="src",
-        rules=_PLACES,  # dst may be flat, or packed by two, so its region is its own
-        cost="convert",
+Family(
+    "quantise",
+    "tile",
+    "32 elements along a row (grpAxis axis1) or a column (axis0) share one e8m0 exponent",
+    operands=(
+        read("src"),
+        write("dst"),
+        write("exp"),
+        write("max"),
+        write("scaling"),
+        write("exp_zz?"),
     ),
+    pipe="V",
+    subject="src",
+    rules=_PLACES,  # dst may be flat, or packed by two, so its region is its own
+    cost="convert",
+).row(
+    "tquant.mx",
     "exp = e8m0 of max|src| in the group; dst = encode(src * 2**(127 - exp))",
     body=meaning.QUANTISE_GROUPS,
     attrs=(

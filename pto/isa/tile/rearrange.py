@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pto.core.tile import TileType
 from pto.isa.meaning.tile import rearrange
-from pto.isa.row.instr import Attr, Family, PipeBy, Result, instr, read, scratch, write
+from pto.isa.row.instr import Attr, Family, PipeBy, Result, read, scratch, write
 from pto.isa.row.traits import Region, Traits
 from pto.isa.rules.paths import into, item_size, joined, same_role, same_size, same_type
 from pto.isa.rules.rule import (
@@ -77,12 +77,11 @@ FILLPAD = Family(
 )
 _EXTENT = "how far the fill goes: CPU and the page the whole of dst, a2a3 rows to dst's valid ones"
 
-instr(
+FILLPAD.row(
     "tfillpad",
-    FILLPAD,
     "dst[i,j] = src[i,j] where src is valid, the pad of dst elsewhere",
     body=rearrange.FILL_PAD,
-    attrs=(Attr("padValue", "pad_value", meaning="of dst in mat: what the rest becomes"),),
+    attrs=Attr("padValue", "pad_value", meaning="of dst in mat: what the rest becomes"),
     rules=(
         _holds("dst", "src"),
         on(NPU, into("mat", same_type("src", "dst"))),
@@ -90,28 +89,23 @@ instr(
         on(NPU, out_of_place("src", unless=same_form)),
     ),
     notes=(_EXTENT, "a dst that is larger than src is the newer spelling of tfillpad_expand"),
-    cite="pto-isa docs/isa/TFILLPAD.md",
     phases={"a2a3": "dst@vec: V[S]"},
     cxx="TFILLPAD dst src | TFILLPAD src+dst",
 )
-instr(
+FILLPAD.row(
     "tfillpad_expand",
-    FILLPAD,
     "as tfillpad, into a dst that may be larger than src",
     body=rearrange.FILL_PAD,
     rules=(_holds("dst", "src"), on(NPU, out_of_place("src", unless=same_form))),
-    notes=(_EXTENT,),
-    cite="pto-isa docs/isa/TFILLPAD_EXPAND.md",
+    notes=_EXTENT,
     cxx="TFILLPAD_EXPAND dst src | TFILLPAD<TFillPadMode=Expand> dst src",
 )
-instr(
+FILLPAD.row(
     "tfillpad_inplace",
-    FILLPAD,
     "as tfillpad on shared storage: the valid data of src stays, the rest is padded",
     body=rearrange.FILL_PAD_IN_PLACE,
-    rules=(same_shape("src", "dst"),),
-    notes=(_EXTENT,),
-    cite="pto-isa docs/isa/TFILLPAD_INPLACE.md",
+    rules=same_shape("src", "dst"),
+    notes=_EXTENT,
     cxx="TFILLPAD_INPLACE dst src | TFILLPAD<TFillPadMode=InPlace> dst src",
     traits=Traits(partial="*"),
 )
@@ -153,9 +147,8 @@ RESHAPE = Family(
     rules=(same_role("src", "result"), _same_bytes(), _same_boxing()),
     cost="free",
 )
-instr(
+RESHAPE.row(
     "treshape",
-    RESHAPE,
     "result = the bytes of src under another shape, valid region and element type",
     body=rearrange.RESHAPE,
     notes=(
@@ -163,7 +156,6 @@ instr(
         "pipe: event.hpp and the td say S, the IR manual V",
         "the CPU simulator alone asks for float with float and integer with integer",
     ),
-    cite="pto-isa docs/isa/TRESHAPE.md",
 )
 
 # ---- transposition and concatenation
@@ -217,9 +209,8 @@ TRANSPOSE = Family(
     cost="rearrange",
     traits=Traits(region=Region.SWAPPED),
 )
-instr(
+TRANSPOSE.row(
     "ttrans",
-    TRANSPOSE,
     "dst[i,j] = src[j,i] over the valid region of src",
     body=rearrange.TRANSPOSE,
     a2a3=_COMMON,
@@ -231,7 +222,6 @@ instr(
         " region",
         "C++: between convolution tiles it is `ttrans_conv`",
     ),
-    cite="pto-isa docs/isa/TTRANS.md",
     phases={"a2a3": "V[S]"},
 )
 
@@ -268,25 +258,20 @@ def _in_its_row(src: TileType, dst: TileType, offset: int, _: tuple[int, int]) -
     return src.cols == dst.cols and 0 <= offset < dst.cols * dst.itemsize
 
 
-instr(
+CONCAT.row(
     "tconcat",
-    CONCAT,
     "dst[i] = src0[i] followed by src1[i], row by row",
     body=rearrange.CONCAT,
-    a2a3=_COMMON,
-    a5=_COMMON,
+    npu=_COMMON,
     rules=(
         same_valid_rows("src0", "src1", "dst"),
         _columns_fit(),
         on(NPU, out_of_place("src0", "src1", unless=_in_its_row)),
     ),
-    cite="pto-isa docs/isa/TCONCAT.md",
-    # columns of src1 that begin inside a block are copied by the scalar unit, last
     phases={"a2a3": "src0!32: V(src0->dst) V>S MTE2>S S(src1->dst)"},
 )
-instr(
+CONCAT.row(
     "tconcatidx",
-    CONCAT,
     "dst[i] = n0 columns of src0[i], then n1 of src1[i]; n_k = srcKIdx[i,0] / bytes of an index;"
     " dstIdx[i,0] = src0Idx[i,0] + src1Idx[i,0]",
     body=rearrange.CONCAT_COUNTED,
@@ -298,9 +283,8 @@ instr(
         write("dst"),
         write("dstIdx?"),
     ),
-    attrs=(Attr("candidates", "any", meaning="of a compiler: says nothing about values"),),
-    a2a3=_COMMON,
-    a5=_COMMON,
+    attrs=Attr("candidates", "any", meaning="of a compiler: says nothing about values"),
+    npu=_COMMON,
     rules=(
         same_dtype("src0Idx", "src1Idx"),
         dtype_in("src0Idx", "i8 u8 i16 u16 i32 u32"),
@@ -309,7 +293,7 @@ instr(
     ),
     notes=(
         "counts: the IR manual reads element counts clamped to the valid columns, all C++ code"
-        " divides the stored value by the size of an index element; we do as the code does",
+        " divides the stored value by the size of an index element; we do as the code does"
     ),
     phases={"a2a3": "MTE2>S S(src0Idx,src1Idx->dstIdx) S>V V[S](src0,src1->dst)"},
     cite="PTOAS docs/PTO_IR_manual.md, pto.tconcatidx",
@@ -363,22 +347,19 @@ INTERLEAVE = Family(
 )
 _CPP_ONLY = "PTOAS has no such operation; C++ takes (dst1, dst0, src1, src0)"
 
-instr(
+INTERLEAVE.row(
     "tinterleave",
-    INTERLEAVE,
     "each row as the stream src0[0] src1[0] src0[1] ...: dst0 its first half, dst1 its second",
     body=rearrange.INTERLEAVE,
     operands=(read("src0"), read("src1"), write("dst0"), write("dst1")),
     profiles="cpu a5",
     a5=_COMMON,
     rules=(same_valid("src0", "src1", "dst0"), _even_columns("dst0")),
-    notes=(_CPP_ONLY,),
-    cite="pto-isa docs/isa/TINTERLEAVE.md",
+    notes=_CPP_ONLY,
     cxx="TINTERLEAVE dst1 dst0 src1 src0",
 )
-instr(
+INTERLEAVE.row(
     "tdeinterleave",
-    INTERLEAVE,
     "each row as the stream src0, then src1: dst0 its even elements, dst1 its odd ones",
     body=rearrange.DEINTERLEAVE,
     operands=(read("src0"), read("src1?"), write("dst0"), write("dst1")),
@@ -390,6 +371,5 @@ instr(
         "one source: the page says all valid shapes are equal and that dst is half; the code checks"
         " half",
     ),
-    cite="pto-isa docs/isa/TDEINTERLEAVE.md",
     cxx="TDEINTERLEAVE dst1 dst0 src1 src0 | TDEINTERLEAVE dst1 dst0 src0",
 )

@@ -8,7 +8,7 @@ from pto.core.constants import BLOCK_BYTE_SIZE, VREG_BYTES
 from pto.isa.meaning import Fold, lanes
 from pto.isa.meaning.tile.reduce import SUM_NEIGHBOURS, search
 from pto.isa.row import types as t
-from pto.isa.row.instr import Attr, Family, instr, read, scratch, write
+from pto.isa.row.instr import Attr, Family, read, scratch, write
 from pto.isa.row.traits import Region, Traits, operators
 from pto.isa.rules.rule import (
     Case,
@@ -108,9 +108,8 @@ ROWS = Family(
 
 _NO_TMP_NOTE = "the IR manual and older programs leave tmp out; PTOAS of April requires it"
 _CPU_SUMS = {"i16": "i16 i32", "i32": "i32", "f16": "f16 f32", "bf16": "bf16 f32", "f32": "f32"}
-instr(
+ROWS.row(
     "trowsum",
-    ROWS,
     "dst[i,0] = sum over j of src[i,j]",
     body=Fold(lanes.add, "row", wide=True),
     traits=_PYTHON["trowsum"],
@@ -122,7 +121,6 @@ instr(
         dtype_pairs("src", "dst", {"cpu": _CPU_SUMS}),
     ),
     example=_TO_COLUMN.format("trowsum", "f32"),
-    cite="pto-isa docs/isa/TROWSUM.md",
     phases={"a2a3": "V[S]"},
     cxx="TROWSUM dst/src src tmp?",  # of the C++ simulator
     notes=(
@@ -132,35 +130,30 @@ instr(
         " once; order and width of the hardware are not stated",
     ),
 )
-instr(
+ROWS.row(
     "trowprod",
-    ROWS,
     "dst[i,0] = product over j of src[i,j]",
     body=Fold(lanes.mul, "row"),
     traits=_PYTHON["trowprod"],
-    a2a3=_INT_FLOAT,
-    a5=_INT_FLOAT,
-    rules=(same_dtype("src", "dst"),),
+    npu=_INT_FLOAT,
+    rules=same_dtype("src", "dst"),
     example=_TO_COLUMN.format("trowprod", "f32"),
     phases={"a2a3": "V[S]"},
-    cite="pto-isa docs/isa/TROWPROD.md",
-    notes=(_TMP_NOTE,),
+    notes=_TMP_NOTE,
 )
 for _name, _word, _fn in (
     ("trowmax", "maximum", lanes.maximum),
     ("trowmin", "minimum", lanes.minimum),
 ):
-    instr(
+    ROWS.row(
         _name,
-        ROWS,
         f"dst[i,0] = {_word} over j of src[i,j]",
         body=Fold(_fn, "row"),
         traits=_PYTHON[_name],
         example=_TO_COLUMN.format(_name, "f32"),
         a2a3=_INT_FLOAT,
         a5="i8 u8 i16 i32 i64 u64 f16 f32",
-        rules=(same_dtype("src", "dst"),),
-        cite=f"pto-isa docs/isa/{_name.upper()}.md",
+        rules=same_dtype("src", "dst"),
         phases={"a2a3": "V[S]"},
         notes=(
             _TMP_NOTE,
@@ -227,9 +220,8 @@ ROW_INDICES = Family(
     traits=Traits(region=Region.COLUMN),
 )
 for _name, _word in {"trowargmax": "greatest", "trowargmin": "least"}.items():
-    instr(
+    ROW_INDICES.row(
         _name,
-        ROW_INDICES,
         f"dst[i,0] = column of the {_word} src[i,j]; dstVal[i,0] = that element",
         body=search("row", greatest=_word == "greatest"),
         traits=_PYTHON[_name],
@@ -248,23 +240,21 @@ for _name, _word in {"trowargmax": "greatest", "trowargmin": "least"}.items():
         ),
     )
 
-instr(
+Family(
+    "pair reduction",
+    "tile",
+    "dst[i,k] = fold of neighbours in a row",
+    operands=(read("src"), write("dst")),
+    pipe="V",
+    rules=(*VECTOR_UNIT, same_dtype("src", "dst"), same_domain("src", "dst")),
+    cost="rearrange",
+).row(
     "tpairreducesum",
-    Family(
-        "pair reduction",
-        "tile",
-        "dst[i,k] = fold of neighbours in a row",
-        operands=(read("src"), write("dst")),
-        pipe="V",
-        rules=(*VECTOR_UNIT, same_dtype("src", "dst"), same_domain("src", "dst")),
-        cost="rearrange",
-    ),
     "dst[i,k] = src[i,2k] + src[i,2k+1] for k < ceil(C/2), an odd last one + 0; else 0",
     body=SUM_NEIGHBOURS,
-    a2a3="f16 f32",
-    a5="f16 f32",
+    npu="f16 f32",
     cite="pto-isa docs/isa/TPairReduceSum.md",
-    notes=("documented with this text; PTOAS has no such operation yet",),
+    notes="documented with this text; PTOAS has no such operation yet",
 )
 
 # ---- columns
@@ -303,9 +293,8 @@ def _tree_rows(case: Case) -> str | None:
     return f"tmp is {tmp.rows}x{tmp.cols}, the valid region of src {rows}x{cols}"
 
 
-instr(
+COLUMNS.row(
     "tcolsum",
-    COLUMNS,
     "dst[0,j] = sum over i of src[i,j]",
     traits=_PYTHON["tcolsum"],
     body=Fold(lanes.add, "column", pairs=_in_pairs),
@@ -314,13 +303,11 @@ instr(
         scratch("tmp?", planned=when(_in_pairs, like("src"))),
         write("dst"),
     ),
-    attrs=(
-        Attr(
-            "isBinary",
-            "bool",
-            default=False,
-            meaning="add neighbouring rows pair by pair in tmp instead of one row after another",
-        ),
+    attrs=Attr(
+        "isBinary",
+        "bool",
+        default=False,
+        meaning="add neighbouring rows pair by pair in tmp instead of one row after another",
     ),
     text="ins( $ins{tmp} ) outs( $outs ) {}",
     a2a3=_INT_FLOAT,
@@ -333,39 +320,34 @@ instr(
         ),
     ),
     example=_TO_ROW.format("tcolsum"),
-    cite="pto-isa docs/isa/TCOLSUM.md",
     notes=(
         _I64_NOTE,
         "PTOAS takes tmp and isBinary together only; the IR manual also shows tmp alone",
     ),
     cxx="TCOLSUM dst src tmp? isBinary?",
 )
-instr(
+COLUMNS.row(
     "tcolprod",
-    COLUMNS,
     "dst[0,j] = product over i of src[i,j]",
     body=Fold(lanes.mul, "column"),
     traits=_PYTHON["tcolprod"],
     a2a3=_INT_FLOAT,
     a5="i16 u16 i32 u32 f16 bf16 f32",
     example=_TO_ROW.format("tcolprod"),
-    cite="pto-isa docs/isa/TCOLPROD.md",
 )
 for _name, _word, _fn in (
     ("tcolmax", "maximum", lanes.maximum),
     ("tcolmin", "minimum", lanes.minimum),
 ):
-    instr(
+    COLUMNS.row(
         _name,
-        COLUMNS,
         f"dst[0,j] = {_word} over i of src[i,j]",
         body=Fold(_fn, "column"),
         traits=_PYTHON[_name],
         example=_TO_ROW.format(_name),
         a2a3=_INT_FLOAT,
         a5=_ANY_A5,
-        cite=f"pto-isa docs/isa/{_name.upper()}.md",
-        notes=(_I64_NOTE,),
+        notes=_I64_NOTE,
     )
 
 
@@ -426,9 +408,8 @@ COLUMN_INDICES = Family(
     traits=Traits(region=Region.ROW),
 )
 for _name, _word in {"tcolargmax": "greatest", "tcolargmin": "least"}.items():
-    instr(
+    COLUMN_INDICES.row(
         _name,
-        COLUMN_INDICES,
         f"dst[0,j] = row of the {_word} src[i,j]; dstVal[0,j] = that element",
         body=search("column", greatest=_word == "greatest"),
         traits=_PYTHON[_name],

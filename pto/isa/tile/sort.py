@@ -12,7 +12,7 @@ from pto.isa.meaning.tile.merge import RECORD
 from pto.isa.meaning.tile.sort import BLOCK, RUN_STEP, counted_byte
 from pto.isa.row import types as t
 from pto.isa.row.attributes import Bool, Int
-from pto.isa.row.instr import INS_OUTS_INSIDE, Attr, Family, instr, read, scratch, write
+from pto.isa.row.instr import INS_OUTS_INSIDE, Attr, Family, read, scratch, write
 from pto.isa.row.traits import Traits
 from pto.isa.rules.rule import (
     Case,
@@ -71,27 +71,25 @@ def _tail_bytes(case: Case) -> int | None:
     return -(-kept * src.itemsize // BLOCK_BYTE_SIZE) * BLOCK_BYTE_SIZE
 
 
-instr(
-    "tsort32",
-    Family(
-        "block sort",
-        "tile",
-        "sort blocks of 32 elements of a row",
-        operands=(
-            read("src"),
-            read("idx", element="u32"),
-            scratch("tmp?", planned=when(_short_blocks, like("src"))),
-            write("dst"),
-        ),
-        pipe="V",
-        rules=(*VECTOR_UNIT, same_dtype("src", "dst"), dtype_in("idx", "i32 u32")),
-        cost="block_sort",
+Family(
+    "block sort",
+    "tile",
+    "sort blocks of 32 elements of a row",
+    operands=(
+        read("src"),
+        read("idx", element="u32"),
+        scratch("tmp?", planned=when(_short_blocks, like("src"))),
+        write("dst"),
     ),
+    pipe="V",
+    rules=(*VECTOR_UNIT, same_dtype("src", "dst"), dtype_in("idx", "i32 u32")),
+    cost="block_sort",
+).row(
+    "tsort32",
     "each 32 columns of a row, as (src, idx) records in descending order of src, to dst",
     body=meaning.SORT_BLOCKS,
     cpu="i16 i32 f16 bf16 f32",
-    a2a3="f16 f32",
-    a5="f16 f32",
+    npu="f16 f32",
     rules=(
         Rule(
             "index-row",
@@ -191,74 +189,72 @@ def _counts_test(case: Case) -> str | None:
     return f"it is a {counts.kind}"
 
 
-instr(
-    "tmrgsort",
-    Family(
-        "merge",
-        "tile",
-        "merge sorted runs of records",
-        operands=(
-            read("srcs*"),
-            read("blockLen?", "int"),
-            write("dsts*"),
-            scratch("tmp?", planned=when(_is_merge_of_lists, like("dsts"))),
-            write("excuted?", "number"),
-        ),
-        attrs=(
-            Attr(
-                "exhausted",
-                "bool",
-                default=False,
-                meaning="stop as soon as one list runs out",
-            ),
-        ),
-        text=INS_OUTS_INSIDE,
-        pipe="V",
-        subject="srcs",
-        rules=(
-            *VECTOR_UNIT,
-            Rule(
-                "merge-form",
-                "PTO-S055",
-                "expects one source with blockLen, or two to four with excuted",
-                _form_test,
-            ),
-            Rule("merge-row", "PTO-S051", "expects tiles of one row", _one_row_test),
-            Rule("merge-type", "PTO-T020", "expects one element type", _one_type_test),
-            Rule(
-                "run-length",
-                "PTO-S056",
-                "expects blockLen to be a positive multiple of 64",
-                _runs_test,
-            ),
-            on(
-                NPU,
-                Rule(
-                    "run-groups",
-                    "PTO-S056",
-                    "expects 1 to 255 groups of 4 blockLen valid columns in src (on a2a3 no rest)",
-                    _groups_test,
-                ),
-            ),
-            Rule("merge-width", "PTO-S057", "expects dst to be as wide as src", _as_wide_test),
-            scratch_holds("the merged list", _merged_bytes),
-            scratch_when(" for lists", _is_merge_of_lists),
-            Rule(
-                "merge-counts",
-                "PTO-T051",
-                "expects excuted to be a vector<4xi16>",
-                _counts_test,
-            ),
-        ),
-        cost="merge",
+Family(
+    "merge",
+    "tile",
+    "merge sorted runs of records",
+    operands=(
+        read("srcs*"),
+        read("blockLen?", "int"),
+        write("dsts*"),
+        scratch("tmp?", planned=when(_is_merge_of_lists, like("dsts"))),
+        write("excuted?", "number"),
     ),
+    attrs=(
+        Attr(
+            "exhausted",
+            "bool",
+            default=False,
+            meaning="stop as soon as one list runs out",
+        ),
+    ),
+    text=INS_OUTS_INSIDE,
+    pipe="V",
+    subject="srcs",
+    rules=(
+        *VECTOR_UNIT,
+        Rule(
+            "merge-form",
+            "PTO-S055",
+            "expects one source with blockLen, or two to four with excuted",
+            _form_test,
+        ),
+        Rule("merge-row", "PTO-S051", "expects tiles of one row", _one_row_test),
+        Rule("merge-type", "PTO-T020", "expects one element type", _one_type_test),
+        Rule(
+            "run-length",
+            "PTO-S056",
+            "expects blockLen to be a positive multiple of 64",
+            _runs_test,
+        ),
+        on(
+            NPU,
+            Rule(
+                "run-groups",
+                "PTO-S056",
+                "expects 1 to 255 groups of 4 blockLen valid columns in src (on a2a3 no rest)",
+                _groups_test,
+            ),
+        ),
+        Rule("merge-width", "PTO-S057", "expects dst to be as wide as src", _as_wide_test),
+        scratch_holds("the merged list", _merged_bytes),
+        scratch_when(" for lists", _is_merge_of_lists),
+        Rule(
+            "merge-counts",
+            "PTO-T051",
+            "expects excuted to be a vector<4xi16>",
+            _counts_test,
+        ),
+    ),
+    cost="merge",
+).row(
+    "tmrgsort",
     "dst = each four runs of blockLen elements of src (or all of the 2 to 4 lists) merged into one"
     " descending run; excuted[k] = records taken from list k",
     body=meaning.MERGE,
     # the scalar unit then reads how many records were taken, from a special register
     phases=dict.fromkeys(("a2a3", "a5"), "exhausted=true: V V>S"),
-    a2a3="f16 f32",
-    a5="f16 f32",
+    npu="f16 f32",
     example="pto.tmrgsort ins(%src, %blockLen : !pto.tile_buf<vec, 1x256xf32>, i32)"
     " outs(%dst : !pto.tile_buf<vec, 1x256xf32>)",
     cite=("pto-isa docs/isa/TMRGSORT.md", "tile.yaml#pto.tmrgsort"),
@@ -313,48 +309,47 @@ def _bins_test(case: Case) -> str | None:
     return None if cols is None or cols >= 256 else f"it has {cols}"
 
 
-instr(
-    "thistogram",
-    Family(
-        "histogram",
-        "tile",
-        "count byte values in each row",
-        operands=(read("src"), read("idx"), write("dst")),
-        attrs=(
-            Attr(
-                "isMSB",
-                "bool",
-                default=True,
-                meaning="count the most significant byte, else the least significant",
-            ),
-            Attr("byte", "i32", meaning="count this byte instead, 0 the least significant"),
+Family(
+    "histogram",
+    "tile",
+    "count byte values in each row",
+    operands=(read("src"), read("idx"), write("dst")),
+    attrs=(
+        Attr(
+            "isMSB",
+            "bool",
+            default=True,
+            meaning="count the most significant byte, else the least significant",
         ),
-        pipe="V",
-        subject="src",
-        rules=(
-            on(NPU, all_in("vec")),
-            on(NPU, row_major("src", "dst")),
-            dtype_in("idx", "u8"),
-            dtype_in("dst", "u32"),
-            same_valid_rows("src", "dst"),
-            Rule(
-                "counted-byte",
-                "PTO-S055",
-                "expects byte to exist in the elements of src",
-                _byte_test,
-            ),
-            Rule(
-                "filter-shape",
-                "PTO-S058",
-                "expects idx to be a column of u8, one for each row (u16), or a row of src's width"
-                " for each higher byte (u32)",
-                _filter_test,
-            ),
-            Rule("one-byte", "PTO-S055", "expects byte and isMSB to agree", _one_byte),
-            Rule("bins", "PTO-S057", "expects dst to have 256 valid columns", _bins_test),
-        ),
-        cost="rearrange",
+        Attr("byte", "i32", meaning="count this byte instead, 0 the least significant"),
     ),
+    pipe="V",
+    subject="src",
+    rules=(
+        on(NPU, all_in("vec")),
+        on(NPU, row_major("src", "dst")),
+        dtype_in("idx", "u8"),
+        dtype_in("dst", "u32"),
+        same_valid_rows("src", "dst"),
+        Rule(
+            "counted-byte",
+            "PTO-S055",
+            "expects byte to exist in the elements of src",
+            _byte_test,
+        ),
+        Rule(
+            "filter-shape",
+            "PTO-S058",
+            "expects idx to be a column of u8, one for each row (u16), or a row of src's width"
+            " for each higher byte (u32)",
+            _filter_test,
+        ),
+        Rule("one-byte", "PTO-S055", "expects byte and isMSB to agree", _one_byte),
+        Rule("bins", "PTO-S057", "expects dst to have 256 valid columns", _bins_test),
+    ),
+    cost="rearrange",
+).row(
+    "thistogram",
     "dst[i,b] = how many src[i,j] have a byte <= b and higher bytes equal to idx (a running sum)",
     body=meaning.HISTOGRAM,
     profiles="cpu a5",

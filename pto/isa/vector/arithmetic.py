@@ -10,7 +10,7 @@ from dataclasses import replace
 from pto.isa.meaning import lanes, mathlib
 from pto.isa.meaning.kinds import Lane
 from pto.isa.meaning.vector import arithmetic
-from pto.isa.row.instr import Family, Result, instr, read
+from pto.isa.row.instr import Family, Result, read
 from pto.isa.row.traits import operators
 from pto.isa.rules.rule import scalar_matches
 from pto.isa.rules.vector import (
@@ -61,14 +61,8 @@ for _name, (_meaning, _fn, _types, _line) in {
     "vrelu": ("max(x, 0)", lanes.relu, f"i32 {FLOATS}", 3534),
     "vnot": ("bitwise complement of x", lanes.bit_not, INTEGERS, 3554),
 }.items():
-    instr(
-        _name,
-        UNARY,
-        _meaning,
-        body=Lane(_fn),
-        types=_types,
-        traits=_PYTHON.get(_name),
-        cite=spec(_line),
+    UNARY.row(
+        _name, _meaning, body=Lane(_fn), types=_types, traits=_PYTHON.get(_name), cite=spec(_line)
     )
 _SIGNS = "number of leading bits equal to the highest bit of x, that one included"
 for _name, (_meaning, _fn, _types) in {
@@ -78,10 +72,9 @@ for _name, (_meaning, _fn, _types) in {
     "vcls": (_SIGNS, lanes.count_signs, INTEGERS),
 }.items():
     _page = page(f"vector/ops/unary-vector-ops/{_name}")
-    instr(_name, UNARY, _meaning, body=Lane(_fn), types=_types, notes=_MANUAL, cite=_page)
-instr(
+    UNARY.row(_name, _meaning, body=Lane(_fn), types=_types, notes=_MANUAL, cite=_page)
+UNARY.row(
     "vmov",
-    UNARY,
     "x",
     body=Lane(arithmetic.same, moves=True),
     notes=_MANUAL,
@@ -112,33 +105,25 @@ for _name, (_meaning, _fn, _types, _line) in {
     "vand": ("lhs & rhs", arithmetic.and_bits, _BITS, 3721),
     "vxor": ("lhs ^ rhs", arithmetic.xor_bits, _BITS, 3753),
 }.items():
-    instr(
-        _name,
-        BINARY,
-        _meaning,
-        body=Lane(_fn),
-        types=_types,
-        traits=_PYTHON.get(_name),
-        cite=spec(_line),
+    BINARY.row(
+        _name, _meaning, body=Lane(_fn), types=_types, traits=_PYTHON.get(_name), cite=spec(_line)
     )
-instr(
+BINARY.row(
     "vdiv",
-    BINARY,
     "lhs / rhs; x/0 is infinite, 0/0 NaN; integers truncate, and x/0 is 0",
     body=Lane(lanes.div),
     traits=_PYTHON["vdiv"],
     types=f"{HALVES_AND_WORDS} {FLOATS}",
-    notes=("the text lists f16 and f32 only; the a5 headers divide 16- and 32-bit integers too",),
+    notes="the text lists f16 and f32 only; the a5 headers divide 16- and 32-bit integers too",
     cite=spec(3668),
 )
-instr(
+BINARY.row(
     "vor",
-    BINARY,
     "lhs | rhs, on raw bits",
     body=Lane(arithmetic.or_bits),
     traits=_PYTHON["vor"],
     types=f"{_BITS} {WIDE_FLOATS}",
-    notes=("the text lists integers; the golden merges the two parts of an f16 vcvt with it",),
+    notes="the text lists integers; the golden merges the two parts of an f16 vcvt with it",
     cite=spec(3737),
 )
 SHIFT = replace(
@@ -150,14 +135,13 @@ for _name, (_meaning, _fn, _line) in {
     "vshl": ("lhs << rhs", arithmetic.shift_left, 3771),
     "vshr": (f"lhs >> rhs, {_ARITHMETIC}", arithmetic.shift_right, 3790),
 }.items():
-    instr(
+    SHIFT.row(
         _name,
-        SHIFT,
         _meaning,
         body=Lane(_fn),
         traits=_PYTHON.get(_name),
         types=INTEGERS,
-        notes=("counts beyond the width are not defined; the goldens take them modulo the width",),
+        notes="counts beyond the width are not defined; the goldens take them modulo the width",
         cite=spec(_line),
     )
 
@@ -167,7 +151,7 @@ CARRY = Family(
     "32-bit unsigned sums and differences with a carry mask; masked lanes 0",
     operands=(read("lhs", "vreg"), read("rhs", "vreg"), read("mask", "mask")),
     results=(Result("result", "vreg"), Result("carry", "mask")),
-    text="$lhs , $rhs , $mask {} : <? ( > types <? ) > -> results",
+    text="$operands {} : <? ( > types <? ) > -> results",
     pipe="V",
     rules=(same_vreg("lhs", "rhs", "result"), mask_fits("lhs", "mask", "carry")),
     scope="vecscope",
@@ -180,22 +164,20 @@ for _name, (_meaning, _fn, _line) in {
     "vaddc": ("result = lhs + rhs, carry = the sum's bit 32", arithmetic.add_carry, 3810),
     "vsubc": (f"result = lhs - rhs, {_NO_BORROW} (lhs >= rhs)", arithmetic.subtract_carry, 3836),
 }.items():
-    instr(_name, CARRY, _meaning, body=Lane(_fn), types=WORDS, cite=spec(_line))
+    CARRY.row(_name, _meaning, body=Lane(_fn), types=WORDS, cite=spec(_line))
 _SUM_OF_THREE = "result = lhs + rhs + carry_in, carry = the sum's bit 32"
 _DIFFERENCE_OF_THREE = f"result = lhs - rhs - (1 - carry_in), {_NO_BORROW}"
 for _name, (_meaning, _fn, _line) in {
     "vaddcs": (_SUM_OF_THREE, arithmetic.add_with_carry, 4048),
     "vsubcs": (_DIFFERENCE_OF_THREE, arithmetic.subtract_with_carry, 4074),
 }.items():
-    instr(
+    CARRY.row(
         _name,
-        CARRY,
         _meaning,
         body=Lane(_fn),
         operands=(*CARRY.operands[:2], read("carry_in", "mask"), CARRY.operands[2]),
-        text="$lhs , $rhs , $carry_in , $mask {} : <? ( > types <? ) > -> results",
         types=WORDS,
-        rules=(mask_fits("lhs", "carry_in"),),
+        rules=mask_fits("lhs", "carry_in"),
         cite=spec(_line),
     )
 
@@ -221,9 +203,8 @@ for _name, (_meaning, _fn, _types, _line) in {
     "vmins": ("min(input, scalar)", lanes.minimum, _SUMS, 3977),
     "vlrelu": (_LEAKY, arithmetic.leaky_relu, FLOATS, 4029),
 }.items():
-    instr(
+    VECTOR_SCALAR.row(
         _name,
-        VECTOR_SCALAR,
         _meaning,
         body=Lane(_fn),
         traits=_PYTHON.get(_name),
@@ -231,24 +212,22 @@ for _name, (_meaning, _fn, _types, _line) in {
         rules=_SCALAR_OF_LANES,
         cite=spec(_line),
     )
-instr(
+VECTOR_SCALAR.row(
     "vmuls",
-    VECTOR_SCALAR,
     "input * scalar; integers wrap",
     body=Lane(lanes.mul),
     traits=_PYTHON["vmuls"],
     types=_PRODUCTS,
     rules=_SCALAR_OF_LANES,
-    notes=("bf16 is in the a5 headers, the text names no types",),
+    notes="bf16 is in the a5 headers, the text names no types",
     cite=spec(3941),
 )
 for _name, (_meaning, _fn, _line) in {
     "vshls": ("input << scalar", arithmetic.shift_left, 3996),
     "vshrs": (f"input >> scalar, {_ARITHMETIC}", arithmetic.shift_right, 4013),
 }.items():
-    instr(
+    VECTOR_SCALAR.row(
         _name,
-        VECTOR_SCALAR,
         _meaning,
         body=Lane(_fn),
         traits=_PYTHON.get(_name),
@@ -262,9 +241,8 @@ for _name, (_meaning, _fn, _types) in {
     "vors": ("input | scalar", lanes.bit_or, INTEGERS),
     "vxors": ("input ^ scalar", lanes.bit_xor, INTEGERS),
 }.items():
-    instr(
+    VECTOR_SCALAR.row(
         _name,
-        VECTOR_SCALAR,
         _meaning,
         body=Lane(_fn),
         traits=_PYTHON.get(_name),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pto.isa.meaning.vector import compare
-from pto.isa.row.instr import Attr, Family, Result, instr, read
+from pto.isa.row.instr import Attr, Family, Result, read
 from pto.isa.row.traits import Traits
 from pto.isa.rules.rule import Case, Rule, dtype_in, scalar_matches
 from pto.isa.rules.vector import (
@@ -23,6 +23,7 @@ COMPARE = Family(
     "vector compare",
     "vector",
     "a mask from a comparison of lanes; a NaN is unequal to all",
+    text="$operands , @cmp_mode {} : types -> results",
     results=(Result("result", "mask"),),
     attrs=(Attr("cmp_mode", "str", _MODES, required=True),),
     pipe="V",
@@ -31,25 +32,21 @@ COMPARE = Family(
     cost="lane",
 )
 
-instr(
+COMPARE.row(
     "vcmp",
-    COMPARE,
     "result[i] = mask[i] and (src0[i] cmp_mode src1[i])",
     body=compare.COMPARE,
     operands=(read("src0", "vreg"), read("src1", "vreg"), read("mask", "mask")),
-    text="$src0 , $src1 , $mask , @cmp_mode {} : types -> results",
     subject="src0",
     rules=(same_vreg("src0", "src1"), mask_fits("src0", "mask", "result")),
     cite=spec(4743),
     **widths(8, 16, 32, 64),
 )
-instr(
+COMPARE.row(
     "vcmps",
-    COMPARE,
     "result[i] = mask[i] and (src[i] cmp_mode scalar)",
     body=compare.COMPARE,
     operands=(read("src", "vreg"), read("scalar", "element"), read("mask", "mask")),
-    text="$src , $scalar , $mask , @cmp_mode {} : types -> results",
     types=f"{INTEGERS} {WIDE_FLOATS}",
     subject="src",
     rules=(scalar_matches("scalar", "src"), mask_fits("src", "mask", "result")),
@@ -66,7 +63,7 @@ SELECT = Family(
     "each lane from one of several places",
     operands=(read("src0", "vreg"), read("src1", "vreg")),
     results=(Result("result", "vreg"),),
-    text="$src0 , $src1 {} : types -> results",
+    text="$operands {} : types -> results",
     pipe="V",
     traits=Traits(mask_selects=True),
     scope="vecscope",
@@ -81,13 +78,11 @@ def _small_float(case: Case) -> str | None:
     return f"src0 is {elem.name}" if small and elem is not None else None
 
 
-instr(
+SELECT.row(
     "vsel",
-    SELECT,
     "result[i] = mask[i] ? src0[i] : src1[i]",
     body=compare.VSEL,
     operands=(*SELECT.operands, read("mask", "mask")),
-    text="$src0 , $src1 , $mask {} : types -> results",
     rules=(
         same_vreg("src0", "src1", "result"),
         mask_fits("src0", "mask"),
@@ -96,9 +91,8 @@ instr(
     cite=spec(4811),
     **widths(8, 16, 32, 64),
 )
-instr(
+SELECT.row(
     "vselr",
-    SELECT,
     "result[i] = src0[src1[i]]; no mask",
     body=compare.VSELR,
     needs="pair_select",
@@ -117,9 +111,8 @@ instr(
     cite=spec(4837),
     **widths(8, 16, 32),
 )
-instr(
+SELECT.row(
     "vselrv2",
-    SELECT,
     "result[i] = p[i] ? src1[i] : src0[i] with p implicit in the lowering",
     body=compare.VSELRV2,
     needs="pair_select",

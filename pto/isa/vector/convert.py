@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pto.isa.meaning.vector import convert
 from pto.isa.meaning.vector.convert import OLDER_WORDS, plain_word
-from pto.isa.row.instr import Attr, Family, Result, instr, read
+from pto.isa.row.instr import Attr, Family, Result, read
 from pto.isa.rules.rule import Case, Rule
 from pto.isa.rules.vector import WIDE_FLOATS, bits_of, mask_fits, same_vreg, spec, widths
 
@@ -82,6 +82,7 @@ CONVERT = Family(
     "vector conversion",
     "vector",
     "lanes under another type",
+    text="$operands {} : types -> results",
     results=(Result("result", "vreg"),),
     pipe="V",
     scope="vecscope",
@@ -89,9 +90,8 @@ CONVERT = Family(
     cost="lane",
 )
 
-instr(
+CONVERT.row(
     "vcvt",
-    CONVERT,
     "result = input converted; narrowing fills every 2nd or 4th lane from part on, the rest 0;"
     " widening reads those lanes; masked source lanes give 0",
     body=convert.VCVT,
@@ -102,7 +102,6 @@ instr(
         Attr("part", "str", _words(*_PARTS[2], *_PARTS[4]), meaning="which lanes of the wider"),
         Attr("round_mode", "str", _ROUNDINGS, meaning="older name of rnd"),
     ),
-    text="$input , $mask {} : types -> results",
     types=" ".join(_SOURCES),
     rules=(
         mask_fits("input", "mask"),
@@ -125,33 +124,28 @@ instr(
     " !pto.mask<b32> -> !pto.vreg<128xf16>",
     cite=spec(4169),
 )
-instr(
+CONVERT.row(
     "vtrc",
-    CONVERT,
     "result[i] = mask[i] ? input[i] rounded to an integral value : 0",
     body=convert.VTRC,
     operands=_MASKED,
-    attrs=(
-        Attr(
-            "round_mode",
-            "str",
-            _words("R", "A", "F", "C", "Z"),
-            required=True,
-            meaning=_ROUND.removesuffix(", O to odd"),
-        ),
+    attrs=Attr(
+        "round_mode",
+        "str",
+        _words("R", "A", "F", "C", "Z"),
+        required=True,
+        meaning=_ROUND.removesuffix(", O to odd"),
     ),
     text="$input , $mask , @round_mode {} : types -> results",
     types=WIDE_FLOATS,
     rules=(same_vreg("input", "result"), mask_fits("input", "mask")),
     cite=spec(4341),
 )
-instr(
+CONVERT.row(
     "vbitcast",
-    CONVERT,
     "result = the same 256 bytes under another element type",
     body=convert.VBITCAST,
-    operands=(read("input", "vreg"),),
-    text="$input {} : types -> results",
+    operands=read("input", "vreg"),
     cite=spec(4393),
     **widths(8, 16, 32, 64),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pto.isa.meaning.vmi import shape
 from pto.isa.row import types as t
-from pto.isa.row.instr import Family, Result, instr, read
+from pto.isa.row.instr import Family, Result, read
 from pto.isa.rules.rule import Case, Rule, dtype_in
 from pto.isa.rules.vector import mask_fits, same_lane_type, same_vreg, shown
 
@@ -69,14 +69,13 @@ for _name, _which, _body in (
     ("chistv2", "<=", shape.CUMULATIVE_HALF),
     ("dhistv2", "==", shape.HALF),
 ):
-    instr(
+    HALF_HISTOGRAM.row(
         _name,
-        HALF_HISTOGRAM,
         f"result[b] = acc[b] + number of active source[i] {_which} b + 128 * bin",
         body=_body,
         types="u16",
         profiles="a5",
-        notes=("bin is 0 or 1 (Bin_N0, Bin_N1 of the headers); of others no source says what",),
+        notes="bin is 0 or 1 (Bin_N0, Bin_N1 of the headers); of others no source says what",
         example=f"%h = pto.{_name} %acc, %src, %mask, %bin : !pto.vreg<128xui16>,"
         " !pto.vreg<256xui8>, !pto.mask<b8>, i32 -> !pto.vreg<128xui16>",
         cite="PTOAS docs/isa/micro-isa/10-reduction-ops.md",
@@ -86,9 +85,8 @@ for _name, (_which, _body, _line) in {
     "vmi.vchist": ("<= b", shape.CUMULATIVE_HISTOGRAM, 2055),
     "vmi.vdhist": ("== b", shape.HISTOGRAM, 2134),
 }.items():
-    instr(
+    HISTOGRAM.row(
         _name,
-        HISTOGRAM,
         f"result[b] = acc[b] + number of active src[i] {_which}",
         body=_body,
         types="u16",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pto.isa.meaning.vector import load
-from pto.isa.row.instr import Attr, Family, Result, instr, read
+from pto.isa.row.instr import Attr, Family, Result, read
 from pto.isa.rules.rule import Case, Rule, dtype_in
 from pto.isa.rules.vector import (
     HALVES_AND_WORDS,
@@ -49,22 +49,19 @@ LOAD = Family(
     cost="reg_load",
 )
 
-instr(
+LOAD.row(
     "vlds",
-    LOAD,
     "result = 256-byte image built by dist from UB at source + offset elements; no mask",
     body=load.VLDS,
     results=(Result("result", "vreg"), MOVED_BASE),
-    attrs=(
-        Attr(
-            "dist",
-            "str",
-            tuple(LOAD_DISTS),
-            default="NORM",
-            meaning="NORM copies 256 bytes; BRC repeats one item, BRC_BLK one 32-byte block; US"
-            " doubles each item, DS keeps every second; UNPK zero-extends items to twice their"
-            " width, UNPK4 bytes to words; E2B fills block g with item g; SPLT keeps channel 0",
-        ),
+    attrs=Attr(
+        "dist",
+        "str",
+        tuple(LOAD_DISTS),
+        default="NORM",
+        meaning="NORM copies 256 bytes; BRC repeats one item, BRC_BLK one 32-byte block; US"
+        " doubles each item, DS keeps every second; UNPK zero-extends items to twice their"
+        " width, UNPK4 bytes to words; E2B fills block g with item g; SPLT keeps channel 0",
     ),
     rules=(dist_width("result", LOAD_DISTS), same_base("updated_base", "source")),
     aliases="vld vldi vlds_post",
@@ -82,27 +79,23 @@ instr(
     cite=(spec(2454), "PTO manual, Data Movement: Distribution modes"),
     **widths(*_ANY),
 )
-instr(
+LOAD.row(
     "vldsx2",
-    LOAD,
     "DINTLV_Bk: low item i = src[2i], high item i = src[2i+1] of a 512-byte window;"
     " BDINTLV: the same with 32-byte blocks",
     body=load.VLDSX2,
     results=(Result("low", "vreg"), Result("high", "vreg"), MOVED_BASE),
-    attrs=(
-        Attr("dist", "str", ("DINTLV_B8", "DINTLV_B16", "DINTLV_B32", "BDINTLV"), required=True),
-    ),
+    attrs=Attr("dist", "str", ("DINTLV_B8", "DINTLV_B16", "DINTLV_B32", "BDINTLV"), required=True),
     text="$source [ $offset ] , @dist {} : types -> results",
     subject="low",
     rules=(same_vreg("low", "high"), same_base("updated_base", "source")),
     aliases="vldx2",
-    notes=("items have the token's width whatever the registers are called",),
+    notes="items have the token's width whatever the registers are called",
     cite=spec(2566),
     **widths(*_ITEMS),
 )
-instr(
+LOAD.row(
     "vsldb",
-    LOAD,
     "block b = mask lane b ? UB block at source + (repeat_stride + b * block_stride) * 32 B : 0,"
     " b < 8",
     body=load.VSLDB,
@@ -113,7 +106,7 @@ instr(
         read("mask", "mask"),
     ),
     results=(Result("result", "vreg"), MOVED_BASE),
-    rules=(same_base("updated_base", "source"),),
+    rules=same_base("updated_base", "source"),
     text="$source , $block_stride , $repeat_stride , $mask {} : types -> results",
     notes=(
         "lane b of the b32 view of mask gates block b; masked blocks raise no address fault",
@@ -155,9 +148,8 @@ def _unsigned(case: Case) -> str | None:
     return f"offsets are {offsets.name}" if signed and offsets is not None else None
 
 
-instr(
+GATHER.row(
     "vgather2",
-    GATHER,
     "result[i] = mask[i] ? UB[source + offsets[i] elements] : 0",
     body=load.VGATHER2,
     operands=(*GATHER.operands[:2], read("mask", "mask or index")),
@@ -182,9 +174,8 @@ instr(
     cite=spec(2635),
     **widths(16, 32),
 )
-instr(
+GATHER.row(
     "vgatherb",
-    GATHER,
     "block b = mask lane b ? 32 bytes of UB at source + offsets[b] bytes : 0, b < 8",
     body=load.VGATHERB,
     rules=(dtype_in("offsets", WORDS), mask_is(32, "mask")),
@@ -197,30 +188,26 @@ instr(
     cite=spec(2658),
     **widths(32),
 )
-instr(
+GATHER.row(
     "vgather2_bc",
-    GATHER,
     "result[i] = mask[i] ? UB[source + offsets[i] elements] : 0",
     body=load.VGATHER2,
     rules=(dtype_in("offsets", WORDS), mask_fits("result", "mask")),
-    notes=("masked lanes issue no request, so their offsets may point anywhere",),
+    notes="masked lanes issue no request, so their offsets may point anywhere",
     example="%v = pto.vgather2_bc %ub, %offsets, %mask : !pto.ptr<f32, ub>, !pto.vreg<64xi32>,"
     " !pto.mask<b32> -> !pto.vreg<64xf32>",
     cite=spec(2689),
     **widths(32),
 )
-instr(
+LOAD.row(
     "vsld",
-    LOAD,
     "strided load: the token picks the sub-elements read from each source block",
     body=load.VSLD,
-    attrs=(
-        Attr(
-            "stride",
-            "str",
-            ("STRIDE_S3_B16", "STRIDE_S4_B64", "STRIDE_S8_B32", "STRIDE_S2_B64"),
-            required=True,
-        ),
+    attrs=Attr(
+        "stride",
+        "str",
+        ("STRIDE_S3_B16", "STRIDE_S4_B64", "STRIDE_S8_B32", "STRIDE_S2_B64"),
+        required=True,
     ),
     text="$source [ $offset ] , @stride {} : types(source) -> results",
     notes=(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pto.isa.meaning.vector import materialize
 from pto.isa.row import types as t
-from pto.isa.row.instr import Attr, Family, Result, instr, read
+from pto.isa.row.instr import Attr, Family, Result, read
 from pto.isa.rules.rule import Case, Rule, scalar_matches
 from pto.isa.rules.vector import FLOATS, INTEGERS, mask_fits, same_vreg, spec, widths
 
@@ -12,6 +12,7 @@ MATERIALIZE = Family(
     "materialization",
     "vector",
     "every lane from one value",
+    text="$operands {} : types -> results",
     results=(Result("result", "vreg"),),
     pipe="V",
     scope="vecscope",
@@ -27,32 +28,27 @@ def _position(case: Case) -> str | None:
     return f"input is {'a scalar' if elem is None else elem.name}"
 
 
-instr(
+MATERIALIZE.row(
     "vbr",
-    MATERIALIZE,
     "result[i] = value; no mask",
     body=materialize.VBR,
-    operands=(read("value", "element"),),
-    text="$value {} : types -> results",
-    rules=(scalar_matches("value", "result"),),
+    operands=read("value", "element"),
+    rules=scalar_matches("value", "result"),
     cite=spec(3103),
     **widths(8, 16, 32),
 )
-instr(
+MATERIALIZE.row(
     "vdup",
-    MATERIALIZE,
     "result[i] = mask[i] ? x : 0; x is the scalar, or lane 0 (LOWEST) or N-1 (HIGHEST) of input",
     body=materialize.VDUP,
     operands=(read("input", "vreg or scalar"), read("mask?", "mask")),
-    attrs=(
-        Attr(
-            "position",
-            "str",
-            ("LOWEST", "HIGHEST"),
-            default="LOWEST",
-            renamed=(("POS_LOWEST", "LOWEST"), ("POS_HIGHEST", "HIGHEST")),
-            meaning="which lane of a vector input",
-        ),
+    attrs=Attr(
+        "position",
+        "str",
+        ("LOWEST", "HIGHEST"),
+        default="LOWEST",
+        renamed=(("POS_LOWEST", "LOWEST"), ("POS_HIGHEST", "HIGHEST")),
+        meaning="which lane of a vector input",
     ),
     text="$input <? , $mask > {} : types -> results",
     rules=(
@@ -68,16 +64,14 @@ instr(
     cite=spec(3127),
     **widths(8, 16, 32),
 )
-instr(
+MATERIALIZE.row(
     "vci",
-    MATERIALIZE,
     "result[i] = index + i (ASC) or index - i (DESC); integers wrap",
     body=materialize.VCI,
-    operands=(read("index", "element"),),
-    attrs=(Attr("order", "str", ("ASC", "DESC"), default="ASC"),),
-    text="$index {} : types -> results",
+    operands=read("index", "element"),
+    attrs=Attr("order", "str", ("ASC", "DESC"), default="ASC"),
     types=f"{INTEGERS} {FLOATS}",
-    rules=(scalar_matches("index", "result"),),
-    notes=("the text lists signed integer results, PTOAS takes unsigned ones too",),
+    rules=scalar_matches("index", "result"),
+    notes="the text lists signed integer results, PTOAS takes unsigned ones too",
     cite=spec(4149),
 )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pto.isa.meaning.vector import predicate, unaligned
 from pto.isa.row import types as t
-from pto.isa.row.instr import Attr, Family, Instr, Result, instr, read, write
+from pto.isa.row.instr import Attr, Family, Instr, Result, read, write
 from pto.isa.row.traits import Traits, operators
 from pto.isa.rules.rule import Case, Rule, on
 from pto.isa.rules.vector import (
@@ -50,52 +50,48 @@ GENERATE = Family(
 PSET: dict[int, Instr] = {}  # by the bits of a lane
 for _bits in (8, 16, 32):
     _lanes = 256 * 8 // _bits
-    PSET[_bits] = instr(
+    PSET[_bits] = GENERATE.row(
         f"pset_b{_bits}",
-        GENERATE,
         f"result = the lanes pattern names, of {_lanes}",
         body=predicate.pattern(_bits // 8),
         traits=Traits(mask_bits=_bits),
-        rules=(mask_is(_bits, "result"),),
-        notes=("the text has H and Q at the high end; the golden has them at the low end",),
+        rules=mask_is(_bits, "result"),
+        notes="the text has H and Q at the high end; the golden has them at the low end",
         example=f'%m = pto.pset_b{_bits} "PAT_ALL" : !pto.mask<b{_bits}>',
         cite=spec(3149),
     )
-    instr(
+    GENERATE.row(
         f"pge_b{_bits}",
-        GENERATE,
         f"result = the lanes pattern names, of {_lanes}; no comparison despite its name",
         body=predicate.pattern(_bits // 8),
         traits=Traits(mask_bits=_bits),
-        rules=(mask_is(_bits, "result"),),
+        rules=mask_is(_bits, "result"),
         example=f'%m = pto.pge_b{_bits} "PAT_VL8" : !pto.mask<b{_bits}>',
         cite=spec(3183),
     )
-    instr(
+    GENERATE.row(
         f"plt_b{_bits}",
-        GENERATE,
         f"mask[i] = i < scalar, i < {_lanes}; scalar_out = max(scalar - {_lanes}, 0)",
         body=predicate.tail(_bits // 8),
         traits=Traits(mask_bits=_bits),
-        operands=(read("scalar", "i32"),),
+        operands=read("scalar", "i32"),
         results=(Result("mask", "mask"), Result("scalar_out", "i32")),
         attrs=(),
         text="$scalar {} : types -> results",
-        rules=(mask_is(_bits, "mask"),),
+        rules=mask_is(_bits, "mask"),
         example=f"%m, %left = pto.plt_b{_bits} %count : i32 -> !pto.mask<b{_bits}>, i32",
         cite=spec(3206),
     )
-    instr(
+    GENERATE.row(
         f"pltm_b{_bits}",
-        GENERATE,
         f"mask[i] = i + loop * {_lanes} < bound, i < {_lanes}",
         body=predicate.tail_of_turn(_bits // 8),
         traits=Traits(mask_bits=_bits),
         operands=(read("loop", "i16"), read("bound", "i32")),
-        results=(Result("mask", "mask"),),
+        results=Result("mask", "mask"),
         attrs=(),
         text="$loop , $bound {} : types -> results",
-        rules=(mask_is(_bits, "mask"),),
+        rules=mask_is(_bits, "mask"),
         profiles="a5",
         example=f"%m = pto.pltm_b{_bits} %loop, %bound : i16, i32 -> !pto.mask<b{_bits}>",
         cite="PTOAS docs/isa/micro-isa/05-materialization-predicate.md",
@@ -108,7 +104,7 @@ LOGIC = Family(
     "masks combined bit by bit; bits outside the governing mask 0",
     operands=(read("src0", "mask"), read("src1", "mask"), read("mask", "mask")),
     results=_RESULT,
-    text="$src0 , $src1 , $mask {} : types -> results",
+    text="$operands {} : types -> results",
     pipe="V",
     scope="vecscope",
     cost="predicate",
@@ -120,25 +116,22 @@ for _name, (_meaning, _body, _line) in {
     "pxor": ("result = mask ? src0 ^ src1 : 0", predicate.PXOR, 3327),
     "psel": ("result = mask ? src0 : src1", predicate.PSEL, 3355),
 }.items():
-    instr(
+    LOGIC.row(
         _name,
-        LOGIC,
         _meaning,
         body=_body,
         traits=_PYTHON.get(_name, Traits(mask_selects=True)),
-        rules=(same_mask("src0", "src1", "mask", "result"),),
+        rules=same_mask("src0", "src1", "mask", "result"),
         notes=("a manual page gives psel a fourth, governing mask",) if _name == "psel" else (),
         cite=spec(_line),
     )
-instr(
+LOGIC.row(
     "pnot",
-    LOGIC,
     "result = mask ? ~input : 0",
     body=predicate.PNOT,
     traits=_PYTHON["pnot"],
     operands=(read("input", "mask"), read("mask", "mask")),
-    text="$input , $mask {} : types -> results",
-    rules=(same_mask("input", "mask", "result"),),
+    rules=same_mask("input", "mask", "result"),
     cite=spec(3341),
 )
 
@@ -148,7 +141,7 @@ REARRANGE = Family(
     "lanes or bits of masks in another order",
     operands=(read("lhs", "mask"), read("rhs", "mask")),
     results=(Result("low", "mask"), Result("high", "mask")),
-    text="$lhs , $rhs {} : types -> results",
+    text="$operands {} : types -> results",
     pipe="V",
     scope="vecscope",
     cost="predicate",
@@ -158,9 +151,8 @@ _HALF = Attr("part", "str", ("LOWER", "HIGHER"), required=True)
 for _bits in (8, 16, 32):
     _all = (mask_is(_bits, "lhs", "rhs", "low", "high"),)
     _two = f"!pto.mask<b{_bits}>, !pto.mask<b{_bits}>"
-    instr(
+    REARRANGE.row(
         f"pintlv_b{_bits}",
-        REARRANGE,
         "low = l0 r0 l1 r1 .. of the first halves, high the same of the second",
         body=predicate.interleaved(_bits // 8),
         traits=Traits(mask_bits=_bits),
@@ -168,9 +160,8 @@ for _bits in (8, 16, 32):
         example=f"%low, %high = pto.pintlv_b{_bits} %l, %r : {_two} -> {_two}",
         cite=spec(3378),
     )
-    instr(
+    REARRANGE.row(
         f"pdintlv_b{_bits}",
-        REARRANGE,
         "low = even, high = odd lanes of lhs, then of rhs",
         body=predicate.deinterleaved(_bits // 8),
         traits=Traits(mask_bits=_bits),
@@ -178,39 +169,35 @@ for _bits in (8, 16, 32):
         example=f"%low, %high = pto.pdintlv_b{_bits} %l, %r : {_two} -> {_two}",
         cite=spec(3368),
     )
-instr(
+REARRANGE.row(
     "ppack",
-    REARRANGE,
     "result = bits 0, 2, 4, .. of input in its lower or upper 128 bits, the other half 0",
     body=predicate.PPACK,
-    operands=(read("input", "mask"),),
+    operands=read("input", "mask"),
     results=_RESULT,
-    attrs=(_HALF,),
+    attrs=_HALF,
     text="$input , @part {} : types -> results",
-    rules=(mask_steps("input", "result", narrower=True),),
-    notes=("works on physical bits, not on lanes: all of b32 packs to every 2nd bit",),
+    rules=mask_steps("input", "result", narrower=True),
+    notes="works on physical bits, not on lanes: all of b32 packs to every 2nd bit",
     cite=spec(3239),
 )
-instr(
+REARRANGE.row(
     "punpack",
-    REARRANGE,
     "result bit 2i = bit i of the part half of input, odd bits 0",
     body=predicate.PUNPACK,
-    operands=(read("input", "mask"),),
+    operands=read("input", "mask"),
     results=_RESULT,
-    attrs=(_HALF,),
+    attrs=_HALF,
     text="$input , @part {} : types -> results",
-    rules=(mask_steps("input", "result", narrower=False),),
+    rules=mask_steps("input", "result", narrower=False),
     cite=spec(3268),
 )
-instr(
+REARRANGE.row(
     "pbitcast",
-    REARRANGE,
     "result = the same 256 bits under another granularity",
     body=predicate.PBITCAST,
-    operands=(read("input", "mask"),),
+    operands=read("input", "mask"),
     results=_RESULT,
-    text="$input {} : types -> results",
     cite=spec(4445),
 )
 
@@ -296,67 +283,62 @@ STREAM = Family(
     "predicate stream",
     "predicate",
     "masks appended to an unaligned stream",
+    text="$operands {} : types -> results",
     pipe="V",
     scope="vecscope",
     cost="reg_store",
 )
 
-instr(
+LOAD.row(
     "plds",
-    LOAD,
     "result = the image at source + offset bytes, distributed",
     body=predicate.LOAD_IMAGE,
-    rules=(_ALIGNED,),
+    rules=_ALIGNED,
     notes=(_BYTES, "DS reads 64 bytes, past a 32-byte image"),
     cite=(spec(2965), page("scalar/ops/predicate-load-store/plds")),
 )
-instr(
+LOAD.row(
     "pldi",
-    LOAD,
     "result = the image offset images on from source, distributed; offset is an immediate",
     body=predicate.LOAD_IMAGE_AT,
     rules=_IMMEDIATE,
     notes=_UNITS,
     cite=(spec(2991), page("scalar/ops/predicate-load-store/pldi")),
 )
-instr(
+STORE.row(
     "psts",
-    STORE,
     "the image at destination + offset bytes = value, distributed",
     body=predicate.STORE_IMAGE,
-    rules=(_ALIGNED,),
-    notes=(_BYTES,),
+    rules=_ALIGNED,
+    notes=_BYTES,
     cite=(spec(3010), page("scalar/ops/predicate-load-store/psts")),
 )
-instr(
+STORE.row(
     "psti",
-    STORE,
     "the image offset images on from destination = value; offset is an immediate",
     body=predicate.STORE_IMAGE_AT,
     rules=_IMMEDIATE,
     notes=_UNITS,
     cite=(spec(3033), page("scalar/ops/predicate-load-store/psti")),
 )
-instr(
+LOAD.row(
     "pld",
-    LOAD,
     "result = the image at source + 8 * areg bytes, distributed",
     body=predicate.LOAD_IMAGE_WORDS,
     operands=(read("source", "ub pointer"), read("areg", "i32")),
     results=_RESULT,
     text="$source , $areg , @dist {} : types -> results",
-    notes=("only the manual has it; plds and pldi replace it",),
+    notes="only the manual has it; plds and pldi replace it",
     cite=page("scalar/ops/predicate-load-store/pld"),
 )
-instr(
+STORE.row(
     "pst",
-    STORE,
     "the image at destination + 8 * areg bytes = value, distributed",
     body=predicate.STORE_IMAGE_WORDS,
     operands=(read("value", "mask"), write("destination", "ub pointer"), read("areg", "i32")),
     results=(),
     text="$value , $destination , $areg , @dist {} : types",
-    notes=("only the manual has it; psts and psti replace it",),
+    notes="only the manual has it; psts and psti replace it",
     cite=page("scalar/ops/predicate-load-store/pst"),
 )
 
@@ -369,14 +351,12 @@ def _stream(case: Case) -> str | None:
     return None if fits else f"value is b{mask.granularity}, base points to {elem.name}"
 
 
-instr(
+STREAM.row(
     "pstu",
-    STREAM,
     "append the lanes of value as bits to an unaligned stream: 16 bytes of b16, 8 of b32",
     body=unaligned.PSTU,
     operands=(read("align_in", "align"), read("value", "mask"), write("base", "ub pointer")),
     results=(Result("align_out", "align"), Result("base_out", "ub pointer", optional=True)),
-    text="$align_in , $value , $base {} : types -> results",
     needs="align_state",
     rules=(
         Rule(

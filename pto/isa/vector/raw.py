@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pto.isa.meaning.vector import raw as meaning
-from pto.isa.row.instr import Family, Operand, instr, read, write
+from pto.isa.row.instr import Family, Operand, read, write
 
 _CITE = "PTOAS include/PTO/IR/VPTOUbOps.td"
 RAW = Family(
@@ -26,9 +26,8 @@ def _strides(*names: str) -> tuple[Operand, ...]:
 
 def _add(name: str, words: str, body: object, *operands: Operand) -> None:
     text = " , ".join(f"${o.name}" for o in operands)
-    instr(
+    RAW.row(
         f"ub.{name}",
-        RAW,
         words,
         body=body,
         operands=operands,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pto.isa.meaning.vector import rearrange
 from pto.isa.row import types as t
-from pto.isa.row.instr import Attr, Family, Result, instr, read
+from pto.isa.row.instr import Attr, Family, Result, read
 from pto.isa.row.traits import Traits
 from pto.isa.rules.rule import Case, Rule, dtype_in
 from pto.isa.rules.vector import (
@@ -29,7 +29,7 @@ REARRANGE = Family(
     "lanes in another order",
     operands=_PAIR,
     results=(Result("low", "vreg"), Result("high", "vreg")),
-    text="$lhs , $rhs {} : types -> results",
+    text="$operands {} : types -> results",
     pipe="V",
     scope="vecscope",
     subject="lhs",
@@ -60,12 +60,11 @@ for _name, (_meaning, _body, _line) in {
     "vintlv": (_PAIRS, rearrange.VINTLV, 4928),
     "vdintlv": (_APART, rearrange.VDINTLV, 4947),
 }.items():
-    instr(
+    REARRANGE.row(
         _name,
-        REARRANGE,
         _meaning,
         body=_body,
-        rules=(same_vreg("lhs", "rhs", "low", "high"),),
+        rules=same_vreg("lhs", "rhs", "low", "high"),
         cite=spec(_line),
         **widths(8, 16, 32),
     )
@@ -73,67 +72,59 @@ for _name, (_body, _line) in {
     "vintlvv2": (rearrange.VINTLVV2, 5121),
     "vdintlvv2": (rearrange.VDINTLVV2, 5130),
 }.items():
-    instr(
+    REARRANGE.row(
         _name,
-        REARRANGE,
         f"the part half of {_name.removesuffix('v2')}",
         body=_body,
         results=_RESULT,
-        attrs=(_HALF,),
+        attrs=_HALF,
         text="$lhs , $rhs , @part {} : types -> results",
-        rules=(same_vreg("lhs", "rhs", "result"),),
-        notes=("documented, but off the current a5 surface",),
+        rules=same_vreg("lhs", "rhs", "result"),
+        notes="documented, but off the current a5 surface",
         cite=spec(_line),
         **widths(8, 16, 32),
     )
-instr(
+REARRANGE.row(
     "vsqz",
-    REARRANGE,
     "active lanes in order at the front, the rest 0; SQZN = their bytes",
     body=rearrange.VSQZ,
     operands=(read("input", "vreg"), read("mask", "mask")),
     results=_RESULT,
-    text="$input , $mask {} : types -> results",
     subject="input",
     rules=(same_vreg("input", "result"), mask_fits("input", "mask")),
-    notes=("hidden state: SQZN, which vstur reads",),
+    notes="hidden state: SQZN, which vstur reads",
     cite=spec(4968),
     **widths(8, 16, 32),
 )
-instr(
+REARRANGE.row(
     "vusqz",
-    REARRANGE,
     "result[i] = number of active lanes before i; src is ignored; SQZN as vsqz",
     body=rearrange.VUSQZ,
     operands=(read("src", "vreg"), read("mask", "mask")),
     results=_RESULT,
-    text="$src , $mask {} : types -> results",
     types="i8 i16 i32",
     subject="src",
     rules=(same_vreg("src", "result"), mask_fits("src", "mask")),
-    notes=("a count of the mask despite its name, not the inverse of vsqz",),
+    notes="a count of the mask despite its name, not the inverse of vsqz",
     cite=spec(4990),
 )
-instr(
+REARRANGE.row(
     "vpack",
-    REARRANGE,
     "low halves of src's elements in the part half of result, the other half 0",
     body=rearrange.VPACK,
-    operands=(read("src", "vreg"),),
+    operands=read("src", "vreg"),
     results=_RESULT,
-    attrs=(_HALF,),
+    attrs=_HALF,
     text="$src , @part {} : types -> results",
     types=HALVES_AND_WORDS,
     subject="src",
-    rules=(
-        Rule(
-            "packed-type",
-            "PTO-T083",
-            "expects result to hold unsigned integers of half src's width",
-            _packed,
-        ),
+    rules=Rule(
+        "packed-type",
+        "PTO-T083",
+        "expects result to hold unsigned integers of half src's width",
+        _packed,
     ),
-    notes=("truncates, does not saturate",),
+    notes="truncates, does not saturate",
     example='%h = pto.vpack %v, "LOWER" : !pto.vreg<64xi32> -> !pto.vreg<128xui16>',
     cite=spec(5035),
 )
@@ -141,9 +132,8 @@ for _name, (_how, _body, _line) in {
     "vsunpack": ("sign", rearrange.VSUNPACK, 5064),
     "vzunpack": ("zero", rearrange.VZUNPACK, 5082),
 }.items():
-    instr(
+    REARRANGE.row(
         _name,
-        REARRANGE,
         f"result[i] = src[part * N/2 + i] {_how}-extended; part is 0 or 1",
         body=_body,
         operands=(read("src", "vreg"), read("part", "index")),
@@ -151,63 +141,55 @@ for _name, (_how, _body, _line) in {
         text="$src , $part {} : types(src) <? , index > -> results",
         types="i8 u8 i16 u16",
         subject="src",
-        rules=(
-            Rule(
-                "unpacked-type",
-                "PTO-T083",
-                "expects result to hold integers of twice src's width",
-                _unpacked,
-            ),
+        rules=Rule(
+            "unpacked-type",
+            "PTO-T083",
+            "expects result to hold integers of twice src's width",
+            _unpacked,
         ),
-        notes=("takes a contiguous half, unlike the EVEN and ODD parts of vcvt",),
+        notes="takes a contiguous half, unlike the EVEN and ODD parts of vcvt",
         example=f"%w = pto.{_name} %v, %part : !pto.vreg<128xi16> -> !pto.vreg<64xi32>",
         cite=spec(_line),
     )
 
 _MANUAL = "only the manual has it"
-instr(
+REARRANGE.row(
     "vslide",
-    REARRANGE,
     "result[i] = (src1, src0)[amt + i], src1 first",
     body=rearrange.VSLIDE,
     operands=(read("src0", "vreg"), read("src1", "vreg"), read("amt", "i16")),
     results=_RESULT,
-    text="$src0 , $src1 , $amt {} : types -> results",
     subject="src0",
-    rules=(same_vreg("src0", "src1", "result"),),
-    notes=(_MANUAL,),
+    rules=same_vreg("src0", "src1", "result"),
+    notes=_MANUAL,
     cite=page("vector/ops/data-rearrangement/vslide"),
     **widths(8, 16, 32),
 )
-instr(
+REARRANGE.row(
     "vshift",
-    REARRANGE,
     "result[i] = i >= amt ? src[i - amt] : 0",
     body=rearrange.VSHIFT,
     operands=(read("src", "vreg"), read("amt", "i16")),
     results=_RESULT,
-    text="$src , $amt {} : types -> results",
     subject="src",
-    rules=(same_vreg("src", "result"),),
-    notes=(_MANUAL,),
+    rules=same_vreg("src", "result"),
+    notes=_MANUAL,
     cite=page("vector/ops/data-rearrangement/vshift"),
     **widths(8, 16, 32),
 )
-instr(
+REARRANGE.row(
     "vperm",
-    REARRANGE,
     "result[i] = src[index[i] mod N]",
     body=rearrange.VPERM,
     operands=(read("src", "vreg"), read("index", "vreg")),
     results=_RESULT,
-    text="$src , $index {} : types -> results",
     subject="src",
     rules=(
         same_vreg("src", "result"),
         same_lanes("index", "src"),
         dtype_in("index", INTEGERS),
     ),
-    notes=(f"{_MANUAL}; vselr is the current form",),
+    notes=f"{_MANUAL}; vselr is the current form",
     example="%r = pto.vperm %v, %index : !pto.vreg<64xf32>, !pto.vreg<64xi32> -> !pto.vreg<64xf32>",
     cite=page("vector/ops/data-rearrangement/vperm"),
     **widths(8, 16, 32),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pto.isa.meaning.vector import reduce
 from pto.isa.row import types as t
-from pto.isa.row.instr import Family, Result, instr, read
+from pto.isa.row.instr import Family, Result, read
 from pto.isa.rules.rule import Case, Rule
 from pto.isa.rules.vector import (
     FLOATS,
@@ -49,13 +49,12 @@ def _sum_type(case: Case) -> str | None:
     return None if shown(result) == wanted else f"result is {shown(result)}, not {wanted}"
 
 
-instr(
+REDUCE.row(
     "vcadd",
-    REDUCE,
     "result[0] = sum of active lanes, the other lanes 0",
     body=reduce.VCADD,
     types=f"{INTEGERS} {FLOATS}",
-    rules=(Rule("sum-type", "PTO-T083", "expects result to be the type of the sum", _sum_type),),
+    rules=Rule("sum-type", "PTO-T083", "expects result to be the type of the sum", _sum_type),
     notes=(
         "8- and 16-bit integers widen: 256xsi8 sums to 128xsi16, 128xi16 to 64xi32",
         "the manual's page lists i16 to i64; the current text i8 to i32",
@@ -68,9 +67,8 @@ for _name, (_meaning, _body, _line) in {
     "vcmax": (f"result[0] = maximum, {_INDEX}", reduce.VCMAX, 4517),
     "vcmin": (f"result[0] = minimum, {_INDEX}", reduce.VCMIN, 4549),
 }.items():
-    instr(
+    REDUCE.row(
         _name,
-        REDUCE,
         _meaning,
         body=_body,
         types=_EXTREMES,
@@ -85,15 +83,14 @@ for _name, _what, _body in (
     ("vcbmax", "maximum", reduce.VCBMAX),
     ("vcbmin", "minimum", reduce.VCBMIN),
 ):
-    instr(
+    REDUCE.row(
         _name,
-        REDUCE,
         f"value[0] = {_what}, the others 0; predicate = the active lanes equal to it",
         body=_body,
         results=(Result("value", "vreg"), Result("predicate", "mask")),
         types=f"{INTEGERS} {FLOATS}",
         rules=(same_vreg("input", "value"), same_mask("mask", "predicate")),
-        notes=("zeros of both signs are equal; a NaN wins, and every NaN is then marked",),
+        notes="zeros of both signs are equal; a NaN wins, and every NaN is then marked",
         profiles="a5",
         cite="PTOAS docs/isa/micro-isa/10-reduction-ops.md",
     )
@@ -102,9 +99,8 @@ for _name, (_what, _body, _line) in {
     "vcgmax": ("maximum", reduce.VCGMAX, 4619),
     "vcgmin": ("minimum", reduce.VCGMIN, 4646),
 }.items():
-    instr(
+    REDUCE.row(
         _name,
-        REDUCE,
         f"result[g] = {_what} of the active lanes of VLane g, g < 8, the others 0",
         body=_body,
         types=_EXTREMES,
@@ -117,13 +113,12 @@ for _name, (_what, _body, _line) in {
         ),
         cite=(spec(_line), "PTO manual, Target Profiles: Vector Register Architecture (VLane)"),
     )
-instr(
+REDUCE.row(
     "vcpadd",
-    REDUCE,
     "result[i] = input[2i] + input[2i+1] for i < N/2, the upper half 0; masked lanes count as 0",
     body=reduce.VCPADD,
     types=FLOATS,
     rules=_SAME,
-    notes=("the text calls it an inclusive prefix sum; both goldens add pairs",),
+    notes="the text calls it an inclusive prefix sum; both goldens add pairs",
     cite=spec(4675),
 )

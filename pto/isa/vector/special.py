@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pto.isa.meaning.kinds import Lane
 from pto.isa.meaning.vector import arithmetic, sort, special
-from pto.isa.row.instr import Attr, Family, Result, instr, read, write
+from pto.isa.row.instr import Attr, Family, Result, read, write
 from pto.isa.rules.rule import Case, Rule, dtype_in, same_dtype, scalar_matches
 from pto.isa.rules.vector import (
     FLOATS,
@@ -27,7 +27,7 @@ FUSED = Family(
     "several lane-wise steps in one; masked lanes 0",
     operands=(read("lhs", "vreg"), read("rhs", "vreg"), _MASK),
     results=_RESULT,
-    text="$lhs , $rhs , $mask {} : <? ( > types <? ) > -> results",
+    text="$operands {} : <? ( > types <? ) > -> results",
     pipe="V",
     scope="vecscope",
     subject="lhs",
@@ -35,9 +35,8 @@ FUSED = Family(
 )
 _THREE = (same_vreg("lhs", "rhs", "result"), mask_fits("lhs", "mask"))
 
-instr(
+FUSED.row(
     "vprelu",
-    FUSED,
     "result[i] = lhs[i] >= 0 ? lhs[i] : rhs[i] * lhs[i]",
     body=Lane(arithmetic.leaky_relu),
     types=FLOATS,
@@ -51,13 +50,12 @@ def _f32(case: Case) -> str | None:
     return None if elem is None or elem.name == "f32" else f"it is {elem.name}"
 
 
-instr(
+FUSED.row(
     "vexpdif",
-    FUSED,
     "result = e to the power (input - max) in f32; f16 lanes 0,2,.. (EVEN) or 1,3,.. (ODD)",
     body=special.VEXPDIF,
     operands=(read("input", "vreg"), read("max", "vreg"), _MASK),
-    attrs=(Attr("part", "str", ("EVEN", "ODD"), required=True, meaning="no effect on f32 input"),),
+    attrs=Attr("part", "str", ("EVEN", "ODD"), required=True, meaning="no effect on f32 input"),
     text="$input , $max , $mask , @part {} : types -> results",
     types=FLOATS,
     subject="input",
@@ -69,13 +67,11 @@ instr(
     aliases="vexpdiff",
     cite=spec(5200),
 )
-instr(
+FUSED.row(
     "vaxpy",
-    FUSED,
     "result[i] = alpha * src0[i] + src1[i]",
     body=Lane(arithmetic.axpy),
     operands=(read("src0", "vreg"), read("src1", "vreg"), read("alpha", "element"), _MASK),
-    text="$src0 , $src1 , $alpha , $mask {} : <? ( > types <? ) > -> results",
     types=FLOATS,
     subject="src0",
     rules=(
@@ -85,22 +81,19 @@ instr(
     ),
     cite=spec(5226),
 )
-instr(
+FUSED.row(
     "vmula",
-    FUSED,
     "result[i] = acc[i] + lhs[i] * rhs[i], rounded once",
     body=Lane(arithmetic.multiply_add),
     operands=(read("acc", "vreg"), read("lhs", "vreg"), read("rhs", "vreg"), _MASK),
-    text="$acc , $lhs , $rhs , $mask {} : <? ( > types <? ) > -> results",
     types=f"{HALVES_AND_WORDS} {WIDE_FLOATS}",
     subject="acc",
     rules=(same_vreg("acc", "lhs", "rhs", "result"), mask_fits("acc", "mask")),
-    notes=("the text writes active lanes only; its golden cannot tell zeroing from merging",),
+    notes="the text writes active lanes only; its golden cannot tell zeroing from merging",
     cite=spec(5270),
 )
-instr(
+FUSED.row(
     "vmadd",
-    FUSED,
     "result[i] = acc[i] * lhs[i] + rhs[i], rounded once",
     body=Lane(arithmetic.multiply_into),
     operands=(read("acc", "vreg"), read("lhs", "vreg"), read("rhs", "vreg"), _MASK),
@@ -111,9 +104,8 @@ instr(
     profiles="a5",
     cite="PTOAS docs/isa/micro-isa/07-binary-vector-ops.md",
 )
-instr(
+FUSED.row(
     "vmulscvt",
-    FUSED,
     "result = input * scalar in f32, then converted to f16: into lanes 0,2,.. (EVEN) or 1,3,..",
     body=special.VMULSCVT,
     operands=(read("input", "vreg"), read("scalar", "element"), _MASK),
@@ -138,9 +130,8 @@ instr(
     " !pto.mask<b32> -> !pto.vreg<128xf16>",
     cite="PTOAS docs/isa/micro-isa/13-dsa-sfu-ops.md",
 )
-instr(
+FUSED.row(
     "vmull",
-    FUSED,
     "low and high word of the 64-bit product lhs[i] * rhs[i]; signed for signed elements",
     body=Lane(arithmetic.long_product),
     results=(Result("low", "vreg"), Result("high", "vreg")),
@@ -152,14 +143,13 @@ for _name, (_meaning, _fn) in {
     "vaddrelu": ("result[i] = max(lhs[i] + rhs[i], 0)", arithmetic.add_relu),
     "vsubrelu": ("result[i] = max(lhs[i] - rhs[i], 0)", arithmetic.sub_relu),
 }.items():
-    instr(
+    FUSED.row(
         _name,
-        FUSED,
         _meaning,
         body=Lane(_fn),
         types=FLOATS,
         rules=_THREE,
-        notes=("only the manual has it",),
+        notes="only the manual has it",
         cite=page(f"vector/ops/sfu-and-dsa-ops/{_name}"),
     )
 _PAGE_RELU = "; the page also takes max with 0"
@@ -167,9 +157,8 @@ for _name, (_meaning, _body, _note) in {
     "vaddreluconv": ("max(lhs + rhs, 0)", special.VADDRELUCONV, ""),
     "vmulconv": ("lhs * rhs", special.VMULCONV, _PAGE_RELU),
 }.items():
-    instr(
+    FUSED.row(
         _name,
-        FUSED,
         f"result[i] = {_meaning} of lane i, converted to its type",
         body=_body,
         operands=(read("lhs", "vreg"), read("rhs", "vreg"), read("mask?", "mask")),
@@ -188,6 +177,7 @@ UB_TO_UB = Family(
     "UB to UB",
     "vector",
     "sorts, merges and transposes in UB, from outside a vector scope",
+    text="$operands {} : types",
     pipe="V",
     scope="outside vecscope",
     subject="source",
@@ -200,9 +190,8 @@ def _repeats(case: Case) -> str | None:
     return None if count is None or 0 <= count <= 255 else f"it is {count}"
 
 
-instr(
+UB_TO_UB.row(
     "vbitsort",
-    UB_TO_UB,
     "each repeat sorts 32 scores with their indices, descending and stable, into 8-byte records"
     " (score, index)",
     body=sort.VBITSORT,
@@ -212,7 +201,6 @@ instr(
         read("indices", "ub pointer"),
         read("repeat_times", "index"),
     ),
-    text="$destination , $source , $indices , $repeat_times {} : types",
     types=FLOATS,
     rules=(
         dtype_in("indices", "u32"),
@@ -227,9 +215,8 @@ instr(
     cite=spec(5317),
 )
 _LISTS = ("source0", "source1", "source2", "source3")
-instr(
+UB_TO_UB.row(
     "vmrgsort4",
-    UB_TO_UB,
     "merge up to 4 lists of 8-byte (score, index) records, each descending, into destination",
     body=sort.VMRGSORT4,
     operands=(
@@ -238,10 +225,9 @@ instr(
         read("count", "i64"),
         read("config", "i64"),
     ),
-    text="$destination , $source0 , $source1 , $source2 , $source3 , $count , $config {} : types",
     types=FLOATS,
     subject="destination",
-    rules=(same_dtype(*_LISTS, "destination"),),
+    rules=same_dtype(*_LISTS, "destination"),
     aliases="vmrgsort",
     notes=(
         "count holds four 16-bit list lengths in records, list 0 lowest",
@@ -256,9 +242,8 @@ for _name, (_meaning, _body, _plain) in {
     "vsort32": ("sort 32 elements of source", sort.VSORT32, "descending"),
     "vtranspose": ("transpose blocks of source", sort.VTRANSPOSE, "one block of 16x16 elements"),
 }.items():
-    instr(
+    UB_TO_UB.row(
         _name,
-        UB_TO_UB,
         f"{_meaning} under a configuration word",
         body=_body,
         operands=(
@@ -266,11 +251,10 @@ for _name, (_meaning, _body, _plain) in {
             read("source", "ub pointer"),
             read("config", "i64"),
         ),
-        text="$destination , $source , $config {} : types",
-        rules=(same_dtype("source", "destination"),),
+        rules=same_dtype("source", "destination"),
         notes=(
             f"only the manual has it, and the fields of config are not documented: 0 is {_plain},"
-            " anything else an error that says so",
+            " anything else an error that says so"
         ),
         cite=page(f"vector/ops/sfu-and-dsa-ops/{_name}"),
     )

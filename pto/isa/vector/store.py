@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pto.isa.meaning.vector import store
 from pto.isa.row import types as t
-from pto.isa.row.instr import Attr, Family, instr, read, write
+from pto.isa.row.instr import Attr, Family, read, write
 from pto.isa.rules.rule import Case, Rule, dtype_in, same_dtype
 from pto.isa.rules.vector import (
     HALVES_AND_WORDS,
@@ -63,6 +63,7 @@ STORE = Family(
     "vector store",
     "vector",
     "active lanes of a register written to UB",
+    text="$operands {} : types <? -> results >",
     operands=(
         read("value", "vreg"),
         write("destination", "ub buffer"),
@@ -75,22 +76,19 @@ STORE = Family(
     cost="reg_store",
 )
 
-instr(
+STORE.row(
     "vsts",
-    STORE,
     "UB at destination + offset elements = active lanes of value, placed by dist",
     body=store.VSTS,
-    results=(MOVED_BASE,),
-    attrs=(
-        Attr(
-            "dist",
-            "str",
-            tuple(STORE_DISTS),
-            renamed=tuple((f"ONEPT_B{n}", f"1PT_B{n}") for n in _ITEMS),
-            meaning="unwritten: NORM of value's width, UB[i] = value[i]; 1PT writes item 0 and"
-            " ignores the mask; PK keeps the low half of each item, PK4 the low quarter, packed;"
-            " MRG merges channel planes within 32-byte blocks",
-        ),
+    results=MOVED_BASE,
+    attrs=Attr(
+        "dist",
+        "str",
+        tuple(STORE_DISTS),
+        renamed=tuple((f"ONEPT_B{n}", f"1PT_B{n}") for n in _ITEMS),
+        meaning="unwritten: NORM of value's width, UB[i] = value[i]; 1PT writes item 0 and"
+        " ignores the mask; PK keeps the low half of each item, PK4 the low quarter, packed;"
+        " MRG merges channel planes within 32-byte blocks",
     ),
     text="$value , $destination [ $offset ] , $mask {} : types(value,destination,mask)"
     " <? -> results >",
@@ -113,9 +111,8 @@ instr(
     cite=spec(2709),
     **widths(8, 16, 32, 64),
 )
-instr(
+STORE.row(
     "vstsx2",
-    STORE,
     "item 2i = low[i], item 2i+1 = high[i], items of dist's width; 512 bytes, mask ignored",
     body=store.VSTSX2,
     operands=(
@@ -125,18 +122,17 @@ instr(
         read("offset", "index"),
         read("mask", "mask"),
     ),
-    attrs=(Attr("dist", "str", ("INTLV_B8", "INTLV_B16", "INTLV_B32"), required=True),),
+    attrs=Attr("dist", "str", ("INTLV_B8", "INTLV_B16", "INTLV_B32"), required=True),
     text="$low , $high , $destination [ $offset ] , @dist , $mask {} : types",
     subject="low",
-    rules=(same_vreg("low", "high"),),
+    rules=same_vreg("low", "high"),
     aliases="vstx2",
-    notes=("an older page lets the mask gate the store; the current text says it is ignored",),
+    notes="an older page lets the mask gate the store; the current text says it is ignored",
     cite=spec(2749),
     **widths(*_ITEMS),
 )
-instr(
+STORE.row(
     "vsstb",
-    STORE,
     "UB block at destination + (repeat_stride + b * block_stride) * 32 B = block b of value"
     " where mask lane b, b < 8",
     body=store.VSSTB,
@@ -147,10 +143,8 @@ instr(
         read("repeat_stride", "i16"),
         read("mask", "mask"),
     ),
-    results=(MOVED_BASE,),
-    text="$value , $destination , $block_stride , $repeat_stride , $mask {} : types"
-    " <? -> results >",
-    rules=(same_base("updated_base", "destination"),),
+    results=MOVED_BASE,
+    rules=same_base("updated_base", "destination"),
     notes=(
         "lane b of the b32 view of mask gates block b",
         "post-update starts at destination itself, then moves it on by repeat_stride blocks",
@@ -169,9 +163,8 @@ def _requests(case: Case) -> str | None:
     return f"offsets have {offsets} bits, value has {value}"
 
 
-instr(
+STORE.row(
     "vscatter",
-    STORE,
     "UB[destination + offsets[i] elements] = value[i] where mask[i]; of bytes value[2i]",
     body=store.VSCATTER,
     operands=(
@@ -201,19 +194,16 @@ instr(
     cite=(spec(2808), "PTOAS docs/isa/micro-isa/03-vector-load-store.md"),
     **widths(8, 16, 32),
 )
-instr(
+STORE.row(
     "vsst",
-    STORE,
     "strided store: the token picks the sub-elements written in each destination block",
     body=store.VSST,
     operands=(read("value", "vreg"), write("destination", "ub buffer"), read("offset", "index")),
-    attrs=(
-        Attr(
-            "stride",
-            "str",
-            ("STRIDE_S3_B16", "STRIDE_S4_B64", "STRIDE_S8_B32", "STRIDE_S2_B64"),
-            required=True,
-        ),
+    attrs=Attr(
+        "stride",
+        "str",
+        ("STRIDE_S3_B16", "STRIDE_S4_B64", "STRIDE_S8_B32", "STRIDE_S2_B64"),
+        required=True,
     ),
     text="$value , $destination [ $offset ] , @stride {} : types(value,destination)",
     notes=(

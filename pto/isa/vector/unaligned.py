@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pto.isa.meaning.vector import unaligned
 from pto.isa.row import types as t
-from pto.isa.row.instr import Attr, Family, Result, instr, read, write
+from pto.isa.row.instr import Attr, Family, Result, read, write
 from pto.isa.rules.rule import Case, Rule, dtype_in
 from pto.isa.rules.vector import MOVED_BASE, page, same_base, spec, state_from, widths
 
@@ -52,13 +52,12 @@ LOAD = Family(
     cost="reg_load",
 )
 
-instr(
+LOAD.row(
     "vldas",
-    LOAD,
     "result = load state primed with the 32-byte block that holds source",
     body=unaligned.VLDAS,
     operands=(read("source", "ub pointer"), read("offset?", "index")),
-    results=(_ALIGN,),
+    results=_ALIGN,
     text="$source <? [ $offset ] > {} : types(source) -> results",
     notes=(
         _A5_ONLY,
@@ -67,9 +66,8 @@ instr(
     ),
     cite=spec(2504),
 )
-instr(
+LOAD.row(
     "vldus",
-    LOAD,
     "result[i] = UB[source + i elements]; updated_align is the state for a later vldus",
     body=unaligned.VLDUS,
     operands=(read("source", "ub pointer"), read("align", "align"), read("increment?", "index")),
@@ -89,23 +87,20 @@ instr(
     cite=spec(2521),
     **widths(8, 16, 32, 64),
 )
-instr(
+LOAD.row(
     "uvld",
-    LOAD,
     "result[i] = UB[source + offset + i elements]: vldas and vldus in one",
     body=unaligned.UVLD,
     operands=(read("source", "ub buffer"), read("offset", "index")),
-    results=(Result("result", "vreg"),),
+    results=Result("result", "vreg"),
     text="$source [ $offset ] {} : types(source) -> results",
-    rules=(
-        Rule(
-            "memref-elements",
-            "PTO-T082",
-            "expects a source memref to hold the elements of result",
-            _memref_elements,
-        ),
+    rules=Rule(
+        "memref-elements",
+        "PTO-T082",
+        "expects a source memref to hold the elements of result",
+        _memref_elements,
     ),
-    notes=(_A5_ONLY,),
+    notes=_A5_ONLY,
     cite="PTOAS include/PTO/IR/VPTOOps.td: pto.uvld",
     **widths(8, 16, 32, 64),
 )
@@ -120,25 +115,23 @@ STATE = Family(
     cost="lane",
 )
 
-instr(
+STATE.row(
     "init_align",
-    STATE,
     "result = an empty store state",
     body=unaligned.INIT_ALIGN,
-    results=(_ALIGN,),
+    results=_ALIGN,
     text="{} : results",
-    notes=("store side only; may stand before the loop that carries it",),
+    notes="store side only; may stand before the loop that carries it",
     cite=spec(2550),
 )
 for _name, _unit in (("sprsti", "words of 4 bytes, a constant"), ("sprsts", "bytes")):
-    instr(
+    STATE.row(
         _name,
-        STATE,
         f"UB at destination + offset = special register AR, 4 bytes; offset counts {_unit}",
         body=unaligned.SPRSTI if _name == "sprsti" else unaligned.SPRSTS,
         operands=(write("destination", "ub pointer"), read("offset", "i32")),
-        results=(MOVED_BASE,),
-        attrs=(Attr("spr", "str", ("AR",), required=True),),
+        results=MOVED_BASE,
+        attrs=Attr("spr", "str", ("AR",), required=True),
         text="@spr , $destination [ $offset ] {} : types <? -> results >",
         needs="align_state",
         rules=(
@@ -146,17 +139,16 @@ for _name, _unit in (("sprsti", "words of 4 bytes, a constant"), ("sprsts", "byt
             *(_CONSTANT_BYTE,) * (_name == "sprsti"),
             same_base("updated_base", "destination"),
         ),
-        notes=("with updated_base the store is at destination itself, which then moves on",),
+        notes="with updated_base the store is at destination itself, which then moves on",
         cite="PTOAS docs/isa/micro-isa/03-vector-load-store.md (2026-08)",
     )
-instr(
+STATE.row(
     "sprclr",
-    STATE,
     "clear special register AR, the store offset of vstur and vstar",
     body=unaligned.SPRCLR,
-    attrs=(Attr("spr", "str", ("AR",), required=True),),
+    attrs=Attr("spr", "str", ("AR",), required=True),
     text="@spr {}",
-    notes=("hidden state: AR",),
+    notes="hidden state: AR",
     cite="PTOAS include/PTO/IR/VPTOOps.td: pto.sprclr",
 )
 
@@ -172,15 +164,14 @@ FLUSH = Family(
     cost="reg_store",
 )
 
-instr(
+FLUSH.row(
     "vstas",
-    FLUSH,
     "UB before destination + offset elements = the pending bytes of a vstus or pstu stream",
     body=unaligned.VSTAS,
     operands=(read("value", "align"), write("destination", "ub buffer"), read("offset", "i32")),
-    results=(MOVED_BASE,),
+    results=MOVED_BASE,
     text="$value , $destination , $offset {} : types <? -> results >",
-    rules=(same_base("updated_base", "destination"),),
+    rules=same_base("updated_base", "destination"),
     notes=(
         "updated_base is destination moved on by offset elements",
         "destination and offset name the end of the stream: those of the last vstus; after a pstu"
@@ -188,23 +179,21 @@ instr(
     ),
     cite=spec(2835),
 )
-instr(
+FLUSH.row(
     "vstar",
-    FLUSH,
     "UB before destination + AR bytes = the pending bytes of a vstur stream",
     body=unaligned.VSTAR,
     operands=(read("value", "align"), write("destination", "ub buffer")),
-    notes=("hidden state: AR",),
+    notes="hidden state: AR",
     cite=spec(2855),
 )
-instr(
+FLUSH.row(
     "vsta",
-    FLUSH,
     "UB before destination + offset elements = the pending bytes of the stream",
     body=unaligned.VSTAS,
     operands=(read("value", "align"), write("destination", "ub buffer"), read("offset", "index")),
     text="$value , $destination [ $offset ] {} : types",
-    notes=("deprecated: only the manual has it; vstas and vstar replace it",),
+    notes="deprecated: only the manual has it; vstas and vstar replace it",
     cite=page("vector/ops/vector-load-store/vsta"),
 )
 
@@ -212,6 +201,7 @@ STORE = Family(
     "unaligned store",
     "vector",
     "append lanes to a stream; whole blocks reach UB, the rest stays in the state",
+    text="$operands , @mode {} : types -> results",
     needs="unaligned_store",
     results=(_STATE,),
     pipe="V",
@@ -221,9 +211,8 @@ STORE = Family(
     cost="reg_store",
 )
 
-instr(
+STORE.row(
     "vstus",
-    STORE,
     "append value[0 .. offset) to the stream that starts at base",
     body=unaligned.VSTUS,
     operands=(
@@ -234,25 +223,22 @@ instr(
     ),
     results=(_STATE, Result("base_out", "ub pointer", optional=True)),
     text="$align_in , $offset , $value , $base {} : types -> results",
-    notes=("offset is a count of elements, not an address: the golden stores value[0..2] for 3",),
+    notes="offset is a count of elements, not an address: the golden stores value[0..2] for 3",
     cite=spec(2893),
     **widths(8, 16, 32),
 )
-instr(
+STORE.row(
     "vstur",
-    STORE,
     "append the first SQZN bytes of value at base + AR; POST_UPDATE adds SQZN to AR",
     body=unaligned.VSTUR,
     operands=(read("align_in", "align"), read("value", "vreg"), write("base", "ub pointer")),
-    attrs=(_MODE,),
-    text="$align_in , $value , $base , @mode {} : types -> results",
-    notes=("hidden state: AR (sprclr clears it) and SQZN (left by vsqz or vusqz)",),
+    attrs=_MODE,
+    notes="hidden state: AR (sprclr clears it) and SQZN (left by vsqz or vusqz)",
     cite=spec(2917),
     **widths(8, 16, 32),
 )
-instr(
+STORE.row(
     "vstu",
-    STORE,
     "append value at base + offset_in; align_out and offset_out are the stream's new state",
     body=unaligned.VSTU,
     operands=(
@@ -262,8 +248,7 @@ instr(
         write("base", "ub pointer"),
     ),
     results=(_STATE, Result("offset_out", "index")),
-    attrs=(_MODE,),
-    text="$align_in , $offset_in , $value , $base , @mode {} : types -> results",
+    attrs=_MODE,
     notes=(
         "deprecated: only the manual has it; vstus and vstur replace it",
         "the page leaves open whether offsets are bytes or elements: elements here",

@@ -6,12 +6,11 @@ The hardware defines the legal pairs, and which of them round or saturate.
 from __future__ import annotations
 
 from pto.isa.meaning.vmi import shape as meaning
-from pto.isa.row.instr import Attr, instr
+from pto.isa.row.instr import Attr
 from pto.isa.row.types import Scalar
 from pto.isa.rules.rule import Case, Rule
 from pto.isa.vmi.families import DOC, PMODE, TD, family, same_lanes, vector
 
-_ONE = "$source {} : types -> results"
 _CARRIERS = ("bf16x2", "hif8x2", "f4E1M2x2", "f4E2M1x2")  # two values in one element
 _TO_SIGNED = {"f32": (32, 16), "f16": (32, 16, 8), "bf16": (32,)}  # bits of the result
 _NARROWING, _TO_INTEGER, _TO_FP4 = "RAHZ", "RAFCZ", "RAFZC"  # how values may be rounded
@@ -94,17 +93,15 @@ for _name, _meaning, _body in (
     ("extui", "source with zeros in front", meaning.CONVERT_UNSIGNED),
     ("fptoui", "floats as unsigned integers", meaning.CONVERT_UNSIGNED),
 ):
-    instr(
+    CONVERT.row(
         f"vmi.{_name}",
-        CONVERT,
         _meaning,
         body=_body,
-        operands=(vector("source"),),
+        operands=vector("source"),
         attrs=(_ROUNDING, _SATURATE, PMODE),
-        text=_ONE,
         rules=(*_RULES, *(_SIGNS,) * (_name != "vcvt")),
         aliases="vmi.extf vmi.truncf vmi.trunci" * (_name == "vcvt"),
-        notes=("signless integers count as unsigned beside integers, as signed beside floats",),
+        notes="signless integers count as unsigned beside integers, as signed beside floats",
         cite=DOC if _name == "vcvt" else TD,
     )
 
@@ -118,14 +115,12 @@ def _same_bits(case: Case) -> str | None:
     return None if sizes[0] == sizes[1] else f"{sizes[0]} and {sizes[1]} bytes"
 
 
-instr(
+CONVERT.row(
     "vmi.vinterpret_cast",
-    CONVERT,
     "the same bits as lanes of another type",
     body=meaning.REINTERPRET,
-    operands=(vector("source"),),
-    text=_ONE,
-    rules=(Rule("same-bits", "PTO-S084", "expects source and result of one size", _same_bits),),
+    operands=vector("source"),
+    rules=Rule("same-bits", "PTO-S084", "expects source and result of one size", _same_bits),
     aliases="vmi.bitcast",
     cite=DOC,
 )

@@ -9,7 +9,7 @@ from pto.isa.meaning.vector import arithmetic
 from pto.isa.meaning.vmi import lanewise as meaning
 from pto.isa.meaning.vmi.lanewise import lanewise
 from pto.isa.row.enums import ENUMS
-from pto.isa.row.instr import Attr, Result, instr, read
+from pto.isa.row.instr import Attr, Result, read
 from pto.isa.rules.rule import Case, Rule, scalar_matches
 from pto.isa.rules.vector import same_vreg
 from pto.isa.vmi.families import (
@@ -57,9 +57,8 @@ for _name, _meaning, _body, _types, _aliases in (
     ("vln", "natural logarithm of x", lanewise(mathlib.log), "f16 f32", "ln"),
     ("vsqrt", "square root of x", lanewise(mathlib.sqrt), "f16 f32", "sqrt"),
 ):
-    instr(
+    UNARY.row(
         f"vmi.{_name}",
-        UNARY,
         _meaning,
         body=_body,
         a5=_types,
@@ -67,15 +66,14 @@ for _name, _meaning, _body, _types, _aliases in (
         aliases=_older(_aliases),
         cite=DOC,
     )
-instr(
+UNARY.row(
     "vmi.vnot",
-    UNARY,
     "bitwise complement of integers, or of a mask",
     body=lanewise(lanes.bit_not),
     operands=(read("source", _EITHER), MASK),
-    results=(Result("result", _EITHER),),
+    results=Result("result", _EITHER),
     a5=INTEGERS,
-    rules=(MASK_LOGIC,),
+    rules=MASK_LOGIC,
     aliases=_older("not mask_not"),
     cite=DOC,
 )
@@ -102,9 +100,8 @@ for _name, _meaning, _body, _types, _aliases in (
     ("vshl", "lhs << rhs", lanewise(arithmetic.shift_left), INTEGERS, "shli"),
     ("vshr", "lhs >> rhs", lanewise(arithmetic.shift_right, ordered=True), INTEGERS, ""),
 ):
-    instr(
+    BINARY.row(
         f"vmi.{_name}",
-        BINARY,
         _meaning,
         body=_body,
         a5=_types,
@@ -117,15 +114,14 @@ for _name, _fn, _aliases in (
     ("vor", lanes.bit_or, "ori mask_or"),
     ("vxor", lanes.bit_xor, "xori mask_xor"),
 ):
-    instr(
+    BINARY.row(
         f"vmi.{_name}",
-        BINARY,
         f"bitwise {_name[1:]} of integers, or of two masks",
         body=lanewise(_fn),
         operands=(read("lhs", _EITHER), read("rhs", _EITHER), MASK),
-        results=(Result("result", _EITHER),),
+        results=Result("result", _EITHER),
         a5=INTEGERS,
-        rules=(MASK_LOGIC,),
+        rules=MASK_LOGIC,
         aliases=_older(_aliases),
         cite=DOC,
     )
@@ -133,9 +129,8 @@ for _name, _sign, _body in (
     ("shrsi", "the sign fills", meaning.SHIFT_SIGNED),
     ("shrui", "zeros fill", meaning.SHIFT_UNSIGNED),
 ):
-    instr(
+    BINARY.row(
         f"vmi.{_name}",
-        BINARY,
         f"lhs >> rhs, {_sign}",
         body=_body,
         operands=(vector("lhs"), vector("rhs")),
@@ -164,9 +159,8 @@ for _name, _meaning, _body, _types in (
     ("vshrs", "src >> scalar", lanewise(arithmetic.shift_right, ordered=True), INTEGERS),
 ):
     _shift = _name.startswith("vsh")
-    instr(
+    SCALAR.row(
         f"vmi.{_name}",
-        SCALAR,
         _meaning,
         body=_body,
         operands=(vector("src"), read("scalar", "i16" if _shift else "element"), mask("mask")),
@@ -184,25 +178,22 @@ for _name, _meaning, _body, _names, _types in (
     ),
     ("vprelu", "x >= 0 ? x : alpha * x", lanewise(arithmetic.leaky_relu), "x alpha", "f16 f32"),
 ):
-    instr(
+    family("logical fused", "several sources, lane by lane").row(
         f"vmi.{_name}",
-        family("logical fused", "several sources, lane by lane"),
         _meaning,
         body=_body,
         operands=(*map(vector, _names.split()), MASK),
-        attrs=(PMODE,),
+        attrs=PMODE,
         text=f"{' , '.join('$' + n for n in _names.split())} <? , $mask > {{}} : types -> results",
         a5=_types,
         rules=(same_lanes(*_names.split(), "mask", "result"), same_elements(*_names.split())),
         cite=DOC,
     )
-instr(
+family("logical fused", "several sources, lane by lane").row(
     "vmi.fma",
-    family("logical fused", "several sources, lane by lane"),
     "lhs * rhs + acc, rounded once",
     body=lanewise(lanes.fma),
     operands=(vector("lhs"), vector("rhs"), vector("acc")),
-    text="$lhs , $rhs , $acc {} : types -> results",
     a5=FLOATS,
     rules=(same_lanes("lhs", "rhs", "acc", "result"), same_elements("lhs", "rhs", "acc")),
 )
@@ -211,27 +202,23 @@ for _name, _meaning, _body, _names in (
     ("vlrelu", "x >= 0 ? x : slope * x", lanewise(arithmetic.leaky_relu), ("x", "slope")),
 ):
     *_vectors, _factor = _names
-    instr(
+    family("logical fused", "several sources, lane by lane").row(
         f"vmi.{_name}",
-        family("logical fused", "several sources, lane by lane"),
         _meaning,
         body=_body,
         operands=(*map(vector, _vectors), read(_factor, "float"), mask("mask")),
-        attrs=(PMODE,),
-        text=f"{' , '.join('$' + n for n in _names)} , $mask {{}} : types -> results",
+        attrs=PMODE,
         traits=GENERIC,
         a5="f16 f32",
         rules=(same_lanes(*_vectors, "mask", "result"), scalar_matches(_factor, "x")),
         cite=DOC,
     )
-instr(
+family("logical fused", "several sources, lane by lane", subject="x").row(
     "vmi.vexpdif",
-    family("logical fused", "several sources, lane by lane", subject="x"),
     "e to the power x - max, in f32",
     body=meaning.EXPDIF,
     operands=(vector("x"), vector("max"), mask("mask")),
-    attrs=(PMODE,),
-    text="$x , $max , $mask {} : types -> results",
+    attrs=PMODE,
     a5="f16 f32",
     rules=(same_lanes("x", "max", "mask", "result"), same_elements("x", "max")),
     cite=DOC,
@@ -243,15 +230,13 @@ def _wide_lanes(case: Case) -> str | None:
     return None if lanes in (64, 128, 256) else f"there are {lanes}"
 
 
-instr(
+family("logical wide", "more bits than a lane has", subject="a").row(
     "vmi.vmull",
-    family("logical wide", "more bits than a lane has", subject="a"),
     "low and high words of the 64-bit product",
     body=meaning.MULL,
     operands=(vector("a"), vector("b"), mask("mask")),
     results=(Result("low", "logical vreg"), Result("high", "logical vreg")),
-    attrs=(replace(PMODE, values=("zero",)),),
-    text="$a , $b , $mask {} : types -> results",
+    attrs=replace(PMODE, values=("zero",)),
     a5="i32 u32",
     rules=(
         same_lanes("a", "b", "mask", "low", "high"),
@@ -262,20 +247,19 @@ instr(
     cite=DOC,
 )
 for _name, _carries in (("vaddc", ()), ("vaddcs", ("carry_in",))):
-    instr(
+    family("logical wide", "more bits than a lane has", subject="lhs").row(
         f"vmi.{_name}",
-        family("logical wide", "more bits than a lane has", subject="lhs"),
         f"lhs + rhs{' + carry_in' * len(_carries)} of 32 bits, and a mask of what is carried",
         body=meaning.ADD_WITH_CARRY,
         operands=(vector("lhs"), vector("rhs"), *map(mask, _carries), mask("mask")),
         results=(Result("result", "logical vreg"), Result("carry", "logical mask")),
-        text=f"$lhs , $rhs , {'$carry_in , ' * len(_carries)}$mask {{}} : types -> results",
         a5="i32 u32",
-        rules=(same_lanes("lhs", "rhs", *_carries, "mask", "result", "carry"),),
+        rules=same_lanes("lhs", "rhs", *_carries, "mask", "result", "carry"),
     )
 
 COMPARE = replace(
     family("logical compare", "a mask of the lanes for which it holds"),
+    text="$operands {} : types -> results",
     results=MASK_RESULT,
 )
 _PLAIN = ("eq", "ne", "lt", "le", "gt", "ge")
@@ -290,14 +274,12 @@ for _name, _first, _second in (
     ("vcmp", "lhs", vector("rhs")),
     ("vcmps", "src", read("scalar", "element")),
 ):
-    instr(
+    COMPARE.row(
         f"vmi.{_name}",
-        COMPARE,
         f"seed and ({_first} cmp {_second.name})",
         body=meaning.COMPARE,
         operands=(vector(_first), _second, mask("seed")),
         attrs=(_CMP, PMODE),
-        text=f"${_first} , ${_second.name} , $seed {{}} : types -> results",
         a5=NUMBERS,
         subject=_first,
         rules=(
@@ -306,37 +288,32 @@ for _name, _first, _second in (
             mask_width(_first, "seed", "result"),
             scalar_matches("scalar", _first),
         ),
-        notes=(_ORDERED,),
+        notes=_ORDERED,
         cite=DOC,
     )
 for _name, _kind in (("cmpf", "cmpf_predicate"), ("cmpi", "cmpi_predicate")):
-    instr(
+    COMPARE.row(
         f"vmi.{_name}",
-        COMPARE,
         "lhs predicate rhs",
         body=meaning.COMPARE_BY_PREDICATE,
         operands=(vector("lhs"), vector("rhs")),
-        attrs=(
-            Attr(
-                "predicate",
-                "str",
-                tuple(dict.fromkeys((*ENUMS[_kind].words, *_PLAIN))),
-                required=True,
-            ),
+        attrs=Attr(
+            "predicate",
+            "str",
+            tuple(dict.fromkeys((*ENUMS[_kind].words, *_PLAIN))),
+            required=True,
         ),
         text="@predicate , $lhs , $rhs {} : types -> results",
         a5=NUMBERS,
         subject="lhs",
         rules=(same_lanes("lhs", "rhs", "result"), same_elements("lhs", "rhs")),
     )
-instr(
+family("logical select", "lanes of one of two vectors").row(
     "vmi.vsel",
-    family("logical select", "lanes of one of two vectors"),
     "mask[i] ? true_value[i] : false_value[i]",
     body=meaning.SELECT,
     operands=(mask("mask"), vector("true_value"), vector("false_value")),
-    attrs=(PMODE,),
-    text="$mask , $true_value , $false_value {} : types -> results",
+    attrs=PMODE,
     aliases="vmi.select",
     rules=(
         same_lanes("mask", "true_value", "false_value", "result"),

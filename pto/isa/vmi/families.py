@@ -131,6 +131,7 @@ def family(name: str, meaning: str, *, subject: str = "result") -> Family:
         "vector",
         meaning,
         results=RESULT,
+        text="$operands {} : types -> results",
         pipe="V",
         subject=subject,
         cost="lane",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pto.isa.meaning.vmi import memory as meaning
-from pto.isa.row.instr import Attr, Result, instr, read, write
+from pto.isa.row.instr import Attr, Result, read, write
 from pto.isa.rules.rule import Case, Rule, dtype_in
 from pto.isa.vmi.families import (
     DOC,
@@ -97,9 +97,8 @@ def _of_memory(lanes: str, place: str) -> Rule:
 LOAD = family("logical load", "lanes from UB")
 STORE = family("logical store", "active lanes to UB", subject="value")
 
-instr(
+LOAD.row(
     "vmi.vload",
-    LOAD,
     "L elements from source + offset: a run, a row a group (brc: one element a group), 32-byte"
     " blocks, or by dist_mode",
     body=meaning.LOAD,
@@ -118,9 +117,8 @@ instr(
     notes=("odd is the second result of dintlv", "blocks are block_stride blocks apart"),
     cite=DOC,
 )
-instr(
+STORE.row(
     "vmi.vstore",
-    STORE,
     "active lanes to destination + offset: a run, a row a group, or 32-byte blocks",
     body=meaning.STORE,
     operands=(
@@ -149,17 +147,16 @@ instr(
         mask_width("value", "mask"),
         Rule("group-mask", "PTO-T089", "expects no mask with group", _no_mask),
     ),
-    notes=("second is interleaved with value",),
+    notes="second is interleaved with value",
     cite=DOC,
 )
-instr(
+STORE.row(
     "vmi.vsstb",
-    STORE,
     "active lanes to 32-byte blocks that are block_stride blocks apart",
     body=meaning.STORE_BLOCKS,
     operands=(vector("value"), *_TARGET, read("block_stride", "i16"), mask("mask")),
     results=(),
-    attrs=(PMODE,),
+    attrs=PMODE,
     text="$value , $destination [ $offset ] , $block_stride , $mask {}"
     " : types(value,destination,block_stride?,mask)",
     rules=(
@@ -170,43 +167,38 @@ instr(
     ),
     cite=DOC,
 )
-instr(
+LOAD.row(
     "vmi.vgather",
-    LOAD,
     "mask[i] ? UB[source + offsets[i] elements] : 0",
     body=meaning.GATHER,
     operands=(read("source", "ub buffer"), vector("offsets"), mask("mask")),
-    attrs=(PMODE,),
-    text="$source , $offsets , $mask {} : types -> results",
+    attrs=PMODE,
     rules=(same_lanes("offsets", "mask", "result"), dtype_in("offsets", _INDICES)),
     cite=DOC,
 )
-instr(
+LOAD.row(
     "vmi.vgatherb",
-    LOAD,
     "32-byte blocks from source + offsets[b] bytes, under the mask of their lanes",
     body=meaning.GATHER_BLOCKS,
     operands=(read("source", "ub buffer"), vector("offsets"), mask("mask")),
-    attrs=(PMODE,),
-    text="$source , $offsets , $mask {} : types -> results",
-    rules=(same_lanes("mask", "result"),),
+    attrs=PMODE,
+    rules=same_lanes("mask", "result"),
     cite=DOC,
 )
-instr(
+STORE.row(
     "vmi.vscatter",
-    STORE,
     "UB[destination + offsets[i] elements] = value[i] where mask[i]; the last lane wins",
     body=meaning.SCATTER,
     operands=(vector("value"), _TARGET[0], vector("offsets"), mask("mask")),
     results=(),
-    attrs=(PMODE,),
+    attrs=PMODE,
     text="$value , $destination , $offsets , $mask {} : types",
     rules=(
         same_lanes("value", "offsets", "mask"),
         dtype_in("offsets", _INDICES),
         _of_memory("value", "destination"),
     ),
-    notes=("which of several lanes with one offset wins is not defined; here it is the last",),
+    notes="which of several lanes with one offset wins is not defined; here it is the last",
     cite=DOC,
 )
 
@@ -231,24 +223,22 @@ for _name, _meaning, _body, _stride in (
         "source_group_stride",
     ),
 ):
-    instr(
+    LOAD.row(
         f"vmi.{_name}",
-        LOAD,
         f"{_meaning}, {_stride} elements apart",
         body=_body,
         operands=(*_SOURCE, read(_stride, "index")),
-        attrs=(_GROUPS,),
+        attrs=_GROUPS,
         text=f"$source [ $offset ] , ${_stride} {{}} : types(source) -> results",
         rules=(GROUPS_DIVIDE, *(_SLOTS,) * (_name == "group_slot_load")),
     )
-instr(
+STORE.row(
     "vmi.group_store",
-    STORE,
     "a row of L / num_groups elements a group, row_stride elements apart",
     body=meaning.GROUP_STORE,
     operands=(vector("value"), *_TARGET, read("row_stride", "index")),
     results=(),
-    attrs=(_GROUPS,),
+    attrs=_GROUPS,
     text="$value , $destination [ $offset ] , $row_stride {} : types(value,destination)",
     rules=(GROUPS_DIVIDE, _of_memory("value", "destination")),
 )
@@ -256,18 +246,16 @@ for _name, _meaning, _body in (
     ("masked_load", "active lanes from a run in memory", meaning.MASKED_LOAD),
     ("expand_load", "consecutive elements into the active lanes", meaning.EXPAND_LOAD),
 ):
-    instr(
+    LOAD.row(
         f"vmi.{_name}",
-        LOAD,
         f"{_meaning}, passthru elsewhere",
         body=_body,
         operands=(*_SOURCE, mask("mask"), vector("passthru")),
         text="$source [ $offset ] , $mask , $passthru {} : types(source,mask,passthru) -> results",
         rules=(same_lanes("mask", "passthru", "result"), same_elements("passthru", "result")),
     )
-instr(
+LOAD.row(
     "vmi.gather",
-    LOAD,
     "mask[i] ? UB[source + indices[i] elements] : passthru[i]",
     body=meaning.GATHER,
     operands=(read("source", "ub buffer"), vector("indices"), mask("mask"), vector("passthru")),
@@ -277,9 +265,8 @@ instr(
         dtype_in("indices", _INDICES),
     ),
 )
-instr(
+STORE.row(
     "vmi.scatter",
-    STORE,
     "UB[destination + indices[i] elements] = value[i] where mask[i]",
     body=meaning.SCATTER,
     operands=(vector("value"), _TARGET[0], vector("indices"), mask("mask")),
@@ -287,43 +274,39 @@ instr(
     text="$value , $destination [ $indices ] , $mask {} : types",
     rules=(same_lanes("value", "indices", "mask"), dtype_in("indices", _INDICES)),
 )
-instr(
+STORE.row(
     "vmi.compress_store",
-    STORE,
     "active lanes one after another from destination + offset on",
     body=meaning.COMPRESS_STORE,
     operands=(vector("value"), *_TARGET, mask("mask")),
     results=(),
     text="$value , $destination [ $offset ] , $mask {} : types(value,destination,mask)",
-    rules=(same_lanes("value", "mask"),),
+    rules=same_lanes("value", "mask"),
 )
 _STRIDES = (read("block_stride", "i16"), read("repeat_stride", "i16"), mask("mask"))
 _STRIDE_NAMES = "block_stride,repeat_stride,mask"
-instr(
+LOAD.row(
     "vmi.stride_load",
-    LOAD,
     "32-byte blocks, block_stride blocks apart, under the mask of their lanes",
     body=meaning.STRIDED_LOAD,
     operands=(*_SOURCE, *_STRIDES),
     text="$source [ $offset ] , $block_stride , $repeat_stride , $mask {}"
     f" : types(source,{_STRIDE_NAMES}) -> results",
-    rules=(same_lanes("mask", "result"),),
-    notes=("the repeat stride of one access moves nothing",),
+    rules=same_lanes("mask", "result"),
+    notes="the repeat stride of one access moves nothing",
 )
-instr(
+STORE.row(
     "vmi.stride_store",
-    STORE,
     "active lanes to 32-byte blocks, block_stride blocks apart",
     body=meaning.STRIDED_STORE,
     operands=(vector("value"), *_TARGET, *_STRIDES),
     results=(),
     text="$value , $destination [ $offset ] , $block_stride , $repeat_stride , $mask {}"
     f" : types(value,destination,{_STRIDE_NAMES})",
-    rules=(same_lanes("value", "mask"),),
+    rules=same_lanes("value", "mask"),
 )
-instr(
+LOAD.row(
     "vmi.deinterleave_load",
-    LOAD,
     "even elements from source + offset on in low, odd ones in high",
     body=meaning.LOAD_PAIRS,
     operands=_SOURCE,
@@ -331,9 +314,8 @@ instr(
     text="$source [ $offset ] {} : types(source) -> results",
     rules=(same_lanes("low", "high"), same_elements("low", "high")),
 )
-instr(
+STORE.row(
     "vmi.interleave_store",
-    STORE,
     "low and high in turn from destination + offset on",
     body=meaning.STORE_PAIRS,
     operands=(vector("low"), vector("high"), *_TARGET),

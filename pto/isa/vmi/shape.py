@@ -8,7 +8,7 @@ from pto.core.constants import VREG_BYTES
 from pto.isa.meaning.vmi import shape as meaning
 from pto.isa.row import types as t
 from pto.isa.row.attributes import Ints, Raw
-from pto.isa.row.instr import Attr, Result, instr, read
+from pto.isa.row.instr import Attr, Result, read
 from pto.isa.rules.buffer import same_width
 from pto.isa.rules.rule import Case, Rule, dtype_in, scalar_matches
 from pto.isa.vmi.families import (
@@ -28,7 +28,6 @@ from pto.isa.vmi.families import (
     vector,
 )
 
-_ONE = "$source {} : types -> results"
 _ORDER = Attr("order", "str", ("ASC", "DESC"), default="ASC")
 MAKE = family("logical make", "lanes from scalars, slots and constants")
 
@@ -38,14 +37,12 @@ def _one_a_group(case: Case) -> str | None:
     return None if lanes in (None, groups) else f"value has {lanes} lanes, groups are {groups}"
 
 
-instr(
+MAKE.row(
     "vmi.vbrc",
-    MAKE,
     "a scalar or single lane everywhere, or slot g in every lane of group g",
     body=meaning.BROADCAST,
-    operands=(read("value", "logical vreg or scalar"),),
-    attrs=(GROUP,),
-    text="$value {} : types -> results",
+    operands=read("value", "logical vreg or scalar"),
+    attrs=GROUP,
     rules=(
         GROUPS_DIVIDE,
         scalar_matches("value", "result"),
@@ -55,14 +52,12 @@ instr(
     aliases="vmi.broadcast vmi.group_broadcast",
     cite=DOC,
 )
-instr(
+MAKE.row(
     "vmi.vci",
-    MAKE,
     "base + i or base - i; with groups, counted anew in each",
     body=meaning.RAMP,
-    operands=(read("base", "element"),),
+    operands=read("base", "element"),
     attrs=(_ORDER, GROUP),
-    text="$base {} : types -> results",
     a5="i8 u8 i16 u16 i32 u32 f16 f32",
     rules=(GROUPS_DIVIDE, scalar_matches("base", "result")),
     aliases="vmi.iota vmi.group_iota",
@@ -91,26 +86,23 @@ def _dense(case: Case) -> str | None:
 
 
 _DENSE = Rule("dense", "PTO-S084", "expects one value for each lane of result", _dense)
-instr(
+MAKE.row(
     "vmi.constant",
-    MAKE,
     "one value for all lanes, or one for each",
     body=meaning.CONSTANT,
-    attrs=(Attr("value", "any", required=True),),
+    attrs=Attr("value", "any", required=True),
     traits=GENERIC,
     text="{} : results",
-    rules=(_DENSE,),
+    rules=_DENSE,
 )
 
 MASKS = family("logical masks", "which lanes are on")
-instr(
+MASKS.row(
     "vmi.create_mask",
-    MASKS,
     "the first active_lanes lanes",
     body=meaning.CREATE_MASK,
-    operands=(read("active_lanes", "index"),),
+    operands=read("active_lanes", "index"),
     results=MASK_RESULT,
-    text="$active_lanes {} : types -> results",
     cite=DOC,
 )
 
@@ -121,48 +113,42 @@ def _group_lanes(case: Case) -> str | None:
     return None if lanes in (None, groups * size) else f"{groups} x {size} are not {lanes}"
 
 
-instr(
+MASKS.row(
     "vmi.create_group_mask",
-    MASKS,
     "the first active_elems_per_group lanes of every group",
     body=meaning.CREATE_MASK,
-    operands=(read("active_elems_per_group", "index"),),
+    operands=read("active_elems_per_group", "index"),
     results=MASK_RESULT,
     attrs=(Attr("num_groups", "int", required=True), Attr("group_size", "int", required=True)),
-    text="$active_elems_per_group {} : types -> results",
-    rules=(Rule("group-lanes", "PTO-S084", "expects num_groups x group_size lanes", _group_lanes),),
+    rules=Rule("group-lanes", "PTO-S084", "expects num_groups x group_size lanes", _group_lanes),
     cite=DOC,
 )
 for _name in ("pset", "pge"):
-    instr(
+    MASKS.row(
         f"vmi.{_name}",
-        MASKS,
         "the lanes a pattern names, in every group",
         body=meaning.MASK_PATTERN,
         results=MASK_RESULT,
         attrs=(Attr("pattern", "str", ("PAT_ALL",) * (_name == "pset"), required=True), GROUP),
         text="@pattern {} : results",
-        rules=(GROUPS_DIVIDE,),
+        rules=GROUPS_DIVIDE,
     )
-instr(
+MASKS.row(
     "vmi.plt",
-    MASKS,
     "the first scalar lanes, and how many are left for the next vector",
     body=meaning.MASK_REMAINING,
-    operands=(read("scalar", "i32"),),
+    operands=read("scalar", "i32"),
     results=(Result("mask", "logical mask"), Result("scalar_out", "i32")),
-    text="$scalar {} : types -> results",
 )
-instr(
+MASKS.row(
     "vmi.constant_mask",
-    MASKS,
     "one bit for all lanes, or one for each",
     body=meaning.CONSTANT,
     results=MASK_RESULT,
-    attrs=(Attr("value", "any", required=True),),
+    attrs=Attr("value", "any", required=True),
     traits=GENERIC,
     text="{} : results",
-    rules=(_DENSE,),
+    rules=_DENSE,
 )
 
 # ---- folds
@@ -239,14 +225,12 @@ for _name, _meaning, _body, _attrs, _aliases in (
     ("vcmin", "minimum", meaning.SMALLEST, (GROUP, PMODE), "minf mini"),
 ):
     _olds = [f"vmi.{way}_{a}" for way in ("reduce", "group_reduce") for a in _aliases.split()]
-    instr(
+    REDUCE.row(
         f"vmi.{_name}",
-        REDUCE,
         f"result[g] = the {_meaning} of the active lanes of group g",
         body=_body,
         operands=(vector("source"), mask("mask")),
         attrs=_attrs,
-        text="$source , $mask {} : types -> results",
         a5=NUMBERS,
         rules=(
             same_lanes("source", "mask"),
@@ -257,7 +241,7 @@ for _name, _meaning, _body, _attrs, _aliases in (
             Rule("group-slots", "PTO-S084", "expects one lane for each group", _slots),
         ),
         aliases=" ".join(_olds),
-        notes=("sums go by neighbours, those of floats in f32, and are rounded once",),
+        notes="sums go by neighbours, those of floats in f32, and are rounded once",
         cite=DOC,
     )
 
@@ -284,14 +268,12 @@ for _name, _kind in (
     ("ensure_mask_layout", "logical mask"),
     ("ensure_mask_granularity", "logical mask"),
 ):
-    instr(
+    family("logical layout", "where a compiler keeps lanes; their values stay").row(
         f"vmi.{_name}",
-        family("logical layout", "where a compiler keeps lanes; their values stay"),
         "source, kept in another way",
         body=meaning.SAME,
-        operands=(read("source", _kind),),
-        results=(Result("result", _kind),),
-        text=_ONE,
+        operands=read("source", _kind),
+        results=Result("result", _kind),
         rules=(
             same_lanes("source", "result"),
             same_elements("source", "result"),
@@ -313,16 +295,14 @@ for _name, _ins, _outs, _example in (
         f"%part = pto.vmi.unpack %source : {_LAID_OUT} -> !pto.vreg<64xf32>",
     ),
 ):
-    instr(
+    family("logical layout", "where a compiler keeps lanes; their values stay").row(
         f"vmi.{_name}",
-        family("logical layout", "where a compiler keeps lanes; their values stay"),
         "between a logical value and its registers, by the layout of its type",
         operands=_ins,
         results=_outs,
         traits=GENERIC,
-        text=f"{'$parts*' if _name == 'pack' else '$source'} {{}} : types -> results",
-        rules=(Rule("parts", "PTO-S084", "expects a register for each 256 bytes", _parts),),
-        notes=("a step inside the compiler: which lanes a register holds is its matter",),
+        rules=Rule("parts", "PTO-S084", "expects a register for each 256 bytes", _parts),
+        notes="a step inside the compiler: which lanes a register holds is its matter",
         example=_example,
     )
 
@@ -333,28 +313,24 @@ for _name, _meaning, _body in (
     ("vintlv", "lanes of lhs and rhs in turn: the first half, the second half", meaning.INTERLEAVE),
     ("vdintlv", "even and odd lanes of lhs followed by rhs", meaning.DEINTERLEAVE),
 ):
-    instr(
+    REARRANGE.row(
         f"vmi.{_name}",
-        REARRANGE,
         _meaning,
         body=_body,
         operands=(vector("lhs"), vector("rhs"), mask("mask")),
         results=(Result("low", "logical vreg"), Result("high", "logical vreg")),
-        attrs=(PMODE,),
-        text="$lhs , $rhs , $mask {} : types -> results",
+        attrs=PMODE,
         rules=(
             same_lanes("lhs", "rhs", "mask", "low", "high"),
             same_elements("lhs", "rhs", "low", "high"),
         ),
         cite=DOC,
     )
-instr(
+REARRANGE.row(
     "vmi.vselr",
-    REARRANGE,
     "source[index[i]]",
     body=meaning.BY_INDEX,
     operands=(vector("source"), vector("index")),
-    text="$source , $index {} : types -> results",
     rules=(
         same_lanes("index", "result"),
         same_elements("source", "result"),
@@ -377,26 +353,23 @@ def _shuffled(case: Case) -> str | None:
     return f"index {wild[0]} of {source} lanes" if wild else None
 
 
-instr(
+REARRANGE.row(
     "vmi.shuffle",
-    REARRANGE,
     "source[indices[i]], the indices written in the program",
     body=meaning.SHUFFLE,
-    operands=(vector("source"),),
-    attrs=(Attr("indices", "any", required=True),),
+    operands=vector("source"),
+    attrs=Attr("indices", "any", required=True),
     traits=GENERIC,
-    text=_ONE,
     rules=(
         same_elements("source", "result"),
         Rule("shuffle-indices", "PTO-S084", "expects each index to be a lane of source", _shuffled),
     ),
 )
-instr(
+REARRANGE.row(
     "vmi.channel_split",
-    REARRANGE,
     "result c holds the lanes c, c + N, c + 2 N, ... of source",
     body=meaning.SPLIT,
-    operands=(vector("source"),),
+    operands=vector("source"),
     results=(),
     rules=(
         _CHANNELS,
@@ -408,36 +381,29 @@ instr(
         ),
     ),
     traits=GENERIC,
-    text=_ONE,
     example="%even, %odd = pto.vmi.channel_split %source : !pto.vmi.vreg<128xf32>"
     " -> !pto.vmi.vreg<64xf32>, !pto.vmi.vreg<64xf32>",
 )
-instr(
+REARRANGE.row(
     "vmi.channel_merge",
-    REARRANGE,
     "the lanes of the inputs in turn",
     body=meaning.MERGE,
-    operands=(read("inputs*", "logical vreg"),),
-    rules=(_CHANNELS,),
+    operands=read("inputs*", "logical vreg"),
+    rules=_CHANNELS,
     traits=GENERIC,
-    text="$inputs* {} : types -> results",
 )
-instr(
+REARRANGE.row(
     "vmi.compress",
-    REARRANGE,
     "the active lanes of source moved to the front, 0 behind them",
     body=meaning.COMPRESS,
     operands=(vector("source"), mask("mask")),
-    text="$source , $mask {} : types -> results",
     rules=(same_lanes("source", "mask", "result"), same_elements("source", "result")),
 )
-instr(
+REARRANGE.row(
     "vmi.active_prefix_index",
-    REARRANGE,
     "how many lanes before i are active",
     body=meaning.PREFIX,
-    operands=(mask("mask"),),
-    text="$mask {} : types -> results",
+    operands=mask("mask"),
     a5="i8 u8 i16 u16 i32 u32",
-    rules=(same_lanes("mask", "result"),),
+    rules=same_lanes("mask", "result"),
 )
