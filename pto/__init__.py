@@ -2,7 +2,7 @@
 
 Names are loaded when they are first used, so `import pto` costs nothing: those of `lang/names.py`,
 every instruction of the ISA as a function (`pto.tadd`, `pto.vlds`), every element type (`pto.f32`).
-`__init__.pyi` tells them to editors; `python -m pto.lang.stubs` writes it.
+`__init__.pyi` declares them for editors; `python -m pto.lang.stubs` writes it.
 """
 
 from __future__ import annotations as _annotations

@@ -244,7 +244,7 @@ def _summary(files: int, targets: Sequence[str], found: Sequence[Diagnostic]) ->
 
 
 def _compare(files: Sequence[Path], args: argparse.Namespace) -> int:
-    """One line per profile and file: accepted, or the first error and the number of others."""
+    """One line per profile and file: accepted, or the first error and the number of more errors."""
     accepted = False
     every: list[Diagnostic] = []
     table: list[dict[str, Any]] = []

@@ -67,13 +67,13 @@ def run(args: argparse.Namespace) -> int:
     start = time.perf_counter()
     with _Progress(sum(len(f.cases) for f in folders)) as seen:
 
-        def told(case: st.CaseResult) -> bool:
+        def report(case: st.CaseResult) -> bool:
             seen(case)
             if args.format == "lines":
                 findings.line(case.data())
             return args.x and case.status not in (*st.PASSED, "skipped")
 
-        cases = st.run(folders, args.k, jobs, args.timeout, told)
+        cases = st.run(folders, args.k, jobs, args.timeout, report)
     if args.format == "json":
         findings.data(args, cases=[case.data() for case in cases])
     elif findings.is_text(args):

@@ -85,7 +85,7 @@ def line(value: Any) -> None:
 
 @contextmanager
 def collected_warnings(args: argparse.Namespace) -> Generator[None]:
-    """A context that turns warnings into findings: printed at once as text, else kept for JSON."""
+    """A context that converts warnings to findings: printed at once as text, else kept for JSON."""
     _warned.clear()
     before = warnings.showwarning
 

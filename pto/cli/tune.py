@@ -81,7 +81,7 @@ def run(args: argparse.Namespace) -> int:
         rtol=tuned.rtol,
         processes=args.j,
         again=args.again,
-        heard=_line if args.format == "lines" else lambda trial: None,
+        on_trial=_line if args.format == "lines" else lambda trial: None,
     )
     if findings.is_text(args):
         console.write(_table(kernel, found))

@@ -1,7 +1,7 @@
 """Caches on disk: folders below one root, with entries that only the user can have written.
 
 The root is PTO_CACHE_DIR, else `pto` in the user's cache directory. Code from a cache is executed:
-a folder that others may write to is not used, and entries of others are ignored.
+a folder that other users may write to is not used, and entries of other users are ignored.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class DiskCache:
         return sum(each.files for each in own)
 
     def shrink(self, limit: int) -> None:
-        """Remove the least recently used entries until the others have at most `limit` bytes."""
+        """Remove the least recently used entries until the rest has at most `limit` bytes."""
         found = self.entries()
         total = sum(each.nbytes for each in found)
         for each in found:

@@ -151,7 +151,7 @@ class NativeBuild:
         core: Core | None = None,
         who: tuple[int, int, int, int, int] = (0, 1, 0, 1, 0),
     ) -> NativeAgent:
-        """An agent of a core: a stack that runs a function; `who` are its indices and counts."""
+        """An agent of a core: a stack that runs a function; `who` holds its indices and counts."""
         if core is not None:
             who = (core.block, core.blocks, core.sub, core.subs, _SIDES.index(core.side))
         state = self.lib.pto_agent(call, closure, *who)

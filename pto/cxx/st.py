@@ -159,23 +159,23 @@ def run(
     expression: str,
     jobs: int,
     seconds: float,
-    told: Callable[[CaseResult], bool | None],
+    report: Callable[[CaseResult], bool | None],
 ) -> list[CaseResult]:
-    """Run the matching cases, `jobs` folders at a time; `told` is called with each result and
+    """Run the matching cases, `jobs` folders at a time; `report` is called with each result and
     stops everything by returning True."""
     if place.current() is not None:
         from pto.cluster import tasks
 
         pool = tasks.pool()
         if pool is not None:
-            return _elsewhere(pool, folders, (expression, seconds), told)
+            return _elsewhere(pool, folders, (expression, seconds), report)
     stop = threading.Event()
 
     def work(folder: TestFolder) -> list[CaseResult]:
         out: list[CaseResult] = []
         for case in () if stop.is_set() else work_for((expression, seconds), folder):
             out.append(case)
-            if told(case):
+            if report(case):
                 stop.set()
             if stop.is_set():
                 break
@@ -188,7 +188,7 @@ def _elsewhere(
     pool: WorkerPool,
     folders: Sequence[TestFolder],
     shared: tuple[str, float],
-    told: Callable[[CaseResult], bool | None],
+    report: Callable[[CaseResult], bool | None],
 ) -> list[CaseResult]:
     """The same on a cluster; its machines have the folders under the same paths."""
     from pto.cluster import tasks
@@ -206,7 +206,7 @@ def _elsewhere(
                 continue
             case.node = node
             found[n, case.name] = case
-            if told(case):
+            if report(case):
                 break
     return [found[key] for key in sorted(found, key=lambda key: key[0])]
 

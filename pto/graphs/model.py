@@ -99,7 +99,7 @@ class TensorBox:
     def overlaps(self, other: TensorBox) -> bool:
         """True unless a tensor map can determine that the regions share no byte.
 
-        Regions of one row-major box are compared axis by axis, all others by their spans.
+        Regions of one row-major box are compared axis by axis, all other regions by their spans.
         """
         if self.buffer != other.buffer or self.is_empty or other.is_empty:
             return False

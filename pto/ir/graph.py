@@ -141,7 +141,7 @@ class Operation:
 
     @property
     def home(self) -> Block:
-        """The block it stands in."""
+        """The block that contains it."""
         if self.parent is None:
             raise RuntimeError(f"{self!r} stands in no block")
         return self.parent
@@ -166,7 +166,7 @@ class Operation:
             self.segments = tuple(map(len, groups.values()))
 
     def erase(self) -> None:
-        """Take it out of its block. What has regions is gone with all inside, for good."""
+        """Remove it from its block. An operation with regions is destroyed with its contents."""
         self.home.ops.remove(self)
         for op in self.walk():
             _unlink(op)
@@ -290,7 +290,7 @@ class Block:
         _link(op)
 
     def insert(self, at: int, *ops: Operation) -> None:
-        """Put operations that stand nowhere before the one at a position."""
+        """Insert detached operations before the one at a position."""
         self.ops[at:at] = ops
         for op in ops:
             op.parent = self

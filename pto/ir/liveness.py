@@ -31,7 +31,7 @@ class Lifetime:
         return Lifetime(min(self.first, other.first), max(self.last, other.last))
 
 
-# ---- what a value may stand for
+# ---- the values that a value may alias
 
 
 def aliases(

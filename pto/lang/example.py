@@ -33,7 +33,7 @@ class DocstringExample:
 def example_of(kernel: Kernel[...]) -> DocstringExample | None:
     """The first call of a kernel in its docstring: `k(x)`, `k[7](x)`, `k[7].time((16, 64))`.
 
-    Lines before it are executed, the call itself is not; a shape stands for an array of zeros.
+    Lines before it are executed, the call itself is not; a shape means an array of zeros.
     """
     function = kernel.function
     names, file = dict(function.__globals__), function.__code__.co_filename

@@ -22,6 +22,7 @@ import numpy as np
 from pto import __version__
 from pto.core.errors import PtoError, fail
 from pto.core.processors import usable
+from pto.core.renamed import renamed
 from pto.ir.graph import Module
 from pto.ir.text.printer import print_module
 from pto.lang.kernel import Blocks, Kernel
@@ -68,6 +69,7 @@ def configurations(space: Mapping[str, Sequence[object]] | Iterable[Config]) -> 
     return [dict(zip(values, chosen, strict=True)) for chosen in product(*values.values())]
 
 
+@renamed(heard="on_trial")
 def tune(
     kernel: Kernel[...],
     space: Mapping[str, Sequence[object]] | Iterable[Config],
@@ -78,15 +80,15 @@ def tune(
     rtol: float = 0.0,
     processes: int | None = None,
     again: bool = True,
-    heard: Callable[[Trial], None] = lambda trial: None,
+    on_trial: Callable[[Trial], None] = lambda trial: None,
 ) -> Tuning:
     """Try every configuration on copies of `args`; the result has the fastest first.
 
     `space` is a mapping of names to values, or a list of mappings. `blocks` may be a function of
     the configuration. `rtol` is the allowed relative difference to the first result: 0 requires
     equal bits, which another order of summation does not give. A shape may replace an array; then
-    nothing is compared. `heard` is called with each finished trial, in order. With `again=False` a
-    cached result for the same programs and shapes is used.
+    nothing is compared. `on_trial` is called with each finished trial, in order. With
+    `again=False` a cached result for the same programs and shapes is used.
     """
     configs = configurations(space)
     if not configs:
@@ -96,12 +98,12 @@ def tune(
     before = None if again else _kept(name, configs)
     trials = before or []
     for trial in trials:
-        heard(trial)
+        on_trial(trial)
     if before is None:
         with Bar("configurations") as seen:
             for trial in _all_tried(job, configs, processes):
                 trials.append(trial)
-                heard(trial)
+                on_trial(trial)
                 seen(len(trials), len(configs))
         cache.store(name, json.dumps([[t.us, t.bound, t.refused] for t in trials]).encode())
     return _ranked(kernel, trials, before is not None)

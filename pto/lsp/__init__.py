@@ -1,7 +1,7 @@
-"""Programs in an editor: what is wrong, what a word means, where a value comes from.
+"""Editor support: findings, documentation of words, definitions of values.
 
-`document.py` reads a .pto text again after a change, `features.py` and `actions.py` answer
-questions about a place in it. `python.py` is the same for kernels in Python; what it knows of them
-comes from `examine.py`, a process that executes the file. None of them knows the protocol.
-`server.py` speaks it, with pygls.
+`document.py` parses a .pto text again after a change; `features.py` and `actions.py` answer
+requests about a position in it. `python.py` does the same for kernels in Python, with data from
+`examine.py`, a process that executes the file. These modules are independent of the protocol;
+`server.py` implements it with pygls.
 """

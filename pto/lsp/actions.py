@@ -1,4 +1,4 @@
-"""What an editor offers to change for a finding: edits made from what the finding itself says."""
+"""Quick fixes of an editor: edits made from the text of a finding."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ _WORD = re.compile(r"[%!#@]?[\w$.]+")
 
 
 class Edit(NamedTuple):
-    """Texts in the place of spans, under a title that a menu shows."""
+    """Replacement texts for spans, with a title for the menu."""
 
     title: str
     changes: tuple[tuple[Span, str], ...]
 
 
 def fixes(finding: Diagnostic, text: str, span: Span) -> list[Edit]:
-    """Edits that answer a finding; `span` is where the text has it."""
+    """Edits that fix a finding; `span` is its position in the text."""
     return [edit for make in _MAKERS for edit in make(finding, text, span)]
 
 
 def _suggested(finding: Diagnostic, text: str, span: Span) -> Iterator[Edit]:
-    """`did you mean`: the word of the message that stands in the operation, for the one meant."""
+    """`did you mean`: replace the unknown word of the operation by the suggested one."""
     wrong = _wrong_word(finding, text, span)
     if wrong is None:
         return
@@ -45,7 +45,7 @@ def _suggested(finding: Diagnostic, text: str, span: Span) -> Iterator[Edit]:
 
 
 def _wrong_word(finding: Diagnostic, text: str, span: Span) -> Span | None:
-    """In the marked text if it is there, else further on in the same operation."""
+    """The span of a wrong word: in the marked text, else later in the same operation."""
     message, before = finding.message, r"[\w$%!#@]" if _is_python(finding) else r"[\w$.%!#@]"
     end = text.find("\n", span.end)
     marked, rest = text[span.start : span.end], text[span.start : end if end >= 0 else len(text)]
@@ -60,14 +60,14 @@ def _wrong_word(finding: Diagnostic, text: str, span: Span) -> Span | None:
 
 
 def _typed(finding: Diagnostic, text: str, span: Span) -> Iterator[Edit]:
-    """A written type that is not that of the value."""
+    """Replace a written type that differs from the type of the value."""
     found = _WRITTEN.fullmatch(finding.message) if finding.code == "PTO-T040" else None
     if found:
         yield Edit(f"write its type, {found[1]}", ((span, found[1]),))
 
 
 def _retargeted(finding: Diagnostic, text: str, span: Span) -> Iterator[Edit]:
-    """What another profile has: declare that one."""
+    """Declare the target that has the instruction."""
     found = _LEGAL.search(finding.help or "") or _LEGAL.search(finding.message)
     declared = [each for each in _ARCH.finditer(text) if each.start() <= span.start]
     if found and declared and finding.code.startswith("PTO-X"):
@@ -76,7 +76,7 @@ def _retargeted(finding: Diagnostic, text: str, span: Span) -> Iterator[Edit]:
 
 
 def _ordered(finding: Diagnostic, text: str, span: Span) -> Iterator[Edit]:
-    """Of a Python kernel: the flag or barrier that a run has proven to end a race."""
+    """For a Python kernel: insert the flag or barrier that a run has proven to end a race."""
     here = {n.loc.file for n in finding.notes if n.loc} | {finding.loc.file if finding.loc else ""}
     if not _is_python(finding) or len(here) > 1 or not finding.help:
         return
@@ -88,7 +88,7 @@ def _ordered(finding: Diagnostic, text: str, span: Span) -> Iterator[Edit]:
         if flag[6]:
             lines += [(int(flag[6]), False, sets), (int(flag[6]), True, waits)]
         elif flag[4] == flag[5]:
-            return  # both stand in one statement
+            return  # both are in one statement
     elif barrier is not None:
         lines = [(int(barrier[2]), False, f'pto.barrier("{barrier[1]}")')]
     else:
@@ -99,7 +99,7 @@ def _ordered(finding: Diagnostic, text: str, span: Span) -> Iterator[Edit]:
 
 
 def _inserted(text: str, line: int, after: bool, statement: str) -> Iterator[tuple[Span, str]]:
-    """A statement before or after the one of a line; none where the text is not Python."""
+    """Insert a statement before or after the one at a line; no edit if the text is not Python."""
     try:
         nodes = [n for n in ast.walk(ast.parse(text)) if isinstance(n, ast.stmt)]
     except (SyntaxError, ValueError):

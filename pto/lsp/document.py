@@ -1,9 +1,9 @@
-"""A program while it is being written: read again after each change, function by function.
+"""A program that is being edited: parsed again after each change, function by function.
 
-A text is cut where functions begin. A function whose text has not changed keeps its operations and
-what was found in it; only what holds between functions is judged anew. Where that does not work out
-(a brace is missing, modules are nested) the whole text is one piece. The findings are those of `pto
-check` either way.
+The text is split at the starts of functions. A function with unchanged text keeps its operations
+and findings; only checks between functions run again. If splitting fails (a brace is missing,
+modules are nested), the whole text is one section. In both cases the findings are those of `pto
+check`.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ _FUNCTION = re.compile(r"^[ \t]*func\.func\b", re.MULTILINE)
 
 
 class Reader(Parser):
-    """A parser that remembers which value each `%name` stands for."""
+    """A parser that records the value of each `%name`."""
 
     def __init__(self, source: Source, aliases: Mapping[str, str] | None = None) -> None:
         super().__init__(source)
         self.aliases.update(aliases or {})
         self.values: dict[int, Value] = {}  # by token
-        self.homes: dict[int, int] = {}  # the token that defines a value, by its id
+        self.homes: dict[int, int] = {}  # the token that defines a value, by the value's id
 
     def use(self) -> Value:
         found = super().use()
@@ -45,7 +45,8 @@ class Reader(Parser):
     def operation(self) -> Operation:
         start = self.i
         op = super().operation()
-        for at in range(start, self.i) if not op.regions else ():  # one that was not read again
+        # a value that was not parsed again
+        for at in range(start, self.i) if not op.regions else ():
             if self.kinds[at] == lx.VALUE and at not in self.values:
                 value = self.value(self.texts[at][1:])
                 if value is not None:
@@ -58,7 +59,7 @@ class Reader(Parser):
         self.homes[id(value)] = at
 
     def balance(self) -> int:
-        """How many more braces open than close."""
+        """The number of open braces minus the number of closing ones."""
         pairs = zip(self.kinds, self.texts, strict=True)
         marks = [text for kind, text in pairs if kind == lx.PUNCT]
         return marks.count("{") - marks.count("}")
@@ -66,20 +67,20 @@ class Reader(Parser):
 
 @dataclass(slots=True)
 class Piece:
-    """A stretch of the text that was read by itself."""
+    """A section of the text that was parsed separately."""
 
     source: Source
-    start: int  # the offset of its first character
-    reader: Reader | None  # None: there are no tokens
+    start: int  # offset of its first character
+    reader: Reader | None  # None: not tokenised
     block: Block
     findings: list[Diagnostic]
-    module: Module | None = None  # of a piece that is the whole text
+    module: Module | None = None  # only for a section that is the whole text
     judged: dict[str, tuple[int, list[Diagnostic]]] = field(
         default_factory=dict[str, tuple[int, list[Diagnostic]]]
     )
 
     def findings_of_operations(self, profile: Profile) -> list[Diagnostic]:
-        """What each operation by itself is told; the lines move when the piece does."""
+        """Findings about single operations; their lines move with the section."""
         key = str(profile)
         if key not in self.judged:
             found = [d for op in self.block.ops for d in operation.check(op, profile)]
@@ -88,18 +89,18 @@ class Piece:
         return [_moved(d, self.source.first - first) for d in found]
 
     def token(self, offset: int) -> int | None:
-        """The token at an offset of the whole text; one that ends there counts too."""
+        """The token at an offset of the whole text; one that ends there counts, too."""
         if self.reader is None:
             return None
         own, tokens = offset - self.start, self.reader.tokens
         at = bisect_left(tokens.ends, own)
         if at + 1 < len(tokens.ends) and tokens.start(at + 1) == own:
-            at += 1  # where two meet, the one that begins
+            at += 1  # of two adjacent tokens, the one that starts here
         return at if at < len(tokens.ends) and tokens.start(at) <= own else None
 
 
 class Document:
-    """One open file. `update` tells it a new text."""
+    """One open file. `update` replaces its text."""
 
     def __init__(self, file: str, profile: str | None = None, device: str | None = None) -> None:
         self.file = file
@@ -107,13 +108,13 @@ class Document:
         self.pieces: list[Piece] = []
         self.findings: list[Diagnostic] = []
         self.target: Target | None = None
-        self.module: Module | None = None  # None: it is not well formed
-        self.read = 0  # pieces that the last change made it read
-        self._functions: list[Piece] = []  # as last read one by one
+        self.module: Module | None = None  # None: not well formed
+        self.read = 0  # number of sections parsed after the last change
+        self._functions: list[Piece] = []  # sections of the last successful split
         self._profile, self._device = profile, device
 
     def update(self, text: str) -> None:
-        """Read what has changed, and judge the whole."""
+        """Parse the changed sections, then check the whole."""
         self.text = text
         self.read = 0
         kept: defaultdict[str, list[Piece]] = defaultdict(list)
@@ -131,11 +132,11 @@ class Document:
             self.target, self.findings = judge(
                 whole, profile=self._profile, device=self._device, by=self._judged
             )
-        except PtoError as error:  # a target that does not exist
+        except PtoError as error:  # the target does not exist
             self.findings = list(error.diagnostics)
 
     def piece(self, offset: int) -> Piece | None:
-        """The piece around an offset."""
+        """The section that contains an offset."""
         starts = [piece.start for piece in self.pieces]
         n = bisect_right(starts, offset) - 1
         return self.pieces[n] if n >= 0 else None
@@ -149,7 +150,10 @@ class Document:
     # ---- reading
 
     def _by_function(self, kept: defaultdict[str, list[Piece]]) -> Module | None:
-        """One piece a function, and one for what stands before; None where that is not right."""
+        """One section per function, and one for the text before.
+
+        None if the text cannot be split.
+        """
         starts = [found.start() for found in _FUNCTION.finditer(self.text)]
         if len(starts) < 2:
             return None
@@ -222,7 +226,7 @@ class Document:
 
 
 def _head(source: Source, start: int) -> Piece:
-    """What stands before the first function: aliases, and a module that is closed for the time."""
+    """The text before the first function: aliases, and a module that is closed temporarily."""
     piece = Piece(source, start, None, _block(), [])
     try:
         piece.reader = Reader(source)
@@ -240,7 +244,7 @@ def _head(source: Source, start: int) -> Piece:
 
 
 def _function(source: Source, start: int, aliases: Mapping[str, str] | None) -> Piece:
-    """A function, and what stands between it and the next; the last one closes the module."""
+    """A function and the text up to the next one; the last one closes the module."""
     piece = Piece(source, start, None, _block(), [])
     try:
         piece.reader = Reader(source, aliases)

@@ -1,8 +1,8 @@
-"""The kernels of a Python file, examined: findings, what each line becomes, times.
+"""Examines the kernels of a Python file: findings, the instructions of each line, times.
 
-A process of its own: `python -m pto.lsp.examine FILE` executes the file, with the rights of the
-user, and writes one JSON object a line, so that what is known stays when its time is over. The
-language server starts it with limits on time and memory (`core/confined.py`).
+`python -m pto.lsp.examine FILE` executes the file in a separate process, with the rights of the
+user. It writes one JSON object per line, so results remain if it runs out of time. The language
+server starts it with limits on time and memory (`core/confined.py`).
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _EXAMPLE = (
 
 
 class Call(NamedTuple):
-    """What a kernel is examined with. `runs` is False if sizes are only stand-ins."""
+    """The arguments with which a kernel is examined. `runs` is False if the sizes are invented."""
 
     values: list[Any]
     blocks: Any
@@ -58,7 +58,7 @@ class Call(NamedTuple):
 
 
 def reports(path: Path, profile: str | None, device: str | None) -> Iterator[dict[str, Any]]:
-    """What is found in a file, kernel by kernel and step by step."""
+    """The findings of a file, kernel by kernel and step by step."""
     if device is not None and profile is None:
         profile = find_device(device).profile
     try:
@@ -118,7 +118,10 @@ def _kernel(kernel: Kernel[...], device: str | None, place: Loc) -> Iterator[dic
 
 
 def _call(kernel: Kernel[...]) -> Call | None:
-    """By the example of the docstring, else by sizes in annotations; None if sizes are missing."""
+    """Arguments from the example in the docstring, else from sizes in annotations.
+
+    None if sizes are missing.
+    """
     example = example_of(kernel)
     if example is not None:
         return Call(example.values, example.blocks, True)
@@ -136,7 +139,7 @@ def _defaults(kernel: Kernel[...]) -> set[str]:
     return {*names[len(names) - len(given) :], *(kernel.function.__kwdefaults__ or {})}
 
 
-# ---- lines: what each becomes
+# ---- the instructions of each line
 
 
 class Lines:
@@ -147,7 +150,7 @@ class Lines:
     ) -> None:
         self.profile, self.formulas, self.runs = profile, formulas, runs
         self.ops: defaultdict[int, list[Operation]] = defaultdict(list)
-        self.left: dict[int, Value] = {}  # the tile that a line leaves behind
+        self.left: dict[int, Value] = {}  # the tile that a line defines
         for op in module.op.walk():
             if op.loc is None or op.loc.file != file:
                 continue
@@ -160,7 +163,7 @@ class Lines:
         self.places: dict[Value, tuple[str, int]] = {}  # buffer and address
         try:
             plans = plan_memory(module, find_profile(profile)).functions
-        except PtoError:  # it does not fit: a finding says so
+        except PtoError:  # the tile does not fit: a finding reports it
             plans = ()
         for plan in plans:
             roots = [each for each in plan.placed if each.buffer.root is not None]
@@ -201,7 +204,7 @@ class Lines:
         return f"{self._shape(value)}{self._place(value)}"
 
     def _hint(self, value: Value) -> list[str]:
-        """What is shown beside a variable, and what more is known of its tile."""
+        """The text shown after a variable, and the tooltip about its tile."""
         assert isinstance(value.type, TileBuf)
         return [self._shape(value), f"{value.type.tile}{self._place(value)}"]
 
@@ -210,7 +213,7 @@ class Lines:
         return f" at {place[0]} {place[1]:#x}" if place else ""
 
     def _shape(self, value: Value) -> str:
-        """Rows, columns and type; the valid region where it is not the whole tile."""
+        """Rows, columns and type; also the valid region if it is not the whole tile."""
         assert isinstance(value.type, TileBuf)
         tile, names = value.type.tile, ("valid_row", "valid_col")
         sizes = [
@@ -222,7 +225,9 @@ class Lines:
         return f"{shape}x{tile.dtype.name}" + ("" if valid == shape else f", valid {valid}")
 
     def _size(self, value: Value, name: str) -> str:
-        """A size of the valid region that only a run knows: its bounds, else its formula."""
+        """A size of the valid region that is known only at run time: its bounds, else its
+        formula.
+        """
         given = value.maker.group(name) if value.maker and value.maker.row else []
         if not given:
             return "?"
@@ -234,7 +239,7 @@ class Lines:
 
 
 def _formulas(module: Module, call: Call, values: Sequence[Any]) -> Values:
-    """Formulas of numbers; with the arguments and the grid, where these are an example's."""
+    """Formulas of numbers; with values for the arguments and the grid if there is an example."""
     launch = LaunchSymbols(count_of(call.blocks) if call.runs else None)
     found = Values(launch, checks=False)
     for function in entry_functions(module, None):
@@ -254,14 +259,14 @@ def _written(op: Operation) -> list[Value]:
 
 
 def _does(op: Operation) -> bool:
-    """True for an instruction with an effect: not numbers, not names of storage."""
+    """True for an instruction with an effect: not for numbers or names of storage."""
     if op.row is None or op.regions or op.traits.pure or op.traits.names_only:
         return False
     return pipe_text(op.row.pipe) != "none"
 
 
 def _spent(timing: Timing | None) -> dict[Site, tuple[float, float]]:
-    """Time and number of an instruction of a line, on the slowest core."""
+    """The time and the count of an instruction of a line, on the slowest core."""
     found: dict[Site, tuple[float, float]] = {}
     if timing is None or timing.times is None:
         return found
@@ -287,7 +292,10 @@ def _definition(file: str, first: int, name: str) -> Loc:
 
 
 def _plain(found: Sequence[Diagnostic], place: Loc, file: str) -> list[dict[str, Any]]:
-    """Findings of this file as data; those of another are shown at the kernel, with their place."""
+    """Findings of this file as data.
+
+    A finding in another file is shown at the kernel, with its location.
+    """
     shown: list[Diagnostic] = []
     for each in found:
         if each.loc is None:
@@ -301,7 +309,7 @@ def _plain(found: Sequence[Diagnostic], place: Loc, file: str) -> list[dict[str,
 
 
 def _remark(loc: Loc, message: str, severity: str = "information") -> dict[str, Any]:
-    """What is shown beside the findings: a time, a warning of Python, why nothing was checked."""
+    """A remark beside the findings: a time, a Python warning, or why nothing was checked."""
     place = {"file": loc.file, "line": loc.line, "col": loc.col, "end": loc.end}
     return {"message": message, "severity": severity, "loc": place}
 
@@ -314,9 +322,9 @@ def main() -> None:
     parser.add_argument("--root", action="append", default=[])
     args = parser.parse_args()
     sys.path[:0] = args.root
-    sys.dont_write_bytecode = True  # nothing appears beside the user's files
+    sys.dont_write_bytecode = True  # no files are written beside the user's files
     out = sys.stdout
-    with redirect_stdout(sys.stderr):  # what the file prints
+    with redirect_stdout(sys.stderr):  # output of the file itself
         for each in reports(args.file, args.profile, args.device):
             out.write(json.dumps(each) + "\n")
             out.flush()

@@ -1,6 +1,6 @@
-"""Answers about a place in a document: what a word means, what may stand here, where it comes from.
+"""Answers about a position in a document: documentation, completion, definition, references.
 
-Places are offsets of characters; the protocol's positions are not known here.
+Positions are offsets of characters; `places.py` converts the protocol's positions.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from pto.verify.functions import name_of, signature_of
 
 _DECLARED = re.compile(r"^[ \t]*func\.func\b[^@\n]*(@[\w$.-]+)", re.MULTILINE)
 _WORDS = re.compile(r"[\w.]+")
-_NEAR = 40  # lines around the statement that defines a row
+_NEAR = 40  # lines before and after the statement that defines a row
 Kind = Literal["instruction", "value", "type", "attribute", "word", "function"]
 
 
 class Span(NamedTuple):
-    """A stretch of the text, by offsets."""
+    """A range of the text, by offsets."""
 
     start: int
     end: int
@@ -45,7 +45,7 @@ class Answer(NamedTuple):
 
 
 class Item(NamedTuple):
-    """Something that may be written at a place."""
+    """A completion at a position."""
 
     label: str
     kind: Kind
@@ -57,7 +57,7 @@ class Item(NamedTuple):
 
 
 def hover(document: Document, offset: int) -> Answer | None:
-    """The page of an instruction with its cost, the type of a value, what a function takes."""
+    """The page of an instruction with its cost, a value's type, or a function's signature."""
     found = _token(document, offset)
     if found is None or found[0].reader is None:
         return None
@@ -82,7 +82,7 @@ def row_named(word: str) -> Instr | None:
 
 
 def row_home(row: Instr) -> tuple[str, int] | None:
-    """File and line of a row in the instruction table; of a loop that defines several, the name."""
+    """File and line of a row in the instruction table; for rows defined in a loop, of the name."""
     module, line = row.home
     spec = find_spec(module)
     if spec is None or spec.origin is None:
@@ -115,7 +115,7 @@ def fenced(text: str, language: str = "pto") -> str:
 
 
 def occurrences(document: Document, offset: int) -> tuple[Span | None, list[Span]]:
-    """Where the value at an offset is defined, and every place that names it."""
+    """The definition of the value at an offset, and every use of it."""
     found = _token(document, offset)
     if found is None or found[0].reader is None:
         return None, []
@@ -138,7 +138,10 @@ def instruction_home(document: Document, offset: int) -> tuple[str, int] | None:
 
 
 def renamed(document: Document, offset: int, name: str) -> tuple[list[Span], str]:
-    """What becomes `%name`, or why not. Spans leave out the `%` and the number of a result."""
+    """The spans to rename to `%name`, or the reason why not.
+
+    Spans exclude `%` and the number of a result.
+    """
     wanted = name.removeprefix("%")
     found = _token(document, offset)
     places = occurrences(document, offset)[1]
@@ -161,7 +164,7 @@ def _function_home(document: Document, symbol: str) -> Span | None:
 
 
 def functions(text: str) -> list[tuple[str, Span, Span]]:
-    """Names of functions, where each stands (up to the next), and where its name does."""
+    """Function names, the span of each function (up to the next), and the span of its name."""
     found = list(_DECLARED.finditer(text))
     ends = [*(each.start() for each in found[1:]), len(text)]
     return [
@@ -184,13 +187,13 @@ _OPERATION = re.compile(r'(?:^|=)\s*"?([a-z]+\.[\w.]+)', re.MULTILINE)
 
 
 def word_before(text: str, offset: int) -> Span:
-    """What has been typed of the word that ends at an offset."""
+    """The part of a word that ends at an offset."""
     found = _TYPED.search(text, max(0, offset - 200), offset)
     return Span(found.start() if found else offset, offset)
 
 
 def completions(document: Document, offset: int) -> list[Item]:
-    """What may be written at an offset."""
+    """Completions at an offset."""
     text = document.text
     line = text[text.rfind("\n", 0, offset) + 1 : offset]
     enum = _ENUM.search(line)
@@ -214,7 +217,7 @@ def completions(document: Document, offset: int) -> list[Item]:
 
 
 def _instructions(document: Document) -> list[Item]:
-    """Those of the profile first; names that MLIR allows to be short as they are written."""
+    """Instructions, those of the profile first; names that MLIR abbreviates are short."""
     profile = document.target.profile.name if document.target else None
     return [
         Item(row.name, "instruction", row.meaning, example(row) or "")
@@ -232,7 +235,7 @@ def _attributes(row: Instr, line: str) -> list[Item]:
 
 
 def _values(text: str, offset: int) -> list[Item]:
-    """Names in the function so far, the nearest first."""
+    """Names defined in the function so far, the nearest first."""
     start = max(text.rfind("func.func", 0, offset), 0)
     names = re.findall(r"%[\w$.-]+(?=\s*(?:[,:][^%\n]*)?=|\s*:)", text[start:offset])
     return [Item(name, "value") for name in dict.fromkeys(reversed(names))]
@@ -262,7 +265,7 @@ _TOKEN_OF = {
 
 
 def tokens(document: Document, start: int, end: int) -> Iterator[tuple[Span, int, bool]]:
-    """Words with the kind each is of, and whether it defines a value."""
+    """Words with their kind, and whether each defines a value."""
     for piece in document.pieces:
         reader = piece.reader
         if reader is None or piece.start > end:

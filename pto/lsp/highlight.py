@@ -1,6 +1,6 @@
-"""Colours without a server: what the words of a program are, for Pygments and for TextMate.
+"""Syntax highlighting without a server: a grammar for Pygments and for TextMate.
 
-One table gives both; `python -m pto.lsp.highlight` writes the grammar of the VS Code extension.
+Both come from one table; `python -m pto.lsp.highlight` writes the grammar of the VS Code extension.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from pygments.token import (
     Whitespace,
 )
 
-# (expression, Pygments' token, TextMate's scope), the first that matches. The words are those of
-# the lexer (pto/ir/text/lexer.py), which a test compares with these.
+# (expression, Pygments' token, TextMate's scope); the first match counts. The words are those of
+# the lexer (pto/ir/text/lexer.py); a test compares them.
 RULES: list[tuple[str, Any, str]] = [
     (r"//[^\n]*", Comment.Single, "comment.line.double-slash"),
     (r'"(?:[^"\\\n]|\\.)*"', String.Double, "string.quoted.double"),

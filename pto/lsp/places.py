@@ -1,6 +1,7 @@
-"""Offsets of characters, and the lines and columns that an editor counts.
+"""Converts between offsets of characters and the lines and columns of an editor.
 
-Editors count columns in code units of UTF-16 unless they agree on another encoding; lines from 0.
+Editors count columns in code units of UTF-16 unless they agree on another encoding; lines start at
+0.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ _BYTES = {"utf-8": 1, "utf-16": 2, "utf-32": 4}
 
 
 class Places:
-    """Of one text."""
+    """The positions in one text."""
 
     def __init__(self, text: str, encoding: str = "utf-16") -> None:
         self._text = text
@@ -33,7 +34,7 @@ class Places:
         return line, len(self._text[start:offset].encode(self._codec)) // self._unit
 
     def offset(self, line: int, column: int) -> int:
-        """The offset of a line and a column; those outside the text are at its nearest end."""
+        """The offset of a line and a column, clamped to the text."""
         if line >= len(self._starts):
             return len(self._text)
         start = self._starts[line]
@@ -44,7 +45,10 @@ class Places:
         return start + len(units.decode(self._codec, errors="ignore"))
 
     def span(self, loc: Loc | None) -> Span:
-        """A finding's place, which counts from 1; one without a place stands at the top."""
+        """The span of a finding's location, which counts from 1.
+
+        The first line if it has no location.
+        """
         if loc is None:
             return Span(0, 0)
         line = min(loc.line, len(self._starts)) - 1

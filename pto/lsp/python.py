@@ -1,8 +1,8 @@
-"""A Python file with kernels in an editor: what is known of its lines, and where its words lead.
+"""A Python file with kernels in an editor: facts about its lines, and definitions of its words.
 
-What needs the kernels themselves comes from `examine.py`, which executes the file in a process of
-its own. The server starts it when the file is opened or saved, and only if it was allowed to: text
-that is being typed is never executed.
+Facts about kernels come from `examine.py`, which executes the file in a separate process. The
+server starts it when the file is opened or saved, and only with permission: text that is being
+typed is never executed.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _KERNEL = re.compile(r"^[ \t]*@(?:\w+\.)?kernel\b", re.MULTILINE)
 
 
 class Remark(NamedTuple):
-    """Something to know that is no finding."""
+    """A remark that is not a finding."""
 
     message: str
     severity: str
@@ -46,7 +46,7 @@ class Remark(NamedTuple):
 
 @dataclass(slots=True)
 class Examined:
-    """What `examine.py` said of a text. Lines count from 1."""
+    """The output of `examine.py` for a text. Lines count from 1."""
 
     text: str = ""
     findings: list[Diagnostic] = field(default_factory=list[Diagnostic])
@@ -56,7 +56,7 @@ class Examined:
     tiles: dict[int, tuple[str, str]] = field(default_factory=dict[int, tuple[str, str]])
 
     def add(self, part: dict[str, Any]) -> None:
-        """One line of its output; later ones know more."""
+        """Add one line of its output; later lines contain more."""
         found = [_diagnostic(each) for each in part.get("findings", ())]
         self.findings += [each for each in found if each not in self.findings]
         for each in part.get("remarks", ()):
@@ -89,7 +89,7 @@ def _objects(text: str) -> Iterator[dict[str, Any]]:
     for line in text.splitlines():
         try:
             yield json.loads(line)
-        except ValueError:  # cut off where its time was over
+        except ValueError:  # the last line is incomplete if the time ran out
             return
 
 
@@ -116,7 +116,7 @@ class Kernels:
 
     @property
     def findings(self) -> list[Diagnostic]:
-        """Where the text has them now; those of lines that have changed are gone."""
+        """Findings at their current positions; those of changed lines are dropped."""
         return [
             replace(each, loc=loc)
             for each in self.known.findings
@@ -135,7 +135,7 @@ class Kernels:
 
     @cached_property
     def _moved(self) -> dict[int, int]:
-        """Where lines that were examined are now."""
+        """Old line -> current line, for examined lines that have not changed."""
         if self.text == self.known.text:
             return {n: n for n in range(1, self.text.count("\n") + 2)}
         before, now = self.known.text.splitlines(), self.text.splitlines()
@@ -146,10 +146,10 @@ class Kernels:
         line = None if loc is None else self._moved.get(loc.line)
         return None if loc is None or line is None else replace(loc, line=line)
 
-    # ---- questions
+    # ---- requests
 
     def hover(self, offset: int) -> Answer | None:
-        """What the line becomes, and the page of an instruction or function of pto."""
+        """The instructions of the line, and the page of an instruction or function of pto."""
         line = self.text.count("\n", 0, offset) + 1
         was = next((a for a, b in self._moved.items() if b == line), 0)
         shown = [_table(self.known.lines[was])] if was in self.known.lines else []
@@ -162,7 +162,7 @@ class Kernels:
         return Answer(span, "\n---\n".join(shown)) if shown else None
 
     def definition(self, offset: int) -> tuple[str, int] | None:
-        """File and line of what `pto.NAME` is: a row of the instruction table, or a function."""
+        """File and line that define `pto.NAME`: a row of the instruction table, or a function."""
         name = self._word(offset)[1]
         row = _row(name)
         if row is not None:
@@ -171,11 +171,11 @@ class Kernels:
             function = inspect.unwrap(_public(name))
             file = inspect.getsourcefile(function)
             return None if file is None else (file, inspect.getsourcelines(function)[1])
-        except (TypeError, OSError):  # no function of Python's
+        except (TypeError, OSError):  # not a Python function
             return None
 
     def hints(self) -> Iterator[tuple[int, int, str, str]]:
-        """Offset at which text is shown, line, the text, and more about it."""
+        """Inlay hints: offset, line, text and tooltip."""
         starts = [0, *(n + 1 for n, ch in enumerate(self.text) if ch == "\n"), len(self.text)]
         for line, (text, tip) in self.known.tiles.items():
             now = self._moved.get(line)
@@ -189,7 +189,7 @@ class Kernels:
                 yield starts[now - 1] + len(whole), now, f"  {head['text']}", head["tip"]
 
     def _word(self, offset: int) -> tuple[Span, str]:
-        """The name of pto at an offset, as `tadd` of `pto.tadd`; empty if it is another's."""
+        """The name of pto at an offset, as `tadd` of `pto.tadd`; empty for any other name."""
         start = self.text.rfind("\n", 0, offset) + 1
         for found in _WORD.finditer(self.text, start):
             if found.start() > offset or "\n" in self.text[start : found.start()]:
@@ -203,10 +203,10 @@ class Kernels:
 
     @cached_property
     def _imports(self) -> tuple[set[str], dict[str, str]]:
-        """Names of the module, and names taken from it."""
+        """The names under which the module is imported, and the names imported from it."""
         try:
             tree = ast.parse(self.text)
-        except (SyntaxError, ValueError):  # while it is being typed
+        except (SyntaxError, ValueError):  # the text is incomplete while it is typed
             return {"pto"}, {}
         nodes = list(ast.walk(tree))
         taken = [a for n in nodes if isinstance(n, ast.Import) for a in n.names if a.name == "pto"]
@@ -216,18 +216,18 @@ class Kernels:
 
 
 def _row(name: str) -> Instr | None:
-    """The instruction that `pto.NAME` is; functions of Python hide those of their name."""
+    """The instruction `pto.NAME`; a Python function of the same name takes precedence."""
     return None if not name or name in PUBLIC or name in RENAMED else lookup(f"pto.{name}")
 
 
 def _public(name: str) -> Any:
-    """The function or class that `pto.NAME` is."""
+    """The function or class `pto.NAME`."""
     home, attribute = RENAMED.get(name) or (PUBLIC.get(name), name)
     return None if home is None else getattr(import_module(home), attribute)
 
 
 def _target(line: str) -> int | None:
-    """The column behind the variable that a line assigns to."""
+    """The column after the variable that a line assigns to."""
     found = re.match(r"\s*\w+(?=\s*(?::[^=]*)?[-+*/]?=[^=])", line)
     return found.end() if found else None
 

@@ -1,4 +1,4 @@
-"""The language server: `pto lsp` on standard input and output, by pygls."""
+"""The language server: `pto lsp` on standard input and output, with pygls."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from pto.lsp.features import Item, Span
 from pto.lsp.places import Places
 from pto.lsp.python import Examined, Kernels, Remark, examined
 
-PAUSE = 0.1  # seconds without a change before the text is read again
+PAUSE = 0.1  # seconds without a change before the text is parsed again
 _KINDS = {
     "instruction": lsp.CompletionItemKind.Function,
     "value": lsp.CompletionItemKind.Variable,
@@ -41,7 +41,7 @@ _SEVERITY = {
 
 @dataclass
 class Open:
-    """A document as the editor has it, read, with its lines."""
+    """An open document: its current text, parsed, with its lines."""
 
     uri: str
     text: str
@@ -82,7 +82,7 @@ class Open:
         return lsp.Diagnostic(spot, found.message, severity=severity, source="pto")
 
     def place(self, loc: Loc) -> lsp.Location:
-        """A place in this file, or in another."""
+        """A location in this file, or in another."""
         if loc.file == self.document.file:
             return self.location(self.places.span(loc))
         return elsewhere(loc.file, loc.line, loc.col, loc.end or loc.col)
@@ -99,13 +99,13 @@ class Open:
 
 
 def elsewhere(file: str, line: int, col: int = 1, end: int = 1) -> lsp.Location:
-    """A place in a file that need not be open."""
+    """A location in a file that may not be open."""
     ends = (lsp.Position(line - 1, each - 1) for each in (col, end))
     return lsp.Location(from_fs_path(file) or file, lsp.Range(*ends))
 
 
 class Server(LanguageServer):
-    """Open documents, each as it was last read."""
+    """Open documents, each as last parsed."""
 
     def __init__(
         self, profile: str | None = None, device: str | None = None, python: bool = False
@@ -114,12 +114,12 @@ class Server(LanguageServer):
         self.options = {"profile": profile, "device": device}
         self.python = python  # Python files may be executed
         self.opened: dict[str, Open] = {}
-        self.examining: dict[str, int] = {}  # how often each file was to be examined
+        self.examining: dict[str, int] = {}  # number of requests to examine each file
         self.turn = asyncio.Lock()  # one process at a time
-        self.is_shut_down = False  # the client has asked for it
+        self.is_shut_down = False  # the client requested it
 
     def open(self, of: lsp.TextDocumentIdentifier | lsp.VersionedTextDocumentIdentifier) -> Open:
-        """A document as the editor has it now: read again if it has changed."""
+        """The current document: parsed again if it has changed."""
         text = self.text_of(of.uri)
         known = self.opened.get(of.uri)
         if known is None or known.text != text:
@@ -135,7 +135,7 @@ class Server(LanguageServer):
         )
 
     async def examine(self, of: lsp.TextDocumentIdentifier) -> None:
-        """Execute a Python file as it was saved, if that is allowed, and publish what is found."""
+        """Execute a saved Python file, if that is allowed, and publish the findings."""
         kernels = self.open(of).kernels
         if kernels is None or not self.python or not kernels.has_kernels:
             return
@@ -188,14 +188,14 @@ def start(profile: str | None = None, device: str | None = None, python: bool = 
 
 
 class _Question(Protocol):
-    """Parameters that name a place in a document."""
+    """Parameters that name a position in a document."""
 
     text_document: lsp.TextDocumentIdentifier
     position: lsp.Position
 
 
 def _asked(server: Server, params: _Question) -> tuple[Open, int]:
-    """The document of a question, and the offset in it."""
+    """The document of a request, and the offset in it."""
     known = server.open(params.text_document)
     return known, known.offset(params.position)
 
@@ -332,7 +332,7 @@ def _changes(server: Server) -> None:
             return []
         try:
             made = formatted(known.text)
-        except PtoError:  # not well formed; the findings say so
+        except PtoError:  # not well formed; the findings report it
             return []
         whole = known.range(Span(0, len(known.text)))
         return [] if made == known.text else [lsp.TextEdit(whole, made)]
@@ -365,7 +365,7 @@ def _item(item: Item, spot: lsp.Range) -> lsp.CompletionItem:
 
 
 def _tokens(known: Open, span: Span) -> lsp.SemanticTokens:
-    """Five numbers a word: lines and columns from the word before, length, kind, modifiers."""
+    """Five numbers per word: lines and columns from the previous word, length, kind, modifiers."""
     numbers: list[int] = []
     line = column = 0
     found = features.tokens(known.program, *span) if known.program else ()

@@ -69,7 +69,7 @@ def _mask(tile: TileType, row: int, col: int, rows: int, cols: int, all: bool) -
 
 @dataclass(slots=True)
 class WrittenPart:
-    """What was written on every path, and what may have been overwritten since."""
+    """Bytes written on every path, and bytes that may have been overwritten since."""
 
     written: dict[Buffer, Bytes] = field(default_factory=dict[Buffer, Bytes])
     parts: dict[TilePart, None] = field(default_factory=dict[TilePart, None])

@@ -1,1 +1,1 @@
-"""Pictures and pages for people. What is drawn is computed below; nothing is decided here."""
+"""Pictures and pages. The layers below compute the content; this layer only draws it."""

@@ -1,4 +1,7 @@
-"""What pictures share: an empty figure, the ink, and writing to a file. matplotlib is optional."""
+"""Shared parts of pictures: an empty figure, colours, and writing to a file.
+
+Matplotlib is optional.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ TITLE: dict[str, Any] = {"fontsize": 11, "loc": "left", "color": INK}
 
 
 def new_figure(size: tuple[float, float], headline: str, what: str) -> Figure:
-    """An empty figure; `what` names the picture where matplotlib is missing."""
+    """An empty figure; `what` names the picture in the error if matplotlib is missing."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
@@ -29,7 +32,7 @@ def new_figure(size: tuple[float, float], headline: str, what: str) -> Figure:
 
 
 def save(figure: Figure, file: Path) -> None:
-    """Write a figure; the ending of the file chooses the format (png, svg, pdf)."""
+    """Write a figure; the suffix of the file selects the format (png, svg, pdf)."""
     drawn = BytesIO()
     try:
         figure.savefig(drawn, format=file.suffix[1:] or "png", dpi=150)

@@ -1,6 +1,7 @@
-"""A plan as a picture: program lines to the right, addresses upwards, a rectangle a buffer.
+"""A memory plan as a picture: program lines on the x axis, addresses on the y axis.
 
-One panel for each local buffer of one function. What is alive, and where, comes from the plan.
+One panel for each local buffer of one function, one rectangle per allocation. Lifetimes and
+addresses come from the plan.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 WIDTH = 13.0
-MOST_BUFFERS = 4000  # rectangles; more are a picture of nothing
+MOST_BUFFERS = 4000  # rectangles; a picture with more is not readable
 TALLEST = 18.0  # inches
-# Soft colours that ink can be read on; neighbours in the list differ in hue.
+# Light colours on which text is readable; neighbours in the list differ in hue.
 COLOURS = (
     "#8ecae6", "#ffd166", "#a3d9a5", "#f4a6a0", "#cdb4db",
     "#f6bd60", "#84dcc6", "#e0aaff", "#bde0fe", "#d4c685",
@@ -34,7 +35,7 @@ LIMIT: dict[str, Any] = {"color": "#d00000", "linewidth": 1.6}
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One buffer as a rectangle: when it is alive, and where."""
+    """One allocation as a rectangle: its lifetime and its addresses."""
 
     placed: Placed
     left: int
@@ -46,7 +47,7 @@ class Bar:
 
 
 class Axis:
-    """Positions of a function as lines of its source, or as themselves where it has none."""
+    """Positions of a function as lines of its source; if it has none, the positions themselves."""
 
     def __init__(self, plan: FunctionPlan) -> None:
         self.plan = plan
@@ -62,7 +63,7 @@ class Axis:
 
 
 def draw(plan: FunctionPlan, file: Path) -> None:
-    """Write the picture of one function's plan; the ending of the file chooses the format."""
+    """Write the picture of one function's plan; the suffix of the file selects the format."""
     save(picture(plan), file)
 
 
@@ -140,7 +141,7 @@ def _kind(placed: Placed) -> str:
 
 
 def _draw_loops(axes: Axes, axis: Axis) -> None:
-    """Loops as darker bands, inner ones darker still: what is used in one lives through it."""
+    """Loops as darker bands: a value used in a loop is live in the whole loop."""
     at = {id(op): n for n, op in enumerate(axis.plan.times.order)}
     for op in axis.loops:
         last = max(at[id(inner)] for inner in op.walk())
@@ -161,7 +162,7 @@ def _draw_bar(axes: Axes, bar: Bar, colour: str, scale: tuple[float, float]) -> 
 
 
 def _write_in(axes: Axes, bar: Bar, scale: tuple[float, float]) -> None:
-    """The name, and the size below it, as large as the rectangle allows; nothing when too small."""
+    """The name and the size, as large as the rectangle allows; nothing if it is too small."""
     wide = (bar.right - bar.left) * scale[0]
     high = bar.placed.buffer.nbytes * scale[1]
     both = [bar.name, f"{bar.placed.buffer.nbytes:,} B"]

@@ -1,4 +1,4 @@
-"""The instruction reference as Markdown, generated from the rows: a page a section, one table."""
+"""The instruction reference as Markdown, generated from the rows: one page per section."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ def _index(by_section: dict[str, list[Instr]]) -> str:
 
 
 def python_call(row: Instr) -> str:
-    """The call of an instruction in a Python kernel; empty if kernels write it in another way."""
+    """The Python call of an instruction; empty if kernels use another syntax for it."""
     name = python_name(row)
     return f"pto.{name}{signature(row)}" if instructions().get(name) is row else ""
 
 
 def _types(by_section: dict[str, list[Instr]]) -> str:
-    """Which profiles accept which element types, with the source of each row."""
+    """The element types that each profile accepts, with the source of each row."""
     head = "| instruction | element type of | " + " | ".join(PROFILES) + " | source |"
     rule = "| --- | --- |" + " --- |" * len(PROFILES) + " --- |"
     lines = [_GENERATED, "# Element types by instruction and profile\n"]

@@ -1,7 +1,7 @@
-"""A tile as a picture: where each element lives in memory, so that a layout can be seen.
+"""A tile as a picture: the memory address of each element, so that the layout is visible.
 
 Three panels share one colour scale, the address: the tile cut into its boxes, one box with the
-offset of every element, and memory itself. Offsets come from `core/layout.py` alone.
+offset of every element, and memory as a strip. Offsets come from `core/layout.py` alone.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ COLOURS = "viridis"
 THREAD, VALID = "#9ec5e0", "#e8590c"
 LENS: dict[str, Any] = {"edgecolor": "#ff4f8b", "linewidth": 2.6, "linestyle": (0, (4, 2))}
 
-MOST_SAMPLES = 512  # rows and columns really looked up; a larger tile is sampled
-MOST_PIECES = 1 << 16  # pieces that are put in order; more are a picture of nothing
-MOST_NUMBERS = 160  # pieces that still get their number
+MOST_SAMPLES = 512  # rows and columns that are computed; a larger tile is sampled
+MOST_PIECES = 1 << 16  # parts that are put in order; a picture with more is not readable
+MOST_NUMBERS = 160  # parts that get a number
 MOST_BORDERS = 65  # lines in one direction; more would cover the tile
 MOST_STEPS = 64  # boxes the path visits
 MOST_LINES = 6  # rows or columns the path visits
@@ -41,22 +41,22 @@ STROKES = {"Z": "row by row, as a pen draws Z", "N": "column by column, as a pen
 
 @dataclass(frozen=True)
 class Pieces:
-    """A tile cut into what is contiguous in memory: boxes, or rows or columns without boxes."""
+    """A tile cut into contiguous parts of memory: boxes, or rows or columns if it has no boxes."""
 
     height: int
     width: int
-    origins: npt.NDArray[np.intp]  # (row, column) of each piece, in memory order
+    origins: npt.NDArray[np.intp]  # (row, column) of each part, in memory order
     starts: npt.NDArray[np.intp]  # element offset of each
 
     @property
     def centres(self) -> npt.NDArray[np.float64]:
-        """(x, y) of the middle of each piece."""
+        """(x, y) of the centre of each part."""
         middle = np.array([self.width / 2, self.height / 2])
         return np.asarray(self.origins[:, ::-1] + middle, np.float64)
 
 
 def draw(tile: TileType, file: Path) -> None:
-    """Write the picture of `tile` to `file`; its ending chooses the format (png, svg, pdf)."""
+    """Write the picture of `tile` to `file`; its suffix selects the format (png, svg, pdf)."""
     save(picture(tile), file)
 
 
@@ -77,7 +77,7 @@ def picture(tile: TileType) -> Figure:
 
 
 def cut(tile: TileType) -> Pieces:
-    """The pieces of a tile in memory order."""
+    """The parts of a tile in memory order."""
     height, width = _piece_shape(tile)
     rows = np.arange(0, tile.rows, height, dtype=np.intp)
     cols = np.arange(0, tile.cols, width, dtype=np.intp)
@@ -112,7 +112,7 @@ def _offsets(tile: TileType, r: npt.NDArray[np.intp], c: npt.NDArray[np.intp]) -
 
 
 def _valid(tile: TileType) -> tuple[int, int]:
-    """The valid region; a size known only at run time is drawn as all of the tile."""
+    """The valid region; a size known only at run time is drawn as the whole tile."""
     rows, cols = tile.valid
     return tile.rows if rows is None else rows, tile.cols if cols is None else cols
 
@@ -158,7 +158,7 @@ def _draw_borders(axes: Axes, tile: TileType, pieces: Pieces) -> None:
 
 
 def _draw_box_path(axes: Axes, pieces: Pieces) -> None:
-    """Arrows from box to box in memory order, and the number of each where there is room."""
+    """Arrows from box to box in memory order, with numbers if they fit."""
     roomy = len(pieces.centres) <= 40
     _draw_arrows(axes, pieces.centres[:MOST_STEPS], gap=11 if roomy else 8)
     if len(pieces.centres) > MOST_NUMBERS:
@@ -196,7 +196,7 @@ def _badge(axes: Axes, x: float, y: float, number: int, size: float) -> None:
 
 
 def _draw_valid(axes: Axes, tile: TileType) -> None:
-    """Hatch what lies outside the valid region and frame what lies inside."""
+    """Hatch the part outside the valid region and frame the part inside."""
     rows, cols = _valid(tile)
     if (rows, cols) == tile.shape:
         return
@@ -210,13 +210,13 @@ def _draw_valid(axes: Axes, tile: TileType) -> None:
     below = Rectangle((0, rows), tile.cols, tile.rows - rows, linewidth=0, **veil)
     beside = Rectangle((cols, 0), tile.cols - cols, rows, linewidth=0, **veil)
     frame = Rectangle((0, 0), cols, rows, fill=False, edgecolor=VALID, linewidth=3, clip_on=False)
-    frame.set_zorder(3)  # above the box borders
+    frame.set_zorder(3)  # above the outlines of boxes
     for patch in (below, beside, frame):
         axes.add_patch(patch)
 
 
 def _draw_lens(axes: Axes, tile: TileType) -> None:
-    """Frame what the close-up shows, in the colour of the close-up's own frame."""
+    """Frame the part that the close-up shows, in the colour of the close-up's frame."""
     from matplotlib.patches import Rectangle
 
     height, width = _close_up_shape(tile)
@@ -260,7 +260,7 @@ def _draw_close_up(axes: Axes, tile: TileType) -> None:
 def _draw_thread(
     axes: Axes, r: npt.NDArray[Any], c: npt.NDArray[Any], offsets: npt.NDArray[Any]
 ) -> None:
-    """Join elements that follow each other in memory: solid to a neighbour, dotted in a jump."""
+    """Connect consecutive elements in memory: solid to a neighbour, dotted for a jump."""
     from matplotlib.collections import LineCollection
 
     order = np.argsort(offsets, axis=None)
@@ -274,7 +274,7 @@ def _draw_thread(
 
 
 def _draw_memory(axes: Axes, tile: TileType, pieces: Pieces) -> None:
-    """Memory as a strip: the colour scale of the tile, cut at the pieces."""
+    """Memory as a strip: the colour scale of the tile, divided into parts."""
     strip = np.linspace(0, 1, MOST_SAMPLES)[None, :]
     axes.imshow(strip, cmap=COLOURS, extent=(0, tile.nbytes, 0, 1), aspect="auto")
     axes.set_yticks([])

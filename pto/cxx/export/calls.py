@@ -20,13 +20,13 @@ from pto.isa.row.instr import Attr, Instr
 if TYPE_CHECKING:
     from pto.cxx.export.function import Writer
 
-# Where enumerators stand: before the types of a template, or behind them; others are arguments.
+# Enumerators that precede or follow the types of a template; all other ones are arguments.
 _BEFORE = ("STPhase", "AccPhase", "Coalesce", "QuantType", "HistByte")
 _BEHIND = ("AtomicType", "AccToVecMode", "ReluPreMode", "MaskPattern")
 
 
 class _Passed(NamedTuple):
-    """What a call passes, and its type where templates take one: tiles first, then tensors."""
+    """An argument of a call, and its type if it is a template argument."""
 
     text: str
     type: str = ""

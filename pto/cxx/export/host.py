@@ -14,7 +14,7 @@ _KINDS = {"float": "f32", "half": "f16", "bfloat16_t": "bf16"}  # elements with 
 
 
 def _passed(argument: Argument) -> str:
-    """The type of an argument on the host, whose compiler has no short floats."""
+    """The type of an argument on the host; its compiler has no 16-bit floats."""
     short = argument.type in ("half", "bfloat16_t")
     return "void*" if argument.is_array else "float" if short else argument.type
 

@@ -25,7 +25,7 @@ class Tolerance:
 
 
 def tolerance(module: Module, dtype: DType | None) -> Tolerance:
-    """For an array of a launch: equal bits, unless an instruction leaves room for a difference."""
+    """The tolerance for an array of a launch: equal bits, unless an instruction is not exact."""
     ops = [op for op in module.walk() if op.row is not None and _is_float(op)]
     reasons: list[str] = []
     for applies, reason in _REASONS:

@@ -32,7 +32,7 @@ from pto.core.rounding import Round
 
 __all__ = ["Lanes", "absolute", "const", "fmod", "remainder", "select"]
 
-STRANDS = 16  # partial accumulators of a row: kinds.Fold
+PARTIALS = 16  # partial accumulators of a row: kinds.Fold
 
 
 @primitive
@@ -308,18 +308,18 @@ def fold(fn: Callable[[Any, Any], Any], lines: Lanes) -> Lanes:
     return found + const(found, 0) if fn is add else found  # 0 + -0 is +0
 
 
-def fold_strands(fn: Callable[[Any, Any], Any], values: Lanes, kind: np.dtype[Any]) -> Lanes:
-    """Fold each row with STRANDS partial accumulators, then combine them by halves."""
+def fold_partials(fn: Callable[[Any, Any], Any], values: Lanes, kind: np.dtype[Any]) -> Lanes:
+    """Fold each row with PARTIALS partial accumulators, then combine them by halves."""
     rows, cols = values.shape
     if fn in _EXTREMES:
         return _extreme(np.ascontiguousarray(values.T, kind), *_EXTREMES[fn])
-    turns = -(-cols // STRANDS)
-    whole = np.full((rows, turns * STRANDS), neutral(fn, kind), kind)
+    steps = -(-cols // PARTIALS)
+    whole = np.full((rows, steps * PARTIALS), neutral(fn, kind), kind)
     whole[:, :cols] = values
-    strands = fold(fn, np.ascontiguousarray(whole.reshape(rows, turns, -1).swapaxes(0, 1)))
-    while (half := strands.shape[1] // 2) > 0:
-        strands = fn(strands[:, :half], strands[:, half:])
-    return strands[:, 0]
+    partials = fold(fn, np.ascontiguousarray(whole.reshape(rows, steps, -1).swapaxes(0, 1)))
+    while (half := partials.shape[1] // 2) > 0:
+        partials = fn(partials[:, :half], partials[:, half:])
+    return partials[:, 0]
 
 
 def fold_pairs(fn: Callable[[Any, Any], Any], lines: Lanes) -> Lanes:

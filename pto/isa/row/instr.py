@@ -254,7 +254,7 @@ class Instr(Shared):
     operand_names: tuple[str, ...]
     places: Mapping[str, int]  # of operands
     control: Control | None  # how it decides what runs next, where it does
-    # operands in the generic form, where PTOAS has others: `src dst indexes?`, `a+b*` for a list of
+    # PTOAS's operands in the generic form, if they differ: `src dst indexes?`, `a+b*` for a list of
     # two of ours, `-?` for one we do not have
     generic: str
     home: tuple[str, int]  # the module that defines the row, and the line

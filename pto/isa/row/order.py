@@ -42,7 +42,7 @@ class Publish(Order):
 
 @dataclass(frozen=True, slots=True)
 class Within(Order):
-    """Orders the pipes of one agent. A program that contains one counts as synchronised by hand."""
+    """Orders the pipes of one agent. A program that contains one is explicitly synchronised."""
 
     is_fence: ClassVar[bool] = True
 

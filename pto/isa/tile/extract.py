@@ -100,7 +100,7 @@ def _one_layout() -> Rule:
 
 
 def _as_the_header() -> tuple[Rule, ...]:
-    """What TEXTRACT asserts of windows inside UB, and PTOAS does not."""
+    """Conditions that TEXTRACT asserts for windows inside UB and PTOAS does not check."""
 
     def larger(case: Case) -> str | None:
         src, dst = case.tile("src"), case.tile("dst")

@@ -1,7 +1,8 @@
 """The Python signature of an instruction, from its row: destinations first for tile instructions.
 
-Tile instructions read as the C++ interface does, `tadd(dst, src0, src1)`; all others keep the order
-of the row. Required attributes follow the operands, optional ones are keywords.
+Tile instructions have the order of the C++ interface, `tadd(dst, src0, src1)`; all other
+instructions have the order of the row. Required attributes follow the operands, optional ones are
+keywords.
 """
 
 from __future__ import annotations

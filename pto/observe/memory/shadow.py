@@ -1,8 +1,8 @@
 """Last reads and writes of a local buffer, by footprint.
 
-Programs return to the same addresses of a buffer, so a footprint is made once and refers to all
-others that may share bytes with it: a few comparisons decide whether an access is ordered. Only if
-one of them is unordered, bytes are compared (`granules.py`), which get their marks only then.
+Programs use the same addresses of a buffer repeatedly. So a footprint is made once and refers to
+all footprints that may share bytes with it: a few comparisons decide whether an access is ordered.
+Only if one of them is unordered, bytes are marked and compared (`granules.py`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The time axis of a launch: the simulated instructions, and the gaps between them.
 
-Rounds of blocks and iterations of loops that repeat others were timed once. On the axis they take
-the time of all of them: a gap, which names them and counts the work of each pipe in it.
+Rounds of blocks and iterations of loops that repeat earlier ones are timed once. On the axis they
+are a gap with the time of all of them, which names them and counts the work of each pipe.
 """
 
 from __future__ import annotations

@@ -67,16 +67,16 @@ class Footprints:
             for cell in self._of(place):
                 cell[pipe][access.writes] |= bit
 
-    def before(self, phase: Phase, now: int, last: int, turns: Relation) -> list[Times]:
+    def before(self, phase: Phase, now: int, last: int, relation: Relation) -> list[Times]:
         """For each pipe the times of its work that a phase must follow.
 
-        In global memory only accesses up to `last` count, related by `turns`.
+        In global memory only accesses up to `last` count, related by `relation`.
         """
         found = [0] * len(PIPES)
         for access in phase.accesses:
             place, writes = access.place, access.writes
             if isinstance(place, MemWindow):
-                self._outside_before(place, writes, last, turns, found)
+                self._outside_before(place, writes, last, relation, found)
                 continue
             pipe_name, space = PIPES[phase.pipe], place.space.value
             own = phase.pipe if self._sync.keeps_order(pipe_name, space, access.least) else -1
@@ -88,9 +88,9 @@ class Footprints:
         return [times & past for times in found]
 
     def _outside_before(
-        self, window: MemWindow, writes: bool, last: int, turns: Relation, found: list[Times]
+        self, window: MemWindow, writes: bool, last: int, relation: Relation, found: list[Times]
     ) -> None:
         for touch in self._touches.values():
             clash = touch.time <= last and (writes or touch.writes)
-            if clash and not self._outside.are_apart(touch.window, window, turns):
+            if clash and not self._outside.are_apart(touch.window, window, relation):
                 found[touch.pipe] |= 1 << touch.time

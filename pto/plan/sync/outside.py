@@ -1,7 +1,7 @@
 """Global memory: the tensor of an access, and when two windows are disjoint.
 
 Tensors are distinguished by the argument they come from. Windows of one view are disjoint if their
-offsets differ by known amounts; all others are assumed to overlap.
+offsets differ by known amounts; all other windows are assumed to overlap.
 """
 
 from __future__ import annotations
@@ -128,23 +128,23 @@ class GlobalViews:
 
     # ---- apart
 
-    def are_apart(self, a: MemWindow, b: MemWindow, turns: Relation) -> bool:
+    def are_apart(self, a: MemWindow, b: MemWindow, relation: Relation) -> bool:
         """True if the later access `b` never overlaps the earlier one, `a`."""
         if a.root is None or b.root is None:
             return False
         if a.root is not b.root:
             return True
-        if a.view is None or a.view is not b.view or not self._loops(a.view) <= turns.same:
+        if a.view is None or a.view is not b.view or not self._loops(a.view) <= relation.same:
             return False
         return any(
-            self._never_meet(one, other, size, behind, turns)
+            self._never_meet(one, other, size, behind, relation)
             for one, other, size, behind in zip(
                 a.offsets, b.offsets, a.sizes, b.sizes, strict=False
             )
         )
 
     def _never_meet(
-        self, a: LinearSum, b: LinearSum, size_a: int | None, size_b: int | None, turns: Relation
+        self, a: LinearSum, b: LinearSum, size_a: int | None, size_b: int | None, relation: Relation
     ) -> bool:
         """Two intervals of one dimension: `b` begins `rest + n * step` after `a`, n >= 1."""
         ours, theirs = dict(a.terms), dict(b.terms)
@@ -152,9 +152,9 @@ class GlobalViews:
         for value in ours.keys() | theirs.keys():
             if ours.get(value) != theirs.get(value):
                 return False
-            if self._loops(value) <= turns.same:
+            if self._loops(value) <= relation.same:
                 continue
-            width = _step(value, turns.carried)
+            width = _step(value, relation.carried)
             if width is None:
                 return False
             step += ours[value] * width

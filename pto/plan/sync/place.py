@@ -51,8 +51,8 @@ class Placer:
         for item in items:
             turn.step(item, 0, turn.walk.now)
 
-    def _walk(self, turns: Relation) -> Walk:
-        return Walk(self.fences, self.shadow, self.ordered, turns)
+    def _walk(self, relation: Relation) -> Walk:
+        return Walk(self.fences, self.shadow, self.ordered, relation)
 
     def _carry(self, loop: LoopNode, around: Loops) -> None:
         """Place the needs of an iteration on earlier ones, and of a while body on its test."""
@@ -62,7 +62,7 @@ class Placer:
             for item in part:
                 first.step(item, n, until)
         end = first.walk.now
-        first.walk.turns = Relation(around, loop.op)
+        first.walk.relation = Relation(around, loop.op)
         second = _NodeWalk(first.walk, loop, first)
         for n, part in enumerate(loop.parts):
             for item in part:

@@ -91,13 +91,13 @@ class Walk:
     """Visits items in order; `needs` collects work that no fence orders."""
 
     def __init__(
-        self, fences: FenceSet, shadow: Footprints, ordered: frozenset[int], turns: Relation
+        self, fences: FenceSet, shadow: Footprints, ordered: frozenset[int], relation: Relation
     ) -> None:
         shadow.clear()
         self.fences = fences
         self.shadow = shadow
         self.ordered = ordered  # memory-ordered pipes
-        self.turns = turns
+        self.relation = relation
         self.until = 0  # in global memory, later accesses are ignored
         self.now = 0
         self.state = ClockState()
@@ -175,7 +175,7 @@ class Walk:
         pipe, state = phase.pipe, self.state
         state.hear_scalar(pipe, self.now)
         clock = state.clocks[pipe]
-        before = self.shadow.before(phase, begin, self.until, self.turns)
+        before = self.shadow.before(phase, begin, self.until, self.relation)
         for source, times in enumerate(before):
             self._need((times | self.calls[source]) & ~clock[source], source, pipe)
 

@@ -1,1 +1,1 @@
-"""The reference engine: a row's meaning on NumPy, one step an operation."""
+"""The reference engine: executes the meaning of each row on NumPy, one step per operation."""

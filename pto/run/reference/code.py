@@ -1,7 +1,7 @@
 """A function prepared for the reference engine: each operation is a step on numbered registers.
 
-`step(core, regs)` does one operation. A block that can wait for another agent also runs as a
-generator that yields the operation it waits at.
+`step(core, regs)` executes one operation. A block that can wait for another agent also runs as a
+generator that yields the operation at which it waits.
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ Waits = Generator["Wait", None, Any]
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Where an agent stands still, and what for. One that only looks may yet go on by itself."""
+    """The operation at which an agent waits, and the reason.
+
+    A polling agent may continue by itself.
+    """
 
     op: Operation
     reason: Blocked
@@ -40,7 +43,7 @@ class Block:
     )
 
     def run(self, core: Core, regs: Regs) -> None:
-        """All steps; none of them can wait."""
+        """Run all steps; none of them can wait."""
         n = 0
         try:
             for n, step in enumerate(self.steps):  # noqa: B007
@@ -49,12 +52,12 @@ class Block:
             raise located(error, self.ops[n]) from None
 
     def drop_end(self) -> None:
-        """Leave out the last step: the operation around moves what a yield hands on."""
+        """Remove the last step: the parent operation moves the values of a yield."""
         self.ops.pop()
         self.steps.pop()
 
     def gen(self, core: Core, regs: Regs) -> Waits:
-        """All steps, yielding wherever one has to wait."""
+        """Run all steps, and yield whenever one has to wait."""
         n = 0
         try:
             for n, step in enumerate(self.steps):
@@ -68,12 +71,12 @@ class Block:
 
 
 def located(error: PtoError, op: Operation) -> PtoError:
-    """The same error at the operation's place, unless it already has one."""
+    """The same error with the operation's location, unless it already has one."""
     return type(error)(*(d.at(op.loc) for d in error.diagnostics))
 
 
 def until_ready(op: Operation, step: Step) -> Callable[[Core, Regs], Waits]:
-    """Try a step again and again; each failed try yields."""
+    """Retry a step until it succeeds; each failed try yields."""
 
     def gen(core: Core, regs: Regs) -> Waits:
         while isinstance(found := step(core, regs), Blocked):
@@ -85,7 +88,7 @@ def until_ready(op: Operation, step: Step) -> Callable[[Core, Regs], Waits]:
 
 @dataclass(slots=True)
 class Code:
-    """One function: its registers, the places of its arguments and results, and its body."""
+    """One function: its registers, the registers of its arguments and results, and its body."""
 
     function: Operation
     size: int

@@ -1,6 +1,6 @@
-"""Graph to code: gives every value a register and turns every operation into a step.
+"""Prepares a graph for the reference engine: assigns registers, and makes a step per operation.
 
-What an operation does is its row's body; control flow is in `run/reference/control.py`.
+The body of a row defines the operation; control flow is in `run/reference/control.py`.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Compiler:
         self.module = module
         self.profile = profile
         self.side = side
-        self.tap = tap  # reports what steps do, where somebody observes the run
+        self.tap = tap  # reports steps to the observer of a run
         self._names = Names()
         self._codes: dict[int, Code] = {}
         self._slots: dict[int, int] = {}
@@ -76,7 +76,7 @@ class Compiler:
         return found
 
     def callee(self, op: Operation) -> Operation:
-        """The function a call names: of its own module first."""
+        """The function that a call names; one of its own module takes precedence."""
         caller = next(op.around(Control.FUNCTION))
         found = self._names.find(op.attrs.get("callee"), caller)
         if found is None:
@@ -98,7 +98,7 @@ class Compiler:
         return self._slots.setdefault(id(value), len(self._slots))
 
     def _absent(self) -> int:
-        """The register nobody writes: an operand that is not there is None."""
+        """A register that is never written: an absent operand reads None from it."""
         return self._slots.setdefault(0, len(self._slots))
 
     def slots(self, values: list[Value]) -> list[int]:
@@ -133,7 +133,7 @@ class Compiler:
         out.steps.append(step)
 
     def launched(self, op: Operation) -> Launch | None:
-        """How an operation starts work items, if it does: a call of an entry does too."""
+        """How an operation starts work items; None if it does not. A call of an entry does, too."""
         if op.control is Control.CALL:
             return CALL if ENTRY in self.callee(op).attrs else None
         return op.body if isinstance(op.body, Launch) else None
@@ -143,7 +143,7 @@ class Compiler:
         return by_itself or (self.tap is not None and self.tap.may_wait(op))
 
     def step(self, op: Operation) -> Step:
-        """The step of an operation whose row has a body."""
+        """The step of an operation with a body in its row."""
         row = op.row
         if row is None or row.body is None:
             message = f"'{op.name}' op is parsed and checked, but not executed yet"
@@ -162,7 +162,7 @@ class Compiler:
         return self._kept(op, step) if _is_kept(op) else step
 
     def _kept(self, op: Operation, step: Step) -> Step:
-        """In a loop the register may hold the tile of the turn before, with the same region."""
+        """Reuse the tile in the register if the last iteration made one with the same region."""
         (out,), valid = self.slots(op.results), self.slots(op.operands)
         if not valid:
             return lambda core, regs: step(core, regs) if regs[out] is None else None
@@ -215,12 +215,12 @@ class Compiler:
 
 
 def _with_words(step: Step, words: Callable[[Core], Any]) -> Step:
-    """A step on words made of the core; those of the last core are kept."""
+    """A step on words made from the core; the words of the last core are cached."""
     held: tuple[Core | None, Any] = None, None
 
     def run(core: Core, regs: Regs) -> Any:
         nonlocal held
-        last, made = held  # both at once: threads share a step
+        last, made = held  # both in one assignment: threads share a step
         if last is not core:
             made = words(core)
             held = core, made
@@ -230,7 +230,7 @@ def _with_words(step: Step, words: Callable[[Core], Any]) -> Step:
 
 
 def _engine(op: Operation) -> Any:
-    """What evaluates a lane function: by what the operation works on."""
+    """The evaluator of a lane function: it depends on the operands' kind."""
     if any(isinstance(r.type, t.VReg | t.Mask) for r in op.results):
         return vectors
     if any(isinstance(r.type, t.LogicalVReg | t.LogicalMask) for r in op.results):
@@ -239,14 +239,17 @@ def _engine(op: Operation) -> Any:
 
 
 def known(value: Any) -> Function:
-    """A value decided beforehand; an array made anew each time, since tmrgsort fills its own."""
+    """A value known in advance.
+
+    An array is copied each time, because tmrgsort writes to its own.
+    """
     if isinstance(value, np.ndarray) and value.dtype != np.bool_:
         return lambda core: value.copy()
     return lambda core: value
 
 
 def _is_kept(op: Operation) -> bool:
-    """Whether a tile is always at one place, and nobody has it when it is made again."""
+    """True if a tile always has one address, and no other value holds it when it is made again."""
     if op.row is not ALLOC_TILE or len(op.operands) not in (0, 2) or op.group("addr"):
         return False
     blocks = [each.parent for each in (op, *op.ancestors()) if each.parent is not None]
@@ -255,7 +258,7 @@ def _is_kept(op: Operation) -> bool:
 
 
 def _addressed(op: Operation, row: Instr, fn: Function) -> Function:
-    """A memref where a pointer could stand is the address of its first element."""
+    """A memref used as a pointer is the address of its first element."""
     places = [i for i, operand in enumerate(row.operands) if tiles.is_address(op, operand)]
     if not places:
         return fn
@@ -270,13 +273,13 @@ def _addressed(op: Operation, row: Instr, fn: Function) -> Function:
 
 
 def _agreeing(op: Operation, row: Instr, profile: Profile, fn: Function) -> Function:
-    """Valid regions that only the run knows are held to the rules that types answer to."""
+    """Check valid regions that are known only at run time against the rules that types satisfy."""
     case = Case(op, row, profile, constant)
     places = {operand.name: i for i, operand in enumerate(row.operands)}
     asked = [(rule, n, [places[name] for name in n]) for rule, n in open_regions(case)]
     if not asked:
         return fn
-    even = len({tile.dtype.values_per_item for _, tile in case.tiles()}) == 1  # equal is alike
+    even = len({tile.dtype.values_per_item for _, tile in case.tiles()}) == 1  # equal regions agree
 
     def call(core: Core, *operands: Any) -> Any:
         for rule, names, at in asked:
@@ -298,7 +301,7 @@ def _agreeing(op: Operation, row: Instr, profile: Profile, fn: Function) -> Func
 def _column_notes(
     op: Operation, names: Sequence[str], regions: Sequence[tuple[int | None, int | None]]
 ) -> Iterator[Note]:
-    """Operands that are columns, which an instruction takes as rows over the same bytes."""
+    """Operands that are columns; an instruction reads them as rows over the same bytes."""
     for name, (_, count) in zip(names, regions, strict=True):
         value = op.operand(name)
         made = value.owner if value is not None else None
@@ -310,7 +313,7 @@ def _column_notes(
 
 
 def _bind_fixed(fn: Function, ins: list[int], outs: list[int]) -> Step:
-    """Straight code for the common arities: this is the inner loop of the engine."""
+    """Unrolled code for the common arities: this is the inner loop of the engine."""
     if len(outs) > 1:
 
         def many(core: Core, regs: Regs) -> Any:

@@ -30,7 +30,7 @@ def require_step(step: int) -> None:
 
 
 def _hand(regs: Regs, sources: list[int], targets: list[int]) -> None:
-    """All are read before the first is written: values may change places."""
+    """Copy values between registers; all are read before the first is written, so they may swap."""
     values = [regs[i] for i in sources]
     for to, value in zip(targets, values, strict=True):
         regs[to] = value
@@ -161,7 +161,7 @@ def _while(c: Compiler, op: Operation) -> Made:
         _hand(regs, passed, outs)
 
     watches = any(looks(inner) for inner in op.walk())
-    steady = polls(op)  # then nothing but others can end it
+    steady = polls(op)  # then only another agent can end it
     wait = Wait(op, Blocked("others to change what its loop looks at"), not steady)
 
     def gen(core: Core, regs: Regs) -> Waits:
@@ -185,12 +185,12 @@ def _while(c: Compiler, op: Operation) -> Made:
 
 
 def looks(op: Operation) -> bool:
-    """Whether an operation, or a loop as a whole, reads what other agents change."""
+    """True if an operation, or a loop as a whole, reads state that other agents change."""
     return (isinstance(op.body, Do) and op.body.looks) or polls(op)
 
 
 def _differ(old: list[Any], new: list[Any]) -> bool:
-    """A loop that carries other values than before gets somewhere."""
+    """True if a loop carries other values than before, so it makes progress."""
     pairs = zip(old, new, strict=True)
     return any(a is not b and not (isinstance(a, int | float) and a == b) for a, b in pairs)
 
@@ -220,7 +220,7 @@ def _section(c: Compiler, op: Operation) -> Made | None:
 
 
 def _scope(c: Compiler, op: Operation) -> Made:
-    """A body that is executed once; what it captures has names of its own inside."""
+    """A body that is executed once, with its own names for captured values."""
     region = op.regions[0]
     ins, args = c.slots(op.operands), c.slots(region.block.args)
     body = c.block(region)
@@ -236,7 +236,7 @@ def _scope(c: Compiler, op: Operation) -> Made:
 
 
 def _nothing(c: Compiler, op: Operation) -> Made:
-    """The end of a region: the operation around it moves the values."""
+    """The end of a region: the parent operation moves the values."""
     return lambda core, regs: None, None
 
 
@@ -247,7 +247,7 @@ CONTROL: dict[Control, Callable[[Compiler, Operation], Made | None]] = {
     Control.WHILE: _while,
     Control.YIELD: _nothing,
     Control.CONDITION: _nothing,
-    Control.RETURN: lambda c, op: None,  # the function knows where its results are
+    Control.RETURN: lambda c, op: None,  # the function knows the registers of its results
     Control.CALL: _call,
     Control.SECTION: _section,
     Control.SCOPE: _scope,

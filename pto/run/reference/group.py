@@ -1,4 +1,4 @@
-"""Work items that are at the same place of a program, and what they have of each value."""
+"""Work items that are at the same instruction, and their values."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ Frame = dict[int, Any]  # by id of a value
 
 @dataclass(slots=True)
 class Group:
-    """Items that are at the same place of the program: the words of `Items` on arrays."""
+    """Items at the same instruction of a program: implements `Items` on arrays."""
 
     core: Core
     size: Size
     active: Ints
-    watch: Any = None  # a `Conflicts`, where somebody looks for them
+    watch: Any = None  # records conflicts, if the run checks for them
     op: Operation | None = None
-    ticks: list[int] = field(default_factory=lambda: [0])  # of the whole launch
+    ticks: list[int] = field(default_factory=lambda: [0])  # for the whole launch
 
     def of(self, active: Ints) -> Group:
         return Group(self.core, self.size, active, self.watch, ticks=self.ticks)
@@ -47,7 +47,7 @@ class Group:
             self.watch.meet()
 
     def look(self) -> None:
-        """Loops let a limit of time be noticed."""
+        """Check the time limit; loops call this."""
         if self.core.cluster.limit is not None:
             self.core.cluster.limit.look(self.core.name)
 
@@ -104,7 +104,7 @@ class Group:
     def update(
         self, at: Pointers, new: Callable[..., Values], given: Sequence[Values], see: Element
     ) -> Values:
-        """Items of different addresses at once; those of one address in their order."""
+        """Update items with different addresses together; those with equal addresses in order."""
         places = self._places(at, see.nbytes, writes=True, atomic=True)
         old = np.zeros((len(places), see.count), see.kind)
         for turn in _turns(at.addresses):
@@ -119,7 +119,7 @@ class Group:
     def _places(
         self, at: Pointers, nbytes: int, *, writes: bool, atomic: bool = False, raw: Any = None
     ) -> Any:
-        """Indices of the bytes that the items touch; all lie inside. `raw`: what they store."""
+        """Indices of the bytes that the items access, all in bounds. `raw`: the stored values."""
         first, size = at.addresses, at.memory.size
         bad = np.flatnonzero((first < 0) | (first + nbytes > size))
         if bad.size:
@@ -140,7 +140,7 @@ class Group:
             self.watch.touch(self, at, nbytes, writes, atomic, raw)
         return first[:, None] + np.arange(nbytes)
 
-    # ---- what outlives an entry
+    # ---- values kept between entries
 
     def keep(self, slot: int, payload: Values) -> None:
         kept, size = self.core.kept, self.size.items
@@ -161,7 +161,7 @@ class Group:
     # ---- values of all items, and of the active ones
 
     def taken(self, value: Any) -> Any:
-        """A value as the active items see it."""
+        """The active items' part of a value."""
         if isinstance(value, Pointers):
             return Pointers(value.memory, value.addresses[self.active], value.dtype)
         if isinstance(value, np.ndarray):
@@ -172,7 +172,7 @@ class Group:
         frame[id(to)] = self.spread(found)
 
     def spread(self, found: Any) -> Any:
-        """What the active items found, at their places among all."""
+        """The active items' values at their positions among all items."""
         if isinstance(found, Pointers):
             return Pointers(found.memory, self.spread(found.addresses), found.dtype)
         if not isinstance(found, np.ndarray):
@@ -184,7 +184,7 @@ class Group:
         return full
 
     def merged(self, old: Any, new: Any) -> Any:
-        """The new value where items are active, else the old one."""
+        """The new value of active items, the old value of the rest."""
         if isinstance(new, Pointers) and isinstance(old, Pointers):
             if new.memory is not old.memory:
                 raise fail("PTO-M116", "work items point into different memories")
@@ -201,7 +201,7 @@ def _shaped(found: Values, type: t.Type) -> Values:
 
 
 def _turns(addresses: Values) -> list[Values]:
-    """Positions of one item for each address, again and again until all had their turn."""
+    """Rounds of positions without equal addresses; together they cover all items."""
     order = np.argsort(addresses, kind="stable")
     same = addresses[order]
     first = np.flatnonzero(np.r_[True, same[1:] != same[:-1]])

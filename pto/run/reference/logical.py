@@ -1,4 +1,4 @@
-"""Logical vectors: lane functions, and meanings in words of whole vectors."""
+"""Logical vectors: lane functions, and meanings on the interface of whole vectors."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Step = Callable[..., Any]
 
 
 class Shape:
-    """What the operands of a lane function on logical vectors are."""
+    """The kinds of operands of a lane function on logical vectors."""
 
     def __init__(self, case: Case, body: Lane) -> None:
         sees = body.sees or dtype_of
@@ -33,7 +33,7 @@ class Shape:
         self.mask = given[-1] if governed else None
         self.sources = [name for name in given if name != self.mask]
         self.results = [r.name for r in case.row.results]
-        # what scalars become: lanes of the first source
+        # the lane type of scalars: that of the first source
         self.kind = next((self.kinds[n] for n in self.sources if n in self.kinds), None)
 
 
@@ -77,7 +77,7 @@ def _result(case: Case, shape: Shape, name: str) -> Step:
 
 
 def vectors(case: Case, body: Vectors) -> Step:
-    """The meaning itself, on NumPy's words."""
+    """The meaning itself, on the NumPy implementation of the interface."""
     fn, words = body.make(case), Words(case)
     kinds = [_shown(case, n) for n in range(len(case.op.results))]
     types = [case.type(o.name) for o in case.row.operands]
@@ -100,7 +100,7 @@ def vectors(case: Case, body: Vectors) -> Step:
 
 
 def _shown(case: Case, n: int) -> np.dtype[Any] | None:
-    """The items of a result; None: it is no vector."""
+    """The element type of a result; None if it is not a vector."""
     dtype = _element(case.op.results[n].type)
     return None if dtype is None else dtype.numpy
 

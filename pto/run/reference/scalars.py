@@ -23,14 +23,17 @@ def lane(case: Case, body: Lane) -> Callable[..., Any]:
 
 
 def numbers(case: Case, body: Lane) -> Numbers:
-    """fn(numbers of a program) -> numbers of a program; by a shortcut, if there is one."""
+    """fn(numbers of a program) -> numbers of a program.
+
+    Uses the integer shortcut if there is one.
+    """
     if body.quick is not None:
         return body.quick(case)
     fn = on_arrays(body.function(case))
     kinds = [kind_of(v.type) for v in case.op.operands]
     results = [kind_of(r.type) for r in case.op.results]
     whole = all(k.kind in "biu" for k in (*kinds, *results))
-    # integers as NumPy scalars, which are quick; floats as arrays, whose every function is exact
+    # integers as NumPy scalars, which are fast; floats as arrays, for which all functions are exact
     ins = [_in(v.type, k, whole) for v, k in zip(case.op.operands, kinds, strict=True)]
     outs = [_out(case, n, k) for n, k in enumerate(results)]
     if len(outs) == 1:
@@ -70,7 +73,7 @@ def _in(type: t.Type, kind: np.dtype[Any], whole: bool) -> Numbers:
     def number(value: Any) -> Any:
         try:
             found = one(value)
-        except OverflowError:  # its bits, read otherwise
+        except OverflowError:  # the same bits, interpreted differently
             found = one(wrap(value))
         return found if whole else np.asarray([found])
 

@@ -1,6 +1,8 @@
-"""Work items on the reference engine: one instruction for all active items of a launch, then the
-next. A value is an array with an entry for each item; where items part ways, each way runs with
-those that take it."""
+"""Work items on the reference engine: one instruction for all active items of a launch at a time.
+
+A value is an array with an entry for each item. Divergent paths run one after the other, each with
+its items.
+"""
 
 from __future__ import annotations
 
@@ -68,7 +70,7 @@ def launch(c: Compiler, op: Operation, body: Launch) -> Step:
 
 
 def everywhere(value: Any, type: t.Type, size: Size) -> Any:
-    """One value, for every item."""
+    """One value for every item."""
     value = pointer_to(value)
     if isinstance(value, Own):
         addresses = np.arange(size.items) * value.nbytes + value.address
@@ -82,7 +84,7 @@ def everywhere(value: Any, type: t.Type, size: Size) -> Any:
 
 
 def alone(case: Case, body: Together) -> Callable[..., Any]:
-    """A work item of its own: what the scalar unit does with such an instruction."""
+    """One work item: the scalar unit executes such an instruction."""
     fn, one = body.make(case), Size(1, 1, 1)
     types = [v.type for v in case.op.operands]
 
@@ -98,7 +100,7 @@ def alone(case: Case, body: Together) -> Callable[..., Any]:
 
 
 class Program:
-    """A function as work items run it: made once, run with any group of them."""
+    """A function for work items: compiled once, run with any group of them."""
 
     def __init__(self, c: Compiler, function: Operation) -> None:
         block = function.regions[0].block
@@ -113,7 +115,7 @@ class Program:
 
 
 class _Section:
-    """The body of an operation, which sees values around it."""
+    """The body of an operation, which captures values around it."""
 
     def __init__(self, c: Compiler, op: Operation) -> None:
         self.captured = self.args = captured(op)
@@ -139,7 +141,7 @@ def _written_size(op: Operation) -> Size:
 
 
 class _Body:
-    """The operations of a region, but the last one, which hands values on."""
+    """The operations of a region except the last, which passes values on."""
 
     def __init__(self, c: Compiler, region: Region) -> None:
         ops = region.block.ops
@@ -195,7 +197,7 @@ def kind_in(type: t.Type) -> np.dtype[Any]:
 
 
 def _of_type(found: Any, type: t.Type) -> Any:
-    """The low bits, as the type of the result has them."""
+    """The low bits, in the type of the result."""
     if not isinstance(found, np.ndarray) or not isinstance(type, t.Scalar | t.Vector):
         return found
     kind = kind_in(type)
@@ -237,11 +239,11 @@ def _known(op: Operation, value: Any) -> Do_:
     return step
 
 
-# ---- what has no form for many items: one after the other
+# ---- operations without a form for many items: one item after the other
 
 
 def number(value: Any, n: int, type: t.Type) -> Any:
-    """The value of one item as the scalar unit has it."""
+    """The value of one item as a value of the scalar unit."""
     if isinstance(value, Pointers):
         return Pointer(value.memory, int(value.addresses[n]), value.dtype)
     if not isinstance(value, np.ndarray) or not isinstance(type, t.Scalar):

@@ -63,7 +63,7 @@ def lane(case: Case, body: Lane) -> Callable[..., None]:
 
 
 class _Spread:
-    """Which source has one value for a row, or a column, of the domain."""
+    """The source that has one value per row, or per column, of the domain."""
 
     def __init__(self, axis: Axis, tiles: Mapping[int, Reader], repeats: bool) -> None:
         self.axis = axis
@@ -84,7 +84,7 @@ class _Spread:
         ]
 
     def _one(self, tile: Tile, read: Reader, rows: int, cols: int) -> Any:
-        """Column 0 of a tile; where columns repeat, the valid ones again and again."""
+        """Column 0 of a tile; or the valid columns repeated."""
         width = min(tile.get_valid()[1], cols) if self.repeats else 1
         if width <= 1:
             return read(tile, rows, 1)
@@ -92,7 +92,7 @@ class _Spread:
 
 
 def repeats(case: Case) -> bool:
-    """Whether a row expansion repeats the columns of its narrow source: not on a5."""
+    """True if a row expansion repeats the columns of its narrow source: not on a5."""
     return case.profile.name != "a5"
 
 
@@ -110,7 +110,7 @@ def _reader(case: Case, name: str, dtype: DType) -> Reader:
 
 
 def fold(case: Case, body: Fold) -> Callable[..., None]:
-    """dst = src folded along an axis, in the order `Fold` spells out."""
+    """dst = src folded along an axis, in the order defined by `Fold`."""
     require_arithmetic(case)
     names = case.row.operand_names
     src_at, dst_at = names.index("src"), names.index("dst")
@@ -129,7 +129,10 @@ def fold(case: Case, body: Fold) -> Callable[..., None]:
         values = region(src, rows, cols)
         if by_row:
             put(
-                dst, rows, 1, lanes.fold_strands(fn, values, kind).astype(into, copy=False)[:, None]
+                dst,
+                rows,
+                1,
+                lanes.fold_partials(fn, values, kind).astype(into, copy=False)[:, None],
             )
             return
         lines = np.ascontiguousarray(values, kind)
@@ -145,11 +148,11 @@ def accumulator(src: DType, dst: DType, wide: bool) -> Any:
     return np.dtype(np.float32) if wide and small and src.is_float else dst.numpy
 
 
-# ---- meanings in words
+# ---- meanings on an interface
 
 
 def in_words(case: Case, make: Make, words: Callable[[Machine], Any] | None) -> Callable[..., Any]:
-    """The meaning itself, on words made of the core, or on the core."""
+    """The meaning itself, on an interface made from the core, or on the core."""
     if words is None:
         return make(case)
     fn = make(case)
@@ -157,7 +160,7 @@ def in_words(case: Case, make: Make, words: Callable[[Machine], Any] | None) -> 
 
 
 def on_words(case: Case, body: Do | Move) -> Callable[..., Any]:
-    """The meaning itself, on words, with lowered tiles and views as what they stand for."""
+    """The meaning itself, with lowered tiles and views converted to handles."""
     fn = body.make(case)
     become = [
         None if is_address(case.op, o) else _place(case.type(o.name)) for o in case.row.operands
@@ -173,7 +176,7 @@ def on_words(case: Case, body: Do | Move) -> Callable[..., Any]:
 
 
 def _place(type: t.Type | None) -> Callable[[Any], Any] | None:
-    """Lowered tiles and views as what they stand for; None: a value is itself."""
+    """How lowered tiles and views are converted to handles; None: the value is unchanged."""
     if not isinstance(type, t.MemRef):
         return None
     become = as_tile if type.space.is_local else as_view
@@ -181,7 +184,7 @@ def _place(type: t.Type | None) -> Callable[[Any], Any] | None:
 
 
 def is_address(op: Any, operand: Operand) -> bool:
-    """Whether a memref stands where a pointer could: it is the address of its first element."""
+    """True if a memref is used as a pointer: the address of its first element."""
     values, kind = op.group(operand.name), KINDS[operand.kind]
     type = values[0].type if values else None
     if not isinstance(type, t.MemRef) or kind.accepts(t.View((), type.elem, False)):

@@ -1,6 +1,7 @@
-"""Lane functions on registers: every lane computed, lanes whose mask is off become zero.
+"""Lane functions on registers: every lane is computed, lanes with mask bit 0 become zero.
 
-Shapes of operands are told apart once; a register program executes nothing more often than this.
+The shapes of operands are distinguished once, in advance: this is the most frequent step of a
+register program.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ Step = Callable[..., Items]
 def lane(case: Case, body: Lane) -> Step:
     """result[i] = mask[i] ? fn(sources[i]) : 0; the mask is the last operand."""
     fn, shape = on_arrays(body.function(case)), Shape(case, body)
-    if not shape.registers:  # masks alone
+    if not shape.registers:  # all operands are masks
         return lambda core, *images: fn(*images)
     if not shape.is_plain:
         return _general(case, fn, shape)
@@ -45,7 +46,7 @@ def lane(case: Case, body: Lane) -> Step:
 
 
 class Shape:
-    """What the operands and results of a lane function on registers are."""
+    """The kinds of operands and results of a lane function on registers."""
 
     def __init__(self, case: Case, body: Lane) -> None:
         operands, results = case.row.operands, case.row.results
@@ -61,7 +62,7 @@ class Shape:
         self.widest = max((k.itemsize for k in self.kinds.values()), default=1)
         sizes = {k.itemsize for k in self.kinds.values()}
         self.part = body.part(case) if body.part is not None and len(sizes) > 1 else 0
-        # what masks count, and what scalars become: lanes of the first source, else of the result
+        # the lane type of masks and scalars: that of the first source, else of the result
         first = [n for n in self.sources if n in self.kinds]
         self.kind = self.kinds[(first or self.registers)[0]] if self.registers else None
         self.is_plain = (
@@ -74,20 +75,20 @@ class Shape:
         )
 
     def lanes(self, kind: DType) -> slice:
-        """Those of a register that take part: one for each of the widest type."""
+        """The lanes of a register that are used: one for each of the widest type."""
         step = self.widest // kind.itemsize
         return slice(self.part if step > 1 else 0, None, step)
 
     @property
     def bits(self) -> slice:
-        """Those of a mask's image that the lanes of sources look at."""
+        """The bits of a mask's image that govern the lanes of the sources."""
         kind = self.kind
         narrow = kind is not None and kind.itemsize < self.widest
         return slice(self.part * kind.itemsize if kind and narrow else 0, None, self.widest)
 
 
 def _general(case: Case, fn: Step, shape: Shape) -> Step:
-    """Registers of two widths, masks among sources and results, several results."""
+    """The general case: registers of two widths, masks as sources and results, several results."""
     ins = [_source(case, shape, name) for name in shape.sources]
     outs = [_result(case, shape, name) for name in shape.results]
     governed = shape.mask is not None
@@ -115,7 +116,7 @@ def _source(case: Case, shape: Shape, name: str) -> Step:
 
 
 def _result(case: Case, shape: Shape, name: str) -> Step:
-    """fn(what the function returned, the governing mask or None)."""
+    """fn(result of the lane function, the governing mask or None)."""
     size, bits = shape.kind.itemsize if shape.kind else 1, shape.bits
     every = full(size)
     kind = shape.kinds.get(name)
@@ -149,7 +150,7 @@ def permute(case: Case, body: Permute) -> Step:
 
 
 def neighbours(case: Case, body: Neighbours) -> Step:
-    """Lanes folded two by two; those whose mask is off are neutral."""
+    """A reduction tree of neighbouring lanes; lanes with mask bit 0 are neutral."""
     kind, result = dtype_of(case, "input"), dtype_of(case, "result")
     every, width, fn = full(kind.itemsize), kind.itemsize, on_arrays(body.fn)
     left, places, into = body.left(case), body.places(case), accumulator(body, kind, result)
@@ -168,7 +169,7 @@ def neighbours(case: Case, body: Neighbours) -> Step:
 
 
 def accumulator(body: Neighbours, kind: DType, result: DType) -> np.dtype[Any]:
-    """The type lanes are folded in."""
+    """The type in which lanes are folded."""
     wide = np.dtype(np.float32) if kind.is_float else result.numpy
     return wide if body.wide else kind.numpy
 

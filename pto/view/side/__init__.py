@@ -1,8 +1,8 @@
 """A kernel side by side: source, program, C++, tiles, layouts and timeline on one page.
 
-A line of the source has a place, `FILE:LINE`. Lines of the program and of the C++ have the place of
-the operation that they are; so have tiles and instructions of the timeline. The page lights all of
-the place under the pointer. It is one file, and needs no network.
+A line of the source has a location, `FILE:LINE`. Lines of the program and of the C++ have the
+location of their operation, and so have tiles and instructions of the timeline. The page highlights
+everything with the location under the pointer. It is one file, and needs no network.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from pto.target.facts import Profile
 from pto.target.profile import profile as find_profile
 from pto.view.side.layout import caption, svg
 
-Lines = list[tuple[int, str, Loc | None]]  # number, text and place
-_AROUND = 6, 3  # lines of a source before the first and behind the last that operations come from
+Lines = list[tuple[int, str, Loc | None]]  # number, text and location
+_AROUND = 6, 3  # lines of a source shown before the first and after the last line with an operation
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Side:
     text: str
 
     def html(self, path: str | None = None) -> str:
-        """The page; written to `path` where one is given."""
+        """The page; written to `path` if one is given."""
         if path is not None:
             write_whole(Path(path), self.text)
         return self.text
@@ -62,7 +62,7 @@ def side_by_side(launch: Any, *args: Any, device: str | None = None, **named: An
 def page(
     module: Module, profile: Profile, values: Sequence[Any], blocks: Any, device: Any, name: str
 ) -> Side:
-    """The page of a program. Where it has no C++ or no time, its pane says why."""
+    """The page of a program. If it has no C++ or no time, the pane gives the reason."""
     program = _program(module)
     sources = _sources([loc for _, _, loc in program if loc is not None])
     panes = [_pane("source", "".join(_titled(*each) for each in sources))]
@@ -94,7 +94,7 @@ def _or_why(title: str, make: Callable[[], str]) -> str:
 
 
 def _program(module: Module) -> Lines:
-    """The lines of the text; an operation has that of its copy in the text when read again."""
+    """The lines of the text; each operation has the location of the original operation."""
     text = print_module(module)
     places = {
         copy.loc.line: op.loc
@@ -116,7 +116,7 @@ def _sources(places: Iterable[Loc]) -> list[tuple[str, Lines]]:
         used.setdefault(loc.file, []).append(loc.line)
     found: list[tuple[str, Lines]] = []
     for file, lines in used.items():
-        text = linecache.getlines(file)  # that of a notebook's cell too
+        text = linecache.getlines(file)  # also that of a notebook's cell
         first = max(1, min(lines) - _AROUND[0])
         last = min(len(text), max(lines) + _AROUND[1])
         shown: Lines = [(n, text[n - 1].rstrip(), Loc(file, n)) for n in range(first, last + 1)]
@@ -155,7 +155,7 @@ def _tiles(module: Module, profile: Profile) -> str:
 
 
 def _layouts(placed: Sequence[Placed]) -> str:
-    """A picture for each type of tile: one colour scale, the address, and a line along memory."""
+    """A picture for each type of tile: the address as colour, and a line along memory."""
     types: dict[TileType, list[str]] = {}
     for each in placed:
         made = each.buffer.root.type if each.buffer.root is not None else None

@@ -1,4 +1,4 @@
-"""How a tile lies in memory, as an SVG picture that a page can hold."""
+"""The memory layout of a tile, as an SVG picture for a page."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import numpy as np
 from pto.core.tile import TileType
 from pto.view.tile_picture import MOST_LINES, MOST_STEPS, cut, strokes
 
-_CELLS = 24  # rows and columns of colour at most
+_CELLS = 24  # greatest number of coloured rows and columns
 _WIDE, _HIGH = 260.0, 150.0  # of a picture, in pixels
-_LEAST, _STEP = 64.0, 16.0  # of a side; of one with few elements, so much for each
-_APART = 3.0  # pixels between lines along memory, so that they can be told apart
+_LEAST, _STEP = 64.0, 16.0  # of a side; with few elements, this much for each
+_APART = 3.0  # pixels between lines along memory, so that they are distinguishable
 
 
 def svg(tile: TileType) -> str:
-    """The tile, paler to darker as addresses grow, a line along memory, and the valid region."""
+    """The tile, darker with growing address, a line along memory, and the valid region."""
     scale = min(_WIDE / tile.cols, _HIGH / tile.rows)
     high, wide = (max(min(_LEAST, _STEP * n), n * scale) for n in tile.shape)
     x, y = wide / tile.cols, high / tile.rows
@@ -51,9 +51,9 @@ def caption(tile: TileType) -> str:
 
 
 def _path(tile: TileType, x: float, y: float) -> list[tuple[float, float]]:
-    """Row and column of points that memory passes: boxes, or the ends of rows or columns.
+    """Row and column of points along memory: boxes, or the ends of rows or columns.
 
-    None where they would lie too close; `x` and `y` are the pixels of an element.
+    None if they would be too close together; `x` and `y` are the pixels of an element.
     """
     pieces = cut(tile)
     if min(pieces.height * y, pieces.width * x) < _APART:
@@ -66,7 +66,7 @@ def _path(tile: TileType, x: float, y: float) -> list[tuple[float, float]]:
 
 
 def _valid(tile: TileType, x: float, y: float) -> str:
-    """A frame around the valid region, where it is not the whole tile."""
+    """A frame around the valid region, if it is not the whole tile."""
     rows, cols = (n if v is None else v for n, v in zip(tile.shape, tile.valid, strict=True))
     if (rows, cols) == tile.shape:
         return ""

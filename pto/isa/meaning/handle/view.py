@@ -91,10 +91,10 @@ class Handles:
         """The next of these numbers each time the operation is executed, round robin."""
         if len(numbers) == 1:
             return numbers[0]
-        key = f"turn of {id(op)}"
-        turn = self.core.registers.get(key, 0)
-        self.core.registers[key] = turn + 1
-        return numbers[turn % len(numbers)]
+        key = f"executions of {id(op)}"
+        done = self.core.registers.get(key, 0)
+        self.core.registers[key] = done + 1
+        return numbers[done % len(numbers)]
 
     # ---- pointers
 

@@ -1,7 +1,7 @@
 """A timed launch as a page: one HTML file that needs nothing else, and no network.
 
-Two launches stand above each other. The page itself is `timeline.html`, `.css` and `.js` beside
-this file; here the times become the data it shows.
+Two launches are shown one above the other. The page is `timeline.html`, `.css` and `.js` in this
+folder; this module computes its data.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def _file(name: str) -> str:
 
 
 def data(timings: Sequence[Timing]) -> dict[str, Any]:
-    """What the page draws."""
+    """The data that the page draws."""
     parts = [each for timing in timings for _, each in _parts(timing)]
     places = [job.op.loc for timing in parts for job in timing.stream.jobs if job.op.loc]
     return {
@@ -81,7 +81,7 @@ def _parts(timing: Timing) -> list[tuple[Sequence[int], Timing]]:
 
 
 def _run(timing: Timing, number: int) -> dict[str, Any]:
-    """The slowest core of a launch as it is drawn, with the others as `parts`."""
+    """The slowest core of a launch as it is drawn, with the other cores as `parts`."""
     parts = _parts(timing)
     label = {"label": f"{timing.kernel} {number + 1}"}
     rest = [{**label, "parts": [], "cores": [], **_part(each)} for _, each in parts[1:]]
@@ -173,7 +173,7 @@ def _where(timing: Timing, wait: Waiting) -> int:
 
 
 def _rates(timing: Timing, on: Axis) -> dict[str, list[float]]:
-    """How much of what memory and cache give was asked for, step by step; none in gaps."""
+    """The used fraction of memory and cache bandwidth, step by step; none in gaps."""
     found = {"hbm": [0.0] * _STEPS, "l2": [0.0] * _STEPS}
     load = timing.load
     if load is None or not on.end:

@@ -9,7 +9,7 @@ import numpy as np
 
 from pto.core.primitives import greater_of, less_of
 from pto.isa.meaning import Fold
-from pto.isa.meaning.lanes import STRANDS, maximum, minimum, neutral
+from pto.isa.meaning.lanes import PARTIALS, maximum, minimum, neutral
 from pto.isa.meaning.tile.regions import element as element_of
 from pto.isa.meaning.tile.regions import require_arithmetic
 from pto.run.jit.border.values import Native, TilePlace
@@ -232,7 +232,7 @@ def reduced(
 def _rows(f: Folder) -> None:
     """Rows side by side, so that none waits for itself; the last ones one by one."""
     x = f.x
-    count = 64 // f.held.itemsize if f.extreme else STRANDS
+    count = 64 // f.held.itemsize if f.extreme else PARTIALS
     spot = f.spot(count)
     group = min(16, count, 1024 // (count * f.held.itemsize))  # one lane for each in the end
     whole = x.new(f"and i64 %p1, {-count}")
