@@ -126,6 +126,11 @@ def enter() -> ThreadState:
     return state
 
 
+def here() -> ThreadState:
+    """The state of the current thread."""
+    return _local.state
+
+
 def leave(state: ThreadState) -> None:
     state.inside = False
 

@@ -1,7 +1,7 @@
 """A proof, from the program and the sizes of a call, that the blocks of the call are independent.
 
 Its cost does not depend on the number of blocks, and calls with the same sizes share it. Without a
-proof, `threads.py` compares the footprints of the blocks.
+proof, the footprints of the blocks are compared.
 """
 
 from __future__ import annotations
@@ -10,19 +10,24 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+import numpy.typing as npt
+
 from pto.core.pointer import Pointer
 from pto.ir.graph import Operation, Value
 from pto.prove.blocks import conflicts
 from pto.prove.bounds import leaving
 from pto.prove.facts import facts
 from pto.prove.number import Number, number
-from pto.run.jit.border.context import Context
+from pto.run.jit.border.context import Context, Words
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 Given = Mapping[str, int | tuple[int, int] | None]  # numbers; arrays by machine address and bytes
+Key = tuple[int, tuple[Any, ...]]  # the number of blocks; numbers, and arrays as index and bytes
 _KEPT: Final = 256  # cached calls
+_LINES: Final = 1 << 23  # rows of footprints that are compared; with more, blocks run in order
 
 
 class Independence:
@@ -32,23 +37,35 @@ class Independence:
         """`names`: the parameters that the arguments of the function are."""
         self._function = function
         self._names = names
-        self._proved: dict[object, bool] = {}
+        self._proved: dict[Key, bool] = {}
+        self.seconds: dict[Key | None, float] = {}  # of one block, for calls that are worth threads
+        self.measured: set[int] = set()  # the numbers of blocks of these calls
 
-    def holds(self, blocks: int, given: Given) -> bool:
-        """True if no block accesses bytes that another writes, and none leaves its arrays."""
+    def measure(self, key: Key, seconds: float) -> None:
+        """Keep the time of one block, so that later calls need not measure it."""
+        if len(self.seconds) >= _KEPT:
+            self.seconds.clear()
+        self.seconds[key] = seconds
+        self.measured.add(key[0])
+
+    def key(self, blocks: int, given: Given) -> Key | None:
+        """The numbers that a proof depends on; None if arrays overlap, or one is not known."""
         values = [given.get(name) for name in self._names]
         if None in values:
-            return False
+            return None
         arrays = {n: v for n, v in enumerate(values) if isinstance(v, tuple)}
         starts = {start: n for n, (start, _) in reversed(arrays.items())}
         if not _apart(arrays.values()):
-            return False
-        key = blocks, tuple((starts[v[0]], v[1]) if isinstance(v, tuple) else v for v in values)
+            return None
+        return blocks, tuple((starts[v[0]], v[1]) if isinstance(v, tuple) else v for v in values)
+
+    def holds(self, key: Key) -> bool:
+        """True if no block accesses bytes that another writes, and none leaves its arrays."""
         found = self._proved.get(key)
         if found is None:
             if len(self._proved) >= _KEPT:
                 self._proved.clear()
-            found = self._proved[key] = self._prove(blocks, key[1])
+            found = self._proved[key] = self._prove(*key)
         return found
 
     def _prove(self, blocks: int, values: Sequence[Any]) -> bool:
@@ -82,3 +99,35 @@ def _argument(value: Any, context: Context) -> int | tuple[int, int] | None:
         row = None if value.address else context.number(value.memory)
         return None if row is None else (int(context.rows[row, 0]), int(context.rows[row, 1]))
     return value if isinstance(value, int) else 0 if isinstance(value, float) else None
+
+
+def conflict(words: Words, block: Words) -> bool:
+    """True if two blocks access the same bytes, and one of them writes there."""
+    writes, (start, rows, nbytes, pitch) = words[:, 0] < 0, words[:, 1:].T
+    dense = pitch == nbytes  # rows that follow each other without gaps are one long row
+    nbytes, rows = np.where(dense, nbytes * rows, nbytes), np.where(dense, 1, rows)
+    far, some = (rows - 1) * pitch, (rows > 0) & (nbytes > 0)
+    low, high = start + np.minimum(far, 0), start + np.maximum(far, 0) + nbytes
+    if not _share_bytes(low[some], high[some], block[some], writes[some]):
+        return False
+    near = some & (high > low[writes].min()) & (low < high[writes].max())
+    start, rows, nbytes, pitch = start[near], rows[near], nbytes[near], pitch[near]
+    if rows.sum() > _LINES:
+        return True
+    # one interval for each row of each access
+    which = np.repeat(np.arange(len(rows)), rows)
+    nth = np.arange(len(which)) - np.repeat(np.cumsum(rows) - rows, rows)
+    start = start[which] + nth * pitch[which]
+    return _share_bytes(start, start + nbytes[which], block[near][which], writes[near][which])
+
+
+def _share_bytes(start: Words, end: Words, owner: Words, writes: npt.NDArray[np.bool_]) -> bool:
+    """True if intervals of several blocks overlap, one of them a write."""
+    if not writes.any():
+        return False
+    order = np.argsort(start, kind="stable")
+    start, farthest = start[order], np.maximum.accumulate(end[order])
+    owner, writes = owner[order], writes[order]
+    first = np.flatnonzero(np.concatenate([[True], start[1:] >= farthest[:-1]]))
+    shared = np.minimum.reduceat(owner, first) != np.maximum.reduceat(owner, first)
+    return bool((shared & np.logical_or.reduceat(writes, first)).any())

@@ -8,6 +8,7 @@ one thread if two of them conflict, if one would fail, or if the footprint is un
 
 from __future__ import annotations
 
+import ctypes
 import os
 import threading
 from collections.abc import Callable
@@ -16,13 +17,12 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from pto.core.errors import PtoError, fail
 from pto.core.processors import usable
-from pto.run.jit.border import clock
+from pto.run.jit.border import clock, team
 from pto.run.jit.border.context import HEAD, LOG, TOUCH, Words, by_machine_address, context_of
-from pto.run.jit.border.independent import Given, Independence, given_of
+from pto.run.jit.border.independent import Given, Independence, Key, conflict, given_of
 from pto.run.jit.border.piece import CompiledRegion
 from pto.run.jit.border.pool import ThreadJob
 from pto.run.jit.emit.unit import Unit
@@ -45,7 +45,6 @@ _TURN: Final = 1e-4  # minimum seconds of blocks for a thread
 _SHORT: Final = 1e-5  # minimum seconds of blocks for a compiled loop
 _CHUNKS: Final = 16  # chunks of a compiled loop for each thread
 _ASKED: Final = variable("PTO_THREADS")
-_LINES: Final = 1 << 23  # rows of footprints that are compared; with more, blocks run in order
 
 
 def count() -> int:
@@ -78,7 +77,8 @@ class BlockWorker:
         self._rounds, self._taken = unit.rounds()
         self._raw = np.zeros(piece.nbytes + 64, np.uint8)
         self.context.frame = self._raw.data
-        self._pointers = self.context.pointer, self._raw.ctypes.data
+        self.pointers = self.context.pointer, self._raw.ctypes.data
+        self.takes = ctypes.cast(self._taken, ctypes.c_void_p).value or 0  # its address
 
     def begin(self, cluster: Cluster, regs: Regs) -> bool:
         """Prepare for a launch; False if an argument has no representation in compiled code."""
@@ -91,22 +91,22 @@ class BlockWorker:
         """Run these blocks in order; `seen` is called regularly with the current block."""
         self.context.seen = seen
         if self._call(self._rounds, first, end, 0) < end:
-            raise self._failure()
+            raise self.failure()
 
     def take(self, chunk: int, end: int, counter: Words) -> None:
         """Run blocks up to `end`, a chunk at a time from a counter that threads share."""
         self.context.seen = None
         if self._call(self._taken, chunk, end, counter.ctypes.data) < end:
-            raise self._failure()
+            raise self.failure()
 
-    def _failure(self) -> BaseException:
+    def failure(self) -> BaseException:
         error = self.context.failed()
         return located(error, self._piece.op) if isinstance(error, PtoError) else error
 
     def _call(self, function: Any, first: int, end: int, where: int) -> int:
         state = self.context.begin()
         try:
-            return function(*self._pointers, first, end, where)
+            return function(*self.pointers, first, end, where)
         finally:
             clock.leave(state)
 
@@ -217,7 +217,7 @@ class ThreadPool:
             if end - first > WAVE or not task.begin(worker):
                 return None
             found = worker.footprint(first, end)
-            if found is None or found[0] < end or _conflict(*found[1:]):
+            if found is None or found[0] < end or conflict(*found[1:]):
                 return None
             return found[1]
         finally:
@@ -270,17 +270,26 @@ class _ParallelLaunch:
 
     def _share(self) -> None:
         """Run as many of the blocks as are worth threads."""
-        took = self._trial(1)
-        if (more := min(int(_TRIAL / took), self._end - self._next)) > 1:
-            took = self._trial(more)
+        proofs, task = self._pool.independence, self._task
+        key = self._key() if task.blocks in proofs.measured else None
+        took = proofs.seconds.get(key, 0.0)
+        if not took:
+            took = self._trial(1)
+            if (more := min(int(_TRIAL / took), self._end - self._next)) > 1:
+                took = self._trial(more)
         self._least = max(1, int(_TURN / took))
         if (self._end - self._next) * took < _LAUNCH:
             return
-        if self._pool.independence.holds(self._task.blocks, self._task.given(self._workers[0])):
+        key = key or self._key()
+        if key is not None and proofs.holds(key):
+            proofs.measure(key, took)
             self._proved(took)
         while took > _BLOCK and (self._end - self._next) * took > _LAUNCH:
             if not self._together():
                 return
+
+    def _key(self) -> Key | None:
+        return self._pool.independence.key(self._task.blocks, self._task.given(self._workers[0]))
 
     def _proved(self, took: float) -> None:
         """Run all blocks, which are known to be independent. Compiled code takes them from a
@@ -291,13 +300,33 @@ class _ParallelLaunch:
         self._wave, self._apart = range(first, end), True
         work = self._work
         if task.progress is None:
-            counter = np.array([first], np.int64)
             chunk = max(int(_SHORT / took), (end - first) // (_CHUNKS * self._threads), 1)
-            work = partial(_take, chunk, end, counter)
             self._next = end
+            if team.IS_SUPPORTED:
+                self._in_team(range(first, end), chunk)
+                return
+            work = partial(_take, chunk, end, np.array([first], np.int64))
         self._jobs = [self._joined(n, work) for n in range(1, self._threads)]
         self._guarded(work, workers[0])
         self._wait_for_all()
+
+    def _in_team(self, blocks: range, chunk: int) -> None:
+        """Run blocks on threads that need no Python. Raises the error of the first block that
+        failed."""
+        workers = self._workers
+        while len(workers) < self._threads:
+            self._pool.add(workers, self._task)
+        threads = team.take()
+        try:
+            ends = threads.run(workers[0].takes, workers, blocks, chunk, self._stop)
+        finally:
+            team.give(threads)
+        self._all_ended()
+        failed = [(at, n) for n, at in enumerate(ends) if at < blocks.stop]
+        errors = [workers[n].failure() for _, n in sorted(failed)]
+        for error in (self._error, *errors):
+            if error is not None and not isinstance(error, Stopped):
+                raise error
 
     def _joined(self, n: int, work: Callable[[BlockWorker], None]) -> ThreadJob:
         """Start another thread that takes blocks."""
@@ -328,6 +357,7 @@ class _ParallelLaunch:
     def _wait_for_all(self) -> None:
         for job in self._jobs:  # the first job adds the rest before it ends
             self._wait(job)
+        self._all_ended()
         if self._error is not None:
             raise self._error
 
@@ -340,7 +370,7 @@ class _ParallelLaunch:
         workers = self._workers
         first, end = self._wave.start, self._wave.stop
         found = workers[1].footprint(first, end)
-        apart = found is not None and found[0] > first and not _conflict(*found[1:])
+        apart = found is not None and found[0] > first and not conflict(*found[1:])
         with self._lock:
             self._apart = apart
             if found is not None:
@@ -376,11 +406,16 @@ class _ParallelLaunch:
             except BaseException as error:
                 self._stop(error)
 
-    def _stop(self, error: BaseException) -> None:
+    def _stop(self, error: BaseException | None) -> None:
         """Make all threads end at their next iteration. The first error is kept."""
         self._error = self._error or error
         if self._task.limit is not None:
             self._task.limit.stopped = True
+
+    def _all_ended(self) -> None:
+        """Allow later runs of the launch: the reference engine may run it again after an error."""
+        if self._task.limit is not None:
+            self._task.limit.stopped = False
 
     def _guarded(self, work: Callable[..., None], *given: Any) -> None:
         """Run the function of a thread; an error stops all threads."""
@@ -395,35 +430,3 @@ class _ParallelLaunch:
 
 def _take(chunk: int, end: int, counter: Words, worker: BlockWorker) -> None:
     worker.take(chunk, end, counter)
-
-
-def _conflict(words: Words, block: Words) -> bool:
-    """True if two blocks access the same bytes, and one of them writes there."""
-    writes, (start, rows, nbytes, pitch) = words[:, 0] < 0, words[:, 1:].T
-    dense = pitch == nbytes  # rows that follow each other without gaps are one long row
-    nbytes, rows = np.where(dense, nbytes * rows, nbytes), np.where(dense, 1, rows)
-    far, some = (rows - 1) * pitch, (rows > 0) & (nbytes > 0)
-    low, high = start + np.minimum(far, 0), start + np.maximum(far, 0) + nbytes
-    if not _share_bytes(low[some], high[some], block[some], writes[some]):
-        return False
-    near = some & (high > low[writes].min()) & (low < high[writes].max())
-    start, rows, nbytes, pitch = start[near], rows[near], nbytes[near], pitch[near]
-    if rows.sum() > _LINES:
-        return True
-    # one interval for each row of each access
-    which = np.repeat(np.arange(len(rows)), rows)
-    nth = np.arange(len(which)) - np.repeat(np.cumsum(rows) - rows, rows)
-    start = start[which] + nth * pitch[which]
-    return _share_bytes(start, start + nbytes[which], block[near][which], writes[near][which])
-
-
-def _share_bytes(start: Words, end: Words, owner: Words, writes: npt.NDArray[np.bool_]) -> bool:
-    """True if intervals of several blocks overlap, one of them a write."""
-    if not writes.any():
-        return False
-    order = np.argsort(start, kind="stable")
-    start, farthest = start[order], np.maximum.accumulate(end[order])
-    owner, writes = owner[order], writes[order]
-    first = np.flatnonzero(np.concatenate([[True], start[1:] >= farthest[:-1]]))
-    shared = np.minimum.reduceat(owner, first) != np.maximum.reduceat(owner, first)
-    return bool((shared & np.logical_or.reduceat(writes, first)).any())
