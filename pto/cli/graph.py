@@ -19,7 +19,7 @@ from pto.core.errors import PtoError, fail
 from pto.core.output import write_whole
 from pto.core.render import Piece
 from pto.cxx.child import Crash
-from pto.graphs import suite, swimlane
+from pto.graphs import extract, suite, swimlane
 from pto.graphs.diff import compare
 from pto.graphs.process import GraphProcess
 from pto.graphs.scene import Arguments, Scene
@@ -33,6 +33,7 @@ EXAMPLES = """\
   pto graph check tests/st/vector_example         races between tasks, undefined reads
   pto graph check examples/qwen3_14b_decode --dry the orchestration alone, at its real size
   pto graph diff tests/st/vector_example --against a5        the first task that differs
+  pto graph diff tests/st/vector_example --recorded before --extract alone   this task as a folder
   pto graph time tests/st/vector_example --page lanes.html   when each task runs, on which core
 
 A scene test names an orchestration and its kernels in C++. Its Python is imported, its C++ compiled
@@ -57,6 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     other.add_argument("--against", choices=("a2a3", "a5"), help="compare with another profile")
     other.add_argument("--record", metavar="DIR", type=Path, help=_RECORD)
     other.add_argument("--recorded", metavar="DIR", type=Path, help="compare with such a folder")
+    diff.add_argument("--extract", metavar="DIR", type=Path, help=_EXTRACT)
     for name in ("rtol", "atol"):
         text = f"allow differences up to this {name}; default: that of the test"
         diff.add_argument(f"--{name}", metavar=name[0].upper(), type=float, help=text)
@@ -76,6 +78,7 @@ _MOST = "limit a parameter of the cases to N; the name of a case then shows the 
 _DRY = "run only the orchestration, without kernels and values; for real sizes of a model"
 _EDGES = "also run every task, and list edges that no data needs, with their cost"
 _RECORD = "write the results of every task to a folder, for a later --recorded"
+_EXTRACT = "write the first task with different results as a folder that runs alone"
 _PROFILE = "use this profile; default: the one of the test"
 
 
@@ -131,6 +134,8 @@ def _only(found: Sequence[suite.Case | suite.SceneResult]) -> suite.Case:
 
 
 def _diff(args: argparse.Namespace, scene: suite.Case) -> int:
+    if args.record is not None and args.extract is not None:
+        raise fail("PTO-U061", "--extract needs two runs: give --recorded or --against")
     arguments = scene.arguments()
     with tempfile.TemporaryDirectory(prefix="pto-graph-") as own:
         ours = Path(own) if args.record is None else args.record
@@ -148,6 +153,9 @@ def _diff(args: argparse.Namespace, scene: suite.Case) -> int:
         rtol = rtol if args.rtol is None else args.rtol
         atol = atol if args.atol is None else args.atol
         report = compare(ours, other, rtol, atol)
+        if report.first is not None and args.extract is not None:
+            _record(scene, arguments, ours, args.timeout, report.first.number)
+            extract.write(args.extract, scene.source(), ours, other, rtol, atol)
     found = report.finding()
     if args.format == "text" and found is None:
         print(f"{scene.name}: {report.tasks:,} tasks, all within rtol {rtol:g} and atol {atol:g}")
@@ -156,10 +164,16 @@ def _diff(args: argparse.Namespace, scene: suite.Case) -> int:
     return 0 if found is None else 1
 
 
-def _record(scene: suite.Case, arguments: Arguments, folder: Path, seconds: float) -> int:
+def _record(
+    scene: suite.Case,
+    arguments: Arguments,
+    folder: Path,
+    seconds: float,
+    kept: int | None = None,
+) -> int:
     process = GraphProcess(scene.source())
     try:
-        return process.record(arguments.listed, folder, seconds)
+        return process.record(arguments.listed, folder, seconds, kept)
     except Crash as crash:
         raise PtoError(crash.finding) from None
     finally:

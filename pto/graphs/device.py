@@ -24,7 +24,7 @@ import numpy as np
 
 from pto.core.errors import fail
 from pto.graphs.chips import Buffer, TaskArgs, View
-from pto.graphs.process import ArgTensor, GraphProcess, GraphSource, KernelSource, runtime_headers
+from pto.graphs.process import ArgTensor, GraphProcess, GraphSource
 from pto.graphs.scene_names import ELEMENTS, ArgDirection, DataType
 
 PACKAGES = Path(str(files("pto.graphs").joinpath("packages")))
@@ -67,7 +67,7 @@ class KernelCompiler:
         build_dir: str | None = None,
     ) -> bytes:
         include = [*map(str, extra_include_dirs or ())]
-        return _described(source=source_path, core=core_type, include=include)
+        return _described(source=source_path, core_type=core_type, extra_include_dirs=include)
 
     def compile_orchestration(self, runtime_name: str, source_path: str, **more: Any) -> bytes:
         profile = self.platform.removesuffix("sim")
@@ -108,26 +108,10 @@ class ChipCallable:
         **more: Any,
     ) -> ChipCallable:
         what = json.loads(binary)
-        headers = runtime_headers(Path(what["root"]), what["profile"], what["runtime"])
-        kernels = tuple(
-            KernelSource(
-                number,
-                Path(child.binary["source"]).stem,
-                Path(child.binary["source"]),
-                child.binary["core"],
-                tuple(map(Path, child.binary["include"])),
-            )
-            for number, child in children
-        )
-        source = GraphSource(
-            Path(what["source"]),
-            func_name,
-            what["profile"],
-            kernels,
-            headers.orchestration,
-            headers.kernels,
-            headers.sources,
-            what["runtime"],
+        kernels = [{"func_id": number, **child.binary} for number, child in children]
+        entry = {"source": what["source"], "function_name": func_name}
+        source = GraphSource.listed(
+            entry, kernels, what["profile"], Path(what["root"]), what["runtime"]
         )
         return cls(tuple(signature), source)
 

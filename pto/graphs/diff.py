@@ -7,8 +7,9 @@ their positions. Both runs take the tasks in the order of submission.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+import pickle
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,28 +28,40 @@ _FLOATS: Mapping[str, Any] = {
     "BFLOAT16": ml_dtypes.bfloat16,
     "FP8E4M3FN": ml_dtypes.float8_e4m3fn,
 }
+TASK = "task.pickle"  # the task that a recording keeps for `extract`
 _GROWTH = 5  # tasks that the finding lists
+
+
+def strided(region: TensorBox, memory: Bytes) -> Bytes:
+    """The bytes of a region that is not empty, as an array with an axis more than the region."""
+    size = region.itemsize
+    strides = [s * size for s in region.strides]
+    low, high = region.span
+    return as_strided(memory[low:high], (*region.extents, size), (*strides, 1))
 
 
 def gathered(region: TensorBox, memory: Bytes) -> bytes:
     """The elements of a region, one after another."""
-    if region.is_empty:
-        return b""
-    size = region.itemsize
-    strides = [s * size for s in region.strides]
-    low, high = region.span
-    return as_strided(memory[low:high], (*region.extents, size), (*strides, 1)).tobytes()
+    return b"" if region.is_empty else strided(region, memory).tobytes()
 
 
 class ValueLog:
-    """Writes the output values of tasks."""
+    """Writes the output values of tasks, and one task with its inputs for `extract`."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, kept: int | None = None) -> None:
         self._folder = folder
+        self._kept = kept
         self._out = (folder / "values.bin").open("wb")
         self._tasks: list[dict[str, Any]] = []
 
-    def add(self, task: Task, arrays: list[Bytes]) -> None:
+    def before(self, task: Task, arrays: Sequence[Bytes]) -> None:
+        """Keep the task and its buffers if it is the one to keep."""
+        if task.number == self._kept:
+            (self._folder / TASK).write_bytes(pickle.dumps(replace(task, where=None)))
+            for number in {a.region.buffer for a in task.arguments}:
+                arrays[number].tofile(self._folder / f"{number}.bin")
+
+    def add(self, task: Task, arrays: Sequence[Bytes]) -> None:
         saved: list[dict[str, Any]] = []
         for n, argument in enumerate(task.arguments):
             if argument.use is Use.IN:
@@ -67,10 +80,21 @@ class ValueLog:
         (self._folder / "tasks.json").write_text(json.dumps(self._tasks), encoding="utf-8")
 
 
+def results(folder: Path, task: Task) -> Iterator[tuple[TensorBox, Bytes]]:
+    """The regions that a task may write, and their values in a recording."""
+    listed = json.loads((folder / "tasks.json").read_text(encoding="utf-8"))
+    values = np.memmap(folder / "values.bin", np.uint8, "r")
+    for each in next(e for e in listed if e["number"] == task.number)["saved"]:
+        if each["size"]:
+            region = task.arguments[each["argument"]].region
+            yield region, values[each["at"] : each["at"] + each["size"]]
+
+
 @dataclass(slots=True)
 class TaskDifference:
     """Results of one task in two runs."""
 
+    number: int
     title: str
     loc: Loc | None
     argument: int
@@ -132,10 +156,10 @@ def _differences(
         if np.array_equal(p, q):
             continue
         loc = None if a["loc"] is None else Loc(a["loc"][0], a["loc"][1])
-        title, number = a["title"], x["argument"]
+        task = a["number"], a["title"], loc, x["argument"]
         kind = _FLOATS.get(x["element"])
         if kind is None or len(p) != len(q):
-            yield TaskDifference(title, loc, number, int((p != q).sum()), len(p), 0.0, 0.0)
+            yield TaskDifference(*task, int((p != q).sum()), len(p), 0.0, 0.0)
             continue
         u, v = p.view(kind).astype(np.float64), q.view(kind).astype(np.float64)
         with np.errstate(invalid="ignore"):
@@ -143,4 +167,4 @@ def _differences(
             far = np.where(same, 0.0, np.abs(u - v))
             wrong = ~same & ~(far <= atol + rtol * np.abs(v))
         scale = float(np.abs(v[np.isfinite(v)]).max(initial=0.0))
-        yield TaskDifference(title, loc, number, int(wrong.sum()), len(u), float(far.max()), scale)
+        yield TaskDifference(*task, int(wrong.sum()), len(u), float(far.max()), scale)

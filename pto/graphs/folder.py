@@ -17,7 +17,7 @@ from typing import Any
 
 from pto.core.errors import fail
 from pto.graphs.device import runtime_root
-from pto.graphs.process import GraphSource, KernelSource, runtime_headers
+from pto.graphs.process import GraphSource
 from pto.graphs.scene import Arguments, replaced_modules
 from pto.graphs.scene_names import Scalar, SceneTestCase, TaskArgsBuilder, TensorArg
 from pto.graphs.shapes import shapes_only
@@ -29,16 +29,10 @@ def find(path: Path) -> Iterator[BuildFolder]:
     """The folders with a `kernel_config.py` at or below a path."""
     for config in sorted(path.rglob(CONFIG)) if path.is_dir() else ():
         home = config.parent.resolve()
-        yield BuildFolder(home, _profile(home))
-
-
-def _profile(home: Path) -> str:
-    """The profile that a folder was built for."""
-    described = home / "compiled_meta.json"
-    if not described.is_file():
-        return "a2a3"
-    platform = json.loads(described.read_text(encoding="utf-8")).get("platform", "a2a3")
-    return str(platform).removesuffix("sim")
+        file = home / "compiled_meta.json"
+        described = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+        profile = described.get("platform", "a2a3").removesuffix("sim")
+        yield BuildFolder(home, profile, described.get("runtime_root"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +41,11 @@ class BuildFolder:
 
     path: Path
     profile: str
+    headers: str | None = None  # the checkout of the runtime, where the folder names it
+
+    @property
+    def root(self) -> Path:
+        return runtime_root() if self.headers is None else Path(self.headers)
 
     @property
     def name(self) -> str:
@@ -63,7 +62,7 @@ class BuildFolder:
         if spec is None or spec.loader is None or not file.is_file():
             raise fail("PTO-U322", f"there is no {file}")
         module = importlib.util.module_from_spec(spec)
-        with replaced_modules(runtime_root()):
+        with replaced_modules(self.root):
             try:
                 spec.loader.exec_module(module)
             except ModuleNotFoundError as error:
@@ -75,27 +74,8 @@ class BuildFolder:
     def source(self) -> GraphSource:
         config = self._module(CONFIG)
         runtime = getattr(config, "RUNTIME_CONFIG", {}).get("runtime", "tensormap_and_ringbuffer")
-        headers = runtime_headers(runtime_root(), self.profile, runtime)
-        kernels = tuple(
-            KernelSource(
-                each["func_id"],
-                each.get("name") or Path(each["source"]).stem,
-                Path(each["source"]),
-                each["core_type"],
-                tuple(map(Path, each.get("extra_include_dirs") or ())),
-            )
-            for each in config.KERNELS
-        )
-        entry = config.ORCHESTRATION
-        return GraphSource(
-            Path(entry["source"]),
-            entry["function_name"],
-            self.profile,
-            kernels,
-            headers.orchestration,
-            headers.kernels,
-            headers.sources,
-            runtime,
+        return GraphSource.listed(
+            config.ORCHESTRATION, config.KERNELS, self.profile, self.root, runtime, self.path
         )
 
     def arguments(self, with_values: bool = True) -> Arguments:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import tempfile
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.resources import files
@@ -36,47 +37,67 @@ class KernelSource:
     include: tuple[Path, ...] = ()
 
 
+_PLATFORM = ("aicpu/cache_ops.cpp", "aicpu/device_time.cpp")  # of a host, below platform/sim
+
+
 @dataclass(frozen=True, slots=True)
 class GraphSource:
-    """An orchestration and its kernels."""
+    """An orchestration and its kernels, and the checkout with the headers of their runtime."""
 
     path: Path
     entry: str
     profile: str
     kernels: tuple[KernelSource, ...]
-    include: tuple[Path, ...]  # headers of the orchestration and its runtime
-    kernel_include: tuple[Path, ...]
-    more: tuple[Path, ...] = ()  # sources of the runtime that the orchestration is linked with
+    root: Path
     runtime: str = "tensormap_and_ringbuffer"
     settings: Mapping[str, Any] = field(default_factory=dict[str, Any])  # sizes of its rings
 
+    @classmethod
+    def listed(
+        cls,
+        orchestration: Mapping[str, Any],
+        kernels: Iterable[Mapping[str, Any]],
+        profile: str,
+        root: Path,
+        runtime: str,
+        base: Path = Path(),
+        settings: Mapping[str, Any] | None = None,
+    ) -> GraphSource:
+        """Sources as a scene test and a folder of pypto list them, relative to a folder."""
+        own = tuple(
+            KernelSource(
+                k["func_id"],
+                k.get("name") or Path(k["source"]).stem,
+                (base / k["source"]).resolve(),
+                k["core_type"],
+                tuple(base / os.path.expandvars(d) for d in k.get("extra_include_dirs") or ()),
+            )
+            for k in kernels
+        )
+        path = (base / orchestration["source"]).resolve()
+        entry = orchestration.get("function_name", "aicpu_orchestration_entry")
+        return cls(path, entry, profile, own, root, runtime, settings or {})
 
-@dataclass(frozen=True, slots=True)
-class RuntimeHeaders:
-    """Where sources of a graph find the headers of a runtime, and sources to link with."""
+    @property
+    def include(self) -> tuple[Path, ...]:
+        """Folders with headers of the runtime."""
+        src = self.root / "src"
+        home, common = src / self.profile / "runtime" / self.runtime, src / "common"
+        return (
+            *(home / "runtime", home / "common", home / "orchestration"),
+            *(common / "task_interface", common, src / self.profile / "platform" / "include"),
+            *(common / "platform" / "include", common / "log" / "include"),
+        )
 
-    orchestration: tuple[Path, ...]
-    kernels: tuple[Path, ...]
-    sources: tuple[Path, ...]
+    @property
+    def kernel_include(self) -> tuple[Path, ...]:
+        return (self.root / "simpler_setup" / "incore", *self.include[:-1])
 
-
-_PLATFORM = ("aicpu/cache_ops.cpp", "aicpu/device_time.cpp")  # of a host, below platform/sim
-
-
-def runtime_headers(root: Path, profile: str, runtime: str) -> RuntimeHeaders:
-    """The headers in a checkout of the runtime."""
-    src = root / "src"
-    home, common = src / profile / "runtime" / runtime, src / "common"
-    shared = (
-        *(home / "runtime", home / "common", home / "orchestration", common / "task_interface"),
-        *(common, src / profile / "platform" / "include", common / "platform" / "include"),
-    )
-    found = (common / "platform" / "sim" / name for name in _PLATFORM)
-    return RuntimeHeaders(
-        (*shared, common / "log" / "include"),
-        (root / "simpler_setup" / "incore", *shared),
-        tuple(path for path in found if path.is_file()),
-    )
+    @property
+    def more(self) -> list[Path]:
+        """Sources of the runtime that the orchestration is linked with."""
+        sim = self.root / "src" / "common" / "platform" / "sim"
+        return [sim / name for name in _PLATFORM if (sim / name).is_file()]
 
 
 @dataclass(slots=True)
@@ -187,10 +208,18 @@ class GraphProcess(Child):
         return Dry(**answer, findings=found)
 
     def record(
-        self, arguments: Sequence[ArgTensor | int], folder: Path, seconds: float = SECONDS
+        self,
+        arguments: Sequence[ArgTensor | int],
+        folder: Path,
+        seconds: float = SECONDS,
+        kept: int | None = None,
     ) -> int:
-        """Run and keep what each task leaves behind in a folder, for `diff`; returns the tasks."""
-        with self._asked("record", arguments, seconds, folder=str(folder)) as (_, answer, _):
+        """Run and keep what each task leaves behind in a folder, for `diff`; returns the tasks.
+
+        One task can also be kept with its inputs, for `extract`.
+        """
+        more = {"folder": str(folder), "kept": kept}
+        with self._asked("record", arguments, seconds, **more) as (_, answer, _):
             return answer["tasks"]
 
     def time(

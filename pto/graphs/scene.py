@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import importlib.abc
 import importlib.machinery
-import os
 import sys
 import types
 from collections.abc import Generator, Iterator, Mapping, Sequence
@@ -23,7 +22,7 @@ import numpy as np
 
 from pto.core.errors import PtoError, fail
 from pto.graphs import chips
-from pto.graphs.process import ArgTensor, GraphSource, KernelSource, runtime_headers
+from pto.graphs.process import ArgTensor, GraphSource
 from pto.graphs.scene_names import (
     ELEMENTS,
     ArgDirection,
@@ -193,29 +192,15 @@ class Scene:
 
     def source(self, callable: Mapping[str, Any] | None = None) -> GraphSource:
         """The sources to compile for it, or for one of its graphs."""
-        own, base = callable or self.test.CALLABLE, self.file.parent
-        headers = runtime_headers(self.root, self.profile, self.runtime)
-        orchestration = own["orchestration"]
-        kernels = tuple(
-            KernelSource(
-                k["func_id"],
-                k.get("name") or Path(k["source"]).stem,
-                (base / k["source"]).resolve(),
-                k["core_type"],
-                tuple(base / os.path.expandvars(d) for d in k.get("extra_include_dirs", ())),
-            )
-            for k in own["incores"]
-        )
-        return GraphSource(
-            (base / orchestration["source"]).resolve(),
-            orchestration.get("function_name", "aicpu_orchestration_entry"),
+        own, settings = callable or self.test.CALLABLE, self.case.get("config", {})
+        return GraphSource.listed(
+            own["orchestration"],
+            own["incores"],
             self.profile,
-            kernels,
-            headers.orchestration,
-            headers.kernels,
-            headers.sources,
+            self.root,
             self.runtime,
-            self.case.get("config", {}).get("runtime_env", {}),
+            self.file.parent,
+            settings.get("runtime_env"),
         )
 
     def arguments(self, with_values: bool = True) -> Arguments:

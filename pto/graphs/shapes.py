@@ -29,6 +29,10 @@ def shapes_only() -> Any:
         return value.to("meta") if is_tensor(value) else value
 
     class Shapes(base):
+        @classmethod
+        def _should_skip_dynamo(cls) -> bool:
+            return False  # nothing is compiled here, and asking dynamo imports it: 4 s
+
         def __torch_dispatch__(
             self, func: Any, types: Any, args: Any = (), kwargs: Mapping[str, Any] | None = None
         ) -> Any:

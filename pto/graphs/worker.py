@@ -78,10 +78,12 @@ class GraphServer:
         _, counts = self._execute_all(given, file, seed, watched=False)
         return {**counts, "findings": [packed(d) for d in self._kernels.warnings]}
 
-    def record(self, given: Sequence[Mapping[str, Any]], file: str, folder: str) -> dict[str, Any]:
+    def record(
+        self, given: Sequence[Mapping[str, Any]], file: str, folder: str, kept: int | None
+    ) -> dict[str, Any]:
         """Run the graph and write what each task leaves behind into a folder."""
         session = GraphSession.on(self, given, np.fromfile(file, np.uint8))
-        self._recorder = ValueLog(Path(folder))
+        self._recorder = ValueLog(Path(folder), kept)
         try:
             session.run()
         finally:
@@ -242,6 +244,8 @@ class GraphServer:
         if not _is_run(task):
             return
         given = (task, self._kernels, self._profile, memory)
+        if self._recorder is not None:
+            self._recorder.before(task, memory.arrays)
         try:
             if watched:
                 self._touches[number] = tasks.watched(*given)

@@ -96,7 +96,7 @@ def written(folder: Path, bodies: Iterable[str], own: tuple[KernelSource, ...]) 
     path = folder / "orchestration.cpp"
     cases = (f"    case {n}: {{\n{body}\n    break; }}\n" for n, body in enumerate(bodies))
     path.write_text(_ORCHESTRATION % "".join(cases), encoding="utf-8")
-    return GraphSource(path, "entry", "a2a3", own, (RUNTIME,), (RUNTIME,))
+    return GraphSource(path, "entry", "a2a3", own, RUNTIME)
 
 
 def tensors(*uses: str, body: int = 0) -> list[ArgTensor | int]:

@@ -26,11 +26,8 @@ compiler = pytest.mark.skipif(
 
 @pytest.fixture
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A checkout of the runtime, with the headers of these tests."""
-    (tmp_path / "src" / "common" / "task_interface").mkdir(parents=True)
-    home = tmp_path / "src" / "a2a3" / "runtime" / "tensormap_and_ringbuffer" / "orchestration"
-    shutil.copytree(sources.RUNTIME, home)
-    monkeypatch.setenv("PTO_RUNTIME", str(tmp_path))
+    """A folder, beside a runtime with the headers of these tests."""
+    monkeypatch.setenv("PTO_RUNTIME", str(sources.RUNTIME))
     return tmp_path
 
 
@@ -154,3 +151,44 @@ def test_a_folder_is_judged_by_its_golden(built: Path, capsys: pytest.CaptureFix
     (built / "golden.py").write_text(GOLDEN.replace("+ 5", "+ 6"))
     assert main(["graph", "run", str(built)]) == 1
     assert "y: 1023 of 1024 elements differ" in capsys.readouterr().out
+
+
+# The second task reads rows 16 to 31 of a created tensor, and adds x in two blocks.
+_SLICED = """
+    TensorCreateInfo wide{{32, 64}, 2, DataType::FLOAT32, true, 0};
+    CoreTaskArgs w; w.add_output(wide);
+    const ChipTensor end = rt()->ops->alloc_tensors(rt(), w).get_ref(0).rows(16, 16);
+    CoreTaskArgs a; a.add_input(x); a.add_inout(end); a.add_scalar(5); vector_task(0, a);
+    CoreTaskArgs b; b.add_input(end); b.add_input(x); b.add_inout(y); b.launch_spec.n = 2;
+    vector_task(1, b);
+"""
+
+
+@compiler
+def test_the_first_wrong_task_becomes_a_folder_that_runs_alone(
+    built: Path, checkout: Path, capsys: pytest.CaptureFixture[str]
+):
+    """A later version of the second kernel subtracts: y is x + 5 - x where it was x + 5 + x."""
+    pytest.importorskip("torch", reason="needs torch")
+    sources.written(built, [_SLICED], sources.kernels(built))
+    kernel, before, alone = built / "add.cpp", checkout / "before", checkout / "alone"
+    assert main(["graph", "diff", str(built), "--record", str(before)]) == 0
+    right = kernel.read_text()
+    kernel.write_text(right.replace("TADD(a, a, b)", "TSUB(a, a, b)"))
+    words = ["graph", "diff", str(built), "--recorded", str(before), "--extract", str(alone)]
+    assert main(words) == 1
+    assert "task 2 (add) is the first task whose results differ" in capsys.readouterr().out
+    shutil.rmtree(built)  # nothing of it is needed
+    assert main(["graph", "run", str(alone)]) == 1
+    out = capsys.readouterr().out
+    assert "1 tasks" in out and "1023 of 1024 elements differ, by up to 2046" in out
+    (alone / "kernels" / "add.cpp").write_text(right)
+    assert main(["graph", "run", str(alone)]) == 0
+    given = np.fromfile(alone / "data" / "in" / "buffer2.bin", np.float32).reshape(32, 64)
+    np.testing.assert_array_equal(given[16:], np.arange(1024).reshape(16, 64) + 5)
+
+
+def test_a_task_is_extracted_from_two_runs(built: Path, capsys: pytest.CaptureFixture[str]):
+    words = ["graph", "diff", str(built), "--record", "r", "--extract", "e"]
+    assert main(words) == 2
+    assert "--extract needs two runs" in capsys.readouterr().err

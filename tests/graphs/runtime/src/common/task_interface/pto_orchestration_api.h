@@ -45,7 +45,7 @@ struct CoreTaskArgs {
     uint32_t deps_ = 0;
     bool has_error = false;
     const char* error_msg = nullptr;
-    struct { int16_t n = 1; bool together = false; int16_t core_num() const { return n; } bool require_sync_start() const { return together; } } launch_spec;
+    struct { int16_t n = 1; bool together = false; int16_t core_num() const { return n; } void set_core_num(int16_t m) { n = m; } bool require_sync_start() const { return together; } } launch_spec;
     CoreTaskPredicate predicate_;
     void add(const void* t, TensorArgType tag) { tensors[count] = {t}, tags[count++] = tag; }
     void add_input(const ChipTensor& t) { add(&t, TensorArgType::INPUT); }
@@ -91,11 +91,12 @@ extern "C" void framework_bind_runtime(PTO2Runtime*);
 [[noreturn]] void assert_impl(const char*, const char*, int);
 
 inline PTO2Runtime* rt() { return framework_current_runtime(); }
+inline TaskOutputTensors rt_submit_task(const MixedKernels& k, const CoreTaskArgs& args) { return rt()->ops->submit_task(rt(), k, args); }
 inline TaskOutputTensors vector_task(int32_t kernel, const CoreTaskArgs& args)
 {
     MixedKernels k;
     k.aiv0_kernel_id = kernel;
-    return rt()->ops->submit_task(rt(), k, args);
+    return rt_submit_task(k, args);
 }
 struct Scope {
     explicit Scope(PTO2ScopeMode mode = PTO2ScopeMode::AUTO) { rt()->pending_scope_mode = mode; rt()->ops->scope_begin(rt()); }

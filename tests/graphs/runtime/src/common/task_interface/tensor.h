@@ -19,6 +19,12 @@ struct ChipTensor {
     DataType dtype;
     bool manual_dep;
     uint32_t shapes[5], strides[5];
+    ChipTensor permute(const uint32_t* order) const
+    {
+        ChipTensor t = *this;
+        for (uint32_t i = 0; i < ndims; ++i) t.shapes[i] = shapes[order[i]], t.strides[i] = strides[order[i]];
+        return t;
+    }
     ChipTensor rows(uint32_t first, uint32_t count) const
     {
         ChipTensor t = *this;

@@ -1,0 +1,183 @@
+"""One task of a graph as a folder that runs alone: its kernels, arguments, inputs and results.
+
+The folder has the form that pypto builds, so that `pto graph` and a board run it. Its inputs are
+the buffers as they were before the task; its golden is what another run of the task gave.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from pto.core.output import write_whole
+from pto.cxx.source import read_included
+from pto.graphs.diff import TASK, results, strided
+from pto.graphs.model import Task, Use
+from pto.graphs.process import GraphSource, KernelSource
+from pto.graphs.scene_names import ELEMENTS
+
+_ADDED = {
+    Use.IN: "input",
+    Use.OUT: "output",
+    Use.INOUT: "inout",
+    Use.OVERWRITE: "output",
+    Use.UNTRACKED: "no_dep",
+}
+_ORCHESTRATION = """\
+// {title}, alone.
+#include "pto_orchestration_api.h"
+#include <initializer_list>
+
+using Sizes = std::initializer_list<uint32_t>;
+// Runtimes name the number of blocks differently.
+template <class S> auto blocks(S& s, int n, int) -> decltype(s.set_block_num(n)) {{
+    return s.set_block_num(n);
+}}
+template <class S> auto blocks(S& s, int n, long) -> decltype(s.set_core_num(n)) {{
+    return s.set_core_num(n);
+}}
+// A region of a buffer, which is an argument of the graph.
+static ChipTensor region(ChipTensor t, DataType type, uint64_t start, Sizes shape, Sizes strides)
+{{
+    uint32_t order[8] = {{}};
+    t.start_offset = start, t.ndims = 0, t.dtype = type;
+    for (uint32_t n : shape) order[t.ndims] = t.ndims, t.shapes[t.ndims++] = n;
+    uint32_t axis = 0;
+    for (uint32_t n : strides) t.strides[axis++] = n;
+    return t.permute(order);
+}}
+extern "C" __attribute__((visibility("default"))) void task(const ChipTaskArgs& given)
+{{
+    CoreTaskArgs args;
+{arguments}    blocks(args.launch_spec, {blocks}, 0);
+    MixedKernels kernels;
+    kernels.aic_kernel_id = {cube};
+    kernels.aiv0_kernel_id = {first}, kernels.aiv1_kernel_id = {second};
+    rt_submit_task(kernels, args);
+}}
+"""
+_CONFIG = """\
+from pathlib import Path
+
+from simpler.task_interface import ArgDirection as D
+
+HERE = Path(__file__).parent
+RUNTIME_CONFIG = {{"runtime": {runtime!r}}}
+ORCHESTRATION = {{
+    "source": str(HERE / "orchestration" / "task.cpp"),
+    "function_name": "task",
+    "signature": [{signature}],
+}}
+KERNELS = [
+{kernels}]
+"""
+_GOLDEN = """\
+from pathlib import Path
+
+import numpy as np
+import torch
+
+DATA = Path(__file__).parent / "data"
+TENSORS = {tensors!r}  # name, element type
+__outputs__ = {outputs!r}
+RTOL, ATOL = {rtol!r}, {atol!r}
+
+
+def read(folder, name, element):
+    raw = torch.from_numpy(np.fromfile(DATA / folder / f"{{name}}.bin", np.uint8))
+    return raw.view(getattr(torch, element))
+
+
+def generate_inputs(params):
+    return [(name, read("in", name, element)) for name, element in TENSORS]
+
+
+def compute_golden(tensors, params=None):
+    for name, element in TENSORS:
+        if name in __outputs__:
+            tensors[name][:] = read("out", name, element)
+"""
+
+
+def write(
+    folder: Path, source: GraphSource, ours: Path, theirs: Path, rtol: float, atol: float
+) -> None:
+    """Write the task that recording `ours` keeps; recording `theirs` has its golden."""
+    task: Task = pickle.loads((ours / TASK).read_bytes())  # from our own child
+    for name in ("orchestration", "data/in", "data/out"):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+    buffers = {a.region.buffer: a.region.element for a in reversed(task.arguments)}
+    written = {a.region.buffer for a in task.arguments if a.use is not Use.IN}
+    names = {number: f"buffer{number}" for number in sorted(buffers)}
+    arrays = {n: np.fromfile(ours / f"{n}.bin", np.uint8) for n in names}
+    for n, name in names.items():
+        arrays[n].tofile(folder / "data" / "in" / f"{name}.bin")
+    for region, values in results(theirs, task):
+        view = strided(region, arrays[region.buffer])
+        view[...] = values.reshape(view.shape)
+    for n in written:
+        arrays[n].tofile(folder / "data" / "out" / f"{names[n]}.bin")
+    torch = {runtime: name for name, runtime in ELEMENTS.items()}
+    golden = _GOLDEN.format(
+        tensors=[(name, torch[buffers[n]]) for n, name in names.items()],
+        outputs=[name for n, name in names.items() if n in written],
+        rtol=rtol,
+        atol=atol,
+    )
+    signature = ", ".join("D.INOUT" if n in written else "D.IN" for n in names)
+    kernels = [k for k in source.kernels if k.number in task.kernels]
+    meta = {"platform": source.profile, "runtime_root": str(source.root)}
+    texts = {
+        "orchestration/task.cpp": _orchestration(task, list(names)),
+        "kernel_config.py": _CONFIG.format(
+            runtime=source.runtime, signature=signature, kernels=_copied(kernels, folder)
+        ),
+        "golden.py": golden,
+        "compiled_meta.json": json.dumps(meta, indent=1),
+    }
+    for name, text in texts.items():
+        write_whole(folder / name, text)
+
+
+def _orchestration(task: Task, buffers: Sequence[int]) -> str:
+    lines: list[str] = []
+    for n, argument in enumerate(task.arguments):
+        region = argument.region
+        shape, strides = (", ".join(map(str, v)) for v in (region.extents, region.strides))
+        whole = f"given.tensor({buffers.index(region.buffer)}).ref()"
+        facts = f"DataType::{region.element}, {region.start}, {{{shape}}}, {{{strides}}}"
+        lines.append(f"    const ChipTensor t{n} = region({whole}, {facts});\n")
+        lines.append(f"    args.add_{_ADDED[argument.use]}(t{n});\n")
+    lines += [f"    args.add_scalar(uint64_t({w & (2**64 - 1)}u));\n" for w in task.scalars]
+    cube, first, second = (-1 if k is None else k for k in task.kernels)
+    return _ORCHESTRATION.format(
+        title=task.title,
+        arguments="".join(lines),
+        blocks=task.blocks,
+        cube=cube,
+        first=first,
+        second=second,
+    )
+
+
+def _copied(kernels: Sequence[KernelSource], folder: Path) -> str:
+    """Copy kernels with the files that they include by quotes; returns their list for Python."""
+    texts = {path: text for k in kernels for path, text in read_included(k.path).items()}
+    top = os.path.commonpath([path.parent for path in texts])
+    for path, text in texts.items():
+        target = folder / "kernels" / path.relative_to(top)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(target, text)
+    lines: list[str] = []
+    for k in kernels:
+        own = {"func_id": k.number, "name": k.name, "core_type": k.core}
+        include = [str(path.resolve()) for path in k.include]
+        path = f'str(HERE / "kernels" / {str(k.path.resolve().relative_to(top))!r})'
+        more = f'"extra_include_dirs": {include}, "source": {path}'
+        lines.append(f"    {{**{own}, {more}}},\n")
+    return "".join(lines)
