@@ -12,7 +12,7 @@ from pto.isa.memory.dma import BURST, LOOP, LOOPS, NBURST, numbers
 from pto.isa.row.attributes import Int
 from pto.isa.row.instr import Attr, Family, read, write
 from pto.isa.rules.buffer import LOOP_GROUPS, complete, known_aligned, same_width, within
-from pto.isa.rules.rule import Case, Rule, dtype_in, same_dtype
+from pto.isa.rules.rule import Case, Rule, dtype_in, rule, same_dtype
 
 ELSEWHERE = "documented for a5; other profiles are accepted, as nothing says they lack it"
 _SPEC = "PTO-Gym docs/PTO-micro-Instruction-SPEC.md"
@@ -32,6 +32,7 @@ CUBE_MOVE = Family(
 # ---- a pattern in L1
 
 
+@rule("word-bits", "PTO-T109", "expects fill_word_bits to be 16 or 32")
 def _word_bits(case: Case) -> str | None:
     attr = case.op.attrs.get("fill_word_bits")
     bits = attr.value if isinstance(attr, Int) else None
@@ -67,7 +68,7 @@ CUBE_MOVE.row(
     subject="dst",
     profiles="a5",
     rules=(
-        Rule("word-bits", "PTO-T109", "expects fill_word_bits to be 16 or 32", _word_bits),
+        _word_bits,
         Rule(
             "fill-sizes",
             "PTO-S141",
@@ -115,6 +116,7 @@ CUBE_MOVE.row(
 )
 
 
+@rule("small-c0", "PTO-S091", "expects d_value of at most 4 where smallc0_en is set")
 def _small_c0(case: Case) -> str | None:
     depth = case.number("d_value")
     if case.number("smallc0_en") != 1 or depth is None or depth <= 4:
@@ -122,9 +124,6 @@ def _small_c0(case: Case) -> str | None:
     return f"d_value is {depth}"
 
 
-_SMALL_C0 = Rule(
-    "small-c0", "PTO-S091", "expects d_value of at most 4 where smallc0_en is set", _small_c0
-)
 _FRAC = numbers(
     "n_value",
     "d_value",
@@ -165,7 +164,7 @@ CUBE_MOVE.row(
         within("dst_loop2_stride", 0),
         within("dst_loop3_stride", 0),
         within("dst_loop4_stride", 0),
-        _SMALL_C0,
+        _small_c0,
     ),
     aliases="cube_load_frac",
     notes=(
@@ -313,13 +312,13 @@ _FOURS = (
 )
 
 
+@rule("whole-elements", "PTO-T021", "expects elements of 8 bits or more")
 def _packed(case: Case) -> str | None:
     elems = [e for name in ("source", "destination") if (e := case.elem(name))]
     packed = [e.name for e in elems if set(e.names) & set(_FP4.split())]
     return f"it has {packed[0]}" if packed else None
 
 
-_WHOLE = Rule("whole-elements", "PTO-T021", "expects elements of 8 bits or more", _packed)
 _ND = numbers("sid", "loop1_src_stride", "l2_cache_ctrl", "n_value", "d_value", "loop4_src_stride")
 # name: source, destination, further operands, pipe, meaning, td line
 _LOW_LEVEL = {
@@ -413,7 +412,7 @@ for _name, _to, _line in (("load_cbuf_to_ca", "l0a", 1142), ("load_cbuf_to_cb", 
         body=operands.LOAD_CBUF,
         operands=_operands,
         attrs=_TRANSPOSE,
-        rules=(*_FIELDS, _WHOLE),
+        rules=(*_FIELDS, _packed),
         notes=ELSEWHERE,
         cite=f"PTOAS VPTOOps.td:{_line}",
     )

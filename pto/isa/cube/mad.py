@@ -8,7 +8,7 @@ from pto.isa.memory.dma import numbers
 from pto.isa.row.instr import Attr, Family, Operand, read, update, write
 from pto.isa.row.types import Scalar
 from pto.isa.rules.buffer import multiple_of, within
-from pto.isa.rules.rule import Case, Rule, on, same_dtype, warn
+from pto.isa.rules.rule import Case, Rule, on, rule, same_dtype, warn
 
 _SPEC = "PTO-Gym docs/PTO-micro-Instruction-SPEC.md"
 _MANUAL = "pto-isa docs/isa/cube/ops/mad"
@@ -44,6 +44,7 @@ def _combination(profile: str) -> Rule:
     return on(profile, Rule("product-types", "PTO-T092", sentence, test))
 
 
+@rule("tf32-f32", "PTO-T093", "expects f32 where tf32_mode is written")
 def _tf32(case: Case) -> str | None:
     if "tf32_mode" not in case.op.attrs:
         return None
@@ -51,6 +52,7 @@ def _tf32(case: Case) -> str | None:
     return None if all(e.name == "f32" for e in elems) else _shown(elems)
 
 
+@rule("sat-floats", "PTO-T093", "expects floats where sat or nosat is written")
 def _saturates(case: Case) -> str | None:
     if "sat_mode" not in case.op.attrs:
         return None
@@ -64,14 +66,13 @@ def _shown(elems: list[Scalar]) -> str:
 
 _COMBINATION = tuple(_combination(profile) for profile in _PRODUCTS)
 _LISTS = tuple(f"lhs, rhs, dst on {profile}: {text}" for profile, text in _PRODUCTS.items())
-_FLOATS = Rule("sat-floats", "PTO-T093", "expects floats where sat or nosat is written", _saturates)
-_TF32 = Rule("tf32-f32", "PTO-T093", "expects f32 where tf32_mode is written", _tf32)
 _SIZES = tuple(within(name, 1, 4095) for name in ("m", "n", "k"))  # fields of 12 bits
 _BIAS_TYPE = same_dtype("bias", "dst")
 
 _FP8, _FP4 = ("f8e4m3", "f8e5m2"), ("float4_e1m2x2", "float4_e2m1x2")
 
 
+@rule("mx-pair", "PTO-T063", "expects two factors of fp8 or two of fp4")
 def _mx_pair(case: Case) -> str | None:
     elems = [case.elem(name) for name in ("lhs", "rhs")]
     found = [set(e.names) for e in elems if e is not None]
@@ -80,7 +81,6 @@ def _mx_pair(case: Case) -> str | None:
     return _shown([e for e in elems if e is not None])
 
 
-_MX_PAIR = Rule("mx-pair", "PTO-T063", "expects two factors of fp8 or two of fp4", _mx_pair)
 _ATTRS = (
     Attr("unit_flag_mode", "mad_unit_flag_mode", meaning="wait for the tile; set: mark it ready"),
     Attr("disable_gemv", "unit", meaning="m = 1 only: the left tile is laid out as for a matrix"),
@@ -129,7 +129,7 @@ for _name, (_meaning, _adds, _bias, _line) in _PRODUCT_ROWS.items():
     _mx = "_mx" in _name
     _dst = update("dst", "l0c pointer") if _adds else write("dst", "l0c pointer")
     _operands = (*_tiles(_dst, _bias), *numbers("m", "n", "k"))
-    _own = (_MX_PAIR, warn(multiple_of("k", 64))) if _mx else (*_COMBINATION, _TF32)
+    _own = (_mx_pair, warn(multiple_of("k", 64))) if _mx else (*_COMBINATION, _tf32)
     MAD.row(
         _name,
         _meaning,
@@ -139,7 +139,7 @@ for _name, (_meaning, _adds, _bias, _line) in _PRODUCT_ROWS.items():
         text=_text(_operands, tf32=not _mx),
         a5=" ".join((*_FP8, *_FP4)) if _mx else None,
         needs="mx" if _mx else "",
-        rules=(*_own, _FLOATS, *_SIZES, *((_BIAS_TYPE,) if _bias else ())),
+        rules=(*_own, _saturates, *_SIZES, *((_BIAS_TYPE,) if _bias else ())),
         notes=(
             *((_SCALES,) if _mx else (*_LISTS, ELSEWHERE)),
             "the sum runs over k in order from 0 in f32, product and sum rounded each; the old"
@@ -166,9 +166,6 @@ for _name, _bias, _mx, _line in (
         operands=_operands,
         a5=" ".join((*_FP8, *_FP4)) if _mx else None,
         needs="mx" if _mx else "",
-        rules=(
-            *((_MX_PAIR,) if _mx else _COMBINATION),
-            *((_BIAS_TYPE,) if _bias else ()),
-        ),
+        rules=(*((_mx_pair,) if _mx else _COMBINATION), *((_BIAS_TYPE,) if _bias else ())),
         cite=f"PTOAS VPTOOps.td:{_line}",
     )

@@ -12,7 +12,7 @@ from pto.isa.row.order import Barrier, CoreBarrier
 from pto.isa.row.pipe_of import named_pipe
 from pto.isa.row.traits import Traits
 from pto.isa.rules.paths import same_role, same_type, window_inside
-from pto.isa.rules.rule import Case, Rule, compiled, dtype_in, in_role, on
+from pto.isa.rules.rule import Case, Rule, compiled, dtype_in, in_role, on, rule
 from pto.isa.rules.tile import NPU
 
 _CPP_ONLY = "PTOAS has no such operation: operands and attributes are those of C++"
@@ -83,6 +83,7 @@ def _counter_fits(case: Case) -> str | None:
     return None if count >= _COUNTERS else f"it has {count} elements"
 
 
+@rule("both-words", "PTO-T026", "expects mode and core_type together")
 def _half_said(case: Case) -> str | None:
     given = [name for name in ("mode", "core_type") if name in case.op.attrs]
     return f"{given[0]} is given" if len(given) == 1 else None
@@ -104,7 +105,7 @@ WAIT.row(
     subject="workspace",
     rules=(
         _counter(),
-        compiled(Rule("both-words", "PTO-T026", "expects mode and core_type together", _half_said)),
+        compiled(_half_said),
         dtype_in("workspace", "i32"),
         Rule(
             "counter-fits",
@@ -128,6 +129,7 @@ BIND = Family(
 )
 
 
+@rule("a-tile", "PTO-T025", "expects tile to be a tile or a view")
 def _lowered(case: Case) -> str | None:
     return "it is a memref" if isinstance(case.type("tile"), t.MemRef) else None
 
@@ -141,10 +143,7 @@ TASSIGN = BIND.row(
     results=Result("result", "tile or view"),
     text="$tile , $addr {} : types(tile) -> results",
     subject="tile",
-    rules=(
-        same_type("tile", "result"),
-        Rule("a-tile", "PTO-T025", "expects tile to be a tile or a view", _lowered),
-    ),
+    rules=(same_type("tile", "result"), _lowered),
     cxx="TASSIGN",
 )
 
@@ -194,10 +193,7 @@ BIND.row(
     operands=(read("src"), write("dst")),
     pipe="S",
     needs="mx",
-    rules=(
-        in_role("src", "left", "right"),
-        in_role("dst", "scaling", "scale_left", "scale_right"),
-    ),
+    rules=(in_role("src", "left", "right"), in_role("dst", "scaling", "scale_left", "scale_right")),
     notes=(
         "PTOAS asks dst to have the shape of src; the scales of M x K are M x K/32",
         "PTOAS's text has one role, scaling; C++ has ScaleLeft and ScaleRight",
@@ -230,6 +226,7 @@ for _name, _kind, _body in (
     )
 
 
+@rule("whose", "PTO-T026", "expects id, or out_type of C++")
 def _nobodys(case: Case) -> str | None:
     return None if {"id", "out_type"} & case.op.attrs.keys() else "neither is given"
 
@@ -245,7 +242,7 @@ SET_QUANT_SCALAR = MODE.row(
     ),
     text="<1 ( $preQuantScalar : types ) <? { id = @id } > | ins( $preQuantScalar : types ) > {}",
     subject="preQuantScalar",
-    rules=compiled(Rule("whose", "PTO-T026", "expects id, or out_type of C++", _nobodys)),
+    rules=compiled(_nobodys),
     types="f32",
     notes=(_CPP_ONLY, "i8 sets the sign bit, 46, of the scale word"),
     cxx="SET_QUANT_SCALAR preQuantScalar out_type",

@@ -14,7 +14,7 @@ from pto.isa.row import types as t
 from pto.isa.row.attributes import Str
 from pto.isa.row.instr import Attr, Family, Result, read, update
 from pto.isa.row.traits import Traits
-from pto.isa.rules.rule import Case, Rule, dims, same_dtype, same_shape, same_valid
+from pto.isa.rules.rule import Case, Rule, dims, rule, same_dtype, same_shape, same_valid
 
 _TD = "PTOAS include/PTO/IR/PTOOps.td"
 _MANUAL = "PTOAS docs/PTO_IR_manual.md"
@@ -25,6 +25,7 @@ AXES = (("valid_row", 0), ("valid_col", 1))
 # ---- rules
 
 
+@rule("open-valid", "PTO-S076", "expects valid_row and valid_col exactly where the type has `?`")
 def _open_valid(case: Case) -> str | None:
     tile = case.tile("result")
     for name, axis in AXES if tile is not None else ():
@@ -68,11 +69,13 @@ def same_config(a: str, b: str) -> Rule:
     return Rule("same-config", "PTO-L072", sentence, test)
 
 
+@rule("other-dtype", "PTO-T073", "expects src and result to have different element types")
 def _other_dtype(case: Case) -> str | None:
     first, second = case.elem("src"), case.elem("result")
     return f"both are {first.name}" if first is not None and first == second else None
 
 
+@rule("no-wider", "PTO-T074", "expects result to fit the bytes of src")
 def _no_wider(case: Case) -> str | None:
     first, second = case.tile("src"), case.tile("result")
     if first is None or second is None or second.dtype.itemsize <= first.dtype.itemsize:
@@ -80,6 +83,7 @@ def _no_wider(case: Case) -> str | None:
     return f"{first.dtype.name} becomes {second.dtype.name}"
 
 
+@rule("runtime-valid", "PTO-S077", "expects source to be a tile_buf with valid=?x?")
 def _runtime_valid(case: Case) -> str | None:
     type = case.type("source")
     if isinstance(type, t.TileBuf):
@@ -94,6 +98,7 @@ _LOCAL = ("alloc_tile", "declare_tile", "bind_tile", "pointer_cast", "materializ
 _RENAMES = ("pto.bitcast", "pto.treshape")
 
 
+@rule("local-handle", "PTO-S078", "expects source to be a tile of this function")
 def _local_handle(case: Case) -> str | None:
     if not isinstance(case.type("source"), t.TileBuf):
         return None
@@ -103,6 +108,7 @@ def _local_handle(case: Case) -> str | None:
     return None if made.name.removeprefix("pto.") in _LOCAL else f"it comes from {made.name}"
 
 
+@rule("memref-shape", "PTO-S072", "expects result to have the shape of source")
 def _memref_shape(case: Case) -> str | None:
     memref, tile = case.type("source"), case.tile("result")
     view = case.op.attrs.get("pto.view_semantics")
@@ -113,6 +119,7 @@ def _memref_shape(case: Case) -> str | None:
     return f"source is {'x'.join(map(str, memref.shape))}, result is {dims(*tile.shape)}"
 
 
+@rule("memref-covers", "PTO-S072", "expects dst to have the valid extents of src")
 def _memref_covers(case: Case) -> str | None:
     """The memref shows the valid region: its extents where they are static, else `?` or all."""
     tile, memref = case.tile("src"), case.type("dst")
@@ -147,15 +154,7 @@ ALLOC_TILE = HANDLE.row(
     operands=(read("addr?", "i64"), *VALID),
     results=Result("result", "tile"),
     text="<| addr = $addr | valid_row = $valid_row | valid_col = $valid_col > {} : results",
-    rules=(
-        Rule(
-            "open-valid",
-            "PTO-S076",
-            "expects valid_row and valid_col exactly where the type has `?`",
-            _open_valid,
-        ),
-        valid_in("result", 0),
-    ),
+    rules=(_open_valid, valid_in("result", 0)),
     notes=(
         "The Gym manual shows `valid=?x?` without operands before set_validshape; PTOAS rejects it,"
         " and so do we.",
@@ -186,6 +185,7 @@ def _slots(case: Case) -> str | None:
     return f"its tiles are {compact.name.lower()}" if compact is Compact.ROW_PLUS_ONE else None
 
 
+@rule("slot-fits", "PTO-S142", "expects a tile of source as result")
 def _slot_fits(case: Case) -> str | None:
     type, slot = case.type("source"), case.number("slot")
     if not isinstance(type, t.MultiTile):
@@ -229,7 +229,7 @@ MULTI.row(
     operands=(read("source", "multiple tile"), read("slot", "index")),
     results=Result("result", "tile"),
     text="$source [ $slot ] {} : types(source) -> results",
-    rules=Rule("slot-fits", "PTO-S142", "expects a tile of source as result", _slot_fits),
+    rules=_slot_fits,
 )
 HANDLE.row(
     "declare_tile",
@@ -248,21 +248,7 @@ SET_VALIDSHAPE = HANDLE.row(
     operands=(update("source"), read("valid_row", "index"), read("valid_col", "index")),
     text="$source , $valid_row , $valid_col {} : types(source)",
     cxx="= {source}.SetValidShape({valid_row}, {valid_col})",
-    rules=(
-        Rule(
-            "runtime-valid",
-            "PTO-S077",
-            "expects source to be a tile_buf with valid=?x?",
-            _runtime_valid,
-        ),
-        Rule(
-            "local-handle",
-            "PTO-S078",
-            "expects source to be a tile of this function",
-            _local_handle,
-        ),
-        valid_in("source", 0),
-    ),
+    rules=(_runtime_valid, _local_handle, valid_in("source", 0)),
     example="pto.set_validshape %t, %r, %c : !pto.tile_buf<vec, 16x64xf32, valid=?x?>",
     cite=(_MANUAL, f"{_VIEWS}/set-validshape.md"),
 )
@@ -299,16 +285,11 @@ BITCAST = HANDLE.row(
     results=Result("result", "tile"),
     rules=(
         same_space("src", "result"),
-        Rule(
-            "other-dtype",
-            "PTO-T073",
-            "expects src and result to have different element types",
-            _other_dtype,
-        ),
+        _other_dtype,
         same_shape("src", "result"),
         same_valid("src", "result"),
         same_config("src", "result"),
-        Rule("no-wider", "PTO-T074", "expects result to fit the bytes of src", _no_wider),
+        _no_wider,
     ),
     example="%i = pto.bitcast %t : !pto.tile_buf<vec, 16x64xf32> -> !pto.tile_buf<vec, 16x64xi32>",
     cxx="TRESHAPE src",
@@ -361,16 +342,7 @@ LOWERED.row(
     results=Result("result", "tile"),
     attrs=_CONFIG,
     text=_BOUND,
-    rules=(
-        same_dtype("source", "result"),
-        same_space("source", "result"),
-        Rule(
-            "memref-shape",
-            "PTO-S072",
-            "expects result to have the shape of source",
-            _memref_shape,
-        ),
-    ),
+    rules=(same_dtype("source", "result"), same_space("source", "result"), _memref_shape),
     example="%t = pto.materialize_tile %m : memref<16x64xf32, #pto.address_space<vec>>"
     " -> !pto.tile_buf<vec, 16x64xf32>",
 )
@@ -402,12 +374,7 @@ LOWERED.row(
         same_dtype("src", "dst"),
         same_space("src", "dst"),
         memref_of_rank("dst", "src"),
-        Rule(
-            "memref-covers",
-            "PTO-S072",
-            "expects dst to have the valid extents of src",
-            _memref_covers,
-        ),
+        _memref_covers,
     ),
     notes="PTOAS also derives the strides of dst from the layout; we carry them as written.",
     example="%m = pto.simd.tile_to_memref %t : !pto.tile_buf<vec, 16x64xf32>"

@@ -13,7 +13,7 @@ from pto.isa.meaning.handle import view as meaning
 from pto.isa.row import types as t
 from pto.isa.row.instr import Attr, Family, Result, read
 from pto.isa.row.traits import Traits
-from pto.isa.rules.rule import Case, Rule, counts_dimensions, one_per_dimension, same_dtype
+from pto.isa.rules.rule import Case, Rule, counts_dimensions, one_per_dimension, rule, same_dtype
 
 _TD = "PTOAS include/PTO/IR/PTOOps.td"
 _MANUAL = "PTOAS docs/PTO_IR_manual.md"
@@ -61,11 +61,13 @@ def memref_of_rank(memref: str, source: str) -> Rule:
     return Rule("memref-of-rank", "PTO-S070", sentence, test)
 
 
+@rule("same-type", "PTO-T071", "expects result to have the type of ptr")
 def _same_type(case: Case) -> str | None:
     first, second = case.type("ptr"), case.type("result")
     return None if first == second else "they differ"
 
 
+@rule("has-pointer", "PTO-T072", "expects a pointer on one side of the cast")
 def _has_pointer(case: Case) -> str | None:
     source, result = case.type("input"), case.type("result")
     if isinstance(result, t.Ptr) or isinstance(source, t.Ptr):
@@ -80,6 +82,7 @@ def _shape(type: t.Type | None, dimensions: int) -> tuple[t.Dim, ...]:
     return type.shape
 
 
+@rule("static-sizes", "PTO-S072", "expects constant sizes to be those of the type")
 def _static_sizes(case: Case) -> str | None:
     """Constant sizes contradict the type; a dynamic size never does."""
     shape = _shape(case.type("result"), len(case.op.group("shape")))
@@ -90,6 +93,7 @@ def _static_sizes(case: Case) -> str | None:
     return None
 
 
+@rule("window-inside", "PTO-S073", "expects a window inside source")
 def _window_inside(case: Case) -> str | None:
     shape = _shape(case.type("source"), len(case.op.group("sizes")))
     groups = (case.op.group("offsets"), case.op.group("sizes"), shape)
@@ -105,6 +109,7 @@ def _window_inside(case: Case) -> str | None:
     return None
 
 
+@rule("window-typed", "PTO-S072", "expects constant sizes to be those of the type")
 def _window_typed(case: Case) -> str | None:
     source, result = case.type("source"), case.type("result")
     if not isinstance(source, t.View) or not isinstance(result, t.View):
@@ -118,6 +123,7 @@ def _window_typed(case: Case) -> str | None:
     return None
 
 
+@rule("dimension-exists", "PTO-S074", "expects dim_index to be a dimension of tensor_view")
 def _missing_dimension(case: Case) -> str | None:
     rank = len(getattr(case.type("tensor_view"), "shape", ()))
     dim = case.number("dim_index")
@@ -144,7 +150,7 @@ ADDPTR = POINTER.row(
     operands=(read("ptr", "pointer"), read("offset", "index")),
     results=Result("result", "pointer"),
     text="$ptr , $offset {} : types(ptr) -> results",
-    rules=Rule("same-type", "PTO-T071", "expects result to have the type of ptr", _same_type),
+    rules=_same_type,
     cite=(_TD, "PTO-Gym docs/PTO-micro-Instruction-SPEC.md:771"),
     cxx="= {ptr} + {offset}",
 )
@@ -154,10 +160,7 @@ CASTPTR = POINTER.row(
     body=meaning.CAST_POINTER,
     operands=read("input", "pointer, memref or integer"),
     results=Result("result", "pointer or integer"),
-    rules=(
-        Rule("has-pointer", "PTO-T072", "expects a pointer on one side of the cast", _has_pointer),
-        same_space("input", "result"),
-    ),
+    rules=(_has_pointer, same_space("input", "result")),
     example="%p = pto.castptr %addr : i64 -> !pto.ptr<f32, ub>",
     notes="A memref gives its base address; the older td takes integers and pointers only.",
     cite=(_TD, "PTO-Gym docs/PTO-micro-Instruction-SPEC.md:760"),
@@ -223,12 +226,7 @@ MAKE_TENSOR_VIEW = VIEW.row(
         _in_gm("ptr"),
         same_dtype("ptr", "result"),
         one_per_dimension("result", "shape", "strides"),
-        Rule(
-            "static-sizes",
-            "PTO-S072",
-            "expects constant sizes to be those of the type",
-            _static_sizes,
-        ),
+        _static_sizes,
     ),
     notes=(
         "The manual wants a given layout to agree with the one that static sizes and strides imply;"
@@ -243,24 +241,15 @@ PARTITION_VIEW = VIEW.row(
     "element (i, j, ..) of result is source(offsets[0] + i, offsets[1] + j, ..)",
     body=meaning.PARTITION,
     traits=Traits(pure=True, by_hand=True),
-    operands=(
-        read("source", "tensor view"),
-        read("offsets*", "index"),
-        read("sizes*", "index"),
-    ),
+    operands=(read("source", "tensor view"), read("offsets*", "index"), read("sizes*", "index")),
     results=Result("result", "partition view", "partition"),
     text="$source , offsets = [ $offsets* ] , sizes = [ $sizes* ] {}"
     " : types(source) <? -> results >",
     rules=(
         same_dtype("source", "result"),
         one_per_dimension("source", "offsets", "sizes"),
-        Rule("window-inside", "PTO-S073", "expects a window inside source", _window_inside),
-        Rule(
-            "window-typed",
-            "PTO-S072",
-            "expects constant sizes to be those of the type",
-            _window_typed,
-        ),
+        _window_inside,
+        _window_typed,
     ),
     notes="Without a result type, constant sizes are static in it and the others are `?`.",
     example="%w = pto.partition_view %v, offsets = [%i, %j], sizes = [%c16, %c64]"
@@ -281,12 +270,7 @@ for _name, _meaning, _body in (
         body=_body,
         operands=_DIM,
         results=Result("result", "index"),
-        rules=Rule(
-            "dimension-exists",
-            "PTO-S074",
-            "expects dim_index to be a dimension of tensor_view",
-            _missing_dimension,
-        ),
+        rules=_missing_dimension,
         cite=(_MANUAL, f"{_VIEWS}/{_name.replace('_', '-')}.md"),
     )
 VIEW.row(

@@ -8,7 +8,7 @@ from pto.isa.meaning.handle import subview as meaning
 from pto.isa.row.attributes import Array, Int
 from pto.isa.row.instr import Attr, Family, Result, read
 from pto.isa.row.traits import Traits
-from pto.isa.rules.rule import Case, Rule, dims, same_dtype
+from pto.isa.rules.rule import Case, Rule, dims, rule, same_dtype
 
 # ---- rules
 
@@ -30,6 +30,7 @@ def _offsets(case: Case) -> tuple[int | None, ...]:
     return tuple(case.constant(v) for v in case.op.group("offsets"))
 
 
+@rule("tile-window-inside", "PTO-S073", "expects a window inside source")
 def _window_inside(case: Case) -> str | None:
     source = case.tile("source")
     shape = source.shape if source else ()
@@ -41,6 +42,7 @@ def _window_inside(case: Case) -> str | None:
     return None
 
 
+@rule("shaped-as-window", "PTO-S072", "expects result to have the shape that sizes say")
 def _shaped_as_window(case: Case) -> str | None:
     tile, sizes = case.tile("result"), _sizes(case)
     if tile is None or len(sizes) != 2 or tile.shape == sizes:
@@ -48,11 +50,13 @@ def _shaped_as_window(case: Case) -> str | None:
     return f"result is {dims(*tile.shape)}, sizes are {dims(*sizes)}"
 
 
+@rule("both-valid", "PTO-S076", "expects valid_row and valid_col together")
 def _both_valid(case: Case) -> str | None:
     row, col = (bool(case.op.group(name)) for name, _ in AXES)
     return None if row is col else f"only valid_{'row' if row else 'col'} is given"
 
 
+@rule("valid-as-written", "PTO-S072", "expects result to have the valid region of the operands")
 def _valid_as_written(case: Case) -> str | None:
     """The valid region in the type must equal the operands, or replaces absent operands."""
     tile, sizes = case.tile("result"), _sizes(case)
@@ -72,6 +76,7 @@ def _valid_as_written(case: Case) -> str | None:
     return None
 
 
+@rule("on-box", "PTO-L070", "expects the window of a boxed tile to be made of whole boxes")
 def _on_box(case: Case) -> str | None:
     source = case.tile("source")
     if source is None or not source.layout.is_boxed:
@@ -83,6 +88,7 @@ def _on_box(case: Case) -> str | None:
     return None
 
 
+@rule("whole-lines", "PTO-L071", "expects a subset of a boxed tile to keep whole lines of boxes")
 def _whole_lines(case: Case) -> str | None:
     """Boxes of one line lie together, so a subset of a boxed tile takes whole lines of boxes."""
     source = case.tile("source")
@@ -112,22 +118,12 @@ WINDOW = Family(
             "expects two offsets and two positive sizes",
             _window_of_two,
         ),
-        Rule("tile-window-inside", "PTO-S073", "expects a window inside source", _window_inside),
-        Rule(
-            "shaped-as-window",
-            "PTO-S072",
-            "expects result to have the shape that sizes say",
-            _shaped_as_window,
-        ),
+        _window_inside,
+        _shaped_as_window,
         same_dtype("source", "result"),
         same_space("source", "result"),
         same_config("source", "result"),
-        Rule(
-            "on-box",
-            "PTO-L070",
-            "expects the window of a boxed tile to be made of whole boxes",
-            _on_box,
-        ),
+        _on_box,
     ),
     cost="free",
     traits=Traits(names_only=True, by_hand=True),
@@ -142,16 +138,7 @@ SUBVIEW = WINDOW.row(
     text="$source <? , offsets = > [ $offsets* ] <? , > sizes <? = > @sizes"
     " <? valid [ $valid_row , $valid_col ] > {}"
     " : types(source) <? -> results >",
-    rules=(
-        Rule("both-valid", "PTO-S076", "expects valid_row and valid_col together", _both_valid),
-        valid_in("result", 0),
-        Rule(
-            "valid-as-written",
-            "PTO-S072",
-            "expects result to have the valid region of the operands",
-            _valid_as_written,
-        ),
-    ),
+    rules=(_both_valid, valid_in("result", 0), _valid_as_written),
     notes=(
         "Newer than pto.subset: the valid region of the parent plays no part.",
         "The oldest programs write `offsets = [..], sizes = [..]` and take windows of views.",
@@ -166,12 +153,7 @@ WINDOW.row(
     body=meaning.SUBSET,
     results=Result("result", "tile", "subset"),
     text="$source [ $offsets* ] sizes @sizes {} : types(source)",
-    rules=Rule(
-        "whole-lines",
-        "PTO-L071",
-        "expects a subset of a boxed tile to keep whole lines of boxes",
-        _whole_lines,
-    ),
+    rules=_whole_lines,
     notes="Older than pto.subview; its text does not write the result type.",
     example="%s = pto.subset %t[%i, %j] sizes [8, 32] : !pto.tile_buf<vec, 16x64xf32>",
     cite="pto-isa docs/isa/tile/ops/view-and-tile-buf/subset.md",

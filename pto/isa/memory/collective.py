@@ -77,10 +77,7 @@ POINT_TO_POINT.row(
     body=meaning.TRANSFER,
     operands=(write("dst", "view"), read("src", "view"), scratch("ping"), scratch("pong?")),
     attrs=Attr(
-        "atomicType",
-        "atomic_type",
-        default="atomic_none",
-        values=("atomic_none", "atomic_add"),
+        "atomicType", "atomic_type", default="atomic_none", values=("atomic_none", "atomic_add")
     ),
     aliases="tput",
     rules=atomic_store(),

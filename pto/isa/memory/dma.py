@@ -123,10 +123,7 @@ DMA.row(
     pipe="V",
     rules=_GAP_RULES,
     aliases="dma_copy",
-    notes=(
-        _GAP_NOTE,
-        "the pipe is not stated; TMOV within UB is the same copy and runs on V",
-    ),
+    notes=(_GAP_NOTE, "the pipe is not stated; TMOV within UB is the same copy and runs on V"),
     cite=(
         "PTO-Gym docs/PTO-micro-Instruction-SPEC.md:1869",
         "pto-isa docs/isa/scalar/ops/dma-copy/copy-ubuf-to-ubuf.md",

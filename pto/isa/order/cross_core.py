@@ -121,11 +121,7 @@ INTRA_BLOCK = Family(
     "semaphores of a block",
     "scalar",
     "semaphores between the cube and one vector sub-block; older text has both ids as operands",
-    operands=(
-        read("pipe_dyn?", "i64"),
-        read("event_dyn?", "i64"),
-        read("event_id_dyn?", "index"),
-    ),
+    operands=(read("pipe_dyn?", "i64"), read("event_dyn?", "i64"), read("event_id_dyn?", "index")),
     attrs=(replace(_LOCAL_PIPE, required=False), _EVENT_ID),
     text="<1 @pipe , <1 @event_id | $event_id_dyn > | $pipe_dyn , $event_dyn : types > {}",
     pipe="@pipe",

@@ -10,7 +10,7 @@ from pto.isa.row.attributes import Int
 from pto.isa.row.instr import Attr, Family, Result, read, update
 from pto.isa.row.order import Acquire, Barrier, MemoryBarrier, Release, SetFlag, WaitFlag
 from pto.isa.row.pipe_of import named_pipe
-from pto.isa.rules.rule import Case, Rule, attr_at_least
+from pto.isa.rules.rule import Case, Rule, attr_at_least, rule
 
 _TD = "PTOAS include/PTO/IR/PTOOps.td"
 _MANUAL = "PTOAS docs/PTO_IR_manual.md"
@@ -293,6 +293,7 @@ EVENT_IDS = Family(
 _PLACE = (read("array", "event ids"), read("index", "index"))
 
 
+@rule("index-exists", "PTO-S074", "expects an index inside array")
 def _in_array(case: Case) -> str | None:
     size = getattr(case.type("array"), "size", None)
     index = case.number("index")
@@ -300,8 +301,6 @@ def _in_array(case: Case) -> str | None:
         return None
     return f"index {index} of {size}"
 
-
-_INDEX_EXISTS = Rule("index-exists", "PTO-S074", "expects an index inside array", _in_array)
 
 EVENT_IDS.row(
     "declare_eventid_array",
@@ -319,7 +318,7 @@ EVENT_IDS.row(
     operands=_PLACE,
     results=Result("result", "index", "index"),
     text="$array [ $index ] {} : types(array)",
-    rules=_INDEX_EXISTS,
+    rules=_in_array,
     cite=_TD,
 )
 EVENT_IDS.row(
@@ -329,7 +328,7 @@ EVENT_IDS.row(
     operands=(update("array", "event ids"), read("index", "index"), read("value", "index")),
     text="$array [ $index ] , $value {} : types(array)",
     rules=(
-        _INDEX_EXISTS,
+        _in_array,
         id_below("", "value", lambda case: case.profile.sync.event_ids, "an event id"),
     ),
     cite=_TD,

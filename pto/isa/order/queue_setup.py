@@ -13,7 +13,7 @@ from pto.isa.row.attributes import Bool, Int
 from pto.isa.row.instr import Attr, Family, Result, read
 from pto.isa.row.order import OpenQueue, QueueSlots
 from pto.isa.row.traits import Traits
-from pto.isa.rules.rule import Case, Rule, attr_at_least, attr_in, on
+from pto.isa.rules.rule import Case, attr_at_least, attr_in, on, rule
 from pto.target.npu import CROSS_CORE_IDS
 
 _TD = "PTOAS include/PTO/IR/PTOOps.td"
@@ -41,6 +41,12 @@ def _both_ways(case: Case) -> bool:
     return _number(case, "dir_mask") == 3
 
 
+@rule(
+    "belong-together",
+    "PTO-S079",
+    "expects a consumer buffer for each direction, or gm_slot_tensor (with"
+    " c2v_consumer_buf where dir_mask is 1 and tiles go through it)",
+)
 def _belong_together(case: Case) -> str | None:
     given = [o.name for o in case.row.operands if case.op.group(o.name)]
     mask, shown = _number(case, "dir_mask") or 0, f"it has {', '.join(given) or 'none'}"
@@ -55,6 +61,7 @@ def _belong_together(case: Case) -> str | None:
     return shown if missing else None
 
 
+@rule("local-slots-fit", "PTO-M072", "expects local slots within the queue")
 def _local_slots_fit(case: Case) -> str | None:
     """One direction has 8 slots, each of two directions 4."""
     slots = _number(case, "local_slot_num")
@@ -63,6 +70,11 @@ def _local_slots_fit(case: Case) -> str | None:
     return f"{slots} of {most}" if slots is not None and slots > most else None
 
 
+@rule(
+    "slot-holds-tensor",
+    "PTO-M073",
+    "expects slot_size to be the bytes of gm_slot_tensor, or twice that",
+)
 def _slot_holds_tensor(case: Case) -> str | None:
     """A slot is one entry, or two halves for the two sub-blocks."""
     type, slot = case.type("gm_slot_tensor"), _number(case, "slot_size")
@@ -76,28 +88,33 @@ def _slot_holds_tensor(case: Case) -> str | None:
     return None if slot in (size, 2 * size) else f"the slot has {slot} bytes, the tensor {size}"
 
 
+@rule("no-local-slots", "PTO-S079", "expects no local_slot_num")
 def _local_slots(case: Case) -> str | None:
     slots = _number(case, "local_slot_num")
     return None if slots is None else f"it is {slots}"
 
 
+@rule("one-way-push", "PTO-S079", "expects dir_mask 1 with acc_push_epilogue")
 def _one_way(case: Case) -> str | None:
     mask = _number(case, "dir_mask")
     pushes = case.op.attrs.get("acc_push_epilogue") is not None
     return f"it is {mask}" if pushes and mask != 1 else None
 
 
+@rule("push", "PTO-S079", "expects nosplit = true with acc_push_epilogue")
 def _unsplit(case: Case) -> str | None:
     pushes = case.op.attrs.get("acc_push_epilogue") is not None
     return "it is not" if pushes and case.word("nosplit") != "true" else None
 
 
+@rule("global-has-no-slots", "PTO-S079", "expects local_slot_num only with a local buffer")
 def _global_has_no_slots(case: Case) -> str | None:
     buffer = "gm_slot_tensor" if case.row.attr("id") else "local_addr"
     is_local = bool(case.op.group(buffer)) is (buffer == "local_addr")
     return None if is_local or _number(case, "local_slot_num") is None else "it is given"
 
 
+@rule("peer-both-ways", "PTO-S079", "expects peer_local_addr exactly for both directions")
 def _peer_both_ways(case: Case) -> str | None:
     given = bool(case.op.group("peer_local_addr"))
     if "local_addr" in case.row.operand_names and not case.op.group("local_addr"):
@@ -107,6 +124,7 @@ def _peer_both_ways(case: Case) -> str | None:
     return f"dir_mask is {_number(case, 'dir_mask')}, it is {'given' if given else 'missing'}"
 
 
+@rule("flags-fit", "PTO-D072", "expects hardware flags that exist")
 def _flags_fit(case: Case) -> str | None:
     base = _number(case, "flag_base")
     width = 4 if _both_ways(case) else 2
@@ -115,6 +133,7 @@ def _flags_fit(case: Case) -> str | None:
     return f"flags {base} to {base + width - 1} of {CROSS_CORE_IDS}"
 
 
+@rule("placed", "PTO-T075", "expects base where auto is false")
 def _placed(case: Case) -> str | None:
     auto = case.op.attrs.get("autoAlloc")
     if isinstance(auto, Bool) and not auto.value and _number(case, "base") is None:
@@ -125,25 +144,15 @@ def _placed(case: Case) -> str | None:
 _SHAPE = (attr_in("dir_mask", "1", "2", "3"), attr_at_least("slot_size", 1))
 _LOCAL_SHAPE = (
     attr_at_least("local_slot_num", 1),
-    Rule("local-slots-fit", "PTO-M072", "expects local slots within the queue", _local_slots_fit),
-    Rule(
-        "global-has-no-slots",
-        "PTO-S079",
-        "expects local_slot_num only with a local buffer",
-        _global_has_no_slots,
-    ),
+    _local_slots_fit,
+    _global_has_no_slots,
 )
 _LOWERED_SHAPE = (
     *_SHAPE,
     attr_at_least("slot_num", 1),
     attr_at_least("flag_base", 0),
-    Rule("flags-fit", "PTO-D072", "expects hardware flags that exist", _flags_fit),
-    Rule(
-        "peer-both-ways",
-        "PTO-S079",
-        "expects peer_local_addr exactly for both directions",
-        _peer_both_ways,
-    ),
+    _flags_fit,
+    _peer_both_ways,
 )
 
 # ---- as a program writes it, once for each side
@@ -179,22 +188,11 @@ SETUP = Family(
         *_LOCAL_SHAPE,
         attr_at_least("slot_num", 1),
         attr_at_least("id", 0),
-        on("a5", Rule("no-local-slots", "PTO-S079", "expects no local_slot_num", _local_slots)),
-        Rule("one-way-push", "PTO-S079", "expects dir_mask 1 with acc_push_epilogue", _one_way),
-        Rule("push", "PTO-S079", "expects nosplit = true with acc_push_epilogue", _unsplit),
-        Rule(
-            "belong-together",
-            "PTO-S079",
-            "expects a consumer buffer for each direction, or gm_slot_tensor (with"
-            " c2v_consumer_buf where dir_mask is 1 and tiles go through it)",
-            _belong_together,
-        ),
-        Rule(
-            "slot-holds-tensor",
-            "PTO-M073",
-            "expects slot_size to be the bytes of gm_slot_tensor, or twice that",
-            _slot_holds_tensor,
-        ),
+        on("a5", _local_slots),
+        _one_way,
+        _unsplit,
+        _belong_together,
+        _slot_holds_tensor,
     ),
     cost="free",
     traits=Traits(names_only=True),
@@ -290,7 +288,7 @@ RESERVE_BUFFER = BUFFER.row(
         attr_at_least("size", 1),
         attr_in("location", "vec", "mat"),
         attr_at_least("base", 0),
-        Rule("placed", "PTO-T075", "expects base where auto is false", _placed),
+        _placed,
     ),
     example='%b = pto.reserve_buffer {name = "fifo", size = 4096,'
     " location = #pto.address_space<vec>, auto = true} -> i32",
@@ -301,10 +299,7 @@ IMPORT_BUFFER = BUFFER.row(
     "addr = the base of the buffer that peer_func reserves under this name",
     body=meaning.RESERVE,
     order=QueueSlots(is_imported=True),
-    attrs=(
-        Attr("name", "str", required=True),
-        Attr("peer_func", "symbol", required=True),
-    ),
+    attrs=(Attr("name", "str", required=True), Attr("peer_func", "symbol", required=True)),
     text="{ name = @name , peer_func = @peer_func } {} -> results",
     cite=(_MANUAL, _TD),
 )

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from pto.core.constants import MX_BLOCK_SIZE, MX_ROW_LEN
 from pto.core.tile import TileType
-from pto.isa.rules.rule import Case, Rule
+from pto.isa.rules.rule import Case, rule
 
 _LANES_16 = 128  # of 16 bits in a register
 _LONG = 1024  # the flat form uses two registers per iteration above this many elements
@@ -129,7 +129,8 @@ class _Shapes:
             yield f"scaling has {scaling.nbytes} bytes, {need} are needed"
 
 
-def _misfit(case: Case) -> str | None:
+@rule("mx-shapes", "PTO-S044", "expects tiles that hold a value for each group")
+def mx_shapes(case: Case) -> str | None:
     src = case.tile("src")
     tiles = dict(case.tiles(("dst", "exp", "max", "scaling")))
     if src is None or len(tiles) < 4:
@@ -151,7 +152,8 @@ def _misfit(case: Case) -> str | None:
     return yielded[0] if yielded else None
 
 
-def _regrouped(case: Case) -> str | None:
+@rule("mx-boxes", "PTO-S044", "expects tiles large enough for exponents in boxes of 16x2")
+def regrouped(case: Case) -> str | None:
     """The checks of TMOV X->ZZ, and of its accesses outside the valid regions."""
     src, dst, tmp = (case.tile(name) for name in ("src", "dst", "fp"))
     if src is None or dst is None or tmp is None or {case.role("src"), case.role("dst")} != {"vec"}:
@@ -189,9 +191,3 @@ def _regrouped(case: Case) -> str | None:
         if tile.rows * tile.cols < bytes:
             return f"{name} has {tile.rows * tile.cols} bytes, {bytes} are needed"
     return None
-
-
-REGROUPED = Rule(
-    "mx-boxes", "PTO-S044", "expects tiles large enough for exponents in boxes of 16x2", _regrouped
-)
-MX_SHAPES = Rule("mx-shapes", "PTO-S044", "expects tiles that hold a value for each group", _misfit)

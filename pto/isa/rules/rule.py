@@ -175,6 +175,13 @@ class Rule:
         return fits and self.except_in != profile.edition and self.level in (None, level)
 
 
+def rule(
+    id: str, code: str, sentence: str, *, severity: Severity = "error", help: str | None = None
+) -> Callable[[Test], Rule]:
+    """A decorator: the function below it, which tests a case, becomes the rule."""
+    return lambda test: Rule(id, code, sentence, test, severity=severity, help=help)
+
+
 def on(profiles: str, rule: Rule) -> Rule:
     """The same rule, only on these profiles."""
     return replace(rule, profiles=tuple(profiles.split()))

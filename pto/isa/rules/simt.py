@@ -6,7 +6,7 @@ import math
 
 from pto.isa.row import types as t
 from pto.isa.row.attributes import Int
-from pto.isa.rules.rule import Case, Rule, listing
+from pto.isa.rules.rule import Case, Rule, listing, rule
 
 MAX_ITEMS = 2048  # work items in a launch
 SLOTS = 123  # 32-bit words that outlive an entry
@@ -72,38 +72,27 @@ def _is_integer(type: t.Type | None) -> bool:
     return isinstance(type, t.Scalar) and type.is_integer
 
 
-def _unsigned_float(case: Case) -> str | None:
+@rule("float-sign", "PTO-T098", "expects an integer value where signed or unsigned is written")
+def float_has_no_sign(case: Case) -> str | None:
     if "signedness" not in case.op.attrs or _is_integer(case.type("value")):
         return None
     return f"it is {_shown(case.type('value'))}"
 
 
-def _sign_missing(case: Case) -> str | None:
+@rule("int-sign", "PTO-T098", "expects signed or unsigned for an integer value")
+def int_needs_sign(case: Case) -> str | None:
     if "signedness" in case.op.attrs or not _is_integer(case.type("value")):
         return None
     return "neither is written"
 
 
-FLOAT_HAS_NO_SIGN = Rule(
-    "float-sign",
-    "PTO-T098",
-    "expects an integer value where signed or unsigned is written",
-    _unsigned_float,
-)
-INT_NEEDS_SIGN = Rule(
-    "int-sign", "PTO-T098", "expects signed or unsigned for an integer value", _sign_missing
-)
-
-
-def _no_wide_ub(case: Case) -> str | None:
+@rule("wide-atomic", "PTO-M090", "expects 64-bit atomics in global memory")
+def no_wide_ub(case: Case) -> str | None:
     ptr, value = case.type("ptr"), case.type("value")
     wide = isinstance(value, t.Scalar) and value.dtype is not None and value.dtype.bits == 64
     if not wide or not isinstance(ptr, t.Ptr) or ptr.space.value != "ub":
         return None
     return f"{_shown(value)} is in ub"
-
-
-NO_WIDE_UB = Rule("wide-atomic", "PTO-M090", "expects 64-bit atomics in global memory", _no_wide_ub)
 
 
 def _launch(case: Case) -> str | None:
@@ -184,11 +173,13 @@ def _pair(case: Case) -> tuple[str, str]:
     return _shown(case.type("src")), _shown(case.type("dst"))
 
 
+@rule("convert-pair", "PTO-T099", "expects a conversion that exists")
 def _convertible(case: Case) -> str | None:
     pair = _pair(case)
     return None if pair in _ROUNDINGS else f"it is {pair[0]} to {pair[1]}"
 
 
+@rule("convert-rounding", "PTO-T099", "expects a rounding mode of this conversion")
 def _rounding(case: Case) -> str | None:
     words, mode = _ROUNDINGS.get(_pair(case)), case.word("rounding")
     if words is None or mode is None or mode in words:
@@ -196,12 +187,18 @@ def _rounding(case: Case) -> str | None:
     return f"{' to '.join(_pair(case))} takes {' '.join(words)}, it is {mode}"
 
 
+@rule("convert-sat", "PTO-T099", "expects sat where floats become integers")
 def _saturation(case: Case) -> str | None:
     if not _is_integer(case.type("dst")) or case.word("saturation") == "sat":
         return None
     return f"{' to '.join(_pair(case))} is nosat"
 
 
+@rule(
+    "convert-sign",
+    "PTO-T098",
+    "expects signed or unsigned where an integer takes part, and only there",
+)
 def _convert_sign(case: Case) -> str | None:
     needed = _is_integer(case.type("src")) or _is_integer(case.type("dst"))
     written = "signedness" in case.op.attrs
@@ -211,13 +208,8 @@ def _convert_sign(case: Case) -> str | None:
 
 
 CONVERT = (
-    Rule("convert-pair", "PTO-T099", "expects a conversion that exists", _convertible),
-    Rule("convert-rounding", "PTO-T099", "expects a rounding mode of this conversion", _rounding),
-    Rule("convert-sat", "PTO-T099", "expects sat where floats become integers", _saturation),
-    Rule(
-        "convert-sign",
-        "PTO-T098",
-        "expects signed or unsigned where an integer takes part, and only there",
-        _convert_sign,
-    ),
+    _convertible,
+    _rounding,
+    _saturation,
+    _convert_sign,
 )

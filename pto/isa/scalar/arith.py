@@ -7,7 +7,7 @@ from pto.isa.row import types as t
 from pto.isa.row.attributes import Float, Int
 from pto.isa.row.instr import Attr, Family, Instr, Result, read
 from pto.isa.row.traits import NONE, Traits, operators
-from pto.isa.rules.rule import Case, Rule, listing, warn
+from pto.isa.rules.rule import Case, Rule, listing, rule, warn
 
 _OVERFLOW = (Attr("overflowFlags", "arith.overflow", meaning="nsw, nuw: it does not wrap"),)
 _FASTMATH = (Attr("fastmath", "arith.fastmath", meaning="liberties the compiler has; unused"),)
@@ -96,27 +96,32 @@ def _bits(type: t.Type | None) -> int:
     return dtype.bits if dtype is not None else 64
 
 
+@rule("wider", "PTO-T078", "expects a wider result")
 def _wider(case: Case) -> str | None:
     before, after = _bits(case.type("in")), _bits(case.type("out"))
     return None if after > before else f"{before} bits become {after}"
 
 
+@rule("narrower", "PTO-T078", "expects a narrower result")
 def _narrower(case: Case) -> str | None:
     before, after = _bits(case.type("in")), _bits(case.type("out"))
     return None if after < before else f"{before} bits become {after}"
 
 
+@rule("as-wide", "PTO-T078", "expects a result of the same width")
 def _as_wide(case: Case) -> str | None:
     before, after = _bits(case.type("in")), _bits(case.type("out"))
     return None if after == before else f"{before} bits become {after}"
 
 
+@rule("index-cast", "PTO-T078", "expects an index on one side")
 def _to_or_from_index(case: Case) -> str | None:
     sides = (case.type("in"), case.type("out"))
     count = sum(isinstance(s, t.Scalar) and s.is_index for s in sides)
     return None if count == 1 else "both are" if count else "neither is"
 
 
+@rule("constant-fits", "PTO-T079", "expects a value in the range of its type")
 def _fitting(case: Case) -> str | None:
     """Of integers; a vector's element counts."""
     value, type = case.op.attrs.get("value"), case.type("result")
@@ -131,6 +136,7 @@ def _fitting(case: Case) -> str | None:
     return None if low <= value.value <= high else f"{value.value} is not in {low}..{high}"
 
 
+@rule("finite", "PTO-T079", "expects a value in the range of its type")
 def _finite(case: Case) -> str | None:
     value, type = case.op.attrs.get("value"), case.type("result")
     if not isinstance(value, Float) or not isinstance(type, t.Scalar) or type.dtype is None:
@@ -141,12 +147,7 @@ def _finite(case: Case) -> str | None:
     return None if abs(float(value.text)) <= largest else f"{value.text} is beyond {largest}"
 
 
-_FITS = Rule("constant-fits", "PTO-T079", "expects a value in the range of its type", _fitting)
-_IS_FINITE = warn(Rule("finite", "PTO-T079", "expects a value in the range of its type", _finite))
-_WIDER = Rule("wider", "PTO-T078", "expects a wider result", _wider)
-_NARROWER = Rule("narrower", "PTO-T078", "expects a narrower result", _narrower)
-_AS_WIDE = Rule("as-wide", "PTO-T078", "expects a result of the same width", _as_wide)
-_INDEX = Rule("index-cast", "PTO-T078", "expects an index on one side", _to_or_from_index)
+_IS_FINITE = warn(_finite)
 
 CONSTANT = ARITH.row(
     "constant",
@@ -156,7 +157,7 @@ CONSTANT = ARITH.row(
     results=Result("result", "number"),
     attrs=Attr("value", "any", required=True),
     text="=constant",
-    rules=(_FITS, _IS_FINITE),
+    rules=(_fitting, _IS_FINITE),
 )
 _WRAPPING = ("addi", "subi", "muli", "shli")
 _WHOLE: dict[str, Instr] = {}  # what takes two integers
@@ -283,18 +284,28 @@ ARITH.row(
 )
 _KEEPS = ("index_cast", "index_castui", "extsi")
 for _name, (_meaning, _in, _out, _rules) in {
-    "index_cast": ("integer <-> index, sign extended", "integers", "integers", (_INDEX,)),
-    "index_castui": ("integer <-> index, zero extended", "integers", "integers", (_INDEX,)),
-    "extsi": ("sign extension", "integers", "integers", (_WIDER,)),
-    "extui": ("zero extension", "integers", "integers", (_WIDER,)),
-    "trunci": ("low bits", "integers", "integers", (_NARROWER,)),
-    "extf": ("widen a float", "floats", "floats", (_WIDER,)),
-    "truncf": ("narrow a float, nearest even", "floats", "floats", (_NARROWER,)),
+    "index_cast": (
+        "integer <-> index, sign extended",
+        "integers",
+        "integers",
+        (_to_or_from_index,),
+    ),
+    "index_castui": (
+        "integer <-> index, zero extended",
+        "integers",
+        "integers",
+        (_to_or_from_index,),
+    ),
+    "extsi": ("sign extension", "integers", "integers", (_wider,)),
+    "extui": ("zero extension", "integers", "integers", (_wider,)),
+    "trunci": ("low bits", "integers", "integers", (_narrower,)),
+    "extf": ("widen a float", "floats", "floats", (_wider,)),
+    "truncf": ("narrow a float, nearest even", "floats", "floats", (_narrower,)),
     "sitofp": ("signed integer to float", "integers", "floats", ()),
     "uitofp": ("unsigned integer to float", "integers", "floats", ()),
     "fptosi": ("float to signed integer, toward zero", "floats", "integers", ()),
     "fptoui": ("float to unsigned integer, toward zero", "floats", "integers", ()),
-    "bitcast": ("same bits, other type", "number", "number", (_AS_WIDE,)),
+    "bitcast": ("same bits, other type", "number", "number", (_as_wide,)),
 }.items():
     ARITH.row(
         _name,

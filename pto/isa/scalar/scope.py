@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pto.isa.row.instr import Family, Instr, read
 from pto.isa.row.traits import Control, Traits
-from pto.isa.rules.rule import Case, Rule
+from pto.isa.rules.rule import Case, rule
 
 _TD = "PTOAS include/PTO/IR/PTOOps.td"
 _VTD = "PTOAS include/PTO/IR/VPTOOps.td"
@@ -27,11 +27,13 @@ def _argument_types(case: Case) -> list[object]:
     return [a.type for a in regions[0].blocks[0].args] if regions and regions[0].blocks else []
 
 
+@rule("no-arguments", "PTO-S071", "expects a body without arguments")
 def _no_arguments(case: Case) -> str | None:
     count = len(_argument_types(case))
     return f"it has {count}" if count else None
 
 
+@rule("captured", "PTO-S071", "expects one argument of the body for each capture, of its type")
 def _captured(case: Case) -> str | None:
     wanted, actual = [v.type for v in case.op.group("captures")], _argument_types(case)
     if len(wanted) != len(actual):
@@ -41,13 +43,11 @@ def _captured(case: Case) -> str | None:
     return None if first is None else f"argument {first} has another type"
 
 
-_PLAIN = Rule("no-arguments", "PTO-S071", "expects a body without arguments", _no_arguments)
-
 VECSCOPE = SCOPE.row(
     "vecscope",
     "run the body on the vector unit; it sees the values around it",
     body=Control.SCOPE,
-    rules=_PLAIN,
+    rules=_no_arguments,
     notes="Vector registers, masks and alignment states live inside only. The body may be empty.",
     example="pto.vecscope { .. }",
     cxx=_INTRINSICS,
@@ -59,12 +59,7 @@ SCOPE.row(
     body=Control.SCOPE,
     operands=read("captures*", "any"),
     text="=strict_vecscope",
-    rules=Rule(
-        "captured",
-        "PTO-S071",
-        "expects one argument of the body for each capture, of its type",
-        _captured,
-    ),
+    rules=_captured,
     cxx=_INTRINSICS,
     example="pto.strict_vecscope(%ub) { ^bb0(%p: !pto.ptr<f32, ub>): .. }"
     " : (!pto.ptr<f32, ub>) -> ()",
@@ -82,7 +77,7 @@ for _traits, _where in (
         f"section.{_traits.side}",
         f"the body runs on {_where}",
         body=Control.SECTION,
-        rules=_PLAIN,
+        rules=_no_arguments,
         example=f"pto.section.{_traits.side} {{ .. }}",
         traits=_traits,
         notes="Cube and vector sections of one function run at the same time.",

@@ -12,7 +12,7 @@ from pto.isa.meaning.simt.memory import OWN_ARRAY, OWN_ELEMENT, OWN_LOAD, OWN_ST
 from pto.isa.row.attributes import Ints
 from pto.isa.row.instr import Attr, Family, Result, read, update, write
 from pto.isa.row.traits import Control, Traits
-from pto.isa.rules.rule import Case, Rule
+from pto.isa.rules.rule import Case, rule
 
 _SAME = (Result("result", "number", "same"),)
 
@@ -75,6 +75,7 @@ FUNC.row(
 )
 
 
+@rule("countable", "PTO-T021", "expects bounds and step to be integers or indices")
 def _countable(case: Case) -> str | None:
     for name in ("lower", "upper", "step"):
         elem = case.elem(name)
@@ -83,6 +84,7 @@ def _countable(case: Case) -> str | None:
     return None
 
 
+@rule("step", "PTO-S130", "expects a positive step")
 def _step(case: Case) -> str | None:
     step = case.number("step")
     return None if step is None or step > 0 else f"it is {step}"
@@ -99,12 +101,7 @@ FOR = SCF.row(
         read("inits*", "any"),
     ),
     text="=scf.for",
-    rules=(
-        Rule(
-            "countable", "PTO-T021", "expects bounds and step to be integers or indices", _countable
-        ),
-        Rule("step", "PTO-S130", "expects a positive step", _step),
-    ),
+    rules=(_countable, _step),
 )
 IF = SCF.row(
     "if",
@@ -115,6 +112,7 @@ IF = SCF.row(
 )
 
 
+@rule("cases", "PTO-S109", "expects one region for each case and a default")
 def _cases(case: Case) -> str | None:
     cases = case.op.attrs.get("cases")
     numbers = cases.values if isinstance(cases, Ints) else ()
@@ -131,7 +129,7 @@ SCF.row(
     operands=read("arg", "index"),
     attrs=Attr("cases", "any", required=True),
     text="=scf.index_switch",
-    rules=Rule("cases", "PTO-S109", "expects one region for each case and a default", _cases),
+    rules=_cases,
     example="%r = scf.index_switch %n -> i32 case 2 { .. } default { .. }",
 )
 WHILE = SCF.row(
@@ -165,6 +163,7 @@ SCF.row(
 FUSED = Family("fused groups", "support", "operations a compiler has put together", pipe="none")
 
 
+@rule("no-arguments", "PTO-S071", "expects a body without arguments")
 def _no_arguments(case: Case) -> str | None:
     count = sum(len(block.args) for region in case.op.regions for block in region.blocks)
     return f"it has {count}" if count else None
@@ -175,7 +174,7 @@ FUSED.row(
     "run the body once; the tiles it hands on live longer",
     body=Control.REGION,
     text="=region",
-    rules=Rule("no-arguments", "PTO-S071", "expects a body without arguments", _no_arguments),
+    rules=_no_arguments,
     example="%t = pto.fusion_region { .. } : !pto.tile_buf<vec, 16x16xf16>",
     cite="PTOAS include/PTO/IR/PTOOps.td:1586",
 )

@@ -12,7 +12,7 @@ from pto.isa.meaning.vector.sort import GET_VMS4_SR
 from pto.isa.row import types as t
 from pto.isa.row.instr import Attr, Family, Result, read, rows, update
 from pto.isa.row.traits import Traits
-from pto.isa.rules.rule import Case, Rule, one_per_dimension, scalar_matches
+from pto.isa.rules.rule import Case, one_per_dimension, rule, scalar_matches
 
 _TD = "PTOAS include/PTO/IR/PTOOps.td"
 _VTD = "PTOAS include/PTO/IR/VPTOOps.td"
@@ -133,6 +133,7 @@ for _name, _like in (("ld_dev", "load_scalar"), ("st_dev", "store_scalar")):
     )
 
 
+@rule("indices-exist", "PTO-S074", "expects indices inside array")
 def _indices_exist(case: Case) -> str | None:
     type = case.type("array")
     shape = type.shape if isinstance(type, t.LocalArray) else ()
@@ -145,7 +146,7 @@ def _indices_exist(case: Case) -> str | None:
 
 _INDICES = (
     one_per_dimension("array", "indices"),
-    Rule("indices-exist", "PTO-S074", "expects indices inside array", _indices_exist),
+    _indices_exist,
 )
 LOCAL_ARRAY.row(
     "declare_local_array",
@@ -181,6 +182,7 @@ LOCAL_ARRAY.row(
 # ---- control registers
 
 
+@rule("bit-exists", "PTO-T076", "expects the number of a bit, 0 to 63")
 def _bad_bit(case: Case) -> str | None:
     number = case.number("second")
     return None if number is None or 0 <= number < 64 else f"it is {number}"
@@ -215,12 +217,7 @@ for _bit, _verb in {0: "cleared", 1: "set"}.items():
         operands=(read("first", "i64"), read("second", "i64")),
         results=Result("result", "i64"),
         text="$first , $second {} : types -> results",
-        rules=Rule(
-            "bit-exists",
-            "PTO-T076",
-            "expects the number of a bit, 0 to 63",
-            _bad_bit,
-        ),
+        rules=_bad_bit,
         cite=_VTD,
     )
 
@@ -255,6 +252,7 @@ _RECORD = Family(
 _PATH = (Attr("path", "numbers", required=True, meaning="the field, from the outside in"),)
 
 
+@rule("fields", "PTO-T110", "expects struct fields of 8 to 64 bits")
 def _fields(case: Case) -> str | None:
     """Numbers of 8 to 64 bits, or records of such."""
     waiting = [case.op.results[0].type]
@@ -269,6 +267,7 @@ def _fields(case: Case) -> str | None:
     return None
 
 
+@rule("stays", "PTO-T110", "expects a struct to stay in the function that declares it")
 def _escapes(case: Case) -> str | None:
     here: Any = case.op
     case.asked_makers = True  # it is not its types alone that count
@@ -280,6 +279,7 @@ def _escapes(case: Case) -> str | None:
     return None
 
 
+@rule("field", "PTO-T110", "expects the type of the field that path names")
 def _field(case: Case) -> str | None:
     found = field_at(case.type("s"), path_of(case))
     value = case.type("value")
@@ -288,22 +288,13 @@ def _field(case: Case) -> str | None:
     return None if found == value else "value is of another type"
 
 
-_FIELD = Rule("field", "PTO-T110", "expects the type of the field that path names", _field)
 _RECORD.row(
     "declare_struct",
     "s = a record of zeros",
     body=meaning.STRUCT,
     results=Result("s", "struct"),
     text="{} -> results",
-    rules=(
-        Rule("fields", "PTO-T110", "expects struct fields of 8 to 64 bits", _fields),
-        Rule(
-            "stays",
-            "PTO-T110",
-            "expects a struct to stay in the function that declares it",
-            _escapes,
-        ),
-    ),
+    rules=(_fields, _escapes),
 )
 _RECORD.row(
     "struct_get",
@@ -312,7 +303,7 @@ _RECORD.row(
     operands=read("s", "struct"),
     results=Result("value", "element"),
     attrs=_PATH,
-    rules=_FIELD,
+    rules=_field,
 )
 _RECORD.row(
     "struct_set",
@@ -321,5 +312,5 @@ _RECORD.row(
     operands=(update("s", "struct"), read("value", "element")),
     attrs=_PATH,
     text="$s @path , $value {} : types",
-    rules=_FIELD,
+    rules=_field,
 )

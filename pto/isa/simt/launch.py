@@ -10,10 +10,10 @@ from pto.isa.meaning.simt import launch as meaning
 from pto.isa.row.instr import Attr, Family, Result, read
 from pto.isa.rules.rule import attr_in
 from pto.isa.rules.simt import (
-    FLOAT_HAS_NO_SIGN,
-    INT_NEEDS_SIGN,
     LAUNCH_SIZE,
     SECTION_SIZE,
+    float_has_no_sign,
+    int_needs_sign,
     same_type,
     slot_fits,
     value_in,
@@ -59,12 +59,7 @@ SIMT_LAUNCH = LAUNCH.row(
     "simt_launch",
     "run callee(args) once for each of dimX * dimY * dimZ work items",
     body=meaning.LAUNCH,
-    operands=(
-        read("dimX", "i32"),
-        read("dimY", "i32"),
-        read("dimZ", "i32"),
-        read("args*", "any"),
-    ),
+    operands=(read("dimX", "i32"), read("dimY", "i32"), read("dimZ", "i32"), read("args*", "any")),
     attrs=Attr("callee", "symbol", required=True, meaning="a function marked pto.simt_entry"),
     text="=simt_launch",
     rules=LAUNCH_SIZE,
@@ -156,8 +151,8 @@ for _name, _control, _lane in (
     )
 for _name, _words, _own in (
     ("redux_add", "sum", ()),
-    ("redux_max", "maximum", (INT_NEEDS_SIGN,)),
-    ("redux_min", "minimum", (INT_NEEDS_SIGN,)),
+    ("redux_max", "maximum", (int_needs_sign,)),
+    ("redux_min", "minimum", (int_needs_sign,)),
 ):
     LANES.row(
         _name,
@@ -169,7 +164,7 @@ for _name, _words, _own in (
         text="$value <? @signedness > {} : types -> results",
         example=f"%result = pto.{_name} %value signed : i32 -> i32",
         a5="i32 f16 f32",
-        rules=(same_type("value", "result"), FLOAT_HAS_NO_SIGN, *_own),
+        rules=(same_type("value", "result"), float_has_no_sign, *_own),
     )
 
 # ---- order and state

@@ -97,10 +97,7 @@ MATH.row(
     operands=(*_PAIR, read("acc", "number")),
     results=_RESULT,
     subject="lhs",
-    rules=(
-        value_in("lhs", "f16 bf16 f32 f16x2 bf16x2"),
-        same_type("lhs", "rhs", "acc", "result"),
-    ),
+    rules=(value_in("lhs", "f16 bf16 f32 f16x2 bf16x2"), same_type("lhs", "rhs", "acc", "result")),
 )
 MATH.row(
     "convert",

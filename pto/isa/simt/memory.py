@@ -5,7 +5,7 @@ from __future__ import annotations
 from pto.isa.meaning.simt import memory as meaning
 from pto.isa.row.instr import Attr, Result, read, update, write
 from pto.isa.rules.rule import dtype_in
-from pto.isa.rules.simt import FLOAT_HAS_NO_SIGN, NO_WIDE_UB, element_of, same_type, value_in
+from pto.isa.rules.simt import element_of, float_has_no_sign, no_wide_ub, same_type, value_in
 from pto.isa.simt.launch import INSIDE, SIGNEDNESS, simt_family
 
 ACCESS = simt_family("simt memory", "one element, by one work item")
@@ -65,8 +65,8 @@ _CONTROLS = "<? l2cache ( @l2cache ) > <? @signedness > {} : types(ptr,value) ->
 _ATOMIC_RULES = (
     value_in("value", "i32 i64 f16 bf16 f32 f16x2 bf16x2"),
     _STORED,
-    NO_WIDE_UB,
-    FLOAT_HAS_NO_SIGN,
+    no_wide_ub,
+    float_has_no_sign,
 )
 _PACKED = "the old value of a packed update must stay unused (CANN beta.1)"
 _UPDATES = {

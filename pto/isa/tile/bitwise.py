@@ -8,7 +8,7 @@ from pto.isa.meaning import Lane, lanes
 from pto.isa.meaning.tile import elementwise as arithmetic
 from pto.isa.row.instr import read, scratch, write
 from pto.isa.row.traits import Traits
-from pto.isa.rules.rule import Case, Rule, on, same_dtype, same_valid
+from pto.isa.rules.rule import Case, on, rule, same_dtype, same_valid
 from pto.isa.rules.scratch import like
 from pto.isa.rules.tile import NPU, out_of_place
 from pto.isa.tile.elementwise import BINARY, UNARY, binary_with
@@ -24,19 +24,16 @@ _BY_WIDTH = (
 )
 
 
+@rule("shift-amount", "PTO-T045", "expects the shift in scalar not to be negative")
 def _negative_shift(case: Case) -> str | None:
     amount = case.number("scalar")
     return None if amount is None or amount >= 0 else f"it is {amount}"
 
 
-_NOT_NEGATIVE = Rule(
-    "shift-amount", "PTO-T045", "expects the shift in scalar not to be negative", _negative_shift
-)
-
 _SHIFT = replace(
     SCALAR,
     operands=(read("src"), read("scalar", "int"), write("dst")),
-    rules=(*UNARY.rules, _NOT_NEGATIVE),  # the scalar may be of any width: programs write i16
+    rules=(*UNARY.rules, _negative_shift),  # the scalar may be of any width: programs write i16
 )
 
 for _name, _sign, _fn in (("tand", "&", lanes.bit_and), ("tor", "|", lanes.bit_or)):

@@ -6,7 +6,7 @@ from math import ceil
 
 from pto.isa.meaning.tile.convert import PACK, tile_conversion
 from pto.isa.row.instr import INS_OUTS_INSIDE, Attr, Family, read, scratch, write
-from pto.isa.rules.rule import Case, Rule, compiled, on, unlike
+from pto.isa.rules.rule import Case, compiled, on, rule, unlike
 from pto.isa.rules.tile import (
     NPU,
     VECTOR_UNIT,
@@ -82,12 +82,11 @@ def _scratch_bytes(case: Case) -> int | None:
     }.get((src.dtype.name, dst.dtype.name))
 
 
-def _same_shape_test(case: Case) -> str | None:
+@rule("same-shape", "PTO-S020", "expects src and dst to have one shape")
+def _same_shape(case: Case) -> str | None:
     """Extents in values: columns of packed types count items of two."""
     return unlike([(name, tile, tile.shape) for name, tile in case.tiles(("src", "dst"))], (0, 1))
 
-
-_SHAPE = Rule("same-shape", "PTO-S020", "expects src and dst to have one shape", _same_shape_test)
 
 CONVERT = Family(
     "convert",
@@ -117,7 +116,9 @@ CONVERT.row(
     cxx="TCVT dst src tmp? rmode?",
     rules=(
         dtype_pairs("src", "dst", CONVERSIONS),
-        on(NPU, compiled(_SHAPE)),  # headers take dst's valid region, whatever the tiles' shapes
+        on(
+            NPU, compiled(_same_shape)
+        ),  # headers take dst's valid region, whatever the tiles' shapes
         on("a2a3", scratch_holds("the uncut values", _scratch_bytes)),
         on("a2a3", scratch_when(" to cut values", lambda case: bool(_scratch_bytes(case)))),
     ),
@@ -143,14 +144,13 @@ CONVERT.row(
 _WIDTHS = {(4, 2), (4, 1), (2, 1)}
 
 
+@rule("pack-width", "PTO-T041", "expects 4 -> 2, 4 -> 1 or 2 -> 1 bytes")
 def _not_narrower(case: Case) -> str | None:
     src, dst = case.tile("src"), case.tile("dst")
     if src is None or dst is None or (src.itemsize, dst.itemsize) in _WIDTHS:
         return None
     return f"src has {src.itemsize}, dst has {dst.itemsize}"
 
-
-_PACKS = Rule("pack-width", "PTO-T041", "expects 4 -> 2, 4 -> 1 or 2 -> 1 bytes", _not_narrower)
 
 Family(
     "convert",
@@ -165,7 +165,7 @@ Family(
     "dst = src packed into narrower elements: its low bits",
     body=PACK,
     profiles="cpu a5",
-    rules=_PACKS,
+    rules=_not_narrower,
     notes=(
         "PTO_IR_manual.md names the widths alone and no header implements it; a test of an older"
         " simulator converts integers as C does, so low bits stay. Floats are not executed.",

@@ -5,15 +5,14 @@ from __future__ import annotations
 from pto.isa.meaning.tile import debug as meaning
 from pto.isa.row.instr import Attr, Family, Result, read, scratch, write
 from pto.isa.row.traits import Traits
-from pto.isa.rules.rule import Case, Rule, in_role, on, same_dtype, scalar_matches
+from pto.isa.rules.rule import Case, Rule, in_role, on, rule, same_dtype, scalar_matches
 from pto.isa.rules.tile import NPU
 
 
+@rule("for-tiles", "PTO-S040", "expects tmp only with a tile")
 def _tile_through(case: Case) -> str | None:
     return "src is a view" if case.type("tmp") and case.tile("src") is None else None
 
-
-_FOR_TILES = Rule("for-tiles", "PTO-S040", "expects tmp only with a tile", _tile_through)
 
 Family(
     "print", "tile", "look at data while a program runs", pipe="V", subject="src", cost="free"
@@ -25,7 +24,7 @@ Family(
     attrs=Attr("printFormat", "any", meaning="width and digits; not followed here"),
     text="ins( $ins ) {}",
     npu="i8 u8 i16 u16 i32 u32 f16 f32",
-    rules=(on(NPU, in_role("src", "vec")), _FOR_TILES),
+    rules=(on(NPU, in_role("src", "vec")), _tile_through),
     cite=("pto-isa docs/isa/TPRINT.md", "tile.yaml#pto.tprint"),
     notes=(
         "waits for every pipe first; PTOAS gives it the vector pipe",

@@ -10,7 +10,7 @@ from pto.isa.meaning.tile import fill
 from pto.isa.row import types as t
 from pto.isa.row.instr import Family, PipeBy, read, scratch, write
 from pto.isa.row.traits import Traits, operators
-from pto.isa.rules.rule import Case, Rule, in_role, on, same_dtype, scalar_matches
+from pto.isa.rules.rule import Case, in_role, on, rule, same_dtype, scalar_matches
 from pto.isa.rules.scratch import like, rows_like, when
 from pto.isa.rules.tile import (
     NPU,
@@ -70,6 +70,7 @@ SCALAR.row(
 )
 
 
+@rule("tile-and-scalar", "PTO-T042", "expects one tile and one scalar in ins(...)")
 def _two_of_a_kind(case: Case) -> str | None:
     kinds = [isinstance(case.type(name), t.Scalar) for name in ("src", "scalar")]
     if kinds[0] != kinds[1]:
@@ -77,16 +78,12 @@ def _two_of_a_kind(case: Case) -> str | None:
     return "both are scalars" if kinds[0] else "both are tiles"
 
 
-_ONE_OF_EACH = Rule(
-    "tile-and-scalar", "PTO-T042", "expects one tile and one scalar in ins(...)", _two_of_a_kind
-)
-
 _DIVISION = replace(
     SCALAR,
     operands=(read("src", "tile or scalar"), read("scalar", "tile or scalar"), write("dst")),
     rules=(
         *VECTOR_UNIT,
-        _ONE_OF_EACH,
+        _two_of_a_kind,
         same_dtype("src", "scalar", "dst"),
         same_domain("src", "scalar", "dst"),
     ),
@@ -172,6 +169,7 @@ SCALAR.row(
 )
 
 
+@rule("slope-type", "PTO-T022", "expects slope to be f32 or of src's element type")
 def _odd_slope(case: Case) -> str | None:
     slope, src = case.elem("slope"), case.elem("src")
     if slope is None or src is None or slope.name in ("f32", src.name):
@@ -179,11 +177,7 @@ def _odd_slope(case: Case) -> str | None:
     return f"slope is {slope.name}, src is {src.name}"
 
 
-_SLOPE = Rule(
-    "slope-type", "PTO-T022", "expects slope to be f32 or of src's element type", _odd_slope
-)
-
-replace(SCALAR, rules=(*UNARY.rules, _SLOPE)).row(
+replace(SCALAR, rules=(*UNARY.rules, _odd_slope)).row(
     "tlrelu",
     "dst = src if src > 0 else src * slope",
     body=Lane(arithmetic.lrelu),
@@ -198,6 +192,7 @@ replace(SCALAR, rules=(*UNARY.rules, _SLOPE)).row(
 )
 
 
+@rule("fill-order", "PTO-L022", "expects a vec dst to be row-major")
 def _fill_order(case: Case) -> str | None:
     tile = case.tile("dst")
     if tile is None or tile.role.value != "vec" or tile.layout.name == "ND":
@@ -205,17 +200,13 @@ def _fill_order(case: Case) -> str | None:
     return f"dst is {tile.layout.name}"
 
 
+@rule("fill-blocks", "PTO-S043", "expects a mat dst of at most 32767 blocks")
 def _fill_blocks(case: Case) -> str | None:
     tile = case.tile("dst")
     if tile is None or tile.role.value != "mat" or tile.nbytes // 32 <= 32767:
         return None
     return f"dst has {tile.nbytes // 32}"
 
-
-_FILL_ORDER = Rule("fill-order", "PTO-L022", "expects a vec dst to be row-major", _fill_order)
-_FILL_BLOCKS = Rule(
-    "fill-blocks", "PTO-S043", "expects a mat dst of at most 32767 blocks", _fill_blocks
-)
 
 FILL = Family(
     "fill",
@@ -226,8 +217,8 @@ FILL = Family(
     rules=(
         on(NPU, in_role("dst", "vec", "mat")),
         scalar_matches("scalar", "dst"),
-        on("a2a3", _FILL_ORDER),
-        on(NPU, _FILL_BLOCKS),
+        on("a2a3", _fill_order),
+        on(NPU, _fill_blocks),
     ),
     cost="unary",
 )

@@ -10,7 +10,6 @@ from pto.isa.row.instr import Attr, Family, read, scratch, write
 from pto.isa.row.traits import Traits, operators
 from pto.isa.rules.rule import (
     Case,
-    Rule,
     all_in,
     compiled,
     current,
@@ -18,6 +17,7 @@ from pto.isa.rules.rule import (
     in_layout,
     on,
     row_major,
+    rule,
     same_dtype,
     same_shape,
     same_valid,
@@ -112,7 +112,12 @@ def _carries(tile: TileType, dst: TileType) -> bool:
     return repeats or tile.valid[1] in (None, 1)
 
 
-def _row_operands_test(case: Case) -> str | None:
+@rule(
+    "row-operands",
+    "PTO-S054",
+    "expects one source like dst and the other one value per row (a column, or row-major 32 bytes)",
+)
+def _row_operands(case: Case) -> str | None:
     src0, src1, dst = (case.tile(name) for name in ("src0", "src1", "dst"))
     if src0 is None or src1 is None or dst is None or 0 in dst.valid:
         return None
@@ -122,7 +127,12 @@ def _row_operands_test(case: Case) -> str | None:
     return f"{shown[0]}, {shown[1]}, dst is {dims(*dst.valid)}"
 
 
-def _broadcast_layout_test(case: Case) -> str | None:
+@rule(
+    "broadcast-layout",
+    "PTO-L050",
+    "expects the source with one value per row to be column-major when tmp is given",
+)
+def _broadcast_layout(case: Case) -> str | None:
     """With tmp, a2a3 spreads the values by vbrcb, which reads a plain column."""
     src0, src1, dst = (case.tile(name) for name in ("src0", "src1", "dst"))
     if src0 is None or src1 is None or dst is None or not case.type("tmp"):
@@ -158,13 +168,7 @@ BY_ROW = Family(
         on(NPU, row_major("dst")),
         same_dtype("src0", "src1", "dst"),
         on(NPU, out_of_place("src0", "src1", unless=row_by_row)),
-        Rule(
-            "row-operands",
-            "PTO-S054",
-            "expects one source like dst and the other one value per row (a column, or row-major"
-            " 32 bytes)",
-            _row_operands_test,
-        ),
+        _row_operands,
     ),
     cost="add",
 )
@@ -173,12 +177,7 @@ _TMP_RULES = (
     on("a2a3", same_dtype("tmp", "dst")),
     on(
         "a2a3",
-        Rule(
-            "broadcast-layout",
-            "PTO-L050",
-            "expects the source with one value per row to be column-major when tmp is given",
-            _broadcast_layout_test,
-        ),
+        _broadcast_layout,
     ),
     on("a2a3", scratch_holds("32 bytes for each row", _broadcast_bytes)),
 )

@@ -24,12 +24,7 @@ SUM = Family(
     "three tiles to one over dst's valid region; the c is for combine, there is no carry",
     operands=(read("src0"), read("src1"), read("src2"), write("dst")),
     pipe="V",
-    rules=(
-        *VECTOR_UNIT,
-        same_dtype(*_SUM),
-        on(NPU, same_shape(*_SUM)),
-        same_domain(*_SUM),
-    ),
+    rules=(*VECTOR_UNIT, same_dtype(*_SUM), on(NPU, same_shape(*_SUM)), same_domain(*_SUM)),
     cost="fused",
 )
 _UNSTATED = "The page states no element types; these are those of taddsc."

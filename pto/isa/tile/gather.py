@@ -17,6 +17,7 @@ from pto.isa.rules.rule import (
     dtype_in,
     on,
     row_major,
+    rule,
     same_dtype,
     same_valid,
     scalar_matches,
@@ -39,7 +40,12 @@ _GATHER_TYPES = {
 }
 
 
-def _form_test(case: Case) -> str | None:
+@rule(
+    "gather-form",
+    "PTO-S055",
+    "expects indices with tmp, or kValue with cdst and tmp, or maskPattern",
+)
+def _form(case: Case) -> str | None:
     found = parts(case)
     if form(case) and not (found == ["indices"] and case.profile.name == "a2a3"):
         return None
@@ -60,7 +66,8 @@ def _only(kind: str, rule: Rule) -> Rule:
     return Rule(f"{kind}-{rule.id}", rule.code, sentence, test, rule.profiles)
 
 
-def _gather_type_test(case: Case) -> str | None:
+@rule("gather-type", "PTO-T053", "expects an element type that this form supports")
+def _gather_type(case: Case) -> str | None:
     elem, kind = case.elem("src"), form(case)
     words = _GATHER_TYPES.get((kind, case.profile.name))
     if elem is None or words is None or set(elem.names) & set(words.split()):
@@ -70,7 +77,8 @@ def _gather_type_test(case: Case) -> str | None:
     return f"src is {elem.name}, the {kind} form takes {words}"
 
 
-def _gather_index_test(case: Case) -> str | None:
+@rule("type", "PTO-T050", "expects an index type")
+def _gather_index(case: Case) -> str | None:
     src, index = case.elem("src"), case.elem("indices")
     if src is None or src.dtype is None or index is None:
         return None
@@ -79,14 +87,16 @@ def _gather_index_test(case: Case) -> str | None:
     return None if set(index.names) & set(words.split()) else f"it is {index.name}"
 
 
-def _same_width_test(case: Case) -> str | None:
+@rule("width", "PTO-T020", "expects elements of one width")
+def _same_width(case: Case) -> str | None:
     src, dst = case.tile("src"), case.tile("dst")
     if src is None or dst is None or src.itemsize == dst.itemsize:
         return None
     return f"src is {src.dtype.name}, dst is {dst.dtype.name}"
 
 
-def _picked_test(case: Case) -> str | None:
+@rule("picked", "PTO-S058", "expects dst to be large enough for the gathered elements")
+def _picked(case: Case) -> str | None:
     src, dst, pattern = case.tile("src"), case.tile("dst"), case.word("maskPattern") or ""
     if src is None or dst is None:
         return None
@@ -96,11 +106,6 @@ def _picked_test(case: Case) -> str | None:
     if all(a is None or b is None or a == b * n for a, b, n in sizes):
         return None
     return f"src is {dims(*src.valid)}, dst {dims(*dst.valid)}, pattern {pattern}"
-
-
-_PICKED = Rule(
-    "picked", "PTO-S058", "expects dst to be large enough for the gathered elements", _picked_test
-)
 
 
 def _dense(name: str) -> Rule:
@@ -114,11 +119,7 @@ def _dense(name: str) -> Rule:
 
 
 _AXIS = Attr(
-    "axis",
-    "str",
-    ("row", "col"),
-    default="row",
-    meaning="of the mask form: along rows or columns",
+    "axis", "str", ("row", "col"), default="row", meaning="of the mask form: along rows or columns"
 )
 GATHER = Family(
     "gather",
@@ -157,20 +158,10 @@ GATHER.row(
     phases={"a2a3": "+cdst: S(kValue->tmp) S>V V[S](src,tmp->tmp,dst) S(->cdst)"},
     rules=(
         *VECTOR_UNIT,
-        Rule(
-            "gather-form",
-            "PTO-S055",
-            "expects indices with tmp, or kValue with cdst and tmp, or maskPattern",
-            _form_test,
-        ),
-        Rule(
-            "gather-type",
-            "PTO-T053",
-            "expects an element type that this form supports",
-            _gather_type_test,
-        ),
+        _form,
+        _gather_type,
         _only("index", same_dtype("src", "dst")),
-        _only("index", Rule("type", "PTO-T050", "expects an index type", _gather_index_test)),
+        _only("index", _gather_index),
         _only("index", on(NPU, _dense("dst"))),
         _only("index", on(NPU, out_of_place("src"))),
         _only("index", on(NPU, _dense("indices"))),
@@ -181,9 +172,9 @@ GATHER.row(
         results_apart("dst", "cdst"),
         _only("compare", scalar_matches("kValue", "src")),
         _only("compare", attr_in("cmpMode", "eq", "gt")),
-        _only("mask", Rule("width", "PTO-T020", "expects elements of one width", _same_width_test)),
+        _only("mask", _same_width),
         _only("mask", on(NPU, _dense("dst"))),
-        compiled(_only("mask", on(NPU, _PICKED))),
+        compiled(_only("mask", on(NPU, _picked))),
     ),
     example="pto.tgather ins(%src, %indices, %tmp : !pto.tile_buf<vec, 1x64xf32>,"
     " !pto.tile_buf<vec, 1x64xi32>, !pto.tile_buf<vec, 1x64xi32>)"
@@ -216,12 +207,14 @@ def _blocks(case: Case) -> tuple[int, int] | None:
     return None if dst is None or cols is None else divmod(cols * dst.itemsize, BLOCK_BYTE_SIZE)
 
 
-def _whole_blocks_test(case: Case) -> str | None:
+@rule("block-rows", "PTO-S056", "expects a valid row of dst to be whole blocks of 32 bytes")
+def _whole_blocks(case: Case) -> str | None:
     blocks = _blocks(case)
     return None if blocks is None or not blocks[1] else f"{blocks[1]} bytes are left over"
 
 
-def _offsets_test(case: Case) -> str | None:
+@rule("block-offsets", "PTO-S058", "expects an offset for each block of 32 bytes")
+def _offsets(case: Case) -> str | None:
     blocks, offsets = _blocks(case), case.tile("offsets")
     cols = None if offsets is None else offsets.valid[1]
     if blocks is None or cols is None or cols >= blocks[0]:
@@ -242,21 +235,7 @@ Family(
     "block b of dst row i = the 32 bytes of src at byte offsets[i,b]",
     body=meaning.GATHER_BLOCKS,
     npu=_PLAIN,
-    rules=(
-        dtype_in("offsets", _INDEX),
-        Rule(
-            "block-rows",
-            "PTO-S056",
-            "expects a valid row of dst to be whole blocks of 32 bytes",
-            _whole_blocks_test,
-        ),
-        Rule(
-            "block-offsets",
-            "PTO-S058",
-            "expects an offset for each block of 32 bytes",
-            _offsets_test,
-        ),
-    ),
+    rules=(dtype_in("offsets", _INDEX), _whole_blocks, _offsets),
     example="pto.tgatherb ins(%src, %offsets : !pto.tile_buf<vec, 16x64xf32>,"
     " !pto.tile_buf<vec, 16x8xui32>) outs(%dst : !pto.tile_buf<vec, 16x64xf32>)",
     cite=("pto-isa docs/isa/TGATHERB.md", "tile.yaml#pto.tgatherb"),
@@ -269,7 +248,12 @@ Family(
 )
 
 
-def _scatter_index_test(case: Case) -> str | None:
+@rule(
+    "scatter-index",
+    "PTO-T050",
+    "expects 16-bit indexes for 8- and 16-bit elements, 32-bit ones for wider",
+)
+def _scatter_index(case: Case) -> str | None:
     src, index = case.elem("src"), case.elem("indexes")
     if src is None or src.dtype is None or index is None:
         return None
@@ -279,6 +263,7 @@ def _scatter_index_test(case: Case) -> str | None:
     return f"indexes is {index.name}, src is {src.name}"
 
 
+@rule("scatter-form", "PTO-S055", "expects either indexes or maskPattern")
 def _one_way(case: Case) -> str | None:
     ways = bool(case.op.group("indexes")), case.word("maskPattern") is not None
     if ways[0] is not ways[1]:
@@ -287,6 +272,7 @@ def _one_way(case: Case) -> str | None:
     return "both are given" if ways[0] else "neither is given"
 
 
+@rule("scatter-size", "PTO-S058", "expects dst to be larger than src by the factor of the pattern")
 def _spread_size(case: Case) -> str | None:
     word, src, dst = case.word("maskPattern"), case.tile("src"), case.tile("dst")
     if word is None or src is None or dst is None:
@@ -325,22 +311,12 @@ Family(
     rules=(
         same_dtype("src", "dst"),
         on(NPU, out_of_place("src", "indexes")),  # dst is filled with zeros first
-        Rule("scatter-form", "PTO-S055", "expects either indexes or maskPattern", _one_way),
-        Rule(
-            "scatter-size",
-            "PTO-S058",
-            "expects dst to be larger than src by the factor of the pattern",
-            _spread_size,
-        ),
+        _one_way,
+        _spread_size,
         on("cpu", dtype_in("indexes", "i8 u8 i16 u16 i32 u32 i64 u64")),
         on(
             NPU,
-            Rule(
-                "scatter-index",
-                "PTO-T050",
-                "expects 16-bit indexes for 8- and 16-bit elements, 32-bit ones for wider",
-                _scatter_index_test,
-            ),
+            _scatter_index,
         ),
     ),
     example="pto.tscatter ins(%src, %indexes : !pto.tile_buf<vec, 16x64xf32>,"

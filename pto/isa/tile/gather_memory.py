@@ -16,6 +16,7 @@ from pto.isa.rules.rule import (
     dtype_in,
     in_role,
     on,
+    rule,
     same_dtype,
 )
 from pto.isa.rules.tile import NPU, not_empty
@@ -73,6 +74,7 @@ _A5_NOTE = "PTOAS has it on a5 only; the headers on all targets"
 _LAYOUT_NOTE = "a2a3 also takes NZ tables with NZ tiles, a5 tiles of either major order (C++)"
 
 
+@rule("list-in-memory", "PTO-S058", "expects idx in global memory for mat")
 def _listed(case: Case) -> str | None:
     """Indices must be in UB: the vector unit cannot read them from L1."""
     dst, listed = case.role("dst"), is_global(case.type("idx"))
@@ -81,6 +83,7 @@ def _listed(case: Case) -> str | None:
     return f"dst is in {dst}, idx {'in global memory' if listed else 'a tile'}"
 
 
+@rule("spare-room", "PTO-S058", "expects scratch for elements into mat")
 def _spare_room(case: Case) -> str | None:
     """Elements that go to L1 are collected in global memory first; rows go at once."""
     word, scratch = case.word("coalesce"), case.op.operand("scratch")
@@ -125,8 +128,8 @@ Family(
         on(NPU, in_role("idx", "vec")),
         on(NPU, in_role("dst", "vec", "mat")),
         dtype_in("idx", _INDEX),
-        Rule("list-in-memory", "PTO-S058", "expects idx in global memory for mat", _listed),
-        Rule("spare-room", "PTO-S058", "expects scratch for elements into mat", _spare_room),
+        _listed,
+        _spare_room,
     ),
     cost="move",
     traits=Traits(region=Region.INDEXED, partial="*"),
@@ -176,7 +179,8 @@ _ATOMIC_TYPES = {
 }
 
 
-def _atomic_test(case: Case) -> str | None:
+@rule("atomic-type", "PTO-T052", "expects a type the atomic has")
+def _atomic(case: Case) -> str | None:
     elem, op = case.elem("src"), case.word("scatterAtomicOp") or "none"
     words = _ATOMIC_TYPES.get((op, case.profile.name))
     if elem is None or words is None or set(elem.names) & set(words.split()):
@@ -184,7 +188,8 @@ def _atomic_test(case: Case) -> str | None:
     return f"src is {elem.name}, {op} takes {words}"
 
 
-def _atomic_feature_test(case: Case) -> str | None:
+@rule("atomic-feature", "PTO-X003", "expects atomic stores")
+def _atomic_feature(case: Case) -> str | None:
     if case.word("scatterAtomicOp") == "none" or case.profile.supports("atomic_store"):
         return None
     return f"{case.profile} has none"
@@ -222,8 +227,8 @@ Family(
         same_dtype("src", "mem"),
         part_of_view("mem"),
         on("a2a3", attr_in("scatterAtomicOp", "none", "add")),
-        Rule("atomic-type", "PTO-T052", "expects a type the atomic has", _atomic_test),
-        Rule("atomic-feature", "PTO-X003", "expects atomic stores", _atomic_feature_test),
+        _atomic,
+        _atomic_feature,
         _index_shapes("src"),
     ),
     example="pto.mscatter ins(%src, %idx : !pto.tile_buf<vec, 16x64xf32>,"

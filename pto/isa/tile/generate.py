@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pto.isa.meaning.tile import generate as meaning
 from pto.isa.row.instr import INS_OUTS, INS_OUTS_INSIDE, Attr, Family, read, scratch, write
-from pto.isa.rules.rule import Case, Rule, attr_in, compiled, dtype_in, on, scalar_matches
+from pto.isa.rules.rule import Case, attr_in, compiled, dtype_in, on, rule, scalar_matches
 from pto.isa.rules.tile import VECTOR_UNIT, holds_bytes, out_of_place, scratch_when
 
 GENERATE = Family(
@@ -18,7 +18,8 @@ GENERATE = Family(
 )
 
 
-def _one_row_test(case: Case) -> str | None:
+@rule("one-row", "PTO-S051", "expects dst to have one row")
+def _one_row(case: Case) -> str | None:
     dst = case.tile("dst")
     return None if dst is None or dst.rows == 1 else f"it has {dst.rows}"
 
@@ -33,7 +34,7 @@ GENERATE.row(
     a5="i16 u16 i32 u32",
     rules=(
         scalar_matches("S", "dst"),
-        Rule("one-row", "PTO-S051", "expects dst to have one row", _one_row_test),
+        _one_row,
         on("a2a3", holds_bytes("tmp", "dst", {2: 1792, 4: 768})),
         on("a2a3", scratch_when("", lambda _: True)),
         on("a2a3", out_of_place("tmp")),  # read again for every 64 columns

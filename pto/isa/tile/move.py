@@ -18,7 +18,7 @@ from pto.isa.rules.global_memory import (
     same_count,
     same_count_scaled,
 )
-from pto.isa.rules.microscaling import REGROUPED
+from pto.isa.rules.microscaling import regrouped
 from pto.isa.rules.paths import (
     ACC_TO_VEC,
     CUBE_A2A3,
@@ -53,6 +53,7 @@ from pto.isa.rules.rule import (
     in_layout,
     in_role,
     on,
+    rule,
     same_shape,
 )
 from pto.isa.rules.tile import NPU, apart
@@ -309,6 +310,7 @@ _TABLES = {"bias": "i32 f32 f16:f32", "scaling": "u64 i64"}
 _TABLES_A5 = {"bias": "i32 f32 f16:f32 bf16:f32"}
 
 
+@rule("grouped", "PTO-T064", "expects grpAxis for a move of MX exponents to ZZ")
 def _grouped(case: Case) -> str | None:
     third = case.role("fp")
     if "grpAxis" not in case.op.attrs or third == "vec":
@@ -316,6 +318,7 @@ def _grouped(case: Case) -> str | None:
     return f"the third tile is in {third}" if third else "there is no third tile"
 
 
+@rule("into-boxes", "PTO-T064", "expects dst to be ZZ with grpAxis")
 def _into_boxes(case: Case) -> str | None:
     dst = case.tile("dst")
     if dst is None or "grpAxis" not in case.op.attrs or dst.layout.name == "ZZ":
@@ -370,9 +373,9 @@ MOVE.row(
         acc_to_vec(),
         quant_forms(),
         on(NPU, _ungrouped(in_role("fp", "scaling"))),
-        Rule("grouped", "PTO-T064", "expects grpAxis for a move of MX exponents to ZZ", _grouped),
-        Rule("into-boxes", "PTO-T064", "expects dst to be ZZ with grpAxis", _into_boxes),
-        on("cpu a5", REGROUPED),
+        _grouped,
+        _into_boxes,
+        on("cpu a5", regrouped),
         on("a5", _grouping(apart("src", "fp", "dst", same=True))),
         on(NPU, _bias_row()),
         on("a2a3", fractal_512()),

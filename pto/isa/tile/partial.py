@@ -7,7 +7,7 @@ from pto.isa.meaning import lanes
 from pto.isa.meaning.tile.partial import partial, partial_search
 from pto.isa.row.instr import Family, read, write
 from pto.isa.row.traits import Traits
-from pto.isa.rules.rule import Case, Rule, dims, dtype_in, on, same_dtype, same_valid
+from pto.isa.rules.rule import Case, dims, dtype_in, on, rule, same_dtype, same_valid
 from pto.isa.rules.tile import NPU, VECTOR_UNIT, results_apart
 
 _CPU = "i8 u8 i16 i32 f16 bf16 f32"
@@ -25,7 +25,8 @@ def _shown(src0: TileType, src1: TileType, dst: TileType) -> str:
     return "src0 is {}, src1 is {}, dst is {}".format(*texts)
 
 
-def _inside_test(case: Case) -> str | None:
+@rule("part-inside", "PTO-S053", "expects src0 and src1 to stay within the valid region of dst")
+def _inside(case: Case) -> str | None:
     tiles = _tiles(case)
     if tiles is None:
         return None
@@ -37,7 +38,8 @@ def _inside_test(case: Case) -> str | None:
     return None
 
 
-def _whole_test(case: Case) -> str | None:
+@rule("part-whole", "PTO-S053", "expects src0 or src1 to have the whole valid region of dst")
+def _whole(case: Case) -> str | None:
     tiles = _tiles(case)
     if tiles is None:
         return None
@@ -50,18 +52,6 @@ def _whole_test(case: Case) -> str | None:
     return _shown(*tiles)
 
 
-_INSIDE = Rule(
-    "part-inside",
-    "PTO-S053",
-    "expects src0 and src1 to stay within the valid region of dst",
-    _inside_test,
-)
-_WHOLE = Rule(
-    "part-whole",
-    "PTO-S053",
-    "expects src0 or src1 to have the whole valid region of dst",
-    _whole_test,
-)
 _LOOSE_NOTE = (
     "on a5 PTOAS lets both sources be smaller than dst, the page wants one of them to be whole;"
     " elements that neither has are 0 in the CPU simulator and undefined on NPUs. Here tpartadd and"
@@ -77,7 +67,7 @@ PARTIAL = Family(
     "dst[i,j] = f(src0[i,j], src1[i,j]) where both are valid, else the one that is",
     operands=(read("src0"), read("src1"), write("dst")),
     pipe="V",
-    rules=(*VECTOR_UNIT, same_dtype("src0", "src1", "dst"), _INSIDE, on("a2a3", _WHOLE)),
+    rules=(*VECTOR_UNIT, same_dtype("src0", "src1", "dst"), _inside, on("a2a3", _whole)),
     cost="add",
 )
 for _name, _sign, _formula, _body in (
@@ -98,7 +88,8 @@ for _name, _sign, _formula, _body in (
     )
 
 
-def _wide_index_test(case: Case) -> str | None:
+@rule("wide-index", "PTO-T050", "expects 32-bit indices for 32-bit values")
+def _wide_index(case: Case) -> str | None:
     value, index = case.tile("dst"), case.tile("dstIdx")
     if value is None or index is None or value.itemsize <= index.itemsize:
         return None
@@ -126,19 +117,14 @@ PARTIAL_INDICES = Family(
         dtype_in("dstIdx", "i16 u16 i32 u32"),
         on(
             "a2a3",
-            Rule(
-                "wide-index",
-                "PTO-T050",
-                "expects 32-bit indices for 32-bit values",
-                _wide_index_test,
-            ),
+            _wide_index,
         ),
         same_valid("src0Idx", "src0"),
         same_valid("src1Idx", "src1"),
         same_valid("dstIdx", "dst"),
         results_apart("dst", "dstIdx"),
-        _INSIDE,
-        on(NPU, _WHOLE),
+        _inside,
+        on(NPU, _whole),
     ),
     cost="search",
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pto.core.constants import MX_BLOCK_SIZE
 from pto.isa.meaning.tile import quant as meaning
 from pto.isa.row.instr import Attr, Family, read, write
-from pto.isa.rules.microscaling import MX_SHAPES
+from pto.isa.rules.microscaling import mx_shapes
 from pto.isa.rules.rule import (
     Case,
     Rule,
@@ -15,6 +15,7 @@ from pto.isa.rules.rule import (
     dtype_in,
     on,
     row_major,
+    rule,
     same_dtype,
     same_shape,
     same_valid_rows,
@@ -35,6 +36,7 @@ def _unmade_scratch(case: Case) -> str | None:
     return "there is none" if dynamic else None
 
 
+@rule("quant-offset", "PTO-T044", "expects an offset exactly for INT8_ASYM")
 def _offset_of_kind(case: Case) -> str | None:
     kind, offset = case.word("quant_type"), case.op.operand("offset")
     if kind == "INT8_SYM" and offset is not None:
@@ -42,11 +44,6 @@ def _offset_of_kind(case: Case) -> str | None:
     if kind == "INT8_ASYM" and offset is None:
         return "INT8_ASYM has none"
     return None
-
-
-_OFFSET = Rule(
-    "quant-offset", "PTO-T044", "expects an offset exactly for INT8_ASYM", _offset_of_kind
-)
 
 
 def _down_a_column(name: str) -> Rule:
@@ -77,7 +74,7 @@ Family(
     attrs=Attr("quant_type", "quant_type", values=_KINDS, required=True),
     types="f32",
     rules=(
-        _OFFSET,
+        _offset_of_kind,
         dtype_in("dst", "i8 u8"),
         dtype_in("fp", "f32"),
         dtype_in("offset", "f32"),
@@ -130,6 +127,7 @@ Family(
 )
 
 
+@rule("mx-groups", "PTO-S044", "expects groups of 32 elements")
 def _ungrouped(case: Case) -> str | None:
     src = case.tile("src")
     if src is None:
@@ -140,6 +138,7 @@ def _ungrouped(case: Case) -> str | None:
     return f"src has {size} valid {what}" if size is not None and size % MX_BLOCK_SIZE else None
 
 
+@rule("mx-interleave", "PTO-S044", "expects interleave only with axis0 and pairs of row groups")
 def _half_pair(case: Case) -> str | None:
     src = case.tile("src")
     if case.word("interleave") != "true" or src is None:
@@ -150,6 +149,7 @@ def _half_pair(case: Case) -> str | None:
     return None if rows is None or rows % (2 * MX_BLOCK_SIZE) == 0 else f"src has {rows} valid rows"
 
 
+@rule("mx-kind", "PTO-T044", "expects dst to have the element type of quant_type")
 def _kind_of_dst(case: Case) -> str | None:
     wanted = {"MXFP8": {"f8e4m3", "i8", "u8"}, "MXFP4_E2M1": {"float4_e2m1x2"}}
     kind, elem = case.word("quant_type") or "", case.elem("dst")
@@ -204,23 +204,13 @@ Family(
     types="f16 bf16 f32",
     rules=(
         dtype_pairs("src", "dst", {"a5": _MX_PAIRS}),
-        Rule(
-            "mx-kind",
-            "PTO-T044",
-            "expects dst to have the element type of quant_type",
-            _kind_of_dst,
-        ),
+        _kind_of_dst,
         dtype_in("exp", "u8 e8m0"),
         compiled(dtype_in("exp_zz", "u8")),
-        Rule("mx-groups", "PTO-S044", "expects groups of 32 elements", _ungrouped),
-        Rule(
-            "mx-interleave",
-            "PTO-S044",
-            "expects interleave only with axis0 and pairs of row groups",
-            _half_pair,
-        ),
+        _ungrouped,
+        _half_pair,
         *(compiled(same_dtype("src", name)) for name in ("max", "scaling")),
-        compiled(MX_SHAPES),
+        compiled(mx_shapes),
         compiled(apart("src", "dst", "exp", "max", "scaling", "exp_zz")),
         compiled(results_apart("dst", "exp", "max", "scaling", "exp_zz")),
     ),

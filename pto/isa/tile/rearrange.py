@@ -337,12 +337,7 @@ INTERLEAVE = Family(
     "merge two streams of elements, or take them apart",
     pipe="V",
     subject="dst0",
-    rules=(
-        *VECTOR_UNIT,
-        same_dtype(),
-        same_valid("dst1", "dst0"),
-        results_apart("dst0", "dst1"),
-    ),
+    rules=(*VECTOR_UNIT, same_dtype(), same_valid("dst1", "dst0"), results_apart("dst0", "dst1")),
     cost="rearrange",
 )
 _CPP_ONLY = "PTOAS has no such operation; C++ takes (dst1, dst0, src1, src0)"

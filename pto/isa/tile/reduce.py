@@ -17,6 +17,7 @@ from pto.isa.rules.rule import (
     in_layout,
     on,
     row_major,
+    rule,
     same_dtype,
     same_valid_cols,
     same_valid_rows,
@@ -116,10 +117,7 @@ ROWS.row(
     cpu="i16 i32 f16 bf16 f32",
     a2a3=_INT_FLOAT,
     a5="i16 i32 i64 u64 f16 f32",
-    rules=(
-        on(NPU, same_dtype("src", "dst")),
-        dtype_pairs("src", "dst", {"cpu": _CPU_SUMS}),
-    ),
+    rules=(on(NPU, same_dtype("src", "dst")), dtype_pairs("src", "dst", {"cpu": _CPU_SUMS})),
     example=_TO_COLUMN.format("trowsum", "f32"),
     phases={"a2a3": "V[S]"},
     cxx="TROWSUM dst/src src tmp?",  # of the C++ simulator
@@ -283,6 +281,7 @@ def _in_pairs(case: Case) -> bool:
     return case.word("isBinary") == "true"
 
 
+@rule("tree-rows", "PTO-S040", "expects tmp to hold half the rows of src, as wide")
 def _tree_rows(case: Case) -> str | None:
     src, tmp = case.tile("src"), case.tile("tmp")
     if src is None or tmp is None or not _in_pairs(case):
@@ -298,11 +297,7 @@ COLUMNS.row(
     "dst[0,j] = sum over i of src[i,j]",
     traits=_PYTHON["tcolsum"],
     body=Fold(lanes.add, "column", pairs=_in_pairs),
-    operands=(
-        read("src"),
-        scratch("tmp?", planned=when(_in_pairs, like("src"))),
-        write("dst"),
-    ),
+    operands=(read("src"), scratch("tmp?", planned=when(_in_pairs, like("src"))), write("dst")),
     attrs=Attr(
         "isBinary",
         "bool",
@@ -312,13 +307,7 @@ COLUMNS.row(
     text="ins( $ins{tmp} ) outs( $outs ) {}",
     a2a3=_INT_FLOAT,
     a5=_ANY_A5,
-    rules=(
-        same_dtype("src", "tmp"),
-        scratch_when(" with isBinary", _in_pairs),
-        Rule(
-            "tree-rows", "PTO-S040", "expects tmp to hold half the rows of src, as wide", _tree_rows
-        ),
-    ),
+    rules=(same_dtype("src", "tmp"), scratch_when(" with isBinary", _in_pairs), _tree_rows),
     example=_TO_ROW.format("tcolsum"),
     notes=(
         _I64_NOTE,
@@ -357,6 +346,7 @@ def _col_index_types(case: Case, src: t.Scalar) -> str:
     return {2: "i16 u16", 4: "i32 u32"}.get(src.dtype.itemsize, "")
 
 
+@rule("search-columns", "PTO-S040", "expects tmp to hold the stages of the search, or src's region")
 def _column_stages(case: Case) -> str | None:
     """Columns of the staged search of a2a3, or src's own region."""
     src, tmp = case.tile("src"), case.tile("tmp")
@@ -391,12 +381,7 @@ COLUMN_INDICES = Family(
         on("a2a3", same_dtype("src", "tmp")),
         on(
             "a2a3",
-            Rule(
-                "search-columns",
-                "PTO-S040",
-                "expects tmp to hold the stages of the search, or src's region",
-                _column_stages,
-            ),
+            _column_stages,
         ),
         _index_type(
             "expects dst to hold 32-bit integers, beside values integers as wide as src's 16 or"

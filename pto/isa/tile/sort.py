@@ -16,12 +16,12 @@ from pto.isa.row.instr import INS_OUTS_INSIDE, Attr, Family, read, scratch, writ
 from pto.isa.row.traits import Traits
 from pto.isa.rules.rule import (
     Case,
-    Rule,
     all_in,
     dims,
     dtype_in,
     on,
     row_major,
+    rule,
     same_dtype,
     same_valid_rows,
     warn,
@@ -34,7 +34,10 @@ _ROW_LIMIT = 255 * BLOCK  # elements on a2a3, bytes on a5: the longest row copie
 # ---- tsort32
 
 
-def _records_test(case: Case) -> str | None:
+@rule(
+    "room-for-records", "PTO-S057", "expects a row of dst to hold an 8-byte record for each element"
+)
+def _records(case: Case) -> str | None:
     src, dst = case.tile("src"), case.tile("dst")
     cols = None if src is None else src.valid[1]
     if src is None or dst is None or cols is None:
@@ -43,7 +46,12 @@ def _records_test(case: Case) -> str | None:
     return None if room >= cols else f"a row of dst holds {room}, src has {cols} valid columns"
 
 
-def _index_row_test(case: Case) -> str | None:
+@rule(
+    "index-row",
+    "PTO-S058",
+    "expects one idx for each element of src (or one row of them for all rows)",
+)
+def _index_row(case: Case) -> str | None:
     src, idx = case.tile("src"), case.tile("idx")
     if src is None or idx is None:
         return None
@@ -91,20 +99,8 @@ Family(
     cpu="i16 i32 f16 bf16 f32",
     npu="f16 f32",
     rules=(
-        Rule(
-            "index-row",
-            "PTO-S058",
-            "expects one idx for each element of src (or one row of them for all rows)",
-            _index_row_test,
-        ),
-        warn(
-            Rule(
-                "room-for-records",
-                "PTO-S057",
-                "expects a row of dst to hold an 8-byte record for each element",
-                _records_test,
-            )
-        ),
+        _index_row,
+        warn(_records),
         on(NPU, scratch_holds("the row, or the last block of a long one", _tail_bytes)),
         on(NPU, scratch_when(" where blocks may be short", _short_blocks)),
     ),
@@ -132,7 +128,8 @@ def _is_merge_of_lists(case: Case) -> bool:
     return len(case.op.group("srcs")) > 1
 
 
-def _form_test(case: Case) -> str | None:
+@rule("merge-form", "PTO-S055", "expects one source with blockLen, or two to four with excuted")
+def _form(case: Case) -> str | None:
     count = len(case.op.group("srcs"))
     extra = [n for n in ("blockLen", "tmp", "excuted") if case.type(n)]
     single = count == 1 and extra == ["blockLen"]
@@ -143,21 +140,29 @@ def _form_test(case: Case) -> str | None:
     return f"{sources}, {len(case.op.group('dsts'))} dst and {', '.join(extra) or 'nothing else'}"
 
 
-def _one_row_test(case: Case) -> str | None:
+@rule("merge-row", "PTO-S051", "expects tiles of one row")
+def _one_row(case: Case) -> str | None:
     return next((f"{name} has {x.rows}" for name, x in case.tiles() if x.rows != 1), None)
 
 
-def _one_type_test(case: Case) -> str | None:
+@rule("merge-type", "PTO-T020", "expects one element type")
+def _one_type(case: Case) -> str | None:
     types = {x.dtype.name: name for name, x in case.tiles()}
     return None if len(types) < 2 else ", ".join(f"{n} is {x}" for x, n in types.items())
 
 
-def _runs_test(case: Case) -> str | None:
+@rule("run-length", "PTO-S056", "expects blockLen to be a positive multiple of 64")
+def _runs(case: Case) -> str | None:
     length = case.number("blockLen")
     return None if length is None or (length > 0 and length % RUN_STEP == 0) else f"it is {length}"
 
 
-def _groups_test(case: Case) -> str | None:
+@rule(
+    "run-groups",
+    "PTO-S056",
+    "expects 1 to 255 groups of 4 blockLen valid columns in src (on a2a3 no rest)",
+)
+def _groups(case: Case) -> str | None:
     """The a2a3 header asserts whole groups; a5 merges those and leaves a rest alone."""
     length, src = case.number("blockLen"), case.tile("srcs")
     cols = None if src is None else src.valid[1]
@@ -168,7 +173,8 @@ def _groups_test(case: Case) -> str | None:
     return None if whole and 1 <= groups <= 255 else f"src has {cols}, blockLen is {length}"
 
 
-def _as_wide_test(case: Case) -> str | None:
+@rule("merge-width", "PTO-S057", "expects dst to be as wide as src")
+def _as_wide(case: Case) -> str | None:
     src, dst = case.tile("srcs"), case.tile("dsts")
     if _is_merge_of_lists(case) or src is None or dst is None or src.cols == dst.cols:
         return None
@@ -180,7 +186,8 @@ def _merged_bytes(case: Case) -> int | None:
     return None if dst is None or not _is_merge_of_lists(case) else dst.cols * dst.itemsize
 
 
-def _counts_test(case: Case) -> str | None:
+@rule("merge-counts", "PTO-T051", "expects excuted to be a vector<4xi16>")
+def _counts(case: Case) -> str | None:
     counts = case.type("excuted")
     if counts is None:
         return None
@@ -200,51 +207,24 @@ Family(
         scratch("tmp?", planned=when(_is_merge_of_lists, like("dsts"))),
         write("excuted?", "number"),
     ),
-    attrs=(
-        Attr(
-            "exhausted",
-            "bool",
-            default=False,
-            meaning="stop as soon as one list runs out",
-        ),
-    ),
+    attrs=(Attr("exhausted", "bool", default=False, meaning="stop as soon as one list runs out"),),
     text=INS_OUTS_INSIDE,
     pipe="V",
     subject="srcs",
     rules=(
         *VECTOR_UNIT,
-        Rule(
-            "merge-form",
-            "PTO-S055",
-            "expects one source with blockLen, or two to four with excuted",
-            _form_test,
-        ),
-        Rule("merge-row", "PTO-S051", "expects tiles of one row", _one_row_test),
-        Rule("merge-type", "PTO-T020", "expects one element type", _one_type_test),
-        Rule(
-            "run-length",
-            "PTO-S056",
-            "expects blockLen to be a positive multiple of 64",
-            _runs_test,
-        ),
+        _form,
+        _one_row,
+        _one_type,
+        _runs,
         on(
             NPU,
-            Rule(
-                "run-groups",
-                "PTO-S056",
-                "expects 1 to 255 groups of 4 blockLen valid columns in src (on a2a3 no rest)",
-                _groups_test,
-            ),
+            _groups,
         ),
-        Rule("merge-width", "PTO-S057", "expects dst to be as wide as src", _as_wide_test),
+        _as_wide,
         scratch_holds("the merged list", _merged_bytes),
         scratch_when(" for lists", _is_merge_of_lists),
-        Rule(
-            "merge-counts",
-            "PTO-T051",
-            "expects excuted to be a vector<4xi16>",
-            _counts_test,
-        ),
+        _counts,
     ),
     cost="merge",
 ).row(
@@ -271,14 +251,21 @@ Family(
 # ---- thistogram
 
 
-def _byte_test(case: Case) -> str | None:
+@rule("counted-byte", "PTO-S055", "expects byte to exist in the elements of src")
+def _byte(case: Case) -> str | None:
     src, byte = case.tile("src"), counted_byte(case)
     if src is None or byte is None or 0 <= byte < src.itemsize:
         return None
     return f"it is {byte}, src is {src.dtype.name}"
 
 
-def _filter_test(case: Case) -> str | None:
+@rule(
+    "filter-shape",
+    "PTO-S058",
+    "expects idx to be a column of u8, one for each row (u16), or a row of src's width"
+    " for each higher byte (u32)",
+)
+def _filter(case: Case) -> str | None:
     src, idx, byte = case.tile("src"), case.tile("idx"), counted_byte(case)
     if src is None or idx is None or byte is None:
         return None
@@ -294,6 +281,7 @@ def _filter_test(case: Case) -> str | None:
     return None if agrees and idx.layout.name == "ND" else f"{shown}, byte is {byte}"
 
 
+@rule("one-byte", "PTO-S055", "expects byte and isMSB to agree")
 def _one_byte(case: Case) -> str | None:
     byte, top = case.op.attrs.get("byte"), case.op.attrs.get("isMSB")
     src = case.elem("src")
@@ -303,7 +291,8 @@ def _one_byte(case: Case) -> str | None:
     return None if byte.value == wanted else f"byte is {byte.value}, isMSB {top.value}"
 
 
-def _bins_test(case: Case) -> str | None:
+@rule("bins", "PTO-S057", "expects dst to have 256 valid columns")
+def _bins(case: Case) -> str | None:
     dst = case.tile("dst")
     cols = None if dst is None else dst.valid[1]
     return None if cols is None or cols >= 256 else f"it has {cols}"
@@ -331,21 +320,10 @@ Family(
         dtype_in("idx", "u8"),
         dtype_in("dst", "u32"),
         same_valid_rows("src", "dst"),
-        Rule(
-            "counted-byte",
-            "PTO-S055",
-            "expects byte to exist in the elements of src",
-            _byte_test,
-        ),
-        Rule(
-            "filter-shape",
-            "PTO-S058",
-            "expects idx to be a column of u8, one for each row (u16), or a row of src's width"
-            " for each higher byte (u32)",
-            _filter_test,
-        ),
-        Rule("one-byte", "PTO-S055", "expects byte and isMSB to agree", _one_byte),
-        Rule("bins", "PTO-S057", "expects dst to have 256 valid columns", _bins_test),
+        _byte,
+        _filter,
+        _one_byte,
+        _bins,
     ),
     cost="rearrange",
 ).row(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pto.isa.meaning.vector import compare
 from pto.isa.row.instr import Attr, Family, Result, read
 from pto.isa.row.traits import Traits
-from pto.isa.rules.rule import Case, Rule, dtype_in, scalar_matches
+from pto.isa.rules.rule import Case, dtype_in, rule, scalar_matches
 from pto.isa.rules.vector import (
     INTEGERS,
     WIDE_FLOATS,
@@ -72,6 +72,7 @@ SELECT = Family(
 )
 
 
+@rule("no-small-floats", "PTO-T024", "expects no elements of 8-bit floats")
 def _small_float(case: Case) -> str | None:
     elem = case.elem("src0")
     small = elem is not None and elem.is_float and elem.dtype is not None and elem.dtype.bits <= 8
@@ -83,11 +84,7 @@ SELECT.row(
     "result[i] = mask[i] ? src0[i] : src1[i]",
     body=compare.VSEL,
     operands=(*SELECT.operands, read("mask", "mask")),
-    rules=(
-        same_vreg("src0", "src1", "result"),
-        mask_fits("src0", "mask"),
-        Rule("no-small-floats", "PTO-T024", "expects no elements of 8-bit floats", _small_float),
-    ),
+    rules=(same_vreg("src0", "src1", "result"), mask_fits("src0", "mask"), _small_float),
     cite=spec(4811),
     **widths(8, 16, 32, 64),
 )
@@ -96,11 +93,7 @@ SELECT.row(
     "result[i] = src0[src1[i]]; no mask",
     body=compare.VSELR,
     needs="pair_select",
-    rules=(
-        same_vreg("src0", "result"),
-        same_lanes("src1", "src0"),
-        dtype_in("src1", INTEGERS),
-    ),
+    rules=(same_vreg("src0", "result"), same_lanes("src1", "src0"), dtype_in("src1", INTEGERS)),
     notes=(
         "an older page has it as a reversed vsel with an implicit mask; the current text and the"
         " goldens select lanes by index",

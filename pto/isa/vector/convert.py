@@ -5,7 +5,7 @@ from __future__ import annotations
 from pto.isa.meaning.vector import convert
 from pto.isa.meaning.vector.convert import OLDER_WORDS, plain_word
 from pto.isa.row.instr import Attr, Family, Result, read
-from pto.isa.rules.rule import Case, Rule
+from pto.isa.rules.rule import Case, rule
 from pto.isa.rules.vector import WIDE_FLOATS, bits_of, mask_fits, same_vreg, spec, widths
 
 _FP8, _FP4 = ("f8e4m3", "f8e5m2", "hifloat8"), ("float4_e1m2x2", "float4_e2m1x2")
@@ -45,6 +45,7 @@ def _pair(case: Case) -> str | None:
     return f"{source.dtype.name} {result.dtype.name}"
 
 
+@rule("vcvt-pair", "PTO-T084", "expects a conversion that exists")
 def _pair_exists(case: Case) -> str | None:
     pair = _pair(case)
     if pair is None or pair in PAIRS:
@@ -55,6 +56,7 @@ def _pair_exists(case: Case) -> str | None:
     return f"{source} to {result}{known}"
 
 
+@rule("vcvt-attrs", "PTO-T085", "expects the attributes of this conversion")
 def _attributes(case: Case) -> str | None:
     wanted = PAIRS.get(_pair(case) or "")
     if wanted is None:
@@ -66,6 +68,11 @@ def _attributes(case: Case) -> str | None:
     return f"{_pair(case)} takes {wanted}, given are {' '.join(given) or 'none'}"
 
 
+@rule(
+    "vcvt-part",
+    "PTO-T085",
+    "expects part EVEN or ODD between widths 2:1, P0 to P3 between widths 4:1",
+)
 def _part(case: Case) -> str | None:
     part, a, b = plain_word(case, "part"), bits_of(case, "input"), bits_of(case, "result")
     if part is None or a is None or b is None:
@@ -103,17 +110,7 @@ CONVERT.row(
         Attr("round_mode", "str", _ROUNDINGS, meaning="older name of rnd"),
     ),
     types=" ".join(_SOURCES),
-    rules=(
-        mask_fits("input", "mask"),
-        Rule("vcvt-pair", "PTO-T084", "expects a conversion that exists", _pair_exists),
-        Rule("vcvt-attrs", "PTO-T085", "expects the attributes of this conversion", _attributes),
-        Rule(
-            "vcvt-part",
-            "PTO-T085",
-            "expects part EVEN or ODD between widths 2:1, P0 to P3 between widths 4:1",
-            _part,
-        ),
-    ),
+    rules=(mask_fits("input", "mask"), _pair_exists, _attributes, _part),
     notes=(
         "the mask has the granularity of the source; a 64-bit source goes by b32",
         "the text calls A away from zero; headers and a TF32 golden take the nearest, ties away",

@@ -5,12 +5,13 @@ from __future__ import annotations
 from pto.isa.meaning.vmi import shape
 from pto.isa.row import types as t
 from pto.isa.row.instr import Family, Result, read
-from pto.isa.rules.rule import Case, Rule, dtype_in
+from pto.isa.rules.rule import Case, dtype_in, rule
 from pto.isa.rules.vector import mask_fits, same_lane_type, same_vreg, shown
 
 _BINS = (128, 256)
 
 
+@rule("bins", "PTO-S083", "expects acc to have 128 or 256 bins")
 def _bins(case: Case) -> str | None:
     acc = case.type("acc")
     if not isinstance(acc, t.LogicalVReg) or acc.lanes in _BINS:
@@ -18,6 +19,7 @@ def _bins(case: Case) -> str | None:
     return f"acc is {shown(acc)}"
 
 
+@rule("mask-lanes", "PTO-S083", "expects mask to have as many lanes as src")
 def _mask_lanes(case: Case) -> str | None:
     source, mask = case.type("src"), case.type("mask")
     if not (isinstance(source, t.LogicalVReg) and isinstance(mask, t.LogicalMask)):
@@ -37,12 +39,7 @@ HISTOGRAM = Family(
     results=(Result("result", "logical vreg"),),
     text="$acc , $src , $mask {} : types -> results",
     pipe="V",
-    rules=(
-        same_lane_type("acc", "result"),
-        dtype_in("src", "u8"),
-        Rule("bins", "PTO-S083", "expects acc to have 128 or 256 bins", _bins),
-        Rule("mask-lanes", "PTO-S083", "expects mask to have as many lanes as src", _mask_lanes),
-    ),
+    rules=(same_lane_type("acc", "result"), dtype_in("src", "u8"), _bins, _mask_lanes),
     subject="acc",
     cost="lane",
 )

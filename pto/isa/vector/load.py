@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pto.isa.meaning.vector import load
 from pto.isa.row.instr import Attr, Family, Result, read
-from pto.isa.rules.rule import Case, Rule, dtype_in
+from pto.isa.rules.rule import Case, dtype_in, rule
 from pto.isa.rules.vector import (
     HALVES_AND_WORDS,
     MOVED_BASE,
@@ -131,6 +131,11 @@ GATHER = Family(
 )
 
 
+@rule(
+    "gather-bytes",
+    "PTO-T050",
+    "expects the elements of source, or for bytes their 16-bit extension",
+)
 def _gathered(case: Case) -> str | None:
     source, result = case.elem("source"), case.elem("result")
     if source is None or result is None or source.dtype is None or result.dtype is None:
@@ -142,6 +147,7 @@ def _gathered(case: Case) -> str | None:
     return None if fits else f"source holds {source.name}, result {result.name}"
 
 
+@rule("gather-sign", "PTO-T050", "expects signless or unsigned offsets")
 def _unsigned(case: Case) -> str | None:
     offsets = case.elem("offsets")
     signed = offsets is not None and offsets.name.startswith("si")
@@ -156,13 +162,8 @@ GATHER.row(
     rules=(
         dtype_in("offsets", HALVES_AND_WORDS),
         mask_fits("result", "mask"),
-        Rule(
-            "gather-bytes",
-            "PTO-T050",
-            "expects the elements of source, or for bytes their 16-bit extension",
-            _gathered,
-        ),
-        Rule("gather-sign", "PTO-T050", "expects signless or unsigned offsets", _unsigned),
+        _gathered,
+        _unsigned,
     ),
     notes=(
         "the formula of the text leaves masked lanes unwritten; the golden has them 0",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pto.isa.meaning.vector import materialize
 from pto.isa.row import types as t
 from pto.isa.row.instr import Attr, Family, Result, read
-from pto.isa.rules.rule import Case, Rule, scalar_matches
+from pto.isa.rules.rule import Case, rule, scalar_matches
 from pto.isa.rules.vector import FLOATS, INTEGERS, mask_fits, same_vreg, spec, widths
 
 MATERIALIZE = Family(
@@ -21,6 +21,7 @@ MATERIALIZE = Family(
 )
 
 
+@rule("position-of-vector", "PTO-T087", "expects position only with a vector")
 def _position(case: Case) -> str | None:
     if "position" not in case.op.attrs or isinstance(case.type("input"), t.VReg):
         return None
@@ -55,7 +56,7 @@ MATERIALIZE.row(
         same_vreg("input", "result"),
         scalar_matches("input", "result"),
         mask_fits("result", "mask"),
-        Rule("position-of-vector", "PTO-T087", "expects position only with a vector", _position),
+        _position,
     ),
     notes=(
         "HIGHEST is the last lane of the register, not the last active one",

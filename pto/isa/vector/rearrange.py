@@ -6,7 +6,7 @@ from pto.isa.meaning.vector import rearrange
 from pto.isa.row import types as t
 from pto.isa.row.instr import Attr, Family, Result, read
 from pto.isa.row.traits import Traits
-from pto.isa.rules.rule import Case, Rule, dtype_in
+from pto.isa.rules.rule import Case, dtype_in, rule
 from pto.isa.rules.vector import (
     HALVES_AND_WORDS,
     INTEGERS,
@@ -38,6 +38,7 @@ REARRANGE = Family(
 )
 
 
+@rule("packed-type", "PTO-T083", "expects result to hold unsigned integers of half src's width")
 def _packed(case: Case) -> str | None:
     source, result = case.type("src"), case.type("result")
     if not (isinstance(source, t.VReg) and isinstance(result, t.VReg)):
@@ -46,6 +47,7 @@ def _packed(case: Case) -> str | None:
     return None if half else f"src is {shown(source)}, result is {shown(result)}"
 
 
+@rule("unpacked-type", "PTO-T083", "expects result to hold integers of twice src's width")
 def _unpacked(case: Case) -> str | None:
     source, result = case.type("src"), case.type("result")
     if not (isinstance(source, t.VReg) and isinstance(result, t.VReg)):
@@ -118,12 +120,7 @@ REARRANGE.row(
     text="$src , @part {} : types -> results",
     types=HALVES_AND_WORDS,
     subject="src",
-    rules=Rule(
-        "packed-type",
-        "PTO-T083",
-        "expects result to hold unsigned integers of half src's width",
-        _packed,
-    ),
+    rules=_packed,
     notes="truncates, does not saturate",
     example='%h = pto.vpack %v, "LOWER" : !pto.vreg<64xi32> -> !pto.vreg<128xui16>',
     cite=spec(5035),
@@ -141,12 +138,7 @@ for _name, (_how, _body, _line) in {
         text="$src , $part {} : types(src) <? , index > -> results",
         types="i8 u8 i16 u16",
         subject="src",
-        rules=Rule(
-            "unpacked-type",
-            "PTO-T083",
-            "expects result to hold integers of twice src's width",
-            _unpacked,
-        ),
+        rules=_unpacked,
         notes="takes a contiguous half, unlike the EVEN and ODD parts of vcvt",
         example=f"%w = pto.{_name} %v, %part : !pto.vreg<128xi16> -> !pto.vreg<64xi32>",
         cite=spec(_line),
@@ -184,11 +176,7 @@ REARRANGE.row(
     operands=(read("src", "vreg"), read("index", "vreg")),
     results=_RESULT,
     subject="src",
-    rules=(
-        same_vreg("src", "result"),
-        same_lanes("index", "src"),
-        dtype_in("index", INTEGERS),
-    ),
+    rules=(same_vreg("src", "result"), same_lanes("index", "src"), dtype_in("index", INTEGERS)),
     notes=f"{_MANUAL}; vselr is the current form",
     example="%r = pto.vperm %v, %index : !pto.vreg<64xf32>, !pto.vreg<64xi32> -> !pto.vreg<64xf32>",
     cite=page("vector/ops/data-rearrangement/vperm"),

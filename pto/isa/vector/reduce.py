@@ -5,7 +5,7 @@ from __future__ import annotations
 from pto.isa.meaning.vector import reduce
 from pto.isa.row import types as t
 from pto.isa.row.instr import Family, Result, read
-from pto.isa.rules.rule import Case, Rule
+from pto.isa.rules.rule import Case, rule
 from pto.isa.rules.vector import (
     FLOATS,
     HALVES_AND_WORDS,
@@ -36,6 +36,7 @@ REDUCE = Family(
 _SAME = (same_vreg("input", "result"),)
 
 
+@rule("sum-type", "PTO-T083", "expects result to be the type of the sum")
 def _sum_type(case: Case) -> str | None:
     """8- and 16-bit integers sum into the next wider integer of the same signedness."""
     source, result = case.type("input"), case.type("result")
@@ -54,7 +55,7 @@ REDUCE.row(
     "result[0] = sum of active lanes, the other lanes 0",
     body=reduce.VCADD,
     types=f"{INTEGERS} {FLOATS}",
-    rules=Rule("sum-type", "PTO-T083", "expects result to be the type of the sum", _sum_type),
+    rules=_sum_type,
     notes=(
         "8- and 16-bit integers widen: 256xsi8 sums to 128xsi16, 128xi16 to 64xi32",
         "the manual's page lists i16 to i64; the current text i8 to i32",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pto.isa.meaning.kinds import Lane
 from pto.isa.meaning.vector import arithmetic, sort, special
 from pto.isa.row.instr import Attr, Family, Result, read, write
-from pto.isa.rules.rule import Case, Rule, dtype_in, same_dtype, scalar_matches
+from pto.isa.rules.rule import Case, dtype_in, rule, same_dtype, scalar_matches
 from pto.isa.rules.vector import (
     FLOATS,
     HALVES_AND_WORDS,
@@ -45,6 +45,7 @@ FUSED.row(
 )
 
 
+@rule("exp-type", "PTO-T083", "expects result to be f32")
 def _f32(case: Case) -> str | None:
     elem = case.elem("result")
     return None if elem is None or elem.name == "f32" else f"it is {elem.name}"
@@ -59,11 +60,7 @@ FUSED.row(
     text="$input , $max , $mask , @part {} : types -> results",
     types=FLOATS,
     subject="input",
-    rules=(
-        same_vreg("input", "max"),
-        mask_fits("input", "mask"),
-        Rule("exp-type", "PTO-T083", "expects result to be f32", _f32),
-    ),
+    rules=(same_vreg("input", "max"), mask_fits("input", "mask"), _f32),
     aliases="vexpdiff",
     cite=spec(5200),
 )
@@ -185,6 +182,7 @@ UB_TO_UB = Family(
 )
 
 
+@rule("repeat-times", "PTO-S082", "expects repeat_times within 0 to 255")
 def _repeats(case: Case) -> str | None:
     count = case.number("repeat_times")
     return None if count is None or 0 <= count <= 255 else f"it is {count}"
@@ -202,10 +200,7 @@ UB_TO_UB.row(
         read("repeat_times", "index"),
     ),
     types=FLOATS,
-    rules=(
-        dtype_in("indices", "u32"),
-        Rule("repeat-times", "PTO-S082", "expects repeat_times within 0 to 255", _repeats),
-    ),
+    rules=(dtype_in("indices", "u32"), _repeats),
     notes=(
         "an f16 score fills the low 2 bytes of its field, the next 2 are reserved and 0 here",
         "where NaN sorts is not defined: here behind every number",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pto.isa.meaning.vector import store
 from pto.isa.row import types as t
 from pto.isa.row.instr import Attr, Family, read, write
-from pto.isa.rules.rule import Case, Rule, dtype_in, same_dtype
+from pto.isa.rules.rule import Case, dtype_in, rule, same_dtype
 from pto.isa.rules.vector import (
     HALVES_AND_WORDS,
     MOVED_BASE,
@@ -44,6 +44,7 @@ _MASKS = {
 _MASK_IGNORED = ("1PT_B8", "1PT_B16", "1PT_B32")
 
 
+@rule("store-mask", "PTO-T081", "expects mask to have the granularity the store reads")
 def _store_mask(case: Case) -> str | None:
     dist, bits, mask = case.word("dist") or "", bits_of(case, "value"), case.type("mask")
     if not isinstance(mask, t.Mask) or bits is None or dist in _MASK_IGNORED:
@@ -54,10 +55,6 @@ def _store_mask(case: Case) -> str | None:
     why = f"dist {dist} needs" if dist in _MASKS else f"{bits}-bit elements need"
     return f"mask is b{mask.granularity}, {why} b{wanted}"
 
-
-_STORE_MASK = Rule(
-    "store-mask", "PTO-T081", "expects mask to have the granularity the store reads", _store_mask
-)
 
 STORE = Family(
     "vector store",
@@ -92,11 +89,7 @@ STORE.row(
     ),
     text="$value , $destination [ $offset ] , $mask {} : types(value,destination,mask)"
     " <? -> results >",
-    rules=(
-        dist_width("value", STORE_DISTS),
-        _STORE_MASK,
-        same_base("updated_base", "destination"),
-    ),
+    rules=(dist_width("value", STORE_DISTS), _store_mask, same_base("updated_base", "destination")),
     aliases="vst vsti vsts_post",
     notes=(
         "updated_base is the post-update form of newer compilers, absent otherwise: it stores at"
@@ -156,6 +149,7 @@ STORE.row(
 )
 
 
+@rule("requests", "PTO-S080", "expects offsets as wide as the elements, 16 bits for bytes")
 def _requests(case: Case) -> str | None:
     value, offsets = bits_of(case, "value"), bits_of(case, "offsets")
     if value is None or offsets is None or offsets == max(value, 16):
@@ -176,12 +170,7 @@ STORE.row(
     text="$value , $destination , $offsets , $mask {} : types",
     rules=(
         dtype_in("offsets", HALVES_AND_WORDS),
-        Rule(
-            "requests",
-            "PTO-S080",
-            "expects offsets as wide as the elements, 16 bits for bytes",
-            _requests,
-        ),
+        _requests,
         mask_fits("offsets", "mask"),
         same_dtype("value", "destination"),
     ),

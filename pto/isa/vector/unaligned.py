@@ -8,7 +8,7 @@ from __future__ import annotations
 from pto.isa.meaning.vector import unaligned
 from pto.isa.row import types as t
 from pto.isa.row.instr import Attr, Family, Result, read, write
-from pto.isa.rules.rule import Case, Rule, dtype_in
+from pto.isa.rules.rule import Case, dtype_in, rule
 from pto.isa.rules.vector import MOVED_BASE, page, same_base, spec, state_from, widths
 
 _ALIGN = Result("result", "align")
@@ -23,6 +23,7 @@ _MODE = Attr(
 _A5_ONLY = "a5 only by the manual (alignment state); newer text allows emulation elsewhere"
 
 
+@rule("memref-elements", "PTO-T082", "expects a source memref to hold the elements of result")
 def _memref_elements(case: Case) -> str | None:
     source, elem = case.type("source"), case.elem("result")
     if not isinstance(source, t.MemRef) or elem is None or source.elem == elem:
@@ -30,16 +31,13 @@ def _memref_elements(case: Case) -> str | None:
     return f"source is of {source.elem.name}, result of {elem.name}"
 
 
+@rule("constant-byte", "PTO-S081", "expects offset to be a constant of 8 bits")
 def _constant_byte(case: Case) -> str | None:
     offset = case.number("offset")
     if offset is None:
         return "it is computed"
     return None if -128 <= offset < 128 else f"it is {offset}"
 
-
-_CONSTANT_BYTE = Rule(
-    "constant-byte", "PTO-S081", "expects offset to be a constant of 8 bits", _constant_byte
-)
 
 LOAD = Family(
     "unaligned load",
@@ -94,12 +92,7 @@ LOAD.row(
     operands=(read("source", "ub buffer"), read("offset", "index")),
     results=Result("result", "vreg"),
     text="$source [ $offset ] {} : types(source) -> results",
-    rules=Rule(
-        "memref-elements",
-        "PTO-T082",
-        "expects a source memref to hold the elements of result",
-        _memref_elements,
-    ),
+    rules=_memref_elements,
     notes=_A5_ONLY,
     cite="PTOAS include/PTO/IR/VPTOOps.td: pto.uvld",
     **widths(8, 16, 32, 64),
@@ -136,7 +129,7 @@ for _name, _unit in (("sprsti", "words of 4 bytes, a constant"), ("sprsts", "byt
         needs="align_state",
         rules=(
             dtype_in("destination", "i32 u32"),
-            *(_CONSTANT_BYTE,) * (_name == "sprsti"),
+            *(_constant_byte,) * (_name == "sprsti"),
             same_base("updated_base", "destination"),
         ),
         notes="with updated_base the store is at destination itself, which then moves on",

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pto.isa.meaning.vmi import shape as meaning
 from pto.isa.row.instr import Attr
 from pto.isa.row.types import Scalar
-from pto.isa.rules.rule import Case, Rule
+from pto.isa.rules.rule import Case, rule
 from pto.isa.vmi.families import DOC, PMODE, TD, family, same_lanes, vector
 
 _CARRIERS = ("bf16x2", "hif8x2", "f4E1M2x2", "f4E2M1x2")  # two values in one element
@@ -45,11 +45,13 @@ def _takes(a: Scalar, b: Scalar) -> tuple[str, bool | None] | None:
     return "", not b.is_float and _bits(b) < _bits(a)
 
 
+@rule("logical-pair", "PTO-T084", "expects a conversion that exists")
 def _exists(case: Case) -> str | None:
     a, b = case.elem("source"), case.elem("result")
     return None if a is None or b is None or _takes(a, b) else f"{a.name} becomes {b.name}"
 
 
+@rule("logical-how", "PTO-T085", "expects the attributes of this conversion")
 def _attributes(case: Case) -> str | None:
     a, b = case.elem("source"), case.elem("result")
     takes = None if a is None or b is None else _takes(a, b)
@@ -66,6 +68,7 @@ def _attributes(case: Case) -> str | None:
     return None
 
 
+@rule("logical-signs", "PTO-T098", "expects types with the sign of the operation")
 def _signs(case: Case) -> str | None:
     """Names that say a sign: the types may not say the opposite."""
     wrong = "u" if case.op.row and case.op.row.body is meaning.CONVERT_SIGNED else "s"
@@ -78,10 +81,9 @@ def _signs(case: Case) -> str | None:
 
 _RULES = (
     same_lanes("source", "result"),
-    Rule("logical-pair", "PTO-T084", "expects a conversion that exists", _exists),
-    Rule("logical-how", "PTO-T085", "expects the attributes of this conversion", _attributes),
+    _exists,
+    _attributes,
 )
-_SIGNS = Rule("logical-signs", "PTO-T098", "expects types with the sign of the operation", _signs)
 CONVERT = family("logical conversion", "lanes under another type", subject="source")
 _ROUNDING = Attr("rounding", "str", ("R", "A", "H", "Z", "F", "C", "O"))
 _SATURATE = Attr("saturate", "str", ("SAT", "NOSAT"))
@@ -99,13 +101,14 @@ for _name, _meaning, _body in (
         body=_body,
         operands=vector("source"),
         attrs=(_ROUNDING, _SATURATE, PMODE),
-        rules=(*_RULES, *(_SIGNS,) * (_name != "vcvt")),
+        rules=(*_RULES, *(_signs,) * (_name != "vcvt")),
         aliases="vmi.extf vmi.truncf vmi.trunci" * (_name == "vcvt"),
         notes="signless integers count as unsigned beside integers, as signed beside floats",
         cite=DOC if _name == "vcvt" else TD,
     )
 
 
+@rule("same-bits", "PTO-S084", "expects source and result of one size")
 def _same_bits(case: Case) -> str | None:
     sizes = [
         getattr(case.type(n), "lanes", 0)
@@ -120,7 +123,7 @@ CONVERT.row(
     "the same bits as lanes of another type",
     body=meaning.REINTERPRET,
     operands=vector("source"),
-    rules=Rule("same-bits", "PTO-S084", "expects source and result of one size", _same_bits),
+    rules=_same_bits,
     aliases="vmi.bitcast",
     cite=DOC,
 )

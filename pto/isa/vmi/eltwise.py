@@ -10,7 +10,7 @@ from pto.isa.meaning.vmi import lanewise as meaning
 from pto.isa.meaning.vmi.lanewise import lanewise
 from pto.isa.row.enums import ENUMS
 from pto.isa.row.instr import Attr, Result, read
-from pto.isa.rules.rule import Case, Rule, scalar_matches
+from pto.isa.rules.rule import Case, rule, scalar_matches
 from pto.isa.rules.vector import same_vreg
 from pto.isa.vmi.families import (
     DOC,
@@ -18,12 +18,12 @@ from pto.isa.vmi.families import (
     GENERIC,
     INTEGERS,
     MASK,
-    MASK_LOGIC,
     MASK_RESULT,
     NUMBERS,
     PMODE,
     family,
     mask,
+    mask_logic,
     mask_width,
     same_elements,
     same_lanes,
@@ -73,7 +73,7 @@ UNARY.row(
     operands=(read("source", _EITHER), MASK),
     results=Result("result", _EITHER),
     a5=INTEGERS,
-    rules=MASK_LOGIC,
+    rules=mask_logic,
     aliases=_older("not mask_not"),
     cite=DOC,
 )
@@ -121,7 +121,7 @@ for _name, _fn, _aliases in (
         operands=(read("lhs", _EITHER), read("rhs", _EITHER), MASK),
         results=Result("result", _EITHER),
         a5=INTEGERS,
-        rules=MASK_LOGIC,
+        rules=mask_logic,
         aliases=_older(_aliases),
         cite=DOC,
     )
@@ -225,6 +225,7 @@ family("logical fused", "several sources, lane by lane", subject="x").row(
 )
 
 
+@rule("wide-lanes", "PTO-S084", "expects 64, 128 or 256 lanes")
 def _wide_lanes(case: Case) -> str | None:
     lanes = getattr(case.type("a"), "lanes", 64)
     return None if lanes in (64, 128, 256) else f"there are {lanes}"
@@ -242,7 +243,7 @@ family("logical wide", "more bits than a lane has", subject="a").row(
         same_lanes("a", "b", "mask", "low", "high"),
         same_vreg("a", "b", "low", "high"),
         written_as("a", "i32", "ui32"),
-        Rule("wide-lanes", "PTO-S084", "expects 64, 128 or 256 lanes", _wide_lanes),
+        _wide_lanes,
     ),
     cite=DOC,
 )
@@ -298,10 +299,7 @@ for _name, _kind in (("cmpf", "cmpf_predicate"), ("cmpi", "cmpi_predicate")):
         body=meaning.COMPARE_BY_PREDICATE,
         operands=(vector("lhs"), vector("rhs")),
         attrs=Attr(
-            "predicate",
-            "str",
-            tuple(dict.fromkeys((*ENUMS[_kind].words, *_PLAIN))),
-            required=True,
+            "predicate", "str", tuple(dict.fromkeys((*ENUMS[_kind].words, *_PLAIN))), required=True
         ),
         text="@predicate , $lhs , $rhs {} : types -> results",
         a5=NUMBERS,

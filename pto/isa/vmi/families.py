@@ -5,7 +5,7 @@ from __future__ import annotations
 from pto.isa.row import types as t
 from pto.isa.row.instr import Attr, Family, Operand, Result, read
 from pto.isa.row.traits import Traits
-from pto.isa.rules.rule import Case, Rule, listing
+from pto.isa.rules.rule import Case, Rule, listing, rule
 from pto.isa.rules.vector import shown
 
 DOC = "PTOAS docs/isa/vmi-isa (2026-08)"
@@ -92,7 +92,8 @@ def mask_width(data: str, *names: str) -> Rule:
     return Rule("logical-mask-width", "PTO-T081", sentence, test)
 
 
-def _divides(case: Case) -> str | None:
+@rule("groups-divide", "PTO-S084", "expects groups that divide the lanes")
+def groups_divide(case: Case) -> str | None:
     word = case.word("group") or case.word("num_groups")
     types = [case.type(name) for name in ("source", "result", "value")]
     lanes = [type.lanes for type in types if isinstance(type, t.LogicalVReg | t.LogicalMask)]
@@ -102,10 +103,8 @@ def _divides(case: Case) -> str | None:
     return f"{word} groups of {max(lanes)} lanes" if odd else None
 
 
-GROUPS_DIVIDE = Rule("groups-divide", "PTO-S084", "expects groups that divide the lanes", _divides)
-
-
-def _mask_logic(case: Case) -> str | None:
+@rule("mask-logic", "PTO-T081", "expects masks of one granularity, and no further mask")
+def mask_logic(case: Case) -> str | None:
     types = [(n, case.type(n)) for n in ("source", "lhs", "rhs", "result")]
     masks = [(n, k) for n, k in types if isinstance(k, t.LogicalMask)]
     if not masks:
@@ -118,11 +117,6 @@ def _mask_logic(case: Case) -> str | None:
         if type.layout and masks[0][1].layout and type.layout != masks[0][1].layout:
             return f"{masks[0][0]} is kept as {masks[0][1].layout}, {name} as {type.layout}"
     return None
-
-
-MASK_LOGIC = Rule(
-    "mask-logic", "PTO-T081", "expects masks of one granularity, and no further mask", _mask_logic
-)
 
 
 def family(name: str, meaning: str, *, subject: str = "result") -> Family:

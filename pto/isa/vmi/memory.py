@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pto.isa.meaning.vmi import memory as meaning
 from pto.isa.row.instr import Attr, Result, read, write
-from pto.isa.rules.rule import Case, Rule, dtype_in
+from pto.isa.rules.rule import Case, Rule, dtype_in, rule
 from pto.isa.vmi.families import (
     DOC,
     GROUP,
-    GROUPS_DIVIDE,
     MASK,
     PMODE,
     family,
+    groups_divide,
     mask,
     mask_width,
     same_elements,
@@ -34,6 +34,7 @@ _MODES = Attr(
 )
 
 
+@rule("one-way", "PTO-T089", "expects at most one of group, dist_mode and block_stride")
 def _one_way(case: Case) -> str | None:
     alone = ("continuous", "brc") if case.word("group") and case.op.results else ("continuous",)
     ways = {
@@ -49,15 +50,12 @@ def _one_way(case: Case) -> str | None:
     return None
 
 
-_ONE_WAY = Rule(
-    "one-way", "PTO-T089", "expects at most one of group, dist_mode and block_stride", _one_way
-)
-
-
+@rule("group-mask", "PTO-T089", "expects no mask with group")
 def _no_mask(case: Case) -> str | None:
     return "both are given" if case.word("group") and case.op.operand("mask") else None
 
 
+@rule("pair", "PTO-T089", "expects two results with dintlv, one otherwise")
 def _pair(case: Case) -> str | None:
     two = len(case.op.results) == 2
     return (
@@ -65,17 +63,18 @@ def _pair(case: Case) -> str | None:
     )
 
 
+@rule("two-values", "PTO-T089", "expects two values with dintlv only")
 def _two_stored(case: Case) -> str | None:
     two, mode = case.op.operand("second") is not None, case.word("dist_mode")
     return None if two is (mode == "dintlv") else f"{1 + two} values, dist_mode is {mode}"
 
 
+@rule("no-merge", "PTO-T089", "expects no merge in a store")
 def _stored(case: Case) -> str | None:
     return "pmode is merge" if case.word("pmode") == "merge" else None
 
 
 # A store leaves memory alone where its mask is off; there is nothing to merge with.
-_NO_MERGE = Rule("no-merge", "PTO-T089", "expects no merge in a store", _stored)
 
 
 def _of_memory(lanes: str, place: str) -> Rule:
@@ -108,12 +107,7 @@ LOAD.row(
     text="$source [ $offset ] <? , $stride > <? , $block_stride <? , $repeat_stride > > {}"
     " : types(source,stride?,block_stride?,repeat_stride?) -> results",
     aliases="vmi.load",
-    rules=(
-        _ONE_WAY,
-        GROUPS_DIVIDE,
-        _of_memory("result", "source"),
-        Rule("pair", "PTO-T089", "expects two results with dintlv, one otherwise", _pair),
-    ),
+    rules=(_one_way, groups_divide, _of_memory("result", "source"), _pair),
     notes=("odd is the second result of dintlv", "blocks are block_stride blocks apart"),
     cite=DOC,
 )
@@ -138,14 +132,14 @@ STORE.row(
     generic="value+second* destination offset stride? block_stride? repeat_stride? mask*",
     aliases="vmi.store vmi.masked_store",
     rules=(
-        Rule("two-values", "PTO-T089", "expects two values with dintlv only", _two_stored),
-        _ONE_WAY,
-        GROUPS_DIVIDE,
-        _NO_MERGE,
+        _two_stored,
+        _one_way,
+        groups_divide,
+        _stored,
         _of_memory("value", "destination"),
         same_lanes("value", "second", "mask"),
         mask_width("value", "mask"),
-        Rule("group-mask", "PTO-T089", "expects no mask with group", _no_mask),
+        _no_mask,
     ),
     notes="second is interleaved with value",
     cite=DOC,
@@ -162,7 +156,7 @@ STORE.row(
     rules=(
         same_lanes("value", "mask"),
         mask_width("value", "mask"),
-        _NO_MERGE,
+        _stored,
         _of_memory("value", "destination"),
     ),
     cite=DOC,
@@ -207,12 +201,12 @@ STORE.row(
 _GROUPS = Attr("num_groups", "int", required=True)
 
 
+@rule("slots", "PTO-S084", "expects one lane for each group")
 def _slots(case: Case) -> str | None:
     lanes, groups = getattr(case.type("result"), "lanes", None), int(case.word("num_groups") or 0)
     return None if lanes in (None, groups) else f"result has {lanes} lanes, groups are {groups}"
 
 
-_SLOTS = Rule("slots", "PTO-S084", "expects one lane for each group", _slots)
 for _name, _meaning, _body, _stride in (
     ("group_load", "a row of L / num_groups elements a group", meaning.GROUP_LOAD, "row_stride"),
     ("group_slot_load", "one element a group", meaning.GROUP_SLOTS, "source_group_stride"),
@@ -230,7 +224,7 @@ for _name, _meaning, _body, _stride in (
         operands=(*_SOURCE, read(_stride, "index")),
         attrs=_GROUPS,
         text=f"$source [ $offset ] , ${_stride} {{}} : types(source) -> results",
-        rules=(GROUPS_DIVIDE, *(_SLOTS,) * (_name == "group_slot_load")),
+        rules=(groups_divide, *(_slots,) * (_name == "group_slot_load")),
     )
 STORE.row(
     "vmi.group_store",
@@ -240,7 +234,7 @@ STORE.row(
     results=(),
     attrs=_GROUPS,
     text="$value , $destination [ $offset ] , $row_stride {} : types(value,destination)",
-    rules=(GROUPS_DIVIDE, _of_memory("value", "destination")),
+    rules=(groups_divide, _of_memory("value", "destination")),
 )
 for _name, _meaning, _body in (
     ("masked_load", "active lanes from a run in memory", meaning.MASKED_LOAD),
@@ -260,10 +254,7 @@ LOAD.row(
     body=meaning.GATHER,
     operands=(read("source", "ub buffer"), vector("indices"), mask("mask"), vector("passthru")),
     text="$source [ $indices ] , $mask , $passthru {} : types -> results",
-    rules=(
-        same_lanes("indices", "mask", "passthru", "result"),
-        dtype_in("indices", _INDICES),
-    ),
+    rules=(same_lanes("indices", "mask", "passthru", "result"), dtype_in("indices", _INDICES)),
 )
 STORE.row(
     "vmi.scatter",

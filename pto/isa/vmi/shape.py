@@ -10,17 +10,17 @@ from pto.isa.row import types as t
 from pto.isa.row.attributes import Ints, Raw
 from pto.isa.row.instr import Attr, Result, read
 from pto.isa.rules.buffer import same_width
-from pto.isa.rules.rule import Case, Rule, dtype_in, scalar_matches
+from pto.isa.rules.rule import Case, dtype_in, rule, scalar_matches
 from pto.isa.vmi.families import (
     DOC,
     GENERIC,
     GROUP,
-    GROUPS_DIVIDE,
     INTEGERS,
     MASK_RESULT,
     NUMBERS,
     PMODE,
     family,
+    groups_divide,
     mask,
     mask_width,
     same_elements,
@@ -32,6 +32,7 @@ _ORDER = Attr("order", "str", ("ASC", "DESC"), default="ASC")
 MAKE = family("logical make", "lanes from scalars, slots and constants")
 
 
+@rule("one-a-group", "PTO-S084", "expects one lane for each group")
 def _one_a_group(case: Case) -> str | None:
     lanes, groups = getattr(case.type("value"), "lanes", None), int(case.word("group") or 1)
     return None if lanes in (None, groups) else f"value has {lanes} lanes, groups are {groups}"
@@ -44,10 +45,10 @@ MAKE.row(
     operands=read("value", "logical vreg or scalar"),
     attrs=GROUP,
     rules=(
-        GROUPS_DIVIDE,
+        groups_divide,
         scalar_matches("value", "result"),
         same_elements("value", "result"),
-        Rule("one-a-group", "PTO-S084", "expects one lane for each group", _one_a_group),
+        _one_a_group,
     ),
     aliases="vmi.broadcast vmi.group_broadcast",
     cite=DOC,
@@ -59,7 +60,7 @@ MAKE.row(
     operands=read("base", "element"),
     attrs=(_ORDER, GROUP),
     a5="i8 u8 i16 u16 i32 u32 f16 f32",
-    rules=(GROUPS_DIVIDE, scalar_matches("base", "result")),
+    rules=(groups_divide, scalar_matches("base", "result")),
     aliases="vmi.iota vmi.group_iota",
     cite=DOC,
 )
@@ -67,6 +68,7 @@ _DENSE_TEXT = re.compile(r"dense<(.*)>\s*:\s*(?:tensor|vector)<(\d+)x(\w+)>", re
 _LITERAL = re.compile(r"true|false|[-+]?(0[xX][\da-fA-F]+|\d+(\.\d*)?([eE][-+]?\d+)?)")
 
 
+@rule("dense", "PTO-S084", "expects one value for each lane of result")
 def _dense(case: Case) -> str | None:
     value, type = case.op.attrs.get("value"), case.type("result")
     found = _DENSE_TEXT.fullmatch(value.text) if isinstance(value, Raw) else None
@@ -85,7 +87,6 @@ def _dense(case: Case) -> str | None:
     return None
 
 
-_DENSE = Rule("dense", "PTO-S084", "expects one value for each lane of result", _dense)
 MAKE.row(
     "vmi.constant",
     "one value for all lanes, or one for each",
@@ -93,7 +94,7 @@ MAKE.row(
     attrs=Attr("value", "any", required=True),
     traits=GENERIC,
     text="{} : results",
-    rules=_DENSE,
+    rules=_dense,
 )
 
 MASKS = family("logical masks", "which lanes are on")
@@ -107,6 +108,7 @@ MASKS.row(
 )
 
 
+@rule("group-lanes", "PTO-S084", "expects num_groups x group_size lanes")
 def _group_lanes(case: Case) -> str | None:
     lanes = getattr(case.type("result"), "lanes", None)
     groups, size = (int(case.word(n) or 0) for n in ("num_groups", "group_size"))
@@ -120,7 +122,7 @@ MASKS.row(
     operands=read("active_elems_per_group", "index"),
     results=MASK_RESULT,
     attrs=(Attr("num_groups", "int", required=True), Attr("group_size", "int", required=True)),
-    rules=Rule("group-lanes", "PTO-S084", "expects num_groups x group_size lanes", _group_lanes),
+    rules=_group_lanes,
     cite=DOC,
 )
 for _name in ("pset", "pge"):
@@ -131,7 +133,7 @@ for _name in ("pset", "pge"):
         results=MASK_RESULT,
         attrs=(Attr("pattern", "str", ("PAT_ALL",) * (_name == "pset"), required=True), GROUP),
         text="@pattern {} : results",
-        rules=GROUPS_DIVIDE,
+        rules=groups_divide,
     )
 MASKS.row(
     "vmi.plt",
@@ -148,7 +150,7 @@ MASKS.row(
     attrs=Attr("value", "any", required=True),
     traits=GENERIC,
     text="{} : results",
-    rules=_DENSE,
+    rules=_dense,
 )
 
 # ---- folds
@@ -156,12 +158,14 @@ MASKS.row(
 _REASSOC = Attr("reassoc", "unit", meaning="a sum of floats may be formed in any order")
 
 
+@rule("group-slots", "PTO-S084", "expects one lane for each group")
 def _slots(case: Case) -> str | None:
     result, word = case.type("result"), case.word("group") or "1"
     lanes = getattr(result, "lanes", None)
     return None if lanes in (None, int(word)) else f"result has {lanes} lanes, groups are {word}"
 
 
+@rule("reassoc", "PTO-T108", "expects reassoc for a sum of floats")
 def _reassociates(case: Case) -> str | None:
     elem = case.elem("source")
     is_float = elem is not None and elem.is_float
@@ -170,9 +174,11 @@ def _reassociates(case: Case) -> str | None:
     )
 
 
-_REASSOCIATES = Rule("reassoc", "PTO-T108", "expects reassoc for a sum of floats", _reassociates)
-
-
+@rule(
+    "channels",
+    "PTO-S084",
+    "expects channels of one type, with as many lanes in total as the vector",
+)
 def _channels(case: Case) -> str | None:
     """As many lanes on both sides, in channels of one type."""
     sides = [[v.type for v in vs] for vs in (case.op.operands, case.op.results)]
@@ -185,6 +191,7 @@ def _channels(case: Case) -> str | None:
     return None if counts[0] == counts[1] else f"{counts[0]} and {counts[1]} lanes"
 
 
+@rule("channel-layout", "PTO-S084", "expects a source with one part for each result")
 def _channel_layout(case: Case) -> str | None:
     """A source that a compiler keeps apart is kept in as many parts as there are results."""
     layout = getattr(case.type("source"), "layout", "")
@@ -196,6 +203,7 @@ def _channel_layout(case: Case) -> str | None:
 _KEPT = re.compile(r"#pto\.vmi\.layout<(?:contiguous|deinterleaved = (\d))>")
 
 
+@rule("parts", "PTO-S084", "expects a register for each 256 bytes")
 def _parts(case: Case) -> str | None:
     """Each part of a vector that is kept apart begins with a register of its own."""
     whole = case.type("result") or case.type("source")
@@ -210,13 +218,6 @@ def _parts(case: Case) -> str | None:
     given = len(case.op.results if case.type("source") else case.op.operands)
     return None if given == wanted else f"{given} registers, it takes {wanted}"
 
-
-_CHANNELS = Rule(
-    "channels",
-    "PTO-S084",
-    "expects channels of one type, with as many lanes in total as the vector",
-    _channels,
-)
 
 REDUCE = family("logical reduction", "active lanes of a group become one", subject="source")
 for _name, _meaning, _body, _attrs, _aliases in (
@@ -236,9 +237,9 @@ for _name, _meaning, _body, _attrs, _aliases in (
             same_lanes("source", "mask"),
             same_elements("source", "result"),
             mask_width("source", "mask"),
-            GROUPS_DIVIDE,
-            *(_REASSOCIATES,) * (_name == "vcadd"),
-            Rule("group-slots", "PTO-S084", "expects one lane for each group", _slots),
+            groups_divide,
+            *(_reassociates,) * (_name == "vcadd"),
+            _slots,
         ),
         aliases=" ".join(_olds),
         notes="sums go by neighbours, those of floats in f32, and are rounded once",
@@ -248,6 +249,7 @@ for _name, _meaning, _body, _attrs, _aliases in (
 # ---- where a compiler keeps lanes
 
 
+@rule("laid-out", "PTO-T081", "expects types with a layout or granularity")
 def _laid_out(case: Case) -> str | None:
     """Layouts of vectors and granularities of masks, which a compiler adds when it assigns them."""
     by_width = case.row.name.endswith("granularity")
@@ -274,11 +276,7 @@ for _name, _kind in (
         body=meaning.SAME,
         operands=read("source", _kind),
         results=Result("result", _kind),
-        rules=(
-            same_lanes("source", "result"),
-            same_elements("source", "result"),
-            Rule("laid-out", "PTO-T081", "expects types with a layout or granularity", _laid_out),
-        ),
+        rules=(same_lanes("source", "result"), same_elements("source", "result"), _laid_out),
     )
 _LAID_OUT = "!pto.vmi.vreg<64xf32, #pto.vmi.layout<contiguous>>"
 for _name, _ins, _outs, _example in (
@@ -301,7 +299,7 @@ for _name, _ins, _outs, _example in (
         operands=_ins,
         results=_outs,
         traits=GENERIC,
-        rules=Rule("parts", "PTO-S084", "expects a register for each 256 bytes", _parts),
+        rules=_parts,
         notes="a step inside the compiler: which lanes a register holds is its matter",
         example=_example,
     )
@@ -341,6 +339,7 @@ REARRANGE.row(
 )
 
 
+@rule("shuffle-indices", "PTO-S084", "expects each index to be a lane of source")
 def _shuffled(case: Case) -> str | None:
     listed, source = case.op.attrs.get("indices"), getattr(case.type("source"), "lanes", 0)
     lanes = getattr(case.type("result"), "lanes", None)
@@ -360,10 +359,7 @@ REARRANGE.row(
     operands=vector("source"),
     attrs=Attr("indices", "any", required=True),
     traits=GENERIC,
-    rules=(
-        same_elements("source", "result"),
-        Rule("shuffle-indices", "PTO-S084", "expects each index to be a lane of source", _shuffled),
-    ),
+    rules=(same_elements("source", "result"), _shuffled),
 )
 REARRANGE.row(
     "vmi.channel_split",
@@ -371,15 +367,7 @@ REARRANGE.row(
     body=meaning.SPLIT,
     operands=vector("source"),
     results=(),
-    rules=(
-        _CHANNELS,
-        Rule(
-            "channel-layout",
-            "PTO-S084",
-            "expects a source with one part for each result",
-            _channel_layout,
-        ),
-    ),
+    rules=(_channels, _channel_layout),
     traits=GENERIC,
     example="%even, %odd = pto.vmi.channel_split %source : !pto.vmi.vreg<128xf32>"
     " -> !pto.vmi.vreg<64xf32>, !pto.vmi.vreg<64xf32>",
@@ -389,7 +377,7 @@ REARRANGE.row(
     "the lanes of the inputs in turn",
     body=meaning.MERGE,
     operands=read("inputs*", "logical vreg"),
-    rules=_CHANNELS,
+    rules=_channels,
     traits=GENERIC,
 )
 REARRANGE.row(

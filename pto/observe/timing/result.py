@@ -194,9 +194,6 @@ class Timing:
         """The bound, and the next one."""
         return f"bound by {self.bound}, then {self.runner_up}" if self.busy else "it does nothing"
 
-    def _us(self, cycles: float) -> float:
-        return cycles / self.mhz
-
     def compare(self, other: Timing) -> str:
         """A comparison with another timing, figure by figure."""
         names = [f"{each.kernel} {each.device}"[-_WIDE:] for each in (self, other)]
