@@ -2,7 +2,8 @@
 
 Where compiled code would read or write there, the process dies; where it reaches into other memory
 of the process, the reference engine says otherwise. `python -m tests.guard_pages 2000 [SEED]` runs
-many, in processes of their own, and says how many.
+many, in processes of their own, and says how many. The exit status is 1 if one of them dies or two
+engines disagree.
 """
 
 from __future__ import annotations
@@ -218,7 +219,12 @@ if __name__ == "__main__":
     if wanted < 0:  # to be seen to die
         ctypes.memset(guarded(PAGE).ctypes.data + PAGE, 1, 1)
     if sys.argv[3:] == ["here"]:
-        print(dict(run(start, wanted)))
-    else:
-        for at in range(start, start + wanted, 500):
-            print(at, *in_a_process(at, min(500, start + wanted - at)), flush=True)
+        found = run(start, wanted)
+        print(dict(found))
+        sys.exit(1 if found["disagree"] else 0)
+    failed = False
+    for at in range(start, start + wanted, 500):
+        code, output = in_a_process(at, min(500, start + wanted - at))
+        print(at, code, output, flush=True)
+        failed |= code != 0
+    sys.exit(1 if failed else 0)
