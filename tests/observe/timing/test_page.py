@@ -290,15 +290,20 @@ def test_lines_of_two_files_are_told_apart(browser: Any, uneven: Timing, tmp_pat
 @needs_browser
 def test_a_legend_and_both_themes(browser: Any):
     from selenium.webdriver.common.by import By
+    from selenium.webdriver.support.ui import WebDriverWait
 
     legend = browser.find_element(By.ID, "legend").text
     for words in ("M: matrix unit", "V: vector unit", "waits for another pipe", "arrow: from"):
         assert words in legend
     feature = "prefers-color-scheme"
     seen: dict[str, list[int]] = {}
-    for theme in ("light", "dark"):
+    for theme, paper in (("light", "#ffffff"), ("dark", "#161c22")):
         wanted = {"features": [{"name": feature, "value": theme}]}
         browser.execute_cdp_cmd("Emulation.setEmulatedMedia", wanted)
+        # the browser reports the change with its next frame
+        WebDriverWait(browser, 20).until(
+            lambda page, paper=paper: page.execute_script("return ink.paper") == paper
+        )
         seen[theme] = browser.execute_script(
             "return [getComputedStyle(document.body).backgroundColor, ink.paper, ink.soft]"
         )
