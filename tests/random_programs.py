@@ -96,15 +96,13 @@ def attempt(seed: int) -> tuple[str, str, set[str]]:
 @contextmanager
 def quickly() -> Iterator[None]:
     """Compiled code as it is emitted, not optimised by LLVM, and not kept on disk."""
-    target = native.target()
-    kept = native._PASSES, native._CODEGEN, target.machine, cache.load, cache.store
-    native._PASSES, native._CODEGEN = 0, 0
-    target.machine = native._machine(target.triple, target.cpu, target.features)
+    kept = native.Target.optimises, cache.load, cache.store
+    native.Target.optimises = False
     cache.load, cache.store = (lambda name: None), (lambda name, image: None)
     try:
         yield
     finally:
-        native._PASSES, native._CODEGEN, target.machine, cache.load, cache.store = kept
+        native.Target.optimises, cache.load, cache.store = kept
 
 
 def run(seeds: range, every: int = _EVERY) -> Iterator[tuple[int, str, str, set[str]]]:

@@ -8,6 +8,7 @@ import threading
 from collections import deque
 from collections.abc import Mapping
 from functools import cache as once
+from functools import partial
 from typing import Any, Final
 from weakref import WeakValueDictionary
 
@@ -17,8 +18,10 @@ import llvmlite.binding as llvm
 from pto.core.errors import fail
 from pto.run.jit.llvm import cache
 
-_PASSES: Final = 1  # O1: O3 compiles three times as long for the same speed (measured)
-_CODEGEN: Final = 2
+# Levels of LLVM's passes and of its code generator. O3 compiles three times as long as O1 for the
+# same speed (measured).
+_OPTIMISED: Final = 1, 2
+_PLAIN: Final = 0, 0
 _KEPT: Final = 32  # programs whose code is kept though no kernel has it any more
 _lock = threading.RLock()  # LLVM's own state is shared
 # What PTO_JIT_CPU may be: a CPU of LLVM, and what this machine must have for it. All levels give
@@ -99,6 +102,8 @@ class Code:
 class Target:
     """The machine code is made for."""
 
+    optimises = True  # False for tests: LLVM compiles twice as fast
+
     def __init__(self, level: str) -> None:
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
@@ -114,17 +119,28 @@ class Target:
         has = host.get("f16c", False) or not host.get("sse2", False)
         self.has_half = level != "baseline" and has
         self.triple = llvm.get_process_triple()
-        self.machine = _machine(self.triple, self.cpu, self.features)
+        given = {"cpu": self.cpu, "features": self.features, "jit": True}
+        self._make = partial(llvm.Target.from_triple(self.triple).create_target_machine, **given)
+        self._machines: dict[bool, Any] = {}  # by `optimises`
         self._jit: Any = None
         self._linked = WeakValueDictionary[str, Code]()
         self._recent = deque[Code](maxlen=_KEPT)
         self._count = 0
 
+    @property
+    def machine(self) -> Any:
+        """LLVM's target machine, at the level of its code generator."""
+        found = self._machines.get(self.optimises)
+        if found is None:
+            _, level = _OPTIMISED if self.optimises else _PLAIN
+            found = self._machines[self.optimises] = self._make(opt=level)
+        return found
+
     def code(self, text: str, names: list[str]) -> Code:
         """The functions of a module of LLVM text, from the cache where it is known."""
         text += "" if self.has_half else _HALF
         version = f"{llvmlite.__version__} {llvm.llvm_version_info}"
-        name = cache.key(text, self.cpu, self.features, self.triple, version, str(_PASSES))
+        name = cache.key(text, self.cpu, self.features, self.triple, version, str(self.optimises))
         with _lock:
             found = self._linked.get(name)
             if found is None:
@@ -170,17 +186,13 @@ def _level(level: str, host: Mapping[str, bool]) -> tuple[str, tuple[str, ...]]:
     return found
 
 
-def _machine(triple: str, cpu: str, features: str) -> Any:
-    target = llvm.Target.from_triple(triple)
-    return target.create_target_machine(cpu=cpu, features=features, opt=_CODEGEN, jit=True)
-
-
 def object_of(text: str, machine: Any) -> bytes:
     """The object file of a module of LLVM text."""
     module = llvm.parse_assembly(text)
     module.verify()
     module.triple = machine.triple
-    options = llvm.create_pipeline_tuning_options(speed_level=_PASSES)
+    passes, _ = _OPTIMISED if Target.optimises else _PLAIN
+    options = llvm.create_pipeline_tuning_options(speed_level=passes)
     builder = llvm.create_pass_builder(machine, options)
     builder.getModulePassManager().run(module, builder)
     return machine.emit_object(module)
