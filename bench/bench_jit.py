@@ -26,7 +26,7 @@ from pto.ir.text.parser import parse
 from pto.run.launch.call import Launch
 from pto.run.launch.entry import entry_functions
 from pto.run.launch.host import launch
-from pto.run.launch.prepared import Kernel
+from pto.run.launch.prepared import PreparedKernel
 from pto.target.choose import choose
 
 BF16 = ml_dtypes.bfloat16
@@ -64,7 +64,9 @@ def prepared(text: str, checks: bool = False) -> Callable[..., None]:
     """A program made ready once: what a launch costs after that is its run."""
     module = parse(text)
     profile = choose(profile_name="a5").profile
-    ready = Kernel(module, entry_functions(module, None), profile, engine="jit", checks=checks)
+    ready = PreparedKernel(
+        module, entry_functions(module, None), profile, engine="jit", checks=checks
+    )
 
     def call(*args: Any) -> None:
         Launch.of(ready, pto.Device(profile), args, 1).now()

@@ -34,7 +34,7 @@ from pto.run.jit.llvm import native
 from pto.run.launch.call import Launch
 from pto.run.launch.entry import entry_functions
 from pto.run.launch.host import launch
-from pto.run.launch.prepared import Kernel
+from pto.run.launch.prepared import PreparedKernel
 from pto.run.machine.device import Device
 from pto.target.choose import choose
 
@@ -190,7 +190,7 @@ def prepared(case: Case) -> Callable[[int], None] | None:
     except PtoError:
         return None
     profile = choose(profile_name="a5").profile
-    ready = Kernel(module, entry_functions(module, None), profile, engine="jit")
+    ready = PreparedKernel(module, entry_functions(module, None), profile, engine="jit")
     device = Device(profile)
     return lambda turns: Launch.of(ready, device, [turns, *args], 1).now()
 

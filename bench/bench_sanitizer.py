@@ -25,7 +25,7 @@ from pto.ir.graph import Module
 from pto.ir.text.parser import parse
 from pto.observe import sanitize
 from pto.run.launch.host import launch
-from pto.run.watch.events import Event, Observer
+from pto.run.watch.events import InstructionEvent, Observer
 
 GOAL = 4.0
 _PROGRAMS = Path(__file__).parent.parent / "tests" / "observe" / "programs"
@@ -181,7 +181,7 @@ def _cost(kernel: Kernel, turns: int) -> tuple[float, float]:
 class _Count(Observer):
     events = 0
 
-    def event(self, event: Event) -> None:
+    def event(self, event: InstructionEvent) -> None:
         self.events += 1
 
 

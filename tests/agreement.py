@@ -19,12 +19,12 @@ from pto.core import global_layout
 from pto.core.errors import PtoError
 from pto.core.tile import Tile
 from pto.ir.graph import Module, Operation, Value
-from pto.isa.meaning.kinds import Launch
+from pto.isa.meaning.kinds import ItemLaunch
 from pto.isa.row import types as t
 from pto.run.jit.compiler import NativeCompiler
 from pto.run.jit.emit.fusion import FusingEmitter
 from pto.run.jit.emit.unit import Unit
-from pto.run.launch.prepared import Grid, Kernel
+from pto.run.launch.prepared import LaunchGrid, PreparedKernel
 from pto.run.machine.core import Cluster, Core
 from pto.run.reference.compile import Compiler
 from pto.target.facts import Profile
@@ -175,7 +175,7 @@ def _same_cores(core: Core, twin: Core, about: str) -> None:
 
 
 def _has_work_items(module: Module) -> bool:
-    return any(isinstance(op.body, Launch) for op in module.walk())
+    return any(isinstance(op.body, ItemLaunch) for op in module.walk())
 
 
 def _is_numbers(value: Any) -> bool:
@@ -225,22 +225,24 @@ class Twin:
     def __init__(self, *made_of: Any) -> None:
         self.made_of = made_of
         self.last: Cluster | None = None
-        self._other: Kernel | None = None
+        self._other: PreparedKernel | None = None
 
     @property
     def can(self) -> bool:
         return self.made_of[3] is None  # nobody watches
 
     @property
-    def other(self) -> Kernel:
+    def other(self) -> PreparedKernel:
         if self._other is None:
             *facts, _, engine = self.made_of
-            self._other = Kernel(*facts, None, "jit" if engine == "reference" else "reference")
+            self._other = PreparedKernel(
+                *facts, None, "jit" if engine == "reference" else "reference"
+            )
         return self._other
 
 
 def _watch_kernels() -> None:
-    made, started = Kernel.__init__, Grid.cluster
+    made, started = PreparedKernel.__init__, LaunchGrid.cluster
 
     def init(
         self: Any,
@@ -259,22 +261,22 @@ def _watch_kernels() -> None:
         self.kernel.twin.last = started(self, block)
         return self.kernel.twin.last
 
-    Kernel.__init__, Grid.cluster = init, cluster  # type: ignore[method-assign]
+    PreparedKernel.__init__, LaunchGrid.cluster = init, cluster  # type: ignore[method-assign]
 
 
 def install() -> None:
     """From now on every launch without an observer is one of two."""
     _watch_kernels()
     FusingEmitter.lends = False  # buffers are compared too
-    original, direct = Grid.run, Kernel.direct
+    original, direct = LaunchGrid.run, PreparedKernel.direct
 
-    def launched(self: Kernel, *given: Any) -> Any:
+    def launched(self: PreparedKernel, *given: Any) -> Any:
         """Calls like one before are launches too."""
         return None if STATE.here else direct(self, *given)
 
-    Kernel.direct = launched  # type: ignore[method-assign]
+    PreparedKernel.direct = launched  # type: ignore[method-assign]
 
-    def both(self: Grid) -> None:
+    def both(self: LaunchGrid) -> None:
         kernel, chip = self.kernel, self.device
         known: Twin = kernel.twin  # type: ignore[attr-defined]
         if not known.can or chip.ranks > 1 or not wanted(known.made_of[0], kernel.profile):
@@ -284,7 +286,7 @@ def install() -> None:
         memo = _shared(kernel.profile)
         memo[id(chip._world)] = None  # streams and what is in them stay with the original
         copied, values = copy.deepcopy((chip, self.values), memo)
-        twin = _outcome(lambda: Grid(known.other, copied, values, self.blocks))
+        twin = _outcome(lambda: LaunchGrid(known.other, copied, values, self.blocks))
         for each in (kernel, known.other):
             if each._pool is not None:
                 each._pool._idle.clear()  # whose buffers are not new
@@ -307,4 +309,4 @@ def install() -> None:
         assert self.printed() == twin.printed(), about
         _require_compiled(twin.fallbacks + self.fallbacks, about)
 
-    Grid.run = both  # type: ignore[method-assign]
+    LaunchGrid.run = both  # type: ignore[method-assign]

@@ -18,7 +18,7 @@ from pto.run.jit.emit.table import Spot
 from pto.run.jit.emit.tile import again, group, planes
 from pto.run.jit.emit.vector import sort
 from pto.run.jit.llvm import cache
-from pto.run.launch.prepared import Kernel
+from pto.run.launch.prepared import PreparedKernel
 
 Switch = Callable[[pytest.MonkeyPatch], None]
 
@@ -69,11 +69,11 @@ SWITCHES: dict[str, tuple[Switch, tuple[str, ...]]] = {
         (f"{_JIT}/test_coroutines.py::test_nothing_of_a_queue_in_local_buffers_is_left_to_python",),
     ),
     "a compiled loop over blocks": (
-        _attribute(Kernel, "_gathered", None),
+        _attribute(PreparedKernel, "_gathered", None),
         (f"{_JIT}/test_threads.py::test_threads_are_kept",),
     ),
     "direct calls": (
-        _attribute(Kernel, "direct", None),
+        _attribute(PreparedKernel, "direct", None),
         (f"{_JIT}/test_direct.py::test_arrays_and_numbers_are_those_of_the_call",),
     ),
     "threads": (

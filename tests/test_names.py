@@ -7,6 +7,7 @@ What a layer wants to know of an operation is a trait, an operand or the body of
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -17,6 +18,7 @@ from pto.isa.row.instr import Instr
 from pto.isa.table import rows
 
 CEILING = 63
+CLASS_NAMES = 26  # class names that more than one class has
 ROOT = Path(__file__).parents[1] / "pto"
 NAMES = {name for row in rows() for name in (row.name, *row.aliases)}
 MNEMONICS = {name.partition(".")[2] for name in NAMES}
@@ -36,6 +38,12 @@ Found = tuple[str, int, str]  # file, line, what stands there
 def _files() -> list[tuple[str, ast.Module]]:
     named = ((path.relative_to(ROOT).as_posix(), path) for path in sorted(ROOT.rglob("*.py")))
     return [(name, ast.parse(path.read_text())) for name, path in named if name[:4] != "isa/"]
+
+
+def _classes_of(trees: Iterator[ast.Module]) -> list[str]:
+    """Names that more than one class of these files has."""
+    classes = (node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
+    return sorted(name for name, n in Counter(c.name for c in classes).items() if n > 1)
 
 
 def _docstrings(tree: ast.Module) -> set[int]:
@@ -102,6 +110,16 @@ def matches_in(tree: ast.Module) -> Iterator[tuple[int, str]]:
 def test_names_of_operations_outside_isa_only_become_fewer():
     found = [(file, *each) for file, tree in _files() for each in names_in(tree)]
     assert len(found) <= CEILING, "\n".join(f"{f}:{line}: {name}" for f, line, name in found)
+
+
+def test_class_names_that_several_classes_have_only_become_fewer():
+    found = _classes_of(ast.parse(path.read_text()) for path in sorted(ROOT.rglob("*.py")))
+    assert len(found) <= CLASS_NAMES, ", ".join(found)
+
+
+def test_what_counts_as_a_class_name_used_again():
+    texts = ("class A: pass", "class B:\n    class A: pass", "class C: pass")
+    assert _classes_of(ast.parse(text) for text in texts) == ["A"]
 
 
 def test_no_operation_is_told_by_a_part_of_its_name_or_its_family_title():

@@ -19,7 +19,7 @@ from pto.core.errors import Diagnostic, PtoError, fail
 from pto.ir.builder import scalar_type
 from pto.ir.text.parser import read_source
 from pto.isa.row.types import Ptr
-from pto.run.launch.arguments import Parameter, build, parse_args
+from pto.run.launch.arguments import LaunchParameter, build, parse_args
 from pto.target.choose import DEFAULT
 from pto.target.device import device as find_device
 
@@ -83,7 +83,7 @@ def _only_kernel(file: str) -> str:
     )
 
 
-def _parameters(kernel: CppKernel) -> list[Parameter]:
+def _parameters(kernel: CppKernel) -> list[LaunchParameter]:
     """The parameters of a kernel, with the names in the source if they can be found."""
     name = kernel.entry.partition("<")[0].strip()
     text = kernel.source.path.read_text(encoding="utf-8", errors="replace")
@@ -92,10 +92,10 @@ def _parameters(kernel: CppKernel) -> list[Parameter]:
     kinds = kernel.parameters
     if len(words) != len(kinds):
         words = [f"arg{n}" for n in range(len(kinds))]
-    out: list[Parameter] = []
+    out: list[LaunchParameter] = []
     for word, (pointer, element) in zip(words, kinds, strict=True):
         kind = scalar_type(dtype(element if element not in ("none", "?", "f64") else "i8"))
-        out.append(Parameter(word, Ptr(kind) if pointer else kind, None))
+        out.append(LaunchParameter(word, Ptr(kind) if pointer else kind, None))
     return out
 
 

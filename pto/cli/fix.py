@@ -10,13 +10,13 @@ from pto.core.output import write_whole
 from pto.core.render import Piece
 from pto.ir.graph import Module
 from pto.ir.text.parser import read_source
-from pto.observe.fixes.repair import Repair, Trial, repair
+from pto.observe.fixes.repair import Repair, TrialRun, repair
 
 SUFFIX = ".fixed.pto"
 HELP = f"write a copy, FILE{SUFFIX}, with fixes that were put in, run again and found to work"
 
 
-def write_fixed(file: Path, module: Module, launches: Sequence[Trial], out: str | None) -> int:
+def write_fixed(file: Path, module: Module, launches: Sequence[TrialRun], out: str | None) -> int:
     """Fix a program and print the changes; 0 if no finding is left."""
     target = Path(out) if out else file.with_suffix(SUFFIX)
     found = repair(module, launches, read_source(file))

@@ -18,7 +18,7 @@ from pto.core.render import Sources
 from pto.gym import mutate, report, timed
 from pto.gym.cases import expected_cases, find_programs
 from pto.gym.pool import ENGINE, MUTATED, SANITIZED, TIMED, Options, run_programs
-from pto.gym.result import Result
+from pto.gym.result import GymResult
 from pto.gym.selection import sampled, select
 from pto.run.launch import place as places
 from pto.run.launch.engine import DEFAULT, ENGINES, chosen_engine, wants_sanitizer
@@ -101,7 +101,7 @@ def run(args: argparse.Namespace) -> int:
     return 0 if all(r.status == "passed" for r in results) else 1
 
 
-def told(args: argparse.Namespace, seen: Callable[[Result], None], result: Result) -> bool:
+def told(args: argparse.Namespace, seen: Callable[[GymResult], None], result: GymResult) -> bool:
     """Show a finished case; True if the run must stop after it."""
     seen(result)
     if args.format == "lines":
@@ -117,7 +117,7 @@ def _launcher(args: argparse.Namespace) -> str:
     return SANITIZED if wants_sanitizer(args.sanitize) else ENGINE
 
 
-def _show_mutants(results: list[Result], args: argparse.Namespace, wall: float) -> int:
+def _show_mutants(results: list[GymResult], args: argparse.Namespace, wall: float) -> int:
     if not findings.is_text(args):
         if args.format == "json":
             print(mutate.as_json(results, wall))
@@ -130,7 +130,7 @@ def _show_mutants(results: list[Result], args: argparse.Namespace, wall: float) 
     return 0 if mutate.is_good(results) else 1
 
 
-def _show(results: list[Result], args: argparse.Namespace, wall: float) -> None:
+def _show(results: list[GymResult], args: argparse.Namespace, wall: float) -> None:
     if args.format == "lines":
         return
     if args.format == "json":
@@ -160,7 +160,7 @@ def _engine(args: argparse.Namespace) -> str:
 
 
 @contextmanager
-def progress(expected: int) -> Generator[Callable[[Result], None]]:
+def progress(expected: int) -> Generator[Callable[[GymResult], None]]:
     """A progress bar on a terminal, periodic lines in a pipe; always on standard error."""
     if not console.wants_colour(sys.stderr):
         yield _plain_progress(expected)
@@ -180,7 +180,7 @@ def progress(expected: int) -> Generator[Callable[[Result], None]]:
         task = bar.add_task("cases", total=expected)
         bad = 0
 
-        def seen(result: Result) -> None:
+        def seen(result: GymResult) -> None:
             nonlocal bad
             bad += result.status != "passed"
             bar.update(task, advance=1, description=f"cases, {bad} not passed")
@@ -188,11 +188,11 @@ def progress(expected: int) -> Generator[Callable[[Result], None]]:
         yield seen
 
 
-def _plain_progress(expected: int) -> Callable[[Result], None]:
+def _plain_progress(expected: int) -> Callable[[GymResult], None]:
     done = bad = 0
     said = time.monotonic()
 
-    def seen(result: Result) -> None:
+    def seen(result: GymResult) -> None:
         nonlocal done, bad, said
         done += 1
         bad += result.status != "passed"

@@ -19,7 +19,7 @@ from pto.gym import report
 from pto.gym.models.kernels import find_kernels
 from pto.gym.models.runner import BOTH
 from pto.gym.pool import ENGINE, MODELS, SANITIZED, Options, run_programs
-from pto.gym.result import Result
+from pto.gym.result import GymResult
 from pto.gym.selection import select
 from pto.run.launch import place as places
 from pto.run.launch.engine import chosen_engine, wants_sanitizer
@@ -89,7 +89,7 @@ def run(args: argparse.Namespace) -> int:
     return 0 if all(r.status == "passed" for r in results) else 1
 
 
-def _show(results: Sequence[Result], engine: str, wall: float) -> None:
+def _show(results: Sequence[GymResult], engine: str, wall: float) -> None:
     console.write(report.table(results))
     sources = Sources()
     for block in report.failures(results, sources):

@@ -17,7 +17,7 @@ from pto.ir.graph import Module, Operation
 from pto.ir.text.printer import print_module
 from pto.plan.events import BUFFER, Occupancy, occupancy
 from pto.plan.memory import addressed, plan_memory
-from pto.plan.placement import FunctionPlan, Placed, Placement, Use
+from pto.plan.placement import BufferUse, FunctionPlan, Placed, Placement
 from pto.target.choose import Target
 from pto.verify.functions import is_defined, name_of
 from pto.verify.target import target_of
@@ -159,7 +159,7 @@ def kind(placed: Placed) -> str:
     return "fixed" if placed.buffer.nbytes else "elsewhere"
 
 
-def _bar(plan: FunctionPlan, use: Use) -> list[Piece]:
+def _bar(plan: FunctionPlan, use: BufferUse) -> list[Piece]:
     share = use.high / use.capacity if use.capacity else 1.0
     full = min(_BAR, -(-use.high * _BAR // max(use.capacity, 1)))
     style = "error" if share > 1 else "warning" if share > 0.9 else "value"

@@ -27,7 +27,7 @@ from pto.ir.graph import Module
 from pto.ir.text.parser import parse_file, read_source
 from pto.isa.row.types import Ptr, Scalar
 from pto.run.launch.arguments import (
-    Parameter,
+    LaunchParameter,
     build,
     integers,
     parameters,
@@ -51,7 +51,7 @@ class LoadedLaunch:
     """A program with its arguments."""
 
     module: Module
-    params: list[Parameter]
+    params: list[LaunchParameter]
     values: list[Any]
 
 
@@ -239,10 +239,10 @@ def completed(kernel: Kernel[...], given: Mapping[str, str]) -> dict[str, str]:
 _ANY = 1  # elements along a named dimension: fewer than any tile has
 
 
-def _parameter(p: KernelParameter) -> Parameter:
+def _parameter(p: KernelParameter) -> LaunchParameter:
     """A kernel parameter as a program parameter; `pto.Global` alone has no element type."""
     elem = Scalar("?", None) if p.dtype is None else scalar_type(p.dtype)
-    return Parameter(p.name, Ptr(elem) if p.kind == "array" else elem, None)
+    return LaunchParameter(p.name, Ptr(elem) if p.kind == "array" else elem, None)
 
 
 def constant(text: str) -> Any:

@@ -20,10 +20,10 @@ from pto.core.output import write_whole
 from pto.core.render import Piece
 from pto.ir.graph import Module
 from pto.isa.row.attributes import Str
-from pto.run.launch.arguments import Parameter
+from pto.run.launch.arguments import LaunchParameter
 from pto.run.launch.engine import DEFAULT, ENGINES, chosen_engine, wants_sanitizer
 from pto.run.launch.host import Report, launch
-from pto.run.launch.progress import Bar
+from pto.run.launch.progress import ProgressBar
 from pto.run.order.schedule import parse_schedule
 from pto.target.facts import EDITIONS
 
@@ -119,7 +119,7 @@ def run(args: argparse.Namespace) -> int:
         if args.fix and findings.is_text(args):
             code = _fixed(module, args, before)
     else:
-        with Bar() as seen:
+        with ProgressBar() as seen:
             how = {"schedule": args.schedule, "check_reads": args.check_reads}
             report = launch(module, **options, progress=seen, **how)
     arrays = [(p, o, n) for p, o, n in zip(params, before, values, strict=True) if is_array(o)]
@@ -156,17 +156,17 @@ def _sanitized(
 ) -> tuple[Report | None, int]:
     from pto.observe import sanitize
 
-    with Bar() as seen:
+    with ProgressBar() as seen:
         verdict = sanitize(module, **options, progress=seen)
     return verdict.report, findings.show_verdict(verdict, args)
 
 
 def _fixed(module: Module, args: argparse.Namespace, before: Sequence[Any]) -> int:
     from pto.cli.fix import write_fixed
-    from pto.observe.fixes.repair import Trial
+    from pto.observe.fixes.repair import TrialRun
 
     names = ("entry", "blocks", "profile", "device")
-    run = Trial(before, {name: getattr(args, name) for name in names})
+    run = TrialRun(before, {name: getattr(args, name) for name in names})
     return write_fixed(Path(args.file), module, [run], args.fixed)
 
 
@@ -182,7 +182,7 @@ def _stepped(module: Module, where: str, options: Mapping[str, Any]) -> Report |
         return None
 
 
-def described(report: Report, arrays: Sequence[tuple[Parameter, Any, Any]]) -> dict[str, Any]:
+def described(report: Report, arrays: Sequence[tuple[LaunchParameter, Any, Any]]) -> dict[str, Any]:
     """A run as data: its settings, its printed lines, the changed arrays."""
     return {
         "entry": report.entry,
@@ -215,7 +215,7 @@ def changed(old: Any, new: Any) -> Any:
     return old.view(bits) != new.view(bits)
 
 
-def change(param: Parameter, old: Any, new: Any, *, show: bool) -> list[Piece]:
+def change(param: LaunchParameter, old: Any, new: Any, *, show: bool) -> list[Piece]:
     """One line per array: the number of changed elements, and the range of the new values."""
     moved = changed(old, new)
     count = int(moved.sum())
@@ -236,7 +236,7 @@ def _range(values: Any) -> str:
         return ""
 
 
-def save(folder: Path, params: Sequence[Parameter], values: Sequence[Any]) -> None:
+def save(folder: Path, params: Sequence[LaunchParameter], values: Sequence[Any]) -> None:
     with suppress(OSError):  # writing the first file reports the error
         folder.mkdir(parents=True, exist_ok=True)
     for param, value in zip(params, values, strict=True):

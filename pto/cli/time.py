@@ -13,7 +13,7 @@ from pto.ir.graph import Module
 from pto.run.launch import place as places
 
 if TYPE_CHECKING:
-    from pto.cluster.kernel_message import Program
+    from pto.cluster.kernel_message import ProgramText
     from pto.observe.timing import Timing
 
 Many = Callable[[Sequence[str]], "list[Timing]"]
@@ -84,15 +84,15 @@ def _elsewhere(module: Module, options: Mapping[str, Any]) -> Many | None:
     if places.current() is None:
         return None
     from pto.cluster import tasks
-    from pto.cluster.kernel_message import Program
+    from pto.cluster.kernel_message import ProgramText
 
-    pool, shared = tasks.pool(), (Program.of(module), options)
+    pool, shared = tasks.pool(), (ProgramText.of(module), options)
     if pool is None:
         return None
     return lambda names: list(tasks.in_order(pool, "pto.cli.time:timed_on", names, shared))
 
 
-def timed_on(shared: tuple[Program, Mapping[str, Any]], device: str) -> Timing:
+def timed_on(shared: tuple[ProgramText, Mapping[str, Any]], device: str) -> Timing:
     """Time a program on one chip, on a worker."""
     from pto.observe.timing import time
 

@@ -20,10 +20,10 @@ from pto.isa.meaning.tile.move import COMBINE, STORE
 from pto.isa.row import types as t
 from pto.isa.row.attributes import Enum
 from pto.isa.row.traits import Control
-from pto.plan.calls import Names, with_peers
+from pto.plan.calls import FunctionNames, with_peers
 from pto.plan.written import is_global, root
 from pto.run.launch.arguments import names_of
-from pto.run.launch.prepared import Kernel
+from pto.run.launch.prepared import PreparedKernel
 
 _ADD = "atomic_add"
 
@@ -79,11 +79,11 @@ class Accumulator:
             at += end - start
 
 
-def accumulators(kernel: Kernel) -> dict[str, Accumulator]:
+def accumulators(kernel: PreparedKernel) -> dict[str, Accumulator]:
     """The parameters that a kernel only updates atomically, with one element type."""
     names, uses = list(kernel.parameters), dict[str, set[Accumulator | None]]()
     entries = {id(f) for f in kernel.functions}
-    for function in with_peers(kernel.functions, Names()):
+    for function in with_peers(kernel.functions, FunctionNames()):
         args = function.regions[0].block.args
         own = dict(zip(map(id, args), names_of(args, names), strict=True))
         for op, value in _touching(function):

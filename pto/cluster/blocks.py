@@ -22,7 +22,7 @@ from pto.cluster.part import RangeResult, RangeRun, put
 from pto.cluster.payload import Payload, load
 from pto.cluster.worker_pool import Job, LostWorker, WorkerPool
 from pto.core.errors import PtoError
-from pto.run.launch.prepared import Grid
+from pto.run.launch.prepared import LaunchGrid
 
 _EACH = 3  # ranges for each worker: they balance the load, and a lost range costs less
 _TRIES = 3  # of one range on workers that die; then the host runs it
@@ -48,14 +48,14 @@ class BlockTraffic:
         return f"{self.arrays:,} bytes to each of {self.nodes} nodes, {back}{again}"
 
 
-def can_go(grid: Grid) -> bool:
+def can_go(grid: LaunchGrid) -> bool:
     """True if blocks can run on several workers: they are independent and log their accesses."""
     kernel = grid.kernel
     apart = grid.blocks > 1 and kernel.is_closed and not kernel.may_wait_early
     return apart and kernel.is_logged and grid.device.tap is None
 
 
-def run(pool: WorkerPool, grid: Grid) -> BlockTraffic | None:
+def run(pool: WorkerPool, grid: LaunchGrid) -> BlockTraffic | None:
     """Run all blocks of a launch; None if nothing was done and the launch must run locally."""
     message = pack(grid.kernel) if can_go(grid) else None
     if message is None:
@@ -79,7 +79,11 @@ def ranges(blocks: int, workers: int) -> list[tuple[int, int]]:
 
 
 def _collected(
-    pool: WorkerPool, grid: Grid, message: KernelMessage, payload: Payload, data: Sequence[Bytes]
+    pool: WorkerPool,
+    grid: LaunchGrid,
+    message: KernelMessage,
+    payload: Payload,
+    data: Sequence[Bytes],
 ) -> list[RangeResult]:
     """The results of all ranges, in order; the accesses of a lost range are unknown."""
     shared = [pool.shared(each, each.nbytes) for each in data]
@@ -103,13 +107,13 @@ def _collected(
     return [found[first] for first in sorted(found)]
 
 
-def _look(grid: Grid) -> None:
+def _look(grid: LaunchGrid) -> None:
     if grid.limit is not None:
         grid.limit.look(f"one of {grid.blocks} blocks")
 
 
 def _merged(
-    grid: Grid, payload: Payload, data: Sequence[Bytes], parts: Sequence[RangeResult]
+    grid: LaunchGrid, payload: Payload, data: Sequence[Bytes], parts: Sequence[RangeResult]
 ) -> int:
     """Merge all ranges into the host's arrays; returns how many ranges the host ran again."""
     if not _may_meet(parts):
@@ -139,7 +143,7 @@ def _may_meet(parts: Sequence[RangeResult]) -> bool:
 
 
 def _in_order(
-    grid: Grid, payload: Payload, data: Sequence[Bytes], parts: Sequence[RangeResult]
+    grid: LaunchGrid, payload: Payload, data: Sequence[Bytes], parts: Sequence[RangeResult]
 ) -> int:
     written, again, whole = NOTHING, 0, False
     for part in parts:
@@ -153,7 +157,7 @@ def _in_order(
     return again
 
 
-def _take(grid: Grid, payload: Payload, data: Sequence[Bytes], part: RangeResult) -> None:
+def _take(grid: LaunchGrid, payload: Payload, data: Sequence[Bytes], part: RangeResult) -> None:
     put(payload, data, part.writes, part.data)
     for kept in part.kept:
         payload.kept[kept.region].apply(data[kept.region], kept.where, kept.data)

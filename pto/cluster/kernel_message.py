@@ -11,16 +11,16 @@ from pto.core.errors import Loc
 from pto.ir.graph import Module
 from pto.ir.text.parser import parse
 from pto.ir.text.printer import print_module
-from pto.run.launch.prepared import Kernel
+from pto.run.launch.prepared import PreparedKernel
 from pto.target.choose import choose
 from pto.target.facts import Profile
 
 _KEPT = 64  # kernels that a worker caches
-_packed: WeakKeyDictionary[Kernel, KernelMessage] = WeakKeyDictionary()
+_packed: WeakKeyDictionary[PreparedKernel, KernelMessage] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class ProgramText:
     """A module as text, with the locations of its operations for findings of another machine."""
 
     key: str  # identifies the program; faster to compare than the text
@@ -29,7 +29,7 @@ class Program:
     places: tuple[Loc | None, ...] = field(compare=False)  # of each operation, in program order
 
     @classmethod
-    def of(cls, module: Module) -> Program:
+    def of(cls, module: Module) -> ProgramText:
         text, places = print_module(module), tuple(op.loc for op in module.walk())
         key = sha256(f"{text}{places}".encode()).hexdigest()
         return cls(key, text, module.source.file, places)
@@ -47,14 +47,14 @@ class Program:
 class KernelMessage:
     """The data from which a worker compiles a kernel."""
 
-    program: Program
+    program: ProgramText
     functions: tuple[int, ...]  # those that the launch runs, by their number in the program
     target: tuple[str, str | None, str]  # profile, device, edition
     engine: str
     checks: bool
 
 
-def pack(kernel: Kernel) -> KernelMessage | None:
+def pack(kernel: PreparedKernel) -> KernelMessage | None:
     """A kernel as a message; None if its profile cannot be found by name on another machine."""
     found = _packed.get(kernel)
     if found is not None:
@@ -65,7 +65,7 @@ def pack(kernel: Kernel) -> KernelMessage | None:
         return None
     numbers = {id(f): n for n, f in enumerate(kernel.module.functions())}
     functions = tuple(numbers[id(f)] for f in kernel.functions)
-    program = Program.of(kernel.module)
+    program = ProgramText.of(kernel.module)
     found = _packed[kernel] = KernelMessage(
         program, functions, target, kernel.engine, kernel.checks
     )
@@ -73,11 +73,11 @@ def pack(kernel: Kernel) -> KernelMessage | None:
 
 
 @lru_cache(_KEPT)
-def unpack(message: KernelMessage) -> Kernel:
+def unpack(message: KernelMessage) -> PreparedKernel:
     """The kernel of a message, compiled once."""
     module = message.program.module()
     functions = list(module.functions())
-    return Kernel(
+    return PreparedKernel(
         module,
         [functions[n] for n in message.functions],
         profile_of(message.target),

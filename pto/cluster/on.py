@@ -27,7 +27,7 @@ from pto.cluster.ranks import WorldTraffic
 from pto.cluster.worker_pool import WorkerPool
 from pto.core.errors import fail
 from pto.run.launch import place as places
-from pto.run.launch.prepared import Grid
+from pto.run.launch.prepared import LaunchGrid
 from pto.run.machine.world import World
 
 _STORE = 1 << 30  # bytes of shared memory of a cluster that is started here, at most
@@ -47,7 +47,7 @@ class RayCluster:
     moved: list[BlockTraffic] = field(default_factory=list[BlockTraffic])
     travelled: list[WorldTraffic] = field(default_factory=list[WorldTraffic])
 
-    def run(self, grid: Grid) -> bool:
+    def run(self, grid: LaunchGrid) -> bool:
         done = blocks.run(self.pool, grid)
         if done is not None:
             self.moved.append(done)

@@ -24,7 +24,7 @@ from pto.cluster.intervals import (
 from pto.cluster.payload import Payload, no_uses
 from pto.core.errors import PtoError
 from pto.run.jit.border.context import Context, Words, by_machine_address
-from pto.run.launch.prepared import Grid
+from pto.run.launch.prepared import LaunchGrid
 from pto.run.machine.core import Cluster
 
 
@@ -70,7 +70,7 @@ class RangeRun:
         self._kept: list[AtomicUpdates] = []
         self._known = True
 
-    def run(self, grid: Grid, first: int, end: int, node: str = "") -> RangeResult:
+    def run(self, grid: LaunchGrid, first: int, end: int, node: str = "") -> RangeResult:
         """Run the blocks in order, one after the other. A finding of the program is raised."""
         told = grid.printed_by_block()
         grid.only(first, end)
@@ -159,7 +159,7 @@ def put(payload: Payload, data: Sequence[Bytes], writes: Intervals, values: Byte
 
 
 def attempt(
-    payload: Payload, data: Sequence[Bytes], grid: Grid, first: int, end: int, node: str
+    payload: Payload, data: Sequence[Bytes], grid: LaunchGrid, first: int, end: int, node: str
 ) -> RangeResult:
     """Run a range on a worker. If it fails there, the host runs it again and reports the error."""
     try:

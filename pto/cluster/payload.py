@@ -20,7 +20,7 @@ from pto.core.memory import aligned_bytes
 from pto.run.jit.border.context import TOUCH
 from pto.run.jit.border.threads import Words
 from pto.run.launch.arrays import over
-from pto.run.launch.prepared import Grid, memories_of
+from pto.run.launch.prepared import LaunchGrid, memories_of
 
 _PAGE = 1 << 12
 
@@ -89,7 +89,7 @@ class Payload:
         return found[~writes], found[writes]
 
 
-def load(grid: Grid) -> tuple[Payload, list[Bytes]]:
+def load(grid: LaunchGrid) -> tuple[Payload, list[Bytes]]:
     """The payload of a launch, and the host's memory of each region."""
     arrays = [a for a in grid.given if isinstance(a, np.ndarray)]
     spans = _stretches((a.ctypes.data, a.ctypes.data + a.nbytes) for a in arrays)
@@ -126,7 +126,7 @@ def _placed(array: Any, spans: Sequence[tuple[int, int]]) -> ArrayArgument:
     return ArrayArgument(number, offset, array.shape, array.dtype)
 
 
-def _kept(grid: Grid, placed: Sequence[Any]) -> dict[int, Accumulator]:
+def _kept(grid: LaunchGrid, placed: Sequence[Any]) -> dict[int, Accumulator]:
     """Regions with one array that is only updated atomically."""
     found = accumulators(grid.kernel)
     pairs = list(zip(grid.kernel.parameters, placed, strict=True))

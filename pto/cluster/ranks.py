@@ -21,11 +21,11 @@ from pto.cluster.world import RankLaunch, RoundReport, WindowArgument, WorkerRes
 from pto.core.errors import PtoError
 from pto.run.launch.arrays import Borrowed
 from pto.run.launch.call import Launch
-from pto.run.launch.prepared import Grid
+from pto.run.launch.prepared import LaunchGrid
 from pto.run.machine.agents import deadlock
 from pto.run.machine.world import World
 
-Begun = tuple[int, Launch, Grid]  # the number of its stream, a launch, its blocks
+Begun = tuple[int, Launch, LaunchGrid]  # the number of its stream, a launch, its blocks
 _TRIES = 3  # of a world with dying workers
 
 

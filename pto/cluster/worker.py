@@ -24,7 +24,7 @@ from pto.cluster.windows import Update
 from pto.cluster.worker_slot import WorkerSlot
 from pto.cluster.world import RoundReport, WorkerResult, WorldPlan
 from pto.core.errors import fail
-from pto.run.launch.prepared import Grid
+from pto.run.launch.prepared import LaunchGrid
 from pto.run.machine.device import Device
 
 
@@ -88,7 +88,7 @@ class Worker:
         kernel = unpack(message)
         device = Device(kernel.profile, engine=kernel.engine, check_reads=kernel.checks)
         plain = payload.plain(self._data)
-        grid = Grid(kernel, device, device.values(kernel, plain), count, plain)
+        grid = LaunchGrid(kernel, device, device.values(kernel, plain), count, plain)
         with np.errstate(all="ignore"):
             part = attempt(payload, self._data, grid, first, end, self._node())
         if part.reads is None:

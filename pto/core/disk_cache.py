@@ -29,7 +29,7 @@ class Info(NamedTuple):
     refused: str
 
 
-class Entry(NamedTuple):
+class CacheEntry(NamedTuple):
     last_use: float
     files: int
     nbytes: int
@@ -60,9 +60,9 @@ class DiskCache:
     def trusted(self) -> Path | None:
         return None if self.refused() else self.directory()
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[CacheEntry]:
         """Files or folders of the user with the name of an entry, least recently used first."""
-        found: list[Entry] = []
+        found: list[CacheEntry] = []
         kind = stat.S_ISDIR if self.has_folders else stat.S_ISREG
         home = self.trusted()
         if home is None:
@@ -74,7 +74,7 @@ class DiskCache:
                     if not distrust(status, kind):
                         sizes = _sizes(each.path) if self.has_folders else [status.st_size]
                         path = Path(each.path)
-                        found.append(Entry(status.st_mtime, len(sizes), sum(sizes), path))
+                        found.append(CacheEntry(status.st_mtime, len(sizes), sum(sizes), path))
         return sorted(found)
 
     def info(self) -> Info:

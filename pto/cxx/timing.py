@@ -20,7 +20,7 @@ from pto.observe.timing.kinds import regions_of
 from pto.observe.timing.remedies import remedies
 from pto.observe.timing.report import time_launch
 from pto.observe.timing.result import Timing
-from pto.observe.timing.stream import Recording, Stream
+from pto.observe.timing.stream import Recording, RecordStream
 from pto.run.watch.outline import DryRun
 from pto.target.facts import Profile
 
@@ -34,9 +34,9 @@ class CppLaunch:
     blocks: int
     cores: int
     automatic: bool = False  # a compiler synchronises the pipes
-    _last: tuple[int, Stream] = field(default_factory=lambda: (-1, Stream()))
+    _last: tuple[int, RecordStream] = field(default_factory=lambda: (-1, RecordStream()))
 
-    def record(self, number: int) -> Stream:
+    def record(self, number: int) -> RecordStream:
         if self._last[0] != number:
             recording = Recording(self.profile.sync)
             tap = Dependent(recording) if self.automatic else DryRun(recording)

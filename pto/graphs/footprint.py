@@ -18,7 +18,7 @@ from pto.core.memory import Space
 from pto.ir.graph import Operation
 from pto.observe.memory.atomic import combination
 from pto.observe.memory.granules import cells_of
-from pto.run.watch.events import Event, Observer
+from pto.run.watch.events import InstructionEvent, Observer
 from pto.run.watch.memory import WatchedMemory
 
 Ints = npt.NDArray[np.int64]
@@ -109,7 +109,7 @@ class TaskFootprint(Observer):
     _ops: dict[int, Operation] = field(default_factory=dict[int, Operation])
     _memories: dict[int, WatchedMemory] = field(default_factory=dict[int, WatchedMemory])
 
-    def event(self, event: Event) -> None:
+    def event(self, event: InstructionEvent) -> None:
         touched = [a for a in event.accesses if a.memory.space is Space.GM]
         if not touched:
             return

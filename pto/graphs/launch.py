@@ -28,7 +28,7 @@ from pto.isa.cost.work import GlobalRegion
 from pto.observe.timing.chips import Bench
 from pto.observe.timing.kinds import regions_of
 from pto.observe.timing.report import time_launch
-from pto.observe.timing.stream import Recording, Stream
+from pto.observe.timing.stream import Recording, RecordStream
 from pto.run import sites as s
 from pto.run.machine.core import Core
 from pto.run.machine.device import Device
@@ -188,7 +188,7 @@ class TaskLaunch:
     kernels: Kernels
     profile: Profile
     memory: GraphMem
-    _last: tuple[int, Stream] = field(default_factory=lambda: (-1, Stream()))
+    _last: tuple[int, RecordStream] = field(default_factory=lambda: (-1, RecordStream()))
 
     @property
     def blocks(self) -> int:
@@ -199,7 +199,7 @@ class TaskLaunch:
         used = {a.region.buffer for a in self.task.arguments}
         return [(self.memory.starts[n], self.memory.arrays[n].size) for n in sorted(used)]
 
-    def record(self, number: int) -> Stream:
+    def record(self, number: int) -> RecordStream:
         if self._last[0] != number:
             recording = Recording(self.profile.sync)
             device = Device(self.profile, engine="reference")

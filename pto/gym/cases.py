@@ -24,7 +24,7 @@ _HIDDEN_PARTS = frozenset(("src", "testcase"))  # say nothing about a case
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class GymProgram:
     """One directory of a checkout: its cases share a kernel file, a generator and a judge."""
 
     name: str
@@ -46,7 +46,7 @@ class Program:
         return f"{self.name}/{case}" if case else self.name
 
 
-def find_programs(path: Path, selection: Selection) -> list[Program]:
+def find_programs(path: Path, selection: Selection) -> list[GymProgram]:
     """The programs below `path` with a selected case, by name."""
     if not path.is_dir():
         raise fail("PTO-U060", f"{path} is no directory", help="give the checkout of PTO-Gym")
@@ -61,7 +61,7 @@ def find_programs(path: Path, selection: Selection) -> list[Program]:
     return [p for p in found if _may_hold(p, selection)]
 
 
-def expected_cases(program: Program, selection: Selection) -> int:
+def expected_cases(program: GymProgram, selection: Selection) -> int:
     """An estimate of the number of cases of a program, before its table is read."""
     if not program.has_table or program.problem is not None:
         return 1
@@ -69,14 +69,14 @@ def expected_cases(program: Program, selection: Selection) -> int:
     return sum(selection.holds(program.case_name(name)) for name in _ROW.findall(text))
 
 
-def _may_hold(program: Program, selection: Selection) -> bool:
+def _may_hold(program: GymProgram, selection: Selection) -> bool:
     if not program.has_table or program.problem is not None:
         return selection.holds(program.name)
     text = program.host[-1].read_text(encoding="utf-8", errors="replace")
     return selection.may_hold(f"{program.name}/", text)
 
 
-def _programs(root: Path) -> Iterator[Program]:
+def _programs(root: Path) -> Iterator[GymProgram]:
     for folder, below, files in os.walk(root):
         below[:] = sorted(d for d in below if d not in _PASSED_OVER and not d.startswith("."))
         marks = [*_HOST, _JUDGE, *_GENERATORS]
@@ -84,7 +84,7 @@ def _programs(root: Path) -> Iterator[Program]:
             yield _program(Path(folder), set(files), root)
 
 
-def _program(folder: Path, files: set[str], root: Path) -> Program:
+def _program(folder: Path, files: set[str], root: Path) -> GymProgram:
     name = _name_of(folder, root)
     generator = next((g for g in _GENERATORS if g in files), "")
     has_table = generator == _GENERATORS[0]
@@ -98,7 +98,7 @@ def _program(folder: Path, files: set[str], root: Path) -> Program:
     if missing:
         sentence = f"{folder} is no complete case: {', '.join(missing)} is missing"
         problem = Diagnostic("PTO-U064", sentence)
-    return Program(
+    return GymProgram(
         name=name,
         family=name if has_table else name.rpartition("/")[0] or name,
         directory=folder,

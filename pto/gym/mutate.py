@@ -14,8 +14,8 @@ from typing import Any
 
 from pto.core.errors import PtoError
 from pto.core.render import Piece
-from pto.gym.cases import Program
-from pto.gym.result import Result
+from pto.gym.cases import GymProgram
+from pto.gym.result import GymResult
 from pto.ir.graph import Module
 from pto.ir.text.parser import parse_file
 from pto.observe.fixes.mutants import SCHEDULES, Mutant, mutants
@@ -26,10 +26,10 @@ _COLUMNS = ("found", "harmless", "missed")
 _STYLES = {"found": "value", "harmless": "note", "missed": "error"}
 
 
-def worth_mutating(programs: Sequence[Program]) -> list[Program]:
+def worth_mutating(programs: Sequence[GymProgram]) -> list[GymProgram]:
     """Programs with synchronisation, their own or of `pto sync`; of equal texts only the first."""
     texts: set[bytes] = set()
-    out: list[Program] = []
+    out: list[GymProgram] = []
     for program in programs:
         text = program.kernel.read_bytes() if program.problem is None else b""
         if text in texts or not _is_readable(program):
@@ -39,7 +39,7 @@ def worth_mutating(programs: Sequence[Program]) -> list[Program]:
     return out
 
 
-def _is_readable(program: Program) -> bool:
+def _is_readable(program: GymProgram) -> bool:
     try:
         parse_file(program.kernel)
     except (PtoError, OSError):
@@ -62,7 +62,7 @@ class _Launch:
         self._module: Module | None = None  # of the current program
         self._entries: set[str | None] = set()
 
-    def worth(self, program: Program, cases: list[str]) -> list[str]:
+    def worth(self, program: GymProgram, cases: list[str]) -> list[str]:
         """Many cases of a tile program differ only in sizes: one of them is enough."""
         is_alike = mode_of(list(parse_file(program.kernel).functions())) == "automatic"
         return cases[:1] if is_alike else cases
@@ -99,7 +99,7 @@ def _row(name: str, width: int, counts: Counter[str]) -> list[Piece]:
     return [*out, ("", "\n")]
 
 
-def table(results: Sequence[Result]) -> list[Piece]:
+def table(results: Sequence[GymResult]) -> list[Piece]:
     """A row a program, then the kinds of operation, then the sum."""
     by_program = {r.program: r.mutants for r in results if r.mutants}
     by_kind: dict[str, list[Mutant]] = {}
@@ -117,11 +117,11 @@ def table(results: Sequence[Result]) -> list[Piece]:
     return out + _row("all", width, _counts(_all(results)))
 
 
-def _all(results: Sequence[Result]) -> list[Mutant]:
+def _all(results: Sequence[GymResult]) -> list[Mutant]:
     return [mutant for r in results for mutant in r.mutants]
 
 
-def unfound(results: Sequence[Result]) -> list[Piece]:
+def unfound(results: Sequence[GymResult]) -> list[Piece]:
     """Mutants that the sanitizer did not report, with the reason; equal ones grouped."""
     groups: dict[tuple[str, str, str], list[str]] = {}
     for r in results:
@@ -139,7 +139,7 @@ def unfound(results: Sequence[Result]) -> list[Piece]:
     return out
 
 
-def summary(results: Sequence[Result], wall: float) -> list[Piece]:
+def summary(results: Sequence[GymResult], wall: float) -> list[Piece]:
     counts = _counts(_all(results))
     programs = sum(bool(r.mutants) for r in results)
     parts = ", ".join(f"{counts[c]} {c}" for c in _COLUMNS)
@@ -148,7 +148,7 @@ def summary(results: Sequence[Result], wall: float) -> list[Piece]:
     return [("", "\n"), (style, parts), ("dim", f"{line}; schedules: {', '.join(SCHEDULES)}\n")]
 
 
-def as_json(results: Sequence[Result], wall: float) -> str:
+def as_json(results: Sequence[GymResult], wall: float) -> str:
     body = {
         "seconds": wall,
         "schedules": list(SCHEDULES),
@@ -158,7 +158,7 @@ def as_json(results: Sequence[Result], wall: float) -> str:
     return json.dumps(body, indent=2)
 
 
-def is_good(results: Sequence[Result]) -> bool:
+def is_good(results: Sequence[GymResult]) -> bool:
     """No mutant was missed, and every program ran."""
     passed = all(r.status == "passed" for r in results)
     return passed and not any(m.judgement == "missed" for m in _all(results))

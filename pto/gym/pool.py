@@ -25,9 +25,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pto.core.errors import Diagnostic, PtoError
-from pto.gym.cases import Program
+from pto.gym.cases import GymProgram
 from pto.gym.models.kernels import ModelKernel
-from pto.gym.result import Result
+from pto.gym.result import GymResult
 from pto.gym.script_server import die_with_parent
 from pto.gym.scripts import Scripts
 from pto.gym.selection import select
@@ -65,7 +65,7 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class _CaseJob:
-    program: Program | ModelKernel
+    program: GymProgram | ModelKernel
     skip: frozenset[str] = frozenset()
 
 
@@ -84,17 +84,17 @@ class _Worker:
         self.pipe.send(job)
 
 
-Programs = Sequence[Program] | Sequence[ModelKernel]
+Programs = Sequence[GymProgram] | Sequence[ModelKernel]
 
 
 def run_programs(
     programs: Programs,
     options: Options,
     jobs: int,
-    seen: Callable[[Result], bool | None] = lambda result: None,
-) -> list[Result]:
+    seen: Callable[[GymResult], bool | None] = lambda result: None,
+) -> list[GymResult]:
     """Run every selected case; `seen` is called with each result, and returns True to stop."""
-    found: list[Result] = []
+    found: list[GymResult] = []
     with _work_directory(options.keep) as root, _ends_on_terminate():
         results = _elsewhere(programs, options) or _Pool(programs, options, jobs, root).run()
         with closing(results):
@@ -106,7 +106,7 @@ def run_programs(
     return sorted(found, key=lambda r: order[r.program])  # stable: cases keep their order
 
 
-def _elsewhere(programs: Programs, options: Options) -> Generator[Result] | None:
+def _elsewhere(programs: Programs, options: Options) -> Generator[GymResult] | None:
     """The results of workers on other machines, if a cluster is selected."""
     if place.current() is None:
         return None
@@ -116,7 +116,7 @@ def _elsewhere(programs: Programs, options: Options) -> Generator[Result] | None
     return None if pool is None else _results_of(pool, programs, options)
 
 
-def _results_of(pool: WorkerPool, programs: Programs, options: Options) -> Generator[Result]:
+def _results_of(pool: WorkerPool, programs: Programs, options: Options) -> Generator[GymResult]:
     from pto.cluster import tasks
     from pto.cluster.worker_pool import LostWorker
 
@@ -138,7 +138,7 @@ def _results_of(pool: WorkerPool, programs: Programs, options: Options) -> Gener
 _kept: dict[Options, _Pool] = {}  # on a cluster worker: the process that runs its cases
 
 
-def work_for(options: Options, program: Program | ModelKernel) -> Iterator[Result]:
+def work_for(options: Options, program: GymProgram | ModelKernel) -> Iterator[GymResult]:
     """Run one program in a separate process, which is kept for the next one."""
     pool = _kept.get(options)
     if pool is None:
@@ -150,15 +150,15 @@ def work_for(options: Options, program: Program | ModelKernel) -> Iterator[Resul
     yield from pool.results()
 
 
-def _largest_first(programs: Programs) -> list[Program | ModelKernel]:
+def _largest_first(programs: Programs) -> list[GymProgram | ModelKernel]:
     return sorted(programs, key=lambda p: -p.weight)
 
 
-def _lost(program: Program | ModelKernel, case: str, reason: str) -> Result:
+def _lost(program: GymProgram | ModelKernel, case: str, reason: str) -> GymResult:
     """The result of a case that ended its process: failed."""
     name = case or program.name
     found = Diagnostic("PTO-U069", f"{name} {reason}")
-    return Result(name, program.name, program.family, "failed", "run", diagnostics=(found,))
+    return GymResult(name, program.name, program.family, "failed", "run", diagnostics=(found,))
 
 
 class _Pool:
@@ -173,14 +173,14 @@ class _Pool:
         self.workers: list[_Worker] = []
         self.context = multiprocessing.get_context("spawn")
 
-    def run(self) -> Generator[Result]:
+    def run(self) -> Generator[GymResult]:
         """All results; nothing is left behind, however it ends."""
         try:
             yield from self.results()
         finally:
             self.stop()
 
-    def results(self) -> Iterator[Result]:
+    def results(self) -> Iterator[GymResult]:
         while self.queue or any(worker.is_busy for worker in self.workers):
             for worker in self.workers:
                 if self.queue and not worker.is_busy:
@@ -209,7 +209,7 @@ class _Pool:
         self.workers.append(worker)
         here.send(job)
 
-    def _receive(self, worker: _Worker) -> Iterator[Result]:
+    def _receive(self, worker: _Worker) -> Iterator[GymResult]:
         try:
             kind, body = worker.pipe.recv()
         except (EOFError, ConnectionError):
@@ -229,7 +229,7 @@ class _Pool:
         else:
             self._end(worker)
 
-    def _lose(self, worker: _Worker, reason: str) -> Iterator[Result]:
+    def _lose(self, worker: _Worker, reason: str) -> Iterator[GymResult]:
         """Report the case that ended its worker as failed; requeue the rest of its program."""
         self._end(worker)
         program, case = worker.job.program, worker.case or worker.job.program.name

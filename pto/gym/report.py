@@ -10,7 +10,7 @@ from typing import Any
 from pto.core import render
 from pto.core.errors import Diagnostic
 from pto.core.render import Piece, Sources
-from pto.gym.result import Result
+from pto.gym.result import GymResult
 
 _COLUMNS = ("passed", "failed", "not run")
 _MOST_NAMES = 12
@@ -23,7 +23,7 @@ class StatusCounts:
     counts: dict[str, int]
     seconds: float = 0.0
 
-    def add(self, result: Result) -> None:
+    def add(self, result: GymResult) -> None:
         self.counts[result.status] += 1
         self.seconds += result.seconds
 
@@ -36,7 +36,7 @@ def _tally() -> StatusCounts:
     return StatusCounts(dict.fromkeys(_COLUMNS, 0))
 
 
-def tallies(results: Sequence[Result]) -> dict[str, StatusCounts]:
+def tallies(results: Sequence[GymResult]) -> dict[str, StatusCounts]:
     """Counts by family, in order of appearance."""
     found: dict[str, StatusCounts] = {}
     for result in results:
@@ -44,14 +44,14 @@ def tallies(results: Sequence[Result]) -> dict[str, StatusCounts]:
     return found
 
 
-def total(results: Sequence[Result]) -> StatusCounts:
+def total(results: Sequence[GymResult]) -> StatusCounts:
     everything = _tally()
     for result in results:
         everything.add(result)
     return everything
 
 
-def table(results: Sequence[Result]) -> list[Piece]:
+def table(results: Sequence[GymResult]) -> list[Piece]:
     """A row a family, and the sum of them."""
     families = tallies(results)
     width = max([len("family"), *map(len, families)])
@@ -72,9 +72,9 @@ def _row(name: str, tally: StatusCounts, width: int) -> list[Piece]:
     return [*out, ("dim", f"{tally.seconds:>9.2f} s\n")]
 
 
-def failures(results: Sequence[Result], sources: Sources) -> Iterator[list[Piece]]:
+def failures(results: Sequence[GymResult], sources: Sources) -> Iterator[list[Piece]]:
     """One block for each reason: cases of a family that fail alike are reported together."""
-    groups: dict[tuple[str, str, tuple[Diagnostic, ...]], list[Result]] = {}
+    groups: dict[tuple[str, str, tuple[Diagnostic, ...]], list[GymResult]] = {}
     for result in results:
         if result.status != "passed":
             key = (result.family, result.stage or "", result.diagnostics)
@@ -84,7 +84,7 @@ def failures(results: Sequence[Result], sources: Sources) -> Iterator[list[Piece
 
 
 def _failure(
-    stage: str, diagnostics: Sequence[Diagnostic], cases: Sequence[Result], sources: Sources
+    stage: str, diagnostics: Sequence[Diagnostic], cases: Sequence[GymResult], sources: Sources
 ) -> list[Piece]:
     status = cases[0].status
     style = "error" if status == "failed" else "warning"
@@ -99,7 +99,7 @@ def _failure(
     return out
 
 
-def summary(results: Sequence[Result], engine: str, wall: float) -> list[Piece]:
+def summary(results: Sequence[GymResult], engine: str, wall: float) -> list[Piece]:
     """The last line: counts, and under which profile and engine."""
     tally = total(results)
     bad = tally.total - tally.counts["passed"]
@@ -114,7 +114,7 @@ def summary(results: Sequence[Result], engine: str, wall: float) -> list[Piece]:
     ]
 
 
-def as_json(results: Sequence[Result], wall: float, **header: Any) -> str:
+def as_json(results: Sequence[GymResult], wall: float, **header: Any) -> str:
     """Everything, as one object."""
     families = {n: {**t.counts, "seconds": t.seconds} for n, t in tallies(results).items()}
     body = {
@@ -127,7 +127,7 @@ def as_json(results: Sequence[Result], wall: float, **header: Any) -> str:
     return json.dumps(body, indent=2)
 
 
-def as_data(result: Result) -> Mapping[str, Any]:
+def as_data(result: GymResult) -> Mapping[str, Any]:
     """One case, as values that JSON can hold."""
     difference = result.difference
     findings: Any = json.loads(render.as_json(result.diagnostics))["findings"]

@@ -31,7 +31,7 @@ class RejectedElement:
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class GymResult:
     """One case: whether it passed, and if not, at which stage and why."""
 
     name: str

@@ -14,11 +14,11 @@ from typing import Any
 
 from pto.core.errors import Diagnostic, Note, PtoError
 from pto.gym.arguments import arguments_of, functions_of
-from pto.gym.cases import Program
+from pto.gym.cases import GymProgram
 from pto.gym.host.evaluator import KernelCall
 from pto.gym.host.runtime import Directory
 from pto.gym.hostfile import HostProgram, HostRun
-from pto.gym.result import RejectedElement, Result, Stage, Status
+from pto.gym.result import GymResult, RejectedElement, Stage, Status
 from pto.gym.scripts import TIMED_OUT, ScriptOutcome, Scripts
 from pto.gym.selection import Selection
 from pto.ir.graph import Module, Operation
@@ -82,18 +82,18 @@ class Runner:
 
     def run(
         self,
-        program: Program,
+        program: GymProgram,
         selection: Selection,
         work: Path,
         *,
         skip: frozenset[str] = frozenset(),
         started: Callable[[str], None] = lambda name: None,
-    ) -> Iterator[Result]:
+    ) -> Iterator[GymResult]:
         """The results of the selected cases, in the order of the program's table.
 
         `work` is an empty directory; `started` is called with each case before it runs.
         """
-        blank = Result(program.name, program.name, program.family, "not run", "read")
+        blank = GymResult(program.name, program.name, program.family, "not run", "read")
         if program.problem is not None:
             yield replace(blank, diagnostics=(program.problem,))
             return
@@ -113,12 +113,12 @@ class Runner:
 
     def _run_cases(
         self,
-        program: Program,
+        program: GymProgram,
         host: HostProgram,
         cases: Sequence[str],
         work: Path,
         started: Callable[[str], None],
-    ) -> Iterator[Result]:
+    ) -> Iterator[GymResult]:
         began = time.perf_counter()
         problem = self._generate(program, work)
         kernel: Checked | None = None
@@ -134,10 +134,10 @@ class Runner:
             status = "not run" if stage == "generate" else "failed"
             for case in cases:
                 name = program.case_name(case)
-                yield Result(name, program.name, program.family, status, stage, share, problem)
+                yield GymResult(name, program.name, program.family, status, stage, share, problem)
             return
         for first in range(0, len(cases), _JUDGED_TOGETHER):
-            ran: list[tuple[str, Result]] = []
+            ran: list[tuple[str, GymResult]] = []
             for case in cases[first : first + _JUDGED_TOGETHER]:
                 started(program.case_name(case))
                 began = time.perf_counter()
@@ -146,13 +146,13 @@ class Runner:
                 ran.append((case, replace(result, seconds=seconds)))
             yield from self._judge(program, ran, work)
 
-    def _generate(self, program: Program, work: Path) -> tuple[Diagnostic, ...]:
+    def _generate(self, program: GymProgram, work: Path) -> tuple[Diagnostic, ...]:
         outcome = self.scripts.run(program.generator, work)
         if outcome.code == 0:
             return ()
         return (_script_failed("PTO-U065", "the generator", program.generator, outcome),)
 
-    def _kernel(self, program: Program) -> Checked:
+    def _kernel(self, program: GymProgram) -> Checked:
         module = parse_file(program.kernel)
         target, findings = judge(module, profile=self.profile)
         errors = tuple(d for d in findings if d.severity == "error")
@@ -161,10 +161,10 @@ class Runner:
         return Checked(module, functions_of(module), target.profile.name, str(target), errors)
 
     def _run_case(
-        self, program: Program, host: HostProgram, kernel: Checked, case: str, work: Path
-    ) -> Result:
+        self, program: GymProgram, host: HostProgram, kernel: Checked, case: str, work: Path
+    ) -> GymResult:
         name = program.case_name(case)
-        blank = Result(name, program.name, program.family, "failed", target=kernel.target)
+        blank = GymResult(name, program.name, program.family, "failed", target=kernel.target)
         if case and not (work / case).is_dir():
             message = f"{program.generator.name} makes no data for case {case}"
             missing = Diagnostic("PTO-U065", message)
@@ -214,8 +214,8 @@ class Runner:
         )
 
     def _judge(
-        self, program: Program, ran: Sequence[tuple[str, Result]], work: Path
-    ) -> Iterator[Result]:
+        self, program: GymProgram, ran: Sequence[tuple[str, GymResult]], work: Path
+    ) -> Iterator[GymResult]:
         """Let the program's judge decide about the cases that ran to the end."""
         began = time.perf_counter()
         waiting = [case for case, result in ran if result.status == "passed"]
@@ -235,7 +235,9 @@ class Runner:
                 seconds=result.seconds + share,
             )
 
-    def _ask_judge(self, program: Program, cases: Sequence[str], work: Path) -> dict[str, _Verdict]:
+    def _ask_judge(
+        self, program: GymProgram, cases: Sequence[str], work: Path
+    ) -> dict[str, _Verdict]:
         words = {case: [case] if case else [] for case in cases}
         answers = self.scripts.run_all(program.judge, work, [words[c] for c in cases])
         verdicts: dict[str, _Verdict] = {}
@@ -256,7 +258,7 @@ class Runner:
 
 
 def _rejection(
-    program: Program, outcome: ScriptOutcome, difference: RejectedElement | None
+    program: GymProgram, outcome: ScriptOutcome, difference: RejectedElement | None
 ) -> _Verdict:
     message = str(difference) if difference else "the judge rejects the output"
     said = (f"{program.judge.name}: {line}" for line in _last_lines(outcome.output))
@@ -264,11 +266,11 @@ def _rejection(
     return "failed", "compare", (found,), difference
 
 
-def _all(program: Program, cases: list[str]) -> list[str]:
+def _all(program: GymProgram, cases: list[str]) -> list[str]:
     return cases
 
 
-def _cases_of(program: Program, host: HostProgram) -> list[str]:
+def _cases_of(program: GymProgram, host: HostProgram) -> list[str]:
     if not program.has_table:
         return [""]
     names = host.case_names()
@@ -279,8 +281,12 @@ def _cases_of(program: Program, host: HostProgram) -> list[str]:
 
 
 def _orphans(
-    program: Program, cases: Sequence[str], selection: Selection, work: Path, skip: frozenset[str]
-) -> Iterator[Result]:
+    program: GymProgram,
+    cases: Sequence[str],
+    selection: Selection,
+    work: Path,
+    skip: frozenset[str],
+) -> Iterator[GymResult]:
     """Report cases that the generator knows and the host program does not."""
     if not program.has_table:
         return
@@ -291,7 +297,7 @@ def _orphans(
             continue
         message = f"{program.generator.name} makes data for {case}, which main.cpp never runs"
         found = Diagnostic("PTO-U064", message)
-        yield Result(name, program.name, program.family, "not run", "read", diagnostics=(found,))
+        yield GymResult(name, program.name, program.family, "not run", "read", diagnostics=(found,))
 
 
 def _host_problem(

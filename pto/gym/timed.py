@@ -8,7 +8,7 @@ from typing import Any
 
 from pto.core.errors import PtoError, fail
 from pto.core.render import Piece
-from pto.gym.result import Result
+from pto.gym.result import GymResult
 from pto.ir.graph import Module
 from pto.observe.timing import Timing, time
 from pto.run.launch.host import Report, launch
@@ -40,7 +40,7 @@ def timed(module: Module, options: dict[str, Any]) -> Timing:
         return time(module, **options, data=True)
 
 
-def summary(results: Sequence[Result]) -> list[Piece]:
+def summary(results: Sequence[GymResult]) -> list[Piece]:
     """How many were timed, and the range of their times."""
     timed = sorted((r for r in results if r.us), key=lambda r: r.us)
     if not timed:

@@ -30,7 +30,7 @@ from pto.isa.scalar.unit import GET_BLOCK_IDX, GET_BLOCK_NUM, GET_SUBBLOCK_IDX, 
 from pto.lang.call.bindings import Bindings
 from pto.lang.call.place import KernelError, assigned_names, here, mistake, user_frame
 from pto.lang.call.rewritten import DONE, why_not
-from pto.lang.call.session import Handle, current
+from pto.lang.call.session import ValueHandle, current
 from pto.lang.trace import Trace
 from pto.lang.values.operators import Operators
 from pto.lang.values.scalars import Extent, Scalar, arith, as_value, cast_steps, is_number, type_of
@@ -49,7 +49,7 @@ class Carry(Operators[object]):
         self._session = session
         if is_number(initial) and not session.eager:
             initial = session.scalar(as_value(initial, type_of(initial)))
-        held = isinstance(initial, Handle) and not isinstance(initial, Tile)
+        held = isinstance(initial, ValueHandle) and not isinstance(initial, Tile)
         if not session.eager and not held:
             raise mistake(
                 "PTO-T205",
@@ -72,7 +72,7 @@ class Carry(Operators[object]):
         if isinstance(before, Scalar):
             kind = before.scalar
             value = self._session.scalar(as_value(value, kind))
-        elif isinstance(before, Handle) and getattr(value, "type", None) != before.type:
+        elif isinstance(before, ValueHandle) and getattr(value, "type", None) != before.type:
             raise mistake("PTO-T205", f"a carried {before!r} cannot become {value!r}")
         self._value = value
 

@@ -39,7 +39,7 @@ from pto.run.launch.call import warn
 from pto.run.launch.engine import wants_coverage
 from pto.run.machine.core import Cluster, Core
 from pto.run.machine.device import Device
-from pto.run.reference.code import Code
+from pto.run.reference.code import FunctionCode
 from pto.run.reference.compile import Compiler
 from pto.target.choose import PYTHON
 from pto.target.profile import profile as find_profile
@@ -266,7 +266,7 @@ class Eager:
         return tile_html(content(tile.value))
 
 
-def _results(code: Code, core: Core, values: list[object]) -> list[object]:
+def _results(code: FunctionCode, core: Core, values: list[object]) -> list[object]:
     """The results of the function; a wait that can never end is an error."""
     if not code.can_wait:
         return code.call(core, values)

@@ -32,7 +32,7 @@ from pto.run.launch.engine import switches, wants_debugging, wants_sanitizer
 from pto.run.launch.entry import entry_functions
 from pto.run.launch.host import Report, report
 from pto.run.launch.outcome import warn
-from pto.run.launch.progress import Bar, Progress
+from pto.run.launch.progress import Progress, ProgressBar
 from pto.run.machine.device import Device
 from pto.target.choose import Target
 from pto.target.device import device as find_device
@@ -142,7 +142,7 @@ class Kernel(Generic[P]):
         or PTO_COVERAGE=0, skips the check of the first run for unwritten parts and idle blocks.
         """
         if progress is True:
-            with Bar() as seen:
+            with ProgressBar() as seen:
                 named |= {"blocks": blocks, "engine": engine, "timeout": timeout}
                 return self(*args, progress=seen, coverage=coverage, **named)
         values = self.values(args, named)

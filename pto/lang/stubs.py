@@ -38,7 +38,7 @@ _NUMBERS = ("scalar", "element", "number", "int", "float", "index", "i64", "i32"
 _RESULTS = {  # where a result is narrower than an operand of its kind
     "Number": "Scalar[object]",
     _ADDRESS: "Pointer",
-    **dict.fromkeys(("Logical", "object", _VIEW), "Handle"),
+    **dict.fromkeys(("Logical", "object", _VIEW), "ValueHandle"),
     "Tile | Array": "Tile",
 }
 
@@ -100,7 +100,7 @@ def _instructions() -> str:
         "# ruff: noqa\n# fmt: off\n"
         "from pto.core.dtypes import DType\n"
         "from pto.isa.row.types import Type\n"
-        "from pto.lang.call.session import Handle\n"
+        "from pto.lang.call.session import ValueHandle\n"
         "from pto.lang.values.annotations import Array\n"
         "from pto.lang.values.elements import Element\n"
         "from pto.lang.values.registers import Mask, Pointer, Vreg\n"
@@ -109,8 +109,8 @@ def _instructions() -> str:
         "\n"
         "Number = int | float | Scalar[object]\n"
         "Address = Pointer | Tile | Array\n"
-        "Logical = Handle | Number\n"
-        "Kind = type[Element] | DType | Type | Handle | str  # the type of a result\n\n"
+        "Logical = ValueHandle | Number\n"
+        "Kind = type[Element] | DType | Type | ValueHandle | str  # the type of a result\n\n"
         f"__all__ = [{names}]\n\n{functions}\n"
     )
 

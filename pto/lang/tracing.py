@@ -23,7 +23,7 @@ from pto.lang.trace import GRID, Trace
 from pto.lang.values.views import contiguous, pointer_type, view_of
 from pto.run.launch.call import Blocks, extents_of, prepare
 from pto.run.launch.engine import wants_checks
-from pto.run.launch.prepared import Kernel as Ready
+from pto.run.launch.prepared import PreparedKernel as Ready
 from pto.run.machine.device import Device
 from pto.target.profile import profile
 from pto.transform.scratch import complete

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pto.cluster.kernel_message import Program
+from pto.cluster.kernel_message import ProgramText
 from pto.core.errors import PtoError
 from pto.ir.graph import Module
 from pto.run.launch.host import launch
@@ -72,7 +72,7 @@ class Sheet:
     """The data that a worker needs to try one configuration."""
 
     config: Config
-    programs: tuple[Program, Program]  # to be run, and to be timed
+    programs: tuple[ProgramText, ProgramText]  # to be run, and to be timed
     profiles: tuple[str, str]
     args: tuple[Any, ...]
     blocks: int
@@ -90,7 +90,7 @@ class Sheet:
     ) -> Sheet:
         """A sheet; arrays are included only if the program is run on them."""
         args = tuple(a if runs or not isinstance(a, np.ndarray) else _shape(a) for a in given)
-        programs = Program.of(modules[0]), Program.of(modules[1])
+        programs = ProgramText.of(modules[0]), ProgramText.of(modules[1])
         return cls(config, programs, profiles, args, blocks, runs)
 
 

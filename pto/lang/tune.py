@@ -30,7 +30,7 @@ from pto.lang.trial import Arrays, Config, Sheet, Trial, differs, refused_by
 from pto.run.jit.llvm import cache
 from pto.run.launch import place
 from pto.run.launch.call import count_of
-from pto.run.launch.progress import Bar
+from pto.run.launch.progress import ProgressBar
 from pto.target.device import device as find_device
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def tune(
     for trial in trials:
         on_trial(trial)
     if before is None:
-        with Bar("configurations") as seen:
+        with ProgressBar("configurations") as seen:
             for trial in _all_tried(job, configs, processes):
                 trials.append(trial)
                 on_trial(trial)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from pto.core.errors import Diagnostic, suggestions
-from pto.lsp.features import Span
+from pto.lsp.features import TextSpan
 
 _WRITTEN = re.compile(r"%\S+ is (.+), but its type is written .+")
 _LEGAL = re.compile(r"legal under (\w+)|it does on (\w+)")
@@ -21,19 +21,19 @@ _BARRIER = re.compile(r"barrier (\w+) before line (\d+)")
 _WORD = re.compile(r"[%!#@]?[\w$.]+")
 
 
-class Edit(NamedTuple):
+class QuickFix(NamedTuple):
     """Replacement texts for spans, with a title for the menu."""
 
     title: str
-    changes: tuple[tuple[Span, str], ...]
+    changes: tuple[tuple[TextSpan, str], ...]
 
 
-def fixes(finding: Diagnostic, text: str, span: Span) -> list[Edit]:
+def fixes(finding: Diagnostic, text: str, span: TextSpan) -> list[QuickFix]:
     """Edits that fix a finding; `span` is its position in the text."""
     return [edit for make in _MAKERS for edit in make(finding, text, span)]
 
 
-def _suggested(finding: Diagnostic, text: str, span: Span) -> Iterator[Edit]:
+def _suggested(finding: Diagnostic, text: str, span: TextSpan) -> Iterator[QuickFix]:
     """`did you mean`: replace the unknown word of the operation by the suggested one."""
     wrong = _wrong_word(finding, text, span)
     if wrong is None:
@@ -41,10 +41,10 @@ def _suggested(finding: Diagnostic, text: str, span: Span) -> Iterator[Edit]:
     for word in suggestions(finding.help):
         old = text[wrong.start : wrong.end]
         mark = old[0] if old[0] in "%!#@" and word[0] != old[0] else ""
-        yield Edit(f"write {mark}{word}", ((wrong, mark + word),))
+        yield QuickFix(f"write {mark}{word}", ((wrong, mark + word),))
 
 
-def _wrong_word(finding: Diagnostic, text: str, span: Span) -> Span | None:
+def _wrong_word(finding: Diagnostic, text: str, span: TextSpan) -> TextSpan | None:
     """The span of a wrong word: in the marked text, else later in the same operation."""
     message, before = finding.message, r"[\w$%!#@]" if _is_python(finding) else r"[\w$.%!#@]"
     end = text.find("\n", span.end)
@@ -55,27 +55,29 @@ def _wrong_word(finding: Diagnostic, text: str, span: Span) -> Span | None:
         for word in words:
             found = re.search(rf"(?<!{before}){re.escape(word)}(?![\w$])", place)
             if found and word not in ("op", "has", "no"):
-                return Span(span.start + found.start(), span.start + found.end())
+                return TextSpan(span.start + found.start(), span.start + found.end())
     return None
 
 
-def _typed(finding: Diagnostic, text: str, span: Span) -> Iterator[Edit]:
+def _typed(finding: Diagnostic, text: str, span: TextSpan) -> Iterator[QuickFix]:
     """Replace a written type that differs from the type of the value."""
     found = _WRITTEN.fullmatch(finding.message) if finding.code == "PTO-T040" else None
     if found:
-        yield Edit(f"write its type, {found[1]}", ((span, found[1]),))
+        yield QuickFix(f"write its type, {found[1]}", ((span, found[1]),))
 
 
-def _retargeted(finding: Diagnostic, text: str, span: Span) -> Iterator[Edit]:
+def _retargeted(finding: Diagnostic, text: str, span: TextSpan) -> Iterator[QuickFix]:
     """Declare the target that has the instruction."""
     found = _LEGAL.search(finding.help or "") or _LEGAL.search(finding.message)
     declared = [each for each in _ARCH.finditer(text) if each.start() <= span.start]
     if found and declared and finding.code.startswith("PTO-X"):
         profile = found[1] or found[2]
-        yield Edit(f"declare the target {profile}", ((Span(*declared[-1].span(1)), profile),))
+        yield QuickFix(
+            f"declare the target {profile}", ((TextSpan(*declared[-1].span(1)), profile),)
+        )
 
 
-def _ordered(finding: Diagnostic, text: str, span: Span) -> Iterator[Edit]:
+def _ordered(finding: Diagnostic, text: str, span: TextSpan) -> Iterator[QuickFix]:
     """For a Python kernel: insert the flag or barrier that a run has proven to end a race."""
     here = {n.loc.file for n in finding.notes if n.loc} | {finding.loc.file if finding.loc else ""}
     if not _is_python(finding) or len(here) > 1 or not finding.help:
@@ -95,10 +97,10 @@ def _ordered(finding: Diagnostic, text: str, span: Span) -> Iterator[Edit]:
         return
     changes = tuple(each for line in lines for each in _inserted(text, *line))
     if len(changes) == len(lines):
-        yield Edit(finding.help.partition(" (re-run")[0], changes)
+        yield QuickFix(finding.help.partition(" (re-run")[0], changes)
 
 
-def _inserted(text: str, line: int, after: bool, statement: str) -> Iterator[tuple[Span, str]]:
+def _inserted(text: str, line: int, after: bool, statement: str) -> Iterator[tuple[TextSpan, str]]:
     """Insert a statement before or after the one at a line; no edit if the text is not Python."""
     try:
         nodes = [n for n in ast.walk(ast.parse(text)) if isinstance(n, ast.stmt)]
@@ -109,14 +111,14 @@ def _inserted(text: str, line: int, after: bool, statement: str) -> Iterator[tup
         inner = max(around, key=lambda n: (n.lineno, n.col_offset))
         at = (inner.end_lineno or inner.lineno) if after else inner.lineno - 1
         offset = sum(map(len, text.splitlines(keepends=True)[:at]))
-        yield Span(offset, offset), f"{' ' * inner.col_offset}{statement}\n"
+        yield TextSpan(offset, offset), f"{' ' * inner.col_offset}{statement}\n"
 
 
 def _is_python(finding: Diagnostic) -> bool:
     return finding.loc is not None and finding.loc.file.endswith(".py")
 
 
-_MAKERS: tuple[Callable[[Diagnostic, str, Span], Iterator[Edit]], ...] = (
+_MAKERS: tuple[Callable[[Diagnostic, str, TextSpan], Iterator[QuickFix]], ...] = (
     _suggested,
     _typed,
     _retargeted,

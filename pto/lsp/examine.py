@@ -99,7 +99,7 @@ def _kernel(kernel: Kernel[...], device: str | None, place: Loc) -> Iterator[dic
     module, profile = made.module, kernel.profile
     _, found = judge(module, profile=profile, device=device)
     yield {"findings": _plain(found, place, place.file)}
-    lines = Lines(module, profile, place.file, _formulas(module, call, values), call.runs)
+    lines = LineFacts(module, profile, place.file, _formulas(module, call, values), call.runs)
     yield lines.report(None)
     if not call.runs or any(d.severity == "error" for d in found):
         return
@@ -142,7 +142,7 @@ def _defaults(kernel: Kernel[...]) -> set[str]:
 # ---- the instructions of each line
 
 
-class Lines:
+class LineFacts:
     """The instructions of each line of a file, with pipes, costs, tiles and their addresses."""
 
     def __init__(

@@ -30,21 +30,21 @@ _NEAR = 40  # lines before and after the statement that defines a row
 Kind = Literal["instruction", "value", "type", "attribute", "word", "function"]
 
 
-class Span(NamedTuple):
+class TextSpan(NamedTuple):
     """A range of the text, by offsets."""
 
     start: int
     end: int
 
 
-class Answer(NamedTuple):
+class HoverPage(NamedTuple):
     """A page about the word at a span."""
 
-    span: Span
+    span: TextSpan
     markdown: str
 
 
-class Item(NamedTuple):
+class Completion(NamedTuple):
     """A completion at a position."""
 
     label: str
@@ -56,7 +56,7 @@ class Item(NamedTuple):
 # ---- hover
 
 
-def hover(document: Document, offset: int) -> Answer | None:
+def hover(document: Document, offset: int) -> HoverPage | None:
     """The page of an instruction with its cost, a value's type, or a function's signature."""
     found = _token(document, offset)
     if found is None or found[0].reader is None:
@@ -74,7 +74,7 @@ def hover(document: Document, offset: int) -> Answer | None:
         answer = _function_page(document, text)
     elif kind in (lx.TYPE, lx.ATTR) and text in reader.aliases:
         answer = fenced(reader.aliases[text])
-    return Answer(_span(piece, at), answer) if answer else None
+    return HoverPage(_span(piece, at), answer) if answer else None
 
 
 def row_named(word: str) -> Instr | None:
@@ -114,7 +114,7 @@ def fenced(text: str, language: str = "pto") -> str:
 # ---- values: definition, references, rename
 
 
-def occurrences(document: Document, offset: int) -> tuple[Span | None, list[Span]]:
+def occurrences(document: Document, offset: int) -> tuple[TextSpan | None, list[TextSpan]]:
     """The definition of the value at an offset, and every use of it."""
     found = _token(document, offset)
     if found is None or found[0].reader is None:
@@ -137,7 +137,7 @@ def instruction_home(document: Document, offset: int) -> tuple[str, int] | None:
     return row_home(row) if row else None
 
 
-def renamed(document: Document, offset: int, name: str) -> tuple[list[Span], str]:
+def renamed(document: Document, offset: int, name: str) -> tuple[list[TextSpan], str]:
     """The spans to rename to `%name`, or the reason why not.
 
     Spans exclude `%` and the number of a result.
@@ -154,21 +154,21 @@ def renamed(document: Document, offset: int, name: str) -> tuple[list[Span], str
         return [], f"%{wanted} is defined already"
     if any("#" in document.text[span.start : span.end] for span in places):
         return [], "one of several results cannot be named by itself"
-    return [Span(span.start + 1, span.end) for span in places], ""
+    return [TextSpan(span.start + 1, span.end) for span in places], ""
 
 
-def _function_home(document: Document, symbol: str) -> Span | None:
+def _function_home(document: Document, symbol: str) -> TextSpan | None:
     if not symbol.startswith("@"):
         return None
     return next((span for name, _, span in functions(document.text) if name == symbol), None)
 
 
-def functions(text: str) -> list[tuple[str, Span, Span]]:
+def functions(text: str) -> list[tuple[str, TextSpan, TextSpan]]:
     """Function names, the span of each function (up to the next), and the span of its name."""
     found = list(_DECLARED.finditer(text))
     ends = [*(each.start() for each in found[1:]), len(text)]
     return [
-        (each[1], Span(each.start(), end), Span(*each.span(1)))
+        (each[1], TextSpan(each.start(), end), TextSpan(*each.span(1)))
         for each, end in zip(found, ends, strict=True)
     ]
 
@@ -186,29 +186,29 @@ _ATTRIBUTE = re.compile(r"(\w+)\s*=\s*\"?\w*$")
 _OPERATION = re.compile(r'(?:^|=)\s*"?([a-z]+\.[\w.]+)', re.MULTILINE)
 
 
-def word_before(text: str, offset: int) -> Span:
+def word_before(text: str, offset: int) -> TextSpan:
     """The part of a word that ends at an offset."""
     found = _TYPED.search(text, max(0, offset - 200), offset)
-    return Span(found.start() if found else offset, offset)
+    return TextSpan(found.start() if found else offset, offset)
 
 
-def completions(document: Document, offset: int) -> list[Item]:
+def completions(document: Document, offset: int) -> list[Completion]:
     """Completions at an offset."""
     text = document.text
     line = text[text.rfind("\n", 0, offset) + 1 : offset]
     enum = _ENUM.search(line)
     if enum:
         kind = ENUMS.get(enum[1] or enum[2])
-        return [Item(word, "word") for word in kind.words] if kind else []
+        return [Completion(word, "word") for word in kind.words] if kind else []
     if _VALUE.search(line):
         return _values(text, offset)
     if _TYPE.search(line):
-        return [Item(head, "type") for head in sorted({*HEADS, *_aliases(text, "!")})]
+        return [Completion(head, "type") for head in sorted({*HEADS, *_aliases(text, "!")})]
     if _HASH.search(line):
         kinds = (kind.spell(kind.words[0]) for kind in ENUMS.values())
-        return [Item(each, "word") for each in sorted({*kinds, *_aliases(text, "#")})]
+        return [Completion(each, "word") for each in sorted({*kinds, *_aliases(text, "#")})]
     if _SYMBOL.search(line):
-        return [Item(name, "function") for name in _symbols(text)]
+        return [Completion(name, "function") for name in _symbols(text)]
     if _START.match(line):
         return _instructions(document)
     found = list(_OPERATION.finditer(text, max(0, offset - 2000), offset))
@@ -216,29 +216,29 @@ def completions(document: Document, offset: int) -> list[Item]:
     return _attributes(row, line) if row else []
 
 
-def _instructions(document: Document) -> list[Item]:
+def _instructions(document: Document) -> list[Completion]:
     """Instructions, those of the profile first; names that MLIR abbreviates are short."""
     profile = document.target.profile.name if document.target else None
     return [
-        Item(row.name, "instruction", row.meaning, example(row) or "")
+        Completion(row.name, "instruction", row.meaning, example(row) or "")
         for row in rows()
         if profile is None or profile in row.profiles
     ]
 
 
-def _attributes(row: Instr, line: str) -> list[Item]:
+def _attributes(row: Instr, line: str) -> list[Completion]:
     given = _ATTRIBUTE.search(line)
     attr = row.attr(given[1]) if given else None
     if attr is not None:
-        return [Item(word, "word") for word in attr_words(attr)]
-    return [Item(a.name, "attribute", attr_text(a)) for a in row.attrs]
+        return [Completion(word, "word") for word in attr_words(attr)]
+    return [Completion(a.name, "attribute", attr_text(a)) for a in row.attrs]
 
 
-def _values(text: str, offset: int) -> list[Item]:
+def _values(text: str, offset: int) -> list[Completion]:
     """Names defined in the function so far, the nearest first."""
     start = max(text.rfind("func.func", 0, offset), 0)
     names = re.findall(r"%[\w$.-]+(?=\s*(?:[,:][^%\n]*)?=|\s*:)", text[start:offset])
-    return [Item(name, "value") for name in dict.fromkeys(reversed(names))]
+    return [Completion(name, "value") for name in dict.fromkeys(reversed(names))]
 
 
 def _aliases(text: str, mark: str) -> set[str]:
@@ -264,7 +264,7 @@ _TOKEN_OF = {
 }
 
 
-def tokens(document: Document, start: int, end: int) -> Iterator[tuple[Span, int, bool]]:
+def tokens(document: Document, start: int, end: int) -> Iterator[tuple[TextSpan, int, bool]]:
     """Words with their kind, and whether each defines a value."""
     for piece in document.pieces:
         reader = piece.reader
@@ -283,8 +283,8 @@ def _token(document: Document, offset: int) -> tuple[Piece, int] | None:
     return None if piece is None or at is None else (piece, at)
 
 
-def _span(piece: Piece, at: int) -> Span:
+def _span(piece: Piece, at: int) -> TextSpan:
     if piece.reader is None:
         raise RuntimeError("a piece without tokens")
     tokens = piece.reader.tokens
-    return Span(piece.start + tokens.start(at), piece.start + tokens.ends[at])
+    return TextSpan(piece.start + tokens.start(at), piece.start + tokens.ends[at])

@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_right
 
 from pto.core.errors import Loc
-from pto.lsp.features import Span
+from pto.lsp.features import TextSpan
 
 _BYTES = {"utf-8": 1, "utf-16": 2, "utf-32": 4}
 
@@ -44,13 +44,13 @@ class Places:
         units = self._text[start:end].encode(self._codec)[: column * self._unit]
         return start + len(units.decode(self._codec, errors="ignore"))
 
-    def span(self, loc: Loc | None) -> Span:
+    def span(self, loc: Loc | None) -> TextSpan:
         """The span of a finding's location, which counts from 1.
 
         The first line if it has no location.
         """
         if loc is None:
-            return Span(0, 0)
+            return TextSpan(0, 0)
         line = min(loc.line, len(self._starts)) - 1
         start = self._starts[line] + loc.col - 1
-        return Span(start, start + max(1, (loc.end or loc.col + 1) - loc.col))
+        return TextSpan(start, start + max(1, (loc.end or loc.col + 1) - loc.col))

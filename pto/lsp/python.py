@@ -25,7 +25,7 @@ from pto.core.errors import Diagnostic, Loc, Note
 from pto.isa.row.instr import Instr
 from pto.isa.table import lookup
 from pto.lang.names import PUBLIC, RENAMED
-from pto.lsp.features import Answer, Span, fenced, row_home
+from pto.lsp.features import HoverPage, TextSpan, fenced, row_home
 
 LIMITS = ProcessLimits(seconds=60.0, megabytes=8192)
 NOT_ALLOWED = (
@@ -93,7 +93,7 @@ def _objects(text: str) -> Iterator[dict[str, Any]]:
             return
 
 
-class Kernels:
+class PythonFile:
     """One open Python file."""
 
     def __init__(self, file: str, allowed: bool) -> None:
@@ -148,7 +148,7 @@ class Kernels:
 
     # ---- requests
 
-    def hover(self, offset: int) -> Answer | None:
+    def hover(self, offset: int) -> HoverPage | None:
         """The instructions of the line, and the page of an instruction or function of pto."""
         line = self.text.count("\n", 0, offset) + 1
         was = next((a for a, b in self._moved.items() if b == line), 0)
@@ -159,7 +159,7 @@ class Kernels:
             shown.append(fenced("".join(words for _, words in page(row)), "text"))
         elif name and (about := inspect.getdoc(_public(name))):
             shown.append(about)
-        return Answer(span, "\n---\n".join(shown)) if shown else None
+        return HoverPage(span, "\n---\n".join(shown)) if shown else None
 
     def definition(self, offset: int) -> tuple[str, int] | None:
         """File and line that define `pto.NAME`: a row of the instruction table, or a function."""
@@ -188,7 +188,7 @@ class Kernels:
                 whole = self.text[starts[now - 1] : starts[now]].rstrip("\n")
                 yield starts[now - 1] + len(whole), now, f"  {head['text']}", head["tip"]
 
-    def _word(self, offset: int) -> tuple[Span, str]:
+    def _word(self, offset: int) -> tuple[TextSpan, str]:
         """The name of pto at an offset, as `tadd` of `pto.tadd`; empty for any other name."""
         start = self.text.rfind("\n", 0, offset) + 1
         for found in _WORD.finditer(self.text, start):
@@ -198,8 +198,8 @@ class Kernels:
                 modules, names = self._imports
                 name = names.get(found[2], "") if found[1] is None else found[2]
                 is_pto = found[1] in modules if found[1] else bool(name)
-                return Span(*found.span()), name if is_pto else ""
-        return Span(offset, offset), ""
+                return TextSpan(*found.span()), name if is_pto else ""
+        return TextSpan(offset, offset), ""
 
     @cached_property
     def _imports(self) -> tuple[set[str], dict[str, str]]:

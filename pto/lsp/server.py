@@ -16,11 +16,11 @@ from pto import __version__
 from pto.core.errors import Diagnostic, Loc, PtoError
 from pto.ir.text.comments import formatted
 from pto.lsp import features
-from pto.lsp.actions import Edit, fixes
+from pto.lsp.actions import QuickFix, fixes
 from pto.lsp.document import Document
-from pto.lsp.features import Item, Span
+from pto.lsp.features import Completion, TextSpan
 from pto.lsp.places import Places
-from pto.lsp.python import Examined, Kernels, Remark, examined
+from pto.lsp.python import Examined, PythonFile, Remark, examined
 
 PAUSE = 0.1  # seconds without a change before the text is parsed again
 _KINDS = {
@@ -45,20 +45,20 @@ class Open:
 
     uri: str
     text: str
-    document: Document | Kernels
+    document: Document | PythonFile
     places: Places
 
     def offset(self, at: lsp.Position) -> int:
         return self.places.offset(at.line, at.character)
 
-    def range(self, span: Span) -> lsp.Range:
+    def range(self, span: TextSpan) -> lsp.Range:
         ends = (self.places.position(each) for each in span)
         return lsp.Range(*(lsp.Position(*each) for each in ends))
 
-    def location(self, span: Span) -> lsp.Location:
+    def location(self, span: TextSpan) -> lsp.Location:
         return lsp.Location(self.uri, self.range(span))
 
-    def edit(self, changes: Iterable[tuple[Span, str]]) -> lsp.WorkspaceEdit:
+    def edit(self, changes: Iterable[tuple[TextSpan, str]]) -> lsp.WorkspaceEdit:
         return lsp.WorkspaceEdit({self.uri: [lsp.TextEdit(self.range(s), t) for s, t in changes]})
 
     def diagnostic(self, found: Diagnostic) -> lsp.Diagnostic:
@@ -93,9 +93,9 @@ class Open:
         return self.document if isinstance(self.document, Document) else None
 
     @property
-    def kernels(self) -> Kernels | None:
+    def kernels(self) -> PythonFile | None:
         """The document, if it is Python."""
-        return self.document if isinstance(self.document, Kernels) else None
+        return self.document if isinstance(self.document, PythonFile) else None
 
 
 def elsewhere(file: str, line: int, col: int = 1, end: int = 1) -> lsp.Location:
@@ -129,9 +129,11 @@ class Server(LanguageServer):
             known = self.opened[of.uri] = Open(of.uri, text, document, places)
         return known
 
-    def _new(self, file: str) -> Document | Kernels:
+    def _new(self, file: str) -> Document | PythonFile:
         return (
-            Kernels(file, self.python) if file.endswith(".py") else Document(file, **self.options)
+            PythonFile(file, self.python)
+            if file.endswith(".py")
+            else Document(file, **self.options)
         )
 
     async def examine(self, of: lsp.TextDocumentIdentifier) -> None:
@@ -237,7 +239,7 @@ def _questions(server: Server) -> None:
     def hover(params: lsp.HoverParams) -> lsp.Hover | None:
         known, at = _asked(server, params)
         document = known.document
-        is_python = isinstance(document, Kernels)
+        is_python = isinstance(document, PythonFile)
         found = document.hover(at) if is_python else features.hover(document, at)
         if found is None:
             return None
@@ -257,7 +259,7 @@ def _questions(server: Server) -> None:
     @server.feature(lsp.TEXT_DOCUMENT_DEFINITION)
     def definition(params: lsp.DefinitionParams) -> lsp.Location | None:
         known, at = _asked(server, params)
-        if isinstance(known.document, Kernels):
+        if isinstance(known.document, PythonFile):
             home = known.document.definition(at)
             return None if home is None else elsewhere(*home)
         span, _ = features.occurrences(known.document, at)
@@ -296,12 +298,12 @@ def _questions(server: Server) -> None:
     @server.feature(lsp.TEXT_DOCUMENT_SEMANTIC_TOKENS_FULL, _LEGEND)
     def tokens(params: lsp.SemanticTokensParams) -> lsp.SemanticTokens:
         known = server.open(params.text_document)
-        return _tokens(known, Span(0, len(known.text)))
+        return _tokens(known, TextSpan(0, len(known.text)))
 
     @server.feature(lsp.TEXT_DOCUMENT_SEMANTIC_TOKENS_RANGE, _LEGEND)
     def some_tokens(params: lsp.SemanticTokensRangeParams) -> lsp.SemanticTokens:
         known = server.open(params.text_document)
-        return _tokens(known, Span(*map(known.offset, (params.range.start, params.range.end))))
+        return _tokens(known, TextSpan(*map(known.offset, (params.range.start, params.range.end))))
 
 
 def _changes(server: Server) -> None:
@@ -334,18 +336,18 @@ def _changes(server: Server) -> None:
             made = formatted(known.text)
         except PtoError:  # not well formed; the findings report it
             return []
-        whole = known.range(Span(0, len(known.text)))
+        whole = known.range(TextSpan(0, len(known.text)))
         return [] if made == known.text else [lsp.TextEdit(whole, made)]
 
 
-def _fixes(known: Open, found: Iterable[Diagnostic]) -> Iterable[tuple[Diagnostic, Edit]]:
+def _fixes(known: Open, found: Iterable[Diagnostic]) -> Iterable[tuple[Diagnostic, QuickFix]]:
     for each in found:
         for edit in fixes(each, known.text, known.places.span(each.loc)):
             yield each, edit
 
 
 def _action(
-    known: Open, found: Diagnostic, edit: Edit, context: lsp.CodeActionContext
+    known: Open, found: Diagnostic, edit: QuickFix, context: lsp.CodeActionContext
 ) -> lsp.CodeAction:
     answered = [d for d in context.diagnostics if d.code == found.code]
     change = known.edit(edit.changes)
@@ -353,7 +355,7 @@ def _action(
     return lsp.CodeAction(edit.title, kind, diagnostics=answered, edit=change)
 
 
-def _item(item: Item, spot: lsp.Range) -> lsp.CompletionItem:
+def _item(item: Completion, spot: lsp.Range) -> lsp.CompletionItem:
     about = f"```pto\n{item.documentation}\n```" if item.documentation else ""
     return lsp.CompletionItem(
         item.label,
@@ -364,7 +366,7 @@ def _item(item: Item, spot: lsp.Range) -> lsp.CompletionItem:
     )
 
 
-def _tokens(known: Open, span: Span) -> lsp.SemanticTokens:
+def _tokens(known: Open, span: TextSpan) -> lsp.SemanticTokens:
     """Five numbers per word: lines and columns from the previous word, length, kind, modifiers."""
     numbers: list[int] = []
     line = column = 0

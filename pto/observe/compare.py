@@ -14,7 +14,7 @@ from pto.core.errors import Diagnostic, Note, PtoError
 from pto.ir.graph import Module, Operation
 from pto.observe.aligned import Aligned, AlignedFence, align
 from pto.observe.deep import affordable
-from pto.observe.fixes.repair import Trial
+from pto.observe.fixes.repair import TrialRun
 from pto.observe.sanitize import Sanitizer
 from pto.observe.trials import choose, entry_names
 from pto.run.launch.arrays import copied
@@ -66,7 +66,7 @@ def compare(
 
 
 def _run(
-    first: Module, second: Module, trial: Trial, aligned: Aligned
+    first: Module, second: Module, trial: TrialRun, aligned: Aligned
 ) -> Iterator[tuple[tuple[object, ...], Diagnostic]]:
     one, two = _watched(first, trial), _watched(second, trial)
     before, after = (_by_pair(watcher, aligned) for watcher in (one, two))
@@ -91,7 +91,7 @@ class _OrderWatcher(Sanitizer):
         return [d for d in (*found, *self.ended) if d.severity == "error"]
 
 
-def _watched(module: Module, trial: Trial) -> _OrderWatcher:
+def _watched(module: Module, trial: TrialRun) -> _OrderWatcher:
     options = trial.options
     target = target_of(module, profile=options["profile"], device=options["device"])
     watcher = _OrderWatcher(target.profile)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from pto.core.errors import Diagnostic, Note
 from pto.ir.graph import Module
-from pto.observe.fixes.repair import Trial
+from pto.observe.fixes.repair import TrialRun
 from pto.observe.looks import OCCUPANCY
 from pto.observe.sanitize import Verdict, sanitize
 from pto.observe.trials import Chosen, Found, choose, entry_names
@@ -39,7 +39,7 @@ class Looked:
     runs: int
 
 
-def launches(module: Module, *, profile: str | None, device: str | None) -> list[Trial]:
+def launches(module: Module, *, profile: str | None, device: str | None) -> list[TrialRun]:
     """Every kernel with every trial."""
     return [
         found.trial

@@ -20,7 +20,7 @@ from pto.plan.room import SHARED
 from pto.run.machine.sides import sides
 from pto.run.order.resolve import is_used
 from pto.run.watch.events import Tap
-from pto.target.device import Device
+from pto.target.device import DeviceSpec
 from pto.target.facts import Profile
 from pto.verify.functions import is_defined
 
@@ -54,7 +54,7 @@ def unused_tests(functions: Sequence[Operation]) -> Iterator[Diagnostic]:
 
 
 def occupancy(
-    functions: Sequence[Operation], profile: Profile, chip: Device | None, blocks: int
+    functions: Sequence[Operation], profile: Profile, chip: DeviceSpec | None, blocks: int
 ) -> Iterator[Diagnostic]:
     """Barriers of all cores in a launch that does not have one block for each.
 
@@ -71,7 +71,9 @@ def occupancy(
             yield Diagnostic(OCCUPANCY, message, op.loc, help=_SOFT)
 
 
-def filling(functions: Sequence[Operation], profile: Profile, chip: Device | None) -> int | None:
+def filling(
+    functions: Sequence[Operation], profile: Profile, chip: DeviceSpec | None
+) -> int | None:
     """The number of blocks that a barrier of all cores needs; None if there is no such barrier."""
     for _, agents, wanted in _meetings(functions, profile, chip):
         return None if wanted % agents else wanted // agents
@@ -79,7 +81,7 @@ def filling(functions: Sequence[Operation], profile: Profile, chip: Device | Non
 
 
 def _meetings(
-    functions: Sequence[Operation], profile: Profile, chip: Device | None
+    functions: Sequence[Operation], profile: Profile, chip: DeviceSpec | None
 ) -> Iterator[tuple[Operation, int, int]]:
     """Barriers of all cores of a device: arrivals of each block, and arrivals that are needed."""
     meetings = [op for f in functions for op in f.walk() if _waits_for_device(op)]

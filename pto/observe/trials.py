@@ -23,11 +23,11 @@ from pto.isa.meaning.scalar.unit import BLOCK_INDEX
 from pto.isa.row import types as t
 from pto.isa.row.order import WaitUntil
 from pto.isa.row.traits import Control
-from pto.observe.fixes.repair import Trial
+from pto.observe.fixes.repair import TrialRun
 from pto.observe.looks import filling
 from pto.observe.order.scopes import values_behind
-from pto.plan.calls import Names, with_peers
-from pto.run.launch.arguments import Parameter, names_of, parameters
+from pto.plan.calls import FunctionNames, with_peers
+from pto.run.launch.arguments import LaunchParameter, names_of, parameters
 from pto.run.launch.arrays import copied
 from pto.run.launch.entry import entry_functions
 from pto.run.launch.host import launch
@@ -57,7 +57,7 @@ Behind = dict[int, Value]  # values on which a decision depends, by id
 class Found:
     """One trial, and the result of its dry run."""
 
-    trial: Trial
+    trial: TrialRun
     paths: Paths
     stopped: Diagnostic | None = None
     words: str = ""  # the special property of its inputs
@@ -96,7 +96,7 @@ def entry_names(module: Module) -> list[str | None]:
 
 
 def _uncalled(functions: Sequence[Operation]) -> list[Operation]:
-    names = Names()
+    names = FunctionNames()
     called = {
         id(names.find(op.attrs["callee"], function))
         for function in functions
@@ -146,7 +146,7 @@ class _TrialSearch:
         self._until = None if seconds is None else time.monotonic() + seconds
         self.functions = entry_functions(module, entry)
         self.parameters = parameters(*self.functions)
-        self.code = with_peers(self.functions, Names())
+        self.code = with_peers(self.functions, FunctionNames())
         self.sites = [op for f in self.code for op in f.walk() if _decides(op)]
         self._behind = {id(op): {id(v): v for v in values_behind(_asked(op))} for op in self.sites}
         divided = any(op.body is BLOCK_INDEX for f in self.code for op in f.walk())
@@ -158,7 +158,7 @@ class _TrialSearch:
         self._runs = self._steps = 0
 
     def run(self) -> Chosen:
-        first = self._fitted(Trial([_value(p) for p in self.parameters], self.options))
+        first = self._fitted(TrialRun([_value(p) for p in self.parameters], self.options))
         found = Chosen([first])
         if not first.is_usable:
             return found
@@ -186,16 +186,16 @@ class _TrialSearch:
                 args = [*first.trial.args]
                 args[n] = value
                 yield from self._tried(
-                    Trial(args, first.trial.options), f"{parameter.name}={value}"
+                    TrialRun(args, first.trial.options), f"{parameter.name}={value}"
                 )
         for blocks in self._block_counts(first.trial.options["blocks"]):
             options = {**first.trial.options, "blocks": blocks}
-            yield from self._tried(Trial(first.trial.args, options), f"{blocks} blocks")
+            yield from self._tried(TrialRun(first.trial.args, options), f"{blocks} blocks")
         if self._data:
             args = [np.ones_like(a) if isinstance(a, np.ndarray) else a for a in first.trial.args]
-            yield from self._tried(Trial(args, first.trial.options), "arrays of ones")
+            yield from self._tried(TrialRun(args, first.trial.options), "arrays of ones")
 
-    def _tried(self, trial: Trial, words: str) -> Iterator[Found]:
+    def _tried(self, trial: TrialRun, words: str) -> Iterator[Found]:
         if self._until is not None and time.monotonic() > self._until:
             return
         if self._runs < _DRY_RUNS and self._steps < _DRY_STEPS:
@@ -203,7 +203,7 @@ class _TrialSearch:
             found.words = words
             yield found
 
-    def _values(self, parameter: Parameter, now: Any) -> list[Any]:
+    def _values(self, parameter: LaunchParameter, now: Any) -> list[Any]:
         """Other values of a parameter: near the constants that it is compared with."""
         if _is_condition(parameter):
             return [not now]
@@ -264,7 +264,7 @@ class _TrialSearch:
 
     # ---- dry runs
 
-    def _dry(self, trial: Trial, data: bool = False) -> Found:
+    def _dry(self, trial: TrialRun, data: bool = False) -> Found:
         paths = Paths(data=data or self._data)
         stopped = None
         try:
@@ -288,7 +288,7 @@ class _TrialSearch:
         ops = (op for function in self.code for op in function.walk() if op.loc == stopped.loc)
         return any(op.row is not None and isinstance(op.row.order, WaitUntil) for op in ops)
 
-    def _fitted(self, trial: Trial) -> Found:
+    def _fitted(self, trial: TrialRun) -> Found:
         """The trial with smaller numbers, finally with one block, if its program accepts those.
 
         Data are moved: a transfer may be the operation that rejects a number.
@@ -310,7 +310,7 @@ class _TrialSearch:
                 options["blocks"] = 1
             for n in chosen:
                 args[n] = 1 if args[n] > 1 else 0
-            found = self._dry(Trial([*args], {**options}), data=True)
+            found = self._dry(TrialRun([*args], {**options}), data=True)
         return first
 
     def _asked_for(self, stopped: Diagnostic) -> set[str] | None:
@@ -348,17 +348,17 @@ def _reads(op: Operation) -> bool:
     return reads and any(isinstance(v.type, t.Scalar) for v in op.results)
 
 
-def _is_condition(parameter: Parameter) -> bool:
+def _is_condition(parameter: LaunchParameter) -> bool:
     return isinstance(parameter.type, t.Scalar) and parameter.dtype is I1
 
 
-def _is_number(parameter: Parameter) -> bool:
+def _is_number(parameter: LaunchParameter) -> bool:
     kind = parameter.dtype
     is_whole = kind is None or not kind.is_float
     return isinstance(parameter.type, t.Scalar) and is_whole and not _is_condition(parameter)
 
 
-def _value(parameter: Parameter) -> Any:
+def _value(parameter: LaunchParameter) -> Any:
     kind = parameter.dtype
     if _is_condition(parameter):
         return True

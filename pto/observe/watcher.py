@@ -25,7 +25,7 @@ from pto.observe.order.scopes import ScopeOrder
 from pto.observe.races import Races
 from pto.run.machine.core import Core
 from pto.run.order import effects as fx
-from pto.run.watch.events import Event, Observer
+from pto.run.watch.events import InstructionEvent, Observer
 from pto.run.watch.memory import Access, WatchedMemory
 from pto.target.facts import Profile
 
@@ -81,7 +81,7 @@ class Sanitizer(Observer):
         memory.shadow = Shadow(memory)
         self._shadows.setdefault(id(core), []).append(memory.shadow)
 
-    def event(self, event: Event) -> None:
+    def event(self, event: InstructionEvent) -> None:
         order, core = self.order, id(event.core)
         agent = order.agents[core]
         agent.count += not event.phase
@@ -93,7 +93,7 @@ class Sanitizer(Observer):
         elif not (agent.automatic and isinstance(event.effect, fx.Within)):
             order.issue(agent, event)  # inside an agent that a compiler orders it has no meaning
 
-    def _in_scope(self, agent: ClockAgent, core: int, event: Event) -> None:
+    def _in_scope(self, agent: ClockAgent, core: int, event: InstructionEvent) -> None:
         """Add an event to its scope, which is one operation of its pipe."""
         whole = self._scopes[core]
         if whole is None:
@@ -151,7 +151,7 @@ class Sanitizer(Observer):
 
     # ---- work: accesses of an operation that starts
 
-    def _work(self, thread: Thread, event: Event) -> None:
+    def _work(self, thread: Thread, event: InstructionEvent) -> None:
         if isinstance(event, ScopeEvent):
             self._begin_scope(thread, event)
             return
@@ -173,13 +173,13 @@ class Sanitizer(Observer):
             self._check(thread, event, parts[1])
             thread.done()
 
-    def _tick(self, thread: Thread, event: Event) -> None:
+    def _tick(self, thread: Thread, event: InstructionEvent) -> None:
         """Advance the time of a thread by an event, and check its special registers."""
         thread.tick(event)
         if event.reads or event.leaves:
             self._races.touch_registers(thread, event.reads, event.leaves)
 
-    def _check(self, thread: Thread, event: Event, accesses: list[Access]) -> None:
+    def _check(self, thread: Thread, event: InstructionEvent, accesses: list[Access]) -> None:
         is_scalar = event.pipe == "S" and not event.op.traits.uncached
         for touch in touches(event, accesses, thread, thread.clock, is_scalar):
             if touch.access.memory.space is Space.GM:
@@ -195,7 +195,7 @@ class Sanitizer(Observer):
         whole.kept.clear()
         thread.done()
 
-    def _work_inside(self, scope: ScopeOrder, event: Event) -> None:
+    def _work_inside(self, scope: ScopeOrder, event: InstructionEvent) -> None:
         """Check the loads and stores of a vector scope, one by one."""
         thread, op = scope.thread, event.op
         if isinstance(event.effect, fx.ScopeBarrier):

@@ -14,7 +14,7 @@ from pto.verify.functions import is_defined, name_of
 Call = tuple[Operation, Operation]  # the operation, the function it calls
 
 
-class Names:
+class FunctionNames:
     """Functions by name, seen from a function: its own module first, then the whole program."""
 
     def __init__(self) -> None:
@@ -40,7 +40,7 @@ class Names:
         return known
 
 
-def with_peers(functions: Iterable[Operation], names: Names) -> list[Operation]:
+def with_peers(functions: Iterable[Operation], names: FunctionNames) -> list[Operation]:
     """The functions, all that they call, and those that reserve queue buffers for any of these."""
     found = dict.fromkeys(functions)
     waiting = list(found)
@@ -56,7 +56,7 @@ def with_peers(functions: Iterable[Operation], names: Names) -> list[Operation]:
 
 
 def callees_first(
-    functions: Iterable[Operation], names: Names
+    functions: Iterable[Operation], names: FunctionNames
 ) -> Iterator[tuple[Operation, list[Call]]]:
     """Yield each function after its callees; iterative, since call chains may be long."""
     done: set[Operation] = set()
@@ -85,14 +85,16 @@ def _is_new(callee: Operation, path: Mapping[Operation, object], done: set[Opera
     return callee not in done
 
 
-def _calls(function: Operation, names: Names) -> Iterator[Call]:
+def _calls(function: Operation, names: FunctionNames) -> Iterator[Call]:
     for op in function.walk():
         callee = names.find(op.attrs.get("callee"), function)
         if callee is not None:
             yield op, callee
 
 
-def imports(functions: Iterable[Operation], names: Names) -> Iterator[tuple[Operation, Operation]]:
+def imports(
+    functions: Iterable[Operation], names: FunctionNames
+) -> Iterator[tuple[Operation, Operation]]:
     """Each import of a queue buffer with the operation that reserves it."""
     for function in functions:
         for op in function.walk():

@@ -14,11 +14,11 @@ from pto.ir.copied import copied
 from pto.ir.graph import Module, Operation
 from pto.ir.liveness import Lifetime, Timeline, aliases, handed_on, timeline
 from pto.plan.buffers import LocalBuffer, buffers
-from pto.plan.calls import Names, callees_first, imports, with_peers
+from pto.plan.calls import FunctionNames, callees_first, imports, with_peers
 from pto.plan.instances import check_calls, check_loops
 from pto.plan.mode import first_order
 from pto.plan.packing import Item, PackResult, fullest, pack
-from pto.plan.placement import FunctionPlan, Placed, Placement, Use
+from pto.plan.placement import BufferUse, FunctionPlan, Placed, Placement
 from pto.plan.room import shortage, warnings
 from pto.target.facts import Profile
 from pto.transform.addresses import write_addresses
@@ -45,7 +45,7 @@ def plan_memory(
         functions = list(program.functions())
     else:
         functions = [program] if isinstance(program, Operation) else list(program)
-    names = Names()
+    names = FunctionNames()
     wanted = with_peers([f for f in functions if is_defined(f)], names)
     apart = not reuse if reuse is not None else first_order(wanted) is not None
     plans: dict[Operation, FunctionPlan] = {}
@@ -94,7 +94,7 @@ def _plan(
     check_calls(taken)
     living = [b.living(times) for b in own]
     placed: dict[LocalBuffer, Placed] = {}
-    uses: list[Use] = []
+    uses: list[BufferUse] = []
     used = {b.space for b in living} | {p.buffer.space for p in taken}
     for space in (s for s in Space if s in used):
         here = [b for b in living if b.space is space]
@@ -113,7 +113,7 @@ def _pack(
     space: Space,
     profile: Profile,
     always: Lifetime | None,
-) -> tuple[list[int], Use]:
+) -> tuple[list[int], BufferUse]:
     """A start for each buffer of one space, and the memory use.
 
     With `always`, the lifetime of the whole function, no two share bytes if there is space.
@@ -132,7 +132,7 @@ def _pack(
     high = max([packing.high, *(i.end for i in fixed)])
     position, alive = fullest(free, fixed, align)
     unused = max((b.nbytes for b in here if b.alive is None), default=0)
-    return starts, Use(space, max(high, unused), alive, position, capacity)
+    return starts, BufferUse(space, max(high, unused), alive, position, capacity)
 
 
 def _apart(

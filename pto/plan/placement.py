@@ -27,7 +27,7 @@ class Placed:
 
 
 @dataclass(frozen=True, slots=True)
-class Use:
+class BufferUse:
     """The use of one local buffer by a function."""
 
     space: Space
@@ -45,7 +45,7 @@ class FunctionPlan:
     placed: tuple[Placed, ...]
     taken: tuple[Placed, ...]  # by called functions, during the calls
     returned: tuple[Placed, ...]  # buffers that it returns
-    uses: tuple[Use, ...]
+    uses: tuple[BufferUse, ...]
     times: Timeline
     apart: bool = False  # tiles share no bytes if possible: flags set by hand order the pipes
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 from pto.core.errors import Diagnostic, Note
 from pto.core.memory import Space
 from pto.plan.buffers import unplaced
-from pto.plan.placement import FunctionPlan, Placed, Use
+from pto.plan.placement import BufferUse, FunctionPlan, Placed
 from pto.target.device import device, smallest
 from pto.target.facts import Profile
 
@@ -29,13 +29,15 @@ def shortage(plan: FunctionPlan, profile: Profile) -> Iterator[Diagnostic]:
             yield _too_full(plan, use, free, profile)
 
 
-def _too_large(p: Placed, use: Use, profile: Profile) -> Diagnostic:
+def _too_large(p: Placed, use: BufferUse, profile: Profile) -> Diagnostic:
     has = f"has {use.capacity:,}" if use.capacity else "has none"
     need = f"{p.buffer.name} needs {p.buffer.nbytes:,} bytes of {use.space.value}"
     return Diagnostic("PTO-M120", f"{need}, {profile} {has}", p.buffer.op.loc)
 
 
-def _too_full(plan: FunctionPlan, use: Use, free: Sequence[Placed], profile: Profile) -> Diagnostic:
+def _too_full(
+    plan: FunctionPlan, use: BufferUse, free: Sequence[Placed], profile: Profile
+) -> Diagnostic:
     together = [p for p in (*plan.placed, *plan.taken) if _is_alive(p, use.space, use.fullest)]
     together.sort(key=lambda p: (-p.buffer.nbytes, p.start))
     line = plan.line(use.fullest)
@@ -88,7 +90,7 @@ def warnings(plan: FunctionPlan, profile: Profile) -> Iterator[Diagnostic]:
         yield from _shared(plan, use, profile)
 
 
-def _shared(plan: FunctionPlan, use: Use, profile: Profile) -> Iterator[Diagnostic]:
+def _shared(plan: FunctionPlan, use: BufferUse, profile: Profile) -> Iterator[Diagnostic]:
     """A warning if flags are set by hand, and tiles have to share bytes."""
     here = [p for p in plan.placed if p.buffer.space is use.space and p.buffer.alive is not None]
     here.sort(key=lambda p: p.start)
@@ -115,7 +117,7 @@ _ORDER = "order the last use of one before the first of the other, or give them 
 _PLACE_ALL = "give every tile of the function an address, or none"
 
 
-def _narrower(plan: FunctionPlan, use: Use, profile: Profile) -> Iterator[Diagnostic]:
+def _narrower(plan: FunctionPlan, use: BufferUse, profile: Profile) -> Iterator[Diagnostic]:
     what = f"@{plan.name} takes {use.high:,} bytes of {use.space.value}"
     chip = smallest(profile, use.space.value) if profile.device is None else None
     if chip is not None and use.high > chip.buffers[use.space.value]:

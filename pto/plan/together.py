@@ -12,7 +12,7 @@ from pto.ir.graph import Operation
 from pto.isa.meaning import Do
 from pto.isa.row.attributes import Int
 from pto.isa.row.order import CoreBarrier, Gather, OfSignal, Signal
-from pto.plan.calls import Names, with_peers
+from pto.plan.calls import FunctionNames, with_peers
 from pto.plan.polling import polls
 from pto.plan.written import is_global
 
@@ -21,14 +21,16 @@ _ALL_CORES = 0  # the mode in which a semaphore counts the cores of a launch
 
 def need_each_other(functions: Iterable[Operation]) -> bool:
     """True if a block may have to wait for another block, launch or rank."""
-    return any(_reaches_others(op) for f in with_peers(functions, Names()) for op in f.walk())
+    return any(
+        _reaches_others(op) for f in with_peers(functions, FunctionNames()) for op in f.walk()
+    )
 
 
 def wait_in_global(functions: Iterable[Operation]) -> bool:
     """True if a wait or queue involves global memory: Python makes these accesses without a log."""
     return any(
         _may_stand(op) and any(is_global(v.type) for v in op.operands)
-        for f in with_peers(functions, Names())
+        for f in with_peers(functions, FunctionNames())
         for op in f.walk()
     )
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from pto.ir.graph import Operation, Value
-from pto.isa.meaning import Lane, Launch
+from pto.isa.meaning import ItemLaunch, Lane
 from pto.isa.meaning.scalar.unit import (
     BLOCK_COUNT,
     BLOCK_INDEX,
@@ -87,7 +87,7 @@ def _why(op: Operation, open_values: set[int]) -> str:
         given = op.operands[: 3 if op.control is Control.FOR else 1]
         is_open = any(id(v) in open_values for v in given)
         return "its way depends on an argument, a block or data" if is_open else ""
-    if op.control is Control.CALL or "callee" in op.attrs or isinstance(op.body, Launch):
+    if op.control is Control.CALL or "callee" in op.attrs or isinstance(op.body, ItemLaunch):
         return "it calls a function"
     if op.row is None or op.row.family.section == "comm":
         return "it reaches other ranks"

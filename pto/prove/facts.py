@@ -16,7 +16,7 @@ from pto.isa.meaning.scalar.unit import LOAD_SCALAR, STORE_SCALAR
 from pto.isa.row import types as t
 from pto.isa.row.order import Within
 from pto.isa.row.traits import Control
-from pto.plan.calls import Names
+from pto.plan.calls import FunctionNames
 from pto.plan.stores import combines
 from pto.plan.written import is_global
 from pto.prove.assume import Stated
@@ -92,7 +92,7 @@ def facts(
     symbols, given = Stated(numbers or {}, assume).of(function, values)
     found = KernelUses(launch, symbols, numbers or {}, assumed=given)
     found.asks = asks_for_block([function])
-    _UseWalk(found, Names()).block(function.regions[0].block, values, given, ())
+    _UseWalk(found, FunctionNames()).block(function.regions[0].block, values, given, ())
     _use_coordinates(found)
     return found
 
@@ -124,7 +124,7 @@ def _item(type: t.Type) -> int:
 
 
 class _UseWalk:
-    def __init__(self, found: KernelUses, names: Names) -> None:
+    def __init__(self, found: KernelUses, names: FunctionNames) -> None:
         self._found = found
         self._names = names
         self._calls = 0

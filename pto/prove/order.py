@@ -18,9 +18,9 @@ from pto.isa.row.flag import Flag, flag_of, key_of
 from pto.isa.row.order import Acquire, FullFence, OfFlag, Release, SetFlag, Within
 from pto.isa.row.traits import Control
 from pto.isa.rules.rule import Case
-from pto.plan.calls import Names
+from pto.plan.calls import FunctionNames
 from pto.plan.placement import FunctionPlan
-from pto.plan.sync.effects import NUMBER, PIPES, Effects, InnerFlag, Phase, SyncAccess, SyncWork
+from pto.plan.sync.effects import NUMBER, PIPES, Effects, Phase, SyncAccess, SyncFlag, SyncWork
 from pto.plan.sync.footprint import Footprints
 from pto.plan.sync.outside import GlobalViews, MemWindow, Relation
 from pto.plan.sync.storage import Storage
@@ -139,7 +139,7 @@ class _Phases:
         effects = Effects(function, Storage(plan, starts, profile), profile, self._outside)
         if len({side for op in function.walk() if (side := op.own_side())}) > 1:
             raise Undecided(function, "both sides of a core run it")
-        reader = _FlagReader(effects, Names(), None)
+        reader = _FlagReader(effects, FunctionNames(), None)
         self.items = reader.block(function.regions[0].block)
         scopes = (op for op in function.walk() if _is_scope(op))
         self.doubts = [(op, "the order inside of a vector scope is not known") for op in scopes]
@@ -376,7 +376,7 @@ class _OrderWalk:
         own = sum(1 << self._steps.at[phase] for phase in work.phases)
         before = state.clocks.copy()
         for part in work.parts:
-            if isinstance(part, InnerFlag):
+            if isinstance(part, SyncFlag):
                 state.clocks[part.target] |= self._published(part.source, state)
             else:
                 self._phase(op, part, own & before[part.pipe], state)

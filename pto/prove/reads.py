@@ -21,7 +21,7 @@ from pto.isa.meaning.handle.subview import SUBVIEW, sizes_of
 from pto.isa.meaning.tile.rearrange import RESHAPE
 from pto.isa.row import types as t
 from pto.isa.row.order import Within
-from pto.isa.row.traits import Control, Region
+from pto.isa.row.traits import Control, RegionRule
 from pto.isa.rules.rule import Case
 from pto.plan.placement import FunctionPlan
 from pto.prove.assume import ANY, Stated
@@ -201,11 +201,11 @@ class _ReadWalk:
         if not isinstance(value.type, t.TileBuf):
             return
         part = self._part(op, value)
-        if op.traits.region is Region.PRODUCT and value.type.tile.role is Role.ACC:
+        if op.traits.region is RegionRule.PRODUCT and value.type.tile.role is Role.ACC:
             part = self._product(op, part)
-        if (role == "out" and op.traits.region is Region.BITS) or name == _MASK:
+        if (role == "out" and op.traits.region is RegionRule.BITS) or name == _MASK:
             part = self._bits(op, part)
-        is_window = op.traits.region is Region.WINDOW
+        is_window = op.traits.region is RegionRule.WINDOW
         if role == "in" or (role == "inout" and not is_window):
             reads.append(self._window(op, part) if is_window and role == "in" else part)
         if role != "in":

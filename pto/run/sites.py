@@ -31,7 +31,7 @@ from pto.plan.packing import Item, pack
 from pto.run.machine.agents import Agent, CoScheduler, deadlock, run_cooperatively, waits_of
 from pto.run.machine.core import Arrivals, Cluster, Core
 from pto.run.machine.device import Device
-from pto.run.reference.code import Code, Regs, Wait, Waits, located
+from pto.run.reference.code import FunctionCode, Regs, Wait, Waits, located
 from pto.run.reference.compile import Compiler
 from pto.target.facts import Profile
 from pto.verify.operation import check
@@ -58,7 +58,7 @@ class Site:
     """One instruction at one location, compiled; `run` takes its operands in the row's order."""
 
     op: Operation
-    code: Code
+    code: FunctionCode
     bound: int | None  # the operand that execution gives an address
     made: Value | None  # the handle it makes, for the checks of later sites
     results: bool

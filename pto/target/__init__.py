@@ -2,7 +2,7 @@
 
 from pto.target.check import check_feature, check_layout, check_tile, check_type
 from pto.target.choose import Target, choose
-from pto.target.device import Device, device, devices_of, narrow, profile_of_soc, smallest
+from pto.target.device import DeviceSpec, device, devices_of, narrow, profile_of_soc, smallest
 from pto.target.facts import Buffers
 from pto.target.profile import EDITIONS, PROFILES, Edition, Profile, profile, profile_name
 
@@ -10,7 +10,7 @@ __all__ = [
     "EDITIONS",
     "PROFILES",
     "Buffers",
-    "Device",
+    "DeviceSpec",
     "Edition",
     "Profile",
     "Target",

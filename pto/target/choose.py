@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pto.target.device import Device, device, narrow, profile_of_soc
+from pto.target.device import DeviceSpec, device, narrow, profile_of_soc
 from pto.target.facts import Profile
 from pto.target.profile import profile
 
@@ -17,7 +17,7 @@ class Target:
     """A profile, the device it was narrowed to if any, and why it was chosen."""
 
     profile: Profile
-    device: Device | None
+    device: DeviceSpec | None
     reason: str
     declared: bool = True  # False: no target was named, this is the default
 
@@ -46,7 +46,10 @@ def choose(
 
 
 def _name_and_reason(
-    profile_name: str | None, chip: Device | None, target_arch: str | None, device_spec: str | None
+    profile_name: str | None,
+    chip: DeviceSpec | None,
+    target_arch: str | None,
+    device_spec: str | None,
 ) -> tuple[str, str]:
     if profile_name:
         return profile_name, "as requested"

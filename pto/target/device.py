@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pto.core.errors import fail, nearest
-from pto.target.devices import DEVICES, Device
+from pto.target.devices import DEVICES, DeviceSpec
 from pto.target.facts import Profile
 
-__all__ = ["DEVICES", "Device", "device", "devices_of", "narrow", "profile_of_soc", "smallest"]
+__all__ = ["DEVICES", "DeviceSpec", "device", "devices_of", "narrow", "profile_of_soc", "smallest"]
 
 _BY_NAME = {word.lower(): row for row in DEVICES for word in (row.name, row.soc, *row.aliases)}
 
@@ -23,7 +23,7 @@ _SOC_FAMILIES = (
 )
 
 
-def device(name: str) -> Device:
+def device(name: str) -> DeviceSpec:
     """The device of this name, in any spelling: `910b1`, `Ascend910B1`, `Ascend950PR_9589`."""
     found = _BY_NAME.get(name.strip().lower())
     if found is None:
@@ -58,11 +58,11 @@ def profile_of_soc(spec: str) -> str:
     return family
 
 
-def devices_of(profile_name: str) -> tuple[Device, ...]:
+def devices_of(profile_name: str) -> tuple[DeviceSpec, ...]:
     return tuple(row for row in DEVICES if row.profile == profile_name)
 
 
-def smallest(profile: Profile, space: str) -> Device | None:
+def smallest(profile: Profile, space: str) -> DeviceSpec | None:
     """The device with the smallest buffer, if it is smaller than the profile's."""
     rows = devices_of(profile.name)
     tight = min(rows, key=lambda row: row.buffers[space], default=None)
@@ -71,7 +71,7 @@ def smallest(profile: Profile, space: str) -> Device | None:
     return tight
 
 
-def narrow(profile: Profile, chip: Device) -> Profile:
+def narrow(profile: Profile, chip: DeviceSpec) -> Profile:
     """The profile with this device's buffer sizes; everything else stays the profile's."""
     if chip.profile != profile.name:
         raise fail(

@@ -17,7 +17,7 @@ MIB = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Device:
+class DeviceSpec:
     """A chip that narrows a profile: buffer sizes, how many cores, clocks and memory."""
 
     name: str
@@ -47,8 +47,8 @@ _BUFFERS_950 = a5.BUFFERS
 _USABLE_950 = 248 * 1024
 
 
-def _910(name: str, soc: str, cubes: int, mhz: int, hbm: int | None, l2: int) -> Device:
-    return Device(
+def _910(name: str, soc: str, cubes: int, mhz: int, hbm: int | None, l2: int) -> DeviceSpec:
+    return DeviceSpec(
         name,
         soc,
         "a2a3",
@@ -65,8 +65,8 @@ def _910(name: str, soc: str, cubes: int, mhz: int, hbm: int | None, l2: int) ->
 
 def _950(
     soc: str, cubes: int, mhz: int | None, hbm: int | None, l2: int | None, *, vec: int | None
-) -> Device:
-    return Device(
+) -> DeviceSpec:
+    return DeviceSpec(
         soc.removeprefix("Ascend").lower(),
         soc,
         "a5",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pto.core.errors import fail
 from pto.ir.liveness import Lifetime
-from pto.plan.placement import FunctionPlan, Placed, Use
+from pto.plan.placement import BufferUse, FunctionPlan, Placed
 from pto.view.figure import GREY, INK, TITLE, new_figure, save
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Bar:
         return self.placed.buffer.name
 
 
-class Axis:
+class LineAxis:
     """Positions of a function as lines of its source; if it has none, the positions themselves."""
 
     def __init__(self, plan: FunctionPlan) -> None:
@@ -82,7 +82,7 @@ def picture(plan: FunctionPlan) -> Figure:
     height = min(TALLEST, 1.3 + sum(ratios))
     figure = new_figure((WIDTH, height), f"Local memory of @{plan.name}", "a plan")
     grid = figure.add_gridspec(len(uses), 1, height_ratios=ratios)
-    axis, every = Axis(plan), [bar for use in uses for bar in shown[use.space.value]]
+    axis, every = LineAxis(plan), [bar for use in uses for bar in shown[use.space.value]]
     ends = min(bar.left for bar in every), max(bar.right for bar in every)
     for n, use in enumerate(uses):
         inches = (WIDTH - 1.2, (height - 1.3) * ratios[n] / sum(ratios) - 0.5)
@@ -96,7 +96,7 @@ def picture(plan: FunctionPlan) -> Figure:
 
 def bars(plan: FunctionPlan) -> dict[str, list[Bar]]:
     """The rectangles of each local buffer."""
-    axis = Axis(plan)
+    axis = LineAxis(plan)
     found: dict[str, list[Bar]] = {}
     for placed in (*plan.taken, *plan.placed):
         alive = placed.buffer.alive
@@ -105,7 +105,9 @@ def bars(plan: FunctionPlan) -> dict[str, list[Bar]]:
     return found
 
 
-def _panel(axes: Axes, axis: Axis, use: Use, found: list[Bar], inches: tuple[float, float]) -> None:
+def _panel(
+    axes: Axes, axis: LineAxis, use: BufferUse, found: list[Bar], inches: tuple[float, float]
+) -> None:
     top = use.capacity if use.high > 0.6 * use.capacity else use.high
     left, right = axes.get_xlim()
     axes.set(ylim=(0, top * 1.04), facecolor="#fafafa")
@@ -120,7 +122,7 @@ def _panel(axes: Axes, axis: Axis, use: Use, found: list[Bar], inches: tuple[flo
     _label_axes(axes, top)
 
 
-def _headline(axis: Axis, use: Use, found: list[Bar]) -> str:
+def _headline(axis: LineAxis, use: BufferUse, found: list[Bar]) -> str:
     where = axis.span(Lifetime(use.fullest, use.fullest))[0]
     share = use.high / use.capacity if use.capacity else 0
     words = [
@@ -140,7 +142,7 @@ def _kind(placed: Placed) -> str:
     return "planned" if placed.buffer.fixed is None else "fixed"
 
 
-def _draw_loops(axes: Axes, axis: Axis) -> None:
+def _draw_loops(axes: Axes, axis: LineAxis) -> None:
     """Loops as darker bands: a value used in a loop is live in the whole loop."""
     at = {id(op): n for n, op in enumerate(axis.plan.times.order)}
     for op in axis.loops:

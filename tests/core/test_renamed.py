@@ -47,3 +47,10 @@ def test_the_environment_and_the_option_know_the_older_name(
     monkeypatch.setenv("PTO_CHECKS", "1")
     with pytest.warns(DeprecationWarning, match="PTO_CHECK_READS"):
         assert wants_checks()
+
+
+def test_an_older_name_of_a_class_is_the_class_with_a_warning() -> None:
+    with pytest.warns(DeprecationWarning, match="`pto.observe.Event` is now") as told:
+        older = pto.observe.Event  # pyright: ignore[reportAttributeAccessIssue]
+    assert older is pto.observe.InstructionEvent
+    assert told[0].filename == __file__

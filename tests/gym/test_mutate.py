@@ -12,7 +12,7 @@ from pto.cli.main import main
 from pto.core.render import Piece
 from pto.gym import mutate
 from pto.gym.cases import find_programs
-from pto.gym.result import Result
+from pto.gym.result import GymResult
 from pto.gym.selection import select
 from pto.ir.text.parser import parse, parse_file
 from pto.ir.text.printer import print_module
@@ -103,8 +103,8 @@ def text(pieces: list[Piece]) -> str:
     return "".join(part for _, part in pieces)
 
 
-def result(*mutants: Mutant) -> Result:
-    return Result("a/b", "a/b", "a", "passed", mutants=mutants)
+def result(*mutants: Mutant) -> GymResult:
+    return GymResult("a/b", "a/b", "a", "passed", mutants=mutants)
 
 
 FOUND = Mutant("set_flag", "pto.set_flag", 3, "found", "PTO-D201")
@@ -120,7 +120,7 @@ def test_a_missed_mutant_is_named_and_is_a_failure() -> None:
 
 
 def test_a_program_that_does_not_run_is_a_failure_too() -> None:
-    failed = Result("a/b", "a/b", "a", "failed", "run")
+    failed = GymResult("a/b", "a/b", "a", "failed", "run")
     assert not mutate.is_good([failed])
 
 

@@ -12,14 +12,14 @@ import pytest
 
 from pto.gym.cases import find_programs
 from pto.gym.pool import Options, run_programs
-from pto.gym.result import Result
+from pto.gym.result import GymResult
 from pto.gym.selection import select
 from tests.gym.checkout import NAMES
 
 ENGINES = "tests.gym.checkout:"
 
 
-def run(checkout: Path, engine: str, jobs: int = 2, **options: object) -> list[Result]:
+def run(checkout: Path, engine: str, jobs: int = 2, **options: object) -> list[GymResult]:
     made = Options(launch=ENGINES + engine, **options)  # type: ignore[arg-type]
     return run_programs(find_programs(checkout, select(made.expression)), made, jobs)
 

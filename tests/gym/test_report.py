@@ -5,16 +5,18 @@ import json
 from pto.core.errors import Diagnostic, Loc
 from pto.core.render import Sources
 from pto.gym import report
-from pto.gym.result import RejectedElement, Result
+from pto.gym.result import GymResult, RejectedElement
 
 LINE = Diagnostic("PTO-T001", "wrong type", Loc("k.pto", 2, 3))
 WRONG = RejectedElement((3, 7), "1.5", "2.5", 4, 64)
 RESULTS = [
-    Result("a/x", "a/x", "a", "passed", None, 0.5),
-    Result("b/y", "b", "b", "failed", "check", 0.25, (LINE,)),
-    Result("b/z", "b", "b", "failed", "check", 0.25, (LINE,)),
-    Result("b/w", "b", "b", "failed", "compare", 1.0, (Diagnostic("PTO-U067", str(WRONG)),), WRONG),
-    Result("c/v", "c/v", "c", "not run", "read", 0.0, (Diagnostic("PTO-U064", "no launch"),)),
+    GymResult("a/x", "a/x", "a", "passed", None, 0.5),
+    GymResult("b/y", "b", "b", "failed", "check", 0.25, (LINE,)),
+    GymResult("b/z", "b", "b", "failed", "check", 0.25, (LINE,)),
+    GymResult(
+        "b/w", "b", "b", "failed", "compare", 1.0, (Diagnostic("PTO-U067", str(WRONG)),), WRONG
+    ),
+    GymResult("c/v", "c/v", "c", "not run", "read", 0.0, (Diagnostic("PTO-U064", "no launch"),)),
 ]
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pto.gym.cases import find_programs
-from pto.gym.result import Result
+from pto.gym.result import GymResult
 from pto.gym.runner import Runner
 from pto.gym.scripts import Scripts
 from pto.gym.selection import select
@@ -14,16 +14,16 @@ from tests.gym import checkout as miniature
 
 SUM = Path("examples/tileop/src/testcase/sum")
 SCALE = Path("examples/pto/micro-op/scaling/scale")
-Results = Callable[..., dict[str, Result]]
+Results = Callable[..., dict[str, GymResult]]
 
 
 @pytest.fixture
 def results(checkout: Path, scripts: Scripts, tmp_path: Path) -> Results:
     """Run the miniature with an engine; the results by case."""
 
-    def run(launch: Callable[..., None] = miniature.launch, k: str = "") -> dict[str, Result]:
+    def run(launch: Callable[..., None] = miniature.launch, k: str = "") -> dict[str, GymResult]:
         runner = Runner(scripts, launch)
-        found: list[Result] = []
+        found: list[GymResult] = []
         for program in find_programs(checkout, select(k)):
             work = tmp_path / "work" / program.name
             work.mkdir(parents=True)
@@ -71,7 +71,7 @@ def test_the_first_wrong_element_is_named(results: Results):
     assert "f32_4x8 differs" in bad.diagnostics[0].notes[0].message
 
 
-def one(results: Results, launch: Callable[..., None] = miniature.launch) -> Result:
+def one(results: Results, launch: Callable[..., None] = miniature.launch) -> GymResult:
     return results(launch)["pto/micro-op/scaling/scale"]
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pto.gym.cases import find_programs
-from pto.gym.result import Result
+from pto.gym.result import GymResult
 from pto.gym.runner import Runner
 from pto.gym.scripts import Scripts
 from pto.gym.selection import select
@@ -73,7 +73,7 @@ def test_a_program_with_flags_of_its_own_keeps_them(
 
 def _run(
     checkout: Path, scripts: Scripts, work: Path, text: str, sync: bool
-) -> tuple[list[Result], list[int]]:
+) -> tuple[list[GymResult], list[int]]:
     (checkout / "examples/pto/micro-op/scaling/scale/kernel.pto").write_text(text)
     waits: list[int] = []
 

@@ -64,7 +64,7 @@ class Count:
     """An observer that counts the bytes written to global memory."""
 
     def __init__(self) -> None:
-        self.events: list[pto.observe.Event] = []
+        self.events: list[pto.observe.InstructionEvent] = []
         self.ended = False
 
     def begin(self, core: Any) -> None: ...
@@ -73,7 +73,7 @@ class Count:
     def enter_scope(self, core: Any) -> None: ...
     def leave_scope(self, core: Any) -> None: ...
 
-    def event(self, event: pto.observe.Event) -> None:
+    def event(self, event: pto.observe.InstructionEvent) -> None:
         self.events.append(event)
 
     def end(self) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from pto.lsp.actions import fixes
 from pto.lsp.examine import reports
-from pto.lsp.python import Examined, Kernels, examined
+from pto.lsp.python import Examined, PythonFile, examined
 
 pytest.importorskip("pygls", reason="the extra [lsp] is not installed")
 pytest_lsp = pytest.importorskip("pytest_lsp", reason="pytest-lsp is not installed")
@@ -112,8 +112,8 @@ def test_lines_become_instructions_with_cost_and_address(known: tuple[Path, Exam
     assert all(" us on 910b1, bound by " in each for each in heads.values())
 
 
-def document(known: tuple[Path, Examined], text: str = TEXT) -> Kernels:
-    kernels = Kernels(str(known[0]), allowed=True)
+def document(known: tuple[Path, Examined], text: str = TEXT) -> PythonFile:
+    kernels = PythonFile(str(known[0]), allowed=True)
     kernels.learn(known[1])
     kernels.update(text)
     return kernels
@@ -173,7 +173,7 @@ def test_words_lead_to_rows_and_functions():
     text = (
         "import pto as p\nfrom pto import load as get\n\np.tadd, get, other.tadd, p.exp, p.none\n"
     )
-    kernels = Kernels("k.py", allowed=False)
+    kernels = PythonFile("k.py", allowed=False)
     kernels.update(text)
 
     def home(word: str) -> tuple[str, int, str] | None:

@@ -14,7 +14,7 @@ from pto.ir.text.parser import parse
 from pto.observe import Sanitizer, sanitize
 from pto.run.launch.call import Launch
 from pto.run.launch.entry import entry_functions
-from pto.run.launch.prepared import Kernel
+from pto.run.launch.prepared import PreparedKernel
 from pto.run.machine.device import Device
 from pto.run.order.deferred import Scheduler
 from pto.run.order.schedule import parse_schedule
@@ -55,7 +55,7 @@ def read_as(**reading: Any) -> Profile:
 def run(device: Device, module: Module) -> None:
     args = [np.zeros(64, np.float32), np.zeros(64, np.float32)]
     kernels = entry_functions(module, None)
-    kernel = Kernel(module, kernels, device.profile, device.tap, device.engine)
+    kernel = PreparedKernel(module, kernels, device.profile, device.tap, device.engine)
     device.run(Launch.of(kernel, device, args, 1, None))
 
 

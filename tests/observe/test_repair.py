@@ -14,7 +14,7 @@ from pto.cli.main import main
 from pto.ir.text.parser import parse
 from pto.ir.text.printer import print_module
 from pto.observe import sanitize
-from pto.observe.fixes.repair import Repair, Trial, repair
+from pto.observe.fixes.repair import Repair, TrialRun, repair
 from pto.run.launch.arguments import build, parameters, parse_args
 from pto.run.launch.entry import entry_functions
 from pto.run.launch.host import launch
@@ -35,7 +35,7 @@ def given(name: str) -> tuple[str, list[Any]]:
 def mended(text: str, args: list[Any]) -> Repair:
     module = parse(text)
     before = print_module(module)
-    found = repair(module, [Trial(args, {})], text)
+    found = repair(module, [TrialRun(args, {})], text)
     assert print_module(module) == before
     return found
 
@@ -103,7 +103,7 @@ def test_what_has_no_proven_fix_is_left_and_said() -> None:
     """Two blocks that store to one place: no flag of one agent orders them."""
     text, args = given("all_blocks_to_one_place")
     module = parse(text)
-    found = repair(module, [Trial(args, {"blocks": 2})], text)
+    found = repair(module, [TrialRun(args, {"blocks": 2})], text)
     assert found.done == ()
     assert [d.code for d in found.left] == ["PTO-R023"]
     assert found.text == text

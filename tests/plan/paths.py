@@ -19,7 +19,7 @@ from pto.run.launch.host import launch
 from pto.run.machine.core import Core
 from pto.run.order import state
 from pto.run.order.model import Model
-from pto.run.watch.events import Event, Observer
+from pto.run.watch.events import InstructionEvent, Observer
 from pto.run.watch.memory import WatchedMemory
 from pto.target.profile import profile as find
 
@@ -69,7 +69,7 @@ class _WithFlags(Observer):
     def begin(self, core: Core) -> None:
         self._units[id(core)] = state.Issuer[int, _Pipe, state.QueuedOp](block=core.block)
 
-    def event(self, event: Event) -> None:
+    def event(self, event: InstructionEvent) -> None:
         takes = int(bool(event.accesses))
         item = _Item(event.op, event.pipe, 0, event.effect, takes=takes)
         self.model.issue(self._units[id(event.core)], item)
@@ -86,7 +86,7 @@ class _Least(Observer):
         for marks in (self._written, self._read):
             marks[id(memory)] = np.zeros(memory.size, np.int64)
 
-    def event(self, event: Event) -> None:
+    def event(self, event: InstructionEvent) -> None:
         if not event.accesses:
             return
         pipe, issued = (id(event.core), event.pipe), self._free.get((id(event.core), "S"), 0)

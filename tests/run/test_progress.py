@@ -60,7 +60,7 @@ class Drawn:
 def test_a_long_run_draws_and_cleans_up(monkeypatch: pytest.MonkeyPatch):
     drawn = Drawn()
     monkeypatch.setattr(progress, "_bar", lambda: drawn)
-    with progress.Bar(patience=0.0) as seen:
+    with progress.ProgressBar(patience=0.0) as seen:
         deadline = time.monotonic() + 10
         while ("start", None) not in drawn.calls and time.monotonic() < deadline:
             time.sleep(0.001)
@@ -74,7 +74,7 @@ def test_a_long_run_draws_and_cleans_up(monkeypatch: pytest.MonkeyPatch):
 def test_the_command_tells_how_far_it_is(monkeypatch: pytest.MonkeyPatch):
     told: list[tuple[int, int]] = []
 
-    class Told(progress.Bar):
+    class Told(progress.ProgressBar):
         def _seen(self, done: int, total: int) -> None:
             told.append((done, total))
 
@@ -88,7 +88,7 @@ def test_the_command_tells_how_far_it_is(monkeypatch: pytest.MonkeyPatch):
 def test_a_short_run_draws_nothing(monkeypatch: pytest.MonkeyPatch):
     drawn = Drawn()
     monkeypatch.setattr(progress, "_bar", lambda: drawn)
-    with progress.Bar(patience=60.0) as seen:
+    with progress.ProgressBar(patience=60.0) as seen:
         seen(1, 1)
     assert drawn.calls == []
 

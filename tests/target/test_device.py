@@ -7,7 +7,16 @@ from dataclasses import replace
 import pytest
 
 from pto.core.errors import PtoError
-from pto.target import Device, choose, device, devices_of, narrow, profile, profile_of_soc, smallest
+from pto.target import (
+    DeviceSpec,
+    choose,
+    device,
+    devices_of,
+    narrow,
+    profile,
+    profile_of_soc,
+    smallest,
+)
 from pto.target.device import DEVICES
 
 
@@ -55,7 +64,7 @@ def test_no_spelling_means_two_devices() -> None:
 
 
 @pytest.mark.parametrize("chip", DEVICES, ids=lambda d: d.name)
-def test_a_device_narrows_and_never_contradicts(chip: Device) -> None:
+def test_a_device_narrows_and_never_contradicts(chip: DeviceSpec) -> None:
     for edition in ("current", "manual"):
         whole = profile(chip.profile, edition=edition)
         narrowed = narrow(whole, chip)

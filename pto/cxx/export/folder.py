@@ -20,7 +20,7 @@ from pto.cxx.export import cpp
 from pto.cxx.export.function import identifier
 from pto.cxx.export.host import build_file, data_script, host_program, launcher, readme, script
 from pto.cxx.export.places import parameter_type
-from pto.cxx.export.tolerance import Tolerance, tolerance
+from pto.cxx.export.tolerance import ExportTolerance, tolerance
 from pto.ir.graph import Module, Operation
 from pto.isa.row.order import OpenQueue
 from pto.isa.row.pipe_of import pipe_of
@@ -47,7 +47,7 @@ class Argument:
     type: str  # as the kernel of C++ declares it
     value: Any
     expected: Any = None  # an array after the run, where the kernel writes it
-    tolerance: Tolerance | None = None
+    tolerance: ExportTolerance | None = None
 
     @property
     def is_array(self) -> bool:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pto.cxx.export.folder import Argument, Exported
-    from pto.cxx.export.tolerance import Tolerance
+    from pto.cxx.export.tolerance import ExportTolerance
 
 _CORES = {"a2a3": ("dav-c220", "MEMORY_BASE"), "a5": ("dav-c310", "REGISTER_BASE")}
 _KINDS = {"float": "f32", "half": "f16", "bfloat16_t": "bf16"}  # elements with a tolerance
@@ -51,7 +51,7 @@ def _number(a: Argument) -> str:
     return f"({_passed(a)})({float(a.value) if isinstance(a.value, float) else int(a.value)!r})"
 
 
-def _compared(a: Argument, how: Tolerance) -> str:
+def _compared(a: Argument, how: ExportTolerance) -> str:
     kind = _KINDS.get(a.type.rstrip("* "), "bits") if how.relative else "bits"
     return f'    EXPECT_EQ({a.name}.wrong({how.relative!r}, {kind}), 0u) << "{a.name}: {how}";'
 

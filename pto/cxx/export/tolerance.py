@@ -14,7 +14,7 @@ _ALLOWED = {4: 1e-3, 2: 5e-3, 1: 5e-2}
 
 
 @dataclass(frozen=True, slots=True)
-class Tolerance:
+class ExportTolerance:
     """A relative error, 0 for equal bits, and its reason."""
 
     relative: float
@@ -24,7 +24,7 @@ class Tolerance:
         return "equal bits" if not self.relative else f"within {self.relative:g}: {self.reason}"
 
 
-def tolerance(module: Module, dtype: DType | None) -> Tolerance:
+def tolerance(module: Module, dtype: DType | None) -> ExportTolerance:
     """The tolerance for an array of a launch: equal bits, unless an instruction is not exact."""
     ops = [op for op in module.walk() if op.row is not None and _is_float(op)]
     reasons: list[str] = []
@@ -32,8 +32,8 @@ def tolerance(module: Module, dtype: DType | None) -> Tolerance:
         names = sorted({op.row.mnemonic for op in ops if op.row is not None and applies(op)})
         reasons += [f"{', '.join(names)} {reason}"] * bool(names)
     if not reasons or dtype is None or not dtype.is_float:
-        return Tolerance(0.0, "every instruction is exact")
-    return Tolerance(_ALLOWED[dtype.itemsize], "; ".join(reasons))
+        return ExportTolerance(0.0, "every instruction is exact")
+    return ExportTolerance(_ALLOWED[dtype.itemsize], "; ".join(reasons))
 
 
 def _is_float(op: Operation) -> bool:

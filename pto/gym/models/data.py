@@ -21,7 +21,7 @@ from pto.ir.graph import Operation, Value
 from pto.isa.handle.view import MAKE_TENSOR_VIEW
 from pto.isa.row import types as t
 from pto.prove.closed import BLOCK, BLOCKS
-from pto.run.launch.arguments import SUBBLOCK, Parameter, parameters
+from pto.run.launch.arguments import SUBBLOCK, LaunchParameter, parameters
 
 Array = npt.NDArray[Any]
 _LEAST = 1024  # elements if no view states the number
@@ -37,7 +37,7 @@ _HOST_TYPES = {"f32": "float", "f16": "aclFloat16", "bf16": "bfloat16_t", "f64":
 class Data:
     """The arguments of one launch, in the order of its parameters."""
 
-    params: list[Parameter]
+    params: list[LaunchParameter]
     values: list[Any]
     outputs: dict[int, str]  # position of an array the kernel writes: upstream's name
 
@@ -67,7 +67,7 @@ def prepare(
     return Data(params, values, {n: f"v{n + 1}" for n in sorted(written)})
 
 
-def _scalar(name: str, p: Parameter, rules: Rules, extents: Mapping[str, int]) -> Any:
+def _scalar(name: str, p: LaunchParameter, rules: Rules, extents: Mapping[str, int]) -> Any:
     if p.dtype is not None and p.dtype.is_float:
         return 1.0
     usual = _ONE_BLOCK.get(p.name, rules.scalar)
@@ -97,13 +97,13 @@ def arguments_of(value: Value) -> set[str]:
     return {name for operand in value.maker.operands for name in arguments_of(operand)}
 
 
-def _zeros(p: Parameter, least: int) -> Array:
+def _zeros(p: LaunchParameter, least: int) -> Array:
     kind = p.dtype
     count = max(p.elements or 0, least) or _LEAST
     return np.zeros(count, np.uint8 if kind is None else kind.storage)
 
 
-def _written(functions: Sequence[Operation], params: Sequence[Parameter]) -> set[int]:
+def _written(functions: Sequence[Operation], params: Sequence[LaunchParameter]) -> set[int]:
     """Positions of the arrays that an operation of the kernel writes to."""
     names = [p.name for p in params]
     found: set[int] = set()

@@ -18,7 +18,7 @@ from pto.gym.models.kernels import ModelKernel
 from pto.gym.models.peers import launch_on_ranks, reaches_others
 from pto.gym.models.rules import Rules, ask
 from pto.gym.models.tries import Try, may_fit_otherwise, tries
-from pto.gym.result import RejectedElement, Result, Stage
+from pto.gym.result import GymResult, RejectedElement, Stage
 from pto.gym.runner import LaunchKernel, defect
 from pto.gym.scripts import Scripts
 from pto.gym.selection import Selection
@@ -77,10 +77,10 @@ class ModelRunner:
         *,
         skip: frozenset[str] = frozenset(),
         started: Callable[[str], None] = lambda name: None,
-    ) -> Iterator[Result]:
+    ) -> Iterator[GymResult]:
         """The one result of a kernel."""
         started(program.name)
-        blank = Result(program.name, program.name, program.family, "failed")
+        blank = GymResult(program.name, program.name, program.family, "failed")
         began = time.perf_counter()
         try:
             found = self._case(program, work, blank)
@@ -99,7 +99,7 @@ class ModelRunner:
             found = replace(blank, stage="run", diagnostics=(defect(error),))
         yield replace(found, seconds=time.perf_counter() - began)
 
-    def _case(self, program: ModelKernel, work: Path, blank: Result) -> Result:
+    def _case(self, program: ModelKernel, work: Path, blank: GymResult) -> GymResult:
         try:
             rules = ask(program, self.scripts, work)
         except PtoError as error:

@@ -174,7 +174,7 @@ class Together:
 
 
 @dataclass(frozen=True, slots=True)
-class Launch:
+class ItemLaunch:
     """Starts work items that run the function named by `callee`, or the operation's own body.
 
     Their number comes from the first three operands, from attributes, or from a number stored

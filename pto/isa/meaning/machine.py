@@ -39,7 +39,7 @@ class GlobalMemory(Protocol):
         ...
 
 
-class Shared(Protocol):
+class CoreState(Protocol):
     """State shared by the agents of one core."""
 
     cross_flags: MutableMapping[Any, int]
@@ -72,7 +72,7 @@ class Machine(Protocol):
     printed: MutableSequence[str]
 
     @property
-    def cluster(self) -> Shared: ...
+    def cluster(self) -> CoreState: ...
     @property
     def device(self) -> GlobalMemory: ...
     @property

@@ -36,7 +36,7 @@ class Control(Enum):
         return self in (Control.RETURN, Control.YIELD, Control.CONDITION)
 
 
-class Region(Enum):
+class RegionRule(Enum):
     """The valid region of a destination, if a kernel derives regions from the data."""
 
     LIKE = auto()  # that of the first source of its shape, else its own
@@ -78,7 +78,7 @@ class Traits:
     # of Python, or a word: min, max, cdiv, exp, sum, amax, spread, compare, select, cast, ..
     operator: str = ""
     signed: bool | None = None  # signedness of integers for this operator; None: both
-    region: Region = Region.LIKE
+    region: RegionRule = RegionRule.LIKE
     sized_by_tile: bool = False  # a view beside a tile takes the size of its valid region
     mask_selects: bool = False  # its mask selects results, so it has no default mask
     by_hand: bool = False  # Python has a separate function for it, such as `pto.tile`

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pto.isa.meaning.tile import compare as meaning
 from pto.isa.row.instr import INS_OUTS_INSIDE, Attr, Family, read, scratch, write
-from pto.isa.row.traits import Region, Traits
+from pto.isa.row.traits import RegionRule, Traits
 from pto.isa.rules.rule import (
     Case,
     Rule,
@@ -79,7 +79,7 @@ COMPARE = Family(
     text=INS_OUTS_INSIDE,
     pipe="V",
     rules=(*VECTOR_UNIT, *_MASK_TYPES),
-    traits=Traits(region=Region.BITS),
+    traits=Traits(region=RegionRule.BITS),
     cost="compare",
 )
 COMPARE.row(

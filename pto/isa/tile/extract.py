@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pto.isa.meaning.tile import extract
 from pto.isa.row.instr import Attr, Family, PipeBy, read, update, write
-from pto.isa.row.traits import Region, Traits
+from pto.isa.row.traits import RegionRule, Traits
 from pto.isa.rules.paths import (
     ACC_TO_VEC,
     CUBE_A2A3,
@@ -59,7 +59,7 @@ WINDOW = Family(
         pairs_turned(),
     ),
     cost="move",
-    traits=Traits(region=Region.WINDOW),
+    traits=Traits(region=RegionRule.WINDOW),
 )
 SCALED_WINDOW = Family(
     "window with scales",
@@ -81,7 +81,7 @@ SCALED_WINDOW = Family(
         quant_forms(),
     ),
     cost="move",
-    traits=Traits(region=Region.WINDOW),
+    traits=Traits(region=RegionRule.WINDOW),
 )
 
 

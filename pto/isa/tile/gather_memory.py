@@ -5,7 +5,7 @@ from __future__ import annotations
 from pto.isa.meaning.handle.memref import is_global
 from pto.isa.meaning.tile import gather_memory as meaning
 from pto.isa.row.instr import Attr, Family, read, scratch, write
-from pto.isa.row.traits import Region, Traits
+from pto.isa.row.traits import RegionRule, Traits
 from pto.isa.rules.global_memory import part_of_view
 from pto.isa.rules.rule import (
     Case,
@@ -132,7 +132,7 @@ Family(
         _spare_room,
     ),
     cost="move",
-    traits=Traits(region=Region.INDEXED, partial="*"),
+    traits=Traits(region=RegionRule.INDEXED, partial="*"),
 ).row(
     "mgather",
     "row: dst[r,:] = mem[idx[r],:]; elem: dst[r,c] = flat(mem)[idx[r,c]]",

@@ -7,7 +7,7 @@ from itertools import product
 from pto.core.constants import MX_BLOCK_SIZE
 from pto.isa.meaning.tile.matmul import PRODUCT
 from pto.isa.row.instr import Attr, Family, Operand, read, write
-from pto.isa.row.traits import Region, Traits, operators
+from pto.isa.row.traits import RegionRule, Traits, operators
 from pto.isa.rules.rule import (
     Case,
     Rule,
@@ -169,7 +169,7 @@ _MX = (
 )
 
 _PYTHON = operators("tmatmul @")
-_PRODUCT = Traits(region=Region.PRODUCT)
+_PRODUCT = Traits(region=RegionRule.PRODUCT)
 MATMUL = Family(
     "matmul", "tile", "dst = lhs x rhs", attrs=_PHASE, pipe="M", cost="product", traits=_PRODUCT
 )

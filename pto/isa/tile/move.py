@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from pto.isa.meaning.tile import move
 from pto.isa.row.instr import INS_OUTS, Attr, Family, PipeBy, Result, read, write
-from pto.isa.row.traits import Region, Traits
+from pto.isa.row.traits import RegionRule, Traits
 from pto.isa.rules.global_memory import (
     atomic_store,
     boxes_of_two_axes,
@@ -73,7 +73,7 @@ LOAD = Family(
     pipe="MTE2",
     rules=(on(NPU, in_role("dst", "vec", "mat")), same_size("src", "dst"), part_of_view("src")),
     cost="move",
-    traits=Traits(region=Region.VIEW, sized_by_tile=True),
+    traits=Traits(region=RegionRule.VIEW, sized_by_tile=True),
 )
 STORE = Family(
     "store",

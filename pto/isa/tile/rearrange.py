@@ -5,7 +5,7 @@ from __future__ import annotations
 from pto.core.tile import TileType
 from pto.isa.meaning.tile import rearrange
 from pto.isa.row.instr import Attr, Family, PipeBy, Result, read, scratch, write
-from pto.isa.row.traits import Region, Traits
+from pto.isa.row.traits import RegionRule, Traits
 from pto.isa.rules.paths import into, item_size, joined, same_role, same_size, same_type
 from pto.isa.rules.rule import (
     Case,
@@ -73,7 +73,7 @@ FILLPAD = Family(
         on(NPU, _has_pad()),
     ),
     cost="rearrange",
-    traits=Traits(region=Region.WHOLE, fenced_row=("a2a3",)),  # TFillPad.hpp, PadRightSingleRow
+    traits=Traits(region=RegionRule.WHOLE, fenced_row=("a2a3",)),  # TFillPad.hpp, PadRightSingleRow
 )
 _EXTENT = "how far the fill goes: CPU and the page the whole of dst, a2a3 rows to dst's valid ones"
 
@@ -207,7 +207,7 @@ TRANSPOSE = Family(
         _holds_transposed(),
     ),
     cost="rearrange",
-    traits=Traits(region=Region.SWAPPED),
+    traits=Traits(region=RegionRule.SWAPPED),
 )
 TRANSPOSE.row(
     "ttrans",

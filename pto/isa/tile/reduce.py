@@ -9,7 +9,7 @@ from pto.isa.meaning import Fold, lanes
 from pto.isa.meaning.tile.reduce import SUM_NEIGHBOURS, search
 from pto.isa.row import types as t
 from pto.isa.row.instr import Attr, Family, read, scratch, write
-from pto.isa.row.traits import Region, Traits, operators
+from pto.isa.row.traits import RegionRule, Traits, operators
 from pto.isa.rules.rule import (
     Case,
     Rule,
@@ -104,7 +104,7 @@ ROWS = Family(
     subject="src",
     rules=_ROWS,
     cost="row_fold",
-    traits=Traits(region=Region.COLUMN),
+    traits=Traits(region=RegionRule.COLUMN),
 )
 
 _NO_TMP_NOTE = "the IR manual and older programs leave tmp out; PTOAS of April requires it"
@@ -215,7 +215,7 @@ ROW_INDICES = Family(
         on("a2a3", row_major("tmp")),
     ),
     cost="search",
-    traits=Traits(region=Region.COLUMN),
+    traits=Traits(region=RegionRule.COLUMN),
 )
 for _name, _word in {"trowargmax": "greatest", "trowargmin": "least"}.items():
     ROW_INDICES.row(
@@ -271,7 +271,7 @@ COLUMNS = Family(
         on("a5", not_empty("src", unless="dst")),  # a2a3 returns at once
     ),
     cost="column_fold",
-    traits=Traits(region=Region.ROW),
+    traits=Traits(region=RegionRule.ROW),
 )
 _ANY_A5 = "i8 u8 i16 u16 i32 u32 i64 u64 f16 bf16 f32"
 _I64_NOTE = "i64 and u64 are in the a5 headers, not in the IR manual"
@@ -390,7 +390,7 @@ COLUMN_INDICES = Family(
         ),
     ),
     cost="search",
-    traits=Traits(region=Region.ROW),
+    traits=Traits(region=RegionRule.ROW),
 )
 for _name, _word in {"tcolargmax": "greatest", "tcolargmin": "least"}.items():
     COLUMN_INDICES.row(

@@ -10,7 +10,7 @@ from typing import Any
 
 from pto.lang.call.place import mistake, user_frame
 from pto.lang.call.rewritten import why_not
-from pto.lang.call.session import Handle
+from pto.lang.call.session import ValueHandle
 
 _MISSING = object()
 _PLAIN = (int, float, str, bytes, type(None))
@@ -45,4 +45,4 @@ def _differ(before: object, after: object) -> bool:
         return False
     if isinstance(before, _PLAIN) and isinstance(after, _PLAIN):
         return type(before) is not type(after) or before != after
-    return isinstance(before, (*_PLAIN, Handle)) or isinstance(after, Handle)
+    return isinstance(before, (*_PLAIN, ValueHandle)) or isinstance(after, ValueHandle)

@@ -30,7 +30,7 @@ from pto.isa.row.kinds import KINDS
 from pto.isa.row.types import Ptr, TileBuf, Type
 from pto.isa.row.types import Scalar as ScalarType
 from pto.lang.call.place import mistake
-from pto.lang.call.session import Handle, current
+from pto.lang.call.session import ValueHandle, current
 from pto.lang.values.scalars import Scalar, as_value, is_number
 from pto.lang.values.tiles import Tile
 from pto.lang.values.views import Global, View, Whole, contiguous
@@ -82,7 +82,7 @@ def operand_value(row: Instr, operand: Operand, value: object, elem: ScalarType 
         value.used()
         _require_in_order(row, operand, value)
         return value.pointer
-    if isinstance(value, Handle):
+    if isinstance(value, ValueHandle):
         return value.used()
     raise mistake(
         "PTO-T200",

@@ -3,7 +3,7 @@
 # fmt: off
 from pto.core.dtypes import DType
 from pto.isa.row.types import Type
-from pto.lang.call.session import Handle
+from pto.lang.call.session import ValueHandle
 from pto.lang.values.annotations import Array
 from pto.lang.values.elements import Element
 from pto.lang.values.registers import Mask, Pointer, Vreg
@@ -12,8 +12,8 @@ from pto.lang.values.tiles import Tile
 
 Number = int | float | Scalar[object]
 Address = Pointer | Tile | Array
-Logical = Handle | Number
-Kind = type[Element] | DType | Type | Handle | str  # the type of a result
+Logical = ValueHandle | Number
+Kind = type[Element] | DType | Type | ValueHandle | str  # the type of a result
 
 __all__ = ["tadd", "tsub", "tmul", "tdiv", "tmax", "tmin", "trem", "tfmod", "tpow", "tprelu", "tabs", "tneg", "trelu", "texp", "tlog", "tsqrt", "trecip", "trsqrt", "tadds", "tsubs", "tmaxs", "tmins", "tmuls", "tdivs", "trems", "tfmods", "tpows", "tlrelu", "texpands", "tand", "tor", "txor", "tshl", "tshr", "tnot", "tands", "tors", "txors", "tshls", "tshrs", "taddc", "tsubc", "taddsc", "tsubsc", "taxpy", "tfusedmuladd", "tfusedmuladdrelu", "tmuladddst", "taddrelu", "tsubrelu", "taddreluconv", "tsubreluconv", "tadddeqrelu", "tcmp", "tcmps", "tsel", "tsels", "tcvt", "tpack", "tquant", "tdequant", "tquant_mx", "trowsum", "trowprod", "trowmax", "trowmin", "trowargmax", "trowargmin", "tpairreducesum", "tcolsum", "tcolprod", "tcolmax", "tcolmin", "tcolargmax", "tcolargmin", "trowexpand", "tcolexpand", "trowexpandadd", "trowexpandsub", "trowexpandmul", "trowexpandmax", "trowexpandmin", "trowexpanddiv", "trowexpandexpdif", "tcolexpandadd", "tcolexpandsub", "tcolexpandmul", "tcolexpandmax", "tcolexpandmin", "tcolexpanddiv", "tcolexpandexpdif", "tpartadd", "tpartmul", "tpartmax", "tpartmin", "tpartargmax", "tpartargmin", "tsort32", "tmrgsort", "thistogram", "tgather", "tgatherb", "tscatter", "mgather", "mscatter", "tci", "ttri", "trandom", "tload", "tprefetch", "tprefetch_async", "make_prefetch_async_context", "get_prefetch_async_session", "tstore", "tstore_fp", "tmov", "tmov_fp", "tfillpad", "tfillpad_expand", "tfillpad_inplace", "treshape", "ttrans", "tconcat", "tconcatidx", "tinterleave", "tdeinterleave", "textract", "textract_fp", "tinsert", "tinsert_fp", "timg2col", "setfmatrix", "set_img2col_rpt", "set_img2col_padding", "ttrans_conv", "tload_conv", "tmatmul", "tmatmul_acc", "tmatmul_bias", "tmatmul_mx", "tmatmul_mx_acc", "tmatmul_mx_bias", "tgemv", "tgemv_acc", "tgemv_bias", "tgemv_mx", "tgemv_mx_acc", "tgemv_mx_bias", "tpush", "tpop", "talloc", "tfree", "talloc_to_aiv", "tpush_to_aiv", "talloc_to_aic", "tpush_to_aic", "tpop_from_aic", "tfree_from_aic", "tpop_from_aiv", "tfree_from_aiv", "tsync", "syncall", "tassign", "tsubview", "talias", "tget_scale_addr", "sethf32mode", "settf32mode", "set_quant_scalar", "set_quant_vector", "tprint", "tgetval", "tsetval", "comm_tput", "comm_tget", "comm_build_async_session", "comm_tput_async", "comm_tget_async", "comm_wait_async_event", "comm_test_async_event", "comm_tnotify", "comm_twait", "comm_ttest", "comm_tbroadcast", "comm_tgather", "comm_tscatter", "comm_treduce", "addptr", "castptr", "ptrtoint", "inttoptr", "get_tensor_view_dim", "get_tensor_view_stride", "tensor_view_addr", "declare_global", "alloc_multi_tile", "multi_tile_get", "declare_tile", "tile_valid_rows", "tile_valid_cols", "get_validshape", "bitcast", "tile_buf_addr", "bind_tile", "materialize_tile", "pointer_cast", "declare_tile_memref", "simd_tile_to_memref", "set_flag", "wait_flag", "set_flag_dyn", "wait_flag_dyn", "record_event", "wait_event", "barrier", "barrier_sync", "mem_bar", "get_buf", "rls_buf", "get_buf_dyn", "rls_buf_dyn", "declare_eventid_array", "eventid_array_get", "eventid_array_set", "cmo_cacheinvalid", "dcci", "fence_barrier_all", "dsb", "sync_set", "sync_wait", "set_cross_core", "wait_flag_dev", "set_intra_block", "wait_intra_block", "set_cross_block", "wait_cross_block", "set_ffts", "aic_initialize_pipe", "aiv_initialize_pipe", "initialize_l2g2l_pipe", "initialize_l2l_pipe", "reserve_buffer", "import_reserved_buffer", "get_block_idx", "get_subblock_idx", "get_block_num", "get_subblock_num", "get_vms4_sr", "load_scalar", "store_scalar", "ld_dev", "st_dev", "declare_local_array", "local_array_get", "local_array_set", "get_ctrl", "set_ctrl", "sbitset0", "sbitset1", "trap", "declare_struct", "struct_get", "struct_set", "vlds", "vldsx2", "vsldb", "vgather2", "vgatherb", "vgather2_bc", "vsld", "vsts", "vstsx2", "vsstb", "vscatter", "vsst", "vldas", "vldus", "uvld", "init_align", "sprsti", "sprsts", "sprclr", "vstas", "vstar", "vsta", "vstus", "vstur", "vstu", "vbr", "vdup", "vci", "vabs", "vneg", "vexp", "vln", "vsqrt", "vrelu", "vnot", "vrec", "vrsqrt", "vbcnt", "vcls", "vmov", "vadd", "vsub", "vmul", "vmax", "vmin", "vand", "vxor", "vdiv", "vor", "vshl", "vshr", "vaddc", "vsubc", "vaddcs", "vsubcs", "vadds", "vmaxs", "vmins", "vlrelu", "vmuls", "vshls", "vshrs", "vsubs", "vands", "vors", "vxors", "vcmp", "vcmps", "vsel", "vselr", "vselrv2", "vcvt", "vtrc", "vbitcast", "vcadd", "vcmax", "vcmin", "vcbmax", "vcbmin", "vcgadd", "vcgmax", "vcgmin", "vcpadd", "vintlv", "vdintlv", "vintlvv2", "vdintlvv2", "vsqz", "vusqz", "vpack", "vsunpack", "vzunpack", "vslide", "vshift", "vperm", "vprelu", "vexpdif", "vaxpy", "vmula", "vmadd", "vmulscvt", "vmull", "vaddrelu", "vsubrelu", "vaddreluconv", "vmulconv", "vbitsort", "vmrgsort4", "vsort32", "vtranspose", "chistv2", "dhistv2", "vmi_vchist", "vmi_vdhist", "pset_b8", "pge_b8", "plt_b8", "pltm_b8", "pset_b16", "pge_b16", "plt_b16", "pltm_b16", "pset_b32", "pge_b32", "plt_b32", "pltm_b32", "pand", "por", "pxor", "psel", "pnot", "pintlv_b8", "pdintlv_b8", "pintlv_b16", "pdintlv_b16", "pintlv_b32", "pdintlv_b32", "ppack", "punpack", "pbitcast", "plds", "pldi", "psts", "psti", "pld", "pst", "pstu", "ub_vadd", "ub_vsub", "ub_vmul", "ub_vdiv", "ub_vmax", "ub_vmin", "ub_vand", "ub_vor", "ub_vaddrelu", "ub_vnot", "ub_vabs", "ub_vrelu", "ub_vexp", "ub_vln", "ub_vsqrt", "ub_vrsqrt", "ub_vadds", "ub_vmuls", "ub_vmaxs", "ub_vmins", "ub_vshl", "ub_vshr", "ub_vdup", "ub_set_mask", "ub_set_mask_count", "ub_set_mask_norm", "vmi_vabs", "vmi_vneg", "vmi_vrelu", "vmi_vexp", "vmi_vln", "vmi_vsqrt", "vmi_vnot", "vmi_vadd", "vmi_vsub", "vmi_vmul", "vmi_vdiv", "vmi_vmax", "vmi_vmin", "vmi_vshl", "vmi_vshr", "vmi_vand", "vmi_vor", "vmi_vxor", "vmi_shrsi", "vmi_shrui", "vmi_vadds", "vmi_vmuls", "vmi_vmaxs", "vmi_vmins", "vmi_vshls", "vmi_vshrs", "vmi_vmula", "vmi_vprelu", "vmi_fma", "vmi_vaxpy", "vmi_vlrelu", "vmi_vexpdif", "vmi_vmull", "vmi_vaddc", "vmi_vaddcs", "vmi_vcmp", "vmi_vcmps", "vmi_cmpf", "vmi_cmpi", "vmi_vsel", "vmi_vbrc", "vmi_vci", "vmi_constant", "vmi_create_mask", "vmi_create_group_mask", "vmi_pset", "vmi_pge", "vmi_plt", "vmi_constant_mask", "vmi_vcadd", "vmi_vcmax", "vmi_vcmin", "vmi_ensure_layout", "vmi_ensure_mask_layout", "vmi_ensure_mask_granularity", "vmi_pack", "vmi_unpack", "vmi_vintlv", "vmi_vdintlv", "vmi_vselr", "vmi_shuffle", "vmi_channel_split", "vmi_channel_merge", "vmi_compress", "vmi_active_prefix_index", "vmi_vcvt", "vmi_extsi", "vmi_sitofp", "vmi_fptosi", "vmi_extui", "vmi_fptoui", "vmi_vinterpret_cast", "vmi_vload", "vmi_vstore", "vmi_vsstb", "vmi_vgather", "vmi_vgatherb", "vmi_vscatter", "vmi_group_load", "vmi_group_slot_load", "vmi_group_broadcast_load", "vmi_group_store", "vmi_masked_load", "vmi_expand_load", "vmi_gather", "vmi_scatter", "vmi_compress_store", "vmi_stride_load", "vmi_stride_store", "vmi_deinterleave_load", "vmi_interleave_store", "mte_gm_ub", "mte_ub_gm", "mte_ub_ub", "mte_ub_l1", "copy_gm_to_ubuf", "copy_ubuf_to_gm", "copy_ubuf_to_ubuf", "copy_ubuf_to_cbuf", "copy_cbuf_to_ubuf", "set_loop_size_outtoub", "set_loop1_stride_outtoub", "set_loop2_stride_outtoub", "set_loop_size_ubtoout", "set_loop1_stride_ubtoout", "set_loop2_stride_ubtoout", "set_loop_size_outtol1", "set_loop1_stride_outtol1", "set_loop2_stride_outtol1", "set_pad_val_outtol1", "set_mte2_nz_para", "set_quant_pre", "set_relu_alpha", "set_fix_clip_relu", "set_fpc", "set_loop3_para", "set_channel_para", "set_mov_pad_val", "set_atomic_f32", "set_atomic_f16", "set_atomic_s16", "set_atomic_s32", "set_atomic_s8", "set_atomic_bf16", "set_atomic_none", "set_atomic_add", "set_atomic_max", "set_atomic_min", "raw_fill_l1", "mte_gm_l1", "mte_l1_ub", "mte_gm_l1_frac", "mte_l1_l0a", "mte_l1_l0b", "mte_l1_l0a_mx", "mte_l1_l0b_mx", "mte_l1_bt", "mte_l1_fb", "copy_gm_to_cbuf", "copy_gm_to_cbuf_multi_nd2nz", "copy_gm_to_cbuf_multi_dn2nz", "copy_cbuf_to_bt", "copy_cbuf_to_fbuf", "load_cbuf_to_ca_s4", "load_cbuf_to_cb_s4", "load_cbuf_to_ca", "load_cbuf_to_cb", "load_cbuf_to_ca_mx", "load_cbuf_to_cb_mx", "mad", "mad_acc", "mad_bias", "mad_mx", "mad_mx_acc", "mad_mx_bias", "mad_raw", "mad_bias_raw", "mad_mx_raw", "mad_mx_bias_raw", "mte_l0c_l1", "mte_l0c_gm", "mte_l0c_ub", "copy_matrix_cc_to_gm", "copy_matrix_cc_to_cbuf", "copy_matrix_cc_to_ub"]
 
@@ -237,11 +237,11 @@ def tload(dst: Tile, src: Array, pad_value: Number | None = None, left_padding_n
     """dst[r,c] = src element (r,c) over dst's valid region"""
 def tprefetch(dst: Tile, src: Array, *, layout: str | int | None = None) -> None:
     """bring src near, a hint: no value changes"""
-def tprefetch_async(src: Array, session: object, *, to: Kind | None = None) -> Handle:
+def tprefetch_async(src: Array, session: object, *, to: Kind | None = None) -> ValueHandle:
     """start bringing src into the L2 cache; no tile is written"""
-def make_prefetch_async_context(workspace: Address, *, to: Kind | None = None) -> Handle:
+def make_prefetch_async_context(workspace: Address, *, to: Kind | None = None) -> ValueHandle:
     """ctx = what asynchronous prefetches share, over a workspace in global memory"""
-def get_prefetch_async_session(ctx: object, *, to: Kind | None = None) -> Handle:
+def get_prefetch_async_session(ctx: object, *, to: Kind | None = None) -> ValueHandle:
     """session = the one that events of this context are waited for with"""
 def tstore(dst: Array, src: Tile, fp: Tile | None = None, preQuantScalar: Number | None = None, *, stPhase: str | int | None = None, atomicType: str | int | None = None, reluPreMode: str | int | None = None, layout: str | int | None = None) -> None:
     """dst element (r,c) = src[r,c] over src's valid region; combined with memory by atomicType"""
@@ -321,11 +321,11 @@ def talloc(entry: Array, pipe_handle: object, split: int) -> None:
     """wait for a free slot in global memory, let entry be a view of it; no data, no signal"""
 def tfree(pipe_handle: object, split: int, entry: Tile | Array | None = None) -> None:
     """give the slot of the last tpop back to the producer"""
-def talloc_to_aiv(split: int, *, id: int | None = None, to: Kind | None = None) -> Handle:
+def talloc_to_aiv(split: int, *, id: int | None = None, to: Kind | None = None) -> ValueHandle:
     """entry = a view of the next free C2V slot in global memory"""
 def tpush_to_aiv(tile: Tile | Array, split: int, *, id: int | None = None) -> None:
     """copy the tile into the next free C2V slot, or tell of an entry, and signal"""
-def talloc_to_aic(split: int, *, id: int | None = None, to: Kind | None = None) -> Handle:
+def talloc_to_aic(split: int, *, id: int | None = None, to: Kind | None = None) -> ValueHandle:
     """entry = a view of the next free V2C slot in global memory"""
 def tpush_to_aic(tile: Tile | Array, split: int, aiv_subblockid: Number | None = None, *, id: int | None = None) -> None:
     """copy the tile into the next free V2C slot, or tell of an entry, and signal"""
@@ -367,11 +367,11 @@ def comm_tput(dst: Array, src: Array, ping: Tile | None = None, pong: Tile | Non
     """remote dst = local src, or dst += src with atomic_add"""
 def comm_tget(dst: Array, src: Array, ping: Tile | None = None, pong: Tile | None = None) -> None:
     """local dst = remote src"""
-def comm_build_async_session(workspace: Address, scratch: Tile | None = None, *, sync_id: int | None = None, block_bytes: int | None = None, comm_block_offset: int | None = None, queue_num: int | None = None, channel_group_idx: int | None = None, to: Kind | None = None) -> Handle:
+def comm_build_async_session(workspace: Address, scratch: Tile | None = None, *, sync_id: int | None = None, block_bytes: int | None = None, comm_block_offset: int | None = None, queue_num: int | None = None, channel_group_idx: int | None = None, to: Kind | None = None) -> ValueHandle:
     """session = a transfer engine with its scratch tile and its workspace in global memory"""
-def comm_tput_async(dst: Array, src: Array, session: object, peer: Number | None = None, *, engine: str | None = None, to: Kind | None = None) -> Handle:
+def comm_tput_async(dst: Array, src: Array, session: object, peer: Number | None = None, *, engine: str | None = None, to: Kind | None = None) -> ValueHandle:
     """start remote dst = local src; event tells when it is done"""
-def comm_tget_async(dst: Array, src: Array, session: object, peer: Number | None = None, *, engine: str | None = None, to: Kind | None = None) -> Handle:
+def comm_tget_async(dst: Array, src: Array, session: object, peer: Number | None = None, *, engine: str | None = None, to: Kind | None = None) -> ValueHandle:
     """start local dst = remote src; event tells when it is done"""
 def comm_wait_async_event(event: object, session: object, *, to: Kind | None = None) -> Scalar[object]:
     """wait until the transfer of event is done; true"""
@@ -405,7 +405,7 @@ def get_tensor_view_stride(tensor_view: Array, dim_index: Number, *, to: Kind | 
     """result = the stride of dimension dim_index, in elements"""
 def tensor_view_addr(src: Array, *, to: Kind | None = None) -> Pointer:
     """dst = the address of element (0, 0, ..) of src"""
-def declare_global(*, to: Kind | None = None) -> Handle:
+def declare_global(*, to: Kind | None = None) -> ValueHandle:
     """entry = a view whose address a queue fills in later"""
 def alloc_multi_tile(addr: Number | None = None, valid_row: Number | None = None, valid_col: Number | None = None, *, to: Kind | None = None) -> Tile:
     """result = count tiles of their own, at byte addr of their buffer or where the planner says"""
@@ -459,7 +459,7 @@ def get_buf_dyn(buf_id_dyn: Number, op_type: str | int, *, mode: int | None = No
     """get_buf with the id as an index"""
 def rls_buf_dyn(buf_id_dyn: Number, op_type: str | int, *, mode: int | None = None) -> None:
     """rls_buf with the id as an index"""
-def declare_eventid_array(*, to: Kind | None = None) -> Handle:
+def declare_eventid_array(*, to: Kind | None = None) -> ValueHandle:
     """array = as many event ids as its type says, not yet set"""
 def eventid_array_get(array: object, index: Number) -> Scalar[object]:
     """result = array[index]"""
@@ -495,9 +495,9 @@ def aic_initialize_pipe(dir_mask: int, slot_size: int, gm_slot_buffer: Address |
     """the cube end of queue id"""
 def aiv_initialize_pipe(dir_mask: int, slot_size: int, gm_slot_buffer: Address | None = None, gm_slot_tensor: Array | None = None, c2v_consumer_buf: Number | None = None, v2c_consumer_buf: Number | None = None, *, id: int | None = None, slot_num: int | None = None, local_slot_num: int | None = None, nosplit: bool | None = None, acc_push_epilogue: str | int | None = None) -> None:
     """the vector end of queue id"""
-def initialize_l2g2l_pipe(gm_addr: object, dir_mask: int, slot_size: int, slot_num: int, local_addr: object | None = None, peer_local_addr: object | None = None, *, local_slot_num: int | None = None, flag_base: int | None = None, nosplit: bool | None = None, acc_push_epilogue: str | int | None = None, to: Kind | None = None) -> Handle:
+def initialize_l2g2l_pipe(gm_addr: object, dir_mask: int, slot_size: int, slot_num: int, local_addr: object | None = None, peer_local_addr: object | None = None, *, local_slot_num: int | None = None, flag_base: int | None = None, nosplit: bool | None = None, acc_push_epilogue: str | int | None = None, to: Kind | None = None) -> ValueHandle:
     """pipe = a queue whose slots lie in global memory (a2a3)"""
-def initialize_l2l_pipe(local_addr: object, dir_mask: int, slot_size: int, slot_num: int, peer_local_addr: object | None = None, *, flag_base: int | None = None, nosplit: bool | None = None, acc_push_epilogue: str | int | None = None, to: Kind | None = None) -> Handle:
+def initialize_l2l_pipe(local_addr: object, dir_mask: int, slot_size: int, slot_num: int, peer_local_addr: object | None = None, *, flag_base: int | None = None, nosplit: bool | None = None, acc_push_epilogue: str | int | None = None, to: Kind | None = None) -> ValueHandle:
     """pipe = a queue whose slots lie in the consumer's local buffer (a5)"""
 def reserve_buffer(name: str, size: int, location: str | int, autoAlloc: bool, *, base: int | None = None, to: Kind | None = None) -> Scalar[object]:
     """addr = the base of size bytes kept free for a queue"""
@@ -521,7 +521,7 @@ def ld_dev(ptr: Address, offset: Number, *indices: Number, volatile: str | int |
     """value = ptr[offset], in elements; past the data cache"""
 def st_dev(ptr: Address, offset: Number, value: Number, *indices: Number, volatile: str | int | None = None) -> None:
     """ptr[offset] = value, in elements; past the data cache"""
-def declare_local_array(*, to: Kind | None = None) -> Handle:
+def declare_local_array(*, to: Kind | None = None) -> ValueHandle:
     """array = an array of the scalar unit, not yet set"""
 def local_array_get(array: object, indices: list[Number] | Number | None = None, *, to: Kind | None = None) -> Scalar[object]:
     """result = array[indices]"""
@@ -537,7 +537,7 @@ def sbitset1(first: Number, second: Number, *, to: Kind | None = None) -> Scalar
     """result = first with bit number second set"""
 def trap() -> None:
     """stop with an error"""
-def declare_struct(*, to: Kind | None = None) -> Handle:
+def declare_struct(*, to: Kind | None = None) -> ValueHandle:
     """s = a record of zeros"""
 def struct_get(s: object, path: str | int, *, to: Kind | None = None) -> Scalar[object]:
     """value = the field at path"""
@@ -567,13 +567,13 @@ def vscatter(value: Vreg, destination: Address, offsets: Vreg, mask: Mask | None
     """UB[destination + offsets[i] elements] = value[i] where mask[i]; of bytes value[2i]"""
 def vsst(value: Vreg, destination: Address, offset: Number, stride: str) -> None:
     """strided store: the token picks the sub-elements written in each destination block"""
-def vldas(source: Address, offset: Number | None = None, *, to: Kind | None = None) -> Handle:
+def vldas(source: Address, offset: Number | None = None, *, to: Kind | None = None) -> ValueHandle:
     """result = load state primed with the 32-byte block that holds source"""
-def vldus(source: Address, align: object, increment: Number | None = None, *, to: Kind | None = None) -> tuple[Vreg, Handle]:
+def vldus(source: Address, align: object, increment: Number | None = None, *, to: Kind | None = None) -> tuple[Vreg, ValueHandle]:
     """result[i] = UB[source + i elements]; updated_align is the state for a later vldus"""
 def uvld(source: Address, offset: Number, *, to: Kind | None = None) -> Vreg:
     """result[i] = UB[source + offset + i elements]: vldas and vldus in one"""
-def init_align(*, to: Kind | None = None) -> Handle:
+def init_align(*, to: Kind | None = None) -> ValueHandle:
     """result = an empty store state"""
 def sprsti(destination: Address, offset: Number, spr: str, *, to: Kind | None = None) -> None:
     """UB at destination + offset = special register AR, 4 bytes; offset counts words of 4 bytes, a constant"""
@@ -587,11 +587,11 @@ def vstar(value: object, destination: Address) -> None:
     """UB before destination + AR bytes = the pending bytes of a vstur stream"""
 def vsta(value: object, destination: Address, offset: Number) -> None:
     """UB before destination + offset elements = the pending bytes of the stream"""
-def vstus(align_in: object, offset: Number, value: Vreg, base: Address, *, to: Kind | None = None) -> Handle:
+def vstus(align_in: object, offset: Number, value: Vreg, base: Address, *, to: Kind | None = None) -> ValueHandle:
     """append value[0 .. offset) to the stream that starts at base"""
-def vstur(align_in: object, value: Vreg, base: Address, mode: str, *, to: Kind | None = None) -> Handle:
+def vstur(align_in: object, value: Vreg, base: Address, mode: str, *, to: Kind | None = None) -> ValueHandle:
     """append the first SQZN bytes of value at base + AR; POST_UPDATE adds SQZN to AR"""
-def vstu(align_in: object, offset_in: Number, value: Vreg, base: Address, mode: str, *, to: Kind | None = None) -> tuple[Handle, Scalar[object]]:
+def vstu(align_in: object, offset_in: Number, value: Vreg, base: Address, mode: str, *, to: Kind | None = None) -> tuple[ValueHandle, Scalar[object]]:
     """append value at base + offset_in; align_out and offset_out are the stream's new state"""
 def vbr(value: Number, *, to: Kind | None = None) -> Vreg:
     """result[i] = value; no mask"""
@@ -767,9 +767,9 @@ def chistv2(acc: Vreg, source: Vreg, mask: Mask, bin: Number, *, to: Kind | None
     """result[b] = acc[b] + number of active source[i] <= b + 128 * bin"""
 def dhistv2(acc: Vreg, source: Vreg, mask: Mask, bin: Number, *, to: Kind | None = None) -> Vreg:
     """result[b] = acc[b] + number of active source[i] == b + 128 * bin"""
-def vmi_vchist(acc: Logical, src: Logical, mask: Logical, *, to: Kind | None = None) -> Handle:
+def vmi_vchist(acc: Logical, src: Logical, mask: Logical, *, to: Kind | None = None) -> ValueHandle:
     """result[b] = acc[b] + number of active src[i] <= b"""
-def vmi_vdhist(acc: Logical, src: Logical, mask: Logical, *, to: Kind | None = None) -> Handle:
+def vmi_vdhist(acc: Logical, src: Logical, mask: Logical, *, to: Kind | None = None) -> ValueHandle:
     """result[b] = acc[b] + number of active src[i] == b"""
 def pset_b8(pattern: str, *, to: Kind | None = None) -> Mask:
     """result = the lanes pattern names, of 256"""
@@ -835,7 +835,7 @@ def pld(source: Address, areg: Number, dist: str, *, to: Kind | None = None) -> 
     """result = the image at source + 8 * areg bytes, distributed"""
 def pst(value: Mask, destination: Address, areg: Number, dist: str) -> None:
     """the image at destination + 8 * areg bytes = value, distributed"""
-def pstu(align_in: object, value: Mask, base: Address, *, to: Kind | None = None) -> Handle:
+def pstu(align_in: object, value: Mask, base: Address, *, to: Kind | None = None) -> ValueHandle:
     """append the lanes of value as bits to an unaligned stream: 16 bytes of b16, 8 of b32"""
 def ub_vadd(dst: Address, src0: Address, src1: Address, repeat: Number, dstBlockStride: Number, src0BlockStride: Number, src1BlockStride: Number, dstRepeatStride: Number, src0RepeatStride: Number, src1RepeatStride: Number) -> None:
     """dst = src0 + src1"""
@@ -889,35 +889,35 @@ def ub_set_mask_count() -> None:
     """from here on the mask counts elements"""
 def ub_set_mask_norm() -> None:
     """from here on the mask has a bit for each lane"""
-def vmi_vabs(source: Logical, mask: Logical | None = None, *, pmode: str | None = None, to: Kind | None = None) -> Handle:
+def vmi_vabs(source: Logical, mask: Logical | None = None, *, pmode: str | None = None, to: Kind | None = None) -> ValueHandle:
     """|x|"""
-def vmi_vneg(source: Logical, mask: Logical | None = None, *, pmode: str | None = None, to: Kind | None = None) -> Handle:
+def vmi_vneg(source: Logical, mask: Logical | None = None, *, pmode: str | None = None, to: Kind | None = None) -> ValueHandle:
     """-x; integers wrap"""
-def vmi_vrelu(source: Logical, mask: Logical | None = None, *, pmode: str | None = None, to: Kind | None = None) -> Handle:
+def vmi_vrelu(source: Logical, mask: Logical | None = None, *, pmode: str | None = None, to: Kind | None = None) -> ValueHandle:
     """max(x, 0)"""
-def vmi_vexp(source: Logical, mask: Logical | None = None, *, pmode: str | None = None, to: Kind | None = None) -> Handle:
+def vmi_vexp(source: Logical, mask: Logical | None = None, *, pmode: str | None = None, to: Kind | None = None) -> ValueHandle:
     """e to the power x"""
-def vmi_vln(source: Logical, mask: Logical | None = None, *, pmode: str | None = None, to: Kind | None = None) -> Handle:
+def vmi_vln(source: Logical, mask: Logical | None = None, *, pmode: str | None = None, to: Kind | None = None) -> ValueHandle:
     """natural logarithm of x"""
-def vmi_vsqrt(source: Logical, mask: Logical | None = None, *, pmode: str | None = None, to: Kind | None = None) -> Handle:
+def vmi_vsqrt(source: Logical, mask: Logical | None = None, *, pmode: str | None = None, to: Kind | None = None) -> ValueHandle:
     """square root of x"""
 def vmi_vnot(source: Vreg | Mask, mask: Logical | None = None, *, pmode: str | None = None, to: Kind | None = None) -> Vreg | Mask:
     """bitwise complement of integers, or of a mask"""
-def vmi_vadd(lhs: Logical, rhs: Logical, mask: Logical | None = None, *, pmode: str | None = None, to: Kind | None = None) -> Handle:
+def vmi_vadd(lhs: Logical, rhs: Logical, mask: Logical | None = None, *, pmode: str | None = None, to: Kind | None = None) -> ValueHandle:
     """lhs + rhs; integers wrap"""
-def vmi_vsub(lhs: Logical, rhs: Logical, mask: Logical | None = None, *, pmode: str | None = None, to: Kind | None = None) -> Handle:
+def vmi_vsub(lhs: Logical, rhs: Logical, mask: Logical | None = None, *, pmode: str | None = None, to: Kind | None = None) -> ValueHandle:
     """lhs - rhs; integers wrap"""
-def vmi_vmul(lhs: Logical, rhs: Logical, mask: Logical | None = None, *, pmode: str | None = None, to: Kind | None = None) -> Handle:
+def vmi_vmul(lhs: Logical, rhs: Logical, mask: Logical | None = None, *, pmode: str | None = None, to: Kind | None = None) -> ValueHandle:
     """lhs * rhs"""
-def vmi_vdiv(lhs: Logical, rhs: Logical, mask: Logical | None = None, *, pmode: str | None = None, to: Kind | None = None) -> Handle:
+def vmi_vdiv(lhs: Logical, rhs: Logical, mask: Logical | None = None, *, pmode: str | None = None, to: Kind | None = None) -> ValueHandle:
     """lhs / rhs"""
-def vmi_vmax(lhs: Logical, rhs: Logical, mask: Logical | None = None, *, pmode: str | None = None, to: Kind | None = None) -> Handle:
+def vmi_vmax(lhs: Logical, rhs: Logical, mask: Logical | None = None, *, pmode: str | None = None, to: Kind | None = None) -> ValueHandle:
     """the larger"""
-def vmi_vmin(lhs: Logical, rhs: Logical, mask: Logical | None = None, *, pmode: str | None = None, to: Kind | None = None) -> Handle:
+def vmi_vmin(lhs: Logical, rhs: Logical, mask: Logical | None = None, *, pmode: str | None = None, to: Kind | None = None) -> ValueHandle:
     """the smaller"""
-def vmi_vshl(lhs: Logical, rhs: Logical, mask: Logical | None = None, *, pmode: str | None = None, to: Kind | None = None) -> Handle:
+def vmi_vshl(lhs: Logical, rhs: Logical, mask: Logical | None = None, *, pmode: str | None = None, to: Kind | None = None) -> ValueHandle:
     """lhs << rhs"""
-def vmi_vshr(lhs: Logical, rhs: Logical, mask: Logical | None = None, *, pmode: str | None = None, to: Kind | None = None) -> Handle:
+def vmi_vshr(lhs: Logical, rhs: Logical, mask: Logical | None = None, *, pmode: str | None = None, to: Kind | None = None) -> ValueHandle:
     """lhs >> rhs"""
 def vmi_vand(lhs: Vreg | Mask, rhs: Vreg | Mask, mask: Logical | None = None, *, pmode: str | None = None, to: Kind | None = None) -> Vreg | Mask:
     """bitwise and of integers, or of two masks"""
@@ -925,149 +925,149 @@ def vmi_vor(lhs: Vreg | Mask, rhs: Vreg | Mask, mask: Logical | None = None, *, 
     """bitwise or of integers, or of two masks"""
 def vmi_vxor(lhs: Vreg | Mask, rhs: Vreg | Mask, mask: Logical | None = None, *, pmode: str | None = None, to: Kind | None = None) -> Vreg | Mask:
     """bitwise xor of integers, or of two masks"""
-def vmi_shrsi(lhs: Logical, rhs: Logical, *, to: Kind | None = None) -> Handle:
+def vmi_shrsi(lhs: Logical, rhs: Logical, *, to: Kind | None = None) -> ValueHandle:
     """lhs >> rhs, the sign fills"""
-def vmi_shrui(lhs: Logical, rhs: Logical, *, to: Kind | None = None) -> Handle:
+def vmi_shrui(lhs: Logical, rhs: Logical, *, to: Kind | None = None) -> ValueHandle:
     """lhs >> rhs, zeros fill"""
-def vmi_vadds(src: Logical, scalar: Number, mask: Logical, *, pmode: str | None = None, to: Kind | None = None) -> Handle:
+def vmi_vadds(src: Logical, scalar: Number, mask: Logical, *, pmode: str | None = None, to: Kind | None = None) -> ValueHandle:
     """src + scalar"""
-def vmi_vmuls(src: Logical, scalar: Number, mask: Logical, *, pmode: str | None = None, to: Kind | None = None) -> Handle:
+def vmi_vmuls(src: Logical, scalar: Number, mask: Logical, *, pmode: str | None = None, to: Kind | None = None) -> ValueHandle:
     """src * scalar"""
-def vmi_vmaxs(src: Logical, scalar: Number, mask: Logical, *, pmode: str | None = None, to: Kind | None = None) -> Handle:
+def vmi_vmaxs(src: Logical, scalar: Number, mask: Logical, *, pmode: str | None = None, to: Kind | None = None) -> ValueHandle:
     """max(src, scalar)"""
-def vmi_vmins(src: Logical, scalar: Number, mask: Logical, *, pmode: str | None = None, to: Kind | None = None) -> Handle:
+def vmi_vmins(src: Logical, scalar: Number, mask: Logical, *, pmode: str | None = None, to: Kind | None = None) -> ValueHandle:
     """min(src, scalar)"""
-def vmi_vshls(src: Logical, scalar: Number, mask: Logical, *, pmode: str | None = None, to: Kind | None = None) -> Handle:
+def vmi_vshls(src: Logical, scalar: Number, mask: Logical, *, pmode: str | None = None, to: Kind | None = None) -> ValueHandle:
     """src << scalar"""
-def vmi_vshrs(src: Logical, scalar: Number, mask: Logical, *, pmode: str | None = None, to: Kind | None = None) -> Handle:
+def vmi_vshrs(src: Logical, scalar: Number, mask: Logical, *, pmode: str | None = None, to: Kind | None = None) -> ValueHandle:
     """src >> scalar"""
-def vmi_vmula(acc: Logical, lhs: Logical, rhs: Logical, mask: Logical | None = None, *, pmode: str | None = None, to: Kind | None = None) -> Handle:
+def vmi_vmula(acc: Logical, lhs: Logical, rhs: Logical, mask: Logical | None = None, *, pmode: str | None = None, to: Kind | None = None) -> ValueHandle:
     """acc + lhs * rhs, rounded once"""
-def vmi_vprelu(x: Logical, alpha: Logical, mask: Logical | None = None, *, pmode: str | None = None, to: Kind | None = None) -> Handle:
+def vmi_vprelu(x: Logical, alpha: Logical, mask: Logical | None = None, *, pmode: str | None = None, to: Kind | None = None) -> ValueHandle:
     """x >= 0 ? x : alpha * x"""
-def vmi_fma(lhs: Logical, rhs: Logical, acc: Logical, *, to: Kind | None = None) -> Handle:
+def vmi_fma(lhs: Logical, rhs: Logical, acc: Logical, *, to: Kind | None = None) -> ValueHandle:
     """lhs * rhs + acc, rounded once"""
-def vmi_vaxpy(x: Logical, acc: Logical, alpha: Number, mask: Logical, *, pmode: str | None = None, to: Kind | None = None) -> Handle:
+def vmi_vaxpy(x: Logical, acc: Logical, alpha: Number, mask: Logical, *, pmode: str | None = None, to: Kind | None = None) -> ValueHandle:
     """alpha * x + acc"""
-def vmi_vlrelu(x: Logical, slope: Number, mask: Logical, *, pmode: str | None = None, to: Kind | None = None) -> Handle:
+def vmi_vlrelu(x: Logical, slope: Number, mask: Logical, *, pmode: str | None = None, to: Kind | None = None) -> ValueHandle:
     """x >= 0 ? x : slope * x"""
-def vmi_vexpdif(x: Logical, max: Logical, mask: Logical, *, pmode: str | None = None, to: Kind | None = None) -> Handle:
+def vmi_vexpdif(x: Logical, max: Logical, mask: Logical, *, pmode: str | None = None, to: Kind | None = None) -> ValueHandle:
     """e to the power x - max, in f32"""
-def vmi_vmull(a: Logical, b: Logical, mask: Logical, *, pmode: str | None = None, to: Kind | None = None) -> tuple[Handle, Handle]:
+def vmi_vmull(a: Logical, b: Logical, mask: Logical, *, pmode: str | None = None, to: Kind | None = None) -> tuple[ValueHandle, ValueHandle]:
     """low and high words of the 64-bit product"""
-def vmi_vaddc(lhs: Logical, rhs: Logical, mask: Logical, *, to: Kind | None = None) -> tuple[Handle, Handle]:
+def vmi_vaddc(lhs: Logical, rhs: Logical, mask: Logical, *, to: Kind | None = None) -> tuple[ValueHandle, ValueHandle]:
     """lhs + rhs of 32 bits, and a mask of what is carried"""
-def vmi_vaddcs(lhs: Logical, rhs: Logical, carry_in: Logical, mask: Logical, *, to: Kind | None = None) -> tuple[Handle, Handle]:
+def vmi_vaddcs(lhs: Logical, rhs: Logical, carry_in: Logical, mask: Logical, *, to: Kind | None = None) -> tuple[ValueHandle, ValueHandle]:
     """lhs + rhs + carry_in of 32 bits, and a mask of what is carried"""
-def vmi_vcmp(lhs: Logical, rhs: Logical, seed: Logical, cmp: str, *, pmode: str | None = None, to: Kind | None = None) -> Handle:
+def vmi_vcmp(lhs: Logical, rhs: Logical, seed: Logical, cmp: str, *, pmode: str | None = None, to: Kind | None = None) -> ValueHandle:
     """seed and (lhs cmp rhs)"""
-def vmi_vcmps(src: Logical, scalar: Number, seed: Logical, cmp: str, *, pmode: str | None = None, to: Kind | None = None) -> Handle:
+def vmi_vcmps(src: Logical, scalar: Number, seed: Logical, cmp: str, *, pmode: str | None = None, to: Kind | None = None) -> ValueHandle:
     """seed and (src cmp scalar)"""
-def vmi_cmpf(lhs: Logical, rhs: Logical, predicate: str, *, to: Kind | None = None) -> Handle:
+def vmi_cmpf(lhs: Logical, rhs: Logical, predicate: str, *, to: Kind | None = None) -> ValueHandle:
     """lhs predicate rhs"""
-def vmi_cmpi(lhs: Logical, rhs: Logical, predicate: str, *, to: Kind | None = None) -> Handle:
+def vmi_cmpi(lhs: Logical, rhs: Logical, predicate: str, *, to: Kind | None = None) -> ValueHandle:
     """lhs predicate rhs"""
-def vmi_vsel(mask: Logical, true_value: Logical, false_value: Logical, *, pmode: str | None = None, to: Kind | None = None) -> Handle:
+def vmi_vsel(mask: Logical, true_value: Logical, false_value: Logical, *, pmode: str | None = None, to: Kind | None = None) -> ValueHandle:
     """mask[i] ? true_value[i] : false_value[i]"""
-def vmi_vbrc(value: Vreg | Number, *, group: int | None = None, to: Kind | None = None) -> Handle:
+def vmi_vbrc(value: Vreg | Number, *, group: int | None = None, to: Kind | None = None) -> ValueHandle:
     """a scalar or single lane everywhere, or slot g in every lane of group g"""
-def vmi_vci(base: Number, *, order: str | None = None, group: int | None = None, to: Kind | None = None) -> Handle:
+def vmi_vci(base: Number, *, order: str | None = None, group: int | None = None, to: Kind | None = None) -> ValueHandle:
     """base + i or base - i; with groups, counted anew in each"""
-def vmi_constant(value: str | int, *, to: Kind | None = None) -> Handle:
+def vmi_constant(value: str | int, *, to: Kind | None = None) -> ValueHandle:
     """one value for all lanes, or one for each"""
-def vmi_create_mask(active_lanes: Number, *, to: Kind | None = None) -> Handle:
+def vmi_create_mask(active_lanes: Number, *, to: Kind | None = None) -> ValueHandle:
     """the first active_lanes lanes"""
-def vmi_create_group_mask(active_elems_per_group: Number, num_groups: int, group_size: int, *, to: Kind | None = None) -> Handle:
+def vmi_create_group_mask(active_elems_per_group: Number, num_groups: int, group_size: int, *, to: Kind | None = None) -> ValueHandle:
     """the first active_elems_per_group lanes of every group"""
-def vmi_pset(pattern: str, *, group: int | None = None, to: Kind | None = None) -> Handle:
+def vmi_pset(pattern: str, *, group: int | None = None, to: Kind | None = None) -> ValueHandle:
     """the lanes a pattern names, in every group"""
-def vmi_pge(pattern: str, *, group: int | None = None, to: Kind | None = None) -> Handle:
+def vmi_pge(pattern: str, *, group: int | None = None, to: Kind | None = None) -> ValueHandle:
     """the lanes a pattern names, in every group"""
-def vmi_plt(scalar: Number, *, to: Kind | None = None) -> tuple[Handle, Scalar[object]]:
+def vmi_plt(scalar: Number, *, to: Kind | None = None) -> tuple[ValueHandle, Scalar[object]]:
     """the first scalar lanes, and how many are left for the next vector"""
-def vmi_constant_mask(value: str | int, *, to: Kind | None = None) -> Handle:
+def vmi_constant_mask(value: str | int, *, to: Kind | None = None) -> ValueHandle:
     """one bit for all lanes, or one for each"""
-def vmi_vcadd(source: Logical, mask: Logical, *, group: int | None = None, pmode: str | None = None, reassoc: str | int | None = None, to: Kind | None = None) -> Handle:
+def vmi_vcadd(source: Logical, mask: Logical, *, group: int | None = None, pmode: str | None = None, reassoc: str | int | None = None, to: Kind | None = None) -> ValueHandle:
     """result[g] = the sum of the active lanes of group g"""
-def vmi_vcmax(source: Logical, mask: Logical, *, group: int | None = None, pmode: str | None = None, to: Kind | None = None) -> Handle:
+def vmi_vcmax(source: Logical, mask: Logical, *, group: int | None = None, pmode: str | None = None, to: Kind | None = None) -> ValueHandle:
     """result[g] = the maximum of the active lanes of group g"""
-def vmi_vcmin(source: Logical, mask: Logical, *, group: int | None = None, pmode: str | None = None, to: Kind | None = None) -> Handle:
+def vmi_vcmin(source: Logical, mask: Logical, *, group: int | None = None, pmode: str | None = None, to: Kind | None = None) -> ValueHandle:
     """result[g] = the minimum of the active lanes of group g"""
-def vmi_ensure_layout(source: Logical, *, to: Kind | None = None) -> Handle:
+def vmi_ensure_layout(source: Logical, *, to: Kind | None = None) -> ValueHandle:
     """source, kept in another way"""
-def vmi_ensure_mask_layout(source: Logical, *, to: Kind | None = None) -> Handle:
+def vmi_ensure_mask_layout(source: Logical, *, to: Kind | None = None) -> ValueHandle:
     """source, kept in another way"""
-def vmi_ensure_mask_granularity(source: Logical, *, to: Kind | None = None) -> Handle:
+def vmi_ensure_mask_granularity(source: Logical, *, to: Kind | None = None) -> ValueHandle:
     """source, kept in another way"""
 def vmi_pack(parts: list[object] | object | None = None, *, to: Kind | None = None) -> Vreg | Mask:
     """between a logical value and its registers, by the layout of its type"""
 def vmi_unpack(source: Vreg | Mask) -> None:
     """between a logical value and its registers, by the layout of its type"""
-def vmi_vintlv(lhs: Logical, rhs: Logical, mask: Logical, *, pmode: str | None = None, to: Kind | None = None) -> tuple[Handle, Handle]:
+def vmi_vintlv(lhs: Logical, rhs: Logical, mask: Logical, *, pmode: str | None = None, to: Kind | None = None) -> tuple[ValueHandle, ValueHandle]:
     """lanes of lhs and rhs in turn: the first half, the second half"""
-def vmi_vdintlv(lhs: Logical, rhs: Logical, mask: Logical, *, pmode: str | None = None, to: Kind | None = None) -> tuple[Handle, Handle]:
+def vmi_vdintlv(lhs: Logical, rhs: Logical, mask: Logical, *, pmode: str | None = None, to: Kind | None = None) -> tuple[ValueHandle, ValueHandle]:
     """even and odd lanes of lhs followed by rhs"""
-def vmi_vselr(source: Logical, index: Logical, *, to: Kind | None = None) -> Handle:
+def vmi_vselr(source: Logical, index: Logical, *, to: Kind | None = None) -> ValueHandle:
     """source[index[i]]"""
-def vmi_shuffle(source: Logical, indices: str | int, *, to: Kind | None = None) -> Handle:
+def vmi_shuffle(source: Logical, indices: str | int, *, to: Kind | None = None) -> ValueHandle:
     """source[indices[i]], the indices written in the program"""
 def vmi_channel_split(source: Logical) -> None:
     """result c holds the lanes c, c + N, c + 2 N, ... of source"""
-def vmi_channel_merge(inputs: list[Logical] | Logical | None = None, *, to: Kind | None = None) -> Handle:
+def vmi_channel_merge(inputs: list[Logical] | Logical | None = None, *, to: Kind | None = None) -> ValueHandle:
     """the lanes of the inputs in turn"""
-def vmi_compress(source: Logical, mask: Logical, *, to: Kind | None = None) -> Handle:
+def vmi_compress(source: Logical, mask: Logical, *, to: Kind | None = None) -> ValueHandle:
     """the active lanes of source moved to the front, 0 behind them"""
-def vmi_active_prefix_index(mask: Logical, *, to: Kind | None = None) -> Handle:
+def vmi_active_prefix_index(mask: Logical, *, to: Kind | None = None) -> ValueHandle:
     """how many lanes before i are active"""
-def vmi_vcvt(source: Logical, *, rounding: str | None = None, saturate: str | None = None, pmode: str | None = None, to: Kind | None = None) -> Handle:
+def vmi_vcvt(source: Logical, *, rounding: str | None = None, saturate: str | None = None, pmode: str | None = None, to: Kind | None = None) -> ValueHandle:
     """source converted"""
-def vmi_extsi(source: Logical, *, rounding: str | None = None, saturate: str | None = None, pmode: str | None = None, to: Kind | None = None) -> Handle:
+def vmi_extsi(source: Logical, *, rounding: str | None = None, saturate: str | None = None, pmode: str | None = None, to: Kind | None = None) -> ValueHandle:
     """source with its sign extended"""
-def vmi_sitofp(source: Logical, *, rounding: str | None = None, saturate: str | None = None, pmode: str | None = None, to: Kind | None = None) -> Handle:
+def vmi_sitofp(source: Logical, *, rounding: str | None = None, saturate: str | None = None, pmode: str | None = None, to: Kind | None = None) -> ValueHandle:
     """signed integers as floats"""
-def vmi_fptosi(source: Logical, *, rounding: str | None = None, saturate: str | None = None, pmode: str | None = None, to: Kind | None = None) -> Handle:
+def vmi_fptosi(source: Logical, *, rounding: str | None = None, saturate: str | None = None, pmode: str | None = None, to: Kind | None = None) -> ValueHandle:
     """floats as signed integers"""
-def vmi_extui(source: Logical, *, rounding: str | None = None, saturate: str | None = None, pmode: str | None = None, to: Kind | None = None) -> Handle:
+def vmi_extui(source: Logical, *, rounding: str | None = None, saturate: str | None = None, pmode: str | None = None, to: Kind | None = None) -> ValueHandle:
     """source with zeros in front"""
-def vmi_fptoui(source: Logical, *, rounding: str | None = None, saturate: str | None = None, pmode: str | None = None, to: Kind | None = None) -> Handle:
+def vmi_fptoui(source: Logical, *, rounding: str | None = None, saturate: str | None = None, pmode: str | None = None, to: Kind | None = None) -> ValueHandle:
     """floats as unsigned integers"""
-def vmi_vinterpret_cast(source: Logical, *, to: Kind | None = None) -> Handle:
+def vmi_vinterpret_cast(source: Logical, *, to: Kind | None = None) -> ValueHandle:
     """the same bits as lanes of another type"""
-def vmi_vload(source: Address, offset: Number, stride: Number | None = None, block_stride: Number | None = None, repeat_stride: Number | None = None, *, dist_mode: str | None = None, group: int | None = None, pmode: str | None = None, to: Kind | None = None) -> Handle:
+def vmi_vload(source: Address, offset: Number, stride: Number | None = None, block_stride: Number | None = None, repeat_stride: Number | None = None, *, dist_mode: str | None = None, group: int | None = None, pmode: str | None = None, to: Kind | None = None) -> ValueHandle:
     """L elements from source + offset: a run, a row a group (brc: one element a group), 32-byte blocks, or by dist_mode"""
 def vmi_vstore(value: Logical, destination: Address, offset: Number, second: Logical | None = None, stride: Number | None = None, block_stride: Number | None = None, repeat_stride: Number | None = None, mask: Logical | None = None, *, dist_mode: str | None = None, group: int | None = None, pmode: str | None = None) -> None:
     """active lanes to destination + offset: a run, a row a group, or 32-byte blocks"""
 def vmi_vsstb(value: Logical, destination: Address, offset: Number, block_stride: Number, mask: Logical, *, pmode: str | None = None) -> None:
     """active lanes to 32-byte blocks that are block_stride blocks apart"""
-def vmi_vgather(source: Address, offsets: Logical, mask: Logical, *, pmode: str | None = None, to: Kind | None = None) -> Handle:
+def vmi_vgather(source: Address, offsets: Logical, mask: Logical, *, pmode: str | None = None, to: Kind | None = None) -> ValueHandle:
     """mask[i] ? UB[source + offsets[i] elements] : 0"""
-def vmi_vgatherb(source: Address, offsets: Logical, mask: Logical, *, pmode: str | None = None, to: Kind | None = None) -> Handle:
+def vmi_vgatherb(source: Address, offsets: Logical, mask: Logical, *, pmode: str | None = None, to: Kind | None = None) -> ValueHandle:
     """32-byte blocks from source + offsets[b] bytes, under the mask of their lanes"""
 def vmi_vscatter(value: Logical, destination: Address, offsets: Logical, mask: Logical, *, pmode: str | None = None) -> None:
     """UB[destination + offsets[i] elements] = value[i] where mask[i]; the last lane wins"""
-def vmi_group_load(source: Address, offset: Number, row_stride: Number, num_groups: int, *, to: Kind | None = None) -> Handle:
+def vmi_group_load(source: Address, offset: Number, row_stride: Number, num_groups: int, *, to: Kind | None = None) -> ValueHandle:
     """a row of L / num_groups elements a group, row_stride elements apart"""
-def vmi_group_slot_load(source: Address, offset: Number, source_group_stride: Number, num_groups: int, *, to: Kind | None = None) -> Handle:
+def vmi_group_slot_load(source: Address, offset: Number, source_group_stride: Number, num_groups: int, *, to: Kind | None = None) -> ValueHandle:
     """one element a group, source_group_stride elements apart"""
-def vmi_group_broadcast_load(source: Address, offset: Number, source_group_stride: Number, num_groups: int, *, to: Kind | None = None) -> Handle:
+def vmi_group_broadcast_load(source: Address, offset: Number, source_group_stride: Number, num_groups: int, *, to: Kind | None = None) -> ValueHandle:
     """one element a group, in all its lanes, source_group_stride elements apart"""
 def vmi_group_store(value: Logical, destination: Address, offset: Number, row_stride: Number, num_groups: int) -> None:
     """a row of L / num_groups elements a group, row_stride elements apart"""
-def vmi_masked_load(source: Address, offset: Number, mask: Logical, passthru: Logical, *, to: Kind | None = None) -> Handle:
+def vmi_masked_load(source: Address, offset: Number, mask: Logical, passthru: Logical, *, to: Kind | None = None) -> ValueHandle:
     """active lanes from a run in memory, passthru elsewhere"""
-def vmi_expand_load(source: Address, offset: Number, mask: Logical, passthru: Logical, *, to: Kind | None = None) -> Handle:
+def vmi_expand_load(source: Address, offset: Number, mask: Logical, passthru: Logical, *, to: Kind | None = None) -> ValueHandle:
     """consecutive elements into the active lanes, passthru elsewhere"""
-def vmi_gather(source: Address, indices: Logical, mask: Logical, passthru: Logical, *, to: Kind | None = None) -> Handle:
+def vmi_gather(source: Address, indices: Logical, mask: Logical, passthru: Logical, *, to: Kind | None = None) -> ValueHandle:
     """mask[i] ? UB[source + indices[i] elements] : passthru[i]"""
 def vmi_scatter(value: Logical, destination: Address, indices: Logical, mask: Logical) -> None:
     """UB[destination + indices[i] elements] = value[i] where mask[i]"""
 def vmi_compress_store(value: Logical, destination: Address, offset: Number, mask: Logical) -> None:
     """active lanes one after another from destination + offset on"""
-def vmi_stride_load(source: Address, offset: Number, block_stride: Number, repeat_stride: Number, mask: Logical, *, to: Kind | None = None) -> Handle:
+def vmi_stride_load(source: Address, offset: Number, block_stride: Number, repeat_stride: Number, mask: Logical, *, to: Kind | None = None) -> ValueHandle:
     """32-byte blocks, block_stride blocks apart, under the mask of their lanes"""
 def vmi_stride_store(value: Logical, destination: Address, offset: Number, block_stride: Number, repeat_stride: Number, mask: Logical) -> None:
     """active lanes to 32-byte blocks, block_stride blocks apart"""
-def vmi_deinterleave_load(source: Address, offset: Number, *, to: Kind | None = None) -> tuple[Handle, Handle]:
+def vmi_deinterleave_load(source: Address, offset: Number, *, to: Kind | None = None) -> tuple[ValueHandle, ValueHandle]:
     """even elements from source + offset on in low, odd ones in high"""
 def vmi_interleave_store(low: Logical, high: Logical, destination: Address, offset: Number) -> None:
     """low and high in turn from destination + offset on"""

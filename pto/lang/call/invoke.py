@@ -13,7 +13,7 @@ from pto.core.errors import PtoError, nearest
 from pto.ir.builder import Given
 from pto.ir.graph import Value
 from pto.isa.row.instr import Instr, Operand
-from pto.isa.row.traits import Region
+from pto.isa.row.traits import RegionRule
 from pto.isa.row.types import Mask as MaskType
 from pto.isa.row.types import Scalar as ScalarType
 from pto.isa.row.types import TileBuf, VReg
@@ -175,7 +175,7 @@ def _let_regions_follow(
         if dst.fixed:
             continue
         dst.used()
-        loads = bool(views) and row.traits.region is Region.VIEW
+        loads = bool(views) and row.traits.region is RegionRule.VIEW
         region = _window(views[0]).room(dst.shape) if loads else follow(session, row, dst, read)
         if session.eager:
             before.append((dst, session.region(dst)))

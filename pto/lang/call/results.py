@@ -13,7 +13,7 @@ from pto.ir.text.types import parse_type
 from pto.isa.row import types as t
 from pto.isa.row.instr import Instr, Result
 from pto.lang.call.place import mistake
-from pto.lang.call.session import Handle
+from pto.lang.call.session import ValueHandle
 from pto.lang.values.elements import element
 
 Operands = Mapping[str, Given]
@@ -29,7 +29,7 @@ def result_types(row: Instr, operands: Operands, to: object) -> list[t.Type]:
 def _type(row: Instr, result: Result, values: list[Value], to: object) -> t.Type:
     if result.type and result.type not in INFERRED:
         return parse_type(result.type)
-    if isinstance(to, Handle):
+    if isinstance(to, ValueHandle):
         to = to.type
     if isinstance(to, t.Type):
         return to

@@ -80,7 +80,7 @@ def current() -> Session:
     return session
 
 
-class Handle:
+class ValueHandle:
     """A value in a kernel: a reference to one SSA value of one session."""
 
     __slots__ = ("home", "value")

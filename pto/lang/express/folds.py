@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from pto.core.dtypes import F32, I32
-from pto.isa.row.traits import Region
+from pto.isa.row.traits import RegionRule
 from pto.lang.call.invoke import invoke
 from pto.lang.call.place import mistake
 from pto.lang.call.session import current
@@ -15,7 +15,7 @@ from pto.lang.values.operators import operations
 from pto.lang.values.scalars import Extent, Scalar
 from pto.lang.values.tiles import Tile, tile
 
-_AXES = {0: Region.ROW, 1: Region.COLUMN, -1: Region.COLUMN, -2: Region.ROW}
+_AXES = {0: RegionRule.ROW, 1: RegionRule.COLUMN, -1: RegionRule.COLUMN, -2: RegionRule.ROW}
 
 
 def fold(word: str, t: Tile, axis: int | None) -> Tile:
@@ -30,13 +30,13 @@ def fold(word: str, t: Tile, axis: int | None) -> Tile:
         )
     t, to = vector(t), _AXES[axis]
     if is_column(t):
-        if to is Region.COLUMN:
+        if to is RegionRule.COLUMN:
             return t
-        t, to = flat(t), Region.COLUMN
+        t, to = flat(t), RegionRule.COLUMN
     row = next(r for r in operations(word, t.type) if r.traits.region is to)
     kind = I32 if word.startswith("arg") else t.dtype
     _require_type(word, row.types.get(current().profile), t)
-    dst = column(t.rows, kind) if to is Region.COLUMN else tile(1, t.cols, kind)
+    dst = column(t.rows, kind) if to is RegionRule.COLUMN else tile(1, t.cols, kind)
     invoke(row, (), {"dst": dst, "src": t})
     return dst
 

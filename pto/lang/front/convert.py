@@ -17,7 +17,7 @@ from typing import Any
 
 from pto.lang.call.place import is_installed, is_own, is_users
 from pto.lang.call.rewritten import DONE, REASONS
-from pto.lang.call.session import Handle
+from pto.lang.call.session import ValueHandle
 from pto.lang.call.source import definition_of, tree_of
 from pto.lang.front.rewrite import NAME, PREFIX, complete, rewrite
 
@@ -61,7 +61,7 @@ def _function(function: FunctionType, runtime: object) -> FunctionType | partial
 
 def _foreign(function: FunctionType, runtime: object, *args: object, **named: object) -> object:
     """Call a function of an installed package, rewritten if an argument is a kernel value."""
-    if any(isinstance(each, Handle) for each in (*args, *named.values())):
+    if any(isinstance(each, ValueHandle) for each in (*args, *named.values())):
         return _copied(function, runtime)(*args, **named)
     return function(*args, **named)
 

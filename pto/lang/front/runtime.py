@@ -10,7 +10,7 @@ from typing import Any
 
 from pto.isa.row.types import Scalar as ScalarType
 from pto.lang.call.place import mistake
-from pto.lang.call.session import Handle, active, current
+from pto.lang.call.session import ValueHandle, active, current
 from pto.lang.control import Carry, Range, deprecated
 from pto.lang.debug import FormattedText, print_
 from pto.lang.debug import assert_ as assert_in_program
@@ -50,7 +50,7 @@ def truth(value: object) -> object:
         value = value.value
     if isinstance(value, Scalar):
         return value if value.scalar.name == "i1" else compare("!=", value, 0)
-    if isinstance(value, Handle) and not isinstance(value, Comparison):
+    if isinstance(value, ValueHandle) and not isinstance(value, Comparison):
         what = "a tile" if isinstance(value, Tile) else f"a {value.type.kind}"
         raise mistake(
             "PTO-T206",

@@ -23,7 +23,7 @@ from pto.isa.row.types import Scalar as ScalarType
 from pto.isa.row.types import TileBuf
 from pto.lang.call import instructions
 from pto.lang.call.place import mistake
-from pto.lang.call.session import Handle
+from pto.lang.call.session import ValueHandle
 from pto.lang.express.algebra import everywhere
 from pto.lang.express.shapes import flat, is_column, set_region
 from pto.lang.trace import Trace
@@ -119,7 +119,7 @@ def require_contents(trace: Trace, before: Iterable[Held]) -> None:
         if now is None or (len(now) == len(held) and all(map(operator.is_, now, held))):
             continue
         new = [each for each in now if not any(each is old for old in held)]
-        if new and all(isinstance(v, Handle) and not trace.builder.sees(v.value) for v in new):
+        if new and all(isinstance(v, ValueHandle) and not trace.builder.sees(v.value) for v in new):
             trace.grown.append(key)
             continue
         raise mistake(
@@ -173,9 +173,9 @@ def is_plain(value: object) -> bool:
     return is_number(value) or isinstance(value, Scalar)
 
 
-def is_register(value: object) -> TypeGuard[Handle]:
+def is_register(value: object) -> TypeGuard[ValueHandle]:
     return isinstance(value, Vreg | Mask) or (
-        isinstance(value, Handle) and not isinstance(value, Tile | Scalar | Global | View)
+        isinstance(value, ValueHandle) and not isinstance(value, Tile | Scalar | Global | View)
     )
 
 
@@ -224,7 +224,7 @@ def words(value: object) -> str:
         return f"a tile of {value.rows}x{value.cols} {value.dtype}"
     if isinstance(value, Global | View):
         return "a window on global memory"
-    if isinstance(value, Handle):
+    if isinstance(value, ValueHandle):
         return f"a {value.type.kind}"
     return f"{value!r}"[:40]
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from pto.core.dtypes import BY_NUMPY, DType, dtype
 from pto.core.errors import PtoError
 from pto.lang.call.place import located, mistake
-from pto.lang.call.session import Handle
+from pto.lang.call.session import ValueHandle
 from pto.run.launch.arrays import Borrowed, borrow, holds, named_type
 
 
@@ -24,7 +24,7 @@ def as_array(kernel: str, name: str, wanted: DType | None, value: object) -> tup
         known, flags = wanted or BY_NUMPY.get(value.dtype), value.flags
         if known and known.numpy == value.dtype and flags.c_contiguous and flags.writeable:
             return Borrowed(value, value), known
-    if isinstance(value, Handle):
+    if isinstance(value, ValueHandle):
         raise mistake(
             "PTO-U212",
             f"kernel {kernel} is called inside another kernel: kernels are launched by the host",

@@ -78,7 +78,7 @@ _UFUNCS: dict[str, Binary] = {
 }
 
 
-class Opaque:
+class TracedOperand:
     """A value without elements while the kernel is traced: NumPy cannot compute with it."""
 
     __slots__ = ()
@@ -114,7 +114,7 @@ class Opaque:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison(Opaque):
+class Comparison(TracedOperand):
     """A comparison of tiles, element by element: the condition of `pto.where`."""
 
     mode: str  # eq, ne, lt, ...; & and | of two comparisons; ~ of the left one
@@ -164,7 +164,7 @@ class Comparison(Opaque):
         )
 
 
-class Operators(Opaque, Generic[R]):
+class Operators(TracedOperand, Generic[R]):
     """Every operator as `operate(sign, a, b)`, in the order written; `self` is a or b."""
 
     __slots__ = ()

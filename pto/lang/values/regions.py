@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from pto.isa.row.instr import Instr
-from pto.isa.row.traits import Region
+from pto.isa.row.traits import RegionRule
 from pto.lang.call.session import Session
 from pto.lang.values.tiles import Extents, Tile, fill
 
@@ -89,17 +89,17 @@ def _all(session: Session, dst: Tile, given: Given) -> Extents:
     return dst.shape
 
 
-_FOLLOW: dict[Region, Follow] = {
-    Region.LIKE: _like,
-    Region.VIEW: _like,  # if there is no view
-    Region.COLUMN: _column,
-    Region.ROW: _row,
-    Region.PRODUCT: _product,
-    Region.BITS: _bits,
-    Region.SWAPPED: _swapped,
-    Region.WINDOW: _cut,
-    Region.INDEXED: _by_number,
-    Region.WHOLE: _all,
+_FOLLOW: dict[RegionRule, Follow] = {
+    RegionRule.LIKE: _like,
+    RegionRule.VIEW: _like,  # if there is no view
+    RegionRule.COLUMN: _column,
+    RegionRule.ROW: _row,
+    RegionRule.PRODUCT: _product,
+    RegionRule.BITS: _bits,
+    RegionRule.SWAPPED: _swapped,
+    RegionRule.WINDOW: _cut,
+    RegionRule.INDEXED: _by_number,
+    RegionRule.WHOLE: _all,
 }
 
 

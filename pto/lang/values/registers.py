@@ -10,14 +10,14 @@ from typing import Any, NoReturn, TypeVar
 from pto.ir.graph import Value
 from pto.isa.row import types as t
 from pto.lang.call.place import mistake
-from pto.lang.call.session import Handle, Session
+from pto.lang.call.session import Session, ValueHandle
 from pto.lang.values.operators import COMMUTES, COMPARED, Comparisons, Operators, operations
 from pto.lang.values.scalars import Scalar, is_number
 
 R = TypeVar("R", covariant=True)
 
 
-class _Register(Operators[R], Handle):
+class _Register(Operators[R], ValueHandle):
     """A value with operators that are single instructions, selected by the operand types."""
 
     __slots__ = ()
@@ -31,7 +31,7 @@ class _Register(Operators[R], Handle):
         from pto.lang.call.invoke import invoke  # it wraps results in the classes of this module
 
         for each in operands:
-            if not isinstance(each, Handle) and not is_number(each):
+            if not isinstance(each, ValueHandle) and not is_number(each):
                 self._refuse(each)
         types = [None if is_number(o) or isinstance(o, Scalar) else o.type for o in operands]
         found = operations(sign, *types)
@@ -82,11 +82,11 @@ class Pointer(_Register["Pointer"]):
     __slots__ = ()
 
 
-_PROXIES: dict[type[t.Type], type[Handle]] = {t.VReg: Vreg, t.Mask: Mask, t.Ptr: Pointer}
+_PROXIES: dict[type[t.Type], type[ValueHandle]] = {t.VReg: Vreg, t.Mask: Mask, t.Ptr: Pointer}
 
 
 def wrap(value: Value, session: Session) -> Any:
     """A result of an instruction as an object of the user-level class."""
     if isinstance(value.type, t.Scalar):
         return session.scalar(value)
-    return _PROXIES.get(type(value.type), Handle)(value, session)
+    return _PROXIES.get(type(value.type), ValueHandle)(value, session)

@@ -21,7 +21,7 @@ from pto.isa.row.types import Scalar as ScalarType
 from pto.isa.rules.rule import Case
 from pto.lang.call.place import mistake, user_frame
 from pto.lang.call.rewritten import why_not
-from pto.lang.call.session import Handle, Session, current
+from pto.lang.call.session import Session, ValueHandle, current
 from pto.lang.values.elements import element
 from pto.lang.values.linear import Linear
 from pto.lang.values.operators import COMPARED, Binary, Comparisons, Operators, operations
@@ -44,7 +44,7 @@ def _product(a: Linear, b: Linear) -> Linear | None:
     return b.times(a.known) if a.known is not None else None
 
 
-class Scalar(Comparisons["Scalar[object]"], Operators["Scalar[object]"], Handle, Generic[E]):
+class Scalar(Comparisons["Scalar[object]"], Operators["Scalar[object]"], ValueHandle, Generic[E]):
     """A number the scalar unit holds. `pto.Scalar[pto.i32]` annotates a parameter that is one."""
 
     __slots__ = ("linear",)

@@ -24,7 +24,7 @@ from pto.isa.handle.window import SUBVIEW
 from pto.isa.row.attributes import Array, Int
 from pto.isa.row.types import TileBuf
 from pto.lang.call.place import located, mistake
-from pto.lang.call.session import Handle, Session, current
+from pto.lang.call.session import Session, ValueHandle, current
 from pto.lang.values.elements import element
 from pto.lang.values.expressions import Expressions
 from pto.lang.values.operators import Comparison, plain
@@ -52,7 +52,7 @@ _FRACTALS = {
 }
 
 
-class Tile(Expressions, Handle):
+class Tile(Expressions, ValueHandle):
     """A tile. `valid` is the part that holds data; unless fixed, it is derived from the data."""
 
     __slots__ = (
@@ -96,7 +96,7 @@ class Tile(Expressions, Handle):
             )
         return self is other
 
-    __hash__ = Handle.__hash__
+    __hash__ = ValueHandle.__hash__
 
     def eq(self, other: object) -> Comparison:
         """Equality, element by element; `==` compares the identity of tiles."""

@@ -18,7 +18,7 @@ from pto.isa.handle.view import ADDPTR, CASTPTR, MAKE_TENSOR_VIEW, PARTITION_VIE
 from pto.isa.row.types import Ptr
 from pto.isa.row.types import View as ViewType
 from pto.lang.call.place import mistake
-from pto.lang.call.session import Handle, Session, current
+from pto.lang.call.session import Session, ValueHandle, current
 from pto.lang.values.elements import element
 from pto.lang.values.operators import Operators
 from pto.lang.values.scalars import Extent, arith, as_value, is_number
@@ -44,7 +44,7 @@ class Elsewhere(Operators[object]):
         )
 
 
-class Global(Elsewhere, Handle, Generic[*E]):
+class Global(Elsewhere, ValueHandle, Generic[*E]):
     """An array in global memory. `pto.Global[pto.f32]` annotates a parameter that is one.
 
     `pto.Global[pto.f32, "m", "n"]` names its sizes: they are Scalars, arguments of each launch;

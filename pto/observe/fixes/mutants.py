@@ -22,7 +22,7 @@ from pto.ir.text.printer import print_operation
 from pto.observe.fixes.mutations import PLACES, changes
 from pto.observe.mode import mode_of
 from pto.observe.sanitize import Sanitizer, sanitize
-from pto.plan.calls import Names, with_peers
+from pto.plan.calls import FunctionNames, with_peers
 from pto.plan.sync import ordered
 from pto.run.launch.arrays import copied
 from pto.run.launch.entry import entry_functions
@@ -139,7 +139,7 @@ def mutants(
     right, schedules = set(outcomes.values()), SCHEDULES
     if any(d.severity == "error" for d in plain):
         schedules = tuple(s for s in SCHEDULES if outcomes[s] == outcomes[SCHEDULES[0]])
-    for change in changes(with_peers(functions, Names())):
+    for change in changes(with_peers(functions, FunctionNames())):
         closer = change.kind == PLACES
         if closer not in known:
             known[closer] = {_key(d) for d in subject.findings(mode, closer=closer)[0]}

@@ -33,7 +33,7 @@ Score = tuple[int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class TrialRun:
     """One way to run the program: arguments, and options of `launch`."""
 
     args: Sequence[Any]
@@ -66,7 +66,7 @@ class _Seen:
         return held, len(self.left_set), races
 
 
-def repair(module: Module, launches: Sequence[Trial], source: str) -> Repair:
+def repair(module: Module, launches: Sequence[TrialRun], source: str) -> Repair:
     """Repair a program as far as fixes can be proven; the module itself is unchanged."""
     edits: list[Edit] = []
     made: list[Operation] = []
@@ -86,7 +86,9 @@ def repair(module: Module, launches: Sequence[Trial], source: str) -> Repair:
         take_out(made)
 
 
-def _step(module: Module, launches: Sequence[Trial], seen: _Seen) -> tuple[Candidate, _Seen] | None:
+def _step(
+    module: Module, launches: Sequence[TrialRun], seen: _Seen
+) -> tuple[Candidate, _Seen] | None:
     """The fix with the best next run, and the findings of that run; of equal ones the first."""
     best: tuple[Candidate, _Seen] | None = None
     score = seen.score
@@ -100,7 +102,7 @@ def _step(module: Module, launches: Sequence[Trial], seen: _Seen) -> tuple[Candi
     return best
 
 
-def _watch(module: Module, launches: Sequence[Trial]) -> _Seen:
+def _watch(module: Module, launches: Sequence[TrialRun]) -> _Seen:
     seen = _Seen([], [], [], [])
     for run in launches:
         options = run.options

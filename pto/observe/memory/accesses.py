@@ -13,7 +13,7 @@ from pto.observe.order.clocks import Clock, Clocks, Moment, Thread
 from pto.observe.order.scopes import ScopeOrder
 from pto.observe.races import Races
 from pto.run.sites import ANSWERED
-from pto.run.watch.events import Event
+from pto.run.watch.events import InstructionEvent
 from pto.run.watch.memory import Access
 
 
@@ -44,7 +44,7 @@ class Checker(Protocol):
 
 
 def touches(
-    event: Event,
+    event: InstructionEvent,
     accesses: list[Access],
     thread: Thread,
     clock: Clock,

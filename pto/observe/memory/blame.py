@@ -24,12 +24,12 @@ from pto.isa.row.types import TileBuf
 from pto.observe.races import counters_text
 from pto.run.launch.arrays import copied
 from pto.run.launch.call import Launch as Call
-from pto.run.launch.prepared import Kernel
+from pto.run.launch.prepared import PreparedKernel
 from pto.run.machine.core import Core
 from pto.run.machine.device import Device
 from pto.run.reference.code import Regs, Step
 from pto.run.reference.compile import Compiler
-from pto.run.watch.events import Event, Observer, Tap
+from pto.run.watch.events import InstructionEvent, Observer, Tap
 from pto.run.watch.memory import Access, WatchedMemory
 from pto.target.facts import Profile
 
@@ -104,7 +104,7 @@ class Repeatable:
         watch.base = copies[watch.argument].ctypes.data
         device = Device(self.profile)
         device.tap = watch.tap
-        kernel = Kernel(self.module, self.functions, self.profile, watch.tap)
+        kernel = PreparedKernel(self.module, self.functions, self.profile, watch.tap)
         device.run(Call.of(kernel, device, copies, self.blocks))
         return copies
 
@@ -166,7 +166,7 @@ class _Watch(Observer):
         if core is None and memory.base == self.base:
             self._memory = memory
 
-    def event(self, event: Event) -> None:
+    def event(self, event: InstructionEvent) -> None:
         if any(self._hits(access) for access in event.accesses):
             self.hits += 1
             self.last = WriteSite(event.op, event.core.name, event.counters)
@@ -197,7 +197,7 @@ class _SourceSearch(_Watch):
         if core is not None and core.block == self._block:
             self._owners[id(memory)] = np.full(memory.size, -1, np.int64)
 
-    def event(self, event: Event) -> None:
+    def event(self, event: InstructionEvent) -> None:
         before = self.hits
         super().event(event)
         if before < self.hits == self._wanted and event.effect is None:
@@ -208,7 +208,7 @@ class _SourceSearch(_Watch):
                 owners[_bytes(access)] = len(self._writers)
         self._writers.append(WriteSite(event.op, event.core.name, event.counters))
 
-    def _look(self, event: Event) -> None:
+    def _look(self, event: InstructionEvent) -> None:
         doing, memory = self.tap.doing, self._memory
         reads = [a for a in event.accesses if not a.writes and id(a.memory) in self._owners]
         if doing is None or memory is None or not reads:

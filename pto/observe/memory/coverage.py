@@ -12,7 +12,7 @@ from pto.ir.graph import Module
 from pto.plan.stores import Covered
 from pto.plan.written import writers
 from pto.run.machine.core import Core
-from pto.run.watch.events import Event, Observer
+from pto.run.watch.events import InstructionEvent, Observer
 from pto.run.watch.memory import WatchedMemory
 
 
@@ -39,7 +39,7 @@ class Writes(Observer):
         if core is None:
             memory.shadow = self._written.setdefault(memory.base, np.zeros(memory.size, np.bool_))
 
-    def event(self, event: Event) -> None:
+    def event(self, event: InstructionEvent) -> None:
         for access in event.accesses:
             if access.writes and not access.memory.space.is_local:
                 places = access.addresses()

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from pto.core.memory import Space
 from pto.ir.graph import Operation
 from pto.observe.replay import told
-from pto.run.watch.events import Event, Observer
+from pto.run.watch.events import InstructionEvent, Observer
 from pto.run.watch.memory import Access
 
 Pair = tuple[Operation, Operation]  # the earlier, the later
@@ -55,7 +55,7 @@ class Lost(Observer):
         self._open: dict[Pair, list[_Change]] = {}
         self.harmful: set[Pair] = set()
 
-    def event(self, event: Event) -> None:
+    def event(self, event: InstructionEvent) -> None:
         core, op = id(event.core), self._ops.get(event.op) or self._names.get(told(event.op))
         for access in event.accesses if self._kept or self._open else ():
             self._follow(access)

@@ -28,7 +28,7 @@ from pto.observe.order.clocks import Clocks
 from pto.observe.races import counters_text
 from pto.observe.replay import told
 from pto.run.machine.core import Core
-from pto.run.watch.events import Event, Observer
+from pto.run.watch.events import InstructionEvent, Observer
 from pto.run.watch.memory import Access, WatchedMemory
 
 Buffer = tuple[int, str, int, Space]  # block, side, sub-block, space
@@ -167,7 +167,7 @@ class _Watcher(Observer):
             inside = places[places < memory.size]
             memory.raw[inside] = self._random.integers(1, 256, inside.size, np.uint8)
 
-    def event(self, event: Event) -> None:
+    def event(self, event: InstructionEvent) -> None:
         written = {_place(access) for access in event.accesses if access.writes}
         for access in event.accesses:
             is_global = access.memory.space is Space.GM

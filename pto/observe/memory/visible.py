@@ -21,7 +21,7 @@ from pto.observe.memory.log import GlobalLog
 from pto.observe.order.clocks import Clock, ClockAgent, Clocks, Moment, Thread, joined
 from pto.observe.races import described
 from pto.run.order import effects as fx
-from pto.run.watch.events import Event
+from pto.run.watch.events import InstructionEvent
 from pto.target.facts import Profile
 from pto.verify.operation import constant
 
@@ -48,7 +48,7 @@ class Visible:
     def findings(self) -> list[Diagnostic]:
         return list(self._found.values())
 
-    def watch(self, agent: ClockAgent, event: Event) -> None:
+    def watch(self, agent: ClockAgent, event: InstructionEvent) -> None:
         """Handle an ordering operation: a fence of global memory, a notification, or another."""
         kind = type(event.effect)
         if kind is fx.WordWrite:

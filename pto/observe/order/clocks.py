@@ -17,7 +17,7 @@ from pto.core.memory import Space
 from pto.ir.graph import Operation
 from pto.isa.row.flag import Flag
 from pto.run.order import state
-from pto.run.watch.events import Event
+from pto.run.watch.events import InstructionEvent
 
 Clock = npt.NDArray[np.int64]
 
@@ -31,20 +31,20 @@ class Moment:
     number: int  # in program order of its agent
 
 
-class ScopeEvent(Event):
+class ScopeEvent(InstructionEvent):
     """A vector scope in progress: checked as it runs, or kept while its pipe has to wait."""
 
     __slots__ = ("begun", "kept")
 
-    def __init__(self, first: Event) -> None:
+    def __init__(self, first: InstructionEvent) -> None:
         super().__init__(first.op, first.core, "V", [], first.counters)
         self.number = first.number
-        self.kept: list[Event] = []
+        self.kept: list[InstructionEvent] = []
         self.begun: Any = None  # the `Scope`, once its pipe is ready
 
 
 @dataclass(slots=True, eq=False)
-class Thread(state.PipeQueue[Clock, Event]):
+class Thread(state.PipeQueue[Clock, InstructionEvent]):
     """A pipe of an agent: its clock, and every operation it has executed."""
 
     index: int
@@ -66,7 +66,7 @@ class Thread(state.PipeQueue[Clock, Event]):
     def now(self) -> int:
         return len(self.moments)
 
-    def tick(self, event: Event) -> int:
+    def tick(self, event: InstructionEvent) -> int:
         """Add an operation; returns its time."""
         self.moments.append(Moment(event.op, event.counters, event.number))
         return len(self.moments)
@@ -106,7 +106,7 @@ class Thread(state.PipeQueue[Clock, Event]):
 
 
 @dataclass(slots=True, eq=False)
-class ClockAgent(state.Issuer[Clock, Thread, Event]):
+class ClockAgent(state.Issuer[Clock, Thread, InstructionEvent]):
     """One side of a core, for reports."""
 
     name: str

@@ -13,7 +13,7 @@ from pto.core.errors import Diagnostic, Note
 from pto.ir.graph import Operation
 from pto.isa.row.flag import Flag
 from pto.observe.order.clocks import Clock, ClockAgent, Thread
-from pto.run.watch.events import Event
+from pto.run.watch.events import InstructionEvent
 from pto.target.facts import SHARED_SOURCE, Sync
 
 
@@ -45,14 +45,23 @@ class FenceUses:
         self._pairings: dict[tuple[int, int], _Pairing] = {}  # by set and wait
         self._of: dict[int, _Pairing] = {}  # by operation
         self._barriers: dict[int, tuple[Operation, str, str] | None] = {}  # None: it orders
-        self._freed: dict[tuple[int, Flag], tuple[Thread, int, Event]] = {}
-        self._early: dict[int, tuple[ClockAgent, Flag, Event, Event]] = {}
-        self._shared: dict[tuple[int, int], tuple[ClockAgent, Flag, Event, Event]] = {}
+        self._freed: dict[tuple[int, Flag], tuple[Thread, int, InstructionEvent]] = {}
+        self._early: dict[int, tuple[ClockAgent, Flag, InstructionEvent, InstructionEvent]] = {}
+        self._shared: dict[
+            tuple[int, int], tuple[ClockAgent, Flag, InstructionEvent, InstructionEvent]
+        ] = {}
         self.done: set[int] = set()  # executed sets and waits, by operation
 
     # ---- events
 
-    def wait(self, thread: Thread, item: Event, flag: Flag, setter: Event, clock: Clock) -> None:
+    def wait(
+        self,
+        thread: Thread,
+        item: InstructionEvent,
+        flag: Flag,
+        setter: InstructionEvent,
+        clock: Clock,
+    ) -> None:
         """Called before a wait takes the set of `setter`."""
         found = self._pairings.get((id(setter.op), id(item.op)))
         if found is None:
@@ -63,7 +72,7 @@ class FenceUses:
         if self._tells_reuse:  # only then a wait counts as an operation of its own
             self._freed[id(thread.agent), flag] = thread, thread.tick(item), item
 
-    def set(self, thread: Thread, item: Event, flag: Flag, clock: Clock) -> None:
+    def set(self, thread: Thread, item: InstructionEvent, flag: Flag, clock: Clock) -> None:
         """Called when a flag is set: check that it follows the wait for its last set."""
         self.done.add(id(item.op))
         if self._tells_shared:
@@ -71,7 +80,9 @@ class FenceUses:
         if self._tells_reuse:
             self._look_before(thread, item, flag, clock)
 
-    def _look_before(self, thread: Thread, item: Event, flag: Flag, clock: Clock) -> None:
+    def _look_before(
+        self, thread: Thread, item: InstructionEvent, flag: Flag, clock: Clock
+    ) -> None:
         freed = self._freed.get((id(thread.agent), flag))
         if freed is None or id(item.op) in self._early:
             return
@@ -79,7 +90,7 @@ class FenceUses:
         if clock[waiter.index] < time:
             self._early[id(item.op)] = thread.agent, flag, wait, item
 
-    def _look_beside(self, agent: ClockAgent, item: Event, flag: Flag) -> None:
+    def _look_beside(self, agent: ClockAgent, item: InstructionEvent, flag: Flag) -> None:
         """Check for another flag that a target with flags by source and id takes for this one."""
         for other, queue in agent.flags.items():
             if queue and (other.src, other.id) == (flag.src, flag.id) and other.dst != flag.dst:
@@ -87,7 +98,7 @@ class FenceUses:
                 key = id(first.op), id(item.op)
                 self._shared.setdefault(key, (agent, flag, first, item))
 
-    def barrier(self, item: Event, pipe: str, orders: bool) -> None:
+    def barrier(self, item: InstructionEvent, pipe: str, orders: bool) -> None:
         op = item.op
         if orders:
             self._barriers[id(op)] = None
@@ -173,7 +184,9 @@ class FenceUses:
         return Diagnostic("PTO-R015", message, op.loc, "warning", notes=(Note("cost: a stall"),))
 
 
-def _reused(agent: ClockAgent, flag: Flag, wait: Event, again: Event) -> Diagnostic:
+def _reused(
+    agent: ClockAgent, flag: Flag, wait: InstructionEvent, again: InstructionEvent
+) -> Diagnostic:
     return Diagnostic(
         "PTO-D208",
         f"flag {flag} of {agent.name} may be set again before its last set was taken:"
@@ -187,7 +200,9 @@ def _reused(agent: ClockAgent, flag: Flag, wait: Event, again: Event) -> Diagnos
     )
 
 
-def _shared(agent: ClockAgent, flag: Flag, first: Event, second: Event) -> Diagnostic:
+def _shared(
+    agent: ClockAgent, flag: Flag, first: InstructionEvent, second: InstructionEvent
+) -> Diagnostic:
     return Diagnostic(
         "PTO-D210",
         f"two flags of {agent.name} from {flag.src} with id {flag.id} are set at a time:"

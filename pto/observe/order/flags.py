@@ -16,7 +16,7 @@ from pto.observe.order.pipes import RunOrder
 from pto.observe.races import counters_text
 from pto.run.order import effects as fx
 from pto.run.order.state import answers, wanted
-from pto.run.watch.events import Event
+from pto.run.watch.events import InstructionEvent
 from pto.target.facts import Profile
 from pto.verify.operation import constant
 
@@ -27,7 +27,7 @@ class _Stuck:
 
     number: int
     thread: Thread
-    item: Event
+    item: InstructionEvent
 
     @property
     def op(self) -> Operation:
@@ -61,7 +61,11 @@ def findings(order: RunOrder, profile: Profile) -> list[Diagnostic]:
 
 
 def _set_twice(
-    profile: Profile, agent: ClockAgent, flag: Flag, first: Event, second: Event
+    profile: Profile,
+    agent: ClockAgent,
+    flag: Flag,
+    first: InstructionEvent,
+    second: InstructionEvent,
 ) -> Diagnostic:
     """The finding of a repeated set: a one-bit flag loses it, a counting flag does not."""
     op = second.op
@@ -97,7 +101,7 @@ def _unheard(order: RunOrder) -> list[Diagnostic]:
     return list(found.values())
 
 
-def _sent(item: Event) -> tuple[Note, ...]:
+def _sent(item: InstructionEvent) -> tuple[Note, ...]:
     where = counters_text(item.op, item.counters)
     return (Note(f"sent last by #{item.number}{f', {where}' if where else ''}"),)
 
@@ -236,7 +240,7 @@ class _Judge:
     def left_set(self) -> list[Diagnostic]:
         return [self._left(q[-1][1], len(q)) for q in self._agent.flags.values() if q]
 
-    def _left(self, item: Event, count: int) -> Diagnostic:
+    def _left(self, item: InstructionEvent, count: int) -> Diagnostic:
         op, effect = item.op, item.effect
         if not isinstance(effect, fx.FlagSet):
             raise RuntimeError("a flag that nothing set")

@@ -20,14 +20,16 @@ from pto.run.machine.core import Core
 from pto.run.order import effects as fx
 from pto.run.order.model import Model
 from pto.run.order.state import Issuer
-from pto.run.watch.events import Event
+from pto.run.watch.events import InstructionEvent
 from pto.run.watch.memory import Access
 from pto.target.facts import Sync
 
-Work = Callable[[Thread, Event], None]
+Work = Callable[[Thread, InstructionEvent], None]
 
 
-def around_barrier(event: Event, profile: str) -> tuple[list[Access], list[Access]] | None:
+def around_barrier(
+    event: InstructionEvent, profile: str
+) -> tuple[list[Access], list[Access]] | None:
     """The accesses of an operation before and after a barrier inside it: the library has one after
     the first row that it pads. None if there is none, or if it is unknown."""
     op, accesses = event.op, event.accesses
@@ -50,7 +52,7 @@ def around_barrier(event: Event, profile: str) -> tuple[list[Access], list[Acces
     return before, behind
 
 
-class RunOrder(Model[Clock, Thread, Event]):
+class RunOrder(Model[Clock, Thread, InstructionEvent]):
     """Orders all events. `work` is called for every event when it starts."""
 
     def __init__(self, sync: Sync, work: Work, automatic: bool) -> None:
@@ -63,7 +65,7 @@ class RunOrder(Model[Clock, Thread, Event]):
         self._work = work
         self._automatic = automatic
         # repeated sets of a flag: (agent, flag, the earlier set, the later), by operation
-        self.set_twice: dict[int, tuple[ClockAgent, Flag, Event, Event]] = {}
+        self.set_twice: dict[int, tuple[ClockAgent, Flag, InstructionEvent, InstructionEvent]] = {}
         self._launch = 0  # of agents that begin now
         self._bases: dict[int, Clock | None] = {}  # by launch
 
@@ -113,7 +115,7 @@ class RunOrder(Model[Clock, Thread, Event]):
     def agent(self, core: Core) -> ClockAgent:
         return self.agents[id(core)]
 
-    def issue(self, unit: Issuer[Clock, Thread, Event], item: Event) -> None:
+    def issue(self, unit: Issuer[Clock, Thread, InstructionEvent], item: InstructionEvent) -> None:
         """A fast path for operations that have nothing to wait for."""
         effect, pipe = item.effect, unit.pipes.get(item.pipe)
         if self.parked or pipe is None or pipe.seen != unit.version or item.mark is not None:
@@ -135,7 +137,7 @@ class RunOrder(Model[Clock, Thread, Event]):
 
     # ---- interface of the model
 
-    def pipe(self, unit: Issuer[Clock, Thread, Event], name: str) -> Thread:
+    def pipe(self, unit: Issuer[Clock, Thread, InstructionEvent], name: str) -> Thread:
         """The pipe of an agent; one thread for all pipes if a compiler orders them."""
         is_one = isinstance(unit, ClockAgent) and unit.automatic
         return super().pipe(unit, "S" if is_one else name)
@@ -150,7 +152,7 @@ class RunOrder(Model[Clock, Thread, Event]):
     def merged(self, a: Clock, b: Clock) -> Clock:
         return joined(a, b)
 
-    def work(self, unit: ClockAgent, pipe: Thread, item: Event) -> Blocked | None:
+    def work(self, unit: ClockAgent, pipe: Thread, item: InstructionEvent) -> Blocked | None:
         if item.accesses or item.effect is None or type(item.effect) is fx.CacheFlush:
             self._work(pipe, item)
         return None
@@ -159,10 +161,10 @@ class RunOrder(Model[Clock, Thread, Event]):
         self,
         unit: ClockAgent,
         pipe: Thread,
-        item: Event,
+        item: InstructionEvent,
         flag: Flag,
         stamp: Clock,
-        before: Sequence[tuple[Clock, Event]],
+        before: Sequence[tuple[Clock, InstructionEvent]],
     ) -> None:
         if flag.id == fx.INNER:
             return
@@ -171,7 +173,12 @@ class RunOrder(Model[Clock, Thread, Event]):
         self.fences.set(pipe, item, flag, stamp)
 
     def was_taken(
-        self, unit: ClockAgent, pipe: Thread, item: Event, flag: Flag, by: tuple[Clock, Event]
+        self,
+        unit: ClockAgent,
+        pipe: Thread,
+        item: InstructionEvent,
+        flag: Flag,
+        by: tuple[Clock, InstructionEvent],
     ) -> None:
         if flag.id == fx.INNER:
             return
@@ -180,7 +187,7 @@ class RunOrder(Model[Clock, Thread, Event]):
         source = unit.pipes.get(flag.src) or self.pipe(unit, flag.src)
         pipe.heard[source.index] = (flag, item.op)
 
-    def was_fenced(self, unit: ClockAgent, pipe: Thread | None, item: Event) -> None:
+    def was_fenced(self, unit: ClockAgent, pipe: Thread | None, item: InstructionEvent) -> None:
         scalar = unit.pipes.get("S")
         if pipe is None and scalar is not None:
             scalar.fenced = scalar.now

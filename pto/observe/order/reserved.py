@@ -8,7 +8,7 @@ from pto.isa.row.pipe_of import inner_flags
 from pto.isa.rules.rule import Case
 from pto.observe.order.clocks import ClockAgent
 from pto.observe.races import counters_text
-from pto.run.watch.events import Event
+from pto.run.watch.events import InstructionEvent
 from pto.target.facts import Profile
 from pto.verify.operation import constant
 
@@ -19,9 +19,11 @@ class Reserved:
     def __init__(self, profile: Profile) -> None:
         self._profile = profile
         self._inner: dict[int, tuple[Flag, ...]] = {}  # by operation
-        self._found: dict[tuple[int, Flag], tuple[ClockAgent, Event, Event]] = {}
+        self._found: dict[
+            tuple[int, Flag], tuple[ClockAgent, InstructionEvent, InstructionEvent]
+        ] = {}
 
-    def look(self, agent: ClockAgent, item: Event) -> None:
+    def look(self, agent: ClockAgent, item: InstructionEvent) -> None:
         """An instruction starts: none of the flags it uses inside may be set now."""
         op = item.op
         inner = self._inner.get(id(op))
@@ -32,7 +34,7 @@ class Reserved:
             if queue:
                 self._found.setdefault((id(op), flag), (agent, queue[-1][1], item))
 
-    def _flags(self, item: Event) -> tuple[Flag, ...]:
+    def _flags(self, item: InstructionEvent) -> tuple[Flag, ...]:
         row = item.op.row
         if row is None or not row.phases:
             return ()
@@ -43,7 +45,9 @@ class Reserved:
         return [_diagnostic(flag, *found) for (_, flag), found in self._found.items()]
 
 
-def _diagnostic(flag: Flag, agent: ClockAgent, setter: Event, item: Event) -> Diagnostic:
+def _diagnostic(
+    flag: Flag, agent: ClockAgent, setter: InstructionEvent, item: InstructionEvent
+) -> Diagnostic:
     op = item.op
     name = op.name.removeprefix("pto.")
     where = counters_text(op, item.counters)

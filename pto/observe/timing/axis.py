@@ -35,7 +35,7 @@ class AxisGap:
 
 
 @dataclass(slots=True)
-class Axis:
+class TimeAxis:
     """Times of every instruction on the axis of the whole launch, and the gaps on it; in cycles."""
 
     start: list[float]
@@ -46,7 +46,7 @@ class Axis:
     gaps: list[AxisGap]
 
 
-def axis(timing: Timing) -> Axis:
+def axis(timing: Timing) -> TimeAxis:
     stream, times = timing.stream, timing.times
     assert times is not None
     left = gaps(stream, times)
@@ -60,7 +60,7 @@ def axis(timing: Timing) -> Axis:
 
     end = times.end + max((sum(c for _, c in each) for each in left), default=0.0)
     found = _gaps(timing, times, left, agent_of, shift)
-    return Axis(
+    return TimeAxis(
         moved(times.start), moved(times.free), moved(times.done), moved(times.ready), end, found
     )
 

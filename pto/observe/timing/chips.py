@@ -9,7 +9,7 @@ from pto.isa.cost.shown import CHIPS
 from pto.target.costs import Chip, Costs
 from pto.target.device import device as find_device
 from pto.target.device import devices_of
-from pto.target.devices import Device
+from pto.target.devices import DeviceSpec
 
 _USUAL = {"a2a3": "910b1", "a5": "950pr"}
 
@@ -18,7 +18,7 @@ _USUAL = {"a2a3": "910b1", "a5": "950pr"}
 class Bench:
     """A device and its costs."""
 
-    device: Device
+    device: DeviceSpec
     costs: Costs
 
     @property

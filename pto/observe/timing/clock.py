@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from pto.observe.timing.stream import FENCE, ISSUED, STARTED, Stream
+from pto.observe.timing.stream import FENCE, ISSUED, STARTED, RecordStream
 from pto.target.costs import Chip
 
 PIPE, ISSUE = -1, -2  # why an instruction did not start before: its own pipe, its issue
@@ -108,7 +108,7 @@ class _Pipe:
 
 
 def run(
-    stream: Stream,
+    stream: RecordStream,
     chip: Chip,
     occupancy: Sequence[float],
     latency: Sequence[float],

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from pto.ir.graph import Operation
 from pto.isa.cost.work import TransferWork
 from pto.observe.timing.clock import Times
-from pto.observe.timing.stream import LoopFold, Recording, Stream, TimedJob
+from pto.observe.timing.stream import LoopFold, Recording, RecordStream, TimedJob
 from pto.run.machine.core import Core
 from pto.run.watch.outline import DryRun
 
@@ -79,12 +79,12 @@ def _shape(work: Any) -> Any:
     return work._replace(region=work.region._replace(address=0))
 
 
-def left_out(stream: Stream, times: Times) -> float:
+def left_out(stream: RecordStream, times: Times) -> float:
     """Cycles of the left-out iterations; agents run in parallel."""
     return max((sum(cycles for _, cycles in each) for each in gaps(stream, times)), default=0.0)
 
 
-def gaps(stream: Stream, times: Times) -> list[list[tuple[int, float]]]:
+def gaps(stream: RecordStream, times: Times) -> list[list[tuple[int, float]]]:
     """For each agent the jobs before which something was left out, and its cycles.
 
     Inner loops were left out first, and count for enclosing ones; rounds of blocks contain the
@@ -101,7 +101,7 @@ def gaps(stream: Stream, times: Times) -> list[list[tuple[int, float]]]:
     return found
 
 
-def weights(stream: Stream) -> npt.NDArray[np.float64]:
+def weights(stream: RecordStream) -> npt.NDArray[np.float64]:
     """How many jobs each recorded job represents, including those left out."""
     found = np.ones(len(stream.jobs))
     for fold in stream.folds:
@@ -109,7 +109,7 @@ def weights(stream: Stream) -> npt.NDArray[np.float64]:
     return found
 
 
-def busy(stream: Stream, times: Times, weight: Sequence[float]) -> list[float]:
+def busy(stream: RecordStream, times: Times, weight: Sequence[float]) -> list[float]:
     """Busy cycles of pipes, including what was left out."""
     found, over = [0.0] * len(stream.pipes), [0.0] * len(stream.pipes)
     for job, start, done, times_over in zip(

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from pto.isa.cost.work import GlobalRegion, TransferWork
 from pto.observe.timing.chips import Bench
-from pto.observe.timing.stream import Stream
+from pto.observe.timing.stream import RecordStream
 
 _ASKED, _MOST = 512, 16_384  # blocks with recorded addresses: long ones, short ones
 _LINES = 200_000  # of all these together
@@ -35,7 +35,7 @@ class Described(Protocol):
         """Addresses and bytes of its arrays."""
         ...
 
-    def record(self, number: int) -> Stream:
+    def record(self, number: int) -> RecordStream:
         """The stream of a block."""
         ...
 
@@ -44,12 +44,12 @@ class Described(Protocol):
         ...
 
 
-def regions_of(stream: Stream) -> list[GlobalRegion]:
+def regions_of(stream: RecordStream) -> list[GlobalRegion]:
     works = (job.work for job in stream.jobs)
     return [w.region for w in works if isinstance(w, TransferWork) and w.region is not None]
 
 
-def cores_for(stream: Stream, bench: Bench) -> int:
+def cores_for(stream: RecordStream, bench: Bench) -> int:
     """How many blocks run in parallel; code without a matrix unit runs on the vector cores."""
     if {"cube", "core"} & {stream.side(agent) for agent in range(len(stream.sides))}:
         return bench.device.cube_cores
@@ -60,7 +60,7 @@ def cores_for(stream: Stream, bench: Bench) -> int:
 class BlockKind:
     """Blocks that do the same at other addresses."""
 
-    stream: Stream
+    stream: RecordStream
     places: dict[int, Array] = field(default_factory=dict[int, Array])  # block -> addresses
 
 

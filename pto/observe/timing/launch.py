@@ -13,12 +13,12 @@ from pto.isa.cost.moves import touched
 from pto.isa.cost.work import GlobalRegion, TransferWork
 from pto.observe.timing.fold import FoldedDryRun, Unsteady
 from pto.observe.timing.kinds import regions_of
-from pto.observe.timing.stream import Recording, Stream
-from pto.run.launch.prepared import Kernel
+from pto.observe.timing.stream import Recording, RecordStream
+from pto.run.launch.prepared import PreparedKernel
 from pto.run.machine.agents import Agent, run_cooperatively
 from pto.run.machine.core import Cluster
 from pto.run.machine.device import Device
-from pto.run.watch.events import Event, Observer, Tap
+from pto.run.watch.events import InstructionEvent, Observer, Tap
 from pto.run.watch.outline import Addresses, DryRun, meets_others, needs_registers
 from pto.target.facts import Profile
 
@@ -29,7 +29,7 @@ class _RegionTap(Observer):
     def __init__(self) -> None:
         self.found: list[GlobalRegion] = []
 
-    def event(self, event: Event) -> None:
+    def event(self, event: InstructionEvent) -> None:
         work = event.work or (touched(event.accesses) if event.accesses else None)
         if isinstance(work, TransferWork) and work.region is not None:
             self.found.append(work.region)
@@ -51,7 +51,7 @@ class BlockLaunch:
         default=None, init=False
     )
 
-    def record(self, number: int) -> Stream:
+    def record(self, number: int) -> RecordStream:
         recording = Recording(self.profile.sync)
         registers = needs_registers(self.functions)
         if self.whole or self.data or meets_others(self.functions):
@@ -87,7 +87,7 @@ class BlockLaunch:
 
     def _prepared(self, tap: Tap) -> Callable[[int], None]:
         """A function that runs one block, watched by `tap`."""
-        kernel = Kernel(self.module, self.functions, self.profile, tap)
+        kernel = PreparedKernel(self.module, self.functions, self.profile, tap)
 
         def run(number: int) -> None:
             device = Device(self.profile)

@@ -14,7 +14,7 @@ from pto.observe.timing.kinds import Described, LaunchBlocks
 from pto.observe.timing.price import Price, price
 from pto.observe.timing.rounds import Shown, chosen, repeats
 from pto.observe.timing.shared import Load, SharedTimes, settle
-from pto.observe.timing.stream import FENCE, ISSUED, LoopFold, RecordLine, Stream, Track
+from pto.observe.timing.stream import FENCE, ISSUED, LoopFold, RecordLine, RecordStream, Track
 from pto.observe.timing.traffic import BlockRound, TransferLoad, load_of
 
 _MOST = 200_000  # lines of a simulated run, beyond which rounds are not simulated to prove more
@@ -24,7 +24,7 @@ _MOST = 200_000  # lines of a simulated run, beyond which rounds are not simulat
 class TimedCore:
     """The blocks of one core, one after the other, with times on them."""
 
-    stream: Stream
+    stream: RecordStream
     prices: list[Price]
     shared: SharedTimes
     load: Load
@@ -81,7 +81,7 @@ def _simulated(
     return TimedCore(stream, prices, shared, load, shown, proven, left_out(stream, times))
 
 
-def alone(stream: Stream, bench: Bench) -> float:
+def alone(stream: RecordStream, bench: Bench) -> float:
     """Cycles of the busiest pipe of a block, with all data in the cache and no other core."""
     cycles = [0.0] * len(stream.pipes)
     for job, each in zip(stream.jobs, priced(stream, bench), strict=True):
@@ -90,7 +90,7 @@ def alone(stream: Stream, bench: Bench) -> float:
     return max(cycles, default=0.0)
 
 
-def priced(stream: Stream, bench: Bench) -> list[Price]:
+def priced(stream: RecordStream, bench: Bench) -> list[Price]:
     """The price of every instruction; equal work costs the same."""
     known: dict[Any, Price] = {}
     prices: list[Price] = []
@@ -106,11 +106,11 @@ def priced(stream: Stream, bench: Bench) -> list[Price]:
     return prices
 
 
-def joined(streams: Sequence[Stream]) -> Stream:
+def joined(streams: Sequence[RecordStream]) -> RecordStream:
     """The stream of blocks that run on one core one after the other."""
     if len(streams) == 1:
         return streams[0]
-    whole = Stream(sides=streams[0].sides, names=streams[0].names)
+    whole = RecordStream(sides=streams[0].sides, names=streams[0].names)
     numbers: dict[Track, int] = {}
     done: Counter[int] = Counter()  # instructions so far, by pipe
     for stream in streams:

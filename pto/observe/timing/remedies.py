@@ -23,7 +23,7 @@ from pto.observe.timing.fold import left_out
 from pto.observe.timing.price import Price, price
 from pto.observe.timing.result import Remedy, Timing, Waiting, is_worth, short
 from pto.observe.timing.shared import settle
-from pto.observe.timing.stream import ISSUED, Place, RecordLine, Stream
+from pto.observe.timing.stream import ISSUED, Place, RecordLine, RecordStream
 from pto.target.costs import Chip
 from pto.target.facts import Profile
 
@@ -35,7 +35,7 @@ class RemedyTrial:
     """A possible improvement: its description, and the run with it."""
 
     words: str
-    stream: Stream
+    stream: RecordStream
     chip: Chip
     prices: list[Price]
     condition: str = ""  # on which the saving depends
@@ -120,7 +120,7 @@ class FreeSpace:
         both = sorted(self._tiles(wait.op, "out") & self._tiles(wait.behind, "in"))
         return self._roots.all[both[0]] if len(both) == 1 else None
 
-    def touching(self, tile: Root, role: str, stream: Stream) -> set[int]:
+    def touching(self, tile: Root, role: str, stream: RecordStream) -> set[int]:
         """The operations that fill or read a tile, by identity."""
         ops = {id(job.op): job.op for job in stream.jobs}
         place = self._roots.all.index(tile)
@@ -149,7 +149,7 @@ def _extent(root: Root) -> tuple[Space, int]:
     return Space.GM, 0
 
 
-def _shifted(stream: Stream, fills: set[int], reads: set[int]) -> Stream:
+def _shifted(stream: RecordStream, fills: set[int], reads: set[int]) -> RecordStream:
     """The record with each filling waiting for the readers of the filling before it."""
     mine, behind = (
         {job.pipe for job in stream.jobs if id(job.op) in ops} for ops in (fills, reads)
@@ -181,7 +181,7 @@ def _waits_as(line: RecordLine, behind: set[int], before: dict[int, int]) -> Rec
 # ---- larger transfers
 
 
-def _transfers(stream: Stream, op: Operation) -> Iterator[TransferWork]:
+def _transfers(stream: RecordStream, op: Operation) -> Iterator[TransferWork]:
     for job in stream.jobs:
         if job.op is op and isinstance(job.work, TransferWork):
             yield job.work

@@ -19,7 +19,7 @@ from pto.observe.timing.fold import weights
 from pto.observe.timing.price import Price, passes
 from pto.observe.timing.rounds import Shown
 from pto.observe.timing.shared import Load
-from pto.observe.timing.stream import Stream
+from pto.observe.timing.stream import RecordStream
 from pto.target.costs import Costs
 
 _FULL = 0.9  # of the memory bandwidth: it is the bound
@@ -144,7 +144,7 @@ class Timing:
     waits: list[Waiting]
     roofline: Roofline | None
     notes: tuple[str, ...] = ()
-    stream: Stream = field(default_factory=Stream, repr=False)
+    stream: RecordStream = field(default_factory=RecordStream, repr=False)
     times: Times | None = field(default=None, repr=False)
     prices: list[Price] = field(default_factory=list[Price], repr=False)
     mhz: float = 0.0
@@ -319,7 +319,7 @@ def busiest(busy: dict[str, dict[str, float]], hbm: float, l2: float) -> tuple[s
     return found[0], (found[1] if len(found) > 1 else "nothing")
 
 
-def shares(stream: Stream, times: Times, whole: float) -> dict[str, dict[str, float]]:
+def shares(stream: RecordStream, times: Times, whole: float) -> dict[str, dict[str, float]]:
     """Busy share of each pipe in the `whole` time; sub-blocks of one side are averaged."""
     total: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for number, pipe in enumerate(stream.pipes):
@@ -344,7 +344,7 @@ def guessed_share(prices: Sequence[Price], times: Times) -> float:
     return guessed / total if total else 0.0
 
 
-def products(stream: Stream, costs: Costs) -> tuple[float, float]:
+def products(stream: RecordStream, costs: Costs) -> tuple[float, float]:
     """Operations of the matrix unit (one step is 16 x 16 x k0 products and sums), and cycles."""
     flops = cycles = 0.0
     for job, times_over in zip(stream.jobs, weights(stream), strict=True):

@@ -18,7 +18,7 @@ from pto.observe.timing import clock
 from pto.observe.timing.cache import LINE
 from pto.observe.timing.clock import Times
 from pto.observe.timing.price import Price
-from pto.observe.timing.stream import Stream
+from pto.observe.timing.stream import RecordStream
 from pto.target.costs import Chip
 
 Array = npt.NDArray[Any]
@@ -123,7 +123,9 @@ class _Transfers:
         return _latency(self._load, self._lat_hit, late, self._rate)
 
 
-def settle(stream: Stream, chip: Chip, mhz: float, prices: list[Price], load: Load) -> SharedTimes:
+def settle(
+    stream: RecordStream, chip: Chip, mhz: float, prices: list[Price], load: Load
+) -> SharedTimes:
     """Compute times that respect the limits of memory and cache.
 
     The first bytes of cold memory delay a run; they do not give memory time to catch up.

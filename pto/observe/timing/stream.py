@@ -18,7 +18,7 @@ from pto.isa.meaning import Blocked
 from pto.run.machine.core import Core
 from pto.run.order.model import Model
 from pto.run.order.state import Issuer, PipeQueue, QueuedOp
-from pto.run.watch.events import Event, Observer
+from pto.run.watch.events import InstructionEvent, Observer
 from pto.target.facts import Sync
 
 Place = tuple[int, int]  # a pipe by its number, and how many of its instructions
@@ -69,7 +69,7 @@ _CUBE = frozenset({"M", "MTE1", "FIX"})
 
 
 @dataclass(slots=True)
-class Stream:
+class RecordStream:
     """The record of one or more blocks."""
 
     lines: list[RecordLine] = field(default_factory=list[RecordLine])
@@ -133,7 +133,7 @@ class Recording(Model[Stamp, _Recorded, TimedTask], Observer):
 
     def __init__(self, sync: Sync) -> None:
         super().__init__(sync)
-        self.stream = Stream()
+        self.stream = RecordStream()
         self.needs: Sequence[TimedTask] = ()  # of the next event
         self.last: TimedTask  # of the last event
         self._code: dict[int, Operation] = {}  # operation for the code before an operation
@@ -153,7 +153,7 @@ class Recording(Model[Stamp, _Recorded, TimedTask], Observer):
     def end(self) -> None:
         self.pump_all()
 
-    def event(self, event: Event) -> None:
+    def event(self, event: InstructionEvent) -> None:
         agent, stream = self._agents[id(event.core)], self.stream
         code, event.core.code = event.core.code, None
         if code is not None and agent.count:  # the first operation is part of the launch overhead
@@ -167,7 +167,7 @@ class Recording(Model[Stamp, _Recorded, TimedTask], Observer):
             stream.jobs.append(TimedJob(event.op, event.counters, work, -1))
         self.issue(agent, task)
 
-    def _ran(self, agent: _RecordedAgent, event: Event, code: CodeWork) -> None:
+    def _ran(self, agent: _RecordedAgent, event: InstructionEvent, code: CodeWork) -> None:
         """Record scalar code that ran before an operation."""
         op = self._code.setdefault(id(event.op), Operation("C++ code", where=event.op.where))
         agent.count += 1

@@ -22,7 +22,7 @@ from pto.observe.timing.chips import Bench
 from pto.observe.timing.fold import weights
 from pto.observe.timing.kinds import Described, LaunchBlocks, regions_of
 from pto.observe.timing.shared import Load
-from pto.observe.timing.stream import Stream
+from pto.observe.timing.stream import RecordStream
 from pto.target.costs import Chip
 
 _BLOCK = 32  # bytes
@@ -144,7 +144,7 @@ def _round(
     return moved
 
 
-def _transfers(stream: Stream) -> list[tuple[int, GlobalRegion]]:
+def _transfers(stream: RecordStream) -> list[tuple[int, GlobalRegion]]:
     """The jobs that move to or from global memory, and their regions."""
     return [
         (number, job.work.region)

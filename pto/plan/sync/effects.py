@@ -55,7 +55,7 @@ class Phase:
     is_scalar: bool = False  # the scalar unit accesses memory
 
 
-class InnerFlag(NamedTuple):
+class SyncFlag(NamedTuple):
     """A flag inside an operation: `target` continues after all earlier work of `source`."""
 
     source: int
@@ -66,7 +66,7 @@ class InnerFlag(NamedTuple):
 class SyncWork:
     """The memory accesses of an operation, phase by phase."""
 
-    parts: tuple[Phase | InnerFlag, ...]
+    parts: tuple[Phase | SyncFlag, ...]
     inner: tuple[tuple[str, str, int], ...] = ()  # internal flags: (source, target, id)
 
     @property
@@ -111,10 +111,10 @@ class Effects:
 
     def _in_phases(self, op: Operation, row: Instr, case: Case) -> SyncWork | None:
         """The accesses of an operation with phases in its row."""
-        parts: list[Phase | InnerFlag] = []
+        parts: list[Phase | SyncFlag] = []
         for step in phases_of(case):
             if not isinstance(step, PipeAccess):
-                parts.append(InnerFlag(NUMBER[step.src], NUMBER[step.dst]))
+                parts.append(SyncFlag(NUMBER[step.src], NUMBER[step.dst]))
                 continue
             touched = dict.fromkeys((*step.writes, *step.reads))
             found = dict.fromkeys(

@@ -9,7 +9,7 @@ from pto.core.errors import fail
 from pto.ir.copied import copied
 from pto.ir.graph import Module, Operation
 from pto.isa.row.attributes import Enum
-from pto.plan.calls import Names, callees_first
+from pto.plan.calls import FunctionNames, callees_first
 from pto.plan.memory import addressed, plan_memory
 from pto.plan.mode import first_flag, may_lack_order
 from pto.plan.placement import FunctionPlan, Placement
@@ -61,7 +61,9 @@ def _write(placement: Placement, known: Sequence[Starts]) -> None:
     """Write called functions first: their flags are in use during the calls."""
     plans = {plan.function: n for n, plan in enumerate(placement.functions)}
     used: dict[Operation, set[Flag]] = {}
-    for function, calls in callees_first([p.function for p in placement.functions], Names()):
+    for function, calls in callees_first(
+        [p.function for p in placement.functions], FunctionNames()
+    ):
         n = plans[function]
         inner = set[Flag]().union(*(used[callee] for _, callee in calls))
         starts = [each[n] for each in known]
@@ -104,7 +106,7 @@ class _Function:
         self.outside = GlobalViews(plan.function)
         storage = Storage(plan, starts, profile)
         self.effects = Effects(plan.function, storage, profile, self.outside)
-        self.names = Names()
+        self.names = FunctionNames()
 
     def write(self) -> set[Flag]:
         """Insert the fences; returns the flags they use."""

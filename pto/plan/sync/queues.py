@@ -14,7 +14,7 @@ from pto.ir.graph import Block, Operation
 from pto.isa.order.queue_setup import IMPORT_BUFFER
 from pto.isa.row.order import Allocate, OfQueue, Order, Pop, Push
 from pto.isa.row.traits import Control
-from pto.plan.calls import Names
+from pto.plan.calls import FunctionNames
 from pto.plan.sync.effects import NUMBER
 from pto.plan.sync.tree import Node, WorkNode, walk
 from pto.plan.sync.walk import PlacedFence
@@ -22,7 +22,9 @@ from pto.plan.sync.walk import PlacedFence
 _TURNING = (Push, Pop)
 
 
-def known_order(function: Operation, items: list[Node], names: Names) -> Iterator[PlacedFence]:
+def known_order(
+    function: Operation, items: list[Node], names: FunctionNames
+) -> Iterator[PlacedFence]:
     """Flags that need not be inserted: from a push to the pop that follows its end."""
     peer = _peer(function, names)
     if peer is None or _peer(peer, names) is not function:
@@ -46,7 +48,7 @@ def known_order(function: Operation, items: list[Node], names: Names) -> Iterato
             yield PlacedFence(after.work.pipe, target, after, before)
 
 
-def _peer(function: Operation, names: Names) -> Operation | None:
+def _peer(function: Operation, names: FunctionNames) -> Operation | None:
     found = {
         other
         for op in function.walk()

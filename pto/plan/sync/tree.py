@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from pto.ir.graph import Block, Operation, Region
-from pto.isa.meaning import Launch
+from pto.isa.meaning import ItemLaunch
 from pto.isa.row.order import Barrier
 from pto.isa.row.traits import Control
-from pto.plan.calls import Names
+from pto.plan.calls import FunctionNames
 from pto.plan.sync.effects import NUMBER, Effects, SyncWork
 from pto.verify.operation import constant
 from pto.verify.simt import ENTRY
@@ -61,7 +61,7 @@ class TreeReader:
     """Reads a function for one side; None: one agent runs all of it."""
 
     effects: Effects
-    names: Names
+    names: FunctionNames
     side: str | None
     items: dict[int, Node] = field(default_factory=dict[int, Node])
 
@@ -85,7 +85,7 @@ class TreeReader:
             parts = [self.region(r) for r in op.regions]
             if any(parts):
                 yield LoopNode(op, parts, _surely_runs(op))
-        elif op.control is Control.SCOPE or (op.regions and isinstance(op.body, Launch)):
+        elif op.control is Control.SCOPE or (op.regions and isinstance(op.body, ItemLaunch)):
             yield from self._leaf(op, self.effects.of_scope(op))
         elif "callee" in op.attrs:
             yield from self._call(op)
@@ -116,7 +116,7 @@ class TreeReader:
             callee = self.names.find(op.attrs.get("callee"), function)
             if callee is not None:
                 found |= self._pipes(callee)
-            elif op.control is Control.SCOPE or isinstance(op.body, Launch):
+            elif op.control is Control.SCOPE or isinstance(op.body, ItemLaunch):
                 found.add(NUMBER["V"])
             else:
                 found |= self.effects.pipes(op)

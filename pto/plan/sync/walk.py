@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from pto.plan.sync.clocks import Clock, ClockState, Times, between, common
-from pto.plan.sync.effects import PIPES, InnerFlag, Phase, SyncWork
+from pto.plan.sync.effects import PIPES, Phase, SyncFlag, SyncWork
 from pto.plan.sync.footprint import Footprints
 from pto.plan.sync.outside import Relation
 from pto.plan.sync.tree import BarrierNode, BranchNode, CallNode, LoopNode, Node, WorkNode
@@ -158,7 +158,7 @@ class Walk:
         """Run the phases in order; the operation itself orders them among each other."""
         begin, saved = self.now, self.save() if self.tries and len(work.parts) > 1 else None
         for part in work.parts:
-            if isinstance(part, InnerFlag):
+            if isinstance(part, SyncFlag):
                 self.state.hear(part.target, self.state.published(part.source, self.now))
                 continue
             self._look(part, begin)

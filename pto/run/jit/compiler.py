@@ -33,7 +33,7 @@ from pto.run.jit.emit.unit import Unit
 from pto.run.jit.emit.written import Written
 from pto.run.jit.llvm.text import NotNative
 from pto.run.machine.core import Core
-from pto.run.reference.code import Block, Code, Regs, Step, until_ready
+from pto.run.reference.code import FunctionCode, Regs, Step, StepBlock, until_ready
 from pto.run.reference.compile import Compiler
 from pto.run.reference.control import looks
 from pto.target.facts import Profile
@@ -70,10 +70,10 @@ class NativeCompiler(Compiler):
         self._plain = False  # True while reference steps are made
         self.whole: CompiledRegion | None = None  # the region that is a whole function
 
-    def block(self, region: Region) -> Block:
+    def block(self, region: Region) -> StepBlock:
         if self._plain:
             return super().block(region)
-        out, run, weight = Block(), list[Operation](), 0
+        out, run, weight = StepBlock(), list[Operation](), 0
         for op in region.block.ops:
             if not self._can_enter(op):
                 self._close(out, run)
@@ -88,7 +88,7 @@ class NativeCompiler(Compiler):
         self._close(out, run)
         return out
 
-    def _function(self, function: Operation) -> Code:
+    def _function(self, function: Operation) -> FunctionCode:
         made = None if self._plain else self._coroutine(function)
         if made is not None:
             return made
@@ -98,7 +98,7 @@ class NativeCompiler(Compiler):
             self.whole = owner if isinstance(owner, CompiledRegion) and owner.is_whole else None
         return code
 
-    def _coroutine(self, function: Operation) -> Code | None:
+    def _coroutine(self, function: Operation) -> FunctionCode | None:
         """A function that can wait, as one compiled region; None if that is impossible."""
         ops = function.regions[0].block.ops
         ops = ops[:-1] if ops and ops[-1].control is Control.RETURN else ops
@@ -121,11 +121,13 @@ class NativeCompiler(Compiler):
             return None
         self.unit.has_coroutines = True
         more: dict[str, Any] = {"unit": self.unit, "piece": piece}
-        return Coroutine(function, size, args, Block(), True, plain=self._plainly(function), **more)
+        return Coroutine(
+            function, size, args, StepBlock(), True, plain=self._plainly(function), **more
+        )
 
-    def _plainly(self, function: Operation) -> Callable[[], Code]:
+    def _plainly(self, function: Operation) -> Callable[[], FunctionCode]:
         @cache
-        def make() -> Code:
+        def make() -> FunctionCode:
             outer, self._plain = self._plain, True
             try:
                 return super(NativeCompiler, self)._function(function)
@@ -149,7 +151,7 @@ class NativeCompiler(Compiler):
         body = op.body
         return isinstance(body, Do) and not (op.regions or body.binds or body.looks)
 
-    def _close(self, out: Block, ops: list[Operation]) -> None:
+    def _close(self, out: StepBlock, ops: list[Operation]) -> None:
         """Compile a run of operations as one region, if that is worth a call."""
         if not any(_is_work(op) for op in ops):
             for op in ops:
@@ -164,7 +166,7 @@ class NativeCompiler(Compiler):
         out.ops.append(ops[0])
         out.steps.append(piece.step)
 
-    def _on_host(self, out: Block, op: Operation, why: str) -> None:
+    def _on_host(self, out: StepBlock, op: Operation, why: str) -> None:
         """A reference step between compiled regions; it counts as a host fallback."""
         n = len(out.steps)
         self._add(out, op)
@@ -218,14 +220,14 @@ class NativeCompiler(Compiler):
             self.slots([*op.operands, *op.results])
             self.slots([a for region in op.regions for b in region.blocks for a in b.args])
 
-    def _reference(self, ops: list[Operation]) -> Callable[[], tuple[Block, int]]:
+    def _reference(self, ops: list[Operation]) -> Callable[[], tuple[StepBlock, int]]:
         """A function that makes reference steps on demand, and counts their registers."""
         slots = self._slots
 
-        def make() -> tuple[Block, int]:
+        def make() -> tuple[StepBlock, int]:
             outer, self._slots, self._plain = self._slots, slots, True
             try:
-                plain = Block()
+                plain = StepBlock()
                 for op in ops:
                     self._add(plain, op)
                 return plain, len(slots)

@@ -22,7 +22,7 @@ from pto.ir.graph import Operation, Value
 from pto.ir.text.types import type_text
 from pto.isa.handle.view import MAKE_TENSOR_VIEW
 from pto.isa.row import types as t
-from pto.plan.calls import Names
+from pto.plan.calls import FunctionNames
 from pto.verify import pipes
 from pto.verify.operation import constant
 
@@ -44,7 +44,7 @@ _SPEC = re.compile(r"(rand|zeros|ones|range|full\(([-+.\w]+)\))(?::((?:\d+x)*)([
 
 
 @dataclass(frozen=True, slots=True)
-class Parameter:
+class LaunchParameter:
     """One parameter of a kernel: name, type and size, as messages show it."""
 
     name: str
@@ -65,19 +65,19 @@ class Parameter:
         return f"{self.name}: {type_text(self.type)}{size}"
 
 
-def parameters(*functions: Operation, numbers: Mapping[str, int] = _NONE) -> list[Parameter]:
+def parameters(*functions: Operation, numbers: Mapping[str, int] = _NONE) -> list[LaunchParameter]:
     """The parameters of a launch: those of one function, or of all functions that run together.
 
     `numbers`: integer arguments by name, for views with sizes that depend on them.
     """
-    found = {name: Parameter(name, type, None) for name, type in taken(functions)}
+    found = {name: LaunchParameter(name, type, None) for name, type in taken(functions)}
     for function in functions:
         args = function.regions[0].block.args
         for a, name in zip(args, names_of(args, list(found)), strict=True):
-            reach = _reach(a, function, Names(), numbers)
+            reach = _reach(a, function, FunctionNames(), numbers)
             if reach is not None:
                 most = max(reach, found[name].elements or 0)
-                found[name] = Parameter(name, found[name].type, most)
+                found[name] = LaunchParameter(name, found[name].type, most)
     return list(found.values())
 
 
@@ -116,7 +116,9 @@ def taken(functions: Sequence[Operation]) -> list[tuple[str, t.Type]]:
     return list(found.items())
 
 
-def _reach(arg: Value, function: Operation, names: Names, numbers: Mapping[str, int]) -> int | None:
+def _reach(
+    arg: Value, function: Operation, names: FunctionNames, numbers: Mapping[str, int]
+) -> int | None:
     """The elements that views of known size span; None if no view refers to the argument."""
     if isinstance(arg.type, t.MemRef):
         sizes = [d for d in arg.type.shape if d is not None]
@@ -175,7 +177,7 @@ def _slots(op: Operation, arg: Value) -> int | None:
     return None
 
 
-def build(params: Iterable[Parameter], given: Mapping[str, str], seed: int) -> list[Any]:
+def build(params: Iterable[LaunchParameter], given: Mapping[str, str], seed: int) -> list[Any]:
     """A value for each parameter; missing parameters are reported with their types."""
     params = list(params)
     given = {SUBBLOCK: "0", **given} if any(p.name == SUBBLOCK for p in params) else given
@@ -200,7 +202,7 @@ def require_names(
         raise fail("PTO-U035", f"missing arguments: {listed}", help="--arg NAME=VALUE for each")
 
 
-def _value(p: Parameter, text: str, rng: np.random.Generator) -> Any:
+def _value(p: LaunchParameter, text: str, rng: np.random.Generator) -> Any:
     if text.endswith(".npy"):
         return _loaded(p, text)
     if not p.is_array:
@@ -266,14 +268,14 @@ def _fitting(text: str | None, kind: DType) -> float:
     return number
 
 
-def _scalar(p: Parameter, text: str) -> Any:
+def _scalar(p: LaunchParameter, text: str) -> Any:
     try:
         return float(text) if p.dtype is not None and p.dtype.is_float else int(text, 0)
     except ValueError:
         raise fail("PTO-U036", f"{p.name}: `{text}` is no {type_text(p.type)}") from None
 
 
-def _loaded(p: Parameter, text: str) -> npt.NDArray[Any]:
+def _loaded(p: LaunchParameter, text: str) -> npt.NDArray[Any]:
     try:
         array = np.load(Path(text), allow_pickle=False)
     except Exception as error:  # a wrong file has many ways to fail NumPy, Python's parser, zip

@@ -24,7 +24,7 @@ from pto.isa.row import types as t
 from pto.run.launch import place
 from pto.run.launch.arrays import Borrowed, are_tensors, borrow, of_elements
 from pto.run.launch.entry import entry_functions
-from pto.run.launch.prepared import Grid, Kernel, Say
+from pto.run.launch.prepared import LaunchGrid, PreparedKernel, Say
 from pto.run.launch.progress import Progress
 from pto.run.machine.limit import Limit
 from pto.target.facts import Profile
@@ -157,18 +157,18 @@ def prepare(
     tap: Tap | None = None,
     engine: str = "reference",
     checks: bool = False,
-) -> Kernel:
+) -> PreparedKernel:
     """Check a program for a profile and compile its kernel."""
     _, findings = judge(module, profile=profile.name, device=profile.device)
     require_legal(findings)
-    return Kernel(module, entry_functions(module, entry), profile, tap, engine, checks)
+    return PreparedKernel(module, entry_functions(module, entry), profile, tap, engine, checks)
 
 
 @dataclass(slots=True, eq=False)
 class Launch:
     """One launch of a kernel. `printed` is complete when it is done."""
 
-    kernel: Kernel
+    kernel: PreparedKernel
     device: Device
     args: Sequence[Any]  # scalars, and borrowed arrays
     blocks: int
@@ -184,7 +184,7 @@ class Launch:
     @classmethod
     def of(
         cls,
-        kernel: Kernel,
+        kernel: PreparedKernel,
         device: Device,
         args: Sequence[Any],
         blocks: Blocks,
@@ -207,13 +207,13 @@ class Launch:
         """A new launch of the same work."""
         return Launch(self.kernel, self.device, self.args, self.blocks, self.progress, self.timeout)
 
-    def begin(self) -> Grid:
+    def begin(self) -> LaunchGrid:
         plain = [a.array if isinstance(a, Borrowed) else a for a in self.args]
         values = self.device.values(self.kernel, plain)
         memories = [getattr(value, "memory", None) for value in values.values()]
         self._held = [m for m in memories if isinstance(m, Memory)]
         self.device.hold(self._held)
-        grid = Grid(self.kernel, self.device, values, self.blocks, plain)
+        grid = LaunchGrid(self.kernel, self.device, values, self.blocks, plain)
         grid.progress = self.progress
         grid.limit = None if self.timeout is None else Limit.of(self.timeout)
         grid.say = self.say
@@ -242,7 +242,7 @@ class Launch:
         apart = not alone and place.current() is not None and kernel.is_closed
         return (alone or apart) and self.device.tap is None
 
-    def end(self, grid: Grid) -> None:
+    def end(self, grid: LaunchGrid) -> None:
         self.release()
         self.printed, self.fallbacks, self.is_done = tuple(grid.printed()), grid.fallbacks, True
         for arg in self.args:

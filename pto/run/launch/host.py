@@ -26,7 +26,7 @@ from pto.run.launch.engine import chosen_engine, switches
 from pto.run.launch.entry import entry_functions
 from pto.run.launch.known import ProgramCache
 from pto.run.launch.outcome import warn
-from pto.run.launch.prepared import Kernel
+from pto.run.launch.prepared import PreparedKernel
 from pto.run.launch.progress import Progress
 from pto.run.machine.device import Device
 from pto.run.order.schedule import PROGRAM, Schedule, parse_schedule
@@ -74,7 +74,7 @@ class _Ready:
     """A program compiled for a target, and a cache of its calls."""
 
     target: Target
-    kernel: Kernel
+    kernel: PreparedKernel
     calls: Calls[FastPath] = field(default_factory=Calls["FastPath"])
     seen: set[Any] = field(default_factory=set[Any])  # calls that were checked for warnings
 
@@ -139,7 +139,9 @@ def launch(
     def prepare() -> _Ready:
         chosen = _engine(engine, check_reads)
         target, kernels = _target(module, profile, device, check), entry_functions(module, entry)
-        return _Ready(target, Kernel(module, kernels, target.profile, None, chosen, check_reads))
+        return _Ready(
+            target, PreparedKernel(module, kernels, target.profile, None, chosen, check_reads)
+        )
 
     if not watched and (when is PROGRAM or when == PROGRAM):
         how = entry, profile, device, engine, check, check_reads, *switches()
@@ -152,7 +154,7 @@ def launch(
     if automatic and count_of(blocks) == 1:
         when = PROGRAM  # a compiler is yet to order the pipes, and there is only one block
     chip.tap = stepper or (_scheduler(when, target, automatic) if when != PROGRAM else chip.tap)
-    kernel = Kernel(module, kernels, target.profile, chip.tap, chosen, check_reads)
+    kernel = PreparedKernel(module, kernels, target.profile, chip.tap, chosen, check_reads)
     return report(chip.run(Launch.of(kernel, chip, args, blocks, progress, timeout)), target, when)
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from pto.core.errors import fail
 
 if TYPE_CHECKING:
-    from pto.run.launch.prepared import Grid
+    from pto.run.launch.prepared import LaunchGrid
     from pto.run.machine.world import World
 
 PLACES: Final = {"ray": "pto.cluster.on:place"}  # address prefix -> backend
@@ -25,7 +25,7 @@ chosen: ContextVar[ClusterTarget | str | None] = ContextVar("chosen", default=""
 class ClusterTarget(Protocol):
     """A cluster that may run work; its methods return False for work that should run locally."""
 
-    def run(self, grid: Grid) -> bool: ...
+    def run(self, grid: LaunchGrid) -> bool: ...
 
     def run_world(self, world: World) -> bool: ...
 

@@ -45,7 +45,7 @@ Say = Callable[[int, str], None]  # block, printed line
 _AHEAD = "a flag is waited for before it is set: pipes run ahead of each other"
 
 
-class Kernel:
+class PreparedKernel:
     """The functions that one launch runs, compiled for a profile."""
 
     def __init__(
@@ -108,16 +108,16 @@ class Kernel:
         names = self._names[id(side.function)]
         return ThreadPool(self._unit, whole, make, Independence(side.function, names))
 
-    def run_compiled(self, grid: Grid) -> bool:
+    def run_compiled(self, grid: LaunchGrid) -> bool:
         """Run all blocks in compiled code; False if that is impossible (nothing has run)."""
         return self._pool is not None and self._pool.run(grid, self.frame(grid))
 
-    def footprint(self, grid: Grid) -> Any:
+    def footprint(self, grid: LaunchGrid) -> Any:
         """The footprint of the blocks of a grid in global memory, by machine address; None if it is
         unknown, or if one block accesses bytes that another writes."""
         return None if self._pool is None else self._pool.footprint(grid, self.frame(grid))
 
-    def frame(self, grid: Grid) -> list[Any]:
+    def frame(self, grid: LaunchGrid) -> list[Any]:
         """The initial register values of the only agent."""
         (_, code), *_ = self._sides
         names = self._names[id(code.function)]
@@ -173,12 +173,12 @@ class Kernel:
         return not logs and self.is_reusable and self.is_closed
 
     @cached_property
-    def logged(self) -> Kernel:
+    def logged(self) -> PreparedKernel:
         """The same kernel, compiled to log the accesses of each block to global memory."""
         if self._unit is None or self._unit.needs.logs:
             return self
         options = self.engine, self.checks, True
-        return Kernel(self.module, self.functions, self.profile, None, *options)
+        return PreparedKernel(self.module, self.functions, self.profile, None, *options)
 
     @cached_property
     def is_logged(self) -> bool:
@@ -191,13 +191,13 @@ class Kernel:
         """True if a wait for a flag may precede its set in program order."""
         return may_wait_early(self.functions, self.profile)
 
-    def with_pipes(self) -> tuple[Kernel, Tap]:
+    def with_pipes(self) -> tuple[PreparedKernel, Tap]:
         """The same kernel with pipes that run concurrently."""
         from pto.run.order.deferred import Scheduler
         from pto.run.order.schedule import PROGRAM
 
         tap = Scheduler(PROGRAM, self.profile.sync)
-        return Kernel(self.module, self.functions, self.profile, tap), tap
+        return PreparedKernel(self.module, self.functions, self.profile, tap), tap
 
     def written(self, values: Mapping[str, Any]) -> list[Any]:
         """The values of parameters in global memory that may be written."""
@@ -295,12 +295,12 @@ def memories_of(values: Iterable[Any]) -> list[Memory]:
     return list({id(m): m for m in found}.values())
 
 
-class Grid:
+class LaunchGrid:
     """A running launch: it starts blocks one by one, and collects what they print."""
 
     def __init__(
         self,
-        kernel: Kernel,
+        kernel: PreparedKernel,
         device: Any,
         values: Mapping[str, Any],
         blocks: int,
@@ -328,7 +328,7 @@ class Grid:
     def is_done(self) -> bool:
         return self._started == self._end and not self._left
 
-    def only(self, first: int, end: int) -> Grid:
+    def only(self, first: int, end: int) -> LaunchGrid:
         """Run only these blocks of the launch here."""
         self._started, self._end = first, end
         return self

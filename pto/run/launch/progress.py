@@ -14,7 +14,7 @@ Progress = Callable[[int, int], None]  # blocks done, blocks of the launch
 PATIENCE = 1.0  # seconds before anything is shown
 
 
-class Bar:
+class ProgressBar:
     """`with Bar() as seen:` `seen` is called for each finished block and draws a progress bar."""
 
     def __init__(self, what: str = "blocks", patience: float = PATIENCE) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 from pto.core.errors import Diagnostic, Loc, Note, PtoError
 from pto.run.machine.core import Core
-from pto.run.reference.code import Code, Wait, Waits
+from pto.run.reference.code import FunctionCode, Wait, Waits
 
 DEADLOCK = "PTO-D110"
 _PATIENCE = 100_000  # rounds in which agents only poll memory before a deadlock is reported
@@ -30,7 +30,11 @@ class Agent:
 
     @classmethod
     def of(
-        cls, core: Core, code: Code, values: list[Any], done: Callable[[], None] | None = None
+        cls,
+        core: Core,
+        code: FunctionCode,
+        values: list[Any],
+        done: Callable[[], None] | None = None,
     ) -> Agent:
         program = code.gen(core, values) if code.can_wait else _straight(core, code, values)
         return cls(core, program, done)
@@ -47,7 +51,7 @@ class Agent:
         return self.wait is None or first or self.core.progress != before
 
 
-def _straight(core: Core, code: Code, values: list[Any]) -> Generator[Wait, None, Any]:
+def _straight(core: Core, code: FunctionCode, values: list[Any]) -> Generator[Wait, None, Any]:
     """A program without waits, as a generator that never yields: faster than the general form."""
     return code.call(core, values)
     yield

@@ -17,7 +17,7 @@ from pto.core.memory import Memory, Space
 from pto.ir.graph import Operation
 from pto.isa.cost.work import CodeWork
 from pto.isa.meaning.memory.registers import CORE_TYPES
-from pto.isa.meaning.simt.items import Kept
+from pto.isa.meaning.simt.items import PersistentSlots
 from pto.plan.placement import Placement
 from pto.run.machine.limit import Limit
 from pto.target.facts import Profile
@@ -148,7 +148,7 @@ class Core:
         self.native: Any = None  # state of compiled code of this agent, made on first use
         self._buffers: dict[Space, Memory] = {}
         self._slopes: Memory | None = None
-        self._kept: Kept | None = None
+        self._kept: PersistentSlots | None = None
         cluster.agents.append(self)
 
     def memory(self, space: Space) -> Memory:
@@ -172,10 +172,10 @@ class Core:
         return self._slopes
 
     @property
-    def kept(self) -> Kept:
+    def kept(self) -> PersistentSlots:
         """Values that work items keep for later launches, allocated on first use."""
         if self._kept is None:
-            self._kept = Kept()
+            self._kept = PersistentSlots()
         return self._kept
 
     def place(self, op: Operation) -> int:

@@ -24,7 +24,7 @@ from pto.isa.meaning.scalar.arith import wrapper
 from pto.isa.row import types as t
 from pto.run.launch.arrays import Borrowed, of_elements
 from pto.run.launch.engine import chosen_engine
-from pto.run.launch.prepared import Kernel
+from pto.run.launch.prepared import PreparedKernel
 from pto.target.choose import choose
 from pto.target.facts import Profile
 
@@ -107,7 +107,7 @@ class Device:
         number, self._streams = self._streams, self._streams + 1
         return self.world.new_stream(self, number)
 
-    def kernel(self, module: Module, entry: str | None = None) -> Kernel:
+    def kernel(self, module: Module, entry: str | None = None) -> PreparedKernel:
         """A program, checked and compiled for this device; compiled once."""
         return self.world.kernel(self, module, entry)
 
@@ -266,7 +266,7 @@ class Device:
         stream.synchronize()
         return launch
 
-    def values(self, kernel: Kernel, args: Sequence[Any]) -> Mapping[str, Any]:
+    def values(self, kernel: PreparedKernel, args: Sequence[Any]) -> Mapping[str, Any]:
         """The values of a kernel's parameters, by name."""
         kernel.require(len(args))
         pairs = zip(kernel.parameters.items(), args, strict=True)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from pto.ir.graph import Module, Operation
 from pto.isa.order.queue_setup import IMPORT_BUFFER
 from pto.isa.row.attributes import Int
-from pto.plan.calls import Names, callees_first
+from pto.plan.calls import FunctionNames, callees_first
 from pto.target.facts import Profile
 
 SUB_BLOCKS = 2  # vector sub-blocks of a core (PTO manual, Target Profiles)
@@ -24,14 +24,14 @@ class SideFunction(NamedTuple):
 
 def sides(kernels: Sequence[Operation], profile: Profile) -> list[SideFunction]:
     """Vector code alone runs on one sub-block a block; beside a cube, on all that take part."""
-    names = Names()
+    names = FunctionNames()
     found = [(f, side) for f in kernels for side in _sides_of(f, names)]
     mixed = {"cube", "vector"} <= {side for _, side in found}
     vectors = _vectors(kernels, names, profile) if mixed else 1
     return [SideFunction(f, side, vectors if side == "vector" else 1) for f, side in found]
 
 
-def _sides_of(function: Operation, names: Names) -> list[str]:
+def _sides_of(function: Operation, names: FunctionNames) -> list[str]:
     kind = function.side()
     if kind is not None:
         return [kind]
@@ -39,7 +39,7 @@ def _sides_of(function: Operation, names: Names) -> list[str]:
     return sorted(has) or ["both"]
 
 
-def _reached(functions: Sequence[Operation], names: Names) -> Iterator[Operation]:
+def _reached(functions: Sequence[Operation], names: FunctionNames) -> Iterator[Operation]:
     return (f for f, _ in callees_first(functions, names))
 
 
@@ -51,7 +51,7 @@ def _marks(function: Operation) -> Iterator[str]:
     yield from (side for op in function.walk() if (side := op.own_side()))
 
 
-def _vectors(kernels: Sequence[Operation], names: Names, profile: Profile) -> int:
+def _vectors(kernels: Sequence[Operation], names: FunctionNames, profile: Profile) -> int:
     """The number of vector sub-blocks: both, unless every queue passes whole tiles to one."""
     splits = {
         split.value
@@ -66,7 +66,7 @@ def _vectors(kernels: Sequence[Operation], names: Names, profile: Profile) -> in
 def peers(function: Operation, module: Module) -> list[Operation]:
     """The function and those at the other ends of its queues, in program order."""
     functions = list(module.functions())
-    names, near = Names(), {id(function)}
+    names, near = FunctionNames(), {id(function)}
     links = [
         (id(f), id(other))
         for f in functions

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pto.core.errors import fail
 from pto.run.launch.call import Blocks, Callee, Launch, Program, load
-from pto.run.launch.prepared import Grid
+from pto.run.launch.prepared import LaunchGrid
 from pto.run.machine.agents import Agent
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class Stream:
         self.number = number  # among the streams of its device
         self.made = made  # among all streams
         self._tasks: deque[Task] = deque()
-        self._running: tuple[Launch, Grid] | None = None
+        self._running: tuple[Launch, LaunchGrid] | None = None
         self._number = 0  # of the running launch
         self.is_direct = False  # True for a single call
         self.owner = 0  # the thread that last submitted work

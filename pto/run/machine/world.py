@@ -20,7 +20,7 @@ from pto.core.pointer import Pointer
 from pto.ir.graph import Module
 from pto.run.launch import place
 from pto.run.launch.call import Blocks, Callee, Launch, Program, load, prepare
-from pto.run.launch.prepared import Kernel
+from pto.run.launch.prepared import PreparedKernel
 from pto.run.machine.agents import Agent, run_cooperatively
 from pto.run.machine.device import Device
 from pto.run.machine.stream import Capture, Graph, Stream
@@ -54,7 +54,7 @@ class World:
         self._launches = 0
         self._made = 0
         self._busy: list[Stream] = []  # streams with work, in the order they were made in
-        self._kernels: dict[Any, tuple[Module, Kernel]] = {}
+        self._kernels: dict[Any, tuple[Module, PreparedKernel]] = {}
 
     @classmethod
     def around(cls, device: Device) -> World:
@@ -109,7 +109,7 @@ class World:
         self._launches += 1
         return self._launches
 
-    def kernel(self, device: Device, module: Module, entry: str | None) -> Kernel:
+    def kernel(self, device: Device, module: Module, entry: str | None) -> PreparedKernel:
         """A compiled kernel; the same program is compiled only once."""
         tap, profile, engine, checks = device.tap, device.profile, device.engine, device.checks
         key = id(module), entry, profile, id(tap), engine, checks

@@ -16,7 +16,7 @@ from pto.ir.graph import Operation
 from pto.isa.meaning.handle import config
 from pto.isa.meaning.handle.view import as_view
 from pto.isa.meaning.memory import collective
-from pto.isa.meaning.order.ring import WHOLE, Ring, by_id, own
+from pto.isa.meaning.order.ring import WHOLE, QueueRing, by_id, own
 from pto.isa.row import order as kinds
 from pto.isa.row.attributes import Enum, Int
 from pto.isa.row.enums import ENUMS
@@ -199,7 +199,9 @@ def _meet(case: Case, order: kinds.CoreBarrier) -> MakeEffect:
     return of
 
 
-def _ring(case: Case, order: kinds.OfQueue, out: bool) -> Callable[[Any, Values], tuple[Ring, int]]:
+def _ring(
+    case: Case, order: kinds.OfQueue, out: bool
+) -> Callable[[Any, Values], tuple[QueueRing, int]]:
     """The ring of a queue that an operation pushes to or pops from, and the agent's number."""
     names = case.row.operand_names
     if order.handle in names:
@@ -209,12 +211,12 @@ def _ring(case: Case, order: kinds.OfQueue, out: bool) -> Callable[[Any, Values]
     return lambda core, values: (find(core).ring(core, out), own(core))
 
 
-def _slot(core: Core, ring: Ring, what: str, number: int) -> tuple[Any, ...]:
+def _slot(core: Core, ring: QueueRing, what: str, number: int) -> tuple[Any, ...]:
     """The key of a full or free queue slot. Keys repeat after twice the number of slots."""
     return core.block, id(ring), what, number % (2 * ring.slots)
 
 
-def _free_slot(core: Core, ring: Ring, number: int) -> tuple[Any, ...]:
+def _free_slot(core: Core, ring: QueueRing, number: int) -> tuple[Any, ...]:
     """The key that lets a slot be filled: the last of the slots that were freed together."""
     if number < ring.slots:
         return ()

@@ -33,7 +33,7 @@ class Wait:
 
 
 @dataclass(slots=True)
-class Block:
+class StepBlock:
     """Steps in program order. `waits` holds the generator form of the steps that can wait."""
 
     ops: list[Operation] = field(default_factory=list[Operation])
@@ -87,13 +87,13 @@ def until_ready(op: Operation, step: Step) -> Callable[[Core, Regs], Waits]:
 
 
 @dataclass(slots=True)
-class Code:
+class FunctionCode:
     """One function: its registers, the registers of its arguments and results, and its body."""
 
     function: Operation
     size: int
     args: list[int]
-    body: Block
+    body: StepBlock
     can_wait: bool
     results: list[int] = field(default_factory=list[int])
 

@@ -18,9 +18,9 @@ from pto.isa.meaning import (
     Blocked,
     Do,
     Fold,
+    ItemLaunch,
     Known,
     Lane,
-    Launch,
     Move,
     Neighbours,
     Permute,
@@ -37,10 +37,10 @@ from pto.isa.row import types as t
 from pto.isa.row.instr import Instr
 from pto.isa.row.traits import Control
 from pto.isa.rules.rule import Case, open_regions, unlike
-from pto.plan.calls import Names
+from pto.plan.calls import FunctionNames
 from pto.run.machine.core import Core
 from pto.run.reference import logical, scalars, simt, tiles, vectors
-from pto.run.reference.code import Block, Code, Regs, Step, until_ready
+from pto.run.reference.code import FunctionCode, Regs, Step, StepBlock, until_ready
 from pto.run.reference.control import CONTROL
 from pto.target.facts import Profile
 from pto.verify.functions import name_of
@@ -61,11 +61,11 @@ class Compiler:
         self.profile = profile
         self.side = side
         self.tap = tap  # reports steps to the observer of a run
-        self._names = Names()
-        self._codes: dict[int, Code] = {}
+        self._names = FunctionNames()
+        self._codes: dict[int, FunctionCode] = {}
         self._slots: dict[int, int] = {}
 
-    def code(self, function: Operation | str) -> Code:
+    def code(self, function: Operation | str) -> FunctionCode:
         """The code of a function, made once."""
         if isinstance(function, str):
             function = {name_of(f): f for f in self.module.functions()}[function]
@@ -83,14 +83,14 @@ class Compiler:
             raise fail("PTO-S102", f"'{op.name}' op calls a function without a body", loc=op.loc)
         return found
 
-    def _function(self, function: Operation) -> Code:
+    def _function(self, function: Operation) -> FunctionCode:
         outer, self._slots = self._slots, {}
         block = function.regions[0].block
         args = [self.slot(a) for a in block.args]
         body = self.block(function.regions[0])
         ends = block.ops[-1:] if block.ops and block.ops[-1].control is Control.RETURN else []
         results = [self.slot(v) for op in ends for v in op.operands]
-        code = Code(function, len(self._slots), args, body, bool(body.waits), results)
+        code = FunctionCode(function, len(self._slots), args, body, bool(body.waits), results)
         self._slots = outer
         return code
 
@@ -108,14 +108,14 @@ class Compiler:
         """The registers that count the loops around an operation, outermost first."""
         return self.slots([loop.regions[0].block.args[0] for loop in op.loops()])
 
-    def block(self, region: Region) -> Block:
+    def block(self, region: Region) -> StepBlock:
         """The steps of a region's only block."""
-        out = Block()
+        out = StepBlock()
         for op in region.block.ops:
             self._add(out, op)
         return out
 
-    def _add(self, out: Block, op: Operation) -> None:
+    def _add(self, out: StepBlock, op: Operation) -> None:
         control = op.control
         if control is not None and self.launched(op) is None:
             made = CONTROL[control](self, op)
@@ -132,11 +132,11 @@ class Compiler:
         out.ops.append(op)
         out.steps.append(step)
 
-    def launched(self, op: Operation) -> Launch | None:
+    def launched(self, op: Operation) -> ItemLaunch | None:
         """How an operation starts work items; None if it does not. A call of an entry does, too."""
         if op.control is Control.CALL:
             return CALL if ENTRY in self.callee(op).attrs else None
-        return op.body if isinstance(op.body, Launch) else None
+        return op.body if isinstance(op.body, ItemLaunch) else None
 
     def _may_wait(self, op: Operation) -> bool:
         by_itself = isinstance(op.body, Do) and op.body.blocks

@@ -19,7 +19,7 @@ Frame = dict[int, Any]  # by id of a value
 
 
 @dataclass(slots=True)
-class Group:
+class ItemGroup:
     """Items at the same instruction of a program: implements `Items` on arrays."""
 
     core: Core
@@ -29,8 +29,8 @@ class Group:
     op: Operation | None = None
     ticks: list[int] = field(default_factory=lambda: [0])  # for the whole launch
 
-    def of(self, active: Ints) -> Group:
-        return Group(self.core, self.size, active, self.watch, ticks=self.ticks)
+    def of(self, active: Ints) -> ItemGroup:
+        return ItemGroup(self.core, self.size, active, self.watch, ticks=self.ticks)
 
     def clock(self) -> int:
         return self.ticks[0]

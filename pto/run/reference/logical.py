@@ -13,7 +13,7 @@ from pto.isa.meaning import Lane, Vectors
 from pto.isa.meaning.vector.masks import image, mask_width
 from pto.isa.meaning.vector.ub import Items, dtype_of
 from pto.isa.meaning.vector.values import lane_maker
-from pto.isa.meaning.vmi.words import Words
+from pto.isa.meaning.vmi.words import VectorWords
 from pto.isa.row import types as t
 from pto.isa.rules.rule import Case
 from pto.run.machine.core import Core
@@ -21,7 +21,7 @@ from pto.run.machine.core import Core
 Step = Callable[..., Any]
 
 
-class Shape:
+class LogicalOperands:
     """The kinds of operands of a lane function on logical vectors."""
 
     def __init__(self, case: Case, body: Lane) -> None:
@@ -39,7 +39,7 @@ class Shape:
 
 def lane(case: Case, body: Lane) -> Step:
     """result[i] = mask[i] ? fn(sources[i]) : 0."""
-    fn, shape = on_arrays(body.function(case)), Shape(case, body)
+    fn, shape = on_arrays(body.function(case)), LogicalOperands(case, body)
     ins = [_source(case, shape, name) for name in shape.sources]
     outs = [_result(case, shape, name) for name in shape.results]
     governed, alone = shape.mask is not None, len(outs) == 1
@@ -54,7 +54,7 @@ def lane(case: Case, body: Lane) -> Step:
     return step
 
 
-def _source(case: Case, shape: Shape, name: str) -> Step:
+def _source(case: Case, shape: LogicalOperands, name: str) -> Step:
     if name in shape.kinds:
         numpy = shape.kinds[name].numpy
         return lambda value: value.view(numpy)
@@ -63,7 +63,7 @@ def _source(case: Case, shape: Shape, name: str) -> Step:
     return lambda mask: mask
 
 
-def _result(case: Case, shape: Shape, name: str) -> Step:
+def _result(case: Case, shape: LogicalOperands, name: str) -> Step:
     if name not in shape.kinds:
         return lambda found, mask: found if mask is None else found & mask
     numpy = dtype_of(case, name).numpy
@@ -78,7 +78,7 @@ def _result(case: Case, shape: Shape, name: str) -> Step:
 
 def vectors(case: Case, body: Vectors) -> Step:
     """The meaning itself, on the NumPy implementation of the interface."""
-    fn, words = body.make(case), Words(case)
+    fn, words = body.make(case), VectorWords(case)
     kinds = [_shown(case, n) for n in range(len(case.op.results))]
     types = [case.type(o.name) for o in case.row.operands]
     lanes = next((k.itemsize for k in map(_element, types) if k is not None), 1)

@@ -16,7 +16,7 @@ from pto.core.pointer import Pointer
 from pto.core.primitives import on_arrays
 from pto.ir.choice import ways
 from pto.ir.graph import Operation, Region, Value
-from pto.isa.meaning import Do, Known, Lane, Launch, Together
+from pto.isa.meaning import Do, ItemLaunch, Known, Lane, Together
 from pto.isa.meaning.handle.view import ADD_POINTER, pointer_to
 from pto.isa.meaning.memory import registers
 from pto.isa.meaning.scalar.arith import kind_of
@@ -30,22 +30,22 @@ from pto.isa.rules.simt import MAX_ITEMS
 from pto.run.machine.core import Core
 from pto.run.reference.code import Regs, Step, located
 from pto.run.reference.control import require_step
-from pto.run.reference.group import Frame, Group
+from pto.run.reference.group import Frame, ItemGroup
 from pto.run.reference.tiles import in_words
 from pto.verify.operation import constant
 
 if TYPE_CHECKING:
     from pto.run.reference.compile import Compiler
 
-Do_ = Callable[[Group, Frame], None]
+Do_ = Callable[[ItemGroup, Frame], None]
 
 
 # ---- launches
 
 
-def launch(c: Compiler, op: Operation, body: Launch) -> Step:
+def launch(c: Compiler, op: Operation, body: ItemLaunch) -> Step:
     """The step of an operation that starts work items."""
-    program = _Section(c, op) if op.regions else Program(c, c.callee(op))
+    program = _Section(c, op) if op.regions else ItemProgram(c, c.callee(op))
     ins = c.slots(program.captured if isinstance(program, _Section) else op.operands)
     written = _written_size(op) if body.sizes == "attributes" else None
 
@@ -61,7 +61,7 @@ def launch(c: Compiler, op: Operation, body: Launch) -> Step:
             shown = " x ".join(map(str, size))
             raise fail("PTO-S095", f"a launch has 1 to {MAX_ITEMS} work items, not {shown}")
         watch = None if c.tap is None else c.tap.conflicts(core)
-        group = Group(core, size, np.arange(size.items), watch)
+        group = ItemGroup(core, size, np.arange(size.items), watch)
         program.call(
             group, [everywhere(v, a.type, size) for v, a in zip(values, program.args, strict=True)]
         )
@@ -89,7 +89,7 @@ def alone(case: Case, body: Together) -> Callable[..., Any]:
     types = [v.type for v in case.op.operands]
 
     def run(core: Core, *given: Any) -> Any:
-        group = Group(core, one, np.arange(1))
+        group = ItemGroup(core, one, np.arange(1))
         found = fn(group, *(everywhere(v, ty, one) for v, ty in zip(given, types, strict=True)))
         return None if found is None else number(found, 0, case.op.results[0].type)
 
@@ -99,7 +99,7 @@ def alone(case: Case, body: Together) -> Callable[..., Any]:
 # ---- programs
 
 
-class Program:
+class ItemProgram:
     """A function for work items: compiled once, run with any group of them."""
 
     def __init__(self, c: Compiler, function: Operation) -> None:
@@ -108,7 +108,7 @@ class Program:
         self._body = _Body(c, function.regions[0])
         self._results = block.ops[-1].operands if block.ops else []
 
-    def call(self, group: Group, values: Sequence[Any]) -> list[Any]:
+    def call(self, group: ItemGroup, values: Sequence[Any]) -> list[Any]:
         frame: Frame = {id(a): v for a, v in zip(self.args, values, strict=True)}
         self._body.run(group, frame)
         return [frame[id(v)] for v in self._results]
@@ -121,7 +121,7 @@ class _Section:
         self.captured = self.args = captured(op)
         self._body = _Body(c, op.regions[0])
 
-    def call(self, group: Group, values: Sequence[Any]) -> None:
+    def call(self, group: ItemGroup, values: Sequence[Any]) -> None:
         self._body.run(group, {id(a): v for a, v in zip(self.args, values, strict=True)})
 
 
@@ -149,7 +149,7 @@ class _Body:
         self.last = ops[-1].operands if ends else []
         self._steps = [(op, step_of(c, op)) for op in (ops[:-1] if ends else ops)]
 
-    def run(self, group: Group, frame: Frame) -> None:
+    def run(self, group: ItemGroup, frame: Frame) -> None:
         for op, step in self._steps:
             group.op = op
             group.ticks[0] += 1
@@ -183,7 +183,7 @@ def step_of(c: Compiler, op: Operation) -> Do_:
 
 
 def _together(op: Operation, fn: Callable[..., Any]) -> Do_:
-    def step(group: Group, frame: Frame) -> None:
+    def step(group: ItemGroup, frame: Frame) -> None:
         found = fn(group, *(group.taken(frame[id(v)]) for v in op.operands))
         if op.results:
             type = op.results[0].type
@@ -211,7 +211,7 @@ def _of_type(found: Any, type: t.Type) -> Any:
 def _lane(case: Case, body: Lane) -> Do_:
     op, fn = case.op, on_arrays(body.function(case))
 
-    def step(group: Group, frame: Frame) -> None:
+    def step(group: ItemGroup, frame: Frame) -> None:
         values = [group.taken(frame[id(v)]) for v in op.operands]
         if body.needs is not None and body.refused is not None:
             bad = np.flatnonzero(~np.asarray(body.needs(*values)))
@@ -229,7 +229,7 @@ def _lane(case: Case, body: Lane) -> Do_:
 def _known(op: Operation, value: Any) -> Do_:
     result = op.results[0]
 
-    def step(group: Group, frame: Frame) -> None:
+    def step(group: ItemGroup, frame: Frame) -> None:
         shape = (group.size.items, *np.shape(value))
         if isinstance(result.type, t.Scalar | t.Vector):
             frame[id(result)] = np.broadcast_to(np.asarray(value, kind_in(result.type)), shape)
@@ -255,7 +255,7 @@ def _one_by_one(case: Case, body: Do) -> Do_:
     op, fn = case.op, in_words(case, body.make, body.words)
     groups = [(o.variadic, case.op.group(o.name)) for o in case.row.operands]
 
-    def step(group: Group, frame: Frame) -> None:
+    def step(group: ItemGroup, frame: Frame) -> None:
         seen = {id(v): group.taken(frame[id(v)]) for v in op.operands}
         found: list[Any] = []
         for n in range(group.active.size):
@@ -292,7 +292,7 @@ def _if(c: Compiler, op: Operation) -> Do_:
     arms = [_Body(c, region) if region.blocks else None for region in op.regions]
     numbers = ways(op)
 
-    def step(group: Group, frame: Frame) -> None:
+    def step(group: ItemGroup, frame: Frame) -> None:
         given = group.taken(frame[id(op.operands[0])])
         found: list[Any] = [None] * len(op.results)
         of_number = [given == number for number in numbers]
@@ -310,7 +310,7 @@ def _if(c: Compiler, op: Operation) -> Do_:
     return step
 
 
-def _carry(group: Group, frame: Frame, to: Sequence[Value], sources: Sequence[Value]) -> None:
+def _carry(group: ItemGroup, frame: Frame, to: Sequence[Value], sources: Sequence[Value]) -> None:
     found = [group.merged(frame.get(id(a)), frame[id(v)]) for a, v in zip(to, sources, strict=True)]
     for a, value in zip(to, found, strict=True):
         frame[id(a)] = value
@@ -321,7 +321,7 @@ def _for(c: Compiler, op: Operation) -> Do_:
     counter, *carried = op.regions[0].block.args
     lower, upper, by, *inits = op.operands
 
-    def step(group: Group, frame: Frame) -> None:
+    def step(group: ItemGroup, frame: Frame) -> None:
         at = np.array(frame[id(lower)])
         end, stride = frame[id(upper)], frame[id(by)]
         require_step(int(group.taken(stride).min()))
@@ -347,7 +347,7 @@ def _while(c: Compiler, op: Operation) -> Do_:
     asked, told = (region.block.args for region in op.regions)
     condition, *passed = before.last
 
-    def step(group: Group, frame: Frame) -> None:
+    def step(group: ItemGroup, frame: Frame) -> None:
         for a, v in zip(asked, op.operands, strict=True):
             frame[id(a)] = frame[id(v)]
         live = group.active
@@ -368,9 +368,9 @@ def _while(c: Compiler, op: Operation) -> Do_:
 
 
 def _call(c: Compiler, op: Operation) -> Do_:
-    program = Program(c, c.callee(op))
+    program = ItemProgram(c, c.callee(op))
 
-    def step(group: Group, frame: Frame) -> None:
+    def step(group: ItemGroup, frame: Frame) -> None:
         found = program.call(group, [frame[id(v)] for v in op.operands])
         for result, value in zip(op.results, found, strict=True):
             frame[id(result)] = value

@@ -26,7 +26,7 @@ Step = Callable[..., Items]
 
 def lane(case: Case, body: Lane) -> Step:
     """result[i] = mask[i] ? fn(sources[i]) : 0; the mask is the last operand."""
-    fn, shape = on_arrays(body.function(case)), Shape(case, body)
+    fn, shape = on_arrays(body.function(case)), RegisterOperands(case, body)
     if not shape.registers:  # all operands are masks
         return lambda core, *images: fn(*images)
     if not shape.is_plain:
@@ -45,7 +45,7 @@ def lane(case: Case, body: Lane) -> Step:
     return make(fn, keep, every)
 
 
-class Shape:
+class RegisterOperands:
     """The kinds of operands and results of a lane function on registers."""
 
     def __init__(self, case: Case, body: Lane) -> None:
@@ -87,7 +87,7 @@ class Shape:
         return slice(self.part * kind.itemsize if kind and narrow else 0, None, self.widest)
 
 
-def _general(case: Case, fn: Step, shape: Shape) -> Step:
+def _general(case: Case, fn: Step, shape: RegisterOperands) -> Step:
     """The general case: registers of two widths, masks as sources and results, several results."""
     ins = [_source(case, shape, name) for name in shape.sources]
     outs = [_result(case, shape, name) for name in shape.results]
@@ -103,7 +103,7 @@ def _general(case: Case, fn: Step, shape: Shape) -> Step:
     return step
 
 
-def _source(case: Case, shape: Shape, name: str) -> Step:
+def _source(case: Case, shape: RegisterOperands, name: str) -> Step:
     kind, bits = shape.kind, shape.bits
     if name in shape.kinds:
         own, numpy = shape.lanes(shape.kinds[name]), shape.kinds[name].numpy
@@ -115,7 +115,7 @@ def _source(case: Case, shape: Shape, name: str) -> Step:
     return lane_maker(kind) if any(n in shape.kinds for n in shape.sources) else filler(kind)
 
 
-def _result(case: Case, shape: Shape, name: str) -> Step:
+def _result(case: Case, shape: RegisterOperands, name: str) -> Step:
     """fn(result of the lane function, the governing mask or None)."""
     size, bits = shape.kind.itemsize if shape.kind else 1, shape.bits
     every = full(size)

@@ -36,7 +36,7 @@ Made = tuple[Step, Callable[[Core, Regs], Waits] | None]
 _PLACES = (t.Ptr, t.TileBuf, t.View, t.MemRef)
 
 
-class Event(QueuedOp):
+class InstructionEvent(QueuedOp):
     """One executed instruction: exactly the bytes it accessed, and its effect on order."""
 
     __slots__ = ("accesses", "core", "counters", "leaves", "phase", "reads", "work")
@@ -90,7 +90,7 @@ class Observer:
     def memory(self, memory: WatchedMemory, core: Core | None) -> None:
         """Called when a memory is first used: a local buffer of `core`, else global memory."""
 
-    def event(self, event: Event) -> None: ...
+    def event(self, event: InstructionEvent) -> None: ...
     def enter_scope(self, core: Core) -> None:
         """Called at the start of a vector scope: its body is one operation of its pipe."""
 
@@ -176,7 +176,7 @@ class Tap(SchedulingPolicy):
         def watched(core: Core, regs: Regs) -> None:
             if not known:
                 known.append(effect(core, []))
-            tell(Event(op, core, pipe, nothing, counters(regs), known[0]))
+            tell(InstructionEvent(op, core, pipe, nothing, counters(regs), known[0]))
 
         return watched
 
@@ -193,7 +193,7 @@ class Tap(SchedulingPolicy):
             if number not in known:
                 step(core, regs)  # refuses an id that does not exist
                 known[number] = effect(core, [number])
-            tell(Event(op, core, pipe, nothing, counters(regs), known[number]))
+            tell(InstructionEvent(op, core, pipe, nothing, counters(regs), known[number]))
 
         return watched
 
@@ -227,7 +227,9 @@ class Tap(SchedulingPolicy):
             elif accesses or reads or leaves:
                 recorder.log = []
                 now = counters(regs)
-                tell(Event(op, core, pipe, accesses, now, None, None, reads, leaves, mark))
+                tell(
+                    InstructionEvent(op, core, pipe, accesses, now, None, None, reads, leaves, mark)
+                )
             return found
 
         return watched
@@ -246,7 +248,7 @@ class Tap(SchedulingPolicy):
         for n, (pipe, accesses, effect) in enumerate(parts):
             own = (reads, leaves) if not n else ((), ())
             self.observer.event(
-                Event(op, core, pipe, accesses, counters, effect, None, *own, mark, n)
+                InstructionEvent(op, core, pipe, accesses, counters, effect, None, *own, mark, n)
             )
 
     def _ordering(
@@ -278,7 +280,7 @@ class Tap(SchedulingPolicy):
                     phases = list(parts.of(accesses, regs))
                     self._report_parts(op, core, phases, counters)
                     accesses, told = [], len(phases)
-                tell(Event(op, core, pipe(values), accesses, counters, made, phase=told))
+                tell(InstructionEvent(op, core, pipe(values), accesses, counters, made, phase=told))
             return found
 
         return watched

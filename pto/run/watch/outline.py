@@ -28,7 +28,7 @@ from pto.isa.rules.rule import Case
 from pto.run.machine.core import Core
 from pto.run.order.resolve import effect_of, issuing_pipe
 from pto.run.reference.code import Regs, Step
-from pto.run.watch.events import Event, Made, Observer, Tap
+from pto.run.watch.events import InstructionEvent, Made, Observer, Tap
 from pto.verify.operation import constant
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ class DryRun(Tap):
                 at = place.address + int(offset or 0) * place.itemsize
                 how = "ub" if self._cached(core, (id(place.memory), at // _CACHE_LINE)) else "gm"
             counters = tuple([regs[i] for i in loops])
-            tell(Event(op, core, "S", [], counters, None, Cycles("element", how)))
+            tell(InstructionEvent(op, core, "S", [], counters, None, Cycles("element", how)))
             return found
 
         return ran
@@ -189,7 +189,11 @@ class DryRun(Tap):
 
         def told(core: Core, regs: Regs, work: Work | None) -> None:
             if work is not None:
-                tell(Event(op, core, pipe, [], tuple([regs[i] for i in loops]), None, work))
+                tell(
+                    InstructionEvent(
+                        op, core, pipe, [], tuple([regs[i] for i in loops]), None, work
+                    )
+                )
 
         return told
 
@@ -216,7 +220,7 @@ class DryRun(Tap):
             step(core, regs)
             recorder.log.clear()
             work = ScopeWork("scope", tuple(counts.items()))
-            tell(Event(op, core, "V", [], (), None, work))
+            tell(InstructionEvent(op, core, "V", [], (), None, work))
 
         return scope, wait
 

@@ -12,7 +12,7 @@ from pto.isa.cost.work import GlobalRegion
 from pto.observe.timing.chips import bench
 from pto.observe.timing.kinds import blocks_of
 from pto.observe.timing.shared import Load, Servers
-from pto.observe.timing.stream import Stream
+from pto.observe.timing.stream import RecordStream
 from pto.observe.timing.traffic import rounds_of
 
 CHIP = bench("910b1", "a2a3")
@@ -86,8 +86,8 @@ class Rows:
     arrays: list[tuple[int, int]] = field(default_factory=lambda: [(0, 1 << 20)])
     asked: list[int] = field(default_factory=list[int])
 
-    def record(self, number: int) -> Stream:
-        return Stream(sides=["both"])
+    def record(self, number: int) -> RecordStream:
+        return RecordStream(sides=["both"])
 
     def regions(self, number: int) -> list[GlobalRegion]:
         self.asked.append(number)
@@ -136,7 +136,7 @@ def test_a_last_block_that_differs_leaves_the_others_regular():
     ]
 
 
-def _loads(at: int) -> Stream:
+def _loads(at: int) -> RecordStream:
     @pto.kernel(profile="a2a3")
     def load(x: pto.Global[pto.u8]) -> None:
         pto.tload(pto.tile(1, 512, pto.u8, address=0), x[0:1, :])

@@ -14,7 +14,7 @@ from pto.isa.cost.describe import FIXED, REGISTERS, RUN
 from pto.isa.meaning.kinds import Do
 from pto.isa.table import rows
 from pto.observe import timing
-from pto.observe.timing.stream import Stream, Track
+from pto.observe.timing.stream import RecordStream, Track
 from pto.observe.timing.trace import chrome
 from pto.target import costs_a2a3, costs_a5
 
@@ -216,6 +216,6 @@ def test_an_address_that_comes_out_of_a_stream_is_followed_in_every_block():
     [("S", "vector"), ("MTE2 V MTE3", "vector"), ("MTE2 MTE1 M FIX", "cube"), ("M V", "core")],
 )
 def test_pipes_of_code_without_sides_tell_which_unit_it_is(pipes: str, side: str):
-    stream = Stream(sides=["both", "vector"])
+    stream = RecordStream(sides=["both", "vector"])
     stream.pipes = [Track(0, name) for name in pipes.split()] + [Track(1, "M")]
     assert [stream.side(agent) for agent in (0, 1)] == [side, "vector"]

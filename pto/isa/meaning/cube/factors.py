@@ -28,7 +28,7 @@ from pto.isa.meaning.cube.fractal import Array
 from pto.isa.meaning.kinds import Do
 from pto.isa.meaning.machine import Machine
 from pto.isa.meaning.memory import burst
-from pto.isa.meaning.memory.burst import Loop, Side
+from pto.isa.meaning.memory.burst import BurstLoop, BurstSide
 from pto.isa.meaning.memory.dma import element
 from pto.isa.meaning.memory.words import Bursts, up
 from pto.isa.rules.rule import Case
@@ -39,7 +39,7 @@ SCALES: Final = {Space.L0A: Space.SCALE_A, Space.L0B: Space.SCALE_B}
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class FractalWindow:
     """A window of the source: rows in 16s, columns in 32 bytes.
 
     Strides in fractals from strip to strip.
@@ -57,22 +57,26 @@ class Window:
         x.counts(name, "a start, step or stride", *numbers)
 
 
-class Factors(Bursts):
+class OperandLoads(Bursts):
     """The interface of bursts, extended by the loads of matrix operands."""
 
     __slots__ = ()
 
-    def turned(self, name: str, source: Pointer, dst: Pointer, kind: DType, at: Window) -> None:
+    def turned(
+        self, name: str, source: Pointer, dst: Pointer, kind: DType, at: FractalWindow
+    ) -> None:
         """Load the fractals of the transposed matrix."""
         if at.rows == 0 or at.cols == 0:
             return
         counts, strides = (at.cols,), (at.src_stride * CUBE_BLOCK_SIZE,)
         width = at.rows * CUBE_BLOCK_SIZE
-        reads = Side(name, "reads", source.memory, source.address, counts, strides, width)
+        reads = BurstSide(name, "reads", source.memory, source.address, counts, strides, width)
         reads.check()
         strips = _transposed(name, reads.bytes, kind, at)
         counts, strides = (strips.shape[0],), (at.dst_stride * CUBE_BLOCK_SIZE,)
-        writes = Side(name, "writes", dst.memory, dst.address, counts, strides, strips.shape[1])
+        writes = BurstSide(
+            name, "writes", dst.memory, dst.address, counts, strides, strips.shape[1]
+        )
         writes.check()
         burst.put(writes, strips)
 
@@ -82,12 +86,18 @@ class Factors(Bursts):
 
 
 def _load(
-    x: Factors, name: str, src: Pointer, dst: Pointer, kind: DType, at: Window, transpose: Any
+    x: OperandLoads,
+    name: str,
+    src: Pointer,
+    dst: Pointer,
+    kind: DType,
+    at: FractalWindow,
+    transpose: Any,
 ) -> None:
     """Copy fractals of L1 to fractals of L0A or L0B."""
     at.check(x, name)
     source = x.behind(x.owned(src), (at.col * at.src_stride + at.row) * CUBE_BLOCK_SIZE)
-    loop = Loop(at.cols, at.src_stride * CUBE_BLOCK_SIZE, at.dst_stride * CUBE_BLOCK_SIZE)
+    loop = BurstLoop(at.cols, at.src_stride * CUBE_BLOCK_SIZE, at.dst_stride * CUBE_BLOCK_SIZE)
     x.when(
         transpose,
         lambda: x.turned(name, source, dst, kind, at),
@@ -95,7 +105,7 @@ def _load(
     )
 
 
-def _transposed(name: str, found: Array, kind: DType, at: Window) -> Array:
+def _transposed(name: str, found: Array, kind: DType, at: FractalWindow) -> Array:
     """Strips of the transposed matrix, one row of bytes each."""
     rows = at.rows * FRACTAL_NZ_ROW
     items = found.reshape(at.cols, rows, C0_SIZE_BYTE).transpose(1, 0, 2).reshape(rows, -1)
@@ -118,7 +128,9 @@ def _transposed(name: str, found: Array, kind: DType, at: Window) -> Array:
     return raw.transpose(1, 0, 2).reshape(count, cols * C0_SIZE_BYTE)
 
 
-def _window(kind: DType, rows: int, depth: int, transpose: bool, row: int, col: int) -> Window:
+def _window(
+    kind: DType, rows: int, depth: int, transpose: bool, row: int, col: int
+) -> FractalWindow:
     """The fractals of a logical rows x depth operand, where rows are m or n.
 
     The pitch of the source is implied. For a transposed load both sides are padded to the size of a
@@ -127,11 +139,11 @@ def _window(kind: DType, rows: int, depth: int, transpose: bool, row: int, col: 
     per_block = C0_SIZE_BYTE * kind.values_per_item // kind.itemsize
     if not transpose:
         strip = up(rows, FRACTAL_NZ_ROW)
-        return Window(row, col, strip, up(depth, per_block), strip, strip)
+        return FractalWindow(row, col, strip, up(depth, per_block), strip, strip)
     step = max(FRACTAL_NZ_ROW, per_block)
     fractals, blocks = step // FRACTAL_NZ_ROW, step // per_block
     strip, across = up(depth, step) * fractals, up(rows, step)
-    return Window(row, col, strip, across * blocks, strip, across * fractals)
+    return FractalWindow(row, col, strip, across * blocks, strip, across * fractals)
 
 
 def _mte_load(rows_first: bool) -> Do:
@@ -142,7 +154,7 @@ def _mte_load(rows_first: bool) -> Do:
         transpose = case.word("transpose") == "true"
 
         def run(
-            x: Factors,
+            x: OperandLoads,
             src: Pointer,
             dst: Pointer,
             a: int,
@@ -157,30 +169,32 @@ def _mte_load(rows_first: bool) -> Do:
 
         return run
 
-    return Do(make, words=Factors)
+    return Do(make, words=OperandLoads)
 
 
 def _load_cbuf(case: Case) -> Callable[..., None]:
     name, kind = case.row.name, element(case, "source")
     transpose = case.word("transpose") == "true"
-    return lambda x, src, dst, *steps: _load(x, name, src, dst, kind, Window(*steps), transpose)
+    return lambda x, src, dst, *steps: _load(
+        x, name, src, dst, kind, FractalWindow(*steps), transpose
+    )
 
 
 def _load_cbuf_s4(case: Case) -> Callable[..., None]:
     """Load 4-bit elements, whatever type the pointer has; transpose is an operand."""
     name = case.row.name
 
-    def run(x: Factors, src: Pointer, dst: Pointer, *steps: int) -> None:
+    def run(x: OperandLoads, src: Pointer, dst: Pointer, *steps: int) -> None:
         *window, transpose = steps
-        _load(x, name, src, dst, FLOAT4_E2M1X2, Window(*window), transpose != 0)
+        _load(x, name, src, dst, FLOAT4_E2M1X2, FractalWindow(*window), transpose != 0)
 
     return run
 
 
 MTE_L1_L0A = _mte_load(rows_first=True)
 MTE_L1_L0B = _mte_load(rows_first=False)
-LOAD_CBUF = Do(_load_cbuf, words=Factors)
-LOAD_CBUF_S4 = Do(_load_cbuf_s4, words=Factors)
+LOAD_CBUF = Do(_load_cbuf, words=OperandLoads)
+LOAD_CBUF_S4 = Do(_load_cbuf_s4, words=OperandLoads)
 
 # ---- MX scales
 
@@ -203,7 +217,7 @@ def _mte_scales(rows_first: bool) -> Do:
         name = case.row.name
 
         def run(
-            x: Factors,
+            x: OperandLoads,
             src: Pointer,
             dst: Pointer,
             a: int,
@@ -226,18 +240,18 @@ def _mte_scales(rows_first: bool) -> Do:
 
         return run
 
-    return Do(make, words=Factors)
+    return Do(make, words=OperandLoads)
 
 
 def _load_cbuf_to_cb_mx(case: Case) -> Callable[..., None]:
     """x counts fragments along n, y along k; strides are fragments from one x to the next."""
     name = case.row.name
 
-    def run(x: Factors, src: Pointer, dst: Pointer, *steps: int) -> None:
-        at = Window(*steps)
+    def run(x: OperandLoads, src: Pointer, dst: Pointer, *steps: int) -> None:
+        at = FractalWindow(*steps)
         at.check(x, name)
         origin = x.behind(x.owned(src), (at.row * at.src_stride + at.col) * FRAGMENT)
-        loop = Loop(at.rows, at.src_stride * FRAGMENT, at.dst_stride * FRAGMENT)
+        loop = BurstLoop(at.rows, at.src_stride * FRAGMENT, at.dst_stride * FRAGMENT)
         x.move(name, origin, x.scales_at(dst), at.cols * FRAGMENT, [loop])
 
     return run
@@ -245,4 +259,4 @@ def _load_cbuf_to_cb_mx(case: Case) -> Callable[..., None]:
 
 MTE_L1_L0A_MX = _mte_scales(rows_first=True)
 MTE_L1_L0B_MX = _mte_scales(rows_first=False)
-LOAD_CBUF_TO_CB_MX = Do(_load_cbuf_to_cb_mx, words=Factors)
+LOAD_CBUF_TO_CB_MX = Do(_load_cbuf_to_cb_mx, words=OperandLoads)

@@ -23,7 +23,7 @@ from pto.isa.meaning.cube.quantise import Finish, Scale
 from pto.isa.meaning.kinds import Do
 from pto.isa.meaning.machine import Machine
 from pto.isa.meaning.memory import burst, registers
-from pto.isa.meaning.memory.burst import Side
+from pto.isa.meaning.memory.burst import BurstSide
 from pto.isa.meaning.memory.dma import element
 from pto.isa.row.enums import ENUMS
 from pto.isa.rules.rule import Case
@@ -34,7 +34,7 @@ Split = str | int  # "split_m", "split_n", or the sub-block that receives the wh
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class FixpipeShape:
     """m x n elements and their layout in L0C and in the destination."""
 
     m: int
@@ -61,7 +61,7 @@ class Shape:
 class Write:
     """Prepared bursts."""
 
-    side: Side
+    side: BurstSide
     values: Array
 
     def put(self, how: tuple[DType, str] | None) -> None:
@@ -88,7 +88,7 @@ class Fixpipe:
         core: Machine,
         src: Pointer,
         dst: Pointer,
-        shape: Shape,
+        shape: FixpipeShape,
         finish: Finish,
         half: Split = 0,
         atomic: tuple[DType, str] | None = None,
@@ -106,7 +106,13 @@ class Fixpipe:
             write.put(atomic)
 
     def _writes(
-        self, core: Machine, src: Pointer, dst: Pointer, shape: Shape, finish: Finish, half: Split
+        self,
+        core: Machine,
+        src: Pointer,
+        dst: Pointer,
+        shape: FixpipeShape,
+        finish: Finish,
+        half: Split,
     ) -> Iterator[Write]:
         if shape.m == 0 or shape.n == 0:
             return
@@ -120,7 +126,7 @@ class Fixpipe:
                 place = Pointer(target.memory, target.address + moved, self.dst)
                 yield from self._placed(part, place, shape)
 
-    def _read(self, src: Pointer, shape: Shape) -> Array:
+    def _read(self, src: Pointer, shape: FixpipeShape) -> Array:
         found = accumulator(
             self.name, "reads", src, self.src, shape.m, shape.n, shape.src_stride, shape.step
         )
@@ -139,14 +145,14 @@ class Fixpipe:
         for sub, part in enumerate(np.split(items, 2, axis)):
             yield part, burst.owned(core, dst, sub)
 
-    def _placed(self, items: Array, dst: Pointer, shape: Shape) -> Iterator[Write]:
+    def _placed(self, items: Array, dst: Pointer, shape: FixpipeShape) -> Iterator[Write]:
         if shape.layout == "nz2nz":
             yield from self._strips(items, dst, shape)
             return
         rows = items.T if shape.layout == "nz2dn" else items
         yield self._rows(rows, dst, (rows.shape[0],), (self._offset(shape.dst_stride),))
 
-    def _strips(self, items: Array, dst: Pointer, shape: Shape) -> Iterator[Write]:
+    def _strips(self, items: Array, dst: Pointer, shape: FixpipeShape) -> Iterator[Write]:
         """Blocks of columns in order, all rows of one block before the next."""
         wide = C0_SIZE_BYTE * self.dst.values_per_item // self.dst.itemsize
         if self.dst.itemsize == 4 and not shape.split:
@@ -169,7 +175,7 @@ class Fixpipe:
         else:
             raw = np.ascontiguousarray(items).view(np.uint8)
         width = raw.shape[-1]
-        side = Side(self.name, "writes", dst.memory, dst.address, counts, strides, width)
+        side = BurstSide(self.name, "writes", dst.memory, dst.address, counts, strides, width)
         return Write(side, raw)
 
     def _offset(self, elements: int) -> int:
@@ -230,11 +236,15 @@ def _finish(case: Case) -> Callable[..., Finish]:
     return make
 
 
-def _shape(layout: str, split: Any, loop0: Any, loop3: tuple[Any, ...], *sizes: int) -> Shape:
+def _shape(
+    layout: str, split: Any, loop0: Any, loop3: tuple[Any, ...], *sizes: int
+) -> FixpipeShape:
     m, n, src_stride, dst_stride = sizes
     count, src_step, dst_step = (1, 0, 0) if loop3[0] is None else loop3
     step = 1 if loop0 is None else loop0
-    return Shape(m, n, src_stride, dst_stride, layout, step, bool(split), count, src_step, dst_step)
+    return FixpipeShape(
+        m, n, src_stride, dst_stride, layout, step, bool(split), count, src_step, dst_step
+    )
 
 
 def _mte_l0c(case: Case) -> Callable[..., None]:
@@ -277,7 +287,7 @@ MTE_L0C = Do(_mte_l0c)
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class ConfigWords:
     """Fields of config0 and config1: dma_cube.yaml#pto.copy_matrix_cc_to_gm."""
 
     low: int
@@ -290,10 +300,10 @@ class Words:
     def quant(self) -> int:
         return self.field(29, 1) << 5 | self.field(34, 5)
 
-    def shape(self, core: Machine) -> Shape:
+    def shape(self, core: Machine) -> FixpipeShape:
         loop3 = registers.get(core, registers.LOOP3)
         layout = "nz2nd" if self.field(43, 1) else "nz2dn" if self.field(62, 1) else "nz2nz"
-        plain = Shape(
+        plain = FixpipeShape(
             m=self.low >> 16 & 0xFFFF,
             n=self.low >> 4 & 0xFFF,
             src_stride=self.field(0, 16),
@@ -308,7 +318,7 @@ class Words:
         return replace(plain, step=step, count=count, src_step=src_step, dst_step=loop3 >> 32)
 
 
-def _raw_finish(core: Machine, fixpipe: Fixpipe, words: Words, channels: int) -> Finish:
+def _raw_finish(core: Machine, fixpipe: Fixpipe, words: ConfigWords, channels: int) -> Finish:
     quant = ENUMS["quant_pre_mode"].word(words.quant)
     relu = ENUMS["relu_pre_mode"].word(words.field(39, 3))
     if quant is None or relu in (None, "pwl"):
@@ -353,7 +363,7 @@ def _copy_matrix(case: Case) -> Callable[..., None]:
     space = getattr(case.type("destination"), "space", None)
 
     def run(core: Machine, src: Pointer, dst: Pointer, config0: int, config1: int) -> None:
-        words = Words(config0 & registers.MASK, config1 & registers.MASK)
+        words = ConfigWords(config0 & registers.MASK, config1 & registers.MASK)
         shape = words.shape(core)
         finish = _raw_finish(core, fixpipe, words, shape.n)
         how = registers.selected_atomic(core) if space is Space.GM else None
@@ -363,7 +373,7 @@ def _copy_matrix(case: Case) -> Callable[..., None]:
     return run
 
 
-def _raw_half(name: str, words: Words) -> Split:
+def _raw_half(name: str, words: ConfigWords) -> Split:
     dual = words.field(16, 2)
     if dual == 3:
         raise fail("PTO-S169", f"'{name}' op: dual destination {dual} is not defined by the ISA")

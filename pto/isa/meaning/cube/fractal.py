@@ -15,7 +15,7 @@ import numpy.typing as npt
 from pto.core.constants import C0_SIZE_BYTE, FRACTAL_NZ_ROW
 from pto.core.dtypes import DType
 from pto.core.pointer import Pointer
-from pto.isa.meaning.memory.burst import Side
+from pto.isa.meaning.memory.burst import BurstSide
 
 Array = npt.NDArray[Any]
 
@@ -30,7 +30,7 @@ def strips(
 ) -> npt.NDArray[np.uint8]:
     """A live view (strip, row, byte); `pitch` is the distance of strips in bytes."""
     counts, strides = (count, rows), (pitch, row_bytes)
-    side = Side(name, verb, pointer.memory, pointer.address, counts, strides, row_bytes)
+    side = BurstSide(name, verb, pointer.memory, pointer.address, counts, strides, row_bytes)
     side.check()
     return side.bytes
 
@@ -57,7 +57,9 @@ def accumulator(
     """A live view (strip, row, 16 items) of L0C; `pitch` and `step` count rows of 16 items."""
     row = FRACTAL_NZ_ROW * kind.itemsize
     counts = (-(-cols // FRACTAL_NZ_ROW), rows)
-    side = Side(name, verb, pointer.memory, pointer.address, counts, (pitch * row, step * row), row)
+    side = BurstSide(
+        name, verb, pointer.memory, pointer.address, counts, (pitch * row, step * row), row
+    )
     side.check()
     return side.bytes.view(kind.numpy)
 

@@ -19,7 +19,7 @@ from pto.core.pointer import Pointer
 from pto.isa.meaning.kinds import Do
 from pto.isa.meaning.machine import Machine
 from pto.isa.meaning.memory import burst, registers
-from pto.isa.meaning.memory.burst import Loop, Side
+from pto.isa.meaning.memory.burst import BurstLoop, BurstSide
 from pto.isa.meaning.memory.dma import element, gapped, listed, register_loops
 from pto.isa.meaning.memory.words import Bursts, bursts
 from pto.isa.row.attributes import Int
@@ -50,7 +50,7 @@ def _copy_gm_to_cbuf(case: Case) -> Callable[..., None]:
         count, width, src_stride, dst_stride = operands
         target = x.owned(dst)
         x.aligned(name, target, step)
-        loops = [Loop(count, src_stride, dst_stride), *register_loops(x, "outtol1")]
+        loops = [BurstLoop(count, src_stride, dst_stride), *register_loops(x, "outtol1")]
         x.move(name, src, target, width, loops)
 
     return run
@@ -100,7 +100,7 @@ def to_fractals(
     size = kind.itemsize
     rows, cols = (shape.d, shape.n) if transposed else (shape.n, shape.d)
     counts, strides = (shape.groups, rows), (shape.outer, shape.inner)
-    reads = Side(name, "reads", src.memory, src.address, counts, strides, cols * size)
+    reads = BurstSide(name, "reads", src.memory, src.address, counts, strides, cols * size)
     reads.check()
     found = reads.bytes.view(kind.storage)
     values = found.transpose(0, 2, 1) if transposed else found
@@ -118,7 +118,9 @@ def to_fractals(
     writes.bytes.view(kind.storage)[...] = blocks
 
 
-def _blocks(name: str, dst: Pointer, kind: DType, shape: Fractals, values: Any) -> tuple[Any, Side]:
+def _blocks(
+    name: str, dst: Pointer, kind: DType, shape: Fractals, values: Any
+) -> tuple[Any, BurstSide]:
     wide = C0_SIZE_BYTE // kind.itemsize
     count = -(-shape.d // wide)
     whole = np.zeros((shape.groups, shape.n, count * wide), kind.storage)
@@ -126,12 +128,12 @@ def _blocks(name: str, dst: Pointer, kind: DType, shape: Fractals, values: Any) 
     blocks = whole.reshape(shape.groups, shape.n, count, wide).transpose(0, 2, 1, 3)
     counts = (shape.groups, count, shape.n)
     strides = tuple(C0_SIZE_BYTE * n for n in (shape.loop4, shape.loop3, shape.loop2))
-    return blocks, Side(name, "writes", dst.memory, dst.address, counts, strides, C0_SIZE_BYTE)
+    return blocks, BurstSide(name, "writes", dst.memory, dst.address, counts, strides, C0_SIZE_BYTE)
 
 
 def _packed_blocks(
     name: str, dst: Pointer, kind: DType, shape: Fractals, values: Any
-) -> tuple[Any, Side]:
+) -> tuple[Any, BurstSide]:
     """Small C0: four channels a row, rows in order, zeros up to the next multiple of 32 bytes."""
     wide = C0_SIZE_BYTE // kind.itemsize
     used = shape.n * _SMALL_C0
@@ -140,7 +142,9 @@ def _packed_blocks(
     inner[..., : shape.d] = values
     whole[:, :used] = inner.reshape(shape.groups, used)
     strides, width = (shape.loop4 * C0_SIZE_BYTE,), whole.shape[1] * kind.itemsize
-    return whole, Side(name, "writes", dst.memory, dst.address, (shape.groups,), strides, width)
+    return whole, BurstSide(
+        name, "writes", dst.memory, dst.address, (shape.groups,), strides, width
+    )
 
 
 class Into(Bursts):
@@ -163,7 +167,7 @@ class Into(Bursts):
         src: Pointer,
         dst: Pointer,
         width: int,
-        loop: Loop,
+        loop: BurstLoop,
         kind: DType,
         widen: bool,
     ) -> None:
@@ -245,7 +249,7 @@ def _bias(
     if kind.itemsize != 2:
         x.move(name, source, dst, width, [loop])
         return
-    loop = Loop(count, loop.source, 2 * width + dst_gap * BLOCK_BYTE_SIZE)
+    loop = BurstLoop(count, loop.source, 2 * width + dst_gap * BLOCK_BYTE_SIZE)
     x.widened(name, source, dst, width, loop, kind, widen)
 
 

@@ -13,7 +13,7 @@ from pto.core.memory import Memory
 from pto.core.tile import Tile
 from pto.isa.meaning.cube.accumulator import SIGN, quant_of
 from pto.isa.meaning.handle.memref import is_view
-from pto.isa.meaning.handle.view import Form, Handles, as_tile, handles
+from pto.isa.meaning.handle.view import Handles, TileForm, as_tile, handles
 from pto.isa.meaning.kinds import Blocked, Do, Move
 from pto.isa.meaning.machine import Machine
 from pto.isa.meaning.memory import registers
@@ -78,7 +78,7 @@ def _assign(case: Case) -> Callable[..., Any]:
 
     def run(x: Handles, place: Any, address: int) -> Tile | GlobalTensor:
         if not is_view(place):
-            form, pitch = Form(place.type), place.window_pitch
+            form, pitch = TileForm(place.type), place.window_pitch
             return x.lines(form, place.memory, address, place.known_valid, pitch)
         at = x.global_pointer(address, place.dtype)
         return x.view(at.memory, at.address, place.dtype, place.shape, place.strides, place.layout)
@@ -94,7 +94,7 @@ def _bound(place: Callable[[Handles, Tile, Tile, list[int]], tuple[Memory, int]]
 
     def run(x: Handles, src: Tile, *rest: Any) -> Tile:
         *numbers, dst = rest
-        return x.tile_anywhere(Form(dst.type), *place(x, src, dst, numbers), dst.get_valid())
+        return x.tile_anywhere(TileForm(dst.type), *place(x, src, dst, numbers), dst.get_valid())
 
     return handles(lambda case: run, binds="dst")
 

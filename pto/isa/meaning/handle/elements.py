@@ -16,7 +16,7 @@ from pto.isa.meaning.scalar.arith import from_bits, to_bits
 from pto.isa.row import types as t
 
 
-class Elements(Handles):
+class ElementHandles(Handles):
     """The interface of handles, extended by single elements in memory."""
 
     __slots__ = ()

@@ -18,10 +18,10 @@ from pto.core.layout import BLayout, Layout, SLayout
 from pto.core.memory import Memory, Space
 from pto.core.pad import pad
 from pto.core.tile import Tile, TileType, Valid
-from pto.isa.meaning.handle.elements import Elements, row_of
+from pto.isa.meaning.handle.elements import ElementHandles, row_of
 from pto.isa.meaning.handle.view import (
-    Form,
     Handles,
+    TileForm,
     element,
     handle,
     handles,
@@ -76,7 +76,7 @@ def _alloc(case: Case) -> Callable[..., Tile]:
     def alloc(x: Handles, sizes: list[int]) -> Tile:
         given = iter(sizes)
         shape = tuple(x.known(next(given)) if n is None else n for n in result.shape)
-        form = Form(tile_type(replace(result, shape=shape)))
+        form = TileForm(tile_type(replace(result, shape=shape)))
         return x.tile(form, x.memory(result.space), x.placed(op), form.type.valid)
 
     return alloc
@@ -118,7 +118,7 @@ def _reinterpret(case: Case) -> Callable[..., Place]:
             raise fail("PTO-L190", f"elements of a row lie {strides[-1]} apart; tiles have no gaps")
         shape = tuple(x.known(n) for n in sizes)
         shaped = replace(result, shape=shape) if isinstance(result, t.MemRef) else result
-        form = Form(tile_type(shaped))
+        form = TileForm(tile_type(shaped))
         pitch = x.known(strides[-2]) if len(sizes) > 1 else None
         return x.lines(form, base.memory, address, form.type.valid, pitch)
 
@@ -225,8 +225,8 @@ def _store(case: Case) -> Callable[..., None]:
     return lambda x, value, memref, indices: x.store(memref, limits, indices, elem, value)
 
 
-LOAD = Do(_load, words=Elements)
-STORE = Do(_store, words=Elements)
+LOAD = Do(_load, words=ElementHandles)
+STORE = Do(_store, words=ElementHandles)
 
 # ---- tiles described by a config attribute
 
@@ -260,13 +260,13 @@ def _word(kind: str, text: str) -> str:
 
 def _bind(case: Case) -> Callable[..., Tile]:
     """The same bytes as a tile of the configured type."""
-    form = Form(configured(case, _result(case)))
+    form = TileForm(configured(case, _result(case)))
     return lambda x, tile, rows, cols: x.renamed(form, tile, valid_region(form.type, rows, cols))
 
 
 def _materialize(case: Case) -> Callable[..., Tile]:
     """A tile of the result's type; with view semantics, the first part of a larger tile."""
-    form, semantics = Form(tile_type(_result(case))), case.op.attrs.get("pto.view_semantics")
+    form, semantics = TileForm(tile_type(_result(case))), case.op.attrs.get("pto.view_semantics")
     type, is_part = form.type, isinstance(semantics, Str) and semantics.value == "subview"
 
     def tile(x: Handles, whole: Tile, rows: int | None, cols: int | None) -> Tile:
@@ -283,7 +283,7 @@ def _materialize(case: Case) -> Callable[..., Tile]:
 
 def _pointer_cast(case: Case) -> Callable[..., Tile]:
     """A tile at the next of several addresses each time it is executed: multi-buffering."""
-    form, op = Form(configured(case, _result(case))), case.op
+    form, op = TileForm(configured(case, _result(case))), case.op
 
     def cast(x: Handles, addresses: list[int], rows: int | None, cols: int | None) -> Tile:
         region, memory = valid_region(form.type, rows, cols), x.memory(form.type.space)

@@ -31,7 +31,7 @@ from pto.isa.rules.rule import Case
 # ---- the interface
 
 
-class Form:
+class TileForm:
     """A tile type, and the last tile made with it: a loop often makes the same tile again."""
 
     __slots__ = ("_last", "type")
@@ -154,17 +154,17 @@ class Handles:
         """The address that the planner assigned to an allocation."""
         return self.core.place(op)
 
-    def tile(self, form: Form, memory: Memory, address: int, region: Valid) -> Tile:
+    def tile(self, form: TileForm, memory: Memory, address: int, region: Valid) -> Tile:
         """A tile inside its buffer, at an aligned address."""
         return form.at(memory, address, region)
 
-    def tile_anywhere(self, form: Form, memory: Memory, address: int, region: Valid) -> Tile:
+    def tile_anywhere(self, form: TileForm, memory: Memory, address: int, region: Valid) -> Tile:
         """A tile that may start at any element."""
         type = form.type
         return Tile(type, memory, address, region, pitch=type.shape[type.layout.pitch_axis])
 
     def lines(
-        self, form: Form, memory: Memory, address: int, region: Valid, pitch: int | None
+        self, form: TileForm, memory: Memory, address: int, region: Valid, pitch: int | None
     ) -> Tile:
         """A tile with lines `pitch` elements (or boxes) apart; None: without gaps."""
         if pitch is None:
@@ -175,7 +175,7 @@ class Handles:
         """A window of a tile as a tile; it must not cut a box."""
         return tile.window(row, col, type, region)
 
-    def renamed(self, form: Form, tile: Tile, region: Valid) -> Tile:
+    def renamed(self, form: TileForm, tile: Tile, region: Valid) -> Tile:
         """The bytes of a tile with another type."""
         if tile.window_pitch is None:
             return form.at(tile.memory, tile.address, region)
@@ -348,7 +348,7 @@ def valid_region(
 
 
 def _alloc(case: Case) -> Callable[..., Tile]:
-    form, op = Form(tile_type(_result(case))), case.op
+    form, op = TileForm(tile_type(_result(case))), case.op
 
     def alloc(x: Handles, address: int | None, rows: int | None, cols: int | None) -> Tile:
         start = x.placed(op) if address is None else address
@@ -362,7 +362,7 @@ def _multi_get(case: Case) -> Callable[..., Tile]:
 
     The first one has the address; the following ones are at multiples of a tile's bytes.
     """
-    source, form = case.type("source"), Form(tile_type(case.type("source")))
+    source, form = case.type("source"), TileForm(tile_type(case.type("source")))
     count = source.count if isinstance(source, t.MultiTile) else 0
 
     def get(x: Handles, first: Tile, slot: int) -> Tile:
@@ -379,7 +379,7 @@ def _multi_get(case: Case) -> Callable[..., Tile]:
 
 def _retyped(case: Case) -> Callable[..., Tile]:
     """The same bytes under another tile type, with that type's valid region."""
-    form = Form(tile_type(_result(case)))
+    form = TileForm(tile_type(_result(case)))
     is_open = None in form.type.valid
     return lambda x, tile: x.renamed(form, tile, tile.get_valid() if is_open else form.type.valid)
 

@@ -32,7 +32,7 @@ COMBINE: Final[dict[str, Callable[[Any, Any], Any]]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Loop:
+class BurstLoop:
     """The count of a loop, and the bytes by which source and destination advance each iteration."""
 
     count: int
@@ -41,7 +41,7 @@ class Loop:
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class BurstSide:
     """One side of a transfer: bursts of `width` bytes.
 
     Counts and strides list outer loops first.
@@ -108,8 +108,8 @@ def distinct(counts: Sequence[int], strides: Sequence[int], width: int) -> bool:
 
 
 def sides(
-    name: str, src: Pointer, dst: Pointer, width: int, loops: Sequence[Loop], wider: int = 0
-) -> tuple[Side, Side] | None:
+    name: str, src: Pointer, dst: Pointer, width: int, loops: Sequence[BurstLoop], wider: int = 0
+) -> tuple[BurstSide, BurstSide] | None:
     """Both sides, checked; None if nothing moves. `loops` are listed from inner to outer.
 
     A burst of the destination is `wider` bytes longer than one of the source.
@@ -126,14 +126,14 @@ def sides(
         raise fail("PTO-M162", f"'{name}' op moves {total} bytes, more than {MOST_BYTES}")
     source = tuple(loop.source for loop in used)
     target = tuple(loop.destination for loop in used)
-    reads = Side(name, "reads", src.memory, src.address, counts, source, width)
-    writes = Side(name, "writes", dst.memory, dst.address, counts, target, width + wider)
+    reads = BurstSide(name, "reads", src.memory, src.address, counts, source, width)
+    writes = BurstSide(name, "writes", dst.memory, dst.address, counts, target, width + wider)
     reads.check()
     writes.check()
     return reads, writes
 
 
-def move(name: str, src: Pointer, dst: Pointer, width: int, loops: Sequence[Loop]) -> None:
+def move(name: str, src: Pointer, dst: Pointer, width: int, loops: Sequence[BurstLoop]) -> None:
     """Copy the bursts."""
     if _moved_at_once(src, dst, width, loops):
         return
@@ -143,7 +143,7 @@ def move(name: str, src: Pointer, dst: Pointer, width: int, loops: Sequence[Loop
         put(writes, reads.bytes)
 
 
-def _moved_at_once(src: Pointer, dst: Pointer, width: int, loops: Sequence[Loop]) -> bool:
+def _moved_at_once(src: Pointer, dst: Pointer, width: int, loops: Sequence[BurstLoop]) -> bool:
     """The common case: bursts that are contiguous on both sides, inside both memories."""
     used = [loop for loop in loops if loop.count != 1]
     total = width
@@ -161,7 +161,7 @@ def _moved_at_once(src: Pointer, dst: Pointer, width: int, loops: Sequence[Loop]
     return True
 
 
-def put(writes: Side, values: Bytes) -> None:
+def put(writes: BurstSide, values: Bytes) -> None:
     """Write bursts that have the shape of `writes.bytes`."""
     target = writes.bytes
     if writes.is_distinct:
@@ -172,7 +172,12 @@ def put(writes: Side, values: Bytes) -> None:
 
 
 def combine(
-    name: str, src: Pointer, dst: Pointer, width: int, loops: Sequence[Loop], how: tuple[DType, str]
+    name: str,
+    src: Pointer,
+    dst: Pointer,
+    width: int,
+    loops: Sequence[BurstLoop],
+    how: tuple[DType, str],
 ) -> None:
     """Combine the bursts with memory, element by element of one type."""
     kind, op = how
@@ -188,7 +193,7 @@ def combine(
         update(writes, reads.bytes.view(kind.numpy), kind, op)
 
 
-def update(writes: Side, values: npt.NDArray[Any], kind: DType, op: str) -> None:
+def update(writes: BurstSide, values: npt.NDArray[Any], kind: DType, op: str) -> None:
     """Combine items that have the shape of `writes.bytes` with memory."""
     function, target = COMBINE[op], writes.bytes.view(kind.numpy)
     if writes.is_distinct:
@@ -198,7 +203,7 @@ def update(writes: Side, values: npt.NDArray[Any], kind: DType, op: str) -> None
         target[index] = function(target[index], burst)
 
 
-def _one_by_one(writes: Side, values: npt.NDArray[Any]) -> Any:
+def _one_by_one(writes: BurstSide, values: npt.NDArray[Any]) -> Any:
     """(index, burst) in program order; all are read before the first is written."""
     count = prod(writes.counts)
     if count > MOST_OVERLAPPING:
@@ -211,7 +216,7 @@ def _one_by_one(writes: Side, values: npt.NDArray[Any]) -> Any:
     return ((index, kept[index]) for index in product(*map(range, writes.counts)))
 
 
-def aligned(name: str, pointer: Pointer, step: int, loops: Sequence[Loop] = ()) -> None:
+def aligned(name: str, pointer: Pointer, step: int, loops: Sequence[BurstLoop] = ()) -> None:
     """Check the alignment of bursts in a local buffer.
 
     `loops` give their destination strides there.
@@ -233,9 +238,9 @@ def aligned(name: str, pointer: Pointer, step: int, loops: Sequence[Loop] = ()) 
             )
 
 
-def turned(loops: Sequence[Loop]) -> list[Loop]:
+def turned(loops: Sequence[BurstLoop]) -> list[BurstLoop]:
     """The same loops with source and destination exchanged."""
-    return [Loop(loop.count, loop.destination, loop.source) for loop in loops]
+    return [BurstLoop(loop.count, loop.destination, loop.source) for loop in loops]
 
 
 def owned(core: Machine, pointer: Pointer, sub: int = 0) -> Pointer:

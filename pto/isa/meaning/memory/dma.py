@@ -14,7 +14,7 @@ from pto.core.errors import fail
 from pto.core.pointer import Pointer
 from pto.isa.meaning.kinds import Move
 from pto.isa.meaning.memory import burst, registers
-from pto.isa.meaning.memory.burst import Loop
+from pto.isa.meaning.memory.burst import BurstLoop
 from pto.isa.meaning.memory.words import Bursts, bursts
 from pto.isa.meaning.tile.mover import Mover
 from pto.isa.row import types as t
@@ -36,19 +36,19 @@ def listed(
     counts: Sequence[int],
     sources: Sequence[int],
     targets: Sequence[int],
-) -> list[Loop]:
+) -> list[BurstLoop]:
     """nburst and the loops around it, from inner to outer."""
-    return [Loop(count, src, dst), *map(Loop, counts, sources, targets)]
+    return [BurstLoop(count, src, dst), *map(BurstLoop, counts, sources, targets)]
 
 
-def register_loops(x: Bursts, way: str) -> list[Loop]:
+def register_loops(x: Bursts, way: str) -> list[BurstLoop]:
     """The loops that registers define around a low-level copy: loop1 inside, loop2 outside."""
     counts = [x.get(f"{registers.LOOP_SIZE} {way}", n) for n in range(2)]
     strides = [
         [x.get(f"{name} {way}", n) for n in range(2)]
         for name in (registers.LOOP1_STRIDE, registers.LOOP2_STRIDE)
     ]
-    return [Loop(count, *pair) for count, pair in zip(counts, strides, strict=True)]
+    return [BurstLoop(count, *pair) for count, pair in zip(counts, strides, strict=True)]
 
 
 # ---- global memory to UB
@@ -77,7 +77,7 @@ def _copy_gm_to_ubuf(case: Case) -> Callable[..., None]:
 
     def run(x: Bursts, src: Pointer, dst: Pointer, sid: int, *operands: Any) -> None:
         count, width, left, right, select, _l2, gm_stride, ub_stride = operands
-        loops = [Loop(count, gm_stride, ub_stride), *register_loops(x, "outtoub")]
+        loops = [BurstLoop(count, gm_stride, ub_stride), *register_loops(x, "outtoub")]
         x.aligned(name, dst, step, loops)
 
         def pad() -> None:
@@ -121,7 +121,7 @@ def _copy_ubuf_to_gm(case: Case) -> Callable[..., None]:
 
     def run(x: Bursts, src: Pointer, dst: Pointer, sid: int, *operands: int) -> None:
         count, width, _reserved, dst_stride, src_stride = operands
-        loops = [Loop(count, src_stride, dst_stride), *register_loops(x, "ubtoout")]
+        loops = [BurstLoop(count, src_stride, dst_stride), *register_loops(x, "ubtoout")]
         x.aligned(name, src, step, burst.turned(loops))
         x.write(name, src, dst, width, loops)
 
@@ -133,10 +133,10 @@ def _copy_ubuf_to_gm(case: Case) -> Callable[..., None]:
 
 def gapped(
     x: Bursts, name: str, count: int, length: int, src_gap: int, dst_gap: int, unit: int
-) -> tuple[int, Loop]:
+) -> tuple[int, BurstLoop]:
     """The bytes of a burst, and the loop over bursts with gaps between them."""
     x.counts(name, "a length, count or gap", count, length, src_gap, dst_gap)
-    return length * unit, Loop(count, (length + src_gap) * unit, (length + dst_gap) * unit)
+    return length * unit, BurstLoop(count, (length + src_gap) * unit, (length + dst_gap) * unit)
 
 
 def _local(
@@ -146,7 +146,7 @@ def _local(
     dst: Pointer,
     sub: int,
     gaps: Sequence[int],
-    *loops: Loop,
+    *loops: BurstLoop,
 ) -> None:
     """Copy blocks of 32 bytes; `gaps` are the count, the length and the two gaps."""
     name, step = case.row.name, case.profile.alignment.dma
@@ -175,7 +175,7 @@ def _mte_l1_ub(case: Case) -> Callable[..., None]:
 
     def run(x: Bursts, src: Pointer, dst: Pointer, length: int, *operands: Any) -> None:
         count, src_gap, dst_gap, *groups = operands
-        _local(case, x, src, dst, 0, (count, length, src_gap, dst_gap), *map(Loop, *groups))
+        _local(case, x, src, dst, 0, (count, length, src_gap, dst_gap), *map(BurstLoop, *groups))
 
     return run
 

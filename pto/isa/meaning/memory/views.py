@@ -17,7 +17,7 @@ Combine = Callable[[Any, Any], Any]
 _ROWS = 3  # the dimension
 
 
-class Views:
+class ViewMoves:
     """Moves between whole views of five dimensions and one shape, element by element."""
 
     __slots__ = ("core",)

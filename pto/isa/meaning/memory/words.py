@@ -18,7 +18,7 @@ from pto.core.errors import fail
 from pto.core.pointer import Pointer
 from pto.isa.meaning.kinds import Do, Make
 from pto.isa.meaning.memory import burst, registers
-from pto.isa.meaning.memory.burst import Loop
+from pto.isa.meaning.memory.burst import BurstLoop
 from pto.isa.meaning.tile.mover import Mover
 
 
@@ -49,7 +49,9 @@ class Bursts(Mover):
         """The same address in the buffer of the agent that owns it; `sub` is a vector sub-block."""
         return burst.owned(self.core, pointer, sub)
 
-    def aligned(self, name: str, pointer: Pointer, step: int, loops: Sequence[Loop] = ()) -> None:
+    def aligned(
+        self, name: str, pointer: Pointer, step: int, loops: Sequence[BurstLoop] = ()
+    ) -> None:
         """Check the alignment of bursts in a local buffer.
 
         `loops` give their destination strides there.
@@ -57,13 +59,13 @@ class Bursts(Mover):
         burst.aligned(name, pointer, step, loops)
 
     def move(
-        self, name: str, src: Pointer, dst: Pointer, width: int, loops: Sequence[Loop]
+        self, name: str, src: Pointer, dst: Pointer, width: int, loops: Sequence[BurstLoop]
     ) -> None:
         """Copy bursts of `width` bytes; `loops` are listed from inner to outer."""
         burst.move(name, src, dst, width, loops)
 
     def write(
-        self, name: str, src: Pointer, dst: Pointer, width: int, loops: Sequence[Loop]
+        self, name: str, src: Pointer, dst: Pointer, width: int, loops: Sequence[BurstLoop]
     ) -> None:
         """Copy bursts, or combine them with memory if CTRL selects an atomic type."""
         how = registers.selected_atomic(self.core)
@@ -78,7 +80,7 @@ class Bursts(Mover):
         src: Pointer,
         dst: Pointer,
         width: int,
-        loops: Sequence[Loop],
+        loops: Sequence[BurstLoop],
         pad: tuple[int, DType],
         beside: tuple[int, int],
     ) -> None:

@@ -21,7 +21,7 @@ from pto.isa.meaning.handle.memref import Unbound, is_global
 from pto.isa.meaning.handle.view import as_tile, element, tile_type, valid_region
 from pto.isa.meaning.kinds import Do
 from pto.isa.meaning.machine import Machine
-from pto.isa.meaning.order.ring import TO_VECTOR, WHOLE, Pipe, Ring, by_id, own, vectors
+from pto.isa.meaning.order.ring import TO_VECTOR, WHOLE, Pipe, QueueRing, by_id, own, vectors
 from pto.isa.meaning.tile.move import padding
 from pto.isa.meaning.tile.patch import cut, paste
 from pto.isa.row import types as t
@@ -79,7 +79,7 @@ def _local_split(split: int, tile: Tile) -> None:
 # ---- push
 
 
-def _send(core: Machine, ring: Ring, tile: Tile, split: int) -> None:
+def _send(core: Machine, ring: QueueRing, tile: Tile, split: int) -> None:
     number = int(ring.taken[own(core)])
     region = tile.get_valid()
     whole = region if ring.way == TO_VECTOR else whole_of(split, core.sub, *region)
@@ -94,7 +94,7 @@ def _send(core: Machine, ring: Ring, tile: Tile, split: int) -> None:
         _to_cube(core, ring, tile, split, number)
 
 
-def _slot_view(ring: Ring, tile: Tile, split: int, sub: int, number: int) -> GlobalTensor:
+def _slot_view(ring: QueueRing, tile: Tile, split: int, sub: int, number: int) -> GlobalTensor:
     """A tile's valid region as a matrix in a slot of global memory, row by row."""
     entry = ring.entry
     if entry is None:
@@ -107,7 +107,7 @@ def _slot_view(ring: Ring, tile: Tile, split: int, sub: int, number: int) -> Glo
     return GlobalTensor.of(entry.memory, address, kind, [rows, cols], [pitch, 1])
 
 
-def _to_global(core: Machine, ring: Ring, tile: Tile, split: int, number: int) -> None:
+def _to_global(core: Machine, ring: QueueRing, tile: Tile, split: int, number: int) -> None:
     """Store the whole tile (cube) or its half (vector sub-block)."""
     chosen = WHOLE if ring.way == TO_VECTOR else split
     rows, cols = tile.get_valid()
@@ -116,7 +116,7 @@ def _to_global(core: Machine, ring: Ring, tile: Tile, split: int, number: int) -
         view.write_matrix(cut(tile, 0, 0, rows, cols))
 
 
-def _to_vectors(core: Machine, ring: Ring, tile: Tile, split: int, number: int) -> None:
+def _to_vectors(core: Machine, ring: QueueRing, tile: Tile, split: int, number: int) -> None:
     """Store row-major into UB: all of it to sub-block 0, or a half to each."""
     _local_split(split, tile)
     (rows, cols), (high, wide) = tile.get_valid(), tile.type.shape
@@ -134,7 +134,7 @@ def _to_vectors(core: Machine, ring: Ring, tile: Tile, split: int, number: int) 
         paste(Tile(type, memory, (ring.local or 0) + ring.slot(number)), 0, 0, half)
 
 
-def _to_cube(core: Machine, ring: Ring, tile: Tile, split: int, number: int) -> None:
+def _to_cube(core: Machine, ring: QueueRing, tile: Tile, split: int, number: int) -> None:
     """Store into L1 in the layout of the tile: a half next to the other sub-block's."""
     _local_split(split, tile)
     (rows, cols), (high, wide) = tile.get_valid(), tile.type.shape
@@ -148,7 +148,9 @@ def _to_cube(core: Machine, ring: Ring, tile: Tile, split: int, number: int) -> 
 # ---- pop
 
 
-def _receive(core: Machine, ring: Ring, type: TileType, valid: Valid | None, split: int) -> Tile:
+def _receive(
+    core: Machine, ring: QueueRing, type: TileType, valid: Valid | None, split: int
+) -> Tile:
     number = int(ring.popped[own(core)])
     memory = core.memory(type.space)
     if valid is not None and None in valid:
@@ -167,7 +169,7 @@ def _receive(core: Machine, ring: Ring, type: TileType, valid: Valid | None, spl
     return tile
 
 
-def _sent(core: Machine, ring: Ring, valid: Valid, split: int, number: int) -> Valid:
+def _sent(core: Machine, ring: QueueRing, valid: Valid, split: int, number: int) -> Valid:
     """The region of a popped tile: pushed extents replace the dynamic ones of its type."""
     pushed = ring.region(number)
     if ring.way == TO_VECTOR:
@@ -176,7 +178,7 @@ def _sent(core: Machine, ring: Ring, valid: Valid, split: int, number: int) -> V
     return pushed[0] if rows is None else rows, pushed[1] if cols is None else cols
 
 
-def _entry(core: Machine, ring: Ring, type: t.Type, number: int, split: int) -> GlobalTensor:
+def _entry(core: Machine, ring: QueueRing, type: t.Type, number: int, split: int) -> GlobalTensor:
     """The slot as a view; a vector sub-block gets its half."""
     first = ring.entry
     if first is None:

@@ -31,7 +31,7 @@ WHOLE = 0  # the split of a tile that goes unchanged to one consumer
 
 
 @dataclass(slots=True)
-class Ring:
+class QueueRing:
     """One direction of a queue. Entries are counted per agent: by sub-block, the cube as 0."""
 
     name: str
@@ -77,7 +77,7 @@ class Ring:
         at = REGIONS + 2 * (number % self.slots)
         self.state[at : at + 2] = region
 
-    def agrees(self, other: Ring) -> bool:
+    def agrees(self, other: QueueRing) -> bool:
         return (self.slots, self.slot_size) == (other.slots, other.slot_size)
 
     def producers(self, core: Machine, split: int) -> range:
@@ -152,9 +152,9 @@ class Pipe:
     """One end of a queue: its ring for each direction."""
 
     name: str
-    rings: dict[int, Ring]
+    rings: dict[int, QueueRing]
 
-    def ring(self, core: Machine, out: bool) -> Ring:
+    def ring(self, core: Machine, out: bool) -> QueueRing:
         """The ring an agent pushes to, or pops from."""
         way = TO_VECTOR if (core.side == "vector") is not out else TO_CUBE
         found = self.rings.get(way)
@@ -168,12 +168,12 @@ def _numbers(case: Case, *names: str) -> list[int | None]:
     return [v.value if isinstance(v, Int) else None for v in values]
 
 
-def _open(core: Machine, made: Ring) -> Ring:
+def _open(core: Machine, made: QueueRing) -> QueueRing:
     """The ring that both ends share: the first end to open it creates it."""
     entry = made.entry
     in_gm = None if entry is None else (id(entry.memory), entry.address)
     where = in_gm if made.local is None else made.local
-    known: Ring = core.cluster.queues.setdefault((made.way, where), made)
+    known: QueueRing = core.cluster.queues.setdefault((made.way, where), made)
     if not known.agrees(made):
         raise fail(
             "PTO-D192",
@@ -205,13 +205,13 @@ def _pipe(core: Machine, name: str, case: Case, gm: Any, buffers: dict[int, int 
     mask, size = mask or 0, size or 0
     slots = slot_count(mask, number)
     start = _global(core, gm)
-    rings: dict[int, Ring] = {}
+    rings: dict[int, QueueRing] = {}
     for way in (way for way in _WAYS if mask & way):
         # both directions share the memory: the second one follows the first
         behind = slots * size if way == TO_CUBE and mask & TO_VECTOR else 0
         entry = None if start is None else _moved(start, behind)
         label = f"{name}, {_WAYS[way]}"
-        made = Ring(label, way, slots, size, buffers[way], local_slots or slots, entry)
+        made = QueueRing(label, way, slots, size, buffers[way], local_slots or slots, entry)
         made.epilogue, made.number = epilogue_of(case), int(case.word("id") or 0)
         rings[way] = _open(core, made)
     return Pipe(name, rings)

@@ -9,7 +9,7 @@ from typing import Any
 
 from pto.core.dtypes import I64
 from pto.core.errors import Diagnostic, Note, PtoError, fail
-from pto.isa.meaning.handle.elements import Elements
+from pto.isa.meaning.handle.elements import ElementHandles
 from pto.isa.meaning.handle.view import handle
 from pto.isa.meaning.kinds import Do, Move
 from pto.isa.meaning.machine import Machine
@@ -43,8 +43,8 @@ def _store(case: Case) -> Callable[..., None]:
     return lambda x, ptr, offset, value: x.store_at(ptr, offset, type, value)
 
 
-LOAD_SCALAR = Do(_load, words=Elements)
-STORE_SCALAR = Do(_store, words=Elements)
+LOAD_SCALAR = Do(_load, words=ElementHandles)
+STORE_SCALAR = Do(_store, words=ElementHandles)
 
 # ---- records of the scalar unit
 

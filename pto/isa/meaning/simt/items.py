@@ -42,7 +42,7 @@ class Size(NamedTuple):
         return self.x * self.y * self.z
 
 
-class Kept:
+class PersistentSlots:
     """Values that entries keep for later ones, per slot: the bits for each work item."""
 
     def __init__(self) -> None:

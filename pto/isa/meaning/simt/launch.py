@@ -9,7 +9,7 @@ import numpy as np
 
 from pto.core.primitives import select
 from pto.isa.meaning import lanes as numbers
-from pto.isa.meaning.kinds import Launch, Move, Together
+from pto.isa.meaning.kinds import ItemLaunch, Move, Together
 from pto.isa.meaning.memory import registers
 from pto.isa.meaning.simt.items import WARP, Items, Values, lanes
 from pto.isa.meaning.tile.mover import Mover
@@ -17,9 +17,9 @@ from pto.isa.row.attributes import Int
 from pto.isa.rules.rule import Case
 
 _ALL = (1 << WARP) - 1
-LAUNCH = Launch("operands")
-CALL = Launch("stored")
-SECTION = Launch("attributes")
+LAUNCH = ItemLaunch("operands")
+CALL = ItemLaunch("stored")
+SECTION = ItemLaunch("attributes")
 
 
 def _store_size(x: Mover, z: Any, y: Any, width: Any) -> None:

@@ -12,7 +12,7 @@ from pto.isa.meaning.kinds import Move
 from pto.isa.meaning.tile.mover import Mover
 from pto.isa.meaning.tile.pairs import turn, turns_pairs
 from pto.isa.meaning.tile.patch import packing
-from pto.isa.meaning.tile.transfer import Transfer
+from pto.isa.meaning.tile.transfer import TileTransfer
 from pto.isa.rules.rule import Case
 
 
@@ -25,7 +25,7 @@ def _packings(case: Case) -> tuple[PackedOrder | None, PackedOrder | None]:
 
 def _extract(case: Case) -> Callable[..., None]:
     """Copy a window of src over dst's valid region."""
-    transfer, packed, turned = Transfer(case), _packings(case), turns_pairs(case)
+    transfer, packed, turned = TileTransfer(case), _packings(case), turns_pairs(case)
 
     def run(
         x: Mover,
@@ -54,7 +54,7 @@ def _extract(case: Case) -> Callable[..., None]:
 
 
 def _extract_scaled(case: Case) -> Callable[..., None]:
-    transfer = Transfer(case)
+    transfer = TileTransfer(case)
 
     def run(x: Mover, src: Tile, fp: Tile, r: Any, c: Any, dst: Tile) -> None:
         at = x.number(r), x.number(c)
@@ -65,7 +65,7 @@ def _extract_scaled(case: Case) -> Callable[..., None]:
 
 def _insert(case: Case) -> Callable[..., None]:
     """Copy src's valid region into a window of dst."""
-    transfer, packed = Transfer(case), _packings(case)
+    transfer, packed = TileTransfer(case), _packings(case)
 
     def run(x: Mover, src: Tile, r: Any, c: Any, dst: Tile, fp: Any, word: Any) -> None:
         to = x.number(r), x.number(c)
@@ -75,7 +75,7 @@ def _insert(case: Case) -> Callable[..., None]:
 
 
 def _insert_scaled(case: Case) -> Callable[..., None]:
-    transfer = Transfer(case)
+    transfer = TileTransfer(case)
 
     def run(x: Mover, src: Tile, fp: Tile, r: Any, c: Any, dst: Tile) -> None:
         to = x.number(r), x.number(c)

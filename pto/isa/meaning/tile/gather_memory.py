@@ -21,7 +21,7 @@ from pto.isa.meaning.tile.mover import Mover
 from pto.isa.rules.rule import Case
 
 
-class Access:
+class TableAccess:
     """The row and column of a table for each element (i, j) of an index tile.
 
     With one index per element, it is the element's number in the table, row by row; with one index
@@ -151,7 +151,7 @@ def _element(x: Mover, table: GlobalTensor, place: Any, inside: Lanes | None) ->
 
 
 def _gather(case: Case) -> Callable[..., None]:
-    access = Access(case, "gatherOob")
+    access = TableAccess(case, "gatherOob")
 
     def gather(x: Mover, mem: GlobalTensor, idx: Tile, scratch: Any, dst: Tile) -> None:
         rows, cols = dst.get_valid()
@@ -171,7 +171,7 @@ def _gather(case: Case) -> Callable[..., None]:
 
 def _gather_listed(case: Case) -> Callable[..., None]:
     """Gather with indices in global memory: row numbers, or element numbers row by row."""
-    by_row, access = case.word("coalesce") == "row", Access(case, "gatherOob")
+    by_row, access = case.word("coalesce") == "row", TableAccess(case, "gatherOob")
 
     def gather(x: Mover, mem: GlobalTensor, idx: GlobalTensor, scratch: Any, dst: Tile) -> None:
         (rows, cols), (height, width) = dst.get_valid(), mem.matrix_shape
@@ -209,7 +209,7 @@ _COMBINE = {"none": None, "add": lanes.add, "max": lanes.maximum, "min": lanes.m
 
 
 def _scatter(case: Case) -> Callable[..., None]:
-    access = Access(case, "scatterOob")
+    access = TableAccess(case, "scatterOob")
     combine = _COMBINE[case.word("scatterAtomicOp") or "none"]
 
     def scatter(x: Mover, src: Tile, idx: Tile, mem: GlobalTensor) -> None:

@@ -27,7 +27,7 @@ def number(case: Case, name: str) -> int:
     return int(case.word(name) or 0)
 
 
-class Plane(NamedTuple):
+class FeatureMap(NamedTuple):
     """The content of the FMATRIX register."""
 
     h: int
@@ -38,7 +38,7 @@ class Plane(NamedTuple):
     bottom: int
 
     @classmethod
-    def of(cls, case: Case) -> Plane:
+    def of(cls, case: Case) -> FeatureMap:
         sides = (f"pad_{side}" for side in ("left", "right", "top", "bottom"))
         return cls(*(number(case, name) for name in ("h", "w", *sides)))
 
@@ -63,7 +63,7 @@ class Filter:
     dilation_h: int
     dilation_w: int
 
-    def span(self, plane: Plane) -> tuple[int, int]:
+    def span(self, plane: FeatureMap) -> tuple[int, int]:
         """The greatest offset of the filter down and across; negative if it does not fit."""
         high = plane.h + plane.top + plane.bottom - self.dilation_h * (self.filter_h - 1) - 1
         wide = plane.w + plane.left + plane.right - self.dilation_w * (self.filter_w - 1) - 1
@@ -71,7 +71,7 @@ class Filter:
 
 
 def _img2col(case: Case) -> Callable[..., None]:
-    own, (matrix, auto) = Plane.of(case), matrix_of(case)
+    own, (matrix, auto) = FeatureMap.of(case), matrix_of(case)
     steps = Filter(*(number(case, name) for name in Filter.__slots__))
     channels, pad = number(case, "channels"), number(case, "pad_value")
     place, beside = f"{registers.FMATRIX} {matrix}", f"{registers.IMG2COL_PADDING} {matrix}"
@@ -83,7 +83,9 @@ def _img2col(case: Case) -> Callable[..., None]:
             x.put(place, *own)
             return
         known, given = x.has(place), x.has(beside)
-        plane = Plane(*(x.choose(known, lambda n=n: x.get(place, n), own[n]) for n in range(6)))
+        plane = FeatureMap(
+            *(x.choose(known, lambda n=n: x.get(place, n), own[n]) for n in range(6))
+        )
         outside = x.choose(given, lambda: x.get(beside), pad)
         _move(x, src, dst, plane, steps, first, channels, outside)
 
@@ -94,7 +96,7 @@ def _move(
     x: Mover,
     src: Tile,
     dst: Tile,
-    plane: Plane,
+    plane: FeatureMap,
     steps: Filter,
     first: tuple[int, int],
     channels: int,
@@ -160,7 +162,7 @@ def _set(name: str, words: Callable[[Case], tuple[int, ...]]) -> Move:
 _REPEATS = ("repeat_stride", "repeat_time", "repeat_mode", "dst_stride")
 
 IMG2COL = Move(_img2col)
-SET_FMATRIX = _set(registers.FMATRIX, Plane.of)
+SET_FMATRIX = _set(registers.FMATRIX, FeatureMap.of)
 # The order in which the hardware iterates; timg2col covers the valid region of dst in any order.
 SET_REPEAT = _set(registers.IMG2COL_RPT, lambda case: tuple(number(case, n) for n in _REPEATS))
 SET_PADDING = _set(registers.IMG2COL_PADDING, lambda case: (number(case, "pad_value"),))

@@ -30,7 +30,7 @@ from pto.isa.meaning.tile.mover import Mover
 from pto.isa.meaning.tile.pairs import turn, turns_pairs
 from pto.isa.meaning.tile.patch import paste
 from pto.isa.meaning.tile.regions import put, region
-from pto.isa.meaning.tile.transfer import Transfer, changed, passes_outlet
+from pto.isa.meaning.tile.transfer import TileTransfer, changed, passes_outlet
 from pto.isa.meaning.tile.window import Array, Window, candidates, chosen, one_matrix, read
 from pto.isa.rules.rule import Case
 from pto.target.facts import Profile
@@ -299,7 +299,7 @@ def _transfer(case: Case) -> Callable[..., None]:
     """
     if turns_pairs(case):
         return lambda x, src, dst, fp=None, word=None: turn(x, src, (0, 0), dst, dst.get_valid())
-    transfer = Transfer(case)
+    transfer = TileTransfer(case)
     down, across = (2 if axis == transfer.split else 1 for axis in (0, 1))
     boxes = transfer.split is not None and tile_type(case.type("dst")).layout.name == "NZ"
     step = FRACTAL_NZ_ROW if transfer.split == 0 else BLOCK_BYTE_SIZE

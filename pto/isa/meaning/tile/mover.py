@@ -21,7 +21,7 @@ from pto.core.global_tensor import GlobalTensor
 from pto.core.tile import Tile
 from pto.isa.meaning.lanes import Lanes, widen
 from pto.isa.meaning.memory import registers
-from pto.isa.meaning.memory.views import Views
+from pto.isa.meaning.memory.views import ViewMoves
 from pto.isa.meaning.scalar.arith import bits_of, from_bits, to_bits
 from pto.isa.meaning.tile import bits, merge
 from pto.isa.meaning.tile.indices import across, crosses, down, is_first, numbers, picked
@@ -34,7 +34,7 @@ Change = Callable[[Any, Any], Any]  # (elements, their columns) -> converted ele
 Cell = Callable[[Lanes, Lanes], Any]  # (i, j) -> the element there
 
 
-class Mover(Views):
+class Mover(ViewMoves):
     """Moves elements on arrays. A step reads everything before it writes."""
 
     __slots__ = ()

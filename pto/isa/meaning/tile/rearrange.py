@@ -9,7 +9,7 @@ import numpy as np
 from pto.core.constants import BLOCK_BYTE_SIZE
 from pto.core.errors import PtoError, fail
 from pto.core.tile import Role, Tile, TileType
-from pto.isa.meaning.handle.view import Form, Handles, handles, tile_type
+from pto.isa.meaning.handle.view import Handles, TileForm, handles, tile_type
 from pto.isa.meaning.kinds import Move
 from pto.isa.meaning.lanes import Lanes, select
 from pto.isa.meaning.tile.mover import Change, Mover
@@ -77,7 +77,7 @@ def _reshape(case: Case) -> Callable[..., Tile]:
 
     A dynamic extent of the result is that of src if the shapes agree, else the full extent.
     """
-    form = Form(tile_type(case.op.results[0].type))
+    form = TileForm(tile_type(case.op.results[0].type))
     type = form.type
 
     def run(x: Handles, tile: Tile) -> Tile:

@@ -29,7 +29,7 @@ def passes_outlet(case: Case, src: TileType) -> bool:
     return src.role is Role.ACC or (asked and case.profile.scaling.sources == "any")
 
 
-class Transfer:
+class TileTransfer:
     """Copies rectangles of one tile to another: of this agent, of another one, or half to each
     sub-block.
 

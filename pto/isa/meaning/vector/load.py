@@ -13,9 +13,9 @@ from pto.isa.meaning.lanes import Lanes
 from pto.isa.meaning.vector import masks
 from pto.isa.meaning.vector.ub import Items, dtype_of, item_type
 from pto.isa.meaning.vector.words import (
-    Access,
     Build,
     Gate,
+    ItemAccess,
     Registers,
     access,
     elements,
@@ -76,7 +76,7 @@ DISTS: dict[str, tuple[int, int, Build]] = {
 }
 
 
-def _image(case: Case, dist: str) -> Access:
+def _image(case: Case, dist: str) -> ItemAccess:
     """The access and the image of a distribution."""
     kind = dtype_of(case, "result")
     if dist == "NORM":
@@ -87,7 +87,7 @@ def _image(case: Case, dist: str) -> Access:
     return access(case, item_type(bits, kind), read, build)
 
 
-def _loaded(case: Case, image: Access, name: str = "result") -> Callable[..., Any]:
+def _loaded(case: Case, image: ItemAccess, name: str = "result") -> Callable[..., Any]:
     """fn(words, source, offset): loads the registers of an image.
 
     The post-update form, with one more result, accesses the base itself and returns the advanced
@@ -109,7 +109,7 @@ def _loaded(case: Case, image: Access, name: str = "result") -> Callable[..., An
     return run
 
 
-def _pairs(case: Case) -> Access:
+def _pairs(case: Case) -> ItemAccess:
     kind, dist = dtype_of(case, "low"), case.word("dist") or ""
     if dist == "BDINTLV":
         return access(case, kind.numpy, 2 * kind.lanes, _blocks_apart)
@@ -193,7 +193,7 @@ STRIDES = {
 }
 
 
-def apart(case: Case, name: str) -> tuple[Access, int]:
+def apart(case: Case, name: str) -> tuple[ItemAccess, int]:
     """The items of a register with gaps between them, and their distance."""
     bits, distance = STRIDES[case.word("stride") or ""]
     item, count = item_type(bits, dtype_of(case, name)), (_fill(bits) - 1) * distance + 1

@@ -17,7 +17,7 @@ from pto.isa.meaning.kinds import Do, Known, Lane, Permute
 from pto.isa.meaning.vector.masks import Mask, first, lanes_of
 from pto.isa.meaning.vector.rearrange import deinterleave, interleave
 from pto.isa.meaning.vector.ub import Items
-from pto.isa.meaning.vector.words import Access, Gate, Registers, access, registers_do
+from pto.isa.meaning.vector.words import Gate, ItemAccess, Registers, access, registers_do
 from pto.isa.rules.rule import Case
 
 IMAGE_BYTES = VREG_BYTES // 8
@@ -134,7 +134,7 @@ def unit_of(case: Case, unit: int) -> int:
     return IMAGE_BYTES // 2 if case.word("dist") in ("US", "PK") else IMAGE_BYTES
 
 
-def _image(case: Case, nbytes: int) -> Access:
+def _image(case: Case, nbytes: int) -> ItemAccess:
     def refused(memory: Memory, address: int) -> None:
         raise fail(
             "PTO-M080",

@@ -15,7 +15,7 @@ from pto.isa.meaning.vector import masks
 from pto.isa.meaning.vector.compare import by_index
 from pto.isa.meaning.vector.ub import Items, dtype_of
 from pto.isa.meaning.vector.words import Registers, registers_do
-from pto.isa.meaning.vmi.words import Words
+from pto.isa.meaning.vmi.words import VectorWords
 from pto.isa.rules.rule import Case
 
 Pair = tuple[Items, Items]
@@ -84,7 +84,7 @@ def _unpack(case: Case, signed: bool) -> Callable[..., Lanes]:
     narrow = np.dtype(f"{'i' if signed else 'u'}{source.itemsize}")
     half = source.lanes // 2
 
-    def unpack(x: Words, src: Lanes, part: Any) -> Lanes:
+    def unpack(x: VectorWords, src: Lanes, part: Any) -> Lanes:
         number = x.number(part)
         x.require(
             (number >= 0) & (number < 2),
@@ -99,7 +99,7 @@ def _window(case: Case, parts: Callable[..., list[Any]], begin: Callable[[Any, i
     """A register-sized window of two concatenated registers."""
     most = dtype_of(case, "result").lanes
 
-    def run(x: Words, *operands: Any) -> Lanes:
+    def run(x: VectorWords, *operands: Any) -> Lanes:
         *sources, given = operands
         amount = x.number(given)
         x.require(

@@ -21,7 +21,7 @@ from pto.isa.meaning.machine import Machine
 from pto.isa.meaning.vector import masks
 from pto.isa.meaning.vector.ub import Items, dtype_of
 from pto.isa.meaning.vmi.shape import by_neighbours
-from pto.isa.meaning.vmi.words import NONE, Words
+from pto.isa.meaning.vmi.words import NONE, VectorWords
 from pto.isa.rules.rule import Case
 
 
@@ -71,7 +71,7 @@ def _matching(fn: Callable[[Any, Any], Any], neutral: Callable[[DType], Any]) ->
         everywhere, alone = np.zeros(kind.lanes, np.int64), np.full(kind.lanes, NONE)
         alone[0] = 0
 
-        def run(x: Words, source: Lanes, mask: Lanes) -> tuple[Lanes, Lanes]:
+        def run(x: VectorWords, source: Lanes, mask: Lanes) -> tuple[Lanes, Lanes]:
             active = select(mask, source, const(source, neutral(kind)))
             found = by_neighbours(x, fn, active, 1, kind.lanes)
             beside = x.take([found], everywhere)

@@ -15,7 +15,7 @@ from pto.isa.meaning.vector.arithmetic import add_relu
 from pto.isa.meaning.vector.convert import part_of
 from pto.isa.meaning.vector.shortcut import converter
 from pto.isa.meaning.vector.ub import dtype_of
-from pto.isa.meaning.vmi.words import NONE, Words
+from pto.isa.meaning.vmi.words import NONE, VectorWords
 from pto.isa.rules.rule import Case
 
 
@@ -33,7 +33,7 @@ def _converted(case: Case, fn: Callable[[Lanes, Lanes], Lanes]) -> Callable[...,
     change, count = converter(src, dst, Round.RINT, True), min(src.lanes, dst.lanes)
     first, every = np.arange(count), np.arange(dst.lanes)
 
-    def fused(x: Words, lhs: Lanes, rhs: Lanes, mask: Lanes | None) -> Lanes:
+    def fused(x: VectorWords, lhs: Lanes, rhs: Lanes, mask: Lanes | None) -> Lanes:
         y = raw(change(fn(x.take([lhs], first), x.take([rhs], first))))
         if mask is not None:
             y = select(x.take([mask], first), y, const(y, 0))

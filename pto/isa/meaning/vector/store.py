@@ -13,7 +13,7 @@ from pto.isa.meaning.lanes import Lanes
 from pto.isa.meaning.vector import masks
 from pto.isa.meaning.vector.load import apart, block_offsets, index_lanes
 from pto.isa.meaning.vector.ub import dtype_of
-from pto.isa.meaning.vector.words import Access, Gate, Registers, access, elements, registers_do
+from pto.isa.meaning.vector.words import Gate, ItemAccess, Registers, access, elements, registers_do
 from pto.isa.rules.rule import Case
 
 # fn(words, register, mask) -> lanes to store, and the active ones
@@ -21,7 +21,7 @@ Lay = Callable[[Registers, Lanes, Any], tuple[Lanes, Lanes | None]]
 STREAM_STORE = "pto.vstus and pto.vstas store to any address"
 
 
-def _norm(case: Case, dist: str) -> tuple[Access, Lay]:
+def _norm(case: Case, dist: str) -> tuple[ItemAccess, Lay]:
     kind = dtype_of(case, "value")
     align = case.profile.alignment.vector
     align = align if align > 1 else 0
@@ -30,7 +30,7 @@ def _norm(case: Case, dist: str) -> tuple[Access, Lay]:
     return at, lambda x, value, mask: (value, x.on(mask, gate))
 
 
-def _one_point(case: Case, dist: str) -> tuple[Access, Lay]:
+def _one_point(case: Case, dist: str) -> tuple[ItemAccess, Lay]:
     """Item 0 only, whatever the mask is."""
     item, first = np.dtype(f"u{int(dist.removeprefix('1PT_B')) // 8}"), np.zeros(1, np.int64)
     return access(case, item, 1), lambda x, value, mask: (
@@ -43,7 +43,7 @@ def _one_point(case: Case, dist: str) -> tuple[Access, Lay]:
 PACKED = {"PK_B16": (2, 1), "PK_B32": (4, 2), "PK_B64": (8, 4), "PK4_B32": (4, 1)}
 
 
-def _packed(case: Case, dist: str) -> tuple[Access, Lay]:
+def _packed(case: Case, dist: str) -> tuple[ItemAccess, Lay]:
     size, kept = PACKED[dist]
     item, part, gate = np.dtype(f"u{size}"), np.dtype(f"u{kept}"), Gate(size)
     return access(case, part, VREG_BYTES // size), lambda x, value, mask: (
@@ -56,7 +56,7 @@ def _packed(case: Case, dist: str) -> tuple[Access, Lay]:
 MERGED = {"MRG4CHN_B8": (4, 1), "MRG2CHN_B8": (2, 1), "MRG2CHN_B16": (2, 2)}
 
 
-def _merged(case: Case, dist: str) -> tuple[Access, Lay]:
+def _merged(case: Case, dist: str) -> tuple[ItemAccess, Lay]:
     """Each 32-byte block holds the planes of its channels in order.
 
     The mask selects whole groups of channels, after the merge.
@@ -73,7 +73,7 @@ def _merged(case: Case, dist: str) -> tuple[Access, Lay]:
     return access(case, item, count), lay
 
 
-_DISTS: dict[str, Callable[[Case, str], tuple[Access, Lay]]] = {
+_DISTS: dict[str, Callable[[Case, str], tuple[ItemAccess, Lay]]] = {
     **dict.fromkeys(("NORM_B8", "NORM_B16", "NORM_B32"), _norm),
     **dict.fromkeys(("1PT_B8", "1PT_B16", "1PT_B32"), _one_point),
     **dict.fromkeys(PACKED, _packed),

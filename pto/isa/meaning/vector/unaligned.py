@@ -22,7 +22,7 @@ from pto.isa.meaning.kinds import Do, Make
 from pto.isa.meaning.memory.registers import AR, SQZN
 from pto.isa.meaning.vector.masks import Mask
 from pto.isa.meaning.vector.ub import Items, dtype_of, element_alignment
-from pto.isa.meaning.vector.words import Access, Registers, access
+from pto.isa.meaning.vector.words import ItemAccess, Registers, access
 from pto.isa.rules.rule import Case
 
 
@@ -147,7 +147,7 @@ def _prime(x: Streams, source: Pointer, offset: Any) -> LoadState:
     return x.prime(source if offset is None else x.moved(source, offset))
 
 
-def _anywhere(case: Case) -> Access:
+def _anywhere(case: Case) -> ItemAccess:
     """Load a register from any address of an element."""
     kind = dtype_of(case, "result")
     return access(case, kind.numpy, kind.lanes)

@@ -22,7 +22,7 @@ from pto.isa.meaning.machine import Machine
 from pto.isa.meaning.memory import registers
 from pto.isa.meaning.vector import masks
 from pto.isa.meaning.vector.ub import Items, block_places, items, positions, whole
-from pto.isa.meaning.vmi.words import Words
+from pto.isa.meaning.vmi.words import VectorWords
 from pto.isa.rules.rule import Case
 
 Build = Callable[[Items], Any]  # items -> the image made of them, or several; it only moves items
@@ -30,7 +30,7 @@ _IN_BLOCK = np.arange(BLOCK_BYTE_SIZE, dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class ItemAccess:
     """`count` items at a pointer, aligned to `align` bytes."""
 
     at: Callable[[Pointer, int], Items]  # (pointer, byte offset) -> the items, writeable
@@ -48,17 +48,17 @@ def access(
     *,
     align: int = 0,
     misaligned: Callable[[Memory, int], Any] | str = "",
-) -> Access:
+) -> ItemAccess:
     """The access to items. `align` 0: the alignment of an item.
 
     `misaligned` raises the finding for a bad address, or names the instruction that accepts it.
     """
     at, needed = items(case, dtype, count, align, misaligned)
-    return Access(at, dtype, count, needed, build)
+    return ItemAccess(at, dtype, count, needed, build)
 
 
 @dataclass(frozen=True, slots=True)
-class Elements:
+class ElementAccess:
     """Single elements at a pointer."""
 
     case: Case
@@ -66,8 +66,8 @@ class Elements:
     of: Callable[[Pointer], tuple[Items, int]]
 
 
-def elements(case: Case, dtype: np.dtype[Any]) -> Elements:
-    return Elements(case, dtype, whole(dtype))
+def elements(case: Case, dtype: np.dtype[Any]) -> ElementAccess:
+    return ElementAccess(case, dtype, whole(dtype))
 
 
 class Gate:
@@ -81,7 +81,7 @@ class Gate:
         self.every = masks.full(width)
 
 
-class Registers(Words):
+class Registers(VectorWords):
     """Implementation on arrays. Every address is checked before anything is read or written."""
 
     def __init__(self, core: Machine) -> None:
@@ -93,7 +93,7 @@ class Registers(Words):
 
     # ---- consecutive items
 
-    def load(self, access: Access, source: Pointer, count: int = 0, step: int = 1) -> Any:
+    def load(self, access: ItemAccess, source: Pointer, count: int = 0, step: int = 1) -> Any:
         """The image of items at `count` times `step` bytes after a pointer.
 
         It is not a view of UB.
@@ -103,7 +103,7 @@ class Registers(Words):
 
     def store(
         self,
-        access: Access,
+        access: ItemAccess,
         target: Pointer,
         values: Items,
         on: Lanes | None,
@@ -120,7 +120,7 @@ class Registers(Words):
             np.copyto(access.at(target, count * step), values, where=on)
 
     def store_apart(
-        self, access: Access, target: Pointer, values: Items, apart: int, count: int, step: int
+        self, access: ItemAccess, target: Pointer, values: Items, apart: int, count: int, step: int
     ) -> None:
         """Store items with a distance of `apart` items."""
         access.at(target, count * step)[::apart] = values
@@ -150,7 +150,7 @@ class Registers(Words):
 
     # ---- single elements
 
-    def pick(self, of: Elements, source: Pointer, index: Items, on: Lanes | None) -> Items:
+    def pick(self, of: ElementAccess, source: Pointer, index: Items, on: Lanes | None) -> Items:
         """Elements by their number after a pointer; 0 in inactive lanes (None: all are active)."""
         typed, start = of.of(source)
         found = typed[positions(of.case, typed, start, index, on)]
@@ -161,7 +161,7 @@ class Registers(Words):
         return out
 
     def place(
-        self, of: Elements, target: Pointer, index: Items, values: Items, on: Lanes | None
+        self, of: ElementAccess, target: Pointer, index: Items, values: Items, on: Lanes | None
     ) -> None:
         """Store elements by their number after a pointer; of equal numbers the last lane wins."""
         typed, start = of.of(target)

@@ -17,22 +17,22 @@ from pto.isa.meaning.lanes import Lanes
 from pto.isa.meaning.vector.ub import dtype_of
 from pto.isa.meaning.vmi.lanewise import Function, require_zeroing
 from pto.isa.meaning.vmi.shape import before, groups_of, interleaved, lane_count
-from pto.isa.meaning.vmi.words import Run, Words
+from pto.isa.meaning.vmi.words import Run, VectorWords
 from pto.isa.rules.rule import Case
 
 
-def _run(x: Words, count: int, offset: Any) -> list[Run]:
+def _run(x: VectorWords, count: int, offset: Any) -> list[Run]:
     """Consecutive elements."""
     return [(x.number(offset), count)]
 
 
-def _rows(x: Words, count: int, size: int, offset: Any, stride: Any) -> list[Run]:
+def _rows(x: VectorWords, count: int, size: int, offset: Any, stride: Any) -> list[Run]:
     """Rows of `size` elements, `stride` elements apart; the last may be shorter."""
     first, step, starts = x.number(offset), x.number(stride), range(0, count, size)
     return [(first + step * n, min(size, count - at)) for n, at in enumerate(starts)]
 
 
-def _blocks(x: Words, count: int, kind: DType, offset: Any, stride: Any) -> list[Run]:
+def _blocks(x: VectorWords, count: int, kind: DType, offset: Any, stride: Any) -> list[Run]:
     """32-byte blocks, `stride` blocks apart."""
     size = BLOCK_BYTE_SIZE // kind.itemsize
     return _rows(x, count, size, offset, x.number(stride) * size)
@@ -51,7 +51,9 @@ def _load(case: Case) -> Function:
     groups, is_grouped = groups_of(case), case.word("group") is not None
     everywhere = case.word("dist_mode") == "brc"
 
-    def run(x: Words, source: Pointer, offset: Any, stride: Any, blocks: Any, repeat: Any) -> Lanes:
+    def run(
+        x: VectorWords, source: Pointer, offset: Any, stride: Any, blocks: Any, repeat: Any
+    ) -> Lanes:
         if blocks is not None:
             runs = _blocks(x, count, kind, offset, blocks)
         elif is_grouped:
@@ -72,7 +74,7 @@ def _pairs(case: Case, source: str, result: str) -> Function:
     """Even and odd elements."""
     count, kind = lane_count(case, result), dtype_of(case, source)
 
-    def run(x: Words, source: Pointer, offset: Any, *_: Any) -> tuple[Lanes, Lanes]:
+    def run(x: VectorWords, source: Pointer, offset: Any, *_: Any) -> tuple[Lanes, Lanes]:
         both = x.runs(source, kind.storage, _run(x, 2 * count, offset))
         return tuple(x.take([both], np.arange(n, 2 * count, 2)) for n in range(2))  # type: ignore[return-value]
 
@@ -89,7 +91,7 @@ def _store(case: Case) -> Function:
     count, is_grouped = lane_count(case, "value"), case.word("group") is not None
 
     def run(
-        x: Words,
+        x: VectorWords,
         value: Lanes,
         second: Lanes | None,
         target: Pointer,
@@ -139,7 +141,7 @@ def _gather(case: Case) -> Function:
     item = dtype_of(case, "result").storage
 
     def run(
-        x: Words, source: Pointer, offsets: Lanes, mask: Lanes, keep: Lanes | None = None
+        x: VectorWords, source: Pointer, offsets: Lanes, mask: Lanes, keep: Lanes | None = None
     ) -> Lanes:
         found = x.gather(source, item, _unsigned(offsets), mask)
         return found if keep is None else select(mask, found, lanes.raw(keep))
@@ -156,7 +158,7 @@ def _gather_blocks(case: Case) -> Function:
     if number * size < count:
         raise wrong
 
-    def run(x: Words, source: Pointer, offsets: Lanes, mask: Lanes) -> Lanes:
+    def run(x: VectorWords, source: Pointer, offsets: Lanes, mask: Lanes) -> Lanes:
         starts = _unsigned(offsets)
         x.require(x.all(starts % BLOCK_BYTE_SIZE == 0), lambda: wrong)
         places = x.take([starts], lane // size) // kind.itemsize + lane % size
@@ -168,7 +170,7 @@ def _gather_blocks(case: Case) -> Function:
 def _scatter(case: Case) -> Function:
     require_zeroing(case)
 
-    def run(x: Words, value: Lanes, target: Pointer, offsets: Lanes, mask: Lanes) -> None:
+    def run(x: VectorWords, value: Lanes, target: Pointer, offsets: Lanes, mask: Lanes) -> None:
         x.scatter(target, _unsigned(offsets), lanes.raw(value), mask)
 
     return run
@@ -190,7 +192,7 @@ def _grouped_load(slots: bool) -> Vectors:
     def make(case: Case) -> Function:
         item, count, groups = dtype_of(case, "result").storage, lane_count(case), groups_of(case)
 
-        def run(x: Words, source: Pointer, offset: Any, stride: Any) -> Lanes:
+        def run(x: VectorWords, source: Pointer, offset: Any, stride: Any) -> Lanes:
             if not slots:
                 return x.runs(source, item, _rows(x, count, count // groups, offset, stride))
             each = x.runs(source, item, _rows(x, groups, 1, offset, stride))
@@ -204,7 +206,7 @@ def _grouped_load(slots: bool) -> Vectors:
 def _grouped_store(case: Case) -> Function:
     count, groups = lane_count(case, "value"), groups_of(case)
 
-    def run(x: Words, value: Lanes, target: Pointer, offset: Any, stride: Any) -> None:
+    def run(x: VectorWords, value: Lanes, target: Pointer, offset: Any, stride: Any) -> None:
         x.put_runs(target, _rows(x, count, count // groups, offset, stride), lanes.raw(value), None)
 
     return run
@@ -215,7 +217,7 @@ def _places(case: Case, name: str, packed: bool) -> Function:
     count = lane_count(case, name)
     number = np.arange(count, dtype=np.int64)
 
-    def places(x: Words, offset: Any, mask: Lanes) -> Lanes:
+    def places(x: VectorWords, offset: Any, mask: Lanes) -> Lanes:
         return (before(x, mask, count) if packed else number) + x.lanes(x.number(offset), count)
 
     return places
@@ -227,7 +229,7 @@ def _masked_load(packed: bool) -> Vectors:
     def make(case: Case) -> Function:
         item, places = dtype_of(case, "result").storage, _places(case, "result", packed)
 
-        def run(x: Words, source: Pointer, offset: Any, mask: Lanes, keep: Lanes) -> Lanes:
+        def run(x: VectorWords, source: Pointer, offset: Any, mask: Lanes, keep: Lanes) -> Lanes:
             found = x.gather(source, item, places(x, offset, mask), mask)
             return select(mask, found, lanes.raw(keep))
 
@@ -239,7 +241,7 @@ def _masked_load(packed: bool) -> Vectors:
 def _compress_store(case: Case) -> Function:
     places = _places(case, "value", packed=True)
 
-    def run(x: Words, value: Lanes, target: Pointer, offset: Any, mask: Lanes) -> None:
+    def run(x: VectorWords, value: Lanes, target: Pointer, offset: Any, mask: Lanes) -> None:
         x.scatter(target, places(x, offset, mask), lanes.raw(value), mask)
 
     return run
@@ -250,7 +252,9 @@ def _strided_load(case: Case) -> Function:
     size = BLOCK_BYTE_SIZE // kind.itemsize
     block, inside = np.arange(count, dtype=np.int64) // size, np.arange(count) % size
 
-    def run(x: Words, source: Pointer, offset: Any, stride: Any, repeat: Any, mask: Lanes) -> Lanes:
+    def run(
+        x: VectorWords, source: Pointer, offset: Any, stride: Any, repeat: Any, mask: Lanes
+    ) -> Lanes:
         first, step = (x.lanes(n, count) for n in (x.number(offset), x.number(stride) * size))
         return x.gather(source, kind.storage, first + step * block + inside, mask)
 
@@ -261,7 +265,7 @@ def _strided_store(case: Case) -> Function:
     kind, count = dtype_of(case, "value"), lane_count(case, "value")
 
     def run(
-        x: Words,
+        x: VectorWords,
         value: Lanes,
         target: Pointer,
         offset: Any,
@@ -277,7 +281,7 @@ def _strided_store(case: Case) -> Function:
 def _store_pairs(case: Case) -> Function:
     order = interleaved(lane_count(case, "low"))
 
-    def run(x: Words, low: Lanes, high: Lanes, target: Pointer, offset: Any) -> None:
+    def run(x: VectorWords, low: Lanes, high: Lanes, target: Pointer, offset: Any) -> None:
         both = x.take([lanes.raw(low), lanes.raw(high)], order)
         x.put_runs(target, _run(x, order.size, offset), both, None)
 

@@ -20,7 +20,7 @@ from pto.isa.meaning.vector import arithmetic
 from pto.isa.meaning.vector.shortcut import converter
 from pto.isa.meaning.vector.ub import dtype_of
 from pto.isa.meaning.vmi.lanewise import Function, require_zeroing, seen_as
-from pto.isa.meaning.vmi.words import NONE, Words
+from pto.isa.meaning.vmi.words import NONE, VectorWords
 from pto.isa.row import types as t
 from pto.isa.row.attributes import Ints, Raw
 from pto.isa.rules.rule import Case
@@ -56,7 +56,7 @@ def _ramp(case: Case) -> Function:
     size = count // groups_of(case)
     steps = np.arange(count) % size * (-1 if case.word("order") == "DESC" else 1)
 
-    def ramp(x: Words, base: Any) -> Lanes:
+    def ramp(x: VectorWords, base: Any) -> Lanes:
         first = x.spread(base, kind, count)
         if kind.is_float:  # rounded once
             return (first.astype(np.float64) + steps.astype(np.float64)).astype(kind.numpy)
@@ -94,7 +94,7 @@ def _remaining(case: Case) -> Function:
     count, type = lane_count(case, "mask"), case.op.results[1].type
     assert isinstance(type, t.Scalar)  # a rule of its row guarantees this
 
-    def remaining(x: Words, left: Any) -> tuple[Lanes, Any]:
+    def remaining(x: VectorWords, left: Any) -> tuple[Lanes, Any]:
         number = x.number(left)
         rest = x.choose(number > count, lambda: number - count, 0)
         return x.spread(left, I64, count) > np.arange(count), x.scalar(rest, type)
@@ -153,7 +153,7 @@ def _pairs(order: Callable[[int], Any]) -> Vectors:
         count = lane_count(case, "low")
         halves = order(count).reshape(2, count)
 
-        def run(x: Words, lhs: Lanes, rhs: Lanes, mask: Lanes) -> tuple[Lanes, ...]:
+        def run(x: VectorWords, lhs: Lanes, rhs: Lanes, mask: Lanes) -> tuple[Lanes, ...]:
             return tuple(zeroed(x.take([lhs, rhs], half), mask) for half in halves)
 
         return run
@@ -186,18 +186,18 @@ def _split(case: Case) -> Function:
 def _merge(case: Case) -> Function:
     total = lane_count(case)
 
-    def merge(x: Words, inputs: list[Lanes]) -> Lanes:
+    def merge(x: VectorWords, inputs: list[Lanes]) -> Lanes:
         return x.take(inputs, np.arange(total).reshape(len(inputs), -1).T.reshape(-1))
 
     return merge
 
 
-def before(x: Words, mask: Lanes, count: int) -> Lanes:
+def before(x: VectorWords, mask: Lanes, count: int) -> Lanes:
     """The number of active lanes before each one."""
     return _running(x, mask.astype(np.int64), count) - mask.astype(np.int64)
 
 
-def _running(x: Words, value: Lanes, count: int) -> Lanes:
+def _running(x: VectorWords, value: Lanes, count: int) -> Lanes:
     """Inclusive prefix sums."""
     step = 1
     while step < count:
@@ -223,7 +223,7 @@ PREFIX = Vectors(_prefix)
 # ---- reductions: sums by neighbours, floats in f32 and rounded once, as on registers
 
 
-def by_neighbours(x: Words, fn: Function, value: Lanes, groups: int, size: int) -> Lanes:
+def by_neighbours(x: VectorWords, fn: Function, value: Lanes, groups: int, size: int) -> Lanes:
     """A reduction tree per group: lanes 0 and 1, 2 and 3, .., and those again.
 
     An odd last one is kept.
@@ -245,7 +245,7 @@ def _sum(case: Case) -> Function:
     kind, groups = dtype_of(case, "source"), groups_of(case)
     wide, size = np.dtype(np.float32) if kind.is_float else kind.numpy, lane_count(case, "source")
 
-    def run(x: Words, source: Lanes, mask: Lanes) -> Lanes:
+    def run(x: VectorWords, source: Lanes, mask: Lanes) -> Lanes:
         active = zeroed(source, mask).astype(wide)
         return by_neighbours(x, lanes.add, active, groups, size // groups).astype(kind.numpy)
 
@@ -263,7 +263,7 @@ def _extreme(fn: Function, largest: bool) -> Vectors:
         else:
             neutral = int(kind.min if largest else kind.max)
 
-        def run(x: Words, source: Lanes, mask: Lanes) -> Lanes:
+        def run(x: VectorWords, source: Lanes, mask: Lanes) -> Lanes:
             seen = source.view(kind.numpy)
             return by_neighbours(
                 x, fn, select(mask, seen, const(seen, neutral)), groups, size // groups
@@ -285,7 +285,7 @@ def _histogram(cumulative: bool) -> Vectors:
     def make(case: Case) -> Function:
         bins = lane_count(case, "acc")
 
-        def run(x: Words, acc: Lanes, src: Lanes, mask: Lanes) -> Lanes:
+        def run(x: VectorWords, acc: Lanes, src: Lanes, mask: Lanes) -> Lanes:
             found = x.counts(lanes.raw(src), mask, bins)
             return lanes.raw(acc) + (_running(x, found, bins) if cumulative else found)
 
@@ -298,7 +298,7 @@ def _half_histogram(cumulative: bool) -> Vectors:
     """Cumulative counts of half the byte values: below 128, or from 128 on."""
 
     def make(case: Case) -> Function:
-        def run(x: Words, acc: Lanes, src: Lanes, mask: Lanes, given: Any) -> Lanes:
+        def run(x: VectorWords, acc: Lanes, src: Lanes, mask: Lanes, given: Any) -> Lanes:
             half = x.number(given)
             x.require(
                 (half >= 0) & (half < 2),

@@ -29,7 +29,7 @@ Run = tuple[Any, int]  # starts of runs of consecutive elements, and their lengt
 NONE: Final = -1  # a lane number that gives 0
 
 
-class Words:
+class VectorWords:
     """Implementation on arrays. Every address is checked before anything is read or written."""
 
     def __init__(self, case: Case) -> None:

@@ -15,7 +15,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from pto.observe.timing.axis import Axis, agents, axis, drawn
+from pto.observe.timing.axis import TimeAxis, agents, axis, drawn
 from pto.observe.timing.result import Timing, Waiting, critical, site
 
 _STEPS = 200  # of the counters
@@ -172,7 +172,7 @@ def _where(timing: Timing, wait: Waiting) -> int:
     return max(mine, key=lambda n: times.start[n] - times.ready[n], default=-1)
 
 
-def _rates(timing: Timing, on: Axis) -> dict[str, list[float]]:
+def _rates(timing: Timing, on: TimeAxis) -> dict[str, list[float]]:
     """The used fraction of memory and cache bandwidth, step by step; none in gaps."""
     found = {"hbm": [0.0] * _STEPS, "l2": [0.0] * _STEPS}
     load = timing.load

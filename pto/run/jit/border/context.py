@@ -16,7 +16,7 @@ from pto.core.errors import PtoError
 from pto.core.memory import Memory, Space, address_of
 from pto.isa.meaning.cube.accumulator import Epilogue
 from pto.isa.meaning.memory.registers import QUEUE_IDS
-from pto.isa.meaning.order.ring import ENTRY, TO_VECTOR, Pipe, Ring, register_of
+from pto.isa.meaning.order.ring import ENTRY, TO_VECTOR, Pipe, QueueRing, register_of
 from pto.run.jit.border import clock
 from pto.run.jit.border.shadow import InitShadow
 from pto.run.jit.border.state import EVENT_IDS, REGISTER_BYTES, Flags, SharedRegisters, Signals
@@ -108,7 +108,7 @@ class Context:
         self.frame: memoryview = memoryview(b"")
         self.spoilt = True  # Python may have written to buffers in this block
         self._pipes: dict[int, Pipe] = {}  # open queues
-        self.global_rings: list[Ring] = []  # rings in global memory
+        self.global_rings: list[QueueRing] = []  # rings in global memory
         self.rooms: tuple[Any, ...] = ()  # memory of the coroutine frame
         self._numbers: dict[int, int] = {}
         self.table = np.zeros((MEMORIES, 2), np.uint64)
@@ -312,7 +312,7 @@ class Context:
         if REGISTERS in words:
             yield int(cells[REGISTERS]), int(cells[FIRST]), REGISTER_BYTES
 
-    def _slots(self, ring: Ring) -> tuple[int, int, int]:
+    def _slots(self, ring: QueueRing) -> tuple[int, int, int]:
         """The slots of a queue, as a range of the consumer's buffer."""
         number, first = (_UB if ring.way == TO_VECTOR else _L1), ring.local or 0
         end = first + (ring.slots - 1) * ring.slot_size

@@ -31,7 +31,7 @@ from pto.run.jit.border.piece import NO_FORM, CompiledRegion
 from pto.run.jit.emit.turns import HANDLES
 from pto.run.jit.emit.unit import Unit
 from pto.run.machine.core import Cluster, Core
-from pto.run.reference.code import Code, Wait, Waits
+from pto.run.reference.code import FunctionCode, Wait, Waits
 
 _ROOM: Final = 1 << 14  # bytes that suffice for most coroutines
 
@@ -132,12 +132,12 @@ class _Unexplained(Blocked):
 
 
 @dataclass(slots=True)
-class Coroutine(Code):
+class Coroutine(FunctionCode):
     """The code of one function as one compiled region; `plain` makes its reference code."""
 
     unit: Unit = field(kw_only=True)
     piece: CompiledRegion = field(kw_only=True)
-    plain: Callable[[], Code] = field(kw_only=True)
+    plain: Callable[[], FunctionCode] = field(kw_only=True)
     _functions: tuple[Any, Any, Any] | None = None
 
     def gen(self, core: Core, values: list[Any]) -> Waits:

@@ -30,7 +30,7 @@ from pto.run.machine.limit import Limit
 
 if TYPE_CHECKING:
     from pto.run.launch.host import Report
-    from pto.run.launch.prepared import Grid, Kernel
+    from pto.run.launch.prepared import LaunchGrid, PreparedKernel
     from pto.run.launch.progress import Progress
 
 Number = tuple[int, str, t.Scalar, list[tuple[Native, int]]]  # index, name, type, slots
@@ -57,7 +57,12 @@ class FastPath:
     """
 
     def __init__(
-        self, kernel: Kernel, pool: ThreadPool, done: Launch, passed: Sequence[int], report: Report
+        self,
+        kernel: PreparedKernel,
+        pool: ThreadPool,
+        done: Launch,
+        passed: Sequence[int],
+        report: Report,
     ) -> None:
         """`passed`: the index in a call of each argument; further arguments are constant."""
         self.kernel, self.pool, self.blocks = kernel, pool, done.blocks
@@ -81,7 +86,12 @@ class FastPath:
 
     @classmethod
     def of(
-        cls, kernel: Kernel, pool: ThreadPool, done: Launch, passed: Sequence[int], report: Report
+        cls,
+        kernel: PreparedKernel,
+        pool: ThreadPool,
+        done: Launch,
+        passed: Sequence[int],
+        report: Report,
     ) -> FastPath | None:
         """The fast path of calls like a finished launch; None if each has to be launched."""
         if _OF_A_LAUNCH & pool.needs.words or not all(map(_is_plain, done.args)):
@@ -141,7 +151,7 @@ class _FastCall:
         self._values = values
         self.here, self.blocks, self.limit = (0, direct.blocks), direct.blocks, limit
         self.launch: Launch | None = None
-        self.grid: Grid | None = None
+        self.grid: LaunchGrid | None = None
         self._making = threading.Lock()  # its threads share one machine
 
     def begin(self, worker: BlockWorker) -> bool:
@@ -202,10 +212,10 @@ class _FastCall:
             worker.signature = direct
         return True
 
-    def _memories(self, grid: Grid) -> list[Memory]:
+    def _memories(self, grid: LaunchGrid) -> list[Memory]:
         return [grid.values[name].memory for name in self._direct.names]
 
-    def _made(self) -> Grid:
+    def _made(self) -> LaunchGrid:
         """The machine of this call, made on demand."""
         with self._making:
             if self.grid is None:

@@ -19,7 +19,7 @@ from pto.run.jit.border.values import Native
 from pto.run.jit.emit.table import Emitter
 from pto.run.jit.emit.unit import Unit
 from pto.run.machine.core import Core
-from pto.run.reference.code import Block, Regs
+from pto.run.reference.code import Regs, StepBlock
 
 Bound = tuple[int, Native, int]  # register, representation, offset in the argument buffer
 NO_FORM: Final = "an argument has no form in compiled code"
@@ -38,7 +38,7 @@ class CompiledRegion:
         outs: Sequence[Bound],
         kept: Sequence[Bound],
         sizes: Sequence[tuple[Native, int, int]],
-        reference: Callable[[], tuple[Block, int]],
+        reference: Callable[[], tuple[StepBlock, int]],
     ) -> None:
         self._unit = unit
         self.name = name
@@ -51,7 +51,7 @@ class CompiledRegion:
         self.outside = emitter.outside
         self.nbytes = emitter.border + emitter.area
         self._reference = reference
-        self._block: Block | None = None
+        self._block: StepBlock | None = None
         self._size = 0
         self._function: Any = None
 

@@ -32,7 +32,7 @@ from pto.run.machine.limit import Limit, Stopped
 from pto.run.reference.code import Regs, located
 
 if TYPE_CHECKING:
-    from pto.run.launch.prepared import Grid
+    from pto.run.launch.prepared import LaunchGrid
     from pto.run.launch.progress import Progress
 
 WAVE: Final = 1 << 17  # blocks analysed together: their footprints are kept in memory
@@ -151,7 +151,7 @@ class BlockTask(Protocol):
 class GridTask(BlockTask):
     """A launch with a grid and arguments."""
 
-    def __init__(self, grid: Grid, regs: Regs) -> None:
+    def __init__(self, grid: LaunchGrid, regs: Regs) -> None:
         self._grid = grid
         self._regs = regs
         self.here, self.blocks = grid.here, grid.blocks
@@ -187,7 +187,7 @@ class ThreadPool:
         self._make = lambda cluster: BlockWorker(unit, piece, make(cluster))
         self._idle: list[BlockWorker] = []
 
-    def run(self, grid: Grid, regs: Regs) -> bool:
+    def run(self, grid: LaunchGrid, regs: Regs) -> bool:
         """Run all blocks of a launch; False if compiled code cannot take an argument."""
         return self.do(GridTask(grid, regs))
 
@@ -209,7 +209,7 @@ class ThreadPool:
             self._idle += workers
         return True
 
-    def footprint(self, grid: Grid, regs: Regs) -> Words | None:
+    def footprint(self, grid: LaunchGrid, regs: Regs) -> Words | None:
         """The footprint of all blocks of a launch; None if it is unknown or blocks conflict."""
         task = GridTask(grid, regs)
         worker, (first, end) = self._take(task), task.here

@@ -18,7 +18,7 @@ from pto.ir.graph import Operation
 from pto.isa.meaning import Fold, Lane
 from pto.isa.row import types as t
 from pto.isa.row.instr import Operand
-from pto.isa.row.traits import Region
+from pto.isa.row.traits import RegionRule
 from pto.run.jit.border.context import SHADOW
 from pto.run.jit.border.values import SPACE_NUMBERS, Native, Place, TilePlace, Word
 from pto.run.jit.emit.tile.grids import Grid, grid
@@ -216,7 +216,7 @@ def _is_stream(op: Operation) -> bool:
 def fills_valid(op: Operation) -> bool:
     """A load that pads nothing."""
     dst, pad = op.operand("dst"), op.operand("pad_value")
-    if op.traits.region is not Region.VIEW or dst is None or pad is not None:
+    if op.traits.region is not RegionRule.VIEW or dst is None or pad is not None:
         return False
     return isinstance(dst.type, t.TileBuf) and dst.type.tile.pad == Pad.NULL
 

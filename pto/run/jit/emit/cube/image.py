@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pto.core.constants import C0_SIZE_BYTE
 from pto.core.dtypes import DType
 from pto.isa.meaning.memory import registers
-from pto.isa.meaning.tile.img2col import FAR, Filter, Plane, matrix_of, number
+from pto.isa.meaning.tile.img2col import FAR, FeatureMap, Filter, matrix_of, number
 from pto.run.jit.border.values import TilePlace
 from pto.run.jit.emit.cube.unpack import FACTORS, RIGHT_AT, widened
 from pto.run.jit.emit.table import Spot
@@ -60,7 +60,7 @@ class Image:
     """The matrix of a convolution as TIMG2COL would write it."""
 
     dtype: DType
-    plane: Plane
+    plane: FeatureMap
     steps: Filter
     rows: int
     groups: int  # of channels, in a row
@@ -164,7 +164,7 @@ class Image:
 
 def image(s: Spot, src: TilePlace, dst: TilePlace) -> tuple[Image, str]:
     """What a TIMG2COL would write, and when that is so; NotNative where it has to."""
-    plane, (matrix, auto) = Plane.of(s.case), matrix_of(s.case)
+    plane, (matrix, auto) = FeatureMap.of(s.case), matrix_of(s.case)
     steps = Filter(*(number(s.case, name) for name in Filter.__slots__))
     c0, pad = C0_SIZE_BYTE // src.type.itemsize, number(s.case, "pad_value")
     deep = c0 * steps.filter_h * steps.filter_w

@@ -11,7 +11,7 @@ from pto.core.memory import Space
 from pto.isa.meaning import lanes
 from pto.isa.meaning.cube import factors as operands
 from pto.isa.meaning.cube import load as cube
-from pto.isa.meaning.memory.burst import MOST_BYTES, Loop
+from pto.isa.meaning.memory.burst import MOST_BYTES, BurstLoop
 from pto.run.jit.border import context
 from pto.run.jit.border.values import SPACE_NUMBERS, Place
 from pto.run.jit.emit.memory import burst
@@ -85,7 +85,9 @@ class Loads(Words):
 
         planes.either_way(s, fine, run, "packed channels, overlapping fractals or too many bytes")
 
-    def turned(self, name: str, source: At, dst: At, kind: DType, at: operands.Window) -> None:
+    def turned(
+        self, name: str, source: At, dst: At, kind: DType, at: operands.FractalWindow
+    ) -> None:
         """Strips of C0 columns, in the source and transposed."""
         if kind.is_packed:
             raise NotNative("packed elements")
@@ -120,7 +122,7 @@ class Loads(Words):
         planes.either_way(s, fine.name, run, "a number is out of range")
 
     def widened(
-        self, name: str, src: At, dst: At, width: Any, loop: Loop, kind: DType, widen: bool
+        self, name: str, src: At, dst: At, width: Any, loop: BurstLoop, kind: DType, widen: bool
     ) -> None:
         x, slot, count = self.x, F32 if widen else U32, self.number(width)
 
@@ -231,4 +233,4 @@ def segment(s: Spot, place: Place) -> tuple[Place, str]:
     return Place((context.SLOPES, address & (cube.SEGMENT - 1)), place.elem), "true"
 
 
-WORDS[cube.Into] = WORDS[operands.Factors] = emits_in(Loads)
+WORDS[cube.Into] = WORDS[operands.OperandLoads] = emits_in(Loads)

@@ -13,8 +13,8 @@ from pto.core.global_layout import RANK, GlobalLayout
 from pto.core.memory import Space
 from pto.core.pointer import FARTHEST
 from pto.core.tile import TileType
-from pto.isa.meaning.handle.elements import Elements, row_of
-from pto.isa.meaning.handle.view import Form, Handles
+from pto.isa.meaning.handle.elements import ElementHandles, row_of
+from pto.isa.meaning.handle.view import Handles, TileForm
 from pto.isa.meaning.kinds import Do
 from pto.isa.meaning.memory.collective import Token
 from pto.isa.row import types as t
@@ -213,14 +213,14 @@ class Words(Numbers):
     def placed(self, op: object) -> Number:
         return self.number(placed(self.s))
 
-    def tile(self, form: Form, memory: int, address: Number, region: Any) -> TileAt:
+    def tile(self, form: TileForm, memory: int, address: Number, region: Any) -> TileAt:
         return self.lines(form, memory, address, region, None)
 
-    def tile_anywhere(self, form: Form, memory: int, address: Number, region: Any) -> TileAt:
+    def tile_anywhere(self, form: TileForm, memory: int, address: Number, region: Any) -> TileAt:
         return self._tile(form.type, memory, address, region, None, 1)
 
     def lines(
-        self, form: Form, memory: int, address: Number, region: Any, pitch: int | None
+        self, form: TileForm, memory: int, address: Number, region: Any, pitch: int | None
     ) -> TileAt:
         own = form.type.shape[form.type.layout.pitch_axis]
         align = 1 if pitch is not None else self.s.case.profile.alignment.base
@@ -285,7 +285,7 @@ class Words(Numbers):
         pitch = None if stored[axis] == type.shape[axis] else stored[axis]
         return TileAt(tile.memory, address, type, made.known_valid, pitch)
 
-    def renamed(self, form: Form, tile: TileAt, region: Any) -> TileAt:
+    def renamed(self, form: TileForm, tile: TileAt, region: Any) -> TileAt:
         pitch, type, own = tile.window_pitch, form.type, tile.type
         kept = (type.shape, type.layout, type.itemsize) == (own.shape, own.layout, own.itemsize)
         if pitch is not None and not kept:
@@ -446,4 +446,4 @@ def _bind(s: Spot, body: Do, moved: TilePlace) -> Sequence[Native]:
     return []
 
 
-WORDS[Handles] = WORDS[Elements] = _emit
+WORDS[Handles] = WORDS[ElementHandles] = _emit

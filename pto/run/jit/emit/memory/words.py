@@ -14,7 +14,7 @@ from pto.core.constants import BLOCK_BYTE_SIZE
 from pto.core.dtypes import DType
 from pto.core.errors import PtoError
 from pto.core.memory import Space
-from pto.isa.meaning.memory.burst import Loop
+from pto.isa.meaning.memory.burst import BurstLoop
 from pto.isa.meaning.memory.words import Bursts
 from pto.isa.row import types as t
 from pto.run.jit.border.values import Native, Place, TilePlace, Word
@@ -109,7 +109,7 @@ class Words(Numbers):
             raise NotNative("a sub-block known only when it runs")
         return replace(pointer, memory=burst.owner(self.s, pointer.memory, pointer.space, number))
 
-    def aligned(self, name: str, pointer: At, step: int, loops: Sequence[Loop] = ()) -> None:
+    def aligned(self, name: str, pointer: At, step: int, loops: Sequence[BurstLoop] = ()) -> None:
         self.fine = self.fine & (pointer.address % step == 0)
         for loop in loops:
             count, stride = self.number(loop.count), self.number(loop.destination)
@@ -123,7 +123,7 @@ class Words(Numbers):
         src: At,
         dst: At,
         width: Any,
-        loops: Sequence[Loop],
+        loops: Sequence[BurstLoop],
         wider: Any = 0,
         *,
         pads: Callable[..., None] | None = None,
@@ -131,13 +131,13 @@ class Words(Numbers):
         """Written bursts are `wider` bytes longer; `pads` writes lines of them."""
         turns = [
             burst.Loop(*(self.number(n).value for n in (p.count, p.source, p.destination)))
-            for p in loops or [Loop(1, 0, 0)]
+            for p in loops or [BurstLoop(1, 0, 0)]
         ]
         width, wider = (self.number(n).value for n in (width, wider))
         transfer = Transfer(src.place, dst.place, width, turns, wider)
         move_bursts(self.s, transfer, self.fine.name, pads=pads)
 
-    def write(self, name: str, src: At, dst: At, width: Any, loops: Sequence[Loop]) -> None:
+    def write(self, name: str, src: At, dst: At, width: Any, loops: Sequence[BurstLoop]) -> None:
         self.fine = self.fine & Fact(self.x, plain_writes(self.s))
         self.move(name, src, dst, width, loops)
 
@@ -147,7 +147,7 @@ class Words(Numbers):
         src: At,
         dst: At,
         width: Any,
-        loops: Sequence[Loop],
+        loops: Sequence[BurstLoop],
         pad: tuple[Number, DType],
         beside: tuple[Number, Number],
     ) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from pto.core.errors import PtoError
 from pto.ir.graph import Operation, Value
-from pto.isa.meaning import Launch, Together
+from pto.isa.meaning import ItemLaunch, Together
 from pto.isa.meaning.memory import registers
 from pto.isa.meaning.simt.items import WARP, Pointers, Size
 from pto.isa.row import types as t
@@ -26,7 +26,7 @@ from pto.run.jit.llvm import lanes
 from pto.run.jit.llvm.text import I64, NotNative, Val
 from pto.run.reference import simt
 from pto.run.reference.code import located
-from pto.run.reference.group import Group
+from pto.run.reference.group import ItemGroup
 
 _INDEX = t.Scalar("index", None)
 
@@ -89,7 +89,7 @@ def _pointer(native: Native) -> Native:
 # ---- how many
 
 
-def _size(s: Spot, how: Launch) -> tuple[list[Val], Sequence[Value]]:
+def _size(s: Spot, how: ItemLaunch) -> tuple[list[Val], Sequence[Value]]:
     """Work items in x, y and z, and the arguments of the entry."""
     x = s.x
     if how.sizes == "attributes":
@@ -155,7 +155,7 @@ def _call(s: Spot, phases: Phases, op: Operation, *, ends: bool = False) -> None
         found = [native.decode(frame, at, context) for native, at in placed]
         size, scratch = Size(*(found[n] for n in sizes)), context.items
         bits = np.unpackbits(scratch[mask : mask + MAX_ITEMS // 8], bitorder="little")
-        group = Group(context.core, size, np.flatnonzero(bits[: size.items]))
+        group = ItemGroup(context.core, size, np.flatnonzero(bits[: size.items]))
         group.op = op
         values = {
             id(v): simt.everywhere(found[n], v.type, size)
@@ -198,5 +198,5 @@ def _put(context: Context, kept: Kept, value: Any) -> None:
     context.items[kept.offset : kept.offset + raw.size] = raw.reshape(-1)
 
 
-KINDS[Launch] = _launch
+KINDS[ItemLaunch] = _launch
 KINDS[Together] = _alone

@@ -22,7 +22,7 @@ from pto.run.jit.llvm import lane_masks as masks
 from pto.run.jit.llvm import lanes
 from pto.run.jit.llvm.shuffles import NONE, Picks, shuffle
 from pto.run.jit.llvm.text import NotNative, scalar_type, vector
-from pto.run.reference.vectors import Shape
+from pto.run.reference.vectors import RegisterOperands
 
 
 def emit_lane(s: Spot) -> Sequence[Native]:
@@ -30,7 +30,7 @@ def emit_lane(s: Spot) -> Sequence[Native]:
     body = s.body
     if not isinstance(body, Lane):
         raise NotNative("no lane function")
-    shape = Shape(s.case, body)
+    shape = RegisterOperands(s.case, body)
     if not shape.registers:
         return _on_masks(s, body)
     count = VREG_BYTES // shape.widest
@@ -52,11 +52,11 @@ def _on_masks(s: Spot, body: Lane) -> Sequence[Native]:
     return [Mask((found.name,), width)]
 
 
-def _bits(s: Spot, mask: Mask, shape: Shape) -> str:
+def _bits(s: Spot, mask: Mask, shape: RegisterOperands) -> str:
     return masks.strided(s.x, mask, shape.bits.start, shape.bits.step)
 
 
-def _source(s: Spot, spot: lanes.Lanes, shape: Shape, name: str) -> lanes.Symbol:
+def _source(s: Spot, spot: lanes.Lanes, shape: RegisterOperands, name: str) -> lanes.Symbol:
     kind = shape.kinds.get(name)
     if kind is not None:
         return picked(symbol(s, s.need(Reg, name)), range(kind.lanes)[shape.lanes(kind)])
@@ -68,7 +68,7 @@ def _source(s: Spot, spot: lanes.Lanes, shape: Shape, name: str) -> lanes.Symbol
 
 
 def _result(
-    s: Spot, spot: lanes.Lanes, shape: Shape, found: Any, name: str, bits: str | None
+    s: Spot, spot: lanes.Lanes, shape: RegisterOperands, found: Any, name: str, bits: str | None
 ) -> Native:
     kind = shape.kinds.get(name)
     if kind is None:

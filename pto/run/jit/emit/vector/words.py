@@ -10,7 +10,7 @@ import numpy as np
 from pto.core.constants import BLOCK_BYTE_SIZE, VREG_BYTES
 from pto.core.pointer import FARTHEST
 from pto.isa.meaning.vector.unaligned import Streams
-from pto.isa.meaning.vector.words import Access, Build, Elements, Gate, Registers
+from pto.isa.meaning.vector.words import Build, ElementAccess, Gate, ItemAccess, Registers
 from pto.isa.row import types as t
 from pto.isa.rules.rule import Case
 from pto.run.jit.border.values import Mask, Native, Place, Stream
@@ -58,7 +58,7 @@ class Words(vmi.Words):
 
     # ---- items that follow each other
 
-    def _at(self, access: Access, place: Place, count: Any, step: int) -> str:
+    def _at(self, access: ItemAccess, place: Place, count: Any, step: int) -> str:
         """The machine address of an access, checked for bounds and alignment."""
         x, nbytes = self.x, access.count * access.dtype.itemsize
         address = x.add(place.address, self._distance(count, step).value)
@@ -69,7 +69,7 @@ class Words(vmi.Words):
         self.s.fault_unless(fine)
         return self.s.pointer(place.memory, address)
 
-    def load(self, access: Access, source: Place, count: Any = 0, step: int = 1) -> Any:
+    def load(self, access: ItemAccess, source: Place, count: Any = 0, step: int = 1) -> Any:
         at, item = self._at(access, source, count, step), _computed(access.dtype)
         if access.build is None:
             spot = self._of(access.count)
@@ -79,7 +79,7 @@ class Words(vmi.Words):
         found = [self._picked(access, at, each - 1) for each in several]
         return tuple(found) if isinstance(picks, tuple) else found[0]
 
-    def _picked(self, access: Access, at: str, picks: Any) -> Symbol:
+    def _picked(self, access: ItemAccess, at: str, picks: Any) -> Symbol:
         """Items of an access in another order; never a byte beyond them is touched."""
         x, size, read = self.x, access.dtype.itemsize, access.count
         item, fill = f"i{8 * size}", VREG_BYTES // size
@@ -104,7 +104,7 @@ class Words(vmi.Words):
 
     def store(
         self,
-        access: Access,
+        access: ItemAccess,
         target: Place,
         values: Symbol,
         on: Symbol | None,
@@ -121,7 +121,7 @@ class Words(vmi.Words):
         store_lanes(self.s, kind, access.count, name, at, bits or "splat (i1 true)")
 
     def store_apart(
-        self, access: Access, target: Place, values: Symbol, apart: int, count: Any, step: int
+        self, access: ItemAccess, target: Place, values: Symbol, apart: int, count: Any, step: int
     ) -> None:
         """The items stand too far apart for one vector: one after the other."""
         x, at, size = self.x, self._at(access, target, count, step), access.dtype.itemsize
@@ -183,10 +183,12 @@ class Words(vmi.Words):
 
     # ---- single elements
 
-    def pick(self, of: Elements, source: Place, index: Symbol, on: Symbol) -> Symbol:
+    def pick(self, of: ElementAccess, source: Place, index: Symbol, on: Symbol) -> Symbol:
         return self.gather(source, of.dtype, index, on)
 
-    def place(self, of: Elements, target: Place, index: Symbol, values: Symbol, on: Symbol) -> None:
+    def place(
+        self, of: ElementAccess, target: Place, index: Symbol, values: Symbol, on: Symbol
+    ) -> None:
         self.scatter(target, index, values, on)
 
     # ---- masks

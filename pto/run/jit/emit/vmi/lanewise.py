@@ -16,7 +16,7 @@ from pto.run.jit.emit.table import Spot
 from pto.run.jit.emit.vector.items import items_of, scalar_as, seen
 from pto.run.jit.llvm import lanes
 from pto.run.jit.llvm.text import NotNative
-from pto.run.reference.logical import Shape
+from pto.run.reference.logical import LogicalOperands
 
 
 def emit_lane(s: Spot) -> Sequence[Native]:
@@ -24,7 +24,7 @@ def emit_lane(s: Spot) -> Sequence[Native]:
     body = s.body
     if not isinstance(body, Lane):
         raise NotNative("no lane function")
-    shape = Shape(s.case, body)
+    shape = LogicalOperands(s.case, body)
     given = [_source(s, shape, name) for name in shape.sources]
     count = next(symbol.lanes.count for symbol in given if isinstance(symbol, lanes.Symbol))
     found = body.function(s.case)(
@@ -37,7 +37,7 @@ def emit_lane(s: Spot) -> Sequence[Native]:
     return [result(v, r.type) for v, r in zip(several, s.op.results, strict=True)]
 
 
-def _source(s: Spot, shape: Shape, name: str) -> Any:
+def _source(s: Spot, shape: LogicalOperands, name: str) -> Any:
     found = s.operand(name)
     if not isinstance(found, Vector):
         return found
@@ -45,7 +45,7 @@ def _source(s: Spot, shape: Shape, name: str) -> Any:
     return symbol(s, found) if kind is None else symbol(s, found).view(seen(kind))
 
 
-def _spread(s: Spot, shape: Shape, word: Any, count: int) -> lanes.Symbol:
+def _spread(s: Spot, shape: LogicalOperands, word: Any, count: int) -> lanes.Symbol:
     if not isinstance(word, Word) or shape.kind is None:
         raise NotNative("a scalar beside no vector")
     spot = lanes.Lanes(s.x, count, s.e.unit.declare)
