@@ -24,8 +24,8 @@ EXAMPLES = """\
   pto check --profile a2a3 kernel.pto      under another one
   pto check --all-profiles kernel.pto      which profiles accept it, and why the others do not
   pto check --device 910b1 src/            every .pto file below src/, for one chip
-  pto check --deep kernel.pto              run it too, and look for races
-  pto check --deep --fix kernel.pto        and write kernel.fixed.pto, with what was missing
+  pto check --deep kernel.pto              also run it, and report races
+  pto check --deep --fix kernel.pto        and write kernel.fixed.pto, with the missing flags
   pto check --deep --on ray src/           the same on all processors of a cluster
   pto check --format sarif src/ > out.sarif
   pto check k.py:softmax --arg x=zeros:100x128 --arg y=zeros:100x128

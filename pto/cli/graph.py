@@ -26,7 +26,7 @@ from pto.graphs.scene import Arguments, Scene
 from pto.gym.selection import select
 
 EXAMPLES = """\
-  pto graph run tests/st/a2a3/paged_attention     scene tests, judged by their own goldens
+  pto graph run tests/st/a2a3/paged_attention     scene tests, compared with their goldens
   pto graph run tests/st -k "paged and small" -j 2
   pto graph run tests/st --at-most batch=4 --at-most context_len=1024   cases of boards, smaller
   pto graph run tests/st/vector_example --orders 20   every order that the edges allow: same bytes

@@ -27,10 +27,10 @@ from pto.target.profile import profile
 
 EXAMPLES = """\
   pto gym PTO-Gym                          every case of a checkout
-  pto gym PTO-Gym -k tadd                  the cases whose name contains tadd
+  pto gym PTO-Gym -k tadd                  the cases with tadd in their name
   pto gym PTO-Gym -k "vcvt and not bf16"   and, or, not, parentheses
   pto gym PTO-Gym/examples/pto -j 8 --format json > gym.json
-  pto gym PTO-Gym --sync --sanitize        tile programs with flags inserted, looked at for races
+  pto gym PTO-Gym --sync --sanitize        tile programs with flags inserted, checked for races
   pto gym PTO-Gym --on ray --format lines   on all processors of a cluster, a line as each case ends
   pto gym PTO-Gym -k f32_16x64 --keep work keeps data, outputs and goldens in work/
 """ + place.RIGHTS.format(what="generators and judges")

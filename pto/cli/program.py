@@ -136,7 +136,7 @@ def find_tunable(file: str, entry: str | None = None) -> Kernel[...] | Autotuned
         return next(iter(known.values()))
     listed = ", ".join(known)
     if not known:
-        raise fail("PTO-U030", f"{found[1]} has no kernel", help="@pto.kernel makes one")
+        raise fail("PTO-U030", f"{found[1]} has no kernel", help="define one with @pto.kernel")
     if name is None:
         first = f"{found[1]}:{next(iter(known))}"
         message = f"which kernel is to be taken? {found[1]} has {listed}"

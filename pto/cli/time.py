@@ -24,13 +24,13 @@ EXAMPLES = """\
   pto time gemm.pto --arg a=zeros --arg b=zeros --arg c=zeros --trace gemm.json
                                  when each pipe was busy, for Perfetto
   pto time gemm.pto --arg a=zeros --arg b=zeros --arg c=zeros --html gemm.html
-                                 the same as a page to look at
+                                 the same as an HTML page
   pto time k.py:softmax --blocks 7 --arg x=zeros:100x128 --arg y=zeros:100x128
                                  a kernel in Python; the file is executed, with your rights
   pto time gemm.cpp --entry "gemm<half, 1024>" --blocks 24 --arg a=zeros:1024x1024xf16 ...
                                  a C++ kernel, compiled and run with your rights
   pto time topk.pto --arg x=x.npy --arg y=zeros --data
-                                 a program that reads what decides where it goes
+                                 a program with control flow that depends on data
 """
 
 

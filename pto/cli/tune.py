@@ -29,7 +29,7 @@ EXAMPLES = """\
            --space m=64,128 --space n=64,128 --blocks "cdiv(512, m) * cdiv(512, n)" --rtol 1e-3
                                  every combination, each on its own grid
   pto tune k.py:gemm --arg a=zeros:512x512 --arg b=zeros:512x512 --arg c=zeros:512x512
-                                 what @pto.autotune above the kernel lists; calls use the choice
+                                 the space of @pto.autotune; calls use the result
   pto tune k.py:scale --arg x=zeros:512x128 --arg y=zeros:512x128 --space rows=8,64 --shapes \\
            --device 910b1 --on ray --format lines
                                  only timed, on a cluster, a line as each one is done

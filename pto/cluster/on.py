@@ -147,7 +147,7 @@ def connect(ray: Any, address: str) -> None:
         raise fail(
             "PTO-U302",
             f"no cluster answers at `{known or address}`: {first}",
-            help="`ray start --head` starts one; `ray status` tells how it is",
+            help="`ray start --head` starts one; `ray status` shows its state",
         ) from None
 
 

@@ -41,7 +41,7 @@ def refused(address: str, source: str) -> PtoError:
     why = f"{source} is not its" if source else "there is none here"
     return fail(
         "PTO-U307",
-        f"the cluster at `{address}` asks for a token, and {why}",
+        f"the cluster at `{address}` requires a token, but {why}",
         help="`ray get-auth-token` prints it on the head node: put it into ~/.ray/auth_token here,"
         " readable by you alone, or into RAY_AUTH_TOKEN",
     )

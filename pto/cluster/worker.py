@@ -45,7 +45,7 @@ class Hello:
                 "PTO-U303",
                 f"node {self.host} runs pto {self.version} on Python {self.python}, this is pto"
                 f" {mine[0]} on Python {mine[1]}",
-                help="install the same on every node",
+                help="install the same versions on every node",
             )
 
 
@@ -137,5 +137,7 @@ def named(path: str) -> Any:
     """`module:function` of this package."""
     module, _, name = path.partition(":")
     if module.partition(".")[0] != "pto":
-        raise fail("PTO-U305", f"`{path}` is no function of this package: only those are sent")
+        raise fail(
+            "PTO-U305", f"`{path}` is not a function of this package: only those can be sent"
+        )
     return getattr(import_module(module), name)

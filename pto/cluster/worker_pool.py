@@ -126,8 +126,8 @@ class WorkerPool:
         if not self.ready:
             raise fail(
                 "PTO-U304",
-                f"no worker of the cluster has come within {_PATIENCE:g} s",
-                help="`ray status` tells whether processors are free and nodes alive",
+                f"no worker of the cluster started within {_PATIENCE:g} s",
+                help="check with `ray status` that processors are free and nodes are alive",
             )
 
     def _stop(self, worker: WorkerHandle) -> None:

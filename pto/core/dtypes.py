@@ -220,7 +220,7 @@ def items_of(t: DType, items: npt.ArrayLike) -> npt.NDArray[Any]:
         raise fail(
             "PTO-T002",
             f"items of {t} have the NumPy type {allowed}, not {given.dtype.name}",
-            help="`encode` turns numbers into items",
+            help="convert numbers to items with `encode`",
         )
     return given.view(t.storage)
 

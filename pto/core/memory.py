@@ -105,7 +105,7 @@ class Memory:
 
     def __init__(self, space: Space, size: int, align: int = 1) -> None:
         if size < 0 or align < 1:
-            raise fail("PTO-M005", f"{space.value} of {size} bytes aligned to {align} cannot exist")
+            raise fail("PTO-M005", f"cannot make {size} bytes of {space.value} aligned to {align}")
         self.space = space
         self.align = align
         self.data: Bytes = aligned_bytes(size)

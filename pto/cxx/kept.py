@@ -39,7 +39,7 @@ def folder() -> Path:
     if home is None:
         raise fail(
             "PTO-U011",
-            "builds of C++ kernels cannot be kept: the user has no home",
+            "builds of C++ kernels cannot be cached: the user has no home",
             help="set PTO_CACHE_DIR to a folder of the user's own",
         )
     return _private() if BUILDS.refused() else home
@@ -68,7 +68,7 @@ def require_own(path: Path) -> None:
         if path.exists():
             raise fail(
                 "PTO-U011",
-                f"{path} cannot be used: others may write to it, and it cannot be removed",
+                f"{path} cannot be used: other users may write to it, and it cannot be removed",
                 help="remove it, or set PTO_CACHE_DIR to a folder that only you can write to",
             )
 

@@ -136,7 +136,9 @@ class Worker:
 
     def __init__(self, level: int = 2, **options: Any) -> None:
         if level != 2:
-            raise fail("PTO-U321", f"a worker of level {level} is not there: one chip is level 2")
+            raise fail(
+                "PTO-U321", f"a worker of level {level} is not supported: use level 2, one chip"
+            )
         self._callables: dict[int, ChipCallable] = {}
         self._processes: dict[int, GraphProcess] = {}
         self.aicpu_dlopen_count = self.host_dlopen_count = 0

@@ -284,7 +284,7 @@ class Orchestration:
     def _fatal(self, code: int, text: bytes) -> None:
         message = text.decode(errors="replace")
         said = f" (error {code})" if code > 0 else ""
-        raise fail("PTO-G004", f"the orchestration gives up{said}: {message}")
+        raise fail("PTO-G004", f"the orchestration stopped{said}: {message}")
 
     def _where(self, frames: Sequence[int]) -> CallChain:
         return CallChain(self._native, self._source, tuple(frames))

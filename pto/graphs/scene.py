@@ -288,7 +288,7 @@ class Arguments:
 def _tensor(name: str, value: Any, use: str) -> ArgTensor:
     kind = str(value.dtype).removeprefix("torch.")
     if kind not in ELEMENTS:
-        raise fail("PTO-U323", f"tensor {name} is {kind}, which the runtime does not take")
+        raise fail("PTO-U323", f"tensor {name} is {kind}, which the runtime does not accept")
     torch: Any = import_module("torch")
     shape = tuple(value.shape) or (1,)
     if value.is_meta:

@@ -49,7 +49,7 @@ class GymProgram:
 def find_programs(path: Path, selection: Selection) -> list[GymProgram]:
     """The programs below `path` with a selected case, by name."""
     if not path.is_dir():
-        raise fail("PTO-U060", f"{path} is no directory", help="give the checkout of PTO-Gym")
+        raise fail("PTO-U060", f"{path} is not a directory", help="give the checkout of PTO-Gym")
     found = sorted(_programs(path.resolve()), key=lambda p: p.name)
     if not found:
         raise fail(

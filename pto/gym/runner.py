@@ -305,7 +305,7 @@ def _host_problem(
 ) -> Diagnostic | None:
     if done.code != 0:
         said = " ".join(m.strip() for m in done.messages) or "it says nothing"
-        return Diagnostic("PTO-U063", f"the host program gives up with code {done.code}: {said}")
+        return Diagnostic("PTO-U063", f"the host program failed with code {done.code}: {said}")
     if not launches:
         return Diagnostic("PTO-U063", f"{host.file} launches no kernel for this case")
     if not done.writes:

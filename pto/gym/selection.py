@@ -61,7 +61,9 @@ class _WordReader:
 
     def wrong(self, reason: str) -> PtoError:
         message = f"-k {self.text!r} cannot be read: {reason}"
-        return fail("PTO-U061", message, help='words, and, or, not: -k "tadd and not f16"')
+        return fail(
+            "PTO-U061", message, help='combine words with and, or and not: -k "tadd and not f16"'
+        )
 
     def _accept(self, word: str) -> bool:
         if self.words[:1] != [word]:

@@ -133,7 +133,7 @@ def _changed(code: str, finding: Diagnostic, pair: Pair, aligned: Aligned) -> Di
         notes=(
             *finding.notes[:2],
             *(
-                Note(f"{fence} is here in {where} program alone", fence.op.loc)
+                Note(f"{fence} is only in {where} program, here", fence.op.loc)
                 for fence in near[:_SHOWN]
             ),
         ),
@@ -148,9 +148,9 @@ def _between(fence: AlignedFence, pair: Pair) -> bool:
 def _unlike(first: Operation | None, second: Operation | None) -> Diagnostic:
     """The finding of an operation that the other program lacks, or has another one instead."""
     if second is None and first is not None:
-        message = f"{_name(first)} is in the first program alone"
+        message = f"{_name(first)} is only in the first program"
     elif first is None and second is not None:
-        message = f"{_name(second)} is in the second program alone"
+        message = f"{_name(second)} is only in the second program"
     elif first is not None and second is not None:
         message = f"the second program has {_name(second)} here, the first {_name(first)}"
     else:
@@ -167,9 +167,9 @@ def _name(op: Operation) -> str:
 def _fences(aligned: Aligned) -> Iterator[Diagnostic]:
     """Fences of one program, as warnings."""
     for fence in aligned.lost:
-        yield Diagnostic(FENCE, f"{fence} is in the first program alone", fence.op.loc, "warning")
+        yield Diagnostic(FENCE, f"{fence} is only in the first program", fence.op.loc, "warning")
     for fence in aligned.fresh:
-        yield Diagnostic(FENCE, f"{fence} is in the second program alone", fence.op.loc, "warning")
+        yield Diagnostic(FENCE, f"{fence} is only in the second program", fence.op.loc, "warning")
     for each in aligned.moved:
         message = f"{each.second} stands at another place than in the first program"
         note = Note("in the first program", each.first.op.loc)

@@ -124,8 +124,8 @@ def _stopped(module: Module, first: Found, verdict: Verdict) -> Diagnostic | Non
     given = f" ({', '.join(numbers)})" if numbers else ""
     return Diagnostic(
         EARLY,
-        f"@{name_of(functions[0])} was not looked at to its end: on generated inputs{given} it"
+        f"@{name_of(functions[0])} was checked only in part: with generated inputs{given} it"
         f" stopped at {other[0].code}: {other[0].message}",
         other[0].loc,
-        help="pto run FILE --arg NAME=VALUE --sanitize looks at it with inputs of yours",
+        help="pto run FILE --arg NAME=VALUE --sanitize checks it with your inputs",
     )

@@ -102,6 +102,6 @@ def _number(tree: ast.expr, text: str, names: Mapping[str, Number]) -> Number:
 def _wrong(text: str) -> PtoError:
     return fail(
         "PTO-U340",
-        f"--assume `{text}` is no comparison of sums and products of numbers",
+        f"--assume `{text}` is not a comparison of sums and products of numbers",
         help="as in: --assume 'rows >= 8 * blocks'",
     )

@@ -263,8 +263,8 @@ class TileSlots:
     def _given_up(self, space: Space, size: int) -> PtoError:
         return fail(
             "PTO-M120",
-            f"a tile of {size} bytes without an address is used again, and its place has gone to"
-            f" tiles that were used since: they took all {self.core.profile.buffers[space.value]}"
+            f"a tile of {size} bytes without an address is used again, but its memory now holds"
+            f" tiles that were used since: they need all {self.core.profile.buffers[space.value]}"
             f" bytes of {space.value}",
             help="give tiles an address (TASSIGN), or use fewer between the two uses",
         )

@@ -79,5 +79,5 @@ class Costs:
     def of(self, name: str) -> Cost:
         found = self.classes.get(name) or (self.classes.get(OTHER) if ">" in name else None)
         if found is None:
-            raise fail("PTO-C001", f"nothing is known about the cost of `{name}` on this chip")
+            raise fail("PTO-C001", f"the cost of `{name}` on this chip is not known")
         return found

@@ -96,7 +96,7 @@ def _bytes(origin: str, text: str) -> int:
     if not 0 < size <= LARGEST_BUFFER or size % 32:
         raise fail(
             "PTO-U023",
-            f"{origin} is `{text}`, which is no buffer size",
-            help=f"a multiple of 32 bytes, from 32 to {LARGEST_BUFFER}",
+            f"{origin} is `{text}`, which is not a buffer size",
+            help=f"use a multiple of 32 bytes, from 32 to {LARGEST_BUFFER}",
         )
     return size

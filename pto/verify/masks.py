@@ -53,8 +53,8 @@ def _judged(
             f" packed them {how}",
             op.loc,
             severity="error" if own is not None else "warning",
-            help="compare with a tile of the number (texpands, tcmp), whose rows lie as tsel reads"
-            " them on every profile; in Python pto.where does",
+            help="fill a tile with the number (texpands) and compare with tcmp, which packs rows as"
+            " tsel reads them on every profile; in Python use pto.where",
         )
     ]
 

@@ -80,7 +80,7 @@ def one(results: Results, launch: Callable[..., None] = miniature.launch) -> Gym
     [
         ("main.cpp", "size_t nSize", "class Q { int f() const; }; size_t nSize", "PTO-U062", ""),
         ("main.cpp", "aclrtFree(v1Device);", "aclrtNobody();", "PTO-U063", "aclrtNobody"),
-        ("main.cpp", "return rc;", "return 4;", "PTO-U063", "gives up with code 4"),
+        ("main.cpp", "return rc;", "return 4;", "PTO-U063", "failed with code 4"),
         ("main.cpp", 'WriteFile("./v2.bin", v2Host, size);', "", "PTO-U063", "no output file"),
         ("main.cpp", "LaunchScale(v1Device, v2Device, n, stream);", "", "PTO-U063", "no kernel"),
         ("launch.cpp", "(uint16_t)0x3E00", "1.5f", "PTO-U063", ""),

@@ -170,7 +170,7 @@ def test_a_bit_that_no_register_has_is_a_finding() -> None:
     bench = Bench("a5")
     bench.scalar("a", "i64", 0)
     bench.scalar("n", "i64", 64)
-    with pytest.raises(PtoError, match="bit 64 of a 64-bit register"):
+    with pytest.raises(PtoError, match="bit 64 does not exist: a register has bits 0 to 63"):
         bench.run("%r = pto.sbitset1 %a, %n : i64, i64 -> i64")
 
 

@@ -120,7 +120,7 @@ def test_an_index_outside_an_array_of_ids_is_a_finding() -> None:
         "a5",
         "%n: i32",
     )
-    with pytest.raises(PtoError, match="index 2 of an array of 2 event ids") as caught:
+    with pytest.raises(PtoError, match="index 2 is outside the array of 2 event ids") as caught:
         launch(parse(text), args=[2])
     assert caught.value.diagnostics[0].code == "PTO-S133"
 
@@ -270,7 +270,7 @@ def test_a2a3_a_sixteenth_signal_unheard_overflows_its_counter() -> None:
     assert run(sections(cube * 15, wait * 15 + only(0, store(2, 0))), "a2a3")[0] == 2
     found = finding(sections(cube * 16, wait * 16), "a2a3")
     assert found.code == "PTO-D113"
-    assert found.message == "signal 1 is sent more than 15 times unheard"
+    assert found.message == "signal 1 is sent more than 15 times without a wait"
 
 
 def test_a2a3_all_blocks_meet() -> None:

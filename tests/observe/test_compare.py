@@ -128,10 +128,10 @@ def test_a_second_program_that_blocks_differs() -> None:
 @pytest.mark.parametrize(
     ("other", "words"),
     [
-        (text(LOAD, *flag("MTE2", "V"), ADD), "tstore is in the first program alone"),
+        (text(LOAD, *flag("MTE2", "V"), ADD), "tstore is only in the first program"),
         (
             text(LOAD, *flag("MTE2", "V"), ADD, ADD, *flag("V", "MTE3"), STORE),
-            "in the second program alone",
+            "only in the second program",
         ),
         (GOOD.replace("tadds", "tmuls"), "the second program has tmuls here, the first tadds"),
         (GOOD.replace("@kernel", "@other"), ""),

@@ -351,5 +351,5 @@ pto.store_scalar %x, %out[%c0] : !pto.ptr<i32>, i32
 
 def test_a_pointer_into_a_local_buffer_is_no_argument() -> None:
     text = "func.func @k(%p: !pto.ptr<f32, l0a>) attributes {pto.kernel} {\n  return\n}"
-    with pytest.raises(PtoError, match=r"%p is a pointer into l0a, which no host value can be"):
+    with pytest.raises(PtoError, match=r"%p is a pointer into l0a, which a host value cannot be"):
         launch(parse(text), args=[np.zeros(8, np.float32)])

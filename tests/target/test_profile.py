@@ -72,7 +72,7 @@ def test_bad_size_in_the_environment(monkeypatch: pytest.MonkeyPatch, text: str)
     monkeypatch.setenv("PTO_CPU_SIM_UB_BYTES", text)
     code, message, _ = error("cpu")
     assert (code, message) == (
-        "PTO-U023", f"PTO_CPU_SIM_UB_BYTES is `{text}`, which is no buffer size",
+        "PTO-U023", f"PTO_CPU_SIM_UB_BYTES is `{text}`, which is not a buffer size",
     )  # fmt: skip
 
 

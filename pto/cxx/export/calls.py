@@ -39,7 +39,7 @@ def call(writer: Writer, op: Operation) -> None:
     assert row is not None
     for result in op.results:
         if not isinstance(result.type, t.TileBuf):
-            raise fail("PTO-U249", f"a call of C++ gives no {result.type.kind}")
+            raise fail("PTO-U249", f"a C++ call cannot return a {result.type.kind}")
         declare_tile(writer, result)
     for form in forms(row):
         text = _written(writer, op, row, form)

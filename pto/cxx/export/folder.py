@@ -116,7 +116,11 @@ def _kind(module: Module, target: Target) -> str:
         here: dict[str, Operation] = {}
         for op in function.walk():
             if op.row is not None and op.row.family.section == "comm":
-                raise fail("PTO-U249", f"'{op.name}' goes between ranks: not exported", loc=op.loc)
+                raise fail(
+                    "PTO-U249",
+                    f"'{op.name}' communicates between ranks, which is not exported",
+                    loc=op.loc,
+                )
             if op.row is not None and op.control is None:
                 pipe = pipe_of(Case(op, op.row, target.profile, constant))
                 (sides if op.side() else here).setdefault(_SIDES.get(pipe, ""), op)

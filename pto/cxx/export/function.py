@@ -195,7 +195,9 @@ class Writer:
         names: list[str] = []
         for value, first in zip_longest(values, begin):
             if not isinstance(value.type, t.Scalar | t.Ptr):
-                raise fail("PTO-U249", f"a {value.type.kind} is carried from turn to turn")
+                raise fail(
+                    "PTO-U249", f"a {value.type.kind} cannot be carried from iteration to iteration"
+                )
             start = f" = {self.text(first)}" if first is not None else ""
             names.append(self.name(value))
             self.line(f"{parameter_type(value.type)} {names[-1]}{start};")

@@ -196,11 +196,11 @@ def _part(writer: Writer, op: Operation) -> None:
     """A window of a tile keeps the lines of its parent, valid as far as the window goes."""
     source, result = op.operand("source"), op.results[0]
     if not isinstance(result.type, t.TileBuf) or source is None:
-        raise fail("PTO-U249", "C++ is written for windows of tiles")
+        raise fail("PTO-U249", "only windows of tiles can be exported")
     assert isinstance(source.type, t.TileBuf)
     parent = source.type.tile
     if parent.layout.is_boxed:
-        raise fail("PTO-U249", "C++ is written for windows of tiles without boxes")
+        raise fail("PTO-U249", "only windows of tiles without boxes can be exported")
     name, shape = declare_tile(writer, result), declared_type(result).shape
     by_rows = parent.layout.pitch_axis == 1
     steps = (str(shape[1]), "1") if by_rows else ("1", str(shape[0]))
@@ -223,7 +223,7 @@ def _open(writer: Writer, op: Operation) -> None:
     numbers = {name: a.value for name, a in op.attrs.items() if isinstance(a, Int | Bool)}
     buffers = [op.operand(name) for name in ("gm_slot_buffer", *_BUFFERS) if not op.results]
     if not buffers or op.group("gm_slot_tensor"):
-        raise fail("PTO-U249", "C++ is written for queues with a consumer buffer, by number")
+        raise fail("PTO-U249", "only queues with a consumer buffer and a number can be exported")
     room, *local = ("" if v is None else writer.text(v) for v in buffers)
     n, way = numbers.get("id", 0), numbers["dir_mask"]
     slots = slot_count(way, numbers.get("slot_num"))

@@ -33,7 +33,7 @@ class ModelKernel:
 def find_kernels(path: Path, selection: Selection) -> list[ModelKernel]:
     """The selected kernels of the models below `path`, by model and name."""
     if not path.is_dir():
-        raise fail("PTO-U060", f"{path} is no directory", help="give a checkout of PTOAS")
+        raise fail("PTO-U060", f"{path} is not a directory", help="give a checkout of PTOAS")
     root = path.resolve()
     rules = next((p / _RULES for p in _around(root) if (p / _RULES).is_file()), None)
     folders = sorted(p for p in root.rglob("kernels") if p.is_dir())

@@ -116,7 +116,7 @@ CUBE_MOVE.row(
 )
 
 
-@rule("small-c0", "PTO-S091", "expects d_value of at most 4 where smallc0_en is set")
+@rule("small-c0", "PTO-S091", "expects d_value of at most 4 if smallc0_en is set")
 def _small_c0(case: Case) -> str | None:
     depth = case.number("d_value")
     if case.number("smallc0_en") != 1 or depth is None or depth <= 4:

@@ -44,7 +44,7 @@ def _combination(profile: str) -> Rule:
     return on(profile, Rule("product-types", "PTO-T092", sentence, test))
 
 
-@rule("tf32-f32", "PTO-T093", "expects f32 where tf32_mode is written")
+@rule("tf32-f32", "PTO-T093", "expects f32 if tf32_mode is written")
 def _tf32(case: Case) -> str | None:
     if "tf32_mode" not in case.op.attrs:
         return None
@@ -52,7 +52,7 @@ def _tf32(case: Case) -> str | None:
     return None if all(e.name == "f32" for e in elems) else _shown(elems)
 
 
-@rule("sat-floats", "PTO-T093", "expects floats where sat or nosat is written")
+@rule("sat-floats", "PTO-T093", "expects floats if sat or nosat is written")
 def _saturates(case: Case) -> str | None:
     if "sat_mode" not in case.op.attrs:
         return None
@@ -72,7 +72,7 @@ _BIAS_TYPE = same_dtype("bias", "dst")
 _FP8, _FP4 = ("f8e4m3", "f8e5m2"), ("float4_e1m2x2", "float4_e2m1x2")
 
 
-@rule("mx-pair", "PTO-T063", "expects two factors of fp8 or two of fp4")
+@rule("mx-pair", "PTO-T063", "expects both operands to be fp8, or both fp4")
 def _mx_pair(case: Case) -> str | None:
     elems = [case.elem(name) for name in ("lhs", "rhs")]
     found = [set(e.names) for e in elems if e is not None]

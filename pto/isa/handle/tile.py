@@ -25,7 +25,7 @@ AXES = (("valid_row", 0), ("valid_col", 1))
 # ---- rules
 
 
-@rule("open-valid", "PTO-S076", "expects valid_row and valid_col exactly where the type has `?`")
+@rule("open-valid", "PTO-S076", "expects valid_row and valid_col if, and only if, the type has `?`")
 def _open_valid(case: Case) -> str | None:
     tile = case.tile("result")
     for name, axis in AXES if tile is not None else ():

@@ -42,7 +42,7 @@ def _window_inside(case: Case) -> str | None:
     return None
 
 
-@rule("shaped-as-window", "PTO-S072", "expects result to have the shape that sizes say")
+@rule("shaped-as-window", "PTO-S072", "expects result to have the shape given by sizes")
 def _shaped_as_window(case: Case) -> str | None:
     tile, sizes = case.tile("result"), _sizes(case)
     if tile is None or len(sizes) != 2 or tile.shape == sizes:

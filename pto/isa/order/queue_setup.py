@@ -133,7 +133,7 @@ def _flags_fit(case: Case) -> str | None:
     return f"flags {base} to {base + width - 1} of {CROSS_CORE_IDS}"
 
 
-@rule("placed", "PTO-T075", "expects base where auto is false")
+@rule("placed", "PTO-T075", "expects base if auto is false")
 def _placed(case: Case) -> str | None:
     auto = case.op.attrs.get("autoAlloc")
     if isinstance(auto, Bool) and not auto.value and _number(case, "base") is None:

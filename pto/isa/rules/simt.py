@@ -72,7 +72,7 @@ def _is_integer(type: t.Type | None) -> bool:
     return isinstance(type, t.Scalar) and type.is_integer
 
 
-@rule("float-sign", "PTO-T098", "expects an integer value where signed or unsigned is written")
+@rule("float-sign", "PTO-T098", "expects an integer value if signed or unsigned is written")
 def float_has_no_sign(case: Case) -> str | None:
     if "signedness" not in case.op.attrs or _is_integer(case.type("value")):
         return None
@@ -187,7 +187,7 @@ def _rounding(case: Case) -> str | None:
     return f"{' to '.join(_pair(case))} takes {' '.join(words)}, it is {mode}"
 
 
-@rule("convert-sat", "PTO-T099", "expects sat where floats become integers")
+@rule("convert-sat", "PTO-T099", "expects sat for a conversion from float to integer")
 def _saturation(case: Case) -> str | None:
     if not _is_integer(case.type("dst")) or case.word("saturation") == "sat":
         return None
@@ -197,7 +197,7 @@ def _saturation(case: Case) -> str | None:
 @rule(
     "convert-sign",
     "PTO-T098",
-    "expects signed or unsigned where an integer takes part, and only there",
+    "expects signed or unsigned if, and only if, one type is an integer",
 )
 def _convert_sign(case: Case) -> str | None:
     needed = _is_integer(case.type("src")) or _is_integer(case.type("dst"))

@@ -179,7 +179,7 @@ _ATOMIC_TYPES = {
 }
 
 
-@rule("atomic-type", "PTO-T052", "expects a type the atomic has")
+@rule("atomic-type", "PTO-T052", "expects an element type that the atomic supports")
 def _atomic(case: Case) -> str | None:
     elem, op = case.elem("src"), case.word("scatterAtomicOp") or "none"
     words = _ATOMIC_TYPES.get((op, case.profile.name))

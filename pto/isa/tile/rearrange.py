@@ -121,7 +121,9 @@ def _same_bytes() -> Rule:
         a, b = (x.rows * x.cols * x.itemsize for x in (src, result))
         return None if a == b else f"src has {a}, result has {b}"
 
-    return Rule("same-bytes", "PTO-S067", "expects src and result to have as many bytes", test)
+    return Rule(
+        "same-bytes", "PTO-S067", "expects src and result to have the same number of bytes", test
+    )
 
 
 def _same_boxing() -> Rule:

@@ -281,7 +281,7 @@ def _in_pairs(case: Case) -> bool:
     return case.word("isBinary") == "true"
 
 
-@rule("tree-rows", "PTO-S040", "expects tmp to hold half the rows of src, as wide")
+@rule("tree-rows", "PTO-S040", "expects tmp to hold half the rows of src, with all its columns")
 def _tree_rows(case: Case) -> str | None:
     src, tmp = case.tile("src"), case.tile("tmp")
     if src is None or tmp is None or not _in_pairs(case):

@@ -149,7 +149,7 @@ STORE.row(
 )
 
 
-@rule("requests", "PTO-S080", "expects offsets as wide as the elements, 16 bits for bytes")
+@rule("requests", "PTO-S080", "expects offsets of the elements' width, or 16 bits for bytes")
 def _requests(case: Case) -> str | None:
     value, offsets = bits_of(case, "value"), bits_of(case, "offsets")
     if value is None or offsets is None or offsets == max(value, 16):

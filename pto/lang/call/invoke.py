@@ -250,7 +250,7 @@ def _require_elements(
     raise mistake(
         "PTO-T208",
         f"{row.mnemonic}: {name} holds {kind}, the tile {own}: a transfer does not convert",
-        help=f"{to}; if the bits are meant, {name}.view(pto.{own})",
+        help=f"{to}; to pass the bits unchanged, use {name}.view(pto.{own})",
     )
 
 

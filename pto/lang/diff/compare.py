@@ -32,7 +32,9 @@ class Tolerance:
         for name in ("rtol", "atol", "ulp"):
             value = getattr(self, name)
             if not 0 <= value < float("inf"):
-                raise fail("PTO-U074", f"{name} is {value}: a tolerance is a number from 0 on")
+                raise fail(
+                    "PTO-U074", f"{name} is {value}: a tolerance must be a number of at least 0"
+                )
 
     @property
     def is_exact(self) -> bool:

@@ -132,7 +132,7 @@ def _origin(found: Difference) -> list[Note]:
     """The instruction that made the element, and the one that stored it."""
     who = found.blame
     if who is None:
-        nobody = Note("no instruction wrote this element: it holds what it was given")
+        nobody = Note("no instruction wrote this element: it holds its initial value")
         return [] if found.doubt else [nobody]
     origin = "" if who.source is None else f" from {who.source}"
     stored = Note(f"stored by {who.store}{origin}", who.store.op.loc)

@@ -145,7 +145,7 @@ class Tile(Expressions, ValueHandle):
     @property
     def spec(self) -> TileType:
         if not isinstance(self.value.type, TileBuf):
-            raise RuntimeError(f"{self!r} is no tile")
+            raise RuntimeError(f"{self!r} is not a tile")
         return self.value.type.tile
 
     @property

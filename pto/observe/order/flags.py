@@ -123,7 +123,7 @@ def explained(error: Diagnostic, order: RunOrder) -> Diagnostic:
         else:
             name = last.op.name.removeprefix("pto.")
             notes.append(
-                Note(f"{agent.name} has come as far as {name} #{last.number}", last.op.loc)
+                Note(f"{agent.name} has executed up to {name} #{last.number}", last.op.loc)
             )
     return replace(error, notes=(*error.notes, *notes))
 
@@ -181,7 +181,7 @@ class _Judge:
         flag = _flag(each)
         branch = None if flag is None else self._untaken(each.op, flag, kinds.SetFlag)
         if branch is not None:
-            note = Note("its set stands in a branch that was not taken", branch.loc)
+            note = Note("its set is in a branch that was not taken", branch.loc)
             return "PTO-D205", f"{message} only an untaken branch sets", each.op, [note]
         return "PTO-D201", f"{message} is never set", each.op, []
 
@@ -250,7 +250,7 @@ class _Judge:
         message = f"flag {effect.flag} of {self._agent.name} is left set{many}"
         branch = self._untaken(op, effect.flag, kinds.WaitFlag)
         if branch is not None:
-            notes.append(Note("its wait stands in a branch that was not taken", branch.loc))
+            notes.append(Note("its wait is in a branch that was not taken", branch.loc))
             message = f"{message}: only an untaken branch waits for it"
             return Diagnostic("PTO-D205", message, op.loc, notes=tuple(notes))
         return Diagnostic(

@@ -42,13 +42,13 @@ def bench(device: str | None, profile: str) -> Bench:
     if profile not in CHIPS:
         raise fail(
             "PTO-C002",
-            f"profile {profile} is no chip: there is nothing to time",
-            help="name a device, as --device 910b1",
+            f"profile {profile} is not a chip, so it has no times",
+            help="name a device, such as --device 910b1",
         )
     found = find_device(device or _USUAL[profile])
     if found.profile != profile:
         raise fail(
-            "PTO-C002", f"{found.name} is of profile {found.profile}, the kernel of {profile}"
+            "PTO-C002", f"{found.name} has profile {found.profile}, but the kernel is for {profile}"
         )
     return Bench(found, CHIPS[profile])
 

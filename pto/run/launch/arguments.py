@@ -183,7 +183,7 @@ def build(params: Iterable[LaunchParameter], given: Mapping[str, str], seed: int
     given = {SUBBLOCK: "0", **given} if any(p.name == SUBBLOCK for p in params) else given
     require_names({p.name: str(p) for p in params}, given)
     if seed < 0:
-        raise fail("PTO-U036", f"a seed is 0 or more, not {seed}")
+        raise fail("PTO-U036", f"a seed must be 0 or more, not {seed}")
     rng = np.random.default_rng(seed)
     return [_value(p, given[p.name], rng) for p in params]
 
@@ -211,7 +211,7 @@ def _value(p: LaunchParameter, text: str, rng: np.random.Generator) -> Any:
     if found is None:
         raise fail(
             "PTO-U036",
-            f"{p.name}: `{text}` is no array",
+            f"{p.name}: `{text}` is not an array",
             help="a .npy file, rand:1024xf32, zeros:16x64xf16, ones, range or full(1.5)",
         )
     last = found[4] or ""  # an element type; or one more size, and the parameter has the type
@@ -224,9 +224,8 @@ def _value(p: LaunchParameter, text: str, rng: np.random.Generator) -> Any:
     if count <= 0:
         raise fail(
             "PTO-U036",
-            f"{p.name}: `{text}` needs a size: the program does not say how much of {p.name} it"
-            " reaches",
-            help=f"as in {found[1]}:1024x{kind.name}",
+            f"{p.name}: `{text}` needs a size: the program does not state the size of {p.name}",
+            help=f"for example {found[1]}:1024x{kind.name}",
         )
     if len(shape) > _RANK:
         raise fail("PTO-U036", f"{p.name}: {len(shape)} dimensions are more than {_RANK}")

@@ -133,7 +133,7 @@ def _dlpack(value: Any) -> Borrowed:
     except (BufferError, RuntimeError, TypeError, ValueError) as error:
         raise fail(
             "PTO-U077",
-            f"NumPy cannot take this {type(value).__name__} over by DLPack: {error}",
+            f"NumPy cannot import this {type(value).__name__} with DLPack: {error}",
             help="pass its bits as unsigned integers, or a NumPy array with a type of ml_dtypes",
         ) from None
     if array.flags.writeable or not array.flags.c_contiguous or _can_refuse(value):
@@ -164,8 +164,8 @@ def of_elements(name: str, given: Borrowed, wanted: DType | None) -> Borrowed:
     raise fail(
         "PTO-T194",
         f"%{name} points to {wanted.name}, the array holds {shown}",
-        help=f"convert it with .astype({wanted.numpy.name!r}); if its bits are meant, say so with"
-        f" .view({wanted.numpy.name!r})",
+        help=f"convert it with .astype({wanted.numpy.name!r}); to pass its bits unchanged,"
+        f" use .view({wanted.numpy.name!r})",
     )
 
 

@@ -162,7 +162,7 @@ def _engine(asked: str | None, check_reads: bool) -> str:
     found = chosen_engine(asked)
     if check_reads and found != "jit":
         raise fail(
-            "PTO-U092", "check_reads is code of the jit engine; the sanitizer watches this one"
+            "PTO-U092", "check_reads works on the jit engine only; use the sanitizer on this engine"
         )
     return found
 
@@ -195,7 +195,7 @@ def _scheduler(when: Schedule, target: Target, automatic: bool) -> Tap:
 def _schedule(asked: Schedule | str | None, *, watched: bool) -> Schedule:
     found = parse_schedule(asked)
     if found != PROGRAM and watched:
-        raise fail("PTO-U231", f"schedule {found}: an observer or stepper watches in program order")
+        raise fail("PTO-U231", f"schedule {found}: an observer or stepper needs schedule program")
     return found
 
 

@@ -96,7 +96,7 @@ class Cluster:
         """The agent that owns L1 and the matrix unit."""
         found = [a for a in self.agents if a.side != "vector"]
         if not found:
-            raise fail("PTO-M160", "this core runs no cube: nobody owns its L1")
+            raise fail("PTO-M160", "this core runs no cube, so it has no L1")
         return found[0]
 
 

@@ -193,7 +193,7 @@ class Device:
         for attached in self._everywhere():
             if attached.base <= address <= attached.base + attached.memory.size:
                 return Pointer(attached.memory, address - attached.base, elem)
-        raise fail("PTO-M114", f"{address:#x} is no global address of this launch")
+        raise fail("PTO-M114", f"{address:#x} is not a global address of this launch")
 
     def memory_of(self, array: npt.NDArray[Any]) -> Memory | None:
         """The global memory that an array already is, on this rank or another."""
@@ -248,7 +248,7 @@ class Device:
             raise fail(
                 "PTO-M195",
                 f"this memory is not of the symmetric heap of rank {self.rank}",
-                help="World.symmetric allocates the same place on every rank",
+                help="allocate it with World.symmetric, which uses the same offset on every rank",
             )
         wanted = own.base + (rank - self.rank) * _WINDOW
         return next(a.memory for a in self.world.devices[rank]._arrays if a.base == wanted)
@@ -284,7 +284,7 @@ class Device:
         if isinstance(type, t.Scalar):
             return scalar(name, type, value)
         where = f" into {type.space.value}" if isinstance(type, t.Ptr | t.MemRef) else ""
-        raise fail("PTO-U033", f"%{name} is a {type.kind}{where}, which no host value can be")
+        raise fail("PTO-U033", f"%{name} is a {type.kind}{where}, which a host value cannot be")
 
     def _view(self, name: str, type: t.View, value: Any) -> GlobalTensor:
         memory = self._memory_of(name, "a view", value, type.elem.dtype)

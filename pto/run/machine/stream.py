@@ -92,7 +92,7 @@ class Stream:
                 if args or blocks != 1 or entry is not None:
                     raise fail(
                         "PTO-U039",
-                        "a kernel of Python says its blocks itself, and its arguments follow it",
+                        "a Python kernel has its own grid: pass only its arguments",
                         help="stream.launch(kernel[blocks], x, y)",
                     )
                 made = program.launched(self.device, given, named)

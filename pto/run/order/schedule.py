@@ -32,6 +32,6 @@ def parse_schedule(text: str | Schedule | None) -> Schedule:
         raise fail(
             "PTO-U230",
             f"there is no schedule {text!r}",
-            help="program, early, late, or random:SEED with a number, as random:7",
+            help="use program, early, late, or random:SEED with a number, such as random:7",
         )
     return Schedule(name, int(seed or 0))

@@ -40,8 +40,8 @@ class ItemGroup:
         if missing:
             raise fail(
                 "PTO-D115",
-                f"{self.active.size} of {self.size.items} work items come to this barrier:"
-                f" {missing} took another way",
+                f"{self.active.size} of {self.size.items} work items reach this barrier:"
+                f" {missing} took another branch",
             )
         if self.watch is not None:
             self.watch.meet()

@@ -179,7 +179,7 @@ def step_of(c: Compiler, op: Operation) -> Do_:
         return _together(op, moved(case))
     if isinstance(body, Do) and not body.blocks:
         return _one_by_one(case, body)
-    raise fail("PTO-X020", f"'{op.name}' op is not for work items", loc=op.loc)
+    raise fail("PTO-X020", f"'{op.name}' op cannot be executed by work items", loc=op.loc)
 
 
 def _together(op: Operation, fn: Callable[..., Any]) -> Do_:

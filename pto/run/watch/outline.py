@@ -237,8 +237,8 @@ def _refused(op: Operation) -> Step:
     def refused(core: Core, regs: Regs) -> Any:
         raise fail(
             "PTO-C010",
-            f"'{op.name}' op reads data, and this run has none: what follows from it is unknown",
-            help="give arrays with their data, and ask for a run with it: pto time --data, pto run"
+            f"'{op.name}' op reads data, but this run has none: dependent values are unknown",
+            help="pass arrays with data, and run with the data: pto time --data, pto run"
             " --time=data, kernel.time(..., data=True)",
         )
 

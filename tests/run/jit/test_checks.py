@@ -156,7 +156,7 @@ def test_what_another_block_or_launch_has_written_does_not_count(
 
 
 def test_the_reference_engine_has_none() -> None:
-    with pytest.raises(PtoError, match="check_reads is code of the jit engine") as caught:
+    with pytest.raises(PtoError, match="check_reads works on the jit engine only") as caught:
         run(program(tiles()), engine="reference")
     assert caught.value.diagnostics[0].code == "PTO-U092"
 

@@ -41,7 +41,7 @@ class Outlet:
         if relu not in (None, "no_relu", "normal_relu"):
             raise fail(
                 "PTO-T172",
-                f"the ISA does not say where a tile instruction takes the slope of {relu} from",
+                f"the ISA does not define the slope of {relu} for tile instructions",
                 help="write no_relu or normal_relu",
             )
         self.src, self.dst = src, dst
@@ -116,7 +116,7 @@ class Outlet:
     def _require_scaled(self) -> None:
         byte = self.dst.is_integer and self.dst.itemsize == 1
         if not (self.dst.is_float or byte or (self.dst is I16 and self.src is I32)):
-            raise fail("PTO-T173", f"the accumulator scales {self.src} to no {self.dst}")
+            raise fail("PTO-T173", f"an accumulator of {self.src} cannot be scaled to {self.dst}")
 
     def cast(self, values: Lanes, saturate: bool) -> Lanes:
         """Conversion without a scale: rounds once to nearest even; CTRL selects overflow."""
@@ -211,8 +211,8 @@ def _words(core: Machine, queue: int, cols: int, result: DType) -> Words:
     if found is None:
         raise fail(
             "PTO-D198",
-            f"queue {queue} scales what is pushed, and nothing has set its scale",
-            help="pto.set_quant_scalar or pto.set_quant_vector with the id of the queue",
+            f"queue {queue} scales pushed accumulators, but its scale was never set",
+            help="set it with pto.set_quant_scalar or pto.set_quant_vector and the id of the queue",
         )
     if isinstance(found, Tile):
         values = found.read_valid().reshape(-1)[:cols]

@@ -229,8 +229,9 @@ def _mte_scales(rows_first: bool) -> Do:
                 (x.number(row) == 0) & (x.number(col) == 0),
                 lambda: fail(
                     "PTO-X174",
-                    f"'{name}' op begins at ({row}, {col}), and no source says which scale that is",
-                    help="move the source pointer to the first scale, and begin at (0, 0)",
+                    f"'{name}' op starts at ({row}, {col}), but the ISA does not define the"
+                    " scale for this position",
+                    help="move the source pointer to the first scale, and start at (0, 0)",
                 ),
             )
             rows, depth = (a, b) if rows_first else (b, a)

@@ -54,7 +54,10 @@ class FixpipeShape:
         if min(*numbers, *repeat) < 0:
             raise fail("PTO-S160", f"'{name}' op: a size or stride is negative: {self}")
         if self.m * self.n * self.count > burst.MOST_BYTES:
-            raise fail("PTO-M162", f"'{name}' op moves {self.m} x {self.n} x {self.count} elements")
+            raise fail(
+                "PTO-M162",
+                f"'{name}' op moves {self.m} x {self.n} x {self.count} elements, too many",
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +100,8 @@ class Fixpipe:
         if atomic is not None and atomic[0].itemsize != self.dst.itemsize:
             raise fail(
                 "PTO-T163",
-                f"'{self.name}' op combines as {atomic[0]}, and the destination is {self.dst}",
+                f"'{self.name}' op combines elements of {atomic[0]}, but the destination is"
+                f" {self.dst}",
             )
         writes = list(self._writes(core, src, dst, shape, finish, half))
         for write in writes:
@@ -141,7 +145,10 @@ class Fixpipe:
             return
         axis = 0 if half == "split_m" else 1
         if items.shape[axis] % 2:
-            raise fail("PTO-S166", f"'{self.name}' op splits {items.shape[axis]} in halves")
+            raise fail(
+                "PTO-S166",
+                f"'{self.name}' op cannot split {items.shape[axis]} into two equal halves",
+            )
         for sub, part in enumerate(np.split(items, 2, axis)):
             yield part, burst.owned(core, dst, sub)
 
@@ -182,7 +189,8 @@ class Fixpipe:
         """The size in bytes of a number of destination elements."""
         if elements % self.dst.values_per_item:
             raise fail(
-                "PTO-S167", f"'{self.name}' op: a stride of {elements} elements of {self.dst}"
+                "PTO-S167",
+                f"'{self.name}' op: {elements} elements of {self.dst} are not whole bytes",
             )
         return elements // self.dst.values_per_item * self.dst.itemsize
 

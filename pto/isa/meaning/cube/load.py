@@ -81,7 +81,9 @@ class Fractals:
         if min(self.n, self.d, self.groups, *strides) < 0:
             raise fail("PTO-S160", f"'{name}' op: a size or stride is negative: {self}")
         if self.small and self.d > _SMALL_C0:
-            raise fail("PTO-S162", f"'{name}' op packs {_SMALL_C0} channels, and d is {self.d}")
+            raise fail(
+                "PTO-S162", f"'{name}' op packs {_SMALL_C0} channels per row, but d is {self.d}"
+            )
         moved = self.groups * self.n * max(self.d, C0_SIZE_BYTE)
         if moved > burst.MOST_BYTES:
             raise fail("PTO-M162", f"'{name}' op moves {moved} elements, too many")
@@ -113,7 +115,7 @@ def to_fractals(
         raise fail(
             "PTO-M165",
             f"'{name}' op writes blocks over each other with strides of {shape.loop2}, "
-            f"{shape.loop3} and {shape.loop4} times 32 bytes: what remains is not defined",
+            f"{shape.loop3} and {shape.loop4} times 32 bytes: the result is not defined",
         )
     writes.bytes.view(kind.storage)[...] = blocks
 
@@ -319,7 +321,10 @@ def _raw_fill(case: Case) -> Callable[..., None]:
         start = x.behind(dst, offset)
         x.require(
             (offset >= 0) & (start.address % BLOCK_BYTE_SIZE == 0),
-            lambda: fail("PTO-S141", f"the fill begins at {start.address:#x}"),
+            lambda: fail(
+                "PTO-S141",
+                f"the address of a fill must be a multiple of 32 bytes, not {start.address:#x}",
+            ),
         )
         x.filled(start, value, size, times, blocks, gap)
 

@@ -184,7 +184,7 @@ def _raw_start(name: str, bits: int, table: list[Pointer]) -> Pointer | str | No
     if not bits >> 62 & 1:
         return "acc"
     if not table:
-        raise fail("PTO-S165", f"'{name}' op: xt takes the bias, and there is no bias operand")
+        raise fail("PTO-S165", f"'{name}' op: xt selects a bias, but there is no bias operand")
     return table[0]
 
 

@@ -69,9 +69,9 @@ def _item(
         array, kind = place.view(), place.type.dtype
         index = row_of(limits, indices), indices[-1] if indices else 0
     if array is None:
-        raise fail("PTO-L190", "elements of a boxed tile are not read one by one")
+        raise fail("PTO-L190", "single elements of a boxed tile cannot be accessed")
     if any(not 0 <= i < n for i, n in zip(indices, limits, strict=True)):
-        raise fail("PTO-S190", f"index {indices} of a memref of {list(limits)}")
+        raise fail("PTO-S190", f"index {indices} is outside the memref of shape {list(limits)}")
     return array.view(kind.storage), index
 
 

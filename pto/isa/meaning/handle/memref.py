@@ -57,7 +57,7 @@ def argument_view(type: t.MemRef, memory: Memory, given: Sequence[int]) -> Globa
     elif len(known) == len(type.shape) - 1:
         shape = [left if size is None else size for size in type.shape]
     else:
-        raise fail("PTO-S171", f"nothing says the size of an argument {type.shape}")
+        raise fail("PTO-S171", f"the size of an argument is not known: its shape is {type.shape}")
     return GlobalTensor.of(memory, 0, kind, shape, memref_strides(type))
 
 
@@ -327,7 +327,7 @@ class Unbound:
         self._valid = rows, cols
 
     def __getattr__(self, name: str) -> Any:
-        raise fail("PTO-M190", f"{self!r} is used where data is needed")
+        raise fail("PTO-M190", f"{self!r} has no address, but the operation needs its data")
 
 
 def is_global(type: t.Type | None) -> bool:

@@ -271,7 +271,7 @@ def _dimension(of: Callable[[GlobalTensor], tuple[int, ...]]) -> Do:
         def dim(x: Handles, view: GlobalTensor, index: int) -> int:
             number = x.known(index)
             if not 0 <= number < rank:
-                raise fail("PTO-S074", f"dimension {number} of a view of {rank} dimensions")
+                raise fail("PTO-S074", f"dimension {number} does not exist: the view has {rank}")
             return of(view)[5 - rank + number]
 
         return dim
@@ -300,7 +300,7 @@ def tile_type(type: t.Type | None) -> TileType:
     if isinstance(type, t.MemRef) and type.space.is_local:
         sizes = [size or 0 for size in type.shape] or [1]
         return TileType.of(_ROLES[type.space], _element(type), prod(sizes[:-1]), sizes[-1])
-    raise fail("PTO-T171", f"a {type.kind if type else 'missing value'} is no tile")
+    raise fail("PTO-T171", f"a {type.kind if type else 'missing value'} is not a tile")
 
 
 _ROLES = {role.space: role for role in reversed(Role)}  # vec, not scalar, for UB
@@ -312,7 +312,7 @@ def as_tile(value: Any, type: t.Type | None) -> Tile:
         return value
     if isinstance(value, Pointer):
         return Tile(tile_type(type), value.memory, value.address)
-    raise fail("PTO-T171", f"{value!r} stands where a tile is needed")
+    raise fail("PTO-T171", f"{value!r} is used where a tile is needed")
 
 
 def as_view(value: Any, type: t.Type | None) -> GlobalTensor:
@@ -320,9 +320,9 @@ def as_view(value: Any, type: t.Type | None) -> GlobalTensor:
     if isinstance(value, GlobalTensor):
         return value
     if not isinstance(value, Pointer) or not isinstance(type, t.MemRef):
-        raise fail("PTO-T171", f"{value!r} stands where a view of global memory is needed")
+        raise fail("PTO-T171", f"{value!r} is used where a view of global memory is needed")
     if None in type.shape:
-        raise fail("PTO-S171", f"nothing says the size of an argument {type.shape}")
+        raise fail("PTO-S171", f"the size of an argument is not known: its shape is {type.shape}")
     shape = [size or 0 for size in type.shape]
     return GlobalTensor.of(value.memory, value.address, _element(type), shape, memref_strides(type))
 
@@ -368,7 +368,7 @@ def _multi_get(case: Case) -> Callable[..., Tile]:
     def get(x: Handles, first: Tile, slot: int) -> Tile:
         x.require(
             x.below(slot, count),
-            lambda: fail("PTO-S142", f"slot {slot} of a multiple tile of {count}"),
+            lambda: fail("PTO-S142", f"slot {slot} does not exist: the multiple tile has {count}"),
         )
         return x.tile(
             form, first.memory, first.address + slot * form.type.nbytes, first.get_valid()

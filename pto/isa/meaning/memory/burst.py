@@ -116,7 +116,10 @@ def sides(
     """
     numbers = [width, *(n for loop in loops for n in (loop.count, loop.source, loop.destination))]
     if min(numbers) < 0:
-        raise fail("PTO-S160", f"'{name}' op: a length, count or stride is {min(numbers)}")
+        raise fail(
+            "PTO-S160",
+            f"'{name}' op: a length, count or stride must not be negative, got {min(numbers)}",
+        )
     used = [loop for loop in reversed(loops) if loop.count != 1]
     counts = tuple(loop.count for loop in used)
     total = prod(counts) * (width + wider)

@@ -36,7 +36,9 @@ _ROWS, _COLS = 3, 4  # the dimensions a staging tile cuts
 
 def require_alike(x: Mover, a: GlobalTensor, b: GlobalTensor, what: str) -> None:
     alike = reduce(and_, (m == n for m, n in zip(a.shape, b.shape, strict=True)))
-    x.require(alike, lambda: fail("PTO-S193", f"{what} have one shape: they are {a} and {b}"))
+    x.require(
+        alike, lambda: fail("PTO-S193", f"{what} must have one shape, but they are {a} and {b}")
+    )
 
 
 class _Staging:
@@ -62,8 +64,8 @@ class _Staging:
 def _uncut(whole: int, what: str, size: int) -> PtoError:
     return fail(
         "PTO-S191",
-        f"{whole} {what} are cut into pieces of {size}, the valid {what} of the tile",
-        help="a tile with a dynamic valid region may leave a rest",
+        f"{whole} {what} are cut into parts of {size}, the valid {what} of the tile",
+        help="use a tile with a dynamic valid region: the last part may be smaller",
     )
 
 
@@ -72,7 +74,7 @@ def _arithmetic(case: Case, name: str, combine: Combine) -> Combine:
     kind = elem.dtype if elem else None
     if kind is None or (kind.is_float and kind.numpy == kind.storage) or kind.is_packed:
         shown = elem.name if elem else "this type"
-        raise fail("PTO-T150", f"'{case.op.name}' op combines elements of {shown}")
+        raise fail("PTO-T150", f"'{case.op.name}' op cannot combine elements of {shown}")
     return combine
 
 
@@ -134,7 +136,10 @@ def require_flat(x: Mover, view: GlobalTensor) -> None:
     ]
     x.require(
         reduce(or_, lines),
-        lambda: fail("PTO-S192", f"an asynchronous transfer is one run of elements, not {view}"),
+        lambda: fail(
+            "PTO-S192",
+            f"an asynchronous transfer needs contiguous elements in one dimension, not {view}",
+        ),
     )
 
 
@@ -158,7 +163,10 @@ _COMPARE: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
 def _words(signal: Any, type: t.Type | None) -> tuple[GlobalTensor, Array]:
     view = as_view(signal, type)
     if view.address % view.dtype.itemsize:
-        raise fail("PTO-M193", f"a signal lies at a multiple of 4 bytes, not at {view.address:#x}")
+        raise fail(
+            "PTO-M193",
+            f"the address of a signal must be a multiple of 4 bytes, not {view.address:#x}",
+        )
     return view, view.as_array()
 
 
@@ -169,7 +177,7 @@ def _notify(case: Case) -> Callable[..., None]:
     def run(core: Machine, signal: Any, value: int) -> None:
         view, words = _words(signal, type)
         if not words.size:
-            raise fail("PTO-S193", "a signal has at least one element")
+            raise fail("PTO-S193", "a signal needs at least one element")
         first = words[:1, :1, :1, :1, :1]
         number = np.asarray(value & 0xFFFF_FFFF, np.uint32).view(words.dtype)
         first[...] = first + number if adds else number
@@ -327,7 +335,7 @@ def _parts(x: Mover, whole: GlobalTensor, members: Members) -> list[GlobalTensor
     pairs = zip((*outer, cols), (*whole.shape[:_ROWS], whole.shape[_COLS]), strict=True)
     x.require(
         reduce(and_, (m == n for m, n in pairs)),
-        lambda: fail("PTO-S193", f"the whole {whole} is as wide as its members {members[0]}"),
+        lambda: fail("PTO-S193", f"the whole {whole} must be as wide as its members {members[0]}"),
     )
     have, count = whole.shape[_ROWS], len(members)
     x.require(

@@ -89,8 +89,8 @@ def _copy_gm_to_ubuf(case: Case) -> Callable[..., None]:
                 (left == 0) & (right == 0),
                 lambda: fail(
                     "PTO-S161",
-                    f"'{name}' op pads {left} and {right} elements with data_select_bit off: what "
-                    "fills them is not defined by the ISA",
+                    f"'{name}' op pads {left} and {right} elements with data_select_bit off: the "
+                    "ISA does not define the padding value",
                     help="set the bit and the value with pto.set_mov_pad_val, or pad nothing",
                 ),
             )

@@ -105,7 +105,9 @@ def _sent(case: Case) -> Callable[..., None]:
             count = core.cluster.cross_flags[key, sender] + 1
             most = sync.cross_core_counter_max
             if most is not None and count > most:
-                raise fail("PTO-D113", f"signal {key[2]} is sent more than {most} times unheard")
+                raise fail(
+                    "PTO-D113", f"signal {key[2]} is sent more than {most} times without a wait"
+                )
             core.cluster.cross_flags[key, sender] = count
 
     return run

@@ -182,7 +182,10 @@ def _entry(core: Machine, ring: QueueRing, type: t.Type, number: int, split: int
     """The slot as a view; a vector sub-block gets its half."""
     first = ring.entry
     if first is None:
-        raise fail("PTO-D193", f"{ring.name} has its slots in local buffers: entries are tiles")
+        raise fail(
+            "PTO-D193",
+            f"{ring.name} has its slots in local buffers: its entries are tiles, not views",
+        )
     kind = element(type)
     shape = [n or 0 for n in getattr(type, "shape", ())]
     if isinstance(first, GlobalTensor):

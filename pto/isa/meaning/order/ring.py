@@ -118,9 +118,7 @@ class QueueRing:
 
     def free(self, core: Machine) -> None:
         if self.freed[own(core)] >= self.popped[own(core)]:
-            raise fail(
-                "PTO-D190", f"{core.name} gives back a slot of {self.name} that it never took"
-            )
+            raise fail("PTO-D190", f"{core.name} frees a slot of {self.name} that it has not taken")
         self.freed[own(core)] += 1
 
     def slot(self, number: int) -> int:
@@ -130,7 +128,8 @@ class QueueRing:
     def require_room(self, nbytes: int, what: object) -> None:
         if nbytes > self.slot_size:
             raise fail(
-                "PTO-M192", f"{what} takes {nbytes} bytes, a slot of {self.name} {self.slot_size}"
+                "PTO-M192",
+                f"{what} has {nbytes} bytes, a slot of {self.name} only {self.slot_size}",
             )
 
 
@@ -159,7 +158,7 @@ class Pipe:
         way = TO_VECTOR if (core.side == "vector") is not out else TO_CUBE
         found = self.rings.get(way)
         if found is None:
-            raise fail("PTO-D191", f"{self.name} does not go from {_WAYS[way]}")
+            raise fail("PTO-D191", f"{self.name} has no direction from {_WAYS[way]}")
         return found
 
 

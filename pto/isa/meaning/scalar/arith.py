@@ -34,7 +34,7 @@ View = Callable[[Lanes], Lanes]
 
 def bits_of(type: t.Type | None) -> int:
     if not isinstance(type, t.Scalar):
-        raise fail("PTO-T190", "scalar arithmetic on vectors is not executed")
+        raise fail("PTO-T190", "scalar arithmetic on vectors is not supported")
     return INDEX_BITS if type.dtype is None else type.dtype.bits
 
 
@@ -62,7 +62,7 @@ def kind_of(type: t.Type | None) -> np.dtype[Any]:
 def _dtype(type: t.Type | None) -> DType:
     if isinstance(type, t.Scalar) and type.dtype is not None:
         return type.dtype
-    raise fail("PTO-T190", "scalar arithmetic on vectors is not executed")
+    raise fail("PTO-T190", "scalar arithmetic on vectors is not supported")
 
 
 # ---- integers: how their bits are read
@@ -327,7 +327,7 @@ def number(value: Attribute | None, type: t.Type) -> Any:
             return from_bits(type, int(value.text, 16))
         with np.errstate(over="ignore"):  # a decimal beyond the type is infinite
             return kind.numpy.type(float(value.text))
-    raise fail("PTO-T190", "this constant is not a single number")
+    raise fail("PTO-T190", "this constant must be a single number")
 
 
 _DENSE = re.compile(r"dense<\s*(\[[-+.\w\s,]*\]|[-+.\w]+)\s*>(\s*:.*)?")
@@ -342,7 +342,10 @@ def _vector(value: Attribute | None, type: t.Vector) -> Any:
     """
     found, kind = _DENSE.fullmatch(value.text) if isinstance(value, Raw) else None, type.elem.dtype
     if found is None or kind is None:
-        raise fail("PTO-T180", "a vector constant is `dense<..>` of one number or a list of them")
+        raise fail(
+            "PTO-T180",
+            "a vector constant is written as `dense<..>` with one number or a list of numbers",
+        )
     if kind.is_float:
         words = [word for word in re.split(r"[\[\],\s]+", found[1]) if word]
         items = [number(Float(word), type.elem) for word in words]
@@ -352,7 +355,7 @@ def _vector(value: Attribute | None, type: t.Vector) -> Any:
         whole = np.array(bits, kind.storage).view(kind.numpy)
     size = math.prod(type.shape)
     if len(whole) != (size if found[1].startswith("[") else 1):
-        raise fail("PTO-T180", f"{len(whole)} numbers make no vector of {size}")
+        raise fail("PTO-T180", f"{len(whole)} numbers do not fill a vector of {size}")
     return np.broadcast_to(whole, size).reshape(type.shape)
 
 

@@ -34,9 +34,9 @@ def _number(x: Mover, shape: tuple[int, ...], indices: Any) -> Any:
 
     def error() -> PtoError:
         if not isinstance(indices, list):
-            return fail("PTO-S133", f"index {indices} of an array of {shape[0]} event ids")
+            return fail("PTO-S133", f"index {indices} is outside the array of {shape[0]} event ids")
         shown = "x".join(map(str, shape))
-        return fail("PTO-S133", f"index {given} of a local array of {shown}")
+        return fail("PTO-S133", f"index {given} is outside the local array of {shown}")
 
     for index, size in zip(given, shape, strict=True):
         x.require((index >= 0) & (index < size), error)

@@ -76,7 +76,7 @@ def _field(case: Case) -> tuple[int, t.Scalar]:
         fields = type.fields if isinstance(type, t.Struct) else ()
         word, type = word + sum(map(words_of, fields[:step])), fields[step]
     if not isinstance(type, t.Scalar):
-        raise fail("PTO-T193", f"a field of a record is a scalar here, not {type}")
+        raise fail("PTO-T193", f"a field of a record must be a scalar, not {type}")
     return word, type
 
 
@@ -119,7 +119,8 @@ def bit(value: int) -> Move:
         def run(x: Mover, number: Any, index: Any) -> Any:
             at = x.number(index)
             x.require(
-                (at >= 0) & (at < 64), lambda: fail("PTO-S134", f"bit {at} of a 64-bit register")
+                (at >= 0) & (at < 64),
+                lambda: fail("PTO-S134", f"bit {at} does not exist: a register has bits 0 to 63"),
             )
             word, mask = x.number(number), 1 << at
             return x.scalar(word | mask if value else word & ~mask, WORD)

@@ -92,8 +92,8 @@ def _pack(case: Case) -> Callable[..., None]:
     if src.is_float or dst.is_float or src.is_packed or dst.is_packed:
         raise fail(
             "PTO-T152",
-            f"'{case.op.name}' op from {src.name} to {dst.name}: no source says what packing does"
-            " to anything but integers",
+            f"'{case.op.name}' op from {src.name} to {dst.name}: packing is defined for integers"
+            " only",
             help="convert with pto.tcvt",
         )
     stored = dst.storage

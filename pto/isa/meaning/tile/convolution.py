@@ -95,7 +95,7 @@ def _reorder(case: Case, orders: Mapping[str, str]) -> Callable[..., None]:
 def _enough(x: Mover, name: str, count: int, have: int) -> None:
     x.require(
         count <= have,
-        lambda: fail("PTO-S173", f"{name} has {have} elements, the sizes say {count}"),
+        lambda: fail("PTO-S173", f"{name} has {have} elements, but its sizes require {count}"),
     )
 
 

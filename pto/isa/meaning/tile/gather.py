@@ -155,7 +155,7 @@ def _no_room(dst: Tile, counts: Tile, number: Places) -> PtoError:
             f"{number.size} rows are searched and row {at} has {int(number[at])} matches: dst is "
             f"{rows}x{cols}",
         )
-    return fail("PTO-V180", f"{number.size} rows are counted, {counts.type} is too small")
+    return fail("PTO-V180", f"{number.size} rows are counted, but {counts.type} is too small")
 
 
 _PICKED = {  # (first column, step): the pattern is read from right to left
@@ -199,7 +199,7 @@ def _by_pattern(case: Case) -> Callable[..., None]:
                 rows * count <= height * width,
                 lambda: fail(
                     "PTO-V180",
-                    f"{rows} rows of {count} elements are picked: dst is {height}x{width}",
+                    f"{rows} rows of {count} elements are selected, but dst is {height}x{width}",
                 ),
             )
             x.when(rows * count > 0, lambda: x.each(height, width, cell, dst))
@@ -216,7 +216,7 @@ def _gather(case: Case) -> Callable[..., None]:
 
 
 def _undefined(case: Case) -> Callable[..., None]:
-    raise fail("PTO-S055", f"'{case.op.name}' op has the parts of no form")
+    raise fail("PTO-S055", f"'{case.op.name}' op: its operands match none of its forms")
 
 
 _FORMS = {"index": _by_index, "compare": _by_comparison, "mask": _by_pattern, "": _undefined}
@@ -236,7 +236,10 @@ def _blocks(case: Case) -> Callable[..., None]:
         starts = max(0, nbytes - BLOCK_BYTE_SIZE + 1)
         x.require(
             cols % per_block == 0,
-            lambda: fail("PTO-S056", f"a row of dst is {cols} elements, no blocks of {per_block}"),
+            lambda: fail(
+                "PTO-S056",
+                f"a row of dst has {cols} elements, not a multiple of {per_block} (32 bytes)",
+            ),
         )
         x.within(offsets, rows, count)
         if not harmless:

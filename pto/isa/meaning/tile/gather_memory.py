@@ -60,7 +60,9 @@ class TableAccess:
         (rows, cols), (height, width) = size, table.matrix_shape
         x.require(
             cols <= width,
-            lambda: fail("PTO-S170", f"rows of {cols} elements, and {table} has {width} columns"),
+            lambda: fail(
+                "PTO-S170", f"a row has {cols} elements, but {table} has only {width} columns"
+            ),
         )
         held: tuple[Any, Any] = None, None  # for the same rows, read once
 
@@ -184,7 +186,9 @@ def _gather_listed(case: Case) -> Callable[..., None]:
         fine = x.all(rows, 1 if by_row else cols, lambda i, j: key(i, j) < most)
         if access.oob != "undefined":
             fine = fine | (most > 0)
-        x.require(fine, lambda: fail("PTO-S170", f"an index lies beyond the {most} of {mem}"))
+        x.require(
+            fine, lambda: fail("PTO-S170", f"an index is outside the {most} elements of {mem}")
+        )
 
         def cell(i: Lanes, j: Lanes) -> Lanes:
             at, inside = access.tamed(x, key(i, j), most)

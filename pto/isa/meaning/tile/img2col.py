@@ -119,7 +119,7 @@ def _move(
     row, col = first
     x.require(
         (row >= 0) & (row < FAR) & (col >= 0) & (col < FAR),
-        lambda: fail("PTO-S175", f"a matrix has no element ({row}, {col}): positions begin at 0"),
+        lambda: fail("PTO-S175", f"position ({row}, {col}) is negative: positions start at 0"),
     )
     out_h, out_w = high // steps.stride_h + 1, wide // steps.stride_w + 1
     most = channels or steps.c1 * c0

@@ -93,7 +93,7 @@ def _narrowed(core: Machine, values: Array) -> Array:
     if registers.get(core, registers.HF32):
         raise fail(
             "PTO-X170",
-            "HF32 is on, and how many bits an HF32 factor keeps is not defined by the ISA",
+            "HF32 is on, but the ISA does not define the precision of HF32 operands",
             help="switch it off with pto.sethf32mode {enable = false}",
         )
     if not registers.ctrl_bit(core, registers.TF32):

@@ -143,7 +143,8 @@ def pads_columns(type: TileType) -> bool:
 def _inner(cols: int, left: int, right: int) -> int:
     if left < 0 or right < 0 or left + right > cols:
         raise fail(
-            "PTO-V170", f"{left} padding columns on the left and {right} on the right of {cols}"
+            "PTO-V170",
+            f"{left} padding columns on the left and {right} on the right do not fit in {cols}",
         )
     return cols - left - right
 

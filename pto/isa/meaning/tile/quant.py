@@ -37,7 +37,7 @@ def _require_rows(x: Mover, dst: Tile, *tiles: Tile | None) -> None:
             x.require(
                 some,
                 lambda tile=tile: fail(
-                    "PTO-V150", f"{tile.type} has no valid rows, and {rows} rows need its values"
+                    "PTO-V150", f"{tile.type} has no valid rows, but {rows} rows need its values"
                 ),
             )
 
@@ -302,7 +302,10 @@ def _quantise_groups(case: Case) -> Callable[..., None]:
         if groups.packs:
             x.require(
                 cols % 2 == 0,
-                lambda: fail("PTO-T003", f"a byte has two values, and {cols} do not pair up"),
+                lambda: fail(
+                    "PTO-T003",
+                    f"a byte holds two values, but the number of columns, {cols}, is odd",
+                ),
             )
         lines = (rows, _up(cols)) if groups.axis == 1 else (_up(rows), cols)
         greatest = groups.greatest(x, src, lines)

@@ -168,7 +168,7 @@ def _concat_counted(case: Case) -> Callable[..., None]:
 
 
 def _other_rows(counts: list[int]) -> PtoError:
-    return fail("PTO-S041", f"the tiles have {', '.join(map(str, counts))} valid rows")
+    return fail("PTO-S041", f"the tiles differ in valid rows: {', '.join(map(str, counts))}")
 
 
 def _no_room(taken: tuple[Lanes, Lanes], limits: tuple[int, int, int]) -> PtoError:
@@ -198,7 +198,7 @@ def _alike(x: Mover, *tiles: Tile) -> tuple[int, int]:
 
 def _other_regions(tiles: Sequence[Tile]) -> PtoError:
     shown = ", ".join(f"{r}x{c}" for r, c in (tile.get_valid() for tile in tiles))
-    return fail("PTO-S021", f"the tiles have valid regions {shown}")
+    return fail("PTO-S021", f"the tiles have different valid regions: {shown}")
 
 
 def _interleave(case: Case) -> Callable[..., None]:
@@ -221,7 +221,9 @@ def _deinterleave(case: Case) -> Callable[..., None]:
         height, width = _alike(x, dst0, dst1)
         x.require(
             (rows == height) & (width * 2 == total),
-            lambda: fail("PTO-S066", f"{rows}x{total} elements split into two of {height}x{width}"),
+            lambda: fail(
+                "PTO-S066", f"{rows}x{total} elements are not two tiles of {height}x{width}"
+            ),
         )
 
         def at(i: Lanes, k: Lanes) -> Lanes:

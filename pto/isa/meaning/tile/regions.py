@@ -58,8 +58,8 @@ def gaps(tile: Tile) -> PtoError:
     """The error for a tile with gaps where items must be stored in one stream."""
     return fail(
         "PTO-L150",
-        f"{tile.type} is a window with gaps between its lines, and this result has none",
-        help="write it to a tile of its own",
+        f"{tile.type} is a window with gaps between its lines, but the result is contiguous",
+        help="write it to a separate tile",
     )
 
 
@@ -90,7 +90,7 @@ def element(case: Case, name: str) -> DType:
     """The element type of a tile operand."""
     elem = case.elem(name)
     if elem is None or elem.dtype is None:
-        raise fail("PTO-T151", f"{name} has no element type a tile could hold")
+        raise fail("PTO-T151", f"{name} has no element type that a tile can hold")
     return elem.dtype
 
 

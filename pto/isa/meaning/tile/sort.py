@@ -60,7 +60,7 @@ def _sort_blocks(case: Case) -> Callable[..., None]:
             x.require(
                 ((height == 1) | (height == rows)) & (width == cols),
                 lambda: fail(
-                    "PTO-S058", f"idx is {height}x{width}, {rows}x{cols} elements are sorted"
+                    "PTO-S058", f"idx is {height}x{width}, but {rows}x{cols} elements are sorted"
                 ),
             )
             x.sort(rows, cols, BLOCK, key, record, dst)
@@ -93,7 +93,7 @@ def _merge_runs(x: Mover, src: Tile, dst: Tile, length: int, kind: DType) -> Non
     """Merge each four runs into one; the part of src after whole groups is not merged."""
     x.require(
         (length > 0) & (length % RUN_STEP == 0),
-        lambda: fail("PTO-S056", f"blockLen is {length}, no positive multiple of {RUN_STEP}"),
+        lambda: fail("PTO-S056", f"blockLen is {length}, not a positive multiple of {RUN_STEP}"),
     )
     rows, cols = src.get_valid()
     groups = x.least(rows, 1) * (cols // (length * WAYS))

@@ -37,7 +37,7 @@ def _vselrv2(case: Case) -> Callable[..., Lanes]:
         return by_index(case, "src1")
     raise fail(
         "PTO-X140",
-        "'pto.vselrv2' op: what it selects by is implicit in the lowering, not defined by the ISA",
+        "'pto.vselrv2' op: its selector is implicit in the lowering and not defined by the ISA",
         help="pto.vsel takes a mask, pto.vselr an index register",
     )
 

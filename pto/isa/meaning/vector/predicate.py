@@ -138,7 +138,7 @@ def _image(case: Case, nbytes: int) -> ItemAccess:
     def refused(memory: Memory, address: int) -> None:
         raise fail(
             "PTO-M080",
-            f"'{case.row.name}' op: the image of a mask lies at a multiple of {WORD} bytes, "
+            f"'{case.row.name}' op: a mask must be stored at a multiple of {WORD} bytes, "
             f"not at {memory.space.value} address {address:#x}",
         )
 

@@ -36,7 +36,7 @@ def _vbitsort(case: Case) -> Callable[..., None]:
     def sort(core: Machine, to: Pointer, source: Pointer, indices: Pointer, repeat: int) -> None:
         if not 0 <= repeat <= _MOST_REPEATS:
             raise fail(
-                "PTO-S140", f"'pto.vbitsort' op repeats from 0 to {_MOST_REPEATS} times: {repeat}"
+                "PTO-S140", f"'pto.vbitsort' op repeats 0 to {_MOST_REPEATS} times, not {repeat}"
             )
         count = repeat * GROUP
         scores = _view(case, source, kind.numpy, count).reshape(repeat, GROUP)
@@ -70,7 +70,7 @@ def _check_descending(n: int, scores: Items) -> None:
         at = int(rises[0])
         raise fail(
             "PTO-M145",
-            f"'pto.vmrgsort4' op merges lists that are descending: list {n} has "
+            f"'pto.vmrgsort4' op needs descending lists: list {n} has "
             f"{scores[at + 1]} at record {at + 1}, after {scores[at]}",
             help="sort each list first, with pto.vbitsort",
         )

@@ -127,7 +127,7 @@ def positions(case: Case, typed: Items, start: int, index: Items, active: Items 
             f"'{case.row.name}' op: lane {lane} has index {int(index[lane])}, "
             f"byte {int(where[n]) * typed.itemsize:#x} of a buffer of "
             f"{typed.size * typed.itemsize:#x} bytes",
-            help="lanes whose mask is off may hold any index",
+            help="use an index inside the buffer, or switch the lane off in the mask",
         )
     return where
 

@@ -62,7 +62,7 @@ class Streams(Registers):
         if not isinstance(state, LoadState):
             raise fail(
                 "PTO-M142",
-                "'pto.vldus' op takes the state of a store stream, which holds no block to load",
+                "'pto.vldus' op is given the state of a store stream, which holds no block to load",
                 help="prime a state with pto.vldas",
             )
         block, inside = divmod(source.address, BLOCK_BYTE_SIZE)
@@ -116,8 +116,7 @@ class Streams(Registers):
         if state.memory is not to.memory or state.mark != to.address:
             raise fail(
                 "PTO-M143",
-                f"this flush names address {to.address:#x}, but its stream stands at "
-                f"{state.mark:#x}",
+                f"this flush names address {to.address:#x}, but its stream is at {state.mark:#x}",
                 help="pto.vstas takes the base and offset of the last pto.vstus, or the last"
                 " base_out of pto.pstu and 0; pto.vstar the base of the last pto.vstur",
             )
@@ -134,8 +133,8 @@ def _require_store(state: StoreState | LoadState) -> None:
     if not isinstance(state, StoreState):
         raise fail(
             "PTO-M143",
-            "a store stream takes the state of a load",
-            help="begin a stream with pto.init_align",
+            "a store stream is given the state of a load stream",
+            help="start a store stream with pto.init_align",
         )
 
 
@@ -206,9 +205,8 @@ def _vstur(case: Case) -> Callable[..., StoreState]:
             count >= 0,
             lambda: fail(
                 "PTO-M144",
-                "'pto.vstur' op stores as many bytes as the squeeze count SQZN says, and nothing"
-                " has set it",
-                help="pto.vsqz or pto.vusqz before it sets SQZN",
+                "'pto.vstur' op stores the number of bytes in SQZN, but SQZN was never set",
+                help="execute pto.vsqz or pto.vusqz before it: they set SQZN",
             ),
         )
         after = x.append(state, x.moved(base, offset, 1), value, count, stays=not moves)

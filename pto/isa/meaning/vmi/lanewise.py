@@ -27,7 +27,7 @@ def require_zeroing(case: Case) -> None:
     if case.word("pmode") == "merge":
         raise fail(
             "PTO-X172",
-            f"'{case.row.name}' op: no source says what pmode merge keeps in lanes that are off",
+            f"'{case.row.name}' op: the ISA does not define pmode merge for inactive lanes",
             help='write pmode = "zero", and pto.vmi.vsel with the value to keep',
         )
 
@@ -101,7 +101,7 @@ def _compare_by_predicate(case: Case) -> Function:
     word = case.word("predicate") or "eq"
     named = word[1:] if word[0] in "sou" and len(word) == 3 else word
     if named not in lanes.MODES:
-        raise fail("PTO-T036", f"`{word}` is no predicate of '{case.row.name}' op")
+        raise fail("PTO-T036", f"`{word}` is not a predicate of '{case.row.name}' op")
     compare = lanes.MODES[named]
     if not dtype_of(case, "lhs").is_float:
         return compare

@@ -85,7 +85,7 @@ def _pattern(case: Case) -> Lanes:
     named = {"PAT_ALL": count, "PAT_ALLF": 0}
     found = re.fullmatch(r"PAT_VL(\d+)", word)
     if word not in named and found is None:
-        raise fail("PTO-T036", f"`{word}` is no pattern of '{case.row.name}' op")
+        raise fail("PTO-T036", f"`{word}` is not a pattern of '{case.row.name}' op")
     active = int(found[1]) if found else named[word]
     return np.arange(count) % size < active
 
@@ -115,7 +115,7 @@ def _constant(case: Case) -> Lanes:
     body = re.match(r"\s*dense<(.*?)>", text, re.DOTALL)
     words = re.findall(r"true|false|[-+.\w]+", body[1] if body else text.split(":")[0])
     if not words or not isinstance(type, t.LogicalVReg | t.LogicalMask):
-        raise fail("PTO-P015", f"'{case.row.name}' op: `{text}` is no constant")
+        raise fail("PTO-P015", f"'{case.row.name}' op: `{text}` is not a constant")
     numbers = [_number(word) for word in words]
     if isinstance(type, t.LogicalMask):
         return np.resize(np.array([bool(n) for n in numbers]), type.lanes)
