@@ -73,7 +73,7 @@ class Found:
 
 @dataclass(slots=True)
 class Chosen:
-    """The trials of one kernel, the first one first."""
+    """The trials of one kernel in order, and warnings about negative sizes."""
 
     trials: list[Found]
     negative: list[Diagnostic] = field(default_factory=list[Diagnostic])

@@ -288,7 +288,9 @@ def function(op: Operation, placement: Placement, *, entry: bool, side: str | No
 
     def ends(end: Operation) -> None:
         if len(end.operands) > 1:
-            raise fail("PTO-U249", "C++ functions have one result", loc=op.loc)
+            raise fail(
+                "PTO-U249", "a C++ function has one result, this one has several", loc=op.loc
+            )
         for value in end.operands:
             returned.append(parameter_type(value.type))
             writer.line(f"return {writer.text(value)};")

@@ -71,7 +71,7 @@ class Tensor:
         return name
 
     def beside(self, tile: TileType) -> Tensor:
-        """The view as a transfer to or from this tile takes it: lines of the tile are runs."""
+        """The C++ tensor for a transfer with this tile: its layout follows the tile's lines."""
         axis = line_axis(tile)
         if self.layout not in ("", "DN") or len(self.sizes) < 2:
             return self

@@ -314,7 +314,7 @@ _BY_REFERENCE = {"ReadFile": frozenset({1})}
 
 
 def builtins() -> dict[str, Value]:
-    """Every name the runtime answers for."""
+    """The names that the emulated runtime defines."""
     calls = {n: Builtin(n, c, _BY_REFERENCE.get(n, frozenset())) for n, c in _calls().items()}
     return {**_constants(), **calls}
 

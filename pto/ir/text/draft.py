@@ -64,6 +64,6 @@ def distribute(
         sizes[first] = end - start
     elif start < end:
         words = KINDS[operands[-1].kind].words
-        p.fail("PTO-P013", f"'{row.name}' op has no use for %{values[start].name}: expects {words}")
+        p.fail("PTO-P013", f"'{row.name}' op does not take %{values[start].name}: expects {words}")
     rest = iter(values)
     return [(o.name, list(islice(rest, n))) for o, n in zip(operands, sizes, strict=True)]

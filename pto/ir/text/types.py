@@ -378,7 +378,7 @@ HEADS = tuple(_READERS)  # words that a type begins with
 
 
 def type_text(type: t.Type) -> str:
-    """The one spelling we print."""
+    """The canonical text of a type."""
     return _WRITERS[type.__class__](type)
 
 

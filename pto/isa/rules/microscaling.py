@@ -154,7 +154,7 @@ def mx_shapes(case: Case) -> str | None:
 
 @rule("mx-boxes", "PTO-S044", "expects tiles large enough for exponents in boxes of 16x2")
 def regrouped(case: Case) -> str | None:
-    """The checks of TMOV X->ZZ, and of its accesses outside the valid regions."""
+    """The reason why a move of MX exponents to layout ZZ is illegal; None if it is legal."""
     src, dst, tmp = (case.tile(name) for name in ("src", "dst", "fp"))
     if src is None or dst is None or tmp is None or {case.role("src"), case.role("dst")} != {"vec"}:
         return None

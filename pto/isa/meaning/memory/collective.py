@@ -340,7 +340,9 @@ def _parts(x: Mover, whole: GlobalTensor, members: Members) -> list[GlobalTensor
     have, count = whole.shape[_ROWS], len(members)
     x.require(
         have >= rows * count,
-        lambda: fail("PTO-S066", f"the whole has {have} rows, {count} members have {rows} each"),
+        lambda: fail(
+            "PTO-S066", f"the whole has {have} rows, but {count} members have {rows} each"
+        ),
     )
     return [x.rows(whole, rows * n, rows) for n in range(count)]
 
