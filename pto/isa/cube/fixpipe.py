@@ -14,8 +14,8 @@ _MANUAL = "pto-isa docs/isa/cube/ops/data-movement"
 
 FIXPIPE = Family(
     "fixpipe",
-    "cube",
     "accumulator tiles leave L0C",
+    "cube",
     text="$operands {} : types",
     pipe="FIX",
     subject="source",

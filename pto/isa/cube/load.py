@@ -21,8 +21,8 @@ _SAME_WIDTH = same_width("source", "destination")
 
 CUBE_MOVE = Family(
     "cube data movement",
-    "cube",
     "tiles on their way to the matrix unit",
+    "cube",
     text="$operands {} : types",
     pipe="MTE1",
     subject="source",

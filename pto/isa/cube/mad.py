@@ -92,8 +92,8 @@ _PLAIN_ATTRS = tuple(a for a in _ATTRS if a.name != "tf32_mode")
 
 MAD = Family(
     "matrix product",
-    "cube",
     "a product of the tiles in L0A and L0B, kept in L0C",
+    "cube",
     text="$operands {} : types",
     pipe="M",
     subject="lhs",

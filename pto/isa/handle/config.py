@@ -7,13 +7,13 @@ from math import prod
 from pto.isa.meaning.handle import config
 from pto.isa.meaning.order import flags as sync
 from pto.isa.row import types as t
-from pto.isa.row.instr import Attr, Family, Result, read, write
+from pto.isa.row.instr import Attr, Result, read, write
 from pto.isa.row.order import Barrier, CoreBarrier
 from pto.isa.row.pipe_of import named_pipe
 from pto.isa.row.traits import Traits
 from pto.isa.rules.paths import same_role, same_type, window_inside
 from pto.isa.rules.rule import Case, Rule, compiled, dtype_in, in_role, on, rule
-from pto.isa.rules.tile import NPU
+from pto.isa.rules.tile import NPU, tile_family
 
 _CPP_ONLY = "PTOAS has no such operation: operands and attributes are those of C++"
 
@@ -43,7 +43,7 @@ def _drainable() -> Rule:
     return Rule("tsync-pipe", "PTO-X060", sentence, test)
 
 
-WAIT = Family("wait", "tile", "hold this core until others are done", pipe="none", cost="barrier")
+WAIT = tile_family("wait", "hold this core until others are done", pipe="none", cost="barrier")
 WAIT.row(
     "tsync",
     "wait for every event; with op, until the pipe of that kind of operation is idle",
@@ -124,9 +124,7 @@ WAIT.row(
 
 # ---- storage
 
-BIND = Family(
-    "bind", "tile", "which bytes a tile stands for; no data moves", pipe="none", cost="free"
-)
+BIND = tile_family("bind", "which bytes a tile stands for; no data moves", pipe="none", cost="free")
 
 
 @rule("a-tile", "PTO-T025", "expects tile to be a tile or a view")
@@ -203,7 +201,7 @@ BIND.row(
 
 # ---- mode registers
 
-MODE = Family("mode register", "tile", "set what later operations read", pipe="S", cost="register")
+MODE = tile_family("mode register", "set what later operations read", pipe="S", cost="register")
 _ROUNDING = (
     Attr("enable", "bool", required=True),
     Attr("mode", "round_mode", default="ROUND", meaning="how f32 factors are rounded"),

@@ -137,8 +137,8 @@ def _memref_covers(case: Case) -> str | None:
 
 HANDLE = Family(
     "tile handles",
-    "support",
     "tiles as values",
+    "support",
     text="$operands {} : types -> results",
     subject="result",
     cost="free",
@@ -166,8 +166,8 @@ ALLOC_TILE = HANDLE.row(
 )
 MULTI = Family(
     "multiple tiles",
-    "support",
     "equal tiles of one buffer, one behind the other",
+    "support",
     pipe="none",
     cite="PTOAS docs/PTO_IR_manual.md:867",
     subject="",
@@ -314,8 +314,8 @@ TILE_BUF_ADDR = HANDLE.row(
 
 LOWERED = Family(
     "lowered tiles",
-    "support",
     "tiles as memrefs with their description beside them",
+    "support",
     text="$operands {} : types to results",
     cost="free",
     cite=_TD,

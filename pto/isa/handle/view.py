@@ -134,8 +134,8 @@ def _missing_dimension(case: Case) -> str | None:
 
 POINTER = Family(
     "pointers",
-    "support",
     "addresses of elements in one memory space",
+    "support",
     text="$operands {} : types -> results",
     subject="ptr",
     cost="free",
@@ -202,8 +202,8 @@ for _name, _from, _to in (
 
 VIEW = Family(
     "views",
-    "support",
     "where a tensor lies in global memory",
+    "support",
     text="$operands {} : types(tensor_view) -> results",
     subject="result",
     cost="free",

@@ -106,8 +106,8 @@ def _whole_lines(case: Case) -> str | None:
 
 WINDOW = Family(
     "windows on tiles",
-    "support",
     "element (i, j) of result is source(offsets[0] + i, offsets[1] + j), in the parent's storage",
+    "support",
     operands=(read("source"), read("offsets*", "index")),
     attrs=(Attr("sizes", "any", required=True, meaning="rows and columns of the window"),),
     subject="result",

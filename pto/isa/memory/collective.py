@@ -41,8 +41,8 @@ def _of_a_window(name: str) -> Rule:
 
 POINT_TO_POINT = Family(
     "point to point",
-    "comm",
     "copy between the global memories of two ranks through a staging tile",
+    "comm",
     needs="collectives",
     text="( $dst , $src , buf( $ping <? , $pong > ) : types ) {}",
     pipe="MTE3",
@@ -161,8 +161,8 @@ def _scratch_bytes() -> Rule:
 _SESSION = "the session stays alive until the event is complete"
 ASYNC = Family(
     "asynchronous transfer",
-    "comm",
     "transfers that go on while the core works",
+    "comm",
     needs="collectives",
     pipe="none",
     subject="dst",
@@ -251,8 +251,8 @@ for _name, _meaning in {
 _CMP = Attr("cmp", "wait_cmp", required=True, meaning="numbered apart from the cmp of tcmp")
 SIGNAL = Family(
     "signal",
-    "comm",
     "words in global memory by which ranks tell each other",
+    "comm",
     needs="collectives",
     pipe="S",
     subject="signal",
@@ -310,8 +310,8 @@ _TAIL = "recv( $ping <? , $pong > ) , group( $group* ) : types ) {}"
 def _collective(whole: str, meaning: str) -> Family:
     return Family(
         f"collective on {whole}",
-        "comm",
         meaning,
+        "comm",
         needs="collectives",
         attrs=(_ROOT, _ENGINE),
         text=f"( ${whole} , {_TAIL}",

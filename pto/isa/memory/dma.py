@@ -29,8 +29,8 @@ LOOP = numbers("loop_counts*", "loop_src_strides*", "loop_dst_strides*")
 
 DMA = Family(
     "dma",
-    "dma",
     "bursts of bytes between two memories",
+    "dma",
     text="$operands {} : types",
     rules=(same_width("source", "destination"),),
     subject="source",

@@ -10,8 +10,8 @@ from pto.isa.rules.rule import dtype_in
 
 CONFIG = Family(
     "dma configuration",
-    "dma",
     "a register of a transfer engine; it holds until it is written again",
+    "dma",
     operands=numbers("value"),
     text="$operands {} : types",
     pipe="S",

@@ -35,8 +35,8 @@ _EVENT_ID = Attr("event_id", "i32", meaning="on a5 the cube reaches sub-block 1 
 _FFTS_MODE = Attr("ffts_mode", "i32", meaning="a2a3: 0 all cores, 1 the vector pair, 2 the core")
 SEMAPHORE = Family(
     "semaphores",
-    "scalar",
     "counters that the cube and the vector sub-blocks of a core share",
+    "scalar",
     operands=(read("event_id_dyn?", "index"),),
     attrs=(_LOCAL_PIPE, _EVENT_ID),
     text="@pipe , <1 @event_id | $event_id_dyn > {}",
@@ -80,8 +80,8 @@ SEMAPHORE.row(
 # The same semaphores under the names of the micro-instruction manual, ids as operands.
 BY_OPERAND = Family(
     "semaphores by operand",
-    "scalar",
     "semaphores whose id is an operand",
+    "scalar",
     text="$ins {}",
     pipe="S",
     rules=(id_below("", "event_id", _cross_core_ids, "a cross-core id"),),
@@ -89,8 +89,8 @@ BY_OPERAND = Family(
 )
 SIGNAL_MEMORY = Family(
     "signal memory",
-    "scalar",
     "memory that carries cross-core signals",
+    "scalar",
     text="$operands {} : types",
     pipe="S",
     cost="register",
@@ -119,8 +119,8 @@ BY_OPERAND.row(
 )
 INTRA_BLOCK = Family(
     "semaphores of a block",
-    "scalar",
     "semaphores between the cube and one vector sub-block; older text has both ids as operands",
+    "scalar",
     operands=(read("pipe_dyn?", "i64"), read("event_dyn?", "i64"), read("event_id_dyn?", "index")),
     attrs=(replace(_LOCAL_PIPE, required=False), _EVENT_ID),
     text="<1 @pipe , <1 @event_id | $event_id_dyn > | $pipe_dyn , $event_dyn : types > {}",

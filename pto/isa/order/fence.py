@@ -14,8 +14,8 @@ _VTD = "PTOAS include/PTO/IR/VPTOOps.td (2026-08)"
 
 CACHE = Family(
     "caches",
-    "scalar",
     "what a cache holds is dropped or written back",
+    "scalar",
     text="$operands @cache <? , @dst > {} : types",
     pipe="S",
     cost="register",
@@ -50,7 +50,7 @@ CACHE.row(
     cite=_VTD,
 )
 
-FENCE = Family("fences", "scalar", "all earlier work is done and seen", pipe="ALL", cost="barrier")
+FENCE = Family("fences", "all earlier work is done and seen", "scalar", pipe="ALL", cost="barrier")
 
 FENCE.row(
     "fence.barrier_all",

@@ -84,8 +84,8 @@ _PIPE_RULES = (
 )
 FLAG = Family(
     "flags",
-    "scalar",
     "a flag of (src_pipe, dst_pipe, event_id): one set, one wait",
+    "scalar",
     attrs=(*_PIPES, Attr("event_id", "event", required=True)),
     text="[ @src_pipe , @dst_pipe , @event_id ] {}",
     rules=_PIPE_RULES,
@@ -93,8 +93,8 @@ FLAG = Family(
 )
 DYNAMIC_FLAG = Family(
     "flags",
-    "scalar",
     "a flag whose event id is known when it runs",
+    "scalar",
     operands=(read("event_id", "index"),),
     attrs=_PIPES,
     text="[ @src_pipe , @dst_pipe , $event_id ] {}",
@@ -137,8 +137,8 @@ for _suffix, _family in {"": FLAG, "_dyn": DYNAMIC_FLAG}.items():
 _OP_TYPE = "pipe_event_type|sync_op_type"
 EVENT = Family(
     "events",
-    "support",
     "a flag between the pipes that run two kinds of operation",
+    "support",
     attrs=(
         Attr("src_op", _OP_TYPE, required=True),
         Attr("dst_op", _OP_TYPE, required=True),
@@ -172,7 +172,7 @@ EVENT.row(
 
 # ---- barriers
 
-BARRIER = Family("barriers", "scalar", "order within a pipe or a scope", cost="barrier")
+BARRIER = Family("barriers", "order within a pipe or a scope", "scalar", cost="barrier")
 
 BARRIER.row(
     "barrier",
@@ -216,8 +216,8 @@ BARRIER.row(
 
 BUFFER_ID = Family(
     "buffer ids",
-    "scalar",
     "pipes take turns with a buffer in program order",
+    "scalar",
     operands=(read("buf_id_dyn?", "int"), read("mode_dyn?", "int")),
     attrs=(
         Attr("op_type", "pipe|pipe_event_type|sync_op_type", required=True),
@@ -264,8 +264,8 @@ BUFFER_ID.row(
 
 DYNAMIC_BUFFER_ID = Family(
     "buffer ids",
-    "scalar",
     "a buffer id that is known when it runs",
+    "scalar",
     operands=(read("buf_id_dyn", "index"),),
     attrs=(BUFFER_ID.attrs[0], BUFFER_ID.attrs[2]),
     text="=buffer_id",
@@ -288,7 +288,7 @@ for _name, _order in (("get", Acquire()), ("rls", Release())):
 # ---- event ids chosen at run time
 
 EVENT_IDS = Family(
-    "event id arrays", "support", "event ids that a program computes", pipe="S", cost="register"
+    "event id arrays", "event ids that a program computes", "support", pipe="S", cost="register"
 )
 _PLACE = (read("array", "event ids"), read("index", "index"))
 

@@ -11,7 +11,7 @@ from pto.isa.row.instr import Attr, Family, PipeBy, Result, read, write
 from pto.isa.row.order import Allocate, Free, Pop, Push
 from pto.isa.rules.global_memory import shape_text
 from pto.isa.rules.rule import Case, Rule, attr_in, dims, in_role, library, on
-from pto.isa.rules.tile import NPU
+from pto.isa.rules.tile import NPU, tile_family
 
 _SPLIT = Attr("split", "i8", required=True, meaning="0 whole tile, 1 upper/lower, 2 left/right")
 _ID = Attr("id", "i32", default=0, meaning="which queue of the function")
@@ -125,10 +125,10 @@ _PUSHED = PipeBy(("tile",), ((("acc",), "FIX"), (("vec",), "MTE3")), "none")
 # a2a3 loads a slot from global memory; on a5 the data already is where the tile is bound.
 _POPPED = PipeBy(("@profile", "tile"), ((("a5", "*"), "S"), (("*", "*"), "MTE2")), "MTE2")
 
-QUEUE = Family(
+QUEUE = tile_family(
     "queue",
-    "tile",
     "hand tiles from one side of the core to the other, in order",
+    pipe="none",
     operands=(read("tile", "tile or view"), read("pipe_handle", "pipe"), _SUB),
     attrs=(_SPLIT,),
     text=f"( $tile , $pipe_handle : types ) <? {{ split = @split }} > {_SUB_TEXT} {{}}",
@@ -206,10 +206,10 @@ _GM_ONLY_A2A3 = "entries in global memory: a2a3 only, says the IR manual"
 
 
 def _family(what: str, side: str, way: str, meaning: str) -> Family:
-    return Family(
+    return tile_family(
         f"{what}, {side} side",
-        "tile",
         meaning,
+        pipe="none",
         attrs=(_ID, _SPLIT),
         scope=side,
         rules=(attr_in("split", *"01234" if way == "C2V" else "012"),),

@@ -159,8 +159,8 @@ _LOWERED_SHAPE = (
 
 SETUP = Family(
     "queue set-up",
-    "support",
     "one end of a queue between the cube and the vector side",
+    "support",
     operands=(
         read("gm_slot_buffer?", "pointer"),
         read("gm_slot_tensor?", "tensor view"),
@@ -218,8 +218,8 @@ for _core, _side in {"aic": "cube", "aiv": "vector"}.items():
 
 LOWERED = Family(
     "lowered queues",
-    "support",
     "a queue as a value",
+    "support",
     results=(Result("pipe", "pipe"),),
     rules=_LOWERED_SHAPE,
     cost="free",
@@ -264,8 +264,8 @@ LOCAL_QUEUE = LOWERED.row(
 
 BUFFER = Family(
     "queue buffers",
-    "support",
     "where a queue lies",
+    "support",
     results=(Result("addr", "i32"),),
     cost="free",
     traits=Traits(names_only=True),

@@ -153,8 +153,8 @@ class Family(Shared):
     """The instructions of one kind."""
 
     name: str
-    section: str  # tile, comm, support, vector, predicate, dma, cube, scalar, simt, shared
     meaning: str
+    section: str  # tile, comm, support, vector, predicate, dma, cube, scalar, simt, shared
     dialect: str = "pto."
     profiles: str = " ".join(PROFILES)
     cite: str | tuple[str, ...] = "pto-isa docs/isa/{NAME}.md"  # {NAME}: the row's, in capitals

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Literal
 
 from pto.core.tile import TileType
-from pto.isa.row.instr import Attr
+from pto.isa.row.instr import Attr, Family
 from pto.isa.rules.rule import (
     Case,
     Rule,
@@ -25,6 +26,8 @@ from pto.isa.rules.rule import (
     row_major,
     same_valid,
 )
+
+tile_family = partial(Family, section="tile", pipe="V")
 
 NPU = "a2a3 a5"
 Pairs = Mapping[str, Mapping[str, str]]  # profile -> source type -> the types it may become

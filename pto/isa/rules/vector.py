@@ -6,11 +6,15 @@ Also the element types of a register by width. Rules of a single subfamily are i
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import TypedDict
 
 from pto.isa.row import types as t
-from pto.isa.row.instr import Result
+from pto.isa.row.instr import Family, Result
 from pto.isa.rules.rule import Case, Rule, listing
+
+vector_family = partial(Family, section="vector", pipe="V", scope="vecscope")
+predicate_family = partial(vector_family, section="predicate")
 
 MOVED_BASE = Result("updated_base", "ub buffer", optional=True)
 INTEGERS = "i8 u8 i16 u16 i32 u32"

@@ -16,8 +16,8 @@ _INTEGERS = (read("lhs", "integers"), read("rhs", "integers"))
 _FLOATS = (read("lhs", "floats"), read("rhs", "floats"))
 ARITH = Family(
     "arith",
-    "shared",
     "scalar arithmetic on the scalar unit",
+    "shared",
     text="$operands {} : types to results",
     dialect="arith.",
     pipe="S",

@@ -13,13 +13,13 @@ _INTRINSICS = "- C++ kernels write intrinsics of the compiler there"
 
 SCOPE = Family(
     "vector scopes",
-    "scalar",
     "one launch of the vector unit",
+    "scalar",
     pipe="V",
     text="#body {}",
     cost="scope",
 )
-SECTION = Family("sections", "support", "code for one side of a core", text="#body {}", cost="free")
+SECTION = Family("sections", "code for one side of a core", "support", text="#body {}", cost="free")
 
 
 def _argument_types(case: Case) -> list[object]:

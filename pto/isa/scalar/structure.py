@@ -20,8 +20,8 @@ _SAME = (Result("result", "number", "same"),)
 def _family(name: str, dialect: str, meaning: str, cost: str = "free") -> Family:
     return Family(
         name,
-        "shared",
         meaning,
+        "shared",
         dialect=dialect,
         text="$operands {} : types to results",
         pipe="S",
@@ -160,7 +160,7 @@ SCF.row(
     text="=region",
     example="%r = scf.execute_region -> (i32) { .. }",
 )
-FUSED = Family("fused groups", "support", "operations a compiler has put together", pipe="none")
+FUSED = Family("fused groups", "operations a compiler has put together", "support", pipe="none")
 
 
 @rule("no-arguments", "PTO-S071", "expects a body without arguments")

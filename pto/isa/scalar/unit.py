@@ -21,7 +21,7 @@ _GYM = "PTO-Gym docs/PTO-micro-Instruction-SPEC.md"
 
 
 def _scalar_family(name: str, meaning: str, cost: str = "register") -> Family:
-    return Family(name, "scalar", meaning, pipe="S", text="{}", cost=cost)
+    return Family(name, meaning, "scalar", pipe="S", text="{}", cost=cost)
 
 
 QUERY = _scalar_family("queries", "where this code runs")
@@ -241,8 +241,8 @@ DEBUG.row("trap", "stop with an error", body=meaning.TRAP, cite=(_MANUAL, _TD))
 
 _RECORD = Family(
     "records",
-    "scalar",
     "numbers kept together by the scalar unit",
+    "scalar",
     text="$operands @path {} : types -> results",
     pipe="S",
     subject="",

@@ -27,8 +27,8 @@ def simt_family(name: str, meaning: str, scope: str = "") -> Family:
     """A family of rows that run one work item at a time."""
     return Family(
         name,
-        "simt",
         meaning,
+        "simt",
         text="$operands {} : types -> results",
         pipe="V",
         subject="value",

@@ -7,7 +7,7 @@ the mask's element type.
 from __future__ import annotations
 
 from pto.isa.meaning.tile import compare as meaning
-from pto.isa.row.instr import INS_OUTS_INSIDE, Attr, Family, read, scratch, write
+from pto.isa.row.instr import INS_OUTS_INSIDE, Attr, read, scratch, write
 from pto.isa.row.traits import RegionRule, Traits
 from pto.isa.rules.rule import (
     Case,
@@ -19,7 +19,7 @@ from pto.isa.rules.rule import (
     scalar_matches,
 )
 from pto.isa.rules.scratch import one_block, rows_like
-from pto.isa.rules.tile import NPU, VECTOR_UNIT, holds_bytes, same_domain
+from pto.isa.rules.tile import NPU, VECTOR_UNIT, holds_bytes, same_domain, tile_family
 
 _MODE = Attr("cmpMode", "cmp", default="eq", meaning="the comparison: src0 cmpMode src1")
 _MASK_TYPES = (
@@ -71,13 +71,11 @@ _PACKING = (
     " 0 up to the end of the last element of dst that has bits.",
 )
 
-COMPARE = Family(
+COMPARE = tile_family(
     "compare",
-    "tile",
     "bit j of row i of dst is the comparison of element [i,j]",
     attrs=(_MODE,),
     text=INS_OUTS_INSIDE,
-    pipe="V",
     rules=(*VECTOR_UNIT, *_MASK_TYPES),
     traits=Traits(region=RegionRule.BITS),
     cost="compare",
@@ -138,11 +136,9 @@ COMPARE.row(
     cxx="TCMPS dst src scalar cmpMode?",
 )
 
-SELECT = Family(
+SELECT = tile_family(
     "select",
-    "tile",
     "choose by bit [i,j] of mask over dst's valid region",
-    pipe="V",
     rules=VECTOR_UNIT,
     cost="compare",
 )

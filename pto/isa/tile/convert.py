@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import ceil
 
 from pto.isa.meaning.tile.convert import PACK, tile_conversion
-from pto.isa.row.instr import INS_OUTS_INSIDE, Attr, Family, read, scratch, write
+from pto.isa.row.instr import INS_OUTS_INSIDE, Attr, read, scratch, write
 from pto.isa.rules.rule import Case, compiled, on, rule, unlike
 from pto.isa.rules.tile import (
     NPU,
@@ -15,6 +15,7 @@ from pto.isa.rules.tile import (
     same_domain,
     scratch_holds,
     scratch_when,
+    tile_family,
 )
 
 CONVERSIONS: Pairs = {  # a profile absent here converts whatever it has
@@ -88,13 +89,11 @@ def _same_shape(case: Case) -> str | None:
     return unlike([(name, tile, tile.shape) for name, tile in case.tiles(("src", "dst"))], (0, 1))
 
 
-CONVERT = Family(
+CONVERT = tile_family(
     "convert",
-    "tile",
     "dst[i,j] = src[i,j] as another type over dst's valid region",
     operands=(read("src"), write("dst"), scratch("tmp?", idle="cpu a5")),
     text=INS_OUTS_INSIDE,
-    pipe="V",
     rules=(*VECTOR_UNIT, same_domain("src", "dst")),
     cost="convert",
 )
@@ -152,12 +151,10 @@ def _not_narrower(case: Case) -> str | None:
     return f"src has {src.itemsize}, dst has {dst.itemsize}"
 
 
-Family(
+tile_family(
     "convert",
-    "tile",
     "dst[i,j] = the narrower src[i,j] over dst's valid region",
     operands=(read("src"), write("dst")),
-    pipe="V",
     rules=(*VECTOR_UNIT, same_domain("src", "dst")),
     cost="convert",
 ).row(

@@ -7,10 +7,10 @@ type: here a tile is plain memory, and attributes give orders and sizes.
 from __future__ import annotations
 
 from pto.isa.meaning.tile import convolution
-from pto.isa.row.instr import Attr, Family, read, scratch, write
+from pto.isa.row.instr import Attr, read, scratch, write
 from pto.isa.rules.paths import item_size
 from pto.isa.rules.rule import Case, Rule, attr_at_least, in_role, on, same_dtype
-from pto.isa.rules.tile import NPU
+from pto.isa.rules.tile import NPU, tile_family
 from pto.isa.tile.move import LOAD as _LOAD
 from pto.isa.tile.rearrange import TRANSPOSE as _TRANSPOSE
 
@@ -61,13 +61,11 @@ def _known(pairs: dict[str, tuple[tuple[str, str], ...]]) -> Rule:
     return Rule("orders", "PTO-L061", "expects two orders that the target converts between", test)
 
 
-ORDER = Family(
+ORDER = tile_family(
     "convolution orders",
-    "tile",
     "the elements of a feature map or of filters in another order",
     operands=(read("src"), scratch("tmp?", idle="cpu a5"), write("dst")),
     attrs=_ATTRS,
-    pipe="V",
     rules=(*_RULES, same_dtype("src", "dst"), item_size("src"), on(NPU, in_role("src", "vec"))),
     cost=_TRANSPOSE.cost,
 )
@@ -82,9 +80,8 @@ TURN = ORDER.row(
     phases={"a2a3": "V[S]"},
     cxx="- TTRANS, where tiles are ConvTiles",
 )
-ORDERED_LOAD = Family(
+ORDERED_LOAD = tile_family(
     "convolution loads",
-    "tile",
     "dst = a map or filters in global memory, in dst's order",
     operands=(read("src", "view"), write("dst")),
     attrs=_ATTRS,

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from pto.isa.meaning.tile import debug as meaning
-from pto.isa.row.instr import Attr, Family, Result, read, scratch, write
+from pto.isa.row.instr import Attr, Result, read, scratch, write
 from pto.isa.row.traits import Traits
 from pto.isa.rules.rule import Case, Rule, in_role, on, rule, same_dtype, scalar_matches
-from pto.isa.rules.tile import NPU
+from pto.isa.rules.tile import NPU, tile_family
 
 
 @rule("for-tiles", "PTO-S040", "expects tmp only with a tile")
@@ -14,9 +14,7 @@ def _tile_through(case: Case) -> str | None:
     return "src is a view" if case.type("tmp") and case.tile("src") is None else None
 
 
-Family(
-    "print", "tile", "look at data while a program runs", pipe="V", subject="src", cost="free"
-).row(
+tile_family("print", "look at data while a program runs", subject="src", cost="free").row(
     "tprint",
     "print the valid region of a tile, or a view of global memory",
     body=meaning.PRINT_TILE,
@@ -47,8 +45,8 @@ def _inside(tile: str) -> Rule:
     return Rule("inside", "PTO-M050", f"expects offset to be inside {tile}", test)
 
 
-ELEMENT = Family(
-    "element", "tile", "one element of a tile, by its place in storage", pipe="S", cost="element"
+ELEMENT = tile_family(
+    "element", "one element of a tile, by its place in storage", pipe="S", cost="element"
 )
 GET_ELEMENT = ELEMENT.row(
     "tgetval",

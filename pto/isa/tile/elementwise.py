@@ -10,7 +10,7 @@ from __future__ import annotations
 from pto.core.constants import MASK_LEN
 from pto.isa.meaning import Lane, lanes, mathlib
 from pto.isa.meaning.tile import elementwise as arithmetic
-from pto.isa.row.instr import Family, Operand, read, scratch, write
+from pto.isa.row.instr import Operand, read, scratch, write
 from pto.isa.row.traits import Traits
 from pto.isa.rules.rule import dtype_in, on, same_dtype, warn
 from pto.isa.rules.scratch import Planned, like, mask_of, rows_like, when
@@ -32,6 +32,7 @@ from pto.isa.rules.tile import (
     same_domain,
     scratch_if_precise,
     scratch_when,
+    tile_family,
 )
 
 _A2A3 = "i16 i32 f16 f32"
@@ -39,12 +40,10 @@ _A5 = "i8 u8 i16 u16 i32 u32 i64 u64 f16 bf16 f32"
 _INTS = "i8 u8 i16 u16 i32 u32"
 _WIDE = "i16 u16 i32 u32 i64 u64"
 
-BINARY = Family(
+BINARY = tile_family(
     "elementwise binary",
-    "tile",
     "dst[i,j] = f(src0[i,j], src1[i,j]) over dst's valid region",
     operands=(read("src0"), read("src1"), write("dst")),
-    pipe="V",
     rules=(*VECTOR_UNIT, same_dtype("src0", "src1", "dst"), same_domain("src0", "src1", "dst")),
     cost="add",
 )
@@ -56,12 +55,10 @@ def binary_with(planned: Planned) -> tuple[Operand, ...]:
     return (read("src0"), read("src1"), tmp, write("dst"))
 
 
-UNARY = Family(
+UNARY = tile_family(
     "elementwise unary",
-    "tile",
     "dst[i,j] = f(src[i,j]) over dst's valid region",
     operands=(read("src"), write("dst")),
-    pipe="V",
     rules=(*VECTOR_UNIT, same_dtype("src", "dst"), same_domain("src", "dst")),
     cost="unary",
 )

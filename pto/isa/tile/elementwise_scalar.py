@@ -8,7 +8,7 @@ from pto.isa.meaning import Lane, lanes, mathlib
 from pto.isa.meaning.tile import elementwise as arithmetic
 from pto.isa.meaning.tile import fill
 from pto.isa.row import types as t
-from pto.isa.row.instr import Family, PipeBy, read, scratch, write
+from pto.isa.row.instr import PipeBy, read, scratch, write
 from pto.isa.row.traits import Traits, operators
 from pto.isa.rules.rule import Case, in_role, on, rule, same_dtype, scalar_matches
 from pto.isa.rules.scratch import like, rows_like, when
@@ -28,6 +28,7 @@ from pto.isa.rules.tile import (
     precision,
     same_domain,
     scratch_when,
+    tile_family,
 )
 from pto.isa.tile.elementwise import UNARY
 
@@ -41,12 +42,10 @@ _LOOPED = "i8,u8,i16,u16,i32,u32"  # integers that a2a3 and a5 divide one by one
 _TMP = scratch("tmp!", idle="cpu a5", planned=rows_like("dst", 1))
 _WITH_TMP = (read("src"), read("scalar", "scalar"), _TMP, write("dst"))
 
-SCALAR = Family(
+SCALAR = tile_family(
     "elementwise scalar",
-    "tile",
     "dst[i,j] = f(src[i,j], scalar) over dst's valid region",
     operands=(read("src"), read("scalar", "scalar"), write("dst")),
-    pipe="V",
     rules=(*map(by_lines, UNARY.rules), scalar_matches("scalar", "src")),
     cost="unary",
 )
@@ -208,9 +207,8 @@ def _fill_blocks(case: Case) -> str | None:
     return f"dst has {tile.nbytes // 32}"
 
 
-FILL = Family(
+FILL = tile_family(
     "fill",
-    "tile",
     "dst[i,j] = scalar over dst's valid region; a mat tile is filled whole",
     operands=(read("scalar", "scalar"), write("dst")),
     pipe=PipeBy(("dst",), ((("mat",), "$l1_fill"),), "V"),

@@ -6,7 +6,7 @@ from pto.core.constants import BLOCK_BYTE_SIZE
 from pto.core.tile import TileType
 from pto.isa.meaning import Lane, lanes
 from pto.isa.meaning.tile import elementwise as arithmetic
-from pto.isa.row.instr import Attr, Family, read, scratch, write
+from pto.isa.row.instr import Attr, read, scratch, write
 from pto.isa.row.traits import Traits, operators
 from pto.isa.rules.rule import (
     Case,
@@ -35,6 +35,7 @@ from pto.isa.rules.tile import (
     same_form,
     scratch_holds,
     scratch_if_precise,
+    tile_family,
 )
 
 _PYTHON = operators("""
@@ -51,12 +52,10 @@ _ROW = "!pto.tile_buf<vec, 1x64xf32>"
 _COLUMN = "!pto.tile_buf<vec, 16x1xf32, blayout=col_major>"
 _WITH_COLUMN = f"pto.{{}} ins(%src0, %src1 : {_FULL}, {_COLUMN}) outs(%dst : {_FULL})"
 _WITH_ROW = f"pto.{{}} ins(%src0, %src1 : {_FULL}, {_ROW}) outs(%dst : {_FULL})"
-SPREAD = Family(
+SPREAD = tile_family(
     "spread",
-    "tile",
     "one column or row of src fills dst's valid region",
     operands=(read("src"), write("dst")),
-    pipe="V",
     rules=(on(NPU, all_in("vec")), on(NPU, row_major("dst")), same_dtype("src", "dst")),
     cost="spread",
 )
@@ -156,13 +155,11 @@ _TEMPLATE = tuple(
     Attr(name, "any", meaning="a hint of a code template: it says nothing about values")
     for name in ("src1Col", "src0eqdst", "highPrecision")
 )
-BY_ROW = Family(
+BY_ROW = tile_family(
     "row broadcast",
-    "tile",
     "dst[i,j] = f(src0[i,j], src1[i,0]); either source may be the one with one value per row",
     operands=(read("src0"), read("src1"), write("dst")),
     attrs=_TEMPLATE,
-    pipe="V",
     rules=(
         on(NPU, all_in("vec")),
         on(NPU, row_major("dst")),
@@ -246,12 +243,10 @@ BY_ROW.row(
 
 # ---- arithmetic with one row
 
-BY_COLUMN = Family(
+BY_COLUMN = tile_family(
     "column broadcast",
-    "tile",
     "dst[i,j] = f(src0[i,j], src1[0,j])",
     operands=(read("src0"), read("src1"), write("dst")),
-    pipe="V",
     rules=(
         *VECTOR_UNIT,
         same_dtype("src0", "src1", "dst"),

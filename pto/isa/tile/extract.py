@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pto.isa.meaning.tile import extract
-from pto.isa.row.instr import Attr, Family, PipeBy, read, update, write
+from pto.isa.row.instr import Attr, PipeBy, read, update, write
 from pto.isa.row.traits import RegionRule, Traits
 from pto.isa.rules.paths import (
     ACC_TO_VEC,
@@ -41,15 +41,15 @@ from pto.isa.rules.rule import (
     on,
     same_dtype,
 )
-from pto.isa.rules.tile import NPU, results_apart
+from pto.isa.rules.tile import NPU, results_apart, tile_family
 
 _AT = (read("indexRow", "index"), read("indexCol", "index"))
 _MODES = ("ND2NZ", "NZ2ND", "ND", "ND2NZ2")
 
-WINDOW = Family(
+WINDOW = tile_family(
     "window",
-    "tile",
     "copy a window of one tile to or from another, with the change of layout the types tell",
+    pipe="none",
     rules=(
         on(NPU, out_of("mat vec", same_dtype("src", "dst"))),
         acc_options(),
@@ -61,9 +61,8 @@ WINDOW = Family(
     cost="move",
     traits=Traits(region=RegionRule.WINDOW),
 )
-SCALED_WINDOW = Family(
+SCALED_WINDOW = tile_family(
     "window with scales",
-    "tile",
     "a window of an accumulator, scaled column by column",
     attrs=(RELU, ACC_TO_VEC),
     pipe="FIX",

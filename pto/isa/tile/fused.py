@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from pto.isa.meaning import Lane
 from pto.isa.meaning.tile import elementwise as arithmetic
-from pto.isa.row.instr import Family, read, scratch, update, write
+from pto.isa.row.instr import read, scratch, update, write
 from pto.isa.rules.rule import dtype_in, on, same_dtype, same_shape, scalar_matches
 from pto.isa.rules.scratch import SUMS, like
-from pto.isa.rules.tile import NPU, VECTOR_UNIT, covers, dtype_pairs, same_domain
+from pto.isa.rules.tile import NPU, VECTOR_UNIT, covers, dtype_pairs, same_domain, tile_family
 
 _TYPES = "i16 i32 f16 f32"
 _FLOATS = "f16 f32"
@@ -18,12 +18,10 @@ _NO_PTOAS = "PTOAS has no such operation; the text is the page's."
 _NO_CPU = "The C++ simulator has no header for it; the manual gives cpu every tile instruction."
 
 _SUM = ("src0", "src1", "src2", "dst")
-SUM = Family(
+SUM = tile_family(
     "elementwise fused",
-    "tile",
     "three tiles to one over dst's valid region; the c is for combine, there is no carry",
     operands=(read("src0"), read("src1"), read("src2"), write("dst")),
-    pipe="V",
     rules=(*VECTOR_UNIT, same_dtype(*_SUM), on(NPU, same_shape(*_SUM)), same_domain(*_SUM)),
     cost="fused",
 )
@@ -36,12 +34,10 @@ SUM.row(
 )
 
 _TILES = ("src0", "src1", "dst")
-SCALAR_SUM = Family(
+SCALAR_SUM = tile_family(
     "elementwise fused",
-    "tile",
     "two tiles and a scalar to one over dst's valid region",
     operands=(read("src0"), read("scalar", "scalar"), read("src1"), write("dst")),
-    pipe="V",
     rules=(
         *VECTOR_UNIT,
         same_dtype(*_TILES),
@@ -55,12 +51,10 @@ SCALAR_SUM.row("taddsc", "dst = src0 + scalar + src1", body=Lane(arithmetic.add_
 SCALAR_SUM.row("tsubsc", "dst = src0 - scalar + src1", body=Lane(arithmetic.sub_add), npu=_TYPES)
 
 _AXPY = {"f16": "f16 f32", "f32": "f32"}
-AXPY = Family(
+AXPY = tile_family(
     "elementwise fused",
-    "tile",
     "dst is read and written over its valid region",
     operands=(read("src"), read("scalar", "scalar"), update("dst")),
-    pipe="V",
     rules=(
         *VECTOR_UNIT,
         dtype_pairs("src", "dst", {"a2a3": _AXPY, "a5": {**_AXPY, "bf16": "bf16"}}),
@@ -81,12 +75,10 @@ AXPY.row(
 )
 
 _RULES = (*VECTOR_UNIT, same_dtype(*_TILES), same_domain(*_TILES))
-INTO_DST = Family(
+INTO_DST = tile_family(
     "elementwise fused",
-    "tile",
     "dst is an operand as well as the result, over its valid region",
     operands=(read("src0"), read("src1"), update("dst")),
-    pipe="V",
     rules=_RULES,
     cost="fused",
 )
@@ -109,12 +101,10 @@ for _name, _meaning, _body, _note in (
         _name, _meaning, body=_body, npu=_FLOATS, notes=(*filter(None, (_note,)), _NO_PTOAS)
     )
 
-FUSED = Family(
+FUSED = tile_family(
     "elementwise fused",
-    "tile",
     "two tiles to one over dst's valid region",
     operands=(read("src0"), read("src1"), write("dst")),
-    pipe="V",
     rules=_RULES,
     cost="fused",
 )
@@ -137,12 +127,10 @@ FUSED.row(
 )
 
 _NARROW = {"f32": "f16", "f16": "i8", "i16": "i8"}
-NARROWING = Family(
+NARROWING = tile_family(
     "elementwise fused",
-    "tile",
     "two tiles to one of a narrower type, to nearest even and saturating",
     operands=(read("src0"), read("src1"), write("dst")),
-    pipe="V",
     subject="src0",
     rules=(
         *VECTOR_UNIT,
@@ -175,9 +163,8 @@ NARROWING.row(
     cite="pto-isa include/pto/npu/a5/TSubReluConv.hpp",
 )
 
-DEQUANTISED = Family(
+DEQUANTISED = tile_family(
     "elementwise fused",
-    "tile",
     "two tiles of i32 to one of f16 over dst's valid region",
     operands=(
         read("src0"),
@@ -186,7 +173,6 @@ DEQUANTISED = Family(
         scratch("tmp!", idle="cpu a5", planned=like("dst", SUMS)),
         write("dst"),
     ),
-    pipe="V",
     rules=(
         *VECTOR_UNIT,
         dtype_in("src0", "i32"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pto.core.constants import BLOCK_BYTE_SIZE
 from pto.isa.meaning.tile import gather as meaning
 from pto.isa.meaning.tile.gather import form, parts
-from pto.isa.row.instr import Attr, Family, read, scratch, write
+from pto.isa.row.instr import Attr, read, scratch, write
 from pto.isa.row.traits import Traits
 from pto.isa.rules.rule import (
     Case,
@@ -23,7 +23,7 @@ from pto.isa.rules.rule import (
     scalar_matches,
 )
 from pto.isa.rules.scratch import like, when
-from pto.isa.rules.tile import NPU, VECTOR_UNIT, out_of_place, results_apart
+from pto.isa.rules.tile import NPU, VECTOR_UNIT, out_of_place, results_apart, tile_family
 
 _PLAIN = "i8 u8 i16 u16 i32 u32 f16 bf16 f32"
 _INDEX = "i32 u32"
@@ -121,9 +121,8 @@ def _dense(name: str) -> Rule:
 _AXIS = Attr(
     "axis", "str", ("row", "col"), default="row", meaning="of the mask form: along rows or columns"
 )
-GATHER = Family(
+GATHER = tile_family(
     "gather",
-    "tile",
     "dst = elements of src that indices, a comparison or a pattern pick",
     operands=(
         read("src"),
@@ -141,7 +140,6 @@ GATHER = Family(
     ),
     text="ins( $src <? , $indices > <? , $kValue > <? , $tmp >"
     " <? , { maskPattern = @maskPattern } > : types <? , @axis > ) outs( $outs ) {}",
-    pipe="V",
     subject="src",
     cost="gather",
 )
@@ -222,12 +220,10 @@ def _offsets(case: Case) -> str | None:
     return f"a row of dst has {blocks[0]} blocks, offsets has {cols} valid columns"
 
 
-Family(
+tile_family(
     "block gather",
-    "tile",
     "32-byte blocks by byte offset",
     operands=(read("src"), read("offsets"), write("dst")),
-    pipe="V",
     rules=(on(NPU, all_in("vec")), on(NPU, row_major("dst"))),
     cost="gather",
 ).row(
@@ -285,9 +281,8 @@ def _spread_size(case: Case) -> str | None:
     return None
 
 
-Family(
+tile_family(
     "scatter",
-    "tile",
     "elements to places that indexes name",
     operands=(read("src"), read("indexes?"), write("dst")),
     attrs=(
@@ -296,7 +291,6 @@ Family(
     ),
     text="ins( $src <? , $indexes > <? , { maskPattern = @maskPattern } > : types"
     " <? , @axis > ) outs( $outs ) {}",
-    pipe="V",
     rules=VECTOR_UNIT,
     cost="gather",
 ).row(

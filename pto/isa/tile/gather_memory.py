@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pto.isa.meaning.handle.memref import is_global
 from pto.isa.meaning.tile import gather_memory as meaning
-from pto.isa.row.instr import Attr, Family, read, scratch, write
+from pto.isa.row.instr import Attr, read, scratch, write
 from pto.isa.row.traits import RegionRule, Traits
 from pto.isa.rules.global_memory import part_of_view
 from pto.isa.rules.rule import (
@@ -19,7 +19,7 @@ from pto.isa.rules.rule import (
     rule,
     same_dtype,
 )
-from pto.isa.rules.tile import NPU, not_empty
+from pto.isa.rules.tile import NPU, not_empty, tile_family
 
 _PLAIN = "i8 u8 i16 u16 i32 u32 f16 bf16 f32"
 _INDEX = "i32 u32"
@@ -112,9 +112,8 @@ _SCATTER_A2A3 = f"""
     V>S MTE2>S S>MTE3 S(idx) MTE3(src->mem) MTE3>S S>V S>MTE2 MTE3>V MTE3>MTE2
 """
 
-Family(
+tile_family(
     "memory gather",
-    "tile",
     "rows or elements of global memory by index",
     operands=(
         read("mem", "view"),
@@ -195,9 +194,8 @@ def _atomic_feature(case: Case) -> str | None:
     return f"{case.profile} has none"
 
 
-Family(
+tile_family(
     "memory scatter",
-    "tile",
     "rows or elements of global memory by index",
     operands=(read("src"), read("idx"), write("mem", "view")),
     pipe="MTE3",

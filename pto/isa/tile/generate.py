@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 from pto.isa.meaning.tile import generate as meaning
-from pto.isa.row.instr import INS_OUTS, INS_OUTS_INSIDE, Attr, Family, read, scratch, write
+from pto.isa.row.instr import INS_OUTS, INS_OUTS_INSIDE, Attr, read, scratch, write
 from pto.isa.rules.rule import Case, attr_in, compiled, dtype_in, on, rule, scalar_matches
-from pto.isa.rules.tile import VECTOR_UNIT, holds_bytes, out_of_place, scratch_when
+from pto.isa.rules.tile import VECTOR_UNIT, holds_bytes, out_of_place, scratch_when, tile_family
 
-GENERATE = Family(
-    "generate",
-    "tile",
-    "dst from scalars alone",
-    text=INS_OUTS_INSIDE,
-    pipe="V",
-    rules=VECTOR_UNIT,
-    cost="rearrange",
+GENERATE = tile_family(
+    "generate", "dst from scalars alone", text=INS_OUTS_INSIDE, rules=VECTOR_UNIT, cost="rearrange"
 )
 
 

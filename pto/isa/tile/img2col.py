@@ -7,9 +7,9 @@ source is a plain mat tile, and attributes give the geometry.
 from __future__ import annotations
 
 from pto.isa.meaning.tile import img2col
-from pto.isa.row.instr import Attr, Family, read, write
+from pto.isa.row.instr import Attr, read, write
 from pto.isa.rules.rule import attr_at_least, current, in_layout, in_role, on, same_dtype
-from pto.isa.rules.tile import NPU
+from pto.isa.rules.tile import NPU, tile_family
 
 _FMATRIX = Attr(
     "fmatrix",
@@ -33,17 +33,15 @@ _PLANE_RULES = (
 _SIZES = ("n", "d", "c1")
 _STEPS = ("filter_h", "filter_w", "stride_h", "stride_w", "dilation_h", "dilation_w")
 
-IMG2COL = Family(
+IMG2COL = tile_family(
     "img2col",
-    "tile",
     "a feature map as the matrix whose product with the filters is the convolution",
     pipe="MTE1",
     rules=(*_PLANE_RULES, *(attr_at_least(name, 1) for name in (*_SIZES, *_STEPS))),
     cost="img2col",
 )
-CONVOLUTION_STATE = Family(
+CONVOLUTION_STATE = tile_family(
     "img2col state",
-    "tile",
     "load a register that timg2col reads",
     operands=(read("src"),),
     text="ins( $src : types ) {}",

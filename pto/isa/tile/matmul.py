@@ -6,7 +6,7 @@ from itertools import product
 
 from pto.core.constants import MX_BLOCK_SIZE
 from pto.isa.meaning.tile.matmul import PRODUCT
-from pto.isa.row.instr import Attr, Family, Operand, read, write
+from pto.isa.row.instr import Attr, Operand, read, write
 from pto.isa.row.traits import RegionRule, Traits, operators
 from pto.isa.rules.rule import (
     Case,
@@ -19,7 +19,7 @@ from pto.isa.rules.rule import (
     same_dtype,
     same_valid,
 )
-from pto.isa.rules.tile import NPU
+from pto.isa.rules.tile import NPU, tile_family
 
 _LARGEST = 4095  # m, k and n are counted in 12 bits: tile.yaml#pto.tmatmul
 _PHASE = (Attr("accPhase", "acc_phase", default="unspecified", meaning="unit flag with tstore"),)
@@ -170,17 +170,11 @@ _MX = (
 
 _PYTHON = operators("tmatmul @")
 _PRODUCT = Traits(region=RegionRule.PRODUCT)
-MATMUL = Family(
-    "matmul", "tile", "dst = lhs x rhs", attrs=_PHASE, pipe="M", cost="product", traits=_PRODUCT
+MATMUL = tile_family(
+    "matmul", "dst = lhs x rhs", attrs=_PHASE, pipe="M", cost="product", traits=_PRODUCT
 )
-GEMV = Family(
-    "gemv",
-    "tile",
-    "dst = one row of lhs x rhs",
-    attrs=_PHASE,
-    pipe="M",
-    cost="product",
-    traits=_PRODUCT,
+GEMV = tile_family(
+    "gemv", "dst = one row of lhs x rhs", attrs=_PHASE, pipe="M", cost="product", traits=_PRODUCT
 )
 
 _LAYOUT_NOTES = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pto.isa.meaning.tile import move
-from pto.isa.row.instr import INS_OUTS, Attr, Family, PipeBy, Result, read, write
+from pto.isa.row.instr import INS_OUTS, Attr, PipeBy, Result, read, write
 from pto.isa.row.traits import RegionRule, Traits
 from pto.isa.rules.global_memory import (
     atomic_store,
@@ -56,7 +56,7 @@ from pto.isa.rules.rule import (
     rule,
     same_shape,
 )
-from pto.isa.rules.tile import NPU, apart
+from pto.isa.rules.tile import NPU, apart, tile_family
 
 _STANDARD = "i8 u8 i16 u16 i32 u32 i64 u64 f16 bf16 f32"
 _ATOMIC = Attr(
@@ -65,9 +65,8 @@ _ATOMIC = Attr(
 _GM_LAYOUT = Attr("layout", "layout", meaning="layout of the global side, where no view tells it")
 
 
-LOAD = Family(
+LOAD = tile_family(
     "load",
-    "tile",
     "dst = global memory, over the valid region of dst",
     operands=(read("src", "view"), write("dst")),
     pipe="MTE2",
@@ -75,18 +74,16 @@ LOAD = Family(
     cost="move",
     traits=Traits(region=RegionRule.VIEW, sized_by_tile=True),
 )
-STORE = Family(
+STORE = tile_family(
     "store",
-    "tile",
     "global memory = src, over the valid region of src",
     pipe=PipeBy(("src",), ((("acc",), "FIX"),), "MTE3"),
     subject="src",
     cost="move",
     traits=Traits(sized_by_tile=True),
 )
-MOVE = Family(
+MOVE = tile_family(
     "move",
-    "tile",
     "dst[i,j] = src[i,j]; a change of layout is told by the two tile types",
     # machine.yaml#pipes.op_to_pipe_cpp
     pipe=PipeBy(
@@ -165,9 +162,8 @@ LOAD.row(
     attrs=_GM_LAYOUT,
     notes="dst is room for the transfer; targets leave pieces of src in it, or nothing",
 )
-PREFETCH = Family(
+PREFETCH = tile_family(
     "prefetch contexts",
-    "tile",
     "what asynchronous prefetches share",
     text="$operands {} : types -> results",
     pipe="none",

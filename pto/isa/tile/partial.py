@@ -5,10 +5,10 @@ from __future__ import annotations
 from pto.core.tile import TileType
 from pto.isa.meaning import lanes
 from pto.isa.meaning.tile.partial import partial, partial_search
-from pto.isa.row.instr import Family, read, write
+from pto.isa.row.instr import read, write
 from pto.isa.row.traits import Traits
 from pto.isa.rules.rule import Case, dims, dtype_in, on, rule, same_dtype, same_valid
-from pto.isa.rules.tile import NPU, VECTOR_UNIT, results_apart
+from pto.isa.rules.tile import NPU, VECTOR_UNIT, results_apart, tile_family
 
 _CPU = "i8 u8 i16 i32 f16 bf16 f32"
 _A2A3 = "i16 i32 f16 f32"
@@ -61,12 +61,10 @@ _DOMAIN_NOTE = (
     "the IR manual takes the intersection as the domain and leaves the rest to the implementation"
 )
 
-PARTIAL = Family(
+PARTIAL = tile_family(
     "partial",
-    "tile",
     "dst[i,j] = f(src0[i,j], src1[i,j]) where both are valid, else the one that is",
     operands=(read("src0"), read("src1"), write("dst")),
-    pipe="V",
     rules=(*VECTOR_UNIT, same_dtype("src0", "src1", "dst"), _inside, on("a2a3", _whole)),
     cost="add",
 )
@@ -97,9 +95,8 @@ def _wide_index(case: Case) -> str | None:
 
 
 _VALUES, _INDICES = "!pto.tile_buf<vec, 16x64xf32>", "!pto.tile_buf<vec, 16x64xi32>"
-PARTIAL_INDICES = Family(
+PARTIAL_INDICES = tile_family(
     "partial search",
-    "tile",
     "the better of two (value, index) pairs, as partial does it",
     operands=(
         read("src0"),
@@ -109,7 +106,6 @@ PARTIAL_INDICES = Family(
         write("dst"),
         write("dstIdx"),
     ),
-    pipe="V",
     rules=(
         *VECTOR_UNIT,
         same_dtype("src0", "src1", "dst"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pto.core.constants import MX_BLOCK_SIZE
 from pto.isa.meaning.tile import quant as meaning
-from pto.isa.row.instr import Attr, Family, read, write
+from pto.isa.row.instr import Attr, read, write
 from pto.isa.rules.microscaling import mx_shapes
 from pto.isa.rules.rule import (
     Case,
@@ -21,7 +21,15 @@ from pto.isa.rules.rule import (
     same_valid_rows,
     warn,
 )
-from pto.isa.rules.tile import NPU, apart, dtype_pairs, results_apart, same_domain, scratch_when
+from pto.isa.rules.tile import (
+    NPU,
+    apart,
+    dtype_pairs,
+    results_apart,
+    same_domain,
+    scratch_when,
+    tile_family,
+)
 
 # Only src and dst must be row-major: scales are often columns.
 _PLACES = (on(NPU, all_in("vec")), on(NPU, row_major("src", "dst")))
@@ -56,12 +64,10 @@ def _down_a_column(name: str) -> Rule:
     return Rule("down-a-column", "PTO-L022", f"expects {name} to be column-major", test)
 
 
-Family(
+tile_family(
     "quantise",
-    "tile",
     "one scale, and perhaps one offset, for each row",
     operands=(read("src"), read("fp"), read("offset?"), write("dst"), write("tmp?")),
-    pipe="V",
     subject="src",
     rules=(*_PLACES, same_domain("src", "dst")),
     cost="convert",
@@ -99,12 +105,10 @@ Family(
     cxx="TQUANT<QuantType=INT8_SYM> dst src fp _? | TQUANT<QuantType=INT8_ASYM> dst src fp offset"
     " | TQUANT<QuantType=INT8_ASYM> dst src fp _ offset",
 )
-Family(
+tile_family(
     "quantise",
-    "tile",
     "one scale and one offset for each row",
     operands=(read("src"), read("scale"), read("offset"), write("dst")),
-    pipe="V",
     subject="src",
     rules=(*_PLACES, same_domain("src", "dst")),
     cost="convert",
@@ -161,9 +165,8 @@ def _kind_of_dst(case: Case) -> str | None:
 _FP8 = "f8e4m3 i8 u8"
 _MX_PAIRS = {"f32": _FP8, "f16": f"{_FP8} float4_e2m1x2", "bf16": f"{_FP8} float4_e2m1x2"}
 
-Family(
+tile_family(
     "quantise",
-    "tile",
     "32 elements along a row (grpAxis axis1) or a column (axis0) share one e8m0 exponent",
     operands=(
         read("src"),
@@ -173,7 +176,6 @@ Family(
         write("scaling"),
         write("exp_zz?"),
     ),
-    pipe="V",
     subject="src",
     rules=_PLACES,  # dst may be flat, or packed by two, so its region is its own
     cost="convert",

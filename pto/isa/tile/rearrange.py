@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pto.core.tile import TileType
 from pto.isa.meaning.tile import rearrange
-from pto.isa.row.instr import Attr, Family, PipeBy, Result, read, scratch, write
+from pto.isa.row.instr import Attr, PipeBy, Result, read, scratch, write
 from pto.isa.row.traits import RegionRule, Traits
 from pto.isa.rules.paths import into, item_size, joined, same_role, same_size, same_type
 from pto.isa.rules.rule import (
@@ -23,7 +23,7 @@ from pto.isa.rules.rule import (
     same_valid_rows,
 )
 from pto.isa.rules.scratch import like
-from pto.isa.rules.tile import NPU, VECTOR_UNIT, out_of_place, results_apart, same_form
+from pto.isa.rules.tile import NPU, VECTOR_UNIT, out_of_place, results_apart, same_form, tile_family
 
 _COMMON = "i8 u8 i16 u16 i32 u32 f16 bf16 f32"
 
@@ -58,9 +58,8 @@ def _as_large() -> Rule:
     return library("as-large", sentence, same_shape("src", "dst").test)
 
 
-FILLPAD = Family(
+FILLPAD = tile_family(
     "fill padding",
-    "tile",
     "dst = src inside the valid region of src, the pad value of dst elsewhere",
     operands=(read("src"), write("dst")),
     pipe=PipeBy(("dst",), ((("mat",), "$l1_fill"),), "V"),
@@ -137,9 +136,8 @@ def _same_boxing() -> Rule:
     return Rule("same-boxing", "PTO-L065", sentence, test)
 
 
-RESHAPE = Family(
+RESHAPE = tile_family(
     "reinterpret",
-    "tile",
     "the same bytes under another tile type",
     operands=(read("src"),),
     results=(Result("result", "tile"),),
@@ -193,12 +191,10 @@ def _line(tile: TileType) -> int:
     return tile.cols if tile.layout.blayout.value == "row_major" else tile.rows
 
 
-TRANSPOSE = Family(
+TRANSPOSE = tile_family(
     "transpose",
-    "tile",
     "rows become columns",
     operands=(read("src"), scratch("tmp!", idle="cpu a5", planned=like("src")), write("dst")),
-    pipe="V",
     rules=(
         same_dtype("src", "tmp", "dst"),
         item_size("src"),
@@ -227,12 +223,10 @@ TRANSPOSE.row(
     phases={"a2a3": "V[S]"},
 )
 
-CONCAT = Family(
+CONCAT = tile_family(
     "concatenate",
-    "tile",
     "the rows of one tile followed by those of another",
     operands=(read("src0"), read("src1"), write("dst")),
-    pipe="V",
     rules=(*VECTOR_UNIT, same_dtype("src0", "src1", "dst")),
     cost="rearrange",
 )
@@ -333,11 +327,9 @@ def _halves() -> Rule:
     return Rule("halves", "PTO-S066", sentence, test)
 
 
-INTERLEAVE = Family(
+INTERLEAVE = tile_family(
     "interleave",
-    "tile",
     "merge two streams of elements, or take them apart",
-    pipe="V",
     subject="dst0",
     rules=(*VECTOR_UNIT, same_dtype(), same_valid("dst1", "dst0"), results_apart("dst0", "dst1")),
     cost="rearrange",

@@ -8,7 +8,7 @@ from pto.core.constants import BLOCK_BYTE_SIZE, VREG_BYTES
 from pto.isa.meaning import Fold, lanes
 from pto.isa.meaning.tile.reduce import SUM_NEIGHBOURS, search
 from pto.isa.row import types as t
-from pto.isa.row.instr import Attr, Family, read, scratch, write
+from pto.isa.row.instr import Attr, read, scratch, write
 from pto.isa.row.traits import RegionRule, Traits, operators
 from pto.isa.rules.rule import (
     Case,
@@ -34,6 +34,7 @@ from pto.isa.rules.tile import (
     same_domain,
     scratch_holds,
     scratch_when,
+    tile_family,
 )
 
 _PYTHON = operators("""
@@ -95,12 +96,10 @@ _ROWS = (
     on("a2a3", out_of_place("tmp")),
 )
 
-ROWS = Family(
+ROWS = tile_family(
     "row reduction",
-    "tile",
     "dst[i,0] = fold over j of src[i,j], over src's valid region",
     operands=(read("src"), scratch("tmp!", idle="cpu a5", planned=of_rows("src")), write("dst")),
-    pipe="V",
     subject="src",
     rules=_ROWS,
     cost="row_fold",
@@ -185,9 +184,8 @@ def _row_stages(case: Case) -> int | None:
     return rows * stride * size
 
 
-ROW_INDICES = Family(
+ROW_INDICES = tile_family(
     "row search",
-    "tile",
     "dst[i,0] = the column j where src[i,j] is extreme, and its value if asked for",
     operands=(
         read("src"),
@@ -195,7 +193,6 @@ ROW_INDICES = Family(
         write("dstVal?"),
         write("dst"),
     ),
-    pipe="V",
     subject="src",
     rules=(
         *_ROWS,
@@ -238,12 +235,10 @@ for _name, _word in {"trowargmax": "greatest", "trowargmin": "least"}.items():
         ),
     )
 
-Family(
+tile_family(
     "pair reduction",
-    "tile",
     "dst[i,k] = fold of neighbours in a row",
     operands=(read("src"), write("dst")),
-    pipe="V",
     rules=(*VECTOR_UNIT, same_dtype("src", "dst"), same_domain("src", "dst")),
     cost="rearrange",
 ).row(
@@ -257,12 +252,10 @@ Family(
 
 # ---- columns
 
-COLUMNS = Family(
+COLUMNS = tile_family(
     "column reduction",
-    "tile",
     "dst[0,j] = fold over i of src[i,j], over src's valid region",
     operands=(read("src"), write("dst")),
-    pipe="V",
     subject="src",
     rules=(
         *VECTOR_UNIT,
@@ -361,12 +354,10 @@ def _column_stages(case: Case) -> str | None:
     return None if have >= need else f"it has {have} valid columns, {need} are needed"
 
 
-COLUMN_INDICES = Family(
+COLUMN_INDICES = tile_family(
     "column search",
-    "tile",
     "dst[0,j] = the row i where src[i,j] is extreme, and its value if asked for",
     operands=ROW_INDICES.operands,
-    pipe="V",
     subject="src",
     rules=(
         on(NPU, all_in("vec")),

@@ -12,7 +12,7 @@ from pto.isa.meaning.tile.merge import RECORD
 from pto.isa.meaning.tile.sort import BLOCK, RUN_STEP, counted_byte
 from pto.isa.row import types as t
 from pto.isa.row.attributes import Bool, Int
-from pto.isa.row.instr import INS_OUTS_INSIDE, Attr, Family, read, scratch, write
+from pto.isa.row.instr import INS_OUTS_INSIDE, Attr, read, scratch, write
 from pto.isa.row.traits import Traits
 from pto.isa.rules.rule import (
     Case,
@@ -27,7 +27,7 @@ from pto.isa.rules.rule import (
     warn,
 )
 from pto.isa.rules.scratch import like, when
-from pto.isa.rules.tile import NPU, VECTOR_UNIT, scratch_holds, scratch_when
+from pto.isa.rules.tile import NPU, VECTOR_UNIT, scratch_holds, scratch_when, tile_family
 
 _ROW_LIMIT = 255 * BLOCK  # elements on a2a3, bytes on a5: the longest row copied whole to tmp
 
@@ -79,9 +79,8 @@ def _tail_bytes(case: Case) -> int | None:
     return -(-kept * src.itemsize // BLOCK_BYTE_SIZE) * BLOCK_BYTE_SIZE
 
 
-Family(
+tile_family(
     "block sort",
-    "tile",
     "sort blocks of 32 elements of a row",
     operands=(
         read("src"),
@@ -89,7 +88,6 @@ Family(
         scratch("tmp?", planned=when(_short_blocks, like("src"))),
         write("dst"),
     ),
-    pipe="V",
     rules=(*VECTOR_UNIT, same_dtype("src", "dst"), dtype_in("idx", "i32 u32")),
     cost="block_sort",
 ).row(
@@ -196,9 +194,8 @@ def _counts(case: Case) -> str | None:
     return f"it is a {counts.kind}"
 
 
-Family(
+tile_family(
     "merge",
-    "tile",
     "merge sorted runs of records",
     operands=(
         read("srcs*"),
@@ -209,7 +206,6 @@ Family(
     ),
     attrs=(Attr("exhausted", "bool", default=False, meaning="stop as soon as one list runs out"),),
     text=INS_OUTS_INSIDE,
-    pipe="V",
     subject="srcs",
     rules=(
         *VECTOR_UNIT,
@@ -298,9 +294,8 @@ def _bins(case: Case) -> str | None:
     return None if cols is None or cols >= 256 else f"it has {cols}"
 
 
-Family(
+tile_family(
     "histogram",
-    "tile",
     "count byte values in each row",
     operands=(read("src"), read("idx"), write("dst")),
     attrs=(
@@ -312,7 +307,6 @@ Family(
         ),
         Attr("byte", "i32", meaning="count this byte instead, 0 the least significant"),
     ),
-    pipe="V",
     subject="src",
     rules=(
         on(NPU, all_in("vec")),

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pto.isa.meaning import lanes, mathlib
 from pto.isa.meaning.kinds import Lane
 from pto.isa.meaning.vector import arithmetic
-from pto.isa.row.instr import Family, Result, read
+from pto.isa.row.instr import Result, read
 from pto.isa.row.traits import operators
 from pto.isa.rules.rule import scalar_matches
 from pto.isa.rules.vector import (
@@ -24,6 +24,7 @@ from pto.isa.rules.vector import (
     same_lanes,
     same_vreg,
     spec,
+    vector_family,
     widths,
 )
 
@@ -38,16 +39,13 @@ _PYTHON = operators("""
     vadds + vsubs - vmuls * vands & vors | vxors ^ vshls << vshrs >> vneg -x vabs abs vnot ~
 """)
 
-UNARY = Family(
+UNARY = vector_family(
     "vector unary",
-    "vector",
     "result[i] = mask[i] ? f(input[i]) : 0",
     operands=(read("input", "vreg"), read("mask", "mask")),
     results=_RESULT,
     text="$input , $mask {} : <? ( > types <? ) > -> results",
-    pipe="V",
     rules=(same_vreg("input", "result"), mask_fits("input", "mask")),
-    scope="vecscope",
     subject="input",
     cost="lane",
 )
@@ -82,16 +80,13 @@ UNARY.row(
     **widths(8, 16, 32, 64),
 )
 
-BINARY = Family(
+BINARY = vector_family(
     "vector binary",
-    "vector",
     "result[i] = mask[i] ? f(lhs[i], rhs[i]) : 0",
     operands=(read("lhs", "vreg"), read("rhs", "vreg"), read("mask", "mask")),
     results=_RESULT,
     text="$lhs , $rhs , $mask {} : <? ( > types <? ) > -> results",
-    pipe="V",
     rules=(same_vreg("lhs", "rhs", "result"), mask_fits("lhs", "mask")),
-    scope="vecscope",
     subject="lhs",
     cost="lane",
 )
@@ -145,16 +140,13 @@ for _name, (_meaning, _fn, _line) in {
         cite=spec(_line),
     )
 
-CARRY = Family(
+CARRY = vector_family(
     "vector carry",
-    "vector",
     "32-bit unsigned sums and differences with a carry mask; masked lanes 0",
     operands=(read("lhs", "vreg"), read("rhs", "vreg"), read("mask", "mask")),
     results=(Result("result", "vreg"), Result("carry", "mask")),
     text="$operands {} : <? ( > types <? ) > -> results",
-    pipe="V",
     rules=(same_vreg("lhs", "rhs", "result"), mask_fits("lhs", "mask", "carry")),
-    scope="vecscope",
     subject="lhs",
     cost="lane",
 )
@@ -181,16 +173,13 @@ for _name, (_meaning, _fn, _line) in {
         cite=spec(_line),
     )
 
-VECTOR_SCALAR = Family(
+VECTOR_SCALAR = vector_family(
     "vector scalar",
-    "vector",
     "result[i] = mask[i] ? f(input[i], scalar) : 0",
     operands=(read("input", "vreg"), read("scalar", "element"), read("mask", "mask")),
     results=_RESULT,
     text="$input , $scalar , $mask {} : types -> results",
-    pipe="V",
     rules=(same_vreg("input", "result"), mask_fits("input", "mask")),
-    scope="vecscope",
     subject="input",
     cost="lane",
 )

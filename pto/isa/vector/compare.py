@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pto.isa.meaning.vector import compare
-from pto.isa.row.instr import Attr, Family, Result, read
+from pto.isa.row.instr import Attr, Result, read
 from pto.isa.row.traits import Traits
 from pto.isa.rules.rule import Case, dtype_in, rule, scalar_matches
 from pto.isa.rules.vector import (
@@ -14,21 +14,19 @@ from pto.isa.rules.vector import (
     same_lanes,
     same_vreg,
     spec,
+    vector_family,
     widths,
 )
 
 _MODES = ("eq", "ne", "lt", "le", "gt", "ge")
 
-COMPARE = Family(
+COMPARE = vector_family(
     "vector compare",
-    "vector",
     "a mask from a comparison of lanes; a NaN is unequal to all",
     text="$operands , @cmp_mode {} : types -> results",
     results=(Result("result", "mask"),),
     attrs=(Attr("cmp_mode", "str", _MODES, required=True),),
-    pipe="V",
     traits=Traits(operator="compare"),
-    scope="vecscope",
     cost="lane",
 )
 
@@ -57,16 +55,13 @@ COMPARE.row(
     cite=spec(4782),
 )
 
-SELECT = Family(
+SELECT = vector_family(
     "vector select",
-    "vector",
     "each lane from one of several places",
     operands=(read("src0", "vreg"), read("src1", "vreg")),
     results=(Result("result", "vreg"),),
     text="$operands {} : types -> results",
-    pipe="V",
     traits=Traits(mask_selects=True),
-    scope="vecscope",
     subject="src0",
     cost="lane",
 )

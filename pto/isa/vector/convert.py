@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from pto.isa.meaning.vector import convert
 from pto.isa.meaning.vector.convert import OLDER_WORDS, plain_word
-from pto.isa.row.instr import Attr, Family, Result, read
+from pto.isa.row.instr import Attr, Result, read
 from pto.isa.rules.rule import Case, rule
-from pto.isa.rules.vector import WIDE_FLOATS, bits_of, mask_fits, same_vreg, spec, widths
+from pto.isa.rules.vector import (
+    WIDE_FLOATS,
+    bits_of,
+    mask_fits,
+    same_vreg,
+    spec,
+    vector_family,
+    widths,
+)
 
 _FP8, _FP4 = ("f8e4m3", "f8e5m2", "hifloat8"), ("float4_e1m2x2", "float4_e2m1x2")
 # Source and destination type -> the attributes the conversion takes, no more and no fewer.
@@ -85,14 +93,11 @@ def _part(case: Case) -> str | None:
 _ROUND = "R nearest even, A nearest with ties away, F down, C up, Z toward zero, O to odd"
 _MASKED = (read("input", "vreg"), read("mask", "mask"))
 
-CONVERT = Family(
+CONVERT = vector_family(
     "vector conversion",
-    "vector",
     "lanes under another type",
     text="$operands {} : types -> results",
     results=(Result("result", "vreg"),),
-    pipe="V",
-    scope="vecscope",
     subject="input",
     cost="lane",
 )

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pto.isa.meaning.vmi import shape
 from pto.isa.row import types as t
-from pto.isa.row.instr import Family, Result, read
+from pto.isa.row.instr import Result, read
 from pto.isa.rules.rule import Case, dtype_in, rule
-from pto.isa.rules.vector import mask_fits, same_lane_type, same_vreg, shown
+from pto.isa.rules.vector import mask_fits, same_lane_type, same_vreg, shown, vector_family
 
 _BINS = (128, 256)
 
@@ -27,10 +27,10 @@ def _mask_lanes(case: Case) -> str | None:
     return None if source.lanes == mask.lanes else f"src is {shown(source)}, mask is {mask.lanes}"
 
 
-HISTOGRAM = Family(
+HISTOGRAM = vector_family(
     "histogram",
-    "vector",
     "counts of byte values in the active lanes of src, added to acc",
+    scope="",
     operands=(
         read("acc", "logical vreg"),
         read("src", "logical vreg"),
@@ -38,15 +38,13 @@ HISTOGRAM = Family(
     ),
     results=(Result("result", "logical vreg"),),
     text="$acc , $src , $mask {} : types -> results",
-    pipe="V",
     rules=(same_lane_type("acc", "result"), dtype_in("src", "u8"), _bins, _mask_lanes),
     subject="acc",
     cost="lane",
 )
 
-HALF_HISTOGRAM = Family(
+HALF_HISTOGRAM = vector_family(
     "half histogram",
-    "vector",
     "counts of 128 byte values in the active lanes of source, added to acc",
     operands=(
         read("acc", "vreg"),
@@ -56,8 +54,6 @@ HALF_HISTOGRAM = Family(
     ),
     results=(Result("result", "vreg"),),
     text="$acc , $source , $mask , $bin {} : types -> results",
-    pipe="V",
-    scope="vecscope",
     rules=(same_vreg("acc", "result"), dtype_in("source", "u8"), mask_fits("source", "mask")),
     subject="acc",
     cost="lane",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pto.isa.meaning.vector import load
-from pto.isa.row.instr import Attr, Family, Result, read
+from pto.isa.row.instr import Attr, Result, read
 from pto.isa.rules.rule import Case, dtype_in, rule
 from pto.isa.rules.vector import (
     HALVES_AND_WORDS,
@@ -17,6 +17,7 @@ from pto.isa.rules.vector import (
     same_lanes,
     same_vreg,
     spec,
+    vector_family,
     widths,
 )
 
@@ -36,15 +37,12 @@ LOAD_DISTS: dict[str, tuple[int, ...]] = {
 }
 
 
-LOAD = Family(
+LOAD = vector_family(
     "vector load",
-    "vector",
     "a register image built from UB",
     operands=(read("source", "ub buffer"), read("offset", "index")),
     results=(Result("result", "vreg"),),
     text="$source [ $offset ] {} : types(source) -> results",
-    pipe="V",
-    scope="vecscope",
     subject="result",
     cost="reg_load",
 )
@@ -116,16 +114,13 @@ LOAD.row(
     **widths(*_ITEMS, 64),
 )
 
-GATHER = Family(
+GATHER = vector_family(
     "vector gather",
-    "vector",
     "lanes or blocks fetched from UB by an index register",
     operands=(read("source", "ub pointer"), read("offsets", "vreg"), read("mask", "mask")),
     results=(Result("result", "vreg"),),
     text="$source , $offsets , $mask {} : types -> results",
-    pipe="V",
     rules=(same_lanes("offsets", "result"),),
-    scope="vecscope",
     subject="result",
     cost="reg_gather",
 )

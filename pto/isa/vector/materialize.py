@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from pto.isa.meaning.vector import materialize
 from pto.isa.row import types as t
-from pto.isa.row.instr import Attr, Family, Result, read
+from pto.isa.row.instr import Attr, Result, read
 from pto.isa.rules.rule import Case, rule, scalar_matches
-from pto.isa.rules.vector import FLOATS, INTEGERS, mask_fits, same_vreg, spec, widths
+from pto.isa.rules.vector import FLOATS, INTEGERS, mask_fits, same_vreg, spec, vector_family, widths
 
-MATERIALIZE = Family(
+MATERIALIZE = vector_family(
     "materialization",
-    "vector",
     "every lane from one value",
     text="$operands {} : types -> results",
     results=(Result("result", "vreg"),),
-    pipe="V",
-    scope="vecscope",
     subject="result",
     cost="lane",
 )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pto.isa.meaning.vector import predicate, unaligned
 from pto.isa.row import types as t
-from pto.isa.row.instr import Attr, Family, Instr, Result, read, write
+from pto.isa.row.instr import Attr, Instr, Result, read, write
 from pto.isa.row.traits import Traits, operators
 from pto.isa.rules.rule import Case, Rule, on, rule
 from pto.isa.rules.vector import (
@@ -15,6 +15,7 @@ from pto.isa.rules.vector import (
     mask_is,
     mask_steps,
     page,
+    predicate_family,
     same_base,
     same_mask,
     spec,
@@ -35,15 +36,12 @@ _PATTERN = Attr(
 )
 _RESULT = (Result("result", "mask"),)
 
-GENERATE = Family(
+GENERATE = predicate_family(
     "predicate generation",
-    "predicate",
     "a mask from a pattern or a count",
     results=_RESULT,
     attrs=(_PATTERN,),
     text="@pattern {} : results",
-    pipe="V",
-    scope="vecscope",
     cost="predicate",
 )
 
@@ -98,15 +96,12 @@ for _bits in (8, 16, 32):
     )
 
 _PYTHON = operators("pand & por | pxor ^ pnot ~")
-LOGIC = Family(
+LOGIC = predicate_family(
     "predicate logic",
-    "predicate",
     "masks combined bit by bit; bits outside the governing mask 0",
     operands=(read("src0", "mask"), read("src1", "mask"), read("mask", "mask")),
     results=_RESULT,
     text="$operands {} : types -> results",
-    pipe="V",
-    scope="vecscope",
     cost="predicate",
 )
 
@@ -135,15 +130,12 @@ LOGIC.row(
     cite=spec(3341),
 )
 
-REARRANGE = Family(
+REARRANGE = predicate_family(
     "predicate rearrangement",
-    "predicate",
     "lanes or bits of masks in another order",
     operands=(read("lhs", "mask"), read("rhs", "mask")),
     results=(Result("low", "mask"), Result("high", "mask")),
     text="$operands {} : types -> results",
-    pipe="V",
-    scope="vecscope",
     cost="predicate",
 )
 _HALF = Attr("part", "str", ("LOWER", "HIGHER"), required=True)
@@ -252,39 +244,30 @@ _UNITS = (
 )
 _BYTES = "offset counts bytes whatever the pointer's type is"
 
-LOAD = Family(
+LOAD = predicate_family(
     "predicate load",
-    "predicate",
     "a mask image from UB",
     operands=(read("source", "ub buffer"), read("offset", "index")),
     results=(*_RESULT, MOVED_BASE),
     rules=(same_base("updated_base", "source"),),
     attrs=(_LOAD_DIST,),
     text="$source [ $offset ] , @dist {} : types -> results",
-    pipe="V",
-    scope="vecscope",
     cost="reg_load",
 )
-STORE = Family(
+STORE = predicate_family(
     "predicate store",
-    "predicate",
     "a mask image to UB",
     operands=(read("value", "mask"), write("destination", "ub buffer"), read("offset", "index")),
     results=(MOVED_BASE,),
     rules=(same_base("updated_base", "destination"),),
     attrs=(_STORE_DIST,),
     text="$value , $destination [ $offset ] , @dist {} : types <? -> results >",
-    pipe="V",
-    scope="vecscope",
     cost="reg_store",
 )
-STREAM = Family(
+STREAM = predicate_family(
     "predicate stream",
-    "predicate",
     "masks appended to an unaligned stream",
     text="$operands {} : types -> results",
-    pipe="V",
-    scope="vecscope",
     cost="reg_store",
 )
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from pto.isa.meaning.vector import raw as meaning
-from pto.isa.row.instr import Family, Operand, read, write
+from pto.isa.row.instr import Operand, read, write
+from pto.isa.rules.vector import vector_family
 
 _CITE = "PTOAS include/PTO/IR/VPTOUbOps.td"
-RAW = Family(
+RAW = vector_family(
     "raw vector",
-    "vector",
     "repeats of eight 32-byte blocks of UB; strides count blocks; lanes as the mask says",
+    scope="",
     text="",
-    pipe="V",
     profiles="a2a3 a5",
     cite=_CITE,
     cost="lane",

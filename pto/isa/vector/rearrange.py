@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pto.isa.meaning.vector import rearrange
 from pto.isa.row import types as t
-from pto.isa.row.instr import Attr, Family, Result, read
+from pto.isa.row.instr import Attr, Result, read
 from pto.isa.row.traits import Traits
 from pto.isa.rules.rule import Case, dtype_in, rule
 from pto.isa.rules.vector import (
@@ -16,6 +16,7 @@ from pto.isa.rules.vector import (
     same_vreg,
     shown,
     spec,
+    vector_family,
     widths,
 )
 
@@ -23,15 +24,12 @@ _RESULT = (Result("result", "vreg"),)
 _PAIR = (read("lhs", "vreg"), read("rhs", "vreg"))
 _HALF = Attr("part", "str", ("LOWER", "HIGHER"), required=True)
 
-REARRANGE = Family(
+REARRANGE = vector_family(
     "vector rearrangement",
-    "vector",
     "lanes in another order",
     operands=_PAIR,
     results=(Result("low", "vreg"), Result("high", "vreg")),
     text="$operands {} : types -> results",
-    pipe="V",
-    scope="vecscope",
     subject="lhs",
     cost="lane",
     traits=Traits(mask_selects=True),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pto.isa.meaning.vector import reduce
 from pto.isa.row import types as t
-from pto.isa.row.instr import Family, Result, read
+from pto.isa.row.instr import Result, read
 from pto.isa.rules.rule import Case, rule
 from pto.isa.rules.vector import (
     FLOATS,
@@ -15,21 +15,19 @@ from pto.isa.rules.vector import (
     same_vreg,
     shown,
     spec,
+    vector_family,
 )
 
 _EXTREMES = f"{HALVES_AND_WORDS} {FLOATS}"
 _INDEX = "result[1] = bits of its first index, the others 0"
 
-REDUCE = Family(
+REDUCE = vector_family(
     "vector reduction",
-    "vector",
     "a fold of the active lanes at the front of result, the other lanes 0",
     operands=(read("input", "vreg"), read("mask", "mask")),
     results=(Result("result", "vreg"),),
     text="$input , $mask {} : types -> results",
-    pipe="V",
     rules=(mask_fits("input", "mask"),),
-    scope="vecscope",
     subject="input",
     cost="reg_fold",
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pto.isa.meaning.kinds import Lane
 from pto.isa.meaning.vector import arithmetic, sort, special
-from pto.isa.row.instr import Attr, Family, Result, read, write
+from pto.isa.row.instr import Attr, Result, read, write
 from pto.isa.rules.rule import Case, dtype_in, rule, same_dtype, scalar_matches
 from pto.isa.rules.vector import (
     FLOATS,
@@ -15,21 +15,19 @@ from pto.isa.rules.vector import (
     page,
     same_vreg,
     spec,
+    vector_family,
     widths,
 )
 
 _RESULT = (Result("result", "vreg"),)
 _MASK = read("mask", "mask")
 
-FUSED = Family(
+FUSED = vector_family(
     "vector fused",
-    "vector",
     "several lane-wise steps in one; masked lanes 0",
     operands=(read("lhs", "vreg"), read("rhs", "vreg"), _MASK),
     results=_RESULT,
     text="$operands {} : <? ( > types <? ) > -> results",
-    pipe="V",
-    scope="vecscope",
     subject="lhs",
     cost="lane_mul",
 )
@@ -170,12 +168,10 @@ for _name, (_meaning, _body, _note) in {
         **widths(8, 16, 32),
     )
 
-UB_TO_UB = Family(
+UB_TO_UB = vector_family(
     "UB to UB",
-    "vector",
     "sorts, merges and transposes in UB, from outside a vector scope",
     text="$operands {} : types",
-    pipe="V",
     scope="outside vecscope",
     subject="source",
     cost="block_sort",

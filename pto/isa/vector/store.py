@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pto.isa.meaning.vector import store
 from pto.isa.row import types as t
-from pto.isa.row.instr import Attr, Family, read, write
+from pto.isa.row.instr import Attr, read, write
 from pto.isa.rules.rule import Case, dtype_in, rule, same_dtype
 from pto.isa.rules.vector import (
     HALVES_AND_WORDS,
@@ -17,6 +17,7 @@ from pto.isa.rules.vector import (
     same_base,
     same_vreg,
     spec,
+    vector_family,
     widths,
 )
 
@@ -56,9 +57,8 @@ def _store_mask(case: Case) -> str | None:
     return f"mask is b{mask.granularity}, {why} b{wanted}"
 
 
-STORE = Family(
+STORE = vector_family(
     "vector store",
-    "vector",
     "active lanes of a register written to UB",
     text="$operands {} : types <? -> results >",
     operands=(
@@ -67,8 +67,6 @@ STORE = Family(
         read("offset", "index"),
         read("mask", "mask"),
     ),
-    pipe="V",
-    scope="vecscope",
     subject="value",
     cost="reg_store",
 )

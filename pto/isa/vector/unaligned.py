@@ -7,9 +7,17 @@ from __future__ import annotations
 
 from pto.isa.meaning.vector import unaligned
 from pto.isa.row import types as t
-from pto.isa.row.instr import Attr, Family, Result, read, write
+from pto.isa.row.instr import Attr, Result, read, write
 from pto.isa.rules.rule import Case, dtype_in, rule
-from pto.isa.rules.vector import MOVED_BASE, page, same_base, spec, state_from, widths
+from pto.isa.rules.vector import (
+    MOVED_BASE,
+    page,
+    same_base,
+    spec,
+    state_from,
+    vector_family,
+    widths,
+)
 
 _ALIGN = Result("result", "align")
 _STATE = Result("align_out", "align")
@@ -39,13 +47,10 @@ def _constant_byte(case: Case) -> str | None:
     return None if -128 <= offset < 128 else f"it is {offset}"
 
 
-LOAD = Family(
+LOAD = vector_family(
     "unaligned load",
-    "vector",
     "loads from any element address",
     needs="align_state",
-    pipe="V",
-    scope="vecscope",
     subject="result",
     cost="reg_load",
 )
@@ -98,14 +103,8 @@ LOAD.row(
     **widths(8, 16, 32, 64),
 )
 
-STATE = Family(
-    "store state",
-    "vector",
-    "begin and end of unaligned store streams",
-    needs="align_state",
-    pipe="V",
-    scope="vecscope",
-    cost="lane",
+STATE = vector_family(
+    "store state", "begin and end of unaligned store streams", needs="align_state", cost="lane"
 )
 
 STATE.row(
@@ -145,15 +144,12 @@ STATE.row(
     cite="PTOAS include/PTO/IR/VPTOOps.td: pto.sprclr",
 )
 
-FLUSH = Family(
+FLUSH = vector_family(
     "unaligned flush",
-    "vector",
     "write the bytes a store state still holds",
     needs="align_state",
     text="$value , $destination {} : types",
-    pipe="V",
     rules=(state_from("value", "store"),),
-    scope="vecscope",
     cost="reg_store",
 )
 
@@ -190,16 +186,13 @@ FLUSH.row(
     cite=page("vector/ops/vector-load-store/vsta"),
 )
 
-STORE = Family(
+STORE = vector_family(
     "unaligned store",
-    "vector",
     "append lanes to a stream; whole blocks reach UB, the rest stays in the state",
     text="$operands , @mode {} : types -> results",
     needs="unaligned_store",
     results=(_STATE,),
-    pipe="V",
     rules=(state_from("align_in", "store"),),
-    scope="vecscope",
     subject="value",
     cost="reg_store",
 )

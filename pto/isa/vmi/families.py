@@ -6,7 +6,7 @@ from pto.isa.row import types as t
 from pto.isa.row.instr import Attr, Family, Operand, Result, read
 from pto.isa.row.traits import Traits
 from pto.isa.rules.rule import Case, Rule, listing, rule
-from pto.isa.rules.vector import shown
+from pto.isa.rules.vector import shown, vector_family
 
 DOC = "PTOAS docs/isa/vmi-isa (2026-08)"
 TD = "PTOAS include/PTO/IR/VMIOps.td (2026-08)"
@@ -120,13 +120,12 @@ def mask_logic(case: Case) -> str | None:
 
 
 def family(name: str, meaning: str, *, subject: str = "result") -> Family:
-    return Family(
+    return vector_family(
         name,
-        "vector",
         meaning,
+        scope="",
         results=RESULT,
         text="$operands {} : types -> results",
-        pipe="V",
         subject=subject,
         cost="lane",
         profiles="a5",
