@@ -1,4 +1,4 @@
-"""C++ kernels on the command line: `pto run`, `check` and `time` for a .cpp file.
+"""C++ kernels on the command line: `pto run`, `check` and `time` of a .cpp file.
 
 All of them compile it and run it natively, in a child process with limits, with the user's rights.
 """
@@ -7,19 +7,18 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Sequence
-from pathlib import Path
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from pto.cli import console, findings
+from pto.cli import findings
+from pto.cli.program import LoadedLaunch
 from pto.core.dtypes import dtype
 from pto.core.errors import Diagnostic, PtoError, fail
 from pto.ir.builder import scalar_type
 from pto.ir.text.parser import read_source
 from pto.isa.row.types import Ptr
 from pto.run.launch.arguments import LaunchParameter, build, parse_args
+from pto.run.launch.host import Report
 from pto.target.choose import DEFAULT
 from pto.target.device import device as find_device
 
@@ -99,47 +98,36 @@ def _parameters(kernel: CppKernel) -> list[LaunchParameter]:
     return out
 
 
-def run(args: argparse.Namespace) -> int:
-    """`pto run kernel.cpp`: show the changed arrays, or the findings of the sanitizer."""
-    from pto.cli.run import change, described, is_array, require_fitting, save
-
-    require_fitting(args)
+def read_launch(args: argparse.Namespace) -> KernelLaunch:
+    """The C++ kernel of `args.file` with its arguments."""
     kernel = _kernel(args.file, args)
     params = _parameters(kernel)
-    values = build(params, parse_args(args.arg), args.seed)
-    if args.time:
-        return _timed(kernel, values, args)
-    before = [v.copy() if isinstance(v, np.ndarray) else v for v in values]
-    how: dict[str, Any] = {"blocks": args.blocks}
-    if args.timeout is not None:
-        how["timeout"] = args.timeout
-    if args.sanitize:
-        return _told(kernel.sanitize(*values, **how), "sanitizer: no findings", args)
-    report = kernel.run(*values, **how)
-    if args.out:
-        save(Path(args.out), params, values)
-    arrays = [(p, o, n) for p, o, n in zip(params, before, values, strict=True) if is_array(o)]
-    if not findings.is_text(args):
-        findings.data(args, **described(report, arrays))
-        return 0
-    for line in report.printed:
-        print(line)
-    console.write([("title", f"{report!r}\n")])
-    for param, old, new in arrays:
-        console.write(change(param, old, new, show=args.print))
-    return 0
+    return KernelLaunch(params, build(params, parse_args(args.arg), args.seed), kernel)
 
 
-def time(args: argparse.Namespace) -> int:
-    """`pto time kernel.cpp`: the estimated time on the chip, by lines of the source."""
-    kernel = _kernel(args.file, args)
-    return _timed(kernel, build(_parameters(kernel), parse_args(args.arg), args.seed), args)
+@dataclass(frozen=True, slots=True)
+class KernelLaunch(LoadedLaunch):
+    """A C++ kernel with its arguments; its times are by lines of the source."""
 
+    kernel: CppKernel
 
-def _timed(kernel: CppKernel, values: Sequence[Any], args: argparse.Namespace) -> int:
-    from pto.cli.time import shown
+    def _options(self, args: argparse.Namespace) -> dict[str, Any]:
+        limit = {} if args.timeout is None else {"timeout": args.timeout}
+        return {"blocks": args.blocks, **limit}
 
-    return shown(lambda name: kernel.time(*values, blocks=args.blocks, device=name), args)
+    def run(self, args: argparse.Namespace) -> Report:
+        return self.kernel.run(*self.values, **self._options(args))
+
+    def sanitize(self, args: argparse.Namespace) -> tuple[Report | None, int]:
+        found = self.kernel.sanitize(*self.values, **self._options(args))
+        last = getattr(found, "summary", "") if found else "sanitizer: no findings"
+        return None, findings.show(found, args, [("title", f"{last}\n")] if last else [])
+
+    def time(self, args: argparse.Namespace) -> int:
+        from pto.cli.time import shown
+
+        kernel, values = self.kernel, self.values
+        return shown(lambda name: kernel.time(*values, blocks=args.blocks, device=name), args)
 
 
 def check(file: str, args: argparse.Namespace) -> tuple[str, list[Diagnostic], str]:
@@ -154,8 +142,3 @@ def check(file: str, args: argparse.Namespace) -> tuple[str, list[Diagnostic], s
         return "", list(error.diagnostics), ""
     said = f"{file}: judged by a run of {args.blocks} blocks with these arguments"
     return f"profile {kernel.source.profile}", found, said
-
-
-def _told(found: Sequence[Diagnostic], clean: str, args: argparse.Namespace) -> int:
-    last = getattr(found, "summary", "") if found else clean
-    return findings.show(found, args, [("title", f"{last}\n")] if last else [])

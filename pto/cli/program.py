@@ -10,6 +10,7 @@ import argparse
 import ast
 import re
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Generator, Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from pto.cli import findings
 from pto.cli.raised import raised
 from pto.core.errors import Loc, PtoError, fail, nearest
 from pto.ir.builder import scalar_type
@@ -34,7 +36,10 @@ from pto.run.launch.arguments import (
     parse_args,
     require_names,
 )
+from pto.run.launch.engine import chosen_engine
 from pto.run.launch.entry import entry_functions
+from pto.run.launch.host import Report, launch
+from pto.run.launch.progress import ProgressBar
 from pto.target.device import device as find_device
 
 if TYPE_CHECKING:
@@ -47,12 +52,53 @@ _NAME = "__pto__"  # module name of an executed Python file
 
 
 @dataclass(frozen=True, slots=True)
-class LoadedLaunch:
-    """A program with its arguments."""
+class LoadedLaunch(ABC):
+    """A program with its arguments: of text or Python (`ModuleLaunch`), or of C++ (`cpp.py`)."""
 
-    module: Module
     params: list[LaunchParameter]
     values: list[Any]
+
+    @abstractmethod
+    def run(self, args: argparse.Namespace) -> Report:
+        """Run it on `values`, which it changes."""
+
+    @abstractmethod
+    def sanitize(self, args: argparse.Namespace) -> tuple[Report | None, int]:
+        """Run it under the sanitizer and print the findings; the report, and the exit status."""
+
+    @abstractmethod
+    def time(self, args: argparse.Namespace) -> int:
+        """Estimate its time on a chip and print it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleLaunch(LoadedLaunch):
+    """A module with its arguments."""
+
+    module: Module
+
+    def options(self, args: argparse.Namespace) -> dict[str, Any]:
+        names = ("entry", "blocks", "profile", "device", "timeout")
+        given = {name: getattr(args, name) for name in names}
+        return {**given, "args": self.values, "engine": chosen_engine(args.engine)}
+
+    def run(self, args: argparse.Namespace) -> Report:
+        how = {"schedule": args.schedule, "check_reads": args.check_reads}
+        with ProgressBar() as seen:
+            return launch(self.module, **self.options(args), progress=seen, **how)
+
+    def sanitize(self, args: argparse.Namespace) -> tuple[Report | None, int]:
+        from pto.observe import sanitize
+
+        how = {**self.options(args), "automatic": args.automatic}
+        with ProgressBar() as seen:
+            verdict = sanitize(self.module, **how, progress=seen)
+        return verdict.report, findings.show_verdict(verdict, args)
+
+    def time(self, args: argparse.Namespace) -> int:
+        from pto.cli.time import timed
+
+        return timed(self.module, self.values, args)
 
 
 def is_python(file: str) -> bool:
@@ -80,18 +126,25 @@ def read_program(file: str, args: argparse.Namespace, profile: str | None = None
     return parse_file(file)
 
 
-def read_launch(args: argparse.Namespace) -> LoadedLaunch:
-    """The program `args.file` with its arguments."""
+def load_launch(args: argparse.Namespace) -> LoadedLaunch:
+    """The program `args.file` with its arguments, in any of the three languages."""
+    from pto.cli import cpp
+
+    return cpp.read_launch(args) if cpp.is_source(args.file) else read_launch(args)
+
+
+def read_launch(args: argparse.Namespace) -> ModuleLaunch:
+    """The module of `args.file`, text or Python, with its arguments."""
     if is_python(args.file):
         return _traced(args.file, args)
     module, given = parse_file(args.file), parse_args(args.arg)
     params = parameters(*entry_functions(module, args.entry), numbers=integers(given))
-    return LoadedLaunch(module, params, build(params, given, args.seed))
+    return ModuleLaunch(params, build(params, given, args.seed), module)
 
 
 def _traced(
     file: str, args: argparse.Namespace, profile: str | None = None, *, whole: bool = True
-) -> LoadedLaunch:
+) -> ModuleLaunch:
     from pto.lang.example import example_of
 
     kernel = find_kernel(file, getattr(args, "entry", None))
@@ -111,7 +164,7 @@ def _traced(
             args.blocks = example.blocks if blocks == 1 else blocks
         made, _, given = kernel.specialise(values, getattr(args, "blocks", 1))
     args.entry = None  # the module contains only this kernel
-    return LoadedLaunch(made.module, parameters(*entry_functions(made.module, None)), given)
+    return ModuleLaunch(parameters(*entry_functions(made.module, None)), given, made.module)
 
 
 # ---- from a file to a kernel

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
@@ -11,19 +11,18 @@ from typing import Any
 
 import numpy as np
 
-from pto.cli import compiled, console, cpp, findings, options, place
-from pto.cli.program import read_launch, require_text
+from pto.cli import compiled, console, findings, options, place
+from pto.cli.program import ModuleLaunch, load_launch, require_text
 from pto.cli.renamed import Renamed
-from pto.cli.time import add_outputs, timed
+from pto.cli.time import add_outputs
 from pto.core.errors import fail
 from pto.core.output import write_whole
 from pto.core.render import Piece
 from pto.ir.graph import Module
 from pto.isa.row.attributes import Str
 from pto.run.launch.arguments import LaunchParameter
-from pto.run.launch.engine import DEFAULT, ENGINES, chosen_engine, wants_sanitizer
+from pto.run.launch.engine import DEFAULT, ENGINES, wants_sanitizer
 from pto.run.launch.host import Report, launch
-from pto.run.launch.progress import ProgressBar
 from pto.run.order.schedule import parse_schedule
 from pto.target.facts import EDITIONS
 
@@ -88,40 +87,26 @@ _ARG = "set an argument: data.npy, rand[:1024xf32], zeros, ones, range, full(1.5
 
 
 def run(args: argparse.Namespace) -> int:
-    if cpp.is_source(args.file):
-        return cpp.run(args)
-    engine = chosen_engine(args.engine)
     require_fitting(args)
     if args.fix:
         require_text(args.file, "--fix")
-    called = read_launch(args)
-    module, params, values = called.module, called.params, called.values
-    if args.edition:
-        module.op.attrs.setdefault("pto.edition", Str(args.edition))
+    called = load_launch(args)
+    params, values = called.params, called.values
+    if args.edition and isinstance(called, ModuleLaunch):
+        called.module.op.attrs.setdefault("pto.edition", Str(args.edition))
     if args.time:
         args.data = args.time == "data"
-        return timed(module, values, args)
+        return called.time(args)
     before = [v.copy() if isinstance(v, np.ndarray) else v for v in values]
-    options: dict[str, Any] = {
-        "entry": args.entry,
-        "args": values,
-        "blocks": args.blocks,
-        "profile": args.profile,
-        "device": args.device,
-        "engine": engine,
-        "timeout": args.timeout,
-    }
     code = 0
-    if args.step:
-        report = _stepped(module, args.step, options)
+    if args.step and isinstance(called, ModuleLaunch):
+        report = _stepped(called, args)
     elif not args.schedule and wants_sanitizer(args.sanitize):
-        report, code = _sanitized(module, args, {**options, "automatic": args.automatic})
-        if args.fix and findings.is_text(args):
-            code = _fixed(module, args, before)
+        report, code = called.sanitize(args)
+        if args.fix and findings.is_text(args) and isinstance(called, ModuleLaunch):
+            code = _fixed(called.module, args, before)
     else:
-        with ProgressBar() as seen:
-            how = {"schedule": args.schedule, "check_reads": args.check_reads}
-            report = launch(module, **options, progress=seen, **how)
+        report = called.run(args)
     arrays = [(p, o, n) for p, o, n in zip(params, before, values, strict=True) if is_array(o)]
     if args.out and report is not None:
         save(Path(args.out), params, values)
@@ -151,16 +136,6 @@ def require_fitting(args: argparse.Namespace) -> None:
         raise fail("PTO-U232", "--format sarif needs --sanitize: timings are not findings")
 
 
-def _sanitized(
-    module: Module, args: argparse.Namespace, options: Mapping[str, Any]
-) -> tuple[Report | None, int]:
-    from pto.observe import sanitize
-
-    with ProgressBar() as seen:
-        verdict = sanitize(module, **options, progress=seen)
-    return verdict.report, findings.show_verdict(verdict, args)
-
-
 def _fixed(module: Module, args: argparse.Namespace, before: Sequence[Any]) -> int:
     from pto.cli.fix import write_fixed
     from pto.observe.fixes.repair import TrialRun
@@ -170,13 +145,13 @@ def _fixed(module: Module, args: argparse.Namespace, before: Sequence[Any]) -> i
     return write_fixed(Path(args.file), module, [run], args.fixed)
 
 
-def _stepped(module: Module, where: str, options: Mapping[str, Any]) -> Report | None:
+def _stepped(called: ModuleLaunch, args: argparse.Namespace) -> Report | None:
     from pto.cli.step import stepper
     from pto.run.watch.step import Quit
 
-    chosen = stepper(module, where)
+    chosen = stepper(called.module, args.step)
     try:
-        return launch(module, **options, stepper=chosen)
+        return launch(called.module, **called.options(args), stepper=chosen)
     except Quit:
         console.write([("title", f"left after {chosen.done} instructions\n")])
         return None

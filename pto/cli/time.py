@@ -6,8 +6,8 @@ import argparse
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pto.cli import console, cpp, findings, options
-from pto.cli.program import read_launch
+from pto.cli import console, findings, options
+from pto.cli.program import load_launch
 from pto.core.render import Piece
 from pto.ir.graph import Module
 from pto.run.launch import place as places
@@ -55,10 +55,7 @@ _DATA = "use the values of arrays: needed if control flow depends on data"
 
 
 def run(args: argparse.Namespace) -> int:
-    if cpp.is_source(args.file):
-        return cpp.time(args)
-    called = read_launch(args)
-    return timed(called.module, called.values, args)
+    return load_launch(args).time(args)
 
 
 def timed(module: Module, values: Sequence[Any], args: argparse.Namespace) -> int:
