@@ -18,7 +18,8 @@ from pto.isa.row.traits import NONE, Control, Traits
 from pto.isa.row.types import Type
 
 if TYPE_CHECKING:
-    from pto.isa.row.instr import Instr
+    from pto.isa.row.instr import Instr, Operand
+    from pto.isa.row.order import Order
 
 
 class Source:
@@ -194,6 +195,16 @@ class Operation:
     def body(self) -> Any:
         """The definition of its effect, from its row."""
         return self.row.body if self.row else None
+
+    @property
+    def order(self) -> Order | None:
+        """Its effect on the order of pipes, agents and ranks, from its row."""
+        return self.row.order if self.row else None
+
+    @property
+    def declared(self) -> tuple[Operand, ...]:
+        """The operands that its row declares."""
+        return self.row.operands if self.row else ()
 
     @property
     def traits(self) -> Traits:

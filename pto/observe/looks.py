@@ -47,7 +47,7 @@ def shared_bytes(
 def unused_tests(functions: Sequence[Operation]) -> Iterator[Diagnostic]:
     """Tests of a signal with an unused result."""
     for op in (op for f in functions for op in f.walk()):
-        if op.row is not None and isinstance(op.row.order, TestSignal) and not is_used(op):
+        if isinstance(op.order, TestSignal) and not is_used(op):
             message = f"'{op.name}' op orders nothing: no operation takes its result"
             help = "branch on the result, or loop until it holds; pto.comm.twait waits by itself"
             yield Diagnostic("PTO-R045", message, op.loc, "warning", help=help)
@@ -96,7 +96,7 @@ def _meetings(
 
 
 def _waits_for_device(op: Operation) -> bool:
-    order = op.row.order if op.row is not None else None
+    order = op.order
     return isinstance(order, CoreBarrier) and _word(op, "mode", "hard") == "hard"
 
 

@@ -286,7 +286,7 @@ class _TrialSearch:
     def _awaits_rank(self, stopped: Diagnostic) -> bool:
         """True if the operation that stopped a run waits for a signal."""
         ops = (op for function in self.code for op in function.walk() if op.loc == stopped.loc)
-        return any(op.row is not None and isinstance(op.row.order, WaitUntil) for op in ops)
+        return any(isinstance(op.order, WaitUntil) for op in ops)
 
     def _fitted(self, trial: TrialRun) -> Found:
         """The trial with smaller numbers, finally with one block, if its program accepts those.

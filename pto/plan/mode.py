@@ -39,7 +39,7 @@ def first_flag(functions: Sequence[Operation]) -> Operation | None:
 
 def _first(functions: Sequence[Operation], but: UnionType) -> Operation | None:
     for op in (op for function in functions for op in function.walk()):
-        order = op.row.order if op.row is not None else None
+        order = op.order
         if isinstance(order, Within) and not isinstance(order, but):
             return op
     return None

@@ -38,11 +38,11 @@ def wait_in_global(functions: Iterable[Operation]) -> bool:
 def _may_stand(op: Operation) -> bool:
     body = op.body
     stands = isinstance(body, Do) and (body.blocks or bool(body.binds) or body.looks)
-    return stands or (op.row is not None and op.row.order is not None)
+    return stands or op.order is not None
 
 
 def _reaches_others(op: Operation) -> bool:
-    order = op.row.order if op.row is not None else None
+    order = op.order
     if isinstance(order, CoreBarrier | OfSignal | Gather):
         return True
     if isinstance(order, Signal):

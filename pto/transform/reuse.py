@@ -157,7 +157,7 @@ def allocation(value: Value) -> Value:
 
 def tiles_of(op: Operation, *roles: str) -> list[Value]:
     """The tiles among the operands with these roles."""
-    operands = () if op.row is None else op.row.operands
+    operands = op.declared
     found = [v for o in operands if o.role in roles for v in op.group(o.name)]
     return [v for v in found if isinstance(v.type, TileBuf)]
 

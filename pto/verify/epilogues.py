@@ -13,7 +13,7 @@ from pto.isa.row.attributes import Raw
 from pto.isa.row.order import Pop, Push
 from pto.isa.row.types import TileBuf
 from pto.target.facts import Profile
-from pto.verify.pipes import Key, buffers, is_end, number, order_of
+from pto.verify.pipes import Key, buffers, is_end, number
 
 # PTOAS include/PTO/IR/PTOAttrs.td (2026-08): the pushed type, and the types that may be popped.
 _BYTES = ("si8", "ui8")
@@ -71,7 +71,7 @@ def _end(op: Operation, ops: list[Operation], function: Operation) -> EpilogueEn
     written = op.attrs.get("acc_push_epilogue")
     words = _TEXT.search(written.text) if isinstance(written, Raw) else None
     keys = frozenset(key for key, _ in buffers(op, function))
-    moves = [m for m in ops if isinstance(order_of(m), Push | Pop) and _id(m) == _id(op)]
+    moves = [m for m in ops if isinstance(m.order, Push | Pop) and _id(m) == _id(op)]
     return EpilogueEnd(op, keys, words.groups() if words else (), tuple(moves))
 
 
@@ -106,13 +106,13 @@ def _fits(end: EpilogueEnd) -> Iterator[Diagnostic]:
     layout, quant, _ = end.written
     pushed, popped = _MODES.get(quant, ("", ()))
     for move in end.moves:
-        elem, pushes = _elem(move), isinstance(order_of(move), Push)
+        elem, pushes = _elem(move), isinstance(move.order, Push)
         wanted = ("f32", "i32") if quant == _NO_CONVERT else (pushed,) if pushes else popped
         if elem and elem not in wanted:
             way = "pushes" if pushes else "pops"
             message = f"'{move.name}' op {way} {elem}, {quant} has {' or '.join(wanted)}"
             yield Diagnostic("PTO-D116", message, move.loc)
-    pops = [m for m in end.moves if isinstance(order_of(m), Pop)]
+    pops = [m for m in end.moves if isinstance(m.order, Pop)]
     if end.op.side() != "vector":
         return
     if not pops:
@@ -134,7 +134,7 @@ def _scaled(end: EpilogueEnd) -> Iterator[Diagnostic]:
     quant = end.written[1] if end.written else ""
     rows = [row for word, row in _BY_WORD.items() if quant.endswith(f"_{word}")]
     for op in end.moves:
-        if not isinstance(order_of(op), Push) or op.parent is None:
+        if not isinstance(op.order, Push) or op.parent is None:
             continue
         before = op.parent.ops[: op.parent.ops.index(op)]
         for row in rows:

@@ -42,7 +42,7 @@ def check(module: Module, profile: Profile) -> list[Diagnostic]:
 def _of_other_cores(module: Module, profile: Profile) -> Iterator[Diagnostic]:
     """Flags and barriers of pipes that only the other kind of core has."""
     for op in module.walk():
-        order = op.row.order if op.row is not None else None
+        order = op.order
         if not isinstance(order, OfFlag | Barrier) or (side := op.side()) is None:
             continue
         for name in (order.pipe,) if isinstance(order, Barrier) else (order.src, order.dst):
@@ -58,7 +58,7 @@ def _flags(
     function: Operation, kind: type[OfFlag], profile: Profile
 ) -> Iterator[tuple[Key, Operation]]:
     for op in function.walk():
-        if op.row is not None and isinstance(op.row.order, kind):
+        if op.row is not None and isinstance(op.order, kind):
             case = Case(op, op.row, profile, constant)
             flag = flag_of(case, _CHOSEN if op.operands else None)
             if flag.src != flag.dst:  # equal pipes are an error of the row
@@ -71,7 +71,7 @@ def _alone(key: Key, others: dict[Key, Operation], chosen: set[Flag]) -> bool:
 
 def _shown(op: Operation) -> str:
     """The pipes and event id of a flag operation, as the program writes them."""
-    order = op.row.order if op.row is not None else None
+    order = op.order
     names = (order.src, order.dst, "event_id") if isinstance(order, OfFlag) else ()
     words = [value.value for name in names if isinstance(value := op.attrs.get(name), Enum)]
     return f"[{', '.join(words)}]"

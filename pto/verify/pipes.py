@@ -10,7 +10,7 @@ from pto.ir.graph import Module, Operation
 from pto.isa.order.queue_setup import LOCAL_QUEUE
 from pto.isa.row.attributes import Bool, Int, Str, Symbol
 from pto.isa.row.instr import Instr
-from pto.isa.row.order import Allocate, OfQueue, OpenQueue, Order, Push, QueueSlots
+from pto.isa.row.order import Allocate, OfQueue, OpenQueue, Push, QueueSlots
 from pto.target.facts import Profile
 from pto.verify.functions import name_of
 
@@ -36,12 +36,8 @@ class QueueEnd:
     nosplit: bool | None
 
 
-def order_of(op: Operation) -> Order | None:
-    return op.row.order if op.row is not None else None
-
-
 def is_end(op: Operation) -> bool:
-    return isinstance(order_of(op), OpenQueue)
+    return isinstance(op.order, OpenQueue)
 
 
 def is_lowered(op: Operation) -> bool:
@@ -79,7 +75,7 @@ def buffers(op: Operation, function: Operation) -> Iterator[tuple[Key, Operation
         way = mask if is_lowered(op) and mask != _BOTH else usual
         for value in op.group(operand) if mask & way else ():
             maker = value.maker
-            if maker is not None and isinstance(order_of(maker), QueueSlots):
+            if maker is not None and isinstance(maker.order, QueueSlots):
                 yield (way, *_buffer_key(maker, function)), maker
 
 
@@ -106,7 +102,7 @@ def _end(op: Operation, function: Operation) -> QueueEnd:
 def _splits(op: Operation, function: Operation) -> Iterator[int]:
     """Lowered users name their pipe; frontend users belong to the function's pipes of that id."""
     for user in function.walk():
-        if not isinstance(order_of(user), OfQueue):
+        if not isinstance(user.order, OfQueue):
             continue
         mine = op.results[0] in user.operands if is_lowered(op) else _is_of(op, user)
         split = user.attrs.get("split")
@@ -120,7 +116,7 @@ def _is_of(op: Operation, user: Operation) -> bool:
 
 def _way(user: Operation) -> int | None:
     """The direction of a user that names its queue by id; None for other operations."""
-    order = order_of(user)
+    order = user.order
     if not isinstance(order, OfQueue) or user.row is None or order.handle in user.row.operand_names:
         return None
     return (_PRODUCER if isinstance(order, Push | Allocate) else _CONSUMER)[user.row.scope]
@@ -152,7 +148,7 @@ def _addressed(function: Operation) -> list[Diagnostic]:
 
 
 def _anchored(op: Operation, end: QueueEnd) -> list[Diagnostic]:
-    order = order_of(op)
+    order = op.order
     in_local = isinstance(order, OpenQueue) and order.in_local
     if not in_local or "flag_base" in op.attrs or end.keys:
         return []

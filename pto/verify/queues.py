@@ -13,7 +13,7 @@ from pto.target.facts import Profile
 from pto.target.npu import CROSS_CORE_IDS
 from pto.verify import epilogues
 from pto.verify.functions import is_defined, name_of
-from pto.verify.pipes import buffers, concerns, is_end, is_lowered, number, order_of, slots
+from pto.verify.pipes import buffers, concerns, is_end, is_lowered, number, slots
 
 __all__ = ["check", "concerns"]
 
@@ -33,7 +33,7 @@ def _peers(module: Module, ops: list[Operation]) -> Iterator[Diagnostic]:
     """A buffer is imported from one function: of the own module, else a public one of another."""
     for op in ops:
         peer = op.attrs.get("peer_func")
-        if not isinstance(peer, Symbol) or order_of(op) != QueueSlots(is_imported=True):
+        if not isinstance(peer, Symbol) or op.order != QueueSlots(is_imported=True):
             continue
         named = [f for f in module.functions() if _called(f) == peer.name and is_defined(f)]
         own = next(op.around(Control.MODULE), None)
@@ -51,7 +51,7 @@ def _peers(module: Module, ops: list[Operation]) -> Iterator[Diagnostic]:
 
 def _reserves(function: Operation, imported: Operation) -> bool:
     wanted = imported.attrs.get("name")
-    ops = (op for op in function.walk() if order_of(op) == QueueSlots())
+    ops = (op for op in function.walk() if op.order == QueueSlots())
     return any(op.attrs.get("name") == wanted for op in ops)
 
 
@@ -96,7 +96,7 @@ def _names(ops: list[Operation]) -> Iterator[Diagnostic]:
         named = [
             ((op.attrs.get("name"), op.attrs.get("peer_func")), op)
             for op in ops
-            if order_of(op) == kind
+            if op.order == kind
         ]
         yield from _repeated("PTO-S195", named, words)
 
@@ -122,7 +122,7 @@ def _buffers(queues: list[Operation], function: Operation) -> Iterator[Diagnosti
         count, size = slots(op)
         count = number(op, "local_slot_num") or count
         room = number(maker, "size")
-        if order_of(maker) == QueueSlots() and room is not None and 0 < room < count * size:
+        if maker.order == QueueSlots() and room is not None and 0 < room < count * size:
             message = f"'{maker.name}' op reserves {room} bytes for {count} slots of {size} bytes"
             note = Note("the queue is initialised here", op.loc)
             help = f"reserve {count * size} bytes: other data may follow the buffer"

@@ -46,7 +46,7 @@ class Peers:
         sent: set[int] = set()
         awaited: set[int] = set()
         for op in function.walk():
-            order = op.row.order if op.row is not None else None
+            order = op.order
             if isinstance(order, WaitUntil | TestSignal | Notify):
                 known = sent if isinstance(order, Notify) else awaited
                 known |= self._arguments(origin(op.operands[0]))

@@ -190,7 +190,7 @@ def _of_places(ops: Sequence[Operation]) -> Iterator[Change]:
 
 
 def _outs(op: Operation) -> Iterator[Value]:
-    for operand in op.row.operands if op.row is not None else ():
+    for operand in op.declared:
         if operand.role in ("out", "inout"):
             yield from op.group(operand.name)
 

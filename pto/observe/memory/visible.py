@@ -96,7 +96,7 @@ class Visible:
 
 
 def _is_fence(op: Operation) -> bool:
-    return op.row is not None and type(op.row.order) is FullFence
+    return type(op.order) is FullFence
 
 
 def _knows(clock: Clock | None, thread: int, time: int) -> bool:

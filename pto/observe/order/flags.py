@@ -221,7 +221,7 @@ class _Judge:
         """An operation on this flag inside a branch that never ran."""
         root = [op, *op.ancestors()][-1]
         for other in root.walk():
-            if other.row is None or not isinstance(other.row.order, kind):
+            if not isinstance(other.order, kind):
                 continue
             if id(other) in self._order.fences.done or self._flag_of(other) != flag:
                 continue

@@ -162,7 +162,7 @@ class TileTap(Tap):
     def _queue_step(
         self, op: Operation, plan: list[tuple[str, str, int, tuple[int, ...]]]
     ) -> Callable[[Core, Sequence[_Used], list[Access]], None] | None:
-        order = op.row.order if op.row is not None else None
+        order = op.order
         if isinstance(order, Pop):
             made = [r for v in op.results for r in self._roots.of(v)]
             made += [r for *_, roots in plan for r in roots]

@@ -27,9 +27,9 @@ def with_flags(module: Module, functions: Sequence[Operation], profile: Profile)
 
 def _orders(functions: Sequence[Operation]) -> list[Operation]:
     found = (op for function in functions for op in function.walk())
-    return [op for op in found if op.row is not None and isinstance(op.row.order, Within)]
+    return [op for op in found if isinstance(op.order, Within)]
 
 
 def _is_barrier(op: Operation) -> bool:
-    order = None if op.row is None else op.row.order
+    order = op.order
     return isinstance(order, Barrier) and not isinstance(order, FullFence | MemoryBarrier)

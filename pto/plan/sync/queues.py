@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from pto.ir.graph import Block, Operation
 from pto.isa.order.queue_setup import IMPORT_BUFFER
-from pto.isa.row.order import Allocate, OfQueue, Order, Pop, Push
+from pto.isa.row.order import Allocate, OfQueue, Pop, Push
 from pto.isa.row.traits import Control
 from pto.plan.calls import FunctionNames
 from pto.plan.sync.effects import NUMBER
@@ -60,9 +60,9 @@ def _peer(function: Operation, names: FunctionNames) -> Operation | None:
 
 def _turn(function: Operation) -> list[Operation]:
     """Pushes and pops of one iteration of the only loop with any; empty in all other cases."""
-    found = [op for op in function.walk() if isinstance(_order(op), OfQueue)]
-    turning = [op for op in found if isinstance(_order(op), _TURNING)]
-    if any(isinstance(_order(op), Allocate) for op in found) or len(set(map(_name, turning))) != 1:
+    found = [op for op in function.walk() if isinstance(op.order, OfQueue)]
+    turning = [op for op in found if isinstance(op.order, _TURNING)]
+    if any(isinstance(op.order, Allocate) for op in found) or len(set(map(_name, turning))) != 1:
         return []
     blocks = {op.parent for op in turning}
     block = blocks.pop() if len(blocks) == 1 else None
@@ -73,20 +73,16 @@ def _turn(function: Operation) -> list[Operation]:
     return [] if any(op.is_loop or op.control is Control.IF for op in around) else turning
 
 
-def _order(op: Operation) -> Order | None:
-    return op.row.order if op.row is not None else None
-
-
 def _name(op: Operation) -> object:
     """The queue of an operation; a handle names a different one each time."""
-    order, names = _order(op), op.row.operand_names if op.row is not None else ()
+    order, names = op.order, op.row.operand_names if op.row is not None else ()
     if not isinstance(order, OfQueue) or (order.handle in names and op.group(order.handle)):
         return op
     return str(op.attrs.get(order.id))
 
 
 def _of(ops: list[Operation], kind: type) -> list[Operation]:
-    return [op for op in ops if isinstance(_order(op), kind)]
+    return [op for op in ops if isinstance(op.order, kind)]
 
 
 def _at(ops: list[Operation], op: Operation) -> int:

@@ -103,7 +103,7 @@ class Storage:
 
 
 def popped(op: Operation) -> list[Value]:
-    if op.row is None or not isinstance(op.row.order, Pop):
+    if not isinstance(op.order, Pop):
         return []
     return [*op.results, *op.group("tile")]
 

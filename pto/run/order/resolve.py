@@ -39,7 +39,7 @@ def effect_of(case: Case) -> MakeEffect | None:
 
 def is_ordering(op: Operation) -> bool:
     """True if an operation only synchronises: without it the same data is moved and computed."""
-    return op.row is not None and op.row.order is not None and op.row.order.is_fence
+    return op.order is not None and op.order.is_fence
 
 
 def issuing_pipe(case: Case) -> Callable[[Values], str]:

@@ -263,7 +263,7 @@ class Tap(SchedulingPolicy):
     ) -> Step:
         recorder, tell = self.recorder, self.observer.event
         # accesses to signal words of ranks are no data accesses
-        is_signal = op.row is not None and isinstance(op.row.order, OfSignal)
+        is_signal = isinstance(op.order, OfSignal)
 
         def watched(core: Core, regs: Regs) -> Any:
             found = step(core, regs)
