@@ -111,54 +111,10 @@ def absolute(a: Any) -> Lanes:
     return np.abs(a)
 
 
-@primitive
-def copysign(a: Any, b: Any) -> Lanes:
-    return np.copysign(a, b)
-
-
-@primitive
-def signbit(a: Any) -> Lanes:
-    return np.signbit(a)
-
-
-@primitive
-def isnan(a: Any) -> Lanes:
-    return np.isnan(a)
-
-
-@primitive
-def isinf(a: Any) -> Lanes:
-    return np.isinf(a)
-
-
-@primitive
-def isfinite(a: Any) -> Lanes:
-    return np.isfinite(a)
-
-
-@primitive
-def sqrt(a: Any) -> Lanes:
-    return np.sqrt(a)
-
-
-@primitive
-def rint(a: Any) -> Lanes:
-    return np.rint(a)
-
-
-@primitive
-def floor(a: Any) -> Lanes:
-    return np.floor(a)
-
-
-@primitive
-def ceil(a: Any) -> Lanes:
-    return np.ceil(a)
-
-
-@primitive
-def trunc(a: Any) -> Lanes:
-    return np.trunc(a)
+copysign, signbit = primitive(np.copysign), primitive(np.signbit)
+isnan, isinf, isfinite = primitive(np.isnan), primitive(np.isinf), primitive(np.isfinite)
+sqrt, rint = primitive(np.sqrt), primitive(np.rint)
+floor, ceil, trunc = primitive(np.floor), primitive(np.ceil), primitive(np.trunc)
 
 
 @primitive

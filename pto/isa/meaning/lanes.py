@@ -7,6 +7,7 @@ compute and round); integers wrap; nothing is fused that does not say so.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -48,16 +49,8 @@ def convert(
     return conversion.convert(values, src, dst, rounding, saturate, keep_nan=keep_nan)
 
 
-def add(a: Lanes, b: Lanes) -> Lanes:
-    return a + b
-
-
-def sub(a: Lanes, b: Lanes) -> Lanes:
-    return a - b
-
-
-def mul(a: Lanes, b: Lanes) -> Lanes:
-    return a * b
+add, sub, mul = operator.add, operator.sub, operator.mul
+bit_and, bit_or, bit_xor, bit_not = operator.and_, operator.or_, operator.xor, operator.inv
 
 
 def is_integer(a: Lanes) -> bool:
@@ -94,6 +87,18 @@ def relu(a: Lanes) -> Lanes:
     return found if is_integer(a) else found + zero
 
 
+def add_relu(a: Lanes, b: Lanes) -> Lanes:
+    return relu(a + b)
+
+
+def sub_relu(a: Lanes, b: Lanes) -> Lanes:
+    return relu(a - b)
+
+
+def multiply_add(acc: Lanes, a: Lanes, b: Lanes) -> Lanes:
+    return fma(a, b, acc)
+
+
 def negative(a: Lanes) -> Lanes:
     """-a; integers wrap."""
     return -a
@@ -115,22 +120,6 @@ def _div(a: Lanes, b: Lanes) -> Lanes:
 def div(a: Lanes, b: Lanes) -> Lanes:
     """IEEE division; integers truncate toward zero, and x / 0 is 0."""
     return quotient(a, b) if is_integer(a) else a / b
-
-
-def bit_and(a: Lanes, b: Lanes) -> Lanes:
-    return a & b
-
-
-def bit_or(a: Lanes, b: Lanes) -> Lanes:
-    return a | b
-
-
-def bit_xor(a: Lanes, b: Lanes) -> Lanes:
-    return a ^ b
-
-
-def bit_not(a: Lanes) -> Lanes:
-    return ~a
 
 
 def shift_left(a: Lanes, b: Lanes) -> Lanes:
@@ -215,39 +204,10 @@ def odd_sum(product: Lanes, addend: Lanes, total: Lanes) -> Lanes:
     return select(even, bits + toward, bits).view(np.float64)
 
 
-def equal(a: Lanes, b: Lanes) -> Lanes:
-    return a == b
-
-
-def not_equal(a: Lanes, b: Lanes) -> Lanes:
-    """True for NaN."""
-    return a != b
-
-
-def less(a: Lanes, b: Lanes) -> Lanes:
-    return a < b
-
-
-def less_equal(a: Lanes, b: Lanes) -> Lanes:
-    return a <= b
-
-
-def greater(a: Lanes, b: Lanes) -> Lanes:
-    return a > b
-
-
-def greater_equal(a: Lanes, b: Lanes) -> Lanes:
-    return a >= b
-
-
 # NaN is unequal to all and neither above nor below; -0 equals +0.
+equal, less, greater, greater_equal = operator.eq, operator.lt, operator.gt, operator.ge
 MODES: dict[str, Callable[[Lanes, Lanes], Lanes]] = {
-    "eq": equal,
-    "ne": not_equal,
-    "lt": less,
-    "le": less_equal,
-    "gt": greater,
-    "ge": greater_equal,
+    mode: getattr(operator, mode) for mode in ("eq", "ne", "lt", "le", "gt", "ge")
 }
 
 

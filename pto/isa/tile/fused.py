@@ -5,7 +5,7 @@ No hidden FMA: every operation rounds to the element type unless the row says ot
 
 from __future__ import annotations
 
-from pto.isa.meaning import Lane
+from pto.isa.meaning import Lane, lanes
 from pto.isa.meaning.tile import elementwise as arithmetic
 from pto.isa.row.instr import read, scratch, update, write
 from pto.isa.rules.rule import dtype_in, on, same_dtype, same_shape, scalar_matches
@@ -111,7 +111,7 @@ FUSED = tile_family(
 FUSED.row(
     "taddrelu",
     "dst = max(0, src0 + src1)",
-    body=Lane(arithmetic.add_relu),
+    body=Lane(lanes.add_relu),
     profiles="cpu a2a3",
     a2a3=f"i16 {_FLOATS}",
     notes="the headers have no such call",
@@ -121,7 +121,7 @@ FUSED.row(
 FUSED.row(
     "tsubrelu",
     "dst = max(0, src0 - src1)",
-    body=Lane(arithmetic.sub_relu),
+    body=Lane(lanes.sub_relu),
     npu=_FLOATS,
     notes=_NO_PTOAS,
 )
@@ -147,7 +147,7 @@ _NARROWED = (
 NARROWING.row(
     "taddreluconv",
     "dst = convert(max(0, src0 + src1))",
-    body=Lane(make=arithmetic.narrowed(arithmetic.add_relu)),
+    body=Lane(make=arithmetic.narrowed(lanes.add_relu)),
     types="i16 f16 f32",
     notes=(_NO_CPU, _NO_PTOAS),
     example=_NARROWED.format("taddreluconv"),
@@ -156,7 +156,7 @@ NARROWING.row(
 NARROWING.row(
     "tsubreluconv",
     "dst = convert(max(0, src0 - src1))",
-    body=Lane(make=arithmetic.narrowed(arithmetic.sub_relu)),
+    body=Lane(make=arithmetic.narrowed(lanes.sub_relu)),
     types="i16 f16 f32",
     notes=(_NO_CPU, "It has headers but no page and no PTOAS operation; the text is ours."),
     example=_NARROWED.format("tsubreluconv"),

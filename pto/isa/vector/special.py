@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pto.isa.meaning import lanes
 from pto.isa.meaning.kinds import Lane
 from pto.isa.meaning.vector import arithmetic, sort, special
 from pto.isa.row.instr import Attr, Result, read, write
@@ -79,7 +80,7 @@ FUSED.row(
 FUSED.row(
     "vmula",
     "result[i] = acc[i] + lhs[i] * rhs[i], rounded once",
-    body=Lane(arithmetic.multiply_add),
+    body=Lane(lanes.multiply_add),
     operands=(read("acc", "vreg"), read("lhs", "vreg"), read("rhs", "vreg"), _MASK),
     types=f"{HALVES_AND_WORDS} {WIDE_FLOATS}",
     subject="acc",
@@ -135,8 +136,8 @@ FUSED.row(
     cite=spec(5248),
 )
 for _name, (_meaning, _fn) in {
-    "vaddrelu": ("result[i] = max(lhs[i] + rhs[i], 0)", arithmetic.add_relu),
-    "vsubrelu": ("result[i] = max(lhs[i] - rhs[i], 0)", arithmetic.sub_relu),
+    "vaddrelu": ("result[i] = max(lhs[i] + rhs[i], 0)", lanes.add_relu),
+    "vsubrelu": ("result[i] = max(lhs[i] - rhs[i], 0)", lanes.sub_relu),
 }.items():
     FUSED.row(
         _name,

@@ -172,7 +172,7 @@ for _name, _meaning, _body, _names, _types in (
     (
         "vmula",
         "acc + lhs * rhs, rounded once",
-        lanewise(meaning.multiply_add),
+        lanewise(lanes.multiply_add),
         "acc lhs rhs",
         NUMBERS,
     ),

@@ -122,14 +122,6 @@ def mul_add_into(a: Lanes, b: Lanes, into: Lanes) -> Lanes:
     return lanes.add(lanes.mul(a, b), into)
 
 
-def sub_relu(a: Lanes, b: Lanes) -> Lanes:
-    return lanes.relu(lanes.sub(a, b))
-
-
-def add_relu(a: Lanes, b: Lanes) -> Lanes:
-    return lanes.relu(lanes.add(a, b))
-
-
 def narrowed(fn: Callable[..., Lanes]) -> Callable[[Case], Callable[..., Lanes]]:
     """fn, its result converted to dst's type: to nearest even, saturating."""
 

@@ -45,21 +45,9 @@ def leaky_relu(a: Lanes, slope: Lanes) -> Lanes:
     return lanes.select(lanes.greater_equal(a, lanes.const(a, 0)), a, lanes.mul(slope, a))
 
 
-def add_relu(a: Lanes, b: Lanes) -> Lanes:
-    return lanes.relu(lanes.add(a, b))
-
-
-def sub_relu(a: Lanes, b: Lanes) -> Lanes:
-    return lanes.relu(lanes.sub(a, b))
-
-
 def axpy(x: Lanes, y: Lanes, alpha: Lanes) -> Lanes:
     """a * x + y with two roundings: the text does not call it fused."""
     return lanes.add(lanes.mul(alpha, x), y)
-
-
-def multiply_add(acc: Lanes, a: Lanes, b: Lanes) -> Lanes:
-    return lanes.fma(a, b, acc)
 
 
 def multiply_into(acc: Lanes, a: Lanes, b: Lanes) -> Lanes:

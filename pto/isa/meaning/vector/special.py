@@ -10,8 +10,7 @@ from pto.core.primitives import const, select
 from pto.core.rounding import Round
 from pto.isa.meaning import lanes, mathlib
 from pto.isa.meaning.kinds import Lane, Vectors
-from pto.isa.meaning.lanes import Lanes, raw
-from pto.isa.meaning.vector.arithmetic import add_relu
+from pto.isa.meaning.lanes import Lanes, add_relu, raw
 from pto.isa.meaning.vector.convert import part_of
 from pto.isa.meaning.vector.shortcut import converter
 from pto.isa.meaning.vector.ub import dtype_of

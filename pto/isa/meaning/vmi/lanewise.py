@@ -54,10 +54,6 @@ def lanewise(fn: Function, *, ordered: bool = False) -> Lane:
     return Lane(make=make, sees=seen_as if ordered else None)
 
 
-def multiply_add(acc: Lanes, a: Lanes, b: Lanes) -> Lanes:
-    return lanes.fma(a, b, acc)
-
-
 # ---- functions of more than one type
 
 
