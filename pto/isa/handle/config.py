@@ -124,7 +124,13 @@ WAIT.row(
 
 # ---- storage
 
-BIND = tile_family("bind", "which bytes a tile stands for; no data moves", pipe="none", cost="free")
+BIND = tile_family(
+    "bind",
+    "which bytes a tile stands for; no data moves",
+    operands=(read("src"), write("dst")),
+    pipe="none",
+    cost="free",
+)
 
 
 @rule("a-tile", "PTO-T025", "expects tile to be a tile or a view")
@@ -178,7 +184,6 @@ BIND.row(
     "talias",
     "dst = another name for the storage of src",
     body=config.ALIAS,
-    operands=(read("src"), write("dst")),
     profiles="",
     notes="an older page names it; no header implements it on any profile",
     cite="PTO-ISA pto-isa docs/isa/TALIAS.md",
@@ -188,7 +193,6 @@ BIND.row(
     "tget_scale_addr",
     "address of dst = address of src >> 4, where the scales of a left or right tile lie",
     body=config.SCALE_ADDRESS,
-    operands=(read("src"), write("dst")),
     pipe="S",
     needs="mx",
     rules=(in_role("src", "left", "right"), in_role("dst", "scaling", "scale_left", "scale_right")),

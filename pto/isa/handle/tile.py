@@ -139,6 +139,7 @@ HANDLE = Family(
     "tile handles",
     "tiles as values",
     "support",
+    cite=_TD,
     text="$operands {} : types -> results",
     subject="result",
     cost="free",
@@ -238,7 +239,6 @@ HANDLE.row(
     traits=Traits(allocates="addr"),
     results=Result("tile", "tile"),
     text="{} -> results",
-    cite=_TD,
 )
 SET_VALIDSHAPE = HANDLE.row(
     "set_validshape",
@@ -263,7 +263,6 @@ for _name, _what, _body, _cxx in (
         traits=Traits(pure=True),
         operands=read("src"),
         results=Result("result", "index"),
-        cite=_TD,
         cxx=f"= {{src}}.{_cxx}()",
     )
 GET_VALIDSHAPE = HANDLE.row(
@@ -293,7 +292,6 @@ BITCAST = HANDLE.row(
     ),
     example="%i = pto.bitcast %t : !pto.tile_buf<vec, 16x64xf32> -> !pto.tile_buf<vec, 16x64xi32>",
     cxx="TRESHAPE src",
-    cite=_TD,
 )
 TILE_BUF_ADDR = HANDLE.row(
     "tile_buf_addr",
@@ -316,6 +314,7 @@ LOWERED = Family(
     "lowered tiles",
     "tiles as memrefs with their description beside them",
     "support",
+    results=(Result("result", "memref"),),
     text="$operands {} : types to results",
     cost="free",
     cite=_TD,
@@ -329,7 +328,6 @@ LOWERED.row(
     "result = source, described as a tile",
     body=memref.BIND,
     operands=(read("source", "memref"), *VALID),
-    results=Result("result", "memref"),
     attrs=_CONFIG,
     text=_BOUND,
     rules=(same_dtype("source", "result"), same_space("source", "result")),
@@ -352,7 +350,6 @@ LOWERED.row(
     body=memref.POINTER_CAST,
     traits=Traits(allocates="addrs"),
     operands=(read("addrs*", "i64"), *VALID),
-    results=Result("result", "memref"),
     attrs=_CONFIG,
     text="( $addrs* ) <? $valid_row , $valid_col > {} : results",
 )
@@ -361,7 +358,6 @@ LOWERED.row(
     "result = a buffer whose address a queue fills in later",
     body=memref.DECLARE,
     traits=Traits(allocates="addr"),
-    results=Result("result", "memref"),
     text="{} -> results",
 )
 LOWERED.row(

@@ -43,6 +43,7 @@ POINT_TO_POINT = Family(
     "point to point",
     "copy between the global memories of two ranks through a staging tile",
     "comm",
+    operands=(write("dst", "view"), read("src", "view"), scratch("ping"), scratch("pong?")),
     needs="collectives",
     text="( $dst , $src , buf( $ping <? , $pong > ) : types ) {}",
     pipe="MTE3",
@@ -75,7 +76,6 @@ POINT_TO_POINT.row(
     "comm.tput",
     "remote dst = local src, or dst += src with atomic_add",
     body=meaning.TRANSFER,
-    operands=(write("dst", "view"), read("src", "view"), scratch("ping"), scratch("pong?")),
     attrs=Attr(
         "atomicType", "atomic_type", default="atomic_none", values=("atomic_none", "atomic_add")
     ),
@@ -89,7 +89,6 @@ POINT_TO_POINT.row(
     "comm.tget",
     "local dst = remote src",
     body=meaning.TRANSFER,
-    operands=(write("dst", "view"), read("src", "view"), scratch("ping"), scratch("pong?")),
     aliases="tget",
     phases={"a2a3": _COPY, "a5": _COPY},
     notes=(_STAGED, _REMOTE),
@@ -163,6 +162,7 @@ ASYNC = Family(
     "asynchronous transfer",
     "transfers that go on while the core works",
     "comm",
+    cite=_TD,
     needs="collectives",
     pipe="none",
     subject="dst",
@@ -194,7 +194,6 @@ ASYNC.row(
         attr_at_least("queue_num", 1),
         attr_at_least("channel_group_idx", 0),
     ),
-    cite=_TD,
 )
 for _name, _meaning, _body in (
     ("tput", "remote dst = local src", meaning.PUT_ASYNC),
@@ -243,7 +242,6 @@ for _name, _meaning in {
         pipe="S",
         aliases=f"{_name}_async_event",
         notes="earlier transfers of the session are done too",
-        cite=_TD,
     )
 
 # ---- signals
@@ -253,6 +251,8 @@ SIGNAL = Family(
     "signal",
     "words in global memory by which ranks tell each other",
     "comm",
+    attrs=(_CMP,),
+    operands=(read("signal", "view"), read("cmpValue", "i32")),
     needs="collectives",
     pipe="S",
     subject="signal",
@@ -276,8 +276,6 @@ SIGNAL.row(
     "wait until signal[i] cmp cmpValue holds for every element",
     body=meaning.WAIT,
     order=WaitUntil(),
-    operands=(read("signal", "view"), read("cmpValue", "i32")),
-    attrs=_CMP,
     text="( $signal , $cmpValue : types ) {}",
     types="i32",
     aliases="twait",
@@ -288,9 +286,7 @@ SIGNAL.row(
     "does signal[i] cmp cmpValue hold for every element now?",
     body=meaning.TEST,
     order=TestSignal(),
-    operands=(read("signal", "view"), read("cmpValue", "i32")),
     results=Result("result", "i1"),
-    attrs=_CMP,
     text="( $signal , $cmpValue : types ) {} -> results",
     types="i32",
     aliases="ttest",

@@ -37,6 +37,7 @@ SEMAPHORE = Family(
     "semaphores",
     "counters that the cube and the vector sub-blocks of a core share",
     "scalar",
+    cite=(_MANUAL, _TD),
     operands=(read("event_id_dyn?", "index"),),
     attrs=(_LOCAL_PIPE, _EVENT_ID),
     text="@pipe , <1 @event_id | $event_id_dyn > {}",
@@ -61,7 +62,6 @@ SEMAPHORE.row(
         " headers add 16; the prose of the Gym manual says 15."
     ),
     example="pto.sync.set #pto.pipe<PIPE_FIX>, 1",
-    cite=(_MANUAL, _TD),
     cxx="ffts_cross_core_sync pipe event_id ffts_mode",
 )
 SEMAPHORE.row(
@@ -73,7 +73,6 @@ SEMAPHORE.row(
     rules=(attr_in("ffts_mode", "0", "1", "2"), _cross_pipe(*_A5_PIPES)),
     notes="On a5 the cube waits for each sub-block by its own id.",
     example="pto.sync.wait #pto.pipe<PIPE_V>, 1",
-    cite=(_MANUAL, _TD),
     cxx="- C++ writes wait_intra_block and wait_flag_dev",
 )
 
@@ -82,6 +81,7 @@ BY_OPERAND = Family(
     "semaphores by operand",
     "semaphores whose id is an operand",
     "scalar",
+    profiles="a2a3",
     text="$ins {}",
     pipe="S",
     rules=(id_below("", "event_id", _cross_core_ids, "a cross-core id"),),
@@ -102,7 +102,6 @@ BY_OPERAND.row(
     body=meaning.SEND,
     order=SendSignal(),
     operands=(read("core_id", "i64"), read("event_id", "i64")),
-    profiles="a2a3",
     cite=(f"{_PAGES}/set-cross-core.md", f"{_GYM}:1693"),
     cxx="- C++ writes sync.set",
 )
@@ -112,7 +111,6 @@ BY_OPERAND.row(
     body=meaning.HEAR,
     order=WaitSignal(),
     operands=(read("core_id?", "i64"), read("event_id", "i64")),
-    profiles="a2a3",
     notes="The Gym manual writes core_id first, the page of pto-isa leaves it out.",
     cite=(f"{_PAGES}/wait-flag-dev.md", f"{_GYM}:1698"),
     cxx="wait_flag_dev event_id",
@@ -121,6 +119,7 @@ INTRA_BLOCK = Family(
     "semaphores of a block",
     "semaphores between the cube and one vector sub-block; older text has both ids as operands",
     "scalar",
+    profiles="a2a3 a5",
     operands=(read("pipe_dyn?", "i64"), read("event_dyn?", "i64"), read("event_id_dyn?", "index")),
     attrs=(replace(_LOCAL_PIPE, required=False), _EVENT_ID),
     text="<1 @pipe , <1 @event_id | $event_id_dyn > | $pipe_dyn , $event_dyn : types > {}",
@@ -138,7 +137,6 @@ INTRA_BLOCK.row(
     "count up on one sub-block once pipe has done all earlier work",
     body=meaning.SEND,
     order=SendSignal(),
-    profiles="a2a3 a5",
     aliases="set_intra_core",
     example="pto.set_intra_block #pto.pipe<PIPE_MTE3>, 1",
     cite=(_AUGUST, f"{_PAGES}/set-intra-block.md", f"{_GYM}:1729"),
@@ -149,7 +147,6 @@ INTRA_BLOCK.row(
     "hold pipe until the count is above 0, then count down",
     body=meaning.HEAR,
     order=WaitSignal(),
-    profiles="a2a3 a5",
     aliases="wait_intra_core",
     example="pto.wait_intra_block #pto.pipe<PIPE_V>, 1",
     cite=(_AUGUST, f"{_PAGES}/wait-intra-core.md", f"{_GYM}:1734"),

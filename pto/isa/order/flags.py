@@ -139,6 +139,7 @@ EVENT = Family(
     "events",
     "a flag between the pipes that run two kinds of operation",
     "support",
+    cite=(_MANUAL, _TD),
     attrs=(
         Attr("src_op", _OP_TYPE, required=True),
         Attr("dst_op", _OP_TYPE, required=True),
@@ -157,7 +158,6 @@ EVENT.row(
     cxx="- Event<> sets a flag between pipes",
     pipe="@src_op",
     example=f"pto.record_event{_KINDS}",
-    cite=(_MANUAL, _TD),
 )
 EVENT.row(
     "wait_event",
@@ -167,7 +167,6 @@ EVENT.row(
     cxx="- Event<> sets a flag between pipes",
     pipe="@dst_op",
     example=f"pto.wait_event{_KINDS}",
-    cite=(_MANUAL, _TD),
 )
 
 # ---- barriers
@@ -288,7 +287,12 @@ for _name, _order in (("get", Acquire()), ("rls", Release())):
 # ---- event ids chosen at run time
 
 EVENT_IDS = Family(
-    "event id arrays", "event ids that a program computes", "support", pipe="S", cost="register"
+    "event id arrays",
+    "event ids that a program computes",
+    "support",
+    cite=_TD,
+    pipe="S",
+    cost="register",
 )
 _PLACE = (read("array", "event ids"), read("index", "index"))
 
@@ -309,7 +313,6 @@ EVENT_IDS.row(
     results=Result("array", "event ids"),
     text="{} -> results",
     pipe="none",
-    cite=_TD,
 )
 EVENT_IDS.row(
     "eventid_array_get",
@@ -319,7 +322,6 @@ EVENT_IDS.row(
     results=Result("result", "index", "index"),
     text="$array [ $index ] {} : types(array)",
     rules=_in_array,
-    cite=_TD,
 )
 EVENT_IDS.row(
     "eventid_array_set",
@@ -331,5 +333,4 @@ EVENT_IDS.row(
         _in_array,
         id_below("", "value", lambda case: case.profile.sync.event_ids, "an event id"),
     ),
-    cite=_TD,
 )

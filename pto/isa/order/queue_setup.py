@@ -220,6 +220,7 @@ LOWERED = Family(
     "lowered queues",
     "a queue as a value",
     "support",
+    cite=_TD,
     results=(Result("pipe", "pipe"),),
     rules=_LOWERED_SHAPE,
     cost="free",
@@ -240,7 +241,6 @@ GLOBAL_QUEUE = LOWERED.row(
     rules=_LOCAL_SHAPE,
     example="%q = pto.initialize_l2g2l_pipe {dir_mask = 1, slot_size = 1024, slot_num = 8}"
     " (%gm : !pto.ptr<f32, gm>, %buffer : i32) -> !pto.pipe",
-    cite=_TD,
     cxx="TPIPE pipe gm_addr local_addr peer_local_addr",
     traits=Traits(generic="flag_base"),
 )
@@ -256,7 +256,6 @@ LOCAL_QUEUE = LOWERED.row(
     " ( $local_addr : types <? , $peer_local_addr : types > ) {} -> results",
     example="%q = pto.initialize_l2l_pipe {dir_mask = 1, slot_size = 1024, slot_num = 8}"
     " (%buffer : i32) -> !pto.pipe",
-    cite=_TD,
     cxx="TPIPE pipe local_addr peer_local_addr",
 )
 
@@ -266,6 +265,7 @@ BUFFER = Family(
     "queue buffers",
     "where a queue lies",
     "support",
+    cite=(_MANUAL, _TD),
     results=(Result("addr", "i32"),),
     cost="free",
     traits=Traits(names_only=True),
@@ -292,7 +292,6 @@ RESERVE_BUFFER = BUFFER.row(
     ),
     example='%b = pto.reserve_buffer {name = "fifo", size = 4096,'
     " location = #pto.address_space<vec>, auto = true} -> i32",
-    cite=(_MANUAL, _TD),
 )
 IMPORT_BUFFER = BUFFER.row(
     "import_reserved_buffer",
@@ -301,5 +300,4 @@ IMPORT_BUFFER = BUFFER.row(
     order=QueueSlots(is_imported=True),
     attrs=(Attr("name", "str", required=True), Attr("peer_func", "symbol", required=True)),
     text="{ name = @name , peer_func = @peer_func } {} -> results",
-    cite=(_MANUAL, _TD),
 )

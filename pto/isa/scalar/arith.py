@@ -18,6 +18,7 @@ ARITH = Family(
     "arith",
     "scalar arithmetic on the scalar unit",
     "shared",
+    results=_SAME,
     text="$operands {} : types to results",
     dialect="arith.",
     pipe="S",
@@ -189,7 +190,6 @@ for _name, _meaning in {
         body=SCALAR[f"arith.{_name}"],
         traits=_PYTHON.get(_name),
         operands=_INTEGERS,
-        results=_SAME,
         attrs=_OVERFLOW if _name in _WRAPPING else (),
         text="$lhs , $rhs <? overflow @overflowFlags > {} : type"
         if _name in _WRAPPING
@@ -217,7 +217,6 @@ for _name, _meaning in {
         body=SCALAR[f"arith.{_name}"],
         traits=_PYTHON.get(_name),
         operands=_FLOATS,
-        results=_SAME,
         attrs=_FASTMATH,
         text="$lhs , $rhs <? fastmath @fastmath > {} : type",
         rules=_one_type("lhs", "rhs"),
@@ -228,7 +227,6 @@ ARITH.row(
     "-operand",
     body=SCALAR["arith.negf"],
     operands=read("operand", "floats"),
-    results=_SAME,
     attrs=_FASTMATH,
     text="$operand <? fastmath @fastmath > {} : type",
     cxx="= -{operand}",

@@ -330,6 +330,7 @@ def _halves() -> Rule:
 INTERLEAVE = tile_family(
     "interleave",
     "merge two streams of elements, or take them apart",
+    profiles="cpu a5",
     subject="dst0",
     rules=(*VECTOR_UNIT, same_dtype(), same_valid("dst1", "dst0"), results_apart("dst0", "dst1")),
     cost="rearrange",
@@ -341,7 +342,6 @@ INTERLEAVE.row(
     "each row as the stream src0[0] src1[0] src0[1] ...: dst0 its first half, dst1 its second",
     body=rearrange.INTERLEAVE,
     operands=(read("src0"), read("src1"), write("dst0"), write("dst1")),
-    profiles="cpu a5",
     a5=_COMMON,
     rules=(same_valid("src0", "src1", "dst0"), _even_columns("dst0")),
     notes=_CPP_ONLY,
@@ -352,7 +352,6 @@ INTERLEAVE.row(
     "each row as the stream src0, then src1: dst0 its even elements, dst1 its odd ones",
     body=rearrange.DEINTERLEAVE,
     operands=(read("src0"), read("src1?"), write("dst0"), write("dst1")),
-    profiles="cpu a5",
     a5=_COMMON,
     rules=(_halves(), _even_columns("src0")),
     notes=(
