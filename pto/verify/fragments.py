@@ -33,7 +33,7 @@ def _array(function: Operation, op: Operation) -> Iterator[Diagnostic]:
         yield _said(op, "makes an array that outlives a section: only a kernel may")
     length, size = constant(op.operands[0]), _bytes(_element(op))
     room = None if length is None else length * size
-    sizes = {_size(section) for section in _sections(function)}
+    sizes = {tuple(section.attrs.get(f"dim{d}") for d in "XYZ") for section in _sections(function)}
     uses = list(_uses(function, op.results[0], 0))
     if uses and len(sizes) > 1:
         yield _said(uses[-1][0], "expects the sections beside an array to have one size")
@@ -48,10 +48,6 @@ def _said(op: Operation, words: str) -> Diagnostic:
 
 def _sections(function: Operation) -> list[Operation]:
     return [op for op in function.walk() if op.row is SIMT_SECTION]
-
-
-def _size(section: Operation) -> tuple[object, ...]:
-    return tuple(section.attrs.get(f"dim{d}") for d in "XYZ")
 
 
 def _element(op: Operation) -> Type | None:

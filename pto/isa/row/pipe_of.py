@@ -50,7 +50,7 @@ def pipe_of(case: Case) -> str:
     if form is not None and len(form.pipes()) == 1:
         return form.pipes()[0]
     if isinstance(pipe, PipeBy):
-        places = [case.profile.name if n == "@profile" else _role(case, n) for n in pipe.operands]
+        places = [case.profile.name if n == "@profile" else case.role(n) for n in pipe.operands]
         for roles, name in pipe.cases:
             if all(role in ("*", place) for role, place in zip(roles, places, strict=True)):
                 return _chosen(case, name)
@@ -130,7 +130,3 @@ def _holds(case: Case, word: str) -> bool:
     name, _, types = word.partition(":")
     elem = case.elem(name)
     return elem is not None and bool(set(elem.names) & set(types.split(",")))
-
-
-def _role(case: Case, name: str) -> str | None:
-    return case.role(name)

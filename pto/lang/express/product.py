@@ -25,7 +25,7 @@ def dot(a: Tile, b: Tile, *, acc: Tile | None = None) -> Tile:
     left, right = _factor(a, "left"), _factor(b, "right")
     _require_factors(a, b)
     if acc is None:
-        made = tile(left.rows, right.cols, _sum_type(left.dtype), role="acc")
+        made = tile(left.rows, right.cols, F32 if left.dtype.is_float else I32, role="acc")
         instructions.tmatmul(made, left, right)
         return made
     _require_accumulator(acc, left, right)
@@ -45,10 +45,6 @@ def dot(a: Tile, b: Tile, *, acc: Tile | None = None) -> Tile:
         lambda: instructions.tmatmul_acc(acc, acc, left, right),
     )
     return acc
-
-
-def _sum_type(kind: DType) -> DType:
-    return F32 if kind.is_float else I32
 
 
 def _factor(t: object, side: str) -> Tile:

@@ -88,7 +88,7 @@ class Effects:
         self.storage = storage
         self.profile = profile
         self.outside = outside
-        self._popped = _popped_values(function)
+        self._popped = [v for op in function.walk() for v in popped(op)]
 
     def of(self, op: Operation) -> SyncWork | None:
         """The accesses of an operation; None if there are none."""
@@ -197,10 +197,6 @@ class Effects:
         yield SyncAccess(_SLOTS, writes=True)
         for value in op.group("entry") or self._popped:
             yield from self._touch(value, writes=True)
-
-
-def _popped_values(function: Operation) -> list[Value]:
-    return [v for op in function.walk() for v in popped(op)]
 
 
 # Global memory that another rank may access: filled, or free to be filled again.

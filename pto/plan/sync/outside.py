@@ -199,13 +199,9 @@ def _step(value: Value, loop: Operation | None) -> int | None:
 def _most(value: Value) -> int | None:
     """An upper bound of the value."""
     known = constant(value)
-    if known is not None or value.maker is None or not _is_least(value.maker):
+    if known is not None or value.maker is None or value.maker.traits.operator != "min":
         return known
     return min((n for v in value.maker.operands if (n := constant(v)) is not None), default=None)
-
-
-def _is_least(op: Operation) -> bool:
-    return op.traits.operator == "min"
 
 
 def _sum(sign: int) -> Callable[[Sequence[LinearSum]], LinearSum | None]:

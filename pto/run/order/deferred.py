@@ -143,7 +143,7 @@ class Scheduler(Tap):
 
     def step(self, compiler: Compiler, op: Operation, step: Step) -> Step:
         """The step that issues an operation to its pipe; without a pipe the step is unchanged."""
-        if op.row is None or _in_scope(op):
+        if op.row is None or any(op.around(Control.SCOPE)):
             return step
         case = Case(op, op.row, compiler.profile, constant)
         launches = compiler.launched(op) is not None
@@ -351,7 +351,3 @@ def _kept(value: Any) -> Any:
 def _on_vector(values: list[Any]) -> str:
     """The pipe of a launch of work items."""
     return "V"
-
-
-def _in_scope(op: Operation) -> bool:
-    return any(op.around(Control.SCOPE))

@@ -208,7 +208,7 @@ def _pipe(core: Machine, name: str, case: Case, gm: Any, buffers: dict[int, int 
     for way in (way for way in _WAYS if mask & way):
         # both directions share the memory: the second one follows the first
         behind = slots * size if way == TO_CUBE and mask & TO_VECTOR else 0
-        entry = None if start is None else _moved(start, behind)
+        entry = None if start is None else replace(start, address=start.address + behind)
         label = f"{name}, {_WAYS[way]}"
         made = QueueRing(label, way, slots, size, buffers[way], local_slots or slots, entry)
         made.epilogue, made.number = epilogue_of(case), int(case.word("id") or 0)
@@ -218,10 +218,6 @@ def _pipe(core: Machine, name: str, case: Case, gm: Any, buffers: dict[int, int 
 
 def _global(core: Machine, gm: Any) -> Pointer | GlobalTensor | None:
     return core.device.pointer(gm, None) if isinstance(gm, int) else gm
-
-
-def _moved(entry: Pointer | GlobalTensor, nbytes: int) -> Pointer | GlobalTensor:
-    return replace(entry, address=entry.address + nbytes)
 
 
 def _frontend(case: Case) -> Callable[..., None]:
