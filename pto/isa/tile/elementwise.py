@@ -244,8 +244,7 @@ UNARY.row(
     "trecip",
     "dst = 1 / src",
     body=Lane(
-        mathlib.recip,
-        make=arithmetic.with_integers(mathlib.recip, arithmetic.integer_recip),
+        mathlib.recip, make=arithmetic.with_integers(mathlib.recip, arithmetic.integer_recip)
     ),
     traits=Traits(operator="recip"),
     attrs=precision("recip"),

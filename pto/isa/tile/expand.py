@@ -172,10 +172,7 @@ BY_ROW = tile_family(
 _WITH_TMP = (read("src0"), read("src1"), scratch("tmp?", idle="cpu a5"), write("dst"))
 _TMP_RULES = (
     on("a2a3", same_dtype("tmp", "dst")),
-    on(
-        "a2a3",
-        _broadcast_layout,
-    ),
+    on("a2a3", _broadcast_layout),
     on("a2a3", scratch_holds("32 bytes for each row", _broadcast_bytes)),
 )
 _BF16_NOTE = "on a5 bf16 is in the headers, not in the IR manual"

@@ -308,10 +308,7 @@ tile_family(
         _one_way,
         _spread_size,
         on("cpu", dtype_in("indexes", "i8 u8 i16 u16 i32 u32 i64 u64")),
-        on(
-            NPU,
-            _scatter_index,
-        ),
+        on(NPU, _scatter_index),
     ),
     example="pto.tscatter ins(%src, %indexes : !pto.tile_buf<vec, 16x64xf32>,"
     " !pto.tile_buf<vec, 16x64xi32>) outs(%dst : !pto.tile_buf<vec, 16x64xf32>)",

@@ -111,10 +111,7 @@ PARTIAL_INDICES = tile_family(
         same_dtype("src0", "src1", "dst"),
         same_dtype("src0Idx", "src1Idx", "dstIdx"),
         dtype_in("dstIdx", "i16 u16 i32 u32"),
-        on(
-            "a2a3",
-            _wide_index,
-        ),
+        on("a2a3", _wide_index),
         same_valid("src0Idx", "src0"),
         same_valid("src1Idx", "src1"),
         same_valid("dstIdx", "dst"),

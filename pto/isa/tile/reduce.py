@@ -370,10 +370,7 @@ COLUMN_INDICES = tile_family(
         not_empty("src"),
         same_dtype("src", "dstVal"),
         on("a2a3", same_dtype("src", "tmp")),
-        on(
-            "a2a3",
-            _column_stages,
-        ),
+        on("a2a3", _column_stages),
         _index_type(
             "expects dst to hold 32-bit integers, beside values integers as wide as src's 16 or"
             " 32 bits",

@@ -213,10 +213,7 @@ tile_family(
         _one_row,
         _one_type,
         _runs,
-        on(
-            NPU,
-            _groups,
-        ),
+        on(NPU, _groups),
         _as_wide,
         scratch_holds("the merged list", _merged_bytes),
         scratch_when(" for lists", _is_merge_of_lists),
