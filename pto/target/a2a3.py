@@ -75,7 +75,7 @@ CURRENT = Profile(
     title="Ascend 910B and Ascend 910C",
     socs=("Ascend 910B", "Ascend 910C"),
     buffers=BUFFERS,
-    vector=npu.VECTOR,
+    vector=replace(npu.VECTOR, masked_repeats=True),
     pipes=PIPES,
     sync=SYNC,
     alignment=npu.ALIGNMENT,
@@ -93,7 +93,7 @@ CURRENT = Profile(
 MANUAL = replace(
     CURRENT,
     edition="manual",
-    vector=npu.MANUAL_VECTOR,
+    vector=replace(npu.MANUAL_VECTOR, masked_repeats=True),
     pipes=npu.as_in_manual(PIPES),
     # PTO manual, Data Format: Custom Pad Values (A5)
     features=(*COMPARISON, Support(CUSTOM_PAD, "Not supported")),

@@ -76,7 +76,7 @@ CURRENT = Profile(
     socs=("Ascend 950 PR", "Ascend 950 DT"),
     buffers=BUFFERS,
     # PTO-Gym tcmps: dense, as PTOAS expands it; the headers of pto-isa keep the rows of dst.
-    vector=replace(npu.VECTOR, scalar_compare_mask="dense"),
+    vector=replace(npu.VECTOR, scalar_compare_mask="dense", row_source="first"),
     pipes=PIPES,
     sync=SYNC,
     # vector.yaml#pto.vlds: NORM needs a 32-byte aligned address, vldas and vldus take any.
@@ -94,7 +94,7 @@ CURRENT = Profile(
 MANUAL = replace(
     CURRENT,
     edition="manual",
-    vector=npu.MANUAL_VECTOR,
+    vector=replace(npu.MANUAL_VECTOR, row_source="first"),
     pipes=npu.as_in_manual(PIPES),
     cells=SEED_CELLS,
 )

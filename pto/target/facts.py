@@ -61,6 +61,9 @@ class VectorUnit:
     select_mask: Literal["rows", "bytes"] = "rows"
     odd_neighbour: Literal["alone", "left"] = "alone"  # the last of a row of tpairreducesum
     equal_parts: Literal["src0", "src1"] = "src1"  # index that tpartarg* takes of equal values
+    # Columns of the narrow source of a row expansion: repeated along the row, or the first only.
+    row_source: Literal["repeated", "first"] = "repeated"
+    masked_repeats: bool = False  # instructions with repeats and a mask register; else dropped
     # The unit of the immediate of pldi and psti: a byte, or the bytes of its distribution.
     predicate_immediate: Literal["byte", "image"] = "image"
 

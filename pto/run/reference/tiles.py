@@ -92,8 +92,8 @@ class _Spread:
 
 
 def repeats(case: Case) -> bool:
-    """True if a row expansion repeats the columns of its narrow source: not on a5."""
-    return case.profile.name != "a5"
+    """True if a row expansion repeats the columns of its narrow source."""
+    return case.profile.vector.row_source == "repeated"
 
 
 def _is_tile(case: Case, name: str) -> bool:

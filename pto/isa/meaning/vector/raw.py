@@ -30,8 +30,8 @@ BLOCKS: Final = 8  # per repeat
 
 
 def does_nothing(case: Case) -> bool:
-    """On a5 the compiler drops these instructions."""
-    return case.profile.name != "a2a3"
+    """True if the compiler of the profile drops these instructions."""
+    return not case.profile.vector.masked_repeats
 
 
 def _set_mask(x: Mover, low: Any, high: Any) -> None:
