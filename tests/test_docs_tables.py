@@ -36,7 +36,7 @@ def test_every_table_stands_on_the_page() -> None:
 @pytest.mark.parametrize(
     ("table", "row"),
     [
-        # machine.yaml#buffers_bytes and seed 004, Target Profile Comparison.
+        # machine.yaml#buffers_bytes and Target Profiles, Target Profile Comparison.
         ("facts", "| L0C | 128 KB | 256 KB |"),
         ("facts", "| FP8 types (e4m3 / e5m2) | Not supported | Supported |"),
         # tile.yaml#pto.tci: floats on a2a3 only.

@@ -12,7 +12,7 @@ from examples import (
     gemm_int8,
     gemm_mx,
     layernorm,
-    seed_000_custom_pad,
+    manual_custom_pad,
     softmax,
     softmax_registers,
     top_k,
@@ -27,7 +27,7 @@ EXAMPLES = [
     (module, profile)
     for module in (softmax, gemm_double_buffered, gemm_int8, layernorm, top_k, flash_attention)
     for profile in ("a2a3", "a5")
-] + [(gemm_mx, "a5"), (seed_000_custom_pad, "a5")]
+] + [(gemm_mx, "a5"), (manual_custom_pad, "a5")]
 
 
 @pytest.fixture

@@ -99,7 +99,7 @@ def test_overlapping_windows_of_one_tile():
     assert np.array_equal(bench["d"], data[1:])
 
 
-# ---- the compact modes of seed 001
+# ---- the compact modes of the Layout Reference
 
 
 def packed(data: np.ndarray, width: int, band: int | None = None) -> np.ndarray:
@@ -146,7 +146,7 @@ def test_packed_data_comes_back(layout: str, valid: tuple[int, int]):
 
 
 def test_a_full_left_tile_is_the_same_with_and_without_a_mode():
-    """Seed 001's example: 16 x 16 of i8 from a vec tile into a left tile."""
+    """The example of the Layout Reference: 16 x 16 of i8 from a vec tile into a left tile."""
     data = numbered(16, 32, np.int8)
     found = []
     for mode in (' {mode = "ND2NZ"}', ""):

@@ -9,7 +9,7 @@ from tests.known.places import TILES, inside, numbered, untouched, view
 from tests.machine import Bench
 
 LOAD = "pto.tload ins(%v : {v}) outs(%t : {t})"
-JOINED = [  # seed 003, TLOAD; the view has one matrix, so its strides are its layout
+JOINED = [  # Data Movement, TLOAD; the view has one matrix, so its strides are its layout
     *(("vec", name) for name in ("ND", "DN", "NZ")),
     *(("mat", name) for name in ("ND", "DN", "NZ", "ZN")),
 ]

@@ -362,7 +362,7 @@ def test_terms_beyond_f32_become_infinite_or_vanish():
 
 
 def test_mx_of_bytes():
-    """Seed 004: int8 in, int32 out. Scales of 1 change nothing; a half rounds once at the end."""
+    """Manual: int8 in, int32 out. Scales of 1 change nothing; a half rounds once at the end."""
     a, b = numbered(16, 64) % 21 - 10, numbered(64, 16) % 17 - 8
     sa, sb = np.full((16, 2), 127, np.uint8), np.full((2, 16), 127, np.uint8)
     assert np.array_equal(mx("i8", a, b, sa, sb, acc="i32"), (a @ b).astype(np.int32))

@@ -86,7 +86,7 @@ def test_a_view_too_small_is_refused_and_memory_stays():
     assert (memory == -1.0).all()
 
 
-# ---- atomics (seed 003, Atomic Store Variants)
+# ---- atomics (Data Movement, Atomic Store Variants)
 
 
 def atomic(op: str, elem: str, kind: Any, old: list[Any], new: list[Any]) -> np.ndarray:

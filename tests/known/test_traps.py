@@ -1,4 +1,4 @@
-"""The traps of the vector surface, a named test each: the text, the seeds and the goldens."""
+"""The traps of the vector surface, a named test each: the text, the PTO manual and the goldens."""
 
 import numpy as np
 import pytest

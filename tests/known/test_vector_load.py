@@ -1,4 +1,4 @@
-"""Vector loads: which byte of UB each lane is, from the tables of the manual and seed 003."""
+"""Vector loads: which byte of UB each lane is, from the tables of the manuals."""
 
 import numpy as np
 import pytest

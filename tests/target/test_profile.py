@@ -85,7 +85,7 @@ def test_only_cpu_has_a_configurable_ub() -> None:
 
 
 def test_buffer_sizes() -> None:
-    """machine.yaml, buffers_bytes; UB: seed 004."""
+    """machine.yaml, buffers_bytes; UB: Target Profiles."""
     kib = {n: {k: v / 1024 for k, v in profile(n).buffers.items()} for n in ("a2a3", "a5")}
     assert kib["a2a3"] == {
         "ub": 256, "l1": 512, "l0a": 64, "l0b": 64, "l0c": 128, "bias": 1, "fixpipe": 2,
@@ -117,7 +117,7 @@ def test_synchronisation() -> None:
 
 
 def test_custom_pads_by_edition() -> None:
-    """Seed 000 has them on A5; the headers define them for every target."""
+    """Data Format Reference has them on A5; the headers define them for every target."""
     assert {p.name for p in ROWS if p.edition == "manual" and p.supports("custom_pad")} == {"a5"}
     assert all(p.supports("custom_pad") for p in ROWS if p.edition == "current")
 

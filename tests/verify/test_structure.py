@@ -269,7 +269,7 @@ def test_what_is_asked_for_decides_against_what_is_declared() -> None:
 
 
 def test_a_program_without_a_target_gets_one_that_accepts_it() -> None:
-    """FP8 is of a5 alone (seed 004, Target Profile Comparison)."""
+    """FP8 is of a5 alone (Target Profiles, Target Profile Comparison)."""
     target, found = judge(parse(FP8))
     assert (target.profile.name, found) == ("a5", [])
     assert not target.declared

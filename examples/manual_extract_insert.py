@@ -1,6 +1,6 @@
 """PTO manual, layout conversion: TEXTRACT with ND2NZ into a left tile, TINSERT with NZ2ND back.
 
-The seed's int8 tiles are 16 x 16; a box of the hardware has 32 int8 in a row, so the left tile is
+The manual's int8 tiles are 16 x 16; a box of the hardware has 32 int8 in a row, so the left tile is
 that wide and 16 columns of it are valid.
 """
 

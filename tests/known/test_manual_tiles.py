@@ -1,4 +1,4 @@
-"""Seed 002, Tiles And Valid Regions: its tables and examples, except the layout combinations."""
+"""PTO manual, Tiles And Valid Regions: its tables and examples, except the layout combinations."""
 
 from dataclasses import fields
 

@@ -1,4 +1,4 @@
-"""Seed 001, TileType-Layout Compatibility Matrix: every cell, in the edition that follows it."""
+"""PTO manual, TileType-Layout Compatibility Matrix: every cell, in the edition that follows it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pto.target import PROFILES, profile
 ORDERS = ("RowMajor", "ColMajor")
 STRIPES = ("NoneBox", "RowMajor", "ColMajor")
 
-# Layout names: seed 000, Fractal Layout Encoding (NN: machine.yaml, layout_names).
+# Layout names: Data Format Reference, Fractal Layout Encoding (NN: machine.yaml, layout_names).
 NAMES = {
     ("RowMajor", "NoneBox"): "ND",
     ("ColMajor", "NoneBox"): "DN",
@@ -22,7 +22,7 @@ NAMES = {
 }
 
 # TileType | Supported BLayout | Supported SLayout | box bytes. A box is CUBE_BLOCK_SIZE (512) in
-# seed 001's constants; an MX scale box is MX_ROW_LEN x MX_COL_LEN bytes (16 x 2).
+# Layout Reference's constants; an MX scale box is MX_ROW_LEN x MX_COL_LEN bytes (16 x 2).
 MATRIX = {
     "vec": (("RowMajor", "ColMajor"), "NoneBox", None),
     "mat": (("RowMajor", "ColMajor"), "NoneBox", None),

@@ -1,4 +1,4 @@
-"""Seed 004, Execution Agents And Target Profiles: the comparison, row by row, and its prose."""
+"""PTO manual, Execution Agents And Target Profiles: the comparison, row by row, and its prose."""
 
 from __future__ import annotations
 
@@ -77,8 +77,8 @@ def test_elements_per_vlane(size: int, per_vlane: int, per_register: int) -> Non
 
 
 def test_fp8_and_float4_rows_decide_the_element_types() -> None:
-    a5_only = {"f8e4m3", "f8e5m2", "hifloat8", "float4_e1m2x2", "float4_e2m1x2"}  # seed 000
-    standard = {"f16", "bf16", "f32", "i8", "u8", "i16", "u16", "i32", "u32"}  # seed 000
+    a5_only = {"f8e4m3", "f8e5m2", "hifloat8", "float4_e1m2x2", "float4_e2m1x2"}  # Data Format
+    standard = {"f16", "bf16", "f32", "i8", "u8", "i16", "u16", "i32", "u32"}  # Data Format
     for target in every_profile():
         assert standard | {"i64", "u64"} <= target.element_types
         has = a5_only & target.element_types
@@ -96,7 +96,7 @@ def test_mx_scales_exist_where_mx_does() -> None:
 
 
 def test_group_reduction_results_by_edition() -> None:
-    """Seed 000 writes dst[g*K]; programs of today find the eight results side by side."""
+    """Data Format writes dst[g*K]; programs of today find the eight results side by side."""
     for target in every_profile():
         slots = {"manual": "vlane_first", "current": "contiguous"}[target.edition]
         assert target.vector.group_reduction_slots == slots
@@ -125,7 +125,7 @@ def test_socs_of_the_profiles() -> None:
 
 
 @pytest.mark.parametrize("name", ["a2a3", "a5"])
-def test_alignment_of_seed_000(name: str) -> None:
+def test_alignment_of_the_manual(name: str) -> None:
     """Address Alignment: GM and local by element, DMA by 32-byte block, GM advised at 32."""
     rules = profile(name).alignment
     assert (rules.gm_element, rules.local_element) == (True, True)

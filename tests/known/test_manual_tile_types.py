@@ -1,4 +1,4 @@
-"""Seed 002, Layout Combinations by TileType, its examples, and what it says of lanes outside."""
+"""PTO manual, Layout Combinations by TileType, its examples, and lanes outside the region."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ COMBINATIONS = {
 # "must be NZ layout", "must be NN layout" (TileType): the pairs those two words have elsewhere.
 MEANT_BY_THE_WORD = {"left": {("ColMajor", "RowMajor")}, "right": {("ColMajor", "ColMajor")}}
 
-# Seed 001 leaves Right to the backend, whose alias is ZN.
-ADDED_BY_SEED_001 = {"right": {("RowMajor", "ColMajor")}}
+# Layout Reference leaves Right to the backend, whose alias is ZN.
+ADDED_BY_LAYOUT_REFERENCE = {"right": {("RowMajor", "ColMajor")}}
 
 
 @pytest.mark.parametrize("name", PROFILES)
@@ -39,7 +39,7 @@ ADDED_BY_SEED_001 = {"right": {("RowMajor", "ColMajor")}}
 def test_every_cell_of_the_table(name: str, role: str) -> None:
     manual = profile(name, edition="manual")
     legal = COMBINATIONS[role].union(
-        MEANT_BY_THE_WORD.get(role, ()), ADDED_BY_SEED_001.get(role, ())
+        MEANT_BY_THE_WORD.get(role, ()), ADDED_BY_LAYOUT_REFERENCE.get(role, ())
     )
     for pair in product(("RowMajor", "ColMajor"), ("NoneBox", "RowMajor", "ColMajor")):
         assert manual.allows_layout(role, NAMES[pair], 512) is (pair in legal), pair

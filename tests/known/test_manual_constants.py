@@ -1,6 +1,6 @@
-"""Seed 000, Data Format Reference: the tables of memory, layouts, pads and constants.
+"""PTO manual, Data Format Reference: the tables of memory, layouts, pads and constants.
 
-Each test names the table it reproduces. The element types of this seed have tests of their own.
+Each test names the table it reproduces. The element types have tests of their own.
 """
 
 import numpy as np
@@ -92,7 +92,7 @@ def test_table_standard_pad_values(pad: Pad, dtype: DType, bits: int):
 
 
 @pytest.mark.parametrize(
-    ("pad", "dtype", "seed", "ours"),
+    ("pad", "dtype", "manual", "ours"),
     [
         (Pad.MIN, dtypes.BF16, 0xFC00, 0xFF80),
         (Pad.MAX, dtypes.BF16, 0x7C00, 0x7F80),
@@ -102,12 +102,12 @@ def test_table_standard_pad_values(pad: Pad, dtype: DType, bits: int):
     ],
 )
 def test_table_standard_pad_values_cells_where_another_pattern_is_the_type_minimum(
-    pad: Pad, dtype: DType, seed: int, ours: int
+    pad: Pad, dtype: DType, manual: int, ours: int
 ):
     """The table gives one column to half and bf16 and one to i8 and u8; its meaning column, "type
     minimum" and "type maximum", holds for our bits and not for those of the table."""
-    assert pad.bits(dtype) == ours != seed
-    as_number = np.array([seed, ours], dtype.storage).view(dtype.numpy).astype(np.float64)
+    assert pad.bits(dtype) == ours != manual
+    as_number = np.array([manual, ours], dtype.storage).view(dtype.numpy).astype(np.float64)
     assert as_number[1] < as_number[0] if pad is Pad.MIN else as_number[1] > as_number[0]
 
 

@@ -1,6 +1,6 @@
 """Manual, example 2: c[i,j] = sum over k of a[i,k] * b[k,j], with tiles in the roles of a matmul.
 
-The seed's int8 tiles are 16 x 16; a box of the hardware has 32 int8 along k, so the tiles here are
+The manual's int8 tiles are 16 x 16; a box of the hardware has 32 int8 along k, so these tiles are
 that long and 16 of k are valid.
 """
 

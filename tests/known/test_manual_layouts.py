@@ -1,4 +1,4 @@
-"""Seed 001, Layout Reference: its tables, except the TileType-Layout Compatibility Matrix."""
+"""PTO manual, Layout Reference: its tables, except the TileType-Layout Compatibility Matrix."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Seed 003: the layouts TLOAD joins, and atomic stores. Seed 001: the moves that a mode opens."""
+"""PTO manual: the layouts TLOAD joins, atomic stores, and the moves that a mode opens."""
 
 from itertools import product
 
@@ -15,7 +15,7 @@ TILES = {
     "NZ": ", blayout=col_major, slayout=row_major",
     "ZN": ", slayout=col_major",
 }
-# Layout compatibility of TLOAD, as the seed lists it for each tile type.
+# Layout compatibility of TLOAD, as the manual lists it for each tile type.
 JOINED = {
     "vec": {("ND", "ND"), ("DN", "DN"), ("NZ", "NZ")},
     "mat": {("ND", "ND"), ("DN", "DN"), ("NZ", "NZ"), ("ND", "NZ"), ("DN", "ZN")},
@@ -90,7 +90,7 @@ func.func @kernel(%vec: !vec, %left: !left) {{
 
 @pytest.mark.parametrize("target", ["cpu", "a2a3", "a5"])
 def test_the_manual_edition_multiplies_tiles_as_the_manual_lays_them_out(target: str):
-    """Seeds 001, 002: Left RowMajor and RowMajor, Right and Acc without boxes."""
+    """PTO manual: Left RowMajor and RowMajor, Right and Acc without boxes."""
     text = """
 !a = !pto.tile_buf<left, 32x32xf16, slayout=row_major>
 !b = !pto.tile_buf<right, 32x32xf16>

@@ -1,10 +1,10 @@
-"""Element type tables of seed 000 (Data Format Reference) and seed 004 (VLane table)."""
+"""Element type tables of the PTO manual: Data Format Reference, Target Profiles (VLane table)."""
 
 import pytest
 
 from pto.core.dtypes import dtype
 
-# Seed 000, Element Type Encoding, Standard Types: C++ type, SSA name, size, register width.
+# Data Format, Element Type Encoding, Standard Types: C++ type, SSA name, size, register width.
 STANDARD = [
     ("half", "f16", 2, 128),
     ("bfloat16_t", "bf16", 2, 128),
@@ -17,7 +17,7 @@ STANDARD = [
     ("uint32_t", "u32", 4, 64),
 ]
 
-# Seed 000, Element Type Encoding, A5-Only Types: C++ type, SSA name, size, lanes.
+# Data Format, Element Type Encoding, A5-Only Types: C++ type, SSA name, size, lanes.
 A5_ONLY = [
     ("float8_e4m3_t", "f8e4m3", 1, 256),
     ("float8_e5m2_t", "f8e5m2", 1, 256),
@@ -26,7 +26,7 @@ A5_ONLY = [
     ("float4_e2m1x2_t", "float4_e2m1x2", 1, 256),
 ]
 
-# Seed 000, Vector Register Format: element types, lane count N, bytes a lane.
+# Data Format Reference, Vector Register Format: element types, lane count N, bytes a lane.
 VECTOR_REGISTER = [
     ("f32", 64, 4),
     ("f16 bf16 i16 u16", 128, 2),
@@ -34,7 +34,7 @@ VECTOR_REGISTER = [
     ("float4_e1m2x2 float4_e2m1x2", 256, 1),
 ]
 
-# Seed 004, Elements per VLane by data type: types, elements a VLane, elements a register.
+# Target Profiles, Elements per VLane by data type: types, elements a VLane, elements a register.
 VLANE = [
     ("i8 u8", 32, 256),
     ("i16 u16 f16 bf16", 16, 128),
@@ -63,7 +63,7 @@ def test_elements_per_vlane(names: str, per_vlane: int, lanes: int):
 
 
 def test_group_reduction_example_has_eight_groups():
-    # Seed 000, Group Reduction and VLanes: "K = N / 8, e.g. 8 for f32, 16 for f16".
+    # Data Format Reference, Group Reduction and VLanes: "K = N / 8, e.g. 8 for f32, 16 for f16".
     assert dtype("f32").per_vlane == dtype("f32").lanes // 8 == 8
     assert dtype("f16").per_vlane == dtype("f16").lanes // 8 == 16
 
