@@ -36,10 +36,10 @@ def test_every_table_stands_on_the_page() -> None:
 @pytest.mark.parametrize(
     ("table", "row"),
     [
-        # machine.yaml#buffers_bytes and Target Profiles, Target Profile Comparison.
+        # pto-isa buffer_limits.hpp and Target Profiles, Target Profile Comparison.
         ("facts", "| L0C | 128 KB | 256 KB |"),
         ("facts", "| FP8 types (e4m3 / e5m2) | Not supported | Supported |"),
-        # tile.yaml#pto.tci: floats on a2a3 only.
+        # pto-isa TCI.hpp: floats on a2a3 only.
         ("gone", "| `tci` | elements bf16 f16 f32 |"),
         ("types", "| i64 u64 | `texpands` "),
     ],

@@ -19,7 +19,7 @@ from pto.core.layout import NZ, Layout, undefined
 
 
 class Compact(Enum):
-    """machine.yaml#tile_buf_type.compact; values are those of the text form."""
+    """pto-isa type.hpp, CompactMode; values are those of the text form."""
 
     NULL = 0
     NORMAL = 1

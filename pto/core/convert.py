@@ -50,9 +50,9 @@ def convert(
     Every value is rounded once. A packed type counts two values an item along the last axis.
 
     With `saturate`, finite overflow goes to the end of the range of `dst`. From a float into a
-    narrower one (`clamps_specials`) so does inf, and NaN becomes 0 (vector.yaml#pto.vcvt, golden
-    vcvt-f32-special) unless `keep_nan` (`sat(preserve_nan)`) or `dst` has no 0 (e8m0). Into a
-    wider float, and into f32 and f64 always, inf and NaN stay. NaN to an integer is 0.
+    narrower one (`clamps_specials`) so does inf, and NaN becomes 0 (micro-instruction manual,
+    vcvt; golden vcvt-f32-special) unless `keep_nan` (`sat(preserve_nan)`) or `dst` has no 0 (e8m0).
+    Into a wider float, and into f32 and f64 always, inf and NaN stay. NaN to an integer is 0.
 
     Without it, floats overflow as IEEE has it: to inf (NaN in e4m3 and e8m0, which have none), or
     to the largest finite value in a mode that rounds toward zero there. float4 has neither inf

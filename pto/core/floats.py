@@ -37,7 +37,7 @@ class FloatFormat:
 
     @property
     def saturates(self) -> bool:
-        """f32 and f64 keep inf and NaN whatever the saturation mode (dma_cube.yaml, sat)."""
+        """f32 and f64 keep inf and NaN in every saturation mode (micro-instruction manual, sat)."""
         return self.bits < 32
 
     @property
@@ -64,9 +64,9 @@ E4M3: Final = FloatFormat(8, 3, -6, 448.0, 0x7F, inf=False)
 E5M2: Final = FloatFormat(8, 2, -14, 57344.0, 0x7E)
 E2M1: Final = FloatFormat(4, 1, 0, 6.0, None, inf=False)
 E1M2: Final = FloatFormat(4, 2, 0, 1.75, None, inf=False)
-# A scale: 2^(byte - 127). No sign, no zero (machine.yaml, small_floats.e8m0).
+# A scale: 2^(byte - 127). No sign, no zero (OCP Microscaling Formats).
 POWER_OF_TWO: Final = FloatFormat(8, 0, -127, 2.0**127, 0xFF, inf=False, signed=False)
-# HiFloat8 (machine.yaml, small_floats.hifloat8): |E| <= 3 keeps 3 mantissa bits, <= 7 two, <= 15
+# HiFloat8 (equal to en_dtypes on all 256 codes): |E| <= 3 keeps 3 mantissa bits, <= 7 two, <= 15
 # one; from 2^-16 down to 2^-22 the values are powers of two.
 HIFLOAT: Final = FloatFormat(8, 3, -22, 32768.0, 0x80, tapers=((3, 3), (7, 2), (15, 1)))
 

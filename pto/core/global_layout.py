@@ -2,7 +2,7 @@
 
 A global tensor has five dimensions and five strides; a tile sees it as a matrix. A layout is the
 list of dimensions a row number runs over and the list a column number runs over, slowest first.
-That is all of machine.yaml#global_layouts.index_maps.
+Those are all layouts of pto-isa pto_tile.hpp.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ NHWC: Final = GlobalLayout("NHWC", (1, 2, 3), (0, 4))  # these: pto-isa tstore_c
 NCHW: Final = GlobalLayout("NCHW", (0, 1, 3, 4), (2,))
 NCDHW: Final = GlobalLayout("NCDHW", (0, 2, 3, 4), (1,))
 
-# Named by machine.yaml#global_layouts.enum without an index map.
+# Named by pto-isa type.hpp without an index map.
 _NAMES_ONLY: Final = "SCALE HIF4_A_ZZ HIF4_B_NN GNC1HWC0 GNCHW FRACTAL_Z_S16S8 FRACTAL_Z_3D"
 
 GLOBAL_LAYOUTS: Final = {
@@ -141,7 +141,7 @@ def default_strides(layout: GlobalLayout, shape: Shape5, itemsize: int) -> Shape
 def matrix_view(layout: GlobalLayout, rows: int, cols: int, itemsize: int) -> tuple[Shape5, Shape5]:
     """Shape and strides of a rows x cols matrix that fills its memory.
 
-    machine.yaml#global_layouts.helper_strides_2d.
+    pto-isa pto_tile.hpp, helpers of strides.
     """
     h, w, c0 = MX_ROW_LEN, MX_COL_LEN, C0_SIZE_BYTE // itemsize
     nz = FRACTAL_NZ_ROW

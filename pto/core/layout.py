@@ -6,7 +6,7 @@ A boxed tile is a grid of small boxes. `BLayout` orders the boxes, `SLayout` ord
 a box; the letters of a name say both, N for column by column and Z for row by row (NZ: boxes column
 by column, each box row by row). A layout that is column-major inside is the mirror image of one
 that is row-major inside, ZN(r, c) = NZ(c, r), NN(r, c) = ZZ(c, r), DN(r, c) = ND(c, r), so only
-three orders exist. They are those of machine.yaml#element_offset. `Frame.axes` holds them as
+three orders exist. They are those of pto-isa tile_offsets.hpp. `Frame.axes` holds them as
 (extent, stride) digits of a mixed radix; all code that computes or copies offsets reads them there.
 """
 
@@ -60,7 +60,7 @@ class SLayout(Enum):
     __hash__ = object.__hash__
 
 
-# machine.yaml#tile_buf_type.layout_names; PTO manual, Data Format: TileLayoutCustom.
+# PTOAS PTO_IR_manual.md; PTO manual, Data Format: TileLayoutCustom.
 NAMES: Final = {
     (BLayout.ROW_MAJOR, SLayout.NONE_BOX): "ND",
     (BLayout.COL_MAJOR, SLayout.NONE_BOX): "DN",
@@ -103,7 +103,7 @@ class Layout:
         return 1 if self.blayout is BLayout.ROW_MAJOR else 0
 
     def box(self, itemsize: int) -> tuple[int, int]:
-        """Rows and columns of one box; 1 x 1 without boxes (machine.yaml#inner_box)."""
+        """Rows and columns of one box; 1 x 1 without boxes (pto-isa pto_tile.hpp, inner box)."""
         if not self.is_boxed:
             return 1, 1
         if self.fractal == FRACTAL_ACC:

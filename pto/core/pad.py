@@ -11,7 +11,7 @@ from pto.core.errors import fail, nearest
 
 CUSTOM_BASE: Final = 0x1_0000_0000  # a custom pad is this bit with the value's bits below it
 
-# Min and Max per type (machine.yaml#pad_values).
+# Min and Max per type (pto-isa constants.hpp).
 _BITS: Final = {
     "f32": (0xFF800000, 0x7F800000),
     "f16": (0xFC00, 0x7C00),

@@ -34,7 +34,7 @@ class Role(Enum):
         return PLACES[self][1]
 
 
-# PTO manual, hardware mapping of local tile buffers; the rest: machine.yaml#buffers_bytes. The
+# PTO manual, hardware mapping of local tile buffers; the rest: pto-isa buffer_limits.hpp. The
 # sources name no buffer for scalar tiles: here they lie in UB.
 PLACES: Final = {
     Role.VEC: (Space.UB, "V"),
@@ -51,7 +51,7 @@ PLACES: Final = {
 
 ROLE_NAMES: Final = {
     **{each.value: each for each in Role},
-    # tmov text spells the location of a scaling tile so (machine.yaml#tile_types.ir_loc)
+    # tmov text spells the location of a scaling tile so (pto-isa pto_tile.hpp)
     "scale": Role.SCALING,
     # ScaleLeft and ScaleRight of the manual
     "scaleleft": Role.SCALE_LEFT,

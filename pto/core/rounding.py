@@ -20,7 +20,7 @@ F64 = npt.NDArray[np.float64]
 
 
 class Round(Enum):
-    """How a value between two representable ones is rounded (machine.yaml, enums.round_mode).
+    """How a value between two representable ones is rounded (pto-isa type.hpp).
 
     NONE is no rounding of its own but the default of the pair of types: toward zero from float
     to integer, ties away into hifloat8 (its only mode in hardware), nearest even otherwise.
@@ -114,7 +114,7 @@ def integers_of_floats(
 
     Saturating: limited to [low, high], NaN is 0. Otherwise the 64-bit pattern, with low bits that
     wrap modulo 2^n. Values beyond 64 bits are clamped first: +inf gives all ones, -inf the bits of
-    -2^63 (tile.yaml#pto.tcvt, integers).
+    -2^63 (pto-isa TCvt.hpp, integers).
     """
     whole = round_integral(x, mode)
     whole = np.where(np.isnan(whole), 0.0, whole)

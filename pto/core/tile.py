@@ -115,10 +115,10 @@ class TileType:
             raise PtoError(*found)
 
     def _box_findings(self) -> Iterator[Diagnostic]:
-        """machine.yaml#alignment, boxed."""
+        """pto-isa pto_tile.hpp, assertions of a tile, boxed."""
         h, w = self.box
         if not self.layout.is_boxed and self.layout.fractal == FRACTAL_ACC:
-            w = 16  # machine.yaml#inner_box.none_box: only the columns are checked
+            w = 16  # pto-isa pto_tile.hpp, inner box: only the columns are checked
         loose = self.role is Role.VEC or self.layout.fractal == FRACTAL_MX or self.rows == 1
         for what, size, side in (("rows", self.rows, 1 if loose else h), ("cols", self.cols, w)):
             if size % side:
@@ -129,7 +129,7 @@ class TileType:
                 )
 
     def _block_findings(self, block: int) -> Iterator[Diagnostic]:
-        """machine.yaml#alignment, none_box."""
+        """pto-isa pto_tile.hpp, assertions of a tile, none_box."""
         if self.layout.is_boxed or self.role is Role.SCALAR:
             return
         line, count = ("row", self.cols) if self.layout.name == "ND" else ("column", self.rows)

@@ -24,7 +24,7 @@ from pto.target.facts import Profile
 from pto.transform.addresses import write_addresses
 from pto.verify.functions import is_defined
 
-# machine.yaml#buffers_bytes.ptoas_planner, align_bytes; a profile may ask for more, never for less.
+# PTOAS PTOPlanMemory.cpp, alignment; a profile may ask for more, never for less.
 BLOCK, FRACTAL = 32, 512
 _FRACTALS = (Space.L0A, Space.L0B, Space.L0C)
 

@@ -11,7 +11,7 @@ from pto.target.legality import CURRENT_CELLS, SEED_CELLS
 
 BUFFERS = Buffers(
     ub=256 * 1024,  # PTO manual, Profiles: A2A3 Profile; devices have 192 KB: decisions.md, UB size
-    l1=512 * 1024,  # machine.yaml#buffers_bytes, for this and the rest
+    l1=512 * 1024,  # pto-isa buffer_limits.hpp, for this and the rest
     l0a=64 * 1024,
     l0b=64 * 1024,
     l0c=128 * 1024,
@@ -21,7 +21,7 @@ BUFFERS = Buffers(
     scale_b=0,
 )
 
-PIPES = (  # machine.yaml#pipes.roles
+PIPES = (  # pto-isa event.hpp
     PipeInfo("S", "scalar"),
     PipeInfo("V", "vector", "vector"),
     PipeInfo("M", "cube", "cube"),
@@ -35,7 +35,7 @@ SYNC = Sync(
     event_ids=npu.EVENT_IDS,
     cross_core_ids=npu.CROSS_CORE_IDS,
     buffer_ids=0,  # get_buf and rls_buf are a5's
-    queue_depth=32,  # hw_profiles.yaml#families.a2a3.pipe_queue_depth
+    queue_depth=32,  # pypto's cost model, A2A3 pipe.h
     memory_ordered=frozenset({"S"}),  # V needs barriers: decisions.md, order in a pipe
     # A product of ten boxes of 16 x 16 or more has settled when the next one reads it: decisions.md
     own_order=npu.FIXPIPE_ORDER | {("M", "l0c", 10 * 1024)},
@@ -44,9 +44,9 @@ SYNC = Sync(
     second_vector_id_offset=0,
     # two flags of one source and id were one on a 910B: decisions.md, flags of one source and id
     flag_warnings=frozenset({SHARED_SOURCE}),
-    queue_slots="gm",  # support.yaml#pto.initialize_l2g2l_pipe
-    whole_tile_vectors=2,  # tile.yaml#pto.tpush: NO_SPLIT needs both in the handshake
-    # machine.yaml#pipes.legal_set_wait_pairs.tsync_op_form
+    queue_slots="gm",  # PTOAS PTOOps.td, initialize_l2g2l_pipe
+    whole_tile_vectors=2,  # pto-isa TPush.hpp: NO_SPLIT needs both in the handshake
+    # pto-isa TSync.hpp, form with an operation
     tsync_pipes=frozenset({"S", "V", "M", "MTE1", "MTE2", "MTE3", "FIX", "ALL"}),
 )
 
@@ -80,10 +80,10 @@ CURRENT = Profile(
     sync=SYNC,
     alignment=npu.ALIGNMENT,
     outside_valid="poison",  # PTO manual, Tiles And Valid Regions: Valid Region
-    load_padding="block",  # machine.yaml#contradictions, tload padding
-    tf32=False,  # tile.yaml#pto.settf32mode
-    stray_index="undefined",  # tile.yaml#pto.tgather, notes
-    scatter_clears=True,  # machine.yaml#contradictions, tscatter index
+    load_padding="block",  # pto-isa TLoad.hpp
+    tf32=False,  # pto-isa settf32mode.md
+    stray_index="undefined",  # pto-isa TGather.hpp
+    scatter_clears=True,  # pto-isa TScatter.hpp
     # Custom pads: the headers define PadValueCustom for every target.
     features=(*COMPARISON, Support(CUSTOM_PAD, "Supported")),
     element_types=element_types(COMPARISON),

@@ -12,7 +12,7 @@ from pto.target.legality import CURRENT_CELLS, MX_CELLS, SEED_CELLS
 
 BUFFERS = Buffers(
     ub=256 * 1024,  # PTO manual, Target Profiles: A5 Profile
-    l1=512 * 1024,  # machine.yaml#buffers_bytes, for this and the rest
+    l1=512 * 1024,  # pto-isa buffer_limits.hpp, for this and the rest
     l0a=64 * 1024,
     l0b=64 * 1024,
     l0c=256 * 1024,
@@ -22,7 +22,7 @@ BUFFERS = Buffers(
     scale_b=4096,
 )
 
-PIPES = (  # machine.yaml#pipes.roles; hw_profiles.yaml#families.a5.new_paths, removed_paths
+PIPES = (  # pto-isa event.hpp; platform files 950*.ini of pypto
     PipeInfo("S", "scalar"),
     PipeInfo("V", "vector", "vector"),
     PipeInfo("M", "cube", "cube"),
@@ -37,16 +37,16 @@ PIPES = (  # machine.yaml#pipes.roles; hw_profiles.yaml#families.a5.new_paths, r
 SYNC = Sync(
     event_ids=npu.EVENT_IDS,
     cross_core_ids=npu.CROSS_CORE_IDS,
-    buffer_ids=32,  # machine.yaml#pipes.buffer_ids_a5
+    buffer_ids=32,  # micro-instruction manual
     queue_depth=32,  # not published for a5: a2a3's figure
-    memory_ordered=frozenset({"S", "V"}),  # hw_profiles.yaml#families.a5.hardware_orders_v_to_v
+    memory_ordered=frozenset({"S", "V"}),  # pto-isa event.hpp
     own_order=npu.FIXPIPE_ORDER | {("M", "l0c", 0)},  # PTOAS puts no barrier there
     cross_core="one_to_one",
     cross_core_counter_max=None,
-    second_vector_id_offset=16,  # machine.yaml#pipes.cross_core: id and id + 16
-    queue_slots="local",  # support.yaml#pto.initialize_l2l_pipe
-    whole_tile_vectors=1,  # tile.yaml#pto.tpush: a5 NO_SPLIT uses one
-    # machine.yaml#pipes.legal_set_wait_pairs.tsync_op_form
+    second_vector_id_offset=16,  # pto-isa a5/TSync.hpp: id and id + 16
+    queue_slots="local",  # PTOAS PTOOps.td, initialize_l2l_pipe
+    whole_tile_vectors=1,  # pto-isa TPush.hpp: a5 NO_SPLIT uses one
+    # pto-isa TSync.hpp, form with an operation
     tsync_pipes=frozenset({"MTE2", "MTE3", "ALL"}),
 )
 
@@ -79,12 +79,12 @@ CURRENT = Profile(
     vector=replace(npu.VECTOR, scalar_compare_mask="dense", row_source="first"),
     pipes=PIPES,
     sync=SYNC,
-    # vector.yaml#pto.vlds: NORM needs a 32-byte aligned address, vldas and vldus take any.
+    # Manual, vlds: NORM needs a 32-byte aligned address, vldas and vldus take any.
     alignment=replace(npu.ALIGNMENT, vector=VLANE_BYTES),
     outside_valid="poison",  # PTO manual, Tiles And Valid Regions: Valid Region
-    load_padding="block",  # machine.yaml#contradictions, tload padding
-    tf32=True,  # dma_cube.yaml#pto.mad, tf32_mode
-    stray_index="undefined",  # tile.yaml#pto.tgather, notes
+    load_padding="block",  # pto-isa TLoad.hpp
+    tf32=True,  # micro-instruction manual, mad, tf32_mode
+    stray_index="undefined",  # pto-isa TGather.hpp
     scatter_clears=True,  # pto-isa include/pto/npu/a5/TScatter.hpp
     features=(*COMPARISON, Support(CUSTOM_PAD, "Supported")),  # PTO manual, Custom Pad Values (A5)
     element_types=element_types(COMPARISON),

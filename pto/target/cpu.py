@@ -13,8 +13,8 @@ from pto.target.feature import CUSTOM_PAD, Support, comparison, element_types
 from pto.target.legality import CURRENT_CELLS, MX_CELLS, SEED_CELLS
 
 BUFFERS = Buffers(
-    ub=512 * 1024,  # machine.yaml#buffers_bytes; configurable: PTO manual, Profiles: CPU Simulator
-    l1=512 * 1024,  # machine.yaml#buffers_bytes, for this and the rest
+    ub=512 * 1024,  # pto-isa buffer_limits.hpp; configurable: PTO manual, Profiles: CPU Simulator
+    l1=512 * 1024,  # pto-isa buffer_limits.hpp, for this and the rest
     l0a=64 * 1024,
     l0b=64 * 1024,
     l0c=128 * 1024,
@@ -26,7 +26,7 @@ BUFFERS = Buffers(
     scale_b=4096,
 )
 
-# machine.yaml#buffers_bytes.cpu_env_overrides
+# pto-isa NPUMemoryModel.hpp
 SIZE_VARIABLES = {
     "ub": "PTO_CPU_SIM_UB_BYTES",
     "l1": "PTO_CPU_SIM_L1_BYTES",
@@ -70,10 +70,10 @@ CURRENT = Profile(
     sync=a2a3.SYNC,
     alignment=ALIGNMENT,
     outside_valid="raw",  # PTO manual, Tiles And Valid Regions: Valid Region
-    load_padding="tile",  # machine.yaml#contradictions, tload padding
-    tf32=False,  # tile.yaml#pto.settf32mode
-    stray_index="harmless",  # tile.yaml#pto.tgather, notes
-    scatter_clears=False,  # machine.yaml#contradictions, tscatter index
+    load_padding="tile",  # pto-isa TLoad.hpp
+    tf32=False,  # pto-isa settf32mode.md
+    stray_index="harmless",  # pto-isa TGather.hpp
+    scatter_clears=False,  # pto-isa TScatter.hpp
     features=(*COMPARISON, Support(CUSTOM_PAD, "Supported")),  # as a2a3
     element_types=element_types(COMPARISON),
     cells=(*CURRENT_CELLS, *MX_CELLS),  # fractal layouts are simulated, all of them

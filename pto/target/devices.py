@@ -1,7 +1,7 @@
 """Devices: one row for each chip that can be bought, with what its data sheet says. Data only.
 
-All figures: hw_profiles.yaml#profiles, unless a comment says otherwise. None: not published. How
-fast a device moves and computes belongs to the timing model, not here.
+All figures: platform files of pypto and cost models of pto-isa, unless a comment says otherwise.
+None: not published. How fast a device moves and computes belongs to the timing model, not here.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ class DeviceSpec:
     aliases: tuple[str, ...] = ()
 
 
-# UB 192 KB: hw_profiles.yaml#families.a2a3.ub, machine.yaml#buffers_bytes; the last 8 KB, from
+# UB 192 KB: platform file A2A3.ini of pypto, pto-isa buffer_limits.hpp; the last 8 KB, from
 # TMP_UB_OFFSET on, are scratch of instructions without a tmp operand: PTO manual, Constants
 # Reference.
 _BUFFERS_910 = replace(a2a3.BUFFERS, ub=192 * 1024)
 _USABLE_910 = TMP_UB_OFFSET
 
-# 256 KB physical, of which platform files give programs 248: hw_profiles.yaml#families.a5.ub.
+# 256 KB physical, of which platform files give programs 248: 950*.ini of pypto.
 _BUFFERS_950 = a5.BUFFERS
 _USABLE_950 = 248 * 1024
 
@@ -85,7 +85,7 @@ DEVICES = (
     _910("910b1", "Ascend910B1", 24, 1850, 64 * GIB, 192 * MIB),
     _910("910b2", "Ascend910B2", 24, 1800, 64 * GIB, 192 * MIB),
     _910("910b3", "Ascend910B3", 20, 1800, None, 192 * MIB),
-    # 800 GB/s of 1600: hw_profiles.yaml
+    # 800 GB/s of 1600: platform files of pypto
     replace(_910("910b4", "Ascend910B4", 20, 1500, 32 * GIB, 96 * MIB), memory_scale=0.5),
     # One die of the package; a program sees a die, not the pair.
     replace(_910("910c", "Ascend910C", 24, 1850, 64 * GIB, 192 * MIB), dies=2),
@@ -98,7 +98,7 @@ DEVICES = (
     ),
     # pto-isa's test runner takes the older SoC name for this one.
     replace(_950("Ascend950PR_9599", 36, None, None, None, vec=None), aliases=("Ascend910_9599",)),
-    # 950DT: 80, 80 and 61 bytes a cycle of a core, 950PR 31: hw_profiles.yaml
+    # 950DT: 80, 80 and 61 bytes a cycle of a core, 950PR 31: platform files of pypto
     replace(_950("Ascend950DT_9572", 28, 1650, 96 * GIB, 128 * MIB, vec=None), memory_scale=2.5),
     replace(
         _950("Ascend950DT_9581", 32, 1650, 144 * GIB, 128 * MIB, vec=None),

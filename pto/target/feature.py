@@ -40,7 +40,7 @@ COMPARISON = (
     _row("tile_instructions", "Tile instructions (pto.t*)"),
     _row("vector_instructions", "Vector instructions (pto.v*)"),
     _row("matmul", "Matmul (TMATMUL)"),
-    # Scales of MX blocks are e8m0 bytes: machine.yaml#mx_scale.
+    # Scales of MX blocks are e8m0 bytes: pto-isa pto_tile.hpp.
     _row("mx", "MX format (int8→int32 acc)", "e8m0"),
     _row("fractal_layouts", "Fractal layouts (NZ/ZN/FR/RN)"),
     _row("ub_size", "Vector tile buffer size"),
@@ -63,7 +63,7 @@ CUSTOM_PAD = Feature(
 FEATURES = {row.key: row for row in (*COMPARISON, CUSTOM_PAD)}
 
 # Types no row of the comparison restricts. the manual, Standard Types; i64 and u64: PTO manual,
-# elements per VLane; f64 in pointers, i1 as the result of tests, i4 pairs: tile.yaml#pto.tcvt.
+# elements per VLane; f64 in pointers, i1 as the result of tests, i4 pairs: pto-isa TCvt.hpp.
 STANDARD_TYPES = frozenset({
     "i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64",
     "f16", "bf16", "f32", "f64", "i1", "i4x2",

@@ -1,7 +1,7 @@
 """Which tile role may have which layout: cited cells, shared by the profiles that agree on them.
 
-Layouts are named by block and stripe order, as machine.yaml#tile_buf_type.layout_names does: `ZZ`
-is RowMajor + RowMajor whatever the program calls its fractal. How an offset is computed is not
+Layouts are named by block and stripe order, as PTOAS's IR manual does: `ZZ` is
+RowMajor + RowMajor whatever the program calls its fractal. How an offset is computed is not
 here; see `core/layout.py`.
 """
 
@@ -50,7 +50,7 @@ SEED_CELLS = (
     *cells("scalar", "ND", _BOTH),
 )
 
-_LEGALITY = "machine.yaml#layout_legality"
+_LEGALITY = "pto-isa pto_tile.hpp, typed aliases"
 
 _CODE_CELLS = (
     *cells("vec", "NZ:512", _LEGALITY),
@@ -85,5 +85,5 @@ MX_CELLS = (
     *cells("mat", "ZZ:32 NN:32", _LEGALITY),
     *cells("mat", "ZZ:512 NN:512", "pto-isa's a5 tests of TEXTRACT stage MX payloads so"),
     # The text form has one role, scaling, for what C++ calls ScaleLeft and ScaleRight.
-    *cells("scaling", "ZZ:32 NN:32", "tile.yaml#pto.tget_scale_addr"),
+    *cells("scaling", "ZZ:32 NN:32", "pto-isa docs/isa/TGET_SCALE_ADDR.md"),
 )

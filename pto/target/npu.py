@@ -8,20 +8,20 @@ from pto.core.constants import BLOCK_BYTE_SIZE, VLANE_COUNT, VREG_BYTES
 from pto.target.facts import Alignment, PipeInfo, VectorUnit
 
 # Manual, Vector Register Format: 256 bytes everywhere, 8 VLanes of 32 bytes. Group results are
-# in lanes 0..7: vector.yaml#pto.vcgadd.
+# in lanes 0..7: micro-instruction manual, vcgadd.
 VECTOR = VectorUnit(VREG_BYTES, VLANE_COUNT, group_reduction_slots="contiguous")
 
 # PTO manual, Data Format: Group Reduction and VLanes: dst[g*K] = sum, the other lanes zero.
 MANUAL_VECTOR = replace(VECTOR, group_reduction_slots="vlane_first")
 
 # Manual, Address Alignment: DMA blocks of 32 bytes, GM and local accesses by element, GM advised
-# at 32 bytes. Start of a tile: machine.yaml#buffers_bytes.base_alignment_bytes.
+# at 32 bytes. Start of a tile: pto-isa buffer_limits.hpp.
 ALIGNMENT = Alignment(
     gm_element=True, gm_advised=32, dma=BLOCK_BYTE_SIZE, local_element=True, base=32, vector=1
 )
 
-EVENT_IDS = 8  # machine.yaml#pipes.event_ids_per_pipe_pair
-CROSS_CORE_IDS = 16  # machine.yaml#pipes.cross_core_flag_ids
+EVENT_IDS = 8  # pto-isa event.hpp
+CROSS_CORE_IDS = 16  # micro-instruction manual
 
 _SEED_WORK = {  # PTO manual, Target Profiles: MTE Pipeline Detail
     "MTE1": "GM -> vector tile buffer",

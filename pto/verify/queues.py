@@ -102,7 +102,7 @@ def _names(ops: list[Operation]) -> Iterator[Diagnostic]:
 
 
 def _flags(queues: list[Operation], function: Operation) -> Iterator[Diagnostic]:
-    """A queue takes two flags for each direction: tile.yaml#pto.tpush."""
+    """A queue takes two flags for each direction: pto-isa TPush.hpp."""
     total = 0
     for op in queues:
         before, total = total, total + (4 if number(op, "dir_mask") == 3 else 2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from pto.isa.row import describe
 from pto.isa.row.instr import PROFILES, Instr
 from pto.lang.call.signature import instructions, python_name, signature
 
+_WIDEST = 88  # characters of an example that a page shows without scrolling
 _GENERATED = "<!-- generated from the instruction rows by `pto isa --docs docs/isa` -->\n"
 
 
@@ -50,9 +52,9 @@ def python_call(row: Instr) -> str:
 
 
 def _types(by_section: dict[str, list[Instr]]) -> str:
-    """The element types that each profile accepts, with the source of each row."""
-    head = "| instruction | element type of | " + " | ".join(PROFILES) + " | source |"
-    rule = "| --- | --- |" + " --- |" * len(PROFILES) + " --- |"
+    """The element types that each profile accepts."""
+    head = "| instruction | element type of | " + " | ".join(PROFILES) + " |"
+    rule = "| --- | --- |" + " --- |" * len(PROFILES)
     lines = [_GENERATED, "# Element types by instruction and profile\n"]
     lines.append("`any`: every type the profile has. `-`: the instruction does not exist there.\n")
     for section, rows in by_section.items():
@@ -60,19 +62,31 @@ def _types(by_section: dict[str, list[Instr]]) -> str:
         for row in rows:
             cells = " | ".join(describe.all_types(row).values())
             subject = row.subject if row.types else ""
-            lines.append(f"| `{row.name}` | {subject} | {cells} | {'; '.join(row.cite)} |")
+            link = f"[`{row.name}`]({section}.md#{_anchor(row.name)})"
+            lines.append(f"| {link} | {subject} | {cells} |")
         lines.append("")
     return "\n".join(lines)
 
 
+def _anchor(heading: str) -> str:
+    """The anchor that Markdown gives a heading: `pto.tadd` -> `ptotadd`."""
+    return re.sub(r"[^\w-]", "", heading.lower())
+
+
 def _section(section: str, rows: list[Instr]) -> str:
-    lines = [_GENERATED, f"# {describe.SECTIONS[section]}\n"]
-    family = None
+    """One heading a family name: families that only differ in types or rules share it."""
+    by_family: dict[str, list[Instr]] = {}
     for row in rows:
-        if row.family is not family:
-            family = row.family
-            lines += [f"## {family.name}\n", f"{family.meaning}\n"]
-        lines += _row(row)
+        by_family.setdefault(row.family.name, []).append(row)
+    lines = [_GENERATED, f"# {describe.SECTIONS[section]}\n"]
+    for name, members in by_family.items():
+        lines.append(f"## {name[0].upper()}{name[1:]}\n")
+        meaning = ""
+        for row in members:
+            if row.family.meaning != meaning:
+                meaning = row.family.meaning
+                lines.append(f"{meaning}\n")
+            lines += _row(row)
     return "\n".join(lines)
 
 
@@ -82,7 +96,7 @@ def _row(row: Instr) -> list[str]:
         lines.append(f"Also written {', '.join(f'`{a}`' for a in row.aliases)}.\n")
     shown = example(row)
     if shown:
-        lines += ["```mlir", shown, "```\n"]
+        lines += ["```mlir", _wrapped(shown), "```\n"]
     call = python_call(row)
     if call:
         lines.append(f"Python: `{call}`\n")
@@ -108,3 +122,8 @@ def _row(row: Instr) -> list[str]:
     lines += [f"Note: {note}\n" for note in row.notes]
     lines.append(f"Source: {'; '.join(row.cite)}.\n")
     return lines
+
+
+def _wrapped(text: str) -> str:
+    """A long example with its results on a line of their own."""
+    return text.replace(" outs(", "\n    outs(") if len(text) > _WIDEST else text

@@ -13,7 +13,7 @@ from pto.core.tile import Role
 
 Capture = pytest.CaptureFixture[str]
 
-# Offsets worked out by hand from machine.yaml#element_offset, NZ with R=16, h=w=16:
+# Offsets worked out by hand from pto-isa tile_offsets.hpp, NZ with R=16, h=w=16:
 # bc*256 + r*16 + c%16.
 EDGE_TILE = """\
 vec 16x32xf16 NZ
@@ -59,7 +59,7 @@ def test_rows_of_boxes_are_divided(capsys: Capture):
     assert lines[above + 2].split()[:2] == ["r16", "256"]
 
 
-# machine.yaml#checked_by_run: offsets the C++ headers computed.
+# Offsets that a program built from the C++ headers computed.
 @pytest.mark.parametrize(
     ("text", "r", "c", "offset"),
     [
@@ -72,7 +72,7 @@ def test_printed_formula_gives_the_offsets_of_the_reference(text, r, c, offset, 
     assert eval(printed_formula(text, capsys), {"r": r, "c": c}) == offset
 
 
-# The six formulas of machine.yaml#element_offset, written out independently.
+# The six formulas of pto-isa tile_offsets.hpp, written out independently.
 FORMULAS = {
     "nd": lambda r, c, R, C, h, w: r * C + c,
     "dn": lambda r, c, R, C, h, w: c * R + r,

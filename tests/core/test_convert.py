@@ -213,7 +213,7 @@ def test_double_rounding_traps_by_hand():
 
 @pytest.mark.parametrize("dst", [d.F16, d.BF16, d.F8E4M3, d.F8E5M2, d.HIFLOAT8], ids=str)
 def test_saturation_into_a_narrower_float_takes_inf_and_nan(dst: DType):
-    # vector.yaml#pto.vcvt, SAT: inf to the largest finite value, NaN to 0.
+    # micro-instruction manual, vcvt, SAT: inf to the largest finite value, NaN to 0.
     specials = np.array([np.inf, -np.inf, np.nan, F32_MAX, -F32_MAX], np.float32)
     got = decode(dst, convert(specials, d.F32, dst))
     assert got.tolist() == [dst.max, -dst.max, 0.0, dst.max, -dst.max]
@@ -253,7 +253,7 @@ def test_overflow_without_saturation_follows_ieee():
 
 
 def test_integer_overflow_without_saturation_wraps():
-    # tile.yaml#pto.tcvt, integers: low bits kept; 300.0 to i8 is 44.
+    # pto-isa TCvt.hpp, integers: low bits kept; 300.0 to i8 is 44.
     assert one(300.0, d.F32, d.I8, sat=False) == 44
     assert one(200.0, d.F16, d.I8, sat=False) == -56
     assert one(-40000.0, d.F32, d.I16, sat=False) == 25536

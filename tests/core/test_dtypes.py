@@ -134,7 +134,7 @@ def test_kinds_of_types():
 
 
 def test_hifloat8_codes_of_the_specification():
-    # machine.yaml, small_floats.hifloat8: specials, and one code of each dot prefix by hand.
+    # HiFloat8: specials, and one code of each dot prefix by hand.
     codes = {0x00: 0.0, 0x6E: 32768.0, 0x6F: np.inf, 0xEF: -np.inf, 0x01: 2.0**-22, 0x07: 2.0**-16}
     codes |= {
         0b0_0001_000: 1.0,  # D=0: E=0
@@ -275,7 +275,7 @@ def test_unknown_rounding_mode_is_a_coded_error():
 
 
 def test_round_mode_numbers_are_the_enum_of_the_headers():
-    # machine.yaml, enums.round_mode.
+    # pto-isa type.hpp.
     assert [(m.name, m.value) for m in Round] == [
         ("NONE", 0),
         ("RINT", 1),

@@ -1,4 +1,4 @@
-"""Global layouts against the index maps of machine.yaml#global_layouts, written out here."""
+"""Global layouts against the index maps of pto-isa pto_tile.hpp, written out here."""
 
 from collections.abc import Callable
 
@@ -151,7 +151,7 @@ def test_every_name_of_the_isa_is_known():
 def test_shape_and_strides_of_a_matrix(
     name: str, matrix: tuple[int, int], shape: Shape, strides: Shape
 ):
-    """machine.yaml#global_layouts.helper_strides_2d, and the scale helpers beside it."""
+    """pto-isa pto_tile.hpp, helpers of strides, and the scale helpers beside it."""
     each = global_layout(name)
     assert matrix_view(each, *matrix, 2) == (shape, strides)
     assert each.matrix_shape(shape, 2) == matrix

@@ -32,7 +32,7 @@ BOXED = tuple(each for each in ALL if each.is_boxed)
 
 
 def oracle(each: Layout, r: int, c: int, rows: int, cols: int, itemsize: int) -> int:
-    """machine.yaml#element_offset, spelled out letter by letter."""
+    """pto-isa tile_offsets.hpp, spelled out letter by letter."""
     h, w = each.box(itemsize)
     br, ir, bc, ic = r // h, r % h, c // w, c % w
     return {
@@ -89,7 +89,7 @@ def test_offset_is_the_formula_of_the_isa(case: tuple[Layout, int, int, int], da
 @pytest.mark.parametrize(
     ("each", "itemsize", "shape", "element", "offset"),
     [
-        # machine.yaml#checked_by_run, three results of a program built from the C++ headers
+        # three results of a program built from the C++ headers
         (NZ, 2, (32, 32), (17, 18), 786),
         (ZN, 4, (16, 32), (9, 17), 393),
         (NZ_ACC, 4, (32, 32), (17, 18), 786),
@@ -190,7 +190,7 @@ def test_partial_boxes_keep_elements_apart_and_inside_the_extent(each: Layout, r
 
 
 def test_an_nz_column_of_17_rows_is_17_rows_apart():
-    # machine.yaml#element_offset: the pitch of a column of boxes is Rows * w, also with Rows = 17
+    # pto-isa tile_offsets.hpp: the pitch of a column of boxes is Rows * w, also with Rows = 17
     assert NZ.offset(0, 16, 17, 32, 2) == 17 * 16
     assert NZ.offset(16, 0, 17, 32, 2) == 16 * 16
     assert NZ.extent(17, 32, 2) == 17 * 32

@@ -1,4 +1,4 @@
-"""Pad values: bit patterns of machine.yaml#pad_values, and NumPy's own idea of min and max."""
+"""Pad values: bit patterns of pto-isa constants.hpp, and NumPy's own idea of min and max."""
 
 import struct
 

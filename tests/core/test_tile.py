@@ -96,7 +96,7 @@ def test_an_nz_tile_stores_its_elements_at_the_offsets_of_the_isa():
     array = np.arange(1024, dtype=np.float16).reshape(32, 32)
     tile.write(array)
     stored = tile.memory.data[64 : 64 + 2048].view(np.float16)
-    assert stored[786] == array[17, 18]  # machine.yaml#checked_by_run
+    assert stored[786] == array[17, 18]  # a program built from the C++ headers
     assert stored[16] == array[1, 0] and stored[512] == array[0, 16]
 
 

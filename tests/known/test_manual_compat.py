@@ -11,7 +11,7 @@ from pto.target import PROFILES, profile
 ORDERS = ("RowMajor", "ColMajor")
 STRIPES = ("NoneBox", "RowMajor", "ColMajor")
 
-# Layout names: Data Format Reference, Fractal Layout Encoding (NN: machine.yaml, layout_names).
+# Layout names: Data Format Reference, Fractal Layout Encoding (NN: PTOAS PTO_IR_manual.md).
 NAMES = {
     ("RowMajor", "NoneBox"): "ND",
     ("ColMajor", "NoneBox"): "DN",

@@ -426,7 +426,7 @@ def test_a_row_of_an_accumulator_is_the_first_of_whole_boxes():
 
 
 def test_tf32_rounds_factors_to_ten_bits_of_mantissa():
-    """dma_cube.yaml#pto.mad, tf32_mode: 1 + 2^-11 is a tie and goes to even, 1."""
+    """Micro-instruction manual, mad, tf32_mode: 1 + 2^-11 is a tie and goes to even, 1."""
     fine = np.float32(1 + 2**-11)
     for profile, factor in (("a5", 1.0), ("a2a3", fine)):
         bench = Bench(profile)

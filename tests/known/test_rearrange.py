@@ -10,7 +10,7 @@ from pto.core.errors import PtoError
 from tests.known.places import TILES, inside, numbered, untouched
 from tests.machine import Bench
 
-# ---- padding: machine.yaml#pad_values
+# ---- padding: pto-isa constants.hpp
 
 
 @pytest.mark.parametrize(

@@ -263,7 +263,7 @@ def test_a_byte_of_u32_is_counted_under_its_prefix(byte: int):
 
 
 def test_the_documented_run_of_a_histogram():
-    """machine.yaml#checked_by_run: bins 0, 1, 31, 255 are 1 2 32 32 for 32 distinct bytes."""
+    """By the C++ header: bins 0, 1, 31, 255 are 1 2 32 32 for 32 distinct bytes."""
     bench = Bench("cpu")
     bench.tile("s", "vec, 1x32xui16", (np.arange(32) << 8)[None, :])
     bench.tile("i", "vec, 32x1xui8, valid=1x1, blayout=col_major", np.zeros((1, 1)))

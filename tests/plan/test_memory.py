@@ -57,7 +57,7 @@ def test_scratch_lies_apart_from_source_and_destination_where_it_is_used():
 
 
 def test_scratch_that_the_profile_never_touches_takes_no_room():
-    # tile.yaml#pto.trowsum: a5 and cpu ignore tmp
+    # pto-isa TRowSum.hpp: a5 and cpu ignore tmp
     body = f"""{alloc("s", "t")}
     %d = pto.alloc_tile : !pto.tile_buf<vec, 16x8xf32, valid=16x1>
     pto.trowsum ins(%s, %t : TILE, TILE) outs(%d : !pto.tile_buf<vec, 16x8xf32, valid=16x1>)"""

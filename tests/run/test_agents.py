@@ -216,7 +216,7 @@ def test_a_producer_runs_ahead_by_the_slots_there_are(pushed: int, popped: int) 
 
 @pytest.mark.parametrize(("pushed", "popped"), [(9, 0), (9, 3), (13, 4)])
 def test_free_slots_are_told_half_a_ring_at_a_time(pushed: int, popped: int) -> None:
-    """tile.yaml#pto.tpush: waits for free slots happen once in SyncPeriod, 4 of 8 slots."""
+    """pto-isa TPush.hpp: waits for free slots happen once in SyncPeriod, 4 of 8 slots."""
     out = np.zeros(2, np.int32)
     found = deadlock(pushes_and_pops(pushed, popped), args=(out,))
     assert out.tolist() == [0, popped]

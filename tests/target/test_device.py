@@ -27,7 +27,7 @@ def error(name: str) -> tuple[str, str, str | None]:
     return finding.code, finding.message, finding.help
 
 
-# hw_profiles.yaml: cube cores, vector cores, MHz, HBM bytes, L2 bytes.
+# Platform files of pypto: cube cores, vector cores, MHz, HBM bytes, L2 bytes.
 FIGURES = {
     "910b1": (24, 48, 1850, 68719476736, 201326592),
     "910b2": (24, 48, 1800, 68719476736, 201326592),
@@ -79,7 +79,7 @@ def test_a_device_narrows_and_never_contradicts(chip: DeviceSpec) -> None:
     ("910b1", 196608, 188416), ("910c", 196608, 188416), ("950pr", 262144, 253952),
 ])  # fmt: skip
 def test_ub_of_a_device(name: str, ub: int, usable: int) -> None:
-    """machine.yaml: 192 KB with 8 KB scratch at 184 KB; 256 KB of which 248 are planned."""
+    """buffer_limits.hpp: 192 KB with 8 KB scratch at 184 KB; 256 KB of which 248 are planned."""
     chip = device(name)
     assert (chip.buffers.ub, chip.usable_ub) == (ub, usable)
 

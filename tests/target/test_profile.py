@@ -85,7 +85,7 @@ def test_only_cpu_has_a_configurable_ub() -> None:
 
 
 def test_buffer_sizes() -> None:
-    """machine.yaml, buffers_bytes; UB: Target Profiles."""
+    """pto-isa buffer_limits.hpp; UB: Target Profiles."""
     kib = {n: {k: v / 1024 for k, v in profile(n).buffers.items()} for n in ("a2a3", "a5")}
     assert kib["a2a3"] == {
         "ub": 256, "l1": 512, "l0a": 64, "l0b": 64, "l0c": 128, "bias": 1, "fixpipe": 2,

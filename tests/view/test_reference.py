@@ -1,5 +1,6 @@
 """The reference pages in docs/ are those the rows generate now."""
 
+import re
 from pathlib import Path
 
 from pto.isa import table
@@ -14,8 +15,30 @@ def test_committed_pages_are_the_generated_ones() -> None:
     assert written == pages()
 
 
-def test_the_type_table_has_a_line_for_every_row_with_its_source() -> None:
-    text = pages()["types.md"]
+def test_the_type_table_links_every_row_to_its_heading() -> None:
+    made = pages()
+    text = made["types.md"]
     for row in table.rows():
-        (line,) = [x for x in text.split("\n") if x.startswith(f"| `{row.name}` |")]
-        assert all(cite in line for cite in row.cite)
+        (line,) = [x for x in text.split("\n") if x.startswith(f"| [`{row.name}`](")]
+        page, anchor = line.split("](")[1].split(")")[0].split("#")
+        assert anchor == row.name.replace(".", "")
+        assert f"\n### {row.name}\n" in made[page]
+
+
+def test_every_row_has_its_source_its_python_call_and_its_codes() -> None:
+    entries = {
+        entry.split("\n", 1)[0]: entry
+        for page in pages().values()
+        for entry in re.split(r"^### ", page, flags=re.MULTILINE)[1:]
+    }
+    for row in table.rows():
+        entry = entries[row.name]
+        assert all(cite in entry for cite in row.cite)
+        assert all(f"({rule.code})" in entry for rule in row.rules)
+    assert "Python: `pto.tadd(dst, src0, src1)`" in entries["pto.tadd"]
+
+
+def test_a_page_has_each_heading_once() -> None:
+    for name, text in pages().items():
+        headings = re.findall(r"^##+ .*", text, re.MULTILINE)
+        assert sorted(headings) == sorted(set(headings)), name

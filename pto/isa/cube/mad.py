@@ -13,7 +13,7 @@ from pto.isa.rules.rule import Case, Rule, on, rule, same_dtype, warn
 _SPEC = "PTO-Gym docs/PTO-micro-Instruction-SPEC.md"
 _MANUAL = "pto-isa docs/isa/cube/ops/mad"
 
-# Which products exist, as lhs x rhs = dst. a2a3: tile.yaml#pto.tmatmul. a5: PTOAS's dispatch of
+# Which products exist, as lhs x rhs = dst. a2a3: pto-isa TMatmul.hpp. a5: PTOAS's dispatch of
 # MAD and the pairs of fp8 that TMATMUL takes.
 _PRODUCTS = {
     "a2a3": "i8 i8 i32, f16 f16 f32, bf16 bf16 f32, f32 f32 f32",

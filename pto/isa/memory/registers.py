@@ -51,7 +51,7 @@ for _way, _words, _pipe in (
             cite=f"pto-isa docs/isa/scalar/ops/dma-copy/set-{_loop}-stride-{_way}.md",
         )
 
-# Packed words: dma_cube.yaml, exp:packLoopPair and the emitters it names.
+# Packed words: packLoopPair of PTOAS, and the emitters that call it.
 _PACKED = {
     "set_loop_size_outtol1": ("loop counts of GM to L1 copies: loop2<<21 | loop1", "MTE2", 366),
     "set_loop1_stride_outtol1": (

@@ -56,7 +56,7 @@ def _entry_fits(entry: str) -> Rule:
 
 
 def _halves(name: str) -> Rule:
-    """a5 writes each half to its own sub-block: tile.yaml#pto.tpush."""
+    """a5 writes each half to its own sub-block: pto-isa TPush.hpp."""
 
     def test(case: Case) -> str | None:
         tile, split = case.tile(name), case.word("split")

@@ -12,12 +12,12 @@ from pto.isa.row import types as t
 from pto.isa.row.attributes import Enum
 from pto.isa.rules.rule import Case, Rule, dims, library, warn
 
-# PTO manual, TLOAD; machine.yaml#global_layouts. A tile of one row or column is ND and DN at once.
+# PTO manual, TLOAD; pto-isa pto_tile.hpp. A tile of one row or column is ND and DN at once.
 _GM_LAYOUTS = {
     "vec": {"nd": ("ND",), "dn": ("DN",), "nz": ("NZ",)},
     "mat": {"nd": ("ND", "NZ"), "dn": ("DN", "ZN"), "nz": ("NZ",)},
 }
-_ACC_GM_LAYOUTS = ("nd", "nz")  # tile.yaml#pto.tstore: acc -> DN is not supported
+_ACC_GM_LAYOUTS = ("nd", "nz")  # pto-isa TStore.hpp: acc -> DN is not supported
 
 
 def shape_text(sizes: Sequence[int | None]) -> str:

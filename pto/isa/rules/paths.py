@@ -24,7 +24,7 @@ PAIRS = Attr(
 _QUANT = ("fp", "preQuantScalar")  # operands that scale accumulator elements
 
 # Types of matrix operands, and types that accumulator elements become with or without a scale:
-# tile.yaml#pto.tmov, #pto.tstore; the fp8 results are those of PTOAS's verifier.
+# pto-isa TMov.hpp, TStore.hpp; the fp8 results are those of PTOAS's verifier.
 CUBE_A2A3 = "i8 f16 bf16 f32"
 CUBE_A5 = "i8 f8e4m3 f8e5m2 hifloat8 f16 bf16 f32 float4_e1m2x2 float4_e2m1x2"
 PLAIN_A2A3 = "f32:f16,bf16"
@@ -34,7 +34,7 @@ SCALED_A5 = "f32:i8,u8,f16,bf16,f32,hifloat8,f8e4m3,f8e5m2 i32:i8,u8,f16,bf16"
 STORED_A5 = SCALED_A5.replace(",f8e5m2", "")  # a store has no such mode
 
 # PTO manual, Compact Mode in TEXTRACT: the layouts a mode goes from and to. The manual's left tile
-# (RowMajor, RowMajor) is ZZ by its orders. SPLIT2 and SPLIT4: tile.yaml#pto.tinsert.
+# (RowMajor, RowMajor) is ZZ by its orders. SPLIT2 and SPLIT4: pto-isa TInsert.hpp.
 _FLAT, _BOXED = ("ND",), ("NZ", "ZZ")
 _MODES = {
     "ND2NZ": (_FLAT, _BOXED),

@@ -23,7 +23,7 @@ tile_family("print", "look at data while a program runs", subject="src", cost="f
     text="ins( $ins ) {}",
     npu="i8 u8 i16 u16 i32 u32 f16 f32",
     rules=(on(NPU, in_role("src", "vec")), _tile_through),
-    cite=("pto-isa docs/isa/TPRINT.md", "tile.yaml#pto.tprint"),
+    cite=("pto-isa docs/isa/TPRINT.md", "pto-isa include/pto/npu/a2a3/TPrint.hpp"),
     notes=(
         "waits for every pipe first; PTOAS gives it the vector pipe",
         "the C++ interface also prints mat and acc tiles, through a buffer in global memory, and"
@@ -57,7 +57,7 @@ GET_ELEMENT = ELEMENT.row(
     text="ins( $ins ) outs : results {}",
     subject="src",
     rules=(on(NPU, in_role("src", "vec")), same_dtype("src", "dst"), _inside("src")),
-    cite=("PTOAS docs/PTO_IR_manual.md", "tile.yaml#pto.tgetval"),
+    cite=("PTOAS docs/PTO_IR_manual.md", "PTOAS include/PTO/IR/PTOOps.td"),
     cxx="= {src}.GetValue({offset})",
 )
 ELEMENT.row(
@@ -66,7 +66,7 @@ ELEMENT.row(
     body=meaning.SET_ELEMENT,
     operands=(write("dst"), read("offset", "index"), read("val", "scalar")),
     rules=(on(NPU, in_role("dst", "vec")), scalar_matches("val", "dst"), _inside("dst")),
-    cite=("PTOAS docs/PTO_IR_manual.md", "tile.yaml#pto.tsetval"),
+    cite=("PTOAS docs/PTO_IR_manual.md", "PTOAS include/PTO/IR/PTOOps.td"),
     cxx="TSETVAL dst offset val | = {dst}.SetValue({offset}, {val})",
     traits=Traits(partial="*"),
 )

@@ -163,7 +163,7 @@ WINDOW.row(
     ),
     text="ins( $src , $indexRow , $indexCol <? , $indexRow1 , $indexCol1 > <? , $preQuantScalar >"
     " : types <? fp $fp : types > ) outs( $dst <? , $dst1 > : types ) {}",
-    pipe=PipeBy(  # machine.yaml#pipes.op_to_pipe_cpp
+    pipe=PipeBy(  # pto-isa event.hpp
         ("src", "dst"),
         (
             (("vec", "vec"), "V"),

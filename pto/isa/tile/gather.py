@@ -177,7 +177,7 @@ GATHER.row(
     example="pto.tgather ins(%src, %indices, %tmp : !pto.tile_buf<vec, 1x64xf32>,"
     " !pto.tile_buf<vec, 1x64xi32>, !pto.tile_buf<vec, 1x64xi32>)"
     " outs(%dst : !pto.tile_buf<vec, 1x64xf32>)",
-    cite=("pto-isa docs/isa/TGATHER.md", "tile.yaml#pto.tgather"),
+    cite=("pto-isa docs/isa/TGATHER.md", "pto-isa include/pto/npu/a2a3/TGather.hpp"),
     notes=(
         "an index is an element of the tile counted in rows of its physical width; out of range it"
         " reads 0 in the CPU simulator and is undefined on NPUs, here an error",
@@ -234,7 +234,7 @@ tile_family(
     rules=(dtype_in("offsets", _INDEX), _whole_blocks, _offsets),
     example="pto.tgatherb ins(%src, %offsets : !pto.tile_buf<vec, 16x64xf32>,"
     " !pto.tile_buf<vec, 16x8xui32>) outs(%dst : !pto.tile_buf<vec, 16x64xf32>)",
-    cite=("pto-isa docs/isa/TGATHERB.md", "tile.yaml#pto.tgatherb"),
+    cite=("pto-isa docs/isa/TGATHERB.md", "pto-isa include/pto/npu/a2a3/TGatherB.hpp"),
     notes=(
         "page and IR manual give one offset per element; the code copies 32 bytes per offset, and"
         " PTOAS's sample has one per block",
@@ -312,7 +312,7 @@ tile_family(
     ),
     example="pto.tscatter ins(%src, %indexes : !pto.tile_buf<vec, 16x64xf32>,"
     " !pto.tile_buf<vec, 16x64xi32>) outs(%dst : !pto.tile_buf<vec, 16x64xf32>)",
-    cite=("pto-isa docs/isa/TSCATTER.md", "tile.yaml#pto.tscatter"),
+    cite=("pto-isa docs/isa/TSCATTER.md", "pto-isa include/pto/npu/a2a3/TScatter.hpp"),
     notes=(
         "page and IR manual use the index as a row number; CPU simulator and a2a3 as an element of"
         " the whole tile",

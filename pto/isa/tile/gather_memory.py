@@ -158,7 +158,7 @@ tile_family(
     ),
     example="pto.mgather ins(%mem, %idx : !pto.partition_tensor_view<1024x64xf32>,"
     " !pto.tile_buf<vec, 1x16xi32>) outs(%dst : !pto.tile_buf<vec, 16x64xf32>)",
-    cite=("pto-isa docs/isa/MGATHER.md", "tile.yaml#pto.mgather"),
+    cite=("pto-isa docs/isa/MGATHER.md", "pto-isa include/pto/npu/a2a3/MGather.hpp"),
     notes=(
         _MODE_NOTE,
         _A5_NOTE,
@@ -231,7 +231,7 @@ tile_family(
     ),
     example="pto.mscatter ins(%src, %idx : !pto.tile_buf<vec, 16x64xf32>,"
     " !pto.tile_buf<vec, 1x16xi32>) outs(%mem : !pto.partition_tensor_view<1024x64xf32>)",
-    cite=("pto-isa docs/isa/MSCATTER.md", "tile.yaml#pto.mscatter"),
+    cite=("pto-isa docs/isa/MSCATTER.md", "pto-isa include/pto/npu/a2a3/MScatter.hpp"),
     notes=(
         _MODE_NOTE,
         _A5_NOTE,

@@ -36,7 +36,7 @@ GENERATE.row(
     text=INS_OUTS,
     phases={"a2a3": "-tmp: S(->dst)", "a5": "-tmp: S(->dst)"},
     example="pto.tci ins(%S : i32) outs(%dst : !pto.tile_buf<vec, 1x64xi32>)",
-    cite=("pto-isa docs/isa/TCI.md", "tile.yaml#pto.tci"),
+    cite=("pto-isa docs/isa/TCI.md", "pto-isa include/pto/npu/a2a3/TCI.hpp"),
     notes=(
         "without tmp every header writes dst in a scalar loop: event.hpp and newer PTOAS give it"
         " the scalar pipe, older PTOAS the vector pipe",
@@ -73,7 +73,7 @@ GENERATE.row(
     rules=(*(compiled(dtype_in(name, "i32")) for name in _WORDS), attr_in("rounds", "7", "10")),
     example="pto.trandom ins(%key0, %key1, %counter0, %counter1, %counter2, %counter3 :"
     " i32, i32, i32, i32, i32, i32) outs(%dst : !pto.tile_buf<vec, 16x64xi32>)",
-    cite=("pto-isa docs/isa/TRANDOM.md", "tile.yaml#pto.trandom"),
+    cite=("pto-isa docs/isa/TRANDOM.md", "pto-isa include/pto/npu/a5/TRandom.hpp"),
     notes=(
         "the page calls the cipher ChaCha-like; its constants and rounds are Philox",
         "order and counters as the golden and the a5 code have them; the CPU simulator puts the"

@@ -21,7 +21,7 @@ from pto.isa.rules.rule import (
 )
 from pto.isa.rules.tile import NPU, tile_family
 
-_LARGEST = 4095  # m, k and n are counted in 12 bits: tile.yaml#pto.tmatmul
+_LARGEST = 4095  # m, k and n are counted in 12 bits: pto-isa TMatmul.hpp
 _PHASE = (Attr("accPhase", "acc_phase", default="unspecified", meaning="unit flag with tstore"),)
 
 _TRIPLES = (

@@ -85,7 +85,7 @@ STORE = tile_family(
 MOVE = tile_family(
     "move",
     "dst[i,j] = src[i,j]; a change of layout is told by the two tile types",
-    # machine.yaml#pipes.op_to_pipe_cpp
+    # pto-isa event.hpp
     pipe=PipeBy(
         ("src", "dst"),
         (
@@ -211,7 +211,7 @@ _STORE_RULES = (
 
 
 def _acc_extent() -> Rule:
-    """The fixpipe counts columns in 12 bits: tile.yaml#pto.tstore."""
+    """The fixpipe counts columns in 12 bits: pto-isa TStore.hpp."""
 
     def test(case: Case) -> str | None:
         tile = case.tile("src")
@@ -289,7 +289,7 @@ STORE.row(
 
 
 def _bias_row() -> Rule:
-    """The bias table holds one row of whole 64-byte units: tile.yaml#pto.tmov."""
+    """The bias table holds one row of whole 64-byte units: pto-isa TMov.hpp."""
 
     def test(case: Case) -> str | None:
         tile = case.tile("dst")

@@ -136,7 +136,10 @@ for _name, _test, _fn in (
         example=f"pto.{_name} ins(%src0, %src1, %src0Idx, %src1Idx :"
         f" {_VALUES}, {_VALUES}, {_INDICES}, {_INDICES})"
         f" outs(%dst, %dstIdx : {_VALUES}, {_INDICES})",
-        cite=(f"pto-isa docs/isa/{_name.upper()}.md", f"tile.yaml#pto.{_name}"),
+        cite=(
+            f"pto-isa docs/isa/{_name.upper()}.md",
+            "pto-isa include/pto/npu/a2a3/TPartArgOp.hpp",
+        ),
         notes=(
             "of equal values the pair of src1 is taken",
             "the headers take f16 and f32 values with 16- or 32-bit indices, PTOAS integers too but"

@@ -31,7 +31,7 @@ _COMMON = "i8 u8 i16 u16 i32 u32 f16 bf16 f32"
 
 
 def _has_pad() -> Rule:
-    """On cpu a null pad counts as zero (tile.yaml#pto.tload)."""
+    """On cpu a null pad counts as zero (pto-isa TLoad.hpp)."""
 
     def test(case: Case) -> str | None:
         tile = case.tile("dst")

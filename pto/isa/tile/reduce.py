@@ -224,7 +224,10 @@ for _name, _word in {"trowargmax": "greatest", "trowargmin": "least"}.items():
         example=_TO_COLUMN.format(_name, "i32"),
         a2a3=_INT_FLOAT,
         a5="i16 u16 i32 u32 f16 bf16 f32",
-        cite=(f"pto-isa docs/isa/{_name.upper()}.md", f"tile.yaml#pto.{_name}"),
+        cite=(
+            f"pto-isa docs/isa/{_name.upper()}.md",
+            "pto-isa include/pto/npu/a2a3/TRowReduceIdxOps.hpp",
+        ),
         phases={"a2a3": "V[S]"},
         notes=(
             "of equal elements the CPU simulator and we take the first; the hardware's choice is"
@@ -391,7 +394,10 @@ for _name, _word in {"tcolargmax": "greatest", "tcolargmin": "least"}.items():
         " outs(%dst : !pto.tile_buf<vec, 1x64xi32>)",
         a2a3="u16 u32 f16 f32",
         a5="i8 u8 i16 u16 i32 u32 f16 bf16 f32",
-        cite=(f"pto-isa docs/isa/{_name.upper()}.md", f"tile.yaml#pto.{_name}"),
+        cite=(
+            f"pto-isa docs/isa/{_name.upper()}.md",
+            "pto-isa include/pto/npu/a2a3/TColReduceIdx.hpp",
+        ),
         notes=(
             "of equal elements the CPU simulator and we take the first",
             "the page writes both results with this text; PTOAS has the index alone",

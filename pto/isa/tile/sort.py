@@ -104,7 +104,7 @@ tile_family(
     ),
     example="pto.tsort32 ins(%src, %idx : !pto.tile_buf<vec, 1x32xf32>,"
     " !pto.tile_buf<vec, 1x32xui32>) outs(%dst : !pto.tile_buf<vec, 1x64xf32>)",
-    cite=("pto-isa docs/isa/TSORT32.md", "tile.yaml#pto.tsort32"),
+    cite=("pto-isa docs/isa/TSORT32.md", "pto-isa include/pto/npu/a2a3/TSort32.hpp"),
     notes=(
         "of equal values the earlier comes first (golden of vbitsort); page and CPU simulator say"
         " the smaller index, which is the same for indices that count up",
@@ -230,7 +230,7 @@ tile_family(
     npu="f16 f32",
     example="pto.tmrgsort ins(%src, %blockLen : !pto.tile_buf<vec, 1x256xf32>, i32)"
     " outs(%dst : !pto.tile_buf<vec, 1x256xf32>)",
-    cite=("pto-isa docs/isa/TMRGSORT.md", "tile.yaml#pto.tmrgsort"),
+    cite=("pto-isa docs/isa/TMRGSORT.md", "pto-isa include/pto/npu/a2a3/TMrgSort.hpp"),
     notes=(
         "blockLen counts elements, not records: 64 are 32 records of f32 or 16 of f16",
         "of equal values the earlier list goes first in the CPU simulator",
@@ -326,7 +326,7 @@ tile_family(
     example="pto.thistogram ins(%src, %idx : !pto.tile_buf<vec, 32x64xui16>,"
     " !pto.tile_buf<vec, 32x1xui8, blayout=col_major>)"
     " outs(%dst : !pto.tile_buf<vec, 32x256xui32>)",
-    cite=("pto-isa docs/isa/THISTOGRAM.md", "tile.yaml#pto.thistogram"),
+    cite=("pto-isa docs/isa/THISTOGRAM.md", "pto-isa include/pto/npu/a5/THistogram.hpp"),
     notes=(
         "page and IR manual describe the count of each value; the CPU simulator and a5 (chistv2)"
         " store the running sum",

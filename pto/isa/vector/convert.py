@@ -18,7 +18,7 @@ from pto.isa.rules.vector import (
 
 _FP8, _FP4 = ("f8e4m3", "f8e5m2", "hifloat8"), ("float4_e1m2x2", "float4_e2m1x2")
 # Source and destination type -> the attributes the conversion takes, no more and no fewer.
-# A signless integer counts as signed. vector.yaml#pto.vcvt
+# A signless integer counts as signed. micro-instruction manual, vcvt
 PAIRS: dict[str, str] = {
     **dict.fromkeys(("f32 f16", "f32 bf16", "f32 i16", "f32 i64"), "rnd sat part"),
     **dict.fromkeys(("f16 i8", "f16 u8", "bf16 i32"), "rnd sat part"),

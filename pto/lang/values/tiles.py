@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 Extents = tuple[Extent, Extent]
 
 # The default layout of each role, accepted by its instructions on every target
-# (machine.yaml#tile_types; a2a3 has its own for left, see `_layout`).
+# (pto-isa pto_tile.hpp; a2a3 has its own for left, see `_layout`).
 _LAYOUTS = {
     Role.MAT: "NZ",
     Role.LEFT: "NZ",
@@ -353,7 +353,7 @@ def _static(valid: Extents | None) -> tuple[int, int] | None:
 def _layout(place: Role, name: str | None, fractal: int | None) -> Layout:
     chosen = name or _LAYOUTS.get(place, "ND")
     if name is None and place is Role.LEFT and current().profile == "a2a3":
-        chosen = "ZZ"  # machine.yaml#tile_types: left is ZZ on a2a3, NZ on a5
+        chosen = "ZZ"  # pto-isa pto_tile.hpp: left is ZZ on a2a3, NZ on a5
     made = layout_named(chosen)
     size = fractal or (_FRACTALS.get(place) if made.is_boxed else None)
     return made if size is None else replace(made, fractal=size)

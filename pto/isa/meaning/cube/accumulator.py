@@ -1,6 +1,6 @@
 """Conversion of accumulator tiles by tile instructions: selects a conversion of `quantise.py`.
 
-A scale is a word of 64 bits (machine.yaml#enums.quant_word): one for all elements, or a row with
+A scale is a word of 64 bits (micro-instruction manual): one for all elements, or a row with
 one word per column.
 """
 
@@ -127,7 +127,7 @@ class Outlet:
         return convert(values, self.src, self.dst, Round.RINT, saturate or not self.dst.is_float)
 
     def _rounded(self, values: Lanes, scale: Scale, saturate: bool) -> Lanes:
-        """The product in f32, clamped to the range of dst (tile.yaml#pto.tstore), then rounded."""
+        """The product in f32, clamped to the range of dst (pto-isa TStore.hpp), then rounded."""
         product = values.astype(np.float32) * scale.scale
         if self.dst is not F32:
             inside = limited(product, np.float32(self.dst.min), np.float32(self.dst.max))

@@ -7,7 +7,7 @@ The order is part of the meaning, and every engine reproduces it bit for bit:
 in f32, to nearest even. Every product is exact and every sum is rounded once. Output elements are
 independent, so the outer loops may run in any order and any width. With scales (MX) the exact term
 is lhs*rhs*2^(sa+sb-254). Integers are exact modulo 2^32, in any order. `start` (the old accumulator
-or the bias) is added to the finished sum: tile.yaml#pto.tmatmul.acc, and goldens mad_acc and
+or the bias) is added to the finished sum: pto-isa TMatmul.hpp, and goldens mad_acc and
 mad_bias.
 """
 
@@ -51,7 +51,7 @@ def values_of(items: Array, kind: DType) -> Array:
 def rounded_to_tf32(values: F32s, *, away: bool, mantissa: int = 10) -> F32s:
     """f32 with the 10 mantissa bits of tf32: to nearest, ties to even or away from zero.
 
-    dma_cube.yaml#pto.mad, tf32_mode. NaN stays NaN.
+    micro-instruction manual, mad, tf32_mode. NaN stays NaN.
     """
     bits, dropped = values.view(np.uint32), _MANTISSA - mantissa
     half = np.uint32(1 << (dropped - 1))

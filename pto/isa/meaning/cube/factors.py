@@ -134,7 +134,7 @@ def _window(
     """The fractals of a logical rows x depth operand, where rows are m or n.
 
     The pitch of the source is implied. For a transposed load both sides are padded to the size of a
-    transposed fractal, 16 elements or 32 bytes: dma_cube.yaml#pto.mte_l1_l0b.
+    transposed fractal, 16 elements or 32 bytes: micro-instruction manual, mte_l1_l0b.
     """
     per_block = C0_SIZE_BYTE * kind.values_per_item // kind.itemsize
     if not transpose:

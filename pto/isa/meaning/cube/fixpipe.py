@@ -296,7 +296,7 @@ MTE_L0C = Do(_mte_l0c)
 
 @dataclass(frozen=True, slots=True)
 class ConfigWords:
-    """Fields of config0 and config1: dma_cube.yaml#pto.copy_matrix_cc_to_gm."""
+    """Fields of config0 and config1: micro-instruction manual, copy_matrix_cc_to_gm."""
 
     low: int
     high: int

@@ -1,7 +1,7 @@
 """The fixpipe's conversion of accumulator values, on plain arrays: scale, relu, narrow, clip.
 
-A mode is a value of `pre_quant` without its suffix: machine.yaml#enums.quant_word and
-dma_cube.yaml#pto.mte_l0c_gm list the modes and the bits of a parameter word. Stores of accumulator
+A mode is a value of `pre_quant` without its suffix. The micro-instruction manual
+(mte_l0c_gm) lists the modes and the bits of a parameter word. Stores of accumulator
 tiles with quantisation use the same conversion.
 """
 

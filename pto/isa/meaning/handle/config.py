@@ -70,7 +70,7 @@ SYNC_ALL = Do(_sync_all, blocks=True)
 
 # ---- storage
 
-SCALES_SHIFT = 4  # machine.yaml#mx_scale.address_link
+SCALES_SHIFT = 4  # pto-isa pto_tile.hpp
 
 
 def _assign(case: Case) -> Callable[..., Any]:

@@ -1,6 +1,6 @@
 """DMA: bursts between global memory and UB, within UB, and between UB and L1.
 
-Units are those of dma_cube.yaml#meta.common.units. Hints (sid of a store, l2) have no effect.
+Units are those of micro-instruction manual. Hints (sid of a store, l2) have no effect.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ LAUNCH_SIZE: Final = "simt launch size"  # for following calls of entries: work 
 CORE_TYPES: Final = ("aiv_only", "aic_only", "mix")
 WAYS: Final = ("outtoub", "ubtoout", "outtol1")
 
-# CTRL: dma_cube.yaml#meta.common.ctrl_bits
+# CTRL: micro-instruction manual
 TF32: Final = 46
 TF32_AWAY: Final = 47
 KEEP_SPECIALS: Final = 48  # 1: inf and NaN stay; 0: saturate

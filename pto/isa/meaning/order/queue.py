@@ -27,7 +27,7 @@ from pto.isa.meaning.tile.patch import cut, paste
 from pto.isa.row import types as t
 from pto.isa.rules.rule import Case
 
-BY_ROWS, BY_COLS, _ODD_ROWS, _ODD_COLS = range(1, 5)  # split: tile.yaml#pto.tpush
+BY_ROWS, BY_COLS, _ODD_ROWS, _ODD_COLS = range(1, 5)  # split: pto-isa TPush.hpp
 _BY_ROWS, _BY_COLS, _ODD = (BY_ROWS, _ODD_ROWS), (BY_COLS, _ODD_COLS), (_ODD_ROWS, _ODD_COLS)
 
 LAYOUTS = {"nz2dn": DN, "nz2nz": NZ}  # modes of an acc_push_epilogue; all other modes leave rows

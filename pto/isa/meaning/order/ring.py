@@ -89,7 +89,7 @@ class QueueRing:
     def room(self, core: Machine, split: int) -> Blocked | None:
         """A slot for the next entry, or the reason why there is none.
 
-        Consumers report free slots half a ring at a time: tile.yaml#pto.tpush, SyncPeriod.
+        Consumers report free slots half a ring at a time: pto-isa TPush.hpp, SyncPeriod.
         """
         number = int(self.taken[own(core)])
         period = self.slots if self.slots <= 2 else self.slots // 2

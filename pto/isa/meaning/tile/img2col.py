@@ -102,7 +102,7 @@ def _move(
     channels: int,
     outside: int,
 ) -> None:
-    """Copy the element of src for every (m, k), or the pad: tile.yaml#pto.timg2col."""
+    """Copy the element of src for every (m, k), or the pad: pto-isa TImg2col.hpp."""
     c0, stored = C0_SIZE_BYTE // src.type.itemsize, dst.type.dtype.storage
     count, have = plane.h * plane.w * (steps.n * steps.d * steps.c1 * c0), x.items(src)
     x.require(

@@ -22,8 +22,8 @@ from pto.core.tile import Role, TileType
 
 Array = npt.NDArray[Any]
 
-# Possible layouts of a view without a written one, by the tile (PTO manual, TLOAD; machine.yaml
-# #global_layouts). If the first three dimensions are 1, ND, DN and NZ are the same mapping.
+# Possible layouts of a view without a written one, by the tile (PTO manual, TLOAD; pto-isa
+# pto_tile.hpp). If the first three dimensions are 1, ND, DN and NZ are the same mapping.
 _MAPS = {
     "ND": (gm.ND,),
     "DN": (gm.DN, gm.ND),

@@ -59,7 +59,7 @@ def _fill(bits: int) -> int:
     return 8 * VREG_BYTES // bits
 
 
-# Distribution -> item width, items read, image. vector.yaml#pto.vlds
+# Distribution -> item width, items read, image. micro-instruction manual, vlds
 DISTS: dict[str, tuple[int, int, Build]] = {
     **_by_width("BRC", lambda b: _dist(b, 1, repeated(_fill(b))), 8, 16, 32),
     **_by_width("US", lambda b: _dist(b, _fill(b) // 2, repeated(2)), 8, 16),
