@@ -98,7 +98,7 @@ NAVIGATION: list[tuple[str, Any]] = [
     ),
     ("Diagnostics", "diagnostics/index.md"),
     ("Architecture", "architecture.md"),
-    ("Decisions", "decisions.md"),
+    ("Decisions", "decisions_isa.md"),
     ("Parity", "parity.md"),
 ]
 

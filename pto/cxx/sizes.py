@@ -69,7 +69,7 @@ def _transferred(bound: BoundCall, profile: str) -> BoundCall:
 
     Headers assert equal sizes only in debug builds. Otherwise the tensor gives the number of lines
     and the valid region their length; on a2a3 the gap between lines is kept, elsewhere their
-    distance: decisions.md.
+    distance: decisions_isa.md.
     """
     bound = _paired(bound, profile)
     moved = [(name, v[0][0]) for name, v in bound.operands.items() if name != "fp"]

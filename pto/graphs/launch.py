@@ -55,7 +55,7 @@ extern "C" __attribute__((visibility("default"))) void pto_task(const void* give
     global.sub_block_id = int32_t(::pto::machine::now->sub);
     words[SPMD_LOCAL_CONTEXT_INDEX] = int64_t(&local);
     words[SPMD_GLOBAL_CONTEXT_INDEX] = int64_t(&global);
-#if PTO_MACHINE_PROFILE == 2  // a2a3: this register is 0 in both lanes (docs/decisions.md)
+#if PTO_MACHINE_PROFILE == 2  // a2a3: this register is 0 in both lanes (docs/decisions_isa.md)
     ::pto::machine::now->sub = 0;
 #endif
 #endif

@@ -10,7 +10,7 @@ from pto.target.feature import CUSTOM_PAD, Support, comparison, element_types
 from pto.target.legality import CURRENT_CELLS, SEED_CELLS
 
 BUFFERS = Buffers(
-    ub=256 * 1024,  # PTO manual, Profiles: A2A3 Profile; devices have 192 KB: decisions.md, UB size
+    ub=256 * 1024,  # PTO manual, A2A3 Profile; devices have 192 KB: decisions_isa.md, UB size
     l1=512 * 1024,  # pto-isa buffer_limits.hpp, for this and the rest
     l0a=64 * 1024,
     l0b=64 * 1024,
@@ -36,13 +36,13 @@ SYNC = Sync(
     cross_core_ids=npu.CROSS_CORE_IDS,
     buffer_ids=0,  # get_buf and rls_buf are a5's
     queue_depth=32,  # pypto's cost model, A2A3 pipe.h
-    memory_ordered=frozenset({"S"}),  # V needs barriers: decisions.md, order in a pipe
-    # A product of ten boxes of 16 x 16 or more has settled when the next one reads it: decisions.md
+    memory_ordered=frozenset({"S"}),  # V needs barriers: decisions_isa.md, order in a pipe
+    # A product of ten boxes of 16 x 16 or more is done before the next reads it: decisions_isa.md
     own_order=npu.FIXPIPE_ORDER | {("M", "l0c", 10 * 1024)},
     cross_core="modes",  # FFTS: all cubes or vectors, the vector pair, broadcast or reduce
     cross_core_counter_max=15,  # four bits a flag
     second_vector_id_offset=0,
-    # two flags of one source and id were one on a 910B: decisions.md, flags of one source and id
+    # Two flags of one source and id were one on a 910B: decisions_isa.md
     flag_warnings=frozenset({SHARED_SOURCE}),
     queue_slots="gm",  # PTOAS PTOOps.td, initialize_l2g2l_pipe
     whole_tile_vectors=2,  # pto-isa TPush.hpp: NO_SPLIT needs both in the handshake
@@ -55,7 +55,7 @@ COMPARISON = comparison(  # PTO manual, Profiles: Target Profile Comparison, col
     vector_instructions="Emulated (tile-vector bridge)",
     matmul="Hardware CUBE",
     mx="Not applicable",
-    fractal_layouts="Simulated",  # decisions.md, fractal layouts on a2a3
+    fractal_layouts="Simulated",  # decisions_isa.md, fractal layouts on a2a3
     ub_size="256 KB/core",
     vector_width="N=64 / N=128 / N=256",
     fp8="Not supported",

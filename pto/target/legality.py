@@ -62,7 +62,7 @@ _CODE_CELLS = (
     *cells("scaling", "ZZ:512", "PTOAS programs of textract_fp write scaling tiles boxed"),
 )
 
-_BOXES_WITH_A_SECOND_NAME = {("NZ", 512): "FR", ("ZN", 512): "RN"}  # decisions.md, FR and RN
+_BOXES_WITH_A_SECOND_NAME = {("NZ", 512): "FR", ("ZN", 512): "RN"}  # decisions_isa.md
 
 _NAMED_CELLS = tuple(
     Cell(cell.role, name, 512, "PTO manual, Layout Reference: Fractal Layout Values")

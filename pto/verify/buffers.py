@@ -145,7 +145,7 @@ def _aligned(function: Operation, profile: Profile) -> list[Diagnostic]:
     return found
 
 
-# Headers give these tables a few KB; PTOAS plans them as large as this (docs/decisions.md).
+# Headers give these tables a few KB; PTOAS plans them as large as this (docs/decisions_isa.md).
 _CONTESTED = {"bias": 65_536, "fixpipe": 253_952}
 
 

@@ -92,7 +92,7 @@ return
 
 
 def test_ids_of_an_instruction_itself_are_in_use_there() -> None:
-    """trowmax of a2a3 sets flags of id 0 between V and S by itself: decisions.md."""
+    """trowmax of a2a3 sets flags of id 0 between V and S by itself: decisions_isa.md."""
     (function,) = parse(ROWMAX).functions()
     events = occupancy(function, profile("a2a3"))
     assert {(each.id, *each.by) for each in events.used} == {(0, "trowmax")}

@@ -348,7 +348,7 @@ def _steps(tile: TileType) -> tuple[int, int]:
 
 
 def mode_agrees() -> Rule:
-    """A written mode must match the layouts of the tiles, which decide (decisions.md)."""
+    """A written mode must match the layouts of the tiles, which decide (decisions_isa.md)."""
 
     def test(case: Case) -> str | None:
         mode, src, dst = case.word("mode"), case.tile("src"), case.tile("dst")

@@ -3,7 +3,7 @@
 Scalar accesses to global memory go through a cache that is not coherent. A scalar read sees the
 write of another core only after the line was invalidated; other cores, and transfers of the same
 core, see a scalar write only after the line was written back. `dcci` and `cmo.cacheinvalid` do
-both. The sources are in decisions.md.
+both. The sources are in decisions_isa.md.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from pto.observe.order.clocks import Thread
 
 Class = str  # VLD, VST, LD, ST
 _ALL = {"V": ("VLD", "VST"), "S": ("LD", "ST")}
-# Pairs that need no barrier: decisions.md, order inside a vector scope.
+# Pairs that need no barrier: decisions_isa.md, order inside a vector scope.
 _KEPT = frozenset(product(_ALL["S"], _ALL["S"]))
 
 

@@ -74,7 +74,7 @@ def _sizes(lhs: Tile, rhs: Tile, dst: Tile) -> tuple[int, int, int]:
 def counts_values(lhs: TileType, scale: TileType) -> bool:
     """True if the columns of a left tile of fp4 are values, so that half its bytes are in use.
 
-    The tile of scales decides: it has one scale per 32 values (decisions.md, Shapes of packed
+    The tile of scales decides: it has one scale per 32 values (decisions_isa.md, Shapes of packed
     float4 tiles).
     """
     return lhs.dtype.is_packed and scale.cols == -(-lhs.cols // MX_BLOCK_SIZE)

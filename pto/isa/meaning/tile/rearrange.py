@@ -51,7 +51,7 @@ def _fill_pad(case: Case, in_place: bool = False) -> Callable[..., None]:
 def _padded_block(case: Case, dst: TileType, in_place: bool) -> int:
     """The elements of a block that a load has already padded: the fill starts after it.
 
-    On NPUs in L1, and on a2a3 in place if both tiles have the same pad value: decisions.md.
+    On NPUs in L1, and on a2a3 in place if both tiles have the same pad value: decisions_isa.md.
     """
     src = tile_type(case.type("src"))
     in_l1 = dst.role is Role.MAT and case.profile.name != "cpu"
