@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
-from docs.make import timeline
+from docs.make import gallery, timeline
 from pto.cli.main import main as pto
 
 ROOT = Path(__file__).parents[2]
@@ -23,7 +25,11 @@ PICTURES = {
     "edge_boxes.png": ["layout", "mat 32x64xf16 nz valid=20x41"],
     "plan.png": ["plan", str(ROOT / "examples" / "add.pto")],
 }
-DRAWN = {"timeline.png": timeline.draw}  # file -> the function that draws it
+# file -> the function that draws it
+DRAWN: dict[str, Callable[[Path], None]] = {
+    "timeline.png": timeline.draw,
+    **{name: partial(gallery.draw, file) for name, file in gallery.pictures()},
+}
 
 
 def main() -> None:
