@@ -44,6 +44,8 @@ docs: .venv/ready
 tables: .venv/ready
 	$(BIN)/python -m docs.make.porting
 	$(BIN)/python -m docs.make.reports
+	$(BIN)/python -m docs.make.decisions
+	$(BIN)/python -m docs.make.gallery
 	$(BIN)/pto isa --docs docs/isa
 
 pictures: .venv/ready

@@ -6,7 +6,7 @@
 ```pto       a whole program: `pto check` finds nothing, or what `// error: words [CODE]` names;
              `title="k.pto"` keeps it as a file for later commands
 ```sh        commands of set-up, not run: every target and extra they name exists
-```text      anything else, for reading only
+```text      anything that is not run: marked as such by this word
 A line `...` in shown output stands for any lines, and `...` in a line for anything.
 """
 
@@ -34,7 +34,7 @@ from pto.ir.text.parser import parse
 from pto.verify import judge
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 PAGES += sorted((ROOT / "docs" / "guide").glob("*.md"))
 _FENCE = re.compile(r"^```(.*?)$\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _TITLE = re.compile(r'title="([\w.]+)"')
@@ -233,10 +233,9 @@ def test_links_and_pictures_lead_somewhere(page: Path) -> None:
     assert [link for link in local if not (page.parent / link).exists()] == []
 
 
-def test_the_readme_lists_every_command() -> None:
-    listed = re.findall(
-        r"^\| `pto (\w+)` \|", (ROOT / "README.md").read_text("utf-8"), re.MULTILINE
-    )
+def test_the_page_of_the_command_line_lists_every_command() -> None:
+    page = ROOT / "docs" / "guide" / "command_line.md"
+    listed = re.findall(r"^\| `pto (\w+)` \|", page.read_text("utf-8"), re.MULTILINE)
     assert sorted(listed) == sorted(VERBS)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from docs.make import api, pictures, porting, reports, site
+from docs.make import api, decisions, gallery, pictures, porting, reports, site
 from pto.lang import names
 
 ROOT = Path(__file__).parent.parent
@@ -22,6 +22,21 @@ def test_tables_of_the_guides_are_current(page: Path) -> None:
 def test_the_table_of_reports_is_current() -> None:
     text = reports.PAGE.read_text("utf-8")
     assert text == reports.rewritten(text), "run `make tables`"
+
+
+def test_the_index_of_decisions_is_current_and_names_known_entries() -> None:
+    text = decisions.PAGE.read_text("utf-8")
+    assert text == decisions.rewritten(text), "run `make tables`"
+    found = decisions.by_instruction(text)
+    assert found["vcgadd"] == ["Group reductions (vcgadd, vcgmax, vcgmin)"]
+    assert "In place" in found["tfmod"]  # the entry spells it TFMOD
+    assert "rint" not in found  # a rounding mode there, not the instruction
+
+
+def test_the_gallery_page_is_current() -> None:
+    assert gallery.PAGE.read_text("utf-8") == gallery.page(), "run `make tables`"
+    modules = {p.stem for p in (ROOT / "examples" / "gallery").glob("*.py")} - {"__init__"}
+    assert modules == set(gallery.files())
 
 
 def test_every_table_stands_on_the_page() -> None:
@@ -52,7 +67,7 @@ def test_pictures_are_those_that_the_command_draws_and_the_pages_show() -> None:
     drawn = {path.name for path in pictures.FOLDER.glob("*.png")}
     plotted = {"cluster.png"}  # of a bench: bench/bench_cluster.py
     assert drawn - plotted == {*pictures.PICTURES, *pictures.DRAWN}
-    pages = [ROOT / "README.md", *(ROOT / "docs" / "guide").glob("*.md")]
+    pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "docs/guide").glob("*.md")]
     shown = {n for page in pages for n in re.findall(r"pictures/(\w+\.png)", page.read_text())}
     assert shown == drawn
 
@@ -103,3 +118,41 @@ def test_the_readme_has_the_median_errors_of_the_pages(page: str) -> None:
     readme = (ROOT / "README.md").read_text("utf-8")
     row = next(line for line in readme.splitlines() if f"(docs/{page})" in line and "|" in line)
     assert median is not None and f"median error {median[1]} %" in row
+
+
+def test_the_readme_has_the_figures_of_the_page_of_parity() -> None:
+    """1,175 of 1,184 is a figure of the page itself; the others follow from its tables."""
+    readme = (ROOT / "README.md").read_text("utf-8")
+    page = (ROOT / "docs" / "parity.md").read_text("utf-8")
+    same = re.search(r"verifies ([\d,]+) programs.*?same verdict on\s+([\d,]+)\.", page, re.DOTALL)
+    models = re.search(r"^\| all \| ([\d,]+) \| ([\d,]+) \|", page, re.MULTILINE)
+    system = re.search(r"^\| a2a3 \| ([\d,]+) \| ([\d,]+) \|", page, re.MULTILINE)
+    assert same and models and system
+    programs, agreed = (int(each.replace(",", "")) for each in same.groups())
+    figures = [
+        "1,175 of 1,184",
+        f"{programs:,} programs",
+        f"{agreed / programs:.1%}".replace("%", " %"),
+        f"{models[2]} of {models[1]}",
+        f"{system[2]} of {system[1]}",
+    ]
+    assert "1,175 of 1,184" in page
+    assert [each for each in figures if each not in readme] == []
+
+
+def test_the_readme_counts_the_rows_of_the_page_of_speed() -> None:
+    rows = re.findall(
+        r"^\| (.+?) \| ([\d.]+) (\w+) \|.*\| ([\d.]+) (\w+) \|$",
+        (ROOT / "docs" / "speed.md").read_text("utf-8"),
+        re.MULTILINE,
+    )
+    units = {"us": 1e-3, "ms": 1.0}
+    ratios = {n: float(a) * units[u] / (float(b) * units[v]) for n, a, u, b, v in rows}
+    faster = sum(ratio < 1 for ratio in ratios.values())
+    slower = [100 * (ratio - 1) for ratio in ratios.values() if 1 <= ratio < 1.5]
+    words = " ".join((ROOT / "README.md").read_text("utf-8").split())
+    assert (len(rows), faster) == (10, 7)
+    assert "Of the ten rows with torch [on the full list](docs/speed.md), seven are faster" in words
+    assert f"up to {max(slower):.0f} % slower" in words
+    front = re.findall(r"^\| .* ms \|$", (ROOT / "README.md").read_text("utf-8"), re.MULTILINE)
+    assert len(front) == 4 and set(front) <= set((ROOT / "docs/speed.md").read_text().split("\n"))

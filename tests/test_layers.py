@@ -1,6 +1,7 @@
 """The direction of imports: a module knows only the layers below it. Read from the syntax alone."""
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -82,6 +83,49 @@ def test_a_module_imports_only_from_lower_layers(path: Path):
     tree = ast.parse(path.read_text(encoding="utf-8"))
     found = imports_of(tree, module, path.name == "__init__.py")
     assert [name for name in found if wrong_way(module, name)] == []
+
+
+def beside(module: str, imported: str) -> str | None:
+    """The other layer of the same rank that `imported` belongs to."""
+    own, other = layer_of(module), layer_of(imported)
+    same = imported.startswith("pto.") and LAYERS.get(other) == LAYERS[own]
+    return other if same and other != own else None
+
+
+def cycle(edges: dict[str, set[str]]) -> list[str]:
+    """Layers that import each other in a circle; empty if there is none."""
+
+    def search(at: str, path: list[str]) -> list[str]:
+        if at in path:
+            return [*path[path.index(at) :], at]
+        found = (search(each, [*path, at]) for each in sorted(edges.get(at, ())))
+        return next(filter(None, found), [])
+
+    return next(filter(None, (search(layer, []) for layer in sorted(edges))), [])
+
+
+def test_layers_of_one_rank_do_not_import_each_other_in_cycles():
+    edges: dict[str, set[str]] = {}
+    for path in FILES:
+        module = module_of(path)
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        for name in imports_of(tree, module, path.name == "__init__.py"):
+            other = beside(module, name)
+            if other is not None:
+                edges.setdefault(layer_of(module), set()).add(other)
+    assert edges["cli"] >= {"lsp", "mcp"}  # the search sees imports inside functions
+    assert cycle(edges) == []
+
+
+def test_a_cycle_is_found():
+    assert cycle({"a": {"b"}, "b": {"c"}, "c": {"b"}}) == ["b", "c", "b"]
+    assert cycle({"a": {"b", "c"}, "b": {"c"}}) == []
+
+
+def test_the_map_in_contributing_has_every_layer_with_its_rank():
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    listed = {name: int(rank) for rank, name in re.findall(r"^\| (\d+) \| `(\w+)` \|", text, re.M)}
+    assert listed == {name: rank for name, rank in LAYERS.items() if not name.startswith("__")}
 
 
 @pytest.mark.parametrize("path", sorted((PACKAGE / "core").rglob("*.py")), ids=lambda p: p.name)

@@ -29,7 +29,7 @@ SHORT = MNEMONICS - SURE
 # what takes the name of an operation, and what usually holds an operation or a row
 TAKES_A_NAME = {"lookup", "emit", "append", "make", "call", "Operation"}
 HOLDERS = {"op", "row", "user", "maker", "owner", "made", "loop", "last", "around", "inner"}
-SHOWS_TITLES = {"cli/isa.py", "view/reference.py"}  # documentation
+SHOWS_TITLES = {"cli/isa.py", "view/instruction.py", "view/reference.py"}  # documentation
 
 Found = tuple[str, int, str]  # file, line, what stands there
 

@@ -21,9 +21,9 @@ DEVICES = ("910b1", "950pr")
 _HEAD = """\
 # Gallery
 
-Kernels of public models and libraries, 5 to 20 lines each. `tests/examples/test_gallery.py` compares every one with
-NumPy at odd sizes, on both engines and under the sanitizer. Times are [predicted](guide/timing.md) for the sizes
-given; a launch of a few microseconds is mostly the launch itself.
+Kernels of models and libraries, 5 to 20 lines each. `tests/examples/test_gallery.py` compares every
+one with NumPy at odd sizes, on both engines and under the sanitizer. Times are
+[predicted](guide/timing.md) for the sizes given. A launch itself takes most of 10 us.
 """
 
 

@@ -5,15 +5,16 @@ Sources go to build/docs first, because pages of diagnostics and examples are ma
 
 from __future__ import annotations
 
+import posixpath
 import re
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
-from docs.make import api
+from docs.make import api, decisions
 from pto.cli import explain
 from pto.core.errors import AREAS
 
@@ -23,30 +24,36 @@ SITE = ROOT / "site"
 
 NAVIGATION: list[tuple[str, Any]] = [
     ("Home", "index.md"),
-    ("Tutorial", "tutorial.md"),
     (
         "Learn",
         [
-            ("Tile expressions", "guide/expressions.md"),
-            ("Control flow", "guide/control_flow.md"),
-            ("Shapes, grids, coverage", "guide/shapes.md"),
+            ("Tutorial", "tutorial.md"),
             ("Types and formats", "guide/types.md"),
             ("Layouts", "guide/layouts.md"),
             ("Tiles and valid regions", "guide/tiles.md"),
             ("Movement", "guide/movement.md"),
             ("Execution and profiles", "guide/execution.md"),
+            ("Glossary", "glossary.md"),
+        ],
+    ),
+    (
+        "Write",
+        [
+            ("Tile expressions", "guide/expressions.md"),
+            ("Control flow", "guide/control_flow.md"),
+            ("Shapes, grids, coverage", "guide/shapes.md"),
+            ("Editors", "guide/editor.md"),
+            ("Coding agents", "guide/agents.md"),
+            ("Gallery", "gallery.md"),
+            ("Examples", "examples/index.md"),
         ],
     ),
     (
         "Check",
         [
             ("The sanitizer", "guide/sanitizer.md"),
-            ("Proofs for every size", "guide/prove.md"),
             ("Testing and debugging", "guide/testing.md"),
-            ("The command line", "guide/command_line.md"),
-            ("Environment variables", "guide/environment.md"),
-            ("Editors", "guide/editor.md"),
-            ("Coding agents", "guide/agents.md"),
+            ("Proofs for every size", "guide/prove.md"),
             ("Who orders the pipes", "study.md"),
             ("Faults that were reported", "reports.md"),
         ],
@@ -58,27 +65,35 @@ NAVIGATION: list[tuple[str, Any]] = [
             ("A kernel on one page", "guide/view.md"),
             ("Times, measured and predicted", "timing.md"),
             ("Times of C++ kernels", "timing_cpp.md"),
-            ("Porting from a2a3 to a5", "guide/porting.md"),
+            ("Speed of the machine itself", "speed.md"),
         ],
     ),
     (
         "Scale",
         [
+            ("PyTorch", "guide/torch.md"),
             ("A decoder layer", "guide/decoder.md"),
             ("Graphs of tasks", "guide/graphs.md"),
-            ("PyTorch", "guide/torch.md"),
             ("From a laptop to a cluster", "guide/cluster.md"),
         ],
     ),
     (
         "Hardware",
         [
-            ("To the hardware", "guide/hardware.md"),
             ("C++ kernels", "guide/cpp.md"),
+            ("Porting from a2a3 to a5", "guide/porting.md"),
+            ("To the hardware", "guide/hardware.md"),
         ],
     ),
-    ("Examples", "examples/index.md"),
-    ("Python interface", "api.md"),
+    (
+        "Reference",
+        [
+            ("The command line", "guide/command_line.md"),
+            ("Environment variables", "guide/environment.md"),
+            ("Python interface", "api.md"),
+            ("Diagnostics", "diagnostics/index.md"),
+        ],
+    ),
     (
         "Instructions",
         [
@@ -96,11 +111,28 @@ NAVIGATION: list[tuple[str, Any]] = [
             ("Element types", "isa/types.md"),
         ],
     ),
-    ("Diagnostics", "diagnostics/index.md"),
-    ("Architecture", "architecture.md"),
-    ("Decisions", "decisions_isa.md"),
-    ("Parity", "parity.md"),
+    (
+        "Project",
+        [
+            ("Parity", "parity.md"),
+            ("Architecture", "architecture.md"),
+            ("Decisions: instruction set", "decisions_isa.md"),
+            ("Decisions: architecture", "decisions_architecture.md"),
+            ("Contributing", "contributing.md"),
+            ("How a change is tested", "changes_tested.md"),
+            ("Changes", "changelog.md"),
+            ("Security", "security.md"),
+        ],
+    ),
 ]
+
+# Pages of the site that are files outside docs/: site path -> path in the repository.
+FROM_ROOT = {
+    "index.md": "README.md",
+    "contributing.md": "CONTRIBUTING.md",
+    "changelog.md": "CHANGELOG.md",
+    "security.md": "SECURITY.md",
+}
 
 # No font and no script from elsewhere: a page needs no network.
 CONFIG = """\
@@ -110,6 +142,7 @@ site_description = "A PTO machine in Python: check, run and sanitize tile kernel
 docs_dir = "{docs}"
 site_dir = "{site}"
 use_directory_urls = false
+extra_css = ["site.css"]
 nav = {nav}
 
 [project.theme]
@@ -141,15 +174,22 @@ def assemble(folder: Path) -> None:
     """All sources of the site, made and kept ones."""
     for part in ("guide", "isa", "pictures"):
         shutil.copytree(ROOT / "docs" / part, folder / part, dirs_exist_ok=True)
-    for page in (*(ROOT / "docs").glob("*.md"), *(ROOT / "docs").glob("*.ipynb")):
-        shutil.copy(page, folder / page.name)
+    for name in ("*.md", "*.ipynb", "*.css"):
+        for page in (ROOT / "docs").glob(name):
+            shutil.copy(page, folder / page.name)
+    for page, source in FROM_ROOT.items():
+        shutil.copy(ROOT / source, folder / page)
+    found = decisions.by_instruction(decisions.PAGE.read_text("utf-8"))
+    for page in (folder / "isa").glob("*.md"):
+        text = _with_decisions(_with_codes(page.read_text("utf-8")), found)
+        page.write_text(text, "utf-8")
+    gallery = folder / "gallery.md"
+    gallery.write_text(_with_sources(gallery.read_text("utf-8")), "utf-8")
+    for page in [*folder.glob("*.md"), *(folder / "guide").glob("*.md")]:
+        page.write_text(_linked(page.read_text("utf-8"), page.relative_to(folder)), "utf-8")
     _write_diagnostics(folder / "diagnostics")
     _write_examples(folder / "examples")
     (folder / "api.md").write_text(api.page(), "utf-8")
-    for page in (folder / "isa").glob("*.md"):
-        page.write_text(_with_codes(page.read_text("utf-8")), "utf-8")
-    for page in [*folder.glob("*.md"), *(folder / "guide").glob("*.md")]:
-        page.write_text(_within_site(page.read_text("utf-8")), "utf-8")
 
 
 def _with_codes(text: str) -> str:
@@ -157,20 +197,59 @@ def _with_codes(text: str) -> str:
     return re.sub(r"\((PTO-[A-Z]\d{3})\)", r"([\1](../diagnostics/\1.md))", text)
 
 
-def _within_site(text: str) -> str:
-    """Links to example files lead to the pages that show them."""
-    text = re.sub(
-        r"\]\((?:\.\./)?((?:\.\./)?)examples/(\w+)(?:\.(?:py|pto)|/\w+\.py)?\)",
-        r"](\1examples/\2.md)",
-        text,
-    )
-    text = re.sub(r"\]\((?:\.\./)?((?:\.\./)?)examples/\)", r"](\1examples/index.md)", text)
-    return text.replace(
-        "`pto explain CODE`; as pages on the site that `make docs` builds",
-        "[diagnostics](diagnostics/index.md), or `pto explain CODE`",
-    ).replace(
-        "the [site](../index.md) has the same pages", "the same is [here](../diagnostics/index.md)"
-    )
+def _with_decisions(text: str, found: dict[str, list[str]]) -> str:
+    """Each instruction names the decisions about it."""
+
+    def add(match: re.Match[str]) -> str:
+        titles = found.get(match[2].removeprefix("pto."), [])
+        links = [f"[{t}](../decisions_isa.md#{decisions.anchor(t)})" for t in titles]
+        return match[0] + (f"Decisions: {', '.join(links)}.\n\n" if links else "")
+
+    return re.sub(r"^(### (\S+)\n\n.*\n\n)", add, text, flags=re.MULTILINE)
+
+
+def _with_sources(text: str) -> str:
+    """The gallery shows each kernel where the repository links to it."""
+
+    def source(match: re.Match[str]) -> str:
+        code = (ROOT / "examples" / "gallery" / match[1]).read_text("utf-8")
+        shown = code[code.index("import pto") :].rstrip()
+        return f'```python title="examples/gallery/{match[1]}"\n{shown}\n```'
+
+    return re.sub(r"^\[examples/gallery/(\w+\.py)\]\(.*\)$", source, text, flags=re.MULTILINE)
+
+
+_CODE = re.compile(r"(^```.*?^```$|`[^`\n]*`)", re.MULTILINE | re.DOTALL)
+
+
+def _linked(text: str, page: Path) -> str:
+    """Links between files of the repository as links between pages of the site."""
+    source = PurePosixPath(FROM_ROOT.get(page.as_posix(), f"docs/{page.as_posix()}"))
+
+    def to_page(match: re.Match[str]) -> str:
+        if "://" in match[1]:
+            return match[0]
+        target = posixpath.normpath((source.parent / match[1]).as_posix())
+        return f"]({posixpath.relpath(_page_of(target), page.parent.as_posix())}{match[2] or ''})"
+
+    pieces = _CODE.split(text)
+    link = re.compile(r"\]\(([^)#\s]+)(#[^)]*)?\)")
+    return "".join(p if n % 2 else link.sub(to_page, p) for n, p in enumerate(pieces))
+
+
+def _page_of(target: str) -> str:
+    """The page of the site that shows a file or folder of the repository."""
+    from_root = {source: page for page, source in FROM_ROOT.items()}
+    folders = {"examples": "examples/index.md", "pto/explain": "diagnostics/index.md"}
+    known = from_root | folders | {"examples/gallery": "gallery.md"}
+    if target in known:
+        return known[target]
+    if target.startswith("docs/"):
+        return target.removeprefix("docs/")
+    example = re.fullmatch(r"examples/(\w+)(?:\.(?:py|pto)|/\w+\.py)?", target)
+    if example is None:
+        raise LookupError(f"no page of the site shows {target}")
+    return f"examples/{example[1]}.md"
 
 
 def _write_diagnostics(folder: Path) -> None:

@@ -12,13 +12,12 @@ from pathlib import Path
 from pto.cli import console, findings
 from pto.core.errors import fail
 from pto.core.render import Piece
-from pto.ir.text.example import example
 from pto.ir.text.format import compile_format
 from pto.isa import table
-from pto.isa.cost.shown import cost_texts
 from pto.isa.row import describe
-from pto.isa.row.instr import PROFILES, Instr
+from pto.isa.row.instr import Instr
 from pto.target.profile import profile_name
+from pto.view.instruction import page
 
 _CHECKOUT = Path(__file__).parents[2]  # of this package; an installed package has no tests
 _NAME = re.compile(r"\b(?:pto|arith|scf|func|memref|math|builtin|llvm)\.[\w.]+")
@@ -93,51 +92,6 @@ def _listing(rows: Sequence[Instr]) -> list[Piece]:
             names = " ".join(row.mnemonic for row in members)
             out += [("name", f"  {family}: "), ("", f"{names}\n")]
     out.append(("dim", f"\n{len(rows)} instructions; `pto isa NAME` shows one.\n"))
-    return out
-
-
-def page(row: Instr) -> list[Piece]:
-    out: list[Piece] = [("title", f"{row.name}"), ("", f"  {row.meaning}\n")]
-    out += _line("family", f"{row.family.name}: {row.family.meaning}")
-    if row.aliases:
-        out += _line("also", " ".join(row.aliases))
-    out += [("", "\n")]
-    for o in row.operands:
-        out += _line(o.name, describe.operand_text(o))
-    for r in row.results:
-        out += _line(r.name, f"{r.kind}, result")
-    for a in row.attrs:
-        out += _line(a.name, describe.attr_text(a))
-    out += [("", "\n"), *_line("pipe", describe.pipe_text(row.pipe))]
-    for name, forms in row.phases.items():
-        for form in forms:
-            out += _line(f"phases {name}", str(form))
-    if row.scope:
-        out += _line("stands", row.scope)
-    for p in PROFILES:
-        out += _line(
-            p, f"{describe.types_text(row, p)}" + (f" (of {row.subject})" if row.types else "")
-        )
-    for chip, text in cost_texts(row).items():
-        out += _line(f"cost {chip}", text)
-    out += _rules(row)
-    shown = example(row)
-    if shown:
-        out += [("", "\n"), ("dim", "example\n"), ("", f"  {shown}\n")]
-    for note in row.notes:
-        out += [("", "\n"), ("note", "note "), ("", f"{note}\n")]
-    return [*out, ("", "\n"), ("dim", f"source: {'; '.join(row.cite)}\n")]
-
-
-def _line(name: str, text: str) -> list[Piece]:
-    return [("name", f"  {name:<12} "), ("", f"{text}\n")]
-
-
-def _rules(row: Instr) -> list[Piece]:
-    out: list[Piece] = [("", "\n")] if row.rules else []
-    for rule in row.rules:
-        where = f" ({', '.join(rule.profiles)})" if rule.profiles else ""
-        out += [("value", f"  {rule.code} "), ("", f"{rule.sentence}{where}\n")]
     return out
 
 

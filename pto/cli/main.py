@@ -103,7 +103,7 @@ def _findings_of(error: Exception) -> tuple[Sequence[Diagnostic], int]:
     if isinstance(error, OSError) and not _is_of_the_user(error):
         where, why = error.filename or "standard output", error.strerror or error
         return [Diagnostic("PTO-U011", f"{where} cannot be used: {why}")], USAGE
-    from pto.cli.raised import raised  # only here: most commands do not fail
+    from pto.lang.raised import raised  # only here: most commands do not fail
 
     found = raised(error)
     return [found], BROKEN if found.code == "PTO-U009" else FINDINGS

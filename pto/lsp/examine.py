@@ -21,7 +21,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pto.cli.program import completed, executed, kernel_values, kernels_of, users_code
 from pto.core import render
 from pto.core.errors import Diagnostic, Loc, Note, PtoError
 from pto.ir.graph import Module, Operation, Value
@@ -29,6 +28,7 @@ from pto.isa.cost.shown import cost_texts
 from pto.isa.row.describe import pipe_text
 from pto.isa.row.types import TileBuf
 from pto.lang.example import example_of
+from pto.lang.file import completed, executed, kernel_values, kernels_of, users_code
 from pto.lang.kernel import Kernel
 from pto.observe import sanitize
 from pto.observe.timing import Timing, time

@@ -11,7 +11,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from pto.cli.isa import page
 from pto.ir.graph import Value
 from pto.ir.text import lexer as lx
 from pto.ir.text.example import example
@@ -23,6 +22,7 @@ from pto.isa.row.instr import Instr
 from pto.isa.table import lookup, rows
 from pto.lsp.document import Document, Piece
 from pto.verify.functions import name_of, signature_of
+from pto.view.instruction import page
 
 _DECLARED = re.compile(r"^[ \t]*func\.func\b[^@\n]*(@[\w$.-]+)", re.MULTILINE)
 _WORDS = re.compile(r"[\w.]+")

@@ -141,7 +141,7 @@ def test_a_defect_of_ours_is_said_without_a_traceback(
 ):
     monkeypatch.setattr(frame.load("cache"), "run", broken)
     monkeypatch.setattr(frame, "_is_of_the_user", lambda error: False)
-    monkeypatch.setattr("pto.cli.raised.user_step", lambda error: None)
+    monkeypatch.setattr("pto.lang.raised.user_step", lambda error: None)
     assert main(["cache"]) == 3
     said = capsys.readouterr().err
     assert "error[PTO-U009]: pto failed: ZeroDivisionError: in our own code" in said

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from pto.cli.main import main
-from pto.cli.program import find_tunable
+from pto.lang.file import find_tunable
 
 KERNELS = """
 import pto
