@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import textwrap
 from collections.abc import Iterator
 from typing import Any
 
@@ -26,6 +27,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         *("pto.run.machine", "pto.graphs", "pto.cluster", "pto.lang.torch_op"),
     ),
 }
+_WIDEST = 84  # characters of a signature that a page shows without scrolling
 _HEAD = """\
 # Python interface
 
@@ -55,7 +57,8 @@ def _entry(name: str) -> Iterator[str]:
     yield f"### pto.{name}"
     yield ""
     if not is_class:
-        yield from ("```text", _signature(f"pto.{name}", value), "```", "")
+        call, indent = _signature(f"pto.{name}", value), " " * len(f"pto.{name}(")
+        yield from ("```text", textwrap.fill(call, _WIDEST, subsequent_indent=indent), "```", "")
     yield inspect.getdoc(value) or ""
     yield ""
     if is_class:

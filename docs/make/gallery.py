@@ -29,7 +29,9 @@ one with NumPy at odd sizes, on both engines and under the sanitizer. Times are
 
 def page() -> str:
     """The page as Markdown."""
-    head = "| kernel | arrays | grid | 910B1 | 950PR | bound on 950PR |\n" + "| --- " * 6 + "|"
+    head = (
+        "| kernel | arrays | grid | 910B1, us | 950PR, us | bound on 950PR |\n" + "| --- " * 6 + "|"
+    )
     lines = [_HEAD, head, *(_row(name) for name in cases()), ""]
     for file in files():
         text = (ROOT / "examples" / "gallery" / f"{file}.py").read_text("utf-8")
@@ -67,10 +69,10 @@ def draw(file: str, to: Path) -> None:
 def _row(name: str) -> str:
     file, grid, args = cases()[name]
     arrays = ", ".join("x".join(map(str, a.shape)) for a in args)
-    times = " | ".join(f"{timing(name, device).us:.1f} us" for device in DEVICES)
+    times = " | ".join(f"{timing(name, device).us:.1f}" for device in DEVICES)
     bound = timing(name, "950pr").bound
     link = f"[`{name}`](#{file.replace('_', '-')})"
-    return f"| {link} | {arrays} | {' x '.join(map(str, grid))} | {times} | {bound} |"
+    return f"| {link} | {arrays} | {'x'.join(map(str, grid))} | {times} | {bound} |"
 
 
 @cache

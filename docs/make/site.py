@@ -200,12 +200,14 @@ def _with_codes(text: str) -> str:
 def _with_decisions(text: str, found: dict[str, list[str]]) -> str:
     """Each instruction names the decisions about it."""
 
-    def add(match: re.Match[str]) -> str:
-        titles = found.get(match[2].removeprefix("pto."), [])
+    pieces = re.split(r"^(?=##)", text, flags=re.MULTILINE)
+    for number, piece in enumerate(pieces):
+        name = re.match(r"### (?:pto\.)?(\S+)\n", piece)
+        titles = found.get(name[1], []) if name else []
         links = [f"[{t}](../decisions_isa.md#{decisions.anchor(t)})" for t in titles]
-        return match[0] + (f"Decisions: {', '.join(links)}.\n\n" if links else "")
-
-    return re.sub(r"^(### (\S+)\n\n.*\n\n)", add, text, flags=re.MULTILINE)
+        if links:
+            pieces[number] = f"{piece.rstrip()}\n\nDecisions: {', '.join(links)}.\n\n"
+    return "".join(pieces)
 
 
 def _with_sources(text: str) -> str:
