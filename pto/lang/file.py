@@ -23,7 +23,7 @@ from pto.ir.builder import scalar_type
 from pto.ir.text.parser import read_source
 from pto.isa.row.types import Ptr, Scalar
 from pto.lang.raised import raised
-from pto.run.launch.arguments import Parameter, build, require_names
+from pto.run.launch.arguments import LaunchParameter, build, require_names
 
 if TYPE_CHECKING:
     from pto.lang.kernel import Kernel
@@ -60,7 +60,7 @@ def find_tunable(file: str, entry: str | None = None) -> Kernel[...] | Autotuned
         return next(iter(known.values()))
     listed = ", ".join(known)
     if not known:
-        raise fail("PTO-U030", f"{found[1]} has no kernel", help="@pto.kernel makes one")
+        raise fail("PTO-U030", f"{found[1]} has no kernel", help="define one with @pto.kernel")
     if name is None:
         first = f"{found[1]}:{next(iter(known))}"
         message = f"which kernel is to be taken? {found[1]} has {listed}"
@@ -163,10 +163,10 @@ def completed(kernel: Kernel[...], given: Mapping[str, str]) -> dict[str, str]:
 _ANY = 1  # elements along a named dimension: fewer than any tile has
 
 
-def _parameter(p: KernelParameter) -> Parameter:
+def _parameter(p: KernelParameter) -> LaunchParameter:
     """A kernel parameter as a program parameter; `pto.Global` alone has no element type."""
     elem = Scalar("?", None) if p.dtype is None else scalar_type(p.dtype)
-    return Parameter(p.name, Ptr(elem) if p.kind == "array" else elem, None)
+    return LaunchParameter(p.name, Ptr(elem) if p.kind == "array" else elem, None)
 
 
 def constant(text: str) -> Any:

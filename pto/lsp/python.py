@@ -19,13 +19,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pto.cli.isa import page
 from pto.core.confined import ProcessLimits, run
 from pto.core.errors import Diagnostic, Loc, Note
 from pto.isa.row.instr import Instr
 from pto.isa.table import lookup
 from pto.lang.names import PUBLIC, RENAMED
 from pto.lsp.features import HoverPage, TextSpan, fenced, row_home
+from pto.view.instruction import page
 
 LIMITS = ProcessLimits(seconds=60.0, megabytes=8192)
 NOT_ALLOWED = (
