@@ -9,6 +9,7 @@ raises an error. Runs without an observer never use this file.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -115,41 +116,15 @@ class Watched(NDArrayOperatorsMixin):
 
     # ---- properties, which access nothing
 
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        return self._array.dtype
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self._array.shape
-
-    @property
-    def strides(self) -> tuple[int, ...]:
-        return self._array.strides
-
-    @property
-    def ndim(self) -> int:
-        return self._array.ndim
-
-    @property
-    def size(self) -> int:
-        return self._array.size
-
-    @property
-    def itemsize(self) -> int:
-        return self._array.itemsize
-
-    @property
-    def nbytes(self) -> int:
-        return self._array.nbytes
-
-    @property
-    def flags(self) -> Any:
-        return self._array.flags
-
-    @property
-    def ctypes(self) -> Any:
-        return self._array.ctypes
+    dtype = property(attrgetter("_array.dtype"))
+    shape = property(attrgetter("_array.shape"))
+    strides = property(attrgetter("_array.strides"))
+    ndim = property(attrgetter("_array.ndim"))
+    size = property(attrgetter("_array.size"))
+    itemsize = property(attrgetter("_array.itemsize"))
+    nbytes = property(attrgetter("_array.nbytes"))
+    flags = property(attrgetter("_array.flags"))
+    ctypes = property(attrgetter("_array.ctypes"))
 
     def __len__(self) -> int:
         return len(self._array)
