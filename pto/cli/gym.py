@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -63,12 +63,7 @@ _TIME = "also time every case on the chip; a case with unknown or zero time fail
 
 
 def run(args: argparse.Namespace) -> int:
-    if args.j is not None and args.j < 1:
-        raise fail("PTO-U061", f"-j {args.j}: at least one process is needed")
-    if not args.timeout > 0:
-        raise fail("PTO-U061", f"--timeout {args.timeout:g}: the time must be positive")
-    if args.profile is not None:
-        profile(args.profile)  # reports an unknown name before anything runs
+    require_possible(args)
     args.engine = chosen_engine(args.engine)
     parse_schedule(args.schedule)
     path = Path(args.path) if places.current() is None else Path(args.path).resolve()
@@ -99,6 +94,16 @@ def run(args: argparse.Namespace) -> int:
         return _show_mutants(results, args, wall)
     _show(results, args, wall)
     return 0 if all(r.status == "passed" for r in results) else 1
+
+
+def require_possible(args: argparse.Namespace) -> None:
+    """Report a wrong number of processes, timeout or profile before anything runs."""
+    if args.j is not None and args.j < 1:
+        raise fail("PTO-U061", f"-j {args.j}: at least one process is needed")
+    if not args.timeout > 0:
+        raise fail("PTO-U061", f"--timeout {args.timeout:g}: the time must be positive")
+    if args.profile is not None:
+        profile(args.profile)
 
 
 def told(args: argparse.Namespace, seen: Callable[[GymResult], None], result: GymResult) -> bool:
@@ -143,15 +148,18 @@ def _show(results: list[GymResult], args: argparse.Namespace, wall: float) -> No
         }
         print(report.as_json(results, wall, **header))
         return
-    console.write(report.table(results))
-    sources = Sources()
-    for block in report.failures(results, sources):
-        console.write(block)
     how = f", schedule {args.schedule}" if args.schedule else ""
-    console.write(report.summary(results, f"{_engine(args)}{how}", wall))
-    console.write(place.by_node([(r.node, r.seconds) for r in results]))
+    show_results(results, f"{_engine(args)}{how}", wall)
     if args.time:
         console.write(timed.summary(results))
+
+
+def show_results(results: Sequence[GymResult], how: str, wall: float) -> None:
+    console.write(report.table(results))
+    for block in report.failures(results, Sources()):
+        console.write(block)
+    console.write(report.summary(results, how, wall))
+    console.write(place.by_node([(r.node, r.seconds) for r in results]))
 
 
 def _engine(args: argparse.Namespace) -> str:

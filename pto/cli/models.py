@@ -11,10 +11,10 @@ from pathlib import Path
 
 from pto import __version__
 from pto.cli import console, findings, options, place
-from pto.cli.gym import progress, told
+from pto.cli.gym import progress, require_possible, show_results, told
 from pto.core.errors import fail
 from pto.core.processors import usable
-from pto.core.render import Piece, Sources
+from pto.core.render import Piece
 from pto.gym import report
 from pto.gym.models.kernels import find_kernels
 from pto.gym.models.runner import BOTH
@@ -23,7 +23,6 @@ from pto.gym.result import GymResult
 from pto.gym.selection import select
 from pto.run.launch import place as places
 from pto.run.launch.engine import chosen_engine, wants_sanitizer
-from pto.target.profile import profile
 
 EXAMPLES = """\
   pto models PTOAS                         every kernel of every model of a checkout
@@ -52,12 +51,7 @@ _HOW = {"golden": "by a golden", "engines": "alike on both engines", "ran": "ran
 
 
 def run(args: argparse.Namespace) -> int:
-    if args.j is not None and args.j < 1:
-        raise fail("PTO-U061", f"-j {args.j}: at least one process is needed")
-    if not args.timeout > 0:
-        raise fail("PTO-U061", f"--timeout {args.timeout:g}: the time must be positive")
-    if args.profile is not None:
-        profile(args.profile)  # reports an unknown name before anything runs
+    require_possible(args)
     if args.engine != BOTH:
         args.engine = chosen_engine(args.engine)
     watched = wants_sanitizer(args.sanitize)
@@ -90,12 +84,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _show(results: Sequence[GymResult], engine: str, wall: float) -> None:
-    console.write(report.table(results))
-    sources = Sources()
-    for block in report.failures(results, sources):
-        console.write(block)
-    console.write(report.summary(results, engine, wall))
-    console.write(place.by_node([(r.node, r.seconds) for r in results]))
+    show_results(results, engine, wall)
     counts = Counter(r.judged for r in results if r.judged)
     parts = [f"{counts[how]} {words}" for how, words in _HOW.items() if counts[how]]
     passed: list[Piece] = [("dim", f"passed: {', '.join(parts)}\n")]

@@ -40,7 +40,6 @@ class Publish(Order):
 # ---- between the pipes of one agent
 
 
-@dataclass(frozen=True, slots=True)
 class Within(Order):
     """Orders the pipes of one agent. A program that contains one is explicitly synchronised."""
 
@@ -58,12 +57,10 @@ class OfFlag(Within):
     dst: str = "dst_pipe"
 
 
-@dataclass(frozen=True, slots=True)
 class SetFlag(OfFlag):
     """Sets a flag when `src` has done all earlier work."""
 
 
-@dataclass(frozen=True, slots=True)
 class WaitFlag(OfFlag):
     """Blocks `dst` until the flag is set, and clears it."""
 
@@ -75,7 +72,6 @@ class Barrier(Within):
     pipe: str = "pipe"
 
 
-@dataclass(frozen=True, slots=True)
 class FullFence(Barrier):
     """A barrier of all pipes and of memory; also used in programs without flags of their own."""
 
@@ -95,12 +91,10 @@ class OfBuffer(Within):
     mode: str = "mode"
 
 
-@dataclass(frozen=True, slots=True)
 class Acquire(OfBuffer):
     """Blocks the pipe until every earlier release of the id is done; mode 1 does not wait."""
 
 
-@dataclass(frozen=True, slots=True)
 class Release(OfBuffer):
     """Completes with the earlier work of the pipe; mode 1: also of all pipes that hold the id."""
 
@@ -108,19 +102,16 @@ class Release(OfBuffer):
 # ---- between agents
 
 
-@dataclass(frozen=True, slots=True)
 class Signal(Order):
     """Semaphores between the agents of a core, and barriers of all cores built on them."""
 
     is_fence: ClassVar[bool] = True
 
 
-@dataclass(frozen=True, slots=True)
 class SendSignal(Signal):
     """Increments the semaphore."""
 
 
-@dataclass(frozen=True, slots=True)
 class WaitSignal(Signal):
     """Waits for the semaphore, and decrements it."""
 
@@ -147,22 +138,18 @@ class OfQueue(Order):
     id: str = "id"
 
 
-@dataclass(frozen=True, slots=True)
 class Allocate(OfQueue):
     """Takes a free slot."""
 
 
-@dataclass(frozen=True, slots=True)
 class Push(OfQueue):
     """Fills a slot and signals the consumer."""
 
 
-@dataclass(frozen=True, slots=True)
 class Pop(OfQueue):
     """Waits for a full slot."""
 
 
-@dataclass(frozen=True, slots=True)
 class Free(OfQueue):
     """Returns a slot to the producer."""
 
@@ -193,12 +180,10 @@ class Notify(OfSignal):
     adds: str = "atomic_add"
 
 
-@dataclass(frozen=True, slots=True)
 class WaitUntil(OfSignal):
     """Waits until the signal words satisfy the condition."""
 
 
-@dataclass(frozen=True, slots=True)
 class TestSignal(OfSignal):
     """Tests once whether the signal words satisfy the condition."""
 
