@@ -116,7 +116,7 @@ def test_pad_elements_without_the_bit_are_not_defined():
         " : {g}, {u}, i64*5, i1, i64*3",
         "PTO-S161",
     )
-    assert "not defined by the ISA" in message
+    assert "the ISA does not define the padding value" in message
 
 
 def test_an_atomic_burst_is_whole_elements():

@@ -109,7 +109,7 @@ def test_a_store_that_does_not_follow_the_stream_is_an_error():
     )
     with pytest.raises(PtoError, match=r"PTO-M143.*begins at 0x40.*up to 0xc"):
         bench.run(f"{text}%s2 = pto.vstus %s1, %c, %v, %p : {ALIGN}, i32, {{v}}, {P} -> {ALIGN}")
-    with pytest.raises(PtoError, match=r"PTO-M143.*names address 0x4c.*stands at 0xc"):
+    with pytest.raises(PtoError, match=r"PTO-M143.*names address 0x4c.*is at 0xc"):
         bench.run(f"{text}pto.vstas %s1, %p, %c : {ALIGN}, {P}, i32")
     assert (live == -1).all()
 
