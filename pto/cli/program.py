@@ -1,54 +1,23 @@
-"""Loads the program of a command: a .pto file, or a kernel of a Python file, `k.py:softmax`.
-
-A Python file is executed to find its kernels, with the user's rights; `__name__` is not
-`"__main__"` in it, and its output goes to standard error.
-"""
+"""Loads the program of a command: a .pto file, or a kernel of a Python file, `k.py:softmax`."""
 
 from __future__ import annotations
 
 import argparse
-import ast
-import re
-import sys
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Generator, Iterator, Mapping
-from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
-from functools import cache
-from inspect import Parameter as Declared
-from inspect import signature
-from pathlib import Path
-from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pto.cli import findings
-from pto.cli.raised import raised
-from pto.core.errors import Loc, PtoError, fail, nearest
-from pto.ir.builder import scalar_type
+from pto.core.errors import fail
 from pto.ir.graph import Module
-from pto.ir.text.parser import parse_file, read_source
-from pto.isa.row.types import Ptr, Scalar
-from pto.run.launch.arguments import (
-    LaunchParameter,
-    build,
-    integers,
-    parameters,
-    parse_args,
-    require_names,
-)
+from pto.ir.text.parser import parse_file
+from pto.lang.file import completed, find_kernel, is_python, kernel_values, users_code
+from pto.run.launch.arguments import LaunchParameter, build, integers, parameters, parse_args
 from pto.run.launch.engine import chosen_engine
 from pto.run.launch.entry import entry_functions
 from pto.run.launch.host import Report, launch
 from pto.run.launch.progress import ProgressBar
 from pto.target.device import device as find_device
-
-if TYPE_CHECKING:
-    from pto.lang.kernel import Kernel
-    from pto.lang.parameter import Parameter as KernelParameter
-    from pto.lang.tune import Autotuned
-
-_PYTHON = re.compile(r"(.+\.py)(?::(\w+))?")
-_NAME = "__pto__"  # module name of an executed Python file
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,10 +68,6 @@ class ModuleLaunch(LoadedLaunch):
         from pto.cli.time import timed
 
         return timed(self.module, self.values, args)
-
-
-def is_python(file: str) -> bool:
-    return _PYTHON.fullmatch(file) is not None
 
 
 def require_text(file: str, option: str) -> None:
@@ -165,144 +130,3 @@ def _traced(
         made, _, given = kernel.specialise(values, getattr(args, "blocks", 1))
     args.entry = None  # the module contains only this kernel
     return ModuleLaunch(parameters(*entry_functions(made.module, None)), given, made.module)
-
-
-# ---- from a file to a kernel
-
-
-def find_kernel(file: str, entry: str | None = None) -> Kernel[...]:
-    """The kernel named by `k.py:name` or `--entry name`, or the only kernel of the file."""
-    from pto.lang.kernel import Kernel
-
-    found = find_tunable(file, entry)
-    return found if isinstance(found, Kernel) else found.kernel
-
-
-def find_tunable(file: str, entry: str | None = None) -> Kernel[...] | Autotuned:
-    """The same; a kernel with `@pto.autotune` is returned with its configurations."""
-    found = _PYTHON.fullmatch(file)
-    if found is None:
-        raise RuntimeError(f"{file} is no Python file")
-    known = dict(kernels_of(executed(Path(found[1]))))
-    name = found[2] or entry
-    if name is None and len(known) == 1:
-        return next(iter(known.values()))
-    listed = ", ".join(known)
-    if not known:
-        raise fail("PTO-U030", f"{found[1]} has no kernel", help="define one with @pto.kernel")
-    if name is None:
-        first = f"{found[1]}:{next(iter(known))}"
-        message = f"which kernel is to be taken? {found[1]} has {listed}"
-        raise fail("PTO-U031", message, help=f"name it: {first}")
-    if name not in known:
-        message = f"{found[1]} has no kernel {name}; it has {listed}"
-        raise fail("PTO-U030", message, help=nearest(name, known))
-    return known[name]
-
-
-def kernels_of(module: ModuleType) -> Iterator[tuple[str, Kernel[...] | Autotuned]]:
-    """Every kernel of a module by name, including imported ones."""
-    from pto.lang.kernel import Kernel
-    from pto.lang.tune import Autotuned
-
-    seen: set[int] = set()
-    for name, value in vars(module).items():
-        if isinstance(value, Kernel | Autotuned) and id(value) not in seen:
-            seen.add(id(value))
-            yield name, value
-
-
-def executed(path: Path) -> ModuleType:
-    """A Python file as a module; a mistake in it is a finding."""
-    return _run(path, path.resolve(), read_source(path))
-
-
-@cache
-def _run(path: Path, home: Path, text: str) -> ModuleType:
-    """Execute a Python file, once per command."""
-    module = ModuleType(_NAME)
-    module.__file__ = str(home)
-    sys.modules[_NAME] = module  # dataclasses look up the module of a class
-    sys.path.insert(0, str(home.parent))
-    try:
-        made = compile(text, str(path), "exec")
-    except (SyntaxError, ValueError) as error:  # ValueError: a zero byte
-        place = Loc(str(path), getattr(error, "lineno", 1) or 1, getattr(error, "offset", 1) or 1)
-        said = getattr(error, "msg", error)
-        raise fail("PTO-U281", f"this is not Python: {said}", loc=place) from None
-    with redirect_stdout(sys.stderr), users_code():
-        exec(made, vars(module))
-    return module
-
-
-@contextmanager
-def users_code() -> Generator[None]:
-    """A context for user code: its exceptions become findings at its lines."""
-    try:
-        yield
-    except PtoError:
-        raise
-    except (Exception, SystemExit) as error:
-        found = raised(error)
-        if found.code != "PTO-U281":  # a defect: main shows it
-            raise
-        raise PtoError(found) from error
-
-
-# ---- from text to arguments
-
-
-def kernel_values(
-    kernel: Kernel[...], given: Mapping[str, str], seed: int, later: Collection[str] = ()
-) -> list[Any]:
-    """One value per parameter: arrays and numbers as for any program, constants as Python values.
-
-    Parameters in `later` are None.
-    """
-    declared = signature(kernel.function).parameters.values()
-    made = {p.name: p.default for p in declared if p.default is not Declared.empty}
-    made |= dict.fromkeys(later)
-    require_names({p.name: f"{p.name}: {p}" for p in kernel.parameters}, given, made)
-    chosen = [p for p in kernel.parameters if p.name in given]
-    made |= {p.name: constant(given[p.name]) for p in chosen if p.kind == "constant"}
-    params = [_parameter(p) for p in chosen if p.kind != "constant"]
-    built = build(params, {p.name: given[p.name] for p in params}, seed)
-    made |= {p.name: value for p, value in zip(params, built, strict=True)}
-    return [made[p.name] for p in kernel.parameters]
-
-
-def completed(kernel: Kernel[...], given: Mapping[str, str]) -> dict[str, str]:
-    """The given values; if there are none, arrays from the annotations of the kernel.
-
-    Run-time numbers are not part of the program and need not be given.
-    """
-    numbers = {p.name: "0" for p in kernel.parameters if p.kind == "scalar"}
-    given = {**numbers, **given}
-    if any(p.kind == "array" and p.name in given for p in kernel.parameters):
-        return given
-    sized = [p for p in kernel.parameters if p.dtype and p.sizes]
-    made = {
-        p.name: f"zeros:{'x'.join(str(_ANY if isinstance(n, str) else n) for n in p.sizes or ())}"
-        for p in sized
-        if None not in (p.sizes or ())
-    }
-    return {**given, **made}
-
-
-_ANY = 1  # elements along a named dimension: fewer than any tile has
-
-
-def _parameter(p: KernelParameter) -> LaunchParameter:
-    """A kernel parameter as a program parameter; `pto.Global` alone has no element type."""
-    elem = Scalar("?", None) if p.dtype is None else scalar_type(p.dtype)
-    return LaunchParameter(p.name, Ptr(elem) if p.kind == "array" else elem, None)
-
-
-def constant(text: str) -> Any:
-    """A constant from text: a Python literal, an element type, else the text itself."""
-    from pto.lang.values.elements import ELEMENTS
-
-    try:
-        return ast.literal_eval(text)
-    except (ValueError, SyntaxError):
-        return ELEMENTS.get(text, text)
