@@ -8,7 +8,8 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from pto.core.render import Piece
 from pto.cxx.child import Crash
 from pto.graphs import extract, suite, swimlane
 from pto.graphs.diff import compare
-from pto.graphs.process import GraphProcess
+from pto.graphs.process import GraphProcess, Kernels
 from pto.graphs.scene import Arguments, Scene
 from pto.gym.selection import select
 
@@ -171,24 +172,23 @@ def _record(
     seconds: float,
     kept: int | None = None,
 ) -> int:
-    process = GraphProcess(scene.source())
-    try:
+    with _process(scene) as process:
         return process.record(arguments.listed, folder, seconds, kept)
+
+
+@contextmanager
+def _process(scene: suite.Case, kernels: Kernels = "all") -> Generator[GraphProcess]:
+    try:
+        with GraphProcess(scene.source(), kernels=kernels) as process:
+            yield process
     except Crash as crash:
         raise PtoError(crash.finding) from None
-    finally:
-        process.end()
 
 
 def _time(args: argparse.Namespace, scene: suite.Case) -> int:
-    process = GraphProcess(scene.source(), "all" if args.edges else "some")
-    try:
+    with _process(scene, "all" if args.edges else "some") as process:
         arguments = scene.arguments(with_values=args.edges)
         times = process.time(arguments.listed, args.device, args.edges, args.timeout)
-    except Crash as crash:
-        raise PtoError(crash.finding) from None
-    finally:
-        process.end()
     if args.trace is not None:
         write_whole(args.trace, json.dumps(swimlane.chrome(times)))
     if args.page is not None:
@@ -212,13 +212,7 @@ def _told(format: str, seen: Callable[[Any], None]) -> Callable[[suite.SceneResu
 def _show(outcomes: Sequence[suite.SceneResult], seconds: float) -> None:
     width = max(len(o.name) for o in outcomes)
     for o in outcomes:
-        style = (
-            "value"
-            if o.status in ("passed", "ran", "checked")
-            else "dim"
-            if o.status == "skipped"
-            else "error"
-        )
+        style = "dim" if o.status == "skipped" else "value" if o.status in suite.GOOD else "error"
         facts = f"{o.tasks:6,} tasks {o.edges:6,} edges {o.seconds:7.1f} s" if o.tasks else ""
         why = f"  {o.why.splitlines()[0][:90]}" if o.why else ""
         row: list[Piece] = [

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from pto.cluster.intervals import Bytes, Intervals
 from pto.core.dtypes import DType, dtype
+from pto.core.intervals import Bytes, Intervals
 from pto.ir.graph import Operation, Value
 from pto.isa.meaning.tile.move import COMBINE, STORE
 from pto.isa.row import types as t

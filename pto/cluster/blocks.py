@@ -16,12 +16,12 @@ from itertools import pairwise
 from typing import Any
 from uuid import uuid4
 
-from pto.cluster.intervals import NOTHING, Bytes, meet, merged
 from pto.cluster.kernel_message import KernelMessage, pack
 from pto.cluster.part import RangeResult, RangeRun, put
 from pto.cluster.payload import Payload, load
 from pto.cluster.worker_pool import Job, LostWorker, WorkerPool
 from pto.core.errors import PtoError
+from pto.core.intervals import NOTHING, Bytes, meet, merged
 from pto.run.launch.prepared import LaunchGrid
 
 _EACH = 3  # ranges for each worker: they balance the load, and a lost range costs less

@@ -10,7 +10,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from pto.cluster.intervals import (
+from pto.cluster.payload import Payload, no_uses
+from pto.core.errors import PtoError
+from pto.core.intervals import (
     EVERYTHING,
     NOTHING,
     Bytes,
@@ -21,8 +23,6 @@ from pto.cluster.intervals import (
     scatter,
     within,
 )
-from pto.cluster.payload import Payload, no_uses
-from pto.core.errors import PtoError
 from pto.run.jit.border.context import Context, Words, by_machine_address
 from pto.run.launch.prepared import LaunchGrid
 from pto.run.machine.core import Cluster

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from pto.cluster.atomics import Accumulator, accumulators
-from pto.cluster.intervals import NOTHING, Bytes, Intervals
+from pto.core.intervals import NOTHING, Bytes, Intervals
 from pto.core.memory import aligned_bytes
 from pto.run.jit.border.context import TOUCH
 from pto.run.jit.border.threads import Words

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from pto.cluster.intervals import meet, scatter
 from pto.cluster.kernel_message import pack
 from pto.cluster.windows import RankWindow
 from pto.cluster.worker_pool import LostWorker, WorkerHandle, WorkerPool
 from pto.cluster.world import RankLaunch, RoundReport, WindowArgument, WorkerResult, WorldPlan
 from pto.core.errors import PtoError
+from pto.core.intervals import meet, scatter
 from pto.run.launch.arrays import Borrowed
 from pto.run.launch.call import Launch
 from pto.run.launch.prepared import LaunchGrid

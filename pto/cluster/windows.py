@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pto.cluster.intervals import NOTHING, Bytes, Intervals, gather, merged, scatter
 from pto.core.dtypes import dtype
 from pto.core.global_layout import Shape5
 from pto.core.global_tensor import GlobalTensor
+from pto.core.intervals import NOTHING, Bytes, Intervals, gather, merged, scatter
 from pto.core.memory import Memory, Space
 from pto.isa.meaning import lanes
 

@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from pto import __version__
-from pto.cluster.intervals import Bytes
 from pto.cluster.kernel_message import KernelMessage, unpack
 from pto.cluster.part import RangeResult, attempt, put, take
 from pto.cluster.payload import Payload
@@ -24,6 +23,7 @@ from pto.cluster.windows import Update
 from pto.cluster.worker_slot import WorkerSlot
 from pto.cluster.world import RoundReport, WorkerResult, WorldPlan
 from pto.core.errors import fail
+from pto.core.intervals import Bytes
 from pto.run.launch.prepared import LaunchGrid
 from pto.run.machine.device import Device
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from pto.cluster.intervals import Bytes
 from pto.cluster.kernel_message import profile_of, unpack
 from pto.cluster.windows import Memories, Update
 from pto.cluster.world import RoundReport, WindowArgument, WorkerResult, WorldPlan
 from pto.core.errors import PtoError
+from pto.core.intervals import Bytes
 from pto.run.launch.call import Launch
 from pto.run.machine.agents import CoScheduler, waits_of
 from pto.run.machine.stream import Stream

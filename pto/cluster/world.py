@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from pto.cluster.intervals import Bytes, Intervals
 from pto.cluster.kernel_message import KernelMessage
 from pto.cluster.windows import RankWindow
 from pto.core.errors import Diagnostic
+from pto.core.intervals import Bytes, Intervals
 from pto.run.machine.agents import BlockedAgent
 
 

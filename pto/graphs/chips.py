@@ -1,26 +1,31 @@
 """Scenes of several chips: the Python names with which they submit graphs, and their runner.
 
-A worker collects the submissions of an orchestration in Python, and runs them in one child process
-(`ranks.py`). Buffers are in the parent; the child has copies of them during a run.
+A worker collects the submissions of an orchestration in Python, and runs them in one child process.
+Buffers are in the parent; the child has copies of them during a run.
 """
 
 from __future__ import annotations
 
 import inspect
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from importlib import import_module
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from pto.cxx.child import Child
-from pto.graphs.process import GraphProcess, GraphSource
+from pto.graphs.process import (
+    Address,
+    ArgTensor,
+    Argument,
+    GraphProcess,
+    GraphSource,
+    RankContext,
+    Submission,
+)
 from pto.graphs.scene_names import (
     ELEMENTS,
     DataType,
@@ -39,7 +44,7 @@ class TensorArgType(IntEnum):
     NO_DEP = 4
 
 
-_USES = (0, 1, 2, 1, 2)  # of these: numbers of `process.USES`
+_USES = ("in", "out", "inout", "out", "inout")  # of these
 _TAGS = {"in": TensorArgType.INPUT, "out": TensorArgType.OUTPUT_EXISTING}
 
 
@@ -65,15 +70,11 @@ class Buffer:
 
     data: npt.NDArray[np.uint8]
     start: int = 0  # in `whole`
-    whole: Buffer | None = None  # the window that this is a part of
-
-    @property
-    def owner(self) -> Buffer:
-        return self.whole or self
+    whole: npt.NDArray[np.uint8] | None = None  # the window that this is a part of
 
     @property
     def base(self) -> Address:
-        return Address(self)
+        return Address(self.data if self.whole is None else self.whole, self.start)
 
     @property
     def nbytes(self) -> int:
@@ -83,52 +84,40 @@ class Buffer:
     def shm(self) -> SimpleNamespace:
         return SimpleNamespace(buf=self.data.data)
 
-    def tensor(self, shapes: Sequence[int], dtype: int) -> View:
-        return View(self, tuple(shapes), DataType(dtype).name)
+    def tensor(self, shapes: Sequence[int], dtype: int) -> ArgTensor:
+        return self.view(shapes, DataType(dtype).name)
+
+    def view(self, shape: Sequence[int], element: str) -> ArgTensor:
+        return ArgTensor("", self.data, tuple(shape), element, "in", self.whole, self.start)
 
     def close(self) -> None:
         """Nothing to release."""
-
-
-@dataclass(frozen=True)
-class View:
-    """A buffer with a shape."""
-
-    buffer: Buffer
-    shape: tuple[int, ...]
-    element: str
-
-
-@dataclass(frozen=True)
-class Address:
-    """The address of a buffer, which the child knows."""
-
-    buffer: Buffer
-
-
-@dataclass(frozen=True)
-class Context:
-    """The address of a record with the rank and the windows of all ranks."""
-
-    rank: int
-    windows: tuple[Buffer, ...]
 
 
 class TaskArgs:
     """Arguments of one submission."""
 
     def __init__(self) -> None:
-        self.listed: list[tuple[View, int] | Any] = []
+        self.listed: list[Any] = []
 
-    def add_tensor(self, view: View, tag: TensorArgType = TensorArgType.INPUT) -> None:
-        self.listed.append((view, _USES[tag]))
+    def add_tensor(self, view: ArgTensor, tag: TensorArgType = TensorArgType.INPUT) -> None:
+        self.listed.append(replace(view, use=_USES[tag]))
 
     def add_scalar(self, value: Any) -> None:
         self.listed.append(value)
 
     @property
-    def views(self) -> list[tuple[View, int]]:
-        return [each for each in self.listed if isinstance(each, tuple)]
+    def given(self) -> list[Argument]:
+        kinds = (ArgTensor, Address, RankContext)
+        return [e if isinstance(e, kinds) else scalar_to_uint64(e) for e in self.listed]
+
+
+def _conflict(a: Submission, b: Submission) -> bool:
+    """True if both use one buffer, which is no window, and one of them writes it."""
+    ours, theirs = (
+        [e for e in run.given if isinstance(e, ArgTensor) and e.whole is None] for run in (a, b)
+    )
+    return any(x.data is y.data and not x.use == y.use == "in" for x in ours for y in theirs)
 
 
 class Domain:
@@ -141,7 +130,7 @@ class Domain:
             worker: SimpleNamespace(
                 domain_rank=rank,
                 domain_size=len(windows),
-                device_ctx=Context(rank, windows),
+                device_ctx=RankContext(rank, tuple(w.data for w in windows)),
                 local_window_base=windows[rank].base,
                 actual_window_size=size,
                 buffers=_parts(windows[rank], specs),
@@ -162,43 +151,29 @@ class Domain:
 def _parts(window: Buffer, specs: Sequence[CommBufferSpec]) -> dict[str, Buffer]:
     made, start = dict[str, Buffer](), 0
     for spec in specs:
-        made[spec.name] = Buffer(window.data[start : start + spec.nbytes], start, window)
+        made[spec.name] = Buffer(window.data[start : start + spec.nbytes], start, window.data)
         start += spec.nbytes
     return made
-
-
-@dataclass
-class Submitted:
-    """One graph on one chip."""
-
-    program: Program
-    args: TaskArgs
-    chip: int
-
-
-@dataclass(frozen=True)
-class Program:
-    """An orchestration in C++ with its kernels, as a scene names it."""
-
-    name: str
-    source: GraphSource
 
 
 @dataclass
 class Orchestrator:
     """The interface that an orchestration in Python calls."""
 
-    run: Callable[[Sequence[Submitted]], None]
-    waiting: list[Submitted] = field(default_factory=list[Submitted])
+    programs: Sequence[GraphSource]
+    run: Callable[[Sequence[Submission]], None]
+    waiting: list[Submission] = field(default_factory=list[Submission])
 
     def submit_next_level(
-        self, program: Program, args: TaskArgs, config: Any = None, worker: int = 0
+        self, program: GraphSource, args: TaskArgs, config: Any = None, worker: int = 0
     ) -> None:
-        self.waiting.append(Submitted(program, args, worker))
+        made = Submission(args.given, self.programs.index(program), worker)
+        made.after = [n for n, earlier in enumerate(self.waiting) if _conflict(made, earlier)]
+        self.waiting.append(made)
 
     def submit_next_level_group(
         self,
-        program: Program,
+        program: GraphSource,
         args: Sequence[TaskArgs],
         config: Any = None,
         workers: Sequence[int] = (),
@@ -237,99 +212,35 @@ class Callables:
         """Everything is kept anyway."""
 
 
-class Worker(Child):
+class Worker:
     """Several chips: runs what orchestrations in Python submit."""
 
-    MODULE = "pto.graphs.ranks"
-
-    def __init__(self, programs: Sequence[Program], profile: str, seconds: float) -> None:
-        self._programs = [p.name for p in programs]
-        self._processes = [GraphProcess(p.source) for p in programs]
+    def __init__(self, programs: Sequence[GraphSource], seconds: float) -> None:
+        self._programs = programs
+        self._process = GraphProcess(*programs)
         self._seconds = seconds
         self.tasks = self.edges = 0
-        builds = {
-            f"{p.name} {n}": path
-            for p, own in zip(programs, self._processes, strict=True)
-            for n, path in own.builds.items()
-        }
-        super().__init__(builds, profile)
-
-    def _load_request(self) -> Mapping[str, Any]:
-        return {"do": "load", "programs": [p.program for p in self._processes]}
-
-    def begin(self) -> None:
-        """Start the process now, with the modules that Python finds now."""
-        if self._process is None:
-            self._start()
+        self.start, self.end = self._process.start, self._process.end
 
     def create_buffer(self, nbytes: int) -> Buffer:
         return Buffer(np.zeros(nbytes, np.uint8))
 
     def run(self, function: Callable[..., None], args: Any = None, config: Any = None) -> None:
         """Call an orchestration in Python and run what it submits."""
-        made = Orchestrator(self._execute)
+        made = Orchestrator(self._programs, self._execute)
         function(made, args, config)
         made.drain()
 
-    def _execute(self, submitted: Sequence[Submitted]) -> None:
-        buffers: dict[Buffer, int] = {}
-        listed = [self._described(s, buffers) for s in submitted]
-        for n, each in enumerate(listed):
-            each["after"] = [m for m in range(n) if _depends(submitted[n], submitted[m])]
-        with tempfile.NamedTemporaryFile(prefix="pto-graph-") as file:
-            with Path(file.name).open("wb") as out:
-                for buffer in buffers:
-                    out.write(buffer.data.tobytes())
-            request = {
-                "do": "run",
-                "buffers": [buffer.nbytes for buffer in buffers],
-                "submissions": listed,
-                "file": file.name,
-            }
-            answer = self.ask(request, self._seconds)
-            raw = np.fromfile(file.name, np.uint8)
-        at = 0
-        for buffer in buffers:
-            buffer.data[:] = raw[at : at + buffer.nbytes]
-            at += buffer.nbytes
-        self.tasks += answer["tasks"]
-        self.edges += answer["edges"]
-
-    def _described(self, submitted: Submitted, buffers: dict[Buffer, int]) -> dict[str, Any]:
-        def number(buffer: Buffer) -> int:
-            return buffers.setdefault(buffer.owner, len(buffers))
-
-        def argument(each: Any) -> dict[str, Any]:
-            if isinstance(each, tuple):
-                view, use = each
-                place = {"buffer": number(view.buffer), "offset": view.buffer.start, "name": ""}
-                return {**place, "shape": view.shape, "element": view.element, "use": use}
-            if isinstance(each, Address):
-                return {"buffer": number(each.buffer), "offset": each.buffer.start}
-            if isinstance(each, Context):
-                size = each.windows[0].nbytes
-                return {"rank": each.rank, "windows": [*map(number, each.windows)], "size": size}
-            return {"word": scalar_to_uint64(each)}
-
-        program = self._programs.index(submitted.program.name)
-        given = [argument(each) for each in submitted.args.listed]
-        return {"program": program, "chip": submitted.chip, "given": given}
-
-
-def _depends(later: Submitted, earlier: Submitted) -> bool:
-    """True if two submissions use one buffer and one of them writes it."""
-    return any(
-        a.buffer is b.buffer and (use or other)
-        for a, use in later.args.views
-        for b, other in earlier.args.views
-        if a.buffer.whole is None
-    )
+    def _execute(self, runs: Sequence[Submission]) -> None:
+        ran = self._process.run_together(runs, self._seconds)
+        self.tasks += ran.tasks
+        self.edges += ran.edges
 
 
 # ---- names of `simpler_setup.scene_test`
 
 
-def _rehosted_ref_for(args: TaskArgsBuilder, tensor: Any) -> View:
+def _rehosted_ref_for(args: TaskArgsBuilder, tensor: Any) -> ArgTensor:
     """A view of a tensor of the arguments; views of one tensor have one buffer."""
     torch: Any = import_module("torch")
     kept: dict[int, Buffer] = args.__dict__.setdefault("buffers", {})
@@ -337,10 +248,10 @@ def _rehosted_ref_for(args: TaskArgsBuilder, tensor: Any) -> View:
     if address not in kept:
         kept[address] = Buffer(tensor.view(torch.uint8).numpy().reshape(-1))
     element = ELEMENTS[str(tensor.dtype).removeprefix("torch.")]
-    return View(kept[address], tuple(tensor.shape), element)
+    return kept[address].view(tensor.shape, element)
 
 
-def _rehosted_ref(args: TaskArgsBuilder, name: str) -> View:
+def _rehosted_ref(args: TaskArgsBuilder, name: str) -> ArgTensor:
     return _rehosted_ref_for(args, getattr(args, name))
 
 
@@ -364,15 +275,17 @@ def _build_l3_task_args(
 
 
 def run_case(
-    test: SceneTestCase, case: Mapping[str, Any], programs: Sequence[Program], worker: Worker
+    test: SceneTestCase,
+    case: Mapping[str, Any],
+    programs: Mapping[str, GraphSource],
+    worker: Worker,
 ) -> None:
     """Run a case of several chips; an AssertionError says what is wrong."""
     params = case.get("params", {})
     specs = {each["name"]: each for each in test.CALLABLE["callables"]}
-    by_name = {p.name: p for p in programs}
     functions = {n: s["callable"] for n, s in specs.items() if "callable" in s}
-    signatures = {f"{n}_sig": specs[n]["orchestration"].get("signature", ()) for n in by_name}
-    names = Callables({**by_name, **signatures, **functions})
+    signatures = {f"{n}_sig": specs[n]["orchestration"].get("signature", ()) for n in programs}
+    names = Callables({**programs, **signatures, **functions})
 
     def run() -> None:
         args = test.generate_args(params)
@@ -384,7 +297,7 @@ def run_case(
             test.compare_outputs(args, golden, args.tensor_names(), params)
 
     test.run_case = run
-    type(test)._st_chip_handles = by_name  # type: ignore[attr-defined]
+    type(test)._st_chip_handles = programs  # type: ignore[attr-defined]
     given: dict[str, Any] = {"st_platform": "a2a3sim", "st_worker": worker, "request": None}
     wanted = inspect.signature(test.test_run).parameters
     test.test_run(**{name: value for name, value in given.items() if name in wanted})

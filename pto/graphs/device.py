@@ -1,8 +1,7 @@
 """The machine in place of a card: the Python interface of the runtime that pypto calls.
 
-pypto imports `simpler` and `simpler_setup` to compile kernels and to run them. The folder
-`packages` holds packages of these names, which export the classes of this module: with it in
-PYTHONPATH, pypto runs its programs on this machine. Kernels and orchestrations are the C++ files
+pypto imports `simpler` and `simpler_setup` to compile kernels and to run them; `in_place` provides
+modules of these names with the classes of this module. Kernels and orchestrations are the C++ files
 that pypto has generated; they are compiled when a worker first runs them.
 """
 
@@ -12,9 +11,8 @@ import ctypes
 import json
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
-from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
@@ -23,11 +21,9 @@ from typing import Any
 import numpy as np
 
 from pto.core.errors import fail
-from pto.graphs.chips import Buffer, TaskArgs, View
-from pto.graphs.process import ArgTensor, GraphProcess, GraphSource
+from pto.graphs.chips import Buffer, TaskArgs
+from pto.graphs.process import ArgTensor, Argument, GraphProcess, GraphSource
 from pto.graphs.scene_names import ELEMENTS, ArgDirection, DataType
-
-PACKAGES = Path(str(files("pto.graphs").joinpath("packages")))
 
 
 def runtime_root() -> Path:
@@ -167,14 +163,11 @@ class Worker:
         if number not in self._processes:
             self._processes[number] = GraphProcess(callable.source)
         uses = iter(d.value for d in callable.signature if d is not ArgDirection.SCALAR)
-        given: list[ArgTensor | int] = []
-        for each in args.listed:
-            if isinstance(each, tuple):
-                view = each[0]
-                name, use = f"argument {len(given)}", next(uses, "inout")
-                given.append(ArgTensor(name, view.buffer.data, view.shape, view.element, use))
-            else:
-                given.append(int(each))
+        given: list[Argument] = []
+        for n, each in enumerate(args.given):
+            if isinstance(each, ArgTensor):
+                each = replace(each, name=f"argument {n}", use=next(uses, "inout"))
+            given.append(each)
         self._processes[number].run(given)
 
     def malloc(self, nbytes: int) -> DeviceBuffer:
@@ -199,13 +192,13 @@ def torch_dtype_to_datatype(kind: Any) -> DataType:
     return DataType[ELEMENTS[str(kind).removeprefix("torch.")]]
 
 
-def make_chip_tensor_arg(tensor: Any) -> View:
+def make_chip_tensor_arg(tensor: Any) -> ArgTensor:
     """A tensor of torch as an argument; a run changes its bytes."""
     torch: Any = import_module("torch")
     flat = tensor.reshape(-1).view(torch.uint8)
     shape = tuple(tensor.shape) or (1,)
-    return View(Buffer(flat.numpy()), shape, torch_dtype_to_datatype(tensor.dtype).name)
+    return Buffer(flat.numpy()).view(shape, torch_dtype_to_datatype(tensor.dtype).name)
 
 
-def make_tensor_arg(worker: Worker, tensor: Any) -> View:
+def make_tensor_arg(worker: Worker, tensor: Any) -> ArgTensor:
     return make_chip_tensor_arg(tensor)

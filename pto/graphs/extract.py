@@ -18,7 +18,7 @@ from pto.core.output import write_whole
 from pto.cxx.source import read_included
 from pto.graphs.diff import TASK, results, strided
 from pto.graphs.model import Task, Use
-from pto.graphs.process import GraphSource, KernelSource
+from pto.graphs.process import GraphSource, KernelSource, included
 from pto.graphs.scene_names import ELEMENTS
 
 _ADDED = {
@@ -28,39 +28,6 @@ _ADDED = {
     Use.OVERWRITE: "output",
     Use.UNTRACKED: "no_dep",
 }
-_ORCHESTRATION = """\
-// {title}, alone.
-#include "pto_orchestration_api.h"
-#include <initializer_list>
-
-using Sizes = std::initializer_list<uint32_t>;
-// Runtimes name the number of blocks differently.
-template <class S> auto blocks(S& s, int n, int) -> decltype(s.set_block_num(n)) {{
-    return s.set_block_num(n);
-}}
-template <class S> auto blocks(S& s, int n, long) -> decltype(s.set_core_num(n)) {{
-    return s.set_core_num(n);
-}}
-// A region of a buffer, which is an argument of the graph.
-static ChipTensor region(ChipTensor t, DataType type, uint64_t start, Sizes shape, Sizes strides)
-{{
-    uint32_t order[8] = {{}};
-    t.start_offset = start, t.ndims = 0, t.dtype = type;
-    for (uint32_t n : shape) order[t.ndims] = t.ndims, t.shapes[t.ndims++] = n;
-    uint32_t axis = 0;
-    for (uint32_t n : strides) t.strides[axis++] = n;
-    return t.permute(order);
-}}
-extern "C" __attribute__((visibility("default"))) void task(const ChipTaskArgs& given)
-{{
-    CoreTaskArgs args;
-{arguments}    blocks(args.launch_spec, {blocks}, 0);
-    MixedKernels kernels;
-    kernels.aic_kernel_id = {cube};
-    kernels.aiv0_kernel_id = {first}, kernels.aiv1_kernel_id = {second};
-    rt_submit_task(kernels, args);
-}}
-"""
 _CONFIG = """\
 from pathlib import Path
 
@@ -155,14 +122,11 @@ def _orchestration(task: Task, buffers: Sequence[int]) -> str:
         lines.append(f"    args.add_{_ADDED[argument.use]}(t{n});\n")
     lines += [f"    args.add_scalar(uint64_t({w & (2**64 - 1)}u));\n" for w in task.scalars]
     cube, first, second = (-1 if k is None else k for k in task.kernels)
-    return _ORCHESTRATION.format(
-        title=task.title,
-        arguments="".join(lines),
-        blocks=task.blocks,
-        cube=cube,
-        first=first,
-        second=second,
-    )
+    lines.append(f"    blocks(args.launch_spec, {task.blocks}, 0);\n")
+    lines.append(f"    rt_submit_task(MixedKernels{{{cube}, {first}, {second}}}, args);\n")
+    entry = 'extern "C" __attribute__((visibility("default"))) void task(const ChipTaskArgs& given)'
+    body = f"{entry}\n{{\n    CoreTaskArgs args;\n{''.join(lines)}}}\n"
+    return f"// {task.title}, alone.\n{included('alone.inc')}{body}"
 
 
 def _copied(kernels: Sequence[KernelSource], folder: Path) -> str:

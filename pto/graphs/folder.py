@@ -6,11 +6,11 @@ are imported with the user's rights, as pypto does.
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -18,7 +18,7 @@ from typing import Any
 from pto.core.errors import fail
 from pto.graphs.device import runtime_root
 from pto.graphs.process import GraphSource
-from pto.graphs.scene import Arguments, replaced_modules
+from pto.graphs.scene import Arguments, imported, replaced_modules
 from pto.graphs.scene_names import Scalar, SceneTestCase, TaskArgsBuilder, TensorArg
 from pto.graphs.shapes import shapes_only
 
@@ -58,17 +58,13 @@ class BuildFolder:
 
     def _module(self, name: str) -> ModuleType:
         file = self.path / name
-        spec = importlib.util.spec_from_file_location(f"_pto_{file.stem}", file)
-        if spec is None or spec.loader is None or not file.is_file():
+        if not file.is_file():
             raise fail("PTO-U322", f"there is no {file}")
-        module = importlib.util.module_from_spec(spec)
+        module = ModuleType(f"_pto_{file.stem}")
+        module.__file__ = str(file)
+        loader = SourceFileLoader(module.__name__, str(file))
         with replaced_modules(self.root):
-            try:
-                spec.loader.exec_module(module)
-            except ModuleNotFoundError as error:
-                help = "pip install torch" if error.name == "torch" else None
-                message = f"{file} needs the module {error.name}, which is not installed"
-                raise fail("PTO-U322", message, help=help) from None
+            imported(file, lambda: loader.exec_module(module))
         return module
 
     def source(self) -> GraphSource:

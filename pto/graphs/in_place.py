@@ -1,16 +1,51 @@
 """Import this to run pypto on the machine: `pytest -p pto.graphs.in_place ...`.
 
-It imports the packages `simpler` and `simpler_setup` of this machine (`device.py`) before another
-path provides them.
+It provides the packages `simpler` and `simpler_setup`, before another path does.
 """
 
 from __future__ import annotations
 
+import logging
 import sys
-from importlib import import_module
+from pathlib import Path
+from typing import Any
 
-from pto.graphs.device import PACKAGES
+import pto.cxx
+from pto.graphs import chips, device, process, scene_names
+from pto.graphs.stand_in import ProvidedModules
 
-sys.path.insert(0, str(PACKAGES))
-for _name in ("simpler", "simpler_setup"):
-    import_module(_name)
+
+def _parse_level(level: int | str) -> int:
+    """The number of a level of Python's logging; the runtime has two more."""
+    if isinstance(level, int):
+        return level
+    return {**logging.getLevelNamesMapping(), "TIMING": 25, "NULL": 100}[level.upper()]
+
+
+def _ensure_pto_isa_root(**options: Any) -> str:
+    """The folder with the headers of the ISA, `include/pto`."""
+    return str(Path(pto.cxx.__file__).parent)
+
+
+_TYPES = (
+    *(scene_names.ArgDirection, scene_names.DataType, scene_names.scalar_to_uint64),
+    *(chips.CommBufferSpec, chips.TaskArgs, chips.TensorArgType),
+    *(device.CallConfig, device.ChipCallable, device.CoreCallable),
+)
+_TENSORS = dict.fromkeys(("ChipTensor", "Tensor"), process.ArgTensor)
+_TORCH = (device.make_chip_tensor_arg, device.make_tensor_arg, device.torch_dtype_to_datatype)
+MODULES: dict[str, dict[str, Any]] = {
+    "simpler": {},
+    "simpler._log": {"get_logger": lambda: logging.getLogger("simpler")},
+    "simpler.task_interface": {
+        **{each.__name__: each for each in _TYPES},
+        **_TENSORS,
+        "ChipStorageTaskArgs": chips.TaskArgs,
+    },
+    "simpler.worker": {"Worker": device.Worker},
+    "simpler_setup": {"KernelCompiler": device.KernelCompiler},
+    "simpler_setup.log_config": {"parse_level": _parse_level},
+    "simpler_setup.pto_isa": {"ensure_pto_isa_root": _ensure_pto_isa_root},
+    "simpler_setup.torch_interop": {each.__name__: each for each in _TORCH},
+}
+sys.meta_path.insert(0, ProvidedModules(MODULES))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pto.core.errors import Diagnostic, Note, fail
@@ -33,7 +33,7 @@ class RuntimeLimits:
         """The limits of one case: `ring_task_window` and `ring_heap`, of all rings or of each."""
         window = _chosen(self.window, settings.get("ring_task_window", 0))
         heap = _chosen(self.heap, settings.get("ring_heap", 0))
-        return RuntimeLimits(self.source, window, heap, self.entries, self.reclaims, self.fanin)
+        return replace(self, window=window, heap=heap)
 
 
 # Defaults of simpler (2026-08-22): runtime/pto_runtime2_types.h of each runtime, a2a3 and a5 alike;

@@ -31,10 +31,6 @@ class Use(Enum):
     def writes(self) -> bool:
         return self in (Use.OUT, Use.INOUT, Use.OVERWRITE)
 
-    @property
-    def reads(self) -> bool:
-        return self in (Use.IN, Use.INOUT, Use.UNTRACKED)
-
 
 class Reason(Enum):
     """Why one task waits for another."""

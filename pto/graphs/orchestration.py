@@ -12,7 +12,7 @@ import mmap
 from bisect import bisect_right, insort
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -69,6 +69,7 @@ class GraphMem:
     starts: list[int] = field(default_factory=list[int])
     arrays: list[npt.NDArray[np.uint8]] = field(default_factory=list[npt.NDArray[np.uint8]])
     _maps: list[mmap.mmap] = field(default_factory=list[mmap.mmap])
+    _sorted: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
 
     def allocate(self, nbytes: int) -> int:
         """A new buffer of zeros; returns its number."""
@@ -82,7 +83,17 @@ class GraphMem:
         start = array.ctypes.data if nbytes else np.frombuffer(room, np.uint8).ctypes.data
         self.starts.append(start)
         self.arrays.append(array)
+        insort(self._sorted, (start, len(self.starts) - 1))
         return len(self.starts) - 1
+
+    def find(self, address: int) -> tuple[int, int]:
+        """The buffer that an address points into, or just behind, and the offset there."""
+        at = bisect_right(self._sorted, (address, 1 << 62)) - 1
+        if at >= 0:
+            start, number = self._sorted[at]
+            if address <= start + self.arrays[number].size:
+                return number, address - start
+        raise fail("PTO-M114", f"{address:#x} is in no memory of the graph")
 
 
 class Orchestration:
@@ -106,8 +117,6 @@ class Orchestration:
         self._source = source.resolve()
         self._names = names
         self._map = TensorMap(self.graph)
-        self._by_address: dict[int, int] = {}
-        self._sorted: list[tuple[int, int]] = []
         self._scopes = [0]
         self.graph.scopes.append(GraphScope(0, None, False))
         self._host = _Host(
@@ -149,8 +158,6 @@ class Orchestration:
         address = self.memory.starts[number]
         made = GraphBuffer(number, address, nbytes, name, scope=self._scopes[-1])
         self.graph.buffers[number] = made
-        self._by_address[address] = number
-        insort(self._sorted, (address, number))
         return made
 
     def _allocate(self, nbytes: int) -> int:
@@ -158,18 +165,6 @@ class Orchestration:
         made = self._buffer(number, nbytes)
         made.creator, made.initial = len(self.graph.tasks), False
         return made.address
-
-    def find(self, address: int) -> tuple[int, int]:
-        """The buffer that an address points into, and the offset there."""
-        exact = self._by_address.get(address)
-        if exact is not None:
-            return exact, 0
-        at = bisect_right(self._sorted, (address, 1 << 62)) - 1
-        if at >= 0:
-            start, number = self._sorted[at]
-            if address < start + self.graph.buffers[number].nbytes:
-                return number, address - start
-        raise fail("PTO-M114", f"{address:#x} is in no memory of the graph")
 
     # ---- calls of the orchestration
 
@@ -220,7 +215,7 @@ class Orchestration:
 
     def _argument(self, reader: _Words) -> TaskArg:
         use, address, start, name, width, manual = reader.take(6)
-        buffer, offset = self.find(address)
+        buffer, offset = self.memory.find(address)
         dims = reader.one()
         pairs = reader.take(2 * dims)
         defined, use = divmod(use, _DEFINED)
@@ -247,7 +242,7 @@ class Orchestration:
 
     def _load(self, words: c.Array[c.c_int64], count: int) -> int:
         address, width = self._ready(words[:count])
-        buffer, offset = self.find(address)
+        buffer, offset = self.memory.find(address)
         if self.is_dry and self.graph.buffers[buffer].creator is not None:
             self.assumed += 1
         raw = self.memory.arrays[buffer][offset : offset + width].tobytes()
@@ -257,7 +252,7 @@ class Orchestration:
         address, width = self._ready(words[:count])
         if not self.is_dry:
             self.finish(None)  # readers of the old value too
-        buffer, offset = self.find(address)
+        buffer, offset = self.memory.find(address)
         raw = (value & ((1 << 64) - 1)).to_bytes(8, "little")[:width]
         self.memory.arrays[buffer][offset : offset + width] = np.frombuffer(raw, np.uint8)
 
@@ -287,7 +282,7 @@ class Orchestration:
         raise fail("PTO-G004", f"the orchestration stopped{said}: {message}")
 
     def _where(self, frames: Sequence[int]) -> CallChain:
-        return CallChain(self._native, self._source, tuple(frames))
+        return CallChain(self._native.path, self._source, tuple(frames))
 
     # ---- the whole
 
@@ -305,27 +300,25 @@ class Orchestration:
 
 @dataclass(frozen=True, slots=True)
 class CallChain:
-    """Return addresses, innermost first."""
+    """Return addresses, innermost first, from the base of the build."""
 
-    native: NativeBuild
+    path: Path  # of the build
     source: Path
     frames: tuple[int, ...]
 
     @property
     def loc(self) -> Loc | None:
         """The innermost line of the orchestration itself, past the headers of its runtime."""
-        key = (self.native.path, self.frames)
-        if key not in _LINES:
-            _LINES[key] = self._found()
-        return _LINES[key]
+        return _line(self)
 
-    def _found(self) -> Loc | None:
-        base, folder = _base(self.native), self.source.parent
-        for frame in self.frames:
-            for loc in lines_of(self.native.path, (frame - base,)) if frame > base else ():
-                if loc.line and folder in Path(loc.file).parents:
-                    return Loc(loc.file, loc.line)
-        return None
+
+@lru_cache(4096)
+def _line(of: CallChain) -> Loc | None:
+    for frame in of.frames:
+        for loc in lines_of(of.path, (frame,)) if frame > 0 else ():
+            if loc.line and of.source.parent in Path(loc.file).parents:
+                return Loc(loc.file, loc.line)
+    return None
 
 
 class _Words:
@@ -351,29 +344,3 @@ def _at(where: SourcePlace | None, code: str, message: str) -> PtoError:
 def _text(address: int) -> str:
     """A constant text of the build."""
     return c.string_at(address).decode()
-
-
-def _base(native: NativeBuild) -> int:
-    """Where the build is loaded, from one function of known offset."""
-    found = _BASES.get(native.path)
-    if found is None:
-        info = _Info()
-        address = c.cast(native.lib.pto_graph_run, c.c_void_p)
-        c.CDLL(None).dladdr(address, c.byref(info))
-        found = _BASES[native.path] = int(info.base or 0)
-    return found
-
-
-class _Info(c.Structure):
-    """Dl_info of dlfcn.h."""
-
-    _fields_ = [
-        ("file", c.c_char_p),
-        ("base", c.c_void_p),
-        ("name", c.c_char_p),
-        ("address", c.c_void_p),
-    ]
-
-
-_BASES: dict[Path, int] = {}
-_LINES: dict[tuple[Path, tuple[int, ...]], Loc | None] = {}  # of call chains seen

@@ -1,16 +1,14 @@
-"""A graph in its child process: the sources to compile, and the requests to the process."""
+"""Graphs in their child process: the sources to compile, and the requests to the process."""
 
 from __future__ import annotations
 
-import json
 import os
 import tempfile
-from collections.abc import Generator, Iterable, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -18,12 +16,10 @@ import numpy.typing as npt
 from pto.core.errors import Diagnostic, PtoError, fail
 from pto.cxx import compiler
 from pto.cxx.child import SECONDS, Child, unpacked
-from pto.graphs.launch import DEFERRED, DEFERRED_API, ENTRY, SIDES
+from pto.graphs.launch import SIDES
 
 Kernels = Literal["all", "some", "none"]  # that are compiled; some: those that can be
-USES = {"in": 0, "out": 1, "inout": 2}
-# Numbers of cube and vector cores of each profile's chip, as a runtime reports them.
-CORES = {"a2a3": (24, 48), "a5": (36, 72)}
+Bytes = npt.NDArray[np.uint8]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +33,7 @@ class KernelSource:
     include: tuple[Path, ...] = ()
 
 
+_DEFERRED = "pto_async_kernel_api.h"  # a kernel with this header may end its task later
 _PLATFORM = ("aicpu/cache_ops.cpp", "aicpu/device_time.cpp")  # of a host, below platform/sim
 
 
@@ -93,11 +90,44 @@ class GraphSource:
     def kernel_include(self) -> tuple[Path, ...]:
         return (self.root / "simpler_setup" / "incore", *self.include[:-1])
 
-    @property
-    def more(self) -> list[Path]:
-        """Sources of the runtime that the orchestration is linked with."""
+    def program(self, kernels: Kernels) -> dict[str, Any]:
+        """The builds, as the child loads them."""
         sim = self.root / "src" / "common" / "platform" / "sim"
-        return [sim / name for name in _PLATFORM if (sim / name).is_file()]
+        more = [sim / name for name in _PLATFORM if (sim / name).is_file()]
+        extra = f"#define PTO_GRAPH_ENTRY {self.entry}\n{included('runtime.inc')}"
+        built = self._built([self.path, *more], "both", self.include, extra)
+        listed = {k.number: (k.name, SIDES[k.core], self._kernel(k, kernels)) for k in self.kernels}
+        facts = {"profile": self.profile, "runtime": self.runtime, "settings": self.settings}
+        return {"build": built, "source": str(self.path), "kernels": listed, **facts}
+
+    def _kernel(self, kernel: KernelSource, wanted: Kernels) -> str:
+        """The build of a kernel; empty without one."""
+        if wanted == "none":
+            return ""
+        try:
+            include = (*kernel.include, *self.kernel_include)
+            ends_later = kernel.path.is_file() and _DEFERRED in kernel.path.read_text(
+                errors="replace"
+            )
+            names = ("deferred.inc", "task.inc") if ends_later else ("task.inc",)
+            extra = "".join(f"\n{included(name)}" for name in names)
+            return self._built([kernel.path], SIDES[kernel.core], include, extra)
+        except PtoError:
+            if wanted == "all":
+                raise
+            return ""
+
+    def _built(
+        self, sources: Sequence[Path], side: str, include: Sequence[Path], extra: str
+    ) -> str:
+        if not sources[0].is_file():
+            raise fail("PTO-U248", f"there is no file {sources[0]}")
+        return str(compiler.build(sources, self.profile, side, include=include, extra=extra))
+
+
+def included(name: str) -> str:
+    """C++ that is compiled behind a source."""
+    return files("pto.graphs").joinpath(name).read_text(encoding="utf-8")
 
 
 @dataclass(slots=True)
@@ -105,111 +135,133 @@ class ArgTensor:
     """An argument of a graph: bytes with a shape. Bytes with stride 0 have no values."""
 
     name: str
-    data: npt.NDArray[np.uint8]
+    data: Bytes
     shape: tuple[int, ...]
     element: str  # as the runtime names it: FLOAT32
     use: str = "in"
+    whole: Bytes | None = None  # the buffer that `data` is a part of
+    start: int = 0  # in the whole buffer
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """The address of a byte of a buffer, which the child knows."""
+
+    buffer: Bytes
+    start: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RankContext:
+    """The address of a record with the rank and the windows of all ranks."""
+
+    rank: int
+    windows: tuple[Bytes, ...]
+
+
+Argument = ArgTensor | Address | RankContext | int
+
+
+@dataclass(slots=True)
+class Submission:
+    """One graph on one chip."""
+
+    given: Sequence[Argument]
+    program: int = 0
+    chip: int = 0
+    after: Sequence[int] = ()  # submissions that must have ended
 
 
 @dataclass(slots=True)
 class Ran:
-    """The result of a run of a graph."""
+    """The result of a run of a graph, or of its orchestration alone."""
 
     tasks: int
-    skipped: int
     edges: int
     seconds: float
-    findings: list[Diagnostic] = field(default_factory=list[Diagnostic])
+    findings: list[Diagnostic]
+    skipped: int = 0
     needless: int = 0  # edges that no data needs
-
-
-@dataclass(slots=True)
-class Dry:
-    """The size of a submitted graph, and the findings about its declarations."""
-
-    tasks: int
-    edges: int
-    seconds: float
-    slots: int  # of one ring, held at one time
-    heap: int  # bytes of one ring, held at one time
-    undecided: int  # pairs of tasks that only values decide
-    assumed: int  # values of tasks that the orchestration read as 0
-    findings: list[Diagnostic] = field(default_factory=list[Diagnostic])
+    slots: int = 0  # of one ring, held at one time
+    heap: int = 0  # bytes of one ring, held at one time
+    undecided: int = 0  # pairs of tasks that only values decide
+    assumed: int = 0  # values of tasks that the orchestration read as 0
 
 
 class GraphProcess(Child):
-    """A child process with one graph."""
+    """A child process with one graph, or with the graphs of several chips."""
 
     MODULE = "pto.graphs.worker"
 
-    def __init__(self, source: GraphSource, kernels: Kernels = "all") -> None:
-        self.source = source
-        built = _orchestration(source)
-        self._kernels = {
-            str(k.number): (k.name, SIDES[k.core], _path(source, k, kernels))
-            for k in source.kernels
-        }
-        paths = {"orchestration": built}
-        paths |= {f"kernel {n}": Path(k[2]) for n, k in self._kernels.items() if k[2]}
-        super().__init__(paths, source.profile)
+    def __init__(self, *sources: GraphSource, kernels: Kernels = "all") -> None:
+        self.source = sources[0]
+        self._programs = [source.program(kernels) for source in sources]
+        own = [p["build"] for p in self._programs]
+        own += [path for p in self._programs for _, _, path in p["kernels"].values() if path]
+        super().__init__({path: Path(path) for path in own}, self.source.profile)
 
     def _load_request(self) -> Mapping[str, Any]:
-        return {"do": "load", **self.program}
+        return {"do": "load", "programs": self._programs}
 
-    @property
-    def program(self) -> dict[str, Any]:
-        """The builds that the child loads."""
-        orchestration = {
-            "build": str(self.builds["orchestration"]),
-            "source": str(self.source.path),
-        }
-        return {
-            "orchestration": orchestration,
-            "kernels": self._kernels,
-            "profile": self.source.profile,
-            "cores": CORES[self.source.profile],
-        }
+    def __enter__(self) -> Self:
+        return self
 
-    @contextmanager
-    def _asked(
-        self, what: str, arguments: Sequence[ArgTensor | int], seconds: float, **more: Any
-    ) -> Generator[tuple[list[dict[str, Any]], dict[str, Any], Path]]:
-        """Send a request with the tensors in a file; yields arguments, answer and file."""
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        self.end()
+
+    def start(self) -> None:
+        """Start the process now, with the modules that Python finds now."""
+        if self._process is None:
+            self._start()
+
+    def _request(self, what: str, runs: Sequence[Submission], seconds: float, **more: Any) -> Any:
+        """Send a request with the buffers in a file; `run` changes their bytes in place."""
+        buffers = _Buffers()
+        listed = [
+            {
+                "program": run.program,
+                "chip": run.chip,
+                "after": run.after,
+                "given": [buffers.described(each) for each in run.given],
+            }
+            for run in runs
+        ]
         with tempfile.NamedTemporaryFile(prefix="pto-graph-") as file:
-            given = _listed(arguments, Path(file.name))
-            request = {"do": what, "given": given, "file": file.name, **more}
-            yield given, self.ask(request, seconds), Path(file.name)
+            with Path(file.name).open("wb") as out:
+                for array in buffers.filled:
+                    out.write(array.tobytes())
+            sizes = [(array.size, _has_values(array)) for array in buffers.arrays]
+            given = {"buffers": sizes, "runs": listed, "file": file.name}
+            answer = self.ask({"do": what, **given, **more}, seconds)
+            if what == "run":
+                with Path(file.name).open("rb") as back:
+                    for array in buffers.filled:
+                        array[:] = np.fromfile(back, np.uint8, array.size)
+        return answer
 
     def run(
         self,
-        arguments: Sequence[ArgTensor | int],
+        arguments: Sequence[Argument],
         seed: int | None = None,
         seconds: float = SECONDS,
         watched: bool = False,
     ) -> Ran:
         """Run on these tensors and change their bytes in place."""
-        what, more = ("sanitize", self._limits) if watched else ("run", dict[str, Any]())
-        with self._asked(what, arguments, seconds, seed=seed, **more) as (given, answer, file):
-            raw = np.fromfile(file, np.uint8)
-        for each, argument in zip(given, arguments, strict=True):
-            if isinstance(argument, ArgTensor):
-                argument.data[:] = raw[each["at"] : each["at"] + each["size"]]
-        found = [unpacked(d) for d in answer.pop("findings")]
-        return Ran(**answer, findings=found)
+        return _ran(
+            self._request("run", [Submission(arguments)], seconds, seed=seed, watched=watched)
+        )
 
-    @property
-    def _limits(self) -> dict[str, Any]:
-        return {"runtime": self.source.runtime, "settings": self.source.settings}
+    def run_together(self, runs: Sequence[Submission], seconds: float = SECONDS) -> Ran:
+        """Run graphs that may wait for each other, on several chips."""
+        return _ran(self._request("run", runs, seconds, together=True))
 
-    def dry(self, arguments: Sequence[ArgTensor | int], seconds: float = SECONDS) -> Dry:
+    def dry(self, arguments: Sequence[Argument], seconds: float = SECONDS) -> Ran:
         """Run the orchestration alone; tensors need no values."""
-        with self._asked("dry", arguments, seconds, **self._limits) as (_, answer, _):
-            found = [unpacked(d) for d in answer.pop("findings")]
-        return Dry(**answer, findings=found)
+        return _ran(self._request("dry", [Submission(arguments)], seconds))
 
     def record(
         self,
-        arguments: Sequence[ArgTensor | int],
+        arguments: Sequence[Argument],
         folder: Path,
         seconds: float = SECONDS,
         kept: int | None = None,
@@ -219,72 +271,53 @@ class GraphProcess(Child):
         One task can also be kept with its inputs, for `extract`.
         """
         more = {"folder": str(folder), "kept": kept}
-        with self._asked("record", arguments, seconds, **more) as (_, answer, _):
-            return answer["tasks"]
+        return self._request("record", [Submission(arguments)], seconds, **more)["tasks"]
 
     def time(
         self,
-        arguments: Sequence[ArgTensor | int],
+        arguments: Sequence[Argument],
         device: str | None = None,
         edges: bool = False,
         seconds: float = SECONDS,
     ) -> dict[str, Any]:
         """When each task runs on a chip, as data for `swimlane`; `edges` also runs every task."""
-        more = {**self._limits, "device": device, "edges": edges}
-        with self._asked("time", arguments, seconds, **more) as (_, _, file):
-            return json.loads(file.read_text(encoding="utf-8"))
+        return self._request("time", [Submission(arguments)], seconds, device=device, edges=edges)
 
 
-def _listed(arguments: Sequence[ArgTensor | int], file: Path) -> list[dict[str, Any]]:
-    """Describe arguments; the bytes of tensors go to the file one after another."""
-    listed: list[dict[str, Any]] = []
-    at = 0
-    with file.open("wb") as out:
-        for each in arguments:
-            if isinstance(each, int):
-                listed.append({"word": each})
-                continue
-            size = each.data.size
-            has_values = bool(each.data.strides[0])
-            where = at if has_values else None
-            described = {"at": where, "size": size, "shape": each.shape, "name": each.name}
-            listed.append({**described, "element": each.element, "use": USES[each.use]})
-            if has_values:
-                out.write(each.data.tobytes())
-                at += size
-    return listed
+class _Buffers:
+    """The buffers of a request, each once."""
+
+    def __init__(self) -> None:
+        self.arrays: list[Bytes] = []
+        self._numbers: dict[int, int] = {}
+
+    @property
+    def filled(self) -> list[Bytes]:
+        return [array for array in self.arrays if _has_values(array)]
+
+    def _number(self, array: Bytes) -> int:
+        if id(array) not in self._numbers:
+            self._numbers[id(array)] = len(self.arrays)
+            self.arrays.append(array)
+        return self._numbers[id(array)]
+
+    def described(self, each: Argument) -> dict[str, Any]:
+        if isinstance(each, int):
+            return {"word": each}
+        if isinstance(each, RankContext):
+            windows = [*map(self._number, each.windows)]
+            return {"rank": each.rank, "windows": windows, "size": each.windows[0].size}
+        if isinstance(each, Address):
+            return {"buffer": self._number(each.buffer), "offset": each.start}
+        number = self._number(each.data if each.whole is None else each.whole)
+        facts = {"shape": each.shape, "element": each.element, "use": each.use, "name": each.name}
+        return {"buffer": number, "offset": each.start, **facts}
 
 
-def _orchestration(source: GraphSource) -> Path:
-    if not source.path.is_file():
-        raise fail("PTO-U248", f"there is no file {source.path}")
-    text = files("pto.graphs").joinpath("runtime.inc").read_text(encoding="utf-8")
-    extra = f"#define PTO_GRAPH_ENTRY {source.entry}\n{text}"
-    return compiler.build(
-        [source.path, *source.more], source.profile, "both", include=source.include, extra=extra
-    )
+def _has_values(array: Bytes) -> bool:
+    return bool(array.strides[0])
 
 
-def _path(source: GraphSource, kernel: KernelSource, wanted: Kernels) -> str:
-    """The build of a kernel; empty without one."""
-    if wanted == "none":
-        return ""
-    try:
-        return str(_kernel(source, kernel))
-    except PtoError:
-        if wanted == "all":
-            raise
-        return ""
-
-
-def _kernel(source: GraphSource, kernel: KernelSource) -> Path:
-    if not kernel.path.is_file():
-        raise fail("PTO-U248", f"there is no file {kernel.path}")
-    text = kernel.path.read_text(encoding="utf-8", errors="replace")
-    return compiler.build(
-        [kernel.path],
-        source.profile,
-        SIDES[kernel.core],
-        include=(*kernel.include, *source.kernel_include),
-        extra=DEFERRED + ENTRY if DEFERRED_API in text else ENTRY,
-    )
+def _ran(answer: dict[str, Any]) -> Ran:
+    found = [unpacked(d) for d in answer.pop("findings")]
+    return Ran(**answer, findings=found)

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from pto.core.errors import Diagnostic, Note
-from pto.graphs.footprint import NONE, Bytes, TaskUse, union
+from pto.core.intervals import Intervals, common, length, meet, merged, without
+from pto.graphs.footprint import TaskUse
 from pto.graphs.model import Graph, Reason, Task, Use
 
 Touches = Mapping[int, Sequence[TaskUse]]  # by task
@@ -25,7 +26,7 @@ class Race:
     second: Task
     a: TaskUse
     b: TaskUse
-    bytes: Bytes
+    bytes: Intervals
 
     @property
     def kind(self) -> str:
@@ -39,8 +40,8 @@ class _Summary:
     """The touches of one task on one buffer, joined."""
 
     task: int
-    reads: Bytes
-    changes: Bytes  # written or accumulated into
+    reads: Intervals
+    changes: Intervals  # written or accumulated into
     is_atomic: bool  # every change accumulates
     touches: tuple[TaskUse, ...]
 
@@ -61,8 +62,8 @@ def _by_buffer(touches: Touches) -> dict[int, list[_Summary]]:
         for touch in touches[task]:
             groups[touch.buffer].append(touch)
         for buffer, own in groups.items():
-            reads = union([t.bytes for t in own if t.how == "reads"])
-            changes = union([t.bytes for t in own if t.how != "reads"])
+            reads = merged([t.bytes for t in own if t.how == "reads"])
+            changes = merged([t.bytes for t in own if t.how != "reads"])
             is_atomic = all(t.how != "writes" for t in own)
             found[buffer].append(_Summary(task, reads, changes, is_atomic, tuple(own)))
     return found
@@ -70,7 +71,7 @@ def _by_buffer(touches: Touches) -> dict[int, list[_Summary]]:
 
 def _in_buffer(graph: Graph, summaries: list[_Summary], ancestors: Sequence[int]) -> Iterator[Race]:
     """Conflicts on one buffer: each task against earlier ones with overlapping spans."""
-    if not any(len(s.changes.starts) for s in summaries):
+    if not any(len(s.changes) for s in summaries):
         return
     spans = np.array([_span(s) for s in summaries], np.int64)
     for n, later in enumerate(summaries):
@@ -86,8 +87,12 @@ def _in_buffer(graph: Graph, summaries: list[_Summary], ancestors: Sequence[int]
 
 
 def _span(summary: _Summary) -> tuple[int, int]:
-    spans = [b.span for b in (summary.reads, summary.changes) if len(b.starts)]
-    return min(s for s, _ in spans), max(e for _, e in spans)
+    return _bounds(merged([summary.reads, summary.changes]))
+
+
+def _bounds(found: Intervals) -> tuple[int, int]:
+    """The first byte, and one past the last."""
+    return int(found[0, 0]), int(found[-1, 1])
 
 
 def _conflict(graph: Graph, earlier: _Summary, later: _Summary) -> Race | None:
@@ -96,10 +101,10 @@ def _conflict(graph: Graph, earlier: _Summary, later: _Summary) -> Race | None:
         for b in later.touches:
             if a.how == b.how == "reads" or a.how == b.how == "accumulates into":
                 continue
-            common = a.bytes.common(b.bytes)
-            if len(common.starts):
+            both = common(a.bytes, b.bytes)
+            if len(both):
                 tasks = graph.tasks
-                return Race(tasks[earlier.task], tasks[later.task], a, b, common)
+                return Race(tasks[earlier.task], tasks[later.task], a, b, both)
     return None
 
 
@@ -126,7 +131,7 @@ def _race_finding(graph: Graph, alike: Sequence[Race]) -> Diagnostic:
     race = alike[0]
     first, second = race.first, race.second
     name = graph.buffers[race.a.buffer].title
-    low, high = race.bytes.span
+    low, high = _bounds(race.bytes)
     others = f" ({len(alike)} pairs of tasks alike)" if len(alike) > 1 else ""
     message = (
         f"{race.kind} race between tasks on {name}, bytes {low:#x}..{high:#x}: no edge orders"
@@ -157,7 +162,7 @@ def _remedy(graph: Graph, alike: Sequence[Race]) -> str:
 def _undefined(graph: Graph, touches: Touches) -> Iterator[Diagnostic]:
     """Reads of bytes that no earlier task has written and that had no value before."""
     ancestors = graph.ancestors()
-    written: dict[int, list[tuple[int, Bytes]]] = defaultdict(list)
+    written: dict[int, list[tuple[int, Intervals]]] = defaultdict(list)
     told: set[tuple[object, ...]] = set()
     for number in sorted(touches):
         for touch in touches[number]:
@@ -168,9 +173,9 @@ def _undefined(graph: Graph, touches: Touches) -> Iterator[Diagnostic]:
                 t.bytes for t in touches[number] if t.buffer == touch.buffer and t.how == "writes"
             ]
             known = own + [b for n, b in written[touch.buffer] if (ancestors[number] >> n) & 1]
-            missing = touch.bytes.without(union(known)) if known else touch.bytes
+            missing = without(touch.bytes, merged(known))
             key = (touch.op.loc, graph.tasks[number].loc)
-            if len(missing.starts) and key not in told:
+            if len(missing) and key not in told:
                 told.add(key)
                 yield _undefined_finding(graph, number, touch, missing)
         for touch in touches[number]:
@@ -178,11 +183,11 @@ def _undefined(graph: Graph, touches: Touches) -> Iterator[Diagnostic]:
                 written[touch.buffer].append((number, touch.bytes))
 
 
-def _undefined_finding(graph: Graph, number: int, touch: TaskUse, missing: Bytes) -> Diagnostic:
+def _undefined_finding(graph: Graph, number: int, touch: TaskUse, missing: Intervals) -> Diagnostic:
     task, buffer = graph.tasks[number], graph.buffers[touch.buffer]
-    low, high = missing.span
+    low, high = _bounds(missing)
     message = (
-        f"{task.title} {touch.how} {missing.count} bytes of {buffer.title} in {low:#x}..{high:#x}"
+        f"{task.title} {touch.how} {length(missing)} bytes of {buffer.title} in {low:#x}..{high:#x}"
         " that no task before it has written"
     )
     creator = None if buffer.creator is None else graph.tasks[buffer.creator]
@@ -244,9 +249,7 @@ def needless(graph: Graph, touches: Touches) -> list[tuple[int, int]]:
 
 def _meet(a: Sequence[TaskUse], b: Sequence[TaskUse]) -> bool:
     return any(
-        x.buffer == y.buffer
-        and not x.how == y.how == "reads"
-        and len((x.bytes.common(y.bytes) if len(y.bytes.starts) else NONE).starts)
+        x.buffer == y.buffer and not x.how == y.how == "reads" and meet(x.bytes, y.bytes)
         for x in a
         for y in b
     )

@@ -7,22 +7,21 @@ native runtime is needed. Inputs and goldens are computed by the file itself, wi
 
 from __future__ import annotations
 
-import importlib.abc
-import importlib.machinery
 import sys
 import types
-from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from pto.core.errors import PtoError, fail
-from pto.graphs import chips
-from pto.graphs.process import ArgTensor, GraphSource
+from pto.graphs import chips, stand_in
+from pto.graphs.process import ArgTensor, Argument, GraphSource
 from pto.graphs.scene_names import (
     ELEMENTS,
     ArgDirection,
@@ -38,6 +37,7 @@ from pto.graphs.scene_names import (
 )
 from pto.graphs.shapes import shapes_only
 
+T = TypeVar("T")
 _NETWORK = 2  # the level of a test that runs on one chip
 
 
@@ -52,89 +52,17 @@ _NAMES = (
 )
 
 
-class _Module(types.ModuleType):
-    """A module that may also be called: importing `simpler_setup.scene_test` hides the decorator of
-    that name in its package."""
-
-    def __call__(self, *args: Any, **options: Any) -> Any:
-        return scene_test(*args, **options)
-
-
-def _module(name: str, names: Sequence[Any], path: Path | None = None) -> types.ModuleType:
-    made = _Module(name)
-    for each in names:
-        setattr(made, each.__name__, each)
-    if path is not None:
-        made.__path__ = [str(path)]
-    made.__getattr__ = _placeholder  # type: ignore[attr-defined]
-    return made
-
-
-def _placeholder(name: str) -> type:
-    """A name that only other levels of the project use: importing it must not fail."""
-    if name.startswith("__"):
-        raise AttributeError(name)
-    return _Placeholder(name, (), {})
-
-
-class _Placeholder(type):
-    """A class with every attribute."""
-
-    def __getattr__(cls, name: str) -> type:
-        return _placeholder(name)
-
-
-class _Stubs(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finds the project's modules: those defined here, else one of placeholders."""
-
-    def __init__(self, root: Path) -> None:
-        self._root = root
-
-    def find_spec(self, name: str, path: Any, target: Any = None) -> Any:
-        top, _, rest = name.partition(".")
-        if name in _OWN:  # not those of the current folder or of an installed package
-            return importlib.machinery.PathFinder.find_spec(name, [str(self._root)])
-        own = self._root.joinpath(*name.split("."))
-        is_there = rest and (own.with_suffix(".py").exists() or own.is_dir())
-        if top not in _STUBBED or (is_there and name not in _DEFINED):
-            return None
-        return importlib.machinery.ModuleSpec(name, self, is_package=not rest)
-
-    def create_module(self, spec: Any) -> types.ModuleType:
-        home = self._root / spec.name if spec.submodule_search_locations is not None else None
-        return _module(spec.name, _DEFINED.get(spec.name, ()), home)
-
-    def exec_module(self, module: types.ModuleType) -> None:
-        """Everything is there already."""
-
-
-_STUBBED = ("simpler", "simpler_setup", "_task_interface")
-_OWN = ("tests", "examples", "conftest")  # modules of the project that other folders have too
-_DEFINED: dict[str, Sequence[Any]] = {
+_DEFINED = {
     "simpler.task_interface": (ArgDirection, DataType, scalar_to_uint64, *chips.INTERFACE),
     "simpler_setup": _NAMES,
     "simpler_setup.scene_test": (*_NAMES, *chips.SETUP),
 }
+_MODULES = {name: {each.__name__: each for each in own} for name, own in _DEFINED.items()}
 
 
-@contextmanager
-def replaced_modules(root: Path) -> Generator[None]:
-    """The project's own modules, replaced while a test is imported or asked."""
-    names = (*_STUBBED, *_OWN)
-    before = {n: m for n, m in sys.modules.items() if n.partition(".")[0] in names}
-    for name in before:
-        del sys.modules[name]
-    paths, stubs = list(sys.path), _Stubs(root)
-    sys.path.insert(0, str(root))
-    sys.meta_path.insert(0, stubs)
-    try:
-        yield
-    finally:
-        sys.meta_path.remove(stubs)
-        sys.path[:] = paths
-        for name in [n for n in sys.modules if n.partition(".")[0] in names]:
-            del sys.modules[name]
-        sys.modules.update(before)
+def replaced_modules(root: Path) -> AbstractContextManager[None]:
+    """A context in which a test of this checkout finds its project's names defined here."""
+    return stand_in.replaced_modules(_MODULES, root)
 
 
 # ---- scenes
@@ -176,12 +104,12 @@ class Scene:
         return replace(self, case={**self.case, "name": name, "params": {**params, **less}})
 
     @property
-    def programs(self) -> list[chips.Program]:
-        """The graphs of a scene of several chips."""
+    def programs(self) -> dict[str, GraphSource]:
+        """The graphs of a scene of several chips, by name."""
         listed = self.test.CALLABLE["callables"]
-        return [chips.Program(p["name"], self.source(p)) for p in listed if "incores" in p]
+        return {p["name"]: self.source(p) for p in listed if "incores" in p}
 
-    def on_chips(self, worker: chips.Worker, programs: Sequence[chips.Program]) -> str:
+    def on_chips(self, worker: chips.Worker, programs: Mapping[str, GraphSource]) -> str:
         """Run on several chips; what the test's own golden says, empty if it matches."""
         with replaced_modules(self.root):
             try:
@@ -238,35 +166,25 @@ class Arguments:
 
     def __init__(self, made: TaskArgsBuilder, signature: Sequence[str]) -> None:
         self.original = made
-        self._names: list[str] = []
-        self._uses: list[str] = []
-        self.listed: list[ArgTensor | int] = []
+        self.listed: list[Argument] = []
+        uses = iter(signature)
         for spec in made.specs:
-            if isinstance(spec, Scalar):
-                self.listed.append(scalar_to_uint64(spec.value))
-                continue
-            n = len(self._names)
-            use = signature[n] if n < len(signature) else "in"
-            self._names.append(spec.name)
-            self._uses.append(use)
-            self.listed.append(_tensor(spec.name, spec.value, use))
+            is_scalar = isinstance(spec, Scalar)
+            made_of = (
+                scalar_to_uint64 if is_scalar else partial(_tensor, spec.name, next(uses, "in"))
+            )
+            self.listed.append(made_of(spec.value))
 
     @property
     def outputs(self) -> list[str]:
-        return [n for n, use in zip(self._names, self._uses, strict=True) if use != "in"]
+        return [t.name for t in self.listed if isinstance(t, ArgTensor) and t.use != "in"]
 
-    def copies(self) -> list[ArgTensor | int]:
+    def copies(self) -> list[Argument]:
         """The arguments for one run."""
         return [
-            each
-            if isinstance(each, int)
-            else ArgTensor(each.name, each.data.copy(), each.shape, each.element, each.use)
+            replace(each, data=each.data.copy()) if isinstance(each, ArgTensor) else each
             for each in self.listed
         ]
-
-    def take(self, ran: Sequence[ArgTensor | int]) -> None:
-        """Keep the tensors that a run has changed."""
-        self.listed = list(ran)
 
     def outcome(self) -> TaskArgsBuilder:
         """The arguments after the run, as the test compares them."""
@@ -285,7 +203,7 @@ class Arguments:
         return TaskArgsBuilder(*specs)
 
 
-def _tensor(name: str, value: Any, use: str) -> ArgTensor:
+def _tensor(name: str, use: str, value: Any) -> ArgTensor:
     kind = str(value.dtype).removeprefix("torch.")
     if kind not in ELEMENTS:
         raise fail("PTO-U323", f"tensor {name} is {kind}, which the runtime does not accept")
@@ -337,7 +255,15 @@ def _imported(file: Path, root: Path) -> types.ModuleType:
     name = ".".join(file.relative_to(root).with_suffix("").parts)
     sys.path.insert(1, str(file.parent))
     try:
-        return import_module(name)
+        return imported(file, lambda: import_module(name))
+    finally:
+        sys.path.remove(str(file.parent))
+
+
+def imported(file: Path, load: Callable[[], T]) -> T:
+    """The result of a function that imports a file; what the file's Python raises is a finding."""
+    try:
+        return load()
     except ModuleNotFoundError as error:
         raise fail(
             "PTO-U322",
@@ -348,5 +274,3 @@ def _imported(file: Path, root: Path) -> types.ModuleType:
         raise
     except Exception as error:
         raise fail("PTO-U322", f"{file} cannot be imported: {error!r}") from None
-    finally:
-        sys.path.remove(str(file.parent))

@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from random import Random
 
+from pto.core.errors import Diagnostic, PtoError
 from pto.graphs.model import Graph
 
 
@@ -93,7 +94,11 @@ class TaskSchedule:
                 waiting += [n for n in incoming[number] if n not in self._done]
         return found
 
-    @property
-    def stuck(self) -> list[int]:
-        """Tasks that no order can reach."""
-        return sorted(self._missing)
+    def require_end(self) -> None:
+        """Refuse a graph with tasks that no order reaches."""
+        if self._missing:
+            number = min(self._missing)
+            tasks, edges = self._graph.tasks, self._graph.edges
+            before = next(b for b, after in edges if after == number and b in self._missing)
+            message = f"{tasks[number].title} waits for {tasks[before].title}, which never runs"
+            raise PtoError(Diagnostic("PTO-G005", message, tasks[number].loc))

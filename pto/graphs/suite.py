@@ -18,7 +18,7 @@ from pto.cxx.child import Crash
 from pto.graphs import folder
 from pto.graphs import scene as scenes
 from pto.graphs.chips import Worker
-from pto.graphs.process import ArgTensor, GraphProcess, Ran
+from pto.graphs.process import ArgTensor, Argument, GraphProcess
 
 Case = scenes.Scene | folder.BuildFolder
 STATUSES = {
@@ -134,20 +134,18 @@ def _run(scene: Case, how: RunOptions, outcome: SceneResult, lock: threading.Loc
             outcome.status, outcome.why = "skipped", f"its tensors have {size >> 20:,} MiB"
             return
         arguments = scene.arguments()
-    try:
+    with process:
         given = arguments.copies()
         ran = process.run(given, seconds=how.seconds, watched=how.sanitize)
         outcome.tasks, outcome.edges, outcome.findings = ran.tasks, ran.edges, ran.findings
         _try_orders(process, arguments, given, how, outcome)
-    finally:
-        process.end()
     if outcome.status:
         return
     if any(d.severity == "error" for d in ran.findings):
         outcome.status = "races"
         outcome.why = next(d.message for d in ran.findings if d.severity == "error")
         return
-    arguments.take(given)
+    arguments.listed = given
     with lock:
         outcome.why = scene.judge(arguments)
     outcome.status = "wrong" if outcome.why else "passed" if scene.has_golden else "ran"
@@ -158,9 +156,9 @@ def _run_chips(
 ) -> None:
     """Run the graphs that a scene submits to several chips."""
     programs = scene.programs
-    worker = Worker(programs, scene.profile, how.seconds)
+    worker = Worker(list(programs.values()), how.seconds)
     try:
-        worker.begin()
+        worker.start()
         with lock:
             outcome.why = scene.on_chips(worker, programs)
         outcome.status = "wrong" if outcome.why else "passed"
@@ -177,11 +175,8 @@ def _check(scene: Case, how: RunOptions, outcome: SceneResult, lock: threading.L
     """Run the orchestration alone."""
     with lock:
         arguments = scene.arguments(with_values=False)
-    process = GraphProcess(scene.source(), "none")
-    try:
+    with GraphProcess(scene.source(), kernels="none") as process:
         found = process.dry(arguments.listed, how.seconds)
-    finally:
-        process.end()
     outcome.tasks, outcome.edges, outcome.findings = found.tasks, found.edges, found.findings
     errors = [d.message for d in found.findings if d.severity == "error"]
     outcome.status = "races" if errors else "checked"
@@ -194,7 +189,7 @@ def _check(scene: Case, how: RunOptions, outcome: SceneResult, lock: threading.L
 def _try_orders(
     process: GraphProcess,
     arguments: scenes.Arguments,
-    first: list[ArgTensor | int],
+    first: list[Argument],
     how: RunOptions,
     outcome: SceneResult,
 ) -> None:
@@ -212,6 +207,3 @@ def _try_orders(
                 outcome.status = "differs"
                 outcome.why = f"{a.name}: {count} bytes differ in the order of seed {seed}"
                 return
-
-
-__all__ = ["GOOD", "STATUSES", "Ran", "RunOptions", "SceneResult", "find", "run", "run_all"]

@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 
 import pto
 from examples import all_reduce, ring_attention
-from pto.cluster import blocks, intervals, ranks, tasks
+from pto.cluster import blocks, ranks, tasks
 from pto.cluster.windows import differing
 from pto.cluster.worker_pool import LostWorker
+from pto.core import intervals
 from pto.run.launch import place
 from tests.cluster.local_pool import Here
 

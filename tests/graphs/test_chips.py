@@ -14,7 +14,6 @@ from pto.graphs.chips import (
     CommBufferSpec,
     Domain,
     Orchestrator,
-    Program,
     TaskArgs,
     TensorArgType,
     Worker,
@@ -75,8 +74,8 @@ class Chips:
             _written(folder, 2, "deferred", deferred),
             _written(folder, 3, "send", sources.kernel(_SEND)),
         )
-        self.program = Program("all", sources.written(folder, _BODIES, own))
-        self.worker = Worker([self.program], "a2a3", 60.0)
+        self.program = sources.written(folder, _BODIES, own)
+        self.worker = Worker([self.program], 60.0)
 
     def submit(self, orch: Orchestrator, x: Buffer, y: Buffer, *scalars: Any, chip: int) -> None:
         args = TaskArgs()

@@ -13,7 +13,8 @@ import pytest
 from pto.cli.main import main
 from pto.core.errors import PtoError
 from pto.graphs import device, folder
-from pto.graphs.chips import Buffer, TaskArgs, View
+from pto.graphs.chips import Buffer, TaskArgs
+from pto.graphs.process import ArgTensor
 from pto.graphs.scene_names import ArgDirection
 
 from . import sources
@@ -31,8 +32,8 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def view(array: np.ndarray) -> View:
-    return View(Buffer(array.view(np.uint8).reshape(-1)), array.shape, "FLOAT32")
+def view(array: np.ndarray) -> ArgTensor:
+    return Buffer(array.view(np.uint8).reshape(-1)).view(array.shape, "FLOAT32")
 
 
 @compiler

@@ -36,6 +36,24 @@ def meet(a: Intervals, b: Intervals) -> bool:
     return bool((b[follower[near], 0] < a[near, 1]).any())
 
 
+def common(a: Intervals, b: Intervals) -> Intervals:
+    """The bytes in both."""
+    first = np.searchsorted(b[:, 1], a[:, 0], side="right")
+    last = np.searchsorted(b[:, 0], a[:, 1], side="left")
+    counts = np.maximum(last - first, 0)
+    mine = np.repeat(np.arange(len(a)), counts)
+    offsets = np.arange(len(mine)) - np.repeat(np.cumsum(counts) - counts, counts)
+    theirs = np.repeat(first, counts) + offsets
+    low, high = np.maximum(a[mine, 0], b[theirs, 0]), np.minimum(a[mine, 1], b[theirs, 1])
+    return np.stack([low, high], axis=1)
+
+
+def without(a: Intervals, b: Intervals) -> Intervals:
+    """The bytes of `a` that are not in `b`."""
+    lows, highs = np.concatenate([[-1], b[:, 1]]), np.concatenate([b[:, 0], [1 << 62]])
+    return common(a, np.stack([lows, highs], axis=1))
+
+
 def length(found: Intervals) -> int:
     return int((found[:, 1] - found[:, 0]).sum())
 

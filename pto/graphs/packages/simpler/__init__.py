@@ -1,1 +1,0 @@
-"""The runtime's package, provided by the PTO machine (`pto.graphs.device`)."""
