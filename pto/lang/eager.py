@@ -7,9 +7,8 @@ Each instruction is checked as in a program; there are no races, because nothing
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Hashable
 from dataclasses import replace
-from typing import Any, ClassVar, TypeVar, Unpack
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -31,7 +30,7 @@ from pto.isa.scalar.structure import RETURN
 from pto.isa.vector.predicate import PSET
 from pto.lang.call.misused import misused
 from pto.lang.call.place import KernelError, here, located, mistake
-from pto.lang.call.session import enter, leave
+from pto.lang.call.session import Session
 from pto.lang.picture import picture
 from pto.lang.values.tiles import Extent, Extents, Tile
 from pto.lang.values.views import Whole, contiguous, pointer_type
@@ -66,10 +65,7 @@ def content(value: Value) -> Any:
     return value.content
 
 
-T = TypeVar("T")
-
-
-class Eager:
+class Eager(Session):
     """A session that executes each instruction immediately on one core."""
 
     eager: ClassVar[bool] = True
@@ -85,15 +81,9 @@ class Eager:
         self._block = self._function.regions[0].block
         self._core = Core(Cluster(Device(self._facts), block, blocks), self._facts, "both", 0, 1)
         self._taken: list[tuple[weakref.ref[Tile], Space, int, int]] = []
-        self._token: Any = None
-
-    def __enter__(self) -> Eager:
-        self._token = enter(self)
-        return self
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        leave(self._token)
-        self.is_open = False
+        super().__exit__(kind, error, trace)
         if isinstance(error, Exception) and (found := misused(error)):
             raise found from found.__cause__
 
@@ -217,9 +207,6 @@ class Eager:
 
     # ---- expressions
 
-    def sees(self, tile: Tile) -> bool:
-        return True
-
     def adopt(self, tile: Tile, region: tuple[int, int]) -> Tile:
         """A tile over the bytes of another, with a valid region that follows its data."""
         return Tile(tile.value, self, False, region)
@@ -231,12 +218,6 @@ class Eager:
         content(made.value).write_valid(content(tile.value).read_valid())
         return made
 
-    def first_time(self, tile: Tile) -> None:
-        """None: loops are Python's, so the first product is the first one executed."""
-
-    def limit(self, extent: object, most: int) -> bool:
-        return False
-
     def grid(self) -> list[Value]:
         """All blocks along the first axis."""
         return [self.constant(n, INDEX) for n in (self._core.blocks, 1)]
@@ -244,18 +225,6 @@ class Eager:
     def notice(self, finding: Diagnostic) -> None:
         if wants_coverage():
             warn(finding)
-
-    def is_below(self, number: object, end: object) -> bool:
-        return False  # numbers are known
-
-    def is_loose(self, value: Value) -> bool:
-        return False  # so are their types
-
-    def tighten(self, value: Value, type: ScalarType | None) -> None:
-        """Types are known."""
-
-    def once(self, key: Hashable, make: Callable[[], T]) -> T:
-        return make()
 
     def show(self, tile: Tile) -> str:
         return picture(content(tile.value))

@@ -23,7 +23,7 @@ from pto.isa.row.types import Scalar as ScalarType
 from pto.isa.scalar.structure import RETURN
 from pto.isa.vector.predicate import PSET
 from pto.lang.call.place import KernelError, assigned_names, here, located, mistake
-from pto.lang.call.session import enter, leave
+from pto.lang.call.session import Session
 from pto.lang.coalesce import coalesce
 from pto.lang.mark import Mark
 from pto.lang.values.scalars import Scalar, as_value
@@ -36,7 +36,7 @@ GRID = ("grid_x", "grid_y")  # parameters for the extents of the grid
 T = TypeVar("T")
 
 
-class Trace:
+class Trace(Session):
     """A session that records instruction calls as operations of a program."""
 
     eager: ClassVar[bool] = False
@@ -62,7 +62,6 @@ class Trace:
         self.limits: dict[str, int] = {}  # upper bounds of named sizes, from tile shapes
         self.cut: list[Diagnostic] = []  # stores of tiles that are larger than their arrays
         self._grid: list[Value] = []
-        self._token: Any = None
         self.masks: dict[int, list[Value]] = {}  # all-true ones, by bits
         self._known: dict[Hashable, Any] = {}  # what `once` has computed
         self._broken: KernelError | None = None
@@ -197,7 +196,6 @@ class Trace:
         return self._grid
 
     def limit(self, extent: object, most: int) -> bool:
-        """Require a named size to be at most `most` at every launch; False if not a named size."""
         value = getattr(extent, "value", None)
         if not isinstance(value, Value) or value.owner is not self.builder.blocks[0]:
             return False
@@ -225,8 +223,6 @@ class Trace:
         return tile
 
     def first_time(self, tile: Tile) -> Any:
-        """A condition that is true in the first iteration of all loops between here and the
-        definition of the tile; None if there are no loops."""
         owner = tile.value.owner
         inner = dropwhile(lambda b: b is not getattr(owner, "parent", None), self.builder.blocks)
         first = None
@@ -241,7 +237,6 @@ class Trace:
         return first
 
     def is_below(self, number: object, end: object) -> bool:
-        """True if `number` is the counter of an enclosing loop and `end` its upper bound."""
         for block in self.builder.blocks:
             loop = block.region.owner
             if loop.control is Control.FOR and block.args[0] is getattr(number, "value", None):
@@ -249,7 +244,6 @@ class Trace:
         return False
 
     def once(self, key: Hashable, make: Callable[[], T]) -> T:
-        """A number computed once and reused wherever the first computation dominates."""
         found = self._known.get(key)
         if found is None or not self.builder.sees(found.value):
             found = self._known[key] = make()
@@ -262,7 +256,6 @@ class Trace:
         self._loose.update((arg, args) for arg in args)
 
     def tighten(self, value: Value, type: ScalarType | None) -> None:
-        """Fix the type of such an argument; None keeps its present type."""
         for each in self._loose.get(value, ()):
             each.type = type or each.type
             self._loose.pop(each, None)
@@ -305,14 +298,6 @@ class Trace:
             if scope.loop and tile in scope.early and None not in before:
                 self.broken(_unsteady(tile))
             tile.known_region = (None, None)
-
-    def __enter__(self) -> Trace:
-        self._token = enter(self)
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        leave(self._token)
-        self.is_open = False
 
     # ---- the end
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from contextvars import ContextVar, Token
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeVar, Unpack
 
 from pto.core.errors import Diagnostic
 from pto.ir.builder import Operands, Parts
@@ -21,12 +21,24 @@ T = TypeVar("T")
 
 
 class Session(Protocol):
-    """The interface of a session. Values belong to the session that created them."""
+    """A session. Values belong to the session that created them.
+
+    The bodies here are those of a session in which all numbers, types and loops are Python's.
+    """
 
     profile: str
     name: str
     is_open: bool
     eager: ClassVar[bool]
+    _token: Token[Session | None]
+
+    def __enter__(self) -> Self:
+        self._token = _current.set(self)
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        _current.reset(self._token)
+        self.is_open = False
 
     def emit(
         self, row: Instr, operands: Operands = None, **parts: Unpack[Parts]
@@ -39,29 +51,41 @@ class Session(Protocol):
     def place(self, tile: Tile, address: Value) -> None: ...
     def region(self, tile: Tile) -> Extents: ...
     def set_region(self, tile: Tile, rows: Extent, cols: Extent) -> None: ...
-    def sees(self, tile: Tile) -> bool: ...
     def adopt(self, tile: Tile, region: tuple[int, int]) -> Tile: ...
     def in_l1(self, tile: Tile, type: TileBuf) -> Tile | None: ...
-    def first_time(self, tile: Tile) -> Any: ...
-    def limit(self, extent: object, most: int) -> bool: ...
     def grid(self) -> list[Value]: ...
     def notice(self, finding: Diagnostic) -> None: ...
-    def is_below(self, number: object, end: object) -> bool: ...
-    def is_loose(self, value: Value) -> bool: ...
-    def tighten(self, value: Value, type: ScalarType | None) -> None: ...
-    def once(self, key: Hashable, make: Callable[[], T]) -> T: ...
+
+    def sees(self, tile: Tile) -> bool:
+        """True if the tile was made in a block around this one."""
+        return True
+
+    def first_time(self, tile: Tile) -> Any:
+        """A condition that is true in the first iteration of all loops between here and the
+        definition of the tile; None if there are no loops."""
+        return None
+
+    def limit(self, extent: object, most: int) -> bool:
+        """Require a named size to be at most `most` at every launch; False if not a named size."""
+        return False
+
+    def is_below(self, number: object, end: object) -> bool:
+        """True if `number` is the counter of an enclosing loop and `end` its upper bound."""
+        return False
+
+    def is_loose(self, value: Value) -> bool:
+        """True for a loop argument whose type its first use decides."""
+        return False
+
+    def tighten(self, value: Value, type: ScalarType | None) -> None:
+        """Fix the type of such an argument; None keeps its present type."""
+
+    def once(self, key: Hashable, make: Callable[[], T]) -> T:
+        """A number computed once and reused wherever the first computation dominates."""
+        return make()
 
 
 _current: ContextVar[Session | None] = ContextVar("pto session", default=None)
-
-
-def enter(session: Session) -> Token[Session | None]:
-    """Make `session` the current one; pass the token to `leave`."""
-    return _current.set(session)
-
-
-def leave(token: Token[Session | None]) -> None:
-    _current.reset(token)
 
 
 def active() -> Session | None:
