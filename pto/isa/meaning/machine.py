@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import MutableMapping, MutableSequence
+from collections.abc import Callable, MutableMapping, MutableSequence
 from typing import Any, Protocol
 
 from pto.core.dtypes import DType
+from pto.core.errors import PtoError
 from pto.core.global_tensor import GlobalTensor
 from pto.core.memory import Memory, Space
 from pto.core.pointer import Pointer
@@ -86,3 +87,18 @@ class Machine(Protocol):
     def place(self, op: Any) -> int:
         """The address the planner gave an allocation."""
         ...
+
+
+class NumberWords:
+    """Words about numbers, for meanings that run on arrays; compiled code has its own."""
+
+    __slots__ = ()
+
+    def choose(self, fact: bool, a: Callable[[], int], b: int) -> int:
+        """The number a() if the fact holds, else b."""
+        return a() if fact else b
+
+    def require(self, fact: bool, error: Callable[[], PtoError]) -> None:
+        """Raise the finding if the fact does not hold. Nothing has been written yet."""
+        if not fact:
+            raise error()

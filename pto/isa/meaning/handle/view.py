@@ -17,14 +17,14 @@ from typing import Any
 
 from pto.core.compact import Compact
 from pto.core.dtypes import DType
-from pto.core.errors import PtoError, fail
+from pto.core.errors import fail
 from pto.core.global_layout import GlobalLayout, global_layout
 from pto.core.global_tensor import GlobalTensor
 from pto.core.memory import Memory, Space
 from pto.core.pointer import Pointer
 from pto.core.tile import Role, Tile, TileType, Valid
 from pto.isa.meaning.kinds import Do
-from pto.isa.meaning.machine import Machine
+from pto.isa.meaning.machine import Machine, NumberWords
 from pto.isa.row import types as t
 from pto.isa.rules.rule import Case
 
@@ -50,7 +50,7 @@ class TileForm:
         return made
 
 
-class Handles:
+class Handles(NumberWords):
     """Makes handles; raises an error if a handle would be invalid."""
 
     __slots__ = ("core",)
@@ -60,17 +60,8 @@ class Handles:
 
     # ---- numbers
 
-    def require(self, fact: bool, error: Callable[[], PtoError]) -> None:
-        """Raise the error if the fact does not hold."""
-        if not fact:
-            raise error()
-
     def least(self, a: int, b: int) -> int:
         return min(a, b)
-
-    def choose(self, fact: bool, a: Callable[[], int], b: int) -> int:
-        """The number a() if the fact holds, else b."""
-        return a() if fact else b
 
     def known(self, number: int) -> int:
         """A number that determines the type of a handle.

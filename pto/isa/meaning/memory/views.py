@@ -11,13 +11,13 @@ from functools import reduce
 from typing import Any
 
 from pto.core.global_tensor import GlobalTensor
-from pto.isa.meaning.machine import Machine
+from pto.isa.meaning.machine import Machine, NumberWords
 
 Combine = Callable[[Any, Any], Any]
 _ROWS = 3  # the dimension
 
 
-class ViewMoves:
+class ViewMoves(NumberWords):
     """Moves between whole views of five dimensions and one shape, element by element."""
 
     __slots__ = ("core",)

@@ -16,7 +16,6 @@ import numpy as np
 
 from pto.core.compact import PackedOrder
 from pto.core.dtypes import DType, items_of
-from pto.core.errors import PtoError
 from pto.core.global_tensor import GlobalTensor
 from pto.core.tile import Tile
 from pto.isa.meaning.lanes import Lanes, widen
@@ -161,11 +160,6 @@ class Mover(ViewMoves):
     def all(self, rows: int, cols: int, cell: Cell) -> bool:
         """True if cell(i, j) holds everywhere."""
         return rows <= 0 or cols <= 0 or bool(cell(down(rows), across(cols)).all())
-
-    def require(self, fact: bool, error: Callable[[], PtoError]) -> None:
-        """Raise the finding if the fact does not hold. Nothing has been written yet."""
-        if not fact:
-            raise error()
 
     def within(self, tile: Tile, rows: int, cols: int) -> None:
         """Require that a tile has at least rows x cols elements."""
@@ -353,10 +347,6 @@ class Mover(ViewMoves):
     def least(self, a: Any, b: Any) -> Any:
         """The smaller of two numbers or indices."""
         return min(a, b) if isinstance(a, int) and isinstance(b, int) else np.minimum(a, b)
-
-    def choose(self, fact: bool, a: Callable[[], int], b: int) -> int:
-        """The number a() if the fact holds, else b."""
-        return a() if fact else b
 
     def word(self, number: int, storage: np.dtype[Any]) -> Lanes:
         """The low bits of a number in every lane."""

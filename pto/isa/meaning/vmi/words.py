@@ -16,9 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from pto.core.dtypes import DType
-from pto.core.errors import PtoError
 from pto.core.pointer import Pointer
 from pto.isa.meaning.lanes import Lanes
+from pto.isa.meaning.machine import NumberWords
 from pto.isa.meaning.vector.ub import Items, positions, whole
 from pto.isa.meaning.vector.values import lane_maker
 from pto.isa.row import types as t
@@ -29,7 +29,7 @@ Run = tuple[Any, int]  # starts of runs of consecutive elements, and their lengt
 NONE: Final = -1  # a lane number that gives 0
 
 
-class VectorWords:
+class VectorWords(NumberWords):
     """Implementation on arrays. Every address is checked before anything is read or written."""
 
     def __init__(self, case: Case) -> None:
@@ -114,10 +114,6 @@ class VectorWords:
         """A number as int64 lanes."""
         return number
 
-    def choose(self, fact: bool, a: Callable[[], int], b: int) -> int:
-        """The number a() if the fact holds, else b."""
-        return a() if fact else b
-
     def scalar(self, number: int, type: t.Scalar) -> int:
         """A scalar result; the number is in the range of its type."""
         return number
@@ -125,11 +121,6 @@ class VectorWords:
     def all(self, mask: Lanes) -> bool:
         """True if the condition holds in every lane."""
         return bool(mask.all())
-
-    def require(self, fact: bool, error: Callable[[], PtoError]) -> None:
-        """Raise the finding if the fact does not hold. Nothing has been written yet."""
-        if not fact:
-            raise error()
 
 
 def _places(runs: Sequence[Run]) -> Picks:
