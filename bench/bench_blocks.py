@@ -20,7 +20,7 @@ from bench import jit_kernels as kernels
 from bench.jit_kernels import attention_alone
 from bench.measure import Rows, seconds
 from examples.flash_attention import DEPTH, ROWS, flash_attention
-from pto.run.jit.emit.table import Emitter
+from pto.run.jit.emit.emitter import Emitter
 
 RNG = np.random.default_rng(0)
 

@@ -267,7 +267,7 @@ def _watch_kernels() -> None:
 def install() -> None:
     """From now on every launch without an observer is one of two."""
     _watch_kernels()
-    FusingEmitter.lends = False  # buffers are compared too
+    FusingEmitter.forwards = False  # buffers are compared too
     original, direct = LaunchGrid.run, PreparedKernel.direct
 
     def launched(self: PreparedKernel, *given: Any) -> Any:

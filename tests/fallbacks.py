@@ -32,7 +32,7 @@ HOST_ONLY = {
     ),
     "a handle, or a view": "pto.tassign",
     "an operand that is Handle": "pto.tmrgsort",
-    "an operand that is Place": "pto.mgather",
+    "an operand that is PointerDesc": "pto.mgather",
     # An agent that waits for others outside a coroutine, or looks at memory that others write.
     "a wait in a function that is no coroutine": "pto.tpush pto.tpop pto.talloc pto.syncall",
     "a poll in a function that is no coroutine": "pto.comm.ttest",
@@ -42,9 +42,9 @@ HOST_ONLY = {
     "a number of another width": "pto.castptr",
     # Operands in another form than the fast path takes.
     "a constant that is no scalar": "arith.constant",
-    "source is TilePlace": "pto.vlds pto.uvld",
-    "destination is TilePlace": "pto.vsts",
-    "ptr is ViewPlace": "pto.load_scalar pto.store_scalar",
+    "source is TileDesc": "pto.vlds pto.uvld",
+    "destination is TileDesc": "pto.vsts",
+    "ptr is ViewDesc": "pto.load_scalar pto.store_scalar",
     "work items with a value that is Handle": "pto.shuffle_bfly",
     # Layouts, types and sizes that no loop is written for.
     "a boxed or packed tile": (
@@ -69,7 +69,7 @@ HOST_ONLY = {
     "a view whose layout is known only when it runs, or no accumulator": "pto.tstore pto.tstore_fp",
     "columns beside the loaded ones": "pto.tload",
     "the order of the other axis": "pto.trowsum",
-    "pairs along a line, or of nobody knows how many": "pto.tcolsum",
+    "pairs along a line, or of an unknown number": "pto.tcolsum",
     "a constant of a small float": "arith.constant",
     "arithmetic of float8_e4m3fn": "pto.tgather pto.mte_l0c_l1 pto.texpands",
     "arithmetic of float8_e5m2": "pto.mte_l0c_l1",

@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from pto.run.jit.border import threads
 from pto.run.jit.compiler import NativeCompiler
 from pto.run.jit.emit import fusion
-from pto.run.jit.emit.table import Spot
-from pto.run.jit.emit.tile import again, group, planes
+from pto.run.jit.emit.emitter import OpContext
+from pto.run.jit.emit.tile import group, planes, rematerialise
 from pto.run.jit.emit.vector import sort
 from pto.run.jit.llvm import cache
+from pto.run.jit.runtime import threads
 from pto.run.launch.prepared import PreparedKernel
 
 Switch = Callable[[pytest.MonkeyPatch], None]
@@ -26,11 +26,11 @@ Switch = Callable[[pytest.MonkeyPatch], None]
 def _guards(patch: pytest.MonkeyPatch) -> None:
     """The guard of every fast path fails: loads, stores, DMA, matmuls, fixpipe run in NumPy."""
 
-    def host(s: Spot, condition: str, fast: Callable[[], None], unless: str) -> None:
-        s.e.run_outside(s.op, unless, seldom=True)
+    def host(s: OpContext, condition: str, fast: Callable[[], None], unless: str) -> None:
+        s.e.host_fallback(s.op, unless, seldom=True)
 
-    patch.setattr(planes, "either_way", host)
-    patch.setattr(sort, "either_way", host)
+    patch.setattr(planes, "guarded", host)
+    patch.setattr(sort, "guarded", host)
 
 
 def _attribute(owner: Any, name: str, value: Any) -> Switch:
@@ -53,11 +53,13 @@ SWITCHES: dict[str, tuple[Switch, tuple[str, ...]]] = {
         (f"{_FUSION}::test_softmax[4-64]", f"{_FUSION}::test_in_place"),
     ),
     "copy forwarding": (
-        _attribute(fusion.FusingEmitter, "_lend", False),
-        (f"{_JIT}/test_lent.py::test_moves_and_a_product[shape0-kind0]",),
+        _attribute(fusion.FusingEmitter, "_forward", False),
+        (f"{_JIT}/test_forwarding.py::test_moves_and_a_product[shape0-kind0]",),
     ),
     "rematerialisation": (
-        lambda patch: patch.setattr(again.Again, "of", lambda self, steps: list(steps)),
+        lambda patch: patch.setattr(
+            rematerialise.Rematerialiser, "of", lambda self, steps: list(steps)
+        ),
         (f"{_FUSION}::test_cheap_values_are_made_again",),
     ),
     "non-temporal stores": (

@@ -23,7 +23,7 @@ from pto.core.intervals import (
     scatter,
     within,
 )
-from pto.run.jit.border.context import Context, Words, by_machine_address
+from pto.run.jit.runtime.context import Context, Words, by_machine_address
 from pto.run.launch.prepared import LaunchGrid
 from pto.run.machine.core import Cluster
 

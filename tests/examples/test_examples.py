@@ -20,7 +20,7 @@ from pto.ir.text.parser import parse
 from pto.lang import kernel as kernels
 from pto.lang.kernel import Kernel
 from pto.lang.tracing import Tracing
-from pto.run.jit.emit.outside import Outside
+from pto.run.jit.emit.fallback import HostFallback
 from pto.verify import judge
 
 FOLDER = Path(examples.__file__).parent
@@ -72,14 +72,14 @@ def test_compiled_code_asks_python_for_nothing_but_queues(
     name: str, profile: str, monkeypatch: pytest.MonkeyPatch
 ):
     asked: set[str] = set()
-    call = Outside.__call__
+    call = HostFallback.__call__
 
-    def hear(self: Outside, *given: Any) -> Any:
+    def hear(self: HostFallback, *given: Any) -> Any:
         asked.add(self._op.name)
         return call(self, *given)
 
     monkeypatch.setenv("PTO_ENGINE", "jit")
-    monkeypatch.setattr(Outside, "__call__", hear)
+    monkeypatch.setattr(HostFallback, "__call__", hear)
     importlib.import_module(f"examples.{name}").example(profile)
     assert asked <= OPENS_QUEUES.get(name, set())  # those of an earlier launch are open
 

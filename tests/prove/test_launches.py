@@ -13,7 +13,7 @@ import pytest
 import pto
 from examples.gallery.batched_gemm import batched_gemm
 from pto.core.errors import PtoError
-from pto.run.jit.border import threads
+from pto.run.jit.runtime import threads
 
 Floats = npt.NDArray[np.float32]
 F = pto.Global[pto.f32]

@@ -16,22 +16,23 @@ from pto.isa.meaning import Blocked, Do
 from pto.isa.meaning.handle.view import ALLOC_TILE, TENSOR_VIEW
 from pto.isa.row.traits import Control
 from pto.plan.placement import Placement
-from pto.run.jit.border.context import context_of
-from pto.run.jit.border.coroutine import Coroutine
-from pto.run.jit.border.forms import form_of
-from pto.run.jit.border.piece import CompiledRegion
-from pto.run.jit.border.shadow import InitShadow, noted
-from pto.run.jit.border.values import Native
 from pto.run.jit.emit import instructions
+from pto.run.jit.emit.emitter import Emitter
 from pto.run.jit.emit.fusion import FusingEmitter
 from pto.run.jit.emit.names import Names
 from pto.run.jit.emit.reach import Reach
+from pto.run.jit.emit.registry import emitter_of, is_cheap
 from pto.run.jit.emit.repeated import changed_tiles, repeated
 from pto.run.jit.emit.scalar.control import STRUCTURES
-from pto.run.jit.emit.table import Emitter, emitter_of, is_cheap
 from pto.run.jit.emit.unit import Unit
 from pto.run.jit.emit.written import Written
-from pto.run.jit.llvm.text import NotNative
+from pto.run.jit.llvm.text import UnsupportedLowering, unsupported_if
+from pto.run.jit.runtime.context import context_of
+from pto.run.jit.runtime.coroutine import Coroutine
+from pto.run.jit.runtime.forms import form_of
+from pto.run.jit.runtime.region import CompiledRegion
+from pto.run.jit.runtime.shadow import InitShadow, noted
+from pto.run.jit.runtime.values import Lowered
 from pto.run.machine.core import Core
 from pto.run.reference.code import FunctionCode, Regs, Step, StepBlock, until_ready
 from pto.run.reference.compile import Compiler
@@ -40,9 +41,9 @@ from pto.target.facts import Profile
 from pto.verify.operation import constant
 
 instructions.load()
-_PIECE = 8_000  # operations of a region: LLVM's time grows faster than linearly
+_LONGEST = 8_000  # operations of a region: LLVM's time grows faster than linearly
 _LARGEST = 20_000  # operations of one loop or call, including called functions
-Crossing = tuple[Value, Native, int]  # a live-in or live-out value, its representation, its offset
+Crossing = tuple[Value, Lowered, int]  # a live-in or live-out value, its representation, its offset
 
 
 class NativeCompiler(Compiler):
@@ -82,7 +83,7 @@ class NativeCompiler(Compiler):
                 continue
             run.append(op)
             weight += self._weight(op)
-            if weight > _PIECE:
+            if weight > _LONGEST:
                 self._close(out, run)
                 run, weight = [], 0
         self._close(out, run)
@@ -109,18 +110,18 @@ class NativeCompiler(Compiler):
         outer, self._slots, noted = self._slots, {}, self.unit.noted
         try:
             args = [self.slot(a) for a in function.regions[0].block.args]
-            piece = self._piece(ops, waits=True)
+            region = self._region(ops, waits=True)
             size = len(self._slots)
-        except NotNative as why:
+        except UnsupportedLowering as why:
             self.unit.left_out(ops[0], str(why))
             return None
         finally:
             self._slots = outer
-        if not piece.is_whole:
+        if not region.is_whole:
             self.unit.noted = noted
             return None
         self.unit.has_coroutines = True
-        more: dict[str, Any] = {"unit": self.unit, "piece": piece}
+        more: dict[str, Any] = {"unit": self.unit, "region": region}
         return Coroutine(
             function, size, args, StepBlock(), True, plain=self._plainly(function), **more
         )
@@ -158,13 +159,13 @@ class NativeCompiler(Compiler):
                 self._add(out, op)
             return
         try:
-            piece = self._piece(ops)
-        except NotNative as why:
+            region = self._region(ops)
+        except UnsupportedLowering as why:
             for op in ops:
                 self._on_host(out, op, str(why))
             return
         out.ops.append(ops[0])
-        out.steps.append(piece.step)
+        out.steps.append(region.step)
 
     def _on_host(self, out: StepBlock, op: Operation, why: str) -> None:
         """A reference step between compiled regions; it counts as a host fallback."""
@@ -185,14 +186,14 @@ class NativeCompiler(Compiler):
         if n in out.waits:
             out.waits[n] = until_ready(op, counted)
 
-    def _piece(self, ops: list[Operation], *, waits: bool = False) -> CompiledRegion:
-        """One compiled region; raises NotNative if there is no lowering."""
+    def _region(self, ops: list[Operation], *, waits: bool = False) -> CompiledRegion:
+        """One compiled region; raises UnsupportedLowering if there is no lowering."""
         noted = self.unit.noted
         inner = [op for outer in ops for op in self._reached(outer)]
         names = [] if self.checks else repeated(inner, self._changed(ops[0]))
         inner = [*names, *inner]
-        ins, outs = _border(ops, inner, self._arguments(inner), self.uses(ops[0]))
-        emitter, name = FusingEmitter(self.unit, self), self.unit.new_name()
+        ins, outs = _live_values(ops, inner, self._arguments(inner), self.uses(ops[0]))
+        emitter, name = FusingEmitter(self.unit, self, waits=waits), self.unit.new_name()
         emitter.watch = Written(emitter) if self.checks else None
         emitter.reach = Reach(emitter, self.unit.needs)
         emitter.prepare_cells(inner)
@@ -202,7 +203,7 @@ class NativeCompiler(Compiler):
             emitter.operations([*names, *ops])
             after = _go_out(emitter, outs, sum(form.nbytes for _, form, _ in before))
             kept = _keep(emitter, before)
-        except NotNative:
+        except UnsupportedLowering:
             self.unit.noted = noted
             raise
         self.unit.add(name, emitter.finish_coroutine(name) if waits else emitter.finish(name))
@@ -382,26 +383,26 @@ def _come_in(emitter: Emitter, ins: Sequence[Value], outs: Sequence[Value]) -> l
     emitter.leaving = {id(value) for value in outs}
     for value in ins:
         form = form_of(value.type)
-        emitter.bind(value, emitter.get(form, emitter.border))
-        found.append((value, form, emitter.border))
-        emitter.border += form.nbytes
-    emitter.border += sum(form_of(v.type).nbytes for v in outs)
+        emitter.bind(value, emitter.get(form, emitter.reserved))
+        found.append((value, form, emitter.reserved))
+        emitter.reserved += form.nbytes
+    emitter.reserved += sum(form_of(v.type).nbytes for v in outs)
     return found
 
 
 def _lift(
     emitter: Emitter, inner: Sequence[Operation], sized: set[int]
-) -> list[tuple[Native, int, int]]:
+) -> list[tuple[Lowered, int, int]]:
     """Constants that are loaded from the argument buffer: representation, offset, value."""
-    found: list[tuple[Native, int, int]] = []
+    found: list[tuple[Lowered, int, int]] = []
     for op in inner:
         value = constant(op.results[0]) if op.traits.constant else None
         if value is None or id(op.results[0]) not in sized:
             continue
         form = form_of(op.results[0].type)
-        emitter.lifted[id(op)] = emitter.get(form, emitter.border)
-        found.append((form, emitter.border, value))
-        emitter.border += form.nbytes
+        emitter.lifted[id(op)] = emitter.get(form, emitter.reserved)
+        found.append((form, emitter.reserved, value))
+        emitter.reserved += form.nbytes
     return found
 
 
@@ -410,8 +411,7 @@ def _go_out(emitter: Emitter, outs: Sequence[Value], at: int) -> list[Crossing]:
     found: list[Crossing] = []
     for value in outs:
         native, room = emitter.value(value), form_of(value.type).nbytes
-        if native.nbytes > room:
-            raise NotNative("a result of another form")
+        unsupported_if(native.nbytes > room, "a result of another form")
         emitter.put(native, at)
         found.append((value, native.renamed([""] * len(native.names)), at))
         at += room
@@ -426,7 +426,7 @@ def _keep(emitter: Emitter, before: Sequence[Crossing]) -> list[Crossing]:
     return kept
 
 
-def _border(
+def _live_values(
     ops: Sequence[Operation], inner: Sequence[Operation], args: set[int], total: Counter[int]
 ) -> tuple[list[Value], list[Value]]:
     """The live-in values of these operations, and their live-out values."""

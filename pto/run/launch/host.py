@@ -35,7 +35,7 @@ from pto.verify import judge
 from pto.verify.target import target_of
 
 if TYPE_CHECKING:
-    from pto.run.jit.border.direct import FastPath
+    from pto.run.jit.runtime.direct import FastPath
     from pto.run.watch.events import Observer, Tap
 
 Argument = npt.NDArray[Any] | int | float | bool

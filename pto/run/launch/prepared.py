@@ -31,11 +31,11 @@ from pto.target.facts import Profile
 from pto.verify.functions import name_of
 
 if TYPE_CHECKING:
-    from pto.run.jit.border.direct import FastPath
-    from pto.run.jit.border.piece import CompiledRegion
-    from pto.run.jit.border.threads import ThreadPool
-    from pto.run.jit.border.values import Native
     from pto.run.jit.emit.unit import Unit
+    from pto.run.jit.runtime.direct import FastPath
+    from pto.run.jit.runtime.region import CompiledRegion
+    from pto.run.jit.runtime.threads import ThreadPool
+    from pto.run.jit.runtime.values import Lowered
     from pto.run.launch.call import Launch
     from pto.run.launch.host import Report
     from pto.run.watch.events import Tap
@@ -97,10 +97,10 @@ class PreparedKernel:
             return None
         if self._is_checked:  # the check would take writes of one block for writes of the next
             return None
-        from pto.run.jit.border.independent import Independence
-        from pto.run.jit.border.threads import ThreadPool
+        from pto.run.jit.runtime.independent import Independence
+        from pto.run.jit.runtime.threads import ThreadPool
 
-        self._unit.whole, self._unit.skeleton = whole.name, whole.skeleton
+        self._unit.whole, self._unit.slice = whole.name, whole.slice
 
         def make(cluster: Cluster) -> Core:
             return Core(cluster, self.profile, side.name, 0, 1, self._placement)
@@ -127,16 +127,16 @@ class PreparedKernel:
         """A fast path for calls like a finished launch; None if there is none."""
         if self._pool is None or self.may_wait_early or done.say or place.current() is not None:
             return None
-        from pto.run.jit.border.direct import FastPath
+        from pto.run.jit.runtime.direct import FastPath
 
         return FastPath.of(self, self._pool, done, passed, report)
 
-    def places(self, piece: CompiledRegion) -> Mapping[str, list[tuple[Native, int]]]:
+    def places(self, region: CompiledRegion) -> Mapping[str, list[tuple[Lowered, int]]]:
         """Where parameters are in the argument buffer of a compiled region."""
         (_, code), *_ = self._sides
         names = dict(zip(code.args, self._names[id(code.function)], strict=True))
-        found: dict[str, list[tuple[Native, int]]] = {}
-        for slot, form, at in piece.ins:
+        found: dict[str, list[tuple[Lowered, int]]] = {}
+        for slot, form, at in region.ins:
             if names.get(slot, SUBBLOCK) != SUBBLOCK:
                 found.setdefault(names[slot], []).append((form, at))
         return found

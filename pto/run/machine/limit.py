@@ -1,7 +1,7 @@
 """Limits that end a launch before its program does: a timeout, or a request of another thread.
 
 Loops of both engines check them between two iterations. While Python runs, an interrupt of the user
-needs no check here; compiled code returns to Python for it (`run/jit/border/clock.py`).
+needs no check here; compiled code returns to Python for it (`run/jit/runtime/clock.py`).
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from pto.run.jit.border.direct import FastPath
-from pto.run.jit.emit.outside import Outside
+from pto.run.jit.emit.fallback import HostFallback
+from pto.run.jit.runtime.direct import FastPath
 from pto.run.launch.call import Launch
 from tests.fallbacks import require_listed
 
@@ -34,7 +34,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> None:
 def python_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
     """Compiled code that hands an operation to Python while it runs fails the test."""
 
-    def refuse(self: Outside, *_: object) -> None:
+    def refuse(self: HostFallback, *_: object) -> None:
         raise AssertionError(f"left to Python: {self.__dict__['_op']!r}")
 
-    monkeypatch.setattr(Outside, "__call__", refuse)
+    monkeypatch.setattr(HostFallback, "__call__", refuse)

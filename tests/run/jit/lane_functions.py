@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from pto.run.jit.emit import instructions
-from pto.run.jit.emit.tile import planes
 from pto.run.jit.emit.unit import Unit
 from pto.run.jit.llvm import lanes
 from pto.run.jit.llvm.text import I64, Text, Val
@@ -22,8 +21,9 @@ def compiled(fn: Callable[..., Any], kind: Any, sources: int, out: Any) -> Calla
     """`fn` of so many arrays of one type, each of a whole number of `LANES`."""
     instructions.load()
     kind, out = np.dtype(kind), np.dtype(out)
-    unit, x = Unit(), Text()
-    spot, name = lanes.Lanes(x, LANES, unit.declare), unit.new_name()
+    unit = Unit()
+    x = Text(unit.declare)
+    spot, name = lanes.Lanes(x, LANES), unit.new_name()
     size = LANES * kind.itemsize
 
     def turn(i: Val) -> None:
@@ -33,7 +33,7 @@ def compiled(fn: Callable[..., Any], kind: Any, sources: int, out: Any) -> Calla
         assert found.dtype == out
         x.store(found.type, found.name, x.at("%frame", x.mul(i, LANES * out.itemsize)))
 
-    planes.loop(x, x.load(I64, "%ctx", 8), 1, turn)
+    x.loop(x.load(I64, "%ctx", 8), 1, turn)
     x.do("ret i32 0")
     unit.add(name, x.function(f"define i32 @{name}(ptr %ctx, ptr %frame)"))
     code = unit.function(name)

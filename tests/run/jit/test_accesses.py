@@ -15,9 +15,9 @@ import pto
 from pto.isa.meaning import Lane
 from pto.isa.table import rows
 from tests.run.jit.both import agree, same
-from tests.run.jit.test_fusion import lends, normal
+from tests.run.jit.test_fusion import forwards, normal
 
-__all__ = ["lends"]
+__all__ = ["forwards"]
 Array = Any
 F32 = pto.Global[pto.f32]
 

@@ -108,7 +108,7 @@ ALL = '%m = pto.pset_b32 "PAT_ALL" : !pto.mask<b32>\n'
 def test_a_register_loaded_from_nowhere() -> None:
     found = finding(program("pto.vecscope {\n" + POINTERS + VLDS + "}"))
     assert found.code == "PTO-V251"
-    assert "'pto.vlds' op reads 256 bytes of source at 0x100, and nobody" in found.message
+    assert "'pto.vlds' op reads 256 bytes of source at 0x100, of which none" in found.message
 
 
 def test_a_register_loaded_from_what_was_stored() -> None:

@@ -35,7 +35,7 @@ from pto.isa.meaning.lanes import convert
 from pto.run.jit.emit import instructions
 from pto.run.jit.emit.unit import Unit
 from pto.run.jit.llvm import lanes
-from pto.run.jit.llvm.text import NotNative, Text
+from pto.run.jit.llvm.text import Text, UnsupportedLowering
 
 _LANES = 16
 _TYPES = tuple(t for t in ALL if not t.is_packed and t is not I1)
@@ -101,8 +101,8 @@ class Compiled:
         self.names: dict[Any, str] = {}
 
     def add(self, dst: DType, mode: Round, saturate: bool, keep_nan: bool) -> None:
-        x, name = Text(), self.unit.new_name()
-        spot = lanes.Lanes(x, _LANES, self.unit.declare)
+        x, name = Text(self.unit.declare), self.unit.new_name()
+        spot = lanes.Lanes(x, _LANES)
         kind = self.src.numpy if lanes.computes(self.src.numpy) else self.src.storage
         given = spot.symbol(kind, x.load(spot.type(kind), "%ctx"))
         found = convert(given, self.src, dst, mode, saturate, keep_nan)
@@ -131,7 +131,7 @@ def check(src: DType, targets: Any, modes: Any) -> int:
             continue
         try:
             compiled.add(dst, mode, saturate, keep)
-        except NotNative:
+        except UnsupportedLowering:
             left += 1
     for key in compiled.names:
         dst, mode, saturate, keep = key

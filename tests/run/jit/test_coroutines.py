@@ -13,9 +13,9 @@ import pytest
 import pto
 from examples.flash_attention import ROWS, SLOT, SLOTS, flash_attention
 from pto.core.errors import PtoError
-from pto.run.jit.border.context import BLOCK
-from pto.run.jit.border.coroutine import Coroutine, CoroutineGroup
 from pto.run.jit.emit.order import queue
+from pto.run.jit.runtime.context import BLOCK
+from pto.run.jit.runtime.coroutine import Coroutine, CoroutineGroup
 from pto.run.launch.call import prepare
 from pto.target.choose import choose
 
@@ -371,7 +371,7 @@ def test_a_queue_in_global_memory_has_slots_in_every_block(
         def early(s: Any, *more: Any) -> Any:
             fits, put = into(s, *more)
             block = s.x.load("i64", s.x.at("%ctx", 8 * BLOCK), 8)
-            return lambda number: s.x.both(fits(number), s.x.less(block, 2)), put
+            return lambda number: s.x.both(fits(number), s.x.compare("slt", block, 2)), put
 
         monkeypatch.setattr(queue, "_into_global", early)
     found: list[Any] = []

@@ -17,9 +17,9 @@ import pytest
 import pto
 from pto.core.errors import PtoError
 from pto.isa.row.attributes import Bool
-from pto.run.jit.border import direct, threads
-from pto.run.jit.border.values import Word
-from pto.run.jit.emit import fusion, table
+from pto.run.jit.emit import emitter, fusion
+from pto.run.jit.runtime import direct, threads
+from pto.run.jit.runtime.values import ScalarValue
 from pto.run.launch import known, place
 from pto.run.launch.call import Launch
 from tests.run.test_host import Tensor
@@ -301,14 +301,14 @@ def test_an_interrupt_ends_a_call(count: Count) -> None:
 def test_an_interrupt_before_compiled_code_runs_leaves_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    kernel, encode = scaled(), Word.encode
+    kernel, encode = scaled(), ScalarValue.encode
     called(kernel)
 
     def interrupted(self: Any, *given: Any) -> bool:
         encode(self, *given)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Word, "encode", interrupted)
+    monkeypatch.setattr(ScalarValue, "encode", interrupted)
     with pytest.raises(KeyboardInterrupt):
         kernel(data(), data(), 5.0, 1, engine="jit")
     monkeypatch.undo()
@@ -394,8 +394,8 @@ def test_an_operation_that_python_does_finds_the_arrays_of_the_call(
     count: Count, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Such a call has a machine of its own; what NumPy would warn of is no news."""
-    kernel, given = scaled(), table.emitter_of
-    for module in (table, fusion):
+    kernel, given = scaled(), emitter.emitter_of
+    for module in (emitter, fusion):
         monkeypatch.setattr(module, "emitter_of", lambda op: None if op.name == LEFT else given(op))
     with warnings.catch_warnings():
         warnings.simplefilter("error")

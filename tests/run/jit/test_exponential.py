@@ -10,7 +10,6 @@ import pytest
 from pto.core.primitives import Symbolic
 from pto.isa.meaning import mathlib
 from pto.run.jit.emit import instructions
-from pto.run.jit.emit.tile import planes
 from pto.run.jit.emit.unit import Unit
 from pto.run.jit.llvm import lanes, native
 from pto.run.jit.llvm.shuffles import bits_of
@@ -25,8 +24,8 @@ EDGES = (0, 1 << 23, 0x7F800000)  # of what else there is: 0 and subnormals, nor
 def counting(unit: Unit, name: str) -> str:
     """int f(long *range, long *count): of floats of these bits, how many have other bits than by
     the definition."""
-    x = Text()
-    spot = lanes.Lanes(x, LANES, unit.declare)
+    x = Text(unit.declare)
+    spot = lanes.Lanes(x, LANES)
     first, end = (x.load("i64", x.at("%range", at)) for at in (0, 8))
     x.store("i64", 0, "%count")
 
@@ -41,7 +40,7 @@ def counting(unit: Unit, name: str) -> str:
         total = x.add(x.load("i64", "%count"), x.new(f"zext i32 {more} to i64"))
         x.store("i64", total, "%count")
 
-    planes.loop(x, end, LANES, strip, start=first)
+    x.loop(end, LANES, strip, start=first)
     x.do("ret i32 0")
     return x.function(f"define i32 @{name}(ptr %range, ptr %count)")
 

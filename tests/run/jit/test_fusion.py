@@ -13,7 +13,7 @@ import pto
 from pto.run.jit.emit.fusion import FusingEmitter
 from pto.run.jit.emit.names import Names
 from pto.run.jit.emit.tile import group
-from pto.run.jit.emit.tile.again import Again
+from pto.run.jit.emit.tile.rematerialise import Rematerialiser
 from pto.run.jit.llvm import native
 from tests.run.jit import both
 from tests.run.jit.both import same
@@ -23,9 +23,9 @@ Array = Any
 
 
 @pytest.fixture(autouse=True)
-def lends(monkeypatch: pytest.MonkeyPatch) -> None:
+def forwards(monkeypatch: pytest.MonkeyPatch) -> None:
     """As it is where nobody looks into buffers."""
-    monkeypatch.setattr(FusingEmitter, "lends", True)
+    monkeypatch.setattr(FusingEmitter, "forwards", True)
 
 
 def normal(*shape: int, kind: Any = np.float32) -> Array:
@@ -359,14 +359,14 @@ def test_stores_past_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_cheap_values_are_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """A difference that two passes use is computed in both."""
-    made, more = Again.of, list[int]()
+    made, more = Rematerialiser.of, list[int]()
 
-    def counted(self: Again, steps: Sequence[Any]) -> list[Any]:
+    def counted(self: Rematerialiser, steps: Sequence[Any]) -> list[Any]:
         found = made(self, steps)
         more.append(len(found) - len(steps))
         return found
 
-    monkeypatch.setattr(Again, "of", counted)
+    monkeypatch.setattr(Rematerialiser, "of", counted)
 
     @pto.kernel(profile="a5")
     def centred(x: pto.Global[pto.f32], y: pto.Global[pto.f32]) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 import pto
 from pto.core.dtypes import dtype
-from pto.run.jit.emit.outside import Outside
+from pto.run.jit.emit.fallback import HostFallback
 
 _SLOT, _SLOTS, _TURNS = 2048, 2, 3  # more entries than slots
 _NZ = "blayout=col_major, slayout=row_major"
@@ -136,13 +136,13 @@ def _sent(
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The operations that Python does while compiled code runs."""
-    found, run = list[str](), Outside.__call__
+    found, run = list[str](), HostFallback.__call__
 
-    def tell(self: Outside, *given: Any) -> Any:
+    def tell(self: HostFallback, *given: Any) -> Any:
         found.append(self.__dict__["_op"].name)
         return run(self, *given)
 
-    monkeypatch.setattr(Outside, "__call__", tell)
+    monkeypatch.setattr(HostFallback, "__call__", tell)
     return found
 
 

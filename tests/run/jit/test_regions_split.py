@@ -10,8 +10,8 @@ import pytest
 import pto
 from bench.long_kernels import fourier
 from pto.run.jit import compiler
-from pto.run.jit.border.piece import CompiledRegion
-from pto.run.jit.border.values import TilePlace, ViewPlace
+from pto.run.jit.runtime.region import CompiledRegion
+from pto.run.jit.runtime.values import TileDesc, ViewDesc
 
 F32 = pto.Global[pto.f32]
 
@@ -19,7 +19,7 @@ F32 = pto.Global[pto.f32]
 @pytest.fixture
 def regions(monkeypatch: pytest.MonkeyPatch) -> list[CompiledRegion]:
     """Compiled regions of at most 40 operations, and a list of those that are made."""
-    monkeypatch.setattr(compiler, "_PIECE", 40)
+    monkeypatch.setattr(compiler, "_LONGEST", 40)
     found: list[CompiledRegion] = []
     real = CompiledRegion.__init__
 
@@ -40,7 +40,7 @@ def both(kernel: Any, arrays: Any) -> None:
 
 
 def places(regions: list[CompiledRegion]) -> int:
-    return sum(isinstance(form, TilePlace | ViewPlace) for r in regions for _, form, _ in r.ins)
+    return sum(isinstance(form, TileDesc | ViewDesc) for r in regions for _, form, _ in r.ins)
 
 
 def test_a_transform_that_is_written_out_is_the_same_on_both_engines(regions: list[CompiledRegion]):

@@ -16,7 +16,7 @@ import pytest
 
 import pto
 from pto.core.errors import PtoError
-from pto.run.jit.border import team, threads
+from pto.run.jit.runtime import team, threads
 from tests import agreement
 
 pytestmark = pytest.mark.skipif(not team.IS_SUPPORTED, reason="needs semaphores in memory")
@@ -199,7 +199,7 @@ def test_a_child_has_a_team_of_its_own():
 
 _SCRIPT = f"""
 import numpy as np, pto
-from pto.run.jit.border import threads
+from pto.run.jit.runtime import threads
 for name in ("_BLOCK", "_LAUNCH", "_TRIAL", "_TURN", "_SHORT"):
     setattr(threads, name, 0.0)
 x, turns = np.arange({BLOCKS}, dtype=np.int32), np.full({BLOCKS}, 4, np.int64)

@@ -15,8 +15,8 @@ import pytest
 
 import pto
 from pto.core.errors import PtoError
-from pto.run.jit.border import threads
-from pto.run.jit.border.independent import Independence
+from pto.run.jit.runtime import threads
+from pto.run.jit.runtime.independent import Independence
 
 WORK = threads._ParallelLaunch._work
 

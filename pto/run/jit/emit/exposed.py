@@ -1,9 +1,8 @@
-"""Tiles that may be read before they are written, as far as the program shows.
+"""Tiles that may be read before they are written.
 
-The planner gives one place to tiles that are not in use at one time. A tile that reads bytes which
-it has not written then sees the bytes of the tile before it there, so these have to be in memory.
-The answer is conservative: a tile counts as exposed unless its first use writes all that others
-read.
+The planner gives one address to tiles with disjoint lifetimes. A tile that reads bytes which it has
+not written sees the bytes of the previous tile there, so these must be in memory. The analysis is
+conservative: a tile counts as exposed unless its first use writes everything that later uses read.
 """
 
 from __future__ import annotations
@@ -26,12 +25,12 @@ _WHOLE = (move.LOAD, FILL, extract.EXTRACT, IMG2COL)  # beside lanes and convers
 
 
 class Exposed:
-    """Looks at the uses of the tiles of a module."""
+    """Analyses the uses of the tiles of a module."""
 
     def __init__(self, ops: Iterable[Operation]) -> None:
         self._uses: dict[int, list[tuple[int, Operation]]] = {}  # by value, in program order
         self._known: dict[int, bool] = {}
-        self.anywhere = False  # whether pointers are made of numbers: they may lead to any byte
+        self.anywhere = False  # True if a pointer is made of a number: it may lead to any byte
         for n, op in enumerate(ops):
             for value in {id(v): v for v in op.operands}.values():
                 if isinstance(value.type, t.TileBuf):
@@ -39,7 +38,7 @@ class Exposed:
             self.anywhere |= _makes_place(op)
 
     def __call__(self, tile: Value) -> bool:
-        """Whether a tile may be read before it is written."""
+        """True if a tile may be read before it is written."""
         found = self._known.get(id(tile))
         if found is None:
             found = self._known[id(tile)] = not self._is_covered(tile)
@@ -66,7 +65,7 @@ class Exposed:
         return all(self._reads_valid(op, value) for _, op, value in others)
 
     def _names(self, tile: Value) -> list[Value]:
-        """A tile and what it is called under other shapes."""
+        """A tile and its other names."""
         found = [tile]
         for value in found:
             more = (op.results[0] for _, op in self._uses.get(id(value), []) if op.body is RESHAPE)
@@ -74,10 +73,8 @@ class Exposed:
         return found
 
     def _length(self, tile: Value) -> int | Value | None:
-        """The number of valid elements of a vector (a row or a column), which come first in memory.
-
-        A tile that is no vector stands for itself.
-        """
+        """The number of valid elements of a vector (a row or a column), which come first in memory;
+        a tile that is no vector is returned itself."""
         type = tile.type
         if not isinstance(type, t.TileBuf) or 1 not in type.tile.shape:
             return tile
@@ -85,7 +82,7 @@ class Exposed:
         return rows if cols == 1 else cols if rows == 1 else tile
 
     def _fills(self, op: Operation, tile: Value) -> bool:
-        """Whether an operation writes all valid elements of a tile, and reads none of them."""
+        """True if an operation writes all valid elements of a tile, and reads none of them."""
         if op.operand("dst") is not tile or op.operands.count(tile) != 1 or op.row is None:
             return False
         if next(o.role for o in op.row.operands if o.name == "dst") != "out":
@@ -99,7 +96,7 @@ class Exposed:
         return isinstance(body, Lane | Conversion) or body in _WHOLE
 
     def _reads_valid(self, op: Operation, tile: Value) -> bool:
-        """Whether an operation reads no more of a tile than is valid."""
+        """True if an operation reads no more of a tile than is valid."""
         body, own = op.body, self._region(tile)
         if isinstance(body, Fold) or body is move.STORE:
             return True
@@ -116,7 +113,7 @@ class Exposed:
         )
 
     def _region(self, tile: Value) -> Region:
-        """What is valid of a tile; a tile under a region that changes has one of its own."""
+        """The valid region of a tile; a region that changes is represented by the tile itself."""
         sets = [op for _, op in self._uses.get(id(tile), []) if op.body is SET_VALID]
         maker, type = tile.maker, tile.type
         if len(sets) > 1 or maker is None or not isinstance(type, t.TileBuf):
@@ -127,13 +124,13 @@ class Exposed:
 
 
 def _names(op: Operation) -> bool:
-    """Whether an operation gives another name to bytes: a window, a pointer."""
+    """True if an operation gives another name to bytes: a window, a pointer."""
     return any(not isinstance(result.type, t.Scalar) for result in op.results)
 
 
 def _touches(op: Operation, tile: Value) -> bool:
-    """Whether an operation may use bytes of a tile: names do not, nor does scratch, which compiled
-    code and the reference leave alone."""
+    """True if an operation may access bytes of a tile: renaming does not, and scratch operands are
+    not used."""
     if op.body is SET_VALID or op.body is RESHAPE:
         return False
     rows = op.row.operands if op.row is not None else ()
@@ -157,12 +154,12 @@ def _is_whole(tile: Value) -> bool:
 
 
 def _is_inside(op: Operation, block: Block | None) -> bool:
-    """Whether a block, or an operation of it, holds an operation."""
+    """True if a block, or an operation of it, holds an operation."""
     return op.parent is block or any(outer.parent is block for outer in op.ancestors())
 
 
 def _makes_place(op: Operation) -> bool:
-    """Whether a number becomes a place in local memory."""
+    """True if a number becomes a place in local memory."""
     if op.body is RESHAPE or not any(isinstance(v.type, t.Scalar) for v in op.operands):
         return False
     return any(isinstance(r.type, t.Ptr | t.MemRef) and r.type.space.is_local for r in op.results)

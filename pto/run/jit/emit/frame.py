@@ -1,14 +1,14 @@
-"""Values of compiled code in its frame, as `border/values.py` reads and writes them."""
+"""Loads and stores of values in the argument buffer, in the format of `runtime/values.py`."""
 
 from __future__ import annotations
 
-from pto.run.jit.border.values import Mask, Native, Vector
 from pto.run.jit.llvm import lane_masks as masks
 from pto.run.jit.llvm.text import Text
+from pto.run.jit.runtime.values import Lowered, Mask, Vector
 
 
-def put(x: Text, native: Native, offset: int) -> None:
-    """Write a value; of masks a byte for each bit."""
+def put(x: Text, native: Lowered, offset: int) -> None:
+    """Store a value; a mask takes a byte for each bit."""
     at = x.at("%frame", offset)
     if isinstance(native, Mask):
         masks.to_frame(x, native, at)
@@ -19,7 +19,7 @@ def put(x: Text, native: Native, offset: int) -> None:
             x.store(type, name, x.at("%frame", offset + 8 * n))
 
 
-def get(x: Text, form: Native, offset: int) -> Native:
+def get(x: Text, form: Lowered, offset: int) -> Lowered:
     """Read a value of this form."""
     at = x.at("%frame", offset)
     if isinstance(form, Mask):

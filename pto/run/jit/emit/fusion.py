@@ -1,7 +1,5 @@
-"""Stretches of instructions that work row by row become one function: `tile/group.py`.
-
-Between them may stand what touches no tile: numbers, names of places, flags.
-"""
+"""Fusion: runs of instructions that work row by row become one function (`tile/group.py`). Scalars,
+handles and flags may lie between them."""
 
 from __future__ import annotations
 
@@ -17,16 +15,22 @@ from pto.isa.meaning.tile import move
 from pto.isa.meaning.tile.convert import Conversion
 from pto.isa.meaning.tile.matmul import PRODUCT
 from pto.isa.meaning.tile.rearrange import RESHAPE
-from pto.run.jit.border.values import Native, TilePlace
-from pto.run.jit.emit.cube.lent import fills_factor, is_lent, lent, touches_no_tile
+from pto.run.jit.emit.cube.forwarding import (
+    can_forward,
+    fills_factor,
+    forwarded_copy,
+    touches_no_tile,
+)
+from pto.run.jit.emit.emitter import Emitter, OpContext
 from pto.run.jit.emit.regions import require_regions
-from pto.run.jit.emit.table import Emitter, Spot, emitter_of
+from pto.run.jit.emit.registry import emitter_of
 from pto.run.jit.emit.tile import group as groups
 from pto.run.jit.emit.tile import strips
 from pto.run.jit.emit.tile.convert import converted
 from pto.run.jit.emit.tile.elementwise import mapped
 from pto.run.jit.emit.tile.group import Group, Ref, Step
-from pto.run.jit.llvm.text import NotNative
+from pto.run.jit.llvm.text import Text, UnsupportedLowering, unsupported_if
+from pto.run.jit.runtime.values import Lowered, TileDesc
 
 if TYPE_CHECKING:
     from pto.run.jit.compiler import NativeCompiler
@@ -41,9 +45,9 @@ Row = tuple[Operation, int, Ref, str]  # a load, how many steps it comes after, 
 
 
 @dataclass
-class Held:
-    """A group under construction, its operations, and those that are to be done before it: how
-    many steps they come after."""
+class PendingGroup:
+    """A pending group and its operations. `before` are loads that run before the group: how many
+    steps they came after."""
 
     group: Group
     all: Sequence[Operation]  # of the block
@@ -53,59 +57,59 @@ class Held:
 
 
 class FusingEmitter(Emitter):
-    """Holds back instructions that may go together, until one comes that may not."""
+    """Collects instructions that can be fused, until one cannot."""
 
-    # Whether tiles that nobody else uses need not be where they were placed; a harness that looks
-    # into buffers says no.
-    lends = True
+    # True if a tile without other uses may stay in registers; a test that inspects buffers
+    # sets it to False.
+    forwards = True
 
-    def __init__(self, unit: Unit, compiler: NativeCompiler) -> None:
-        super().__init__(unit, compiler)
+    def __init__(self, unit: Unit, compiler: NativeCompiler, *, waits: bool = False) -> None:
+        super().__init__(unit, compiler, waits=waits)
         self.own: dict[int, int] = {}  # tiles that only some instructions use, numbered
 
     def operations(self, ops: Sequence[Operation]) -> None:
         if self.watch is not None or len(ops) > _LARGE:
             super().operations(ops)
             return
-        held: Held | None = None
+        held: PendingGroup | None = None
         self.unpacked = None
         for n, op in enumerate(ops):
             if touches_no_tile(op) or self._only_names(op):
                 self.operation(op)
-            elif fills_factor(op) and self._lend(ops, n, quiet=held is not None):
+            elif fills_factor(op) and self._forward(ops, n, quiet=held is not None):
                 pass
             elif _may(op) and not fills_factor(op) and (held is not None or _goes_on(ops, n)):
                 held = self._joined(held, ops, n)
             else:
                 self._write(held)
                 held = None
-                if not (fills_factor(op) and self._lend(ops, n)):
+                if not (fills_factor(op) and self._forward(ops, n)):
                     self._other(op)
         self._write(held)
         self.unpacked = None
 
     def _other(self, op: Operation) -> None:
-        """Not one of a stretch. All but products may use the memory of what they unpack."""
+        """Emit an instruction that is not fused. All but products may overwrite the unpacked
+        operands."""
         if op.body is not PRODUCT:
             self.unpacked = None
         self.operation(op)
 
-    def _lend(self, ops: Sequence[Operation], n: int, *, quiet: bool = False) -> bool:
-        """Products read a factor where it comes from, so that nothing need be done here. `quiet`:
-        not even look whether that is right, since what is held comes first."""
+    def _forward(self, ops: Sequence[Operation], n: int, *, quiet: bool = False) -> bool:
+        """Forward a copy: products read the source, so nothing is emitted here. `quiet`: emit no
+        check either, because the pending group comes first."""
         op, tile = ops[n], ops[n].operand("dst")
-        self.lent.pop(id(tile), None)
-        if tile is None or not self.lends or not is_lent(self, ops, n):
+        self.forwarded.pop(id(tile), None)
+        if tile is None or not self.forwards or not can_forward(self, ops, n):
             return False
         state = self.text.mark()
         try:
-            spot = Spot(self, op)
+            spot = OpContext(self, op)
             require_regions(spot)
-            self.lent[id(tile)] = lent(spot)
-            if quiet and self.text.here != state[1]:
-                raise NotNative("a branch")
-        except (NotNative, PtoError):
-            self.lent.pop(id(tile), None)
+            self.forwarded[id(tile)] = forwarded_copy(spot)
+            unsupported_if(quiet and self.text.here != state[1], "a branch")
+        except (UnsupportedLowering, PtoError):
+            self.forwarded.pop(id(tile), None)
             self.text.back_to(state)
             return False
         self.unit.forwarded.append(op.name)
@@ -113,21 +117,24 @@ class FusingEmitter(Emitter):
             self.reach.operation(op)
         return True
 
-    def run_outside(
+    def host_fallback(
         self, op: Operation, why: str, *, seldom: bool = False, again: str = ""
-    ) -> list[Native]:
-        """Python looks for a factor where the program says that it is."""
+    ) -> list[Lowered]:
+        """Fill forwarded tiles first: the reference step reads them at their address."""
         for value in op.operands:
-            if id(value) in self.lent:
-                self._alone(self.lent[id(value)].fill)
-        return super().run_outside(op, why, seldom=seldom, again=again)
+            if id(value) in self.forwarded:
+                self._alone(self.forwarded[id(value)].fill)
+        return super().host_fallback(op, why, seldom=seldom, again=again)
 
     def _only_names(self, op: Operation) -> bool:
-        """Whether it sets the region of a tile that nobody has used yet."""
+        """True if it sets the region of a tile before any use of the tile."""
         return op.body is SET_VALID and id(op.operands[0]) not in self.cells
 
-    def _joined(self, held: Held | None, ops: Sequence[Operation], n: int) -> Held | None:
-        """What is held with one more instruction; or only that, or nothing, after the others."""
+    def _joined(
+        self, held: PendingGroup | None, ops: Sequence[Operation], n: int
+    ) -> PendingGroup | None:
+        """The pending group with one more instruction; a new group or None if the pending one was
+        emitted."""
         op = ops[n]
         self._own(ops, n)
         group = self._taken(op, None if held is None else held.group)
@@ -144,27 +151,28 @@ class FusingEmitter(Emitter):
             if group is None:
                 self.operation(op)
                 return None
-            held = Held(group, ops)
+            held = PendingGroup(group, ops)
         held.ops.append(op)
         if self.reach is not None:
             self.reach.operation(op)
         return held
 
     def _own(self, ops: Sequence[Operation], n: int) -> None:
-        """Note a tile that an instruction writes where only it and others here use it."""
+        """Number a tile that this instruction writes, if all its users are in this block and can be
+        fused."""
         value = ops[n].operand("dst")
         base = None if value is None else _base(value)
-        if not self.lends or base is None or not self.compiler.names.is_alone(base):
+        if not self.forwards or base is None or not self.compiler.names.is_alone(base):
             return
         if self._uses(base, ops) == self._all_uses(base, ops) and _only_writes(ops[n], base):
             self.own.setdefault(id(base), len(self.own) + 1)
 
     def _uses(self, base: Value, ops: Sequence[Operation]) -> int:
-        """How often instructions that may be held use a tile, by whatever name."""
+        """The number of uses of a tile, by any name, in instructions that can be fused."""
         return sum(_base(v) is base for op in ops if _may(op) for v in op.operands)
 
     def _all_uses(self, base: Value, ops: Sequence[Operation]) -> int:
-        """How often anybody uses it; names that it is given here are none."""
+        """The number of uses of a tile, without the operations that rename it."""
         total = self.compiler.uses(ops[0])
         names = [op for op in ops if op.body is RESHAPE and _base(op.results[0]) is base]
         values = [base, *(op.results[0] for op in names)]
@@ -174,23 +182,23 @@ class FusingEmitter(Emitter):
         return sum(total[id(v)] for v in values) - len(names) - sets
 
     def _taken(self, op: Operation, held: Group | None) -> Group | None:
-        """The group with one more; None where it cannot join."""
+        """The group with one more instruction; None if it cannot join."""
         state = self.text.mark()
         try:
-            spot = Spot(self, op)
+            spot = OpContext(self, op)
             require_regions(spot)
             self.owners = {
                 id(self.env.get(id(v))): self.own.get(id(_base(v)), 0) for v in op.operands
             }
             found, step, fine = _step(spot, held)
             found.add(spot, step, fine)
-        except (NotNative, PtoError):
+        except (UnsupportedLowering, PtoError):
             self.text.back_to(state)
             return None
         return found
 
-    def _is_row(self, op: Operation, held: Held) -> bool:
-        """Whether a load brings values a column, which may as well be read where they are."""
+    def _is_row(self, op: Operation, held: PendingGroup) -> bool:
+        """True if a load of one row can be read at its source instead."""
         number = self.own.get(id(_base(op.operands[-1]))) if op.body is move.LOAD else None
         if number is None or any(step.dst.memory < 0 for step in held.group.steps):
             return False
@@ -201,18 +209,19 @@ class FusingEmitter(Emitter):
             held.rows[number] = (
                 op,
                 len(held.group.steps),
-                *groups.row_of_view(Spot(self, op), held.group),
+                *groups.row_of_view(OpContext(self, op), held.group),
             )
-        except (NotNative, PtoError):
+        except (UnsupportedLowering, PtoError):
             self.text.back_to(state)
             return False
         return True
 
-    def _comes_before(self, op: Operation, held: Held) -> bool:
-        """Whether a load may be done before what is held: nobody there uses its tile, or stores."""
+    def _comes_before(self, op: Operation, held: PendingGroup) -> bool:
+        """True if a load may run before the pending group: the group does not use its tile, and
+        stores nothing."""
         value = op.operand("dst") if op.body is move.LOAD else None
         tile = None if value is None else self.env.get(id(value))
-        if not isinstance(tile, TilePlace) or not isinstance(tile.address, int):
+        if not isinstance(tile, TileDesc) or not isinstance(tile.address, int):
             return False
         if value is None or _is_used(value, held):
             return False
@@ -220,8 +229,8 @@ class FusingEmitter(Emitter):
             tile
         )
 
-    def _write(self, held: Held | None) -> None:
-        """Writes what is held."""
+    def _write(self, held: PendingGroup | None) -> None:
+        """Emit the pending group."""
         if held is None:
             return
         self.unpacked = None
@@ -236,7 +245,7 @@ class FusingEmitter(Emitter):
             x.branch(fine, together, apart, ", !prof !2")
             x.label(apart)
             for op in held.ops:
-                self.run_outside(op, _UNLESS, seldom=True)
+                self.host_fallback(op, _UNLESS, seldom=True)
             x.jump(done)
             x.label(together)
         for op in held.ops:
@@ -249,8 +258,8 @@ class FusingEmitter(Emitter):
             x.jump(done)
             x.label(done)
 
-    def _call(self, held: Held) -> tuple[str, str] | None:
-        """What calls the function of a group, and when; None where it has none."""
+    def _call(self, held: PendingGroup) -> tuple[str, str] | None:
+        """The call of the function of a group, and its condition; None if there is no function."""
         x, unit = self.text, self.unit
         here = self._own_here(held)
         group = held.group.placed(here)
@@ -262,7 +271,7 @@ class FusingEmitter(Emitter):
         if group.overlaps() or not self._are_before(held, group):
             return None
         rows, cols = (1, x.mul(group.rows, group.cols)) if strips.is_flat(group) else group.size
-        given = strips.Parameters(self.room() if any(ref.owner for ref in group.refs) else None)
+        given = strips.Parameters(self.scratch() if any(ref.owner for ref in group.refs) else None)
         rows, cols = given.name("i64", rows), given.name("i64", cols)
         steps = [given.step(step) for step in group.steps]
         key = repr((rows, cols, [(s.key, s.dst, s.sources, s.dtype) for s in steps]))
@@ -270,26 +279,26 @@ class FusingEmitter(Emitter):
         if sum(unit.fused.values()) > _STEPS:
             del unit.fused[key]
             return None
-        write = strips.Strips(unit.declare, rows, cols, steps).write
+        write = strips.Strips(Text(unit.declare), rows, cols, steps).write
         try:
             name = unit.shared(key, lambda name: write(name, given.types))
-        except NotNative:
+        except UnsupportedLowering:
             return None
         listed = ", ".join(f"{type} {value}" for type, value in given.given)
         return f"call void {name}({listed})", group.fine
 
-    def _are_before(self, held: Held, group: Group) -> bool:
+    def _are_before(self, held: PendingGroup, group: Group) -> bool:
         for op in held.ops:
             count, value = held.before.get(id(op)), op.operand("dst")
             tile = None if count is None or value is None else self.value(value)
-            if isinstance(tile, TilePlace):
+            if isinstance(tile, TileDesc):
                 earlier = Group(*group.size, group.steps[:count])
                 if not earlier.leaves_alone(tile):
                     return False
         return True
 
-    def _own_here(self, held: Held) -> set[int]:
-        """Numbers of tiles that only what is held uses: they need not be where they were placed."""
+    def _own_here(self, held: PendingGroup) -> set[int]:
+        """The numbers of tiles that only the pending group uses; they need no memory."""
         if not isinstance(held.group.cols, int):
             return set()
         bases = {id(b): b for op in held.ops for b in map(_base, op.operands)}
@@ -303,35 +312,35 @@ class FusingEmitter(Emitter):
         }
 
     def _alone(self, op: Operation) -> None:
-        """An instruction that was held back, by itself."""
+        """Emit one instruction of a pending group by itself."""
         reach, self.reach = self.reach, None
         self.operation(op)
         self.reach = reach
 
 
 def _base(value: Value) -> Value:
-    """The tile that this one is another name of."""
+    """The tile that a value is another name of."""
     while value.maker is not None and value.maker.body is RESHAPE:
         value = value.maker.operands[0]
     return value
 
 
-def _is_used(value: Value, held: Held) -> bool:
-    """Whether an instruction of the pending group uses a tile, by whatever name."""
+def _is_used(value: Value, held: PendingGroup) -> bool:
+    """True if an instruction of the pending group uses a tile, by any name."""
     base = _base(value)
     return any(_base(v) is base for op in held.ops for v in op.operands)
 
 
 def _only_writes(op: Operation, base: Value) -> bool:
-    """Whether a tile is what an instruction writes and nothing else."""
+    """True if an instruction writes a tile and does not read it."""
     roles = {o.name: o.role for o in op.row.operands} if op.row is not None else {}
     dst, count = op.operand("dst"), sum(_base(v) is base for v in op.operands)
     return roles.get("dst") == "out" and dst is not None and _base(dst) is base and count == 1
 
 
-def _ends_here(base: Value, held: Held) -> bool:
-    """Whether what is held writes all of a tile before it reads it, and who comes next does so too;
-    after the last comes the first, in a loop."""
+def _ends_here(base: Value, held: PendingGroup) -> bool:
+    """True if the pending group fully writes a tile before it reads it, and the next user does so
+    too. In a loop, the first user comes after the last."""
     uses = [op for op in held.all if _may(op) and any(_base(v) is base for v in op.operands)]
     ids = {id(op) for op in held.ops}
     inside = [n for n, op in enumerate(uses) if id(op) in ids]
@@ -343,8 +352,8 @@ def _ends_here(base: Value, held: Held) -> bool:
 
 
 def _is_whole(op: Operation) -> bool:
-    """Whether all valid elements are written. A fold may write a row of many, and a move those that
-    both tiles have."""
+    """True if an instruction writes all valid elements. A fold may write one row of many, and a
+    move the common region of both tiles."""
     if op.body is move.MOVE:
         return len({getattr(value.type, "valid", None) for value in op.operands}) == 1
     return isinstance(op.body, Lane | Conversion) or op.body is move.LOAD
@@ -358,14 +367,14 @@ def _may(op: Operation) -> bool:
 
 
 def _goes_on(ops: Sequence[Operation], n: int) -> bool:
-    """Whether an instruction follows that may join this one."""
+    """True if the next instruction can be fused."""
     for op in ops[n + 1 :]:
         if not touches_no_tile(op) and op.body is not SET_VALID:
             return _may(op)
     return False
 
 
-def _step(s: Spot, held: Group | None) -> tuple[Group, Step, str]:
+def _step(s: OpContext, held: Group | None) -> tuple[Group, Step, str]:
     body = s.body
     if body is move.LOAD:
         return groups.of_load(s, held)
@@ -373,8 +382,7 @@ def _step(s: Spot, held: Group | None) -> tuple[Group, Step, str]:
         return groups.of_store(s, held)
     if body is move.MOVE:
         return *groups.of_move(s, held), "true"
-    if emitter_of(s.op) is None:
-        raise NotNative("no emitter")
+    unsupported_if(emitter_of(s.op) is None, "no emitter")
     if isinstance(body, Fold):
         return *groups.of_fold(s, held), "true"
     found = converted(s) if isinstance(body, Conversion) else mapped(s)

@@ -1,4 +1,4 @@
-"""Brings every emitter into the table: the files of this package's folders."""
+"""Imports every file of this package, which registers the emitters."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import pto.run.jit.emit as package
 from pto.isa.meaning.kinds import Do
 from pto.isa.row.instr import Instr
 from pto.isa.row.traits import Control
-from pto.run.jit.emit.table import EMITTERS, KINDS, STRUCTURES, WORDS
+from pto.run.jit.emit.registry import EMITTERS, KINDS, STRUCTURES, WORDS
 
 
 def load() -> None:
-    for name in ("primitives", "exponential"):  # which fill tables too
+    for name in ("primitives", "exponential"):  # they register primitives
         import_module(f"pto.run.jit.llvm.{name}")
     for module in walk_packages(package.__path__, f"{package.__name__}."):
         import_module(module.name)
 
 
-UNTOLD = "nobody says why"
+UNTOLD = "no reason is given"
 
 
 def why_not(row: Instr) -> str:
@@ -30,18 +30,18 @@ def why_not(row: Instr) -> str:
     if isinstance(row.body, Do) and row.body.blocks:
         return "may wait for another agent"
     if isinstance(row.body, Do) and row.body.binds:
-        return "gives a place to a handle that was only declared"
+        return "defines the address of a declared handle"
     if isinstance(row.body, Do) and row.body.looks:
-        return "looks at what others change, who go on meanwhile"
+        return "polls memory that other agents write"
     if row.order is not None:
-        return "tells another agent, or changes a queue"
+        return "signals another agent, or changes a queue"
     return UNTOLD
 
 
 def compiled_as(row: Instr) -> Literal["meaning", "structure", "emitter"] | None:
     """How a row is compiled: from its meaning, as control flow, by an emitter of its own."""
     load()
-    if isinstance(row.body, Control):  # what ends or holds a body is written with it
+    if isinstance(row.body, Control):  # terminators are emitted with their operation
         ends = row.body.is_terminator or row.body in (Control.FUNCTION, Control.MODULE)
         return "structure" if ends or row.body in STRUCTURES else None
     if id(row.body) in EMITTERS:

@@ -1,4 +1,4 @@
-"""Tiles whose bytes no other name in the program leads to, wherever they were placed."""
+"""Alias analysis of tiles: which tiles share bytes with no other name of the program."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NO_PLACE = t.Scalar | t.View | t.VReg | t.Mask | t.Align | t.Vector | t.EventId
 
 
 class Names:
-    """Where the tiles of a program lie; `planned` knows those that have no address of their own."""
+    """The addresses of the tiles of a program; `planned` gives those that the planner chose."""
 
     def __init__(self, module: Module, planned: Callable[[Operation], int | None]) -> None:
         self._planned = planned
@@ -29,7 +29,7 @@ class Names:
         self._exposed = Exposed(module.walk())
 
     def span(self, tile: Value) -> Span | None:
-        """Of a tile that was allocated at a place known now."""
+        """The bytes of a tile that is allocated at a known address."""
         maker = tile.maker
         if maker is None or maker.body is not ALLOC_TILE or not isinstance(tile.type, t.TileBuf):
             return None
@@ -39,8 +39,8 @@ class Names:
         return None if start is None else (type.space, start, start + type.nbytes)
 
     def is_alone(self, tile: Value) -> bool:
-        """Whether only uses of this tile see its bytes: no other tile of the program lies there, or
-        the planner gave it the place, and tiles that have it at other times write it first."""
+        """True if only uses of this tile access its bytes: no other tile of the program overlaps
+        it, or the planner chose the address, and tiles that share it write before they read."""
         maker = tile.maker
         if maker is None or maker.body is not ALLOC_TILE:
             return False
@@ -52,7 +52,7 @@ class Names:
         return not any(n != id(tile) and meet(own, other) for n, other in self._spans.items())
 
     def _is_seen_later(self, tile: Value) -> bool:
-        """Whether a tile that shares the place of this one may read what this one wrote."""
+        """True if a tile that shares the address may read bytes of this one."""
         own = self.span(tile)
         if own is None or self._exposed.anywhere:
             return True
@@ -60,7 +60,7 @@ class Names:
         return any(map(self._exposed, sharing))
 
     def _look(self, ops: Iterable[Operation]) -> bool:
-        """Note all tiles; False where other names for local memory can be made."""
+        """Collect all tiles; False if the program can make other names for local memory."""
         for op in ops:
             args = [a for region in op.regions for block in region.blocks for a in block.args]
             for value in (*op.results, *args):
@@ -78,7 +78,7 @@ class Names:
 
 
 def meet(a: Span, b: Span) -> bool:
-    """Whether two spans share bytes."""
+    """True if two spans share bytes."""
     return a[0] is b[0] and a[1] < b[2] and b[1] < a[2]
 
 

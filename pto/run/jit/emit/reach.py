@@ -1,8 +1,7 @@
-"""What a block can leave in local buffers, and whether the block after it could see that.
+"""Live-in analysis of local buffers: which bytes of a block the next block could read.
 
-Blocks begin with buffers of zeros. Blocks that follow each other in the same buffers need only
-those bytes cleared that operations name; and of these only where one may be read before it is
-written.
+Every block starts with zeroed buffers. Blocks that reuse buffers need to clear only bytes that
+operations write, and of those only bytes that may be read before they are written.
 """
 
 from __future__ import annotations
@@ -16,26 +15,26 @@ from pto.isa.meaning import Fold, Lane
 from pto.isa.meaning.order.queue import POP_FROM
 from pto.isa.meaning.tile.rearrange import RESHAPE
 from pto.isa.row import types as t
-from pto.run.jit.border.context import Needs
-from pto.run.jit.border.values import SPACE_NUMBERS, Native, TilePlace
 from pto.run.jit.emit.tile import planes
 from pto.run.jit.emit.tile.boxes import extent
 from pto.run.jit.emit.written import fills_valid, written_region
 from pto.run.jit.llvm.text import Val
+from pto.run.jit.runtime.context import Needs
+from pto.run.jit.runtime.values import SPACE_NUMBERS, Lowered, TileDesc
 
 if TYPE_CHECKING:
-    from pto.run.jit.emit.table import Emitter
+    from pto.run.jit.emit.emitter import Emitter
 
 Span = tuple[int, int, int]  # a buffer, first byte, end
 
 
 class Reach:
-    """Follows the operations of one piece, in the order they are written in."""
+    """Analyses the operations of one region, in the order of emission."""
 
     def __init__(self, emitter: Emitter, needs: Needs) -> None:
         self._e = emitter
         self._needs = needs
-        self.sure: set[Span] = set()  # written on every way that leads here
+        self.sure: set[Span] = set()  # written on every path to this point
 
     def operation(self, op: Operation) -> None:
         """After an operation that is not control flow."""
@@ -45,8 +44,10 @@ class Reach:
                 self._uses(value.type.tile.space)
         for value in op.results:
             native = self._e.value(value) if isinstance(value.type, t.TileBuf) else None
-            if native is not None and isinstance(native, TilePlace) and op.body is POP_FROM:
-                self._needs.unsure.add(native.memory)  # a slot: who opens the queue knows of it
+            if native is not None and isinstance(native, TileDesc) and op.body is POP_FROM:
+                self._needs.unsure.add(
+                    native.memory
+                )  # a slot, which the opening of the queue records
                 self._needs.popped = max(self._needs.popped, native.type.nbytes)
             elif native is not None and isinstance(value.type, t.TileBuf):
                 self.name(native, value.type)
@@ -59,7 +60,7 @@ class Reach:
         for operand in op.row.operands:
             for value in op.group(operand.name):
                 native = self._e.value(value)
-                if not isinstance(native, TilePlace):
+                if not isinstance(native, TileDesc):
                     continue
                 if operand.role in ("in", "inout") and not self._is_written(_used(native, region)):
                     self._needs.unsure.add(native.memory)
@@ -70,18 +71,19 @@ class Reach:
         self.sure.update(made)
 
     def _region(self, op: Operation) -> tuple[int, int] | None:
-        """What an elementwise instruction or a fold reads of its sources at most; None: all."""
+        """The largest region that an elementwise instruction or a fold reads of its sources; None:
+        all."""
         most = [0, 0]
         for value in op.operands:
             native = self._e.value(value)
-            for axis, count in enumerate(native.valid if isinstance(native, TilePlace) else ()):
+            for axis, count in enumerate(native.valid if isinstance(native, TileDesc) else ()):
                 if not isinstance(count, int):
                     return None
                 most[axis] = max(most[axis], count)
         return most[0], most[1]
 
     def pointers(self, op: Operation) -> None:
-        """What lies behind them may be any byte of the buffer."""
+        """A pointer may access any byte of its buffer."""
         for value in (*op.operands, *op.results):
             space = getattr(value.type, "space", None)
             if isinstance(value.type, t.Ptr | t.MemRef) and isinstance(space, Space):
@@ -93,11 +95,11 @@ class Reach:
         space, first, end = span
         return any(s == space and a <= first and end <= b for s, a, b in self.sure)
 
-    def name(self, native: Native, type: t.TileBuf) -> None:
-        span = _span(native) if isinstance(native, TilePlace) else None
+    def name(self, native: Lowered, type: t.TileBuf) -> None:
+        span = _span(native) if isinstance(native, TileDesc) else None
         if span is not None:
             self._needs.spans.add(span)
-        elif isinstance(native, TilePlace):
+        elif isinstance(native, TileDesc):
             self._anywhere([native.type.space])
         else:
             self._anywhere([type.tile.space])
@@ -113,7 +115,7 @@ class Reach:
             self._needs.spans.add((number, 0, self._e.compiler.profile.buffers[space.value]))
 
 
-def _span(tile: TilePlace) -> Span | None:
+def _span(tile: TileDesc) -> Span | None:
     """The bytes of a tile, where its place is known."""
     if not isinstance(tile.address, int):
         return None
@@ -121,7 +123,7 @@ def _span(tile: TilePlace) -> Span | None:
     return tile.memory, tile.address, tile.address + size
 
 
-def _used(tile: TilePlace, region: tuple[int, int] | None) -> Span | None:
+def _used(tile: TileDesc, region: tuple[int, int] | None) -> Span | None:
     """The bytes an instruction may read of a tile: those of a region, else all."""
     span = _span(tile)
     if span is None or region is None or tile.type.layout.is_boxed or tile.type.dtype.is_packed:
@@ -134,8 +136,8 @@ def _used(tile: TilePlace, region: tuple[int, int] | None) -> Span | None:
     return (span[0], span[1], span[1] + max(0, nbytes)) if rows and cols else None
 
 
-def _filled(tile: TilePlace, region: tuple[Val, Val]) -> Span | None:
-    """The bytes of a region, where there are no others between them."""
+def _filled(tile: TileDesc, region: tuple[Val, Val]) -> Span | None:
+    """The bytes of a region, if it is contiguous."""
     rows, cols = region
     if not isinstance(rows, int) or not isinstance(cols, int):
         return None

@@ -13,17 +13,17 @@ from pto.isa.meaning.handle.view import ALLOC_TILE, SET_VALID
 from pto.isa.meaning.tile.rearrange import RESHAPE
 from pto.isa.row import types as t
 from pto.isa.rules.rule import open_regions
-from pto.run.jit.border.values import TilePlace
+from pto.run.jit.runtime.values import TileDesc
 
 if TYPE_CHECKING:
-    from pto.run.jit.emit.table import Spot
+    from pto.run.jit.emit.emitter import OpContext
 
 
-def require_regions(s: Spot) -> None:
+def require_regions(s: OpContext) -> None:
     """Where they differ the reference step says so."""
     x, fine = s.x, "true"
     for rule, names in open_regions(s.case):
-        tiles: list[TilePlace] = [s.need(TilePlace, name) for name in names]
+        tiles: list[TileDesc] = [s.need(TileDesc, name) for name in names]
         for (tile, last), axis in product(pairwise(tiles), rule.axes):
             first, second = (
                 x.mul(each.valid[axis], each.type.dtype.values_per_item if axis else 1)
@@ -34,8 +34,8 @@ def require_regions(s: Spot) -> None:
 
 
 def set_once(ops: Sequence[Operation]) -> set[int]:
-    """Operations that set the region of a tile which nobody has used yet, and nobody sets again: as
-    if it was made so. `ops` are in the order of the text."""
+    """The ids of operations that set the region of a tile once, before its first use: the tile
+    counts as made with that region. `ops` are in the order of the text."""
     found, again, fresh = dict[int, int](), set[int](), set[int]()
     for op in ops:
         if op.body is SET_VALID:
@@ -43,7 +43,7 @@ def set_once(ops: Sequence[Operation]) -> set[int]:
             again |= set() if tile in fresh else {tile}
             found[tile] = id(op)
         fresh -= {id(v) for v in op.operands}
-        if op.regions or "callee" in op.attrs:  # who knows whether they are run
+        if op.regions or "callee" in op.attrs:  # their operations may not run
             fresh.clear()
         if op.body in (ALLOC_TILE, RESHAPE):
             fresh |= {id(v) for v in op.results if _has_one_form(v.type)}
@@ -51,5 +51,5 @@ def set_once(ops: Sequence[Operation]) -> set[int]:
 
 
 def _has_one_form(type: t.Type) -> bool:
-    """Whether a tile lies the same whatever is valid."""
+    """True if the layout of a tile does not depend on its valid region."""
     return isinstance(type, t.TileBuf) and type.tile.compact is Compact.NULL

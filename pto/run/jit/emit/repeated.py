@@ -16,7 +16,7 @@ from pto.isa.row import types as t
 
 
 def changed_tiles(function: Operation) -> set[int]:
-    """Tiles whose place or valid region an operation sets, by id of the value."""
+    """The ids of tiles with an address or a valid region that an operation sets."""
     found: set[int] = set()
     for op in function.walk():
         if op.body is SET_VALID:
@@ -27,7 +27,8 @@ def changed_tiles(function: Operation) -> set[int]:
 
 
 def repeated(inner: Sequence[Operation], changed: set[int]) -> list[Operation]:
-    """Those whose results `inner` uses and does not make, each after what it uses itself."""
+    """The operations with results that `inner` uses and does not define, in order of their
+    dependences."""
     made = {id(r) for op in inner for r in op.results}
     made |= {id(a) for op in inner for r in op.regions for b in r.blocks for a in b.args}
     found: dict[int, Operation] = {}
@@ -39,7 +40,7 @@ def repeated(inner: Sequence[Operation], changed: set[int]) -> list[Operation]:
 
 
 def _add(value: Value, changed: set[int], found: dict[int, Operation]) -> bool:
-    """Whether a value can be made again; then it is, with all it is made of."""
+    """True if a value can be defined again; adds its operations to `found`."""
     op = value.maker
     if op is None:
         return isinstance(value.type, t.Ptr)  # an argument of the function

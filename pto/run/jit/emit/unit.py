@@ -1,4 +1,4 @@
-"""The module of LLVM text that one kernel becomes: its pieces, and the functions they share."""
+"""The LLVM module of one kernel: its compiled regions and the functions they share."""
 
 from __future__ import annotations
 
@@ -8,31 +8,41 @@ from collections.abc import Callable, Hashable, Iterable
 from typing import Any
 
 from pto.ir.graph import Operation
-from pto.run.jit.border.context import Needs
-from pto.run.jit.emit.rounds import LESSER, MEMCPY, MEMSET, rounds, taken
-from pto.run.jit.emit.turns import BLOCKS, RESUME, blocks, resume
+from pto.run.jit.emit.block_loop import rounds, taken
+from pto.run.jit.emit.scheduler import BLOCKS, RESUME, blocks, resume
 from pto.run.jit.llvm import native
+from pto.run.jit.runtime.context import Needs
 
-ROUNDS, TAKEN, SURVEY, TOUCHED = "rounds", "taken", "survey", "touched"
+ROUNDS, TAKEN, SURVEY, TOUCHED = "rounds", "taken", "survey", "log_access"
 _END = """
 !0 = !{}
 !1 = !{!"branch_weights", i32 1, i32 1000000}
 !2 = !{!"branch_weights", i32 1000000, i32 1}
 !3 = !{i32 1}
+!pto = !{!0, !1, !2, !3}
 """
+
+
+_COMMON = (
+    "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)",
+    "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)",
+    "declare i64 @llvm.smin.i64(i64, i64)",
+    "declare i64 @llvm.smax.i64(i64, i64)",
+    "declare i64 @llvm.ctpop.i64(i64)",
+)
 
 
 class Unit:
     """Functions under construction; linked when the first of them is called."""
 
     def __init__(self, logs: bool = False) -> None:
-        self._pieces: dict[str, str] = {}
+        self._regions: dict[str, str] = {}
         self._shared: dict[Hashable, tuple[str, str]] = {}  # key -> name, text
-        self.ordered = False  # global memory is used, and nobody tells where
+        self.ordered = False  # global memory is accessed at unknown addresses
         self.has_coroutines = False
         self.sites: list[Operation] = []  # where coroutines may wait without asking Python
-        self.whole: str | None = None  # the piece that is all of a block
-        self.skeleton: Callable[[str], str | None] = lambda name: None  # of that piece
+        self.whole: str | None = None  # the region that is a whole block
+        self.slice: Callable[[str], str | None] = lambda name: None  # of that region
         self._surveys: list[Any] | None = None
         self.needs = Needs(logs)
         self.statuses: dict[str, set[int]] = {}  # shared functions: what they return beside 0
@@ -40,7 +50,7 @@ class Unit:
         self.groups: list[tuple[str, ...]] = []  # instructions that run as one loop, in order
         self.forwarded: list[str] = []  # copies that are not made: products read their source
         self._names = 0
-        self._declared: dict[str, None] = {}
+        self._declared: dict[str, None] = dict.fromkeys(_COMMON)
         self._code: native.Code | None = None
         self._lock = threading.Lock()
         self.skipped: Counter[tuple[str, str]] = Counter()  # (operation, why) run by the reference
@@ -64,14 +74,15 @@ class Unit:
         self._declared[line] = None
 
     def new_name(self) -> str:
-        return f"piece{len(self._pieces)}"
+        return f"region{len(self._regions)}"
 
     def add(self, name: str, text: str) -> None:
-        self._pieces[name] = text
+        self._regions[name] = text
 
     def always_succeeds(self, name: str) -> bool:
         """True for a shared function that returns a status, which is always 0."""
-        return name in self.statuses and not self.statuses[name]
+        found = self.statuses.get(f"@{name}")
+        return found is not None and not found
 
     def shared(self, key: Hashable, make: Callable[[str], str]) -> str:
         """The name of a function that many places call, made once; `make(name)` gives its text."""
@@ -79,32 +90,32 @@ class Unit:
         if found is None:
             self._names += 1
             name = f"@shared{self._names}"
-            self._shared[key] = found = (name, make(name))  # where that gives up, nothing is kept
+            self._shared[key] = found = (name, make(name))  # nothing is kept if it raises
         return found[0]
 
     @property
     def _functions(self) -> dict[str, str]:
-        """Those that Python calls."""
+        """The functions that Python calls."""
         if self.whole is None and not self.has_coroutines:
-            return self._pieces
-        self.declare(MEMSET)
-        self.declare(MEMCPY)
+            return self._regions
         if self.whole is None:
-            return {**self._pieces, RESUME: resume(), BLOCKS: blocks()}
-        self.declare(LESSER)
+            return {**self._regions, RESUME: resume(), BLOCKS: blocks()}
         loops = {ROUNDS: rounds(ROUNDS, self.whole, self.needs), TAKEN: taken(TAKEN, ROUNDS)}
-        return {**self._pieces, **loops}
+        return {**self._regions, **loops}
 
     @property
     def text(self) -> str:
-        functions = self._functions.values()
+        return self.module(self._functions.values())
+
+    def module(self, functions: Iterable[str]) -> str:
+        """These functions with all shared ones."""
         return self._module([text for _, text in self._shared.values()], functions)
 
     def _module(self, shared: Iterable[str], functions: Iterable[str]) -> str:
         return "\n".join([*self._declared, *shared, *functions, _END])
 
     def function(self, name: str) -> Any:
-        """A linked piece, to be called with a context and a frame."""
+        """A linked region, called with a context and an argument buffer."""
         return native.function(self._linked().address(name))
 
     def rounds(self) -> tuple[Any, Any]:
@@ -113,7 +124,8 @@ class Unit:
         return native.rounds(code.address(ROUNDS)), native.rounds(code.address(TAKEN))
 
     def coroutine(self, name: str) -> tuple[Any, Any, Any]:
-        """What starts a linked coroutine, what resumes one, and several from block to block."""
+        """The functions that start a linked coroutine, resume one, and run several from block to
+        block."""
         code = self._linked()
         resumes = native.function(code.address(RESUME)), native.blocks(code.address(BLOCKS))
         return native.coroutine(code.address(name)), *resumes
@@ -130,15 +142,15 @@ class Unit:
             return self._code
 
     def surveys(self) -> Any:
-        """The loop over blocks that only tells what they will use; None where nobody knows."""
+        """The loop over blocks that only logs their accesses; None if these are not known."""
         with self._lock:
             if self._surveys is None:
-                text = self.skeleton(SURVEY)
+                text = self.slice(SURVEY)
                 self._surveys = [] if text is None else self._link_surveys(text)
             return self._surveys[0] if self._surveys else None
 
-    def _link_surveys(self, skeleton: str) -> list[Any]:
+    def _link_surveys(self, slice: str) -> list[Any]:
         loop = rounds(ROUNDS, SURVEY, self.needs, logs=True)
-        text = self._module([self._shared[TOUCHED][1]], [skeleton, loop])
+        text = self._module([self._shared[TOUCHED][1]], [slice, loop])
         code = native.target().code(text, [ROUNDS])
         return [native.rounds(code.address(ROUNDS)), code]

@@ -1,4 +1,4 @@
-"""Who looks on while operations are written, and may add to them."""
+"""Protocols of observers of emission."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import Protocol
 
 from pto.ir.graph import Operation
 from pto.isa.row import types as t
-from pto.run.jit.border.values import Native
 from pto.run.jit.llvm.text import Val
+from pto.run.jit.runtime.values import Lowered
 
 
 class Watch(Protocol):
@@ -21,10 +21,10 @@ class Watch(Protocol):
 
 
 class Follows(Protocol):
-    """Sees operations in the order they are written in (`reach.py`)."""
+    """Sees operations in the order of emission (`reach.py`)."""
 
     sure: set[tuple[int, int, int]]
 
     def operation(self, op: Operation) -> None: ...
     def pointers(self, op: Operation) -> None: ...
-    def name(self, native: Native, type: t.TileBuf) -> None: ...
+    def name(self, native: Lowered, type: t.TileBuf) -> None: ...

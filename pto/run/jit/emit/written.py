@@ -1,8 +1,8 @@
-"""Checks of uninitialised data: which bytes of local buffers somebody has written.
+"""Initialised-bytes check: which bytes of local buffers have been written.
 
-One shadow byte for each byte, kept by compiled code around every instruction: what it reads is
-looked up before, what it writes is noted. Emitters know nothing of it. Where the extent of an
-access is not known, all of its tile or buffer counts as written: nothing is reported wrongly.
+Compiled code maintains one shadow byte for each byte around every instruction: reads are checked
+before it, writes are marked after it. Emitters do not depend on it. If the extent of an access is
+not known, its whole tile or buffer counts as written, so there are no false reports.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from pto.isa.meaning import Fold, Lane
 from pto.isa.row import types as t
 from pto.isa.row.instr import Operand
 from pto.isa.row.traits import RegionRule
-from pto.run.jit.border.context import SHADOW
-from pto.run.jit.border.values import SPACE_NUMBERS, Native, Place, TilePlace, Word
 from pto.run.jit.emit.tile.grids import Grid, grid
-from pto.run.jit.emit.tile.planes import loop, plane
-from pto.run.jit.llvm.text import I64, NotNative, Text, Val
+from pto.run.jit.emit.tile.planes import plane
+from pto.run.jit.llvm.text import I64, Text, UnsupportedLowering, Val
+from pto.run.jit.runtime.context import SHADOW
+from pto.run.jit.runtime.values import SPACE_NUMBERS, Lowered, PointerDesc, ScalarValue, TileDesc
 
 if TYPE_CHECKING:
-    from pto.run.jit.emit.table import Emitter
+    from pto.run.jit.emit.emitter import Emitter
 
 _INDEX = t.Scalar("index", None)
 _UB = SPACE_NUMBERS[Space.UB]
@@ -39,7 +39,7 @@ class Written:
         self.e = emitter
         self.x = emitter.text
         self.op: Operation | None = None
-        self._seen: set[int] = set()  # buffers whose accesses the operation at hand has told
+        self._seen: set[int] = set()  # buffers with accesses that the current operation reported
 
     # ---- around an operation
 
@@ -65,19 +65,21 @@ class Written:
                 is_exact = exact and operand.role != "tmp"
                 self._mark(tile, *(written_region(op, tile) if is_exact else _shape(tile)))
         for operand, native in self._natives(op):
-            if operand.role != "in" and isinstance(native, Place):
+            if operand.role != "in" and isinstance(native, PointerDesc):
                 self._mark_all(native.memory, self._seen)
         if _is_stream(op):
             self._mark_all(_UB, set())
 
     def access(self, memory: Val, address: Val, nbytes: Val, fine: str) -> None:
-        """So many bytes behind an address are about to be used, if they lie inside: `fine`."""
+        """Check or mark an access of `nbytes`, which is inside its memory if `fine`."""
         if self.op is None or not isinstance(memory, int) or memory == 0 or self._is_tile(self.op):
             return
         if nbytes == 0 or _is_stream(self.op):
             return
         found = [
-            (o, n) for o, n in self._natives(self.op) if isinstance(n, Place) and n.memory == memory
+            (o, n)
+            for o, n in self._natives(self.op)
+            if isinstance(n, PointerDesc) and n.memory == memory
         ]
         roles = {o.role for o, _ in found}
         if len(roles) > 1:  # of the operand that begins there, else of any
@@ -116,22 +118,22 @@ class Written:
 
     def _some(self, fine: str, operand: Operand, address: Val, nbytes: Val) -> None:
         if self.op is not None:
-            words = [Word((name,), _INDEX) for name in (address, nbytes)]
+            words = [ScalarValue((name,), _INDEX) for name in (address, nbytes)]
             self.e.fail_with(fine, _never(self.op, operand.name), *words)
 
     # ---- operands
 
-    def _natives(self, op: Operation) -> list[tuple[Operand, Native]]:
+    def _natives(self, op: Operation) -> list[tuple[Operand, Lowered]]:
         if op.row is None:
             return []
         return [(o, self.e.value(v)) for o in op.row.operands for v in op.group(o.name)]
 
-    def _tiles(self, op: Operation) -> list[tuple[Operand, TilePlace]]:
-        return [(o, n) for o, n in self._natives(op) if isinstance(n, TilePlace)]
+    def _tiles(self, op: Operation) -> list[tuple[Operand, TileDesc]]:
+        return [(o, n) for o, n in self._natives(op) if isinstance(n, TileDesc)]
 
     def _is_tile(self, op: Operation) -> bool:
-        """Instructions on tiles tell all by their operands."""
-        return not any(isinstance(n, Place) for _, n in self._natives(op))
+        """True if the operands of an instruction describe all its accesses."""
+        return not any(isinstance(n, PointerDesc) for _, n in self._natives(op))
 
     # ---- tiles
 
@@ -139,8 +141,8 @@ class Written:
         self,
         op: Operation,
         operand: Operand,
-        tile: TilePlace,
-        dst: TilePlace | None,
+        tile: TileDesc,
+        dst: TileDesc | None,
         *,
         every: bool,
     ) -> None:
@@ -158,10 +160,10 @@ class Written:
         else:
             some, none = self.x.compare("ne", count, 0), self.x.compare("eq", total, 0)
             fine = self.x.either(some, none)
-        words = [Word((name,), _INDEX) for name in (count, total)]
+        words = [ScalarValue((name,), _INDEX) for name in (count, total)]
         self.e.fail_with(fine, _unwritten(op, operand.name, tile.type.space), *words)
 
-    def _mark(self, tile: TilePlace, rows: Val, cols: Val) -> None:
+    def _mark(self, tile: TileDesc, rows: Val, cols: Val) -> None:
         steps, turned = _steps(tile)
         if steps is None:
             self._mark_all(tile.memory, set())
@@ -169,13 +171,13 @@ class Written:
         self._region("mark", steps, tile, (cols, rows) if turned else (rows, cols))
 
     def _mark_all(self, memory: Val, known: set[int]) -> None:
-        """All of a buffer, unless its accesses were told one by one."""
+        """Mark a whole buffer as written, unless its accesses were checked one by one."""
         if isinstance(memory, int) and memory != 0 and memory not in known:
             size = self.e.size(memory)
             given = f"ptr {self._shadow(memory)}, i64 {size}, i64 0, i64 {size}"
             self.x.do(f"call i64 {self._shared('write', _run_mark)}({given})")
 
-    def _region(self, word: str, steps: Grid, tile: TilePlace, extent: tuple[Val, Val]) -> str:
+    def _region(self, word: str, steps: Grid, tile: TileDesc, extent: tuple[Val, Val]) -> str:
         """Count or mark the bytes of a region."""
         run = self._shared("written", _run_count) if word == "count" else ""
         run = run or self._shared("write", _run_mark)
@@ -191,18 +193,14 @@ class Written:
         return self.x.load("ptr", place, 8)
 
     def _shared(self, key: str, make: Callable[[str], str]) -> str:
-        self.e.unit.declare("declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
-        self.e.unit.declare("declare i64 @llvm.ctpop.i64(i64)")
-        self.e.unit.declare("declare i64 @llvm.smin.i64(i64, i64)")
         return self.e.unit.shared(f"shadow {key}", make)
 
     def _least(self, a: Val, b: Val) -> Val:
-        self.e.unit.declare("declare i64 @llvm.smin.i64(i64, i64)")
         return self.x.smaller(a, b)
 
 
 def _is_name(op: Operation) -> bool:
-    """Whether an operation names places, and reads and writes nothing there."""
+    """True if an operation only names memory."""
     return op.traits.names_only or any(
         isinstance(r.type, t.TileBuf | t.Ptr | t.MemRef) for r in op.results
     )
@@ -221,7 +219,7 @@ def fills_valid(op: Operation) -> bool:
     return isinstance(dst.type, t.TileBuf) and dst.type.tile.pad == Pad.NULL
 
 
-def written_region(op: Operation, dst: TilePlace) -> tuple[Val, Val]:
+def written_region(op: Operation, dst: TileDesc) -> tuple[Val, Val]:
     """The rows and columns of a destination that an operation writes: the valid ones; of a fold
     the first row or the first column."""
     rows, cols = dst.valid
@@ -230,12 +228,13 @@ def written_region(op: Operation, dst: TilePlace) -> tuple[Val, Val]:
     return rows, cols
 
 
-def _shape(tile: TilePlace) -> tuple[Val, Val]:
+def _shape(tile: TileDesc) -> tuple[Val, Val]:
     return tile.type.rows, tile.type.cols
 
 
-def _steps(tile: TilePlace) -> tuple[Grid | None, bool]:
-    """Where rows of bytes lie, and whether they are columns of the tile; None: nobody knows."""
+def _steps(tile: TileDesc) -> tuple[Grid | None, bool]:
+    """The layout of contiguous rows, and whether they are columns of the tile; None if it is not
+    known."""
     try:
         if not tile.type.layout.is_boxed:
             p = plane(tile)
@@ -243,7 +242,7 @@ def _steps(tile: TilePlace) -> tuple[Grid | None, bool]:
             line, wide = (p.rows, tile.type.cols) if by_rows else (p.cols, tile.type.rows)
             return Grid(p.dtype, (1, wide), line, wide, 0, 1), not by_rows
         g = grid(tile)
-    except NotNative:
+    except UnsupportedLowering:
         return None, False
     return (g, False) if g.col == 1 else (g.turned, True)
 
@@ -270,9 +269,9 @@ def _region(name: str, g: Grid, run: str) -> str:
             count = x.new(f"call i64 {run}({given})")
             x.store(I64, x.add(x.load(I64, total, 8), count), total, 8)
 
-        loop(x, "%p4", w, part)
+        x.loop("%p4", w, part)
 
-    loop(x, "%p3", 1, row)
+    x.loop("%p3", 1, row)
     x.do(f"ret i64 {x.load(I64, total, 8)}")
     return x.function(
         f"define internal i64 {name}(ptr %p0, i64 %p1, i64 %p2, i64 %p3, i64 %p4) noinline nounwind"
@@ -283,7 +282,7 @@ _RUN = "define internal i64 {}(ptr %p0, i64 %p1, i64 %p2, i64 %p3) noinline noun
 
 
 def _bounded(x: Text) -> None:
-    """Bytes outside the buffer are another check's: as if they were written."""
+    """Bytes outside the buffer count as written: another check reports them."""
     last = x.sub("%p1", "%p3")
     inside = x.both(x.compare("sge", last, 0), x.compare("ule", "%p2", last))
     x.branch(inside, "fine", "out")
@@ -319,13 +318,13 @@ def _run_count(name: str) -> str:
         word = x.new(f"bitcast <64 x i1> {bits} to i64")
         add(x.new(f"call i64 @llvm.ctpop.i64(i64 {word})"))
 
-    loop(x, whole, 64, many)
-    loop(x, "%p3", 1, lambda i: add(x.new(f"zext i8 {x.load('i8', x.at(start, i))} to i64")), whole)
+    x.loop(whole, 64, many)
+    x.loop("%p3", 1, lambda i: add(x.new(f"zext i8 {x.load('i8', x.at(start, i))} to i64")), whole)
     x.do(f"ret i64 {x.load(I64, total, 8)}")
     return x.function(_RUN.format(name))
 
 
-# ---- what is said
+# ---- messages
 
 Say = Callable[[Sequence[Any]], None]
 
@@ -351,7 +350,7 @@ def _never(op: Operation, name: str) -> Say:
         raise fail(
             "PTO-V251",
             f"'{op.name}' op reads {nbytes} bytes of {name} at {address:#x}, "
-            "and nobody has written any of them",
+            "of which none has been written",
             loc=op.loc,
             help="write them first: by a transfer, or by a store",
         )

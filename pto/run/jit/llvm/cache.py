@@ -1,8 +1,8 @@
-"""Compiled objects on disk: found by what they were made of, written whole or not at all.
+"""Compiled objects on disk: found by a hash of their sources, written atomically.
 
-Code from here is executed, so only the user's own is: nobody else may write to the directory and
-the files, and every object carries a code that only the user's key gives. Anything else is as good
-as none: programs are compiled, which only takes longer. Nothing here knows LLVM.
+This code is executed, so it must be the user's own: only the user may write to the directory and
+the files, and every object carries a MAC by the user's key. Any other object is ignored, and the
+program is compiled again. This module knows nothing of LLVM.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def _read(path: Path) -> bytes | None:
 
 
 def _code(secret: bytes, name: str, data: bytes) -> bytes:
-    """What only the owner of the key can put before an object of this name."""
+    """The MAC of an object of this name."""
     return hmac.digest(secret, name.encode() + b"\0" + data, hashlib.sha256)
 
 

@@ -19,7 +19,7 @@ from pto.core.primitives import absolute, copysign, greater_of, isinf, less_of, 
 from pto.core.rounding import Round, round_integral
 from pto.run.jit.llvm import lanes
 from pto.run.jit.llvm.lanes import Symbol
-from pto.run.jit.llvm.text import NotNative, scalar_type, vector
+from pto.run.jit.llvm.text import expect, scalar_type, unsupported_if, vector
 
 _SMALL: Final = (F16, BF16, F32)
 integral: Any = round_integral
@@ -34,10 +34,8 @@ def convert(
     keep_nan: bool = False,
 ) -> Symbol:
     """As `core.convert.convert`. A type that NumPy does not compute with is held as its bits."""
-    if src.is_packed or dst.is_packed:
-        raise NotNative("packed elements")
-    if I1 in (src, dst):
-        raise NotNative(f"a conversion from {src} to {dst}")
+    unsupported_if(src.is_packed or dst.is_packed, "packed elements")
+    unsupported_if(I1 in (src, dst), f"a conversion from {src} to {dst}")
     if src is dst:
         return a
     mode = pair_rounding(rounding, src.is_float, dst)
@@ -77,7 +75,7 @@ def lookup(index: Symbol, table: np.ndarray[Any, Any]) -> Symbol:
     type, pointers, bits = vector(count, item), vector(count, "ptr"), vector(count, "i1")
     gather = f"@llvm.masked.gather.v{count}{item}.v{count}p0"
     spot.declare(f"declare {type} {gather}({pointers}, i32, {bits}, {type})")
-    found = x.new(
+    found = x.new_slow(
         f"call {type} {gather}({pointers} {at}, i32 1, {bits} splat (i1 true), {type} poison)"
     )
     return lanes.cast(spot.symbol(entries.dtype, found), np.dtype(f"u{table.dtype.itemsize}"))
@@ -107,8 +105,8 @@ def _of_float(a: Symbol, src: DType, dst: DType, mode: Round, saturate: bool) ->
 
 
 def _low_word(whole: Symbol, src: DType) -> Symbol:
-    """The low 32 bits of an integral f32 as a 64-bit integer has them. What whole multiples of 2^32
-    leave is exact, and half of one has two names in 32 bits; f16 does not reach so far."""
+    """The low 32 bits of an integral f32 as a 64-bit integer has them. The remainder by 2^32 is
+    exact, and half of 2^32 has two representations in 32 bits; f16 does not reach that far."""
     half, full, word = 2.0**31, 2.0**32, np.dtype(np.int32)
     rest, beyond = whole, _like(whole, np.inf if src is F16 else full * full)
     if src is not F16:
@@ -142,7 +140,7 @@ def _by_llvm(a: Symbol, kind: np.dtype[Any]) -> Symbol:
     short = {"float": "f32", "double": "f64"}[have]
     name = f"@llvm.{word}.sat.v{count}{want}.v{count}{short}"
     a.lanes.declare(f"declare {vector(count, want)} {name}({a.type})")
-    return a.new(f"call {vector(count, want)} {name}({a.type} {a.name})", kind)
+    return a.new_slow(f"call {vector(count, want)} {name}({a.type} {a.name})", kind)
 
 
 # ---- to floats
@@ -157,8 +155,7 @@ def _float_of_integer(a: Symbol, src: DType, dst: DType, mode: Round, saturate: 
     if src.bits == 64:
         if mode is Round.RINT and dst in (F32, F64):
             return lanes.cast(a, dst.numpy)
-        if dst is F64:
-            raise NotNative(f"{mode.name} from {src} to {dst}")
+        unsupported_if(dst is F64, f"{mode.name} from {src} to {dst}")
         wide = _for_rounding(a)
         return _rounded(_clip(wide, _form(dst)) if saturate and dst.bits < 32 else wide, dst, mode)
     if src.bits == 32 and dst is F32 and mode is Round.RINT:
@@ -203,8 +200,8 @@ def _float_of_float(
 
 
 def _limited_half(a: Symbol, form: FloatFormat, keep_nan: bool) -> Symbol:
-    """What rounded to infinity is the greatest number, a NaN 0 or the positive quiet one: by the
-    bits of the result, which are half as many as before."""
+    """Clamp f16 results by their bits: infinity from rounding becomes the greatest number, and NaN
+    becomes 0 or the positive quiet one."""
     bits = a.view(np.uint16)
     size = bits & 0x7FFF
     most, nan = (int(np.array(v, np.float16).view(np.uint16)) for v in (form.max, np.nan))
@@ -214,9 +211,7 @@ def _limited_half(a: Symbol, form: FloatFormat, keep_nan: bool) -> Symbol:
 
 
 def _form(dst: DType) -> FloatFormat:
-    if dst.form is None:
-        raise NotNative(f"{dst} is no float")
-    return dst.form
+    return expect(dst.form, FloatFormat, f"{dst} is no float")
 
 
 def _clip(a: Symbol, form: FloatFormat) -> Symbol:
@@ -257,7 +252,7 @@ def _on_grid(a: Symbol, form: FloatFormat, mode: Round) -> Symbol:
     kind, bits, bias = _FIELDS[a.dtype]
     field = (a.view(kind) >> bits) & (2 * bias + 1)
     exponent = greater_of(field - bias, form.emin)
-    # beyond every format that needs rounding any step will do whose inverse exists
+    # beyond the range of all rounded formats, any step with an inverse will do
     exponent = less_of(exponent, bias - _SPARE)
     power = exponent - _mantissa(exponent, form)
     step, back = (((p + bias) << bits).view(a.dtype) for p in (power, -power))

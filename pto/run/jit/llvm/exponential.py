@@ -1,10 +1,10 @@
-"""e**x of f32 in f32, with the bits of its definition, which goes by f64; where AVX-512 is there.
+"""e**x of f32 in f32 arithmetic, with the bits of its f64 definition; for AVX-512.
 
-x = n ln2 / 32 + r, and e**x = 2^(n // 32) t e**(r + c): t is 2^(n % 32 / 32) as f32 has it, c what
-it lacks, both from a table that two registers hold. What is found is a sum of two floats, wrong by
-less than 2^-36: where it rounds to the same float with so much less and more, that is the result.
-Else (of one float in 3,000), and far from 0, the definition is asked. All floats are tried by
-`tests/run/jit/test_exponential.py`.
+x = n ln2 / 32 + r, and e**x = 2^(n // 32) t e**(r + c), where t is 2^(n % 32 / 32) rounded to f32
+and c its error, both from a table in two registers. The result is a sum of two floats with an error
+below 2^-36. If it rounds to the same float with this error subtracted and added, that is the
+result. Else (one float in 3,000), and far from 0, the definition is evaluated.
+`tests/run/jit/test_exponential.py` tries all floats.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pto.run.jit.llvm.shuffles import bits_of, joined, shuffle
 from pto.run.jit.llvm.text import Text
 
 _LANES, _ENTRIES = 16, 32  # of a register, and of a table
-_TO_ENTRY: Final = 1.5 * 2.0**23 / _ENTRIES  # added, it rounds to a 32nd, whose low bits stay
+_TO_ENTRY: Final = 1.5 * 2.0**23 / _ENTRIES  # adding it rounds to a 32nd and keeps its low bits
 _LN2_HIGH: Final = float(np.float32(math.log(2)))
 _LN2_LOW: Final = math.log(2) - _LN2_HIGH  # to 29 bits
 _ERROR: Final = 2.0**-36
@@ -35,7 +35,7 @@ _NEAR_ZERO, _NOTHING = 87.0, -104.0  # |x| up to which results are normal; x bel
 
 
 def exponential(definition: Callable[[Symbol], Symbol], x: Symbol) -> Symbol | None:
-    """The quick way, or None where this processor or type has none."""
+    """The fast version, or None if this processor or type has none."""
     count = x.lanes.count
     whole = count >= _LANES and not count & (count - 1)  # registers
     if x.dtype != F32 or not whole or not native.target().has_masks:
@@ -73,7 +73,7 @@ def _part(x: Symbol, first: int) -> Symbol:
 
 
 def _quick(x: Symbol) -> tuple[Symbol, Symbol]:
-    """e**x, and where that is in doubt."""
+    """e**x, and the lanes in doubt."""
     turned = fused(x, const(x, math.log2(math.e)), const(x, _TO_ENTRY))
     n = turned - _TO_ENTRY
     r = fused(n, const(x, -_LN2_HIGH), x)  # exact
@@ -96,7 +96,7 @@ def _looked_up(table: list[float], at: Symbol) -> Symbol:
     low, high = (lanes.constant(F32, np.array(table[n : n + _LANES])).name for n in (0, _LANES))
     lanes.declare(f"declare {at.type} {name}({at.type}, {wide.type}, {at.type})")
     given = f"{at.type} {low}, {wide.type} {wide.name}, {at.type} {high}"
-    return at.new(f"call {at.type} {name}({given})", F32)
+    return at.new_slow(f"call {at.type} {name}({given})", F32)
 
 
 def _times_two_to(y: Symbol, n: Symbol) -> Symbol:
@@ -104,11 +104,11 @@ def _times_two_to(y: Symbol, n: Symbol) -> Symbol:
     name = "@llvm.x86.avx512.mask.scalef.ps.512"
     y.lanes.declare(f"declare {y.type} {name}({y.type}, {y.type}, {y.type}, i16, i32)")
     given = f"{y.type} {y.name}, {y.type} {n.name}, {y.type} {y.name}, i16 -1, i32 4"
-    return y.new(f"call {y.type} {name}({given})", F32)
+    return y.new_slow(f"call {y.type} {name}({given})", F32)
 
 
 def _settled(definition: Callable[[Symbol], Symbol], x: Symbol, y: Symbol, doubt: Symbol) -> Symbol:
-    """What was in doubt: 0, or by the definition."""
+    """Results in doubt: 0, or by the definition."""
     text, none = x.lanes.x, x < _NOTHING
     found = where(x.lanes, none, x.like(0), y)
     left = where(x.lanes, none, x.lanes.constant(BOOL, False), doubt)
@@ -116,7 +116,7 @@ def _settled(definition: Callable[[Symbol], Symbol], x: Symbol, y: Symbol, doubt
     before, ask, done = text.here, text.fresh("ask"), text.fresh("settled")
     text.branch(some, ask, done)
     text.label(ask)
-    asked = x.new(f"call {x.type} {_outlined(definition, x.lanes)}({x.type} {x.name})", F32)
+    asked = x.new_slow(f"call {x.type} {_outlined(definition, x.lanes)}({x.type} {x.name})", F32)
     text.jump(done)
     text.label(done)
     return Symbol(x.lanes, F32, text.phi(x.type, [(found.name, before), (asked.name, ask)]))
@@ -124,8 +124,8 @@ def _settled(definition: Callable[[Symbol], Symbol], x: Symbol, y: Symbol, doubt
 
 def _outlined(definition: Callable[[Symbol], Symbol], lanes: Lanes) -> str:
     """The definition as a function of its own: seldom called, it costs little to compile."""
-    name, text = "@definition_of_exp", Text()
-    own = Lanes(text, _LANES, lanes.declare)
+    name, text = "@definition_of_exp", Text(lanes.declare)
+    own = Lanes(text, _LANES)
     found = definition(own.symbol(F32, "%x"))
     text.do(f"ret {found.type} {found.name}")
     head = (

@@ -1,8 +1,8 @@
-"""Numbers that compiled code counts with, as Python objects: extents, indices, conditions.
+"""Numbers of compiled code as Python objects: extents, indices, conditions.
 
-A `Number` is one i64, an `Index` an int64 for every lane. Where its lanes are a first one and a
-step, an index knows it: then reading by it is one load, not a gather. Numbers and indices that are
-divided are not negative.
+A `Number` is one i64, an `Index` an int64 for every lane. An index knows if its lanes are affine
+(start and step): then a read is one load, not a gather. Divided numbers and indices are not
+negative.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from pto.run.jit.llvm.lanes import Lanes, Symbol
-from pto.run.jit.llvm.text import NotNative, Text, Val, wrap
+from pto.run.jit.llvm.text import Text, UnsupportedLowering, Val, wrap
 
 INT64: Final = np.dtype(np.int64)
 
@@ -38,7 +38,7 @@ class Fact:
         return Fact(self.text, self.text.negated(self.name))
 
     def __bool__(self) -> bool:
-        raise NotNative("a question about numbers that nobody knows yet")
+        raise UnsupportedLowering("a branch on a number that is not constant")
 
     def in_lanes(self, lanes: Lanes) -> Symbol:
         if self.name in ("true", "false"):
@@ -151,7 +151,7 @@ class Number:
     __hash__ = None  # type: ignore[assignment]
 
     def __bool__(self) -> bool:
-        raise NotNative("a question about numbers that nobody knows yet")
+        raise UnsupportedLowering("a branch on a number that is not constant")
 
     def in_lanes(self, lanes: Lanes) -> Index:
         return Index(lanes, self, 0)
@@ -297,8 +297,8 @@ class Index(Symbol):
         return self._divided(other, False)
 
     def _against(self, word: str, other: Any) -> Any:
-        """Affine lanes and numbers: which lanes come before one of them, in elements as narrow as
-        a strip has room for."""
+        """Compare affine lanes and numbers: the lanes before a limit, in elements as narrow as a
+        strip allows."""
         b = self._affine(other)
         if b is None or self.step is None or b.step is None:
             return self.primitive(word, (self, other))

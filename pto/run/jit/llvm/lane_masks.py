@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from pto.core.constants import VREG_BYTES
-from pto.run.jit.border.values import Mask
 from pto.run.jit.llvm.shuffles import NONE, shuffle, spread
-from pto.run.jit.llvm.text import Text, Val, mangled, vector
+from pto.run.jit.llvm.text import Text, Val, is_integer, mangled, vector, width_of
+from pto.run.jit.runtime.values import Mask
 
 Places = npt.NDArray[np.int64]
 _WIDTHS = (8, 4, 2, 1)
+ALL_ON = "splat (i1 true)"
 
 
 def at_width(x: Text, mask: Mask, width: int) -> str:
-    """The bits that elements of `width` bytes look at: `<256/width x i1>`."""
+    """The bits for elements of `width` bytes: `<256/width x i1>`."""
     return strided(x, mask, 0, width)
 
 
@@ -36,7 +37,7 @@ def strided(x: Text, mask: Mask, start: int, step: int) -> str:
 
 
 def moved(x: Text, masks: Sequence[Mask], places: Places) -> Mask:
-    """A predicate whose bit i is bit `places[i]` of the images, one behind the other; or off."""
+    """A predicate with bit `places[i]` of the concatenated images as its bit i; NONE is off."""
     finest = np.array([m.width for m in masks])[np.maximum(places, 0) // VREG_BYTES]
     can_be_on = np.flatnonzero((places != NONE) & (places % finest == 0))
     width = next(w for w in _WIDTHS if not (can_be_on % w).any())
@@ -51,9 +52,8 @@ def _picked(x: Text, masks: Sequence[Mask], places: Places) -> str:
     picks = np.where((places == NONE) | (places % width != 0), NONE, places // width)
     if (picks == NONE).all():
         return "zeroinitializer"
-    constant = names[0] if names[0].startswith("splat") and len(names) == 1 else ""
-    if constant and not (picks == NONE).any():
-        return constant
+    if names == [ALL_ON] and not (picks == NONE).any():
+        return ALL_ON
     return shuffle(x, "i1", count, names[0], picks, names[1] if len(names) > 1 else None)
 
 
@@ -91,12 +91,12 @@ def bits_from_frame(x: Text, count: int, pointer: str) -> str:
 
 
 def known(image: npt.NDArray[np.bool_]) -> Mask:
-    """A predicate whose bits are known, at the widest lanes that tell it."""
+    """A predicate of known bits, at the widest lanes that represent it."""
     on = np.flatnonzero(image)
     width = next(w for w in _WIDTHS[1:] if not (on % w).any())
     bits = image[::width]
     if bits.all():
-        return Mask(("splat (i1 true)",), width)
+        return Mask((ALL_ON,), width)
     return Mask((f"<{', '.join(f'i1 {int(b)}' for b in bits)}>",), width)
 
 
@@ -106,37 +106,37 @@ def image(x: Text, mask: Mask) -> Mask:
 
 
 def type_of(width: int) -> str:
-    """Of the bits that elements of `width` bytes look at."""
+    """The type of the bits for elements of `width` bytes."""
     return vector(VREG_BYTES // width, "i1")
 
 
 def store(
     x: Text,
-    declare: Callable[[str], None],
     item: str,
     lanes: int,
     value: Val,
     pointer: str,
     bits: str,
 ) -> None:
-    """The lanes of a vector whose bit is on, to memory; nothing else there is written."""
+    """Store the lanes of a vector with their bit set; other bytes are unchanged."""
     type, ones = vector(lanes, item), vector(lanes, "i1")
     name = f"@llvm.masked.store.v{lanes}{mangled(item)}.p0"
-    declare(f"declare void {name}({type}, ptr, i32, {ones})")
-    value = _fenced(x, declare, item, lanes, value)
+    x.declare(f"declare void {name}({type}, ptr, i32, {ones})")
+    value = _fenced(x, item, lanes, value)
     x.do(f"call void {name}({type} {value}, ptr {pointer}, i32 1, {ones} {bits})")
 
 
-def _fenced(x: Text, declare: Callable[[str], None], item: str, lanes: int, value: Val) -> Val:
+def _fenced(x: Text, item: str, lanes: int, value: Val) -> Val:
     """The same bits, of which LLVM does not see how they were made.
 
     LLVM 22 writes one lane of integers that were narrowed as wide as they were before: a store of
     one i16 behind a `trunc` from i32 writes four bytes. Between the two it may not look.
     """
-    if not item.startswith("i") or lanes * int(item[1:]) % 32:
+    bits = lanes * width_of(item)
+    if not is_integer(item) or bits % 32:
         return value
-    type, words = vector(lanes, item), lanes * int(item[1:]) // 32
+    type, words = vector(lanes, item), bits // 32
     floats, name = vector(words, "float"), f"@llvm.arithmetic.fence.v{words}f32"
-    declare(f"declare {floats} {name}({floats})")
+    x.declare(f"declare {floats} {name}({floats})")
     seen = x.new(f"bitcast {type} {value} to {floats}")
     return x.new(f"bitcast {floats} {x.new(f'call {floats} {name}({floats} {seen})')} to {type}")

@@ -1,8 +1,8 @@
 """Lane functions on LLVM vectors: the same Python code as on arrays, run once on symbols.
 
-A `Symbol` stands for an array of one type, or for one scalar; its operators, `astype`, `view` and
-the primitives (`primitives.py`) each add a line of LLVM text. Floats are computed as NumPy does:
-f16 and bf16 through f32, rounded once; nothing is fused.
+A `Symbol` represents an array of one type, or one scalar; its operators, `astype`, `view` and the
+primitives (`primitives.py`) each add a line of LLVM text. Floats are computed as NumPy does: f16
+and bf16 through f32, rounded once; nothing is fused.
 """
 
 from __future__ import annotations
@@ -13,9 +13,21 @@ from typing import Any, Final
 import ml_dtypes
 import numpy as np
 
+from pto.core.dtypes import DType
 from pto.core.primitives import Symbolic, absolute, isfinite
 from pto.run.jit.llvm.shuffles import shuffle, spread
-from pto.run.jit.llvm.text import NotNative, Text, Val, constant, mangled, scalar_type, vector
+from pto.run.jit.llvm.text import (
+    Constant,
+    Text,
+    UnsupportedLowering,
+    Val,
+    constant,
+    expect,
+    mangled,
+    scalar_type,
+    unsupported_if,
+    vector,
+)
 
 F32: Final = np.dtype(np.float32)
 F64: Final = np.dtype(np.float64)
@@ -33,24 +45,30 @@ SHORTCUTS: Final[dict[str, Callable[..., Any]]] = {}
 
 
 def computes(dtype: np.dtype[Any]) -> bool:
-    """Whether symbols have this type; others are held as their bits."""
+    """True if symbols have this type; other types are held as bits."""
     return dtype.kind in "iub" or dtype in _FLOATS
 
 
-class Lanes:
-    """Where symbols write: the text, how many lanes (0: one scalar), who declares intrinsics."""
+def symbol_type(dtype: DType | np.dtype[Any]) -> np.dtype[Any]:
+    """The type of symbols for elements of `dtype`; bits, if there is no arithmetic for it."""
+    kind = dtype.numpy if isinstance(dtype, DType) else dtype
+    return kind if computes(kind) and kind != BOOL else np.dtype(f"u{kind.itemsize}")
 
-    def __init__(self, text: Text, count: int, declare: Callable[[str], None]) -> None:
+
+class Lanes:
+    """The text that symbols extend, and the number of lanes (0: one scalar)."""
+
+    def __init__(self, text: Text, count: int) -> None:
         self.x = text
         self.count = count
-        self.declare = declare
+        self.declare = text.declare
 
     def symbol(self, dtype: np.dtype[Any], name: Val) -> Symbol:
         return Symbol(self, dtype, name)
 
     def of(self, count: int) -> Lanes:
         """The same place with another number of lanes."""
-        return Lanes(self.x, count, self.declare)
+        return Lanes(self.x, count)
 
     def typed(self, item: str) -> str:
         return vector(self.count, item) if self.count else item
@@ -67,7 +85,7 @@ class Lanes:
         one = constant(dtype, values.reshape(-1)[0])
         if self.count == 0:
             return Symbol(self, dtype, int(one) if dtype.kind in "iu" else one)
-        return Symbol(self, dtype, f"splat ({item} {one})")
+        return Symbol(self, dtype, Constant(f"splat ({item} {one})", one.value))
 
     def spread(self, dtype: np.dtype[Any], scalar: Val) -> Symbol:
         """One scalar in every lane."""
@@ -81,7 +99,7 @@ class Lanes:
         full = f"@llvm.{name}.{lanes}{mangled(scalar_type(dtype))}"
         self.declare(f"declare {type} {full}({', '.join([type] * len(names))})")
         listed = ", ".join(f"{type} {n}" for n in names)
-        return self.x.new(f"call {type} {full}({listed})")
+        return self.x.new_slow(f"call {type} {full}({listed})")
 
 
 def _binary(word: str) -> tuple[Callable[..., Symbol], Callable[..., Symbol]]:
@@ -97,13 +115,13 @@ def _binary(word: str) -> tuple[Callable[..., Symbol], Callable[..., Symbol]]:
 
 
 class Symbol(Symbolic):
-    """An array of which only the type is known."""
+    """An array of a known type and unknown values."""
 
     __slots__ = ("dtype", "lanes", "name")
 
     def __init__(self, lanes: Lanes, dtype: np.dtype[Any], name: Val) -> None:
         if not computes(dtype):
-            raise NotNative(f"arithmetic of {dtype}")
+            raise UnsupportedLowering(f"arithmetic of {dtype}")
         self.lanes = lanes
         self.dtype = dtype
         self.name = name
@@ -113,7 +131,15 @@ class Symbol(Symbolic):
         return self.lanes.type(self.dtype)
 
     def new(self, op: str, dtype: np.dtype[Any]) -> Symbol:
-        return Symbol(self.lanes, dtype, self.lanes.x.new(op))
+        x = self.lanes.x
+        if dtype.kind == "f":
+            x.widest = max(x.widest, dtype.itemsize)
+        return Symbol(self.lanes, dtype, x.new(op))
+
+    def new_slow(self, op: str, dtype: np.dtype[Any]) -> Symbol:
+        """As `new`, of an instruction that takes many cycles."""
+        self.lanes.x.slow += 1
+        return self.new(op, dtype)
 
     def new_in(self, lanes: Lanes, op: str) -> Symbol:
         """The same type, with another number of lanes."""
@@ -125,15 +151,15 @@ class Symbol(Symbolic):
 
     @property
     def number(self) -> int | None:
-        """What an integer is, where that is known."""
-        if isinstance(self.name, int) or not self.name.startswith("splat"):
-            return self.name if isinstance(self.name, int) else None
-        return int(self.name.rstrip(")").split()[-1])
+        """The value of an integer constant, the same in all lanes; None if it is not known."""
+        if isinstance(self.name, Constant):
+            return int(self.name.value)
+        return self.name if isinstance(self.name, int) else None
 
     def primitive(self, name: str, args: tuple[Any, ...]) -> Any:
         known = PRIMITIVES.get(name)
         if known is None:
-            raise NotNative(f"{name} has no form in compiled code")
+            raise UnsupportedLowering(f"{name} has no lowering")
         return known(self.lanes, *args)
 
     def shortcut(self, definition: Callable[..., Any], args: tuple[Any, ...]) -> Any:
@@ -164,10 +190,10 @@ class Symbol(Symbolic):
         return self.primitive("invert", (self,))
 
     def __array__(self, *_: Any, **__: Any) -> Any:
-        raise NotNative("an array of values that nobody knows yet")
+        raise UnsupportedLowering("an array of symbolic values")
 
     def __bool__(self) -> bool:
-        raise NotNative("a question about values that nobody knows yet")
+        raise UnsupportedLowering("a branch on a symbolic value")
 
     def __getitem__(self, lane: int) -> Symbol:
         """One lane, for all of them: as an array of one would spread over many."""
@@ -178,7 +204,7 @@ class Symbol(Symbolic):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)  # NumPy asks for what an object can do
-        raise NotNative(f"{name} of lanes")
+        raise UnsupportedLowering(f"{name} of lanes")
 
     def astype(self, to: Any, copy: bool = True) -> Symbol:
         return cast(self, np.dtype(to))
@@ -187,11 +213,25 @@ class Symbol(Symbolic):
         dtype = np.dtype(to)
         if dtype == self.dtype:
             return self
-        if dtype.itemsize != self.dtype.itemsize or BOOL in (dtype, self.dtype):
-            raise NotNative("a view of another width")
+        unsupported_if(
+            dtype.itemsize != self.dtype.itemsize or BOOL in (dtype, self.dtype),
+            "a view of another width",
+        )
         if scalar_type(dtype) == scalar_type(self.dtype):
             return Symbol(self.lanes, dtype, self.name)
         return self.new(f"bitcast {self.type} {self.name} to {self.lanes.type(dtype)}", dtype)
+
+
+def items_of(lanes: Lanes, found: Any, dtype: DType) -> Symbol:
+    """The result of a lane function as elements of `dtype`."""
+    if isinstance(found, np.ndarray | np.generic):
+        found = lanes.constant(dtype.numpy, found)
+    symbol, kind = expect(found, Symbol, "a result that is no lane"), symbol_type(dtype)
+    if symbol.dtype == kind:
+        return symbol
+    wrong = symbol.dtype.itemsize != kind.itemsize or symbol.dtype == BOOL
+    unsupported_if(wrong, "a result of another width")
+    return symbol.view(kind)
 
 
 def in_lanes(lanes: Lanes, x: Any) -> Any:
@@ -201,7 +241,7 @@ def in_lanes(lanes: Lanes, x: Any) -> Any:
 
 
 def alike(lanes: Lanes, inputs: tuple[Any, ...]) -> list[Symbol]:
-    """Operands as symbols; a bare Python number takes the type of what it stands beside."""
+    """Operands as symbols; a Python number takes the type of the other operand."""
     inputs = tuple(in_lanes(lanes, x) for x in inputs)
     typed = [x.dtype for x in inputs if isinstance(x, Symbol | np.ndarray | np.generic)]
     like = typed[0]
@@ -275,7 +315,7 @@ def cast(a: Symbol, to: np.dtype[Any]) -> Symbol:
 
 
 def _remember(a: Symbol, wide: Symbol) -> None:
-    """What is known of narrow numbers holds of wide ones."""
+    """Facts about a narrow integer hold for the widened one."""
     x, old, new = a.lanes.x, str(a.name), str(wide.name)
     if old in x.held:
         x.held[new] = x.held[old]
@@ -311,7 +351,8 @@ def one_nan(a: Symbol) -> Symbol:
 
 
 def to_odd(a: Symbol) -> Symbol:
-    """f64 as f32 so that one more rounding is right: the last bit tells that something was lost."""
+    """f64 as f32 by round to odd, so that one more rounding is correct: the last bit records a
+    loss."""
     single = a.new(f"fptrunc {a.type} {a.name} to {a.lanes.type(F32)}", F32)
     back = cast(single, F64)
     bits = single.view(np.int32)

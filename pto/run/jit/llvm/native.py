@@ -1,4 +1,4 @@
-"""LLVM text to code in memory: target, passes, object, link. Knows nothing of PTO."""
+"""LLVM text to code in memory: target, passes, object, link. It knows nothing of PTO."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import ctypes
 import os
 import threading
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from functools import cache as once
 from functools import partial
 from typing import Any, Final
@@ -22,10 +23,10 @@ from pto.run.jit.llvm import cache
 # same speed (measured).
 _OPTIMISED: Final = 1, 2
 _PLAIN: Final = 0, 0
-_KEPT: Final = 32  # programs whose code is kept though no kernel has it any more
+_KEPT: Final = 32  # programs that stay linked after their last kernel is gone
 _lock = threading.RLock()  # LLVM's own state is shared
-# What PTO_JIT_CPU may be: a CPU of LLVM, and what this machine must have for it. All levels give
-# the same bits.
+# Values of PTO_JIT_CPU: a CPU of LLVM, and the features it requires. All levels give the same
+# bits.
 _LEVELS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     "native": ("", ()),
     "baseline": ("x86-64", ()),
@@ -150,7 +151,7 @@ class Target:
             return found
 
     def _cached(self, name: str, names: list[str]) -> Code | None:
-        """What an earlier run left; an object that cannot be linked is forgotten."""
+        """The object of an earlier run; one that cannot be linked is discarded."""
         image = cache.load(name)
         if image is None:
             return None
@@ -198,6 +199,13 @@ def object_of(text: str, machine: Any) -> bytes:
     return machine.emit_object(module)
 
 
+@contextmanager
+def parsed(text: str, name: str) -> Generator[Any]:
+    """A function of a module of LLVM text, parsed; it is valid inside the `with`."""
+    with _lock, llvm.parse_assembly(text) as module:
+        yield module.get_function(name)
+
+
 @once
 def target() -> Target:
     """PTO_JIT_CPU: native (default), avx512, avx2 or baseline."""
@@ -216,7 +224,7 @@ def rounds(address: int) -> Any:
 
 
 def coroutine(address: int) -> Any:
-    """void *f(void *context, void *frame, void *room, int64 capacity)."""
+    """void *f(void *context, void *frame, void *memory, int64 capacity)."""
     kinds = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
     return ctypes.CFUNCTYPE(ctypes.c_void_p, *kinds)(address)
 

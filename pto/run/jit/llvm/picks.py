@@ -1,7 +1,7 @@
-"""Items here and there in memory, by numbers that lie in memory too.
+"""Gathers and scatters of items by numbers in memory.
 
-Loads and stores one by one: no machine gathers or scatters faster than that, and many do so at half
-the speed. Lanes leave a register slowly, so numbers are loaded, as many as a word holds at a time.
+They load and store one by one: no processor gathers or scatters faster, and many are half as fast.
+Moving lanes out of a register is slow, so numbers are loaded, as many at a time as a word holds.
 """
 
 from __future__ import annotations
@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from pto.run.jit.llvm.text import Text, Val, vector
+from pto.run.jit.llvm.text import Text, Val, vector, width_of
 
 _WORD: Final = 64
-_WIDTHS: Final = {"half": 16, "bfloat": 16, "float": 32, "double": 64}
 
 
 class Numbers(NamedTuple):
@@ -41,7 +40,7 @@ def _addresses(x: Text, base: str, count: int, numbers: Numbers) -> Iterator[str
 
 def pick(x: Text, base: str, count: int, item: str, numbers: Numbers) -> str:
     """Items as lanes. As integers: of halves LLVM would make vectors of one and join them."""
-    word = f"i{_WIDTHS.get(item) or item[1:]}"
+    word = f"i{width_of(item)}"
     type, found = vector(count, word), "poison"
     for n, address in enumerate(_addresses(x, base, count, numbers)):
         found = x.new(f"insertelement {type} {found}, {word} {x.load(word, address)}, i64 {n}")

@@ -5,7 +5,7 @@ f16 and bf16 are computed in f32 and rounded once, as NumPy does.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,7 @@ from pto.run.jit.llvm.lanes import (
     where,
 )
 from pto.run.jit.llvm.shuffles import bits_of
-from pto.run.jit.llvm.text import NotNative
+from pto.run.jit.llvm.text import unsupported_if
 
 
 def _arithmetic(integer: str, floating: str) -> Callable[..., Symbol]:
@@ -39,11 +39,11 @@ def _arithmetic(integer: str, floating: str) -> Callable[..., Symbol]:
         if kind in SMALL:
             return cast(emit(to_f32(a), to_f32(b)), kind)
         op = floating if kind.kind == "f" else integer
-        if not op or kind == BOOL:
-            raise NotNative("an operation that is not defined for the type")
+        unsupported_if(not op or kind == BOOL, "an operation that is not defined for the type")
         if a.lanes.count == 0 and kind.kind in "iu" and kind.itemsize == 8:  # folds numbers
             return Symbol(a.lanes, kind, getattr(a.lanes.x, op)(a.name, b.name))
-        return a.new(f"{op} {a.type} {a.name}, {b.name}", kind)
+        new = a.new_slow if op == "fdiv" else a.new
+        return new(f"{op} {a.type} {a.name}, {b.name}", kind)
 
     return emit
 
@@ -68,8 +68,7 @@ def _compare(ordered: str, signed: str) -> Callable[..., Symbol]:
 def _bits(op: str) -> Callable[..., Symbol]:
     def emit(a: Symbol, b: Symbol) -> Symbol:
         a, b = common(a, b)
-        if a.dtype.kind == "f" or a.dtype == BF16:
-            raise NotNative("bits of floats")
+        unsupported_if(a.dtype.kind == "f" or a.dtype == BF16, "bits of floats")
         return a.new(f"{op} {a.type} {a.name}, {b.name}", a.dtype)
 
     return emit
@@ -167,11 +166,10 @@ def _quotient(a: Symbol, b: Symbol) -> Symbol:
     """Of integers; nothing traps. Of many narrow ones in floats that hold both exactly and round
     finer than 1 / b: no machine divides integers side by side."""
     a, b = common(a, b)
-    if a.dtype.kind not in "iu":
-        raise NotNative("a quotient of floats")
+    unsupported_if(a.dtype.kind not in "iu", "a quotient of floats")
     none, signed = b == 0, a.dtype.kind == "i"
     if b.number is not None and b.number > 0:  # a machine multiplies instead
-        return a.new(f"{'sdiv' if signed else 'udiv'} {a.type} {a.name}, {b.name}", a.dtype)
+        return a.new_slow(f"{'sdiv' if signed else 'udiv'} {a.type} {a.name}, {b.name}", a.dtype)
     if a.lanes.count and a.dtype.itemsize < 8:
         kind, whole = (F32, np.int32) if a.dtype.itemsize < 4 else (F64, np.int64)
         safe = where(a.lanes, none, b.like(1), b)
@@ -179,7 +177,7 @@ def _quotient(a: Symbol, b: Symbol) -> Symbol:
         return where(a.lanes, none, a.like(0), found)
     minus = b == a.like(-1) if signed else a.lanes.constant(BOOL, False)
     safe = where(a.lanes, none | minus, a.like(1), b)
-    found = a.new(f"{'sdiv' if signed else 'udiv'} {a.type} {a.name}, {safe.name}", a.dtype)
+    found = a.new_slow(f"{'sdiv' if signed else 'udiv'} {a.type} {a.name}, {safe.name}", a.dtype)
     if signed:
         found = where(a.lanes, minus, a.like(0) - a, found)
     return where(a.lanes, none, a.like(0), found)
@@ -205,19 +203,19 @@ def _fmod(a: Symbol, b: Symbol) -> Symbol:
     signed, one = a.dtype.kind == "i", a.like(1)
     odd = (b == 0) | (b == a.like(-1)) if signed else b == 0
     safe = where(a.lanes, odd, one, b)  # by 1 and -1 nothing is left
-    return a.new(f"{'srem' if signed else 'urem'} {a.type} {a.name}, {safe.name}", a.dtype)
+    return a.new_slow(f"{'srem' if signed else 'urem'} {a.type} {a.name}, {safe.name}", a.dtype)
 
 
 _DIGITS = {F16: 11, BF16: 8, F32: 24}  # of a mantissa
 
 
 def _float_rest(a: Symbol, b: Symbol, digits: int, wide: np.dtype[Any] = F32) -> Symbol:
-    """A quotient below 2^n has n digits before the point, and if it is no integer misses one by
-    2^-digits at least: where n + digits fit a wider float, its division tells, and its product is
-    exact. Where one quotient of all lanes is greater in f64 too, or there is but one lane, by the
-    library."""
+    """The exact remainder of floats. A quotient below 2^n has n digits before the point, and if it
+    is no integer it misses one by at least 2^-digits: if n + digits fit into a wider float, its
+    division is decisive and its product exact. The C library is used if a quotient is too large for
+    f64 too, or for a single lane."""
     if not a.lanes.count or digits == 53:
-        return a.new(f"frem {a.type} {a.name}, {b.name}", a.dtype)
+        return a.new_slow(f"frem {a.type} {a.name}, {b.name}", a.dtype)
     wide = F64 if digits == 24 else wide
     x, n, d = a.lanes.x, cast(a, wide), cast(b, wide)
     share = n / d
@@ -268,8 +266,7 @@ def _through_f32(fn: Callable[[Symbol], Symbol]) -> Callable[[Symbol], Symbol]:
 
 def _intrinsic(name: str) -> Callable[[Symbol], Symbol]:
     def emit(a: Symbol) -> Symbol:
-        if a.dtype.kind != "f":
-            raise NotNative(f"{name} of integers")
+        unsupported_if(a.dtype.kind != "f", f"{name} of integers")
         return Symbol(a.lanes, a.dtype, a.lanes.intrinsic(name, a.dtype, a.name))
 
     return _through_f32(emit)
@@ -373,23 +370,22 @@ def _every(lanes: Lanes, a: Symbol) -> Symbol:
 
 def _repeated(lanes: Lanes, step: Callable[..., Any], *state: Any) -> tuple[Symbol, ...]:
     x, first = lanes.x, [s if isinstance(s, Symbol) else lanes.constant(s.dtype, s) for s in state]
-    before, head, inside, done = x.here, x.fresh("again"), x.fresh("in"), x.fresh("out")
-    x.jump(head)
-    x.label(head)
-    place, held = len(x.lines), tuple(Symbol(lanes, s.dtype, x.name()) for s in first)
-    some = str(_compare("une", "ne")(held[0], held[0].like(0)).name)
-    if lanes.count:
-        some = x.compare("ne", bits_of(x, lanes.count, some), 0, f"i{lanes.count}")
-    x.branch(some, inside, done)
-    x.label(inside)
-    after = step(*held)
-    x.lines[place:place] = [
-        f"  {h.name} = phi {h.type} [ {f.name}, %{before} ], [ {a.name}, %{x.here} ]"
-        for h, f, a in zip(held, first, after, strict=True)
-    ]
-    x.jump(head)
-    x.label(done)
-    return held
+
+    def named(names: Sequence[str]) -> list[Symbol]:
+        return [Symbol(lanes, s.dtype, name) for s, name in zip(first, names, strict=True)]
+
+    def test(names: list[str]) -> str:
+        held = named(names)[0]
+        some = str(_compare("une", "ne")(held, held.like(0)).name)
+        if not lanes.count:
+            return some
+        return x.compare("ne", bits_of(x, lanes.count, some), 0, f"i{lanes.count}")
+
+    def turn(names: list[str]) -> list[Any]:
+        return [each.name for each in step(*named(names))]
+
+    types, begin = [s.type for s in first], [s.name for s in first]
+    return tuple(named(x.while_loop(types, begin, test, turn)))
 
 
 def _library(name: str) -> Callable[[Lanes, Symbol], Symbol]:
@@ -398,11 +394,11 @@ def _library(name: str) -> Callable[[Lanes, Symbol], Symbol]:
     def write(lanes: Lanes, a: Symbol) -> Symbol:
         lanes.declare(f"declare double @{name}(double) nounwind willreturn memory(none)")
         if lanes.count == 0:
-            return a.new(f"call double @{name}(double {a.name})", F64)
+            return a.new_slow(f"call double @{name}(double {a.name})", F64)
         found = "poison"
         for n in range(lanes.count):
             one = lanes.x.new(f"extractelement {a.type} {a.name}, i64 {n}")
-            value = lanes.x.new(f"call double @{name}(double {one})")
+            value = lanes.x.new_slow(f"call double @{name}(double {one})")
             found = lanes.x.new(f"insertelement {a.type} {found}, double {value}, i64 {n}")
         return Symbol(lanes, F64, found)
 

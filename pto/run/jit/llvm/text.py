@@ -1,9 +1,10 @@
-"""LLVM text, line by line: names, labels and constants. Knows nothing of instructions."""
+"""LLVM text, line by line: names, labels, loops and constants. It knows no PTO instruction."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from functools import reduce
+from typing import Any, Final, Self, TypeVar
 
 import numpy as np
 
@@ -16,13 +17,33 @@ I64: Final = "i64"
 _FLOATS: Final = {F16: "half", F32: "float", F64: "double"}
 
 
-# A value: a number known while the text is written, or the name of one known when it runs. Bits
-# are LLVM's own words `true` and `false`, or names.
+_WIDTHS: Final = {"half": 16, "float": 32, "double": 64} | {f"i{2**n}": 2**n for n in range(10)}
+# A value: a number known at compile time, or the name of an SSA value. A bit is `true`, `false`
+# or a name.
 Val = int | str
 
 
-class NotNative(Exception):
-    """This cannot be compiled; the reference engine does it instead."""
+_T = TypeVar("_T")
+
+
+FIXED: Final = "!invariant.load !0"
+
+
+class UnsupportedLowering(Exception):
+    """An instruction has no lowering here, for the reason given; the reference engine runs it."""
+
+
+def unsupported_if(condition: object, reason: str) -> None:
+    """Refuse to lower the instruction if a condition holds."""
+    if condition:
+        raise UnsupportedLowering(reason)
+
+
+def expect(value: object, kind: type[_T], reason: str) -> _T:
+    """The value, which must be of this class; else there is no lowering."""
+    if not isinstance(value, kind):
+        raise UnsupportedLowering(reason)
+    return value
 
 
 def element(dtype: DType) -> str:
@@ -44,8 +65,17 @@ def scalar_type(kind: np.dtype[Any]) -> str:
     return f"i{8 * kind.itemsize}"
 
 
+def width_of(item: str) -> int:
+    """The bits of a scalar type."""
+    return _WIDTHS[item]
+
+
+def is_integer(item: str) -> bool:
+    return item not in _FLOATS.values()
+
+
 def mangled(item: str) -> str:
-    """What a type is called inside the name of an intrinsic."""
+    """The type in the name of an intrinsic."""
     return {"half": "f16", "float": "f32", "double": "f64"}.get(item, item)
 
 
@@ -53,9 +83,24 @@ def vector(lanes: int, item: str) -> str:
     return f"<{lanes} x {item}>"
 
 
-def constant(kind: np.dtype[Any], value: Any) -> str:
+class Constant(str):
+    """A constant of LLVM; `value` is its number, in every lane if it is a vector."""
+
+    value: Any
+
+    def __new__(cls, text: str, value: Any) -> Self:
+        found = super().__new__(cls, text)
+        found.value = value
+        return found
+
+
+def constant(kind: np.dtype[Any], value: Any) -> Constant:
     """One number of a NumPy type, exactly."""
     item = np.asarray(value, kind)
+    return Constant(_spelled(kind, item), item[()])
+
+
+def _spelled(kind: np.dtype[Any], item: Any) -> str:
     if kind.kind == "b":
         return "true" if item else "false"
     if kind.kind == "f":
@@ -68,23 +113,35 @@ def constant(kind: np.dtype[Any], value: Any) -> str:
     return str(int(item.view(f"u{kind.itemsize}")))  # bf16 and its like: the bits
 
 
-def splat(lanes: int, item: str, value: str) -> str:
-    """A constant vector of one constant."""
-    return f"splat ({item} {value})" if lanes else value
+Declare = Callable[[str], None]
+
+
+def _no_module(line: str) -> None:
+    raise RuntimeError(f"a text without a module cannot declare {line}")
 
 
 class Noted(str):
-    """A line that tells of a use of global memory: only a survey needs it, or code that logs."""
+    """A line that logs an access to global memory; only the slice of a region and code that logs
+    keep it."""
 
 
 class Text:
-    """The body of one function under construction."""
+    """The body of one function under construction.
 
-    def __init__(self) -> None:
-        self.lines: list[str] = ["entry:"]
-        self.here = "entry"  # the label of the block being written
+    `declare` adds a declaration to its module; `entry` is the label of its first block.
+    """
+
+    def __init__(self, declare: Declare = _no_module, entry: str = "entry") -> None:
+        self.declare = declare
+        self.lines: list[str] = []
+        self.here = entry  # the label of the block being written
+        self._entry = entry
         self._names = 0
-        self.allocas: list[str] = []
+        self._stack: list[str] = []
+        self._prologue: list[str] = []
+        self.fixed: set[str] = set()  # loads that give the same value throughout a launch
+        self.slow = 0  # instructions that take many cycles: divisions, calls
+        self.widest = 0  # bytes of the widest float that an instruction computes
         self.zeroed: dict[str, tuple[str, str]] = {}  # lanes off are 0: of what, under which bits
         self.heads: dict[str, Val] = {}  # predicates of the first lanes: how many
         self.held: dict[str, Any] = {}  # unsigned numbers, or made of them: where they lie too
@@ -100,6 +157,11 @@ class Text:
         self.lines.append(f"  {name} = {op}")
         return name
 
+    def new_slow(self, op: str) -> str:
+        """As `new`, of an instruction that takes many cycles."""
+        self.slow += 1
+        return self.new(op)
+
     def do(self, op: str) -> None:
         self.lines.append(f"  {op}")
 
@@ -107,7 +169,7 @@ class Text:
         self.lines.append(Noted(f"  {op}"))
 
     def fresh(self, word: str) -> str:
-        """A label nobody has used."""
+        """An unused label."""
         self._names += 1
         return f"{word}{self._names}"
 
@@ -140,6 +202,58 @@ class Text:
                 self.jump(done)
         self.label(done)
 
+    def while_loop(
+        self,
+        types: Sequence[str],
+        first: Sequence[Val],
+        test: Callable[[list[str]], str],
+        step: Callable[[list[str]], Sequence[Val]],
+    ) -> list[str]:
+        """values = first; while test(values): values = step(values). Returns the last values."""
+        before, head, inside, done = self.here, *map(self.fresh, ("loop", "in", "out"))
+        self.jump(head)
+        self.label(head)
+        place, values = len(self.lines), [self.name() for _ in first]
+        self.branch(test(values), inside, done)
+        self.label(inside)
+        found = step(values)
+        self.lines[place:place] = [
+            f"  {name} = phi {type} [ {a}, %{before} ], [ {b}, %{self.here} ]"
+            for name, type, a, b in zip(values, types, first, found, strict=True)
+        ]
+        self.jump(head)
+        self.label(done)
+        return values
+
+    def fold(
+        self,
+        count: Val,
+        types: Sequence[str],
+        first: Sequence[Val],
+        step: Callable[[str, list[str]], Sequence[Val]],
+        by: Val = 1,
+        start: Val = 0,
+    ) -> list[str]:
+        """values = first; for i = start; i < count; i += by: values = step(i, values)."""
+
+        def test(state: list[str]) -> str:
+            return self.new(f"icmp slt i64 {state[0]}, {count}")
+
+        def turn(state: list[str]) -> list[Val]:
+            found = step(state[0], state[1:])
+            return [self.new(f"add nsw i64 {state[0]}, {by}"), *found]
+
+        return self.while_loop(["i64", *types], [start, *first], test, turn)[1:]
+
+    def loop(self, count: Val, step: Val, body: Callable[[str], None], start: Val = 0) -> None:
+        """for i = start; i < count; i += step: body(i)."""
+
+        def turn(i: str, _: list[str]) -> list[Val]:
+            body(i)
+            return []
+
+        self.fold(count, [], [], turn, step, start)
+
     def switch(self, type: str, value: Val, other: str, labels: Mapping[int, str]) -> None:
         listed = " ".join(f"{type} {number}, label %{label}" for number, label in labels.items())
         self.do(f"switch {type} {value}, label %{other} [ {listed} ]")
@@ -149,18 +263,25 @@ class Text:
         return self.new(f"phi {type} {listed}")
 
     def mark(self) -> tuple[int, str]:
-        """Where the text stands."""
+        """The current end of the text."""
         return len(self.lines), self.here
 
     def back_to(self, mark: tuple[int, str]) -> None:
-        """Forget what was written since; rooms on the stack stay."""
+        """Remove the lines written since; stack slots stay."""
         del self.lines[mark[0] :]
         self.here = mark[1]
 
     def stack(self, type: str) -> str:
-        """Room on the stack for the whole function."""
+        """A stack slot for the whole function."""
         name = self.name()
-        self.allocas.append(f"  {name} = alloca {type}, align 64")
+        self._stack.append(f"  {name} = alloca {type}, align 64")
+        return name
+
+    def first(self, op: str, *, fixed: bool = False) -> str:
+        """An instruction at the start of the function."""
+        name = self.name()
+        self._prologue.append(f"  {name} = {op}")
+        self.fixed |= {name} if fixed else set()
         return name
 
     def at(self, base: str, offset: Val) -> str:
@@ -169,8 +290,20 @@ class Text:
             return base
         return self.new(f"getelementptr i8, ptr {base}, i64 {offset}")
 
-    def load(self, type: str, pointer: str, align: int = 1, extra: str = "") -> str:
-        return self.new(f"load {type}, ptr {pointer}, align {align}{extra}")
+    def load(self, type: str, pointer: str, align: int = 1) -> str:
+        return self.new(f"load {type}, ptr {pointer}, align {align}")
+
+    def load_fixed(self, type: str, pointer: str) -> str:
+        """A word that keeps its value throughout a launch."""
+        name = self.new(f"load {type}, ptr {pointer}, align 8, {FIXED}")
+        self.fixed.add(name)
+        return name
+
+    def load_flag(self, pointer: str) -> str:
+        """A word that another thread sets."""
+        name = self.new(f"load volatile i64, ptr {pointer}, align 8")
+        self.fixed.add(name)
+        return name
 
     def store(self, type: str, value: Val, pointer: str, align: int = 1, extra: str = "") -> None:
         self.do(f"store {type} {value}, ptr {pointer}, align {align}{extra}")
@@ -217,14 +350,12 @@ class Text:
                 return "true" if found else "false"
         return self.new(f"icmp {word} {type} {a}, {b}")
 
-    def less(self, a: Val, b: Val) -> str:
-        """Signed a < b."""
-        return self.compare("slt", a, b)
-
-    def both(self, a: str, b: str) -> str:
-        if "false" in (a, b):
+    def both(self, *facts: str) -> str:
+        """True if all facts hold."""
+        if "false" in facts:
             return "false"
-        return b if a == "true" else a if b == "true" else self.new(f"and i1 {a}, {b}")
+        unknown = [fact for fact in facts if fact != "true"]
+        return reduce(lambda a, b: self.new(f"and i1 {a}, {b}"), unknown) if unknown else "true"
 
     def either(self, a: str, b: str) -> str:
         if "true" in (a, b):
@@ -236,7 +367,7 @@ class Text:
         return known or self.new(f"xor i1 {a}, true")
 
     def apart(self, a: Val, a_size: Val, b: Val, b_size: Val) -> str:
-        """Whether two ranges, each from a number on, have no number in common."""
+        """True if two ranges, each given by its start and size, are disjoint."""
         before = self.compare("sle", self.add(a, a_size), b)
         return self.either(before, self.compare("sle", self.add(b, b_size), a))
 
@@ -252,10 +383,19 @@ class Text:
             return max(a, b)
         return self.new(f"call i64 @llvm.smax.i64(i64 {a}, i64 {b})")
 
-    def function(self, head: str, *, notes: bool = True) -> str:
-        """The whole text of the function, with lines that are noted or without."""
-        entry, *rest = (line for line in self.lines if notes or not isinstance(line, Noted))
-        return "\n".join([f"{head} {{", entry, *self.allocas, *rest, "}"])
+    def procedure(self, name: str, types: Sequence[str]) -> str:
+        """The whole function `void name(..)` with parameters %p0, %p1, .. of these types."""
+        self.do("ret void")
+        listed = ", ".join(f"{type} %p{n}" for n, type in enumerate(types))
+        return self.function(f"define internal void {name}({listed}) noinline nounwind")
+
+    def function(self, head: str, *, notes: bool = True, begin: Sequence[str] = ()) -> str:
+        """The whole function, with or without noted lines. `begin` are the lines before its first
+        block, if that is not `entry`."""
+        label = [] if self._entry == "entry" else [f"{self._entry}:"]
+        lines = (line for line in self.lines if notes or not isinstance(line, Noted))
+        start = ["entry:", *self._stack, *begin, *label, *self._prologue]
+        return "\n".join([f"{head} {{", *start, *lines, "}"])
 
 
 _COMPARE: Final[dict[str, Any]] = {

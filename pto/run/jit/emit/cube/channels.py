@@ -1,5 +1,5 @@
-"""Accumulators out by strips of up to 16 columns: where a scale or slope comes out of a table or is
-known only when it runs, and where what is written is combined with what lies there."""
+"""Stores of accumulators by strips of up to 16 columns: for scales or slopes from a table or not
+constant, and for stores that combine with memory."""
 
 from __future__ import annotations
 
@@ -12,14 +12,13 @@ import numpy as np
 from pto.core.constants import FRACTAL_NZ_ROW
 from pto.core.dtypes import F32, U64, DType
 from pto.isa.meaning.cube.quantise import Finish, Scale
-from pto.run.jit.border.values import Native, Place, Word, known
 from pto.run.jit.emit.cube.load import segment
+from pto.run.jit.emit.emitter import OpContext
 from pto.run.jit.emit.memory.burst import multiple
-from pto.run.jit.emit.table import Spot
 from pto.run.jit.emit.tile import planes
-from pto.run.jit.emit.tile.copies import items
-from pto.run.jit.llvm.lanes import Lanes
-from pto.run.jit.llvm.text import NotNative, Val
+from pto.run.jit.llvm.lanes import Lanes, items_of
+from pto.run.jit.llvm.text import Val, expect, unsupported_if
+from pto.run.jit.runtime.values import Lowered, PointerDesc, ScalarValue, known
 
 Combine = Callable[[Any, Any], Any]
 Of = Callable[[Lanes, Val, str | None], Any]  # what lanes from a column on are scaled by
@@ -27,15 +26,15 @@ Of = Callable[[Lanes, Val, str | None], Any]  # what lanes from a column on are 
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A number of each channel: what lanes have of it, and what must hold for that."""
+    """The value of each channel, and its condition."""
 
     of: Of
     fine: str
 
 
-def scale_of(s: Spot, payload: Native, channels: Val) -> Parameter:
-    """`fixpipe._scales`, or a float of the program."""
-    if isinstance(payload, Place):
+def scale_of(s: OpContext, payload: Lowered, channels: Val) -> Parameter:
+    """The scales of the columns: a table, or one number."""
+    if isinstance(payload, PointerDesc):
         read, fine = _table(s, payload, U64, channels, 128)
         return Parameter(lambda e, col, mask: Scale.words(read(e, col, mask)), fine)
     number = _spread(payload)
@@ -43,42 +42,46 @@ def scale_of(s: Spot, payload: Native, channels: Val) -> Parameter:
     return Parameter(lambda e, col, mask: Scale(number(e), none, None), "true")
 
 
-def slope_of(s: Spot, payload: Native, channels: Val) -> Parameter:
-    """`fixpipe._slopes`, or a float of the program."""
-    if isinstance(payload, Place):
+def slope_of(s: OpContext, payload: Lowered, channels: Val) -> Parameter:
+    """The slopes of the columns: a table, or one number."""
+    if isinstance(payload, PointerDesc):
         return Parameter(*_table(s, payload, F32, channels, 64))
     number = _spread(payload)
     return Parameter(lambda e, col, mask: number(e), "true")
 
 
-def _spread(payload: Native) -> Callable[[Lanes], Any]:
+def _spread(payload: Lowered) -> Callable[[Lanes], Any]:
     """A number of the program in every lane; known ones may be of any type."""
-    found = known(payload) if isinstance(payload, Word) else None
+    found = known(payload) if isinstance(payload, ScalarValue) else None
     if found is not None:
         return lambda e: np.float32(found).reshape(1)
-    if not isinstance(payload, Word) or payload.types[0] != "float":
-        raise NotNative("a scale or slope known only when it runs that is no f32")
-    return lambda e: e.spread(np.dtype(np.float32), payload.name)
+    why = "a scale or slope known only when it runs that is no f32"
+    word = expect(payload, ScalarValue, why)
+    unsupported_if(word.types[0] != "float", why)
+    return lambda e: e.spread(np.dtype(np.float32), word.name)
 
 
-def _table(s: Spot, place: Place, kind: DType, channels: Val, line: int) -> tuple[Of, str]:
+def _table(
+    s: OpContext, place: PointerDesc, kind: DType, channels: Val, line: int
+) -> tuple[Of, str]:
     """Entries of a table in the fixpipe buffer."""
     x, size = s.x, kind.itemsize
     place, fine = segment(s, place)
-    fine = x.both(multiple(s, place.address, line), fine)
-    fine = x.both(fine, s.e.inside(place.memory, place.address, x.mul(channels, size)))
+    inside = s.e.inside(place.memory, place.address, x.mul(channels, size))
+    fine = x.both(multiple(s, place.address, line), fine, inside)
 
     def read(e: Lanes, col: Val, mask: str | None) -> Any:
         at = x.at(s.pointer(place.memory, place.address), x.mul(col, size))
-        return e.symbol(kind.numpy, planes.load_lanes(x, s.e.unit.declare, kind, e.count, at, mask))
+        return e.symbol(kind.numpy, planes.load_lanes(x, kind, e.count, at, mask))
 
     return read, fine
 
 
 @dataclass(frozen=True, slots=True)
 class Strips:
-    """Where elements of L0C go. Strides are bytes; `wide` columns of the destination lie side by
-    side (0: all), blocks of them at `pitch`, as rows do where there is one block."""
+    """The destination of elements of L0C. Strides are bytes. `wide` columns of the destination are
+    contiguous (0: all); blocks of them are `pitch` bytes apart, as are rows if there is one
+    block."""
 
     rows: Val
     cols: Val
@@ -98,7 +101,7 @@ class Strips:
 
 
 def move(
-    s: Spot,
+    s: OpContext,
     types: tuple[DType, DType],
     places: tuple[str, str],
     shape: Strips,
@@ -107,7 +110,7 @@ def move(
 ) -> None:
     """All elements of one tile, from the second of the places to the first."""
     x, (src, dst), (to, from_) = s.x, types, places
-    declare, e = s.e.unit.declare, Lanes(s.x, shape.lanes, s.e.unit.declare)
+    e = Lanes(s.x, shape.lanes)
 
     def target(i: Val, col: Val) -> Val:
         if shape.turned:
@@ -126,14 +129,14 @@ def move(
     def row(i: Val) -> None:
         def strip(col: Val, mask: str | None) -> None:
             place, lanes = x.at(to, target(i, col)), shape.lanes
-            value = planes.load_lanes(x, declare, src, lanes, x.at(from_, source(i, col)), mask)
+            value = planes.load_lanes(x, src, lanes, x.at(from_, source(i, col)), mask)
             how = finish(e, x.add(shape.first, col), mask)
             made = how.apply(e.symbol(src.numpy, value), src, dst)  # pyright: ignore
             if combine is not None:
-                old = planes.load_lanes(x, declare, dst, lanes, place, mask)
+                old = planes.load_lanes(x, dst, lanes, place, mask)
                 made = combine(e.symbol(dst.numpy, old), made)
-            planes.store_lanes(x, declare, dst, lanes, items(made, dst), place, mask)
+            planes.store_lanes(x, dst, lanes, items_of(e, made, dst).name, place, mask)
 
         planes.strips(x, shape.lanes, shape.cols, strip)
 
-    planes.loop(x, shape.rows, 1, row)
+    x.loop(shape.rows, 1, row)

@@ -1,6 +1,6 @@
-"""Products of matrices: factors unpacked, then multiplied in blocks of 8 rows by 32 columns; k runs
-in order, each step fused: the bits of `meaning/cube/contraction.py`.
-"""
+"""Products of matrices: unpacked operands are multiplied in blocks of 8 rows by 32 columns. The
+order along k and the fused steps are those of `meaning/cube/contraction.py`, so the bits are
+too."""
 
 from __future__ import annotations
 
@@ -11,48 +11,44 @@ from typing import Any
 from pto.core.dtypes import F32, I32
 from pto.run.jit.emit.cube.factors import LANES, PANEL, Factors, Matrix, byte_products
 from pto.run.jit.emit.cube.image import Windows
-from pto.run.jit.emit.cube.unpack import Room
-from pto.run.jit.emit.table import Spot
+from pto.run.jit.emit.cube.unpack import PanelLayout
+from pto.run.jit.emit.emitter import OpContext
 from pto.run.jit.emit.tile import planes
 from pto.run.jit.emit.tile.grids import Grid
 from pto.run.jit.llvm import lanes
-from pto.run.jit.llvm.text import NotNative, Text, Val, vector
+from pto.run.jit.llvm.text import Text, Val, unsupported_if, vector
 
-_HIGH, _WIDE = 8, 2  # rows, and vectors of columns, whose sums stay in registers
+_HIGH, _WIDE = 8, 2  # rows and vectors of columns of a block; its sums stay in registers
 
 Change = tuple[str, Callable[[Any], Any]]  # by its name
 
 
-def changed(s: Spot, sizes: tuple[int, int, int], factors: Factors, *changes: Change) -> None:
+def changed(s: OpContext, sizes: tuple[int, int, int], factors: Factors, *changes: Change) -> None:
     """Every element of either factor, f32, becomes change(element), in place."""
 
-    def make(name: str, change: Callable[[Any], Any]) -> str:
-        x = Text()
-        spot = lanes.Lanes(x, LANES, s.e.unit.declare)
+    def write(x: Text, change: Callable[[Any], Any]) -> None:
+        spot = lanes.Lanes(x, LANES)
 
         def some(at: Val) -> None:
             place = x.at("%p0", at)
             value = spot.symbol(lanes.F32, x.load(spot.type(lanes.F32), place))
             x.store(spot.type(lanes.F32), change(value).name, place)
 
-        planes.loop(x, "%p1", 4 * LANES, some)
-        x.do("ret void")
-        return x.function(f"define internal void {name}(ptr %p0, i64 %p1) noinline nounwind")
+        x.loop("%p1", 4 * LANES, some)
 
     m, _, n = sizes
     left, right = m * factors.rooms[0].line, -(-n // PANEL) * factors.rooms[1].panel
     places = (factors.left, left), (factors.right, right)
     for (place, count), (key, change) in zip(places, changes, strict=True):
-        name = s.e.unit.shared(key, partial(make, change=change))
-        s.x.do(f"call void {name}(ptr {place}, i64 {4 * count})")
+        s.call(key, [("ptr", place), ("i64", 4 * count)], partial(write, change=change))
 
 
-# How sums that overflow end: as they do, or at the largest number, which all of finite numbers do.
+# Overflow of sums: to infinity, to the largest number, or to it only for finite operands.
 ENDLESS, LIMITED, LIMITED_IF_FINITE = range(3)
 
 
 def multiply(
-    s: Spot,
+    s: OpContext,
     sizes: tuple[Val, Val, Val],
     factors: Factors,
     dst: Matrix,
@@ -70,54 +66,39 @@ def multiply(
     first, shape = ("null", None) if start is None else (start.pointer, (start.grid, is_row))
     windows = factors.windows
     key = repr(("product", kind, rooms, dst.grid, shape, of_bytes, limit, windows))
-    name = s.e.unit.shared(
-        key, lambda f: _multiply(s, f, kind, rooms, dst.grid, shape, of_bytes, limit, windows)
-    )
     places = dst.pointer, factors.left, factors.right, first, factors.begins or "null"
-    pointers = ", ".join(f"ptr {p}" for p in places)
-    x.do(f"call void {name}(i64 {m}, i64 {k}, i64 {n}, {pointers}, i64 {factors.first})")
+    given = [*(("i64", n) for n in (m, k, n)), *(("ptr", p) for p in places)]
+
+    def write(x: Text) -> None:
+        _multiply(x, _Block(x, kind, rooms, dst.grid, shape, of_bytes, limit, windows))
+
+    s.call(key, [*given, ("i64", factors.first)], write)
 
 
-def _multiply(
-    s: Spot,
-    name: str,
-    kind: str,
-    rooms: tuple[Room, Room],
-    out: Grid,
-    start: tuple[Grid, bool] | None,
-    of_bytes: bool,
-    limit: int,
-    windows: Windows | None,
-) -> str:
-    """void f(m, k, n, dst, lhs, rhs, start, begins, first)"""
-    x = Text()
+def _multiply(x: Text, block: _Block) -> None:
+    """f(m, k, n, dst, lhs, rhs, start, begins, first)"""
     panels = x.new(f"udiv i64 %p2, {PANEL}")
     many = x.mul(x.over("%p0", _HIGH), _HIGH)
-    block = _Block(s, x, kind, rooms, out, start, of_bytes, limit, windows)
 
     def strip(first: Val, wide: int) -> None:
         for n in range(0, wide, _WIDE):
             j, some = x.add(first, n * LANES), min(_WIDE, wide - n)
-            planes.loop(x, many, _HIGH, lambda i, j=j, some=some: block.write(i, j, _HIGH, some))
-        planes.loop(x, "%p0", 1, lambda i: block.write(i, first, 1, wide), start=many)
+            x.loop(many, _HIGH, lambda i, j=j, some=some: block.write(i, j, _HIGH, some))
+        x.loop("%p0", 1, lambda i: block.write(i, first, 1, wide), start=many)
 
-    planes.loop(x, panels, 1, lambda g: strip(x.mul(g, PANEL), PANEL // LANES))
+    x.loop(panels, 1, lambda g: strip(x.mul(g, PANEL), PANEL // LANES))
     done = x.mul(panels, PANEL)
-    planes.loop(x, "%p2", LANES, lambda j: strip(j, 1), start=done)
-    x.do("ret void")
-    listed, _ = planes.parameters(["i64"] * 3 + ["ptr"] * 5 + ["i64"])
-    return x.function(f"define internal void {name}({listed}) noinline nounwind")
+    x.loop("%p2", LANES, lambda j: strip(j, 1), start=done)
 
 
 class _Block:
-    """Some rows by some vectors of columns: all of k at once, in registers."""
+    """A block of rows by vectors of columns, computed in registers over all of k."""
 
     def __init__(
         self,
-        s: Spot,
         x: Text,
         kind: str,
-        rooms: tuple[Room, Room],
+        rooms: tuple[PanelLayout, PanelLayout],
         out: Grid,
         start: tuple[Grid, bool] | None,
         of_bytes: bool,
@@ -133,10 +114,8 @@ class _Block:
         self.rooms = rooms
         self.out = out
         self.start = start
-        self.declare = s.e.unit.declare
         self.dtype = F32 if kind == "float" else I32
-        if out.col != 1 or out.box[1] % LANES:
-            raise NotNative("an accumulator whose rows are no runs")
+        unsupported_if(out.col != 1 or out.box[1] % LANES, "an accumulator whose rows are no runs")
 
     def write(self, i: Val, j: Val, high: int, wide: int) -> None:
         x = self.x
@@ -166,7 +145,7 @@ class _Block:
             below = x.at(column, x.mul(n, run * self.rooms[1].line * 4))
             return self._products(run, here, below, sums)
 
-        return planes.reduced(x, x.over("%p1", run), self.type, first, step)
+        return x.fold(x.over("%p1", run), [self.type] * len(first), first, step)
 
     def _products(
         self, count: Val, rows: Sequence[str], column: str, first: list[str]
@@ -184,7 +163,7 @@ class _Block:
                     found.append(self._add(left, some, sums[n * wide + w]))
             return found
 
-        return planes.reduced(x, count, self.type, first, step)
+        return x.fold(count, [self.type] * len(first), first, step)
 
     def _spread(self, one: str) -> str:
         x, type = self.x, self.type
@@ -196,33 +175,33 @@ class _Block:
     def _add(self, a: str, b: str, total: Val) -> str:
         x, type = self.x, self.type
         if self.of_bytes:
-            return byte_products(x, self.declare, a, b, total)
+            return byte_products(x, a, b, total)
         if self.kind == "i32":
             term = x.new(f"mul {type} {a}, {b}")
             return x.new(f"add {type} {total}, {term}")
         name = f"@llvm.fma.v{LANES}f32"
-        self.declare(f"declare {type} {name}({type}, {type}, {type})")
+        x.declare(f"declare {type} {name}({type}, {type}, {type})")
         found = x.new(f"call {type} {name}({type} {a}, {type} {b}, {type} {total})")
         asked = (a, b, total) if self.limit == LIMITED_IF_FINITE else ()
         return self._limited(found, asked) if self.limit else found
 
     def _limited(self, total: str, asked: Sequence[Val]) -> str:
-        """Within the finite numbers, if all that are asked were."""
+        """Clamp a sum to the finite numbers, if all of `asked` are finite."""
         x, type, found = self.x, self.type, total
         for word, end in (("minnum", "47EFFFFFE0000000"), ("maxnum", "C7EFFFFFE0000000")):
             name = f"@llvm.{word}.v{LANES}f32"
-            self.declare(f"declare {type} {name}({type}, {type})")
+            x.declare(f"declare {type} {name}({type}, {type})")
             found = x.new(f"call {type} {name}({type} {found}, {type} splat (float 0x{end}))")
         for each in asked:
             name, bits = f"@llvm.fabs.v{LANES}f32", vector(LANES, "i1")
-            self.declare(f"declare {type} {name}({type})")
+            x.declare(f"declare {type} {name}({type})")
             size = x.new(f"call {type} {name}({type} {each})")
             whole = x.new(f"fcmp one {type} {size}, splat (float 0x7FF0000000000000)")
             found = x.new(f"select {bits} {whole}, {type} {found}, {type} {total}")
         return found
 
     def _finish(self, i: Val, j: Val, total: Val, wide: int) -> None:
-        """Add what the sum starts with, and store; the last columns masked."""
+        """Add the initial value and store the sum; the last columns are masked."""
         x, mask = self.x, None
         if wide == 1:
             left = x.smaller(x.sub("%p2", j), LANES)
@@ -230,23 +209,21 @@ class _Block:
         if self.start is not None:
             g, is_row = self.start
             where = self._place(g, 0 if is_row else i, j)
-            old = planes.load_lanes(x, self.declare, self.dtype, LANES, x.at("%p6", where), mask)
+            old = planes.load_lanes(x, self.dtype, LANES, x.at("%p6", where), mask)
             op, parts = "fadd" if self.kind == "float" else "add", (old, total)
             total = x.new(f"{op} {self.type} {old}, {total}")
             if self.limit:
                 total = self._limited(total, parts)
         to = x.at("%p3", self._place(self.out, i, j))
-        planes.store_lanes(x, self.declare, self.dtype, LANES, total, to, mask)
+        planes.store_lanes(x, self.dtype, LANES, total, to, mask)
 
     def _place(self, g: Grid, i: Val, j: Val) -> Val:
         """Bytes from the tile's address to (i, j); j is a multiple of the lanes."""
         x, (h, w) = self.x, g.box
         if w == 1:  # no boxes: columns follow each other
-            if g.right != 1:
-                raise NotNative("an addend whose rows are no runs")
+            unsupported_if(g.right != 1, "an addend whose rows are no runs")
             return x.mul(x.add(x.mul(i, g.down), j), 4)
-        if w % LANES:
-            raise NotNative("boxes narrower than a vector")
+        unsupported_if(w % LANES, "boxes narrower than a vector")
         down = x.add(x.mul(x.over(i, h), g.down), x.mul(x.rest(i, h), g.row))
         right = x.add(x.mul(x.over(j, w), g.right), x.rest(j, w))
         return x.mul(x.add(down, right), 4)

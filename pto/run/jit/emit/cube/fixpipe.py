@@ -1,8 +1,8 @@
-"""Accumulators of L0C out by pointer in compiled code: relu and one rounding, in three layouts.
+"""Stores of accumulators (L0C) by pointer: relu and one rounding, in three layouts.
 
-What each element becomes is known where scales and slopes are constants; else `channels.py` has it.
-Saturation that registers ask for, packed elements and clips known only when it runs are the
-reference's.
+Elements share one function if scales and slopes are constants; else `channels.py` handles them by
+strips. The reference engine handles saturation selected by registers, packed elements and clips
+that are not constant.
 """
 
 from __future__ import annotations
@@ -18,33 +18,34 @@ from pto.isa.meaning.cube import fixpipe
 from pto.isa.meaning.cube.quantise import CASTS, Finish
 from pto.isa.meaning.memory import burst, registers
 from pto.isa.meaning.memory.dma import element
-from pto.run.jit.border import context
-from pto.run.jit.border.state import register_offset
-from pto.run.jit.border.values import Native, Place, Word, known
 from pto.run.jit.emit.cube import channels as channel
+from pto.run.jit.emit.emitter import OpContext
 from pto.run.jit.emit.memory.burst import (
     SMALL,
+    below,
     distinct,
     multiple,
+    nonzero,
     noted,
     owner,
     plain_writes,
     reach_of,
     words,
 )
-from pto.run.jit.emit.table import Spot, emits
+from pto.run.jit.emit.registry import emits
 from pto.run.jit.emit.tile import boxes, planes
 from pto.run.jit.emit.tile import move as tile_moves
 from pto.run.jit.emit.tile.boxes import REST, Digit, Field
 from pto.run.jit.emit.tile.copies import Work
 from pto.run.jit.emit.tile.move import Arguments, Side
 from pto.run.jit.llvm.lanes import Lanes, Symbol
-from pto.run.jit.llvm.text import NotNative, Val
+from pto.run.jit.llvm.text import Val, expect, unsupported_if
+from pto.run.jit.runtime.values import Lowered, PointerDesc, ScalarValue, known
 
 
 @dataclass(frozen=True, slots=True)
 class _Outlet:
-    """What becomes of elements: `fixpipe._finish`. `work` where it is the same for all."""
+    """The function applied to elements; `work` if it is the same for all of them."""
 
     work: Work | None
     key: str
@@ -53,7 +54,7 @@ class _Outlet:
     by_strips: bool
 
 
-def _outlet(s: Spot, src: DType, dst: DType, channels: Val) -> _Outlet:
+def _outlet(s: OpContext, src: DType, dst: DType, channels: Val) -> _Outlet:
     quant, relu = s.case.word("pre_quant_mode"), s.case.word("pre_relu_mode") or "no_relu"
     mode = None if quant in (None, "no_convert") else quant
     family = mode and mode.removesuffix("_vec").removesuffix("_scalar")
@@ -86,15 +87,14 @@ def _outlet(s: Spot, src: DType, dst: DType, channels: Val) -> _Outlet:
     return _Outlet(None if same else Work(apply), key, "true" if same else fine, finish, by_strips)
 
 
-def _constant(word: Native | None) -> Any:
-    return known(word) if isinstance(word, Word) else None
+def _constant(word: Lowered | None) -> Any:
+    return known(word) if isinstance(word, ScalarValue) else None
 
 
-def _clip(s: Spot) -> Any:
+def _clip(s: OpContext) -> Any:
     word = s.operand("clip_value")
     found = _constant(word)
-    if word is not None and found is None:
-        raise NotNative("a clip known only when it runs")
+    unsupported_if(word is not None and found is None, "a clip known only when it runs")
     return found
 
 
@@ -102,14 +102,14 @@ def _written(word: str) -> tuple[bool, bool]:
     return word != "nosat", word == "sat_preserve_nan"
 
 
-def _keeps_specials(s: Spot) -> str:
-    """CTRL as it is before a program touches it."""
+def _keeps_specials(s: OpContext) -> str:
+    """True if CTRL has its initial value."""
     x, one, other = s.x, 1 << registers.KEEP_SPECIALS, 1 << registers.KEEP_NAN
-    ctrl = x.load("i64", x.at(s.e.word(context.REGISTERS), register_offset(registers.CTRL)), 8)
-    return x.compare("eq", x.new(f"and i64 {ctrl}, {one | other}"), one)
+    bits = x.new(f"and i64 {s.register(registers.CTRL)}, {one | other}")
+    return x.compare("eq", bits, one)
 
 
-def _optional(s: Spot, name: str, default: Val) -> Val:
+def _optional(s: OpContext, name: str, default: Val) -> Val:
     return default if s.op.operand(name) is None else words(s, name)[0]
 
 
@@ -118,28 +118,30 @@ _UNLESS = "CTRL changes what is written, rows overlap, or a number is out of ran
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """What goes to one buffer: rows and columns of the tile from `row` and `col` on."""
+    """The part of the tile that one buffer gets: its rows and columns from `row` and `col` on."""
 
-    place: Place
+    place: PointerDesc
     rows: Val
     cols: Val
     row: Val = 0
     col: Val = 0
 
 
-def _owned(s: Spot, sub: int) -> Place:
+def _owned(s: OpContext, sub: int) -> PointerDesc:
     """The destination in the buffer of the agent that owns it."""
-    place, space = s.need(Place, "destination"), getattr(s.case.type("destination"), "space", None)
-    return Place((owner(s, place.memory, space, sub), place.address), place.elem)
+    place, space = (
+        s.need(PointerDesc, "destination"),
+        getattr(s.case.type("destination"), "space", None),
+    )
+    return PointerDesc((owner(s, place.memory, space, sub), place.address), place.elem)
 
 
-def _parts(s: Spot, m: Val, n: Val) -> tuple[list[_Part], str]:
-    """The whole, or a half for each sub-block; and when it may be so."""
+def _parts(s: OpContext, m: Val, n: Val) -> tuple[list[_Part], str]:
+    """The whole tile, or a half for each sub-block; and the condition."""
     x, mode, subs = s.x, s.case.word("dst_mode"), (0, 1)
     if mode in (None, "single"):
         sub = 0 if mode is None else _constant(s.operand("sub_blockid"))
-        if sub not in subs:
-            raise NotNative("a sub-block known only when it runs")
+        unsupported_if(sub not in subs, "a sub-block known only when it runs")
         return [_Part(_owned(s, int(sub)), m, n)], "true"
     places = [_owned(s, sub) for sub in subs]
     if mode == "split_m":
@@ -152,15 +154,14 @@ def _parts(s: Spot, m: Val, n: Val) -> tuple[list[_Part], str]:
     return parts, multiple(s, n, 2 * FRACTAL_NZ_ROW)
 
 
-def _combined(s: Spot, dst: DType) -> Callable[[Any, Any], Any] | None:
+def _combined(s: OpContext, dst: DType) -> Callable[[Any, Any], Any] | None:
     how = fixpipe.written_atomic(s.case)
-    if how is not None and how[0] is not dst:
-        raise NotNative("a combination in another type")
+    unsupported_if(how is not None and how[0] is not dst, "a combination in another type")
     return None if how is None else burst.COMBINE[how[1]]
 
 
 @emits(fixpipe.MTE_L0C)
-def _mte_l0c(s: Spot) -> Sequence[Native]:
+def _mte_l0c(s: OpContext) -> Sequence[Lowered]:
     x, made = s.x, _Move(s)
     fine = made.in_range()
     writers: list[Callable[[], None]] = []
@@ -173,19 +174,18 @@ def _mte_l0c(s: Spot) -> Sequence[Native]:
         for write in writers:
             write()
 
-    planes.either_way(s, fine, run, _UNLESS)
+    planes.guarded(s, fine, run, _UNLESS)
     return []
 
 
 class _Move:
-    """One instruction: its operands, and what must hold."""
+    """The operands of one instruction and their conditions."""
 
-    def __init__(self, s: Spot) -> None:
+    def __init__(self, s: OpContext) -> None:
         x = s.x
-        self.s, self.source = s, s.need(Place, "source")
+        self.s, self.source = s, s.need(PointerDesc, "source")
         self.src, self.dst = element(s.case, "source"), element(s.case, "destination")
-        if self.dst.is_packed:
-            raise NotNative("packed elements")
+        unsupported_if(self.dst.is_packed, "packed elements")
         self.m, self.n, self.pitch, self.stride = words(s, "m", "n", "src_stride", "dst_stride")
         self.step, self.count = (
             _optional(s, name, 1) for name in ("loop0_src_stride", "loop3_count")
@@ -194,8 +194,10 @@ class _Move:
             _optional(s, f"loop3_{each}_stride", 0) for each in ("src", "dst")
         )
         self.combine, self.outlet = _combined(s, self.dst), _outlet(s, self.src, self.dst, self.n)
-        if self.outlet.work is None and self.src.itemsize != self.dst.itemsize:
-            raise NotNative("elements of other widths")
+        unsupported_if(
+            self.outlet.work is None and self.src.itemsize != self.dst.itemsize,
+            "elements of other widths",
+        )
         self.parts, self.halved = _parts(s, self.m, self.n)
         row = FRACTAL_NZ_ROW * self.src.itemsize
         self.steps = [x.mul(each, row) for each in (self.step, self.pitch, self.src_step)]
@@ -207,18 +209,16 @@ class _Move:
         if getattr(s.case.type("destination"), "space", None) is Space.GM and not self.combine:
             fine = x.both(fine, plain_writes(s))
         numbers = (self.pitch, self.stride, self.step, self.src_step, self.dst_step)
-        for each in (m, n, count, *numbers):
-            fine = x.both(fine, x.compare("ult", each, SMALL >> 8))
-        for each in (m, n, count):
-            fine = x.both(fine, x.compare("ne", each, 0))
-        fine = x.both(fine, x.compare("ule", x.mul(m, n), SMALL))
-        fine = x.both(fine, x.compare("ule", x.mul(x.mul(m, n), count), burst.MOST_BYTES))
+        small = below(s, SMALL >> 8, m, n, count, *numbers)
+        few = x.compare("ule", x.mul(m, n), SMALL)
+        total = x.compare("ule", x.mul(x.mul(m, n), count), burst.MOST_BYTES)
         row = FRACTAL_NZ_ROW * self.src.itemsize
         read = reach_of(s, row, (m, x.up(n, FRACTAL_NZ_ROW), count), self.steps)
-        return x.both(fine, s.e.inside(self.source.memory, self.source.address, read))
+        inside = s.e.inside(self.source.memory, self.source.address, read)
+        return x.both(fine, small, nonzero(s, m, n, count), few, total, inside)
 
     def writer(self, part: _Part) -> tuple[str, Callable[[], None]]:
-        """When a part may be written, and what writes it."""
+        """The condition of writing a part, and a function that emits the write."""
         s, x, given = self.s, self.s.x, Arguments()
         rows = boxes.line(given.name(x.mul(self.step, FRACTAL_NZ_ROW)))
         strips = Digit(REST, given.name(x.mul(self.pitch, FRACTAL_NZ_ROW)))
@@ -247,7 +247,7 @@ class _Move:
                 sides = Side(out, place), Side(acc, values, tuple(given.names))
                 tile_moves.transfer(s, part.rows, part.cols, *sides, *self._work())
 
-            planes.loop(x, self.count, 1, once)
+            x.loop(self.count, 1, once)
 
         return fine, write
 
@@ -275,7 +275,7 @@ class _Move:
 
 
 def _out(
-    s: Spot, dst: DType, given: Arguments, m: Val, n: Val, stride: Val
+    s: OpContext, dst: DType, given: Arguments, m: Val, n: Val, stride: Val
 ) -> tuple[Field, Val, tuple[Val, ...], tuple[Val, ...]]:
     """The field of the destination; its bursts: bytes, counts and strides from inner to outer."""
     x, size, layout = s.x, dst.itemsize, s.case.word("mode") or "nz2nd"
@@ -285,9 +285,8 @@ def _out(
         if layout == "nz2dn":
             return Field(dst, cols, rows), x.mul(m, size), (n,), (pitch,)
         return Field(dst, rows, cols), x.mul(n, size), (m,), (pitch,)
-    split = _optional(s, "split", 0)
-    if not isinstance(split, int):
-        raise NotNative("blocks whose width is known only when it runs")
+    why = "blocks whose width is known only when it runs"
+    split = expect(_optional(s, "split", 0), int, why)
     wide = FRACTAL_NZ_ROW if size == 4 and split == 0 else C0_SIZE_BYTE // size
     field = Field(dst, boxes.line(wide), (Digit(wide, 1), Digit(REST, given.name(stride))))
     row = wide * size

@@ -1,8 +1,8 @@
-"""A convolution whose matrix nobody writes: products read the left factor off the image.
+"""Convolutions without the im2col matrix: products read the left operand from the image.
 
-Each row of that matrix is what a filter sees at one place, and neighbours see nearly the same. So
-the lines that some rows need are unpacked once, with their padding; a row is where its window
-begins, and along k a window is a few runs of elements, one a line of the filter.
+A row of that matrix is the window of the filter at one position, and windows of neighbours overlap.
+So the lines of the image that some rows need are unpacked once, with their padding. A row is the
+offset of its window; along k a window is one contiguous run for each line of the filter.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from pto.core.constants import C0_SIZE_BYTE
 from pto.core.dtypes import DType
 from pto.isa.meaning.memory import registers
 from pto.isa.meaning.tile.img2col import FAR, FeatureMap, Filter, matrix_of, number
-from pto.run.jit.border.values import TilePlace
 from pto.run.jit.emit.cube.unpack import FACTORS, RIGHT_AT, widened
-from pto.run.jit.emit.table import Spot
+from pto.run.jit.emit.emitter import OpContext
 from pto.run.jit.emit.tile import planes
 from pto.run.jit.emit.tile.numbers import Numbers
 from pto.run.jit.llvm import lanes
-from pto.run.jit.llvm.text import NotNative, Text, Val, element, vector
+from pto.run.jit.llvm.text import Text, Val, element, expect, unsupported_if, vector
+from pto.run.jit.runtime.values import TileDesc
 
 
 @dataclass(frozen=True, slots=True)
 class Windows:
-    """Where rows of a left factor lie that share elements: all in elements."""
+    """The layout of overlapping rows of the left operand, in elements."""
 
     across: int  # windows side by side
     step: int  # from a window to the one beside it
@@ -35,7 +35,7 @@ class Windows:
     group: int  # from group to group
 
     def rows(self, x: Text, base: str, i: Val, count: int) -> list[str]:
-        """Where windows begin, from number i on."""
+        """The addresses of `count` windows, from number `i` on."""
         line, col = x.over(i, self.across), x.rest(i, self.across)
         first = x.at(base, x.mul(x.add(x.mul(line, self.down), x.mul(col, self.step)), 4))
         found = [first]
@@ -98,7 +98,7 @@ class Image:
 
     @property
     def _most(self) -> int:
-        """Lines that windows can need, wherever the first of them begins."""
+        """The largest number of lines that the windows need."""
         across = self.steps.span(self.plane)[1] // self.steps.stride_w + 1
         return self._lines(-(-(self.rows - 1) // across) + 1)
 
@@ -106,35 +106,34 @@ class Image:
         steps = self.steps
         return (high - 1) * steps.stride_h + (steps.filter_h - 1) * steps.dilation_h + 1
 
-    def unpack(self, s: Spot, to: str) -> Val:
-        """The lines of the windows at hand; the number of the first window in its line."""
+    def unpack(self, s: OpContext, to: str) -> Val:
+        """Unpack the lines that these windows need; returns the number of the first window in its
+        line."""
         x, across, steps = s.x, self.windows.across, self.steps
         first = x.rest(self.row, across)
         top = x.sub(x.mul(x.over(self.row, across), steps.stride_h), self.plane.top)
         last = x.over(x.add(first, self.rows - 1), across)
         lines = x.add(x.mul(last, steps.stride_h), self._lines(1))
         key = repr(("image", self.dtype, self.plane, self._pitch, self._most, self.pad))
-        name = s.e.unit.shared(key, lambda name: self._function(s, name))
         size = self.plane.h * self.plane.w * C0_SIZE_BYTE
         for n in range(self.groups):
             source = x.at(self.pointer, x.mul(x.add(self.group, n), size))
             place = x.at(to, n * self.windows.group * 4)
-            x.do(f"call void {name}(i64 {lines}, i64 {top}, ptr {place}, ptr {source})")
+            given = [("i64", lines), ("i64", top), ("ptr", place), ("ptr", source)]
+            s.call(key, given, self._write)
         return first
 
-    def _function(self, s: Spot, name: str) -> str:
-        """void f(lines, the first of them, dst, src)"""
-        x, c0, plane, dtype = Text(), self._c0, self.plane, self.dtype
-        spot, type = lanes.Lanes(x, c0, s.e.unit.declare), vector(c0, FACTORS[dtype])
+    def _write(self, x: Text) -> None:
+        """f(lines, the first of them, dst, src)"""
+        c0, plane, dtype = self._c0, self.plane, self.dtype
+        spot, type = lanes.Lanes(x, c0), vector(c0, FACTORS[dtype])
         item = vector(c0, element(dtype))
         bits = f"splat (i{8 * dtype.itemsize} {self.pad})"
         pad = x.new(f"bitcast {vector(c0, f'i{8 * dtype.itemsize}')} {bits} to {item}")
         beside = str(widened(spot, dtype, pad))
 
         def fill(place: str, pixels: int) -> None:
-            planes.loop(
-                x, pixels, 1, lambda n: x.store(type, beside, x.at(place, x.mul(n, 4 * c0)))
-            )
+            x.loop(pixels, 1, lambda n: x.store(type, beside, x.at(place, x.mul(n, 4 * c0))))
 
         def line(n: Val) -> None:
             y, place = x.add("%p1", n), x.at("%p2", x.mul(n, self._pitch * 4))
@@ -150,60 +149,56 @@ class Image:
                     x.store(type, found, x.at(target, x.mul(at, 4 * c0)))
 
                 fill(place, plane.left)
-                planes.loop(x, plane.w, 1, pixel)
+                x.loop(plane.w, 1, pixel)
                 fill(x.at(target, plane.w * 4 * c0), plane.right)
 
             pixels = plane.left + plane.w + plane.right
             x.when(x.compare("ult", y, plane.h), inside, lambda: fill(place, pixels))
 
-        planes.loop(x, "%p0", 1, line)
-        x.do("ret void")
-        listed, _ = planes.parameters(["i64", "i64", "ptr", "ptr"])
-        return x.function(f"define internal void {name}({listed}) noinline nounwind")
+        x.loop("%p0", 1, line)
 
 
-def image(s: Spot, src: TilePlace, dst: TilePlace) -> tuple[Image, str]:
-    """What a TIMG2COL would write, and when that is so; NotNative where it has to."""
+def image(s: OpContext, src: TileDesc, dst: TileDesc) -> tuple[Image, str]:
+    """The matrix that a TIMG2COL would write, and the condition under which products may read it
+    instead. Raises UnsupportedLowering if the matrix has to be written."""
     plane, (matrix, auto) = FeatureMap.of(s.case), matrix_of(s.case)
     steps = Filter(*(number(s.case, name) for name in Filter.__slots__))
     c0, pad = C0_SIZE_BYTE // src.type.itemsize, number(s.case, "pad_value")
     deep = c0 * steps.filter_h * steps.filter_w
-    (rows, cols), channels = dst.valid, number(s.case, "channels")
-    if auto or FACTORS.get(src.type.dtype) != "float" or steps.dilation_w > 1:
-        raise NotNative("an image of an unusual kind")
-    if not isinstance(rows, int) or not isinstance(cols, int) or cols % deep or rows < 1:
-        raise NotNative("rows that are no whole windows")
+    unusual = auto or FACTORS.get(src.type.dtype) != "float" or steps.dilation_w > 1
+    unsupported_if(unusual, "an image of an unusual kind")
+    rows, cols = (expect(n, int, "rows that are no whole windows") for n in dst.valid)
+    unsupported_if(cols % deep or rows < 1, "rows that are no whole windows")
     high, wide = steps.span(plane)
     size, images = plane.h * plane.w * steps.c1 * C0_SIZE_BYTE, steps.n * steps.d
-    if min(high, wide) < 0 or images * size > src.type.nbytes:
-        raise NotNative("an image that is not there")
-    if channels and channels < steps.c1 * c0:
-        raise NotNative("channels that do not count")
-    x, table = s.x, Numbers(s.x, s.e.unit.declare, s.e.word)
+    missing = min(high, wide) < 0 or images * size > src.type.nbytes
+    unsupported_if(missing, "an image that is not there")
+    channels = number(s.case, "channels")
+    unsupported_if(channels and channels < steps.c1 * c0, "channels that do not count")
+    x, table = s.x, Numbers(s.x, s.e.word)
     row, col = (table.number(s.operand(name)).value for name in ("posM", "posK"))
     begins = x.both(x.compare("ult", row, FAR), x.compare("ult", col, FAR))
     s.fault_unless(begins)
-    known = _agrees(table, f"{registers.FMATRIX} {matrix}", *plane)
-    known = x.both(known, _agrees(table, f"{registers.IMG2COL_PADDING} {matrix}", pad))
-    known = x.both(known, x.compare("eq", x.rest(col, deep), 0))
-    known = x.both(known, x.compare("sle", x.add(col, cols), steps.c1 * deep))
     places = (high // steps.stride_h + 1) * (wide // steps.stride_w + 1)
     which, row = x.over(row, places), x.rest(row, places)
-    known = x.both(known, x.compare("slt", which, images))
-    known = x.both(known, x.compare("sle", x.add(row, rows), places))  # all of one image
-    if known == "false":
-        raise NotNative("rows beyond the image")
+    known = x.both(
+        _agrees(table, f"{registers.FMATRIX} {matrix}", *plane),
+        _agrees(table, f"{registers.IMG2COL_PADDING} {matrix}", pad),
+        x.compare("eq", x.rest(col, deep), 0),
+        x.compare("sle", x.add(col, cols), steps.c1 * deep),
+        x.compare("slt", which, images),
+        x.compare("sle", x.add(row, rows), places),  # all of one image
+    )
+    unsupported_if(known == "false", "rows beyond the image")
     group, kind = x.over(col, deep), src.type.dtype
     pointer = x.at(planes.machine_address(s, src), x.mul(which, size))
     found = Image(kind, plane, steps, rows, cols // deep, pad, pointer, row, group)
-    if found.nbytes > RIGHT_AT:
-        raise NotNative("an image larger than the scratch memory")
+    unsupported_if(found.nbytes > RIGHT_AT, "an image larger than the scratch memory")
     return found, known
 
 
 def _agrees(table: Numbers, register: str, *words: int) -> str:
-    """Whether a register that the program may have set holds this, or is not set."""
-    x, same = table.x, "true"
-    for n, word in enumerate(words):
-        same = x.both(same, x.compare("eq", table.get(register, n).value, word))
+    """True if a register holds these words, or is not set."""
+    x, held = table.x, (table.get(register, n).value for n in range(len(words)))
+    same = x.both(*(x.compare("eq", a, b) for a, b in zip(held, words, strict=True)))
     return x.either(x.negated(table.has(register).name), same)

@@ -1,4 +1,4 @@
-"""Into L1, L0A and L0B by pointer in compiled code: what becomes of bytes on their way."""
+"""Loads into L1, L0A and L0B by pointer."""
 
 from __future__ import annotations
 
@@ -12,12 +12,11 @@ from pto.isa.meaning import lanes
 from pto.isa.meaning.cube import factors as operands
 from pto.isa.meaning.cube import load as cube
 from pto.isa.meaning.memory.burst import MOST_BYTES, BurstLoop
-from pto.run.jit.border import context
-from pto.run.jit.border.values import SPACE_NUMBERS, Place
+from pto.run.jit.emit.emitter import OpContext
 from pto.run.jit.emit.memory import burst
-from pto.run.jit.emit.memory.burst import SMALL, distinct, multiple, noted, reach_of
+from pto.run.jit.emit.memory.burst import SMALL, below, distinct, multiple, nonzero, noted, reach_of
 from pto.run.jit.emit.memory.words import At, Words, emits_in
-from pto.run.jit.emit.table import WORDS, Spot
+from pto.run.jit.emit.registry import WORDS
 from pto.run.jit.emit.tile import boxes, copies, planes
 from pto.run.jit.emit.tile import move as tile_moves
 from pto.run.jit.emit.tile.boxes import REST, Digit, Field
@@ -25,7 +24,9 @@ from pto.run.jit.emit.tile.move import Arguments, Side
 from pto.run.jit.llvm import text
 from pto.run.jit.llvm.index import Fact, Number
 from pto.run.jit.llvm.shuffles import spread
-from pto.run.jit.llvm.text import NotNative, Val, vector
+from pto.run.jit.llvm.text import Val, expect, unsupported_if, vector
+from pto.run.jit.runtime import context
+from pto.run.jit.runtime.values import SPACE_NUMBERS, PointerDesc
 
 
 class Loads(Words):
@@ -35,8 +36,7 @@ class Loads(Words):
         self, name: str, src: At, dst: At, kind: DType, shape: cube.Fractals, turned: bool
     ) -> None:
         small = self.fact(shape.small)
-        if kind.is_packed or small.name == "true":
-            raise NotNative("packed channels")
+        unsupported_if(kind.is_packed or small.name == "true", "packed channels")
         self.fine = self.fine & ~small
         n, d, groups, inner, outer = (
             self.number(v).value for v in (shape.n, shape.d, shape.groups, shape.inner, shape.outer)
@@ -44,11 +44,8 @@ class Loads(Words):
         steps = [self.number(v).value for v in (shape.loop2, shape.loop3, shape.loop4)]
         s, x, fine, source, target = self.s, self.x, self.fine.name, src.place, dst.place
         size, wide = kind.itemsize, C0_SIZE_BYTE // kind.itemsize
-        for each in (n, d, groups, inner, outer, *steps):
-            fine = x.both(fine, x.compare("ult", each, SMALL >> 6))
-        for each in (n, d, groups):
-            fine = x.both(fine, x.compare("ne", each, 0))
-        fine = x.both(fine, multiple(s, inner, size))
+        small = below(s, SMALL >> 6, n, d, groups, inner, outer, *steps)
+        fine = x.both(fine, small, nonzero(s, n, d, groups), multiple(s, inner, size))
         fine = x.both(fine, _not_too_many(s, groups, n, d))
         lines, line = (d, x.mul(n, size)) if turned else (n, x.mul(d, size))
         strips = x.up(d, wide)
@@ -56,9 +53,12 @@ class Loads(Words):
         read = reach_of(s, line, (lines, groups), (inner, outer))
         counts, strides = (n, strips, groups), (down, across, apart)
         written = reach_of(s, C0_SIZE_BYTE, counts, strides)
-        fine = x.both(fine, distinct(s, C0_SIZE_BYTE, counts, strides))
-        fine = x.both(fine, s.e.inside(source.memory, source.address, read))
-        fine = x.both(fine, s.e.inside(target.memory, target.address, written))
+        fine = x.both(
+            fine,
+            distinct(s, C0_SIZE_BYTE, counts, strides),
+            s.e.inside(source.memory, source.address, read),
+            s.e.inside(target.memory, target.address, written),
+        )
 
         def run() -> None:
             given = Arguments()
@@ -81,16 +81,15 @@ class Loads(Words):
                 tile_moves.transfer(s, n, d, Side(fractal, to), Side(matrix, from_, names))
                 _zeros(s, kind, steps, wide, to, n, (d, whole))
 
-            planes.loop(x, groups, 1, group)
+            x.loop(groups, 1, group)
 
-        planes.either_way(s, fine, run, "packed channels, overlapping fractals or too many bytes")
+        planes.guarded(s, fine, run, "packed channels, overlapping fractals or too many bytes")
 
     def turned(
         self, name: str, source: At, dst: At, kind: DType, at: operands.FractalWindow
     ) -> None:
         """Strips of C0 columns, in the source and transposed."""
-        if kind.is_packed:
-            raise NotNative("packed elements")
+        unsupported_if(kind.is_packed, "packed elements")
         s, x, wide = self.s, self.x, C0_SIZE_BYTE // kind.itemsize
         strips, down = self.number(at.cols), self.number(at.rows) * FRACTAL_NZ_ROW
         pitches = [self.number(n) * CUBE_BLOCK_SIZE for n in (at.src_stride, at.dst_stride)]
@@ -119,7 +118,7 @@ class Loads(Words):
             to = Side(other, s.pointer(dst.memory, dst.address.value))
             tile_moves.transfer(s, (strips * wide).value, down.value, to, from_)
 
-        planes.either_way(s, fine.name, run, "a number is out of range")
+        planes.guarded(s, fine.name, run, "a number is out of range")
 
     def widened(
         self, name: str, src: At, dst: At, width: Any, loop: BurstLoop, kind: DType, widen: bool
@@ -153,13 +152,12 @@ class Loads(Words):
     def filled(self, dst: At, value: Any, size: int, times: Any, blocks: Any, gap: Any) -> None:
         s, x, fine = self.s, self.x, self.fine.name
         word, times, blocks, gap = (self.number(n).value for n in (value, times, blocks, gap))
-        for each in (dst.address.value, times, blocks, gap):
-            fine = x.both(fine, x.compare("ult", each, SMALL >> 6))
+        small = below(s, SMALL >> 6, dst.address.value, times, blocks, gap)
         step = x.mul(x.add(blocks, gap), BLOCK_BYTE_SIZE)
         nbytes = x.add(x.mul(x.sub(times, 1), step), x.mul(blocks, BLOCK_BYTE_SIZE))
         none = x.compare("eq", x.mul(times, blocks), 0)
         inside = s.e.inside(dst.memory, dst.address.value, nbytes)
-        fine = x.both(fine, x.either(none, inside))
+        fine = x.both(fine, small, x.either(none, inside))
 
         def fill() -> None:
             item, count = f"i{8 * size}", BLOCK_BYTE_SIZE // size
@@ -172,15 +170,15 @@ class Loads(Words):
                 def block(k: Val) -> None:
                     x.store(vector(count, item), row, x.at(to, x.mul(k, BLOCK_BYTE_SIZE)))
 
-                planes.loop(x, blocks, 1, block)
+                x.loop(blocks, 1, block)
 
-            planes.loop(x, times, 1, turn)
+            x.loop(times, 1, turn)
 
-        planes.either_way(s, fine, fill, "a number is out of range, or not aligned")
+        planes.guarded(s, fine, fill, "a number is out of range, or not aligned")
 
 
-def _not_too_many(s: Spot, groups: Val, n: Val, d: Val) -> str:
-    """Whether a move has so few elements that its bytes are counted in 64 bits."""
+def _not_too_many(s: OpContext, groups: Val, n: Val, d: Val) -> str:
+    """True if the bytes of a move can be counted in 64 bits."""
     x = s.x
     some = x.mul(groups, n)
     fine = x.compare("ult", some, SMALL)
@@ -189,9 +187,15 @@ def _not_too_many(s: Spot, groups: Val, n: Val, d: Val) -> str:
 
 
 def _zeros(
-    s: Spot, kind: DType, steps: Sequence[Val], wide: int, to: str, n: Val, cols: tuple[Val, Val]
+    s: OpContext,
+    kind: DType,
+    steps: Sequence[Val],
+    wide: int,
+    to: str,
+    n: Val,
+    cols: tuple[Val, Val],
 ) -> None:
-    """What the last fractals have beside the matrix."""
+    """Fill the columns of the last fractals beyond the matrix with zeros."""
     x, given = s.x, Arguments(6)
     if isinstance(cols[0], int) and int(cols[0]) % wide == 0:
         return
@@ -209,28 +213,28 @@ def _slots(values: Any, kind: DType, widen: bool) -> Any:
     return lanes.convert(values, kind, F32) if widen else values.view("u2").astype("u4")
 
 
-def scales_beside(s: Spot, name: str, target: Place) -> Place:
+def scales_beside(s: OpContext, name: str, target: PointerDesc) -> PointerDesc:
     """Where the scales lie beside the operand buffer that a pointer names."""
     return _scales_beside(s, getattr(s.case.type(name), "space", None), target)
 
 
-def _scales_beside(s: Spot, space: Space | None, target: Place) -> Place:
-    if space not in operands.SCALES:
-        raise NotNative("scales beside a buffer that is known only when it runs")
+def _scales_beside(s: OpContext, space: Space | None, target: PointerDesc) -> PointerDesc:
+    scales = None if space is None else operands.SCALES.get(space)
+    where = expect(scales, Space, "scales beside a buffer that is known only when it runs")
     address = s.x.new(f"lshr i64 {target.address}, {operands.SCALE_SHIFT}")
-    return Place((SPACE_NUMBERS[operands.SCALES[space]], address), None)
+    return PointerDesc((SPACE_NUMBERS[where], address), None)
 
 
-def segment(s: Spot, place: Place) -> tuple[Place, str]:
-    """Where a fixpipe address lies, and what must hold for that. Slopes at an address that is known
-    only when it runs are the reference's, and those that it watches."""
+def segment(s: OpContext, place: PointerDesc) -> tuple[PointerDesc, str]:
+    """The memory of a fixpipe address, and the condition for it. The reference engine handles
+    slopes at an address that is not constant, and checked runs."""
     address = place.address
     if not isinstance(address, int) or not address & cube.SEGMENT or s.e.watch is not None:
         return place, s.x.compare("ult", address, cube.SEGMENT)
     needs, size = s.e.unit.needs, s.case.profile.buffers[Space.FIXPIPE.value]
     needs.unsure.add(context.SLOPES)
     needs.spans.add((context.SLOPES, 0, size))
-    return Place((context.SLOPES, address & (cube.SEGMENT - 1)), place.elem), "true"
+    return PointerDesc((context.SLOPES, address & (cube.SEGMENT - 1)), place.elem), "true"
 
 
 WORDS[cube.Into] = WORDS[operands.OperandLoads] = emits_in(Loads)

@@ -12,9 +12,6 @@ from pto.isa.meaning.cube.contraction import finite, rounded_to_tf32
 from pto.isa.meaning.cube.fractal import padded
 from pto.isa.meaning.memory import registers
 from pto.isa.meaning.memory.dma import element
-from pto.run.jit.border import context
-from pto.run.jit.border.state import register_offset
-from pto.run.jit.border.values import Native, Place, Word
 from pto.run.jit.emit.cube.contraction import (
     ENDLESS,
     LIMITED,
@@ -25,52 +22,55 @@ from pto.run.jit.emit.cube.contraction import (
 from pto.run.jit.emit.cube.factors import Matrix, kind_of, unpacked
 from pto.run.jit.emit.cube.load import scales_beside
 from pto.run.jit.emit.cube.scales import fragments, scaled
-from pto.run.jit.emit.table import Spot, emits
+from pto.run.jit.emit.emitter import OpContext
+from pto.run.jit.emit.registry import emits
 from pto.run.jit.emit.tile import planes
 from pto.run.jit.emit.tile.grids import Grid
-from pto.run.jit.llvm.text import NotNative, Val
+from pto.run.jit.llvm.text import Val, expect, unsupported_if
+from pto.run.jit.runtime.values import Lowered, PointerDesc, ScalarValue
 
 
 @emits(mad.MAD, mad.MAD_ACC, mad.MAD_BIAS)
-def _mad(s: Spot) -> Sequence[Native]:
-    m, n, k = (s.need(Word, name).name for name in ("m", "n", "k"))
+def _mad(s: OpContext) -> Sequence[Lowered]:
+    m, n, k = (s.need(ScalarValue, name).name for name in ("m", "n", "k"))
     start = "bias" if s.body is mad.MAD_BIAS else "acc" if s.body is mad.MAD_ACC else ""
     return _product(s, (m, k, n), "disable_gemv" in s.op.attrs, start)
 
 
 @emits(mad.MAD_RAW)
-def _raw(s: Spot) -> Sequence[Native]:
-    """Everything in one word: the row's meaning names its fields."""
-    word = s.need(Word, "xt").name
-    if not isinstance(word, int):
-        raise NotNative("sizes that are known only when it runs")
+def _raw(s: OpContext) -> Sequence[Lowered]:
+    """All sizes and modes are fields of one word."""
+    word = expect(s.need(ScalarValue, "xt").name, int, "sizes that are known only when it runs")
     m, k, n = (word >> shift & 0xFFF for shift in (0, 12, 24))
     start = "" if word >> 63 & 1 else "bias" if word >> 62 & 1 else "acc"
-    if start == "bias" and s.op.operand("bias") is None:
-        raise NotNative("a bias that is not there")
+    unsupported_if(start == "bias" and s.op.operand("bias") is None, "a bias that is not there")
     plain = "true"
     if element(s.case, "lhs") is F32:
-        plain = s.x.compare("eq", s.x.new(f"and i64 {_ctrl(s)}, {1 << registers.TF32}"), 0)
+        plain = s.x.compare(
+            "eq", s.x.new(f"and i64 {s.register(registers.CTRL)}, {1 << registers.TF32}"), 0
+        )
     return _product(s, (m, k, n), bool(word >> 61 & 1), start, plain)
 
 
 def _product(
-    s: Spot, sizes: tuple[Val, Val, Val], as_matrix: bool, start_at: str, fine: str = "true"
-) -> Sequence[Native]:
+    s: OpContext, sizes: tuple[Val, Val, Val], as_matrix: bool, start_at: str, fine: str = "true"
+) -> Sequence[Lowered]:
     """dst = lhs x rhs, plus what is there (`acc`) or the bias."""
     m, k, n = (_size(each) for each in sizes)
-    is_row = m == 1 and not as_matrix  # the left factor lies in one piece
-    a, b, dst = (s.need(Place, name) for name in ("lhs", "rhs", "dst"))
+    is_row = m == 1 and not as_matrix  # the left operand is contiguous
+    a, b, dst = (s.need(PointerDesc, name) for name in ("lhs", "rhs", "dst"))
     kinds = [element(s.case, name) for name in ("lhs", "rhs", "dst")]
     kind_of(*kinds)
     left = _row(kinds[0]) if is_row else _strips(kinds[0], m)
     right, out = _strips(kinds[1], n), _accumulator(kinds[2], m)
-    fits = s.e.inside(a.memory, a.address, _reach(left, m, k))
-    fits = s.x.both(fits, s.e.inside(b.memory, b.address, _reach(right, n, k)))
-    fits = s.x.both(fits, s.e.inside(dst.memory, dst.address, _reach(out, m, n)))
+    fits = s.x.both(
+        s.e.inside(a.memory, a.address, _reach(left, m, k)),
+        s.e.inside(b.memory, b.address, _reach(right, n, k)),
+        s.e.inside(dst.memory, dst.address, _reach(out, m, n)),
+    )
     start, biased = None, start_at == "bias"
     if biased:
-        table = s.need(Place, "bias")
+        table = s.need(PointerDesc, "bias")
         fits = s.x.both(fits, s.e.inside(table.memory, table.address, n * 4))
         start = Matrix(
             Grid(kinds[2], (1, 1), 0, 1, 0, 0), s.pointer(table.memory, table.address), 1, n
@@ -97,7 +97,7 @@ def _product(
             change = f"tf32 {away}", partial(rounded_to_tf32, away=away)
             changed(s, known, factors, change, change)
         exact = "true" if scales is None else scaled(s, known, factors, scales)
-        planes.either_way(
+        planes.guarded(
             s,
             exact,
             lambda: multiply(s, known, factors, into, start, is_row=biased, limit=limit),
@@ -105,18 +105,18 @@ def _product(
         )
 
     unless = "CTRL selects TF32"
-    planes.either_way(s, fine, lambda: _as_limited(s, kinds[2], product), unless)
+    planes.guarded(s, fine, lambda: _as_limited(s, kinds[2], product), unless)
     return []
 
 
-def _as_limited(s: Spot, kind: DType, product: Callable[[bool], None]) -> None:
+def _as_limited(s: OpContext, kind: DType, product: Callable[[bool], None]) -> None:
     """The product of one of both kinds: the instruction says it, else CTRL."""
     mode = s.case.word("sat_mode")
     if mode is not None or not kind.is_float:
         product(kind.is_float and mode == "sat")
         return
     x, plain, limited, done = s.x, *(s.x.fresh(each) for each in ("plain", "limited", "done"))
-    kept = x.new(f"and i64 {_ctrl(s)}, {1 << registers.KEEP_SPECIALS}")
+    kept = x.new(f"and i64 {s.register(registers.CTRL)}, {1 << registers.KEEP_SPECIALS}")
     x.branch(x.compare("ne", kept, 0), plain, limited)
     for label in (plain, limited):
         x.label(label)
@@ -126,11 +126,11 @@ def _as_limited(s: Spot, kind: DType, product: Callable[[bool], None]) -> None:
 
 
 def _scales(
-    s: Spot, sizes: tuple[int, int, int], a: Place, b: Place, is_row: bool
+    s: OpContext, sizes: tuple[int, int, int], a: PointerDesc, b: PointerDesc, is_row: bool
 ) -> tuple[Matrix, Matrix]:
-    """Beside the factors; a row of scales that lies in one piece is the reference's."""
-    if is_row:
-        raise NotNative("block scales of a row")
+    """The block scales beside both operands. A contiguous row of scales is left to the reference
+    engine."""
+    unsupported_if(is_row, "block scales of a row")
     (m, k, n), found = sizes, list[Matrix]()
     for name, place, rows in (("lhs", a, m), ("rhs", b, n)):
         beside, (grid, high, wide) = scales_beside(s, name, place), fragments(rows, k)
@@ -141,10 +141,11 @@ def _scales(
 
 
 def _size(word: Val) -> int:
-    """From 1 to 4095, as the reference checks."""
-    if not isinstance(word, int) or not 1 <= int(word) <= mad.MOST:
-        raise NotNative("a size that is known only when it runs")
-    return word
+    """A size from 1 to 4095, which the reference engine checks."""
+    why = "a size that is known only when it runs"
+    size = expect(word, int, why)
+    unsupported_if(not 1 <= size <= mad.MOST, why)
+    return size
 
 
 def _strips(kind: DType, rows: int) -> Grid:
@@ -155,7 +156,7 @@ def _strips(kind: DType, rows: int) -> Grid:
 
 
 def _row(kind: DType) -> Grid:
-    """One row, strip behind strip."""
+    """One contiguous row."""
     wide = C0_SIZE_BYTE // kind.itemsize
     return Grid(kind, (1, wide), 0, wide, 0, 1)
 
@@ -169,8 +170,3 @@ def _reach(g: Grid, rows: int, cols: int) -> int:
     """Bytes from the first to the last row of the last strip."""
     wide = g.box[1]
     return ((-(-cols // wide) - 1) * g.right + rows * wide) * g.dtype.itemsize
-
-
-def _ctrl(s: Spot) -> str:
-    place = s.x.at(s.e.word(context.REGISTERS), register_offset(registers.CTRL))
-    return s.x.load("i64", place, 8)

@@ -13,13 +13,13 @@ from typing import Final
 from pto.core.constants import MX_BLOCK_SIZE, MX_COL_LEN, MX_ROW_LEN
 from pto.core.dtypes import U8
 from pto.isa.meaning.cube import factors as operands
-from pto.run.jit.border.values import TilePlace
 from pto.run.jit.emit.cube.factors import Factors, Matrix
-from pto.run.jit.emit.cube.unpack import RIGHT_AT, Room, unpack
-from pto.run.jit.emit.table import Spot
+from pto.run.jit.emit.cube.unpack import RIGHT_AT, PanelLayout, unpack
+from pto.run.jit.emit.emitter import OpContext
 from pto.run.jit.emit.tile import planes
 from pto.run.jit.emit.tile.grids import Grid, grid
-from pto.run.jit.llvm.text import NotNative, Text, Val
+from pto.run.jit.llvm.text import Text, Val, unsupported_if
+from pto.run.jit.runtime.values import TileDesc
 
 _LEAST, _MOST = 27, 227  # scales that leave every factor of 8 bits a normal float
 _LANES: Final = 16
@@ -27,13 +27,15 @@ _LEFT_SCALES, _RIGHT_SCALES = 2 * RIGHT_AT, 3 * RIGHT_AT  # in the scratch memor
 
 
 def of_tiles(
-    s: Spot, limits: tuple[int, int, int], left: TilePlace, right: TilePlace
+    s: OpContext, limits: tuple[int, int, int], left: TileDesc, right: TileDesc
 ) -> tuple[Matrix, Matrix]:
     """Scales in tiles; `limits` are the largest sizes (m, k, n) there can be."""
     most, found = -(-limits[1] // MX_BLOCK_SIZE), list[Matrix]()
     for tile, rows, cols in ((left, limits[0], most), (right, most, limits[2])):
-        if tile.type.itemsize != 1 or tile.type.rows < rows or tile.type.cols < cols:
-            raise NotNative("scales of another type, or fewer than the factors may need")
+        unsupported_if(
+            tile.type.itemsize != 1 or tile.type.rows < rows or tile.type.cols < cols,
+            "scales of another type, or fewer than the factors may need",
+        )
         bytes_ = replace(grid(tile), dtype=U8)
         found.append(Matrix(bytes_, planes.machine_address(s, tile), *tile.type.shape))
     return found[0], found[1]
@@ -48,31 +50,31 @@ def fragments(rows: int, depth: int) -> tuple[Grid, int, int]:
 
 
 def scaled(
-    s: Spot, sizes: tuple[Val, Val, Val], factors: Factors, scales: tuple[Matrix, Matrix]
+    s: OpContext, sizes: tuple[Val, Val, Val], factors: Factors, scales: tuple[Matrix, Matrix]
 ) -> str:
-    """Multiply both factors by their scales, in place; whether that was exact."""
+    """Multiply both operands by their scales in place; returns True if that was exact."""
     x, (m, k, n) = s.x, sizes
     groups = x.up(k, MX_BLOCK_SIZE)
     places: list[tuple[str, int]] = []
     for matrix, at, rows, cols in zip(
         scales, (_LEFT_SCALES, _RIGHT_SCALES), (m, groups), (groups, n), strict=True
     ):
-        to, line = x.at(s.e.room(), at), -(-matrix.cols // _LANES) * _LANES
-        unpack(s, to, Room(line), matrix.grid, matrix.pointer, rows, cols)
+        to, line = x.at(s.e.scratch(), at), -(-matrix.cols // _LANES) * _LANES
+        unpack(s, to, PanelLayout(line), matrix.grid, matrix.pointer, rows, cols)
         places.append((to, line))
     along = _call(s, "left", factors.left, factors.rooms[0], *places[0], m, k, _scale_rows)
     across = _call(s, "right", factors.right, factors.rooms[1], *places[1], k, n, _scale_columns)
     return x.both(along, across)
 
 
-Write = Callable[[Spot, Text, Room, int, str], None]
+Write = Callable[[Text, PanelLayout, int, str], None]
 
 
 def _call(
-    s: Spot,
+    s: OpContext,
     what: str,
     values: str,
-    room: Room,
+    room: PanelLayout,
     scales: str,
     step: int,
     rows: Val,
@@ -82,19 +84,19 @@ def _call(
     """i1 f(rows, cols, values, scales)"""
 
     def make(name: str) -> str:
-        x = Text()
+        x = Text(s.e.unit.declare)
         bad = x.stack("i32")
         x.store("i32", 0, bad, 4)
-        write(s, x, room, step, bad)
+        write(x, room, step, bad)
         x.do(f"ret i1 {x.compare('eq', x.load('i32', bad, 4), '0', 'i32')}")
-        listed, _ = planes.parameters(["i64", "i64", "ptr", "ptr"])
+        listed = "i64 %p0, i64 %p1, ptr %p2, ptr %p3"
         return x.function(f"define internal i1 {name}({listed}) noinline nounwind")
 
     name = s.e.unit.shared(repr(("scales", what, room, step)), make)
     return s.x.new(f"call i1 {name}(i64 {rows}, i64 {cols}, ptr {values}, ptr {scales})")
 
 
-def _scale_rows(s: Spot, x: Text, room: Room, step: int, bad: str) -> None:
+def _scale_rows(x: Text, room: PanelLayout, step: int, bad: str) -> None:
     """One scale for 32 elements of a row."""
 
     def row(i: Val) -> None:
@@ -109,14 +111,14 @@ def _scale_rows(s: Spot, x: Text, room: Room, step: int, bad: str) -> None:
             first = x.new(f"insertelement <{_LANES} x i32> poison, i32 {one}, i64 0")
             zero = f"<{_LANES} x i32> zeroinitializer"
             all = x.new(f"shufflevector <{_LANES} x i32> {first}, <{_LANES} x i32> poison, {zero}")
-            _times(s, x, x.at(values, x.mul(h, _LANES * 4)), all, bad)
+            _times(x, x.at(values, x.mul(h, _LANES * 4)), all, bad)
 
-        planes.loop(x, x.up("%p1", _LANES), 1, half)
+        x.loop(x.up("%p1", _LANES), 1, half)
 
-    planes.loop(x, "%p0", 1, row)
+    x.loop("%p0", 1, row)
 
 
-def _scale_columns(s: Spot, x: Text, room: Room, step: int, bad: str) -> None:
+def _scale_columns(x: Text, room: PanelLayout, step: int, bad: str) -> None:
     """One scale for 32 rows of a column."""
 
     def row(i: Val) -> None:
@@ -130,19 +132,19 @@ def _scale_columns(s: Spot, x: Text, room: Room, step: int, bad: str) -> None:
             plain = f"<{_LANES} x i32> splat (i32 127)"  # beside the last column nothing counts
             chosen = x.new(f"select <{_LANES} x i1> {kept}, <{_LANES} x i32> {some}, {plain}")
             column = room.column(x, x.mul(c, _LANES))
-            _times(s, x, x.at(values, column), chosen, bad)
+            _times(x, x.at(values, column), chosen, bad)
 
-        planes.loop(x, x.up("%p1", _LANES), 1, strip)
+        x.loop(x.up("%p1", _LANES), 1, strip)
 
-    planes.loop(x, "%p0", 1, row)
+    x.loop("%p0", 1, row)
 
 
-def _times(s: Spot, x: Text, pointer: str, scales: str, bad: str) -> None:
+def _times(x: Text, pointer: str, scales: str, bad: str) -> None:
     """Values times 2^(scale - 127); remember a scale out of range."""
     ints, floats, bits = (f"<{_LANES} x {kind}>" for kind in ("i32", "float", "i1"))
     from_least = x.new(f"sub {ints} {scales}, splat (i32 {_LEAST})")
     out = x.new(f"icmp ugt {ints} {from_least}, splat (i32 {_MOST - _LEAST})")
-    s.e.unit.declare(f"declare i1 @llvm.vector.reduce.or.v{_LANES}i1({bits})")
+    x.declare(f"declare i1 @llvm.vector.reduce.or.v{_LANES}i1({bits})")
     any_ = x.new(f"call i1 @llvm.vector.reduce.or.v{_LANES}i1({bits} {out})")
     old = x.load("i32", bad, 4)
     x.store("i32", x.new(f"or i32 {old}, {x.new(f'zext i1 {any_} to i32')}"), bad, 4)

@@ -1,6 +1,6 @@
-"""Factors in any layout with runs, unpacked to plain f32 (or i32) arrays, row by row.
+"""Unpacks matrix operands of any layout with contiguous runs to plain f32 or i32 arrays.
 
-An item of a packed type is a pair along k: side by side in the left factor, one below the other in
+An item of a packed type is a pair along k: side by side in the left operand, one below the other in
 the right one.
 """
 
@@ -27,15 +27,15 @@ from pto.core.dtypes import (
     DType,
     decode,
 )
-from pto.run.jit.emit.table import Spot
+from pto.run.jit.emit.emitter import OpContext
 from pto.run.jit.emit.tile import planes
 from pto.run.jit.emit.tile.grids import Grid
 from pto.run.jit.llvm import conversions, lanes, shuffles
-from pto.run.jit.llvm.text import NotNative, Text, Val, element, vector
+from pto.run.jit.llvm.text import Text, Val, element, unsupported_if, vector
 
 RIGHT_AT: Final = 1 << 19  # where the right factor lies in the scratch memory, behind the left one
 
-# What an element is unpacked to: exactly.
+# The LLVM type that an element is unpacked to, without loss.
 _BYTES: Final = (F8E4M3, F8E5M2, HIFLOAT8)
 _NIBBLES: Final = (FLOAT4_E2M1X2, FLOAT4_E1M2X2)
 FACTORS: Final = {
@@ -45,9 +45,9 @@ FACTORS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
-    """Where unpacked elements go: panels of `line` columns, `panel` elements from one to the next,
-    row by row."""
+class PanelLayout:
+    """The layout of unpacked elements in the scratch buffer: panels of `line` columns, row by row;
+    `panel` is the number of elements from one panel to the next."""
 
     line: int
     panel: int = 0  # one panel holds all
@@ -72,21 +72,22 @@ def in_words(g: Grid, across: bool) -> Grid | None:
 
 
 def can_weave(g: Grid) -> bool:
-    """Whether four bytes of a column lie one below the other in a box."""
+    """True if four bytes of a column lie in one box."""
     return g.col == 1 and g.box[0] % 4 == 0 and g.box[1] > 1
 
 
-def weave(s: Spot, to: str, room: Room, g: Grid, source: str, rows: Val, cols: Val) -> None:
-    """Bytes, four of a column as one word: so many rows of them, edges as whole boxes."""
-    key = repr(("weave", g, room))
-    name = s.e.unit.shared(key, lambda f: _weave_function(f, g, room))
-    s.x.do(f"call void {name}(i64 {rows}, i64 {cols}, ptr {to}, ptr {source})")
+def weave(
+    s: OpContext, to: str, room: PanelLayout, g: Grid, source: str, rows: Val, cols: Val
+) -> None:
+    """Interleave bytes so that four of a column form a word; edges are padded to whole boxes."""
+    given = [("i64", rows), ("i64", cols), ("ptr", to), ("ptr", source)]
+    s.call(repr(("weave", g, room)), given, lambda x: _weave(x, g, room))
 
 
-def _weave_function(name: str, g: Grid, room: Room) -> str:
-    """void f(rows of words, cols, dst, src)"""
-    x, (h, w) = Text(), g.box
-    both = [n // 2 + n % 2 * w for n in range(2 * w)]  # of two vectors by turns
+def _weave(x: Text, g: Grid, room: PanelLayout) -> None:
+    """f(rows of words, cols, dst, src)"""
+    h, w = g.box
+    both = [n // 2 + n % 2 * w for n in range(2 * w)]  # two vectors interleaved
 
     def row(i: Val) -> None:
         first = x.mul(i, 4)
@@ -103,18 +104,15 @@ def _weave_function(name: str, g: Grid, room: Room) -> str:
             woven = shuffles.shuffle(x, "i16", w, pairs[0], both, pairs[1])
             x.store(vector(2 * w, "i16"), woven, x.at(to, room.column(x, x.mul(c, w))))
 
-        planes.loop(x, x.up("%p1", w), 1, run)
+        x.loop(x.up("%p1", w), 1, run)
 
-    planes.loop(x, "%p0", 1, row)
-    x.do("ret void")
-    listed, _ = planes.parameters(["i64", "i64", "ptr", "ptr"])
-    return x.function(f"define internal void {name}({listed}) noinline nounwind")
+    x.loop("%p0", 1, row)
 
 
 def unpack(
-    s: Spot,
+    s: OpContext,
     to: str,
-    room: Room,
+    room: PanelLayout,
     g: Grid,
     source: str,
     rows: Val,
@@ -123,18 +121,18 @@ def unpack(
     *,
     across: bool = True,
 ) -> None:
-    """The first rows x cols items, to `to`; edges as whole boxes. `flip`: bits of words that are
-    turned round. `across`: pairs lie side by side."""
+    """Unpack the first rows x cols items to `to`; edges are padded to whole boxes. `flip`: bits of
+    words that are inverted. `across`: pairs lie side by side."""
     key = repr(("unpack", g, room, flip, across))
     pairs = (1, 2) if across else (2, 1)
     kind = _Kind(g.dtype, *(pairs if g.dtype.is_packed else (1, 1)), room.line, flip)
-    name = s.e.unit.shared(key, lambda f: _unpack_function(s, f, g, room, kind))
-    s.x.do(f"call void {name}(i64 {rows}, i64 {cols}, ptr {to}, ptr {source})")
+    given = [("i64", rows), ("i64", cols), ("ptr", to), ("ptr", source)]
+    s.call(key, given, lambda x: _unpack(x, g, room, kind))
 
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """What becomes of an item: `high` x `wide` elements in lines of so many."""
+    """The form of an unpacked item: `high` x `wide` elements, in lines of `line` elements."""
 
     dtype: DType
     high: int
@@ -169,26 +167,20 @@ def _nibbles(spot: lanes.Lanes, dtype: DType, items: str) -> list[str]:
     return [str(each.view(np.float32).name) for each in pair]
 
 
-def _unpack_function(s: Spot, name: str, g: Grid, room: Room, kind: _Kind) -> str:
-    """void f(rows, cols, dst, src)"""
-    x = Text()
+def _unpack(x: Text, g: Grid, room: PanelLayout, kind: _Kind) -> None:
+    """f(rows, cols, dst, src)"""
     if g.col == 1:
-        _unpack_lines(s, x, g, room, kind)
-    elif g.row == 1:
-        _unpack_turned(s, x, g, room, kind)
+        _unpack_lines(x, g, room, kind)
     else:
-        raise NotNative("a layout without runs")
-    x.do("ret void")
-    listed, _ = planes.parameters(["i64", "i64", "ptr", "ptr"])
-    return x.function(f"define internal void {name}({listed}) noinline nounwind")
+        unsupported_if(g.row != 1, "a layout without runs")
+        _unpack_turned(x, g, room, kind)
 
 
-def _unpack_lines(s: Spot, x: Text, g: Grid, room: Room, kind: _Kind) -> None:
+def _unpack_lines(x: Text, g: Grid, room: PanelLayout, kind: _Kind) -> None:
     """Rows of a box are runs of its width."""
     (h, w), size = g.box, g.dtype.itemsize
-    if w == 1:
-        raise NotNative("factors without boxes")
-    wide = lanes.Lanes(x, w, s.e.unit.declare)
+    unsupported_if(w == 1, "factors without boxes")
+    wide = lanes.Lanes(x, w)
 
     def row(i: Val) -> None:
         source = x.at(
@@ -204,15 +196,15 @@ def _unpack_lines(s: Spot, x: Text, g: Grid, room: Room, kind: _Kind) -> None:
             item = x.load(vector(w, element(g.dtype)), planes.offset(x, source, c, g.right, size))
             kind.put(x, wide, item, x.at(to, room.column(x, x.mul(c, w * kind.wide))))
 
-        planes.loop(x, x.up("%p1", w), 1, run)
+        x.loop(x.up("%p1", w), 1, run)
 
-    planes.loop(x, "%p0", 1, row)
+    x.loop("%p0", 1, row)
 
 
-def _unpack_turned(s: Spot, x: Text, g: Grid, room: Room, kind: _Kind) -> None:
-    """Columns of a box are runs of its height: each box is turned in registers."""
+def _unpack_turned(x: Text, g: Grid, room: PanelLayout, kind: _Kind) -> None:
+    """Columns of a box are contiguous: each box is transposed in registers."""
     (h, w), size, item = g.box, g.dtype.itemsize, element(g.dtype)
-    wide = lanes.Lanes(x, w, s.e.unit.declare)
+    wide = lanes.Lanes(x, w)
 
     def down(r: Val) -> None:
         def right(c: Val) -> None:
@@ -227,9 +219,9 @@ def _unpack_turned(s: Spot, x: Text, g: Grid, room: Room, kind: _Kind) -> None:
             for n, row in enumerate(shuffles.transposed(x, item, size, h, w, load)):
                 kind.put(x, wide, row, x.at(to, n * kind.high * room.line * 4))
 
-        planes.loop(x, x.up("%p1", w), 1, right)
+        x.loop(x.up("%p1", w), 1, right)
 
-    planes.loop(x, x.up("%p0", h), 1, down)
+    x.loop(x.up("%p0", h), 1, down)
 
 
 def turn(x: Text, item: str, lanes_: int, columns: Sequence[str]) -> list[str]:

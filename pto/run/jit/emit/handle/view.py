@@ -1,37 +1,36 @@
-"""What holds of numbers and views in compiled code: that they are near, that they lie inside."""
+"""Conditions of numbers and views: no overflow, inside the memory."""
 
 from __future__ import annotations
 
 from pto.core.pointer import FAR
-from pto.run.jit.border.values import Native, ViewPlace, Word
-from pto.run.jit.emit.table import Spot
-from pto.run.jit.llvm.text import NotNative, Text, Val
+from pto.run.jit.emit.emitter import OpContext
+from pto.run.jit.llvm.text import Text, Val, expect, unsupported_if
+from pto.run.jit.runtime.values import Lowered, ScalarValue, ViewDesc
 
 
-def number(native: Native) -> Val:
+def number(native: Lowered) -> Val:
     """An index or i64."""
-    if not isinstance(native, Word) or native.types[0] != "i64":
-        raise NotNative("a number of another width")
-    return native.name
+    word = expect(native, ScalarValue, "a number of another width")
+    unsupported_if(word.types[0] != "i64", "a number of another width")
+    return word.name
 
 
-def wide(s: Spot, word: Word) -> Val:
+def wide(s: OpContext, word: ScalarValue) -> Val:
     """A signed integer as 64 bits."""
     kind = word.types[0]
     if kind == "i64" or isinstance(word.name, int):
         return word.name
-    if kind not in ("i8", "i16", "i32"):
-        raise NotNative("a scalar that is no integer")
+    unsupported_if(kind not in ("i8", "i16", "i32"), "a scalar that is no integer")
     return s.x.new(f"sext {kind} {word.name} to i64")
 
 
 def near(x: Text, count: Val, far: int = FAR) -> str:
-    """Whether a number is small enough that arithmetic with it cannot go around."""
+    """True if a number is small enough that arithmetic with it cannot wrap."""
     return x.compare("ult", x.add(count, far), 2 * far)
 
 
-def inside(s: Spot, view: ViewPlace) -> str:
-    """Whether all elements of a view lie inside its memory, which is asked where they are used."""
+def inside(s: OpContext, view: ViewDesc) -> str:
+    """True if all elements of a view lie inside its memory; tested at each use."""
     x, empty = s.x, "false"
     nbytes, whole = view.dtype.itemsize, "true"
     for size, step in zip(view.shape, view.strides, strict=True):
@@ -45,8 +44,8 @@ def inside(s: Spot, view: ViewPlace) -> str:
     return x.either(empty, x.both(whole, s.e.inside(view.memory, view.address, nbytes)))
 
 
-def _exact(s: Spot, op: str, a: Val, b: Val) -> tuple[Val, str]:
-    """A sum or product, and whether it fits 64 bits."""
+def _exact(s: OpContext, op: str, a: Val, b: Val) -> tuple[Val, str]:
+    """A sum or product, and whether it fits into 64 bits."""
     if isinstance(a, int) and isinstance(b, int):
         found = a * b if op == "mul" else a + b
         return found, "true" if abs(found) < 1 << 63 else "false"

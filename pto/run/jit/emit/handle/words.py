@@ -20,31 +20,40 @@ from pto.isa.meaning.memory.collective import Token
 from pto.isa.row import types as t
 from pto.isa.row.flag import Flag
 from pto.isa.row.traits import Control
-from pto.run.jit.border.context import BLOCK, BLOCKS, FLAGS, SUB, SUBS
-from pto.run.jit.border.state import EVENT_IDS, flag_offset
-from pto.run.jit.border.values import (
-    SPACE_NUMBERS,
-    Native,
-    Nothing,
-    Place,
-    TilePlace,
-    ViewPlace,
-    Word,
-)
+from pto.run.jit.emit.emitter import OpContext
 from pto.run.jit.emit.handle.view import inside, near
-from pto.run.jit.emit.table import WORDS, Spot
+from pto.run.jit.emit.registry import WORDS
 from pto.run.jit.emit.tile import boxes, planes
 from pto.run.jit.emit.tile.grids import kept_shape
 from pto.run.jit.emit.tile.numbers import Numbers
 from pto.run.jit.llvm.index import Fact, Number
-from pto.run.jit.llvm.text import I64, NotNative, Text, Val
+from pto.run.jit.llvm.text import (
+    I64,
+    Text,
+    UnsupportedLowering,
+    Val,
+    expect,
+    is_integer,
+    unsupported_if,
+)
+from pto.run.jit.runtime.context import BLOCK, BLOCKS, FLAGS, SUB, SUBS
+from pto.run.jit.runtime.state import EVENT_IDS, flag_offset
+from pto.run.jit.runtime.values import (
+    SPACE_NUMBERS,
+    Lowered,
+    Nothing,
+    PointerDesc,
+    ScalarValue,
+    TileDesc,
+    ViewDesc,
+)
 
 _FAR = "the pointer leaves its array for one of another rank"
 
 
 @dataclass(frozen=True, slots=True)
 class PointerAt:
-    """`Pointer` with an address that may be known later."""
+    """A pointer with an address that may be an SSA value."""
 
     memory: Val
     address: Number
@@ -53,7 +62,7 @@ class PointerAt:
 
 @dataclass(frozen=True, slots=True)
 class ViewAt:
-    """`GlobalTensor`, likewise."""
+    """A view of global memory with numbers that may be SSA values."""
 
     memory: Val
     address: Number
@@ -65,7 +74,7 @@ class ViewAt:
 
 @dataclass(frozen=True, slots=True)
 class TileAt:
-    """`Tile`, likewise; its valid region is known or a number."""
+    """A tile with an address and a valid region that may be SSA values."""
 
     memory: int
     address: Number
@@ -78,31 +87,31 @@ class TileAt:
 
 
 class _Other:
-    """A value with no form in compiled code; it may be given, and not be looked at."""
+    """A value with no representation in compiled code; it may be passed, and not be used."""
 
     def __getattr__(self, name: str) -> Any:
-        raise NotNative("a handle")
+        raise UnsupportedLowering("a handle")
 
 
 class _Agent:
-    """Who executes the code: words of the context."""
+    """The agent that runs the code: words of the context."""
 
     def __init__(self, x: Text) -> None:
         self._x = x
 
     def __getattr__(self, name: str) -> Number:
         place = self._x.at("%ctx", 8 * _AGENT[name])
-        return Number(self._x, self._x.load(I64, place, 8, ", !invariant.load !0"))
+        return Number(self._x, self._x.load_fixed(I64, place))
 
 
 _AGENT = {"block": BLOCK, "blocks": BLOCKS, "sub": SUB, "subs": SUBS}
 
 
 class Words(Numbers):
-    """Writes the handles of one operation where it stands."""
+    """Emits the handles of one operation in place."""
 
-    def __init__(self, s: Spot) -> None:
-        super().__init__(s.x, s.e.unit.declare, s.e.word)
+    def __init__(self, s: OpContext) -> None:
+        super().__init__(s.x, s.e.word)
         self.s, self.core = s, _Agent(s.x)
 
     # ---- numbers
@@ -112,9 +121,7 @@ class Words(Numbers):
 
     def known(self, number: Any) -> int:
         found = self.number(number).known
-        if found is None:
-            raise NotNative("a handle whose type is known only when it runs")
-        return found
+        return expect(found, int, "a handle whose type is known only when it runs")
 
     def below(self, number: Any, limit: int) -> Fact:
         return Fact(self.x, self.x.compare("ult", self.number(number).value, limit))
@@ -128,8 +135,7 @@ class Words(Numbers):
         return fine
 
     def next_of(self, op: object, numbers: Sequence[Number]) -> Number:
-        if len(numbers) != 1:
-            raise NotNative("a buffer for every turn")
+        unsupported_if(len(numbers) != 1, "a buffer for every turn")
         return numbers[0]
 
     # ---- pointers
@@ -142,9 +148,8 @@ class Words(Numbers):
 
     def moved(self, pointer: PointerAt, count: Number) -> PointerAt:
         s, x, maker = self.s, self.x, self.s.op.operands[1].maker
-        if pointer.dtype is None:
-            raise NotNative("a pointer without elements")
-        memory, address = pointer.memory, pointer.address + count * pointer.dtype.itemsize
+        size = expect(pointer.dtype, DType, "a pointer without elements").itemsize
+        memory, address = pointer.memory, pointer.address + count * size
         s.fault_unless(x.both(near(x, count.value), near(x, address.value, FARTHEST)))
         if maker is None or maker.control is not Control.CALL or isinstance(memory, int):
             return PointerAt(memory, address, pointer.dtype)
@@ -152,7 +157,7 @@ class Words(Numbers):
         own, far, done = x.fresh("own"), x.fresh("far"), x.fresh("done")
         x.branch(x.compare("ule", address.value, s.e.size(memory)), own, far)
         x.label(far)
-        (other,), there = s.e.run_outside(s.op, _FAR, seldom=True), x.here
+        (other,), there = s.e.host_fallback(s.op, _FAR, seldom=True), x.here
         x.jump(done)
         x.label(own)
         x.jump(done)
@@ -162,10 +167,10 @@ class Words(Numbers):
         return PointerAt(memory, Number(x, found), pointer.dtype)
 
     def global_pointer(self, address: Number, elem: DType | None) -> PointerAt:
-        raise NotNative("a number that is an address in global memory")
+        raise UnsupportedLowering("a number that is an address in global memory")
 
     def address(self, pointer: PointerAt) -> Number:
-        raise NotNative("the address of a pointer")
+        raise UnsupportedLowering("the address of a pointer")
 
     # ---- views of global memory
 
@@ -179,10 +184,11 @@ class Words(Numbers):
         layout: GlobalLayout,
     ) -> ViewAt:
         shape, strides = [*map(self.number, sizes)], [*map(self.number, steps)]
-        if len(shape) != len(strides) or not 0 < len(shape) <= RANK:
-            raise NotNative("a view that is described in part")
-        if layout.sizes or RANK in layout.col_axes:
-            raise NotNative("a layout with fixed sizes")
+        unsupported_if(
+            len(shape) != len(strides) or not 0 < len(shape) <= RANK,
+            "a view that is described in part",
+        )
+        unsupported_if(layout.sizes or RANK in layout.col_axes, "a layout with fixed sizes")
         missing, whole, fine = RANK - len(shape), Number(self.x, 1), Fact(self.x, "true")
         if missing:
             whole = shape[0] * strides[0]
@@ -195,8 +201,9 @@ class Words(Numbers):
         return ViewAt(memory, address, dtype, five, (*[whole] * missing, *strides), layout)
 
     def part(self, view: ViewAt, offsets: Sequence[Any], sizes: Sequence[Any]) -> ViewAt:
-        if len(offsets) != len(sizes) or len(sizes) > RANK:
-            raise NotNative("a window that is described in part")
+        unsupported_if(
+            len(offsets) != len(sizes) or len(sizes) > RANK, "a window that is described in part"
+        )
         x, fine, address, skip = self.x, "true", view.address, RANK - len(sizes)
         given = zip(view.shape[skip:], view.strides[skip:], offsets, sizes, strict=True)
         for limit, step, first, count in given:
@@ -236,27 +243,23 @@ class Words(Numbers):
         pitch: int | None,
         align: int,
     ) -> TileAt:
-        if SPACE_NUMBERS[type.space] != memory:
-            raise NotNative("a tile of another buffer")
+        unsupported_if(SPACE_NUMBERS[type.space] != memory, "a tile of another buffer")
         x, made = self.x, self._made(type, address, region, pitch)
         if type.compact is Compact.NORMAL:
             unset = any(id(v) in self.s.e.cells for v in self.s.op.results)
             kept_shape(type, ["", ""] if unset else native(made).valid)
         nbytes = type.nbytes if pitch is None else boxes.extent(native(made))
         fine = self.s.e.inside(memory, address.value, nbytes)
-        for extent, limit in zip(made.get_valid(), type.shape, strict=True):
-            fine = x.both(fine, x.compare("ule", extent.value, limit))
-        fine = x.both(fine, x.compare("eq", x.rest(address.value, align), 0))
-        if fine == "false":
-            raise NotNative("a tile outside its buffer")
+        aligned = x.compare("eq", x.rest(address.value, align), 0)
+        fine = x.both(fine, self._within(made.get_valid(), type), aligned)
+        unsupported_if(fine == "false", "a tile outside its buffer")
         self.s.fault_unless(fine)
         return made
 
     def _made(
         self, type: TileType, address: Number, region: Sequence[Any], pitch: int | None
     ) -> TileAt:
-        if any(n is None for n in region):
-            raise NotNative("a valid region that is set later")
+        unsupported_if(any(n is None for n in region), "a valid region that is set later")
         rows, cols = map(self.number, region)
         return TileAt(SPACE_NUMBERS[type.space], address, type, (rows, cols), pitch)
 
@@ -264,21 +267,20 @@ class Words(Numbers):
         parent, at = native(tile), (self.number(row).value, self.number(col).value)
         stored, field = boxes.stored_shape(parent), boxes.field(parent)
         alike = parent.type.layout == type.layout and parent.type.itemsize == type.itemsize
-        if not alike or Compact.NULL not in (type.compact, parent.type.compact):
-            raise NotNative("a window of another form")
+        unsupported_if(
+            not alike or Compact.NULL not in (type.compact, parent.type.compact),
+            "a window of another form",
+        )
         x, fine, skipped = self.x, "true", 0
         made = self._made(type, tile.address, region, None)
         box, axes = parent.type.box, (field.rows, field.cols)
         sizes = zip(at, type.shape, tile.type.shape, made.get_valid(), box, axes, strict=True)
         for first, size, limit, extent, side, along in sizes:
-            if size > limit:
-                raise NotNative("a window larger than its tile")
-            fine = x.both(fine, x.compare("ule", first, limit - size))
-            fine = x.both(fine, x.compare("ule", extent.value, size))
-            fine = x.both(fine, x.compare("eq", x.rest(first, side), 0))
+            unsupported_if(size > limit, "a window larger than its tile")
+            ends = x.compare("ule", first, limit - size), x.compare("ule", extent.value, size)
+            fine = x.both(fine, *ends, x.compare("eq", x.rest(first, side), 0))
             skipped = x.add(skipped, boxes.position(x, along, first))
-        if fine == "false":
-            raise NotNative("a window that is wrong")
+        unsupported_if(fine == "false", "a window that is wrong")
         self.s.fault_unless(fine)
         address = tile.address + Number(x, skipped) * type.itemsize
         axis = type.layout.pitch_axis
@@ -288,24 +290,23 @@ class Words(Numbers):
     def renamed(self, form: TileForm, tile: TileAt, region: Any) -> TileAt:
         pitch, type, own = tile.window_pitch, form.type, tile.type
         kept = (type.shape, type.layout, type.itemsize) == (own.shape, own.layout, own.itemsize)
-        if pitch is not None and not kept:
-            raise NotNative("a window with gaps becomes another tile")
+        unsupported_if(pitch is not None and not kept, "a window with gaps becomes another tile")
         return self.lines(form, tile.memory, tile.address, region, pitch)
 
     def set_valid(self, tile: TileAt, rows: Number, cols: Number) -> None:
-        x, fine = self.x, "true"
-        for extent, limit in zip((rows, cols), tile.type.shape, strict=True):
-            fine = x.both(fine, x.compare("ule", extent.value, limit))
-        self.s.fault_unless(fine)
+        self.s.fault_unless(self._within((rows, cols), tile.type))
         made = self._made(tile.type, tile.address, (rows, cols), tile.window_pitch)
         self.s.e.bind(self.s.op.operands[0], native(made))
+
+    def _within(self, region: Sequence[Number], type: TileType) -> str:
+        sides = zip(region, type.shape, strict=True)
+        return self.x.both(*(self.x.compare("ule", n.value, limit) for n, limit in sides))
 
     # ---- flags between pipes
 
     def _flag(self, keys: Sequence[Flag], n: Any) -> str:
-        start = flag_offset(keys[0].src, keys[0].dst)
-        if start is None or len(keys) > EVENT_IDS:
-            raise NotNative("a flag without a place")
+        start = expect(flag_offset(keys[0].src, keys[0].dst), int, "a flag without a place")
+        unsupported_if(len(keys) > EVENT_IDS, "a flag without a place")
         self.s.e.unit.needs.flags.add(start)
         return self.x.at(self.context(FLAGS), (self.number(n) * 4 + start).value)
 
@@ -319,37 +320,35 @@ class Words(Numbers):
 
     # ---- single elements
 
-    def load_at(self, pointer: PointerAt, count: Number, elem: t.Scalar) -> Word:
-        kind = Word(("",), elem).types[0]
-        return Word((self.x.load(kind, self._behind(pointer, count, elem, False)),), elem)
+    def load_at(self, pointer: PointerAt, count: Number, elem: t.Scalar) -> ScalarValue:
+        kind = ScalarValue(("",), elem).types[0]
+        return ScalarValue((self.x.load(kind, self._behind(pointer, count, elem, False)),), elem)
 
     def store_at(self, pointer: PointerAt, count: Number, elem: t.Scalar, value: Any) -> None:
-        word = self.s.need(Word, "value")
+        word = self.s.need(ScalarValue, "value")
         self.x.store(word.types[0], word.name, self._behind(pointer, count, elem, True))
 
     def _behind(self, pointer: PointerAt, count: Number, elem: t.Scalar, writes: bool) -> str:
         """The machine address of an element behind a pointer, inside its memory."""
         s, x = self.s, self.x
-        if elem.dtype is None or elem.dtype.bits < 8:
-            raise NotNative("an element without a size")
-        size = elem.dtype.itemsize
+        dtype = expect(elem.dtype, DType, "an element without a size")
+        unsupported_if(dtype.bits < 8, "an element without a size")
+        size = dtype.itemsize
         address = (pointer.address + count * size).value
         inside = s.e.inside(pointer.memory, address, size)
         s.fault_unless(x.both(near(x, count.value), inside))
-        s.e.touched(pointer.memory, address, 1, size, 0, writes=writes)
+        s.e.log_access(pointer.memory, address, 1, size, 0, writes=writes)
         return s.pointer(pointer.memory, address, noted=True)
 
-    def load(self, place: Any, limits: Sequence[int], indices: Any, elem: t.Scalar) -> Word:
-        type = self.s.op.results[0].type
-        if not isinstance(type, t.Scalar):
-            raise NotNative("an element that is no scalar")
-        kind = Word(("",), type).types[0]
-        return Word((self.x.load(kind, self._element(place, limits, indices, False)),), type)
+    def load(self, place: Any, limits: Sequence[int], indices: Any, elem: t.Scalar) -> ScalarValue:
+        type = expect(self.s.op.results[0].type, t.Scalar, "an element that is no scalar")
+        kind = ScalarValue(("",), type).types[0]
+        return ScalarValue((self.x.load(kind, self._element(place, limits, indices, False)),), type)
 
     def store(
         self, place: Any, limits: Sequence[int], indices: Any, elem: t.Scalar, value: Number
     ) -> None:
-        word = self.s.need(Word, "value")
+        word = self.s.need(ScalarValue, "value")
         self.x.store(word.types[0], word.name, self._element(place, limits, indices, True))
 
     def _element(
@@ -366,18 +365,17 @@ class Words(Numbers):
             p, fine = planes.plane(native(place)), "true"
             kind, column = p.dtype, indices[-1] if indices else 0
             offset = row_of(limits, indices) * p.rows + self.number(column) * p.cols
-        if kind.bits < 8:
-            raise NotNative("an element without a size")
+        unsupported_if(kind.bits < 8, "an element without a size")
         for index, limit in zip(indices, limits, strict=True):
             fine = x.both(fine, x.compare("ult", index.value, self.number(limit).value))
         address = (place.address + offset * kind.itemsize).value
         if isinstance(place, ViewAt):
-            s.e.touched(place.memory, address, 1, kind.itemsize, 0, writes=writes)
+            s.e.log_access(place.memory, address, 1, kind.itemsize, 0, writes=writes)
         s.fault_unless(fine)
         return s.pointer(place.memory, address, noted=True)
 
 
-def placed(s: Spot) -> Val:
+def placed(s: OpContext) -> Val:
     """The address the planner gave, known when the kernel is prepared."""
     return s.e.compiler.placement.address(s.op)
 
@@ -390,14 +388,14 @@ def seen(words: Words, value: Any) -> Any:
     x = words.x
     if isinstance(value, list):
         return [seen(words, each) for each in value]
-    if isinstance(value, Word):
-        return words.number(value) if value.types[0].startswith("i") else value
-    if isinstance(value, Place):
+    if isinstance(value, ScalarValue):
+        return words.number(value) if is_integer(value.types[0]) else value
+    if isinstance(value, PointerDesc):
         return PointerAt(value.memory, Number(x, value.address), value.elem)
-    if isinstance(value, TilePlace):
+    if isinstance(value, TileDesc):
         rows, cols = (Number(x, n) for n in value.valid)
         return TileAt(value.memory, Number(x, value.address), value.type, (rows, cols), value.pitch)
-    if isinstance(value, ViewPlace):
+    if isinstance(value, ViewDesc):
         shape, strides = ([Number(x, n) for n in each] for each in (value.shape, value.strides))
         start = Number(x, value.address)
         return ViewAt(value.memory, start, value.dtype, shape, strides, value.layout)
@@ -405,19 +403,19 @@ def seen(words: Words, value: Any) -> Any:
 
 
 def native(made: Any) -> Any:
-    """What words made, as a value of compiled code."""
+    """A result of the words as a lowered value."""
     if isinstance(made, PointerAt):
-        return Place((made.memory, made.address.value), made.dtype)
+        return PointerDesc((made.memory, made.address.value), made.dtype)
     if isinstance(made, TileAt):
         names = (made.address.value, *(n.value for n in made.known_valid))
-        return TilePlace(names, made.type, made.window_pitch)
+        return TileDesc(names, made.type, made.window_pitch)
     if isinstance(made, ViewAt):
         numbers = (made.address, *made.shape, *made.strides)
-        return ViewPlace((made.memory, *(n.value for n in numbers)), made.dtype, made.layout)
+        return ViewDesc((made.memory, *(n.value for n in numbers)), made.dtype, made.layout)
     return made
 
 
-def _emit(s: Spot) -> Sequence[Native]:
+def _emit(s: OpContext) -> Sequence[Lowered]:
     words, row, body = Words(s), s.case.row, s.body
     given = [s.operands(o.name) if o.variadic else s.operand(o.name) for o in row.operands]
     found: Any = body.make(s.case)(words, *(seen(words, v) for v in given))
@@ -427,22 +425,23 @@ def _emit(s: Spot) -> Sequence[Native]:
     return [_result(words, v, r.type) for v, r in zip(several, s.op.results, strict=True)]
 
 
-def _result(words: Words, found: Any, type: t.Type) -> Native:
+def _result(words: Words, found: Any, type: t.Type) -> Lowered:
     if isinstance(found, Number) and isinstance(type, t.Scalar):
         return words.scalar(found, type)
-    if found is None or isinstance(found, _Other):
-        raise NotNative("a result with no form in compiled code")
+    unsupported_if(
+        found is None or isinstance(found, _Other), "a result with no form in compiled code"
+    )
     return Nothing(()) if isinstance(found, Token) else native(found)
 
 
-def _bind(s: Spot, body: Do, moved: TilePlace) -> Sequence[Native]:
-    """The operand lies there from here on."""
+def _bind(s: OpContext, body: Do, moved: TileDesc) -> Sequence[Lowered]:
+    """Bind the operand to its new address."""
     (value,) = s.op.group(body.binds)
-    if s.e.watch is not None or not isinstance(value.type, t.TileBuf):
-        raise NotNative("a tile whose place is watched")
+    unsupported_if(s.e.watch is not None, "a tile whose place is watched")
+    type = expect(value.type, t.TileBuf, "a tile whose place is watched")
     s.e.bind(value, moved)
     if s.e.reach is not None:
-        s.e.reach.name(moved, value.type)
+        s.e.reach.name(moved, type)
     return []
 
 

@@ -1,6 +1,6 @@
-"""Bursts in compiled code: what must hold before a byte is written, and rows of bytes copied.
+"""Bursts: their conditions, and copies of rows of bytes.
 
-What is unusual (padded bursts that write over each other, what is wrong) is the reference's.
+Overlapping padded bursts and all errors are left to the reference engine.
 """
 
 from __future__ import annotations
@@ -8,20 +8,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
+from itertools import accumulate
 
 from pto.core.dtypes import U8
 from pto.core.memory import Space
 from pto.isa.meaning.memory import burst, registers
-from pto.run.jit.border import context
-from pto.run.jit.border.state import register_offset
-from pto.run.jit.border.values import Place, Word
+from pto.run.jit.emit.emitter import OpContext
 from pto.run.jit.emit.handle.view import number
-from pto.run.jit.emit.table import Spot
 from pto.run.jit.emit.tile import boxes, planes
 from pto.run.jit.emit.tile import move as tile_moves
 from pto.run.jit.emit.tile.boxes import Field
 from pto.run.jit.emit.tile.move import Arguments, Side
-from pto.run.jit.llvm.text import NotNative, Val
+from pto.run.jit.llvm.text import Val, unsupported_if
+from pto.run.jit.runtime import context
+from pto.run.jit.runtime.values import PointerDesc, ScalarValue
 
 SMALL = 1 << 30  # products of two such numbers, and a few of those added, fit 64 bits
 
@@ -35,26 +35,32 @@ class Loop:
     destination: Val
 
 
-def words(s: Spot, *names: str) -> list[Val]:
-    return [number(s.need(Word, name)) for name in names]
+def words(s: OpContext, *names: str) -> list[Val]:
+    return [number(s.need(ScalarValue, name)) for name in names]
 
 
 # ---- what must hold
 
 
-def in_range(s: Spot, width: Val, loops: Sequence[Loop]) -> str:
-    """Whether no number is negative, something moves, and not too much."""
-    x, fine = s.x, "true"
-    for each in (width, *(n for p in loops for n in (p.count, p.source, p.destination))):
-        fine = x.both(fine, x.compare("ult", each, SMALL))
-    total = width
-    for each in (1, *(p.count for p in loops)):
-        total = x.mul(total, each)
-        fine = x.both(fine, x.compare("ule", total, burst.MOST_BYTES))
-    return x.both(fine, x.compare("ne", total, 0))
+def below(s: OpContext, limit: int, *numbers: Val) -> str:
+    """True if no number is negative, or the limit or more."""
+    return s.x.both(*(s.x.compare("ult", n, limit) for n in numbers))
 
 
-def reach_of(s: Spot, width: Val, counts: Sequence[Val], strides: Sequence[Val]) -> Val:
+def nonzero(s: OpContext, *numbers: Val) -> str:
+    return s.x.both(*(s.x.compare("ne", n, 0) for n in numbers))
+
+
+def in_range(s: OpContext, width: Val, loops: Sequence[Loop]) -> str:
+    """True if no number is negative, and the number of bytes is neither 0 nor too large."""
+    counts = (1, *(p.count for p in loops))
+    *_, last = totals = [*accumulate(counts, s.x.mul, initial=width)][1:]
+    few = (s.x.compare("ule", total, burst.MOST_BYTES) for total in totals)
+    numbers = (n for p in loops for n in (p.count, p.source, p.destination))
+    return s.x.both(below(s, SMALL, width, *numbers), *few, nonzero(s, last))
+
+
+def reach_of(s: OpContext, width: Val, counts: Sequence[Val], strides: Sequence[Val]) -> Val:
     """Bytes from the first to the end of the last burst."""
     x, found = s.x, width
     for count, stride in zip(counts, strides, strict=True):
@@ -62,8 +68,8 @@ def reach_of(s: Spot, width: Val, counts: Sequence[Val], strides: Sequence[Val])
     return found
 
 
-def distinct(s: Spot, width: Val, counts: Sequence[Val], strides: Sequence[Val]) -> str:
-    """Each loop steps over what the loops inside it write."""
+def distinct(s: OpContext, width: Val, counts: Sequence[Val], strides: Sequence[Val]) -> str:
+    """True if each loop steps over the bytes that its inner loops write."""
     x, fine, extent = s.x, "true", width
     for count, stride in zip(counts, strides, strict=True):
         over = x.compare("uge", stride, extent)
@@ -72,16 +78,14 @@ def distinct(s: Spot, width: Val, counts: Sequence[Val], strides: Sequence[Val])
     return fine
 
 
-def multiple(s: Spot, value: Val, step: int) -> str:
+def multiple(s: OpContext, value: Val, step: int) -> str:
     return s.x.compare("eq", s.x.rest(value, step), 0)
 
 
-def plain_writes(s: Spot) -> str:
-    """CTRL selects no type that writes are combined in."""
-    x = s.x
-    ctrl = x.load("i64", x.at(s.e.word(context.REGISTERS), register_offset(registers.CTRL)), 8)
-    kind = x.new(f"and i64 {ctrl}, {7 << registers.ATOMIC_TYPE}")
-    return x.compare("eq", kind, 0)
+def plain_writes(s: OpContext) -> str:
+    """True if CTRL selects no combining of writes."""
+    kind = s.x.new(f"and i64 {s.register(registers.CTRL)}, {7 << registers.ATOMIC_TYPE}")
+    return s.x.compare("eq", kind, 0)
 
 
 # ---- moves
@@ -91,8 +95,8 @@ def plain_writes(s: Spot) -> str:
 class Transfer:
     """Bursts from one place to another; those written are `wider` bytes longer."""
 
-    source: Place
-    target: Place
+    source: PointerDesc
+    target: PointerDesc
     width: Val
     loops: Sequence[Loop]
     wider: Val = 0
@@ -110,9 +114,9 @@ _UNLESS = "CTRL combines what is written, bursts overlap, or a number is out of 
 
 
 def move_bursts(
-    s: Spot, move: Transfer, fine: str, *, pads: Callable[..., None] | None = None
+    s: OpContext, move: Transfer, fine: str, *, pads: Callable[..., None] | None = None
 ) -> None:
-    """Where everything holds, rows of bytes; else the reference step."""
+    """Copy rows of bytes if all conditions hold; else run the reference step."""
     x, (reads, writes) = s.x, move.steps
     long = x.add(move.width, move.wider)
     fine = x.both(fine, in_range(s, long, move.loops))
@@ -125,8 +129,7 @@ def move_bursts(
     if pads is None:  # one by one, as they come: the later one wins
         many = reduce(x.mul, move.counts)
         order = x.either(order, x.compare("ule", many, burst.MOST_OVERLAPPING))
-    fine = x.both(fine, order)
-    fine = x.both(fine, planes.apart(s, move.source, ends[0], move.target, ends[1]))
+    fine = x.both(fine, order, planes.apart(s, move.source, ends[0], move.target, ends[1]))
 
     def run() -> None:
         pointers = [
@@ -135,12 +138,12 @@ def move_bursts(
         ]
         _around(s, move.loops, pointers, partial(_rows, s, move, pads))
 
-    planes.either_way(s, fine, run, _UNLESS)
+    planes.guarded(s, fine, run, _UNLESS)
 
 
 def noted(
-    s: Spot,
-    place: Place,
+    s: OpContext,
+    place: PointerDesc,
     width: Val,
     counts: Sequence[Val],
     steps: Sequence[Val],
@@ -148,17 +151,17 @@ def noted(
     *,
     writes: bool,
 ) -> str:
-    """The machine address of the first burst; uses of global memory are written down."""
+    """The machine address of the first burst; the access to global memory is logged."""
     single = all(count == 1 for count in counts[1:])
     rows, nbytes, pitch = (counts[0], width, steps[0]) if single else (1, reach, 0)
-    s.e.touched(place.memory, place.address, rows, nbytes, pitch, writes=writes)
+    s.e.log_access(place.memory, place.address, rows, nbytes, pitch, writes=writes)
     return s.pointer(place.memory, place.address, noted=True)
 
 
 def _around(
-    s: Spot, loops: Sequence[Loop], pointers: Sequence[str], body: Callable[[str, str], None]
+    s: OpContext, loops: Sequence[Loop], pointers: Sequence[str], body: Callable[[str, str], None]
 ) -> None:
-    """The outer loops, then the body with the addresses of each round."""
+    """Emit the outer loops, and the body with the addresses of each iteration."""
     x, (source, target) = s.x, pointers
     if len(loops) == 1:
         body(source, target)
@@ -175,11 +178,11 @@ def _around(
         ]
         _around(s, loops[:-1], moved, body)
 
-    planes.loop(x, outer.count, 1, turn)
+    x.loop(outer.count, 1, turn)
 
 
 def _rows(
-    s: Spot, move: Transfer, pads: Callable[..., None] | None, source: str, target: str
+    s: OpContext, move: Transfer, pads: Callable[..., None] | None, source: str, target: str
 ) -> None:
     """The innermost bursts."""
     inner, given = move.loops[0], Arguments()
@@ -193,12 +196,11 @@ def _rows(
         pads(dst, src, inner)
 
 
-def owner(s: Spot, memory: Val, space: Space | None, sub: int = 0) -> Val:
-    """The number of the buffer of the agent that owns it: a cube that names UB means that of vector
-    `sub`, a vector that names L1 the cube's."""
+def owner(s: OpContext, memory: Val, space: Space | None, sub: int = 0) -> Val:
+    """The number of the buffer of its owner: the UB of vector sub-block `sub` for a cube, the L1 of
+    the cube for a vector."""
     side = s.e.compiler.side
-    if space is Space.UB and side == "both" and sub:
-        raise NotNative("a buffer of another agent")
+    unsupported_if(space is Space.UB and side == "both" and sub, "a buffer of another agent")
     if space is None or (space, side) not in ((Space.UB, "cube"), (Space.L1, "vector")):
         return memory
     return context.PEER_BUFFERS[space, sub]

@@ -6,12 +6,11 @@ from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import Any
 
-from pto.run.jit.border.context import TELLS
-from pto.run.jit.emit.tile import planes
 from pto.run.jit.emit.tile.elements import Elements, ViewRef
-from pto.run.jit.emit.tile.elementwise import as_items
 from pto.run.jit.llvm.index import Fact, Index, Number
-from pto.run.jit.llvm.text import NotNative, Val
+from pto.run.jit.llvm.lanes import items_of
+from pto.run.jit.llvm.text import UnsupportedLowering, Val
+from pto.run.jit.runtime.context import TELLS
 
 _ROWS, _COLS = 3, 4  # dimensions
 
@@ -25,7 +24,7 @@ class Views(Elements):
         sources: Sequence[ViewRef],
         combine: Callable[[Any, Any], Any] | None = None,
     ) -> None:
-        """What is written must not be read afterwards; elsewhere the reference copies."""
+        """Copy views. Written elements must not be read later; the host handles other cases."""
         self.leave_unless(self._once(dst))
         for source in sources:
             self.leave_unless(self._separate_views(dst, source) | self._same(dst, source))
@@ -43,7 +42,7 @@ class Views(Elements):
             pairs = zip(sources, starts, strict=True)
             values = [self.load(v, self._along(v, j, at), None) for v, at in pairs]
             found = values[0] if combine is None else reduce(combine, values)
-            items = as_items(self._lanes, self.symbol(found), dst.dtype)
+            items = items_of(self._lanes, self.symbol(found), dst.dtype).name
             self.store(dst, self._along(dst, j, to), items, self.mask)
 
         self._nested((dst, *sources), 0, [Number(self.x, 0)] * (1 + len(sources)), strip)
@@ -72,10 +71,10 @@ class Views(Elements):
         if size.known == 1:
             line(0)
         else:
-            planes.loop(self.x, size.value, 1, line)
+            self.x.loop(size.value, 1, line)
 
     def _once(self, view: ViewRef) -> Fact:
-        """No element lies where another one does."""
+        """True if no two elements share bytes."""
         fine, reach = Fact(self.x, "true"), Number(self.x, 1)
         for size, step in reversed(list(zip(view.shape, view.strides, strict=True))):
             fine = fine & ((size <= 1) | (step >= reach))
@@ -99,7 +98,7 @@ class Views(Elements):
         return Fact(self.x, self.x.apart(*self._span(a), *self._span(b)))
 
     def _span(self, view: ViewRef) -> tuple[Val, Val]:
-        """Where a view begins, and how many bytes it reaches over."""
+        """The start of a view, and the bytes it spans."""
         reach = Number(self.x, 1)
         for size, step in zip(view.shape, view.strides, strict=True):
             reach = reach + (size - 1) * step
@@ -117,4 +116,4 @@ class Views(Elements):
         return ViewRef(view.view, self.x.at(view.pointer, skipped.value), shape, view.strides)
 
     def on_peer(self, view: ViewRef, peer: Any) -> ViewRef:
-        raise NotNative("a rank whose memory only its host knows")
+        raise UnsupportedLowering("a rank whose memory only its host knows")

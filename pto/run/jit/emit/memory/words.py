@@ -1,7 +1,7 @@
 """The words of transfers by pointer (`isa/meaning/memory/words.py`) in compiled code.
 
-A transfer that does not fulfil what compiled code needs is carried out by the reference engine,
-which also says what is wrong: so requirements are collected, and tested once where bytes move.
+Requirements are collected and tested once, before bytes move. If one does not hold, the reference
+engine runs the transfer and reports any error.
 """
 
 from __future__ import annotations
@@ -17,24 +17,25 @@ from pto.core.memory import Space
 from pto.isa.meaning.memory.burst import BurstLoop
 from pto.isa.meaning.memory.words import Bursts
 from pto.isa.row import types as t
-from pto.run.jit.border.values import Native, Place, TilePlace, Word
+from pto.run.jit.emit.emitter import OpContext
 from pto.run.jit.emit.memory import burst
 from pto.run.jit.emit.memory.burst import SMALL, Transfer, move_bursts, plain_writes
-from pto.run.jit.emit.table import WORDS, Emit, Spot
+from pto.run.jit.emit.registry import WORDS, Emit
 from pto.run.jit.emit.tile import boxes, copies
 from pto.run.jit.emit.tile import move as tile_moves
 from pto.run.jit.emit.tile.boxes import Field
 from pto.run.jit.emit.tile.move import Arguments, Side
 from pto.run.jit.emit.tile.numbers import Numbers
 from pto.run.jit.llvm.index import Fact, Number
-from pto.run.jit.llvm.text import NotNative, Val
+from pto.run.jit.llvm.text import UnsupportedLowering, Val, expect, is_integer, unsupported_if
+from pto.run.jit.runtime.values import Lowered, PointerDesc, ScalarValue, TileDesc
 
 _MOST = SMALL >> 12  # of counts and gaps in blocks: products of three fit 64 bits
 
 
 @dataclass(frozen=True, slots=True)
 class At:
-    """`Pointer` with an address that may be known later, and the space its type names."""
+    """A pointer with an address that may be an SSA value, and the space of its type."""
 
     memory: Val
     address: Number
@@ -42,15 +43,15 @@ class At:
     space: Space | None
 
     @property
-    def place(self) -> Place:
-        return Place((self.memory, self.address.value), self.dtype)
+    def place(self) -> PointerDesc:
+        return PointerDesc((self.memory, self.address.value), self.dtype)
 
 
 class Words(Numbers):
-    """Writes one transfer where it stands."""
+    """Emits one transfer in place."""
 
-    def __init__(self, s: Spot) -> None:
-        super().__init__(s.x, s.e.unit.declare, s.e.word)
+    def __init__(self, s: OpContext) -> None:
+        super().__init__(s.x, s.e.word)
         self.s = s
         self.fine = Fact(s.x, "true")  # what is required so far
 
@@ -64,25 +65,26 @@ class Words(Numbers):
 
     def known(self, flag: Any) -> bool:
         name = self.fact(flag).name
-        if name not in ("true", "false"):
-            raise NotNative("a conversion that is known only when it runs")
+        unsupported_if(
+            name not in ("true", "false"), "a conversion that is known only when it runs"
+        )
         return name == "true"
 
     def when(
         self, fact: Any, body: Callable[[], None], otherwise: Callable[[], None] | None = None
     ) -> None:
-        """A way that has no native form is the reference's, where it is taken."""
+        """A branch without a lowering is a host fallback, when it is taken."""
         x, fine, is_known = self.x, self.fine, self.fact(fact).name in ("true", "false")
 
         def way(run: Callable[[], None]) -> None:
             self.fine, mark = fine, x.mark()
             try:
                 run()
-            except NotNative as why:
+            except UnsupportedLowering as why:
                 if is_known:
                     raise
                 x.back_to(mark)
-                self.s.e.run_outside(self.s.op, str(why), seldom=True)
+                self.s.e.host_fallback(self.s.op, str(why), seldom=True)
 
         other = None if otherwise is None else lambda: way(otherwise)
         super().when(fact, lambda: way(body), other)
@@ -104,9 +106,9 @@ class Words(Numbers):
 
     def owned(self, pointer: At, sub: Any = 0) -> At:
         is_hint = pointer.space is not Space.UB or self.s.e.compiler.side == "vector"
-        number = 0 if is_hint else self.number(sub).known
-        if number not in (0, 1):
-            raise NotNative("a sub-block known only when it runs")
+        why = "a sub-block known only when it runs"
+        number = 0 if is_hint else expect(self.number(sub).known, int, why)
+        unsupported_if(number not in (0, 1), why)
         return replace(pointer, memory=burst.owner(self.s, pointer.memory, pointer.space, number))
 
     def aligned(self, name: str, pointer: At, step: int, loops: Sequence[BurstLoop] = ()) -> None:
@@ -183,10 +185,10 @@ class Words(Numbers):
         return low if item == f"i{width}" else self.x.new(f"bitcast i{width} {low} to {item}")
 
 
-def emits_in(words: Callable[[Spot], Words]) -> Emit:
+def emits_in(words: Callable[[OpContext], Words]) -> Emit:
     """The emitter of meanings in these words."""
 
-    def emit(s: Spot) -> Sequence[Native]:
+    def emit(s: OpContext) -> Sequence[Lowered]:
         x = words(s)
         given = [
             [_seen(x, v, None) for v in s.operands(o.name)]
@@ -200,21 +202,20 @@ def emits_in(words: Callable[[Spot], Words]) -> Emit:
     return emit
 
 
-def _seen(x: Words, native: Native | None, type: t.Type | None) -> Any:
+def _seen(x: Words, native: Lowered | None, type: t.Type | None) -> Any:
     """An operand as the words know it."""
-    if isinstance(native, TilePlace):  # a memref where a pointer could stand
-        native = Place((native.memory, native.address), native.type.dtype)
-    if isinstance(native, Place):
+    if isinstance(native, TileDesc):  # a memref as a pointer
+        native = PointerDesc((native.memory, native.address), native.type.dtype)
+    if isinstance(native, PointerDesc):
         space = getattr(type, "space", None)
         return At(native.memory, Number(x.x, native.address), native.elem, space)
-    if not isinstance(native, Word):
-        if native is not None:
-            raise NotNative("a handle")
+    if not isinstance(native, ScalarValue):
+        unsupported_if(native is not None, "a handle")
         return None
     if native.types[0] == "i1":
         flag = native.name
         return Fact(x.x, str(bool(flag)).lower() if isinstance(flag, int) else flag)
-    return x.number(native) if native.types[0].startswith("i") else native
+    return x.number(native) if is_integer(native.types[0]) else native
 
 
 WORDS[Bursts] = emits_in(Words)

@@ -1,6 +1,7 @@
-"""Signals between the cube and the vector sub-blocks of a core, and `syncall`, in compiled code.
+"""Signals between the cube and the vector sub-blocks of a core, and `syncall`.
 
-Where an agent has to wait, others go on until the count is there. Meetings by signals are Python's.
+An agent that waits suspends its coroutine until the count is reached. Python handles barriers of
+several cores by signals.
 """
 
 from __future__ import annotations
@@ -12,39 +13,36 @@ from pto.isa.meaning.memory import registers
 from pto.isa.meaning.order import flags
 from pto.isa.row.flag import event_of
 from pto.isa.rules.rule import Case
-from pto.run.jit.border.context import BLOCK, BLOCKS, COME, REGISTERS, SIGNALS, SUB
-from pto.run.jit.border.state import (
+from pto.run.jit.emit import coroutine
+from pto.run.jit.emit.emitter import OpContext
+from pto.run.jit.emit.handle.view import wide
+from pto.run.jit.emit.registry import emits
+from pto.run.jit.emit.tile import planes
+from pto.run.jit.llvm.text import I64, Val, expect, unsupported_if
+from pto.run.jit.runtime.context import BLOCK, BLOCKS, COME, SIGNALS, SUB
+from pto.run.jit.runtime.state import (
     CUBES,
     SIGNAL_IDS,
     VECTORS,
     receiver,
-    register_offset,
     signal_offset,
 )
-from pto.run.jit.border.values import Native, Word
-from pto.run.jit.emit import coroutine
-from pto.run.jit.emit.handle.view import wide
-from pto.run.jit.emit.table import Spot, emits
-from pto.run.jit.emit.tile import planes
-from pto.run.jit.llvm.text import I64, NotNative, Val
+from pto.run.jit.runtime.values import Lowered, ScalarValue
 from pto.verify.operation import constant
 
 
-def _id(s: Spot) -> Val:
-    """The last operand there is, else the attribute."""
+def _id(s: OpContext) -> Val:
+    """The id: the last operand, else the attribute."""
     given = s.all()
     if not given:
         return event_of(s.case)
-    word = given[-1]
-    if not isinstance(word, Word):
-        raise NotNative("an id that is no number")
-    return wide(s, word)
+    return wide(s, expect(given[-1], ScalarValue, "an id that is no number"))
 
 
 class _Counts:
-    """Where signals are counted, as the agent at hand sees it."""
+    """The counters of signals, for the emitted agent."""
 
-    def __init__(self, s: Spot) -> None:
+    def __init__(self, s: OpContext) -> None:
         self.s, self.x, self.side = s, s.x, s.e.compiler.side
         self.offset = s.case.profile.sync.second_vector_id_offset
         self.sub: Val = 0
@@ -59,7 +57,7 @@ class _Counts:
         return x.at(self.s.e.word(SIGNALS), x.add(first, within))
 
     def own(self, number: Val) -> Val:
-        """The id that the second vector sub-block means by a number that the cube uses too."""
+        """The id of the second vector sub-block for a number that the cube uses too."""
         x = self.x
         if not self.offset or (isinstance(number, int) and number < self.offset):
             return number
@@ -67,7 +65,7 @@ class _Counts:
         return x.add(number, x.mul(named, -self.offset))
 
     def sent(self, number: Val) -> list[str]:
-        """Counts that a set of the agent reaches (`flags._receivers`)."""
+        """The counters that a signal of this agent increments."""
         x, sender = self.x, 0 if self.offset else self.sub
         if self.side == "vector":
             number = x.add(self.own(number), x.mul(self.sub, self.offset))
@@ -82,7 +80,8 @@ class _Counts:
         return [self.place(second, x.rest(number, self.offset), sender)]
 
     def heard(self, number: Val) -> tuple[str, str | None]:
-        """The count a wait of the agent takes; of signals that are combined, the other one too."""
+        """The counter that a wait of this agent decrements; for combined signals the second one
+        too."""
         if self.side == "vector":
             heard = self.x.add(receiver("vector"), self.sub)
             return self.place(heard, self.own(number), 0), None
@@ -95,9 +94,8 @@ _EACH = signal_offset(1) - signal_offset(0)
 
 
 @emits(flags.SEND, cheap=True)
-def _send(s: Spot) -> Sequence[Native]:
-    if flags.is_meeting(s.case):
-        raise NotNative("a meeting of many cores")
+def _send(s: OpContext) -> Sequence[Lowered]:
+    unsupported_if(flags.is_meeting(s.case), "a meeting of many cores")
     x, number, made = s.x, _id(s), _Counts(s)
     most = s.case.profile.sync.cross_core_counter_max
     limit = 2 * made.offset if made.side == "cube" and made.offset else SIGNAL_IDS // 2
@@ -110,13 +108,13 @@ def _send(s: Spot) -> Sequence[Native]:
         for place, count in zip(places, counts, strict=True):
             x.store(I64, count, place, 8)
 
-    planes.either_way(s, x.compare("ult", number, limit), run, "no such signal")
+    planes.guarded(s, x.compare("ult", number, limit), run, "no such signal")
     return []
 
 
 @emits(flags.HEAR)
-def _hear(s: Spot) -> Sequence[Native]:
-    """Where many cores may meet, Python says whether they have."""
+def _hear(s: OpContext) -> Sequence[Lowered]:
+    """Wait for a signal. If the program has barriers of several cores, Python tests the wait."""
     x, number, taken = s.x, _id(s), list[tuple[str, str]]()
 
     def met() -> str:
@@ -138,18 +136,18 @@ def _hear(s: Spot) -> Sequence[Native]:
     return []
 
 
-def _agents(s: Spot, kind: int) -> str:
+def _agents(s: OpContext, kind: int) -> str:
     """How many vectors or cubes the core has."""
     return s.x.load(I64, s.x.at(s.e.word(SIGNALS), 8 * kind), 8)
 
 
 @emits(config.SYNC_ALL)
-def _sync_all(s: Spot) -> Sequence[Native]:
-    """Wait until all blocks have come as often as this agent."""
+def _sync_all(s: OpContext) -> Sequence[Lowered]:
+    """Wait until all blocks have arrived as often as this agent."""
     x, kind, used = s.x, s.case.word("core_type") or "mix", s.operand("used_cores")
     everyone = x.mul(_here(s, kind), x.load(I64, x.at("%ctx", 8 * BLOCKS), 8))
     takes_part = x.compare("ne", everyone, 0)
-    if isinstance(used, Word):
+    if isinstance(used, ScalarValue):
         count = wide(s, used)
         block = x.load(I64, x.at("%ctx", 8 * BLOCK), 8)
         takes_part, everyone = x.compare("slt", block, count), x.mul(_here(s, kind), count)
@@ -158,8 +156,8 @@ def _sync_all(s: Spot) -> Sequence[Native]:
     return []
 
 
-def _here(s: Spot, kind: str) -> Val:
-    """How many agents of this block take part; none where this agent does not."""
+def _here(s: OpContext, kind: str) -> Val:
+    """The number of agents of this block that take part; 0 if this agent does not."""
     side = s.e.compiler.side
     if side == "both":
         return 1
@@ -170,9 +168,9 @@ def _here(s: Spot, kind: str) -> Val:
     return _agents(s, VECTORS) if side == "vector" else 1
 
 
-def _come(s: Spot, kind: str, everyone: Val) -> None:
+def _come(s: OpContext, kind: str, everyone: Val) -> None:
     x = s.x
-    passed = x.at(s.e.word(REGISTERS), register_offset(f"{registers.SYNC_ALL} {kind}"))
+    passed = s.register_at(f"{registers.SYNC_ALL} {kind}")
     waiting = x.at(passed, 8)
     count = x.at(s.e.word(COME), 8 * registers.CORE_TYPES.index(kind))
 
@@ -192,12 +190,12 @@ def _come(s: Spot, kind: str, everyone: Val) -> None:
     coroutine.until(s, met, take)
 
 
-def _take(s: Spot, place: str) -> None:
+def _take(s: OpContext, place: str) -> None:
     s.x.store(I64, s.x.sub(s.x.load(I64, place, 8), 1), place, 8)
 
 
-def _may_meet(s: Spot) -> bool:
-    """Whether the program tells many cores of anything."""
+def _may_meet(s: OpContext) -> bool:
+    """True if the program has a barrier of several cores."""
     profile, ops = s.e.compiler.profile, s.e.compiler.module.walk()
     cases = [Case(op, op.row, profile, constant) for op in ops if op.row and op.body in _SENDS]
     return any(map(flags.is_meeting, cases))

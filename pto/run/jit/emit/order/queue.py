@@ -1,7 +1,7 @@
-"""Queues in compiled code: rings of counts, tiles copied into slots and out of them.
+"""Queues in compiled code: rings of counters, and tiles copied into and out of slots.
 
-Slots lie in the consumer's buffer or in global memory, as the target has it. What a ring cannot
-give at once, and every other queue, is Python's: it says what an agent waits for.
+Slots are in the consumer's buffer or in global memory, as the target defines. Python handles all
+other queues, and computes the reason of a wait.
 """
 
 from __future__ import annotations
@@ -18,31 +18,30 @@ from pto.isa.meaning.order import queue, ring
 from pto.isa.row import types as t
 from pto.isa.row.attributes import Int
 from pto.isa.row.traits import Control
-from pto.run.jit.border.context import FIRST_SLOT, PEERS, QUEUE_WORDS, QUEUES, Context
-from pto.run.jit.border.values import Native, Place, TilePlace, Word
 from pto.run.jit.emit import coroutine
+from pto.run.jit.emit.emitter import OpContext
 from pto.run.jit.emit.handle.view import number as index
 from pto.run.jit.emit.handle.words import placed
 from pto.run.jit.emit.order.ring import Matrix, Ring, number_of
 from pto.run.jit.emit.order.scales import Leaving, leaving
-from pto.run.jit.emit.table import Spot, emits
+from pto.run.jit.emit.registry import emits
 from pto.run.jit.emit.tile import boxes
 from pto.run.jit.emit.tile.move import Side, beside, tile_side, transfer
-from pto.run.jit.llvm.text import I64, NotNative, Text, Val
+from pto.run.jit.llvm.text import I64, Text, Val, expect, unsupported_if
+from pto.run.jit.runtime.context import FIRST_SLOT, PEERS, QUEUE_WORDS, QUEUES, Context
+from pto.run.jit.runtime.values import Lowered, PointerDesc, ScalarValue, TileDesc
 
 _L1: Final = 2  # the cube's place among the peers
 
 
 @emits(ring.RESERVE, cheap=True)
-def _reserve(s: Spot) -> Sequence[Native]:
-    type = s.op.results[0].type
-    if not isinstance(type, t.Scalar):
-        raise NotNative("a place that is no number")
-    return [Word((placed(s),), type)]
+def _reserve(s: OpContext) -> Sequence[Lowered]:
+    type = expect(s.op.results[0].type, t.Scalar, "a place that is no number")
+    return [ScalarValue((placed(s),), type)]
 
 
 @emits(ring.INIT_FRONTEND)
-def _open(s: Spot) -> Sequence[Native]:
+def _open(s: OpContext) -> Sequence[Lowered]:
     x, number, table = s.x, number_of(s), s.e.word(QUEUES)
     again, make, done = x.fresh("again"), x.fresh("make"), x.fresh("done")
     stays = _stays(s)
@@ -52,26 +51,27 @@ def _open(s: Spot) -> Sequence[Native]:
         x.branch(x.compare("ne", state, 0), again, make)
         x.label(again)
         gm = s.operand("gm_slot_buffer")
-        if isinstance(gm, Place) and s.case.profile.sync.queue_slots == "gm":
+        if isinstance(gm, PointerDesc) and s.case.profile.sync.queue_slots == "gm":
             for way, row in rows.items():
                 _turn_to(s, gm, row, behind=way == ring.TO_CUBE and len(rows) == 2)
         x.jump(done)
         x.label(make)
-    s.e.run_outside(s.op, "a queue is opened")
+    s.e.host_fallback(s.op, "a queue is opened")
     s.e.call(_Opened(number, stays))
     x.jump(done)
     x.label(done)
     return []
 
 
-def _ways(s: Spot) -> list[int]:
+def _ways(s: OpContext) -> list[int]:
     mask = s.op.attrs.get("dir_mask")
     value = mask.value if isinstance(mask, Int) else 0
     return [way for way in (ring.TO_VECTOR, ring.TO_CUBE) if value & way]
 
 
-def _turn_to(s: Spot, gm: Place, row: str, *, behind: bool) -> None:
-    """In global memory each block has slots of its own: who opens the queue first says where."""
+def _turn_to(s: OpContext, gm: PointerDesc, row: str, *, behind: bool) -> None:
+    """Set the slots of this block in global memory; the first agent that opens the queue chooses
+    them."""
     x = s.x
     entry = x.at(x.load("ptr", row, 8), 8 * ring.ENTRY)
 
@@ -86,18 +86,18 @@ def _turn_to(s: Spot, gm: Place, row: str, *, behind: bool) -> None:
     _store_two(x, x.at(row, 8 * FIRST_SLOT), *words)
 
 
-def _stays(s: Spot) -> bool:
-    """Whether this opens the same queue in every block, and nothing else does. Its slots may lie
-    elsewhere in the same argument."""
+def _stays(s: OpContext) -> bool:
+    """True if this is the only operation that opens the queue, with constant operands; its slots
+    may be at another offset of the same argument."""
     function = next(s.op.around(Control.FUNCTION), s.op)
     alike = [op for op in function.walk() if op.body is ring.INIT_FRONTEND]
     args = [s.e.env.get(id(arg)) for arg in function.regions[0].block.args]
-    given = {native.memory for native in args if isinstance(native, Place)}
+    given = {native.memory for native in args if isinstance(native, PointerDesc)}
 
-    def is_same(native: Native | None) -> bool:
-        if isinstance(native, Place):
+    def is_same(native: Lowered | None) -> bool:
+        if isinstance(native, PointerDesc):
             return native.memory in given
-        return native is None or (isinstance(native, Word) and isinstance(native.name, int))
+        return native is None or (isinstance(native, ScalarValue) and isinstance(native.name, int))
 
     known = (s.operand(o.name) for o in s.op.row.operands) if s.op.row else ()
     return len(alike) == 1 and all(map(is_same, known))
@@ -105,7 +105,7 @@ def _stays(s: Spot) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Opened:
-    """Python has made a queue: compiled code may use it."""
+    """A call of Python that makes an open queue available to compiled code."""
 
     number: int
     stays: bool
@@ -119,15 +119,15 @@ _UNLESS = "the slots of the queue have no place that compiled code knows"
 
 
 def _try(
-    s: Spot,
+    s: OpContext,
     made: Ring,
     conditions: tuple[Callable[[], str], Callable[[], str]],
     quick: Callable[[], list[Val]],
     again: str,
 ) -> list[Val]:
-    """`quick` where a plain ring gives it at once, the words of its result. What the first of the
-    conditions does not hold for is Python's; for the second one waits, and looks from `again` on.
-    """
+    """Emit `quick`, which returns the words of the result, for a ring with a known location. The
+    first condition selects Python if it is False; on the second one the agent waits, and tests
+    again from `again` on."""
     x = s.x
     words = "look", "fits", "quick", "slow", "stuck", "done"
     look, fits, yes, no, stuck, done = (x.fresh(word) for word in words)
@@ -139,7 +139,9 @@ def _try(
     x.label(stuck)
     coroutine.nap(x, s.e.unit.site(s.op), no, again)
     x.label(no)
-    slow = [name for native in s.e.run_outside(s.op, _UNLESS, again=again) for name in native.names]
+    slow = [
+        name for native in s.e.host_fallback(s.op, _UNLESS, again=again) for name in native.names
+    ]
     left = x.here
     x.jump(done)
     x.label(yes)
@@ -152,8 +154,8 @@ def _try(
     return [x.phi(I64, [(a, left), (b, right)]) for a, b in pairs]
 
 
-def _begin(s: Spot) -> str:
-    """Where a wait is looked at."""
+def _begin(s: OpContext) -> str:
+    """Start the block in which a wait is tested."""
     again = s.x.fresh("again")
     s.x.jump(again)
     s.x.label(again)
@@ -164,10 +166,12 @@ def _begin(s: Spot) -> str:
 
 
 @emits(queue.PUSH_TO)
-def _push(s: Spot) -> Sequence[Native]:
-    tile = s.need(TilePlace, "tile")
-    if tile.type.compact is not Compact.NULL or tile.type.dtype.is_packed:
-        raise NotNative("a tile that is not plain")
+def _push(s: OpContext) -> Sequence[Lowered]:
+    tile = s.need(TileDesc, "tile")
+    unsupported_if(
+        tile.type.compact is not Compact.NULL or tile.type.dtype.is_packed,
+        "a tile that is not plain",
+    )
     how = leaving(s, tile)
     again = _begin(s)
     made = Ring(s, out=True, epilogue=how.usual.epilogue if how.usual else 0)
@@ -199,7 +203,8 @@ def _push(s: Spot) -> Sequence[Native]:
 
 
 def _tells_region(made: Ring, whole: tuple[Val, Val]) -> str:
-    """Write a tile to its slot; of two sub-blocks that push one, the second may have none of it."""
+    """True if this agent stores the region of the tile: of two sub-blocks that push one tile, the
+    second may have none of it."""
     if made.way == ring.TO_VECTOR or made.split != ring.WHOLE:
         return "true"
     x = made.s.x
@@ -215,7 +220,7 @@ def _store_two(x: Text, place: str, first: Val, second: Val) -> None:
 Way = tuple[Callable[[Val], str], Callable[[Val], None]]  # whether an entry fits, and putting it
 
 
-def _into_global(s: Spot, made: Ring, tile: TilePlace, how: Leaving | None) -> Way:
+def _into_global(s: OpContext, made: Ring, tile: TileDesc, how: Leaving | None) -> Way:
     """Store to global memory: the cube the whole tile, a vector sub-block its half."""
     split = ring.WHOLE if made.way == ring.TO_VECTOR else made.split
     rows, cols = tile.valid
@@ -234,12 +239,11 @@ def _into_global(s: Spot, made: Ring, tile: TilePlace, how: Leaving | None) -> W
     return lambda number: matrix(number).fits, put
 
 
-def _into_local(s: Spot, made: Ring, tile: TilePlace, how: Leaving | None) -> Way:
+def _into_local(s: OpContext, made: Ring, tile: TileDesc, how: Leaving | None) -> Way:
     x, slot, to_vector = s.x, _slot_type(made, tile, how), made.way == ring.TO_VECTOR
     half = _divided(x, made.split, *tile.valid) if to_vector else tile.valid
     apart = _in_boxes(x, made, tile.type.box if to_vector else slot.box, half)
-    if apart == "false":
-        raise NotNative("a half across boxes")
+    unsupported_if(apart == "false", "a half across boxes")
     has = s.case.profile.buffers["ub" if to_vector else "l1"]
 
     def fits(number: Val) -> str:
@@ -264,12 +268,12 @@ def _divided(x: Text, split: int, rows: Val, cols: Val) -> tuple[Val, Val]:
 
 
 def _second(split: int, rows: Val, cols: Val) -> tuple[Val, Val]:
-    """Where the second half begins, of which there are so many rows and columns: `queue.part`."""
+    """The start of the second half of a region."""
     return rows if split == queue.BY_ROWS else 0, cols if split == queue.BY_COLS else 0
 
 
 def _in_boxes(x: Text, made: Ring, box: tuple[int, int], half: tuple[Val, Val]) -> str:
-    """Whether the second half begins with a box, or lies inside one."""
+    """True if the second half starts at a box, or lies inside one."""
     fine = "true"
     for first, many, side in zip(_second(made.split, *half), half, box, strict=True):
         into = x.rest(first, side)
@@ -288,8 +292,8 @@ def _joined(x: Text, split: int, rows: Val, cols: Val) -> tuple[Val, Val]:
     return x.mul(rows, 1 + by_rows), x.mul(cols, 1 + by_cols)
 
 
-def _slot_type(made: Ring, tile: TilePlace, how: Leaving | None) -> TileType:
-    """What lies in a slot: a half for each vector sub-block, or all of it for the cube."""
+def _slot_type(made: Ring, tile: TileDesc, how: Leaving | None) -> TileType:
+    """The type of a slot: a half for each vector sub-block, or the whole tile for the cube."""
     (high, wide), type = tile.type.shape, tile.type
     if made.way == ring.TO_CUBE:
         high, wide = (
@@ -304,11 +308,11 @@ def _slot_type(made: Ring, tile: TilePlace, how: Leaving | None) -> TileType:
     return TileType.of(Role.VEC, type.dtype, high, wide, ND)
 
 
-def _peer(s: Spot, number: int) -> str:
+def _peer(s: OpContext, number: int) -> str:
     return s.x.load("ptr", s.x.at(s.e.word(PEERS), 8 * number), 8)
 
 
-def _skipped(s: Spot, side: Side, at: tuple[Val, Val]) -> Val:
+def _skipped(s: OpContext, side: Side, at: tuple[Val, Val]) -> Val:
     """Bytes to an element."""
     field, x = side.field, s.x
     rows, cols = boxes.position(x, field.rows, at[0]), boxes.position(x, field.cols, at[1])
@@ -316,14 +320,14 @@ def _skipped(s: Spot, side: Side, at: tuple[Val, Val]) -> Val:
 
 
 def _to_vectors(
-    s: Spot, made: Ring, tile: TilePlace, slot: TileType, address: Val, how: Leaving | None
+    s: OpContext, made: Ring, tile: TileDesc, slot: TileType, address: Val, how: Leaving | None
 ) -> None:
     x, source = s.x, tile_side(s, tile)
     rows, cols = _divided(x, made.split, *tile.valid)
     for sub in made.vectors:
         skipped = _skipped(s, source, _second(made.split, rows, cols)) if sub else 0
         half = Side(source.field, x.at(source.pointer, skipped), source.arguments)
-        target = TilePlace((0, rows, cols), slot)
+        target = TileDesc((0, rows, cols), slot)
         to = Side(boxes.field(target), x.at(_peer(s, sub), address))
         if how is None:
             transfer(s, rows, cols, to, half)
@@ -331,8 +335,8 @@ def _to_vectors(
             how.send(s, tile, to)
 
 
-def _to_cube(s: Spot, made: Ring, tile: TilePlace, slot: TileType, address: Val) -> None:
-    x, whole = s.x, TilePlace((0, *slot.shape), slot)
+def _to_cube(s: OpContext, made: Ring, tile: TileDesc, slot: TileType, address: Val) -> None:
+    x, whole = s.x, TileDesc((0, *slot.shape), slot)
     begin = Side(boxes.field(whole), x.at(_peer(s, _L1), address))
     skipped = x.mul(made.me, _skipped(s, begin, _second(made.split, *tile.valid)))
     to = Side(begin.field, x.at(begin.pointer, skipped))
@@ -343,23 +347,24 @@ def _to_cube(s: Spot, made: Ring, tile: TilePlace, slot: TileType, address: Val)
 
 
 @emits(queue.POP_FROM)
-def _pop(s: Spot) -> Sequence[Native]:
+def _pop(s: OpContext) -> Sequence[Lowered]:
     result = s.op.results[0].type
-    if not isinstance(result, t.TileBuf) or tile_type(result).compact is not Compact.NULL:
-        raise NotNative("an entry in global memory, or a compact tile")
+    unsupported_if(
+        not isinstance(result, t.TileBuf) or tile_type(result).compact is not Compact.NULL,
+        "an entry in global memory, or a compact tile",
+    )
     type = tile_type(result)
-    if type.dtype.is_packed:
-        raise NotNative("packed elements")
+    unsupported_if(type.dtype.is_packed, "packed elements")
     told = [s.operand(name) for name in ("valid_row", "valid_col")]
     words = [None if word is None else index(word) for word in told]
     region = [own if word is None else word for own, word in zip(type.valid, words, strict=True)]
     again = _begin(s)
     made = Ring(s, out=False)
     number: list[Val] = [0]
-    form = TilePlace(("", "", ""), type)
+    form = TileDesc(("", "", ""), type)
 
     def place() -> Val:
-        """Where an entry lies, or comes to lie."""
+        """The address of an entry in the buffer of the consumer."""
         if not made.in_global:
             return made.slot(number[0])
         turn = s.x.rest(number[0], made.local_slots)
@@ -379,7 +384,7 @@ def _pop(s: Spot) -> Sequence[Native]:
             s.fault_unless(s.x.compare("ule", extent, most))
         at = place()
         if made.in_global:
-            _out_of_global(s, made, number[0], TilePlace((at, rows, cols), type))
+            _out_of_global(s, made, number[0], TileDesc((at, rows, cols), type))
         made.add(ring.POPPED)
         return [at, rows, cols]
 
@@ -390,7 +395,7 @@ def _pop(s: Spot) -> Sequence[Native]:
     return [form.renamed((found[0], *fixed))]
 
 
-def _out_of_global(s: Spot, made: Ring, number: Val, tile: TilePlace) -> None:
+def _out_of_global(s: OpContext, made: Ring, number: Val, tile: TileDesc) -> None:
     """Read a slot: the cube takes the whole tile, a vector sub-block its half."""
     split = made.split if made.way == ring.TO_VECTOR else ring.WHOLE
     rows, cols = tile.valid
@@ -402,7 +407,7 @@ def _out_of_global(s: Spot, made: Ring, number: Val, tile: TilePlace) -> None:
 
 
 def _pushed(made: Ring, number: Val) -> tuple[Val, Val]:
-    """The tile that lies in an entry; for a vector sub-block its half."""
+    """The region of an entry; for a vector sub-block its half."""
     x = made.s.x
     place = x.at(made.state, x.mul(x.add(ring.REGIONS, x.mul(_turn(made, number), 2)), 8))
     rows, cols = x.load(I64, place, 8), x.load(I64, x.at(place, 8), 8)
@@ -415,7 +420,7 @@ def _pushed(made: Ring, number: Val) -> tuple[Val, Val]:
 
 
 @emits(queue.FREE_FROM)
-def _free(s: Spot) -> Sequence[Native]:
+def _free(s: OpContext) -> Sequence[Lowered]:
     made, x = Ring(s, out=False), s.x
     look, yes, no, done = (x.fresh(word) for word in ("look", "quick", "slow", "done"))
     x.branch(made.is_plain, look, no)
@@ -423,7 +428,7 @@ def _free(s: Spot) -> Sequence[Native]:
     freed, popped = made.count(ring.FREED, made.me), made.count(ring.POPPED, made.me)
     x.branch(x.compare("slt", freed, popped), yes, no)
     x.label(no)
-    s.e.run_outside(s.op, _UNLESS)
+    s.e.host_fallback(s.op, _UNLESS)
     x.jump(done)
     x.label(yes)
     made.add(ring.FREED)

@@ -1,4 +1,4 @@
-"""Rings of queues as compiled code sees them: the words of one, counts of entries, slots."""
+"""Rings of queues in compiled code: their words, counters and slots."""
 
 from __future__ import annotations
 
@@ -7,18 +7,17 @@ from dataclasses import dataclass
 from pto.core.dtypes import DType
 from pto.isa.meaning.memory.registers import QUEUE_IDS
 from pto.isa.meaning.order import queue, ring
-from pto.run.jit.border.context import GLOBAL, LOCAL, PLACE, QUEUE_WORDS, QUEUES, SUB
-from pto.run.jit.emit.table import Spot
+from pto.run.jit.emit.emitter import OpContext
 from pto.run.jit.emit.tile import boxes
 from pto.run.jit.emit.tile.boxes import Field
 from pto.run.jit.emit.tile.move import Arguments, Side
-from pto.run.jit.llvm.text import I64, NotNative, Val
+from pto.run.jit.llvm.text import I64, Val, unsupported_if
+from pto.run.jit.runtime.context import GLOBAL, LOCAL, PLACE, QUEUE_WORDS, QUEUES, SUB
 
 
-def number_of(s: Spot) -> int:
+def number_of(s: OpContext) -> int:
     number = int(s.case.word("id") or 0)
-    if number >= QUEUE_IDS or s.e.compiler.side == "both":
-        raise NotNative("a queue without a place")
+    unsupported_if(number >= QUEUE_IDS or s.e.compiler.side == "both", "a queue without a place")
     return number
 
 
@@ -33,16 +32,17 @@ class Matrix:
 
 
 class Ring:
-    """One direction of a queue, as the agent at hand sees it."""
+    """One direction of a queue, for the emitted agent."""
 
-    def __init__(self, s: Spot, *, out: bool, epilogue: int = 0) -> None:
-        """`epilogue`: bits of what is done to what is pushed; who pops does not care."""
+    def __init__(self, s: OpContext, *, out: bool, epilogue: int = 0) -> None:
+        """`epilogue`: hash of the epilogue of a push; a pop ignores it."""
         self.s = s
         x, side = s.x, s.e.compiler.side
         self.way = ring.TO_VECTOR if (side == "vector") is not out else ring.TO_CUBE
         self.split = int(s.case.word("split") or 0)
-        if self.split not in (ring.WHOLE, queue.BY_ROWS, queue.BY_COLS):
-            raise NotNative("halves of an odd size")
+        unsupported_if(
+            self.split not in (ring.WHOLE, queue.BY_ROWS, queue.BY_COLS), "halves of an odd size"
+        )
         place = 8 * QUEUE_WORDS * (2 * number_of(s) + self.way - 1)
         table = x.at(s.e.word(QUEUES), place)
         self.state = x.load("ptr", table, 8)
@@ -95,7 +95,7 @@ class Ring:
         return Side(field, self.s.x.at(self.first, matrix.start), tuple(given.names))
 
     def has_room(self, number: Val) -> str:
-        """Whether a slot is free for the next push."""
+        """True if a slot is free for the next push."""
         x, agents = self.s.x, self.vectors if self.way == ring.TO_VECTOR else range(1)
         half = x.new(f"lshr i64 {self.slots}, 1")
         few = x.compare("ule", self.slots, 2)
@@ -107,7 +107,7 @@ class Ring:
         return x.either(x.compare("slt", number, self.slots), fine)
 
     def has_entry(self, number: Val) -> str:
-        """Whether a pushed tile waits for the next pop."""
+        """True if an entry is available for the next pop."""
         x, fine = self.s.x, "true"
         producers = range(1) if self.way == ring.TO_VECTOR else self.vectors
         if self.way == ring.TO_VECTOR:

@@ -1,8 +1,7 @@
-"""Accumulators on their way into a queue, in compiled code: scales are set, elements scaled.
+"""Pushes of accumulators into a queue, with scales.
 
-A push is compiled for one form of scale: that of every instruction that sets it. Where a scale
-turns out to be another one, Python does it. What is set for the next push alone is looked at when
-it comes: without it a push is as any other.
+A push is compiled for one form of scale, which all instructions that set it share. If the scale has
+another form at run time, Python runs the push. A scale for one push alone is tested at run time.
 """
 
 from __future__ import annotations
@@ -26,18 +25,18 @@ from pto.isa.meaning.order import queue, ring
 from pto.isa.row import types as t
 from pto.isa.row.traits import Control
 from pto.isa.rules.rule import Case
-from pto.run.jit.border.context import REGISTERS, epilogue_bits
-from pto.run.jit.border.scales import Form, row_type
-from pto.run.jit.border.state import register_offset
-from pto.run.jit.border.values import SPACE_NUMBERS, Native, TilePlace, ViewPlace, Word
+from pto.run.jit.emit.emitter import OpContext
 from pto.run.jit.emit.order.ring import number_of
-from pto.run.jit.emit.table import Spot, emits
+from pto.run.jit.emit.registry import emits
 from pto.run.jit.emit.tile import boxes, planes
 from pto.run.jit.emit.tile.elements import TileRef, ViewRef
 from pto.run.jit.emit.tile.move import Side, tile_side
 from pto.run.jit.emit.tile.mover import Mover
 from pto.run.jit.llvm.index import Number
-from pto.run.jit.llvm.text import I64, NotNative, Text, Val
+from pto.run.jit.llvm.text import I64, Text, Val, expect, unsupported_if
+from pto.run.jit.runtime.context import epilogue_bits
+from pto.run.jit.runtime.scales import Form, row_type
+from pto.run.jit.runtime.values import SPACE_NUMBERS, Lowered, ScalarValue, TileDesc, ViewDesc
 
 _SETS = (config.QUANT_SCALAR, config.QUANT_VECTOR)
 _FORM, _SCALE, _COUNT = range(3)  # words of a register
@@ -47,10 +46,9 @@ _WORD = Form()  # one scale for all
 
 
 @emits(config.QUANT_SCALAR)
-def _scalar(s: Spot) -> Sequence[Native]:
-    word, x = s.need(Word, "preQuantScalar"), s.x
-    if word.types != ("float",):
-        raise NotNative("a scale that is no f32")
+def _scalar(s: OpContext) -> Sequence[Lowered]:
+    word, x = s.need(ScalarValue, "preQuantScalar"), s.x
+    unsupported_if(word.types != ("float",), "a scale that is no f32")
     bits = x.new(f"zext i32 {x.new(f'bitcast float {word.name} to i32')} to i64")
     form = Form(s.case.word("out_type"))
     if form.kind == "i8":
@@ -60,27 +58,21 @@ def _scalar(s: Spot) -> Sequence[Native]:
 
 
 @emits(config.QUANT_VECTOR)
-def _vector(s: Spot) -> Sequence[Native]:
-    tile: TilePlace = s.need(TilePlace, "fp")
-    form, (rows, cols) = Form.row(tile.type), tile.valid
-    if form is None or rows != 1 or tile.pitch not in (None, form.cols):
-        raise NotNative("scales that are no plain row")
+def _vector(s: OpContext) -> Sequence[Lowered]:
+    tile, why = s.need(TileDesc, "fp"), "scales that are no plain row"
+    form, (rows, cols) = expect(Form.row(tile.type), Form, why), tile.valid
+    unsupported_if(rows != 1 or tile.pitch not in (None, form.cols), why)
     inside = s.e.inside(tile.memory, tile.address, tile.type.nbytes)
     unless = "scales that leave their buffer"
-    planes.either_way(s, inside, lambda: _keep(s, form, tile.address, cols), unless)
+    planes.guarded(s, inside, lambda: _keep(s, form, tile.address, cols), unless)
     return []
 
 
-def _keep(s: Spot, form: Form, scale: Val, count: Val) -> None:
+def _keep(s: OpContext, form: Form, scale: Val, count: Val) -> None:
     name = config.scale_register(s.case)
-    if name not in registers.SCALES:
-        raise NotNative("a queue without a place")
+    unsupported_if(name not in registers.SCALES, "a queue without a place")
     for n, word in enumerate((form.number, scale, count)):
-        s.x.store(I64, word, _place(s, name, n), 8)
-
-
-def _place(s: Spot, name: str, n: int) -> str:
-    return s.x.at(s.e.word(REGISTERS), register_offset(name) + 8 * n)
+        s.x.store(I64, word, s.register_at(name, n), 8)
 
 
 # ---- scaling
@@ -88,48 +80,48 @@ def _place(s: Spot, name: str, n: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Leaving:
-    """What a push does to an accumulator."""
+    """The conversion of an accumulator by a push."""
 
     dtype: DType  # of what is sent
     layout: Layout  # in a slot of the consumer's buffer
     relu: str | None
-    epilogue: int = 0  # bits of it, where the queue has one
-    register: str = ""  # where the scale is; nothing: there is none
+    epilogue: int = 0  # hash of the epilogue of the queue, if it has one
+    register: str = ""  # the register of the scale; empty: none
     form: Form = _WORD
 
-    def ready(self, s: Spot, cols: Val) -> str:
-        """Whether its scales are there, in this form, and enough of them."""
+    def ready(self, s: OpContext, cols: Val) -> str:
+        """True if scales of this form are set, for enough columns."""
         x = s.x
         if not self.register:
             return "true"
-        form, count = (x.load(I64, _place(s, self.register, n), 8) for n in (_FORM, _COUNT))
+        form, count = (s.register(self.register, n) for n in (_FORM, _COUNT))
         fine = x.compare("eq", form, self.form.number)
         if self.form.element is None:
             return fine
         fine = x.both(fine, x.compare("sle", cols, count))
         return x.both(fine, x.compare("sgt", cols, 1))  # the word of a single column is whole
 
-    def send(self, s: Spot, tile: TilePlace, dst: Side) -> None:
-        """Elements into a slot, row after row or column after column."""
+    def send(self, s: OpContext, tile: TileDesc, dst: Side) -> None:
+        """Convert and store elements in a slot, row by row or column by column."""
         x, (rows, cols), source = s.x, tile.valid, tile_side(s, tile)
-        if len(dst.field.rows) > 1 or len(dst.field.cols) > 1:
-            raise NotNative("boxes in a slot")
+        unsupported_if(len(dst.field.rows) > 1 or len(dst.field.cols) > 1, "boxes in a slot")
         scale, row = self._given(s)
-        named = TilePlace(("", "%p0", "%p1"), tile.type, tile.pitch)
+        named = TileDesc(("", "%p0", "%p1"), tile.type, tile.pitch)
         profile = s.case.profile
 
         def make(name: str) -> str:
-            text, unit = Text(), s.e.unit
+            text, unit = Text(s.e.unit.declare), s.e.unit
 
             def word(index: int) -> str:
                 unit.needs.words.add(index)
-                return text.load("ptr", text.at("%ctx", 8 * index), 8, ", !invariant.load !0")
+                return text.load_fixed("ptr", text.at("%ctx", 8 * index))
 
-            mover = Mover(text, unit.declare, [], word, False)
+            mover = Mover(text, [], word, False)
             outlet = Outlet(tile.type.dtype, self.dtype, self.relu, profile.scaling)
             self._write(mover, outlet, named, dst)
             text.do("ret void")
-            listed, _ = planes.parameters(["i64", "i64", "ptr", "ptr", *["i64"] * len(more)])
+            types = ["i64", "i64", "ptr", "ptr", *["i64"] * len(more)]
+            listed = ", ".join(f"{type} %p{n}" for n, type in enumerate(types))
             head = f"define internal void {name}(ptr %ctx, ptr %fp, i64 %scale, {listed})"
             return text.function(f"{head} noinline nounwind")
 
@@ -140,27 +132,27 @@ class Leaving:
         words += "".join(f", i64 {a}" for a in more)
         x.do(f"call void {name}(ptr %ctx, ptr {row}, i64 {scale}, {words})")
         if self.register == registers.TILE_QUANT:
-            x.store(I64, 0, _place(s, self.register, _FORM), 8)
+            x.store(I64, 0, s.register_at(self.register, _FORM), 8)
 
-    def _given(self, s: Spot) -> tuple[Val, str]:
-        """The word of the scale, and where a row of them begins."""
+    def _given(self, s: OpContext) -> tuple[Val, str]:
+        """The word of the scale, and the address of a row of scales."""
         x = s.x
         if not self.register:
             return 0, "null"
-        scale = x.load(I64, _place(s, self.register, _SCALE), 8)
+        scale = s.register(self.register, _SCALE)
         if self.form.element is not None:
             row = row_type(self.form.element, self.form.cols)
             return 0, s.pointer(SPACE_NUMBERS[row.space], scale)
         signed = self.register != registers.TILE_QUANT and self.dtype is I8
         return (x.new(f"or i64 {scale}, {1 << SIGN}") if signed else scale), "null"
 
-    def _write(self, x: Mover, outlet: Outlet, tile: TilePlace, dst: Side) -> None:
+    def _write(self, x: Mover, outlet: Outlet, tile: TileDesc, dst: Side) -> None:
         """The function: rows and columns, slot and tile are its parameters."""
         rows, cols = (Number(x.x, n) for n in tile.valid)
         src = TileRef(tile, "%p3", (rows, cols), boxes.field(tile), boxes.extent(tile))
         steps = [Number(x.x, axis[0].step) for axis in (dst.field.rows, dst.field.cols)]
         one, none = Number(x.x, 1), Number(x.x, 0)
-        place = ViewPlace(("",) * 12, self.dtype, GLOBAL_ND)
+        place = ViewDesc(("",) * 12, self.dtype, GLOBAL_ND)
         slot = ViewRef(place, "%p2", (one, one, one, rows, cols), (none, none, none, *steps))
 
         def write(saturate: bool) -> None:
@@ -176,7 +168,7 @@ class Leaving:
             return outlet.change(x, None, None, 0, saturate=saturate)
         if element is None:
             return outlet.change(x, None, Number(x.x, "%scale"), 0, saturate=saturate)
-        place = TilePlace(("", 1, self.form.cols), row_type(element, self.form.cols))
+        place = TileDesc(("", 1, self.form.cols), row_type(element, self.form.cols))
         valid = Number(x.x, 1), Number(x.x, self.form.cols)
         fp = TileRef(place, "%fp", valid, boxes.field(place), boxes.extent(place))
 
@@ -194,26 +186,26 @@ class Leaving:
 
 @dataclass(frozen=True, slots=True)
 class Leave:
-    """What a push may do to an accumulator; None: it goes as it is."""
+    """The conversions that a push may apply; None: it copies."""
 
     usual: Leaving | None = None
-    asks: bool = False  # whether something may be set for this push alone
-    next: Leaving | None = None  # what happens then; None: that is Python's
+    asks: bool = False  # a scale may be set for this push alone
+    next: Leaving | None = None  # the conversion then; None: by Python
 
     @property
     def twice(self) -> bool:
-        """Whether it is compiled both ways."""
+        """True if both conversions are compiled."""
         return self.next is not None
 
-    def has_usual(self, s: Spot) -> str:
-        """Whether nothing is set for this push alone."""
+    def has_usual(self, s: OpContext) -> str:
+        """True if no scale is set for this push alone."""
         if not self.asks:
             return "true"
-        return s.x.compare("eq", s.x.load(I64, _place(s, registers.TILE_QUANT, _FORM), 8), 0)
+        return s.x.compare("eq", s.register(registers.TILE_QUANT, _FORM), 0)
 
 
-def leaving(s: Spot, tile: TilePlace) -> Leave:
-    """What happens to an accumulator that is pushed here."""
+def leaving(s: OpContext, tile: TileDesc) -> Leave:
+    """The conversions of the accumulator that is pushed here."""
     if tile.type.role is not Role.ACC:
         return Leave()
     found = list(s.e.compiler.module.walk())
@@ -221,8 +213,7 @@ def leaving(s: Spot, tile: TilePlace) -> Leave:
     by_next = [case for case in sets if config.scale_register(case) == registers.TILE_QUANT]
     how = _epilogue(s, number_of(s))
     is_whole = int(s.case.word("split") or 0) == ring.WHOLE
-    if how is not None and not is_whole:
-        raise NotNative("halves of what is scaled")
+    unsupported_if(how is not None and not is_whole, "halves of what is scaled")
     usual = None if how is None else _finished(s, how, sets, tile.type.dtype)
     forms = {_form(case) for case in by_next}
     form = next(iter(forms)) if how is None and is_whole and len(forms) == 1 else None
@@ -232,8 +223,8 @@ def leaving(s: Spot, tile: TilePlace) -> Leave:
     return Leave(usual, True, after)
 
 
-def _finished(s: Spot, how: Epilogue, sets: Sequence[Case], src: DType) -> Leaving:
-    """By the epilogue of the queue."""
+def _finished(s: OpContext, how: Epilogue, sets: Sequence[Case], src: DType) -> Leaving:
+    """The conversion by the epilogue of the queue."""
     number = number_of(s)
     layout, bits = queue.LAYOUTS.get(how.layout, ND), epilogue_bits(how, number)
     plain = Leaving(how.result(src), layout, how.relu, bits)
@@ -243,23 +234,23 @@ def _finished(s: Spot, how: Epilogue, sets: Sequence[Case], src: DType) -> Leavi
     return replace(plain, register=quant_of(number), form=form)
 
 
-def _epilogue(s: Spot, number: int) -> Epilogue | None:
-    """That of the queue, where this function opens it."""
+def _epilogue(s: OpContext, number: int) -> Epilogue | None:
+    """The epilogue of the queue, if this function opens it."""
     function = next(s.op.around(Control.FUNCTION), s.op)
     opened = [s.e.case(op) for op in function.walk() if op.body is ring.INIT_FRONTEND]
     found = {ring.epilogue_of(case) for case in opened if int(case.word("id") or 0) == number}
-    if len(found) > 1:
-        raise NotNative("a queue that is opened in several ways")
+    unsupported_if(len(found) > 1, "a queue that is opened in several ways")
     return next(iter(found), None)
 
 
 def _only(cases: Sequence[Case]) -> Form:
-    """The form of the scale, which all that set it share."""
-    found = {_form(case) for case in cases}
-    form = next(iter(found), None)
-    if len(found) != 1 or form is None:
-        raise NotNative("scales of several forms, or of none that is known")
-    return form
+    """The form of the scale, if all instructions that set it share one."""
+    found, why = (
+        {_form(case) for case in cases},
+        "scales of several forms, or of none that is known",
+    )
+    unsupported_if(len(found) != 1, why)
+    return expect(found.pop(), Form, why)
 
 
 def _form(case: Case) -> Form | None:

@@ -10,32 +10,34 @@ from pto.ir import choice
 from pto.ir.graph import Operation, Region, Value
 from pto.isa.row import types as t
 from pto.isa.row.traits import Control
-from pto.run.jit.border.values import Mask, Native, Word
-from pto.run.jit.emit.table import STRUCTURES, Emitter, emitter_of
+from pto.run.jit.emit.emitter import Emitter
+from pto.run.jit.emit.registry import STRUCTURES, emitter_of
 from pto.run.jit.llvm import lane_masks as masks
-from pto.run.jit.llvm.text import I32, I64, NotNative, Val
+from pto.run.jit.llvm.text import I32, I64, Val, expect, unsupported_if
+from pto.run.jit.runtime.values import Lowered, Mask, ScalarValue
 from pto.run.reference.code import located
 from pto.run.reference.control import require_step
 
 _DEPTH = 16  # calls inside calls that are written in place
-_TURNS = 1 << 10  # of a quick loop, before it looks up
+_TURNS = 1 << 10  # iterations of a quick loop before it polls
 
 
-def _carried(e: Emitter, values: Sequence[Value]) -> list[Native]:
-    """Values as they go around: predicates with all their bits, since they may change width."""
+def _carried(e: Emitter, values: Sequence[Value]) -> list[Lowered]:
+    """Values carried by a loop: predicates as one bit a byte, since their width may change."""
     found = [e.value(v) for v in values]
     return [masks.image(e.text, v) if isinstance(v, Mask) else v for v in found]
 
 
 def _phi(
-    e: Emitter, values: Sequence[Native], froms: Sequence[Sequence[Native]], labels: Sequence[str]
-) -> list[Native]:
-    """One value each from several ways that meet."""
-    out: list[Native] = []
+    e: Emitter, values: Sequence[Lowered], froms: Sequence[Sequence[Lowered]], labels: Sequence[str]
+) -> list[Lowered]:
+    """Phi nodes for values that come from several blocks."""
+    out: list[Lowered] = []
     for n, value in enumerate(values):
         ways = [way[n] for way in froms]
-        if not all(value.is_like(way) for way in ways):
-            raise NotNative("values of different forms meet")
+        unsupported_if(
+            not all(value.is_like(way) for way in ways), "values of different forms meet"
+        )
         names = [
             e.text.phi(
                 type, [(way.names[k], label) for way, label in zip(ways, labels, strict=True)]
@@ -47,9 +49,10 @@ def _phi(
 
 
 def _require_loose(e: Emitter, values: Sequence[Value]) -> None:
-    """A tile whose valid region is set has one name only."""
-    if any(id(v) in e.cells for v in values):
-        raise NotNative("a tile whose valid region is set goes by two names")
+    """Refuse a tile with a valid region that is set under a second name."""
+    unsupported_if(
+        any(id(v) in e.cells for v in values), "a tile whose valid region is set goes by two names"
+    )
 
 
 def _for(e: Emitter, op: Operation) -> None:
@@ -71,7 +74,7 @@ def _for(e: Emitter, op: Operation) -> None:
     more, check = x.new(f"icmp slt {kind} {counter}, {until}"), x.fresh("check")
     x.branch(more, body, check if quick else done)
     x.label(body)
-    e.bind(region.block.args[0], Word((counter,), low.type))
+    e.bind(region.block.args[0], ScalarValue((counter,), low.type))
     for arg, value in zip(region.block.args[1:], around, strict=True):
         e.bind(arg, value)
     e.block(region.block)
@@ -88,8 +91,7 @@ def _for(e: Emitter, op: Operation) -> None:
     if quick:
         phis.append((until, kind, limit, until, ahead))
     for value, first, last in zip(around, start, back, strict=True):
-        if not value.is_like(last):
-            raise NotNative("a loop carries values of different forms")
+        unsupported_if(not value.is_like(last), "a loop carries values of different forms")
         pairs = zip(first.names, last.names, strict=True)
         phis += [
             (name, type, a, b, name)
@@ -107,10 +109,15 @@ def _for(e: Emitter, op: Operation) -> None:
 
 
 def _look_up(
-    e: Emitter, kind: str, labels: tuple[str, str, str], counter: str, high: Word, by: Word
+    e: Emitter,
+    kind: str,
+    labels: tuple[str, str, str],
+    counter: str,
+    high: ScalarValue,
+    by: ScalarValue,
 ) -> tuple[Val, str]:
-    """Of a quick loop, when so many turns are done: is it the end, and does anybody want to stop?
-    The end of its next turns, and where they are begun."""
+    """After some iterations of a quick loop: test for its end, and poll. Returns the end of the
+    next iterations, and the block they start from."""
     x, (check, head, done) = e.text, labels
     x.label(check)
     rest = x.fresh("again")
@@ -123,8 +130,7 @@ def _look_up(
 
 
 def _following(e: Emitter, kind: str, counter: str, step: Val) -> tuple[str, str]:
-    """The next number, and whether it would pass the end of its type: that ends a loop, as it does
-    a range of numbers."""
+    """The next value of the counter, and whether it overflows: that ends the loop."""
     x, pair, name = e.text, f"{{{kind}, i1}}", f"@llvm.sadd.with.overflow.{kind}"
     e.unit.declare(f"declare {pair} {name}({kind}, {kind})")
     found = x.new(f"call {pair} {name}({kind} {counter}, {kind} {step})")
@@ -132,7 +138,8 @@ def _following(e: Emitter, kind: str, counter: str, step: Val) -> tuple[str, str
 
 
 def _first_of(e: Emitter, kind: str, start: Val, end: Val, step: Val) -> Val:
-    """Where the next turns end: the last, or so many that a look up costs nothing beside them."""
+    """The end of the next iterations: the last one, or so many that the cost of a poll is
+    negligible."""
     x = e.text
     if isinstance(step, int) and isinstance(start, int) and isinstance(end, int):
         return min(end, start + step * _TURNS) if start < end else end
@@ -147,7 +154,7 @@ def _first_of(e: Emitter, kind: str, start: Val, end: Val, step: Val) -> Val:
 
 
 def _is_quick(op: Operation) -> bool:
-    """Whether a turn of a loop takes nanoseconds: scalars and registers, no loop inside."""
+    """True if an iteration takes nanoseconds: scalars and registers, no inner loop."""
     return all(_is_quick_step(inner) for outer in op.regions[0].block.ops for inner in outer.walk())
 
 
@@ -169,11 +176,8 @@ def step_error(op: Operation) -> Any:
     return say
 
 
-def _word(e: Emitter, value: Value) -> Word:
-    found = e.value(value)
-    if not isinstance(found, Word):
-        raise NotNative("a bound that is no scalar")
-    return found
+def _word(e: Emitter, value: Value) -> ScalarValue:
+    return expect(e.value(value), ScalarValue, "a bound that is no scalar")
 
 
 def _if(e: Emitter, op: Operation) -> None:
@@ -183,7 +187,7 @@ def _if(e: Emitter, op: Operation) -> None:
     x.switch(
         chosen.types[0], chosen.name, arms[0], {k: arms[n] for k, n in choice.ways(op).items()}
     )
-    ways: list[list[Native]] = []
+    ways: list[list[Lowered]] = []
     labels: list[str] = []
     for label, region in zip(arms, op.regions, strict=True):
         x.label(label)
@@ -228,8 +232,7 @@ def _while(e: Emitter, op: Operation) -> None:
     x.jump(head)
     phis: list[str] = []
     for value, first, last in zip(around, start, back, strict=True):
-        if not value.is_like(last):
-            raise NotNative("a loop carries values of different forms")
+        unsupported_if(not value.is_like(last), "a loop carries values of different forms")
         for type, name, a, b in zip(value.types, value.names, first.names, last.names, strict=True):
             phis.append(f"  {name} = phi {type} [ {a}, %{entry} ], [ {b}, %{latch} ]")
     x.lines[place:place] = phis
@@ -238,8 +241,8 @@ def _while(e: Emitter, op: Operation) -> None:
         e.bind(result, value)
 
 
-def _inline(e: Emitter, region: Region, inputs: Sequence[Native]) -> list[Native]:
-    """A region written in place; what its last operation hands on."""
+def _inline(e: Emitter, region: Region, inputs: Sequence[Lowered]) -> list[Lowered]:
+    """Emit a region in place; returns the values of its terminator."""
     block = region.block
     for arg, value in zip(block.args, inputs, strict=True):
         e.bind(arg, value)
@@ -248,7 +251,7 @@ def _inline(e: Emitter, region: Region, inputs: Sequence[Native]) -> list[Native
 
 
 def _region(e: Emitter, op: Operation) -> None:
-    """A body that is written once, and hands values on."""
+    """A body that runs once and yields values."""
     _require_loose(e, op.regions[0].block.ops[-1].operands)
     for result, value in zip(op.results, _inline(e, op.regions[0], []), strict=True):
         e.bind(result, value)
@@ -259,8 +262,7 @@ def _call(e: Emitter, op: Operation) -> None:
     if callee.side() not in (None, e.compiler.side) and e.compiler.side != "both":
         return
     _require_loose(e, op.operands)
-    if e.depth == _DEPTH:
-        raise NotNative("calls are nested too deeply")
+    unsupported_if(e.depth == _DEPTH, "calls are nested too deeply")
     e.depth += 1
     found = _inline(e, callee.regions[0], [e.value(v) for v in op.operands])
     e.depth -= 1
@@ -269,7 +271,7 @@ def _call(e: Emitter, op: Operation) -> None:
 
 
 def _scope(e: Emitter, op: Operation) -> None:
-    """A body that is written once; what it captures has names of its own inside."""
+    """A body that runs once; captured values have names of their own inside."""
     region = op.regions[0]
     _require_loose(e, [*op.operands, *region.block.args])
     for arg, value in zip(region.block.args, [e.value(v) for v in op.operands], strict=True):
@@ -278,7 +280,7 @@ def _scope(e: Emitter, op: Operation) -> None:
 
 
 def _ends(op: Operation) -> bool:
-    """Whether the last operation of the region only ends it."""
+    """True if the last operation of the region only ends it."""
     ops = op.regions[0].block.ops
     return bool(ops) and ops[-1].control is Control.YIELD
 

@@ -1,7 +1,7 @@
-"""What work items run: instructions become entries of phases, control flow goes by masks.
+"""Code of work items: instructions become entries of phases, control flow uses masks.
 
-A value that all items share stays a scalar: what is computed from nothing but such values is
-written once, by the emitters of the scalar unit.
+A value that all items share stays a scalar; code that uses only such values is emitted once, by the
+emitters of the scalar unit.
 """
 
 from __future__ import annotations
@@ -21,13 +21,14 @@ from pto.isa.meaning.simt.launch import KEEP, QUERIES, RESUME, SYNCTHREADS
 from pto.isa.meaning.simt.memory import moved
 from pto.isa.row import types as t
 from pto.isa.row.traits import Control
-from pto.run.jit.border.values import Word
+from pto.run.jit.emit.emitter import Emitter
+from pto.run.jit.emit.registry import is_cheap
 from pto.run.jit.emit.scalar.control import step_error
 from pto.run.jit.emit.simt.phases import Entry, Kept, Phases, Touch
 from pto.run.jit.emit.simt.warp import At, Warp, item_of
-from pto.run.jit.emit.table import Emitter, is_cheap
 from pto.run.jit.llvm import lanes
-from pto.run.jit.llvm.text import I32, I64, NotNative, Val
+from pto.run.jit.llvm.text import I32, I64, Val, expect, unsupported_if
+from pto.run.jit.runtime.values import ScalarValue
 
 _SELECT = SCALAR["arith.select"]
 CLOCKS = (QUERIES["clock32"], QUERIES["clock64"])
@@ -49,7 +50,7 @@ class Body:
             self.x.store(I64, 0, self._clock, 8)
 
     def run(self, block: Block) -> Sequence[Value]:
-        """All operations but the last, which hands values on: those."""
+        """Emit all operations but the terminator; returns the values it yields."""
         ops = block.ops
         ends = bool(ops) and ops[-1].control is not None and ops[-1].control.is_terminator
         for op in ops[:-1] if ends else ops:
@@ -63,8 +64,7 @@ class Body:
 
     def operation(self, op: Operation) -> None:
         if op.control is not None:
-            if op.control not in _CONTROL:
-                raise NotNative("control flow that work items do not have")
+            unsupported_if(op.control not in _CONTROL, "control flow that work items do not have")
             _CONTROL[op.control](self, op)
             return
         if self._is_uniform(op):
@@ -91,7 +91,7 @@ class Body:
 
     def _uniform(self, op: Operation) -> None:
         if isinstance(op.body, Lane) and op.body.needs is not None:
-            self.p.flush()  # what is wrong is told in order
+            self.p.flush()  # errors are reported in order
         for result in op.results:
             self.p.kept.pop(id(result), None)
         self.e.operation(op)
@@ -140,11 +140,12 @@ class Body:
         return self.x.stack(I32)
 
     def _some(self, cell: str) -> str:
-        """Whether a warp has told of an active item."""
+        """True if a warp has an active item."""
         return self.x.compare("ne", self.x.load(I32, cell, 4), 0, I32)
 
     def _split(self, op: Operation, ways: Sequence[tuple[int, str, Run]]) -> None:
-        """Masks of those that go each way: fn(warp, env) tells who does; and whether any does."""
+        """Compute the mask of each way, where fn(warp, env) selects the items, and whether any item
+        takes it."""
 
         def run(w: Warp, env: Env) -> None:
             found = [fn(w, env) & w.mask for _, _, fn in ways]
@@ -175,7 +176,7 @@ class Body:
         self._under(mask, body)
 
     def _name(self, op: Operation, results: list[Kept], sources: Sequence[Value]) -> None:
-        """Room for what the arms of a branch hand on."""
+        """Allocate memory for the results of a branch."""
         made = [self.p.new(r.type, v) for r, v in zip(op.results, sources, strict=True)]
         results[:] = made
         for result, kept in zip(op.results, made, strict=True):
@@ -183,8 +184,7 @@ class Body:
 
     def _if(self, op: Operation) -> None:
         condition, x = op.operands[0], self.x
-        if "cases" in op.attrs:
-            raise NotNative("a switch of work items")
+        unsupported_if("cases" in op.attrs, "a switch of work items")
         for result in op.results:
             self.p.kept.pop(id(result), None)
         results: list[Any] = [None] * len(op.results)
@@ -205,14 +205,11 @@ class Body:
             if region.blocks:
                 x.when(holds, partial(self._arm, op, region, mask, results))
 
-    def _word(self, value: Value) -> Word:
-        found = self.e.value(value)
-        if not isinstance(found, Word):
-            raise NotNative("a bound that is no scalar")
-        return found
+    def _word(self, value: Value) -> ScalarValue:
+        return expect(self.e.value(value), ScalarValue, "a bound that is no scalar")
 
     def _carried(self, op: Operation, to: Sequence[Value], sources: Sequence[Value]) -> list[Kept]:
-        """Values that go around, with room of their own."""
+        """Copy carried values to memory of their own."""
         made = [self.p.new(a.type, v) for a, v in zip(to, sources, strict=True)]
         self.p.assign(op, made, sources)
         for a, kept in zip(to, made, strict=True):
@@ -222,8 +219,7 @@ class Body:
     def _for(self, op: Operation) -> None:
         counter, *carried = op.regions[0].block.args
         lower, upper, by, *inits = op.operands
-        if not self.p.is_uniform(by):
-            raise NotNative("a step of each work item")
+        unsupported_if(not self.p.is_uniform(by), "a step of each work item")
         self.p.flush()
         step = self._word(by)
         self.e.fail_with(self.x.compare("sgt", step.name, 0, step.types[0]), step_error(op), step)
@@ -240,23 +236,20 @@ class Body:
         """All items go around equally often."""
         x, block = self.x, op.regions[0].block
         low, high, by = (self._word(v) for v in op.operands[:3])
-        kind, before = low.types[0], x.here
-        head, body, done = x.fresh("head"), x.fresh("body"), x.fresh("done")
-        x.jump(head)
-        x.label(head)
-        place, at = len(x.lines), x.name()
-        x.branch(x.new(f"icmp slt {kind} {at}, {high.name}"), body, done)
-        x.label(body)
-        self.p.kept.pop(id(counter), None)
-        self.e.bind(counter, Word((at,), low.type))
-        self.p.assign(block.ops[-1], around, self.run(block))
-        self.p.flush()
-        self.e.look_up()
-        following = x.new(f"add {kind} {at}, {by.name}")
-        phi = f"  {at} = phi {kind} [ {low.name}, %{before} ], [ {following}, %{x.here} ]"
-        x.lines.insert(place, phi)
-        x.jump(head)
-        x.label(done)
+        kind = low.types[0]
+
+        def turn(state: list[str]) -> list[Val]:
+            self.p.kept.pop(id(counter), None)
+            self.e.bind(counter, ScalarValue((state[0],), low.type))
+            self.p.assign(block.ops[-1], around, self.run(block))
+            self.p.flush()
+            self.e.look_up()
+            return [x.new(f"add {kind} {state[0]}, {by.name}")]
+
+        def test(state: list[str]) -> str:
+            return x.new(f"icmp slt {kind} {state[0]}, {high.name}")
+
+        x.while_loop([kind], [low.name], test, turn)
 
     def _each_counts(self, op: Operation, counter: Value, around: list[Kept]) -> None:
         block, live, cell = op.regions[0].block, self.p.new_mask(), self._cell()
@@ -280,16 +273,12 @@ class Body:
         self._while_some(cell, lambda: self._under(live, turn))
 
     def _while_some(self, cell: str, turn: Callable[[], None]) -> None:
-        x = self.x
-        head, body, done = x.fresh("head"), x.fresh("body"), x.fresh("done")
-        x.jump(head)
-        x.label(head)
-        x.branch(self._some(cell), body, done)
-        x.label(body)
-        turn()
-        self.e.look_up()
-        x.jump(head)
-        x.label(done)
+        def once(_: list[str]) -> list[Val]:
+            turn()
+            self.e.look_up()
+            return []
+
+        self.x.while_loop([], [], lambda _: self._some(cell), once)
 
     def _while(self, op: Operation) -> None:
         before, after = (region.block for region in op.regions)
@@ -318,8 +307,7 @@ class Body:
 
     def _call(self, op: Operation) -> None:
         callee = self.e.compiler.callee(op)
-        if self.e.depth == _DEPTH:
-            raise NotNative("calls are nested too deeply")
+        unsupported_if(self.e.depth == _DEPTH, "calls are nested too deeply")
         self.e.depth += 1
         block = callee.regions[0].block
         for arg, value in zip(block.args, op.operands, strict=True):
@@ -375,8 +363,7 @@ def _known(value: Any, type: t.Type) -> Run:
 
 def _chosen(w: Warp, condition: Any, a: Any, b: Any) -> Any:
     if isinstance(a, At):
-        if a.memory != b.memory:
-            raise NotNative("work items point into different memories")
+        unsupported_if(a.memory != b.memory, "work items point into different memories")
         return replace(a, addresses=lanes.where(w.spot, condition, a.addresses, b.addresses))
     count = a.lanes.count // w.spot.count
     return lanes.where(a.lanes, w.wide(condition, count), a, b)

@@ -16,14 +16,14 @@ from pto.isa.row import types as t
 from pto.isa.row.attributes import Int
 from pto.isa.row.traits import Control
 from pto.isa.rules.simt import MAX_ITEMS
-from pto.run.jit.border.context import REGISTERS, Context
-from pto.run.jit.border.state import register_offset
-from pto.run.jit.border.values import Native, Place, TilePlace, ViewPlace, Word
+from pto.run.jit.emit.emitter import OpContext
+from pto.run.jit.emit.registry import KINDS
 from pto.run.jit.emit.simt.body import CLOCKS, Body
 from pto.run.jit.emit.simt.phases import Kept, Phases
-from pto.run.jit.emit.table import KINDS, Spot
 from pto.run.jit.llvm import lanes
-from pto.run.jit.llvm.text import I64, NotNative, Val
+from pto.run.jit.llvm.text import I64, Val, expect, unsupported_if
+from pto.run.jit.runtime.context import Context
+from pto.run.jit.runtime.values import Lowered, PointerDesc, ScalarValue, TileDesc, ViewDesc
 from pto.run.reference import simt
 from pto.run.reference.code import located
 from pto.run.reference.group import ItemGroup
@@ -31,10 +31,9 @@ from pto.run.reference.group import ItemGroup
 _INDEX = t.Scalar("index", None)
 
 
-def _launch(s: Spot) -> Sequence[Native]:
-    how = s.e.compiler.launched(s.op)
-    if how is None or s.op.results:
-        raise NotNative("no launch of work items")
+def _launch(s: OpContext) -> Sequence[Lowered]:
+    how = expect(s.e.compiler.launched(s.op), ItemLaunch, "no launch of work items")
+    unsupported_if(s.op.results, "no launch of work items")
     region = s.op.regions[0] if s.op.regions else s.e.compiler.callee(s.op).regions[0]
     size, given = _size(s, how)
     total = _total(s, size)
@@ -47,7 +46,7 @@ def _launch(s: Spot) -> Sequence[Native]:
     return []
 
 
-def _alone(s: Spot) -> Sequence[Native]:
+def _alone(s: OpContext) -> Sequence[Lowered]:
     """A work item of its own: what the scalar unit does with such an instruction."""
     body = _body(s, (1, 1, 1), 1, [s.op])
     body.p.wanted = {id(result) for result in s.op.results}
@@ -56,9 +55,8 @@ def _alone(s: Spot) -> Sequence[Native]:
     return [body.p.single(result) for result in s.op.results]
 
 
-def _body(s: Spot, size: Sequence[Val], total: Val, ops: Sequence[Operation]) -> Body:
-    if s.e.watch is not None:
-        raise NotNative("who checks what was written asks the reference")
+def _body(s: OpContext, size: Sequence[Val], total: Val, ops: Sequence[Operation]) -> Body:
+    unsupported_if(s.e.watch is not None, "who checks what was written asks the reference")
     if s.e.reach is not None:
         for op in ops:
             s.e.reach.pointers(op)
@@ -68,7 +66,7 @@ def _body(s: Spot, size: Sequence[Val], total: Val, ops: Sequence[Operation]) ->
     return Body(s.e, phases, lambda op: _call(s, phases, op), clock)
 
 
-def _reached(s: Spot, ops: Sequence[Operation], depth: int = 0) -> Iterator[Operation]:
+def _reached(s: OpContext, ops: Sequence[Operation], depth: int = 0) -> Iterator[Operation]:
     """The operations of a launch, called functions too."""
     for op in (inner for outer in ops for inner in outer.walk()):
         yield op
@@ -77,47 +75,43 @@ def _reached(s: Spot, ops: Sequence[Operation], depth: int = 0) -> Iterator[Oper
             yield from _reached(s, callee.regions[0].block.ops, depth + 1)
 
 
-def _pointer(native: Native) -> Native:
+def _pointer(native: Lowered) -> Lowered:
     """Tiles and views are the addresses of their first elements."""
-    if isinstance(native, TilePlace):
-        return Place((native.memory, native.address), native.type.dtype)
-    if isinstance(native, ViewPlace):
-        return Place((native.memory, native.address), native.dtype)
+    if isinstance(native, TileDesc):
+        return PointerDesc((native.memory, native.address), native.type.dtype)
+    if isinstance(native, ViewDesc):
+        return PointerDesc((native.memory, native.address), native.dtype)
     return native
 
 
 # ---- how many
 
 
-def _size(s: Spot, how: ItemLaunch) -> tuple[list[Val], Sequence[Value]]:
+def _size(s: OpContext, how: ItemLaunch) -> tuple[list[Val], Sequence[Value]]:
     """Work items in x, y and z, and the arguments of the entry."""
     x = s.x
     if how.sizes == "attributes":
         found = [s.op.attrs[f"dim{d}"] for d in "XYZ"]
         return [a.value if isinstance(a, Int) else 0 for a in found], []
     if how.sizes == "stored":
-        place = x.at(s.e.word(REGISTERS), register_offset(registers.LAUNCH_SIZE))
-        words = [x.load(I64, x.at(place, 8 * n), 8) for n in range(4)]
+        words = [s.register(registers.LAUNCH_SIZE, n) for n in range(4)]
         s.fault_unless(x.compare("ne", words[0], 0))
         return list(words[1:]), s.op.operands
     numbers: list[Val] = []
     for value in s.op.operands[:3]:
-        word = s.e.value(value)
-        if not isinstance(word, Word):
-            raise NotNative("a size that is no number")
+        word = expect(s.e.value(value), ScalarValue, "a size that is no number")
         known = isinstance(word.name, int) or word.types[0] == I64
         numbers.append(word.name if known else x.new(f"sext {word.types[0]} {word.name} to i64"))
     return numbers, s.op.operands[3:]
 
 
-def _total(s: Spot, size: Sequence[Val]) -> Val:
+def _total(s: OpContext, size: Sequence[Val]) -> Val:
     x, fine, total = s.x, "true", 1
     for each in size:
         fine = x.both(fine, x.compare("ult", x.sub(each, 1), MAX_ITEMS))
         total = x.mul(total, each)
     fine = x.both(fine, x.compare("sle", total, MAX_ITEMS))
-    if fine == "false":
-        raise NotNative("a size that no launch has")
+    unsupported_if(fine == "false", "a size that no launch has")
     s.fault_unless(fine)
     return total
 
@@ -127,28 +121,29 @@ def _total(s: Spot, size: Sequence[Val]) -> Val:
 _WORK_ITEMS = "work items have no lowering of it"
 
 
-def _call(s: Spot, phases: Phases, op: Operation, *, ends: bool = False) -> None:
+def _call(s: OpContext, phases: Phases, op: Operation, *, ends: bool = False) -> None:
     """The reference step of an instruction, on values of all items; it may only say what is
     wrong."""
-    e, offset = s.e, s.e.border
-    placed: list[tuple[Native, int]] = []
+    e, offset = s.e, s.e.reserved
+    placed: list[tuple[Lowered, int]] = []
 
-    def put(native: Native) -> int:
+    def put(native: Lowered) -> int:
         nonlocal offset
         e.put(native, offset)
         placed.append((native, offset))
         offset += native.nbytes
         return len(placed) - 1
 
-    sizes = [put(Word((n,), _INDEX)) for n in phases.size]
+    sizes = [put(ScalarValue((n,), _INDEX)) for n in phases.size]
     ins = list[tuple[Value, int, Kept | None]]()
     for value in {id(v): v for v in op.operands}.values():
         kept = phases.kept.get(id(value))
-        number = Word((kept.memory or 0,), _INDEX) if kept else e.value(value)
+        number = ScalarValue((kept.memory or 0,), _INDEX) if kept else e.value(value)
         ins.append((value, put(number), kept))
     outs = [(r, phases.kept[id(r)]) for r in ([] if ends else op.results)]
-    if any(kept.memory is not None for _, kept in outs):
-        raise NotNative("Python gives work items a pointer")
+    unsupported_if(
+        any(kept.memory is not None for _, kept in outs), "Python gives work items a pointer"
+    )
     step, mask = simt.step_of(e.compiler, op), phases.mask
 
     def run(context: Context, frame: memoryview) -> None:
@@ -173,14 +168,14 @@ def _call(s: Spot, phases: Phases, op: Operation, *, ends: bool = False) -> None
         for result, kept in outs:
             _put(context, kept, values[id(result)])
 
-    e.call(run, offset - e.border)
+    e.call(run, offset - e.reserved)
     if ends:
         s.x.jump("failed")
         s.x.label(s.x.fresh("never"))
 
 
 def _taken(context: Context, kept: Kept, type: t.Type, memory: int, items: int) -> Any:
-    """What is kept of a value, as the reference engine has it."""
+    """The stored value of all items, in the form of the reference engine."""
     raw = context.items[kept.offset :]
     if kept.item == lanes.BOOL:
         return np.unpackbits(raw[: MAX_ITEMS // 8], bitorder="little")[:items].astype(np.bool_)

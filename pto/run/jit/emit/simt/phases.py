@@ -1,8 +1,9 @@
-"""A launch as phases: loops over its warps, each with as many instructions as may run together.
+"""A launch as phases: loops over warps, each with a run of instructions.
 
-The reference lets all items do one instruction, then the next. Here one warp does a run of them,
-then the next warp: nobody can tell, as long as no instruction of the run writes memory that another
-one uses. What a later phase needs of a value waits in memory, an entry for each item.
+The reference engine runs one instruction for all items, then the next. Here one warp runs several
+instructions, then the next warp does. Results are the same if no instruction of the run writes
+memory that another one accesses. Values for a later phase are stored in memory, an entry for each
+item.
 """
 
 from __future__ import annotations
@@ -18,13 +19,19 @@ from pto.ir.graph import Operation, Value
 from pto.isa.meaning.simt.items import WARP
 from pto.isa.row import types as t
 from pto.isa.rules.simt import MAX_ITEMS
-from pto.run.jit.border.context import ITEMS
-from pto.run.jit.border.values import Native, OwnPlace, Place, TilePlace, ViewPlace, Word
+from pto.run.jit.emit.emitter import Emitter
 from pto.run.jit.emit.simt.warp import At, Warp, as_item, item_of
-from pto.run.jit.emit.table import Emitter
-from pto.run.jit.emit.tile import planes
 from pto.run.jit.llvm import lanes
-from pto.run.jit.llvm.text import I32, I64, NotNative, Val
+from pto.run.jit.llvm.text import I32, I64, UnsupportedLowering, Val, expect, unsupported_if
+from pto.run.jit.runtime.context import ITEMS
+from pto.run.jit.runtime.values import (
+    Lowered,
+    OwnDesc,
+    PointerDesc,
+    ScalarValue,
+    TileDesc,
+    ViewDesc,
+)
 
 _MASK_BYTES = MAX_ITEMS // 8
 _INT = np.dtype(np.int64)
@@ -33,7 +40,7 @@ Touch = tuple[str, bool]  # a memory, and whether it is written
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """Where a value of every item waits, in scratch memory; of pointers, their addresses."""
+    """The scratch memory of a value of all items; of pointers, their addresses."""
 
     offset: int
     item: np.dtype[Any]
@@ -55,7 +62,7 @@ class Entry:
     op: Operation
     run: Callable[[Warp, dict[int, Any]], None]
     touches: tuple[Touch, ...] = ()
-    faults: bool = False  # the reference may have something to say
+    faults: bool = False  # the instruction may report an error
     every: bool = False  # warps without active items take part too
     now: Val = 0
     cell: str = field(default="", init=False)
@@ -71,7 +78,7 @@ class Phases:
         self.size, self.total = size, total
         self.warps = self.x.up(total, WARP)
         self.kept: dict[int, Kept] = {}
-        self.wanted: set[int] = set()  # values that somebody asks for when all is over
+        self.wanted: set[int] = set()  # values needed after the launch
         self._users: dict[int, set[int]] = {}
         for op in ops:
             for value in op.operands:
@@ -101,13 +108,13 @@ class Phases:
         x = self.x
 
         def warp(w: Val) -> None:
-            spot = lanes.Lanes(x, WARP, self.e.unit.declare)
+            spot = lanes.Lanes(x, WARP)
             first = spot.spread(_INT, x.mul(w, WARP)) + spot.constant(_INT, np.arange(WARP))
             end = spot.spread(_INT, self.total)
             bits = x.new(f"bitcast <32 x i1> {(first < end).name} to i32")
             x.store(I32, bits, self.mask_at(self.all, w), 4)
 
-        planes.loop(x, self.warps, 1, warp)
+        x.loop(self.warps, 1, warp)
 
     # ---- values
 
@@ -115,13 +122,12 @@ class Phases:
         return id(value) not in self.kept
 
     def new(self, type: t.Type, like: Value | None = None) -> Kept:
-        """Room for a value of a type; of a pointer into the memory of another one."""
+        """Allocate memory for a value of a type; of a pointer, into the memory of `like`."""
         if isinstance(type, t.Scalar | t.Vector):
             item, count = item_of(type)
             return Kept(self.room(MAX_ITEMS * count * item.itemsize), item, count)
         memory = None if like is None else self._memory(like)
-        if memory is None:
-            raise NotNative(f"work items with a value that is {type.kind}")
+        unsupported_if(memory is None, f"work items with a value that is {type.kind}")
         elem = (
             type.elem.dtype if isinstance(type, t.Ptr) and isinstance(type.elem, t.Scalar) else None
         )
@@ -132,7 +138,9 @@ class Phases:
             return self.kept[id(value)].memory
         native = self.e.value(value)
         return (
-            native.memory if isinstance(native, Place | TilePlace | ViewPlace | OwnPlace) else None
+            native.memory
+            if isinstance(native, PointerDesc | TileDesc | ViewDesc | OwnDesc)
+            else None
         )
 
     def rename(self, value: Value, source: Value) -> None:
@@ -153,7 +161,7 @@ class Phases:
         return found if kept.memory is None else At(kept.memory, found, kept.dtype)
 
     def value(self, w: Warp, env: dict[int, Any], value: Value) -> Any:
-        """What the items of a warp have of a value."""
+        """The value of the items of a warp."""
         found = env.get(id(value))
         if found is None:
             kept = self.kept.get(id(value))
@@ -161,23 +169,25 @@ class Phases:
             env[id(value)] = found
         return found
 
-    def _spread(self, w: Warp, native: Native) -> Any:
-        if isinstance(native, Word):
+    def _spread(self, w: Warp, native: Lowered) -> Any:
+        if isinstance(native, ScalarValue):
             kind, _ = item_of(native.type)
             return w.spread(kind, native.name)
-        if isinstance(native, OwnPlace):
+        if isinstance(native, OwnDesc):
             own = w.active * w.spread(_INT, native.names[2])
             return At(native.memory, own + w.spread(_INT, native.address), None)
-        if isinstance(native, Place | TilePlace | ViewPlace):
+        if isinstance(native, PointerDesc | TileDesc | ViewDesc):
             dtype = getattr(native, "elem", None) or getattr(native, "dtype", None)
             return At(native.memory, w.spread(_INT, native.address), dtype)
-        raise NotNative(f"work items with a value that is {type(native).__name__}")
+        raise UnsupportedLowering(f"work items with a value that is {type(native).__name__}")
 
     def write(self, w: Warp, kept: Kept, found: Any, *, merge: bool = False) -> None:
-        """Keep what a warp has found; with `merge` only that of the active items."""
+        """Store the value of a warp; with `merge` only for the active items."""
         values = found.addresses if isinstance(found, At) else found
-        if isinstance(found, At) and found.memory != kept.memory:
-            raise NotNative("work items point into different memories")
+        unsupported_if(
+            isinstance(found, At) and found.memory != kept.memory,
+            "work items point into different memories",
+        )
         if merge and self.mask != self.all:
             old = self.read(w, kept)
             old = old.addresses if isinstance(old, At) else old
@@ -199,7 +209,7 @@ class Phases:
         self._touched.update(entry.touches)
 
     def assign(self, op: Operation, to: Sequence[Kept], sources: Sequence[Value]) -> None:
-        """The active items hand values on, all at once."""
+        """Copy values for the active items, all at once."""
 
         def run(w: Warp, env: dict[int, Any]) -> None:
             found = [self.value(w, env, v) for v in sources]
@@ -217,7 +227,7 @@ class Phases:
                 self.write(w, self.kept[id(result)], value)
 
     def _is_needed(self, value: Value) -> bool:
-        """Whether anybody behind this phase asks for it, or who tells what is wrong."""
+        """True if a later phase, or an error report, needs the value."""
         inside = {id(entry.op): entry.faults for entry in self._running}
         used = any(inside.get(user, True) for user in self._users.get(id(value), ()))
         return used or id(value) in self.wanted
@@ -225,7 +235,7 @@ class Phases:
     _running: Sequence[Entry] = ()
 
     def flush(self) -> None:
-        """Write the phase."""
+        """Emit the phase."""
         entries, self._entries, self._touched = self._entries, [], set()
         if not entries:
             return
@@ -247,7 +257,7 @@ class Phases:
             skip = self.mask != self.all and not any(entry.every for entry in entries)
             x.when(x.compare("ne", bits, 0, I32) if skip else "true", all)
 
-        planes.loop(x, self.warps, 1, warp)
+        x.loop(self.warps, 1, warp)
         self._running = ()
         for entry in entries:
             if entry.faults:
@@ -256,14 +266,12 @@ class Phases:
 
     # ---- numbers of a launch of one item
 
-    def single(self, value: Value) -> Native:
+    def single(self, value: Value) -> Lowered:
         kept, x = self.kept[id(value)], self.x
         place, type = x.at(self.e.word(ITEMS), kept.offset), value.type
         if kept.memory is not None:
-            return Place((kept.memory, x.load(I64, place, 8)), kept.dtype)
-        if not isinstance(type, t.Scalar):
-            raise NotNative("a packed value outside of work items")
-        empty = Word(("",), type)
+            return PointerDesc((kept.memory, x.load(I64, place, 8)), kept.dtype)
+        empty = ScalarValue(("",), expect(type, t.Scalar, "a packed value outside of work items"))
         if kept.item == lanes.BOOL:
             return empty.renamed((x.new(f"trunc i8 {x.load('i8', place)} to i1"),))
         return empty.renamed((x.load(empty.types[0], place),))

@@ -1,7 +1,7 @@
 """The words of work items (`isa/meaning/simt/items.py`) for the 32 lanes of one warp.
 
-A value is a vector with a lane for each item, of a packed one with its elements side by side. What
-items that are not active hold is nobody's: it is computed with, and never seen.
+A value is a vector with a lane for each item; a packed value has its elements side by side. Values
+of inactive items are computed, and never used.
 """
 
 from __future__ import annotations
@@ -18,12 +18,11 @@ from pto.isa.meaning.scalar.arith import kind_of
 from pto.isa.meaning.simt.items import WARP, Element, Size, held
 from pto.isa.row import types as t
 from pto.isa.rules.simt import MAX_ITEMS
-from pto.run.jit.border import context
-from pto.run.jit.emit.tile import planes
 from pto.run.jit.llvm import lanes
 from pto.run.jit.llvm.lanes import Symbol
 from pto.run.jit.llvm.shuffles import shuffle
-from pto.run.jit.llvm.text import I32, I64, Text, Val, scalar_type, vector
+from pto.run.jit.llvm.text import I32, I64, Text, Val, scalar_type, vector, width_of
+from pto.run.jit.runtime import context
 
 if TYPE_CHECKING:
     from pto.run.jit.emit.simt.phases import Phases
@@ -42,12 +41,12 @@ class At:
 
 
 def item_of(type: t.Type) -> tuple[np.dtype[Any], int]:
-    """What symbols see of a value, and how many of it an item has."""
+    """The type of symbols for a value, and the number of elements of an item."""
     elem, count = type, 1
     if isinstance(type, t.Vector):
         elem, count = type.elem, int(np.prod(type.shape))
     kind = kind_of(elem)
-    return (kind if lanes.computes(kind) else np.dtype(f"u{kind.itemsize}")), count
+    return (kind if kind == lanes.BOOL else lanes.symbol_type(kind)), count
 
 
 def as_item(found: Symbol, type: t.Type) -> Symbol:
@@ -60,7 +59,7 @@ def as_item(found: Symbol, type: t.Type) -> Symbol:
 
 @dataclass(frozen=True, slots=True)
 class _Agent:
-    """Who runs the launch."""
+    """The agent that runs the launch."""
 
     block: Symbol
     sub: Symbol
@@ -77,11 +76,11 @@ class Warp:
         self.bits = bits  # of the active lanes, an i32
         self.spot = self.of(WARP)
         self.mask = self.spot.symbol(lanes.BOOL, self.x.new(f"bitcast i32 {bits} to <32 x i1>"))
-        self.cell = ""  # where the instruction at hand tells what is wrong
+        self.cell = ""  # error flags of the current instruction
         self.now: Val = 0  # its time
 
     def of(self, count: int) -> lanes.Lanes:
-        return lanes.Lanes(self.x, count, self.p.e.unit.declare)
+        return lanes.Lanes(self.x, count)
 
     def spread(self, kind: np.dtype[Any], value: Val, count: int = 1) -> Symbol:
         """One scalar in every lane."""
@@ -98,7 +97,7 @@ class Warp:
         )
 
     def fault(self, bad: Symbol) -> None:
-        """Where this holds in an active lane the reference says what is wrong."""
+        """Report an error if this holds in an active lane."""
         found = bad & self.mask
         bits = self.x.new(f"bitcast {found.type} {found.name} to i32")
         old = self.x.load(I32, self.cell, 4)
@@ -140,7 +139,7 @@ class Warp:
             old = self.x.load(I32, self.cell, 4)
             self.x.store(I32, self.x.new(f"or i32 {old}, {missing}"), self.cell, 4)
 
-    # ---- what lanes tell each other
+    # ---- exchange between lanes
 
     def ballot(self, pred: Symbol) -> Symbol:
         found = pred & self.mask
@@ -172,7 +171,7 @@ class Warp:
         return self._seen(found, width, value.dtype, count)
 
     def _each(self, item: str, base: str, places: str, bits: str) -> str:
-        """Items at byte offsets from a base, of the lanes whose bit is on."""
+        """Load items at byte offsets from a base, for lanes with their bit set."""
         x = self.x
         room = x.stack(vector(WARP, item))
         call = self.p.e.unit.shared(f"items load {item}", lambda name: _loads(name, item))
@@ -219,7 +218,7 @@ class Warp:
     # ---- memory
 
     def _reached(self, at: At, nbytes: int) -> tuple[str, str]:
-        """Where the memory begins, and which lanes find their item there."""
+        """The start of the memory, and the lanes with an item inside it."""
         e, x = self.p.e, self.x
         if not isinstance(at.memory, int):
             e.unit.ordered = True
@@ -234,7 +233,7 @@ class Warp:
         return e.base(at.memory), x.new(f"bitcast {on.type} {on.name} to i32")
 
     def _in_line(self, at: At, nbytes: int, bits: str) -> tuple[str, str]:
-        """Whether all lanes are active, and their items follow each other; the first address."""
+        """True if all lanes are active and their items are contiguous; the first address."""
         x = self.x
         first = x.new(f"extractelement {at.addresses.type} {at.addresses.name}, i64 0")
         wanted = self.spread(_INT, first) + self.spot.constant(_INT, np.arange(WARP) * nbytes)
@@ -250,7 +249,7 @@ class Warp:
 
     def load(self, at: At, type: t.Type) -> Symbol:
         elem, x = held(type), self.x
-        kind = elem.kind if lanes.computes(elem.kind) else np.dtype(f"u{elem.kind.itemsize}")
+        kind = lanes.symbol_type(elem.kind)
         base, bits = self._reached(at, elem.nbytes)
         item, (plain, first) = f"i{8 * elem.nbytes}", self._in_line(at, elem.nbytes, bits)
         near, far, done = x.fresh("near"), x.fresh("far"), x.fresh("done")
@@ -339,7 +338,7 @@ def _active_lanes(x: Text, bits: str, body: Callable[[Val], None]) -> None:
         moved = x.new(f"lshr i32 {bits}, {x.new(f'trunc i64 {i} to i32')}")
         x.when(x.new(f"trunc i32 {moved} to i1"), lambda: body(i))
 
-    planes.loop(x, WARP, 1, lane)
+    x.loop(WARP, 1, lane)
 
 
 def _one_by_one(name: str, item: str, move: Callable[[Text, str, str], None]) -> str:
@@ -348,7 +347,7 @@ def _one_by_one(name: str, item: str, move: Callable[[Text, str, str], None]) ->
 
     def lane(i: Val) -> None:
         offset = x.load(I64, x.new(f"getelementptr i64, ptr %places, i64 {i}"), 8)
-        mine = x.at("%items", x.mul(i, int(item[1:]) // 8))
+        mine = x.at("%items", x.mul(i, width_of(item) // 8))
         move(x, mine, x.at("%base", offset))
 
     _active_lanes(x, "%bits", lane)

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from pto.core.dtypes import U8
-from pto.run.jit.border.clock import SCRATCH
-from pto.run.jit.border.context import ROOM
 from pto.run.jit.emit.tile import planes
 from pto.run.jit.llvm.index import Index, Number
 from pto.run.jit.llvm.lanes import BOOL, Symbol
-from pto.run.jit.llvm.text import NotNative, Val, vector
+from pto.run.jit.llvm.text import Val, unsupported_if, vector
+from pto.run.jit.runtime.clock import SCRATCH
+from pto.run.jit.runtime.context import SCRATCH_BUFFER
 
 if TYPE_CHECKING:
     from pto.run.jit.emit.tile.elements import TileRef
@@ -30,9 +30,10 @@ def pack(m: Mover, rows: Any, cols: Any, cell: Any, dst: TileRef, pitch: Any, nb
     if not by_row and (step.known is None or step.known % 8):
         _through_bytes(m, height, width, cell, dst, step, m.number(nbytes))
         return
-    if (by_row and not in_one_piece(dst)) or (not by_row and dst.place.pitch is not None):
-        raise NotNative("rows that do not lie in one piece")
-    m.declare("declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
+    unsupported_if(
+        (by_row and not is_contiguous(dst)) or (not by_row and dst.place.pitch is not None),
+        "rows that are not contiguous",
+    )
     finish, each = m.apart((dst,)), x.over(step.value, 8)
     full = step.known is not None and step.known == width.known
 
@@ -57,16 +58,16 @@ def pack(m: Mover, rows: Any, cols: Any, cell: Any, dst: TileRef, pitch: Any, nb
                 return
             found, room = x.new(f"and {kind} {found}, {m.mask}"), x.stack(word)
             x.store(word, x.new(f"bitcast {kind} {found} to {word}"), room, 8)
-            planes.copy_bytes(x, m.declare, at, room, x.up(x.heads[m.mask], 8))
+            planes.copy_bytes(x, at, room, x.up(x.heads[m.mask], 8))
 
         m.strips(Number(x, i), width, put, [], upright=False)
 
-    planes.loop(x, height.value, 1, line)
+    x.loop(height.value, 1, line)
     finish()
 
 
-def in_one_piece(tile: TileRef) -> bool:
-    """Whether the elements of a row follow each other."""
+def is_contiguous(tile: TileRef) -> bool:
+    """True if the elements of a row are contiguous."""
     return len(tile.field.cols) == 1 and "cols" in tile.field.units
 
 
@@ -76,11 +77,12 @@ def _through_bytes(
     """A byte for each bit in scratch memory first, so that nothing is written before all is read;
     then eight of them in one."""
     x, total = m.x, nbytes * 8
-    if dst.nbytes * 10 > SCRATCH or dst.place.pitch is not None:
-        raise NotNative("a mask with gaps, or larger than scratch memory")
-    image = m.context(ROOM)
+    unsupported_if(
+        dst.nbytes * 10 > SCRATCH or dst.place.pitch is not None,
+        "a mask with gaps, or larger than scratch memory",
+    )
+    image = m.context(SCRATCH_BUFFER)
     packed = x.at(image, -(-dst.nbytes * 8 // _WORD) * _WORD + _WORD)
-    m.declare("declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
     filled = x.add(total.value, _WORD)
     x.do(f"call void @llvm.memset.p0.i64(ptr {image}, i8 0, i64 {filled}, i1 false)")
 
@@ -90,27 +92,26 @@ def _through_bytes(
         def put(_: Index, j: Index) -> None:
             found = m.symbol(cell(Index(j.lanes, Number(x, i), 0), j)).astype(np.uint8)
             at = x.at(image, x.add(begin, j.start.value))
-            planes.store_lanes(x, m.declare, U8, j.lanes.count, found.name, at, m.mask)
+            planes.store_lanes(x, U8, j.lanes.count, found.name, at, m.mask)
 
         m.strips(Number(x, i), width, put, [], upright=False)
 
-    planes.loop(x, height.value, 1, line)
+    x.loop(height.value, 1, line)
 
     def word(at: Val) -> None:
         found = x.new(f"icmp ne {_BYTES} {x.load(_BYTES, x.at(image, at))}, zeroinitializer")
         value = x.new(f"bitcast {vector(_WORD, 'i1')} {found} to i{_WORD}")
         x.store(f"i{_WORD}", value, x.at(packed, x.over(at, 8)))
 
-    planes.loop(x, total.value, _WORD, word)
-    planes.copy_bytes(x, m.declare, dst.pointer, packed, nbytes.value)
+    x.loop(total.value, _WORD, word)
+    planes.copy_bytes(x, dst.pointer, packed, nbytes.value)
 
 
 def bit(m: Mover, mask: TileRef, i: Index, j: Index) -> Symbol:
     x, count, size = m.x, j.lanes.count, mask.type.itemsize
     if i.step != 0 or j.step != 1 or j.repeat != 1 or j.multiple % count:
         return _single(m, mask, i, j)
-    if not in_one_piece(mask):
-        raise NotNative("rows that do not lie in one piece")
+    unsupported_if(not is_contiguous(mask), "rows that are not contiguous")
     begin = x.mul(m.offset(mask, i.start, 0).start.value, size)
     at = x.at(mask.pointer, x.add(begin, x.over(j.start.value, 8)))
     word = f"i{count}"
@@ -119,7 +120,7 @@ def bit(m: Mover, mask: TileRef, i: Index, j: Index) -> Symbol:
     else:  # no byte behind the last
         room = x.stack(word)
         x.store(word, 0, room, 8)
-        planes.copy_bytes(x, m.declare, room, at, x.up(x.heads[m.mask], 8))
+        planes.copy_bytes(x, room, at, x.up(x.heads[m.mask], 8))
         found = x.load(word, room, 8)
     return j.lanes.symbol(BOOL, x.new(f"bitcast {word} {found} to {vector(count, 'i1')}"))
 

@@ -14,10 +14,9 @@ from math import gcd
 from pto.core.compact import Compact
 from pto.core.dtypes import DType
 from pto.core.layout import REST, Axis, Digit, Frame
-from pto.run.jit.border.values import TilePlace
-from pto.run.jit.emit.tile import planes
 from pto.run.jit.emit.tile.grids import kept_shape
-from pto.run.jit.llvm.text import NotNative, Text, Val
+from pto.run.jit.llvm.text import Text, Val, unsupported_if
+from pto.run.jit.runtime.values import TileDesc
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +63,7 @@ def axis(digits: Sequence[Digit], limit: int | None = None) -> Axis:
     return tuple(found)
 
 
-def stored_shape(tile: TilePlace) -> tuple[int, int]:
+def stored_shape(tile: TileDesc) -> tuple[int, int]:
     """The shape in the address formula: `Tile._stored`."""
     rows, cols = tile.type.shape
     if tile.pitch is not None:
@@ -74,13 +73,12 @@ def stored_shape(tile: TilePlace) -> tuple[int, int]:
     return tile.type.storage_shape(tile.type.shape)
 
 
-def frame_of(tile: TilePlace) -> Frame:
-    if tile.type.layout.named:
-        raise NotNative("a layout known by name only")
+def frame_of(tile: TileDesc) -> Frame:
+    unsupported_if(tile.type.layout.named, "a layout known by name only")
     return tile.type.layout.frame(*stored_shape(tile), tile.type.itemsize)
 
 
-def field(tile: TilePlace) -> Field:
+def field(tile: TileDesc) -> Field:
     """A tile of any layout."""
     frame, (rows, cols) = frame_of(tile), tile.type.shape
     if frame.mirrored:
@@ -90,7 +88,7 @@ def field(tile: TilePlace) -> Field:
     return found.swapped if frame.mirrored else found
 
 
-def extent(tile: TilePlace) -> int:
+def extent(tile: TileDesc) -> int:
     """Bytes from the first element to the end of the last."""
     rows, cols = tile.type.shape
     size = tile.type.itemsize
@@ -122,8 +120,7 @@ def stretches(x: Text, along: Sequence[Axis], start: Val, end: Val, body: Stretc
         body([position(x, each, start) for each in along], x.sub(end, start), None)
     elif start == 0 and all(isinstance(size, int) for size in sizes):
         most = gcd(*map(int, sizes))
-        planes.loop(
-            x,
+        x.loop(
             end,
             most,
             lambda i: body(
@@ -137,17 +134,12 @@ def stretches(x: Text, along: Sequence[Axis], start: Val, end: Val, body: Stretc
 def _uneven(
     x: Text, along: Sequence[Axis], sizes: Sequence[Val], start: Val, end: Val, body: Stretch
 ) -> None:
-    before, head, inside, done = x.here, x.fresh("loop"), x.fresh("in"), x.fresh("out")
-    x.jump(head)
-    x.label(head)
-    place, i = len(x.lines), x.name()
-    x.branch(x.new(f"icmp slt i64 {i}, {end}"), inside, done)
-    x.label(inside)
-    count = x.sub(end, i)
-    for size in sizes:
-        count = x.smaller(count, x.sub(size, x.rest(i, size)))
-    body([position(x, each, i) for each in along], count, None)
-    following = x.add(i, count)
-    x.lines.insert(place, f"  {i} = phi i64 [ {start}, %{before} ], [ {following}, %{x.here} ]")
-    x.jump(head)
-    x.label(done)
+    def turn(state: list[str]) -> list[Val]:
+        (i,) = state
+        count = x.sub(end, i)
+        for size in sizes:
+            count = x.smaller(count, x.sub(size, x.rest(i, size)))
+        body([position(x, each, i) for each in along], count, None)
+        return [x.add(i, count)]
+
+    x.while_loop(["i64"], [start], lambda state: x.compare("slt", state[0], end), turn)

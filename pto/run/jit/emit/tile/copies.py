@@ -16,7 +16,7 @@ from pto.core.layout import Axis
 from pto.run.jit.emit.tile import planes
 from pto.run.jit.emit.tile.boxes import Digit, Field, position, stretches
 from pto.run.jit.llvm import shuffles
-from pto.run.jit.llvm.lanes import Lanes, Symbol
+from pto.run.jit.llvm.lanes import Lanes, items_of
 from pto.run.jit.llvm.text import Text, Val, element, vector
 
 _LANES_BYTES = planes.VECTOR_BYTES
@@ -62,11 +62,9 @@ def _joined(x: Text, r: Rect, steps: tuple[Val, Val]) -> Rect:
 class Copier:
     """Writes one copy function."""
 
-    def __init__(self, x: Text, declare: Callable[[str], None], work: Work | None) -> None:
+    def __init__(self, x: Text, work: Work | None) -> None:
         self.x = x
-        self.declare = declare
         self.work = work
-        declare("declare i64 @llvm.smin.i64(i64, i64)")
 
     def copy(self, dst: Field, src: Field, rows: Val, cols: Val, to: str, from_: str) -> None:
         """The first rows x cols elements; neither is 0."""
@@ -99,8 +97,7 @@ class Copier:
             self._walk(dst, src, rows, cols, to, from_, self._lines(dst, src))
             return
         whole = x.mul(x.over(cols, many), many)
-        planes.loop(
-            x,
+        x.loop(
             whole,
             many,
             lambda c: self._boxes(
@@ -146,7 +143,7 @@ class Copier:
                         dst.dtype, src.dtype, wide, x.at(a, lines[0]), x.at(b, lines[1]), None
                     )
 
-            planes.loop(x, height, 1, one)
+            x.loop(height, 1, one)
 
         stretches(x, (dst.rows, src.rows), 0, rows, down)
 
@@ -229,7 +226,7 @@ class Copier:
         def one(i: Val) -> None:
             self._move(dst.dtype, src.dtype, lanes, *self._line(dst, src, r, i), mask)
 
-        planes.loop(self.x, r.rows, 1, one)
+        self.x.loop(r.rows, 1, one)
 
     def _long_lines(self, dst: Field, src: Field, r: Rect) -> None:
         """Bytes as they are, of lines that are worth a call; else strips of vectors."""
@@ -237,7 +234,7 @@ class Copier:
         lanes, nbytes = _LANES_BYTES // max(sizes), x.mul(r.cols, max(sizes))
 
         def by_bytes(i: Val) -> None:
-            planes.copy_bytes(x, self.declare, *self._line(dst, src, r, i), nbytes)
+            planes.copy_bytes(x, *self._line(dst, src, r, i), nbytes)
 
         def by_strips(i: Val) -> None:
             line = self._line(dst, src, r, i)
@@ -251,8 +248,8 @@ class Copier:
         is_long = "false" if self.work is not None else x.compare("sge", nbytes, _LONG)
         x.when(
             is_long,
-            lambda: planes.loop(x, r.rows, 1, by_bytes),
-            lambda: planes.loop(x, r.rows, 1, by_strips),
+            lambda: x.loop(r.rows, 1, by_bytes),
+            lambda: x.loop(r.rows, 1, by_strips),
         )
 
     def _line(self, dst: Field, src: Field, r: Rect, i: Val) -> tuple[str, str]:
@@ -264,19 +261,18 @@ class Copier:
         self, dst: DType, src: DType, lanes: int, to: str, from_: str, mask: str | None
     ) -> None:
         x = self.x
-        value = planes.load_lanes(x, self.declare, src, lanes, from_, mask)
+        value = planes.load_lanes(x, src, lanes, from_, mask)
         if self.work is not None:
-            spot = Lanes(x, lanes, self.declare)
+            spot = Lanes(x, lanes)
             given = [spot.symbol(src.numpy, value)]
             if self.work.combines:
-                old = planes.load_lanes(x, self.declare, dst, lanes, to, mask)
+                old = planes.load_lanes(x, dst, lanes, to, mask)
                 given.append(spot.symbol(dst.numpy, old))
-            made = self.work.fn(*given)
-            value = items(made, dst)
+            value = items_of(spot, self.work.fn(*given), dst).name
         elif element(src) != element(dst):
             a, b = vector(lanes, element(src)), vector(lanes, element(dst))
             value = x.new(f"bitcast {a} {value} to {b}")
-        planes.store_lanes(x, self.declare, dst, lanes, value, to, mask)
+        planes.store_lanes(x, dst, lanes, value, to, mask)
 
     # ---- element by element
 
@@ -292,16 +288,16 @@ class Copier:
                     b = x.mul(x.mul(j, src.cols[0].step), src.dtype.itemsize)
                     self._move(dst.dtype, src.dtype, 1, x.at(to, a), x.at(from_, b), None)
 
-                planes.loop(x, r.cols, 1, item)
+                x.loop(r.cols, 1, item)
 
-            planes.loop(x, r.rows, 1, one)
+            x.loop(r.rows, 1, one)
 
         return part
 
     # ---- lines across each other
 
     def _turned(self, dst: Field, src: Field) -> Callable[[Rect], None]:
-        """dst has its columns, src its rows in one piece."""
+        """Columns of dst and rows of src are contiguous."""
         x, size = self.x, dst.dtype.itemsize
         side = 16 if size <= 2 else 8
         elements = self._elements(dst, src)
@@ -318,7 +314,7 @@ class Copier:
             def block(i: Val, j: Val) -> None:
                 _turn(x, side, size, *place(i, j), to_step, from_step)
 
-            planes.loop(x, tall, side, lambda i: planes.loop(x, wide, side, lambda j: block(i, j)))
+            x.loop(tall, side, lambda i: x.loop(wide, side, lambda j: block(i, j)))
             below = place(tall, 0)
             elements(Rect(x.sub(r.rows, tall), r.cols, *below, None))
             beside = place(0, wide)
@@ -332,12 +328,6 @@ def _narrow_boxes(a: Axis, b: Axis) -> int:
     boxed, plain = (a, b) if len(a) > len(b) else (b, a)
     width = boxed[0].size
     return width if len(boxed) == 2 and len(plain) == 1 and isinstance(width, int) else 0
-
-
-def items(made: Any, dtype: DType) -> Val:
-    if not isinstance(made, Symbol):
-        raise TypeError("no lanes")
-    return made.name if made.dtype == dtype.numpy else made.view(dtype.numpy).name
 
 
 def _turn(x: Text, side: int, size: int, to: str, from_: str, to_step: Val, from_step: Val) -> None:
@@ -356,7 +346,6 @@ def _turn(x: Text, side: int, size: int, to: str, from_: str, to_step: Val, from
 
 def fill(
     x: Text,
-    declare: Callable[[str], None],
     dst: Field,
     to: str,
     value: Val,
@@ -381,11 +370,11 @@ def fill(
 
                 def strip(j: Val, mask: str | None) -> None:
                     place = planes.offset(x, begin, j, 1, size)
-                    planes.store_lanes(x, declare, dst.dtype, lanes, all, place, mask)
+                    planes.store_lanes(x, dst.dtype, lanes, all, place, mask)
 
                 planes.strips(x, lanes, width, strip)
 
-            planes.loop(x, height, 1, line)
+            x.loop(height, 1, line)
 
         stretches(x, (dst.rows,), *rows, down)
 

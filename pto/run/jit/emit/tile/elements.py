@@ -1,27 +1,28 @@
-"""Elements of tiles inside the function of an instruction: read and written by index.
+"""Elements of tiles by index, inside the function of an instruction.
 
-An index that counts lanes is a vector in memory, any other a gather or a scatter.
+Consecutive indices are a vector load or store, other indices a gather or a scatter.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import add
 from typing import Any, Final
 
 import numpy as np
 
 from pto.core.dtypes import DType
-from pto.run.jit.border.values import TilePlace, ViewPlace
 from pto.run.jit.emit.tile import planes
 from pto.run.jit.emit.tile.boxes import REST, Axis, Field
 from pto.run.jit.emit.tile.numbers import Numbers
 from pto.run.jit.llvm import lanes, picks, shuffles
 from pto.run.jit.llvm.index import Index, Number
 from pto.run.jit.llvm.lanes import Symbol
-from pto.run.jit.llvm.text import NotNative, Text, Val, element, mangled, vector
+from pto.run.jit.llvm.text import Text, Val, element, mangled, vector
+from pto.run.jit.runtime.values import TileDesc, ViewDesc
 
-_BOOL: Final = np.dtype(np.bool_)
 _STRIP: Final = 64  # bytes of the widest element in a strip of lanes
 _ABREAST: Final = 4  # strips of a single row that are worked on together
 _WRITTEN_OUT: Final = 16  # strips of columns that are alike, at most: what they share is found once
@@ -31,7 +32,7 @@ _WRITTEN_OUT: Final = 16  # strips of columns that are alike, at most: what they
 class TileRef:
     """A tile inside the function of an instruction."""
 
-    place: TilePlace
+    place: TileDesc
     pointer: str
     valid: tuple[Number, Number]
     field: Field
@@ -58,7 +59,7 @@ class TileRef:
 class ViewRef:
     """A view of global memory inside the function of an instruction."""
 
-    view: ViewPlace
+    view: ViewDesc
     pointer: str
     shape: tuple[Number, ...]
     strides: tuple[Number, ...]
@@ -74,18 +75,17 @@ class ViewRef:
 
 
 class Elements(Numbers):
-    """Where an instruction reads and writes: the text, the lanes at hand, and which of them."""
+    """Reads and writes elements: the text, the current lanes, and their mask."""
 
     def __init__(
         self,
         x: Text,
-        declare: Callable[[str], None],
         tiles: Sequence[TileRef],
         context: Callable[[int], str],
         alone: bool,
     ) -> None:
-        super().__init__(x, declare, context)
-        self._lanes = lanes.Lanes(x, 1, declare)
+        super().__init__(x, context)
+        self._lanes = lanes.Lanes(x, 1)
         self.mask: str | None = None
         self.alone = alone  # no other agent has buffers of its own
         self.tiles = tiles  # all that the instruction names
@@ -113,7 +113,7 @@ class Elements(Numbers):
         return Index.of(lanes.in_lanes(self._lanes, self._wide(value)))
 
     def _both(self, where: Any) -> str | None:
-        """The lanes of this strip that a condition leaves."""
+        """The mask of this strip and a condition."""
         if where is None:
             return self.mask
         found = str(self.symbol(where).name)
@@ -123,7 +123,7 @@ class Elements(Numbers):
 
     def load(self, tile: TileRef | ViewRef, at: Index, where: Any) -> Symbol:
         x, spot, dtype = self.x, self._lanes, tile.dtype
-        kind, item, size = _seen(dtype), element(dtype), dtype.itemsize
+        kind, item, size = lanes.symbol_type(dtype), element(dtype), dtype.itemsize
         mask = self._both(where)
         woven = self._woven(tile, at, mask)
         if woven is not None:
@@ -134,7 +134,7 @@ class Elements(Numbers):
                 return spot.spread(kind, x.load(item, pointer))
             if where is not None and mask is not None:
                 x.heads.pop(mask, None)
-            name = planes.load_lanes(x, self.declare, dtype, spot.count, pointer, mask)
+            name = planes.load_lanes(x, dtype, spot.count, pointer, mask)
             if mask is None and kind.kind in "iu" and size < 8:
                 x.held[name] = picks.Numbers(pointer, 8 * size)
             return spot.symbol(kind, name)
@@ -144,8 +144,8 @@ class Elements(Numbers):
         return self.gather(tile, at * size, dtype, mask)
 
     def _woven(self, tile: TileRef | ViewRef, at: Index, mask: str | None) -> Symbol | None:
-        """Elements that several lanes share, or every second one: those between the first and the
-        last, in one piece, and the lanes they belong to. None: they lie elsewhere."""
+        """Elements that several lanes share, or every second one: one contiguous load and a
+        shuffle. None for other indices."""
         x, count, dtype = self.x, self._lanes.count, tile.dtype
         if at.step == 1 and 1 < at.repeat < count:
             near, picks = count // at.repeat, [n // at.repeat for n in range(count)]
@@ -153,7 +153,7 @@ class Elements(Numbers):
             near, picks = 2 * count, list(range(0, 2 * count, 2))
         else:
             return None
-        if mask is None and near > count:  # what lies behind the last may be nobody's
+        if mask is None and near > count:  # bytes after the last one may be outside the tile
             only = shuffles.constants("i1", [int(n < near - 1) for n in range(near)])
         elif mask is None:
             only = None
@@ -171,15 +171,15 @@ class Elements(Numbers):
             whole = x.sub(x.mul(many, 2), 1) if near > count else x.up(many, at.repeat)
             only = planes.head(x, near, whole)
         pointer = x.at(tile.pointer, x.mul(at.start.value, dtype.itemsize))
-        found = planes.load_lanes(x, self.declare, dtype, near, pointer, only)
+        found = planes.load_lanes(x, dtype, near, pointer, only)
         return self._lanes.symbol(
-            _seen(dtype), shuffles.shuffle(x, element(dtype), near, found, picks)
+            lanes.symbol_type(dtype), shuffles.shuffle(x, element(dtype), near, found, picks)
         )
 
     def gather(
         self, tile: TileRef | ViewRef, nbytes: Index, dtype: DType, mask: str | None
     ) -> Symbol:
-        """Items so many bytes behind the first: of a tile fewer than 2^31."""
+        """Gather items at byte offsets; those of a tile are below 2^31."""
         x, count, item = self.x, self._lanes.count, element(dtype)
         word = "i16" if item == "half" else item  # else LLVM makes vectors of one and joins them
         type, pointers, bits = (vector(count, each) for each in (word, "ptr", "i1"))
@@ -191,19 +191,19 @@ class Elements(Numbers):
             )
         places = x.new(f"getelementptr i8, ptr {tile.pointer}, {index} {offsets}")
         name = f"@llvm.masked.gather.v{count}{mangled(word)}.v{count}p0"
-        self.declare(f"declare {type} {name}({pointers}, i32, {bits}, {type})")
+        self.x.declare(f"declare {type} {name}({pointers}, i32, {bits}, {type})")
         on = mask or "splat (i1 true)"
         given = f"{pointers} {places}, i32 1, {bits} {on}, {type} zeroinitializer"
         found = x.new(f"call {type} {name}({given})")
         if word != item:
             found = x.new(f"bitcast {type} {found} to {vector(count, item)}")
-        return self._lanes.symbol(_seen(dtype), found)
+        return self._lanes.symbol(lanes.symbol_type(dtype), found)
 
     def store(self, tile: TileRef | ViewRef, at: Index, items: Val, mask: str | None) -> None:
         x, count, dtype = self.x, self._lanes.count, tile.dtype
         if at.step == at.repeat == 1:
             pointer = x.at(tile.pointer, x.mul(at.start.value, dtype.itemsize))
-            planes.store_lanes(x, self.declare, dtype, count, items, pointer, mask)
+            planes.store_lanes(x, dtype, count, items, pointer, mask)
             return
         item, pointers, bits = element(dtype), vector(count, "ptr"), vector(count, "i1")
         if mask is None and at.vector in x.held and count > 1:
@@ -213,7 +213,7 @@ class Elements(Numbers):
         type, nbytes = vector(count, item), at * dtype.itemsize
         places = x.new(f"getelementptr i8, ptr {tile.pointer}, {nbytes.type} {nbytes.name}")
         name = f"@llvm.masked.scatter.v{count}{mangled(item)}.v{count}p0"
-        self.declare(f"declare void {name}({type}, {pointers}, i32, {bits})")
+        self.x.declare(f"declare void {name}({type}, {pointers}, i32, {bits})")
         on = mask or "splat (i1 true)"
         x.do(f"call void {name}({type} {items}, {pointers} {places}, i32 1, {bits} {on})")
 
@@ -227,7 +227,7 @@ class Elements(Numbers):
         sizes: Sequence[int],
         by: int = 0,
     ) -> None:
-        """cell(i, j) for all, lanes along j, so many at a time; of a single column along i."""
+        """Call cell(i, j) for all elements, with lanes along j; along i for a single column."""
         height, width = self.number(rows), self.number(cols)
         upright = width.known == 1
         if upright:
@@ -239,7 +239,7 @@ class Elements(Numbers):
         if height.known == 1:
             line(0)
         else:
-            planes.loop(self.x, height.value, 1, line)
+            self.x.loop(height.value, 1, line)
 
     def strips(
         self,
@@ -255,7 +255,7 @@ class Elements(Numbers):
         count = _STRIP // widest
         if not upright and i.known == 0 and width.known and width.known % (_ABREAST * count) == 0:
             count *= _ABREAST
-        spot = self._lanes = lanes.Lanes(self.x, by or count, self.declare)
+        spot = self._lanes = lanes.Lanes(self.x, by or count)
 
         def strip(j: Val, mask: str | None) -> None:
             self.mask, self.upright = mask, upright
@@ -272,19 +272,10 @@ class Elements(Numbers):
 
 
 def _position(along: Axis, number: Index) -> Index:
-    """How many elements from the first the ones of these numbers lie."""
-    found: Index | None = None
+    """The element offset of indices along an axis."""
+    parts: list[Index] = []
     for digit in along:
         last = digit.size == REST
-        part = number * int(digit.step) if last else number % int(digit.size) * int(digit.step)
-        found = part if found is None else found + part
+        parts.append((number if last else number % int(digit.size)) * int(digit.step))
         number = number if last else number // int(digit.size)
-    if found is None:
-        raise NotNative("an axis without digits")
-    return found
-
-
-def _seen(dtype: DType) -> np.dtype[Any]:
-    """What symbols see: bits, of types nobody computes with."""
-    plain = lanes.computes(dtype.numpy) and dtype.numpy != _BOOL
-    return dtype.numpy if plain else dtype.storage
+    return reduce(add, parts)

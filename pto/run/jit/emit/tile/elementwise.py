@@ -12,12 +12,20 @@ from pto.isa.meaning import Lane
 from pto.isa.meaning.kinds import Axis
 from pto.isa.meaning.tile.regions import element as element_of
 from pto.isa.meaning.tile.regions import read_as, require_arithmetic
-from pto.run.jit.border.values import Native, TilePlace, Word
-from pto.run.jit.emit.table import Spot
+from pto.run.jit.emit.emitter import OpContext
 from pto.run.jit.emit.tile import planes
 from pto.run.jit.emit.tile.planes import VECTOR_BYTES, Plane
 from pto.run.jit.llvm import lanes
-from pto.run.jit.llvm.text import NotNative, Text, Val, scalar_type
+from pto.run.jit.llvm.lanes import items_of, symbol_type
+from pto.run.jit.llvm.text import (
+    Text,
+    UnsupportedLowering,
+    Val,
+    expect,
+    scalar_type,
+    unsupported_if,
+)
+from pto.run.jit.runtime.values import Lowered, ScalarValue, TileDesc
 from pto.run.reference.tiles import repeats
 
 _SHORT = 512  # elements of a line
@@ -38,47 +46,47 @@ class Mapped(NamedTuple):
     both sources. `key` is what `fn` depends on beside the attributes of the operation."""
 
     fn: Callable[..., Any]
-    dst: TilePlace
+    dst: TileDesc
     dtype: DType
-    given: list[Native | None]
+    given: list[Lowered | None]
     ones: tuple[int | None, ...] = (None,)
     axis: Axis | None = None
     key: object = None
 
 
-def mapped(s: Spot) -> Mapped:
-    """What the lane function of a row does."""
-    body = s.body
-    if not isinstance(body, Lane):
-        raise NotNative("no lane function")
+def mapped(s: OpContext) -> Mapped:
+    """The lane function of an instruction and its operands."""
+    body: Lane = s.body
     if not body.moves:
         require_arithmetic(s.case)
     operands = s.case.row.operands
     roles = [o.role for o in operands]
     at = roles.index("inout") if "inout" in roles else roles.index("out")
-    dst = s.need(TilePlace, operands[at].name)
+    dst = s.need(TileDesc, operands[at].name)
     dtype = element_of(s.case, operands[at].name)
     given = [s.operand(o.name) for o in operands if o.role in ("in", "inout")]
     if not body.moves:
-        _require_computed(dtype, *(v.type.dtype for v in given if isinstance(v, TilePlace)))
+        _require_computed(dtype, *(v.type.dtype for v in given if isinstance(v, TileDesc)))
     ones = _spread(body, given, dst.valid[1])
     return Mapped(body.function(s.case), dst, dtype, given, ones, body.spread)
 
 
 def _require_computed(*kinds: DType) -> None:
-    """Symbols of other types are their bits, and would be added as integers."""
-    if not all(lanes.computes(kind.numpy) for kind in kinds):
-        raise NotNative("arithmetic on elements without machine instructions")
+    """Refuse types that symbols hold as bits, which would be added as integers."""
+    unsupported_if(
+        not all(lanes.computes(kind.numpy) for kind in kinds),
+        "arithmetic on elements without machine instructions",
+    )
 
 
-def emit_lane(s: Spot) -> Sequence[Native]:
+def emit_lane(s: OpContext) -> Sequence[Lowered]:
     """dst[i,j] = fn(sources[i,j]) over dst's valid region."""
     fn, dst, dtype, given, ways, axis, _ = mapped(s)
     if len(ways) == 1:
         emit_map(s, fn, dst, dtype, given, ways[0], axis)
         return []
-    narrow = next(v for v in given if isinstance(v, TilePlace))
-    first = s.x.less(narrow.valid[1], dst.valid[1])
+    narrow = next(v for v in given if isinstance(v, TileDesc))
+    first = s.x.compare("slt", narrow.valid[1], dst.valid[1])
     yes, no, done = (s.x.fresh(word) for word in ("first", "second", "done"))
     s.x.branch(first, yes, no)
     for label, one in zip((yes, no), ways, strict=True):
@@ -86,20 +94,20 @@ def emit_lane(s: Spot) -> Sequence[Native]:
         state = s.x.mark()
         try:
             emit_map(s, fn, dst, dtype, given, one, axis)
-        except NotNative:  # the unlikely way: the reference knows it
+        except UnsupportedLowering:  # the unlikely way: the reference knows it
             s.x.back_to(state)
-            s.e.run_outside(s.op, "the other operand is the vector")
+            s.e.host_fallback(s.op, "the other operand is the vector")
         s.x.jump(done)
     s.x.label(done)
     return []
 
 
 def emit_map(
-    s: Spot,
+    s: OpContext,
     fn: Callable[..., Any],
-    dst: TilePlace,
+    dst: TileDesc,
     dtype: DType,
-    given: Sequence[Native | None],
+    given: Sequence[Lowered | None],
     one: int | None = None,
     axis: Axis | None = None,
     key: object = None,
@@ -111,7 +119,7 @@ def emit_map(
     names: list[tuple[str, Val]] = []
     room = 0
     for at, value in enumerate(given):
-        if isinstance(value, TilePlace):
+        if isinstance(value, TileDesc):
             p, (height, width) = planes.plane(value), (rows, cols)
             if at == one and axis == "row" and repeated(s, value, given):
                 width = _at_least_one(s, value.valid[1])
@@ -124,20 +132,20 @@ def emit_map(
                     p, height, width = _one(axis, p, rows, cols)
                 s.fault_unless(planes.enough(s, value, height, width))
                 pointer, room = planes.kept(s, value, safe(s, dst, value, at == one), room)
-            sources.append(_Source(p, seen(read_as(value.type.dtype, dtype)), "ptr"))
+            sources.append(_Source(p, symbol_type(read_as(value.type.dtype, dtype)), "ptr"))
             names.append(("ptr", pointer))
-        elif isinstance(value, Word):
-            kind = scalar_kind(value, dtype)
-            sources.append(_Source(None, kind, value.types[0]))
-            names.append((value.types[0], value.name))
         else:
-            raise NotNative("an operand with no native form")
+            word = expect(value, ScalarValue, "an operand with no native form")
+            sources.append(_Source(None, scalar_kind(word, dtype), word.types[0]))
+            names.append((word.types[0], word.name))
     target = planes.plane(dst)
     if target.cols != 1 and target.rows == 1:  # column by column
         target, rows, cols = target.swapped, cols, rows
         sources = [_Source(x.plane and x.plane.swapped, x.kind, x.llvm) for x in sources]
-    if any(x.plane is not None and x.plane.cols not in (0, 1) for x in sources):
-        raise NotNative("tiles whose lines run across each other")
+    unsupported_if(
+        any(x.plane is not None and x.plane.cols not in (0, 1) for x in sources),
+        "tiles whose lines run across each other",
+    )
     rows, cols = _flat(s, target, sources, rows, cols)
     # short lines of a known length need no loop; the length stays a parameter
     width = cols if isinstance(cols, int) and cols <= _SHORT else "%p1"
@@ -147,12 +155,12 @@ def emit_map(
     s.x.do(f"call void {name}(i64 {rows}, i64 {cols}, {listed})")
 
 
-def _spread(body: Lane, given: Sequence[Native | None], cols: Val) -> tuple[int | None, ...]:
-    """The position of the source that has one value for a row, or a column, of the domain; two
-    candidates where the extents, which decide, are known only when it runs."""
+def _spread(body: Lane, given: Sequence[Lowered | None], cols: Val) -> tuple[int | None, ...]:
+    """The position of the source with one value for a row or column of the domain; two candidates
+    if the extents that decide it are not constant."""
     if body.spread is None:
         return (None,)
-    tiles = [(n, value) for n, value in enumerate(given) if isinstance(value, TilePlace)]
+    tiles = [(n, value) for n, value in enumerate(given) if isinstance(value, TileDesc)]
     (at, first), last = tiles[0], tiles[-1][0]
     if body.spread == "column":
         return (last,)
@@ -164,31 +172,27 @@ def _spread(body: Lane, given: Sequence[Native | None], cols: Val) -> tuple[int 
     return at, last
 
 
-def repeated(s: Spot, one: TilePlace, given: Sequence[Native | None]) -> bool:
-    """Whether a source may have more than one column for each row."""
-    tiles = [value for value in given if isinstance(value, TilePlace)]
+def repeated(s: OpContext, one: TileDesc, given: Sequence[Lowered | None]) -> bool:
+    """True if a source may have several columns for each row."""
+    tiles = [value for value in given if isinstance(value, TileDesc)]
     return repeats(s.case) and len(tiles) > 1 and one.type.cols != 1 and one.valid[1] != 1
 
 
-def _at_least_one(s: Spot, count: Val) -> Val:
+def _at_least_one(s: OpContext, count: Val) -> Val:
     if isinstance(count, int):
         return max(count, 1)
-    return s.x.new(f"select i1 {s.x.less(count, 1)}, i64 1, i64 {count}")
+    return s.x.new(f"select i1 {s.x.compare('slt', count, 1)}, i64 1, i64 {count}")
 
 
 def _repeated(
-    s: Spot, tile: TilePlace, p: Plane, size: tuple[Val, Val, Val], pitch: int, room: int
+    s: OpContext, tile: TileDesc, p: Plane, size: tuple[Val, Val, Val], pitch: int, room: int
 ) -> str:
-    """Scratch memory with the first columns of each row again and again: (rows, width, cols)."""
-    if p.cols != 1:
-        raise NotNative("columns that repeat, one below the other")
-    s.e.unit.declare("declare i64 @llvm.smin.i64(i64, i64)")
-    to, source = s.x.at(s.e.room(), room), planes.machine_address(s, tile)
+    """Repeat the first columns of each row in scratch memory: (rows, width, cols)."""
+    unsupported_if(p.cols != 1, "columns that repeat, one below the other")
+    to, source = s.x.at(s.e.scratch(), room), planes.machine_address(s, tile)
     itemsize = p.dtype.itemsize
 
-    def make(name: str) -> str:
-        x = Text()
-
+    def write(x: Text) -> None:
         def row(i: Val) -> None:
             begin = planes.offset(x, "%p3", i, pitch, itemsize)
             line = planes.offset(x, "%p4", i, p.rows, itemsize)
@@ -196,25 +200,15 @@ def _repeated(
             def part(j: Val) -> None:
                 many = x.mul(x.smaller(x.sub("%p2", j), "%p1"), itemsize)
                 at = planes.offset(x, begin, j, 1, itemsize)
-                planes.copy_bytes(x, s.e.unit.declare, at, line, many)
+                planes.copy_bytes(x, at, line, many)
 
-            planes.loop(x, "%p2", "%p1", part)
+            x.loop("%p2", "%p1", part)
 
-        planes.loop(x, "%p0", 1, row)
-        x.do("ret void")
-        listed, _ = planes.parameters(["i64", "i64", "i64", "ptr", "ptr"])
-        return x.function(f"define internal void {name}({listed}) noinline nounwind")
+        x.loop("%p0", 1, row)
 
-    name = s.e.unit.shared(repr(("repeated columns", p, pitch)), make)
-    rows, width, cols = size
-    words = f"i64 {rows}, i64 {width}, i64 {cols}, ptr {to}, ptr {source}"
-    s.x.do(f"call void {name}({words})")
+    given = [*(("i64", n) for n in size), ("ptr", to), ("ptr", source)]
+    s.call(repr(("repeated columns", p, pitch)), given, write)
     return to
-
-
-def seen(dtype: DType) -> np.dtype[Any]:
-    """What symbols see: bits, of types nobody computes with."""
-    return dtype.numpy if lanes.computes(dtype.numpy) else dtype.storage
 
 
 def _one(axis: Axis | None, p: Plane, rows: Val, cols: Val) -> tuple[Plane, Val, Val]:
@@ -223,8 +217,8 @@ def _one(axis: Axis | None, p: Plane, rows: Val, cols: Val) -> tuple[Plane, Val,
     return Plane(p.dtype, p.rows, 0), rows, 1
 
 
-def safe(s: Spot, dst: TilePlace, source: TilePlace, spread: bool = False) -> str:
-    """Reading and writing strip by strip is as good as reading all first."""
+def safe(s: OpContext, dst: TileDesc, source: TileDesc, spread: bool = False) -> str:
+    """True if reading and writing strip by strip gives the same as reading everything first."""
     x, a, b = s.x, planes.plane(dst), planes.plane(source)
     separate = planes.apart(s, dst, planes.extent(dst), source, planes.extent(source))
     if spread or (a != b and (a.dtype.itemsize, a.rows) != (b.dtype.itemsize, b.rows)):
@@ -234,7 +228,7 @@ def safe(s: Spot, dst: TilePlace, source: TilePlace, spread: bool = False) -> st
     return x.either(separate, x.compare("eq", dst.address, source.address))
 
 
-def scalar_kind(word: Word, like: DType) -> np.dtype[Any]:
+def scalar_kind(word: ScalarValue, like: DType) -> np.dtype[Any]:
     """The element type that a scalar counts as: integers of one width are the same bits."""
     own = word.type.dtype or I64
     if own.is_float:
@@ -243,16 +237,16 @@ def scalar_kind(word: Word, like: DType) -> np.dtype[Any]:
 
 
 def _flat(
-    s: Spot, target: Plane, sources: Sequence[_Source], rows: Val, cols: Val
+    s: OpContext, target: Plane, sources: Sequence[_Source], rows: Val, cols: Val
 ) -> tuple[Val, Val]:
-    """Lines that follow each other without gaps are one long line."""
+    """Merge contiguous lines into one."""
     tiles = [x.plane for x in sources if x.plane is not None]
     same = isinstance(cols, int) and all(p.rows == cols and p.cols == 1 for p in (target, *tiles))
     return (1, s.x.mul(rows, cols)) if same else (rows, cols)
 
 
 def _function(
-    s: Spot,
+    s: OpContext,
     name: str,
     fn: Callable[..., Any],
     target: Plane,
@@ -263,16 +257,14 @@ def _function(
     widest = max([target.dtype.itemsize, *(x.kind.itemsize for x in sources if x.plane)])
     count = VECTOR_BYTES // widest
     while True:
-        x = Text()
-        loop = _Loop(s, x, fn, target, sources, count)
+        x = Text(s.e.unit.declare)
+        loop = _Loop(x, fn, target, sources, count)
         loop.write(width)
-        fits = VECTOR_BYTES // loop.widest
+        fits = VECTOR_BYTES // max(x.widest, 1)
         if count <= 16 or (loop.longest <= _LONG and count <= fits):
             break
         count = 16 if loop.longest > _LONG else fits
-    types = ["i64", "i64", "ptr", *(x_.llvm for x_ in sources)]
-    listed, _ = planes.parameters(types)
-    return x.function(f"define internal void {name}({listed}) noinline nounwind")
+    return x.procedure(name, ["i64", "i64", "ptr", *(source.llvm for source in sources)])
 
 
 class _Loop:
@@ -284,7 +276,6 @@ class _Loop:
 
     def __init__(
         self,
-        s: Spot,
         x: Text,
         fn: Callable[..., Any],
         target: Plane,
@@ -292,10 +283,8 @@ class _Loop:
         count: int,
     ) -> None:
         self.x, self.fn, self.target, self.sources = x, fn, target, sources
-        self.declare = s.e.unit.declare
-        self.spot = lanes.Lanes(x, count, self.declare)
+        self.spot = lanes.Lanes(x, count)
         self.longest = 0  # lines of text of one application of fn
-        self.widest = 1  # bytes of the widest elements it computes with
         self._scalars = {
             n: self.spot.spread(src.kind, f"%p{3 + n}")
             for n, src in enumerate(sources)
@@ -305,9 +294,8 @@ class _Loop:
     def write(self, width: Val) -> None:
         x = self.x
         pairs = x.new("and i64 %p0, -2")
-        planes.loop(x, pairs, 2, lambda i: self._lines([i, x.add(i, 1)], width))
-        planes.loop(x, "%p0", 1, lambda i: self._lines([i], width), start=pairs)
-        x.do("ret void")
+        x.loop(pairs, 2, lambda i: self._lines([i, x.add(i, 1)], width))
+        x.loop("%p0", 1, lambda i: self._lines([i], width), start=pairs)
 
     def _lines(self, rows: Sequence[Val], width: Val) -> None:
         starts = [self._starts(i) for i in rows]
@@ -320,12 +308,12 @@ class _Loop:
                 to = planes.offset(self.x, "%p2", i, self.target.rows, self.target.dtype.itemsize)
                 at = planes.offset(self.x, to, j, 1, self.target.dtype.itemsize)
                 count, dtype = self.spot.count, self.target.dtype
-                planes.store_lanes(self.x, self.declare, dtype, count, items, at, mask)
+                planes.store_lanes(self.x, dtype, count, items, at, mask)
 
         planes.strips(self.x, self.spot.count, width, strip)
 
     def _starts(self, i: Val) -> dict[int, str]:
-        """Where line i of each tile begins."""
+        """The address of line i of each tile."""
         return {
             n: planes.offset(self.x, f"%p{3 + n}", i, src.plane.rows, src.kind.itemsize)
             for n, src in enumerate(self.sources)
@@ -349,7 +337,7 @@ class _Loop:
             if ready is None and src.plane is not None:
                 at = planes.offset(self.x, starts[n], j, 1, src.kind.itemsize)
                 count, dtype = self.spot.count, src.plane.dtype
-                item = planes.load_lanes(self.x, self.declare, dtype, count, at, mask)
+                item = planes.load_lanes(self.x, dtype, count, at, mask)
                 ready = self.spot.symbol(src.kind, item)
             if ready is not None:
                 given.append(ready)
@@ -357,24 +345,6 @@ class _Loop:
 
     def _apply(self, given: Sequence[lanes.Symbol]) -> Val:
         start = len(self.x.lines)
-        found = as_items(self.spot, self.fn(*given), self.target.dtype)
-        written = self.x.lines[start:]
-        self.longest = max(self.longest, len(written))
-        for item, size in (("float", 4), ("double", 8)):
-            if any(f"x {item}>" in line for line in written):
-                self.widest = max(self.widest, size)
+        found = items_of(self.spot, self.fn(*given), self.target.dtype).name
+        self.longest = max(self.longest, len(self.x.lines) - start)
         return found
-
-
-def as_items(spot: lanes.Lanes, found: Any, dtype: DType) -> Val:
-    """What a lane function returned, as items of a type."""
-    if isinstance(found, np.ndarray | np.generic):
-        found = spot.constant(dtype.numpy, found)
-    if not isinstance(found, lanes.Symbol):
-        raise NotNative("a result that is no lane")
-    kind = seen(dtype)
-    if found.dtype == kind:
-        return found.name
-    if found.dtype.itemsize != dtype.itemsize or found.dtype.kind == "b":
-        raise NotNative("a result of another width")
-    return found.view(kind).name

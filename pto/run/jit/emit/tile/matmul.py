@@ -7,32 +7,30 @@ from collections.abc import Sequence
 from pto.core.dtypes import F32
 from pto.isa.meaning.memory import registers
 from pto.isa.meaning.tile.matmul import PRODUCT, counts_values
-from pto.run.jit.border.context import REGISTERS
-from pto.run.jit.border.state import register_offset
-from pto.run.jit.border.values import Native, TilePlace
 from pto.run.jit.emit.cube.contraction import multiply
 from pto.run.jit.emit.cube.factors import Matrix, kind_of, unpacked
 from pto.run.jit.emit.cube.image import Image
 from pto.run.jit.emit.cube.scales import of_tiles, scaled
-from pto.run.jit.emit.table import Spot, emits
+from pto.run.jit.emit.emitter import OpContext
+from pto.run.jit.emit.registry import emits
 from pto.run.jit.emit.tile import planes
 from pto.run.jit.emit.tile.grids import grid
-from pto.run.jit.llvm.text import NotNative
+from pto.run.jit.llvm.text import unsupported_if
+from pto.run.jit.runtime.values import Lowered, TileDesc
 
 _UNLESS = "a register selects TF32 or HF32, accumulators overlap, or a scaled factor is not exact"
 
 
 @emits(PRODUCT)
-def _product(s: Spot) -> Sequence[Native]:
+def _product(s: OpContext) -> Sequence[Lowered]:
     names = set(s.case.row.operand_names)
     left, right = ("lhs", "rhs") if "lhs" in names else ("a", "b")
-    a, b, dst = (s.need(TilePlace, name) for name in (left, right, "dst"))
+    a, b, dst = (s.need(TileDesc, name) for name in (left, right, "dst"))
     added = next((name for name in ("acc_in", "c_in", "bias") if name in names), None)
-    start = None if added is None else s.need(TilePlace, added)
+    start = None if added is None else s.need(TileDesc, added)
     deep = a.type.dtype.values_per_item  # elements of an item, along k
     kind = kind_of(a.type.dtype, b.type.dtype, dst.type.dtype, pairs=deep > 1)
-    if kind != "float" and "a_scale" in names:
-        raise NotNative("scaled integers")
+    unsupported_if(kind != "float" and "a_scale" in names, "scaled integers")
     x, (m, k), (_, n) = s.x, a.valid, b.valid
     fits = x.both(planes.enough(s, b, k, n), planes.enough(s, dst, m, n))
     fine = _plain_modes(s, a, b)
@@ -41,14 +39,14 @@ def _product(s: Spot) -> Sequence[Native]:
         fine = x.both(fine, _apart(s, start, dst))
     s.fault_unless(fits)
 
-    by_value = "a_scale" in names and counts_values(a.type, s.need(TilePlace, "a_scale").type)
+    by_value = "a_scale" in names and counts_values(a.type, s.need(TileDesc, "a_scale").type)
     items, deep = (x.up(k, deep), 1) if by_value else (k, deep)
 
     def product(lhs: Matrix | Image, rhs: Matrix | Image, *, again: bool = False) -> None:
         factors = unpacked(s, (m, items, n), lhs, rhs, again=again)
         sizes, plain = (m, x.mul(k, deep), n), fine
         if "a_scale" in names:
-            tiles = s.need(TilePlace, "a_scale"), s.need(TilePlace, "b_scale")
+            tiles = s.need(TileDesc, "a_scale"), s.need(TileDesc, "b_scale")
             limits = a.type.rows, a.type.cols * deep, b.type.cols
             pairs = zip(sizes, limits, strict=True)
             rows, long, cols = (size if isinstance(size, int) else limit for size, limit in pairs)
@@ -60,46 +58,42 @@ def _product(s: Spot) -> Sequence[Native]:
             old = None if start is None else _matrix(s, start)
             multiply(s, sizes, factors, _matrix(s, dst), old, is_row=added == "bias")
 
-        planes.either_way(s, plain, run, _UNLESS)
+        planes.guarded(s, plain, run, _UNLESS)
 
     def filled() -> None:
-        for each in lent:
+        for each in forwarded:
             if each is not None:
                 s.e.operation(each.fill)
         product(_matrix(s, a), _matrix(s, b))
 
-    lent = [s.e.lent.get(id(s.op.operand(name))) for name in (left, right)]
-    known = x.both(*("true" if each is None else each.known for each in lent))
+    forwarded = [s.e.forwarded.get(id(s.op.operand(name))) for name in (left, right)]
+    known = x.both(*("true" if each is None else each.known for each in forwarded))
     first, second = (
         _matrix(s, tile) if each is None else each.source
-        for each, tile in zip(lent, (a, b), strict=True)
+        for each, tile in zip(forwarded, (a, b), strict=True)
     )
-    plain = lent[1] is not None and kind == "float" and "a_scale" not in names
-    kept = (lent[1], items, n) if plain else None
+    plain = forwarded[1] is not None and kind == "float" and "a_scale" not in names
+    kept = (forwarded[1], items, n) if plain else None
     again = kept is not None and kept == s.e.unpacked
     x.when(known, lambda: product(first, second, again=again), filled)
     s.e.unpacked = kept
     return []
 
 
-def _matrix(s: Spot, tile: TilePlace) -> Matrix:
+def _matrix(s: OpContext, tile: TileDesc) -> Matrix:
     return Matrix(grid(tile), planes.machine_address(s, tile), *tile.type.shape)
 
 
-def _plain_modes(s: Spot, a: TilePlace, b: TilePlace) -> str:
+def _plain_modes(s: OpContext, a: TileDesc, b: TileDesc) -> str:
     """f32 factors as they are: no register asks for fewer bits."""
     if F32 not in (a.type.dtype, b.type.dtype):
         return "true"
-    x, table = s.x, s.e.word(REGISTERS)
-    half, ctrl = (
-        x.load("i64", x.at(table, register_offset(name)), 8)
-        for name in (registers.HF32, registers.CTRL)
-    )
+    x, half, ctrl = s.x, s.register(registers.HF32), s.register(registers.CTRL)
     tf32 = x.new(f"and i64 {ctrl}, {1 << registers.TF32}")
     return x.compare("eq", x.new(f"or i64 {half}, {tf32}"), 0)
 
 
-def _apart(s: Spot, start: TilePlace, dst: TilePlace) -> str:
+def _apart(s: OpContext, start: TileDesc, dst: TileDesc) -> str:
     """The old accumulator is the new one, or lies elsewhere."""
     elsewhere = planes.apart(s, start, start.type.nbytes, dst, dst.type.nbytes)
     alike = start.type.shape == dst.type.shape and start.type.layout == dst.type.layout

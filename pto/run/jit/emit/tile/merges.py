@@ -1,4 +1,4 @@
-"""Merging runs of records in compiled code: the greatest head goes next, of equals the first."""
+"""Merges sorted runs of records: the greatest head is next, the first of equal ones."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import numpy as np
 
 from pto.core.dtypes import DType
 from pto.isa.meaning.tile.merge import RECORD, WAYS, sort_key
-from pto.run.jit.emit.tile import planes
 from pto.run.jit.emit.tile.elements import Elements
 from pto.run.jit.llvm.index import Number
 from pto.run.jit.llvm.lanes import Lanes, cast
@@ -25,10 +24,12 @@ FARTHEST = 1 << _PLACE  # bytes of records
 def merge_runs(
     e: Elements, to: str, source: str, run: Number, groups: Number, kind: DType, room: str
 ) -> None:
-    """Four runs into one, so many times: two and two, and those again. A record waits for all
-    before it in its run: its key is the least so far, which tells the order also of runs that do
-    not descend. Keys are written down first; no two are equal. So the order is known from both
-    ends, and of each pair two records are taken at a time, which do not wait for each other."""
+    """Merge four runs into one, `groups` times: two and two, then both results.
+
+    The key of a record is the least one so far in its run, so runs that do not descend keep their
+    order too. Keys are stored first; no two are equal. So the order is known from both ends, and
+    two records of a pair are taken at a time, independently.
+    """
     x = e.x
     total = run * WAYS
     between = x.at(room, x.mul(total.value, 8))  # keys of the first two merges
@@ -50,13 +51,13 @@ def merge_runs(
         _merge_pairs(x, room, WAYS // 2, run, put_key)
         _merge_pairs(x, between, 1, run * 2, put_record)
 
-    planes.loop(x, groups.value, 1, group)
+    x.loop(groups.value, 1, group)
 
 
 def _merge_pairs(
     x: Text, keys: str, pairs: int, run: Number, put: Callable[[str, Val], None]
 ) -> None:
-    """Of so many pairs of runs that follow each other: put(key, place) from both ends."""
+    """For each pair of adjacent runs: put(key, position), from both ends."""
 
     def taken(pair: int, step: str, own: str, greatest: bool) -> str:
         """`own`: how many the first run of the pair has given, of as many as there were steps."""
@@ -80,12 +81,12 @@ def _merge_pairs(
     def step(n: str, now: list[str]) -> list[str]:
         return [taken(pair, n, own, way) for (pair, way), own in zip(ways, now, strict=True)]
 
-    planes.reduced(x, run.value, "i64", ["0"] * len(ways), step)
+    x.fold(run.value, ["i64"] * len(ways), ["0"] * len(ways), step)
 
 
 def _write_keys(e: Elements, kind: DType, first: str, number: int, run: Number, to: str) -> None:
     """The least key so far of each record of a run, which has a whole number of strips."""
-    x, spot = e.x, Lanes(e.x, _LANES, e.declare)
+    x, spot = e.x, Lanes(e.x, _LANES)
     words, bits = spot.type(_I64), np.dtype(f"u{kind.itemsize}")
     begin = x.mul(x.mul(run.value, number), RECORD)
     lane = spot.constant(_I64, FARTHEST - RECORD * (1 + np.arange(_LANES)))
@@ -106,4 +107,4 @@ def _write_keys(e: Elements, kind: DType, first: str, number: int, run: Number, 
         return [shuffle(x, "i64", _LANES, found, [_LANES - 1] * _LANES)]
 
     most = str(spot.constant(_I64, np.iinfo(_I64).max).name)
-    planes.reduced(x, x.over(run.value, _LANES), words, [most], some)
+    x.fold(x.over(run.value, _LANES), [words], [most], some)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any
 
 from pto.core.dtypes import DType
@@ -15,27 +16,28 @@ from pto.core.tile import Role
 from pto.isa.meaning.cube.accumulator import Outlet
 from pto.isa.meaning.tile import move, window
 from pto.isa.rules.rule import Case
-from pto.run.jit.border.values import Native, TilePlace, ViewPlace
 from pto.run.jit.emit.cube.accumulator import with_outlet
+from pto.run.jit.emit.emitter import OpContext
 from pto.run.jit.emit.handle.view import inside
-from pto.run.jit.emit.table import Spot, emits
+from pto.run.jit.emit.registry import emits
 from pto.run.jit.emit.tile import boxes, copies, planes
 from pto.run.jit.emit.tile.boxes import Digit, Field
 from pto.run.jit.emit.tile.moves import emit_move
-from pto.run.jit.llvm.text import NotNative, Text, Val
+from pto.run.jit.llvm.text import Text, Val, expect, is_integer, unsupported_if, width_of
+from pto.run.jit.runtime.values import Lowered, TileDesc, ViewDesc
 
 _FIRST = 4  # parameters of every copy: rows, cols, to, from
 
 
 class Arguments:
-    """What a shared function is called with beside its first parameters; numbers stay numbers."""
+    """The arguments of a shared function after its fixed parameters; constants are not passed."""
 
     def __init__(self, first: int = _FIRST) -> None:
         self._first = first
         self.names: list[Val] = []
 
     def name(self, value: Val) -> Val:
-        """What the function calls this value."""
+        """The name of a value inside the function."""
         if isinstance(value, int):
             return value
         if value not in self.names:
@@ -45,14 +47,19 @@ class Arguments:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One side of a transfer: where its elements are, seen from inside the function."""
+    """The source or the destination of a transfer, as its function sees it."""
 
     field: Field
     pointer: str
     arguments: tuple[Val, ...] = ()
 
+    def value(self, name: Val) -> Val:
+        """The caller's value of a number in the field."""
+        names = {f"%p{_FIRST + n}": value for n, value in enumerate(self.arguments)}
+        return name if isinstance(name, int) else names[name]
 
-def tile_side(s: Spot, tile: TilePlace) -> Side:
+
+def tile_side(s: OpContext, tile: TileDesc) -> Side:
     return Side(boxes.field(tile), planes.machine_address(s, tile))
 
 
@@ -61,19 +68,19 @@ def tile_side(s: Spot, tile: TilePlace) -> Side:
 
 @dataclass(frozen=True, slots=True)
 class Met:
-    """The part of a view that a tile meets."""
+    """The part of a view that a tile covers."""
 
     side: Side
-    fits: str  # else the reference says what is wrong
-    known: str  # else the reference does it
+    fits: str  # else the reference engine reports the error
+    known: str  # else the host runs the instruction
     in_boxes: bool  # `move.in_boxes`
 
 
 def met(
-    s: Spot, view: ViewPlace, tile: TilePlace, written: str | None, *, writes: bool = False
+    s: OpContext, view: ViewDesc, tile: TileDesc, written: str | None, *, writes: bool = False
 ) -> list[Met]:
-    """The first elements of a view as a matrix of the tile's valid region (`window.read`), by each
-    layout that it may have."""
+    """The elements of a view as a matrix of the tile's valid region (`window.read`), for each
+    layout that the view may have."""
     note(s, view, *tile.valid, writes=writes)
     pointer, whole = s.pointer(view.memory, view.address, noted=True), inside(s, view)
     found: list[Met] = []
@@ -93,51 +100,50 @@ def met(
     return found
 
 
-def _matrix(x: Text, layout: GlobalLayout, view: ViewPlace, tile: TilePlace, word: str) -> str:
-    """How a tile's valid region compares with the rows and columns of a view."""
-    found = "true"
-    for axes, wanted in zip((layout.row_axes, layout.col_axes), tile.valid, strict=True):
-        count = 1
-        for a in axes:
-            count = x.mul(count, view.shape[a])
-        found = x.both(found, x.compare(word, wanted, count))
-    return found
+def _matrix(x: Text, layout: GlobalLayout, view: ViewDesc, tile: TileDesc, word: str) -> str:
+    """Compare a tile's valid region with the rows and columns of a view."""
+    counts = (
+        reduce(x.mul, (view.shape[a] for a in axes), 1)
+        for axes in (layout.row_axes, layout.col_axes)
+    )
+    pairs = zip(tile.valid, counts, strict=True)
+    return x.both(*(x.compare(word, wanted, count) for wanted, count in pairs))
 
 
 _UNLESS = "the view has an unusual layout, leaves its memory, or its elements overlap"
 
 
-def by_layout(s: Spot, ways: Sequence[Met], body: Callable[[Met], None]) -> None:
-    """`body` of the layout that a view turns out to have; else the reference does it."""
+def by_layout(s: OpContext, ways: Sequence[Met], body: Callable[[Met], None]) -> None:
+    """Emit `body` for the layout that the view has at run time; the host handles any other."""
     found, *others = ways
     if others:
         s.x.when(found.known, lambda: body(found), lambda: by_layout(s, others, body))
     else:
-        planes.either_way(s, found.known, lambda: body(found), _UNLESS)
+        planes.guarded(s, found.known, lambda: body(found), _UNLESS)
 
 
-def note(s: Spot, view: ViewPlace, rows: Val, cols: Val, *, writes: bool) -> None:
-    """What a transfer touches: the rows of a plain matrix, else all between first and last."""
+def note(s: OpContext, view: ViewDesc, rows: Val, cols: Val, *, writes: bool) -> None:
+    """Log the access of a transfer: the rows of a plain matrix, else the range from first to last
+    element."""
     x, size = s.x, view.dtype.itemsize
     if view.strides[-1] == 1 and all(n == 1 for n in view.shape[: RANK - 2]):
         pitch = x.mul(view.strides[-2], size)
         width = x.mul(cols, size)
-        s.e.touched(view.memory, view.address, rows, width, pitch, writes=writes)
+        s.e.log_access(view.memory, view.address, rows, width, pitch, writes=writes)
         return
     reach = 0
     for count, step in zip(view.shape, view.strides, strict=True):
         reach = x.add(reach, x.mul(x.sub(count, 1), step))
     nbytes = x.mul(x.add(reach, 1), size)
-    s.e.touched(view.memory, view.address, 1, nbytes, 0, writes=writes)
+    s.e.log_access(view.memory, view.address, 1, nbytes, 0, writes=writes)
 
 
 def _layouts(
-    s: Spot, view: ViewPlace, tile: TilePlace, written: str | None
+    s: OpContext, view: ViewDesc, tile: TileDesc, written: str | None
 ) -> list[tuple[GlobalLayout, str]]:
-    """The layouts a view may have for a tile, and when: `window.chosen`."""
-    x, outer = s.x, "true"
-    for size in view.shape[: RANK - 2]:
-        outer = x.both(outer, x.compare("eq", size, 1))
+    """The layouts that a view may have for a tile, each with its condition (`window.chosen`)."""
+    x = s.x
+    outer = x.both(*(x.compare("eq", size, 1) for size in view.shape[: RANK - 2]))
     single = view.layout.name in window.ONE_MATRIX
     if single and outer == "true":
         return [(GLOBAL_ND, "true")]
@@ -148,14 +154,11 @@ def _layouts(
     if len(layouts) > 1 and all(isinstance(n, int) for n in numbers):
         a, b, c, d, e, rows, cols = map(int, numbers)
         chosen = window.chosen(tuple(layouts), (a, b, c, d, e), view.dtype.itemsize, rows, cols)
-        if chosen is None:
-            raise NotNative("a view that does not fit its tile")
-        layouts = [chosen]
+        layouts = [expect(chosen, GlobalLayout, "a view that does not fit its tile")]
     unusual = [n for n in layouts if n.sizes or not n.is_defined or C0_AXIS in n.col_axes]
     if unusual and single and len(layouts) > 1 and outer != "false":
         return [(GLOBAL_ND, outer)]
-    if unusual:
-        raise NotNative("a view of an unusual layout")
+    unsupported_if(unusual, "a view of an unusual layout")
     if len(layouts) == 1:
         return [(layouts[0], "true")]
     exact, room = ([_matrix(x, n, view, tile, word) for n in layouts] for word in ("eq", "sle"))
@@ -171,7 +174,7 @@ def _layouts(
 
 
 def transfer(
-    s: Spot,
+    s: OpContext,
     rows: Val,
     cols: Val,
     dst: Side,
@@ -180,56 +183,41 @@ def transfer(
     key: str = "",
 ) -> None:
     """Call the copy function of two fields; `key` names the work."""
-    arguments = (*dst.arguments, *src.arguments)
-    declare = s.e.unit.declare
     # lines of a known length need no loop over strips; the length is a parameter all the same
     width = cols if isinstance(cols, int) else "%p1"
 
-    def make(name: str) -> str:
-        x = Text()
-        copier = copies.Copier(x, declare, work)
+    def write(x: Text) -> None:
         some = x.both(x.compare("sgt", "%p0", 0), x.compare("sgt", "%p1", 0))
+        copier = copies.Copier(x, work)
         x.when(some, lambda: copier.copy(dst.field, src.field, "%p0", width, "%p2", "%p3"))
-        x.do("ret void")
-        listed, _ = planes.parameters(["i64", "i64", "ptr", "ptr", *["i64"] * len(arguments)])
-        return x.function(f"define internal void {name}({listed}) noinline nounwind")
 
-    name = s.e.unit.shared(repr(("copy", key, width, dst.field, src.field)), make)
-    more = "".join(f", i64 {a}" for a in arguments)
-    s.x.do(f"call void {name}(i64 {rows}, i64 {cols}, ptr {dst.pointer}, ptr {src.pointer}{more})")
+    given = [("i64", rows), ("i64", cols), ("ptr", dst.pointer), ("ptr", src.pointer)]
+    more = [("i64", a) for a in (*dst.arguments, *src.arguments)]
+    s.call(repr(("copy", key, width, dst.field, src.field)), [*given, *more], write)
 
 
-def fill(s: Spot, dst: Side, value: Val, rows: tuple[Val, Val], cols: tuple[Val, Val]) -> None:
+def fill(s: OpContext, dst: Side, value: Val, rows: tuple[Val, Val], cols: tuple[Val, Val]) -> None:
     """Call the fill function of a field; the value is an item."""
-    item, declare = copies.element(dst.field.dtype), s.e.unit.declare
 
-    def make(name: str) -> str:
-        x = Text()
-        copies.fill(x, declare, dst.field, "%p4", "%p5", ("%p0", "%p1"), ("%p2", "%p3"))
-        x.do("ret void")
-        listed, _ = planes.parameters(["i64"] * 4 + ["ptr", item, *["i64"] * len(dst.arguments)])
-        return x.function(f"define internal void {name}({listed}) noinline nounwind")
+    def write(x: Text) -> None:
+        copies.fill(x, dst.field, "%p4", "%p5", ("%p0", "%p1"), ("%p2", "%p3"))
 
-    declare("declare i64 @llvm.smin.i64(i64, i64)")
-    name = s.e.unit.shared(repr(("fill", dst.field)), make)
-    bounds = ", ".join(f"i64 {n}" for n in (*rows, *cols))
-    more = "".join(f", i64 {a}" for a in dst.arguments)
-    s.x.do(f"call void {name}({bounds}, ptr {dst.pointer}, {item} {value}{more})")
+    given = [("i64", n) for n in (*rows, *cols)]
+    given += [("ptr", dst.pointer), (copies.element(dst.field.dtype), value)]
+    s.call(repr(("fill", dst.field)), [*given, *(("i64", a) for a in dst.arguments)], write)
 
 
 def require_same_width(a: DType, b: DType) -> None:
-    if a.itemsize != b.itemsize:
-        raise NotNative("elements of other widths")
+    unsupported_if(a.itemsize != b.itemsize, "elements of other widths")
 
 
 # ---- load
 
 
 @emits(move.LOAD)
-def _load(s: Spot) -> Sequence[Native]:
-    view, tile = s.need(ViewPlace, "src"), s.need(TilePlace, "dst")
-    if move.has_margins(s.case):
-        raise NotNative("columns beside the loaded ones")
+def _load(s: OpContext) -> Sequence[Lowered]:
+    view, tile = s.need(ViewDesc, "src"), s.need(TileDesc, "dst")
+    unsupported_if(move.has_margins(s.case), "columns beside the loaded ones")
     require_same_width(view.dtype, tile.type.dtype)
     rows, cols = tile.valid
     ways, target = met(s, view, tile, s.case.word("layout")), tile_side(s, tile)
@@ -244,8 +232,8 @@ def _load(s: Spot) -> Sequence[Native]:
     return []
 
 
-def beside(s: Spot, tile: TilePlace, target: Side) -> None:
-    """What a load leaves beside the valid region."""
+def beside(s: OpContext, tile: TileDesc, target: Side) -> None:
+    """Write the padding that a load leaves beside the valid region."""
     found = move.beside(tile.type, s.case.profile)
     if found is None or tile.valid == tile.type.shape:
         return
@@ -280,18 +268,15 @@ def pad_item(pad: Pad, dtype: DType) -> Val:
 
 
 def bits_item(bits: int, item: str) -> Val:
-    if item.startswith("i"):
-        return bits
-    kind = {"half": "i16", "float": "i32", "double": "i64"}[item]
-    return f"bitcast ({kind} {bits} to {item})"
+    return bits if is_integer(item) else f"bitcast (i{width_of(item)} {bits} to {item})"
 
 
 # ---- store
 
 
 @emits(move.STORE)
-def _store(s: Spot) -> Sequence[Native]:
-    tile, view = s.need(TilePlace, "src"), s.need(ViewPlace, "dst")
+def _store(s: OpContext) -> Sequence[Lowered]:
+    tile, view = s.need(TileDesc, "src"), s.need(ViewDesc, "dst")
     if s.operand("preQuantScalar") is not None or s.operand("fp") is not None:
         return _store_scaled(s)
     stored, is_acc = view.dtype, tile.type.role is Role.ACC
@@ -319,18 +304,20 @@ def _store(s: Spot) -> Sequence[Native]:
 
 
 @emits(move.STORE_SCALED)
-def _store_scaled(s: Spot) -> Sequence[Native]:
-    """An accumulator times a word, or a word a column, element by element (`Outlet.run`)."""
-    tile, view = s.need(TilePlace, "src"), s.need(ViewPlace, "dst")
+def _store_scaled(s: OpContext) -> Sequence[Lowered]:
+    """An accumulator times one scale, or one a column, element by element (`Outlet.run`)."""
+    tile, view = s.need(TileDesc, "src"), s.need(ViewDesc, "dst")
     (layout, known), *_ = _layouts(s, view, tile, s.case.word("layout"))
-    if known != "true" or not move.passes_outlet(s.case, tile.type):
-        raise NotNative("a view whose layout is known only when it runs, or no accumulator")
+    unsupported_if(
+        known != "true" or not move.passes_outlet(s.case, tile.type),
+        "a view whose layout is known only when it runs, or no accumulator",
+    )
     seen = replace(view, layout=layout)
 
     def store() -> None:
         emit_move(s, _scaled, dst=seen)
 
-    planes.either_way(s, separate(s, view), store, "elements of the view overlap")
+    planes.guarded(s, separate(s, view), store, "elements of the view overlap")
     return []
 
 
@@ -366,7 +353,7 @@ def _scaled(case: Case) -> Callable[..., None]:
 def combined(
     combine: Callable[[Any, Any], Any], work: copies.Work | None, stored: DType
 ) -> copies.Work:
-    """What a store makes of an element and of what lies there."""
+    """The function of the new and the old element that a combining store writes."""
 
     def both(new: Any, old: Any) -> Any:
         return combine(old, new.view(stored.numpy) if work is None else work.fn(new))
@@ -374,15 +361,15 @@ def combined(
     return copies.Work(both, combines=True)
 
 
-def separate(s: Spot, view: ViewPlace) -> str:
-    """No element of a view lies on another: each dimension steps over the ones before it.
+def separate(s: OpContext, view: ViewDesc) -> str:
+    """True if no two elements of a view share bytes: each dimension steps over the inner ones.
 
-    Looked at from the last dimension outwards, or with the last two exchanged.
+    Dimensions are ordered from the last one outwards, or with the last two exchanged.
     """
     return s.x.either(_nested(s, view, (4, 3, 2, 1, 0)), _nested(s, view, (3, 4, 2, 1, 0)))
 
 
-def _nested(s: Spot, view: ViewPlace, order: Sequence[int]) -> str:
+def _nested(s: OpContext, view: ViewDesc, order: Sequence[int]) -> str:
     x, fine, span = s.x, "true", 1
     for a in order:
         size, step = view.shape[a], view.strides[a]

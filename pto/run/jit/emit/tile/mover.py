@@ -1,7 +1,7 @@
 """The words of a move (`isa/meaning/tile/mover.py`) in compiled code.
 
-Loops over rows and strips of lanes. Where a destination shares bytes with another operand, a copy
-of it is written, and copied back.
+They emit loops over rows and strips of lanes. If a destination shares bytes with another operand, a
+copy of it is written, and copied back.
 """
 
 from __future__ import annotations
@@ -17,24 +17,33 @@ from pto.core.dtypes import DType
 from pto.core.errors import PtoError
 from pto.core.global_layout import ND
 from pto.isa.row import types as t
-from pto.run.jit.border.clock import SCRATCH
-from pto.run.jit.border.context import ROOM
-from pto.run.jit.border.values import ViewPlace, Word
 from pto.run.jit.emit.memory.views import Views
-from pto.run.jit.emit.tile import bits, pieces, planes, searches, sorts
+from pto.run.jit.emit.tile import bits, bulk, planes, searches, sorts
+from pto.run.jit.emit.tile.bits import is_contiguous
 from pto.run.jit.emit.tile.boxes import position
 from pto.run.jit.emit.tile.copies import Copier, Work, fill
 from pto.run.jit.emit.tile.elements import TileRef, ViewRef
-from pto.run.jit.emit.tile.elementwise import as_items, scalar_kind
+from pto.run.jit.emit.tile.elementwise import scalar_kind
 from pto.run.jit.emit.tile.merges import FARTHEST, merge_runs
+from pto.run.jit.emit.tile.reduce import reduced
 from pto.run.jit.llvm import lanes
 from pto.run.jit.llvm.index import Fact, Index, Number
-from pto.run.jit.llvm.lanes import Symbol
-from pto.run.jit.llvm.text import NotNative, element, mangled, vector
+from pto.run.jit.llvm.lanes import Symbol, items_of
+from pto.run.jit.llvm.text import (
+    UnsupportedLowering,
+    element,
+    expect,
+    mangled,
+    unsupported_if,
+    vector,
+)
+from pto.run.jit.runtime.clock import SCRATCH
+from pto.run.jit.runtime.context import SCRATCH_BUFFER
+from pto.run.jit.runtime.values import ScalarValue, ViewDesc
 
 
 class Mover(Views):
-    """Writes the function of one instruction."""
+    """Emits the function of one instruction."""
 
     # ---- what happens
 
@@ -48,7 +57,7 @@ class Mover(Views):
         def store(i: Index, j: Index) -> None:
             found = cell(i, j)
             for dst, value in zip(dsts, found if len(dsts) > 1 else (found,), strict=True):
-                items = as_items(self._lanes, self.symbol(value), dst.type.dtype)
+                items = items_of(self._lanes, self.symbol(value), dst.type.dtype).name
                 self.store(dst, self.offset(dst, i, j), items, self.mask)
 
         self.walk(rows, cols, store, [dst.type.itemsize for dst in dsts], by)
@@ -62,15 +71,14 @@ class Mover(Views):
         dst: TileRef | ViewRef,
         combine: Callable[..., Any] | None = None,
     ) -> None:
-        if combine is not None:
-            raise NotNative("writes that are combined, one after the other")
+        unsupported_if(combine is not None, "writes that are combined, one after the other")
         finish = self.apart((dst,) if isinstance(dst, TileRef) else ())
 
         def store(i: Index, j: Index) -> None:
             found = cell(i, j)
             for k, value, where in found if isinstance(found, list) else [found]:
                 at = self.offset(dst, *k) if isinstance(k, tuple) else self._index(k)
-                items = as_items(self._lanes, self.symbol(value), dst.dtype)
+                items = items_of(self._lanes, self.symbol(value), dst.dtype).name
                 self.store(dst, at, items, self._both(where))
 
         self.walk(rows, cols, store, [dst.dtype.itemsize])
@@ -79,14 +87,18 @@ class Mover(Views):
     def hold(
         self, rows: Any, cols: Any, cell: Callable[..., Any], dtype: DType, most: tuple[int, int]
     ) -> Callable[[Any, Any], Symbol]:
-        """In the second half of scratch memory; copies of destinations are in the first."""
+        """Values in the second half of scratch memory; copies of destinations are in the first."""
         (height, width), half = most, SCRATCH // 2
-        if height * width * dtype.itemsize > half or sum(t.nbytes for t in self.tiles) > half:
-            raise NotNative("more values than scratch memory holds")
+        unsupported_if(
+            height * width * dtype.itemsize > half or sum(t.nbytes for t in self.tiles) > half,
+            "more values than scratch memory holds",
+        )
         sizes = [Number(self.x, n) for n in (1, 1, 1, height, width)]
         steps = [Number(self.x, n) for n in (0, 0, 0, width, 1)]
-        place = ViewPlace(("",) * 12, dtype, ND)
-        held = ViewRef(place, self.x.at(self.context(ROOM), half), tuple(sizes), tuple(steps))
+        place = ViewDesc(("",) * 12, dtype, ND)
+        held = ViewRef(
+            place, self.x.at(self.context(SCRATCH_BUFFER), half), tuple(sizes), tuple(steps)
+        )
         self.place(rows, cols, lambda i, j: ((i, j), cell(i, j), None), held)
         return lambda i, j: self.read(held, i, j)
 
@@ -117,14 +129,14 @@ class Mover(Views):
                 r, c = (j, i) if turned else (i, j)
                 found = self.load(src, self._at(src, r + at[0], c + at[1], packed[0]), None)
                 found = found if change is None else change(found, j)
-                items = as_items(self._lanes, found, dst.type.dtype)
+                items = items_of(self._lanes, found, dst.type.dtype).name
                 self.store(dst, self._at(dst, i + to[0], j + to[1], packed[1]), items, self.mask)
 
             self.walk(rows, cols, cell, [])
 
         def by_line() -> None:
             target, source = self._pointer(dst, to), self._pointer(src, at)
-            copier = Copier(self.x, self.declare, work)
+            copier = Copier(self.x, work)
             copier.copy(dst.field, field, rows.value, cols.value, target, source)
 
         some = (rows > 0) & (cols > 0)
@@ -135,29 +147,27 @@ class Mover(Views):
         finish()
 
     def fill(self, dst: TileRef, item: Any, rows: tuple[Any, Any], cols: tuple[Any, Any]) -> None:
-        self.declare("declare i64 @llvm.smin.i64(i64, i64)")
-        spot = lanes.Lanes(self.x, 1, self.declare)
+        spot = lanes.Lanes(self.x, 1)
         if isinstance(item, Symbol):
-            found = as_items(item.lanes, item, dst.type.dtype)
+            found = items_of(item.lanes, item, dst.type.dtype).name
         else:
-            found = as_items(spot, spot.constant(item.dtype, item), dst.type.dtype)
+            found = items_of(spot, spot.constant(item.dtype, item), dst.type.dtype).name
         type = vector(1, element(dst.type.dtype))
         value = self.x.new(f"extractelement {type} {found}, i64 0")
         (top, bottom), (left, right) = (map(self.number, each) for each in (rows, cols))
         down, across = (top.value, bottom.value), (left.value, right.value)
-        fill(self.x, self.declare, dst.field, dst.pointer, value, down, across)
+        fill(self.x, dst.field, dst.pointer, value, down, across)
 
     def shares(self, src: TileRef, dst: TileRef) -> bool:
         """Addresses are not known here: elements are moved onto themselves."""
         return False
 
     def landing(self, tile: TileRef, sub: int | None) -> TileRef:
-        if not self.alone or sub:
-            raise NotNative("a tile of another agent")
+        unsupported_if(not self.alone or sub, "a tile of another agent")
         return tile
 
     def _at(self, tile: TileRef, r: Any, c: Any, packed: PackedOrder | None) -> Index:
-        """Where an element lies; of packed ones padding takes no place."""
+        """The offset of an element; padding of packed ones takes no space."""
         if packed is None:
             return self.offset(tile, r, c)
         place = self._index(r), self._index(c)
@@ -175,7 +185,7 @@ class Mover(Views):
             self.require(some & (start + size_along <= limit), PtoError)
 
     def _begins(self, tile: TileRef, at: tuple[Any, Any]) -> Fact:
-        """Whether boxes begin at an element."""
+        """True if a box starts at this element."""
         fine = Fact(self.x, "true")
         for along, first in ((tile.field.rows, at[0]), (tile.field.cols, at[1])):
             if len(along) > 1:
@@ -190,20 +200,18 @@ class Mover(Views):
     def merge_runs(self, src: TileRef, dst: TileRef, run: Any, groups: Any, kind: DType) -> None:
         finish = self.apart((dst,))
         for tile in (src, dst):
-            if len(tile.field.cols) > 1 or "cols" not in tile.field.units:
-                raise NotNative("a row that does not lie in one piece")
-        if src.nbytes > FARTHEST:
-            raise NotNative("more records than keys can count")
-        room = self.x.at(self.context(ROOM), -(-dst.nbytes // 64) * 64)
+            unsupported_if(not is_contiguous(tile), "rows that are not contiguous")
+        unsupported_if(src.nbytes > FARTHEST, "more records than keys can count")
+        room = self.x.at(self.context(SCRATCH_BUFFER), -(-dst.nbytes // 64) * 64)
         lengths = self.number(run), self.number(groups)
         merge_runs(self, dst.pointer, src.pointer, *lengths, kind, room)
         finish()
 
     def merge_lists(self, *_: Any) -> None:
-        raise NotNative("lists of their own")
+        raise UnsupportedLowering("lists of their own")
 
     def all(self, rows: Any, cols: Any, cell: Callable[..., Any]) -> Fact:
-        x, wrong = self.x, dict[int, str]()  # where lanes are told that it does not, by their count
+        x, wrong = self.x, dict[int, str]()  # words of violated lanes, by the number of lanes
 
         def look(i: Index, j: Index) -> None:
             count = self._lanes.count
@@ -229,17 +237,17 @@ class Mover(Views):
         self.require(self.number(cols) <= width, PtoError)
 
     def reach(self, tile: TileRef, nbytes: Any) -> None:
-        """What lies behind a tile is the reference's."""
+        """Bytes after a tile are left to the reference engine."""
         self.leave_unless(self.number(nbytes) <= tile.nbytes)
 
     def groups(self, rows: Any, cols: Any, many: int, cell: Any, dst: TileRef) -> None:
-        pieces.groups(self, rows, cols, many, cell, dst)
+        bulk.groups(self, rows, cols, many, cell, dst)
 
     def blocks(self, rows: Any, count: Any, size: int, at: Any, src: TileRef, dst: TileRef) -> None:
-        pieces.blocks(self, rows, count, size, at, src, dst)
+        bulk.blocks(self, rows, count, size, at, src, dst)
 
     def at_most(self, rows: Any, cols: Any, bins: int, cell: Any, dst: TileRef) -> None:
-        pieces.at_most(self, rows, cols, bins, cell, dst)
+        bulk.at_most(self, rows, cols, bins, cell, dst)
 
     def sort(self, rows: Any, cols: Any, block: int, key: Any, record: Any, dst: TileRef) -> None:
         sorts.sort(self, rows, cols, block, key, record, dst)
@@ -251,19 +259,18 @@ class Mover(Views):
 
         def some(i: Index, j: Index) -> None:
             value, kept = cell(i, j)
-            items = as_items(self._lanes, value, dst.type.dtype)
+            items = items_of(self._lanes, value, dst.type.dtype).name
             item, count = element(dst.type.dtype), self._lanes.count
             type, bits = vector(count, item), vector(count, "i1")
             mask, start = self._both(kept), x.load("i64", total, 8)
             begin = self.offset(dst, i, Number(x, start))
-            if len(dst.field.cols) > 1 or "cols" not in dst.field.units:
-                raise NotNative("rows that do not lie in one piece")
+            unsupported_if(not is_contiguous(dst), "rows that are not contiguous")
             at = x.at(dst.pointer, x.mul(begin.start.value, dst.type.itemsize))
             name = f"@llvm.masked.compressstore.v{count}{mangled(item)}"
-            self.declare(f"declare void {name}({type}, ptr, {bits})")
+            self.x.declare(f"declare void {name}({type}, ptr, {bits})")
             x.do(f"call void {name}({type} {items}, ptr {at}, {bits} {mask})")
             word = x.new(f"bitcast {bits} {mask} to i{count}")
-            self.declare(f"declare i{count} @llvm.ctpop.i{count}(i{count})")
+            self.x.declare(f"declare i{count} @llvm.ctpop.i{count}(i{count})")
             more = x.new(f"call i{count} @llvm.ctpop.i{count}(i{count} {word})")
             wide = more if count == 64 else x.new(f"zext i{count} {more} to i64")
             x.store("i64", x.add(start, wide), total, 8)
@@ -275,7 +282,7 @@ class Mover(Views):
             found = x.load(f"i{bits}", total, 8)  # the low bytes come first
             x.store(f"i{bits}", found, x.at(counts.pointer, x.mul(i.value, bits // 8)))
 
-        planes.loop(x, self.number(rows).value, 1, lambda i: line(Number(x, i)))
+        x.loop(self.number(rows).value, 1, lambda i: line(Number(x, i)))
         finish()
 
     def pack(
@@ -323,32 +330,20 @@ class Mover(Views):
         return self._index(value)
 
     def fold(self, count: Any, start: Sequence[Any], step: Callable[..., Sequence[Any]]) -> Any:
-        x, spot = self.x, self._lanes
-        first = [(s.dtype, s.type, s.name) for s in map(self.symbol, start)]
-        before, head, inside, done = x.here, x.fresh("loop"), x.fresh("in"), x.fresh("out")
-        x.jump(head)
-        x.label(head)
-        at, names, k = len(x.lines), [x.name() for _ in first], x.name()
-        x.branch(x.compare("slt", k, self.number(count).value), inside, done)
-        x.label(inside)
-        old = [spot.symbol(kind, name) for (kind, _, _), name in zip(first, names, strict=True)]
-        found = [self.symbol(v) for v in step(Index(spot, Number(x, k), 0), *old)]
-        following = x.add(k, 1)
-        lines = [f"  {k} = phi i64 [ 0, %{before} ], [ {following}, %{x.here} ]"]
-        for (kind, type, begin), b, name in zip(first, found, names, strict=True):
-            if kind != b.dtype:
-                raise NotNative("a fold that changes the type of its state")
-            ways = f"[ {begin}, %{before} ], [ {b.name}, %{x.here} ]"
-            lines.append(f"  {name} = phi {type} {ways}")
-        x.lines[at:at] = lines
-        x.jump(head)
-        x.label(done)
-        return tuple(old)
+        first = [self.symbol(each) for each in start]
+
+        def turn(k: str, state: Sequence[Symbol]) -> list[Symbol]:
+            found = step(Index(self._lanes, Number(self.x, k), 0), *state)
+            after = [self.symbol(each) for each in found]
+            same = all(a.dtype == b.dtype for a, b in zip(first, after, strict=True))
+            unsupported_if(not same, "a fold that changes the type of its state")
+            return after
+
+        return tuple(reduced(self.x, self.number(count).value, first, turn))
 
     def lane(self, value: Any, type: t.Type | None, like: DType) -> Symbol:
-        if not isinstance(value, Word):
-            raise NotNative("a scalar with no native form")
-        return self._lanes.spread(scalar_kind(value, like), str(value.name))
+        word = expect(value, ScalarValue, "a scalar with no native form")
+        return self._lanes.spread(scalar_kind(word, like), str(word.name))
 
     # ---- numbers
 
@@ -374,9 +369,9 @@ class Mover(Views):
         x.store(f"i{8 * size}", value, x.at(tile.pointer, x.mul(k.value, size)))
 
     def apart(self, dsts: Sequence[TileRef]) -> Callable[[], None]:
-        """Destinations that share bytes with a source become copies of themselves. Destinations
-        that share bytes with each other are left to the reference: it writes one after the other,
-        in the order of the operands."""
+        """Redirect destinations that share bytes with a source to copies. Destinations that share
+        bytes with each other are left to the reference engine, which writes them in the order of
+        the operands."""
         x, room = self.x, 0
         undo: list[Callable[[], None]] = []
         for a, b in combinations(dsts, 2):
@@ -404,14 +399,14 @@ class Mover(Views):
 
     def _copied(self, dst: TileRef, fine: str, offset: int) -> Callable[[], None]:
         x, own = self.x, dst.pointer
-        copy, nbytes = x.at(self.context(ROOM), offset), dst.nbytes
+        copy, nbytes = x.at(self.context(SCRATCH_BUFFER), offset), dst.nbytes
         shared = x.new(f"xor i1 {fine}, true")
-        x.when(shared, lambda: planes.copy_bytes(x, self.declare, copy, own, nbytes))
+        x.when(shared, lambda: planes.copy_bytes(x, copy, own, nbytes))
         target = x.new(f"select i1 {fine}, ptr {own}, ptr {copy}")
         dst.pointer = target
 
         def back() -> None:
             dst.pointer = own
-            x.when(shared, lambda: planes.copy_bytes(x, self.declare, own, copy, nbytes))
+            x.when(shared, lambda: planes.copy_bytes(x, own, copy, nbytes))
 
         return back

@@ -9,21 +9,22 @@ from typing import Any
 from pto.core.errors import PtoError
 from pto.core.global_layout import C0_AXIS, RANK
 from pto.isa.meaning.kinds import Make, Move
-from pto.run.jit.border.forms import form_of
-from pto.run.jit.border.values import Array, Native, Nothing, TilePlace, ViewPlace, Word
-from pto.run.jit.emit.table import KINDS, Spot
+from pto.run.jit.emit.emitter import OpContext
+from pto.run.jit.emit.registry import KINDS
 from pto.run.jit.emit.tile import boxes, planes
 from pto.run.jit.emit.tile.elements import TileRef, ViewRef
 from pto.run.jit.emit.tile.mover import Mover
 from pto.run.jit.emit.tile.numbers import FAULT, LEFT
 from pto.run.jit.llvm.index import Fact, Number
-from pto.run.jit.llvm.text import NotNative, Text, Val
+from pto.run.jit.llvm.text import Text, UnsupportedLowering, Val, unsupported_if
+from pto.run.jit.runtime.forms import form_of
+from pto.run.jit.runtime.values import Array, Lowered, Nothing, ScalarValue, TileDesc, ViewDesc
 
 
 class _Parameters:
     """Operands as parameters of a function; numbers that are known now stay numbers."""
 
-    def __init__(self, s: Spot) -> None:
+    def __init__(self, s: OpContext) -> None:
         self.s = s
         self.listed: list[str] = ["ptr %ctx"]
         self.given: list[str] = ["ptr %ctx"]
@@ -38,49 +39,52 @@ class _Parameters:
         self.given.append(f"{type} {value}")
         return inner
 
-    def _view(self, view: ViewPlace, role: str) -> Any:
-        """All between the first and the last element counts as used, and must lie inside."""
-        if not view.layout.is_defined or C0_AXIS in view.layout.col_axes:
-            raise NotNative("a view of an unusual layout")
+    def _view(self, view: ViewDesc, role: str) -> Any:
+        """A view as a parameter. The range from its first to its last element counts as accessed,
+        and must lie inside its memory."""
+        unsupported_if(
+            not view.layout.is_defined or C0_AXIS in view.layout.col_axes,
+            "a view of an unusual layout",
+        )
         x, reach = self.s.x, 1
         for count, step in zip(view.shape, view.strides, strict=True):
             reach = x.add(reach, x.mul(x.sub(count, 1), step))
         nbytes = x.mul(reach, view.dtype.itemsize)
         self.inside = x.both(self.inside, self.s.e.inside(view.memory, view.address, nbytes))
-        self.s.e.touched(view.memory, view.address, 1, nbytes, 0, writes=role != "in")
+        self.s.e.log_access(view.memory, view.address, 1, nbytes, 0, writes=role != "in")
         pointer = self.name("ptr", self.s.pointer(view.memory, view.address, noted=True))
         names = [self.name("i64", n) for n in (*view.shape, *view.strides)]
         inner = replace(view, names=("", "", *names))
         self.key.append(inner)
         return inner, pointer
 
-    def operand(self, native: Native | None, role: str = "in") -> Any:
-        """(what the function sees of an operand, without a text); the key grows."""
+    def operand(self, native: Lowered | None, role: str = "in") -> Any:
+        """The operand as the function sees it; extends the key."""
         if native is None:
             self.key.append(None)
             return None
-        if isinstance(native, TilePlace):
+        if isinstance(native, TileDesc):
             pointer = self.name("ptr", planes.machine_address(self.s, native))
             inner = replace(native, names=("", *(self.name("i64", n) for n in native.valid)))
             self.key.append(inner)
             return inner, pointer
-        if isinstance(native, ViewPlace):
+        if isinstance(native, ViewDesc):
             return self._view(native, role)
         if isinstance(native, Nothing):
             self.key.append(native)
             return native
-        if isinstance(native, Word):
+        if isinstance(native, ScalarValue):
             inner = replace(native, names=(self.name(native.types[0], native.name),))
             self.key.append(inner)
             return inner
-        raise NotNative(f"an operand that is {type(native).__name__}")
+        raise UnsupportedLowering(f"an operand that is {type(native).__name__}")
 
 
 class _Inline(Mover):
-    """Writes an instruction that makes values where it stands."""
+    """Emits an instruction with results in place."""
 
-    def __init__(self, s: Spot, tiles: list[TileRef]) -> None:
-        super().__init__(s.x, s.e.unit.declare, tiles, s.e.word, _is_alone(s))
+    def __init__(self, s: OpContext, tiles: list[TileRef]) -> None:
+        super().__init__(s.x, tiles, s.e.word, _is_alone(s))
         self._spot = s
 
     def require(self, fact: Any, error: Callable[[], PtoError]) -> None:
@@ -88,22 +92,21 @@ class _Inline(Mover):
 
     def array(self, count: int) -> Array:
         x, type = self.x, f"[{count} x i64]"
-        if id(self._spot.op.results[0]) in self._spot.e.leaving:
-            raise NotNative("an array that outlives its piece of code")
+        unsupported_if(
+            id(self._spot.op.results[0]) in self._spot.e.leaving,
+            "an array that outlives its region",
+        )
         room = x.stack(type)
         x.store(type, "zeroinitializer", room, 64)
         return Array((-1, x.new(f"ptrtoint ptr {room} to i64")), count)
 
 
-def _emit(s: Spot) -> Sequence[Native]:
-    body = s.body
-    if not isinstance(body, Move):
-        raise NotNative("no move")
-    return emit_move(s, body.make)
+def _emit(s: OpContext) -> Sequence[Lowered]:
+    return emit_move(s, s.body.make)
 
 
-def emit_move(s: Spot, meaning: Make, **seen: Native) -> Sequence[Native]:
-    """A meaning in the words of a mover; operands that are `seen` as something else."""
+def emit_move(s: OpContext, meaning: Make, **seen: Lowered) -> Sequence[Lowered]:
+    """Emit a meaning in the words of a mover. `seen` replaces operands by other values."""
     row, tiles = s.case.row, list[TileRef]()
     natives = [
         s.operands(o.name) if o.variadic else seen.get(o.name) or s.operand(o.name)
@@ -111,7 +114,7 @@ def emit_move(s: Spot, meaning: Make, **seen: Native) -> Sequence[Native]:
     ]
     results = [form_of(result.type) for result in s.op.results]
     alone = all(isinstance(result, Nothing) for result in results)  # nothing comes back
-    if not alone or not any(isinstance(native, TilePlace | ViewPlace) for native in natives):
+    if not alone or not any(isinstance(native, TileDesc | ViewDesc) for native in natives):
         values = [_seen(s, native, tiles) for native in natives]
         found = meaning(s.case)(_Inline(s, tiles), *values)
         return [] if found is None else [found]
@@ -124,14 +127,14 @@ def emit_move(s: Spot, meaning: Make, **seen: Native) -> Sequence[Native]:
     ]
 
     def make(name: str) -> str:
-        x, unit = Text(), s.e.unit
+        x, unit = Text(s.e.unit.declare), s.e.unit
 
         def word(index: int) -> str:
             unit.needs.words.add(index)
-            return x.load("ptr", x.at("%ctx", 8 * index), 8, ", !invariant.load !0")
+            return x.load_fixed("ptr", x.at("%ctx", 8 * index))
 
         values = [_inside(x, o, tiles) for o in operands]
-        mover = Mover(x, unit.declare, tiles, word, _is_alone(s))
+        mover = Mover(x, tiles, word, _is_alone(s))
         meaning(s.case)(mover, *values)
         x.do("ret i32 0")
         unit.statuses[name] = mover.statuses
@@ -140,11 +143,11 @@ def emit_move(s: Spot, meaning: Make, **seen: Native) -> Sequence[Native]:
         )
 
     name = s.e.unit.shared(planes.key_of(s, *given.key), make)
-    planes.either_way(s, given.inside, lambda: _call(s, name, given), "a view leaves its memory")
+    planes.guarded(s, given.inside, lambda: _call(s, name, given), "a view leaves its memory")
     return results
 
 
-def _call(s: Spot, name: str, given: _Parameters) -> None:
+def _call(s: OpContext, name: str, given: _Parameters) -> None:
     status = s.x.new(f"call i32 {name}({', '.join(given.given)})")
     s.fault_unless(s.x.compare("ne", status, FAULT, "i32"))
     if LEFT in s.e.unit.statuses[name]:
@@ -152,22 +155,22 @@ def _call(s: Spot, name: str, given: _Parameters) -> None:
         s.x.when(left, lambda: _leave(s))
 
 
-def _leave(s: Spot) -> None:
-    s.e.run_outside(s.op, "operands overlap, or another rank is told of a sum", seldom=True)
+def _leave(s: OpContext) -> None:
+    s.e.host_fallback(s.op, "operands overlap, or another rank is told of a sum", seldom=True)
 
 
-def _is_alone(s: Spot) -> bool:
+def _is_alone(s: OpContext) -> bool:
     return s.e.compiler.side == "both"
 
 
-def _seen(s: Spot, native: Native | list[Native] | None, tiles: list[TileRef]) -> Any:
+def _seen(s: OpContext, native: Lowered | list[Lowered] | None, tiles: list[TileRef]) -> Any:
     if isinstance(native, list):
         return [_seen(s, each, tiles) for each in native]
-    if isinstance(native, TilePlace):
+    if isinstance(native, TileDesc):
         return _inside(s.x, (native, planes.machine_address(s, native)), tiles)
-    if native is None or isinstance(native, Word | Array | Nothing):
+    if native is None or isinstance(native, ScalarValue | Array | Nothing):
         return native
-    raise NotNative(f"an operand that is {type(native).__name__}")
+    raise UnsupportedLowering(f"an operand that is {type(native).__name__}")
 
 
 def _inside(x: Text, operand: Any, tiles: list[TileRef]) -> Any:
@@ -176,7 +179,7 @@ def _inside(x: Text, operand: Any, tiles: list[TileRef]) -> Any:
     if not isinstance(operand, tuple):
         return operand
     place, pointer = operand
-    if isinstance(place, ViewPlace):
+    if isinstance(place, ViewDesc):
         sizes = tuple(Number(x, n) for n in (*place.shape, *place.strides))
         return ViewRef(place, pointer, sizes[:RANK], sizes[RANK:])
     valid = Number(x, place.valid[0]), Number(x, place.valid[1])

@@ -10,11 +10,11 @@ from pto.core.errors import PtoError
 from pto.core.primitives import less_of
 from pto.isa.meaning.memory import registers
 from pto.isa.row import types as t
-from pto.run.jit.border.context import REGISTERS
-from pto.run.jit.border.state import register_offset
-from pto.run.jit.border.values import Array, Word
 from pto.run.jit.llvm.index import Fact, Index, Number
-from pto.run.jit.llvm.text import NotNative, Text, Val
+from pto.run.jit.llvm.text import Text, Val, is_integer, unsupported_if, width_of
+from pto.run.jit.runtime.context import REGISTERS
+from pto.run.jit.runtime.state import register_offset
+from pto.run.jit.runtime.values import Array, ScalarValue
 
 FAULT, LEFT = 1, 2  # how a function ends: the reference says what is wrong, or does it all
 
@@ -22,11 +22,8 @@ FAULT, LEFT = 1, 2  # how a function ends: the reference says what is wrong, or 
 class Numbers:
     """Where an instruction counts: the text, and pointers of the context."""
 
-    def __init__(
-        self, x: Text, declare: Callable[[str], None], context: Callable[[int], str]
-    ) -> None:
+    def __init__(self, x: Text, context: Callable[[int], str]) -> None:
         self.x = x
-        self.declare = declare
         self.context = context
         self.statuses: set[int] = set()  # that the function may return, beside 0
 
@@ -57,7 +54,6 @@ class Numbers:
         self.x.when(known, body, otherwise)
 
     def least(self, a: Any, b: Any) -> Any:
-        self.declare("declare i64 @llvm.smin.i64(i64, i64)")
         if isinstance(a, Index):
             if a.step == 0:
                 return Index(a.lanes, self.least(a.start, b), 0)
@@ -65,7 +61,6 @@ class Numbers:
         return Number(self.x, self.x.smaller(self.number(a).value, self.number(b).value))
 
     def greatest(self, a: Number, b: Number) -> Number:
-        self.declare("declare i64 @llvm.smax.i64(i64, i64)")
         return Number(self.x, self.x.greater(a.value, b.value))
 
     def choose(self, fact: Any, a: Callable[[], Any], b: int) -> Number:
@@ -79,41 +74,39 @@ class Numbers:
     def number(self, value: Any) -> Number:
         if value is None:
             return Number(self.x, 0)
-        if isinstance(value, Word):
+        if isinstance(value, ScalarValue):
             return Number(self.x, self._word(value))
         if isinstance(value, Index):
-            if value.step != 0:
-                raise NotNative("a number for each lane")
+            unsupported_if(value.step != 0, "a number for each lane")
             return value.start
         return value if isinstance(value, Number) else Number(self.x, int(value))
 
-    def _word(self, word: Word) -> Val:
+    def _word(self, word: ScalarValue) -> Val:
         kind = word.types[0]
         if kind == "i64" or isinstance(word.name, int):
             return word.name
-        if not kind.startswith("i"):
-            raise NotNative("a number that is no integer")
+        unsupported_if(not is_integer(kind), "a number that is no integer")
         return self.x.new(f"sext {kind} {word.name} to i64")
 
     # ---- scalars and registers
 
-    def bits(self, value: Word, type: t.Scalar) -> Number:
+    def bits(self, value: ScalarValue, type: t.Scalar) -> Number:
         kind, x = value.types[0], self.x
-        if isinstance(value.name, int) and kind.startswith("i"):
-            return Number(x, value.name & ((1 << int(kind[1:])) - 1))
-        size = {"half": 16, "float": 32, "double": 64}.get(kind) or int(kind[1:])
+        size = width_of(kind)
+        if isinstance(value.name, int) and is_integer(kind):
+            return Number(x, value.name & ((1 << size) - 1))
         name = str(value.name)
-        if not kind.startswith("i"):
+        if not is_integer(kind):
             name = x.new(f"bitcast {kind} {name} to i{size}")
         return Number(x, name if size == 64 else x.new(f"zext i{size} {name} to i64"))
 
-    def scalar(self, word: Number, type: t.Scalar) -> Word:
-        empty, x = Word(("",), type), self.x
+    def scalar(self, word: Number, type: t.Scalar) -> ScalarValue:
+        empty, x = ScalarValue(("",), type), self.x
         kind, name = empty.types[0], self.number(word).value
-        size = {"half": 16, "float": 32, "double": 64}.get(kind) or int(kind[1:])
+        size = width_of(kind)
         if size < 64:
             name = x.new(f"trunc i64 {name} to i{size}")
-        if not kind.startswith("i"):
+        if not is_integer(kind):
             name = x.new(f"bitcast i{size} {name} to {kind}")
         return replace(empty, names=(name,))
 

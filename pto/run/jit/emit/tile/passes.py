@@ -1,7 +1,8 @@
-"""Which steps of a group go over its rows together, and what one pass leaves to another.
+"""Loop partition: which steps of a group share a pass over its rows, and which values one pass
+leaves to another.
 
-A pass works on all elements of some rows, or on one value a row (`is_column`). It ends where a
-value is needed that all of a row goes into, as the greatest of it.
+A pass works on all elements of some rows, or on one value a row (`is_column`). It ends where a step
+needs a reduction of a whole row.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from pto.run.jit.emit.tile.group import Ref, Step
 
 
 def left_over(passes: Sequence[Sequence[Step]], of: Sequence[Step] | None = None) -> dict[str, Ref]:
-    """Refs of no fixed place that one pass leaves to another; or the first one leaves."""
+    """Private refs that one pass leaves to another; with `of`, those that this pass leaves."""
     found: dict[str, Ref] = {}
     made = set[str]()
     for steps in passes:
@@ -29,8 +30,8 @@ def is_column(step: Step) -> bool:
 
 
 def passes(steps: Sequence[Step]) -> list[list[Step]]:
-    """Each step in the first pass that it may be in: not before what it shares elements with, and
-    after the fold that makes a value of all of a row that it needs."""
+    """Put each step into the first possible pass: not before steps that share its accesses, and
+    after the fold that it needs."""
     found: list[list[Step]] = []
     for step in steps:
         first = 0
@@ -52,7 +53,7 @@ def _needs(step: Step, other: Step) -> bool:
 
 
 def _shares(step: Step, other: Step) -> bool:
-    """Whether one writes what the other uses; in global memory nobody knows."""
+    """True if one writes an access of the other; views of global memory may always overlap."""
     pairs = [(step.dst, ref) for ref in (other.dst, *other.refs)]
     pairs += [(ref, other.dst) for ref in step.refs]
     return any(a.place == b.place or (is_view(a) and is_view(b)) for a, b in pairs)

@@ -1,25 +1,25 @@
-"""Tiles as planes of elements at fixed steps, and loops over them: what tile instructions share.
+"""Tiles with constant strides, masked loads and stores, and strip-mining, for tile instructions.
 
-An instruction becomes one function, called with addresses and extents. Boxed layouts have no fixed
-steps and are not handled here.
+An instruction becomes one function, called with addresses and extents. Boxed layouts have no
+constant strides and are not handled here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from pto.core.dtypes import DType
-from pto.run.jit.border.values import Place, TilePlace
-from pto.run.jit.emit.table import Spot
+from pto.run.jit.emit.emitter import OpContext
 from pto.run.jit.llvm import lane_masks, native
-from pto.run.jit.llvm.text import NotNative, Text, Val, element, mangled, vector
+from pto.run.jit.llvm.text import Text, Val, element, mangled, unsupported_if, vector
+from pto.run.jit.runtime.values import PointerDesc, TileDesc
 
 VECTOR_BYTES = 256
 
 
 class Plane(NamedTuple):
-    """Steps in elements from row to row and from column to column; 0: the same for all."""
+    """Strides in elements from row to row and from column to column; 0: broadcast."""
 
     dtype: DType
     rows: int
@@ -30,10 +30,9 @@ class Plane(NamedTuple):
         return Plane(self.dtype, self.cols, self.rows)
 
 
-def plane(tile: TilePlace) -> Plane:
+def plane(tile: TileDesc) -> Plane:
     layout = tile.type.layout
-    if layout.is_boxed or tile.type.dtype.is_packed:
-        raise NotNative("a boxed or packed tile")
+    unsupported_if(layout.is_boxed or tile.type.dtype.is_packed, "a boxed or packed tile")
     pitch = tile.pitch or tile.type.shape[layout.pitch_axis]
     return (
         Plane(tile.type.dtype, pitch, 1)
@@ -42,103 +41,54 @@ def plane(tile: TilePlace) -> Plane:
     )
 
 
-def extent(tile: TilePlace) -> int:
+def extent(tile: TileDesc) -> int:
     """Bytes from the first to the last element."""
     shape, p = tile.type.shape, plane(tile)
     return ((shape[0] - 1) * p.rows + (shape[1] - 1) * p.cols + 1) * tile.type.itemsize
 
 
-def apart(s: Spot, a: Place | TilePlace, a_bytes: Val, b: Place | TilePlace, b_bytes: Val) -> str:
-    """Whether so many bytes at two places have none in common."""
+def apart(
+    s: OpContext, a: PointerDesc | TileDesc, a_bytes: Val, b: PointerDesc | TileDesc, b_bytes: Val
+) -> str:
+    """True if two byte ranges are disjoint."""
     elsewhere = s.x.compare("ne", a.memory, b.memory)
     if elsewhere == "true":
         return "true"
     return s.x.either(elsewhere, s.x.apart(a.address, a_bytes, b.address, b_bytes))
 
 
-def machine_address(s: Spot, tile: TilePlace) -> str:
+def machine_address(s: OpContext, tile: TileDesc) -> str:
     return s.pointer(tile.memory, tile.address)
 
 
-def kept(s: Spot, tile: TilePlace, fine: str, room: int) -> tuple[str, int]:
-    """The machine address of a source, and of the next one's scratch memory: where it is not `fine`
-    to write the destination meanwhile, a copy is read."""
+def kept(s: OpContext, tile: TileDesc, fine: str, room: int) -> tuple[str, int]:
+    """The machine address of a source, and the next free offset of scratch memory. If the
+    destination may not be written while the source is read (`fine` is False), a copy is read."""
     x, own = s.x, machine_address(s, tile)
     if fine == "true":
         return own, room
-    copy, nbytes = x.at(s.e.room(), room), extent(tile)
+    copy, nbytes = x.at(s.e.scratch(), room), extent(tile)
     shared = x.negated(fine)
-    x.when(shared, lambda: copy_bytes(x, s.e.unit.declare, copy, own, nbytes))
+    x.when(shared, lambda: copy_bytes(x, copy, own, nbytes))
     return x.new(f"select i1 {shared}, ptr {copy}, ptr {own}"), room + -(-nbytes // 64) * 64
 
 
-def enough(s: Spot, tile: TilePlace, rows: Val, cols: Val) -> str:
-    """Whether a tile has so many rows and columns."""
+def enough(s: OpContext, tile: TileDesc, rows: Val, cols: Val) -> str:
+    """True if a tile has at least this many rows and columns."""
     height, width = tile.type.shape
     x = s.x
     return x.both(x.compare("sle", rows, height), x.compare("sle", cols, width))
 
 
-def either_way(s: Spot, condition: str, fast: Callable[[], None], unless: str) -> None:
-    """Compiled code where the condition holds, else a host fallback; no results. `unless` says in
-    words when the condition does not hold."""
-    if condition == "false":
-        raise NotNative(unless)
+def guarded(s: OpContext, condition: str, fast: Callable[[], None], unless: str) -> None:
+    """Emit compiled code for the case that the condition holds, else a host fallback without
+    results. `unless` is the reason of the fallback."""
+    unsupported_if(condition == "false", unless)
 
     def slow() -> None:
-        s.e.run_outside(s.op, unless, seldom=True)
+        s.e.host_fallback(s.op, unless, seldom=True)
 
     s.x.when(condition, fast, slow)
-
-
-def loop(x: Text, count: Val, step: Val, body: Callable[[str], None], start: Val = 0) -> None:
-    """for i = start; i < count; i += step."""
-    before, head, inside, done = x.here, x.fresh("loop"), x.fresh("in"), x.fresh("out")
-    x.jump(head)
-    x.label(head)
-    place, i = len(x.lines), x.name()
-    more = x.new(f"icmp slt i64 {i}, {count}")
-    x.branch(more, inside, done)
-    x.label(inside)
-    body(i)
-    following = x.new(f"add nsw i64 {i}, {step}")
-    x.lines.insert(place, f"  {i} = phi i64 [ {start}, %{before} ], [ {following}, %{x.here} ]")
-    x.jump(head)
-    x.label(done)
-
-
-def reduced(
-    x: Text,
-    count: Val,
-    type: str | Sequence[str],
-    first: Sequence[Val],
-    step: Callable[[str, list[str]], Sequence[Val]],
-    by: Val = 1,
-    start: Val = 0,
-) -> list[str]:
-    """Running values, of one type or one each: values = first; for i = start; i < count; i += by:
-    values = step(i, values)."""
-    types = [type] * len(first) if isinstance(type, str) else type
-    before, head, inside, done = x.here, x.fresh("sum"), x.fresh("in"), x.fresh("out")
-    x.jump(head)
-    x.label(head)
-    place, i = len(x.lines), x.name()
-    values = [x.name() for _ in first]
-    more = x.new(f"icmp slt i64 {i}, {count}")
-    x.branch(more, inside, done)
-    x.label(inside)
-    found = step(i, values)
-    following = x.new(f"add nsw i64 {i}, {by}")
-    x.lines[place:place] = [
-        f"  {i} = phi i64 [ {start}, %{before} ], [ {following}, %{x.here} ]",
-        *(
-            f"  {name} = phi {kind} [ {a}, %{before} ], [ {b}, %{x.here} ]"
-            for name, kind, a, b in zip(values, types, first, found, strict=True)
-        ),
-    ]
-    x.jump(head)
-    x.label(done)
-    return values
 
 
 def offset(x: Text, base: str, index: Val, step: int, itemsize: int) -> str:
@@ -149,7 +99,7 @@ def offset(x: Text, base: str, index: Val, step: int, itemsize: int) -> str:
 
 
 def head(x: Text, lanes: int, count: Val) -> str:
-    """A predicate of the first `count` of so many lanes."""
+    """A mask of the first `count` lanes."""
     type = vector(lanes, "i32")
     small = x.new(f"trunc i64 {count} to i32")
     one = x.new(f"insertelement {type} poison, i32 {small}, i64 0")
@@ -160,28 +110,24 @@ def head(x: Text, lanes: int, count: Val) -> str:
     return found
 
 
-def _copy(
-    x: Text, declare: Callable[[str], None], to: str, source: str, count: Val, itemsize: int
-) -> None:
-    """So many items, of processors that cannot load and store under a mask."""
-    copy_bytes(x, declare, to, source, x.mul(count, itemsize))
+def _copy(x: Text, to: str, source: str, count: Val, itemsize: int) -> None:
+    """Copy items, for processors without masked loads and stores."""
+    copy_bytes(x, to, source, x.mul(count, itemsize))
 
 
-def copy_bytes(x: Text, declare: Callable[[str], None], to: str, source: str, nbytes: Val) -> None:
-    """Bytes of places that do not overlap."""
-    declare("declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)")
+def copy_bytes(x: Text, to: str, source: str, nbytes: Val) -> None:
+    """Copy bytes between ranges that do not overlap."""
     x.do(f"call void @llvm.memcpy.p0.p0.i64(ptr {to}, ptr {source}, i64 {nbytes}, i1 false)")
 
 
 def load_lanes(
     x: Text,
-    declare: Callable[[str], None],
     dtype: DType,
     lanes: int,
     pointer: str,
     mask: str | None,
 ) -> str:
-    """Loads elements under a mask: nothing is read where that is off, and 0 given."""
+    """Load elements under a mask; lanes that are off are not read and are 0."""
     item = element(dtype)
     type, bits = vector(lanes, item), vector(lanes, "i1")
     if mask is None:
@@ -189,23 +135,22 @@ def load_lanes(
     if mask in x.heads and not native.target().has_masks:
         room = x.stack(type)
         x.store(type, "zeroinitializer", room, 64)
-        _copy(x, declare, room, pointer, x.heads[mask], dtype.itemsize)
+        _copy(x, room, pointer, x.heads[mask], dtype.itemsize)
         return x.load(type, room, 64)
     name = f"@llvm.masked.load.v{lanes}{mangled(item)}.p0"
-    declare(f"declare {type} {name}(ptr, i32, {bits}, {type})")
+    x.declare(f"declare {type} {name}(ptr, i32, {bits}, {type})")
     return x.new(f"call {type} {name}(ptr {pointer}, i32 1, {bits} {mask}, {type} zeroinitializer)")
 
 
 def store_lanes(
     x: Text,
-    declare: Callable[[str], None],
     dtype: DType,
     lanes: int,
     value: Val,
     pointer: str,
     mask: str | None,
 ) -> None:
-    """Stores elements under a mask: memory is left alone where that is off."""
+    """Store elements under a mask; memory of lanes that are off is unchanged."""
     item = element(dtype)
     type = vector(lanes, item)
     if mask is None:
@@ -214,31 +159,25 @@ def store_lanes(
     if mask in x.heads and not native.target().has_masks:
         room = x.stack(type)
         x.store(type, value, room, 64)
-        _copy(x, declare, pointer, room, x.heads[mask], dtype.itemsize)
+        _copy(x, pointer, room, x.heads[mask], dtype.itemsize)
         return
-    lane_masks.store(x, declare, item, lanes, value, pointer, mask)
+    lane_masks.store(x, item, lanes, value, pointer, mask)
 
 
 def strips(x: Text, lanes: int, count: Val, body: Callable[[Val, str | None], None]) -> None:
-    """body(first, mask) over `count` elements, so many lanes at a time; the last ones masked."""
+    """Call body(first, mask) for strips of `lanes` elements; the last strip is masked."""
     whole = x.mul(x.over(count, lanes), lanes)
     if whole == lanes:
         body(0, None)
     elif whole != 0:
-        loop(x, whole, lanes, lambda j: body(j, None))
+        x.loop(whole, lanes, lambda j: body(j, None))
     rest = x.sub(count, whole)
     if rest == 0:
         return
     x.when(x.compare("ne", rest, 0), lambda: body(whole, head(x, lanes, rest)))
 
 
-def key_of(s: Spot, *parts: Any) -> str:
-    """What tells the functions of one instruction apart: everything but addresses and extents."""
+def key_of(s: OpContext, *parts: Any) -> str:
+    """The key of the function of an instruction: everything except addresses and extents."""
     attrs = sorted((name, str(value)) for name, value in s.op.attrs.items())
     return repr((s.case.row.name, s.case.profile.name, attrs, *parts))
-
-
-def parameters(types: Sequence[str]) -> tuple[str, list[str]]:
-    """The parameter list of a function, and its names."""
-    names = [f"%p{n}" for n in range(len(types))]
-    return ", ".join(f"{ty} {name}" for ty, name in zip(types, names, strict=True)), names

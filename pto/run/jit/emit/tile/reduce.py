@@ -1,8 +1,9 @@
-"""Folds of tiles: columns line by line, rows in strands, in the order `kinds.Fold` spells out."""
+"""Folds of tiles: columns line by line, rows in partial accumulators, in the order of
+`kinds.Fold`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,17 +13,17 @@ from pto.isa.meaning import Fold
 from pto.isa.meaning.lanes import PARTIALS, maximum, minimum, neutral
 from pto.isa.meaning.tile.regions import element as element_of
 from pto.isa.meaning.tile.regions import require_arithmetic
-from pto.run.jit.border.values import Native, TilePlace
-from pto.run.jit.emit.table import KINDS, Spot
+from pto.run.jit.emit.emitter import OpContext
+from pto.run.jit.emit.registry import KINDS
 from pto.run.jit.emit.tile import planes
 from pto.run.jit.emit.tile.planes import Plane
 from pto.run.jit.llvm import lanes
 from pto.run.jit.llvm.primitives import rank, ranked
 from pto.run.jit.llvm.shuffles import shuffle
-from pto.run.jit.llvm.text import NotNative, Text, Val, scalar_type
+from pto.run.jit.llvm.text import Text, Val, scalar_type, unsupported_if
+from pto.run.jit.runtime.values import Lowered, TileDesc
 from pto.run.reference.tiles import accumulator
 
-Declare = Callable[[str], None]
 _LANES = 64  # columns at a time of a fold over rows,
 _TURNS = 8  # and rows
 
@@ -31,8 +32,8 @@ class Folded(NamedTuple):
     """A fold of src to dst: lines of `a` along rows where `by_row`, in the accumulator's type."""
 
     body: Fold
-    src: TilePlace
-    dst: TilePlace
+    src: TileDesc
+    dst: TileDesc
     a: Plane
     b: Plane
     rows: Val
@@ -42,13 +43,15 @@ class Folded(NamedTuple):
     empty: str
 
 
-def folded(s: Spot, paired: bool = False) -> Folded:
-    """What the fold of a row does, on tiles that fit; in pairs where the caller does so."""
+def folded(s: OpContext, paired: bool = False) -> Folded:
+    """The fold of an instruction, on tiles that fit; in pairs if the caller supports them."""
     body = s.body
-    if not isinstance(body, Fold) or (body.pairs is not None and body.pairs(s.case) != paired):
-        raise NotNative("a fold in pairs")
+    unsupported_if(
+        not isinstance(body, Fold) or (body.pairs is not None and body.pairs(s.case) != paired),
+        "a fold in pairs",
+    )
     require_arithmetic(s.case)
-    src, dst = s.need(TilePlace, "src"), s.need(TilePlace, "dst")
+    src, dst = s.need(TileDesc, "src"), s.need(TileDesc, "dst")
     kind = accumulator(element_of(s.case, "src"), element_of(s.case, "dst"), body.wide)
     rows, cols = src.valid
     along = 0 if body.axis == "row" else 1
@@ -61,50 +64,40 @@ def folded(s: Spot, paired: bool = False) -> Folded:
     by_row = body.axis == "row"
     if a.cols != 1 and a.rows == 1:
         a, b, rows, cols, by_row = a.swapped, b.swapped, cols, rows, not by_row
-    if a.cols != 1:
-        raise NotNative("a tile whose lines do not follow each other")
-    if by_row != (body.axis == "row") and body.fn.__name__ in ("add", "mul"):
-        raise NotNative("the order of the other axis")
+    unsupported_if(a.cols != 1, "a tile whose lines do not follow each other")
+    unsupported_if(
+        by_row != (body.axis == "row") and body.fn not in (maximum, minimum),
+        "the order of the other axis",
+    )
     return Folded(body, src, dst, a, b, rows, cols, by_row, kind, empty)
 
 
-def emit_fold(s: Spot) -> Sequence[Native]:
+def emit_fold(s: OpContext) -> Sequence[Lowered]:
     x, paired = s.x, isinstance(s.body, Fold) and s.body.pairs is not None and s.body.pairs(s.case)
     f = folded(s, paired)
-    if paired and (f.by_row or not isinstance(f.rows, int)):
-        raise NotNative("pairs along a line, or of nobody knows how many")
+    unsupported_if(
+        paired and (f.by_row or not isinstance(f.rows, int)),
+        "pairs along a line, or of an unknown number",
+    )
     write = _rows if f.by_row else (lambda g: _pairs(g, f.rows)) if paired else _columns
     key = planes.key_of(s, f.a, f.b, f.by_row, f.rows if paired else 0)
-    name = s.e.unit.shared(key, lambda n: _function(s, n, f.body, f.a, f.b, f.kind, write))
 
     def call() -> None:
         to, (source, _) = planes.machine_address(s, f.dst), planes.kept(s, f.src, apart, 0)
-        x.do(f"call void {name}(i64 {f.rows}, i64 {f.cols}, ptr {to}, ptr {source})")
+        given = [("i64", f.rows), ("i64", f.cols), ("ptr", to), ("ptr", source)]
+        s.call(key, given, lambda x: write(Folder(x, f.body, f.a, f.b, f.kind)))
 
     apart = planes.apart(s, f.dst, planes.extent(f.dst), f.src, planes.extent(f.src))
     x.when(x.negated(f.empty), call)
     return []
 
 
-def _function(
-    s: Spot, name: str, body: Fold, a: Plane, b: Plane, kind: np.dtype[Any], write: Any
-) -> str:
-    """void f(rows, cols, dst, src)"""
-    x = Text()
-    write(Folder(s.e.unit.declare, x, body, a, b, kind))
-    x.do("ret void")
-    listed, _ = planes.parameters(["i64", "i64", "ptr", "ptr"])
-    return x.function(f"define internal void {name}({listed}) noinline nounwind")
-
-
 class Folder:
-    """How elements are folded: sums and products in the accumulator's type and the order that
-    `kinds.Fold` spells out; extremes in any order, floats by their rank."""
+    """Combines elements: sums and products in the accumulator type and in the order of
+    `kinds.Fold`; extremes in any order, floats by their rank."""
 
-    def __init__(
-        self, declare: Declare, x: Text, body: Fold, a: Plane, b: Plane, kind: np.dtype[Any]
-    ) -> None:
-        self.x, self.a, self.b, self.kind, self.declare = x, a, b, kind, declare
+    def __init__(self, x: Text, body: Fold, a: Plane, b: Plane, kind: np.dtype[Any]) -> None:
+        self.x, self.a, self.b, self.kind = x, a, b, kind
         self.combine = body.fn
         self.extreme = body.fn in (maximum, minimum)
         self.greatest = body.fn is maximum
@@ -113,7 +106,7 @@ class Folder:
         self.held = np.dtype(f"u{kind.itemsize}") if self.ranks else kind
 
     def spot(self, count: int) -> lanes.Lanes:
-        return lanes.Lanes(self.x, count, self.declare)
+        return lanes.Lanes(self.x, count)
 
     def first(self, spot: lanes.Lanes) -> lanes.Symbol:
         begins = spot.constant(self.kind, self.begins)
@@ -121,7 +114,7 @@ class Folder:
 
     def load(self, spot: lanes.Lanes, pointer: str, mask: str | None) -> lanes.Symbol:
         a = self.a.dtype
-        item = planes.load_lanes(self.x, self.declare, a, spot.count, pointer, mask)
+        item = planes.load_lanes(self.x, a, spot.count, pointer, mask)
         return self.taken(spot.symbol(a.numpy, item))
 
     def taken(self, item: lanes.Symbol) -> lanes.Symbol:
@@ -138,14 +131,13 @@ class Folder:
         found = ranked(total, self.kind, self.greatest) if self.ranks else total
         found, b = lanes.cast(found, self.b.dtype.numpy), self.b.dtype
         count = total.lanes.count
-        planes.store_lanes(self.x, self.declare, b, count, found.name, pointer, mask)
+        planes.store_lanes(self.x, b, count, found.name, pointer, mask)
 
 
 def _columns(f: Folder) -> None:
     """Strips of columns, each from the first row to the last."""
     x, a, b, spot = f.x, f.a, f.b, f.spot(_LANES)
-    if b.cols != 1:
-        raise NotNative("a result whose elements do not follow each other")
+    unsupported_if(b.cols != 1, "a result whose elements do not follow each other")
 
     def strip(j: Val, mask: str | None) -> None:
         source = planes.offset(x, "%p3", j, 1, a.dtype.itemsize)
@@ -159,7 +151,7 @@ def _columns(f: Folder) -> None:
                 acc = add(x.add(i, n), acc)
             return acc
 
-        # from turn to turn 16-bit floats are packed: so there are few
+        # 16-bit floats are packed between iterations, so unroll
         whole = x.mul(x.over("%p0", _TURNS), _TURNS)
         total = reduced(x, whole, [f.first(spot)], some, _TURNS)
         total = reduced(x, "%p0", total, add, start=whole)
@@ -169,13 +161,12 @@ def _columns(f: Folder) -> None:
 
 
 def _pairs(f: Folder, rows: Any) -> None:
-    """Strips of columns; results of neighbours lie on the stack, eight lines in one where there are
-    as many as eights."""
+    """Strips of columns; partial results of pairs are on the stack, eight lines at once if
+    possible."""
     x, a, b = f.x, f.a, f.b
     spot = f.spot(64 // f.held.itemsize)
     type, pitch = spot.type(f.held), 64
-    if b.cols != 1:
-        raise NotNative("a result whose elements do not follow each other")
+    unsupported_if(b.cols != 1, "a result whose elements do not follow each other")
     room = x.stack(f"[{max(1, rows // 2) * pitch} x i8]")
 
     def strip(j: Val, mask: str | None) -> None:
@@ -198,7 +189,7 @@ def _pairs(f: Folder, rows: Any) -> None:
                 x.store(type, found[0].name, x.at(room, x.mul(i, pitch)), 64)
 
             odd = line(count - 1) if count % 2 else None
-            planes.loop(x, count // many, 1, level)
+            x.loop(count // many, 1, level)
             count, line = count // many, held
             if odd is not None:
                 x.store(
@@ -226,11 +217,12 @@ def reduced(
         return [each.name for each in step(i, named(names))]
 
     types, begin = [v.type for v in first], [v.name for v in first]
-    return named(planes.reduced(x, count, types, begin, turn, by, start))
+    return named(x.fold(count, types, begin, turn, by, start))
 
 
 def _rows(f: Folder) -> None:
-    """Rows side by side, so that none waits for itself; the last ones one by one."""
+    """Several rows at once, so that no addition waits for the previous one; the last rows one by
+    one."""
     x = f.x
     count = 64 // f.held.itemsize if f.extreme else PARTIALS
     spot = f.spot(count)
@@ -271,14 +263,14 @@ def _rows(f: Folder) -> None:
         stored(f, joined(f, totals), "%p2", i, many)
 
     full = x.new(f"and i64 %p0, {-group}")
-    planes.loop(x, full, group, lambda i: lines(i, group))
-    planes.loop(x, "%p0", 1, lambda i: lines(i, 1), start=full)
+    x.loop(full, group, lambda i: lines(i, group))
+    x.loop("%p0", 1, lambda i: lines(i, 1), start=full)
 
 
 def joined(f: Folder, totals: Sequence[lanes.Symbol]) -> lanes.Symbol:
-    """One lane for each: strands n and n+8, then n and n+4, ... down to one. Vectors are halved two
-    at a time, so that lanes stay full."""
-    width = totals[0].lanes.count  # strands of one total
+    """Combine the partial accumulators of each total: n and n+8, then n and n+4, down to one lane
+    each. Two vectors are halved at a time, so that lanes stay full."""
+    width = totals[0].lanes.count  # partial accumulators of one total
     while width > 1:
         pairs = list(zip(totals[::2], totals[1::2], strict=False)) or [(totals[0], None)]
         totals = [_halved(f, width, p, q) for p, q in pairs]

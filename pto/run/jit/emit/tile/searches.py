@@ -1,5 +1,4 @@
-"""The first best of a line in compiled code: lanes are lines, or, where a line lies in one piece,
-parts of a line."""
+"""The first extreme of a line: lanes are lines, or parts of a contiguous line."""
 
 from __future__ import annotations
 
@@ -25,7 +24,7 @@ _LINES: Final = 4  # that are searched at once: a comparison waits for the one b
 
 
 class _Search:
-    """Of one type: f16 and bf16 are compared as integers; numbers are as wide as what is."""
+    """Comparison of elements of one type: f16 and bf16 as integers; indices are as wide as keys."""
 
     def __init__(self, x: Text, kind: np.dtype[Any], count: Number, greatest: bool) -> None:
         self.x, self.kind, self.greatest = x, kind, greatest
@@ -37,7 +36,7 @@ class _Search:
             self.key = self.number
 
     def begin(self, value: Symbol) -> _Best:
-        """The first of a line: nothing is better than NaN."""
+        """The initial state: nothing is better than NaN."""
         return self._key(value, self.greatest), value.lanes.constant(self.number, 0), value
 
     def _key(self, value: Symbol, nan_is_greatest: bool) -> Symbol:
@@ -70,7 +69,7 @@ class _Search:
 
     def joined(self, found: list[_Best]) -> _Best:
         """One lane for each line: vectors are halved two at a time, so that lanes stay full."""
-        width = found[0][0].lanes.count  # strands of one line
+        width = found[0][0].lanes.count  # partial results of one line
         while width > 1:
             pairs = list(zip(found[::2], found[1::2], strict=False)) or [(found[0], None)]
             found = [self._halved(width, p, q) for p, q in pairs]
@@ -110,12 +109,11 @@ def best(m: Mover, line: Any, count: Any, at: At, greatest: bool) -> tuple[Symbo
 
 
 def best_along(m: Mover, line: Index, count: Any, at: At, greatest: bool) -> tuple[Symbol, Symbol]:
-    """Several lines after each other, the lanes being strands of one: each begins with the first
-    element, and of equal strands the lower number is the line's."""
+    """Search several lines in turn, with lanes as partial results of one line. Each starts with the
+    first element; of equal results the lower index wins."""
     x, spot, mask = m.x, line.lanes, m.mask
     last = x.add(line.start.value, x.sub(spot.count if mask is None else x.heads[mask], 1))
-    m.declare("declare i64 @llvm.smin.i64(i64, i64)")
-    m.use(lanes.Lanes(x, 1, m.declare), None)
+    m.use(lanes.Lanes(x, 1), None)
     kind = at(line.start, Number(x, 0)).dtype
     search = _Search(x, kind, m.number(count), greatest)
     found, many = list[_Best](), min(_LINES, spot.count)
@@ -132,7 +130,7 @@ def best_along(m: Mover, line: Index, count: Any, at: At, greatest: bool) -> tup
 
 
 def _lines(m: Mover, search: _Search, rows: list[Number], count: Val, at: At) -> _Best:
-    x, spot = m.x, lanes.Lanes(m.x, 64 // search.key.itemsize, m.declare)
+    x, spot = m.x, lanes.Lanes(m.x, 64 // search.key.itemsize)
     m.use(spot, None)
     lane = spot.constant(search.number, np.arange(spot.count))
 

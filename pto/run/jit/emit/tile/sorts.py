@@ -1,6 +1,6 @@
-"""Blocks of records are sorted by a network of comparisons (Batcher 1968) of keys, then the records
-by the places that the keys carry. Eight blocks at a time, a lane each, need no shuffle; those left
-over, or with fewer elements, one by one."""
+"""Sorts blocks of records by a network of comparisons (Batcher 1968) of keys; the low bits of a key
+are the position of its record. Eight blocks at a time, a lane each, need no shuffle; other blocks
+are sorted one by one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pto.core.primitives import select
 from pto.isa.meaning.tile.merge import RECORD
 from pto.run.jit.emit.cube.unpack import turn
 from pto.run.jit.emit.tile import planes
-from pto.run.jit.emit.tile.pieces import row_of
+from pto.run.jit.emit.tile.bulk import row_of
 from pto.run.jit.llvm import lanes, shuffles
 from pto.run.jit.llvm.index import Index, Number
 from pto.run.jit.llvm.lanes import Symbol
@@ -28,19 +28,18 @@ _I64: Final = np.dtype(np.int64)
 
 
 def sort(m: Mover, rows: Any, cols: Any, block: int, key: Any, record: Any, dst: TileRef) -> None:
-    """The lowest byte of a key says where its record is, of the first the greatest: no two are
-    equal."""
+    """Sort blocks. The lowest byte of a key is the position of its record, the first one the
+    greatest; so no two keys are equal."""
     x, width, finish = m.x, m.number(cols), m.apart((dst,))
     for word in ("smin", "smax"):
-        m.declare(f"declare i64 @llvm.{word}.i64(i64, i64)")
+        m.x.declare(f"declare i64 @llvm.{word}.i64(i64, i64)")
     writer = _Blocks(m, width, block, key, record, dst)
     per_row, some = divmod(width.known or 1, block)
     if width.known is None or some:
-        planes.loop(
-            x,
+        x.loop(
             m.number(rows).value,
             1,
-            lambda i: planes.loop(x, width.value, block, lambda j: writer.one(i, j)),
+            lambda i: x.loop(width.value, block, lambda j: writer.one(i, j)),
         )
     else:
         total = x.mul(m.number(rows).value, per_row)
@@ -49,15 +48,13 @@ def sort(m: Mover, rows: Any, cols: Any, block: int, key: Any, record: Any, dst:
         def place(n: Val) -> tuple[Val, Val]:
             return x.over(n, per_row), x.mul(x.rest(n, per_row), block)
 
-        planes.loop(
-            x, whole, _LANES, lambda n: writer.many([place(x.add(n, k)) for k in range(_LANES)])
-        )
-        planes.loop(x, total, 1, lambda n: writer.one(*place(n)), start=whole)
+        x.loop(whole, _LANES, lambda n: writer.many([place(x.add(n, k)) for k in range(_LANES)]))
+        x.loop(total, 1, lambda n: writer.one(*place(n)), start=whole)
     finish()
 
 
 class _Blocks:
-    """Writes the code that sorts blocks."""
+    """Emits the code that sorts blocks."""
 
     def __init__(
         self, m: Mover, width: Number, block: int, key: Any, record: Any, dst: TileRef
@@ -66,7 +63,7 @@ class _Blocks:
         self.width, self.block = width, block
         self.full = width.known is not None and width.known % block == 0
         self.key, self.record, self.dst = key, record, dst
-        self.spot = lanes.Lanes(m.x, _LANES, m.declare)
+        self.spot = lanes.Lanes(m.x, _LANES)
         self.keys, self.records = (m.x.stack(f"[{block * _LANES} x i64]") for _ in range(2))
 
     def one(self, i: Val, j: Val) -> None:
@@ -86,7 +83,7 @@ class _Blocks:
             for n in range(block):
                 put(n)
         else:
-            planes.loop(x, left, 1, put)
+            x.loop(left, 1, put)
 
     def many(self, places: list[tuple[Val, Val]]) -> None:
         """As many blocks as there are lanes: element e of each is in vector e."""
@@ -112,13 +109,13 @@ class _Blocks:
                 self._put((n * _LANES + lane) * 8, room, x.at(begin, n * RECORD))
 
     def _put(self, key: Val, records: str, to: str) -> None:
-        """The record of a key, to its place."""
+        """Store the record of a key."""
         x = self.x
         place = x.new(f"zext i8 {x.load('i8', x.at(self.keys, key))} to i64")
         x.store("i64", x.load("i64", x.at(records, place), 8), to)
 
     def _part(self, i: Val, j: Val, left: Val, n: int, records: str) -> Symbol:
-        """Keys of the elements from n on of the block at (i, j); their records are laid down."""
+        """The keys of the elements from n on of the block at (i, j); their records are stored."""
         x, m, spot, block = self.x, self.m, self.spot, self.block
         count = 0 if self.full else x.smaller(x.greater(x.sub(left, n), 0), _LANES)
         mask = None if self.full else planes.head(x, _LANES, count)
@@ -164,7 +161,7 @@ def _descending(found: list[Symbol]) -> list[Symbol]:
 
 
 def _compared(found: list[Symbol], turn: int, high: int) -> list[Symbol]:
-    """Element e beside e ^ turn, the greater to the one without the bit `high`."""
+    """Compare element e with element e ^ turn; the greater one goes where bit `high` is 0."""
     many = len(found)
     after: list[Symbol] = []
     for n, own in enumerate(found):

@@ -1,6 +1,5 @@
-"""A group of instructions as one function: blocks of few rows, and for each pass after pass over
-its rows. What a pass makes and uses again stays in registers.
-"""
+"""A fused group as one function: blocks of a few rows, and for each of them pass after pass. Values
+that a pass computes and uses stay in registers."""
 
 from __future__ import annotations
 
@@ -11,30 +10,29 @@ from typing import Any
 
 import numpy as np
 
-from pto.run.jit.border.clock import SCRATCH
-from pto.run.jit.border.values import Word
 from pto.run.jit.emit.tile import group, planes
-from pto.run.jit.emit.tile.again import Again
-from pto.run.jit.emit.tile.elementwise import as_items, seen
 from pto.run.jit.emit.tile.group import BOX, Group, Ref, Source, Step
 from pto.run.jit.emit.tile.passes import is_column, is_view, left_over, passes
 from pto.run.jit.emit.tile.planes import Plane
 from pto.run.jit.emit.tile.reduce import Folder, joined, reduced, stored
+from pto.run.jit.emit.tile.rematerialise import Rematerialiser
 from pto.run.jit.llvm import lanes
-from pto.run.jit.llvm.text import NotNative, Text, Val, element, scalar_type, vector
+from pto.run.jit.llvm.lanes import items_of, symbol_type
+from pto.run.jit.llvm.text import Declare, Text, Val, element, scalar_type, unsupported_if, vector
+from pto.run.jit.runtime.clock import SCRATCH
+from pto.run.jit.runtime.values import ScalarValue
 
 _CACHED = 24 << 10  # bytes of a block of rows that stays in the cache
 _AT_ONCE = 128  # elements of one that does not
 _GAP = 16  # elements
 _LONG = 60  # lines of text of a pass: with more, fewer lanes at a time
 _LINE = 64  # bytes of a line of the cache
-Declare = Callable[[str], None]
 
 
 class Parameters:
     """The arguments of a call, and the names of the function's parameters.
 
-    Inside the function a pointer stands for one access (`Ref.place`): address, shape, strides and
+    Inside the function a pointer identifies one access (`Ref.place`): address, shape, strides and
     element width. Two accesses at one address, as a matrix and its first row, are two parameters.
     """
 
@@ -50,7 +48,7 @@ class Parameters:
         return f"%p{self.given.index((type, value))}"
 
     def ref(self, ref: Ref) -> Ref:
-        if ref.owner:  # by another plane it is another; then who reads it finds nothing
+        if ref.owner:  # another layout is another access
             place = (ref.owner, ref.first, ref.shape, ref.dtype.itemsize)
             name = self._places.setdefault(place, f"%own{len(self._places)}")
             return Ref(ref.shape, ref.dtype, 0, name, owner=1)
@@ -65,7 +63,7 @@ class Parameters:
         value, kind = source
         if isinstance(value, Ref):
             return self.ref(value), kind
-        return Word((self.name(value.types[0], value.name),), value.type), kind
+        return ScalarValue((self.name(value.types[0], value.name),), value.type), kind
 
     def step(self, step: Step) -> Step:
         sources = tuple(map(self.source, step.sources))
@@ -77,39 +75,36 @@ class Parameters:
 
 
 def is_flat(group: Group) -> bool:
-    """Whether all rows follow each other without gaps, and each element is by itself."""
+    """True if all rows are contiguous, and there is only elementwise work."""
     refs = [ref for step in group.steps for ref in (step.dst, *step.refs)]
     whole = (ref.shape == "matrix" and ref.step == group.cols and not ref.across for ref in refs)
     return all(whole)
 
 
 class Strips:
-    """Writes the function."""
+    """Emits the function."""
 
-    def __init__(self, declare: Declare, rows: Val, cols: Val, steps: Sequence[Step]) -> None:
-        self.x, self.declare = Text(), declare
+    def __init__(self, x: Text, rows: Val, cols: Val, steps: Sequence[Step]) -> None:
+        self.x = x
         self.rows, self.cols, self.steps = rows, cols, steps
-        again = Again(lambda step: _lines(declare, step))
+        again = Rematerialiser(lambda step: _work(x.declare, step))
         self.passes = [again.of(each) for each in passes(steps)]
         self.rooms = left_over(self.passes)
 
     def write(self, name: str, types: Sequence[str]) -> str:
-        if 0 in (self.rows, self.cols):
-            raise NotNative("no element at all")
+        unsupported_if(0 in (self.rows, self.cols), "no element at all")
         x, size = self.x, self._block()
         self._make_room(size)
         self.far = self._is_far()
         if isinstance(self.rows, int) and self.rows <= size:
             self._rows(0, self.rows)
         else:
-            planes.loop(x, self.rows, size, lambda i: self._rows(i, self._count(i, size)))
-        x.when(self.far, lambda: x.do("fence seq_cst"))  # who is told of it sees it
-        x.do("ret void")
-        listed, _ = planes.parameters(types)
-        return x.function(f"define internal void {name}({listed}) noinline nounwind")
+            x.loop(self.rows, size, lambda i: self._rows(i, self._count(i, size)))
+        x.when(self.far, lambda: x.do("fence seq_cst"))  # later signals come after these stores
+        return x.procedure(name, types)
 
     def _is_far(self) -> str:
-        """Whether stores to global memory are whole lines of the cache, of large arrays."""
+        """True if stores to global memory are whole cache lines of large arrays."""
         x, found = self.x, "false"
         for ref in {step.dst.pointer: step.dst for step in self.steps if step.dst.size}.values():
             size = ref.dtype.itemsize
@@ -123,9 +118,9 @@ class Strips:
         return found
 
     def _block(self) -> int:
-        """Rows that all passes go over before the next ones: as many as stay in the cache. Where
-        passes read global memory again, so few that it is read in order, and that a processor
-        begins with the next while it ends these."""
+        """The rows of a block, which all passes process before the next block: as many as fit into
+        the cache. If passes read global memory again, few rows, so that reads are sequential and
+        blocks overlap in the processor."""
         if not isinstance(self.cols, int):
             return 8
         if self._streams:
@@ -141,7 +136,7 @@ class Strips:
 
     @property
     def _streams(self) -> bool:
-        """Whether more than one pass reads the same elements of global memory."""
+        """True if several passes read the same elements of global memory."""
         seen = [
             {ref.pointer for step in each for ref in step.refs if is_view(ref)}
             for each in self.passes
@@ -149,24 +144,22 @@ class Strips:
         return any(a & b for a, b in combinations(seen, 2))
 
     def _make_room(self, size: int) -> None:
-        """For rows of no fixed place that one pass leaves to another, as many as a block has."""
+        """Allocate scratch memory for rows that one pass leaves to another."""
         offset, size = 0, min(size, self.rows) if isinstance(self.rows, int) else size
         for name, ref in self.rooms.items():
             self.x.do(f"{name} = getelementptr i8, ptr %p0, i64 {offset}")
             nbytes = size * ref.dtype.itemsize * (self.pitch if ref.shape == "matrix" else 1)
             offset += -(-nbytes // 64) * 64
-        if offset > SCRATCH:
-            raise NotNative("more than there is room for")
+        unsupported_if(offset > SCRATCH, "more than there is room for")
 
     @property
     def pitch(self) -> int:
-        """Elements from row to row there; lines of the cache do not fight for one place."""
+        """The row pitch in scratch memory, padded to avoid conflicts of cache sets."""
         return int(self.cols) + _GAP
 
     def _count(self, i: Val, size: int) -> Val:
         if size == 1 or (isinstance(self.rows, int) and self.rows % size == 0):
             return size
-        self.declare("declare i64 @llvm.smin.i64(i64, i64)")
         return self.x.smaller(self.x.sub(self.rows, i), size)
 
     def _rows(self, first: Val, count: Val) -> None:
@@ -176,34 +169,34 @@ class Strips:
             kind(self, steps, wanted).write(first, count)
 
 
-Values = dict[str, lanes.Symbol]  # by the pointer of a ref, which stands for one access
+Values = dict[str, lanes.Symbol]  # by the pointer of a ref, which identifies one access
 
 
 def _applied(spot: lanes.Lanes, step: Step, given: list[lanes.Symbol]) -> lanes.Symbol:
     if step.dtype is None:
         raise RuntimeError("a fold has no elements")
-    found = as_items(spot, step.fn(*given), step.dtype)
-    return spot.symbol(seen(step.dst.dtype), found)
+    found = items_of(spot, step.fn(*given), step.dtype).name
+    return spot.symbol(symbol_type(step.dst.dtype), found)
 
 
-def _lines(declare: Declare, *steps: Step) -> list[str]:
-    """Lines of text of the work on some lanes."""
-    spot = lanes.Lanes(Text(), 16, declare)
+def _work(declare: Declare, *steps: Step) -> Text:
+    """The work of steps on 16 lanes, written apart to measure it."""
+    spot = lanes.Lanes(Text(declare), 16)
     for step in steps:
         if step.fold is None:
             _applied(spot, step, [spot.symbol(kind, "%v") for _, kind in step.sources])
-    return spot.x.lines[1:]
+    return spot.x
 
 
 class _Work:
     """The steps of a pass on some lanes."""
 
     def __init__(self, strips: Strips, steps: Sequence[Step], wanted: Collection[str]) -> None:
-        self.x, self.declare, self.steps, self.cols = strips.x, strips.declare, steps, strips.cols
+        self.x, self.steps, self.cols = strips.x, steps, strips.cols
         self.strips, self.wanted = strips, wanted
 
     def is_kept(self, ref: Ref) -> bool:
-        """Whether what was made of it is to be found in memory."""
+        """True if the value is stored in memory."""
         return not ref.owner or ref.pointer in self.wanted
 
     def scalars(self, spot: lanes.Lanes) -> dict[Val, lanes.Symbol]:
@@ -211,7 +204,7 @@ class _Work:
             value.name: spot.spread(kind, value.name)
             for step in self.steps
             for value, kind in step.sources
-            if isinstance(value, Word)
+            if isinstance(value, ScalarValue)
         }
 
 
@@ -220,7 +213,7 @@ class _Column(_Work):
 
     def write(self, first: Val, count: Val) -> None:
         many = 1 if count == 1 else 16
-        x, spot = self.x, lanes.Lanes(self.x, many, self.declare)
+        x, spot = self.x, lanes.Lanes(self.x, many)
         scalars = self.scalars(spot)
 
         def strip(j: Val, mask: str | None) -> None:
@@ -234,14 +227,12 @@ class _Column(_Work):
             for step in self.steps:
                 given: list[lanes.Symbol] = []
                 for value, kind in step.sources:
-                    if isinstance(value, Word):
+                    if isinstance(value, ScalarValue):
                         given.append(scalars[value.name])
                         continue
                     if value.pointer not in values:
-                        item = planes.load_lanes(
-                            x, self.declare, value.dtype, many, place(value), mask
-                        )
-                        values[value.pointer] = spot.symbol(seen(value.dtype), item)
+                        item = planes.load_lanes(x, value.dtype, many, place(value), mask)
+                        values[value.pointer] = spot.symbol(symbol_type(value.dtype), item)
                     given.append(values[value.pointer].view(kind))
                 values[step.dst.pointer] = _applied(spot, step, given)
                 made[step.dst.pointer] = step.dst
@@ -249,7 +240,7 @@ class _Column(_Work):
                 if not self.is_kept(ref):
                     continue
                 item = values[name].name
-                planes.store_lanes(x, self.declare, ref.dtype, many, item, place(ref), mask)
+                planes.store_lanes(x, ref.dtype, many, item, place(ref), mask)
 
         planes.strips(x, many, count, strip)
 
@@ -260,7 +251,7 @@ class _Pass(_Work):
     def __init__(self, strips: Strips, steps: Sequence[Step], wanted: Collection[str]) -> None:
         super().__init__(strips, steps, wanted)
         self.folds = [
-            (step, Folder(self.declare, self.x, step.fold[0], _plane(step.refs[0]),
+            (step, Folder(self.x, step.fold[0], _plane(step.refs[0]),
                           _plane(step.dst), step.fold[1]))
             for step in steps
             if step.fold is not None
@@ -268,16 +259,15 @@ class _Pass(_Work):
         weight, widest = self._weight()
         boxed = any(ref.across for step in steps for ref in (step.dst, *step.refs))
         self.count = BOX if self.folds or boxed or weight > _LONG else 256 // widest
-        self.many = 4 if self.folds else 1  # rows whose totals are put together
-        self.spot = lanes.Lanes(self.x, self.count, self.declare)
+        self.many = 4 if self.folds else 1  # rows that share one reduction of totals
+        self.spot = lanes.Lanes(self.x, self.count)
 
     def _weight(self) -> tuple[int, int]:
-        """Lines of text of the work on some lanes, and bytes of the widest elements in it."""
+        """The number of instructions for some lanes, and bytes of the widest elements in it."""
         refs = [ref for step in self.steps for ref in (step.dst, *step.refs)]
-        lines, sizes = _lines(self.declare, *self.steps), [1, *(r.dtype.itemsize for r in refs)]
-        sizes += [8 for line in lines if "x double>" in line]
-        sizes += [4 for line in lines if "x float>" in line]
-        return len(lines) * (2 if max(sizes) == 8 else 1), max(sizes)
+        work = _work(self.x.declare, *self.steps)
+        widest = max(1, work.widest, *(ref.dtype.itemsize for ref in refs))
+        return len(work.lines) * (2 if widest == 8 else 1), widest
 
     def write(self, first: Val, count: Val) -> None:
         x, many = self.x, self.many
@@ -291,12 +281,13 @@ class _Pass(_Work):
         if full == many:
             self._lines(first, many)
         else:
-            planes.loop(x, end, many, lambda i: self._lines(i, many), start=first)
+            x.loop(end, many, lambda i: self._lines(i, many), start=first)
         if full != count:
-            planes.loop(x, last, 1, lambda i: self._lines(i, 1), start=end)
+            x.loop(last, 1, lambda i: self._lines(i, 1), start=end)
 
     def _lines(self, i: Val, many: int) -> None:
-        """Some rows, one after the other: side by side they would be so many streams of memory."""
+        """Process some rows one after another; side by side they would be as many streams of
+        memory."""
         scalars = self.scalars(self.spot)
 
         def line(far: bool) -> None:
@@ -329,7 +320,7 @@ class _Pass(_Work):
         return self._along([f.first(self.spot) for _, f in self.folds], strip)
 
     def _along(self, begin: list[lanes.Symbol], strip: Any) -> list[lanes.Symbol]:
-        """All columns of the rows: whole strips, then what is left under a mask."""
+        """All columns: whole strips, then the rest under a mask."""
         x, width = self.x, self.cols
         if isinstance(width, int):
             whole, accs = width // self.count * self.count, begin
@@ -375,7 +366,7 @@ class _Row:
                     self._ones[ref.pointer, kind] = owner.spot.spread(kind, one)
 
     def _start(self, ref: Ref, i: Val) -> str:
-        """Where the row begins, or its value is."""
+        """The address of the row, or of its value."""
         x, step = self.x, ref.step
         if ref.owner:
             i = x.sub(i, self.o.first)
@@ -397,17 +388,15 @@ class _Row:
         self.made.pop(step.dst.pointer, None)
         self.made[step.dst.pointer] = step.dst
 
-    def _value(self, value: Ref | Word, kind: np.dtype[Any]) -> lanes.Symbol:
-        if isinstance(value, Word):
+    def _value(self, value: Ref | ScalarValue, kind: np.dtype[Any]) -> lanes.Symbol:
+        if isinstance(value, ScalarValue):
             return self.scalars[value.name]
         if value.shape == "column":
             return self._ones[value.pointer, kind]
         found = self.values.get(value.pointer)
         if found is None:
-            item = planes.load_lanes(
-                self.x, self.o.declare, value.dtype, self.o.count, self._at(value), self.mask
-            )
-            found = self.o.spot.symbol(seen(value.dtype), item)
+            item = planes.load_lanes(self.x, value.dtype, self.o.count, self._at(value), self.mask)
+            found = self.o.spot.symbol(symbol_type(value.dtype), item)
             self.values[value.pointer] = found
         return found.view(kind)
 
@@ -436,7 +425,7 @@ class _Row:
                 align = min(_LINE, count * ref.dtype.itemsize)
                 self.x.store(type, item, at, align, ", !nontemporal !3")
                 continue
-            planes.store_lanes(self.x, self.o.declare, ref.dtype, count, item, at, self.mask)
+            planes.store_lanes(self.x, ref.dtype, count, item, at, self.mask)
 
 
 def _plane(ref: Ref) -> Plane:

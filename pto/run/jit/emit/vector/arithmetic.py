@@ -12,29 +12,29 @@ from pto.core.dtypes import DType
 from pto.isa.meaning import Lane, Permute
 from pto.isa.meaning.vector.ub import dtype_of
 from pto.isa.row import types as t
-from pto.run.jit.border.values import Mask, Native, Reg, Word, register_type
+from pto.run.jit.emit.emitter import OpContext
+from pto.run.jit.emit.registry import KINDS
 from pto.run.jit.emit.scalar.arith import emit_lane as emit_scalar_lane
-from pto.run.jit.emit.table import KINDS, Spot
 from pto.run.jit.emit.tile.elementwise import emit_lane as emit_tile_lane
-from pto.run.jit.emit.vector.items import items_of, scalar_as, seen
+from pto.run.jit.emit.vector.items import scalar_as
 from pto.run.jit.emit.vmi import lanewise as logical
 from pto.run.jit.llvm import lane_masks as masks
 from pto.run.jit.llvm import lanes
+from pto.run.jit.llvm.lanes import items_of, symbol_type
 from pto.run.jit.llvm.shuffles import NONE, Picks, shuffle
-from pto.run.jit.llvm.text import NotNative, scalar_type, vector
+from pto.run.jit.llvm.text import expect, scalar_type, vector, width_of
+from pto.run.jit.runtime.values import Lowered, Mask, Reg, ScalarValue, register_type
 from pto.run.reference.vectors import RegisterOperands
 
 
-def emit_lane(s: Spot) -> Sequence[Native]:
+def emit_lane(s: OpContext) -> Sequence[Lowered]:
     """results[i] = mask[i] ? fn(sources[i]) : 0."""
-    body = s.body
-    if not isinstance(body, Lane):
-        raise NotNative("no lane function")
+    body: Lane = s.body
     shape = RegisterOperands(s.case, body)
     if not shape.registers:
         return _on_masks(s, body)
     count = VREG_BYTES // shape.widest
-    spot = lanes.Lanes(s.x, count, s.e.unit.declare)
+    spot = lanes.Lanes(s.x, count)
     found = body.function(s.case)(*(_source(s, spot, shape, n) for n in shape.sources))
     several = found if isinstance(found, tuple) else (found,)
     mask = s.need(Mask, shape.mask) if shape.mask is not None else None
@@ -44,32 +44,36 @@ def emit_lane(s: Spot) -> Sequence[Native]:
     ]
 
 
-def _on_masks(s: Spot, body: Lane) -> Sequence[Native]:
+def _on_masks(s: OpContext, body: Lane) -> Sequence[Lowered]:
     """Bit by bit, at the finest width of the operands."""
     width, bits = masks.alike(s.x, *(m for m in s.all() if isinstance(m, Mask)))
-    spot = lanes.Lanes(s.x, VREG_BYTES // width, s.e.unit.declare)
+    spot = lanes.Lanes(s.x, VREG_BYTES // width)
     found = body.function(s.case)(*(spot.symbol(lanes.BOOL, b) for b in bits))
     return [Mask((found.name,), width)]
 
 
-def _bits(s: Spot, mask: Mask, shape: RegisterOperands) -> str:
+def _bits(s: OpContext, mask: Mask, shape: RegisterOperands) -> str:
     return masks.strided(s.x, mask, shape.bits.start, shape.bits.step)
 
 
-def _source(s: Spot, spot: lanes.Lanes, shape: RegisterOperands, name: str) -> lanes.Symbol:
+def _source(s: OpContext, spot: lanes.Lanes, shape: RegisterOperands, name: str) -> lanes.Symbol:
     kind = shape.kinds.get(name)
     if kind is not None:
         return picked(symbol(s, s.need(Reg, name)), range(kind.lanes)[shape.lanes(kind)])
     if isinstance(s.case.type(name), t.Mask):
         return spot.symbol(lanes.BOOL, _bits(s, s.need(Mask, name), shape))
-    if shape.kind is None:
-        raise NotNative("a scalar beside no register")
-    return spot.spread(seen(shape.kind), scalar_as(s, s.need(Word, name), shape.kind))
+    beside = expect(shape.kind, DType, "a scalar beside no register")
+    return spot.spread(symbol_type(beside), scalar_as(s, s.need(ScalarValue, name), beside))
 
 
 def _result(
-    s: Spot, spot: lanes.Lanes, shape: RegisterOperands, found: Any, name: str, bits: str | None
-) -> Native:
+    s: OpContext,
+    spot: lanes.Lanes,
+    shape: RegisterOperands,
+    found: Any,
+    name: str,
+    bits: str | None,
+) -> Lowered:
     kind = shape.kinds.get(name)
     if kind is None:
         if bits is not None:
@@ -91,11 +95,10 @@ def _result(
     return Reg((reg.name,), kind)
 
 
-def emit_permute(s: Spot) -> Sequence[Native]:
+def emit_permute(s: OpContext) -> Sequence[Lowered]:
     """Where each item goes is learnt from what the function does to their numbers."""
-    body, given = s.body, s.all()
-    if not isinstance(body, Permute):
-        raise NotNative("no permutation")
+    body: Permute = s.body
+    given = s.all()
     result = s.op.results[0].type
     on_masks = isinstance(result, t.Mask)
     kind = None if on_masks else dtype_of(s.case, s.case.row.results[0].name)
@@ -115,10 +118,10 @@ def emit_permute(s: Spot) -> Sequence[Native]:
     ]
 
 
-def symbol(s: Spot, reg: Reg) -> lanes.Symbol:
+def symbol(s: OpContext, reg: Reg) -> lanes.Symbol:
     """A register as a value of lane functions; what NumPy does not compute with as its bits."""
-    spot = lanes.Lanes(s.x, reg.dtype.lanes, s.e.unit.declare)
-    return spot.symbol(seen(reg.dtype), reg.name)
+    spot = lanes.Lanes(s.x, reg.dtype.lanes)
+    return spot.symbol(symbol_type(reg.dtype), reg.name)
 
 
 def picked(a: lanes.Symbol, picks: Picks) -> lanes.Symbol:
@@ -127,20 +130,20 @@ def picked(a: lanes.Symbol, picks: Picks) -> lanes.Symbol:
     return spot.symbol(a.dtype, shuffle(a.lanes.x, item, a.lanes.count, a.name, picks))
 
 
-def as_register(s: Spot, kind: DType, item: str, name: str) -> Reg:
+def as_register(s: OpContext, kind: DType, item: str, name: str) -> Reg:
     """256 bytes held as lanes of `item`, as a register."""
-    lanes = 8 * VREG_BYTES // int(item[1:])
+    lanes = 8 * VREG_BYTES // width_of(item)
     have, want = vector(lanes, item), register_type(kind)
     return Reg((name if have == want else s.x.new(f"bitcast {have} {name} to {want}"),), kind)
 
 
-def as_items(s: Spot, reg: Reg, bits: int) -> str:
+def as_items(s: OpContext, reg: Reg, bits: int) -> str:
     """A register as lanes of so many bits."""
     have, want = register_type(reg.dtype), vector(8 * VREG_BYTES // bits, f"i{bits}")
     return reg.name if have == want else s.x.new(f"bitcast {have} {reg.name} to {want}")
 
 
-def _lane(s: Spot) -> Sequence[Native]:
+def _lane(s: OpContext) -> Sequence[Lowered]:
     """By what the operation works on."""
     if any(isinstance(r.type, t.VReg | t.Mask) for r in s.op.results):
         return emit_lane(s)

@@ -1,56 +1,35 @@
-"""Lanes and memory, items and scalars: what registers and logical vectors share."""
+"""Loads, stores and scalars of lanes, for registers and logical vectors."""
 
 from __future__ import annotations
 
 from math import gcd
-from typing import Any
-
-import numpy as np
 
 from pto.core.dtypes import DType
-from pto.run.jit.border.values import Word
-from pto.run.jit.emit.table import Spot
-from pto.run.jit.emit.tile.planes import loop
+from pto.run.jit.emit.emitter import OpContext
 from pto.run.jit.llvm import lane_masks, lanes, native, shuffles
 from pto.run.jit.llvm.picks import Numbers, pick, put
-from pto.run.jit.llvm.text import NotNative, Text, Val, element, vector
+from pto.run.jit.llvm.text import Text, Val, element, expect, unsupported_if, vector
+from pto.run.jit.runtime.values import ScalarValue
 
 _TOGETHER = 16  # lanes that are written out, at most
 
 
-def seen(kind: DType) -> np.dtype[Any]:
-    """What symbols see: bits, of types nobody computes with."""
-    return kind.numpy if lanes.computes(kind.numpy) else kind.storage
-
-
-def items_of(spot: lanes.Lanes, found: Any, kind: DType) -> lanes.Symbol:
-    """What a lane function returned, as items of a type."""
-    if isinstance(found, np.ndarray | np.generic):
-        found = spot.constant(seen(kind), found)
-    if not isinstance(found, lanes.Symbol):
-        raise NotNative("a result that is no lane")
-    if found.dtype.itemsize != kind.itemsize or found.dtype == lanes.BOOL:
-        raise NotNative("a result of another width")
-    return found.view(seen(kind))
-
-
-def scalar_as(s: Spot, word: Word, kind: DType) -> Val:
+def scalar_as(s: OpContext, word: ScalarValue, kind: DType) -> Val:
     """A scalar as one lane: integers keep their low bits, floats are rounded to the type."""
     own = word.type.dtype
     if kind.is_float:
         if own is kind:
             return word.name
-        one = lanes.Lanes(s.x, 1, s.e.unit.declare)
-        if own is None or not own.is_float:
-            raise NotNative("an integer beside floats")
+        one = lanes.Lanes(s.x, 1)
+        own = expect(own, DType, "an integer beside floats")
+        unsupported_if(not own.is_float, "an integer beside floats")
         vec = s.x.new(
             f"insertelement {one.type(own.numpy)} poison, {element(own)} {word.name}, i64 0"
         )
         cast = lanes.cast(one.symbol(own.numpy, vec), kind.numpy)
         return s.x.new(f"extractelement {cast.type} {cast.name}, i64 0")
     have, want = 64 if own is None else own.bits, kind.bits
-    if own is not None and own.is_float:
-        raise NotNative("a float beside integers")
+    unsupported_if(own is not None and own.is_float, "a float beside integers")
     if have == want:
         return word.name
     if have > want:
@@ -59,7 +38,7 @@ def scalar_as(s: Spot, word: Word, kind: DType) -> Val:
     return s.x.new(f"{op} i{have} {word.name} to i{want}")
 
 
-def gathered(s: Spot, width: int, base: str, offsets: str, count: int) -> str:
+def gathered(s: OpContext, width: int, base: str, offsets: str, count: int) -> str:
     """Items of so many bits at byte offsets (`<count x i64>`) that are known to lie inside."""
     x, type, places = s.x, vector(count, f"i{width}"), vector(count, "i64")
     room, at = x.stack(type), x.stack(places)
@@ -70,7 +49,7 @@ def gathered(s: Spot, width: int, base: str, offsets: str, count: int) -> str:
 
 
 def _gather(name: str, width: int, count: int) -> str:
-    """Written out for all lanes of a register it would compile for minutes."""
+    """Gather in a loop; unrolled for a whole register it would compile for minutes."""
     x, item, some = Text(), f"i{width}", gcd(count, _TOGETHER)
 
     def part(i: Val) -> None:
@@ -79,15 +58,15 @@ def _gather(name: str, width: int, count: int) -> str:
         to = x.new(f"getelementptr {item}, ptr %out, i64 {i}")
         x.store(vector(some, item), found, to)
 
-    loop(x, count, some, part)
+    x.loop(count, some, part)
     x.do("ret void")
     return x.function(f"define internal void {name}(ptr %out, ptr %base, ptr %at) noinline")
 
 
-def store_lanes(s: Spot, item: str, count: int, value: Val, pointer: str, bits: str) -> None:
-    """Only the lanes whose bit is on; of integers."""
+def store_lanes(s: OpContext, item: str, count: int, value: Val, pointer: str, bits: str) -> None:
+    """Store the lanes with their bit set; of integers."""
     type, ones = vector(count, item), vector(count, "i1")
-    if bits == "splat (i1 true)":
+    if bits == lane_masks.ALL_ON:
         s.x.store(type, value, pointer)
         return
     if not native.target().has_masks:  # all bytes were checked to be inside, and are the agent's
@@ -95,13 +74,13 @@ def store_lanes(s: Spot, item: str, count: int, value: Val, pointer: str, bits: 
         chosen = s.x.new(f"select {ones} {bits}, {type} {value}, {type} {old}")
         s.x.store(type, chosen, pointer)
         return
-    lane_masks.store(s.x, s.e.unit.declare, item, count, value, pointer, bits)
+    lane_masks.store(s.x, item, count, value, pointer, bits)
 
 
 def scattered(
-    s: Spot, base: str, values: lanes.Symbol, places: lanes.Symbol, active: lanes.Symbol
+    s: OpContext, base: str, values: lanes.Symbol, places: lanes.Symbol, active: lanes.Symbol
 ) -> None:
-    """One lane after the other, to byte offsets: where two hit one place the higher wins."""
+    """Store lanes in order at byte offsets: of equal offsets the higher lane wins."""
     x, count, width = s.x, values.lanes.count, 8 * values.dtype.itemsize
     types = [values.type, vector(count, "i64"), vector(count, "i8")]
     bits = x.new(f"zext {active.type} {active.name} to {types[2]}")
@@ -135,7 +114,7 @@ def _scatter(name: str, width: int, count: int) -> str:
         numbers = Numbers(x.new(f"getelementptr i64, ptr %places, i64 {i}"), 64)
         put(x, "%base", some, item, numbers, values)
 
-    loop(x, count, some, part)
+    x.loop(count, some, part)
     x.do("ret void")
     return x.function(_SCATTER.format(name))
 
@@ -153,6 +132,6 @@ def _scatter_active(name: str, width: int, count: int) -> str:
 
         x.when(x.compare("ne", on, 0, "i8"), one)
 
-    loop(x, count, 1, lane)
+    x.loop(count, 1, lane)
     x.do("ret void")
     return x.function(_SCATTER.format(name))

@@ -12,68 +12,66 @@ from pto.isa.meaning import Repeats
 from pto.isa.meaning.memory import registers
 from pto.isa.meaning.vector import raw
 from pto.isa.meaning.vector.ub import dtype_of
-from pto.run.jit.border.context import REGISTERS
-from pto.run.jit.border.state import register_offset
-from pto.run.jit.border.values import Native, Place, Word
+from pto.run.jit.emit.emitter import OpContext
 from pto.run.jit.emit.handle.view import number
-from pto.run.jit.emit.table import KINDS, Spot
+from pto.run.jit.emit.registry import KINDS
 from pto.run.jit.emit.tile import planes
-from pto.run.jit.emit.vector.items import items_of, seen, store_lanes
+from pto.run.jit.emit.vector.items import store_lanes
 from pto.run.jit.llvm import lanes, shuffles
-from pto.run.jit.llvm.text import I64, NotNative, Val, vector
+from pto.run.jit.llvm.lanes import items_of, symbol_type
+from pto.run.jit.llvm.text import Val, vector
+from pto.run.jit.runtime.values import Lowered, PointerDesc, ScalarValue
 
-_SMALL = 1 << 20  # repeats and strides; others are the reference's
+_SMALL = 1 << 20  # repeats and strides; larger ones are left to the reference engine
 
 
 @dataclass(frozen=True, slots=True)
 class _Way:
-    """Where the blocks of an operand lie: in bytes from block to block, from repeat to repeat."""
+    """The strides of an operand in bytes: from block to block, and from repeat to repeat."""
 
-    place: Place
+    place: PointerDesc
     block: Val
     step: Val
 
-    def address(self, s: Spot, turn: Val, n: int) -> Val:
+    def address(self, s: OpContext, turn: Val, n: int) -> Val:
         x = s.x
         return x.add(self.place.address, x.add(x.mul(turn, self.step), x.mul(n, self.block)))
 
 
-def _emit(s: Spot) -> Sequence[Native]:
-    body = s.body
-    if not isinstance(body, Repeats):
-        raise NotNative("no repeats")
+def _emit(s: OpContext) -> Sequence[Lowered]:
+    body: Repeats = s.body
     if raw.does_nothing(s.case):
         return []
     x, kind = s.x, dtype_of(s.case, "dst")
     per = kind.per_vlane * raw.BLOCKS
     names = raw.pointers(s.case)
-    strides = [number(s.need(Word, f"{n}{w}Stride")) for n in names for w in ("Block", "Repeat")]
+    strides = [
+        number(s.need(ScalarValue, f"{n}{w}Stride")) for n in names for w in ("Block", "Repeat")
+    ]
     blocks = [x.mul(stride, BLOCK_BYTE_SIZE) for stride in strides]
-    ways = [_Way(s.need(Place, n), *blocks[2 * k : 2 * k + 2]) for k, n in enumerate(names)]
+    ways = [_Way(s.need(PointerDesc, n), *blocks[2 * k : 2 * k + 2]) for k, n in enumerate(names)]
     masks = _Masks(s, per)
-    repeat = masks.repeat(number(s.need(Word, "repeat")))
+    repeat = masks.repeat(number(s.need(ScalarValue, "repeat")))
     small = [x.compare("ult", n, _SMALL) for n in (*strides, x.sub(repeat, 1))]
-    fine = "true"
-    for each in (*small, *(_inside(s, way, repeat) for way in ways)):
-        fine = x.both(fine, each)
+    fine = x.both(*small, *(_inside(s, way, repeat) for way in ways))
 
     def turns() -> None:
-        spot = lanes.Lanes(x, per, s.e.unit.declare)
+        spot = lanes.Lanes(x, per)
         scalar = [_scalar(s, spot, body)] if body.scalar else []
 
         def turn(i: Val) -> None:
-            given = [spot.symbol(seen(kind), _load(s, way, i)) for way in ways[1:]]
+            given = [spot.symbol(symbol_type(kind), _load(s, way, i)) for way in ways[1:]]
             found = items_of(spot, body.fn(*given, *scalar), kind)
             _store(s, ways[0], i, found, masks.bits(i))
 
-        planes.loop(x, repeat, 1, turn)
+        x.loop(repeat, 1, turn)
 
-    planes.either_way(s, fine, turns, "a stride or a repeat is out of range")
+    planes.guarded(s, fine, turns, "a stride or a repeat is out of range")
     return []
 
 
-def _inside(s: Spot, way: _Way, repeat: Val) -> str:
-    """Whether all blocks lie inside, at multiples of their size."""
+def _inside(s: OpContext, way: _Way, repeat: Val) -> str:
+    """True if all blocks lie inside, at multiples of their size."""
     x, first = s.x, way.place.address
     last = way.address(s, x.sub(repeat, 1), raw.BLOCKS - 1)
     nbytes = x.add(x.sub(last, first), BLOCK_BYTE_SIZE)
@@ -81,20 +79,20 @@ def _inside(s: Spot, way: _Way, repeat: Val) -> str:
     return x.both(aligned, s.e.inside(way.place.memory, first, nbytes))
 
 
-def _scalar(s: Spot, spot: lanes.Lanes, body: Repeats) -> lanes.Symbol:
+def _scalar(s: OpContext, spot: lanes.Lanes, body: Repeats) -> lanes.Symbol:
     x, kind = s.x, dtype_of(s.case, "dst")
-    word = number(s.need(Word, s.case.row.operands[len(raw.pointers(s.case))].name))
+    word = number(s.need(ScalarValue, s.case.row.operands[len(raw.pointers(s.case))].name))
     if body.scalar == "shift":
         width = 8 * kind.itemsize
         word = x.new(f"select i1 {x.compare('ult', word, width)}, i64 {word}, i64 {width}")
     low = word if kind.itemsize == 8 else x.new(f"trunc i64 {word} to i{8 * kind.itemsize}")
-    return spot.spread(np.dtype(f"u{kind.itemsize}"), low).view(seen(kind))
+    return spot.spread(np.dtype(f"u{kind.itemsize}"), low).view(symbol_type(kind))
 
 
-def _load(s: Spot, way: _Way, turn: Val) -> str:
+def _load(s: OpContext, way: _Way, turn: Val) -> str:
     """The eight blocks of a repeat, side by side."""
     kind = dtype_of(s.case, "dst")
-    item, count = lanes.scalar_type(seen(kind)), kind.per_vlane
+    item, count = lanes.scalar_type(symbol_type(kind)), kind.per_vlane
     parts = [
         s.x.load(vector(count, item), s.pointer(way.place.memory, way.address(s, turn, n)))
         for n in range(raw.BLOCKS)
@@ -102,8 +100,8 @@ def _load(s: Spot, way: _Way, turn: Val) -> str:
     return shuffles.joined(s.x, item, count, parts)
 
 
-def _store(s: Spot, way: _Way, turn: Val, found: lanes.Symbol, bits: str) -> None:
-    """Block after block: where two lie at one place the later one stays."""
+def _store(s: OpContext, way: _Way, turn: Val, found: lanes.Symbol, bits: str) -> None:
+    """Store block by block: of overlapping blocks the later one wins."""
     width = found.dtype.itemsize
     found = found.view(f"u{width}")
     item, many = f"i{8 * width}", found.lanes.count // raw.BLOCKS
@@ -118,26 +116,24 @@ def _store(s: Spot, way: _Way, turn: Val, found: lanes.Symbol, bits: str) -> Non
 class _Masks:
     """The mask register, as it is when the instruction begins."""
 
-    def __init__(self, s: Spot, per: int) -> None:
+    def __init__(self, s: OpContext, per: int) -> None:
         self._s, self._per = s, per
-        table = s.x.at(s.e.word(REGISTERS), register_offset(registers.LANES))
-        self._low, high = (s.x.load(I64, s.x.at(table, 8 * n), 8) for n in range(2))
-        place = s.x.at(s.e.word(REGISTERS), register_offset(registers.COUNTS))
-        self._counts = s.x.compare("ne", s.x.load(I64, place, 8), 0)
+        self._low, high = (s.register(registers.LANES, n) for n in range(2))
+        self._counts = s.x.compare("ne", s.register(registers.COUNTS), 0)
         both = [s.x.new(f"zext i64 {word} to i256") for word in (self._low, high)]
         every = s.x.new(f"or i256 {both[0]}, {s.x.new(f'shl i256 {both[1]}, 64')}")
         own = every if per == 256 else s.x.new(f"trunc i256 {every} to i{per}")
         self._fixed = s.x.new(f"bitcast i{per} {own} to <{per} x i1>")
 
     def repeat(self, given: Val) -> Val:
-        """A mask that counts says how many repeats there are; more than any memory has: none."""
+        """The number of repeats, which a counting mask determines; 0 if it exceeds any memory."""
         x = self._s.x
         most = x.new(f"select i1 {x.compare('ult', self._low, 1 << 40)}, i64 {self._low}, i64 0")
         return x.new(f"select i1 {self._counts}, i64 {x.up(most, self._per)}, i64 {given}")
 
     def bits(self, turn: Val) -> str:
-        """Which lanes of a repeat take part."""
-        x, spot = self._s.x, lanes.Lanes(self._s.x, self._per, self._s.e.unit.declare)
+        """The active lanes of a repeat."""
+        x, spot = self._s.x, lanes.Lanes(self._s.x, self._per)
         first = spot.spread(np.dtype(np.int64), x.mul(turn, self._per))
         end = spot.spread(np.dtype(np.int64), self._low)
         before = (first + spot.constant(np.dtype(np.int64), np.arange(self._per))) < end

@@ -13,14 +13,15 @@ from pto.isa.meaning import Neighbours
 from pto.isa.meaning import lanes as primitives
 from pto.isa.meaning.vector import reduce
 from pto.isa.meaning.vector.ub import dtype_of
-from pto.run.jit.border.values import Mask, Native, Reg
-from pto.run.jit.emit.table import KINDS, Spot, emits
+from pto.run.jit.emit.emitter import OpContext
+from pto.run.jit.emit.registry import KINDS, emits
 from pto.run.jit.emit.vector.arithmetic import picked, symbol
 from pto.run.jit.llvm import lane_masks as masks
 from pto.run.jit.llvm import lanes, shuffles
 from pto.run.jit.llvm.lanes import Symbol
 from pto.run.jit.llvm.shuffles import NONE
-from pto.run.jit.llvm.text import NotNative, Val, constant, element, vector
+from pto.run.jit.llvm.text import Val, constant, element, vector
+from pto.run.jit.runtime.values import Lowered, Mask, Reg
 from pto.run.reference.vectors import accumulator
 
 
@@ -37,8 +38,8 @@ def tree(a: Symbol, fn: Any, left: int) -> Symbol:
     return a
 
 
-def _active(s: Spot, neutral: Any) -> Symbol:
-    """The input with what a fold does not see in lanes whose mask is off."""
+def _active(s: OpContext, neutral: Any) -> Symbol:
+    """The input, with the neutral element in lanes that are off."""
     reg = s.need(Reg, "input")
     bits = masks.at_width(s.x, s.need(Mask, "mask"), reg.dtype.itemsize)
     a = symbol(s, reg)
@@ -54,10 +55,8 @@ def _placed(found: Symbol, kind: DType, slots: Sequence[int]) -> Reg:
     return Reg((picked(found, picks).name,), kind)
 
 
-def emit_neighbours(s: Spot) -> Sequence[Native]:
-    body = s.body
-    if not isinstance(body, Neighbours):
-        raise NotNative("no fold of neighbours")
+def emit_neighbours(s: OpContext) -> Sequence[Lowered]:
+    body: Neighbours = s.body
     kind, result = dtype_of(s.case, "input"), dtype_of(s.case, "result")
     lanes_on = _active(s, primitives.neutral(body.fn, kind.numpy))
     total = tree(lanes.cast(lanes_on, accumulator(body, kind, result)), body.fn, body.left(s.case))
@@ -67,10 +66,10 @@ def emit_neighbours(s: Spot) -> Sequence[Native]:
 KINDS[Neighbours] = emit_neighbours
 
 
-# ---- extremes and where they stand
+# ---- extremes and their indices
 
 
-def _extreme(s: Spot, neutral: Any, better: Any) -> Sequence[Native]:
+def _extreme(s: OpContext, neutral: Any, better: Any) -> Sequence[Lowered]:
     """The value in lane 0, its first index in lane 1; the first NaN wins."""
     reg, x = s.need(Reg, "input"), s.x
     kind, count = reg.dtype, reg.dtype.lanes
@@ -100,7 +99,7 @@ def _bits(x: Any, count: int, bits: str) -> str:
     return shuffles.bits_of(x, count, bits)
 
 
-def _value_and_index(s: Spot, reg: Reg, index: Val, some: str, neutral: Any) -> Reg:
+def _value_and_index(s: OpContext, reg: Reg, index: Val, some: str, neutral: Any) -> Reg:
     """`index` is an integer of as many bits as lanes."""
     kind, x = reg.dtype, s.x
     item, type = element(kind), vector(kind.lanes, element(kind))
@@ -123,10 +122,10 @@ def _resize(have: int, want: int) -> str:
 
 
 @emits(reduce.VCMAX)
-def _vcmax(s: Spot) -> Sequence[Native]:
+def _vcmax(s: OpContext) -> Sequence[Lowered]:
     return _extreme(s, reduce.lowest(dtype_of(s.case, "input")), operator.gt)
 
 
 @emits(reduce.VCMIN)
-def _vcmin(s: Spot) -> Sequence[Native]:
+def _vcmin(s: OpContext) -> Sequence[Lowered]:
     return _extreme(s, reduce.highest(dtype_of(s.case, "input")), operator.lt)

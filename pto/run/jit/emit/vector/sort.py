@@ -1,7 +1,6 @@
-"""Sorting, merging and transposing in UB in compiled code.
+"""Sorting, merging and transposing in UB.
 
-What is not the plain case (operands that overlap, NaN among lists to be merged, everything that is
-an error) is left to the reference step.
+Overlapping operands, NaN in lists to be merged, and all errors are left to the reference step.
 """
 
 from __future__ import annotations
@@ -13,21 +12,20 @@ from pto.isa.meaning.memory import registers
 from pto.isa.meaning.tile.merge import RECORD, WAYS
 from pto.isa.meaning.vector import sort
 from pto.isa.meaning.vector.ub import dtype_of, element_alignment
-from pto.run.jit.border import context
-from pto.run.jit.border.state import register_offset
-from pto.run.jit.border.values import Native, Place, Word, word_type
+from pto.run.jit.emit.emitter import OpContext
 from pto.run.jit.emit.handle.view import wide
-from pto.run.jit.emit.table import Spot, emits
-from pto.run.jit.emit.tile.planes import apart, either_way, loop
+from pto.run.jit.emit.registry import emits
+from pto.run.jit.emit.tile.planes import apart, guarded
 from pto.run.jit.llvm import shuffles
-from pto.run.jit.llvm.text import NotNative, Text, Val, element, vector
+from pto.run.jit.llvm.text import Text, Val, element, unsupported_if, vector
+from pto.run.jit.runtime.values import Lowered, PointerDesc, ScalarValue, word_type
 
 _SCORES = (F16, F32)
-_SIDE = 16  # of the block that vtranspose turns
+_SIDE = 16  # of the block that vtranspose transposes
 
 
-def _fits(s: Spot, place: Place, nbytes: Val, align: int) -> str:
-    """Whether so many bytes lie inside and begin where they may."""
+def _fits(s: OpContext, place: PointerDesc, nbytes: Val, align: int) -> str:
+    """True if so many bytes lie inside and begin where they may."""
     good = s.e.inside(place.memory, place.address, nbytes)
     if align == 1:
         return good
@@ -35,14 +33,13 @@ def _fits(s: Spot, place: Place, nbytes: Val, align: int) -> str:
     return s.x.both(good, s.x.compare("eq", low, 0))
 
 
-def _scores(s: Spot, name: str) -> DType:
+def _scores(s: OpContext, name: str) -> DType:
     kind = dtype_of(s.case, name)
-    if kind not in _SCORES:
-        raise NotNative(f"scores of {kind}")
+    unsupported_if(kind not in _SCORES, f"scores of {kind}")
     return kind
 
 
-def _pointers(s: Spot, *places: Place) -> str:
+def _pointers(s: OpContext, *places: PointerDesc) -> str:
     return ", ".join(f"ptr {s.pointer(p.memory, p.address)}" for p in places)
 
 
@@ -50,10 +47,10 @@ def _pointers(s: Spot, *places: Place) -> str:
 
 
 @emits(sort.VBITSORT)
-def _vbitsort(s: Spot) -> Sequence[Native]:
+def _vbitsort(s: OpContext) -> Sequence[Lowered]:
     kind, x = _scores(s, "source"), s.x
-    to, source, indices = (s.need(Place, n) for n in ("destination", "source", "indices"))
-    repeat = wide(s, s.need(Word, "repeat_times"))
+    to, source, indices = (s.need(PointerDesc, n) for n in ("destination", "source", "indices"))
+    repeat = wide(s, s.need(ScalarValue, "repeat_times"))
     sizes = [x.mul(repeat, sort.GROUP * n) for n in (RECORD, kind.itemsize, 4)]
     good = x.compare("ule", repeat, 255)
     for place, size, item in zip((to, source, indices), sizes, (4, kind.itemsize, 4), strict=True):
@@ -63,7 +60,7 @@ def _vbitsort(s: Spot) -> Sequence[Native]:
     call = s.e.unit.shared(f"bitsort {kind}", lambda name: _sort_groups(name, kind))
     pointers = _pointers(s, to, source, indices)
     run = f"call void {call}({pointers}, i64 {repeat})"
-    either_way(s, good, lambda: x.do(run), "records overlap, or a number is out of range")
+    guarded(s, good, lambda: x.do(run), "records overlap, or a number is out of range")
     return []
 
 
@@ -87,9 +84,9 @@ def _sort_groups(name: str, kind: DType) -> str:
             x.store("i32", score, x.at("%to", at))
             x.store("i32", index, x.at("%to", x.add(at, 4)))
 
-        loop(x, sort.GROUP, 1, record)
+        x.loop(sort.GROUP, 1, record)
 
-    loop(x, "%repeat", 1, group)
+    x.loop("%repeat", 1, group)
     x.do("ret void")
     head = f"define internal void {name}(ptr %to, ptr %source, ptr %indices, i64 %repeat) noinline"
     return x.function(head)
@@ -121,7 +118,7 @@ def _rank(x: Text, kind: DType, scores: str, ranks: str) -> None:
         )
         x.store(words, sum, ranks, 64)
 
-    loop(x, count, 1, against)
+    x.loop(count, 1, against)
 
 
 def _as_float(x: Text, type: str, name: str, want: str) -> str:
@@ -129,7 +126,7 @@ def _as_float(x: Text, type: str, name: str, want: str) -> str:
 
 
 @emits(sort.VSORT32)
-def _vsort32(s: Spot) -> Sequence[Native]:
+def _vsort32(s: OpContext) -> Sequence[Lowered]:
     kind = _scores(s, "source")
 
     def write(name: str) -> str:
@@ -143,7 +140,7 @@ def _vsort32(s: Spot) -> Sequence[Native]:
 
 
 @emits(sort.VTRANSPOSE)
-def _vtranspose(s: Spot) -> Sequence[Native]:
+def _vtranspose(s: OpContext) -> Sequence[Lowered]:
     kind = dtype_of(s.case, "source")
 
     def turned(x: Text, i: Val) -> Val:
@@ -171,23 +168,23 @@ def _moved(x: Text, kind: DType, count: int, place: Callable[[Val], Val]) -> Non
         value = x.load(bits, x.at("%source", x.mul(i, size)))
         x.store(bits, value, x.at("%to", x.mul(place(i), size)))
 
-    loop(x, count, 1, one)
+    x.loop(count, 1, one)
     x.do("ret void")
 
 
 def _one_block(
-    s: Spot, kind: DType, count: int, key: str, write: Callable[[str], str]
-) -> Sequence[Native]:
+    s: OpContext, kind: DType, count: int, key: str, write: Callable[[str], str]
+) -> Sequence[Lowered]:
     """One block to another that shares no byte with it; a configuration of 0 is the plain form."""
-    x, to, source = s.x, s.need(Place, "destination"), s.need(Place, "source")
+    x, to, source = s.x, s.need(PointerDesc, "destination"), s.need(PointerDesc, "source")
     nbytes = count * kind.itemsize
-    good = x.compare("eq", wide(s, s.need(Word, "config")), 0)
+    good = x.compare("eq", wide(s, s.need(ScalarValue, "config")), 0)
     for place in (to, source):
         good = x.both(good, _fits(s, place, nbytes, element_alignment(s.case, kind.itemsize)))
     good = x.both(good, apart(s, to, nbytes, source, nbytes))
     call = s.e.unit.shared(key, write)
     run = f"call void {call}({_pointers(s, to, source)})"
-    either_way(s, good, lambda: x.do(run), "a configuration other than 0, or blocks overlap")
+    guarded(s, good, lambda: x.do(run), "a configuration other than 0, or blocks overlap")
     return []
 
 
@@ -195,10 +192,10 @@ def _one_block(
 
 
 @emits(sort.VMRGSORT4)
-def _vmrgsort4(s: Spot) -> Sequence[Native]:
+def _vmrgsort4(s: OpContext) -> Sequence[Lowered]:
     kind, x = _scores(s, "destination"), s.x
-    to, *sources = (s.need(Place, o.name) for o in s.case.row.operands[: WAYS + 1])
-    count, config = (wide(s, s.need(Word, name)) for name in ("count", "config"))
+    to, *sources = (s.need(PointerDesc, o.name) for o in s.case.row.operands[: WAYS + 1])
+    count, config = (wide(s, s.need(ScalarValue, name)) for name in ("count", "config"))
     valid = x.new(f"and i64 {x.new(f'lshr i64 {config}, 8')}, {15}")
     stop = x.new(f"and i64 {config}, {1 << 12}")  # where the first list runs out
     named = [x.compare("eq", valid, v) for v in (0b0011, 0b0111, 0b1111)]
@@ -220,7 +217,7 @@ def _vmrgsort4(s: Spot) -> Sequence[Native]:
     return []
 
 
-def _length(s: Spot, count: Val, valid: Val, n: int) -> str:
+def _length(s: OpContext, count: Val, valid: Val, n: int) -> str:
     """Records of list n; 0 where it takes no part."""
     x = s.x
     field = x.new(f"and i64 {x.new(f'lshr i64 {count}, {16 * n}')}, 65535")
@@ -228,8 +225,10 @@ def _length(s: Spot, count: Val, valid: Val, n: int) -> str:
     return x.new(f"select i1 {x.compare('ne', bit, '0')}, i64 {field}, i64 0")
 
 
-def _merge(s: Spot, kind: DType, good: str, places: list[Place], words: list[Val]) -> None:
-    """Looks first whether the lists are what a merge takes: descending, without NaN."""
+def _merge(
+    s: OpContext, kind: DType, good: str, places: list[PointerDesc], words: list[Val]
+) -> None:
+    """Merge lists after a check that they descend and hold no NaN."""
     x = s.x
     check = s.e.unit.shared(f"descending {kind}", lambda name: _check(name, kind))
     merge = s.e.unit.shared(f"merge {kind}", lambda name: _merged(name, kind))
@@ -251,17 +250,13 @@ def _merge(s: Spot, kind: DType, good: str, places: list[Place], words: list[Val
     def fast() -> None:
         numbers = ", ".join(f"i64 {w}" for w in words)
         taken = x.new(f"call i64 {merge}({_pointers(s, to, *sources)}, {numbers})")
-        x.store("i64", taken, _taken_cell(s), 8)
+        x.store("i64", taken, s.register_at(registers.VMS4_SR), 8)
 
-    either_way(s, plain, fast, "lists that overlap, do not descend, or hold NaN")
-
-
-def _taken_cell(s: Spot) -> str:
-    return s.x.at(s.e.word(context.REGISTERS), register_offset(registers.VMS4_SR))
+    guarded(s, plain, fast, "lists that overlap, do not descend, or hold NaN")
 
 
 def _check(name: str, kind: DType) -> str:
-    """Whether a list descends in every repetition and holds no NaN."""
+    """True if a list descends in every repetition and holds no NaN."""
     x, item = Text(), element(kind)
     bad = x.stack("i8")
     x.store("i8", 0, bad)
@@ -277,17 +272,17 @@ def _check(name: str, kind: DType) -> str:
             wide_bit = x.new(f"zext i1 {wrong} to i8")
             x.store("i8", x.new(f"or i8 {x.load('i8', bad)}, {wide_bit}"), bad)
 
-        loop(x, "%length", 1, record)
+        x.loop("%length", 1, record)
 
-    loop(x, "%repeats", 1, repetition)
+    x.loop("%repeats", 1, repetition)
     x.do(f"ret i1 {x.compare('eq', x.load('i8', bad), '0', 'i8')}")
     head = f"define internal i1 {name}(ptr %list, i64 %length, i64 %total, i64 %repeats) noinline"
     return x.function(head)
 
 
 def _merged(name: str, kind: DType) -> str:
-    """The highest head goes next; of equal ones that of the first list. How many of each list the
-    last repetition took, 16 bits each."""
+    """Merge: the highest head is next, the first of equal ones. Returns how many records of each
+    list the last repetition took, 16 bits each."""
     x, item = Text(), element(kind)
     heads, left = x.stack(f"[{WAYS} x i64]"), x.stack("i64")
     x.store(f"[{WAYS} x i64]", "zeroinitializer", heads, 8)
@@ -316,9 +311,9 @@ def _merged(name: str, kind: DType) -> str:
             more = x.compare("slt", i, x.load("i64", left, 8))
             x.when(more, lambda: next_record(i))
 
-        loop(x, "%total", 1, unless_over)
+        x.loop("%total", 1, unless_over)
 
-    loop(x, "%repeats", 1, repetition)
+    x.loop("%repeats", 1, repetition)
     found: Val = 0
     for n in range(WAYS):
         taken = x.new(f"shl i64 {x.load('i64', x.at(heads, 8 * n), 8)}, {16 * n}")
@@ -354,14 +349,14 @@ def _better(
 
 
 @emits(sort.GET_VMS4_SR)
-def _get_vms4_sr(s: Spot) -> Sequence[Native]:
-    word = s.x.load("i64", _taken_cell(s), 8)
-    found: list[Native] = []
+def _get_vms4_sr(s: OpContext) -> Sequence[Lowered]:
+    word = s.register(registers.VMS4_SR)
+    found: list[Lowered] = []
     for n, result in enumerate(s.op.results):
         kind = word_type(result.type)  # type: ignore[arg-type]
         field = s.x.new(f"lshr i64 {word}, {16 * n}")
         small = s.x.new(f"trunc i64 {field} to i16")
         if kind != "i16":
             small = s.x.new(f"sext i16 {small} to {kind}")
-        found.append(Word((small,), result.type))  # type: ignore[arg-type]
+        found.append(ScalarValue((small,), result.type))  # type: ignore[arg-type]
     return found

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pto.core.constants import VREG_BYTES
-from pto.run.jit.emit.table import Spot
-from pto.run.jit.emit.tile.planes import loop
+from pto.run.jit.emit.emitter import OpContext
 from pto.run.jit.llvm.text import Text, Val, vector
 
 
-def lane_by_lane(s: Spot, name: str, size: int, source: Val, bits: str) -> tuple[str, str]:
+def lane_by_lane(s: OpContext, name: str, size: int, source: Val, bits: str) -> tuple[str, str]:
     """Calls a loop over lanes of `size` bytes: a register, and how many lanes are on."""
     x, count, width = s.x, VREG_BYTES // size, 8 * size
     type, bytes_type = vector(count, f"i{width}"), vector(count, "i8")
@@ -60,7 +59,7 @@ def _counting(name: str, count: int, lane: Lane, end: Lane) -> str:
         on = x.load("i8", x.new(f"getelementptr i8, ptr %active, i64 {i}"))
         x.store("i64", x.add(kept, x.new(f"zext i8 {on} to i64")), total, 8)
 
-    loop(x, count, 1, one)
+    x.loop(count, 1, one)
     kept = x.load("i64", total, 8)
     end(x, count, kept)
     x.do(f"ret i64 {kept}")

@@ -13,10 +13,10 @@ from pto.isa.meaning.vector.unaligned import Streams
 from pto.isa.meaning.vector.words import Build, ElementAccess, Gate, ItemAccess, Registers
 from pto.isa.row import types as t
 from pto.isa.rules.rule import Case
-from pto.run.jit.border.values import Mask, Native, Place, Stream
+from pto.run.jit.emit.emitter import OpContext
 from pto.run.jit.emit.handle.view import near
-from pto.run.jit.emit.table import WORDS, Spot
-from pto.run.jit.emit.tile.planes import copy_bytes, loop
+from pto.run.jit.emit.registry import WORDS
+from pto.run.jit.emit.tile.planes import copy_bytes
 from pto.run.jit.emit.vector import squeeze
 from pto.run.jit.emit.vector.items import gathered, store_lanes
 from pto.run.jit.emit.vmi import words as vmi
@@ -25,7 +25,8 @@ from pto.run.jit.llvm import lane_masks as masks
 from pto.run.jit.llvm import lanes, shuffles
 from pto.run.jit.llvm.index import Number
 from pto.run.jit.llvm.lanes import Symbol
-from pto.run.jit.llvm.text import NotNative, Val, vector
+from pto.run.jit.llvm.text import Val, unsupported_if, vector
+from pto.run.jit.runtime.values import Lowered, Mask, PointerDesc, Stream
 
 _BLOCK = vector(BLOCK_BYTE_SIZE, "i8")
 _LOADS = -1  # the count of bytes of a stream that loads
@@ -33,7 +34,7 @@ _NOTHING = "zeroinitializer"
 
 
 class Words(vmi.Words):
-    """Writes one instruction where it stands."""
+    """Emits one instruction in place."""
 
     # ---- numbers
 
@@ -50,7 +51,7 @@ class Words(vmi.Words):
         return self.number(value) & 0xFFFF
 
     def reinterpret(self, value: Symbol, item: np.dtype[Any]) -> Symbol:
-        return super().reinterpret(value, _computed(item))
+        return super().reinterpret(value, lanes.symbol_type(item))
 
     def word(self, number: Number, item: np.dtype[Any]) -> Symbol:
         low = self.x.new(f"trunc i64 {number.value} to i{8 * item.itemsize}")
@@ -58,7 +59,7 @@ class Words(vmi.Words):
 
     # ---- items that follow each other
 
-    def _at(self, access: ItemAccess, place: Place, count: Any, step: int) -> str:
+    def _at(self, access: ItemAccess, place: PointerDesc, count: Any, step: int) -> str:
         """The machine address of an access, checked for bounds and alignment."""
         x, nbytes = self.x, access.count * access.dtype.itemsize
         address = x.add(place.address, self._distance(count, step).value)
@@ -69,8 +70,8 @@ class Words(vmi.Words):
         self.s.fault_unless(fine)
         return self.s.pointer(place.memory, address)
 
-    def load(self, access: ItemAccess, source: Place, count: Any = 0, step: int = 1) -> Any:
-        at, item = self._at(access, source, count, step), _computed(access.dtype)
+    def load(self, access: ItemAccess, source: PointerDesc, count: Any = 0, step: int = 1) -> Any:
+        at, item = self._at(access, source, count, step), lanes.symbol_type(access.dtype)
         if access.build is None:
             spot = self._of(access.count)
             return spot.symbol(item, self.x.load(spot.type(item), at))
@@ -80,7 +81,7 @@ class Words(vmi.Words):
         return tuple(found) if isinstance(picks, tuple) else found[0]
 
     def _picked(self, access: ItemAccess, at: str, picks: Any) -> Symbol:
-        """Items of an access in another order; never a byte beyond them is touched."""
+        """Items of an access in another order; never a byte beyond them is log_access."""
         x, size, read = self.x, access.dtype.itemsize, access.count
         item, fill = f"i{8 * size}", VREG_BYTES // size
         spot, kind = self._of(len(picks)), np.dtype(f"u{size}")
@@ -105,7 +106,7 @@ class Words(vmi.Words):
     def store(
         self,
         access: ItemAccess,
-        target: Place,
+        target: PointerDesc,
         values: Symbol,
         on: Symbol | None,
         count: Any = 0,
@@ -113,17 +114,23 @@ class Words(vmi.Words):
     ) -> None:
         at, bits = self._at(access, target, count, step), "" if on is None else str(on.name)
         whole, same = self.x.zeroed.get(str(values.name), ("", ""))
-        if bits and same == bits:  # only the lanes under these bits count: no need to zero others
+        if bits and same == bits:  # lanes that are off are not stored, so they need not be zero
             values = values.lanes.symbol(values.dtype, whole)
         item = np.dtype(f"u{access.dtype.itemsize}")
         name = self.reinterpret(values, item).name
         kind = f"i{8 * item.itemsize}"
-        store_lanes(self.s, kind, access.count, name, at, bits or "splat (i1 true)")
+        store_lanes(self.s, kind, access.count, name, at, bits or masks.ALL_ON)
 
     def store_apart(
-        self, access: ItemAccess, target: Place, values: Symbol, apart: int, count: Any, step: int
+        self,
+        access: ItemAccess,
+        target: PointerDesc,
+        values: Symbol,
+        apart: int,
+        count: Any,
+        step: int,
     ) -> None:
-        """The items stand too far apart for one vector: one after the other."""
+        """Store items that are too far apart for one vector, one by one."""
         x, at, size = self.x, self._at(access, target, count, step), access.dtype.itemsize
         room = x.stack(values.type)
         x.store(values.type, values.name, room, 64)
@@ -132,22 +139,21 @@ class Words(vmi.Words):
             item = x.load(f"i{8 * size}", x.at(room, x.mul(i, size)))
             x.store(f"i{8 * size}", item, x.at(at, x.mul(i, apart * size)))
 
-        loop(x, values.lanes.count, 1, one)
+        x.loop(values.lanes.count, 1, one)
 
-    def moved(self, pointer: Place, count: Any, step: int = 0) -> Place:
+    def moved(self, pointer: PointerDesc, count: Any, step: int = 0) -> PointerDesc:
         size = step or (pointer.elem.itemsize if pointer.elem is not None else 0)
-        if not size:
-            raise NotNative("a pointer without elements")
+        unsupported_if(not size, "a pointer without elements")
         address = self.x.add(pointer.address, self._distance(count, size).value)
         if not step:
             self.s.fault_unless(near(self.x, address, FARTHEST))
-        return Place((pointer.memory, address), pointer.elem)
+        return PointerDesc((pointer.memory, address), pointer.elem)
 
     # ---- blocks of 32 bytes
 
-    def _blocks(self, case: Case, place: Place, offsets: Symbol, on: Symbol) -> list[str]:
-        """Machine addresses of blocks, of which those that are on lie inside; of one that is off,
-        the begin of the memory."""
+    def _blocks(self, case: Case, place: PointerDesc, offsets: Symbol, on: Symbol) -> list[str]:
+        """The machine addresses of blocks. Blocks that are on lie inside the memory; the address of
+        one that is off is the start of the memory."""
         x, spot = self.x, on.lanes
         places = offsets + spot.spread(np.dtype(np.int64), place.address)
         last = spot.spread(np.dtype(np.uint64), x.sub(self.s.e.size(place.memory), BLOCK_BYTE_SIZE))
@@ -164,7 +170,7 @@ class Words(vmi.Words):
     def _is_on(self, on: Symbol, n: int) -> str:
         return self.x.new(f"extractelement {on.type} {on.name}, i64 {n}")
 
-    def blocks(self, case: Case, source: Place, offsets: Symbol, on: Symbol) -> Symbol:
+    def blocks(self, case: Case, source: PointerDesc, offsets: Symbol, on: Symbol) -> Symbol:
         x, parts = self.x, list[str]()
         for n, place in enumerate(self._blocks(case, source, offsets, on)):
             chosen = f"select i1 {self._is_on(on, n)}, {_BLOCK} {x.load(_BLOCK, place)}"
@@ -173,7 +179,7 @@ class Words(vmi.Words):
         return self._of(VREG_BYTES).symbol(np.dtype(np.uint8), found)
 
     def put_blocks(
-        self, case: Case, target: Place, offsets: Symbol, values: Symbol, on: Symbol
+        self, case: Case, target: PointerDesc, offsets: Symbol, values: Symbol, on: Symbol
     ) -> None:
         x, whole = self.x, self.reinterpret(values, np.dtype(np.uint8)).name
         for n, place in enumerate(self._blocks(case, target, offsets, on)):
@@ -183,11 +189,11 @@ class Words(vmi.Words):
 
     # ---- single elements
 
-    def pick(self, of: ElementAccess, source: Place, index: Symbol, on: Symbol) -> Symbol:
+    def pick(self, of: ElementAccess, source: PointerDesc, index: Symbol, on: Symbol) -> Symbol:
         return self.gather(source, of.dtype, index, on)
 
     def place(
-        self, of: ElementAccess, target: Place, index: Symbol, values: Symbol, on: Symbol
+        self, of: ElementAccess, target: PointerDesc, index: Symbol, values: Symbol, on: Symbol
     ) -> None:
         self.scatter(target, index, values, on)
 
@@ -237,7 +243,7 @@ class Words(vmi.Words):
 
     # ---- streams
 
-    def prime(self, source: Place) -> Stream:
+    def prime(self, source: PointerDesc) -> Stream:
         start = self.x.new(f"and i64 {source.address}, {-BLOCK_BYTE_SIZE}")
         self.s.fault_unless(self.s.e.inside(source.memory, start, 1))
         return self._loads(source.memory, source.address)
@@ -248,7 +254,7 @@ class Words(vmi.Words):
     def _block(self, address: Val) -> str:
         return self.x.new(f"ashr i64 {address}, {BLOCK_BYTE_SIZE.bit_length() - 1}")
 
-    def follow(self, state: Stream, source: Place) -> Stream:
+    def follow(self, state: Stream, source: PointerDesc) -> Stream:
         x, (memory, held, count, *_) = self.x, state.names
         rest = x.new(f"and i64 {source.address}, {BLOCK_BYTE_SIZE - 1}")
         here = x.compare("eq", held, self._block(source.address))
@@ -260,14 +266,14 @@ class Words(vmi.Words):
     def begin(self) -> Stream:
         return Stream((-1, 0, 0, 0, _NOTHING))
 
-    def append(self, state: Stream, to: Place, data: Symbol, nbytes: Any, stays: bool) -> Stream:
+    def append(
+        self, state: Stream, to: PointerDesc, data: Symbol, nbytes: Any, stays: bool
+    ) -> Stream:
         x, s, (memory, start) = self.x, self.s, (to.memory, to.address)
         owner, address, count, _, held = state.names
         empty = x.compare("eq", count, 0)
-        follows = x.both(
-            x.compare("eq", owner, memory), x.compare("eq", x.add(address, count), start)
-        )
-        follows = x.both(follows, x.compare("sge", count, 0))
+        behind = x.compare("eq", x.add(address, count), start)
+        follows = x.both(x.compare("eq", owner, memory), behind, x.compare("sge", count, 0))
         s.fault_unless(x.either(empty, follows))
         first, end = self._choose(empty, start, address), x.add(start, self.number(nbytes).value)
         s.fault_unless(s.e.inside(memory, first, x.sub(end, first)))
@@ -277,28 +283,32 @@ class Words(vmi.Words):
         x.store(_BLOCK, held, room, 64)
         x.store(data.type, data.name, x.at(room, count))
         done = x.sub(whole, first)
-        copy_bytes(x, self.declare, s.pointer(memory, first), room, done)
+        copy_bytes(x, s.pointer(memory, first), room, done)
         rest = x.load(_BLOCK, x.at(room, done))
         return Stream((memory, whole, x.sub(end, whole), start if stays else end, rest))
 
-    def flush(self, state: Stream, to: Place) -> None:
+    def flush(self, state: Stream, to: PointerDesc) -> None:
         x, s = self.x, self.s
         owner, address, count, mark, held = state.names
         empty = x.compare("eq", owner, -1)
-        right = x.both(x.compare("eq", owner, to.memory), x.compare("eq", mark, to.address))
-        right = x.both(right, x.compare("sge", count, 0))
-        s.fault_unless(x.either(empty, x.both(right, s.e.inside(to.memory, address, count))))
+        right = x.both(
+            x.compare("eq", owner, to.memory),
+            x.compare("eq", mark, to.address),
+            x.compare("sge", count, 0),
+            s.e.inside(to.memory, address, count),
+        )
+        s.fault_unless(x.either(empty, right))
         room = x.stack(_BLOCK)
         x.store(_BLOCK, held, room, 64)
         place, nbytes = self._choose(empty, 0, address), self._choose(empty, 0, count)
-        copy_bytes(x, self.declare, s.pointer(to.memory, place), room, nbytes)
+        copy_bytes(x, s.pointer(to.memory, place), room, nbytes)
 
     def _choose(self, condition: str, yes: Val, no: Val) -> Val:
         if condition in ("true", "false"):
             return yes if condition == "true" else no
         return self.x.new(f"select i1 {condition}, i64 {yes}, i64 {no}")
 
-    def align(self, pointer: Place, needed: int) -> None:
+    def align(self, pointer: PointerDesc, needed: int) -> None:
         x, fine = self.x, self.s.e.inside(pointer.memory, pointer.address, 0)
         if needed > 1:
             low = x.new(f"and i64 {pointer.address}, {needed - 1}")
@@ -306,28 +316,23 @@ class Words(vmi.Words):
         self.s.fault_unless(fine)
 
 
-def _computed(item: np.dtype[Any]) -> np.dtype[Any]:
-    """What symbols see: bits, of types nobody computes with."""
-    return item if lanes.computes(item) else np.dtype(f"u{item.itemsize}")
-
-
-def _emit(s: Spot) -> Sequence[Native]:
+def _emit(s: OpContext) -> Sequence[Lowered]:
     words, row = Words(s), s.case.row
     found: Any = s.body.make(s.case)(words, *(_seen(s, o.name) for o in row.operands))
     several = found if isinstance(found, tuple) else (found,)[: len(s.op.results)]
     return [_result(words, v, r.type) for v, r in zip(several, s.op.results, strict=True)]
 
 
-def _seen(s: Spot, name: str) -> Any:
+def _seen(s: OpContext, name: str) -> Any:
     """Masks and streams as they are, else as the words of vectors see an operand."""
     native = s.operand(name)
     return native if isinstance(native, Mask | Stream) else vmi.seen_as(s, native)
 
 
-def _result(words: Words, found: Any, type: t.Type) -> Native:
+def _result(words: Words, found: Any, type: t.Type) -> Lowered:
     if isinstance(found, Number) and isinstance(type, t.Scalar):
         return words.scalar(found, type)
-    return found if isinstance(found, Native) else result(found, type)
+    return found if isinstance(found, Lowered) else result(found, type)
 
 
 WORDS[Registers] = WORDS[Streams] = _emit

@@ -14,33 +14,42 @@ from pto.isa.meaning import Vectors
 from pto.isa.meaning.vector.masks import mask_width
 from pto.isa.meaning.vmi.words import NONE, Picks, Run
 from pto.isa.row import types as t
-from pto.run.jit.border.values import Mask, Native, Place, Reg, TilePlace, Vector, Word
+from pto.run.jit.emit.emitter import OpContext
 from pto.run.jit.emit.handle.view import FAR, near
-from pto.run.jit.emit.table import KINDS, Spot
+from pto.run.jit.emit.registry import KINDS
 from pto.run.jit.emit.tile import planes
 from pto.run.jit.emit.tile.numbers import Numbers
-from pto.run.jit.emit.vector.items import gathered, scalar_as, scattered, seen, store_lanes
+from pto.run.jit.emit.vector.items import gathered, scalar_as, scattered, store_lanes
 from pto.run.jit.emit.vmi.lanewise import result, symbol
 from pto.run.jit.llvm import lane_masks as masks
 from pto.run.jit.llvm import lanes, shuffles
 from pto.run.jit.llvm.index import Fact, Number
-from pto.run.jit.llvm.lanes import Lanes, Symbol
-from pto.run.jit.llvm.text import NotNative, Text, Val, mangled, scalar_type, vector
+from pto.run.jit.llvm.lanes import Lanes, Symbol, symbol_type
+from pto.run.jit.llvm.text import Text, UnsupportedLowering, Val, mangled, scalar_type, vector
+from pto.run.jit.runtime.values import (
+    Lowered,
+    Mask,
+    PointerDesc,
+    Reg,
+    ScalarValue,
+    TileDesc,
+    Vector,
+)
 
 
 class Words(Numbers):
-    """Writes one instruction where it stands."""
+    """Emits one instruction in place."""
 
-    def __init__(self, s: Spot) -> None:
-        super().__init__(s.x, s.e.unit.declare, s.e.word)
+    def __init__(self, s: OpContext) -> None:
+        super().__init__(s.x, s.e.word)
         self.s = s
 
     def _of(self, count: int) -> Lanes:
-        return Lanes(self.x, count, self.declare)
+        return Lanes(self.x, count)
 
     # ---- memory
 
-    def _reach(self, place: Place, runs: Sequence[Run], size: int) -> tuple[list[Val], str]:
+    def _reach(self, place: PointerDesc, runs: Sequence[Run], size: int) -> tuple[list[Val], str]:
         """Byte addresses of runs, and whether all of them lie inside."""
         x, found, fine = self.x, list[Val](), "true"
         for start, count in runs:
@@ -49,7 +58,7 @@ class Words(Numbers):
             found.append(address)
         return found, fine
 
-    def runs(self, source: Place, item: np.dtype[Any], runs: Sequence[Run]) -> Symbol:
+    def runs(self, source: PointerDesc, item: np.dtype[Any], runs: Sequence[Run]) -> Symbol:
         addresses, fine = self._reach(source, runs, item.itemsize)
         self.s.fault_unless(fine)
         parts: list[Symbol] = []
@@ -60,7 +69,7 @@ class Words(Numbers):
         return self._joined(parts)
 
     def put_runs(
-        self, target: Place, runs: Sequence[Run], values: Symbol, mask: Symbol | None
+        self, target: PointerDesc, runs: Sequence[Run], values: Symbol, mask: Symbol | None
     ) -> None:
         size = values.dtype.itemsize
         addresses, fine = self._reach(target, runs, size)
@@ -69,7 +78,7 @@ class Words(Numbers):
             first = 0
             for (_, count), address in zip(runs, addresses, strict=True):
                 own = np.arange(first, first + count)
-                bits = "splat (i1 true)" if mask is None else self.take([mask], own).name
+                bits = masks.ALL_ON if mask is None else self.take([mask], own).name
                 value, at = self.take([values], own), self.s.pointer(target.memory, address)
                 store_lanes(self.s, f"i{8 * size}", count, value.name, at, str(bits))
                 first += count
@@ -77,11 +86,12 @@ class Words(Numbers):
         if mask is None:
             self.s.fault_unless(fine)
             write()
-        else:  # where lanes that are off lie outside, the reference tells them apart
-            planes.either_way(self.s, fine, write, "a lane that is off lies outside the memory")
+        else:  # the reference engine handles inactive lanes outside the memory
+            planes.guarded(self.s, fine, write, "a lane that is off lies outside the memory")
 
-    def _places(self, place: Place, size: int, places: Any, mask: Symbol) -> Symbol:
-        """Byte addresses; of active lanes they lie inside, of others they are 0."""
+    def _places(self, place: PointerDesc, size: int, places: Any, mask: Symbol) -> Symbol:
+        """Byte addresses: those of active lanes lie inside the memory, those of inactive lanes are
+        0."""
         x, spot = self.x, mask.lanes
         base = spot.spread(np.dtype(np.int64), place.address)
         address = lanes.in_lanes(spot, places) * np.int64(size) + base
@@ -90,13 +100,13 @@ class Words(Numbers):
         self.s.fault_unless(self.all(fine).name)
         return lanes.where(spot, mask, address, address.like(0))
 
-    def gather(self, source: Place, item: np.dtype[Any], places: Any, mask: Symbol) -> Symbol:
+    def gather(self, source: PointerDesc, item: np.dtype[Any], places: Any, mask: Symbol) -> Symbol:
         at, spot = self._places(source, item.itemsize, places, mask), mask.lanes
         base, width = self.s.pointer(source.memory, 0), 8 * item.itemsize
         found = spot.symbol(item, gathered(self.s, width, base, str(at.name), spot.count))
         return lanes.where(spot, mask, found, found.like(0))
 
-    def scatter(self, target: Place, places: Any, values: Symbol, mask: Symbol) -> None:
+    def scatter(self, target: PointerDesc, places: Any, values: Symbol, mask: Symbol) -> None:
         at, base = self._places(target, values.dtype.itemsize, places, mask), target.memory
         scattered(self.s, self.s.pointer(base, 0), values, at, mask)
 
@@ -152,7 +162,7 @@ class Words(Numbers):
         x, item = self.x, scalar_type(value.dtype)
         room, name = x.stack(value.type), f"@llvm.masked.compressstore.v{mask.lanes.count}"
         x.store(value.type, "zeroinitializer", room, 64)
-        self.declare(f"declare void {name}{mangled(item)}({value.type}, ptr, {mask.type})")
+        self.x.declare(f"declare void {name}{mangled(item)}({value.type}, ptr, {mask.type})")
         given = f"{value.type} {value.name}, ptr {room}, {mask.type} {mask.name}"
         x.do(f"call void {name}{mangled(item)}({given})")
         return value.lanes.symbol(value.dtype, x.load(value.type, room, 64))
@@ -169,8 +179,8 @@ class Words(Numbers):
         spot = self._of(bins)
         return spot.symbol(np.dtype(np.uint16), x.load(vector(bins, "i16"), rooms[0], 64))
 
-    def spread(self, value: Word, kind: DType, count: int) -> Symbol:
-        return self._of(count).spread(seen(kind), scalar_as(self.s, value, kind))
+    def spread(self, value: ScalarValue, kind: DType, count: int) -> Symbol:
+        return self._of(count).spread(symbol_type(kind), scalar_as(self.s, value, kind))
 
     def reinterpret(self, value: Symbol, item: np.dtype[Any]) -> Symbol:
         spot = self._of(value.lanes.count * value.dtype.itemsize // item.itemsize)
@@ -182,9 +192,10 @@ class Words(Numbers):
     # ---- numbers
 
     def number(self, value: Any) -> Number:
-        """A number so far away that arithmetic goes around is another one outside all memory."""
+        """A number; one that is so large that arithmetic with it could wrap is replaced by one
+        outside all memory."""
         found = super().number(value)
-        if not isinstance(value, Word) or found.known is not None:
+        if not isinstance(value, ScalarValue) or found.known is not None:
             return found
         close = near(self.x, found.value)
         return Number(self.x, self.x.new(f"select i1 {close}, i64 {found.value}, i64 {-FAR}"))
@@ -211,50 +222,48 @@ def _count(name: str, lanes: int) -> str:
         more = x.new(f"zext i8 {x.load('i8', x.at('%active', i))} to i16")
         x.store("i16", x.new(f"add i16 {x.load('i16', bin)}, {more}"), bin)
 
-    planes.loop(x, lanes, 1, lane)
+    x.loop(lanes, 1, lane)
     x.do("ret void")
     return x.function(f"define internal void {name}(ptr %bins, ptr %values, ptr %active) noinline")
 
 
-def _emit(s: Spot) -> Sequence[Native]:
-    body = s.body
-    if not isinstance(body, Vectors):
-        raise NotNative("no meaning of vectors")
+def _emit(s: OpContext) -> Sequence[Lowered]:
+    body: Vectors = s.body
     found = body.make(s.case)(Words(s), *(_operand(s, o.name) for o in s.case.row.operands))
     several: Sequence[Any] = found if isinstance(found, tuple) else (found,) * len(s.op.results)
     return [
-        v if isinstance(v, Word) else result(v, r.type)
+        v if isinstance(v, ScalarValue) else result(v, r.type)
         for v, r in zip(several, s.op.results, strict=True)
     ]
 
 
-def _operand(s: Spot, name: str) -> Any:
+def _operand(s: OpContext, name: str) -> Any:
     operand = next(o for o in s.case.row.operands if o.name == name)
     if operand.variadic:
         return [seen_as(s, each) for each in s.operands(name)]
     return seen_as(s, s.operand(name), s.case.type(name))
 
 
-def seen_as(s: Spot, native: Native | None, of: t.Type | None = None) -> Any:
+def seen_as(s: OpContext, native: Lowered | None, of: t.Type | None = None) -> Any:
     if isinstance(native, Vector):
         return symbol(s, native)
     if isinstance(native, Reg):
-        spot = Lanes(s.x, native.dtype.lanes, s.e.unit.declare)
-        return spot.symbol(seen(native.dtype), native.name)
+        spot = Lanes(s.x, native.dtype.lanes)
+        return spot.symbol(symbol_type(native.dtype), native.name)
     if isinstance(native, Mask):
         return _lanes_on(s, native, of)
-    if isinstance(native, TilePlace):  # a memref where a pointer could stand
-        return Place((native.memory, native.address), native.type.dtype)
-    if native is None or isinstance(native, Word | Place):
+    if isinstance(native, TileDesc):  # a memref as a pointer
+        return PointerDesc((native.memory, native.address), native.type.dtype)
+    if native is None or isinstance(native, ScalarValue | PointerDesc):
         return native
-    raise NotNative(f"an operand that is {type(native).__name__}")
+    raise UnsupportedLowering(f"an operand that is {type(native).__name__}")
 
 
-def _lanes_on(s: Spot, mask: Mask, of: t.Type | None) -> Symbol:
+def _lanes_on(s: OpContext, mask: Mask, of: t.Type | None) -> Symbol:
     """A bool for each of its lanes."""
     lanes_of = next(n.dtype.itemsize for n in s.all() if isinstance(n, Reg))
     width = mask_width(of, lanes_of) if of is not None else lanes_of
-    spot = Lanes(s.x, VREG_BYTES // width, s.e.unit.declare)
+    spot = Lanes(s.x, VREG_BYTES // width)
     return spot.symbol(lanes.BOOL, masks.at_width(s.x, mask, width))
 
 

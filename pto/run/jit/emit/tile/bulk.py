@@ -1,5 +1,4 @@
-"""Moves of several elements at once in compiled code: groups that one cell gives, blocks of bytes,
-and counts of numbers."""
+"""Moves of several elements at once: groups, blocks of bytes, and histograms."""
 
 from __future__ import annotations
 
@@ -9,12 +8,11 @@ import numpy as np
 
 from pto.core.primitives import select
 from pto.run.jit.emit.tile import planes
-from pto.run.jit.emit.tile.bits import in_one_piece
-from pto.run.jit.emit.tile.elementwise import as_items
+from pto.run.jit.emit.tile.bits import is_contiguous
 from pto.run.jit.llvm import lanes, shuffles
 from pto.run.jit.llvm.index import Index, Number
-from pto.run.jit.llvm.lanes import BOOL, Symbol
-from pto.run.jit.llvm.text import NotNative, Val, element, vector
+from pto.run.jit.llvm.lanes import BOOL, Symbol, items_of
+from pto.run.jit.llvm.text import Val, element, unsupported_if, vector
 
 if TYPE_CHECKING:
     from pto.run.jit.emit.tile.elements import TileRef
@@ -26,26 +24,24 @@ _WAYS: Final = 2  # counters of one number: no count waits for the one before it
 
 
 def row_of(m: Mover, dst: TileRef, i: Val) -> str:
-    """Where a row begins."""
-    if not in_one_piece(dst):
-        raise NotNative("rows that do not lie in one piece")
+    """The address of a row."""
+    unsupported_if(not is_contiguous(dst), "rows that are not contiguous")
     first = m.offset(dst, Number(m.x, i), 0).start.value
     return m.x.at(dst.pointer, m.x.mul(first, dst.type.itemsize))
 
 
 def groups(m: Mover, rows: Any, cols: Any, many: int, cell: Any, dst: TileRef) -> None:
-    """A vector for each value of a group, woven into one."""
+    """One vector for each value of a group, interleaved."""
     x, width, item = m.x, m.number(cols), element(dst.type.dtype)
     m.within(dst, rows, cols)
     finish = m.apart((dst,))
-    m.declare("declare i64 @llvm.smin.i64(i64, i64)")
 
     def line(i: Val) -> None:
         begin = row_of(m, dst, i)
 
         def put(down: Index, k: Index) -> None:
             count = k.lanes.count
-            found = [str(as_items(k.lanes, v, dst.type.dtype)) for v in cell(down, k)]
+            found = [str(items_of(k.lanes, v, dst.type.dtype).name) for v in cell(down, k)]
             picks = [n * count + lane for lane in range(count) for n in range(many)]
             row = shuffles.joined(x, item, count, found)
             woven = shuffles.shuffle(x, item, count * many, row, picks)
@@ -54,17 +50,17 @@ def groups(m: Mover, rows: Any, cols: Any, many: int, cell: Any, dst: TileRef) -
                 left = x.smaller(x.sub(width.value, first), count * many)
                 mask = planes.head(x, count * many, left)
             at = x.at(begin, x.mul(first, dst.type.itemsize))
-            planes.store_lanes(x, m.declare, dst.type.dtype, count * many, woven, at, mask)
+            planes.store_lanes(x, dst.type.dtype, count * many, woven, at, mask)
 
         wide = Number(x, x.up(width.value, many))
         m.strips(Number(x, i), wide, put, [8], upright=False)
 
-    planes.loop(x, m.number(rows).value, 1, line)
+    x.loop(m.number(rows).value, 1, line)
     finish()
 
 
 def blocks(m: Mover, rows: Any, count: Any, size: int, at: Any, src: TileRef, dst: TileRef) -> None:
-    """Each is loaded and stored whole."""
+    """Copy whole blocks."""
     x, finish, type = m.x, m.apart((dst,)), vector(size, "i8")
 
     def one(found: Any, kind: str) -> str:
@@ -74,7 +70,7 @@ def blocks(m: Mover, rows: Any, count: Any, size: int, at: Any, src: TileRef, ds
         begin = row_of(m, dst, i)
 
         def block(k: Val) -> None:
-            spot = lanes.Lanes(x, 1, m.declare)
+            spot = lanes.Lanes(x, 1)
             m.use(spot, None)
             start, where = at(Index(spot, Number(x, i), 0), Index(spot, Number(x, k), 0))
 
@@ -84,20 +80,20 @@ def blocks(m: Mover, rows: Any, count: Any, size: int, at: Any, src: TileRef, ds
 
             x.when("true" if where is None else one(where, "i1"), move)
 
-        planes.loop(x, m.number(count).value, 1, block)
+        x.loop(m.number(count).value, 1, block)
 
-    planes.loop(x, m.number(rows).value, 1, line)
+    x.loop(m.number(rows).value, 1, line)
     finish()
 
 
 def at_most(m: Mover, rows: Any, cols: Any, bins: int, cell: Any, dst: TileRef) -> None:
-    """A counter for each number, and one for what does not count; their sums in the end."""
+    """Count each number, with one counter for those that are out of range; then compute prefix
+    sums."""
     x, finish = m.x, m.apart((dst,))
     m.within(dst, rows, bins)
     room = bins + _SUMS
     counters = [x.stack(f"[{room} x i32]") for _ in range(_WAYS)]
     numbers, total = x.stack(vector(64, "i32")), x.stack("i32")
-    m.declare("declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
 
     def add(down: Index, k: Index) -> None:
         number, counted = cell(down, k)
@@ -114,7 +110,7 @@ def at_most(m: Mover, rows: Any, cols: Any, bins: int, cell: Any, dst: TileRef) 
         for each in counters:
             x.do(f"call void @llvm.memset.p0.i64(ptr {each}, i8 0, i64 {4 * room}, i1 false)")
         m.strips(Number(x, i), m.number(cols), add, [], upright=False)
-        begin, spot = row_of(m, dst, i), lanes.Lanes(x, _SUMS, m.declare)
+        begin, spot = row_of(m, dst, i), lanes.Lanes(x, _SUMS)
         x.store("i32", 0, total)
 
         def some(b: Val) -> None:
@@ -131,10 +127,10 @@ def at_most(m: Mover, rows: Any, cols: Any, bins: int, cell: Any, dst: TileRef) 
             sums = sums + found
             last = x.new(f"extractelement {sums.type} {sums.name}, i64 {_SUMS - 1}")
             x.store("i32", last, total)
-            items = as_items(spot, sums, dst.type.dtype)
-            planes.store_lanes(x, m.declare, dst.type.dtype, _SUMS, items, x.at(begin, at), None)
+            items = items_of(spot, sums, dst.type.dtype).name
+            planes.store_lanes(x, dst.type.dtype, _SUMS, items, x.at(begin, at), None)
 
-        planes.loop(x, bins, _SUMS, some)
+        x.loop(bins, _SUMS, some)
 
-    planes.loop(x, m.number(rows).value, 1, line)
+    x.loop(m.number(rows).value, 1, line)
     finish()

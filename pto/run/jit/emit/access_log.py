@@ -1,13 +1,14 @@
-"""The log of uses of global memory that the skeleton of a piece writes, before any block runs."""
+"""The log of accesses to global memory, which the slice of a region writes before any block
+runs."""
 
 from __future__ import annotations
 
-from pto.run.jit.border.context import HEAD, TOUCH
 from pto.run.jit.llvm.text import I64, Text
+from pto.run.jit.runtime.context import HEAD, TOUCH
 
 
-def touched(name: str) -> str:
-    """void f(log, words...): the log counts every use, and keeps as many as it has room for."""
+def log_access(name: str) -> str:
+    """void f(log, words...): counts every access, and stores those that fit."""
     x = Text()
     count, room = x.load(I64, "%p0", 8), x.load(I64, x.at("%p0", 8), 8)
     x.store(I64, x.new(f"add i64 {count}, 1"), "%p0", 8)

@@ -19,7 +19,7 @@ from pto.prove.blocks import conflicts
 from pto.prove.bounds import leaving
 from pto.prove.facts import facts
 from pto.prove.number import Number, number
-from pto.run.jit.border.context import Context, Words
+from pto.run.jit.runtime.context import Context, Words
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -1,8 +1,9 @@
-"""The agents of a core take turns in compiled code, and go on with the next block by themselves."""
+"""Cooperative scheduling of the agents of a core in compiled code, from block to block."""
 
 from __future__ import annotations
 
-from pto.run.jit.border.context import (
+from pto.run.jit.llvm.text import I64, Text
+from pto.run.jit.runtime.context import (
     AT,
     BLOCK,
     BROKEN,
@@ -15,8 +16,6 @@ from pto.run.jit.border.context import (
     RUNS,
     STATUS,
 )
-from pto.run.jit.emit.tile.planes import loop
-from pto.run.jit.llvm.text import I64, Text
 
 RESUME, BLOCKS = "resume", "blocks"
 _TURNS = "turns"
@@ -33,7 +32,8 @@ def resume() -> str:
 
 
 def _turns() -> str:
-    """i32 f(handles, contexts, count): agents go on in turns until one fails, or none can."""
+    """i32 f(handles, contexts, count): resumes agents in turn until one fails, or none can
+    continue."""
     x = Text()
 
     def word(context: str, index: int) -> str:
@@ -48,7 +48,7 @@ def _turns() -> str:
     first = x.load("ptr", "%p1", 8)
     look, go = x.fresh("look"), x.fresh("go")
     due = x.load("ptr", x.at(first, 8 * DUE), 8)
-    flag = x.new(f"load volatile i64, ptr {due}, align 8")
+    flag = x.load_flag(due)
     x.branch(x.compare("ne", flag, 0), look, go)
     x.label(look)
     call = x.load("ptr", x.at(first, 8 * CALL), 8)
@@ -93,11 +93,11 @@ def _turns() -> str:
 
 
 def blocks() -> str:
-    """i64 f(agents, count, news, many, block, end): they go on in turns, and when all are done with
-    the next block; the number of the one they stand in.
+    """i64 f(agents, count, news, many, block, end): runs the agents, and the next block when all
+    are done. Returns the current block.
 
-    `news` are stretches of memory that are as new for each block: where, what is copied there
-    (null: zeros), and bytes. A block in which Python has done anything is the last one.
+    `news` are memory ranges to reset for each block: address, source of the copy (null: zeros), and
+    bytes. A block in which Python ran is the last one.
     """
     x = Text()
 
@@ -148,14 +148,14 @@ def blocks() -> str:
     x.jump(head)
     x.label(head)
     x.do(f"call i32 @{_TURNS}(ptr %p0, ptr {cell(CONTEXTS, '0')}, i64 %p1)")
-    loop(x, "%p1", 1, is_over)
+    x.loop("%p1", 1, is_over)
     x.do(f"{following} = add i64 {x.load(I64, now, 8)}, 1")
     x.branch(x.compare("slt", following, "%p5"), on, leave)
     x.label(on)
     x.store(I64, following, now, 8)
-    loop(x, "%p3", 1, renew)
-    loop(x, "%p1", 1, turn_to)
-    loop(x, "%p1", 1, begin)
+    x.loop("%p3", 1, renew)
+    x.loop("%p1", 1, turn_to)
+    x.loop("%p1", 1, begin)
     x.jump(head)
     x.label(leave)
     x.do(f"ret i64 {x.load(I64, now, 8)}")

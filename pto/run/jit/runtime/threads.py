@@ -20,12 +20,12 @@ import numpy as np
 
 from pto.core.errors import PtoError, fail
 from pto.core.processors import usable
-from pto.run.jit.border import clock, team
-from pto.run.jit.border.context import HEAD, LOG, TOUCH, Words, by_machine_address, context_of
-from pto.run.jit.border.independent import Given, Independence, Key, conflict, given_of
-from pto.run.jit.border.piece import CompiledRegion
-from pto.run.jit.border.pool import ThreadJob
 from pto.run.jit.emit.unit import Unit
+from pto.run.jit.runtime import clock, team
+from pto.run.jit.runtime.context import HEAD, LOG, TOUCH, Words, by_machine_address, context_of
+from pto.run.jit.runtime.independent import Given, Independence, Key, conflict, given_of
+from pto.run.jit.runtime.pool import ThreadJob
+from pto.run.jit.runtime.region import CompiledRegion
 from pto.run.launch.engine import SAID, variable
 from pto.run.machine.core import Cluster, Core
 from pto.run.machine.limit import Limit, Stopped
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 WAVE: Final = 1 << 17  # blocks analysed together: their footprints are kept in memory
 _FEW: Final = 1 << 11  # accesses to global memory that most launches do not exceed
-_ROOM: Final = 1 << 20  # maximum number of logged accesses
+_CAPACITY: Final = 1 << 20  # maximum number of logged accesses
 _BLOCK: Final = 4e-6  # seconds that a block must take to be worth an analysis
 _LAUNCH: Final = 1e-3  # seconds that all must take to be worth threads
 _TRIAL: Final = 1e-4  # seconds of blocks in order, to measure one
@@ -65,17 +65,17 @@ def _count(said: bytes | str | None) -> int:
 class BlockWorker:
     """An agent that runs block after block; it and its buffers are kept for later launches."""
 
-    def __init__(self, unit: Unit, piece: CompiledRegion, core: Core) -> None:
+    def __init__(self, unit: Unit, region: CompiledRegion, core: Core) -> None:
         self.core = core
         self.context = context_of(core, unit.needs)
-        self.context.outside = piece.outside
+        self.context.host_calls = region.host_calls
         self.signature: object = None  # the call signature it is set up for, if any,
         self.arrays: list[int] = []  # the memory numbers of its arrays,
         self.numbers: list[Any] = []  # and the numbers of the last call
         self._unit = unit
-        self._piece = piece
+        self._region = region
         self._rounds, self._taken = unit.rounds()
-        self._raw = np.zeros(piece.nbytes + 64, np.uint8)
+        self._raw = np.zeros(region.nbytes + 64, np.uint8)
         self.context.frame = self._raw.data
         self.pointers = self.context.pointer, self._raw.ctypes.data
         self.takes = ctypes.cast(self._taken, ctypes.c_void_p).value or 0  # its address
@@ -85,7 +85,7 @@ class BlockWorker:
         self.signature = self.context.unmade = None
         self.core.reuse_for(cluster)
         self.context.reuse_for(self.core)
-        return self._piece.fill(self._raw.data, regs, self.context)
+        return self._region.fill(self._raw.data, regs, self.context)
 
     def run(self, first: int, end: int, seen: Callable[[int], None] | None = None) -> None:
         """Run these blocks in order; `seen` is called regularly with the current block."""
@@ -101,7 +101,7 @@ class BlockWorker:
 
     def failure(self) -> BaseException:
         error = self.context.failed()
-        return located(error, self._piece.op) if isinstance(error, PtoError) else error
+        return located(error, self._region.op) if isinstance(error, PtoError) else error
 
     def _call(self, function: Any, first: int, end: int, where: int) -> int:
         state = self.context.begin()
@@ -110,14 +110,16 @@ class BlockWorker:
         finally:
             clock.leave(state)
 
-    def footprint(self, first: int, end: int, room: int = _FEW) -> tuple[int, Words, Words] | None:
+    def footprint(
+        self, first: int, end: int, capacity: int = _FEW
+    ) -> tuple[int, Words, Words] | None:
         """The footprint of the next blocks: the block where it ends, the accesses by machine
         address, and the block of each. None if it is unknown, or if a block would fail."""
         function = self._unit.surveys()
         if function is None:
             return None
-        log, ends = np.empty(HEAD + room * TOUCH, np.int64), np.zeros(1 + end - first, np.int64)
-        log[:HEAD] = 0, room
+        log, ends = np.empty(HEAD + capacity * TOUCH, np.int64), np.zeros(1 + end - first, np.int64)
+        log[:HEAD] = 0, capacity
         context, context.seen = self.context, None
         context.words[LOG] = log.ctypes.data
         if self._call(function, first, end, ends[1:].ctypes.data) < end:
@@ -125,9 +127,9 @@ class BlockWorker:
             if error is not None:
                 raise error
             return None
-        if (uses := int(ends[-1])) > room < _ROOM:
-            return self.footprint(first, end, min(uses, _ROOM))
-        ends = ends[: np.searchsorted(ends, room, "right")]
+        if (uses := int(ends[-1])) > capacity < _CAPACITY:
+            return self.footprint(first, end, min(uses, _CAPACITY))
+        ends = ends[: np.searchsorted(ends, capacity, "right")]
         words = log[HEAD : HEAD + int(ends[-1]) * TOUCH].reshape(-1, TOUCH)
         blocks = np.arange(len(ends) - 1)
         words = by_machine_address(words, context)
@@ -177,14 +179,14 @@ class ThreadPool:
     def __init__(
         self,
         unit: Unit,
-        piece: CompiledRegion,
+        region: CompiledRegion,
         make: Callable[[Cluster], Core],
         independence: Independence,
     ) -> None:
-        self.piece = piece
+        self.region = region
         self.needs = unit.needs
         self.independence = independence
-        self._make = lambda cluster: BlockWorker(unit, piece, make(cluster))
+        self._make = lambda cluster: BlockWorker(unit, region, make(cluster))
         self._idle: list[BlockWorker] = []
 
     def run(self, grid: LaunchGrid, regs: Regs) -> bool:

@@ -11,9 +11,9 @@ import pytest
 
 import pto
 from pto.run.jit.emit.fusion import FusingEmitter
-from tests.run.jit.test_fusion import agree, lends, normal
+from tests.run.jit.test_fusion import agree, forwards, normal
 
-__all__ = ["lends"]
+__all__ = ["forwards"]
 FACTORS = (32, 64, "left"), (64, 32, "right")
 
 
@@ -22,7 +22,7 @@ def read_there(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """Of each move into a factor, in order, whether it was left out."""
     found: list[bool] = []
     moves: list[Any] = []
-    plain = FusingEmitter._lend
+    plain = FusingEmitter._forward
 
     def noted(self: FusingEmitter, ops: Any, n: int, **named: bool) -> bool:
         done = plain(self, ops, n, **named)
@@ -32,7 +32,7 @@ def read_there(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
         found.append(done)
         return done
 
-    monkeypatch.setattr(FusingEmitter, "_lend", noted)
+    monkeypatch.setattr(FusingEmitter, "_forward", noted)
     return found
 
 

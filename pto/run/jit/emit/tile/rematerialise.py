@@ -1,7 +1,7 @@
-"""Values that a pass makes again, instead of finding them where an earlier pass left them.
+"""Rematerialisation: a pass computes a value again instead of loading what an earlier pass stored.
 
-What was loaded is read where it lies, and what takes a processor an instruction or two is done once
-more: to store it and to load it takes longer. Only of tiles that nobody else sees.
+Loaded values are loaded again, and cheap ones computed again: storing and loading takes longer.
+Only for tiles that no other instruction reads.
 """
 
 from __future__ import annotations
@@ -10,23 +10,24 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from pto.run.jit.emit.tile.group import Step
+from pto.run.jit.llvm.text import Text
 
-_CHEAP = 3  # lines of text that make a value
-_DEAR = ("fdiv", "sdiv", "udiv", "frem", "call")
+_CHEAP = 3  # instructions that compute a value
 
-Weigh = Callable[[Step], Sequence[str]]  # lines of text that a step takes
+Weigh = Callable[[Step], Text]  # the instructions of a step
 
 
 class _Made(NamedTuple):
-    """Who wrote a ref, from which versions of others, after how many stores to global memory."""
+    """The step that wrote a ref, the versions of its sources, and the number of earlier stores to
+    global memory."""
 
     step: Step
     sources: dict[str, int]
     stores: int
 
 
-class Again:
-    """Goes through passes in order; `of` gives each with what it makes again."""
+class Rematerialiser:
+    """Processes passes in order; `of` returns a pass with its rematerialised steps."""
 
     def __init__(self, weigh: Weigh) -> None:
         self._weigh = weigh
@@ -36,7 +37,7 @@ class Again:
 
     def of(self, steps: Sequence[Step]) -> list[Step]:
         found: list[Step] = []
-        here = set[str]()  # refs whose values this pass has
+        here = set[str]()  # refs with a value in this pass
         for step in steps:
             for ref in step.refs:
                 if ref.owner and ref.shape == "matrix" and ref.pointer not in here:
@@ -58,9 +59,10 @@ class Again:
         self._made[name, self._now[name]] = _Made(step, sources, self._stores)
 
     def _again(self, name: str, version: int) -> list[Step] | None:
-        """Steps that make a version again and leave refs as they are; None: at no small cost."""
+        """Steps that compute a version again without changing other refs; None if that is not
+        cheap."""
         found = self._steps(name, version)
-        if found is None or sum(len(self._weigh(step)) for step in found) > _CHEAP:
+        if found is None or sum(len(self._weigh(step).lines) for step in found) > _CHEAP:
             return None
         last = {step.dst.pointer: step for step in found}
         current = (self._made.get((n, self._version(n))) for n in last)
@@ -73,7 +75,7 @@ class Again:
         made = self._made.get((name, version))
         if made is None or made.step.fold is not None or made.stores != self._stores:
             return None
-        if any(word in line for line in self._weigh(made.step) for word in _DEAR):
+        if self._weigh(made.step).slow:
             return None
         found: list[Step] = []
         for ref in made.step.refs:

@@ -1,4 +1,4 @@
-"""Calls outside: the reference step of an operation, run by Python from inside compiled code."""
+"""Host fallbacks: the reference step of an operation, which compiled code calls through Python."""
 
 from __future__ import annotations
 
@@ -10,46 +10,47 @@ from pto.ir.graph import Operation, Value
 from pto.isa.meaning import Blocked
 from pto.isa.meaning.order.ring import INIT_FRONTEND
 from pto.isa.row import types as t
-from pto.run.jit.border.context import Context
-from pto.run.jit.border.forms import form_of
-from pto.run.jit.border.values import Handle, Native, TilePlace, ViewPlace
+from pto.run.jit.runtime.context import Context
+from pto.run.jit.runtime.forms import form_of
+from pto.run.jit.runtime.values import Handle, Lowered, TileDesc, ViewDesc
 from pto.run.reference.code import Step, Wait, located
 
 if TYPE_CHECKING:
     from pto.run.jit.compiler import NativeCompiler
 
-Bound = tuple[int, Native, int]  # register, form, place in the frame
+Bound = tuple[int, Lowered, int]  # register, form, place in the frame
 
 
 _LOCAL: Final = (t.Scalar, t.TileBuf, t.VReg, t.Mask, t.LogicalVReg, t.LogicalMask)
 
 
 def is_global(type: t.Type) -> bool:
-    """Whether a value may lead to global memory."""
+    """True if a value may refer to global memory."""
     if isinstance(type, t.Ptr | t.MemRef):
         return not type.space.is_local
     return not isinstance(type, _LOCAL)
 
 
-def outside_form(type: t.Type, *, plain: bool = False) -> Native:
-    """Tiles and views that Python makes may be of any form: they stay Python's. A `plain` tile is
-    of its own buffer, and of its type."""
+def fallback_form(type: t.Type, *, plain: bool = False) -> Lowered:
+    """The representation of a result of a host fallback. Tiles and views may have any form, so they
+    stay objects of Python; a `plain` tile is in its own buffer and of its type."""
     form = form_of(type)
-    if plain and isinstance(form, TilePlace):
+    if plain and isinstance(form, TileDesc):
         return form
-    return Handle(("",)) if isinstance(form, TilePlace | ViewPlace) else form
+    return Handle(("",)) if isinstance(form, TileDesc | ViewDesc) else form
 
 
-class Outside:
-    """The reference step of one operation, on values in the frame: a host fallback, counted under
-    its reason `why`. Without a reason the step only says what is wrong, and is made when asked."""
+class HostFallback:
+    """The reference step of one operation on values in the argument buffer. It is counted as a host
+    fallback under its reason `why`. Without a reason the step only reports an error, and is made on
+    demand."""
 
     def __init__(
         self,
         compiler: NativeCompiler,
         op: Operation,
-        ins: Sequence[tuple[Value, Native, int]],
-        outs: Sequence[tuple[Value, Native, int]],
+        ins: Sequence[tuple[Value, Lowered, int]],
+        outs: Sequence[tuple[Value, Lowered, int]],
         why: str | None,
     ) -> None:
         self._compiler = compiler
@@ -57,7 +58,7 @@ class Outside:
         self._given = ins, outs
         self._made: tuple[Step, list[Bound], list[Bound], int] | None = None
         self._why = why
-        self.writes = op.body is not INIT_FRONTEND  # to buffers, for all that anybody knows
+        self.writes = op.body is not INIT_FRONTEND  # it may write to any buffer
         if why is not None:
             self._make()
 

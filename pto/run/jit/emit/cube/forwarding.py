@@ -1,7 +1,7 @@
-"""Factors that products read where they come from.
+"""Copy forwarding: products read an operand at its source.
 
-A tile of L0 that a move fills from L1, and that only products read, need not be filled: what it
-would hold lies in L1 until the last of these products, if nothing writes there meanwhile.
+A move from L1 fills a tile of L0. If only products read the tile, and nothing writes its source
+before the last of them, the move is left out.
 """
 
 from __future__ import annotations
@@ -23,29 +23,29 @@ from pto.isa.meaning.tile.img2col import IMG2COL, matrix_of
 from pto.isa.meaning.tile.matmul import PRODUCT
 from pto.isa.row import types as t
 from pto.isa.row.traits import Control
-from pto.run.jit.border.values import TilePlace, Word
 from pto.run.jit.emit.cube.factors import Matrix, takes
 from pto.run.jit.emit.cube.image import Image, image
 from pto.run.jit.emit.names import meet
-from pto.run.jit.emit.table import is_cheap
+from pto.run.jit.emit.registry import is_cheap
 from pto.run.jit.emit.tile import planes
 from pto.run.jit.emit.tile.grids import grid
-from pto.run.jit.llvm.text import NotNative, Val
+from pto.run.jit.llvm.text import Val, unsupported_if
+from pto.run.jit.runtime.values import ScalarValue, TileDesc
 
 if TYPE_CHECKING:
-    from pto.run.jit.emit.table import Emitter, Spot
+    from pto.run.jit.emit.emitter import Emitter, OpContext
 
 _FILLS: Final = (move.MOVE, extract.EXTRACT, IMG2COL)
 _CONTROL: Final = (Control.FOR, Control.IF, Control.YIELD)
 
 
 @dataclass(frozen=True, slots=True)
-class Lent:
-    """What a tile would be filled with."""
+class ForwardedCopy:
+    """The source of a move that is left out."""
 
     fill: Operation
     source: Matrix | Image
-    known: str  # whether it is that when the program runs; else the tile is to be filled
+    known: str  # the run-time condition of forwarding; else the tile is filled
 
 
 def fills_factor(op: Operation) -> bool:
@@ -56,15 +56,15 @@ def fills_factor(op: Operation) -> bool:
 
 
 def touches_no_tile(op: Operation) -> bool:
-    """Numbers, names of places, flags."""
+    """True for scalars, handles and flags."""
     if op.control is not None or not is_cheap(op):
         return False
     return bool(op.results) or op.body in (SET_FLAG, WAIT_FLAG, IN_ORDER)
 
 
-def is_lent(e: Emitter, ops: Sequence[Operation], n: int) -> bool:
-    """Whether only products read what ops[n] fills a tile with, and its source stays as it is until
-    they have done so."""
+def can_forward(e: Emitter, ops: Sequence[Operation], n: int) -> bool:
+    """True if only products read the tile that ops[n] fills, and the source is unchanged until the
+    last of them."""
     tile, source = ops[n].operand("dst"), ops[n].operand("src")
     if tile is None or source is None or id(tile) in e.cells or id(source) in e.cells:
         return False
@@ -73,7 +73,7 @@ def is_lent(e: Emitter, ops: Sequence[Operation], n: int) -> bool:
     uses = [(m, op) for m, outer in enumerate(ops) for op in outer.walk() if tile in op.operands]
     if sum(op.operands.count(tile) for _, op in uses) != e.compiler.uses(ops[n])[id(tile)]:
         return False
-    uses = [(m, op) for m, op in uses if op.body is not SET_VALID]  # once, before all others
+    uses = [(m, op) for m, op in uses if op.body is not SET_VALID]  # once, before all other uses
     fills = [m for m, op in uses if op is ops[m] and fills_factor(op)]
     reads = [m for m, op in uses if op.body is PRODUCT and op.operand("dst") is not tile]
     if len(fills) + len(reads) != len(uses) or min(m for m, _ in uses) != fills[0]:
@@ -85,14 +85,14 @@ def is_lent(e: Emitter, ops: Sequence[Operation], n: int) -> bool:
 
 
 def _leaves_alone(e: Emitter, op: Operation, source: Value) -> bool:
-    """Whether an operation surely does not write where a tile lies, and waits for nobody."""
+    """True if an operation is known not to write the bytes of a tile, and does not wait."""
     if op.control is not None:
         return op.control in _CONTROL
     if touches_no_tile(op) or op.row is None or op.results:
         return touches_no_tile(op)
     body = op.body
     if body is IMG2COL and matrix_of(e.case(op))[1]:
-        return False  # sets a register that others of its kind read
+        return False  # sets a register that later im2col instructions read
     moves = (move.LOAD, move.STORE, PRODUCT)
     if not (isinstance(body, Lane | Fold | Conversion | Move) or body in moves):
         return False
@@ -111,48 +111,48 @@ def _is_elsewhere(e: Emitter, value: Value, source: Value) -> bool:
     return first is not None and second is not None and not meet(first, second)
 
 
-def lent(s: Spot) -> Lent:
-    """What the instruction at hand would fill its tile with; NotNative where that has to be done.
-    A window outside its tile is the mistake that it is."""
-    src, dst = s.need(TilePlace, "src"), s.need(TilePlace, "dst")
+def forwarded_copy(s: OpContext) -> ForwardedCopy:
+    """The source that products may read instead of the tile that this instruction fills. Raises
+    UnsupportedLowering if the tile must be filled. A window outside its tile is an error."""
+    src, dst = s.need(TileDesc, "src"), s.need(TileDesc, "dst")
     if s.body is IMG2COL:
-        return Lent(s.op, *image(s, src, dst))
+        return ForwardedCopy(s.op, *image(s, src, dst))
     relu = s.case.word("reluPreMode") not in (None, "no_relu")
-    if relu or any(s.op.operand(name) for name in ("fp", "preQuantScalar", "dst1")):
-        raise NotNative("more than a move")
-    if src.type.space is not Space.L1 or src.type.dtype is not dst.type.dtype:
-        raise NotNative("elements that change on their way")
-    if dst.type.dtype.is_packed:
-        raise NotNative("pairs, which lie along k in either factor")
+    unsupported_if(
+        relu or any(s.op.operand(name) for name in ("fp", "preQuantScalar", "dst1")),
+        "more than a move",
+    )
+    unsupported_if(
+        src.type.space is not Space.L1 or src.type.dtype is not dst.type.dtype,
+        "elements that change on their way",
+    )
+    unsupported_if(dst.type.dtype.is_packed, "pairs, which lie along k in either factor")
     at: tuple[Val, Val] = (0, 0)
     if s.body is move.MOVE:
-        if src.valid != dst.valid:
-            raise NotNative("a part of a tile")
+        unsupported_if(src.valid != dst.valid, "a part of a tile")
     else:
-        if s.case.word("mode") is not None:
-            raise NotNative("packed elements")
-        at = s.need(Word, "indexRow").name, s.need(Word, "indexCol").name
+        unsupported_if(s.case.word("mode") is not None, "packed elements")
+        at = s.need(ScalarValue, "indexRow").name, s.need(ScalarValue, "indexCol").name
         s.fault_unless(_is_inside(s, src, at, dst.valid))
-    return Lent(s.op, *_window(s, src, at, dst))
+    return ForwardedCopy(s.op, *_window(s, src, at, dst))
 
 
-def _is_inside(s: Spot, src: TilePlace, at: tuple[Val, Val], size: tuple[Val, Val]) -> str:
-    x, fine = s.x, "true"
-    for first, count, limit in zip(at, size, src.type.shape, strict=True):
-        fine = x.both(fine, x.compare("ule", first, limit))
-        fine = x.both(fine, x.compare("ule", x.add(first, count), limit))
-    return fine
+def _is_inside(s: OpContext, src: TileDesc, at: tuple[Val, Val], size: tuple[Val, Val]) -> str:
+    x, sides = s.x, [*zip(at, size, src.type.shape, strict=True)]
+    begins = (x.compare("ule", first, limit) for first, _, limit in sides)
+    ends = (x.compare("ule", x.add(first, count), limit) for first, count, limit in sides)
+    return x.both(*begins, *ends)
 
 
-def _window(s: Spot, src: TilePlace, at: tuple[Val, Val], dst: TilePlace) -> tuple[Matrix, str]:
+def _window(s: OpContext, src: TileDesc, at: tuple[Val, Val], dst: TileDesc) -> tuple[Matrix, str]:
     x, g = s.x, grid(src)
-    if not takes(g, left=dst.type.role is Role.LEFT):
-        raise NotNative("a layout that products do not take")
+    unsupported_if(
+        not takes(g, left=dst.type.role is Role.LEFT), "a layout that products do not take"
+    )
     place, known = 0, "true"
     for first, side, step in zip(at, g.box, (g.down, g.right), strict=True):
         known = x.both(known, x.compare("eq", x.rest(first, side), 0))
         place = x.add(place, x.mul(x.over(first, side), step))
-    if known == "false":
-        raise NotNative("a window that begins inside a box")
+    unsupported_if(known == "false", "a window that begins inside a box")
     pointer = x.at(planes.machine_address(s, src), x.mul(place, g.dtype.itemsize))
     return Matrix(g, pointer, *dst.type.shape), known

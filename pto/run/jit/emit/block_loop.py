@@ -1,10 +1,11 @@
-"""Blocks in compiled code: the loop around a piece that is a whole kernel, and several of them side
-by side that take blocks from one counter."""
+"""Loops over blocks: one around the region that is a whole kernel, and one that several threads
+run, which takes blocks from a shared counter."""
 
 from __future__ import annotations
 
 from pto.isa.rules.simt import SLOTS
-from pto.run.jit.border.context import (
+from pto.run.jit.llvm.text import I64, Text
+from pto.run.jit.runtime.context import (
     BLOCK,
     CALL,
     CLEAR,
@@ -19,19 +20,12 @@ from pto.run.jit.border.context import (
     TABLE,
     Needs,
 )
-from pto.run.jit.border.state import EVENT_IDS, REGISTER_BYTES
-from pto.run.jit.llvm.text import I64, Text
-
-MEMSET = "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)"
-MEMCPY = "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)"
-LESSER = "declare i64 @llvm.smin.i64(i64, i64)"
+from pto.run.jit.runtime.state import EVENT_IDS, REGISTER_BYTES
 
 
-def rounds(name: str, piece: str, needs: Needs, *, logs: bool = False) -> str:
-    """i64 f(context, frame, first, end, where): the number of the block it could not do, or `end`.
-
-    With `logs`, how many uses were written down is stored behind `where` after each block.
-    """
+def rounds(name: str, region: str, needs: Needs, *, logs: bool = False) -> str:
+    """i64 f(context, frame, first, end, where): runs blocks; returns the block that failed, or
+    `end`. With `logs`, the number of logged accesses is stored at `where` after each block."""
     x = Text()
 
     def word(index: int) -> str:
@@ -54,7 +48,7 @@ def rounds(name: str, piece: str, needs: Needs, *, logs: bool = False) -> str:
     x.store(I64, block, x.at("%ctx", 8 * BLOCK), 8)
     for index, what in ((due, LOOK), (x.at("%ctx", 8 * DIRTY), CLEAR)):
         rest, go = x.fresh("rest"), x.fresh("go")
-        flag = x.new(f"load volatile i64, ptr {index}, align 8")
+        flag = x.load_flag(index)
         x.branch(x.compare("ne", flag, 0), rest, go, ", !prof !1")
         x.label(rest)
         x.branch(ask(what), go, done)
@@ -72,7 +66,7 @@ def rounds(name: str, piece: str, needs: Needs, *, logs: bool = False) -> str:
     if KEPT in needs.words:
         given = f"ptr {word(KEPT)}, i8 0, i64 {8 * SLOTS}, i1 false"
         x.do(f"call void @llvm.memset.p0.i64({given})")
-    status = x.new(f"call i32 @{piece}(ptr %ctx, ptr %frame)")
+    status = x.new(f"call i32 @{region}(ptr %ctx, ptr %frame)")
     fine = x.fresh("fine")
     x.branch(x.compare("eq", status, 0, "i32"), fine, done)
     x.label(fine)
@@ -89,8 +83,8 @@ def rounds(name: str, piece: str, needs: Needs, *, logs: bool = False) -> str:
 
 def taken(name: str, rounds: str) -> str:
     """i64 f(context, frame, chunk, end, where): takes chunks of blocks from the counter at `where`,
-    as other threads do, and runs them; the number of the block it could not do, or `end`. Then the
-    others take no more."""
+    which threads share, and runs them. Returns the block that failed, or `end`. After a failure the
+    counter is at its end."""
     x = Text()
     head, body, done, bad = (x.fresh(word) for word in ("head", "body", "done", "bad"))
     x.jump(head)

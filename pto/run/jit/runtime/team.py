@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from pto.core.memory import aligned_bytes
-from pto.run.jit.border import clock
 from pto.run.jit.llvm import native
+from pto.run.jit.runtime import clock
 
 if TYPE_CHECKING:
-    from pto.run.jit.border.threads import BlockWorker
+    from pto.run.jit.runtime.threads import BlockWorker
 
 IS_SUPPORTED: Final = sys.platform == "linux"  # elsewhere semaphores in memory are missing
 _MOST: Final = 1024  # threads of a team

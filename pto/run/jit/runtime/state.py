@@ -14,7 +14,7 @@ import numpy.typing as npt
 from pto.core.memory import Memory, Space
 from pto.isa.meaning.memory import registers
 from pto.isa.row.flag import ANY
-from pto.run.jit.border import scales
+from pto.run.jit.runtime import scales
 
 Flag = tuple[str, str, int]
 

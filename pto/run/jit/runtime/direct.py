@@ -18,10 +18,10 @@ import numpy as np
 
 from pto.core.memory import Memory
 from pto.isa.row import types as t
-from pto.run.jit.border.context import BLOCKS, COME, OWNED, SIGNALS
-from pto.run.jit.border.independent import Given, given_of
-from pto.run.jit.border.threads import BlockWorker, ThreadPool
-from pto.run.jit.border.values import Native
+from pto.run.jit.runtime.context import BLOCKS, COME, OWNED, SIGNALS
+from pto.run.jit.runtime.independent import Given, given_of
+from pto.run.jit.runtime.threads import BlockWorker, ThreadPool
+from pto.run.jit.runtime.values import Lowered
 from pto.run.launch.arrays import Borrowed, are_tensors
 from pto.run.launch.call import Launch
 from pto.run.machine.core import Cluster
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pto.run.launch.prepared import LaunchGrid, PreparedKernel
     from pto.run.launch.progress import Progress
 
-Number = tuple[int, str, t.Scalar, list[tuple[Native, int]]]  # index, name, type, slots
+Number = tuple[int, str, t.Scalar, list[tuple[Lowered, int]]]  # index, name, type, slots
 
 _LENT, _HIDDEN, _TENSOR = range(3)  # NumPy exposes the bytes of an array, or not; a tensor does
 _BYTE: Final = np.dtype(np.uint8)
@@ -75,7 +75,7 @@ class FastPath:
         self._fixed = done.args[len(passed) :]
         names = list(kernel.parameters)[len(passed) :]
         self.fixed = dict(zip(names, map(int, self._fixed), strict=True))  # for formulas
-        places = kernel.places(pool.piece)
+        places = kernel.places(pool.region)
         for at, arg, name in zip(passed, done.args, kernel.parameters, strict=False):
             type = kernel.parameters[name]
             if isinstance(type, t.Scalar):

@@ -28,14 +28,14 @@ from pto.isa.meaning.scalar.arith import from_bits, to_bits
 from pto.isa.meaning.simt.memory import Own
 from pto.isa.meaning.vector.unaligned import LoadState, StoreState
 from pto.isa.row import types as t
-from pto.run.jit.border.context import Context
-from pto.run.jit.llvm.text import I8, I64, Val, element, number, vector
+from pto.run.jit.llvm.text import I8, I64, Constant, Val, element, number, vector
+from pto.run.jit.runtime.context import Context
 
 Part = tuple[str, Val]  # LLVM type, name
 
 
 @dataclass(frozen=True, slots=True)
-class Native:
+class Lowered:
     """Base class: `names` are LLVM scalars with the types of `parts`."""
 
     names: tuple[Val, ...]
@@ -48,10 +48,10 @@ class Native:
     def parts(self) -> list[Part]:
         return list(zip(self.types, self.names, strict=True))
 
-    def renamed(self, names: Sequence[Val]) -> Native:
+    def renamed(self, names: Sequence[Val]) -> Lowered:
         return replace(self, names=tuple(names))
 
-    def is_like(self, other: Native) -> bool:
+    def is_like(self, other: Lowered) -> bool:
         """True if only the names differ."""
         return replace(self, names=()) == replace(other, names=())
 
@@ -69,7 +69,7 @@ class Native:
 
 
 @dataclass(frozen=True, slots=True)
-class Word(Native):
+class ScalarValue(Lowered):
     """A scalar."""
 
     type: t.Scalar
@@ -93,7 +93,7 @@ class Word(Native):
 
 
 @dataclass(frozen=True, slots=True)
-class Reg(Native):
+class Reg(Lowered):
     """A vector register."""
 
     dtype: DType
@@ -123,7 +123,7 @@ class Reg(Native):
 
 
 @dataclass(frozen=True, slots=True)
-class Mask(Native):
+class Mask(Lowered):
     """A predicate: one bit for each `width` bytes of a register, the bits between them off."""
 
     width: int
@@ -153,7 +153,7 @@ class Mask(Native):
 
 
 @dataclass(frozen=True, slots=True)
-class Vector(Native):
+class Vector(Lowered):
     """A logical vector; a logical mask where there is no type."""
 
     dtype: DType | None
@@ -186,7 +186,7 @@ class Vector(Native):
 
 
 @dataclass(frozen=True, slots=True)
-class Array(Native):
+class Array(Lowered):
     """A small array of words: its number in the context's list of objects, or -1 for one that
     compiled code has made; and its machine address."""
 
@@ -210,7 +210,7 @@ class Array(Native):
 
 
 @dataclass(frozen=True, slots=True)
-class Place(Native):
+class PointerDesc(Lowered):
     """A pointer: the number of a memory in the context, and a byte address there."""
 
     elem: DType | None
@@ -238,7 +238,7 @@ class Place(Native):
 
 
 @dataclass(frozen=True, slots=True)
-class OwnPlace(Native):
+class OwnDesc(Lowered):
     """Arrays of work items (`Own`): number of the memory, first address, distance in bytes."""
 
     @property
@@ -261,7 +261,7 @@ class OwnPlace(Native):
 
 
 @dataclass(frozen=True, slots=True)
-class TilePlace(Native):
+class TileDesc(Lowered):
     """A tile of a known type in a local buffer: address and valid region."""
 
     type: TileType
@@ -304,7 +304,7 @@ class TilePlace(Native):
 
 
 @dataclass(frozen=True, slots=True)
-class ViewPlace(Native):
+class ViewDesc(Lowered):
     """A view of global memory: its address, five sizes and five strides in elements."""
 
     dtype: DType
@@ -343,7 +343,7 @@ class ViewPlace(Native):
 
 
 @dataclass(frozen=True, slots=True)
-class Handle(Native):
+class Handle(Lowered):
     """Any other value: its number in the context's list of objects."""
 
     def encode(self, frame: Any, offset: int, value: Any, context: Context) -> bool:
@@ -357,7 +357,7 @@ class Handle(Native):
 
 
 @dataclass(frozen=True, slots=True)
-class Nothing(Native):
+class Nothing(Lowered):
     """A session or an event, which has no value."""
 
     def encode(self, frame: Any, offset: int, value: Any, context: Context) -> bool:
@@ -371,7 +371,7 @@ _PENDING: Final = BLOCK_BYTE_SIZE  # bytes that a store stream buffers, at most
 
 
 @dataclass(frozen=True, slots=True)
-class Stream(Native):
+class Stream(Lowered):
     """The state of an unaligned stream, of either kind.
 
     A store: memory (-1: nothing yet), address of the first buffered byte, number of bytes, the
@@ -412,16 +412,10 @@ class Stream(Native):
 SPACE_NUMBERS: Final = {space: n for n, space in enumerate(Space)}
 
 
-def known(word: Word) -> Any:
+def known(word: ScalarValue) -> Any:
     """The constant value of a scalar; None if it is not a constant."""
-    name, kind = word.name, word.type.dtype
-    if isinstance(name, int) or kind is None or name.startswith("%"):
-        return name if isinstance(name, int) else None
-    if kind.numpy.kind != "f":  # its bits
-        return np.asarray(int(name), kind.storage).view(kind.numpy)[()]
-    if name.startswith("0xH"):
-        return np.asarray(int(name[3:], 16), np.uint16).view(np.float16)[()]
-    return np.asarray(int(name, 16), np.uint64).view(np.float64).astype(kind.numpy)[()]
+    name = word.name
+    return name.value if isinstance(name, Constant) else name if isinstance(name, int) else None
 
 
 def word_type(type: t.Scalar) -> str:

@@ -13,15 +13,15 @@ import numpy as np
 
 from pto.core.tile import Tile
 from pto.ir.graph import Operation
-from pto.run.jit.border import clock
-from pto.run.jit.border.context import Context, context_of
-from pto.run.jit.border.values import Native
-from pto.run.jit.emit.table import Emitter
+from pto.run.jit.emit.emitter import Emitter
 from pto.run.jit.emit.unit import Unit
+from pto.run.jit.runtime import clock
+from pto.run.jit.runtime.context import Context, context_of
+from pto.run.jit.runtime.values import Lowered
 from pto.run.machine.core import Core
 from pto.run.reference.code import Regs, StepBlock
 
-Bound = tuple[int, Native, int]  # register, representation, offset in the argument buffer
+Bound = tuple[int, Lowered, int]  # register, representation, offset in the argument buffer
 NO_FORM: Final = "an argument has no form in compiled code"
 
 
@@ -37,19 +37,19 @@ class CompiledRegion:
         ins: Sequence[Bound],
         outs: Sequence[Bound],
         kept: Sequence[Bound],
-        sizes: Sequence[tuple[Native, int, int]],
+        sizes: Sequence[tuple[Lowered, int, int]],
         reference: Callable[[], tuple[StepBlock, int]],
     ) -> None:
         self._unit = unit
         self.name = name
         self.op = op  # its first operation
-        self.skeleton = emitter.skeleton
+        self.slice = emitter.slice
         self.ins = ins
         self._outs = outs
         self._sizes = sizes  # constants: representation, offset, value
         self._kept = kept  # live-in tiles with an address or valid region that is set here
-        self.outside = emitter.outside
-        self.nbytes = emitter.border + emitter.area
+        self.host_calls = emitter.host_calls
+        self.nbytes = emitter.reserved + emitter.area
         self._reference = reference
         self._block: StepBlock | None = None
         self._size = 0
@@ -69,14 +69,14 @@ class CompiledRegion:
             return
         if self._function is None:
             self._function = self._unit.function(self.name)
-        outer = context.outside, context.frame
-        context.outside, context.frame = self.outside, frame
+        outer = context.host_calls, context.frame
+        context.host_calls, context.frame = self.host_calls, frame
         state = context.begin()
         try:
             status = self._function(context.pointer, raw.ctypes.data)
         finally:
             clock.leave(state)
-            context.outside, context.frame = outer
+            context.host_calls, context.frame = outer
         if status:
             raise context.failed()
         self._come_back(context, frame, regs)

@@ -13,30 +13,30 @@ from typing import Any, Final
 import numpy as np
 
 from pto.isa.meaning import Blocked
-from pto.run.jit.border import clock
-from pto.run.jit.border.context import (
+from pto.run.jit.emit.scheduler import HANDLES
+from pto.run.jit.emit.unit import Unit
+from pto.run.jit.runtime import clock
+from pto.run.jit.runtime.context import (
     AT,
     BROKEN,
     DIRTY,
     DONE,
     EXPLAINS,
+    FRAME_BYTES,
     PASSED,
-    ROOMY,
     RUNS,
     STATUS,
     Context,
     context_of,
 )
-from pto.run.jit.border.piece import NO_FORM, CompiledRegion
-from pto.run.jit.emit.turns import HANDLES
-from pto.run.jit.emit.unit import Unit
+from pto.run.jit.runtime.region import NO_FORM, CompiledRegion
 from pto.run.machine.core import Cluster, Core
 from pto.run.reference.code import FunctionCode, Wait, Waits
 
-_ROOM: Final = 1 << 14  # bytes that suffice for most coroutines
+_FRAME: Final = 1 << 14  # bytes that suffice for most coroutines
 
 
-class _Room:
+class _AlignedBuffer:
     """Aligned scratch memory for compiled code."""
 
     def __init__(self, size: int) -> None:
@@ -101,14 +101,14 @@ class ActiveCoroutine:
     context: Context
     handle: int
     begin: Any
-    rooms: tuple[_Room, ...]
+    buffers: tuple[_AlignedBuffer, ...]
 
     @property
     def words(self) -> tuple[int, ...]:
-        """Its fields for compiled code: `emit/turns.py`."""
-        frame, room = self.rooms
+        """Its fields for compiled code: `emit/scheduler.py`."""
+        frame, memory = self.buffers
         begin = ctypes.cast(self.begin, ctypes.c_void_p).value or 0
-        return self.handle, self.context.pointer, begin, frame.address, room.address, room.size
+        return self.handle, self.context.pointer, begin, frame.address, memory.address, memory.size
 
     @property
     def status(self) -> int:
@@ -136,24 +136,24 @@ class Coroutine(FunctionCode):
     """The code of one function as one compiled region; `plain` makes its reference code."""
 
     unit: Unit = field(kw_only=True)
-    piece: CompiledRegion = field(kw_only=True)
+    region: CompiledRegion = field(kw_only=True)
     plain: Callable[[], FunctionCode] = field(kw_only=True)
     _functions: tuple[Any, Any, Any] | None = None
 
     def gen(self, core: Core, values: list[Any]) -> Waits:
         context = context_of(core, self.unit.needs)
-        if context.outside is not self.piece.outside:
-            context.outside = self.piece.outside
-            context.rooms = _Room(self.piece.nbytes), _Room(_ROOM)
-        frame = context.rooms[0].data
-        if not self.piece.fill(frame, self.frame(values), context):
-            core.cluster.fallbacks[self.piece.op.name, NO_FORM] += 1
+        if context.host_calls is not self.region.host_calls:
+            context.host_calls = self.region.host_calls
+            context.buffers = _AlignedBuffer(self.region.nbytes), _AlignedBuffer(_FRAME)
+        frame = context.buffers[0].data
+        if not self.region.fill(frame, self.frame(values), context):
+            core.cluster.fallbacks[self.region.op.name, NO_FORM] += 1
             return (yield from self.plain().gen(core, values))
         context.frame, context.spoilt = frame, False
         me, crowd = self._start(context), self._crowd(core)
         crowd.members.append(me)
         if me.status == DONE and core.cluster.ahead is not None:
-            yield Wait(self.piece.op, Blocked("the other agents of its core"))
+            yield Wait(self.region.op, Blocked("the other agents of its core"))
             if not crowd.has_gone_on:
                 crowd.go_on(self._linked()[2])
         while True:
@@ -175,13 +175,13 @@ class Coroutine(FunctionCode):
         """Start a coroutine; it runs to its first wait, or ends."""
         begin = self._linked()[0]
         while True:
-            frame, room = context.rooms
+            frame, memory = context.buffers
             context.words[STATUS] = RUNS
-            pointers = context.pointer, frame.address, room.address
-            handle = self._enter(context, lambda: begin(*pointers, room.size))  # noqa: B023
+            pointers = context.pointer, frame.address, memory.address
+            handle = self._enter(context, lambda: begin(*pointers, memory.size))  # noqa: B023
             if handle:
-                return ActiveCoroutine(context, handle, begin, context.rooms)
-            context.rooms = frame, _Room(int(context.words[ROOMY]))
+                return ActiveCoroutine(context, handle, begin, context.buffers)
+            context.buffers = frame, _AlignedBuffer(int(context.words[FRAME_BYTES]))
 
     def _enter(self, context: Context, call: Callable[[], Any]) -> Any:
         state = context.begin()
@@ -212,5 +212,5 @@ class Coroutine(FunctionCode):
 
     def _linked(self) -> tuple[Any, Any, Any]:
         if self._functions is None:
-            self._functions = self.unit.coroutine(self.piece.name)
+            self._functions = self.unit.coroutine(self.region.name)
         return self._functions

@@ -17,18 +17,20 @@ from pto.core.memory import Memory, Space, address_of
 from pto.isa.meaning.cube.accumulator import Epilogue
 from pto.isa.meaning.memory.registers import QUEUE_IDS
 from pto.isa.meaning.order.ring import ENTRY, TO_VECTOR, Pipe, QueueRing, register_of
-from pto.run.jit.border import clock
-from pto.run.jit.border.shadow import InitShadow
-from pto.run.jit.border.state import EVENT_IDS, REGISTER_BYTES, Flags, SharedRegisters, Signals
+from pto.run.jit.runtime import clock
+from pto.run.jit.runtime.shadow import InitShadow
+from pto.run.jit.runtime.state import EVENT_IDS, REGISTER_BYTES, Flags, SharedRegisters, Signals
 from pto.run.machine.core import Arrivals, Cluster, Core
 from pto.run.reference.code import Wait
 
 MEMORIES: Final = 256  # maximum for one agent
 
 # The words of a context, as compiled code indexes them.
-CALL, TABLE, FLAGS, ROOM, LOG, REGISTERS, BLOCK, BLOCKS, SUB, SUBS, SHADOW, DUE = range(12)
+CALL, TABLE, FLAGS, SCRATCH_BUFFER, LOG, REGISTERS, BLOCK, BLOCKS, SUB, SUBS, SHADOW, DUE = range(
+    12
+)
 DIRTY, FIRST = 12, 13  # True if Python changed state in this block; registers at its start
-STATUS, PASSED, ROOMY = 14, 15, 16  # of a coroutine: state, ended waits, bytes it needs
+STATUS, PASSED, FRAME_BYTES = 14, 15, 16  # of a coroutine: state, ended waits, bytes it needs
 QUEUES, PEERS = 17, 18  # rings by queue and direction; UB of either sub-block and L1 of the cube
 AT, EXPLAINS = 19, 20  # wait site of a coroutine (0: in Python); True to get its reason
 ITEMS, KEPT, KEPT_VALUES = 21, 22, 23  # of work items: scratch memory; counts and values of slots
@@ -104,12 +106,12 @@ class Context:
         self.seen: Callable[[int], None] | None = None  # called regularly with the current block
         # makes the device, memories and core of a call that has only passed addresses so far
         self.unmade: Callable[[], None] | None = None
-        self.outside: list[Action] = []  # host fallbacks of the running region
+        self.host_calls: list[Action] = []  # host fallbacks of the running region
         self.frame: memoryview = memoryview(b"")
         self.spoilt = True  # Python may have written to buffers in this block
         self._pipes: dict[int, Pipe] = {}  # open queues
         self.global_rings: list[QueueRing] = []  # rings in global memory
-        self.rooms: tuple[Any, ...] = ()  # memory of the coroutine frame
+        self.buffers: tuple[Any, ...] = ()  # memory of the coroutine frame
         self._numbers: dict[int, int] = {}
         self.table = np.zeros((MEMORIES, 2), np.uint64)
         self.words = np.zeros(_WORDS, np.uint64)
@@ -209,7 +211,7 @@ class Context:
 
     def set_thread(self, state: clock.ThreadState) -> None:
         """Pass the scratch memory and poll flag of a thread to compiled code."""
-        self._cells[ROOM], self._cells[DUE] = state.scratch_address, state.word_address
+        self._cells[SCRATCH_BUFFER], self._cells[DUE] = state.scratch_address, state.word_address
 
     def _outside(self, words: int, number: int) -> int:
         """Run one operation in Python for compiled code. No exception may leave it."""
@@ -222,7 +224,7 @@ class Context:
             else:
                 self.words[DIRTY] = 1
                 self._follow()
-                action = self.outside[number]
+                action = self.host_calls[number]
                 self.spoilt |= getattr(action, "writes", True)
                 self.wait = action(self, self.frame) if self.unmade is None else self._make(action)
                 self.words[AT] = 0
@@ -349,16 +351,16 @@ class Context:
         pipe: Pipe = self.core.registers[register_of(number)]
         self._pipes[number] = pipe
         for way, ring in pipe.rings.items():
-            kind, first, room = LOCAL if ring.local is not None else 0, 0, 0
+            kind, first, size = LOCAL if ring.local is not None else 0, 0, 0
             if ring.entry is not None:
                 data, at = ring.entry.memory.data, ring.entry.address
-                kind, first, room = GLOBAL, data.ctypes.data + at, max(data.size - at, 0)
-                ring.state[ENTRY : ENTRY + 2] = first, room
+                kind, first, size = GLOBAL, data.ctypes.data + at, max(data.size - at, 0)
+                ring.state[ENTRY : ENTRY + 2] = first, size
                 self.global_rings.append(ring)
             state, local = ring.state.ctypes.data, ring.local or 0
             self.spoilt |= kind != LOCAL and not (stays and kind)
             kind |= epilogue_bits(ring.epilogue, ring.number) if kind else 0
-            words = state, ring.slots, ring.slot_size, local, ring.local_slots, kind, first, room
+            words = state, ring.slots, ring.slot_size, local, ring.local_slots, kind, first, size
             self._queues[number, way - 1] = words
 
     def touches(self) -> Words | None:
