@@ -115,7 +115,7 @@ GUARDS = {
         "test_report::test_threads_count_what_each_of_them_did": "pto.tload pto.tstore",
     },
     _PRODUCT: {
-        "test_lent::test_factors_with_fewer_bits": "pto.tmatmul",
+        "test_forwarding::test_factors_with_fewer_bits": "pto.tmatmul",
         "test_matmul::test_a_scale_of_255_is_nan": "pto.tmatmul.mx",
         "test_matmul::test_terms_beyond_f32_become_infinite_or_vanish": "pto.tmatmul.mx",
         "test_products::test_products_of_pairs_of_four_bits": "pto.tmatmul.mx pto.tmatmul.mx.acc",

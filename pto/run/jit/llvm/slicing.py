@@ -43,7 +43,7 @@ class Slicer:
                 i = made[name]
                 if i.opcode == "call" and (status := self._status(i)):
                     wanted[name] = f"  %{name} = {status}"
-                    left += [made[self.host]] if _last(i) == self.host else []
+                    left += [i] if self._polls(i) else []
                 elif self._is_known(made, i):
                     wanted[name] = str(i)
                     left.append(i)
@@ -62,15 +62,20 @@ class Slicer:
             return self._is_private(made, _last(i))
         return not i.name and (i.opcode != "call" or _last(i) == self.log)
 
+    def _polls(self, call: Any) -> bool:
+        """True for a call of the host that polls."""
+        if _last(call) != self.host:
+            return False
+        _, number, _ = call.operands
+        return number.get_constant_value() == self.poll % (1 << 32)
+
     def _status(self, call: Any) -> str:
         """The result of a call of the host, or of a function that always returns 0."""
         called = _last(call)
-        if called == self.host:
-            context, number, _ = call.operands
-            polls = number.get_constant_value() == self.poll % (1 << 32)
-            poll = f"call i32 %{called}(ptr %{context.name}, i32 {self.poll})"
-            return poll if polls else "add i32 1, 0"
-        return "add i32 0, 0" if self.succeeds(called) else ""
+        if self._polls(call):
+            context = next(iter(call.operands)).name
+            return f"call i32 %{called}(ptr %{context}, i32 {self.poll})"
+        return "add i32 1, 0" if called == self.host else "add i32 0, 0" * self.succeeds(called)
 
     def _is_known(self, made: dict[str, Any], i: Any) -> bool:
         """True if an instruction loads no data of the program."""
