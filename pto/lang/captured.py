@@ -96,7 +96,7 @@ class Captured:
         self._codes.append((function, code, function.__defaults__))
         self._is_plain &= not function.__kwdefaults__
         found.append(code)
-        names = _names(code)
+        names = names_of(code)
         for default in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()):
             self._value(default, names, found, seen, 0)
         for name in _globals(code, function.__globals__):
@@ -151,10 +151,10 @@ class Captured:
 
 
 @lru_cache(maxsize=1024)
-def _names(code: CodeType) -> tuple[str, ...]:
+def names_of(code: CodeType) -> tuple[str, ...]:
     """Names of globals and attributes that a function and its inner functions may read."""
     inner = (each for each in code.co_consts if isinstance(each, CodeType))
-    return tuple(dict.fromkeys((*code.co_names, *(n for each in inner for n in _names(each)))))
+    return tuple(dict.fromkeys((*code.co_names, *(n for each in inner for n in names_of(each)))))
 
 
 def _globals(code: CodeType, around: dict[str, object]) -> tuple[str, ...]:
@@ -162,7 +162,7 @@ def _globals(code: CodeType, around: dict[str, object]) -> tuple[str, ...]:
     found = _read.get(code)
     if found is None:
         node = definition_of(code, around)
-        names = _names(code)
+        names = names_of(code)
         used = frozenset(names) if node is None else read(node[0])
         found = _read[code] = tuple(name for name in names if name in used)
     return found

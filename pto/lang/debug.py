@@ -19,14 +19,15 @@ from pto.isa.row.types import Scalar as ScalarType
 from pto.isa.scalar.unit import PRINT
 from pto.lang.call import instructions
 from pto.lang.call.place import mistake
-from pto.lang.call.session import Session, current
+from pto.lang.call.session import Session, ValueHandle, current
 from pto.lang.control import block_idx, branch
 from pto.lang.express.choose import where
 from pto.lang.express.shapes import flat, vector
 from pto.lang.trace import Trace
 from pto.lang.values.operators import Comparison
-from pto.lang.values.scalars import Scalar, as_value, is_number
+from pto.lang.values.scalars import Scalar, as_value
 from pto.lang.values.tiles import Tile
+from pto.lang.values.views import View
 
 
 class FormattedText:
@@ -173,7 +174,13 @@ def _pieces(part: object) -> list[tuple[Any, str]]:
     """The texts and values of one argument, each with its format."""
     if isinstance(part, FormattedText):
         return [(each, "") if isinstance(each, str) else each for each in part.pieces]
-    return [(str(part) if is_number(part) else part, "")]
+    if isinstance(part, ValueHandle | View):
+        return [(part, "")]
+    if isinstance(part, list | tuple) and any(isinstance(each, ValueHandle) for each in part):  # pyright: ignore[reportUnknownVariableType]
+        inner = [each for item in part for each in ((", ", ""), *_pieces(item))]  # pyright: ignore[reportUnknownVariableType]
+        first, last = "[]" if isinstance(part, list) else "()"
+        return [(first, ""), *inner[1:], (last, "")]
+    return [(str(part), "")]
 
 
 _FORMAT = re.compile(r"[-+ 0]*\d*(\.\d+)?[dxXeEfFgG]?")

@@ -55,6 +55,7 @@ class Trace(Session):
         self.joins: list[Operation] = []  # those of the copies that end branches
         self.hints: list[tuple[Value, Value]] = []  # buffers of a variable before and after
         self.unbound: dict[str, str] = {}  # variables without a value -> reason
+        self.advanced: dict[int, int] = {}  # how often the kernel took from an iterator, by id
         self.grown: list[str] = []  # containers that got values of a block, which end with it
         self.is_open = True
         self.debug = debug

@@ -133,3 +133,185 @@ def rebinding_everywhere(x: F32, y: F32, n: Number) -> None:
                 row += pto.load(x[j * 16 :, :], 16, 64)
         total += row
     pto.store(y, total)
+
+
+@carried
+def conditional_expressions(y: I32, n: Number) -> None:
+    most, least, size = pto.carry(n), pto.carry(n), pto.carry(n)
+    with pto.If(n <= 4):
+        most.set(pto.scalar(4, pto.i32))
+    with pto.If(n > 4):
+        least.set(pto.scalar(4, pto.i32))
+    with pto.If(n < 0):
+        size.set(-n)
+    put(y, 0, most.value)
+    put(y, 1, least.value)
+    put(y, 2, size.value)
+
+
+@carried
+def joined_conditions(y: I32, n: Number) -> None:
+    inside, outside, none = (pto.carry(0) for _ in range(3))
+    with pto.If((n > 0) & (n < 6) & (n != 3)):
+        inside.set(1)
+    with pto.If((n < 0) | (n > 5)):
+        outside.set(1)
+    with pto.If(n == 0):
+        none.set(1)
+    put(y, 0, inside.value)
+    put(y, 1, outside.value)
+    put(y, 2, none.value)
+
+
+@carried
+def branches_in_loops_in_branches(y: I32, n: Number) -> None:
+    total, big = pto.carry(0), pto.carry(0)
+    with pto.If(n > 0):
+        for i in pto.range(0, n, 2):
+            with pto.If(i < 5):
+                total += i
+            with pto.Else():
+                total += 2 * i
+    with pto.If(n > 3):
+        big.set(1)
+    put(y, 0, total.value)
+    put(y, 1, big.value)
+
+
+@carried
+def integer_that_becomes_a_float(y: I32, n: Number) -> None:
+    total = pto.carry(0.0)
+    for i in pto.range(n):
+        total += i.to(pto.f32) * 0.5
+    put(y, 0, total.value * 2.0)
+
+
+@carried
+def value_of_the_last_iteration(y: I32, n: Number) -> None:
+    last, only, counter = pto.carry(-1), pto.carry(0), pto.carry(0)
+    for i in pto.range(n):
+        last.set(i * 2)
+    put(y, 0, last.value)
+    for i in pto.range(3):
+        only.set(i + 4)
+        counter.set(i)
+    put(y, 1, only.value)
+    put(y, 2, counter.value)
+
+
+@carried
+def tuples_in_loops(y: I32, n: Number) -> None:
+    low, high = pto.carry(0), pto.carry(-1)
+    for i in pto.range(n):
+        value = i * 5 % 7
+        with pto.If(value > high.value):
+            low.set(i)
+            high.set(value)
+    put(y, 0, low.value)
+    put(y, 1, high.value)
+
+
+@carried
+def function_that_binds_around_it(y: I32, n: Number) -> None:
+    total, more = pto.carry(0), pto.carry(0)
+    for _ in pto.range(n):
+        total += 2
+    with pto.If(n > 3):
+        more.set(5)
+    put(y, 0, total.value)
+    put(y, 1, more.value)
+
+
+@carried
+def rotated_in_nested_loops(y: I32, n: Number) -> None:
+    a, b, c = pto.carry(1), pto.carry(2), pto.carry(3)
+    for i in pto.range(n):
+        first, second, third = a.value, b.value, c.value
+        a.set(third)
+        b.set(first)
+        c.set(second)
+        for _ in pto.range(i):
+            first, second = a.value, b.value
+            a.set(second)
+            b.set(first)
+    put(y, 0, a.value)
+    put(y, 1, b.value)
+    put(y, 2, c.value)
+
+
+@carried
+def load_in_both_branches(x: F32, y: F32, n: Number) -> None:
+    t = pto.tile(16, 64, pto.f32)
+    with pto.If(n > 2):
+        pto.tload(t, x[16:32, :])
+    with pto.Else():
+        pto.tload(t, x[48:64, :])
+    pto.store(y, t)
+
+
+@carried
+def swapped_tiles(x: F32, y: F32, n: Number) -> None:
+    a, b = pto.load(x[0:16, :], 16, 64), pto.load(x[16:32, :], 16, 64)
+    kept = pto.tile(16, 64, pto.f32)
+    for _ in pto.range(n):
+        kept[:] = a
+        a[:] = b
+        b[:] = kept
+    pto.store(y, a)
+
+
+@carried
+def old_value_still_needed(x: F32, y: F32, n: Number) -> None:
+    first, t = pto.load(x[0:16, :], 16, 64), pto.tile(16, 64, pto.f32)
+    t[:] = first
+    for _ in pto.range(n):
+        t += t
+    pto.store(y, first + t)
+
+
+@carried
+def previous_tile(x: F32, y: F32, n: Number) -> None:
+    previous = pto.load(x[0:16, :], 16, 64)
+    acc = previous * 1.0
+    for i in pto.range(1, n):
+        t = pto.load(x[i * 16 :, :], 16, 64)
+        acc += t - previous
+        previous[:] = t
+    pto.store(y, acc)
+
+
+@carried
+def columns_in_loops(x: F32, y: F32, n: Number) -> None:
+    total = pto.zeros(16, 64, pto.f32)
+    for i in pto.range(n):
+        total += pto.load(x[i * 16 :, :], 16, 64)
+    pto.store(y, total * 0.0 + total.max(axis=1))
+
+
+@carried
+def tuples_of_tiles(x: F32, y: F32, n: Number) -> None:
+    low, high = pto.load(x[0:16, :], 16, 64), pto.tile(16, 64, pto.f32)
+    high[:] = low
+    for i in pto.range(1, n):
+        t = pto.load(x[i * 16 :, :], 16, 64)
+        low[:] = pto.min(low, t)
+        high[:] = pto.max(high, t)
+    pto.store(y, high - low)
+
+
+@carried
+def function_that_adds_to_a_tile_around_it(x: F32, y: F32, n: Number) -> None:
+    total = pto.zeros(16, 64, pto.f32)
+    for i in pto.range(n):
+        total += pto.load(x[i * 16 :, :], 16, 64)
+    pto.store(y, total)
+
+
+@carried
+def list_of_tiles_that_is_bound_again(x: F32, y: F32, n: Number) -> None:
+    a, b = pto.load(x[0:16, :], 16, 64), pto.load(x[16:32, :], 16, 64)
+    for _ in pto.range(n):
+        following = a + b
+        a[:] = b
+        b[:] = following
+    pto.store(y, a)

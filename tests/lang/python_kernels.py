@@ -8,6 +8,7 @@ NumPy or plain arithmetic on n and x.
 # ruff: noqa: SIM108  (statements are what is tested)
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -391,6 +392,204 @@ def bare_return_from_a_loop(y: I32, n: Number) -> None:
     put(y, 0, c)
 
 
+@number(lambda n: [sum(k * k for k in range(99) if k * k < n), math.isqrt(max(n - 1, 0)) + (n > 0)])
+def binding_in_the_condition_of_a_while(y: I32, n: Number) -> None:
+    i, total = 0, 0
+    while (square := i * i) < n:
+        total += square
+        i += 1
+    put(y, 0, total)
+    put(y, 1, i)
+
+
+def _until(n: int, most: int) -> list[int]:
+    i = 0
+    while (double := 2 * i) < n:
+        if double == most:
+            return [double, i, 1]
+        i += 1
+    return [double, i, 2]
+
+
+@number(lambda n: _until(n, 4))
+def binding_in_a_while_with_break_and_else(y: I32, n: Number) -> None:
+    i, end = 0, 1
+    while (double := 2 * i) < n:
+        if double == 4:
+            break
+        i += 1
+    else:
+        end = 2
+    put(y, 0, double)
+    put(y, 1, i)
+    put(y, 2, end)
+
+
+@number(lambda n: [(i := next(i for i in range(99) if 3 * i >= n)), 3 * i])
+def variable_of_an_endless_loop(y: I32, n: Number) -> None:
+    i = 0
+    while True:
+        triple = 3 * i
+        if triple >= n:
+            break
+        i += 1
+    put(y, 0, i)
+    put(y, 1, triple)
+
+
+@number(lambda n: [3 if n > 3 else 50, min(n, 4)])
+def while_else(y: I32, n: Number) -> None:
+    i, kind = 0, 3
+    while i < n:
+        i += 1
+        if i == 4:
+            break
+    else:
+        kind = 50
+    put(y, 0, kind)
+    put(y, 1, i)
+
+
+@number(lambda n: [sum(all(i % j for j in range(2, i)) for i in range(n))])
+def primes_by_for_else(y: I32, n: Number) -> None:
+    count = 0
+    for i in pto.range(n):
+        for j in pto.range(2, i):
+            if i % j == 0:
+                break
+        else:
+            count += 1
+    put(y, 0, count)
+
+
+def _rotated(n: int) -> list[int]:
+    row = [1, 2, 3]
+    for i in range(n):
+        row = [row[2], *row[:2]]
+        if i % 2:
+            row[:2] = row[1::-1]
+    return row
+
+
+@number(_rotated)
+def rotated_in_nested_loops(y: I32, n: Number) -> None:
+    a, b, c = 1, 2, 3
+    for i in pto.range(n):
+        a, b, c = c, a, b
+        for _ in pto.range(i):
+            a, b = b, a
+    put(y, 0, a)
+    put(y, 1, b)
+    put(y, 2, c)
+
+
+@number(
+    lambda n: [(400 if n > 1 else 500) if n < 3 else 300 if n < 6 else 100 + 100 * (n % 2 == 0)]
+)
+def early_returns_from_nested_branches(y: I32, n: Number) -> None:
+    if n > 2:
+        if n > 5:
+            if n % 2 == 1:
+                put(y, 0, 100)
+                return
+            put(y, 0, 200)
+            return
+        put(y, 0, 300)
+        return
+    for i in pto.range(n):
+        if i == 1:
+            put(y, 0, 400)
+            return
+    put(y, 0, 500)
+
+
+@number(lambda n: [3 * n])
+def function_in_a_function_that_binds_around_both(y: I32, n: Number) -> None:
+    count = 0
+
+    def outer() -> None:
+        nonlocal count
+
+        def inner() -> None:
+            nonlocal count
+            count = count + 2
+
+        inner()
+        count = count + 1
+
+    for _ in pto.range(n):
+        outer()
+    put(y, 0, count)
+
+
+@number(lambda n: [n // 3, n % 3, abs(n - 4), n**5])
+def functions_of_python(y: I32, n: Number) -> None:
+    quotient, rest = divmod(n, 3)
+    put(y, 0, quotient)
+    put(y, 1, rest)
+    put(y, 2, abs(n - 4))
+    put(y, 3, pow(n, 5))
+
+
+def _scanned(n: int) -> list[int]:
+    total = 0
+    for i in range(n):
+        total += sum(i * j for j in range(i + 1) if (i + j) % 2 == 0)
+        total += 1000 * (i == n - 1)
+        if total > 3000:
+            break
+    return [total]
+
+
+@number(_scanned)
+def exits_of_two_loops(y: I32, n: Number) -> None:
+    total = 0
+    for i in pto.range(n):
+        for j in pto.range(n):
+            if j > i:
+                break
+            if (i + j) % 2 != 0:
+                continue
+            total += i * j
+        else:
+            total += 1000
+        if total > 3000:
+            break
+    put(y, 0, total)
+
+
+@number(lambda n: [n - 1, n + 1, 3, n - 1, n + 1])
+def targets_of_every_form(y: I32, n: Number) -> None:
+    a = b = n
+    a += 1
+    b -= 1
+    a, (b, c) = b, (a, 3)
+    [d, *e] = [a, b, c]
+    for i, value in enumerate([a, b, c, d, e[0]]):
+        put(y, i, value)
+
+
+@number(lambda n: [6 + n, n + 1, n + 5, 3 * n, n + 1])
+def functions_and_contexts_of_python(y: I32, n: Number) -> None:
+    def every(*given: Any, **named: Any) -> Any:
+        return sum(given) + named["last"]
+
+    def repeated() -> Any:
+        yield from (n for _ in range(3))
+
+    put(y, 0, every(*(n, 1, 2), last=3))
+    try:
+        step = {"a": 1}["b"]
+    except KeyError:
+        step = 1
+    put(y, 1, n + step)
+    with contextlib.nullcontext(5) as five:
+        put(y, 2, n + five)
+    put(y, 3, sum(repeated()))
+    it = iter([1, 2])
+    put(y, 4, n + next(it))
+
+
 # ---- tiles
 
 
@@ -574,4 +773,115 @@ def rows_that_only_the_run_knows(x: F32, y: F32, n: Number) -> None:
     t = pto.load(x[n:, :], 16, 64)
     for _ in pto.range(1):
         t = t + 1.0
+    pto.store(y, t)
+
+
+def _changed(x: Any, n: int) -> Any:
+    t = _block(x, 0).copy()
+    t[:8] += n * 1.0
+    t[-8:, :32] *= 2.0
+    return t
+
+
+@tiles(_changed)
+def windows_changed_in_place(x: F32, y: F32, n: Number) -> None:
+    t = pto.load(x[0:16, :], 16, 64)
+    for _ in pto.range(n):
+        t[0:8, :] += 1.0
+    t[-8:, 0:32] *= 2.0
+    pto.store(y, t)
+
+
+def _both_names(x: Any, n: int) -> Any:
+    t = _block(x, 0).copy()
+    other = t
+    for _ in range(n):
+        other += 1.0
+    return t + np.float32(2) * other
+
+
+@tiles(_both_names)
+def two_names_of_a_tile(x: F32, y: F32, n: Number) -> None:
+    t = pto.load(x[0:16, :], 16, 64)
+    other = t
+    for _ in pto.range(n):
+        other += 1.0
+    pto.store(y, t + 2.0 * other)
+
+
+@tiles(lambda x, n: _block(x, 0) * np.float32(3) + _block(x, 0) + np.float32(2 * n))
+def second_name_that_is_bound_again(x: F32, y: F32, n: Number) -> None:
+    t = pto.load(x[0:16, :], 16, 64)
+    other = t
+    for _ in pto.range(n):
+        other = other + 1.0
+        other += 1.0
+    pto.store(y, t * 3.0 + other)
+
+
+def _turned(x: Any, n: int) -> Any:
+    a, b, c = (_block(x, i) for i in range(3))
+    for i in range(n):
+        a, b, c = (a, c, b) if i % 2 else (c, a, b)
+    return a - np.float32(2) * b + np.float32(3) * c
+
+
+@tiles(_turned)
+def rotated_tiles(x: F32, y: F32, n: Number) -> None:
+    a, b, c = (pto.load(x[16 * i :, :], 16, 64) for i in range(3))
+    for i in pto.range(n):
+        a, b, c = c, a, b
+        if i % 2 != 0:
+            a, b = b, a
+    pto.store(y, a - 2.0 * b + 3.0 * c)
+
+
+@tiles(_sum)
+def function_that_adds_to_a_tile_around_it(x: F32, y: F32, n: Number) -> None:
+    total = pto.zeros(16, 64, pto.f32)
+
+    def add(t: Any) -> None:
+        nonlocal total
+        total = total + t
+
+    for i in pto.range(n):
+        add(pto.load(x[i * 16 :, :], 16, 64))
+    pto.store(y, total)
+
+
+def _two_terms(x: Any, n: int) -> Any:
+    row = [_block(x, 0), _block(x, 1)]
+    for _ in range(n):
+        row.append(row[-2] + row[-1])
+    return row[n]
+
+
+@tiles(_two_terms)
+def list_of_tiles_that_is_bound_again(x: F32, y: F32, n: Number) -> None:
+    last = [pto.load(x[0:16, :], 16, 64), pto.load(x[16:32, :], 16, 64)]
+    for _ in pto.range(n):
+        last = [last[1], last[0] + last[1]]
+    pto.store(y, last[0])
+
+
+@tiles(lambda x, n: _block(x, 0) + np.float32(2) if n > 2 else (_block(x, 0) + np.float32(n)) * 2)
+def return_of_a_tile_from_a_loop(x: F32, y: F32, n: Number) -> None:
+    def grown(t: Any, count: Any) -> Any:
+        for j in pto.range(count):
+            if j == 2:
+                return t
+            t = t + 1.0
+        return t * 2.0
+
+    pto.store(y, grown(pto.load(x[0:16, :], 16, 64), n))
+
+
+@tiles(lambda x, n: _block(x, max(n - 1, 0)))
+def tile_of_an_endless_loop(x: F32, y: F32, n: Number) -> None:
+    i = 0
+    while True:
+        t = pto.load(x[i * 16 :, :], 16, 64)
+        i += 1
+        if i >= n:
+            break
     pto.store(y, t)

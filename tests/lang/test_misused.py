@@ -45,7 +45,11 @@ MISUSES: dict[str, tuple[Body, str, str]] = {
     "minus an array": (lambda t, x, n: -x, "an array in global memory", "pto.load"),
     "array compared": (lambda t, x, n: x < 1.0, "an array in global memory", "pto.load"),
     "number's method": (lambda t, x, n: n.sqrt(), "a number of the program", ".to()"),
-    "power of a number": (lambda t, x, n: n**2, "a number of the program", ".to()"),
+    "power of a number": (
+        lambda t, x, n: n**0.5,
+        "exponent of a number of the program",
+        "pto.tpows",
+    ),
     "tile called": (lambda t, x, n: t(), "a tile is not callable", "pto isa"),
     "length of a tile": (lambda t, x, n: len(t), "a tile has no len()", "pto isa"),
     "rounded tile": (lambda t, x, n: round(t), "a tile", "pto isa"),
@@ -65,7 +69,7 @@ MISUSES: dict[str, tuple[Body, str, str]] = {
     "math": (lambda t, x, n: math.exp(t), "Python needs one number", "pto.exp(t) for math.exp"),
     "our TypeError": (lambda t, x, n: pto.arange("a"), "does not take these arguments", ""),
     "one element": (lambda t, x, n: t[0], "two slices", "t[0:1, :]"),
-    "iteration": (lambda t, x, n: [*t], "two slices", "fold"),
+    "iteration": (lambda t, x, n: [*t], "cannot iterate over a tile", "fold"),
     "greater of tiles": (lambda t, x, n: max(t, t), "a truth for each element", "pto.max"),
 }
 

@@ -264,6 +264,107 @@ MISTAKES: dict[str, tuple[str, str]] = {
         "PTO-U217",
         "l = [pto.load(x, 16, 64)]\nfor i in pto.range(3):\n    l.append(l[-1] + 1.0)\npto.store(y, l[2])  # here",
     ),
+    "counted in a nested list": (
+        "PTO-U217",
+        "a = [[0]]\nfor i in pto.range(n):  # here\n    a[0][0] = a[0][0] + 1\nprint(a[0][0])",
+    ),
+    "appended to a list in a dictionary": (
+        "PTO-U217",
+        "a = {'k': [0]}\nif n > 1:  # here\n    a['k'].append(1)\nprint(len(a['k']))",
+    ),
+    "appended to a list in a tuple": (
+        "PTO-U217",
+        "a = ([],)\nfor i in pto.range(n):  # here\n    a[0].append(1)\nprint(len(a[0]))",
+    ),
+    "appended by a function inside": (
+        "PTO-U217",
+        "a = []\ndef f():\n    a.append(1)\nfor i in pto.range(n):  # here\n    f()\nprint(len(a))",
+    ),
+    "appended by a global function": (
+        "PTO-U217",
+        "for i in pto.range(n):  # here\n    remember(1)\nprint(1)",
+    ),
+    "appended by a method": (
+        "PTO-U217",
+        "a = []\nadd = a.append\nfor i in pto.range(n):  # here\n    add(1)\nprint(len(a))",
+    ),
+    "appended in a conditional expression": (
+        "PTO-U217",
+        "a = []\nv = a.append(1) if n > 1 else None  # here\nprint(len(a))",
+    ),
+    "a default that grows": (
+        "PTO-U217",
+        "def f(a=[]):\n    a.append(1)\n    return len(a)\nfor i in pto.range(n):  # here\n    f()\nprint(f())",
+    ),
+    "counted in an object with slots": (
+        "PTO-U217",
+        "class Count:\n    __slots__ = ('v',)\nc = Count()\nc.v = 0\nfor i in pto.range(n):  # here\n    c.v = c.v + 1\nprint(c.v)",
+    ),
+    "a list of a class": (
+        "PTO-U217",
+        "class Seen:\n    items = []\nc = Seen()\nfor i in pto.range(n):  # here\n    c.items.append(1)\nprint(len(c.items))",
+    ),
+    "a deque": (
+        "PTO-U217",
+        "from collections import deque\na = deque([0])\nfor i in pto.range(n):  # here\n    a.append(1)\nprint(len(a))",
+    ),
+    "bytes that change": (
+        "PTO-U217",
+        "a = bytearray(1)\nfor i in pto.range(n):  # here\n    a[0] = 5\nprint(a[0])",
+    ),
+    "an array of NumPy that changes": (
+        "PTO-U217",
+        "import numpy as np\na = np.zeros(1)\nfor i in pto.range(n):  # here\n    a[0] += 1\nprint(float(a[0]))",
+    ),
+    "the next element": (
+        "PTO-U217",
+        "it = iter([1, 2, 3])\nfor i in pto.range(n):  # here\n    print(next(it))",
+    ),
+    "the rest of an iterator": (
+        "PTO-U217",
+        "it = iter([1, 2, 3])\nfor i in pto.range(n):  # here\n    for k in it:\n        print(k)",
+    ),
+    "the next number": (
+        "PTO-U217",
+        "import itertools\nc = itertools.count()\nif n > 1:  # here\n    print(next(c))\nprint(1)",
+    ),
+    "a variable that each iteration deletes": (
+        "PTO-U217",
+        "a = n\nfor i in pto.range(n):  # here\n    del a\nprint(1)",
+    ),
+    "one of two definitions": (
+        "PTO-U217",
+        "if n > 1:\n    def f():\n        return 1\nelse:\n    def f():\n        return 2\nprint(f())  # here",
+    ),
+    "the end of the process": (
+        "PTO-U206",
+        "import sys\nfor i in pto.range(n):\n    if i == 1:\n        sys.exit(3)  # here",
+    ),
+    "a number of Python that is converted": (
+        "PTO-U081",
+        "k = 1\npto.store(y, pto.load(x, 16, 64) * k.to(pto.f32))  # here",
+    ),
+    "a loop over a tile": (
+        "PTO-U081",
+        "t = pto.load(x, 16, 64)\nfor row in t:  # here\n    print(row)",
+    ),
+    "the sum of a tile": ("PTO-U081", "print(sum(pto.load(x, 16, 64)))  # here"),
+    "a tile with two parts": ("PTO-U081", "a, b = pto.load(x, 16, 64)  # here\npto.store(y, a)"),
+    "a number within a tile": (
+        "PTO-U081",
+        "t = pto.load(x, 16, 64)\nif 0.0 in t:  # here\n    pto.store(y, t)",
+    ),
+    "a power of the program": ("PTO-T202", "print(n**n)  # here"),
+    "a power below one": ("PTO-T202", "print(n**-1)  # here"),
+    "a step of the program": ("PTO-S201", "pto.store(y, pto.load(x[::n, :], 8, 64))  # here"),
+    "the end of a tile with an edge": (
+        "PTO-S200",
+        "t = pto.load(x[4:, :], 16, 64)\npto.store(y, t[-8:, :])  # here",
+    ),
+    "a generator that loops in the program": (
+        "PTO-U224",
+        "def f():\n    for i in pto.range(n):  # here\n        yield i\nprint(list(f())[0])",
+    ),
     "is a number": ("PTO-U202", "if n is 5:  # here\n    print(1)"),
     "a binding behind and": (
         "PTO-U202",
@@ -301,11 +402,18 @@ MISTAKES: dict[str, tuple[str, str]] = {
 }
 
 
-def kernel_of(name: str) -> tuple[Any, list[str]]:
-    """The kernel of a mistake, from a file that only Python's line cache has."""
-    body = MISTAKES[name][1].replace("\n", "\n    ")
+REMEMBERED: list[int] = []
+
+
+def remember(value: int) -> None:
+    """A function of a kernel that changes a global list."""
+    REMEMBERED.append(value)
+
+
+def kernel_of(body: str, file: str) -> tuple[Any, list[str]]:
+    """A kernel with this body, from a file that only Python's line cache has."""
+    body = body.replace("\n", "\n    ")
     text = f"def k(x: F32, y: F32, n: Number):\n    {body}\n"
-    file = f"<{name}>"
     linecache.cache[file] = len(text), None, text.splitlines(keepends=True), file
     names: dict[str, Any] = {
         "pto": pto,
@@ -313,6 +421,7 @@ def kernel_of(name: str) -> tuple[Any, list[str]]:
         "F32": pto.Global[pto.f32],
         "Number": pto.Scalar[pto.i32],
         "SEEN": {"n": 0},
+        "remember": remember,
     }
     exec(compile(text, file, "exec"), names)
     return pto.kernel(names["k"]), text.splitlines()
@@ -321,8 +430,8 @@ def kernel_of(name: str) -> tuple[Any, list[str]]:
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::SyntaxWarning")
 @pytest.mark.parametrize("name", MISTAKES)
 def test_a_mistake_is_a_finding_at_its_line(name: str):
-    code = MISTAKES[name][0]
-    kernel, lines = kernel_of(name)
+    code, body = MISTAKES[name]
+    kernel, lines = kernel_of(body, f"<{name}>")
     with pytest.raises(pto.PtoError) as caught:
         kernel(np.ones((16, 64), np.float32), np.zeros((16, 64), np.float32), 2)
     found = caught.value.diagnostics[0]
@@ -331,6 +440,16 @@ def test_a_mistake_is_a_finding_at_its_line(name: str):
     if marked:
         assert found.loc is not None
         assert (found.loc.file, found.loc.line) == (f"<{name}>", marked[0]), str(caught.value)
+
+
+def test_equal_functions_of_two_files_have_their_own_places():
+    body = "def f():\n    for i in pto.range(n):\n        yield i\nprint(list(f()))"
+    for file in ("<first>", "<second>"):
+        kernel, _ = kernel_of(body, file)
+        with pytest.raises(pto.PtoError) as caught:
+            kernel(np.ones((16, 64), np.float32), np.zeros((16, 64), np.float32), 2)
+        found = caught.value.diagnostics[0].loc
+        assert found is not None and found.file == file
 
 
 def test_there_are_sixty():

@@ -12,7 +12,7 @@ from types import FrameType, ModuleType
 from typing import Any
 
 from pto.core.errors import Diagnostic, PtoError, nearest
-from pto.lang.call.place import KernelError, is_own, is_users, place_of, user_step
+from pto.lang.call.place import KernelError, is_own, is_users, raised_at, user_step
 from pto.lang.call.signature import instructions
 from pto.lang.debug import FormattedText
 from pto.lang.names import PUBLIC, RENAMED
@@ -65,7 +65,10 @@ _KINDS: dict[type, tuple[str, str]] = {
         " comparisons in brackets with & and |",
     ),
     FormattedText: ("a text with numbers of the program", 'show it: print(f"n = {n}")'),
-    Scalar: ("a number of the program", "+ - * // % << >> & | ^, comparisons and .to() work on it"),
+    Scalar: (
+        "a number of the program",
+        "+ - * // % << >> & | ^ **, abs, divmod, comparisons and .to() work on it",
+    ),
 }
 _WINDOW_HELP = {
     "transpose": "x[i : i + 16, j : j + 64].T",
@@ -101,8 +104,7 @@ def misused(
     if told is None:
         return None
     code, message, help = told
-    place = place_of(step.tb_frame.f_code, step.tb_lasti)
-    made = KernelError(Diagnostic(code, message, place, help=help))
+    made = KernelError(Diagnostic(code, message, raised_at(error), help=help))
     made.__cause__ = error if _raised_here(error) else None
     return made
 
@@ -153,6 +155,9 @@ def words_of(value: object) -> str:
 def _attribute(name: str, owner: object) -> Told | None:
     if isinstance(owner, ModuleType) and owner.__name__ == "pto":
         return "PTO-U081", f"pto has no `{name}`", instead(name) or nearest(name, dir(owner))
+    if isinstance(owner, int | float) and hasattr(Scalar, name):
+        help = f"pto.scalar({owner!r}, pto.i32) is a number of the program, which has .{name}"
+        return "PTO-U081", f"a number of Python has no `{name}`: it is {owner!r} here", help
     for kind, (words, general) in _KINDS.items():
         if isinstance(owner, kind):
             help = instead(name) if kind is Tile else _WINDOW_HELP.get(name) if kind is View else ""

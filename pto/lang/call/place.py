@@ -87,6 +87,12 @@ def user_step(error: BaseException) -> TracebackType | None:
     return found
 
 
+def raised_at(error: BaseException) -> Loc | None:
+    """The innermost place in the user's files that an error passed."""
+    step = user_step(error)
+    return None if step is None else place_of(step.tb_frame.f_code, step.tb_lasti)
+
+
 def here() -> Loc | None:
     """The user's call that is being executed."""
     frame = user_frame()
@@ -96,7 +102,9 @@ def here() -> Loc | None:
 def assigned_names() -> tuple[str, ...]:
     """The variables the user's call is assigned to: `a` of `a = f()`, `a, b` of `a, b = f()`."""
     frame = user_frame()
-    return () if frame is None else _names_assigned(frame.f_code, frame.f_lasti)
+    if frame is None:
+        return ()
+    return _names_assigned(frame.f_code, frame.f_lasti, frame.f_code.co_filename)
 
 
 def located(error: PtoError, loc: Loc | None = None) -> KernelError:
@@ -145,18 +153,23 @@ def mistake(code: str, message: str, *, help: str | None = None) -> KernelError:
     return KernelError(Diagnostic(code, message, here(), help=help))
 
 
-@lru_cache(maxsize=4096)
 def place_of(code: CodeType, offset: int) -> Loc:
     """Line and columns of an instruction of Python."""
+    return _place(code, offset, code.co_filename)
+
+
+@lru_cache(maxsize=4096)
+def _place(code: CodeType, offset: int, file: str) -> Loc:
+    """`file` is a part of the key: equal functions of two files have equal code."""
     line, last, start, end = _position(code, offset)
     if line is None:
-        return Loc(code.co_filename, code.co_firstlineno)
+        return Loc(file, code.co_firstlineno)
     if start is None:
-        return Loc(code.co_filename, line)
-    text = linecache.getline(code.co_filename, line)
+        return Loc(file, line)
+    text = linecache.getline(file, line)
     first = _characters(text, start)
     stop = _characters(text, end) if end is not None and last == line else len(text.rstrip())
-    return Loc(code.co_filename, line, first + 1, max(stop, first + 1) + 1)
+    return Loc(file, line, first + 1, max(stop, first + 1) + 1)
 
 
 def _position(code: CodeType, offset: int) -> Position:
@@ -164,8 +177,8 @@ def _position(code: CodeType, offset: int) -> Position:
 
 
 @lru_cache(maxsize=4096)
-def _names_assigned(code: CodeType, offset: int) -> tuple[str, ...]:
-    return names_at(code.co_filename, _position(code, offset))
+def _names_assigned(code: CodeType, offset: int, file: str) -> tuple[str, ...]:
+    return names_at(file, _position(code, offset))
 
 
 def _characters(text: str, offset: int) -> int:

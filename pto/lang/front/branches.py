@@ -6,9 +6,11 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from typing import cast
 
+from pto.core.errors import Diagnostic
 from pto.ir.graph import Block, Operation, Region, Value
 from pto.isa.scalar.structure import IF, YIELD
-from pto.lang.call.place import mistake
+from pto.lang.call.place import KernelError, mistake, raised_at
+from pto.lang.front.contents import contents, require_contents
 from pto.lang.front.exits import RETURNED
 from pto.lang.front.values import (
     BOOLEAN,
@@ -30,7 +32,6 @@ from pto.lang.front.values import (
     one_region,
     parts,
     rebuilt,
-    require_contents,
     require_one_tile_type,
     static_region,
     words,
@@ -58,7 +59,7 @@ def branch(
     assert isinstance(trace, Trace)
     op = trace.append(IF, {"condition": test.used()})
     before = slots.read()
-    held = slots.contents()
+    held = contents((*blocks, *slots.blocks), trace)
     made: list[Block] = []
     ends: list[Values] = []
     for run in blocks:
@@ -79,6 +80,11 @@ def unbroken(trace: Trace) -> Generator[None]:
     """A context that fails the whole trace if a block is left by an exception."""
     try:
         yield
+    except SystemExit as left:
+        message = "the process would end in a branch or loop of the program, which is traced even"
+        help = "the program does not end the process: write `assert condition, message`"
+        found = Diagnostic("PTO-U206", f"{message} if it will not run", raised_at(left), help=help)
+        raise KernelError(found) from left
     except Exception:
         trace.broken(
             mistake(

@@ -13,6 +13,7 @@ from typing import Any
 from pto.ir.graph import Block, Operation, Value
 from pto.isa.row.types import Scalar as ScalarType
 from pto.lang.call.place import mistake
+from pto.lang.front.contents import contents, require_contents
 from pto.lang.front.values import (
     MISSING,
     UNSET,
@@ -30,7 +31,6 @@ from pto.lang.front.values import (
     kind_of,
     leaves,
     rebuilt,
-    require_contents,
     require_one_tile_type,
     same_structure,
     words,
@@ -90,7 +90,7 @@ class CarriedLoop:
         self.slots = slots
         self.assumed = assumed
         self.before = slots.read()
-        self._held = slots.contents()
+        self._held = contents(slots.blocks, trace)
         self.leaves: dict[Key, list[CarriedValue]] = {}
         self.late = [k for k, v in self.before.items() if _has_none(v) and k in names]
         self.lost: dict[Key, str] = {}

@@ -10,6 +10,7 @@ import ast
 import builtins
 import copy
 import inspect
+import re
 from collections.abc import Mapping
 from functools import partial
 from types import CellType, CodeType, FunctionType, MethodType
@@ -23,6 +24,7 @@ from pto.lang.front.rewrite import NAME, PREFIX, complete, rewrite
 
 _NO_SOURCE = "its source is not available"
 _CHANGED = "its source has changed since it was imported"
+_OF_REWRITING = re.compile(r"_pto_(?:around|block\d+)\.<locals>\.")  # parts of qualified names
 _RESUMES = "it is a generator or a coroutine"
 _made: dict[tuple[CodeType, str], CodeType | None] = {}
 
@@ -154,7 +156,8 @@ def _named(code: CodeType, name: str) -> CodeType:
         else c
         for c in code.co_consts
     )
-    made = code.replace(co_name=name, co_consts=consts)
+    qualified = _OF_REWRITING.sub("", code.co_qualname)
+    made = code.replace(co_name=name, co_qualname=qualified, co_consts=consts)
     DONE.add(made)
     return made
 

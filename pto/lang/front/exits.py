@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pto.lang.call.misused import RESULT
+from pto.lang.front.variables import binds
 
 RETURNED = "_pto_returned"
 GOING = "going"
@@ -105,6 +106,8 @@ class _Lower:
         return [each]
 
     def _loop(self, each: ast.For | ast.While, around: _ExitFlags | None) -> Block:
+        if isinstance(each, ast.While) and binds([each.test]):
+            each = _tested_inside(each)
         self._loops += 1
         own = _ExitFlags(f"_pto_broken{self._loops}", f"_pto_skipped{self._loops}")
         breaks = any(_inner(s, ast.Break, own=True) for s in each.body)
@@ -136,6 +139,18 @@ class _Lower:
             return [each]  # Python's compiler reports the error
         name = loop.broken if isinstance(each, ast.Break) else loop.skipped
         return [_assign(name, True, each)]
+
+
+def _tested_inside(each: ast.While) -> ast.While:
+    """`while (a := f()) > 0:` as `while True:` that begins with the condition: the body binds the
+    variable."""
+    if any(_inner(s, kind, own=True) for s in each.orelse for kind in (ast.Break, ast.Continue)):
+        return each  # they leave the loop around this one
+    end = ast.copy_location(ast.Break(), each.test)
+    test = ast.copy_location(ast.UnaryOp(ast.Not(), each.test), each.test)
+    stop = ast.copy_location(ast.If(test, [*each.orelse, end], []), each.test)
+    always = ast.copy_location(ast.Constant(True), each.test)
+    return ast.copy_location(ast.While(always, [stop, *each.body], []), each)
 
 
 def _joined(each: ast.If, rest: Block) -> ast.If | None:

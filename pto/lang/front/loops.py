@@ -128,8 +128,10 @@ def conditional(
     live: set[Key],
     head: set[Key],
     trace: Trace,
+    *,
+    runs: bool,
 ) -> None:
-    """`while`: an scf.while."""
+    """`while`: an scf.while; `runs`: the condition holds before the first iteration."""
     names = live | head | {*slots.carries}
 
     def run(assumed: Assumed) -> None:
@@ -146,7 +148,7 @@ def conditional(
                 body()
             loop.collect(n)
             trace.close()
-        loop.carry_late(op, blocks, [RESULT])
+        loop.carry_late(op, blocks, loop.late if runs else [RESULT])
         kept = loop.finish(op, blocks)
         trace.reopen(blocks[0])
         passed = [leaf.ends[0] for leaf in kept]

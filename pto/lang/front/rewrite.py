@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 from pto.lang.call.source import names_in
 from pto.lang.front.exits import going, structured
 from pto.lang.front.match import chained
-from pto.lang.front.variables import Names, bound, declared, note_liveness, shared
+from pto.lang.front.variables import Names, binds, bound, declared, note_liveness, shared
 
 NAME = "_pto"  # the runtime, a variable of the rewritten function
 PREFIX = "_pto_block"  # of functions that are blocks
@@ -192,7 +192,7 @@ class _Rewriter(ast.NodeTransformer):
         return node
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
-        if _binds(node.values[1:]):
+        if binds(node.values[1:]):
             node.values = [self._decided(each) for each in node.values]
             return node
         word = "and_" if isinstance(node.op, ast.And) else "or_"
@@ -210,7 +210,7 @@ class _Rewriter(ast.NodeTransformer):
         return _call("not_", [self.visit(node.operand)], node)
 
     def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
-        if _binds([node.body, node.orelse]):
+        if binds([node.body, node.orelse]):
             node.test = self._decided(node.test)
             node.body, node.orelse = self.visit(node.body), self.visit(node.orelse)
             return node
@@ -224,7 +224,7 @@ class _Rewriter(ast.NodeTransformer):
         contains = any(
             isinstance(each, ast.In | ast.NotIn | ast.Is | ast.IsNot) for each in node.ops
         )
-        if not (chained or contains) or _binds(node.comparators[1:]):
+        if not (chained or contains) or binds(node.comparators[1:]):
             return self.generic_visit(node)
         first, *rest = [self.visit(each) for each in (node.left, *node.comparators)]
         pairs = [
@@ -333,11 +333,6 @@ def _resumes(node: ast.AST) -> bool:
 def _parameters(args: ast.arguments) -> Names:
     every = (*args.posonlyargs, *args.args, *args.kwonlyargs, args.vararg, args.kwarg)
     return frozenset(each.arg for each in every if each is not None)
-
-
-def _binds(nodes: Iterable[ast.AST]) -> bool:
-    """True if there is a `:=` inside: it would bind a variable of another function."""
-    return any(isinstance(n, ast.NamedExpr) for each in nodes for n in ast.walk(each))
 
 
 def _name(name: str) -> ast.expr:

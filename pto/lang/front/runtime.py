@@ -100,9 +100,9 @@ def while_(test: Lazy, body: Block, live: Sequence[str], head: Sequence[str]) ->
         else:
             session.rollback(mark)
             slots.write(before)
-        conditional(
-            lambda: truth_of_program(session, test()), body, slots, {*live}, {*head}, session
-        )
+        asked = lambda: truth_of_program(session, test())  # noqa: E731
+        runs = not isinstance(holds, Scalar)
+        conditional(asked, body, slots, {*live}, {*head}, session, runs=runs)
         return
     raise mistake(
         "PTO-U218",
@@ -133,6 +133,7 @@ def for_(
         names = {*live, *head}
         counted(items, body, slots, {*live}, names, stops, target)
         return
+    _taken_from(items)
     for item in items:
         holds = True if going_on is None else going_on()
         if isinstance(holds, Scalar):
@@ -203,6 +204,8 @@ def or_(first: object, *rest: Lazy, shared: Lazy | None = None) -> object:
 
 
 def not_(value: object) -> object:
+    if isinstance(value, Scalar) and value.scalar.name != "i1":
+        return compare("==", value, 0)
     test = truth(value)
     return ~test if isinstance(test, Scalar) else not test
 
@@ -318,6 +321,18 @@ def _print(*parts: object, **named: Any) -> None:
     print_(*parts)
 
 
+def _taken_from(items: object) -> None:
+    """Record that the kernel takes elements from an iterator: `contents` compares the number."""
+    session = active()
+    if isinstance(session, Trace) and hasattr(type(items), "__next__"):
+        session.advanced[id(items)] = session.advanced.get(id(items), 0) + 1
+
+
+def _next(items: Any, *default: object) -> object:
+    _taken_from(items)
+    return next(items, *default)
+
+
 def _all(values: Iterable[object]) -> object:
     held: object = True
     for each in values:
@@ -352,6 +367,7 @@ _BUILTINS: dict[Any, Callable[..., object]] = {
     any: _any,
     bool: _bool,
     format: _text,
+    next: _next,
     str: lambda *given: _text(*given) if len(given) == 1 else str(*given),
 }
 

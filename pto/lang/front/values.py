@@ -6,12 +6,10 @@ copied into one buffer. `lang/coalesce.py` removes unnecessary copies.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from functools import lru_cache
-from types import CellType, CodeType, FunctionType, ModuleType
+from types import CellType, FunctionType
 from typing import Any, TypeGuard
 
 from pto.core.dtypes import F32, I1
@@ -22,7 +20,6 @@ from pto.isa.handle.tile import ALLOC_TILE
 from pto.isa.row.types import Scalar as ScalarType
 from pto.isa.row.types import TileBuf
 from pto.lang.call import instructions
-from pto.lang.call.place import mistake
 from pto.lang.call.session import ValueHandle
 from pto.lang.express.algebra import everywhere
 from pto.lang.express.shapes import flat, is_column, set_region
@@ -37,8 +34,6 @@ UNSET: object = object()  # the result of a function that has not returned yet: 
 BOOLEAN = scalar_type(I1)
 Key = Any  # the name of a variable, or a carry
 Values = dict[Key, Any]
-Held = tuple[str, object, list[object]]  # a variable, its value, and what that holds
-_LIBRARIES = ("pto", "numpy", "builtins", "types", "typing", "enum", "abc")
 
 
 class Unjoinable(Exception):
@@ -52,13 +47,10 @@ class VariableSlots:
         self, blocks: Iterable[Callable[..., object] | None], carries: Sequence[Any]
     ) -> None:
         self._cells: dict[str, CellType] = {}
-        self._globals: Values = {}  # global variables that the blocks name
-        for block in blocks:
-            if block is not None:
-                names = block.__code__.co_freevars
-                self._cells.update(zip(names, block.__closure__ or (), strict=True))
-                around = block.__globals__
-                self._globals.update((n, around[n]) for n in named(block.__code__) if n in around)
+        self.blocks = [block for block in blocks if block is not None]
+        for block in self.blocks:
+            names = block.__code__.co_freevars
+            self._cells.update(zip(names, block.__closure__ or (), strict=True))
         self.carries = list(carries)
 
     def read(self) -> Values:
@@ -79,55 +71,6 @@ class VariableSlots:
             else:
                 with suppress(ValueError):
                     del cell.cell_contents
-
-    def contents(self) -> list[Held]:
-        """The contents of lists, sets, dictionaries, and objects and classes of the user."""
-        variables = {**self._globals, **self.read()}.items()
-        found = [(str(key), value, _held(value)) for key, value in variables]
-        return [(key, value, held) for key, value, held in found if held is not None]
-
-
-# ---- containers, which Python changes while it traces
-
-
-@lru_cache(maxsize=1024)
-def named(code: CodeType) -> frozenset[str]:
-    """The names of globals and attributes in a function and those inside it."""
-    inner = (each for each in code.co_consts if isinstance(each, CodeType))
-    return frozenset(code.co_names).union(*map(named, inner))
-
-
-def _held(value: object) -> list[object] | None:
-    if isinstance(value, list | set):
-        return list(value)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
-    if isinstance(value, dict):
-        return [*value.values()]  # pyright: ignore[reportUnknownVariableType]
-    home = getattr(type(value), "__module__", "").partition(".")[0]
-    if isinstance(value, type) and value.__module__.partition(".")[0] not in _LIBRARIES:
-        return [*vars(value).values()]
-    if home in _LIBRARIES or isinstance(value, type | FunctionType | ModuleType):
-        return None
-    held = getattr(value, "__dict__", None)
-    return [*held.values()] if isinstance(held, dict) else None  # pyright: ignore[reportUnknownVariableType]
-
-
-def require_contents(trace: Trace, before: Iterable[Held]) -> None:
-    """Raise if a container was changed: the block is traced once, however often it runs. A value
-    made in the block is reported where it is used outside."""
-    for key, value, held in before:
-        now = _held(value)
-        if now is None or (len(now) == len(held) and all(map(operator.is_, now, held))):
-            continue
-        new = [each for each in now if not any(each is old for old in held)]
-        if new and all(isinstance(v, ValueHandle) and not trace.builder.sees(v.value) for v in new):
-            trace.grown.append(key)
-            continue
-        raise mistake(
-            "PTO-U217",
-            f"what `{key}` holds is changed inside a branch or loop of the program, which is traced"
-            " once",
-            help="bind variables instead, also to a new tuple or list of the same length",
-        )
 
 
 # ---- values made of values
@@ -226,6 +169,8 @@ def words(value: object) -> str:
         return "a window on global memory"
     if isinstance(value, ValueHandle):
         return f"a {value.type.kind}"
+    if isinstance(value, FunctionType):
+        return f"the function `{value.__name__}` of line {value.__code__.co_firstlineno}"
     return f"{value!r}"[:40]
 
 

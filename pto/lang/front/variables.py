@@ -42,6 +42,11 @@ def _bound(node: ast.AST) -> Iterator[str]:
         yield from _bound(each)
 
 
+def binds(nodes: Iterable[ast.AST]) -> bool:
+    """True if there is a `:=` inside."""
+    return any(isinstance(n, ast.NamedExpr) for each in nodes for n in ast.walk(each))
+
+
 def read(*nodes: ast.AST | None) -> Names:
     """The variables that are read, also by functions inside."""
     found = (n for node in nodes if node is not None for n in ast.walk(node))
@@ -115,11 +120,11 @@ class _Live:
             return out.union(read(s.subject), *cases)
         if isinstance(s, ast.Return | ast.Raise):
             return read(s)
-        if isinstance(s, ast.AugAssign):
-            return out | read(s) | bound([s.target])
+        if isinstance(s, ast.AugAssign | ast.Delete):  # the variable has a value before it
+            return out | read(s) | bound([s])
         if isinstance(s, _SCOPES):
             return (out - {s.name}) | read(s)
-        if isinstance(s, ast.Assign | ast.AnnAssign | ast.Delete | ast.Import | ast.ImportFrom):
+        if isinstance(s, ast.Assign | ast.AnnAssign | ast.Import | ast.ImportFrom):
             return (out - bound([s])) | read(s)
         return out | read(s)
 

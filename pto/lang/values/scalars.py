@@ -78,6 +78,28 @@ class Scalar(Comparisons["Scalar[object]"], Operators["Scalar[object]"], ValueHa
     def __invert__(self) -> Scalar[object]:
         return arith("^", self, True if self.scalar.name == "i1" else -1)
 
+    def __abs__(self) -> Scalar[object]:
+        return select(self <= 0, -self, self)
+
+    def __divmod__(self, other: object) -> tuple[Scalar[object], Scalar[object]]:
+        return self // other, self % other
+
+    def __pow__(self, power: object) -> Scalar[object]:
+        """A product of as many factors; the exponent is an integer that Python knows."""
+        if not isinstance(power, int) or power < 1:
+            raise mistake(
+                "PTO-T202",
+                f"the exponent of a number of the program is a positive integer of Python, got"
+                f" {power!r}",
+                help="n ** 3 is n * n * n; pto.tpows raises the elements of a tile to any power",
+            )
+        if power == 1:
+            return self
+        if power % 2:
+            return self * self ** (power - 1)
+        half = self ** (power // 2)
+        return half * half
+
     def __bool__(self) -> bool:
         raise mistake(
             "PTO-U202",

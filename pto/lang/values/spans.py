@@ -55,8 +55,8 @@ def span(key: Extent, size: Extent) -> WindowSpan:
             raise mistake("PTO-S201", f"index {key} of a dimension of size {size}")
         start = key + size if is_number(key) and key < 0 else key
         return WindowSpan(_checked(start), 1, True, False)
-    if key.step not in (None, 1):
-        raise mistake("PTO-S201", f"a window of a window goes in steps of one, not {key.step}")
+    if not in_ones(key):
+        raise mistake("PTO-S201", f"a window of a window goes in steps of one, not {key.step!r}")
     start = _from_end(0 if key.start is None else key.start, size)
     _require_some(start, size if key.stop is None else _from_end(key.stop, size), size)
     if key.stop is None:
@@ -67,6 +67,11 @@ def span(key: Extent, size: Extent) -> WindowSpan:
         return WindowSpan(start, length, False, False)
     end = arith("min", stop, size)
     return WindowSpan(start, arith("-", end, start), False, False)
+
+
+def in_ones(key: slice) -> bool:
+    """True for a slice in steps of one."""
+    return key.step is None or (is_number(key.step) and key.step == 1)
 
 
 def _require_some(start: Extent, stop: Extent, size: Extent) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from operator import index
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy.typing as npt
 
@@ -189,8 +189,16 @@ class Tile(Expressions, ValueHandle):
                 "a window on a tile is two slices, as in t[0:8, 64:128]",
                 help="t[0:1, :] is one row; t.sum(axis=1) and the like fold all of them",
             )
-        bounds = [_bounds(each, size) for each, size in zip(pairs, self.shape, strict=True)]
+        bounds = [_bounds(self, axis, part) for axis, part in enumerate(pairs)]
         return _window(self, [low for low, _ in bounds], [size for _, size in bounds])
+
+    def __iter__(self) -> NoReturn:
+        raise mistake(
+            "PTO-U081",
+            "Python cannot iterate over a tile: it has elements only when the kernel runs",
+            help="t.sum(axis=1), t.max() and the like fold it; t[r : r + 1, :] with r of"
+            " pto.range(t.rows) is one row",
+        )
 
     def __bool__(self) -> bool:
         return True
@@ -224,9 +232,10 @@ def same_region(one: Extents, other: Extents) -> bool:
     )
 
 
-def _bounds(part: slice, size: int) -> tuple[Extent, int]:
-    low = 0 if part.start is None else part.start
-    high = size if part.stop is None else part.stop
+def _bounds(tile: Tile, axis: int, part: slice) -> tuple[Extent, int]:
+    size = tile.shape[axis]
+    low = 0 if part.start is None else _from_end(tile, axis, part.start)
+    high = size if part.stop is None else _from_end(tile, axis, part.stop)
     length = (
         arith("-", high, low)
         if isinstance(low, Scalar) or isinstance(high, Scalar)
@@ -237,6 +246,21 @@ def _bounds(part: slice, size: int) -> tuple[Extent, int]:
             "PTO-S200", "a window on a tile has a size that Python knows, in steps of one"
         )
     return low, length
+
+
+def _from_end(tile: Tile, axis: int, bound: Extent) -> Extent:
+    """A bound of a slice; below 0 it counts from the end, which must be the end of the data."""
+    if not isinstance(bound, int) or bound >= 0:
+        return bound
+    size, valid = tile.shape[axis], tile.valid[axis]
+    if not isinstance(valid, int) or valid != size:
+        raise mistake(
+            "PTO-S200",
+            f"{bound} counts from the end of a tile of {size} {('rows', 'columns')[axis]}, not all"
+            " of which hold data",
+            help="count from the start: t[8:16, :]",
+        )
+    return bound + size
 
 
 def _window(tile: Tile, offsets: list[Extent], sizes: list[int]) -> Tile:

@@ -22,7 +22,7 @@ from pto.lang.call.session import Session, ValueHandle, current
 from pto.lang.values.elements import element
 from pto.lang.values.operators import Operators
 from pto.lang.values.scalars import Extent, arith, as_value, is_number
-from pto.lang.values.spans import WindowSpan
+from pto.lang.values.spans import WindowSpan, in_ones
 from pto.lang.values.spans import span as span_of
 
 E = TypeVarTuple("E")
@@ -98,7 +98,7 @@ class Global(Elsewhere, ValueHandle, Generic[*E]):
         if len(keys) > self.ndim:
             raise mistake("PTO-S201", f"{len(keys)} indices for an array of {self.ndim} dimensions")
         keys += [slice(None)] * (self.ndim - len(keys))
-        if any(isinstance(k, slice) and k.step not in (None, 1) for k in keys):
+        if any(isinstance(k, slice) and not in_ones(k) for k in keys):
             return self._stepped(keys)
         spans = [span_of(k, n) for k, n in zip(keys, self.shape, strict=True)]
         sliced = [n for n, span in enumerate(spans) if not span.is_index]
@@ -113,7 +113,7 @@ class Global(Elsewhere, ValueHandle, Generic[*E]):
         """A window with steps: a plain window on an array with multiplied strides."""
         shape, strides, place = list(self.shape), list(self.strides), 0
         for n, key in enumerate(keys):
-            if not isinstance(key, slice) or key.step in (None, 1):
+            if not isinstance(key, slice) or in_ones(key):
                 continue
             if not is_number(key.step) or key.step < 1:
                 raise mistake(

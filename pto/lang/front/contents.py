@@ -1,0 +1,155 @@
+"""The contents of lists, dictionaries, objects and iterators, which Python changes while it traces.
+
+A block of the program is traced once, so Python changes them once, however often the block runs.
+`contents` records what the variables of a block hold before it, `require_contents` raises if that
+is different after it.
+"""
+
+from __future__ import annotations
+
+import array
+import operator
+import sys
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator
+from functools import partial
+from types import BuiltinMethodType, FunctionType, MemberDescriptorType, MethodType, ModuleType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pto.lang.call.place import is_users, mistake
+from pto.lang.call.session import ValueHandle
+from pto.lang.captured import names_of
+from pto.lang.trace import Trace
+
+_LIBRARIES = ("pto", "numpy", "builtins", "types", "typing", "enum", "abc")
+_ATOMS = (int, float, str, bytes, ValueHandle, ModuleType, type(None))
+_MOST = 1 << 16  # bytes of an array that are compared
+
+
+class Held(NamedTuple):
+    """One container: the variable that leads to it, its elements and its other state."""
+
+    name: str
+    value: object
+    elements: list[object]
+    state: object
+
+
+def contents(blocks: Iterable[Callable[..., object] | None], trace: Trace) -> list[Held]:
+    """The containers that functions can reach through their variables."""
+    found: list[Held] = []
+    seen: set[int] = set()
+    todo: list[tuple[str, object]] = [
+        each for block in blocks if isinstance(block, FunctionType) for each in _variables(block)
+    ]
+    while todo:
+        name, value = todo.pop()
+        if isinstance(value, _ATOMS) or id(value) in seen:
+            continue
+        seen.add(id(value))
+        held = _held(name, value, trace)
+        if held is not None:
+            found.append(held)
+        todo += _behind(name, value, held)
+    return found
+
+
+def require_contents(trace: Trace, before: Iterable[Held]) -> None:
+    """Raise if a container was changed. A value made in the block is reported where it is used
+    outside."""
+    for old in before:
+        now = _held(old.name, old.value, trace)
+        if now is None or (now.state == old.state and _are_same(now.elements, old.elements)):
+            continue
+        new = [each for each in now.elements if not any(each is had for had in old.elements)]
+        if new and all(isinstance(v, ValueHandle) and not trace.builder.sees(v.value) for v in new):
+            trace.grown.append(old.name)
+            continue
+        raise mistake(
+            "PTO-U217",
+            f"what `{old.name}` holds is changed inside a branch or loop of the program, which is"
+            " traced once",
+            help="bind variables instead, also to a new tuple or list of the same length",
+        )
+
+
+def _are_same(a: Collection[object], b: Collection[object]) -> bool:
+    return len(a) == len(b) and all(map(operator.is_, a, b))
+
+
+# ---- the way from a variable to containers
+
+
+def _variables(function: FunctionType) -> Iterator[tuple[str, object]]:
+    """The variables around a function that it names, and the defaults of its parameters."""
+    code = function.__code__
+    for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
+        try:
+            yield name, cell.cell_contents
+        except ValueError:  # it has no value yet
+            continue
+    around = function.__globals__
+    yield from ((name, around[name]) for name in names_of(code) if name in around)
+    given = (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())
+    yield from ((f"a default of {function.__name__}", value) for value in given)
+
+
+def _behind(name: str, value: Any, held: Held | None) -> Iterable[tuple[str, object]]:
+    if isinstance(value, FunctionType):
+        return _variables(value) if is_users(value.__code__.co_filename) else ()
+    if isinstance(value, MethodType):
+        return [(name, value.__func__), (name, value.__self__)]
+    if isinstance(value, BuiltinMethodType):
+        return [(name, value.__self__)]
+    if isinstance(value, partial):
+        return [(name, each) for each in (value.func, *value.args, *value.keywords.values())]
+    if isinstance(value, tuple):
+        return [(name, each) for each in value]  # pyright: ignore[reportUnknownVariableType]
+    if held is None:
+        return ()
+    if isinstance(value, type):  # its methods change it by other variables
+        return [(name, each) for each in held.elements if not isinstance(each, FunctionType)]
+    kind = [(name, type(value))] if _is_users(type(value)) else []
+    return [*kind, *((name, each) for each in held.elements)]
+
+
+# ---- one container
+
+
+def _held(name: str, value: Any, trace: Trace) -> Held | None:
+    if isinstance(value, list | set | deque):
+        return Held(name, value, list(value), None)  # pyright: ignore[reportUnknownArgumentType]
+    if isinstance(value, dict):
+        return Held(name, value, [*value.values()], None)  # pyright: ignore[reportUnknownArgumentType]
+    if isinstance(value, np.ndarray):
+        return Held(name, value, [], value.tobytes() if value.nbytes <= _MOST else None)
+    if isinstance(value, bytearray | array.array):
+        return Held(name, value, [], bytes(value))
+    if isinstance(value, type):
+        own = value.__module__.partition(".")[0] not in _LIBRARIES
+        return Held(name, value, [*vars(value).values()], None) if own else None
+    if isinstance(value, FunctionType | ModuleType | MethodType):
+        return None
+    if hasattr(type(value), "__next__"):
+        return Held(name, value, [], trace.advanced.get(id(value), 0))
+    if type(value).__module__.partition(".")[0] in _LIBRARIES:
+        return None
+    return Held(name, value, _attributes(value), None)
+
+
+def _attributes(value: object) -> list[object]:
+    """The values of the attributes of an object."""
+    found: list[object] = list(getattr(value, "__dict__", {}).values())
+    for kind in type(value).__mro__:
+        slots = kind.__dict__.get("__slots__", ())
+        for name in (slots,) if isinstance(slots, str) else slots:
+            if isinstance(kind.__dict__.get(name), MemberDescriptorType):
+                found.append(getattr(value, name, None))
+    return found
+
+
+def _is_users(kind: type) -> bool:
+    module = sys.modules.get(kind.__module__)
+    return is_users(getattr(module, "__file__", None) or "")
