@@ -365,6 +365,16 @@ MISTAKES: dict[str, tuple[str, str]] = {
         "PTO-U224",
         "def f():\n    for i in pto.range(n):  # here\n        yield i\nprint(list(f())[0])",
     ),
+    "a kernel that is launched while another is traced": (
+        "PTO-U212",
+        "OTHER[1](ARRAY)  # here",
+    ),
+    "the shape of a tile that is assigned": (
+        "PTO-U081",
+        "t = pto.load(x, 16, 64)\nt.shape = (8, 128)  # here\npto.store(y, t)",
+    ),
+    "an element type that is called": ("PTO-U081", "print(pto.f32(n))  # here"),
+    "no bound": ("PTO-U205", "pto.store(y, pto.clamp(pto.load(x, 16, 64)))  # here"),
     "is a number": ("PTO-U202", "if n is 5:  # here\n    print(1)"),
     "a binding behind and": (
         "PTO-U202",
@@ -410,6 +420,11 @@ def remember(value: int) -> None:
     REMEMBERED.append(value)
 
 
+def other(x: pto.Global[pto.f32]) -> None:
+    """A kernel that another one calls."""
+    pto.store(x, pto.load(x, 16, 64))
+
+
 def kernel_of(body: str, file: str) -> tuple[Any, list[str]]:
     """A kernel with this body, from a file that only Python's line cache has."""
     body = body.replace("\n", "\n    ")
@@ -422,6 +437,8 @@ def kernel_of(body: str, file: str) -> tuple[Any, list[str]]:
         "Number": pto.Scalar[pto.i32],
         "SEEN": {"n": 0},
         "remember": remember,
+        "OTHER": pto.kernel(other),
+        "ARRAY": np.zeros((16, 64), np.float32),
     }
     exec(compile(text, file, "exec"), names)
     return pto.kernel(names["k"]), text.splitlines()

@@ -11,6 +11,7 @@ from importlib import import_module
 from types import FrameType, ModuleType
 from typing import Any
 
+from pto.core.dtypes import DType
 from pto.core.errors import Diagnostic, PtoError, nearest
 from pto.lang.call.place import KernelError, is_own, is_users, raised_at, user_step
 from pto.lang.call.signature import instructions
@@ -65,6 +66,10 @@ _KINDS: dict[type, tuple[str, str]] = {
         " comparisons in brackets with & and |",
     ),
     FormattedText: ("a text with numbers of the program", 'show it: print(f"n = {n}")'),
+    DType: (
+        "an element type",
+        "t.to(pto.f16) converts a tile; pto.scalar(3, pto.f32) is a number of that type",
+    ),
     Scalar: (
         "a number of the program",
         "+ - * // % << >> & | ^ **, abs, divmod, comparisons and .to() work on it",
@@ -96,7 +101,7 @@ def misused(
     elif isinstance(error, LookupError) and grown:
         told = _missing(error, grown[-1])
     elif isinstance(error, AttributeError):
-        told = _attribute(error.name or "", error.obj)
+        told = _attribute(error.name or "", error.obj) or _operation(str(error))
     elif isinstance(error, TypeError):
         told = _call(str(error), step.tb_frame) or _operation(str(error))
     if told is None and _raised_here(error):

@@ -94,5 +94,7 @@ def softmax(t: Tile, axis: int = 1) -> Tile:
 def clamp(t: object, low: object = None, high: object = None) -> Any:
     """t, not below `low` and not above `high`, of which one may be left out: `tmaxs`, `tmins`, and
     with tiles, rows and columns as bounds `tmax` and the like. Numbers of a kernel too."""
+    if low is None and high is None:
+        raise mistake("PTO-U205", "pto.clamp has no bound", help="pto.clamp(t, -1.0, 1.0)")
     t = t if low is None else maximum(t, low)
     return t if high is None else minimum(t, high)

@@ -29,6 +29,7 @@ from pto.lang.front.convert import rewritten
 from pto.lang.front.loops import conditional, counted
 from pto.lang.front.values import BOOLEAN, UNSET, VariableSlots
 from pto.lang.trace import Trace
+from pto.lang.values.arrays import inside_another
 from pto.lang.values.operators import Binary, Comparison
 from pto.lang.values.scalars import Scalar, compare
 from pto.lang.values.tiles import Tile
@@ -274,6 +275,9 @@ def fn(function: object) -> object:
     session = active()
     if not isinstance(session, Trace):
         return function
+    kind: Any = type(function)
+    if hasattr(kind, "launched") and kind.__module__.startswith("pto."):  # Kernel, Bound
+        raise inside_another(getattr(function, "kernel", function).name)
     try:
         own = _BUILTINS.get(function) or _replaced(function)
     except TypeError:  # it cannot be a key

@@ -25,11 +25,7 @@ def as_array(kernel: str, name: str, wanted: DType | None, value: object) -> tup
         if known and known.numpy == value.dtype and flags.c_contiguous and flags.writeable:
             return Borrowed(value, value), known
     if isinstance(value, ValueHandle):
-        raise mistake(
-            "PTO-U212",
-            f"kernel {kernel} is called inside another kernel: kernels are launched by the host",
-            help=f"call its function, which becomes a part of this one: {kernel}.function(...)",
-        )
+        raise inside_another(kernel)
     try:
         found = borrow(value)
     except PtoError as error:
@@ -50,6 +46,15 @@ def as_array(kernel: str, name: str, wanted: DType | None, value: object) -> tup
     if not holds(found, kind):
         raise _other_type(kernel, name, kind, str(getattr(value, "dtype", found.array.dtype)))
     return replace(found, array=found.array.view(kind.numpy)) if found.raw else found, kind
+
+
+def inside_another(kernel: str) -> Exception:
+    """The error for a launch while a kernel is traced."""
+    return mistake(
+        "PTO-U212",
+        f"kernel {kernel} is called inside another kernel: kernels are launched by the host",
+        help=f"call its function, which becomes a part of this one: {kernel}.function(...)",
+    )
 
 
 def numbers(value: object) -> npt.NDArray[Any]:

@@ -98,10 +98,10 @@ class _Interrupts:
         self._other, sys.unraisablehook = sys.unraisablehook, self.hook
 
     def _unraisable(self, what: Any) -> None:
-        if (
-            what.exc_type is KeyboardInterrupt
-            and getattr(what.object, "__self__", None) is not None
-        ):
+        # Before Python 3.13 `object` is the called function; since then it is named in the message.
+        called = getattr(what.object, "__self__", None) is not None
+        called |= "ctypes callback" in (what.err_msg or "")
+        if what.exc_type is KeyboardInterrupt and called:
             self.came = True
         else:
             (self._other or sys.__unraisablehook__)(what)
