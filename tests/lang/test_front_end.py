@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import functools
+import linecache
 import sys
 import warnings
 from pathlib import Path
@@ -160,6 +161,22 @@ def test_without_source_a_construct_that_needs_it_says_so(body: str, code: str):
         from_text(f"def k(y: I32, n: Number):\n    {body}\n")(np.zeros(4, np.int32), 1)
     assert caught.value.code == code
     assert "its source is not available" in str(caught.value)
+
+
+def test_source_that_python_keeps_by_code_is_found(monkeypatch: pytest.MonkeyPatch):
+    text = (
+        "def k(y: I32, n: Number):\n    v = n * 2 if n > 2 else n\n    pto.store_scalar(y, 0, v)\n"
+    )
+    names: dict[str, Any] = {"pto": pto, "I32": I32, "Number": Number}
+    exec(compile(text, "<python-input-7>", "single"), names)
+    lines = text.splitlines(keepends=True)
+    by_code = {names["k"].__code__: lines}.get
+    monkeypatch.setattr(linecache, "_getlines_from_code", by_code, raising=False)
+    y = np.zeros(1, np.int32)
+    pto.kernel(names["k"])(y, 5)
+    assert y[0] == 10
+    assert linecache.getline("<python-input-7>", 2) == lines[1]
+    monkeypatch.delitem(linecache.cache, "<python-input-7>")
 
 
 # ---- places and names

@@ -36,6 +36,7 @@ def definition_of(
     the line of the definition must agree.
     """
     linecache.checkcache(code.co_filename)
+    _show_typed(code)
     tree = tree_of(code.co_filename, around)
     if tree is None:
         return None
@@ -43,6 +44,16 @@ def definition_of(
     if len(found) > 1:  # lambdas on one line
         found = [(n, c) for n, c in found if _spans(n.body, code)]  # pyright: ignore[reportArgumentType]
     return found[0] if len(found) == 1 else None
+
+
+def _show_typed(code: CodeType) -> None:
+    """Register source that was typed at a prompt by the name of its file, which is one for each
+    input. Python 3.14 keeps it by the code object only."""
+    by_code = getattr(linecache, "_getlines_from_code", None)
+    file = code.co_filename
+    lines: list[str] = by_code(code) if by_code and file not in linecache.cache else []
+    if lines and file.startswith("<"):
+        linecache.cache[file] = len("".join(lines)), None, lines, file
 
 
 def _definitions(

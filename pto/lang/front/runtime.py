@@ -275,9 +275,10 @@ def fn(function: object) -> object:
     session = active()
     if not isinstance(session, Trace):
         return function
-    kind: Any = type(function)
+    kind = type(function)
     if hasattr(kind, "launched") and kind.__module__.startswith("pto."):  # Kernel, Bound
-        raise inside_another(getattr(function, "kernel", function).name)
+        kernel: Any = getattr(function, "kernel", function)
+        raise inside_another(kernel.name)
     try:
         own = _BUILTINS.get(function) or _replaced(function)
     except TypeError:  # it cannot be a key
