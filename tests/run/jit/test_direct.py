@@ -288,11 +288,13 @@ def test_an_interrupt_ends_a_call(count: Count) -> None:
     for _ in range(3):
         pto.launch(module, args=[array, False], engine="jit")
     before, main = count.direct, threading.get_ident()
+    usual = signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in the background
     interrupt = threading.Timer(0.5, lambda: signal.pthread_kill(main, signal.SIGINT))
     interrupt.start()
     with pytest.raises(KeyboardInterrupt):
         pto.launch(module, args=[array, True], engine="jit")
     interrupt.join()
+    signal.signal(signal.SIGINT, usual)
     assert count.direct == before + 1
     pto.launch(module, args=[array, False], engine="jit")
     assert array[0] == 1
