@@ -28,7 +28,7 @@ _ATOMS = (int, float, str, bytes, ValueHandle, ModuleType, type(None))
 _MOST = 1 << 16  # bytes of an array that are compared
 
 
-class Held(NamedTuple):
+class ContainerState(NamedTuple):
     """One container: the variable that leads to it, its elements and its other state."""
 
     name: str
@@ -37,9 +37,9 @@ class Held(NamedTuple):
     state: object
 
 
-def contents(blocks: Iterable[Callable[..., object] | None], trace: Trace) -> list[Held]:
+def contents(blocks: Iterable[Callable[..., object] | None], trace: Trace) -> list[ContainerState]:
     """The containers that functions can reach through their variables."""
-    found: list[Held] = []
+    found: list[ContainerState] = []
     seen: set[int] = set()
     todo: list[tuple[str, object]] = [
         each for block in blocks if isinstance(block, FunctionType) for each in _variables(block)
@@ -56,7 +56,7 @@ def contents(blocks: Iterable[Callable[..., object] | None], trace: Trace) -> li
     return found
 
 
-def require_contents(trace: Trace, before: Iterable[Held]) -> None:
+def require_contents(trace: Trace, before: Iterable[ContainerState]) -> None:
     """Raise if a container was changed. A value made in the block is reported where it is used
     outside."""
     for old in before:
@@ -96,7 +96,7 @@ def _variables(function: FunctionType) -> Iterator[tuple[str, object]]:
     yield from ((f"a default of {function.__name__}", value) for value in given)
 
 
-def _behind(name: str, value: Any, held: Held | None) -> Iterable[tuple[str, object]]:
+def _behind(name: str, value: Any, held: ContainerState | None) -> Iterable[tuple[str, object]]:
     if isinstance(value, FunctionType):
         return _variables(value) if is_users(value.__code__.co_filename) else ()
     if isinstance(value, MethodType):
@@ -118,25 +118,25 @@ def _behind(name: str, value: Any, held: Held | None) -> Iterable[tuple[str, obj
 # ---- one container
 
 
-def _held(name: str, value: Any, trace: Trace) -> Held | None:
+def _held(name: str, value: Any, trace: Trace) -> ContainerState | None:
     if isinstance(value, list | set | deque):
-        return Held(name, value, list(value), None)  # pyright: ignore[reportUnknownArgumentType]
+        return ContainerState(name, value, list(value), None)  # pyright: ignore[reportUnknownArgumentType]
     if isinstance(value, dict):
-        return Held(name, value, [*value.values()], None)  # pyright: ignore[reportUnknownArgumentType]
+        return ContainerState(name, value, [*value.values()], None)  # pyright: ignore[reportUnknownArgumentType]
     if isinstance(value, np.ndarray):
-        return Held(name, value, [], value.tobytes() if value.nbytes <= _MOST else None)
+        return ContainerState(name, value, [], value.tobytes() if value.nbytes <= _MOST else None)
     if isinstance(value, bytearray | array.array):
-        return Held(name, value, [], bytes(value))
+        return ContainerState(name, value, [], bytes(value))
     if isinstance(value, type):
         own = value.__module__.partition(".")[0] not in _LIBRARIES
-        return Held(name, value, [*vars(value).values()], None) if own else None
+        return ContainerState(name, value, [*vars(value).values()], None) if own else None
     if isinstance(value, FunctionType | ModuleType | MethodType):
         return None
     if hasattr(type(value), "__next__"):
-        return Held(name, value, [], trace.advanced.get(id(value), 0))
+        return ContainerState(name, value, [], trace.advanced.get(id(value), 0))
     if type(value).__module__.partition(".")[0] in _LIBRARIES:
         return None
-    return Held(name, value, _attributes(value), None)
+    return ContainerState(name, value, _attributes(value), None)
 
 
 def _attributes(value: object) -> list[object]:
