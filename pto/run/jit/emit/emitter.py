@@ -89,9 +89,7 @@ class Emitter:
         self.watch: Watch | None = None
         self.reach: Follows | None = None
         self.owners: dict[int, int] = {}  # of tiles that few use: `fusion.py`
-        self.forwarded: dict[
-            int, ForwardedCopy
-        ] = {}  # forwarded copies, by their tile (`cube/lent.py`)
+        self.forwarded: dict[int, ForwardedCopy] = {}  # by tile (`cube/forwarding.py`)
         self.unpacked: Any = None  # the right factor that the last product unpacked, and its size
         self._moving = set[int]()  # tiles that get another place
         self._bases, self._words = dict[str, str](), dict[int, str]()

@@ -138,13 +138,7 @@ class Written:
     # ---- tiles
 
     def _require(
-        self,
-        op: Operation,
-        operand: Operand,
-        tile: TileDesc,
-        dst: TileDesc | None,
-        *,
-        every: bool,
+        self, op: Operation, operand: Operand, tile: TileDesc, dst: TileDesc | None, *, every: bool
     ) -> None:
         steps, turned = _steps(tile)
         if steps is None:

@@ -110,14 +110,7 @@ def type_of(width: int) -> str:
     return vector(VREG_BYTES // width, "i1")
 
 
-def store(
-    x: Text,
-    item: str,
-    lanes: int,
-    value: Val,
-    pointer: str,
-    bits: str,
-) -> None:
+def store(x: Text, item: str, lanes: int, value: Val, pointer: str, bits: str) -> None:
     """Store the lanes of a vector with their bit set; other bytes are unchanged."""
     type, ones = vector(lanes, item), vector(lanes, "i1")
     name = f"@llvm.masked.store.v{lanes}{mangled(item)}.p0"

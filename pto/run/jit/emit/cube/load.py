@@ -111,9 +111,7 @@ class Loads(Words):
                 Field(kind, boxes.line(wide), (Digit(wide, 1), Digit(REST, n))) for n in across
             )
             from_ = Side(
-                matrix.swapped,
-                s.pointer(source.memory, source.address.value),
-                tuple(given.names),
+                matrix.swapped, s.pointer(source.memory, source.address.value), tuple(given.names)
             )
             to = Side(other, s.pointer(dst.memory, dst.address.value))
             tile_moves.transfer(s, (strips * wide).value, down.value, to, from_)
@@ -201,9 +199,7 @@ def _zeros(
         return
     strip = given.name(x.mul(steps[1], wide))
     field = Field(
-        kind,
-        boxes.line(given.name(x.mul(steps[0], wide))),
-        (Digit(wide, 1), Digit(REST, strip)),
+        kind, boxes.line(given.name(x.mul(steps[0], wide))), (Digit(wide, 1), Digit(REST, strip))
     )
     zero = tile_moves.bits_item(0, text.element(kind))
     tile_moves.fill(s, Side(field, to, tuple(given.names)), zero, (0, n), cols)

@@ -12,13 +12,7 @@ from pto.isa.meaning.cube.contraction import finite, rounded_to_tf32
 from pto.isa.meaning.cube.fractal import padded
 from pto.isa.meaning.memory import registers
 from pto.isa.meaning.memory.dma import element
-from pto.run.jit.emit.cube.contraction import (
-    ENDLESS,
-    LIMITED,
-    LIMITED_IF_FINITE,
-    changed,
-    multiply,
-)
+from pto.run.jit.emit.cube.contraction import ENDLESS, LIMITED, LIMITED_IF_FINITE, changed, multiply
 from pto.run.jit.emit.cube.factors import Matrix, kind_of, unpacked
 from pto.run.jit.emit.cube.load import scales_beside
 from pto.run.jit.emit.cube.scales import fragments, scaled

@@ -100,10 +100,7 @@ def _scale_rows(x: Text, room: PanelLayout, step: int, bad: str) -> None:
     """One scale for 32 elements of a row."""
 
     def row(i: Val) -> None:
-        values, scales = (
-            x.at("%p2", x.mul(i, room.line * 4)),
-            x.at("%p3", x.mul(i, step * 4)),
-        )
+        values, scales = (x.at("%p2", x.mul(i, room.line * 4)), x.at("%p3", x.mul(i, step * 4)))
 
         def half(h: str) -> None:
             group = x.over(h, MX_BLOCK_SIZE // _LANES)

@@ -184,11 +184,7 @@ def _unpack_lines(x: Text, g: Grid, room: PanelLayout, kind: _Kind) -> None:
 
     def row(i: Val) -> None:
         source = x.at(
-            "%p3",
-            x.mul(
-                x.add(x.mul(x.over(i, h), g.down), x.mul(x.rest(i, h), g.row)),
-                size,
-            ),
+            "%p3", x.mul(x.add(x.mul(x.over(i, h), g.down), x.mul(x.rest(i, h), g.row)), size)
         )
         to = x.at("%p2", x.mul(i, kind.high * room.line * 4))
 

@@ -172,10 +172,7 @@ def _around(
         return
 
     def turn(i: Val) -> None:
-        moved = [
-            x.at(source, x.mul(i, outer.source)),
-            x.at(target, x.mul(i, outer.destination)),
-        ]
+        moved = [x.at(source, x.mul(i, outer.source)), x.at(target, x.mul(i, outer.destination))]
         _around(s, loops[:-1], moved, body)
 
     x.loop(outer.count, 1, turn)

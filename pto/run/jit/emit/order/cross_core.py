@@ -20,13 +20,7 @@ from pto.run.jit.emit.registry import emits
 from pto.run.jit.emit.tile import planes
 from pto.run.jit.llvm.text import I64, Val, expect, unsupported_if
 from pto.run.jit.runtime.context import BLOCK, BLOCKS, COME, SIGNALS, SUB
-from pto.run.jit.runtime.state import (
-    CUBES,
-    SIGNAL_IDS,
-    VECTORS,
-    receiver,
-    signal_offset,
-)
+from pto.run.jit.runtime.state import CUBES, SIGNAL_IDS, VECTORS, receiver, signal_offset
 from pto.run.jit.runtime.values import Lowered, ScalarValue
 from pto.verify.operation import constant
 

@@ -261,10 +261,7 @@ def _into_local(s: OpContext, made: Ring, tile: TileDesc, how: Leaving | None) -
 
 def _divided(x: Text, split: int, rows: Val, cols: Val) -> tuple[Val, Val]:
     """The half of a region."""
-    return (
-        x.over(rows, 1 + (split == queue.BY_ROWS)),
-        x.over(cols, 1 + (split == queue.BY_COLS)),
-    )
+    return (x.over(rows, 1 + (split == queue.BY_ROWS)), x.over(cols, 1 + (split == queue.BY_COLS)))
 
 
 def _second(split: int, rows: Val, cols: Val) -> tuple[Val, Val]:

@@ -246,11 +246,7 @@ class Copier:
             planes.strips(x, lanes, r.cols, strip)
 
         is_long = "false" if self.work is not None else x.compare("sge", nbytes, _LONG)
-        x.when(
-            is_long,
-            lambda: x.loop(r.rows, 1, by_bytes),
-            lambda: x.loop(r.rows, 1, by_strips),
-        )
+        x.when(is_long, lambda: x.loop(r.rows, 1, by_bytes), lambda: x.loop(r.rows, 1, by_strips))
 
     def _line(self, dst: Field, src: Field, r: Rect, i: Val) -> tuple[str, str]:
         x = self.x
@@ -345,12 +341,7 @@ def _turn(x: Text, side: int, size: int, to: str, from_: str, to_step: Val, from
 
 
 def fill(
-    x: Text,
-    dst: Field,
-    to: str,
-    value: Val,
-    rows: tuple[Val, Val],
-    cols: tuple[Val, Val],
+    x: Text, dst: Field, to: str, value: Val, rows: tuple[Val, Val], cols: tuple[Val, Val]
 ) -> None:
     """One item in all elements of the rows and columns from .. to."""
     if "cols" not in dst.units:

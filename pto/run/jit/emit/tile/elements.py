@@ -78,11 +78,7 @@ class Elements(Numbers):
     """Reads and writes elements: the text, the current lanes, and their mask."""
 
     def __init__(
-        self,
-        x: Text,
-        tiles: Sequence[TileRef],
-        context: Callable[[int], str],
-        alone: bool,
+        self, x: Text, tiles: Sequence[TileRef], context: Callable[[int], str], alone: bool
     ) -> None:
         super().__init__(x, context)
         self._lanes = lanes.Lanes(x, 1)

@@ -275,12 +275,7 @@ class _Loop:
     """
 
     def __init__(
-        self,
-        x: Text,
-        fn: Callable[..., Any],
-        target: Plane,
-        sources: Sequence[_Source],
-        count: int,
+        self, x: Text, fn: Callable[..., Any], target: Plane, sources: Sequence[_Source], count: int
     ) -> None:
         self.x, self.fn, self.target, self.sources = x, fn, target, sources
         self.spot = lanes.Lanes(x, count)

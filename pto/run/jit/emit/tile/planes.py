@@ -120,13 +120,7 @@ def copy_bytes(x: Text, to: str, source: str, nbytes: Val) -> None:
     x.do(f"call void @llvm.memcpy.p0.p0.i64(ptr {to}, ptr {source}, i64 {nbytes}, i1 false)")
 
 
-def load_lanes(
-    x: Text,
-    dtype: DType,
-    lanes: int,
-    pointer: str,
-    mask: str | None,
-) -> str:
+def load_lanes(x: Text, dtype: DType, lanes: int, pointer: str, mask: str | None) -> str:
     """Load elements under a mask; lanes that are off are not read and are 0."""
     item = element(dtype)
     type, bits = vector(lanes, item), vector(lanes, "i1")
@@ -143,12 +137,7 @@ def load_lanes(
 
 
 def store_lanes(
-    x: Text,
-    dtype: DType,
-    lanes: int,
-    value: Val,
-    pointer: str,
-    mask: str | None,
+    x: Text, dtype: DType, lanes: int, value: Val, pointer: str, mask: str | None
 ) -> None:
     """Store elements under a mask; memory of lanes that are off is unchanged."""
     item = element(dtype)

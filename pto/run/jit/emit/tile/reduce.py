@@ -201,12 +201,7 @@ def _pairs(f: Folder, rows: Any) -> None:
 
 
 def reduced(
-    x: Text,
-    count: Val,
-    first: Sequence[lanes.Symbol],
-    step: Any,
-    by: Val = 1,
-    start: Val = 0,
+    x: Text, count: Val, first: Sequence[lanes.Symbol], step: Any, by: Val = 1, start: Val = 0
 ) -> list[lanes.Symbol]:
     """Running values in a loop, as lanes."""
 
