@@ -6,16 +6,20 @@
 ```pto       a whole program: `pto check` finds nothing, or what `// error: words [CODE]` names;
              `title="k.pto"` keeps it as a file for later commands
 ```sh        commands of set-up, not run: every target and extra they name exists
-```text      anything that is not run: marked as such by this word
+```cpp       a source, kept as a file by its title; the page is skipped without a C++ compiler
+```text      anything else; a statement that could be run has a title that says why it is not:
+             `title="not run: needs torch"`
 A line `...` in shown output stands for any lines, and `...` in a line for anything.
 """
 
 from __future__ import annotations
 
+import argparse
 import linecache
 import re
 import runpy
 import shlex
+import shutil
 import sys
 import tomllib
 from collections.abc import Callable
@@ -37,7 +41,11 @@ ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 PAGES += sorted((ROOT / "docs" / "guide").glob("*.md"))
 _FENCE = re.compile(r"^```(.*?)$\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-_TITLE = re.compile(r'title="([\w.]+)"')
+_TITLE = re.compile(r'title="([^"]+)"')
+_RUNNABLE = re.compile(
+    r"^(?:\$ |>>> )?(?:\w+=\S+ )?(?:pto (?!\w+\.)\w+ |python |pip |import pto|with pto\.)",
+    re.MULTILINE,
+)
 _EXPECTED = re.compile(r"// error: (.*?)\s*\[(PTO-\w+)\]")
 
 
@@ -188,13 +196,26 @@ def run_setup(run: Run, block: Block) -> None:
             assert words[:1] in known_words, f"what is `{line}`?"
 
 
+def keep_source(run: Run, block: Block) -> None:
+    if not any(map(shutil.which, ("g++", "clang++"))):
+        pytest.skip("no C++ compiler: this page was NOT run")
+    assert block.title, "a source needs a title"
+    (run.folder / block.title).write_text(block.text, "utf-8")
+
+
+def read_text(run: Run, block: Block) -> None:
+    marked = (block.title or "").startswith("not run: ")
+    assert marked or not _RUNNABLE.search(block.text), "run it, or say in a title why it is not"
+
+
 KINDS: dict[str, Callable[[Run, Block], None]] = {
     "python": run_python,
     "output": run_output,
     "console": run_console,
     "pto": run_program,
     "sh": run_setup,
-    "text": lambda run, block: None,
+    "cpp": keep_source,
+    "text": read_text,
 }
 
 
@@ -237,6 +258,30 @@ def test_the_page_of_the_command_line_lists_every_command() -> None:
     page = ROOT / "docs" / "guide" / "command_line.md"
     listed = re.findall(r"^\| `pto (\w+)` \|", page.read_text("utf-8"), re.MULTILINE)
     assert sorted(listed) == sorted(VERBS)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_commands_in_prose_exist_with_their_options(page: Path) -> None:
+    """`pto check --deep FILE`: the command and every option that it names."""
+    wrong: list[str] = []
+    for code in re.findall(r"(?<!`)`(pto \S[^`\n]*)`", _FENCE.sub("", page.read_text("utf-8"))):
+        verb, *words = code.split()[1:]
+        if verb in VERBS:
+            named = {word.partition("=")[0] for word in words if word.startswith("--")}
+            wrong += [code] if not named <= options(verb_parser(verb, load(verb))) else []
+        elif verb not in ("COMMAND", "--version"):
+            wrong.append(code)
+    assert wrong == []
+
+
+def options(parser: argparse.ArgumentParser) -> set[str]:
+    """Every option of a command, and of the commands below it."""
+    found: set[str] = set()
+    for action in parser._actions:
+        found |= set(action.option_strings)
+        if isinstance(action.choices, dict):
+            found |= {o for each in action.choices.values() for o in options(each)}
+    return found
 
 
 def test_there_are_pages_and_blocks_to_run() -> None:
