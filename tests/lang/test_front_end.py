@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import builtins
+import enum
 import functools
 import linecache
+import logging
 import sys
 import warnings
 from pathlib import Path
@@ -110,6 +112,41 @@ def test_closures_globals_and_names_keep_their_meaning():
 
     assert stored(kernel, 5)[0] == 5 + (1 + 0) + (1 + 2)
     assert count == 1, "a function is traced once"
+
+
+class Access(enum.Flag):
+    READ = enum.auto()
+    WRITE = enum.auto()
+
+
+class Sizes:
+    def __init__(self, rows: int) -> None:
+        self.rows = rows
+
+    @functools.cached_property
+    def half(self) -> int:
+        return self.rows // 2
+
+
+LOG = logging.getLogger("kernels")
+
+
+def test_values_that_python_computes_once_are_no_state_of_the_program():
+    sizes = Sizes(8)
+
+    @functools.cache
+    def factor(n: int) -> int:
+        return n * 3
+
+    def kernel(y: I32, n: Number) -> None:
+        total = n
+        for _ in pto.range(n):
+            LOG.debug("traced")
+            both = Access.READ | Access.WRITE
+            total = total + sizes.half + factor(2) + len(both)
+        put(y, 0, total)
+
+    assert stored(kernel, 3, 1) == [3 + 3 * (4 + 6 + 2)]
 
 
 def test_a_function_of_an_installed_package_is_rewritten(tmp_path: Path, monkeypatch: Any):

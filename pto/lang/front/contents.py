@@ -12,7 +12,8 @@ import operator
 import sys
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator
-from functools import partial
+from enum import Enum, EnumMeta
+from functools import cached_property, partial
 from types import BuiltinMethodType, FunctionType, MemberDescriptorType, MethodType, ModuleType
 from typing import Any, NamedTuple
 
@@ -24,7 +25,8 @@ from pto.lang.captured import names_of
 from pto.lang.trace import Trace
 
 _LIBRARIES = ("pto", "numpy", "builtins", "types", "typing", "enum", "abc")
-_ATOMS = (int, float, str, bytes, ValueHandle, ModuleType, type(None))
+_ATOMS = (int, float, str, bytes, Enum, EnumMeta, ValueHandle, ModuleType, type(None))
+_CONTAINERS = (list, set, deque, dict)
 _MOST = 1 << 16  # bytes of an array that are compared
 
 
@@ -107,11 +109,11 @@ def _behind(name: str, value: Any, held: ContainerState | None) -> Iterable[tupl
         return [(name, each) for each in (value.func, *value.args, *value.keywords.values())]
     if isinstance(value, tuple):
         return [(name, each) for each in value]  # pyright: ignore[reportUnknownVariableType]
-    if held is None:
+    if held is None or not (isinstance(value, _CONTAINERS) or _is_users(value)):
         return ()
     if isinstance(value, type):  # its methods change it by other variables
         return [(name, each) for each in held.elements if not isinstance(each, FunctionType)]
-    kind = [(name, type(value))] if _is_users(type(value)) else []
+    kind = [] if isinstance(value, _CONTAINERS) else [(name, type(value))]
     return [*kind, *((name, each) for each in held.elements)]
 
 
@@ -140,8 +142,10 @@ def _held(name: str, value: Any, trace: Trace) -> ContainerState | None:
 
 
 def _attributes(value: object) -> list[object]:
-    """The values of the attributes of an object."""
-    found: list[object] = list(getattr(value, "__dict__", {}).values())
+    """The values of the attributes of an object, but those that it computes at the first use."""
+    own: dict[str, object] = getattr(value, "__dict__", {})
+    kept = {name for name in own if isinstance(getattr(type(value), name, None), cached_property)}
+    found: list[object] = [each for name, each in own.items() if name not in kept]
     for kind in type(value).__mro__:
         slots = kind.__dict__.get("__slots__", ())
         for name in (slots,) if isinstance(slots, str) else slots:
@@ -150,6 +154,7 @@ def _attributes(value: object) -> list[object]:
     return found
 
 
-def _is_users(kind: type) -> bool:
-    module = sys.modules.get(kind.__module__)
+def _is_users(value: object) -> bool:
+    """True for a class of the user's files, and an object of one."""
+    module = sys.modules.get((value if isinstance(value, type) else type(value)).__module__)
     return is_users(getattr(module, "__file__", None) or "")
