@@ -1,14 +1,17 @@
-"""Natural kernels on 1, 2, 4, 8, 16 threads, beside torch on as many where that is installed.
+"""Natural kernels with 1, 2, 4, 8, 16 threads, beside torch with as many if it is installed.
 
-Wall time, the least of several calls; with more threads than processors nothing is measured.
+`python -m bench.bench_scale [PLOT.png]` prints the table line by line, in two to three minutes, and
+draws the speed-up. Times are wall times, the least of several calls. Nothing is measured with more
+threads than processors.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import os
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -20,10 +23,13 @@ from examples.gallery.batched_gemm import batched_gemm
 from examples.gallery.gelu import gelu_tanh
 from examples.gallery.norms import layernorm
 from pto.core.processors import usable
+from pto.run.jit.border import threads as threads_module
 
 Work = Callable[[], object]
 F = pto.Global[pto.f32]
-_ROUNDS = 5
+_ROUNDS = 7
+_THREADS = (1, 2, 4, 8, 16)
+_Line = tuple[str, dict[int, float], dict[int, float]]  # name, ms by number of threads; of torch
 
 
 @pto.kernel(profile="a5")
@@ -47,6 +53,12 @@ def gemm(x: F, y: F, z: F) -> None:
     for k in pto.range(0, x.shape[1], 64):
         acc = pto.dot(pto.load(x[i:, k:], 128, 64), pto.load(y[k:, j:], 64, 128), acc=acc)
     pto.store(z[i:, j:], acc)
+
+
+@pto.kernel(profile="a5")
+def copy(x: F, y: F) -> None:
+    i = pto.block_idx() * 8
+    pto.store(y[i:, :], pto.load(x[i:, :], 8, 64))
 
 
 def _normal(*shape: int, kind: Any = np.float32) -> Any:
@@ -130,21 +142,82 @@ def _least(work: Work) -> float:
     return 1e3 * found
 
 
-def run() -> Rows:
-    rows: Rows = []
+def _start() -> Work:
+    """A launch that does next to nothing: what it costs to start and end threads."""
+    x = _normal(128, 64)
+    y = np.empty_like(x)
+    return lambda: copy[16](x, y)
+
+
+def lines() -> Iterator[_Line]:
+    """Measure each kernel, and torch after it."""
     torch = importlib.import_module("torch") if importlib.util.find_spec("torch") else None
     before = os.environ.get("PTO_THREADS")
     for name, (kernel, peer) in cases().items():
-        other = None if torch is None else peer(torch)
-        for threads in (1, 2, 4, 8, 16):
+        other, ours, theirs = None if torch is None else peer(torch), {}, {}
+        for threads in _THREADS:
             if threads > usable():
                 break
             os.environ["PTO_THREADS"] = str(threads)
-            rows.append((f"{name}, {threads} threads", _least(kernel), "ms"))
+            ours[threads] = _least(kernel)
             if torch is not None and other is not None:
                 torch.set_num_threads(threads)
-                rows.append((f"{name}, {threads} threads, torch", _least(other), "ms"))
+                theirs[threads] = _least(other)
+        yield name, ours, theirs
+    name, shortest = "a launch of 16 tiles of 2 KB", threads_module._LAUNCH
+    threads_module._LAUNCH, work, ours = 0.0, _start(), {}  # else such a launch uses one thread
+    for threads in _THREADS:
+        os.environ["PTO_THREADS"] = str(threads)
+        ours[threads] = min(_least(work) for _ in range(50))
+    yield name, ours, {}
+    threads_module._LAUNCH = shortest
     os.environ.pop("PTO_THREADS")
     if before is not None:
         os.environ["PTO_THREADS"] = before
-    return rows
+
+
+def _row(line: _Line) -> str:
+    name, *times = line
+    cells = [f"{taken[n]:.3g}" if n in taken else "" for taken in times for n in _THREADS]
+    most = max(times[0])
+    return f"| {name} | {' | '.join(cells)} | {times[0][1] / times[0][most]:.1f} |"
+
+
+def draw(measured: list[_Line], path: str) -> None:
+    """Draw the speed-up of each kernel over the number of threads."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6, 4), dpi=120)
+    axes = figure.subplots()
+    axes.plot(_THREADS, _THREADS, color="0.8", linestyle="--", label="ideal")
+    for name, ours, _ in measured:
+        axes.plot(list(ours), [ours[1] / taken for taken in ours.values()], "o-", label=name)
+    axes.set(xlabel="threads", ylabel="times as fast as one thread", xticks=_THREADS)
+    axes.legend(fontsize=7)
+    figure.tight_layout()
+    figure.savefig(path)
+
+
+def run() -> Rows:
+    return [
+        (f"{name}, {n} threads{whose}", ms, "ms")
+        for name, ours, theirs in lines()
+        for whose, taken in (("", ours), (", torch", theirs))
+        for n, ms in taken.items()
+    ]
+
+
+def main(path: str | None) -> None:
+    numbers = " | ".join(map(str, _THREADS))
+    print(f"| ms with so many threads | {numbers} | torch: {numbers} | times as fast |")
+    print("| --- |" + " --- |" * (2 * len(_THREADS) + 1))
+    measured = list[_Line]()
+    for line in lines():
+        print(_row(line), flush=True)
+        measured.append(line)
+    if path is not None:
+        draw(measured[:-1], path)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1] if len(sys.argv) > 1 else None)
