@@ -28,10 +28,9 @@ from pto.lang.coalesce import coalesce
 from pto.lang.mark import Mark
 from pto.lang.values.scalars import Scalar, as_value
 from pto.lang.values.tiles import Extent, Extents, Tile, same_region
+from pto.prove.assume import GRID
 from pto.transform.reuse import Reuse
 from pto.transform.tidy import drop_unused, tidy
-
-GRID = ("grid_x", "grid_y")  # parameters for the extents of the grid
 
 T = TypeVar("T")
 

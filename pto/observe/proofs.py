@@ -18,7 +18,7 @@ from pto.observe.sanitize import sanitize
 from pto.observe.shown import Runs
 from pto.plan.mode import may_lack_order
 from pto.plan.sync import insert
-from pto.prove.assume import Stated
+from pto.prove.assume import GRID, Stated
 from pto.prove.closed import BLOCK, BLOCKS
 from pto.prove.questions import (
     OF_FLAGS,
@@ -149,7 +149,7 @@ def prove(
         if blocks is not None:
             extents = extents_of(blocks)
             count = prod(extents)
-            axes = zip(("grid_x", "grid_y"), extents, strict=False)
+            axes = zip(GRID, extents, strict=False)
             known |= {names.index(axis): n for axis, n in axes if axis in names}
         for answer in answers(function, known, count, assume):
             found.append((name_of(function), confirmed(module, function, answer, profile)))

@@ -29,12 +29,12 @@ from pto.run.machine.agents import DEADLOCK
 _SECONDS = 2.0  # of one run, and to look for inputs
 _ALL_SECONDS = 4.0  # after which no run begins
 _ONE_WAY = "nothing depends on arguments, blocks or data, so that one run stands for all"
-_CODES: dict[Question, tuple[str, ...]] = {
+CODES: dict[Question, tuple[str, ...]] = {
     "order": ("PTO-R00", "PTO-R01", "PTO-R038", "PTO-R039", "PTO-R043", "PTO-R044"),
     "deadlock": (*(f"PTO-D20{n}" for n in (0, 1, 2, 3, 4, 5, 7, 9)), DEADLOCK),
     "reads": ("PTO-V210", "PTO-V212", "PTO-V213", "PTO-V214", "PTO-V215", "PTO-M201"),
 }
-_NEEDLESS = ("PTO-R014", "PTO-R015", "PTO-R016")
+NEEDLESS = ("PTO-R014", "PTO-R015", "PTO-R016")
 
 
 class Runs:
@@ -114,9 +114,9 @@ class Runs:
 
 
 def _is_about(finding: Diagnostic, question: Question, found: Found) -> bool:
-    if finding.code in _NEEDLESS or (finding.code == DEADLOCK and found.is_alone):
+    if finding.code in NEEDLESS or (finding.code == DEADLOCK and found.is_alone):
         return False
-    return finding.code.startswith(_CODES[question])
+    return finding.code.startswith(CODES[question])
 
 
 def _at(functions: Sequence[Operation], finding: Diagnostic) -> Operation | None:

@@ -14,6 +14,8 @@ from pto.prove.closed import BLOCK, BLOCKS
 from pto.prove.number import Number, Symbol, number, of, product
 from pto.prove.values import Guards, Values
 
+GRID = ("grid_x", "grid_y")  # the extents of the grid, in kernels written in Python
+
 
 @dataclass(frozen=True, slots=True)
 class Stated:
@@ -36,7 +38,8 @@ class Stated:
                 block = of(values.launch.block)
                 values.numbers[id(arg)] = block if arg.name == BLOCK else values.launch.blocks
             elif not arg.type.is_float:
-                symbols[n] = values.launch.symbol(arg.name, "argument")
+                low = number(1) if arg.name in GRID else None
+                symbols[n] = values.launch.symbol(arg.name, "argument", low)
                 values.numbers[id(arg)] = of(symbols[n])
         names = {symbol.name: of(symbol) for symbol in symbols.values()}
         names["blocks"] = values.launch.blocks

@@ -10,8 +10,9 @@ in this way, different blocks are disjoint.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
+from functools import reduce
 from itertools import combinations_with_replacement, pairwise
 from typing import NamedTuple
 
@@ -19,13 +20,12 @@ from pto.prove.bounds import unproved
 from pto.prove.decide import (
     highest,
     implied,
-    lowest,
     never_negative,
     not_above,
     simplified,
 )
 from pto.prove.facts import KernelUses, MemUse
-from pto.prove.number import Number, Symbol, number, of, product
+from pto.prove.number import ZERO, Number, Symbol, SymbolProduct, number, of, product
 from pto.prove.values import Guards, ViewAxis, ViewPart
 
 
@@ -133,7 +133,9 @@ def _told_apart(axes: Axes, coordinates: Sequence[Symbol]) -> bool:
     known: set[Symbol] = set()  # windows that differ in one of these are disjoint
     left = set(coordinates)
     while left:
-        found = next((s for s in _candidates(axes, known) if _decides(s, axes, known)), None)
+        second = _Second(known)
+        moved = [(ours, second.axis(theirs)) for ours, theirs in axes]
+        found = next((s for s in _candidates(axes, known) if second.decides(s, moved)), None)
         if found is None:
             return False
         known.add(found)
@@ -143,39 +145,66 @@ def _told_apart(axes: Axes, coordinates: Sequence[Symbol]) -> bool:
 
 def _candidates(axes: Axes, known: set[Symbol]) -> list[Symbol]:
     """Integers that move a window along an axis, the farthest first."""
-    found: dict[Symbol, int] = {}
+    found: dict[Symbol, tuple[bool, int]] = {}
     for axis, _ in axes:
         for atom, count in axis.offset.terms:
-            if isinstance(atom, Symbol) and not atom.is_fixed and atom not in known:
-                found[atom] = max(found.get(atom, 0), abs(count))
-    return sorted(found, key=lambda s: -found[s])
+            flat = atom.flat if isinstance(atom, SymbolProduct) else [atom]
+            for each in flat:
+                if isinstance(each, Symbol) and not each.is_fixed and each not in known:
+                    found[each] = max(found.get(each, (False, 0)), (len(flat) > 1, abs(count)))
+    return sorted(found, key=lambda s: found[s], reverse=True)
 
 
-def _decides(symbol: Symbol, axes: Axes, known: set[Symbol]) -> bool:
-    return any(_decides_along(symbol, a, b, known) for a, b in axes)
+class _Second:
+    """The formulas of the second of two blocks: its integers differ from those of the first, except
+    for arguments and `known` ones."""
+
+    def __init__(self, known: Set[Symbol]) -> None:
+        self._known = known
+        self._copies: dict[Symbol, Symbol] = {}
+
+    def number(self, n: Number) -> Number:
+        return n.replaced({s: of(self._copy(s)) for s in n.symbols()})
+
+    def axis(self, axis: ViewAxis) -> ViewAxis:
+        return replace(axis, offset=self.number(axis.offset), size=self.number(axis.size))
+
+    def _copy(self, s: Symbol) -> Symbol:
+        if s.is_fixed or s in self._known:
+            return s
+        if s not in self._copies:
+            low, high = (None if n is None else self.number(n) for n in (s.low, s.high))
+            self._copies[s] = Symbol(s.name, s.kind, low, high, s.depth)
+        return self._copies[s]
+
+    def decides(self, symbol: Symbol, axes: Axes) -> bool:
+        """True if windows with different values of a symbol are disjoint along an axis."""
+        return any(self._along(symbol, a, b) for a, b in axes)
+
+    def _along(self, symbol: Symbol, a: ViewAxis, b: ViewAxis) -> bool:
+        """The symbol may be larger in either window, by at least one."""
+        other = self._copy(symbol)
+        factor = _factor(a.offset, symbol)
+        if factor is None or factor == ZERO or _factor(b.offset, other) != factor:
+            return False
+        ours = a.offset - product(factor, of(symbol))
+        theirs = b.offset - product(factor, of(other))
+        reach = next((way for way in (factor, -factor) if never_negative(way)), None)
+        return (
+            reach is not None
+            and not_above(ours + a.size, theirs + reach)
+            and not_above(theirs + b.size, ours + reach)
+        )
 
 
-def _decides_along(symbol: Symbol, a: ViewAxis, b: ViewAxis, known: set[Symbol]) -> bool:
-    """True if windows with different values of a symbol are disjoint along one axis."""
-    factor = a.offset.of(symbol)
-    if not factor or b.offset.of(symbol) != factor:
-        return False
-    reach = abs(factor)
-    ours, theirs = a.offset.without(symbol), b.offset.without(symbol)
-    for atom, count in a.offset.terms:
-        cancels = isinstance(atom, Symbol) and (atom.is_fixed or atom in known)
-        if cancels and atom is not symbol:
-            if theirs.of(atom) != count:
-                return False
-            ours, theirs = ours.without(atom), theirs.without(atom)
-    if any(isinstance(atom, Symbol) and atom in known for atom, _ in theirs.terms):
-        return False
-    # the symbol may be larger in either window
-    return _passes(ours, a.size, theirs, reach) and _passes(theirs, b.size, ours, reach)
-
-
-def _passes(first: Number, size: Number, second: Number, reach: int) -> bool:
-    """True if a window at `first` ends before one at `second + reach` begins, if the integers in
-    both may differ."""
-    end, begin = highest(first + size), lowest(second)
-    return end is not None and begin is not None and end <= begin + reach
+def _factor(n: Number, symbol: Symbol) -> Number | None:
+    """What a symbol is multiplied by, which is the same in all blocks; None if it is not."""
+    found = ZERO
+    for atom, count in n.terms:
+        flat = atom.flat if isinstance(atom, SymbolProduct) else [atom]
+        if symbol in flat:
+            flat.remove(symbol)
+            found += reduce(product, map(of, flat), number(count))
+        elif symbol in of(atom).symbols():
+            return None
+    return found if all(s.is_fixed for s in found.symbols()) else None

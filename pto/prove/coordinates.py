@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from math import gcd
 from typing import Final, NamedTuple
 
-from pto.prove.decide import highest, lowest
+from pto.prove.decide import highest, lowest, never_negative, not_above
 from pto.prove.number import (
     ZERO,
     Atom,
@@ -33,7 +33,7 @@ class Split(NamedTuple):
     """An integer, a number that it is divided by, its quotient and its remainder."""
 
     whole: Symbol
-    by: int
+    by: Number
     over: Symbol
     rest: Symbol
 
@@ -51,7 +51,7 @@ class Coordinates:
             found = [q for q in _quotients(numbers) if self._leaf(q) is not None]
             if not found:
                 break
-            atom = min(found, key=lambda q: q.by.rest)
+            atom = min(found, key=lambda q: (len(q.by.terms), q.by.rest))
             leaf = self._leaf(atom)
             assert leaf is not None and leaf.high is not None
             high = quotient(leaf.high, atom.by)
@@ -59,7 +59,7 @@ class Coordinates:
             rest = Symbol(f"({leaf.name} % {atom.by})", "block", ZERO, atom.by - 1, leaf.depth)
             place = product(of(over), atom.by) + of(rest)
             self._places.append((leaf, place))
-            self.splits.append(Split(leaf, atom.by.rest, over, rest))
+            self.splits.append(Split(leaf, atom.by, over, rest))
             numbers = [n.replaced({leaf: place}) for n in numbers]
             at = self.leaves.index(leaf)
             self.leaves[at : at + 1] = [over, rest]
@@ -73,7 +73,7 @@ class Coordinates:
 
     def _leaf(self, atom: Quotient) -> Symbol | None:
         """The coordinate of which an atom is a quotient, if it depends on nothing else."""
-        known = atom.by.value is not None
+        known = all(s.is_fixed for s in atom.by.symbols())
         return next((s for s in self.leaves if known and atom.number == of(s)), None)
 
 
@@ -99,10 +99,12 @@ def _quotients(numbers: Sequence[Number]) -> list[Quotient]:
 
 
 def _settled(n: Number) -> Number:
-    """(k*q + r) // (k*m) is q // m where 0 <= r < k."""
+    """(k*q + r) // (k*m) is q // m where 0 <= r < k; r // b is 0 where 0 <= r < b."""
     for atom in _quotients([n]):
         by = atom.by.value
         if by is None:
+            if never_negative(atom.number) and not_above(atom.number + 1, atom.by):
+                return _settled(n.replaced({atom: ZERO}))
             continue
         for factor in sorted({by, *(gcd(by, count) for _, count in atom.number.terms)} - {1}):
             small = frozenset((a, c) for a, c in atom.number.terms if c % factor)

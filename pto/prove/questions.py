@@ -16,6 +16,7 @@ from pto.prove.assume import ANY, Stated
 from pto.prove.blocks import conflicts
 from pto.prove.bounds import leaving, unproved
 from pto.prove.facts import KernelUses, MemUse, facts
+from pto.prove.number import ZERO
 from pto.prove.order import Problem, Undecided, problems
 from pto.prove.reads import unproved_reads
 from pto.prove.refute import Counterexample, out_of_bounds, overlapping
@@ -60,7 +61,7 @@ def answers(
 
 def _assumptions(found: KernelUses, blocks: int | None, assume: Sequence[str]) -> list[str]:
     words = [*assume]
-    sizes = [s.name for s in found.arguments.values() if s.low is not None]
+    sizes = [s.name for s in found.arguments.values() if s.low == ZERO]
     if sizes:
         words.append(f"{', '.join(sizes)} >= 0")
     if blocks is None:

@@ -15,7 +15,7 @@ from typing import Final
 
 from pto.prove.blocks import BlockPair
 from pto.prove.facts import KernelUses, MemUse
-from pto.prove.number import Number, Symbol, evaluated
+from pto.prove.number import Symbol, evaluated
 
 _SIZES: Final = (16, 1, 33, 128, 100, 2, 64, 256, 8, 17, 1000)
 _SECONDS: Final = 0.3  # to look for one counterexample
@@ -55,7 +55,8 @@ def out_of_bounds(found: KernelUses, use: MemUse) -> Counterexample | None:
 
 
 def _leaving(found: KernelUses, use: MemUse, data: Known) -> Counterexample | None:
-    for numbers, sizes, blocks in _calls(found, found.assumed):
+    large = {axis.extent.rest for axis in use.window.axes if axis.extent.value}
+    for numbers, sizes, blocks in _calls(found, sorted(large)):
         known = {**sizes, **data}
         for block in _chosen(blocks):
             for here in _iterations(found, use, known, block):
@@ -73,7 +74,7 @@ def _leaving(found: KernelUses, use: MemUse, data: Known) -> Counterexample | No
 
 def overlapping(found: KernelUses, pair: BlockPair) -> Counterexample | None:
     """A call in which two blocks access one byte, and one of them writes it."""
-    for numbers, known, blocks in _calls(found, found.assumed):
+    for numbers, known, blocks in _calls(found):
         if blocks == 1:
             continue
         for first, second in pairs(_chosen(blocks), repeat=2):
@@ -88,9 +89,9 @@ def overlapping(found: KernelUses, pair: BlockPair) -> Counterexample | None:
 
 
 def _calls(
-    found: KernelUses, assumed: Sequence[Number]
+    found: KernelUses, large: Sequence[int] = ()
 ) -> Iterator[tuple[dict[int, int], Known, int]]:
-    """Sizes and grids to try, where they are not fixed."""
+    """Sizes and grids to try, where they are not fixed; `large`: sizes after all others."""
     symbols, rng = found.arguments, random.Random(0)
     until = time.process_time() + _SECONDS
     fixed = found.launch.blocks.value
@@ -98,6 +99,7 @@ def _calls(
     draws: list[tuple[int, ...]] = [(size,) * len(symbols) for size in _SIZES]
     if len(symbols) > 1:
         draws += [tuple(rng.choices(_SIZES, k=len(symbols))) for _ in range(_DRAWS)]
+    draws += [(size,) * len(symbols) for size in large]
     for sizes in draws if symbols else draws[:1]:
         numbers = dict(zip(symbols, sizes, strict=False))
         known: Known = {symbols[n]: size for n, size in numbers.items()}
@@ -106,7 +108,7 @@ def _calls(
                 return
             count = next(found.launch.blocks.symbols(), None)
             here = known if count is None else {**known, count: blocks}
-            if all((evaluated(n, here) or 0) >= 0 for n in assumed):
+            if all((evaluated(n, here) or 0) >= 0 for n in found.assumed):
                 yield numbers, here, blocks
 
 
@@ -119,7 +121,8 @@ def _iterations(found: KernelUses, use: MemUse, known: Known, block: int) -> Ite
     """Some iterations of a use: the first ones and the last one of each loop."""
     here: Known = {**known, found.launch.block: block}
     for split in found.splits:
-        here[split.over], here[split.rest] = divmod(here[split.whole], split.by)
+        by = evaluated(split.by, here) or 1
+        here[split.over], here[split.rest] = divmod(here[split.whole], by)
     turns = [here]
     for loop in use.loops:
         turns = [{**t, loop: n} for t in turns for n in _turns(loop, t)][:64]

@@ -206,7 +206,7 @@ class LaunchSymbols:
         self, name: str, kind: Kind, low: Number | None = None, high: Number | None = None
     ) -> Symbol:
         self.depth += 1  # of its bounds, all have been made before
-        return Symbol(name, kind, low, high, self.depth)
+        return Symbol(name, kind, low, high, 0 if kind == "argument" else self.depth)
 
     def assume_size(self, n: Number) -> None:
         """Assume that an argument that is the size of a view is not negative

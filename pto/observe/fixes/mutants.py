@@ -5,7 +5,8 @@ Each change of `mutations.py` is made alone. A mutant is found if the sanitizer 
 new, or the run ends in a deadlock. It is harmless if very different schedules all give the bits of
 the original program, and missed if one does not and the sanitizer was silent. Bytes that the
 original program leaves undefined do not count, nor bytes past the end of the host's memory. If the
-original program itself has findings, schedules in which its result differs are ignored.
+original program itself has findings, schedules in which its result differs are ignored. A mutant is
+also missed if the formulas of `pto prove` prove a property that a finding refutes.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import numpy as np
 from pto.core.errors import Diagnostic, PtoError
 from pto.ir.graph import Module, Operation
 from pto.ir.text.printer import print_operation
+from pto.observe.claims import contradicted
 from pto.observe.fixes.mutations import PLACES, changes
 from pto.observe.mode import mode_of
 from pto.observe.sanitize import Sanitizer, sanitize
@@ -30,6 +32,7 @@ from pto.run.launch.host import launch
 from pto.run.machine.core import Core
 from pto.run.watch.events import Observer
 from pto.run.watch.memory import WatchedMemory
+from pto.target.facts import Profile
 from pto.verify.target import target_of
 
 Judgement = Literal["found", "harmless", "missed"]
@@ -86,12 +89,14 @@ class Subject:
             return found
         return np.where(self.undefined, 0, np.frombuffer(found, np.uint8)).tobytes()
 
-    def outcomes(self) -> dict[str, bytes | str]:
+    def outcomes(self, schedules: Sequence[str]) -> dict[str, bytes | str]:
         """The outcome by schedule; first finds out which bytes are undefined."""
+        if not schedules:
+            return {}
         plain, other = self.outcome(), self.outcome(observer=_Filled())
         if isinstance(plain, bytes) and isinstance(other, bytes) and plain != other:
             self.undefined = np.frombuffer(plain, np.uint8) != np.frombuffer(other, np.uint8)
-        return {schedule: self.outcome(schedule=schedule) for schedule in SCHEDULES}
+        return {schedule: self.outcome(schedule=schedule) for schedule in schedules}
 
     def findings(self, mode: Any, *, closer: bool = False) -> tuple[list[Diagnostic], bool]:
         """The findings of the sanitizer, and whether the run ended normally. `closer`: also check
@@ -119,11 +124,17 @@ class Subject:
 
 
 def mutants(
-    module: Module, *, args: Sequence[Any], asked: Sequence[int] = (), **options: Any
+    module: Module,
+    *,
+    args: Sequence[Any],
+    asked: Sequence[int] = (),
+    schedules: Sequence[str] = SCHEDULES,
+    **options: Any,
 ) -> Iterator[Mutant]:
     """Judge every mutant of one launch; `args` are unchanged.
 
-    A program that a compiler is to order is first ordered as by `pto sync`.
+    A program that a compiler is to order is first ordered as by `pto sync`. Without schedules, only
+    the sanitizer and the proofs judge.
     """
     profile = target_of(
         module, profile=options.get("profile"), device=options.get("device")
@@ -135,23 +146,25 @@ def mutants(
     mode = mode_of(functions)
     plain = subject.findings(mode)[0]
     known = {False: {_key(d) for d in plain}}
-    outcomes = subject.outcomes()
-    right, schedules = set(outcomes.values()), SCHEDULES
+    outcomes = subject.outcomes(schedules)
+    right = set(outcomes.values())
     if any(d.severity == "error" for d in plain):
-        schedules = tuple(s for s in SCHEDULES if outcomes[s] == outcomes[SCHEDULES[0]])
+        schedules = [s for s in schedules if outcomes[s] == outcomes[schedules[0]]]
     for change in changes(with_peers(functions, FunctionNames())):
         closer = change.kind == PLACES
         if closer not in known:
             known[closer] = {_key(d) for d in subject.findings(mode, closer=closer)[0]}
         text = print_operation(change.op).strip()
         with change.edit():
-            judgement, why = _judged(subject, mode, known[closer], closer, schedules, right)
+            judged = _judged(subject, profile, mode, known[closer], closer, schedules, right)
+        judgement, why = judged
         line = change.op.loc.line if change.op.loc else 0
         yield Mutant(change.kind, text, line, judgement, why)
 
 
 def _judged(
     subject: Subject,
+    profile: Profile,
     mode: Any,
     known: set[tuple[Any, ...]],
     closer: bool,
@@ -159,6 +172,8 @@ def _judged(
     right: set[bytes | str],
 ) -> tuple[Judgement, str]:
     findings, is_ended = subject.findings(mode, closer=closer)
+    for question, code in contradicted(subject.functions(), profile, findings):
+        return "missed", f"{question} is proved, and a run shows {code}"
     fresh = [d for d in findings if d.code.startswith(_JUDGED) and _key(d) not in known]
     found = [d for d in fresh if d.code not in _NEEDLESS]
     if found or not is_ended:

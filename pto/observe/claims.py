@@ -1,0 +1,44 @@
+"""Claims of proofs that a watched run contradicts. There must be none: it is tested on mutants."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from pto.core.errors import Diagnostic
+from pto.ir.graph import Operation
+from pto.observe.shown import CODES, NEEDLESS
+from pto.prove.questions import Answer, Question, answers, order_answers, reads_answer
+from pto.target.facts import Profile
+
+# A run may also leave the array of its host, of which a proof for all sizes says nothing.
+_CODES: dict[Question, tuple[str, ...]] = {
+    **CODES,
+    "bounds": ("PTO-S073",),
+    "blocks": ("PTO-R021", "PTO-R022", "PTO-R023"),
+}
+
+
+def contradicted(
+    functions: Sequence[Operation], profile: Profile, findings: Iterable[Diagnostic]
+) -> list[tuple[Question, str]]:
+    """The questions about functions that run together which formulas answer with `proved` and a
+    finding with no, each with the code of the finding."""
+    codes = sorted({d.code for d in findings if d.code not in NEEDLESS})
+    refuted: dict[Question, str] = {}
+    for code in codes:
+        refuted |= {q: code for q, own in _CODES.items() if code.startswith(own)}
+    claims = {a.question for a in _answers(functions, profile, refuted) if a.verdict == "proved"}
+    return [(question, code) for question, code in refuted.items() if question in claims]
+
+
+def _answers(
+    functions: Sequence[Operation], profile: Profile, asked: Iterable[Question]
+) -> Iterator[Answer]:
+    """Answers to these questions, and to others that come with them, without a run."""
+    if {"bounds", "blocks"} & {*asked}:
+        for function in functions:
+            yield from answers(function)
+    if {"order", "deadlock"} & {*asked}:
+        yield from order_answers(functions, profile)
+    if "reads" in asked:
+        yield reads_answer(functions, profile)
