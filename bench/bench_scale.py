@@ -23,7 +23,7 @@ from examples.gallery.batched_gemm import batched_gemm
 from examples.gallery.gelu import gelu_tanh
 from examples.gallery.norms import layernorm
 from pto.core.processors import usable
-from pto.run.jit.border import threads as threads_module
+from pto.run.jit.runtime import threads as threads_module
 
 Work = Callable[[], object]
 F = pto.Global[pto.f32]
