@@ -111,6 +111,25 @@ def test_the_page_of_the_interface_has_every_name_with_its_meaning() -> None:
     assert "pto.load(source, rows=None, cols=None, *, role=None, pad=None)" in text
 
 
+MAPS = ["CONTRIBUTING.md"] + [
+    f"docs/{name}.md"
+    for name in ("architecture", "changes_tested", "decisions_architecture", "decisions_isa")
+]
+
+
+@pytest.mark.parametrize("page", MAPS)
+def test_files_that_a_page_names_exist(page: str) -> None:
+    """`core/pad.py`, `run/jit`: the end of a path in the repository."""
+    folders = [ROOT / name for name in ("pto", "tests", "docs", "bench", "examples", "editors")]
+    paths = [ROOT / "pyproject.toml", *folders, *(p for f in folders for p in f.rglob("*"))]
+    known = {"/" + p.relative_to(ROOT).as_posix() for p in paths if "__pycache__" not in p.parts}
+    ends = {path[n:] for path in known for n, char in enumerate(path) if char == "/"}
+    text = (ROOT / page).read_text("utf-8")
+    named = set(re.findall(r"`(\w+(?:/[\w.]+)+|\w+\.py)/?`", text))
+    assert len(named) > 5
+    assert sorted(name for name in named if f"/{name}" not in ends) == []
+
+
 @pytest.mark.parametrize("page", ["timing.md", "timing_cpp.md"])
 def test_the_readme_has_the_median_errors_of_the_pages(page: str) -> None:
     text = (ROOT / "docs" / page).read_text("utf-8")
