@@ -18,7 +18,7 @@ from pto.isa.row.instr import Instr
 from pto.isa.table import rows
 
 CEILING = 63
-CLASS_NAMES = 26  # class names that more than one class has
+CLASS_NAMES = 25  # class names that more than one class has
 ROOT = Path(__file__).parents[1] / "pto"
 NAMES = {name for row in rows() for name in (row.name, *row.aliases)}
 MNEMONICS = {name.partition(".")[2] for name in NAMES}

@@ -145,7 +145,7 @@ def test_ranks_are_refused(tmp_path):
     def told(x: pto.Global[pto.i32]) -> None:
         pto.comm_tnotify(x, 1, "set")
 
-    with pytest.raises(pto.PtoError, match="goes between ranks"):
+    with pytest.raises(pto.PtoError, match="communicates between ranks"):
         told.export(np.zeros(1, np.int32), out=str(tmp_path / "out"))
     assert not (tmp_path / "out").exists()
 
