@@ -135,8 +135,9 @@ class Scene:
         """Inputs as the test generates them; without values, large ones have no memory."""
         with replaced_modules(self.root), nullcontext() if with_values else shapes_only():
             made = self.test().generate_args(self.case.get("params", {}))
-        signature = [d.value for d in self.test.CALLABLE["orchestration"].get("signature", ())]
-        return Arguments(made, signature)
+        entry = self.test.CALLABLE["orchestration"]  # of several chips: a function
+        signature = entry.get("signature", ()) if isinstance(entry, Mapping) else ()
+        return Arguments(made, [d.value for d in signature])
 
     @property
     def has_golden(self) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -107,7 +108,10 @@ def run(scene: Case, how: RunOptions, lock: threading.Lock | None = None) -> Sce
     outcome = SceneResult(scene.name, scene.profile, "")
     lock = lock or threading.Lock()
     try:
-        if how.dry:
+        size = 0 if how.dry else _size(scene, lock)
+        if size > _LARGEST:  # before its kernels are compiled
+            outcome.status, outcome.why = "skipped", f"its tensors have {size >> 20:,} MiB"
+        elif how.dry:
             _check(scene, how, outcome, lock)
         elif isinstance(scene, scenes.Scene) and scene.level != _CHIP:
             _run_chips(scene, how, outcome, lock)
@@ -125,14 +129,17 @@ def run(scene: Case, how: RunOptions, lock: threading.Lock | None = None) -> Sce
     return outcome
 
 
+def _size(scene: Case, lock: threading.Lock) -> int:
+    """Bytes of all tensors of a case; 0 if its test makes them in another way."""
+    with lock, suppress(NotImplementedError):
+        listed = scene.arguments(with_values=False).listed
+        return sum(t.data.size for t in listed if isinstance(t, ArgTensor))
+    return 0
+
+
 def _run(scene: Case, how: RunOptions, outcome: SceneResult, lock: threading.Lock) -> None:
     process = GraphProcess(scene.source())
     with lock:
-        listed = scene.arguments(with_values=False).listed
-        size = sum(t.data.size for t in listed if isinstance(t, ArgTensor))
-        if size > _LARGEST:
-            outcome.status, outcome.why = "skipped", f"its tensors have {size >> 20:,} MiB"
-            return
         arguments = scene.arguments()
     with process:
         given = arguments.copies()

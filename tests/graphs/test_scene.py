@@ -62,3 +62,33 @@ def test_a_file_that_cannot_be_imported_is_a_finding(checkout: Path):
     with pytest.raises(PtoError, match="needs the module no_such") as error:
         list(scene.find(checkout))
     assert error.value.code == "PTO-U322"
+
+
+@pytest.mark.parametrize("level", [2, 3])
+def test_a_case_that_is_too_large_is_left_out_before_its_kernels_are_compiled(
+    checkout: Path, level: int, capsys: pytest.CaptureFixture[str]
+):
+    """Its sources do not exist: compiling them would be an error."""
+    pytest.importorskip("torch", reason="needs torch")
+    text = (
+        TEXT.replace("level=2", f"level={level}")
+        + """
+    def generate_args(self, params):
+        import torch
+        from simpler_setup import TaskArgsBuilder, TensorArg
+        rows = 1 << (31 if params["batch"] > 2 else 4)
+        return TaskArgsBuilder(TensorArg("x", torch.zeros(rows, 1)))
+"""
+    )
+    if level == 3:
+        text = text.replace(
+            '"orchestration": {"source": "o.cpp", "signature": [D.IN]}, "incores": []',
+            '"orchestration": print, "callables": [{"name": "a",'
+            ' "orchestration": {"source": "o.cpp"},'
+            ' "incores": []}]',
+        )
+    (checkout / "tests" / "st" / "sum" / "test_sum.py").write_text(text)
+    assert main(["graph", "run", str(checkout)]) == 1
+    out = capsys.readouterr().out
+    assert "skipped  sum/TestSum/Large a5     its tensors have 8,192 MiB" in out
+    assert "refused  sum/TestSum/Small a2a3" in out and "there is no file" in out
