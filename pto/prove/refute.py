@@ -18,9 +18,10 @@ from pto.prove.facts import KernelUses, MemUse
 from pto.prove.number import Symbol, evaluated
 
 _SIZES: Final = (16, 1, 33, 128, 100, 2, 64, 256, 8, 17, 1000)
+_NEGATIVE: Final = -(1 << 16)  # of arguments that are no sizes
 _SECONDS: Final = 0.3  # to look for one counterexample
 _DATA: Final = (1 << 16, -1)  # that arrays may hold
-_BLOCKS: Final = (2, 1, 3, 8, 64, 1024)
+_BLOCKS: Final = (2, 1, 3, 8, 64, 1024, 9, 25)
 _DRAWS: Final = 120  # of sizes, if there are several
 _PLACES: Final = 1 << 11  # elements of a window that are compared
 Known = dict[Symbol, int]
@@ -46,12 +47,16 @@ class Counterexample:
 
 def out_of_bounds(found: KernelUses, use: MemUse) -> Counterexample | None:
     """A call in which a use leaves its view, whatever the arrays hold; else for some data."""
-    read = {s for n in use.numbers() for s in n.symbols() if s.kind == "value" and s.high is None}
+    read = {s for n in use.numbers() for s in n.symbols() if _is_data(s)}
     for data in (0, *_DATA) if read else (0,):
         example = _leaving(found, use, dict.fromkeys(read, data) if data else {})
         if example is not None:
             return replace(example, data=data)
     return None
+
+
+def _is_data(symbol: Symbol) -> bool:
+    return symbol.kind == "value" and symbol.high is None
 
 
 def _leaving(found: KernelUses, use: MemUse, data: Known) -> Counterexample | None:
@@ -74,7 +79,11 @@ def _leaving(found: KernelUses, use: MemUse, data: Known) -> Counterexample | No
 
 def overlapping(found: KernelUses, pair: BlockPair) -> Counterexample | None:
     """A call in which two blocks access one byte, and one of them writes it."""
-    for numbers, known, blocks in _calls(found):
+    uses = pair.write, pair.other
+    read = {s for use in uses for n in use.numbers() for s in n.symbols() if _is_data(s)}
+    where = ", arrays of zeros" if read else ""
+    for numbers, sizes, blocks in _calls(found, (_NEGATIVE,)):
+        known = {**sizes, **dict.fromkeys(read, 0)}
         if blocks == 1:
             continue
         for first, second in pairs(_chosen(blocks), repeat=2):
@@ -84,24 +93,24 @@ def overlapping(found: KernelUses, pair: BlockPair) -> Counterexample | None:
             theirs = [_box(pair.other, h) for h in _iterations(found, pair.other, known, second)]
             for a in ours:
                 if a is not None and any(b is not None and _share(a, b) for b in theirs):
-                    return _example(found, numbers, blocks, f"blocks {first} and {second}")
+                    return _example(found, numbers, blocks, f"blocks {first} and {second}{where}")
     return None
 
 
 def _calls(
-    found: KernelUses, large: Sequence[int] = ()
+    found: KernelUses, more: Sequence[int] = ()
 ) -> Iterator[tuple[dict[int, int], Known, int]]:
-    """Sizes and grids to try, where they are not fixed; `large`: sizes after all others."""
+    """Sizes and grids to try, where they are not fixed; `more`: further values of arguments."""
     symbols, rng = found.arguments, random.Random(0)
     until = time.process_time() + _SECONDS
     fixed = found.launch.blocks.value
     grids = _BLOCKS if fixed is None else (fixed,)
-    draws: list[tuple[int, ...]] = [(size,) * len(symbols) for size in _SIZES]
+    draws: list[tuple[int, ...]] = [(size,) * len(symbols) for size in (*_SIZES, *more)]
     if len(symbols) > 1:
         draws += [tuple(rng.choices(_SIZES, k=len(symbols))) for _ in range(_DRAWS)]
-    draws += [(size,) * len(symbols) for size in large]
     for sizes in draws if symbols else draws[:1]:
-        numbers = dict(zip(symbols, sizes, strict=False))
+        each = zip(symbols.items(), sizes, strict=True)
+        numbers = {n: size if symbol.low is None else abs(size) for (n, symbol), size in each}
         known: Known = {symbols[n]: size for n, size in numbers.items()}
         for blocks in grids:
             if time.process_time() > until:

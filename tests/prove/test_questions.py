@@ -160,3 +160,29 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     assert main(["prove", str(file), "--set", "rows=16", "--blocks", "2"]) == 0
     assert main(["prove", str(file), "--set", "rows=16", "--blocks", "3"]) == 1
     assert main(["prove", str(file), "--set", "cols=16"]) == 2
+
+
+def test_rows_that_data_choose_are_refuted_with_equal_data():
+    """All elements are the same row: with zeros in the array, every block writes row 0."""
+    lines = (
+        "%ints = pto.castptr %x : !pto.ptr<f32> -> !pto.ptr<i32>",
+        "%data = pto.load_scalar %ints[%block] : !pto.ptr<i32> -> i32",
+        "%row = arith.index_cast %data : i32 to index",
+    )
+    blocks = told(program("%c0", "%row", *lines))["blocks"]
+    assert blocks.verdict == "refuted"
+    assert "arrays of zeros" in str(blocks.example)
+
+
+def test_a_shift_may_be_negative_unless_it_is_said_not_to_be():
+    """Below zero, several blocks write the first rows."""
+    lines = (
+        "%moved = arith.addi %first, %shift : index",
+        "%at = arith.maxsi %moved, %c0 : index",
+    )
+    text = program("%c0", "%at", *lines).replace("%rows: index", "%rows: index, %shift: index")
+    found = told(text)["blocks"]
+    assert found.verdict == "refuted"
+    assert found.example is not None and found.example.names["shift"] < 0
+    assert found.example.names["rows"] >= 8
+    assert told(text, "shift >= 0")["blocks"].verdict == "proved"
