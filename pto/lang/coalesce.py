@@ -37,7 +37,7 @@ def coalesce(
 ) -> list[Tile]:
     """Merge buffers and remove the copies between them; returns the remaining tiles. `hints` are
     pairs of buffers to merge without a copy between them: a variable before and after. `joins` are
-    the copies at the ends of branches."""
+    the copies at the ends of branches and before loops."""
     if not copies:
         return tiles
     found = _Coalesce(function, tiles, copies, hints, joins)
@@ -71,12 +71,11 @@ class _Coalesce:
         for op in self._copies:
             around = op.parent.region.owner if op.parent is not None else None
             target, source = allocation(_written(op)[0]), allocation(_read(op)[0])
-            if (
-                any(op is each for each in joins)
-                and around is not None
-                and not _is_within(source, around)
-            ):
-                self._sources.setdefault(target, set()).add(source)
+            if any(op is each for each in joins) and around is not None:
+                found = self._sources.get(source, set[Value]())
+                ends = not _is_within(target, around)  # a branch, and a tile made in it is gone
+                found = found if ends and _is_within(source, around) else found | {source}
+                self._sources.setdefault(target, set()).update(found)
         self._order = {op: n for n, op in enumerate(function.walk())}
 
     def run(self) -> list[Tile]:
@@ -163,10 +162,14 @@ class _Coalesce:
 
     def _require_own(self, op: Operation, written: Sequence[Value], after: Roots) -> None:
         """Raise if a variable that may be one of two tiles is changed in place while a tile is
-        live: the variable is a copy, so the tile would silently keep its old value."""
+        live, or a tile while the variable is: the variable is a copy, so the other would silently
+        keep its old value."""
         for each in written if op not in self._copied else ():
-            for source in self._sources.get(each, set()) & after:
-                names = [self._by_root[r].value.name for r in (each, source) if r in self._by_root]
+            if self._first.get(each) is op:
+                continue  # a new tile, which no variable is yet
+            copies = {target for target, found in self._sources.items() if each in found}
+            for other in (self._sources.get(each, set()) | copies) & after:
+                names = [self._by_root[r].value.name for r in (each, other) if r in self._by_root]
                 told = " and ".join(f"`{name}`" for name in names)
                 message = f"{told} may be one tile, and it is changed in place while both are used"
                 help = "bind the variable instead: t = t + u; or change a copy"

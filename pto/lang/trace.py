@@ -51,7 +51,7 @@ class Trace(Session):
         self.carries: list[Any] = []
         self.scopes: list[RegionScope] = []
         self.copies: list[Operation] = []  # of tiles to the buffers of variables
-        self.joins: list[Operation] = []  # those of the copies that end branches
+        self.joins: list[Operation] = []  # those of the copies that end branches or begin loops
         self.hints: list[tuple[Value, Value]] = []  # buffers of a variable before and after
         self.unbound: dict[str, str] = {}  # variables without a value -> reason
         self.advanced: dict[int, int] = {}  # how often the kernel took from an iterator, by id

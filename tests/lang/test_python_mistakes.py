@@ -162,6 +162,28 @@ MISTAKES: dict[str, tuple[str, str]] = {
         "PTO-U217",
         "a, b = pto.load(x, 16, 64), pto.zeros(16, 64, pto.f32)\nu = a if n > 0 else b\nu += 1.0  # here\npto.store(y, u + a)",
     ),
+    "a tile changed by its other name": (
+        "PTO-U217",
+        "a = pto.load(x, 16, 64)\nb = a\nif n > 0:\n    a = a + 1.0\nb += 2.0  # here\npto.store(y, a + b)",
+    ),
+    "a tile of nested branches changed by its other name": (
+        "PTO-U217",
+        "a = pto.load(x, 16, 64)\nb = a\nif n > 0:\n    if n > 1:\n        a = a + 1.0\n    b[:] = b * 1.0\n"
+        "b += 2.0  # any\npto.store(y, a + b)",
+    ),
+    "a window of a tile that a variable may be": (
+        "PTO-U217",
+        "a = pto.load(x, 16, 64)\nb = a\nfor i in pto.range(n):\n    if i > 1:\n        a = a + 1.0\n"
+        "    b[0:8, :] += 2.0  # any\npto.store(y, a + b)",
+    ),
+    "a tile that a loop changes and binds": (
+        "PTO-U217",
+        "a = pto.load(x, 16, 64)\nb = a\nfor i in pto.range(n):\n    a += 1.0  # here\n    a = a * 2.0\npto.store(y, a + b)",
+    ),
+    "a tile that a loop changes by its other name": (
+        "PTO-U217",
+        "a = pto.load(x, 16, 64)\nb = a\nfor i in pto.range(n):\n    b += 1.0  # here\n    a = a * 2.0\npto.store(y, a + b)",
+    ),
     "raise in a branch": ("PTO-U206", "if n > 0:\n    raise ValueError('n')  # here"),
     "raise in a loop": ("PTO-U206", "for i in pto.range(n):\n    raise ValueError('n')  # here"),
     "raise in a helper": (
