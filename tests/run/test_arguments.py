@@ -162,5 +162,5 @@ def test_numbers_that_are_passed_say_how_far_a_view_reaches() -> None:
     assert integers(given) == {"n": 32}
     array, *_ = build(parameters(*functions, numbers=integers(given)), given, 0)
     assert array.size == 32 * 64
-    with pytest.raises(PtoError, match="does not say how much of x it reaches"):
+    with pytest.raises(PtoError, match="does not state the size of x"):
         build(parameters(*functions), given, 0)

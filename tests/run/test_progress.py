@@ -78,7 +78,7 @@ def test_the_command_tells_how_far_it_is(monkeypatch: pytest.MonkeyPatch):
         def _seen(self, done: int, total: int) -> None:
             told.append((done, total))
 
-    monkeypatch.setattr("pto.cli.run.Bar", Told)
+    monkeypatch.setattr("pto.cli.program.ProgressBar", Told)
     add = Path(pto.__file__).parent.parent / "examples" / "add.pto"
     arrays = [word for n in "abc" for word in ("--arg", f"{n}=ones:48x64xf32")]
     assert main(["run", str(add), *arrays, "--arg", "rows=48", "--blocks", "3"]) == 0
