@@ -6,7 +6,8 @@ row, or an attribute of it:
     x        required          x?   may be missing         x=0   0 when missing
     x*       all that follow   x:acc  a tile of that role  x+y   one argument for both
     _        taken, not used   x~     tiles of one type
-    x/y      a column with as many rows as y
+    x/y      a column with as many rows as y       x@y   a tile of the type of y
+    x#y      bits, of which a row has one for each column of y
 
 Inside `<...>`: integers in order, `x=0` fixed by this form, `Mode=Word` an enumerator that selects
 the form. An enumerator at any position sets the attribute that matches the name of its type. A text
@@ -49,6 +50,8 @@ class FormArgument:
     role: str = ""
     alike: bool = False  # all such arguments of a call have the same type
     rows_of: str = ""  # a column with as many rows as this operand
+    type_of: str = ""  # a tile of the type of this operand
+    bits_of: str = ""  # a row has one bit for each column of this operand
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,15 +65,19 @@ class CallForm:
     fixed: tuple[tuple[str, str], ...] = ()  # attribute -> value, or enum type -> word it must be
 
 
+_OTHERS = {"/": "rows_of", "@": "type_of", "#": "bits_of"}
+
+
 def _argument(text: str) -> FormArgument:
-    text, _, rows_of = text.partition("/")
+    text, *other = re.split("([/@#])", text)
+    of = {_OTHERS[other[0]]: other[1]} if other else {}
     word, _, role = text.removesuffix("~").partition(":")
     alike = text.endswith("~")
     name, _, default = word.partition("=")
     rest, optional = name.endswith("*"), name.endswith("?")
     names = tuple(n for n in name.rstrip("?*").split("+") if n != "_")
     number = int(default) if default else None
-    return FormArgument(names, optional or number is not None, number, rest, role, alike, rows_of)
+    return FormArgument(names, optional or number is not None, number, rest, role, alike, **of)
 
 
 def _parse(row: Instr, text: str) -> CallForm:

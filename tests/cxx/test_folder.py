@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -24,10 +26,12 @@ def shifted_softmax(x: F32, shift: pto.Scalar[pto.f32], y: F32) -> None:
     pto.store(y[i:, j:], e / e.sum(axis=1))
 
 
-@pto.kernel(profile="a5")
-def both_sides(a: pto.Global[pto.f16], c: pto.Global[pto.f32]) -> None:
-    t = pto.dot(pto.load(a, 32, 32), pto.load(a, 32, 32))
-    pto.store(c, pto.exp(t))
+@pto.kernel(profile="a2a3")
+def both_sides(a: pto.Global[pto.f16], b: pto.Global[pto.f32], c: F32) -> None:
+    """A product that the vector core completes, of edges too."""
+    i = pto.block_idx() * 32
+    t = pto.dot(pto.load(a[i:, :], 32, 32), pto.load(a[0:32, :], 32, 32))
+    pto.store(c[i:, :], pto.relu(t + pto.load(b, 32)))
 
 
 @pto.kernel(profile="a5")
@@ -71,13 +75,69 @@ def test_exact_kernels_are_compared_bit_by_bit(tmp_path):
 
 
 def test_what_cannot_be_exported_is_said_before_anything_is_written(tmp_path):
-    a = np.ones((32, 32), np.float16)
+    @pto.kernel(profile="a5")
+    def number(a: pto.Global[pto.f16], i: pto.Global[pto.i32], c: pto.Global[pto.f32]) -> None:
+        row = pto.tgetval(pto.load(i, 1, 8), 0)
+        pto.store(c, pto.exp(pto.dot(pto.load(a[row:, :], 32, 32), pto.load(a[0:32, :], 32, 32))))
+
+    a, i = np.ones((64, 32), np.float16), np.zeros((1, 8), np.int32)
     with pytest.raises(pto.PtoError) as caught:
-        both_sides.export(a, np.zeros((32, 32), np.float32), out=str(tmp_path / "out"))
+        number.export(a, i, np.zeros((32, 32), np.float32), out=str(tmp_path / "out"))
     assert caught.value.code == "PTO-U249"
-    assert "runs on the cube core and 'pto.texp' on the vector core" in str(caught.value)
+    assert "'pto.tgetval' gives the cube core a number of the other one" in str(caught.value)
     assert caught.value.diagnostics[0].loc is not None
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("profile", ["a2a3", "a5"])
+def test_a_function_that_uses_both_cores_is_exported_as_two(profile, tmp_path):
+    a, b = np.ones((40, 32), np.float16), np.ones(32, np.float32)
+    c = np.zeros((40, 32), np.float32)
+    made = both_sides.on(profile)[2].export(a, b, c, out=str(tmp_path / "out"))
+    kernel = (made.path / "both_sides_kernel.cpp").read_text()
+    cube, vector = kernel.split("void both_sides_vector(")
+    assert "TMATMUL(" in cube
+    assert "TRELU(" not in cube
+    assert "TRELU(" in vector
+    assert "TMATMUL(" not in vector
+    assert "pto_mix_st(both_sides)" in (made.path / "CMakeLists.txt").read_text()
+    # a2a3 keeps slots and signals in global memory; a5 in the buffers of the consumer
+    in_memory = profile == "a2a3"
+    assert ("set_ffts_base_addr(" in kernel) is in_memory
+    assert ("rtGetC2cCtrlAddr(" in (made.path / "main.cpp").read_text()) is in_memory
+    assert (made.path / "data/queue_slots.bin").exists() is in_memory
+    assert (made.path / "data/golden_c.bin").exists()
+    assert not (made.path / "data/golden_queue_slots.bin").exists()
+
+
+def test_a_mask_is_passed_with_the_bytes_of_its_bits(tmp_path):
+    """The C++ simulator reads the valid bytes of a mask as one stream of bits."""
+
+    @pto.kernel(profile="a2a3")
+    def chosen(x: F32, y: F32) -> None:
+        t = pto.load(x, 16, 64)
+        pto.store(y, pto.where(t > 0.0, t, t * 2.0 + 1.0))
+
+    x = np.ones((16, 64), np.float32)
+    made = chosen.export(x, np.zeros_like(x), out=str(tmp_path / "out"))
+    kernel = (made.path / "chosen_kernel.cpp").read_text()
+    assert re.search(r"uint8_t, 16, 32, .*_seen\(.*, \(.*\.GetValidCol\(\) \+ 7\) / 8\);", kernel)
+
+
+def test_what_a_kernel_says_is_written(tmp_path):
+    @pto.kernel(profile="a2a3")
+    def said(x: F32, y: F32, count: pto.Scalar[pto.i32]) -> None:
+        assert count > 0, "too few"
+        print("count =", count)
+        pto.store(y, pto.load(x, 16, 64) % 3.0)
+
+    x = np.ones((16, 64), np.float32)
+    made = said.export(x, np.zeros_like(x), 3, out=str(tmp_path / "out"))
+    kernel = (made.path / "said_kernel.cpp").read_text()
+    assert 'cce::printf("count = %d\\n", count);' in kernel
+    assert "trap();" in kernel
+    # TREMS of the C++ simulator has one type for dst and tmp
+    assert re.search(r"auto tmp_seen = (\w+);\n.*\n +TREMS\(\1, \w+, 3.0f, tmp_seen\);", kernel)
 
 
 def test_a_strided_column_is_refused(tmp_path):
@@ -119,11 +179,17 @@ def test_a_folder_with_files_is_left_alone(tmp_path, capsys):
 
 @pytest.mark.usefixtures("a_compiler")
 def test_exported_folders_run_with_the_bits_of_the_kernel(tmp_path, monkeypatch):
-    """The vector core, the cube with bf16, and both with queues between them."""
+    """The vector core, the cube with bf16, both with queues, and one function for both cores."""
     x, y = rows()
     shifted_softmax[3, 2].export(x, 0.5, y, out=str(tmp_path / "softmax"))
     a = np.random.default_rng(6).standard_normal((32, 32)).astype(ml_dtypes.bfloat16)
     product.export(a, a, np.zeros((32, 32), np.float32), out=str(tmp_path / "product"))
+
+    half = np.random.default_rng(7).standard_normal((40, 32)).astype(np.float16)
+    for profile in ("a2a3", "a5"):
+        kernel = both_sides.on(profile)[2]
+        into = np.zeros((40, 32), np.float32)
+        kernel.export(half, np.ones(32, np.float32), into, out=str(tmp_path / f"both_{profile}"))
 
     def exported(self, *args, blocks=1, **named):
         self.export(*args, blocks=blocks, out=str(tmp_path / "attention"), **named)
@@ -133,6 +199,8 @@ def test_exported_folders_run_with_the_bits_of_the_kernel(tmp_path, monkeypatch)
     cases = st.run(st.find([tmp_path]), "", 1, 300.0, lambda case: None)
     assert [(c.folder, c.name, c.status) for c in cases] == [
         ("attention", "SCORES_AND_VALUESTest.case1", "exact"),
+        ("both_a2a3", "BOTH_SIDESTest.case1", "exact"),
+        ("both_a5", "BOTH_SIDESTest.case1", "exact"),
         ("product", "PRODUCTTest.case1", "exact"),
         ("softmax", "SHIFTED_SOFTMAXTest.case1", "exact"),
     ], [d.message for c in cases for d in c.findings]

@@ -20,25 +20,31 @@ from pto.transform.regions import state_constants
 from pto.transform.scratch import complete
 from pto.verify.functions import is_defined, name_of
 
-__all__ = ["cpp"]
+__all__ = ["SIGNALS", "cpp"]
+
+SIGNALS = "ffts"  # the argument with the memory that carries signals between cores
 
 _HEAD = """\
 // {what}, for {profile}. Compile it against the PTO header library.
 #include <pto/pto-inst.hpp>
 using namespace pto;
 """
+_TRAP = "#ifdef __CPU_SIM\ninline void trap() { __builtin_trap(); }\n#endif"
 
 
-def cpp(module: Module, profile: Profile, name: str = "kernel") -> str:
+def cpp(module: Module, profile: Profile, name: str = "kernel", signals: bool = False) -> str:
     """A program as C++ source: every tile at its address, every pipe ordered.
 
     A program that leaves order to a compiler gets the flags of `pto sync`. `name` is that of the
-    kernel that calls both sides, where there are two.
+    kernel that calls both sides, where there are two. With `signals` it takes the memory first
+    that carries signals between cores of a2a3.
     """
-    return "\n".join(line.text for line in listing(module, profile, name))
+    return "\n".join(line.text for line in listing(module, profile, name, signals))
 
 
-def listing(module: Module, profile: Profile, name: str = "kernel") -> list[Line]:
+def listing(
+    module: Module, profile: Profile, name: str = "kernel", signals: bool = False
+) -> list[Line]:
     """The lines of `cpp`, each with the place in the source that it is for."""
     module = complete(copied(module), profile)
     for f in filter(is_defined, module.functions()):
@@ -57,16 +63,23 @@ def listing(module: Module, profile: Profile, name: str = "kernel") -> list[Line
     for f in [*helpers, *entries]:
         entry = not several and id(f) in chosen
         lines += function(f, placement, entry=entry, side=sides[name_of(f)])
+    if any(line.text.lstrip() == "trap();" for line in lines):
+        lines[4:4] = [Line(text) for text in _TRAP.split("\n")]
     if several:
-        lines += [Line(text) for text in _both_sides(entries, name).split("\n")]
+        lines += [Line(text) for text in _both_sides(entries, name, signals).split("\n")]
     return lines
 
 
-def _both_sides(entries: list[Operation], name: str) -> str:
+def _both_sides(entries: list[Operation], name: str, signals: bool) -> str:
     """One kernel that calls the function of each side."""
     params = parameters(*entries)
     given = [f"{parameter_type(p.type)} {identifier(p.name)}" for p in params]
     calls: list[str] = []
+    if signals:
+        given.insert(0, f"__gm__ uint64_t* {SIGNALS}")
+        calls = f"#ifndef __CPU_SIM\n    set_ffts_base_addr((uint64_t){SIGNALS});\n#endif".split(
+            "\n"
+        )
     for entry in entries:
         own = identifier(name_of(entry))
         name += "_kernel" * (own == identifier(name))

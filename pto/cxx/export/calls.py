@@ -90,15 +90,21 @@ def _seen_as(writer: Writer, op: Operation, value: Value, argument: FormArgument
     wanted = type
     if argument.alike and _plain(type) == _plain(first := declared_type(_alike(op)[0])):
         wanted = replace(wanted, pad=first.pad)
-    other = op.operand(argument.rows_of) if argument.rows_of else None
-    if other is not None and type.layout == DN and type.cols == 1:
-        rows = declared_type(other).rows
-        fits = rows < type.rows and rows * type.itemsize % BLOCK_BYTE_SIZE == 0
-        wanted = replace(wanted, rows=rows, valid=(None, 1)) if fits else wanted
-    if wanted == type:
+    other = op.operand(argument.rows_of or argument.type_of or argument.bits_of)
+    rows, cols = f"{text}.GetValidRow()", f"{text}.GetValidCol()"
+    if other is not None and argument.bits_of:
+        cols = f"({writer.text(other)}.GetValidCol() + 7) / 8"
+    elif other is not None and argument.rows_of and type.layout == DN and type.cols == 1:
+        height = declared_type(other).rows
+        fits = height < type.rows and height * type.itemsize % BLOCK_BYTE_SIZE == 0
+        wanted = replace(wanted, rows=height, valid=(None, 1)) if fits else wanted
+    if wanted == type and (other is None or argument.rows_of):
         return text
     name, whole = writer.fresh(f"{text}_seen"), replace(wanted, valid=(None, None))
-    writer.line(f"{spelling.tile(whole)} {name}({text}.GetValidRow(), {text}.GetValidCol());")
+    made = f"{spelling.tile(whole)} {name}({rows}, {cols});"
+    if other is not None and argument.type_of:
+        made = f"auto {name} = {writer.text(other)};"
+    writer.line(made)
     writer.line(f"TASSIGN({name}, (uint64_t){text}.data());")
     return name
 
@@ -190,7 +196,7 @@ def _argument(
 
 def _passed(writer: Writer, op: Operation, value: Value, argument: FormArgument) -> str:
     """An operand as the library takes it."""
-    if argument.rows_of or argument.alike:
+    if argument.alike or argument.rows_of or argument.type_of or argument.bits_of:
         return _seen_as(writer, op, value, argument)
     tensor = writer.tensors.get(id(value))
     tiles = [v.type.tile for v in op.operands if isinstance(v.type, t.TileBuf)]

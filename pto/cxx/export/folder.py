@@ -16,27 +16,24 @@ import numpy as np
 
 from pto.core.errors import PtoError, fail
 from pto.core.output import write_whole
-from pto.cxx.export import cpp
+from pto.cxx.export import SIGNALS, cpp
 from pto.cxx.export.function import identifier
 from pto.cxx.export.host import build_file, data_script, host_program, launcher, readme, script
 from pto.cxx.export.places import parameter_type
 from pto.cxx.export.tolerance import ExportTolerance, tolerance
-from pto.ir.graph import Module, Operation
+from pto.ir.graph import Module
 from pto.isa.row.order import OpenQueue
-from pto.isa.row.pipe_of import pipe_of
 from pto.isa.row.types import Ptr, Scalar
-from pto.isa.rules.rule import LIBRARY, Case
+from pto.isa.rules.rule import LIBRARY
 from pto.observe import timing
 from pto.run.launch.arguments import parameters
 from pto.run.launch.call import Blocks, extents_of
 from pto.run.launch.entry import entry_functions
 from pto.run.launch.host import launch
 from pto.target.choose import Target
-from pto.verify.operation import constant
+from pto.transform.split import CUBE, VECTOR, cores, split, uses_both
+from pto.verify.functions import name_of
 from pto.verify.target import judge
-
-_SIDES = {"M": "cube", "MTE1": "cube", "FIX": "cube", "V": "vector"}
-_KINDS = {(False, False): "vec", (False, True): "vec", (True, False): "cube", (True, True): "mix"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +69,7 @@ class Exported:
         return f"{self.name.upper()}Test"
 
     def __str__(self) -> str:
-        compared = ", ".join(
-            f"{a.name} ({a.tolerance})" for a in self.arguments if a.tolerance is not None
-        )
+        compared = ", ".join(f"{a.name} ({a.tolerance})" for a in self.arguments if a.tolerance)
         return (
             f"{self.path}: {self.name} for {self.device}, {self.blocks} blocks,"
             f" {self.us:.1f} us predicted; compares {compared}"
@@ -92,62 +87,57 @@ def export(
     device: str | None = None,
 ) -> Exported:
     """Write the folder of one launch. Nothing is written where something cannot be exported."""
-    target, found = judge(module, profile=profile, device=device)
-    errors = [d for d in found if d.severity == "error" or d.code == LIBRARY]
-    if errors:
-        raise PtoError(*errors)
+    target = _judged(module, profile, device)
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise fail("PTO-U330", f"{out} exists and is not empty", help="name a new folder")
     name, used, count = identifier(name), target.profile.name, int(np.prod(extents_of(blocks)))
-    kind, kernel = _kind(module, target), cpp(module, target.profile, name)
-    arguments = tuple(_arguments(module, values, blocks, target))
+    whole, given, (first, *others) = module, list(values), entry_functions(module, None)
+    if not others and uses_both(first):
+        module, room = split(module, name_of(first), target.profile)
+        given += [np.zeros(room // 4 * count, np.float32)] * bool(room)
+        _judged(module, profile, device)
+    sides = {side for f in entry_functions(module, None) for side in cores(f)}
+    kind = "vec" if CUBE not in sides else "mix" if VECTOR in sides else "cube"
+    signals = kind == "mix" and used == "a2a3"  # cores signal each other through memory of the host
+    kernel = cpp(module, target.profile, name, signals)
+    arguments = _arguments(whole, module, given, blocks, target)
     how: dict[str, Any] = {"profile": used, "device": device, "data": True}
-    us = timing.time(module, args=list(values), blocks=blocks, **how).us
-    made = Exported(out, name, kind, count, used, device or used, us, arguments)
+    us = timing.time(module, args=given, blocks=blocks, **how).us
+    arguments[:0] = [Argument(SIGNALS, "uint64_t*", SIGNALS)] * signals
+    made = Exported(out, name, kind, count, used, device or used, us, tuple(arguments))
     entry = re.findall(r"^__global__ AICORE void (\w+)", kernel, re.MULTILINE)[-1]
     _write(made, kernel + launcher(made, entry))
     return made
 
 
-def _kind(module: Module, target: Target) -> str:
-    """The cores that run the program. One function cannot order pipes of two cores by flags."""
-    sides: dict[str, Operation] = {}
-    for function in entry_functions(module, None):
-        here: dict[str, Operation] = {}
-        for op in function.walk():
-            if op.row is not None and op.row.family.section == "comm":
-                raise fail(
-                    "PTO-U249",
-                    f"'{op.name}' communicates between ranks, which is not exported",
-                    loc=op.loc,
-                )
-            if op.row is not None and op.control is None:
-                pipe = pipe_of(Case(op, op.row, target.profile, constant))
-                (sides if op.side() else here).setdefault(_SIDES.get(pipe, ""), op)
-        if "cube" in here and "vector" in here:
-            first, other = here["cube"], here["vector"]
+def _judged(module: Module, profile: str | None, device: str | None) -> Target:
+    """The target of a program without errors, and without what the library does not take."""
+    target, found = judge(module, profile=profile, device=device)
+    errors = [d for d in found if d.severity == "error" or d.code == LIBRARY]
+    if errors:
+        raise PtoError(*errors)
+    for op in module.walk():
+        if op.row is not None and op.row.family.section == "comm":
             raise fail(
                 "PTO-U249",
-                f"'{first.name}' runs on the cube core and '{other.name}' on the vector core:"
-                " one function cannot order them by flags",
-                loc=other.loc,
-                help="give each side a function, with a queue: pto.pair; pto.store needs no .to()",
+                f"'{op.name}' communicates between ranks, which is not exported",
+                loc=op.loc,
             )
-        sides |= here
-    return _KINDS["cube" in sides, "vector" in sides]
+    return target
 
 
 def _arguments(
-    module: Module, values: Sequence[Any], blocks: Blocks, target: Target
+    whole: Module, module: Module, values: Sequence[Any], blocks: Blocks, target: Target
 ) -> list[Argument]:
-    """The arguments of the launch, with what it makes of each array.
+    """The arguments of `module`, with what a launch of `whole`, as written, makes of each array.
 
     The bytes of arrays that hold the slots of queues are the library's own: they are not compared.
     """
     opened = [op for op in module.walk() if op.row and isinstance(op.row.order, OpenQueue)]
     slots = {v.name for op in opened for v in op.operands if isinstance(v.type, Ptr)}
     after = [np.array(v) if isinstance(v, np.ndarray) else v for v in values]
-    launch(module, args=after, blocks=blocks, profile=target.profile.name)
+    count = len(parameters(*entry_functions(whole, None)))
+    launch(whole, args=after[:count], blocks=blocks, profile=target.profile.name)
     found: list[Argument] = []
     params = parameters(*entry_functions(module, None))
     for param, old, new in zip(params, values, after, strict=True):

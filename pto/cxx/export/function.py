@@ -92,12 +92,10 @@ class Writer:
 
     def define(self, value: Value, text: str) -> None:
         type = value.type
-        if isinstance(type, t.Scalar):
-            self.line(f"const {spelling.scalar(type)} {self.name(value)} = {text};")
-        elif isinstance(type, t.Ptr):
-            self.line(f"{parameter_type(type)} {self.name(value)} = {text};")
-        else:
+        if not isinstance(type, t.Scalar | t.Ptr):
             raise fail("PTO-U249", f"C++ has no variable of type {type.kind}")
+        const = "const " * isinstance(type, t.Scalar)
+        self.line(f"{const}{parameter_type(type)} {self.name(value)} = {text};")
 
     # ---- operations
 
@@ -222,11 +220,8 @@ class Writer:
         def tested(end: Operation) -> None:
             condition, *values = end.operands
             self.line(f"if (!({self.text(condition)})) {{")
-            self.depth += 1
             self._assigned(results, values)
-            self.line("break;")
-            self.depth -= 1
-            self.line("}")
+            self.line("break; }")
             for arg, value in zip(after.args, values, strict=True):
                 self.texts[id(arg)] = self.text(value)
 

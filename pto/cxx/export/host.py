@@ -43,12 +43,13 @@ def host_program(made: Exported) -> str:
         "JUDGED": "\n".join(_compared(a, a.tolerance) for a in arrays if a.tolerance),
         "NAME": made.name,
         "PREDICTED": f"{made.us:.2f}",
+        "SIGNALS": _SIGNALS * any(isinstance(a.value, str) for a in made.arguments),
     }
     return re.sub("|".join(words), lambda found: words[found[0]], _HOST)
 
 
 def _number(a: Argument) -> str:
-    return f"({_passed(a)})({float(a.value) if isinstance(a.value, float) else int(a.value)!r})"
+    return f"({_passed(a)})({a.value if isinstance(a.value, str | float) else int(a.value)})"
 
 
 def _compared(a: Argument, how: ExportTolerance) -> str:
@@ -56,6 +57,9 @@ def _compared(a: Argument, how: ExportTolerance) -> str:
     return f'    EXPECT_EQ({a.name}.wrong({how.relative!r}, {kind}), 0u) << "{a.name}: {how}";'
 
 
+_SIGNALS = """\
+    uint64_t ffts = 0; uint32_t length = 0; rtGetC2cCtrlAddr(&ffts, &length);
+"""
 _HOST = """\
 // The host program of NAME: it runs the kernel on the data of gen_data.py, compares the results
 // with those of the run that the folder was made from, and prints the time beside the prediction.
@@ -67,6 +71,7 @@ _HOST = """\
 #include <string>
 #include <vector>
 #include <acl/acl.h>
+#include <runtime/rt.h>
 #include <gtest/gtest.h>
 
 SIGNATURE;
@@ -131,8 +136,8 @@ struct Array {
             const double most = allowed * std::fmax(std::fabs(e[n]), scale * 1e-3);
             const bool both_nan = std::isnan(a[n]) && std::isnan(e[n]);
             if (a[n] == e[n] || both_nan || std::fabs(a[n] - e[n]) <= most) continue;
-            const char* label = found++ == 0 ? name.c_str() : nullptr;
-            if (label) std::printf("%s[%zu] is %g, expected %g\\n", label, n, a[n], e[n]);
+            if (found++) continue;
+            std::printf("%s[%zu] is %g, expected %g\\n", name.c_str(), n, a[n], e[n]);
         }
         return found;
     }
@@ -146,15 +151,14 @@ TEST(SUITE, case1)
     aclrtSetDevice(0);
     aclrtCreateStream(&stream);
     {
-ARRAYS
+SIGNALSARRAYS
     LAUNCH;
     aclrtSynchronizeStream(stream);
 JUDGED
 #ifndef PTO_MACHINE
     aclrtEvent begin, end;
     float ms = 0;
-    aclrtCreateEvent(&begin);
-    aclrtCreateEvent(&end);
+    aclrtCreateEvent(&begin), aclrtCreateEvent(&end);
     aclrtRecordEvent(begin, stream);
     for (int n = 0; n < kTimed; ++n) LAUNCH;
     aclrtRecordEvent(end, stream);
@@ -163,9 +167,7 @@ JUDGED
     std::printf("NAME: %.2f us a launch, PREDICTED us predicted\\n", ms * 1000 / kTimed);
 #endif
     }
-    aclrtDestroyStream(stream);
-    aclrtResetDevice(0);
-    aclFinalize();
+    aclrtDestroyStream(stream), aclrtResetDevice(0), aclFinalize();
 }
 """
 
@@ -237,14 +239,13 @@ cd build && python3 ../gen_data.py && cd bin && ./{made.name}
 def readme(made: Exported) -> str:
     """README.md, ten lines."""
     shown = "; ".join(f"`{a.name}` {a.tolerance}" for a in made.arguments if a.tolerance)
-    arch = made.profile
-    board = {"a2a3": "a3"}.get(arch, arch)
+    board = {"a2a3": "a3"}.get(made.profile, made.profile)
     return f"""\
 # {made.name} for {made.device}
 
 - On a board: `PTO_ISA=<checkout of pto-isa> sh run.sh` builds, runs, compares and prints the time.
-- Inside pto-isa: copy this folder to `tests/npu/{arch}/src/st/testcase/{made.name}`, list it in
-  `ALL_TESTCASES` there, then `python3 tests/script/run_st.py -r npu -v {board} -t {made.name}`.
+- Inside pto-isa: copy this to `tests/npu/{made.profile}/src/st/testcase/{made.name}`, list it
+  in `ALL_TESTCASES` there, then `python3 tests/script/run_st.py -r npu -v {board} -t {made.name}`.
 - Without a board: `pto cxx st .` runs the same files on the PTO machine.
 - `{made.name}_kernel.cpp` is the kernel, launched with {made.blocks} blocks; `main.cpp` the host.
 - `data/` holds the inputs and `golden_*`, the results of the run that this was made from.

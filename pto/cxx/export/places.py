@@ -119,10 +119,8 @@ def _product(a: str, b: str) -> str:
 
 
 def _whole(writer: Writer, op: Operation) -> None:
-    result, pointer = op.results[0], op.operand("ptr")
-    assert pointer is not None
-    layout = op.attrs.get("layout")
-    writer.tensors[id(result)] = Tensor(
+    (pointer,), layout = op.group("ptr"), op.attrs.get("layout")
+    writer.tensors[id(op.results[0])] = Tensor(
         writer.text(pointer),
         [writer.text(v) for v in op.group("shape")],
         [writer.text(v) for v in op.group("strides")],
@@ -156,8 +154,7 @@ def declared_type(value: Value) -> TileType:
 def declare_tile(writer: Writer, value: Value) -> str:
     """A variable for a tile; the constructor takes the sizes that only the run knows."""
     type, known = writer.tile_type(value), declared_type(value).valid
-    found = (_size(writer, value, axis, known[axis]) for axis in (0, 1) if type.valid[axis] is None)
-    given = [size for size in found if size]
+    given = [_size(writer, value, axis, known[axis]) for axis in (0, 1) if type.valid[axis] is None]
     name = writer.name(value)
     sizes = f"({', '.join(given)})" if given else ""
     writer.line(f"{spelling.tile(type)} {name}{sizes};")
@@ -165,14 +162,15 @@ def declare_tile(writer: Writer, value: Value) -> str:
 
 
 def _size(writer: Writer, value: Value, axis: int, known: int | None) -> str:
-    """An extent of a valid region: of an operand, of the tile that is seen anew, or to be set."""
+    """An extent of a valid region: an operand, that of the tile seen anew, or the whole."""
     maker, name = value.maker, ("valid_row", "valid_col")[axis]
     if known is not None or maker is None or maker.row is None:
         return str(known)
     if name in maker.row.operand_names:
         return "".join(map(writer.text, maker.group(name)))
-    seen = maker.row is BITCAST
-    return f"{writer.text(maker.operands[0])}.{('GetValidRow', 'GetValidCol')[axis]}()" * seen
+    if maker.row is BITCAST:
+        return f"{writer.text(maker.operands[0])}.{('GetValidRow', 'GetValidCol')[axis]}()"
+    return str(declared_type(value).shape[axis])
 
 
 def _tile(writer: Writer, op: Operation) -> None:
@@ -184,22 +182,16 @@ def _tile(writer: Writer, op: Operation) -> None:
 
 
 def _assigned(writer: Writer, op: Operation) -> None:
-    tile, address = op.operand("tile"), op.operand("addr")
-    assert tile is not None
-    assert address is not None
-    name = writer.text(tile)
-    writer.line(f"TASSIGN({name}, {writer.text(address)});")
+    name, address = (writer.text(v) for v in (*op.group("tile"), *op.group("addr")))
+    writer.line(f"TASSIGN({name}, {address});")
     writer.texts[id(op.results[0])] = name
 
 
 def _part(writer: Writer, op: Operation) -> None:
     """A window of a tile keeps the lines of its parent, valid as far as the window goes."""
-    source, result = op.operand("source"), op.results[0]
-    if not isinstance(result.type, t.TileBuf) or source is None:
-        raise fail("PTO-U249", "only windows of tiles can be exported")
-    assert isinstance(source.type, t.TileBuf)
-    parent = source.type.tile
-    if parent.layout.is_boxed:
+    (source,), result = op.group("source"), op.results[0]
+    parent = source.type.tile if isinstance(source.type, t.TileBuf) else None
+    if parent is None or parent.layout.is_boxed:
         raise fail("PTO-U249", "only windows of tiles without boxes can be exported")
     name, shape = declare_tile(writer, result), declared_type(result).shape
     by_rows = parent.layout.pitch_axis == 1
@@ -212,10 +204,6 @@ def _moved(writer: Writer, op: Operation, pointer: str, steps: Sequence[str]) ->
     """Where a window begins: a pointer moved by the offsets of the operation."""
     pairs = zip((writer.text(v) for v in op.group("offsets")), steps, strict=True)
     return " + ".join([pointer, *(_product(*pair) for pair in pairs if "0" not in pair)])
-
-
-def _slots(writer: Writer, op: Operation) -> None:
-    writer.texts[id(op.results[0])] = hex(writer.placement.address(op))
 
 
 def _open(writer: Writer, op: Operation) -> None:
@@ -244,6 +232,6 @@ PLACES: dict[str | type[Order | None], Callable[[Writer, Operation], None]] = {
     ALLOC_TILE.name: _tile,
     TASSIGN.name: _assigned,
     SUBVIEW.name: _part,
-    QueueSlots: _slots,
+    QueueSlots: lambda w, op: w.texts.update({id(op.results[0]): hex(w.placement.address(op))}),
     OpenQueue: _open,
 }

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 
 from pto.core.dtypes import DType
 from pto.core.errors import fail
 from pto.core.memory import Space
+from pto.core.role import Role
 from pto.core.tile import Pad, TileType
 from pto.cxx.forms import ENUM_KINDS, ENUM_NAMES, enumerators
 from pto.isa.row import types as t
@@ -28,6 +31,7 @@ _ELEMENTS = {
 }
 _PADS = {Pad.NULL: "Null", Pad.ZERO: "Zero", Pad.MAX: "Max", Pad.MIN: "Min"}
 _BUFFERS = {Space.SCALE_A: "ScaleLeft", Space.SCALE_B: "ScaleRight"}  # scales of MX operands
+_PACKED = (Role.LEFT, Role.RIGHT, Role.ACC)  # the matrix unit has no boxes between valid ones
 # Comparisons of scalars, by the end of the predicate's word.
 _COMPARE = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 
@@ -70,6 +74,7 @@ def tile(type: TileType) -> str:
             "PTO-U249", f"C++ counts and pairs elements of {type.dtype.name} in boxes another way"
         )
     pad = _PADS.get(type.pad)
+    packed = type.role in _PACKED and type.valid != type.shape
     given = [
         (f"TileType::{_BUFFERS.get(type.space) or _camel(type.role.value)}", ""),
         (element(type.dtype), ""),
@@ -81,7 +86,7 @@ def tile(type: TileType) -> str:
         (f"SLayout::{_camel(layout.slayout.name)}", "SLayout::NoneBox"),
         (str(layout.fractal), "512"),
         (f"PadValue::{pad}" if pad else f"PadValue({type.pad.code:#x}ULL)", "PadValue::Null"),
-        (f"CompactMode::{_camel(type.compact.name)}", "CompactMode::Null"),
+        (f"CompactMode::{'Normal' if packed else _camel(type.compact.name)}", "CompactMode::Null"),
     ]
     while given[-1][0] == given[-1][1]:
         given.pop()
@@ -134,6 +139,8 @@ def word(value: Attribute, attr: Attr, row: str) -> str:
         found = own or known.get(ENUMS[value.kind].number(value.value))
         if found is not None:
             return found if enum == "pipe_t" else f"{enum}::{found}"
+    if isinstance(value, Str) and enum is None:  # a line of text
+        return json.dumps(f"{value.value}\n")
     if isinstance(value, Str) and enum is not None:
         same = [w for w in enumerators()[enum].values() if w.lower() == value.value.lower()]
         if same:

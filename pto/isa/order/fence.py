@@ -52,7 +52,7 @@ CACHE.row(
 
 FENCE = Family("fences", "all earlier work is done and seen", "scalar", pipe="ALL", cost="barrier")
 
-FENCE.row(
+FULL_FENCE = FENCE.row(
     "fence.barrier_all",
     "every pipe waits until all work is done, and what it wrote is visible in scope",
     body=meaning.IN_ORDER,
@@ -63,6 +63,7 @@ FENCE.row(
     notes="a program with no other order still leaves flags to a compiler",
     example="pto.fence.barrier_all #pto.fence_scope<gm>",
     cite=_TD,
+    cxx="= pipe_barrier(PIPE_ALL); dsb(DSB_DDR)",
 )
 FENCE.row(
     "dsb",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pto.isa.meaning.order import queue as meaning
 from pto.isa.row import types as t
-from pto.isa.row.instr import Attr, Family, PipeBy, Result, read, write
+from pto.isa.row.instr import Attr, Family, Instr, PipeBy, Result, read, write
 from pto.isa.row.order import Allocate, Free, Pop, Push
 from pto.isa.rules.global_memory import shape_text
 from pto.isa.rules.rule import Case, Rule, attr_in, dims, in_role, library, on
@@ -217,6 +217,7 @@ def _family(what: str, side: str, way: str, meaning: str) -> Family:
     )
 
 
+PUSH_FROM, POP_AT, FREE_AT = dict[str, Instr](), dict[str, Instr](), dict[str, Instr]()  # by side
 for _side, _peer, _to in (("cube", "aiv", "C2V"), ("vector", "aic", "V2C")):
     _queue = _family("queue", _side, _to, "hand tiles to the other side of the core, in order")
     _queue.row(
@@ -234,7 +235,7 @@ for _side, _peer, _to in (("cube", "aiv", "C2V"), ("vector", "aic", "V2C")):
         notes=(_LOWERED.format("talloc"), _GM_ONLY_A2A3),
         cite="PTOAS docs/PTO_IR_manual.md, pto.talloc_to_aiv",
     )
-    _queue.row(
+    PUSH_FROM[_side] = _queue.row(
         f"tpush_to_{_peer}",
         f"copy the tile into the next free {_to} slot, or tell of an entry, and signal",
         body=meaning.PUSH_TO,
@@ -256,7 +257,7 @@ for _side, _peer, _to in (("cube", "aiv", "C2V"), ("vector", "aic", "V2C")):
     )
 for _side, _peer, _from in (("vector", "aic", "C2V"), ("cube", "aiv", "V2C")):
     _queue = _family("queue end", _side, _from, "take tiles of the other side of the core in order")
-    _queue.row(
+    POP_AT[_side] = _queue.row(
         f"tpop_from_{_peer}",
         f"tile = the next full {_from} slot",
         body=meaning.POP_FROM,
@@ -281,7 +282,7 @@ for _side, _peer, _from in (("vector", "aic", "C2V"), ("cube", "aiv", "V2C")):
         notes=(_LOWERED.format("tpop"), _GM_ONLY_A2A3),
         cite="PTOAS docs/PTO_IR_manual.md, pto.tpop_from_aic",
     )
-    _queue.row(
+    FREE_AT[_side] = _queue.row(
         f"tfree_from_{_peer}",
         f"give the {_from} slot of the last tpop back to the producer",
         body=meaning.FREE_FROM,

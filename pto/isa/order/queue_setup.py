@@ -10,7 +10,7 @@ from dataclasses import replace
 from pto.isa.meaning.order import ring as meaning
 from pto.isa.row import types as t
 from pto.isa.row.attributes import Bool, Int
-from pto.isa.row.instr import Attr, Family, Result, read
+from pto.isa.row.instr import Attr, Family, Instr, Result, read
 from pto.isa.row.order import OpenQueue, QueueSlots
 from pto.isa.row.traits import Traits
 from pto.isa.rules.rule import Case, attr_at_least, attr_in, on, rule
@@ -197,8 +197,9 @@ SETUP = Family(
     cost="free",
     traits=Traits(names_only=True),
 )
+OPEN_AT = dict[str, Instr]()  # by side
 for _core, _side in {"aic": "cube", "aiv": "vector"}.items():
-    SETUP.row(
+    OPEN_AT[_side] = SETUP.row(
         f"{_core}_initialize_pipe",
         f"the {_side} end of queue id",
         cxx="- C++ holds the queue: TPipe",

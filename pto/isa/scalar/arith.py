@@ -280,6 +280,7 @@ ARITH.row(
     rules=_one_type("result", "true_value", "false_value"),
     cxx="= {condition} ? {true_value} : {false_value}",
 )
+_CASTS = dict[str, Instr]()
 _KEEPS = ("index_cast", "index_castui", "extsi")
 for _name, (_meaning, _in, _out, _rules) in {
     "index_cast": (
@@ -305,7 +306,7 @@ for _name, (_meaning, _in, _out, _rules) in {
     "fptoui": ("float to unsigned integer, toward zero", "floats", "integers", ()),
     "bitcast": ("same bits, other type", "number", "number", (_as_wide,)),
 }.items():
-    ARITH.row(
+    _CASTS[_name] = ARITH.row(
         _name,
         _meaning,
         body=SCALAR[f"arith.{_name}"],
@@ -315,3 +316,4 @@ for _name, (_meaning, _in, _out, _rules) in {
         rules=_rules,
         cxx=_cxx(_name) if _name in _CXX else "= {in}",
     )
+INDEX_CAST = _CASTS["index_cast"]

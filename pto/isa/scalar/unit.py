@@ -233,8 +233,9 @@ PRINT = DEBUG.row(
     text="ins( @format , $scalar : types ) {}",
     example='pto.print ins("%+08.3f", %x : f32)',
     cite=(_MANUAL, _TD),
+    cxx="= cce::printf({format}, {scalar})",
 )
-DEBUG.row("trap", "stop with an error", body=meaning.TRAP, cite=(_MANUAL, _TD))
+DEBUG.row("trap", "stop with an error", body=meaning.TRAP, cite=(_MANUAL, _TD), cxx="= trap()")
 
 
 # ---- records

@@ -167,7 +167,7 @@ SELECT.row(
         "The C++ simulator reads the mask as one stream of bits, which differs from the NPUs"
         " where the valid columns of dst are not 8 times those of mask.",
     ),
-    cxx="TSEL dst~ mask src0~ src1~ tmp?",
+    cxx="TSEL dst~ mask#dst src0~ src1~ tmp?",  # the C++ simulator reads valid bytes alone
 )
 SELECT.row(
     "tsels",

@@ -130,6 +130,7 @@ SCALAR.row(
         "tmp is used on a2a3 only, where i32 goes through f32 and is exact up to 2**24.",
     ),
     cite=("pto-isa docs/isa/TREMS.md", "PTOAS docs/PTO_IR_manual.md"),
+    cxx="TREMS dst src scalar tmp@dst",  # the C++ simulator has one type for both
 )
 SCALAR.row(
     "tfmods",
@@ -220,7 +221,7 @@ FILL = tile_family(
     ),
     cost="unary",
 )
-FILL.row(
+TEXPANDS = FILL.row(
     "texpands",
     "dst = scalar",
     body=fill.FILL,

@@ -332,7 +332,7 @@ def _ungrouped(rule: Rule) -> Rule:
     return replace(rule, test=lambda c: None if regroups(c) else rule.test(c))
 
 
-MOVE.row(
+TMOV = MOVE.row(
     "tmov",
     "dst[i,j] = convert(src[i,j]), between the buffers and layouts of the two tile types",
     body=move.MOVE,

@@ -18,6 +18,11 @@ inline void wait_flag_dev(pipe_t, int64_t id) { pto::machine::record("wait_flag_
 inline void set_intra_block(pipe_t p, int64_t id) { pto::machine::record("set_intra_block", PTO_HERE, p, id); }
 inline void wait_intra_block(pipe_t p, int64_t id) { pto::machine::record("wait_intra_block", PTO_HERE, p, id); }
 inline void set_ffts_base_addr(uint64_t) {}
+// What a kernel says about itself.
+namespace cce {
+template <class... A> int printf(const char* format, A... a) { return std::fprintf(stderr, format, a...); }
+} // namespace cce
+[[noreturn]] inline void trap() { std::abort(); }
 // Memory as others see it: what was asked for before is done.
 template <class... A> void dcci(A...) { pto::machine::drain(); }
 template <class... A> void dsb(A...) { pto::machine::drain(); }

@@ -1,0 +1,338 @@
+"""Splits a function that uses the cube and the vector core into one function for each core.
+
+Chips run the two cores apart, so a move between them becomes a push and a pop of a queue. Both
+functions keep the control flow, and each has the instructions of its core. Arrays that both cores
+use are ordered by the queue too: before it uses one, the cube core pops a tile of zeros.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Unpack
+
+from pto.core.dtypes import F16, F32, I1, I8, I32, I64
+from pto.core.errors import PtoError, fail
+from pto.core.layout import ND, NZ
+from pto.core.role import Role
+from pto.core.tile import TileType
+from pto.ir.builder import INDEX, Builder, Operands, Parts, new_block, scalar_type
+from pto.ir.copied import copied, copied_operation
+from pto.ir.graph import Module, Operation, Region, Value
+from pto.isa.handle.tile import ALLOC_TILE, GET_VALIDSHAPE, SET_VALIDSHAPE
+from pto.isa.handle.view import ADDPTR
+from pto.isa.meaning.tile.rearrange import RESHAPE
+from pto.isa.order.fence import FULL_FENCE
+from pto.isa.order.queue import FREE_AT, POP_AT, PUSH_FROM
+from pto.isa.order.queue_setup import IMPORT_BUFFER, OPEN_AT, RESERVE_BUFFER
+from pto.isa.row.attributes import Attribute, Bool, Enum, Int, OfType, Str, Symbol
+from pto.isa.row.instr import Instr
+from pto.isa.row.order import Order
+from pto.isa.row.traits import Control
+from pto.isa.row.types import Function, Ptr, TileBuf, Type
+from pto.isa.scalar.arith import CMPI, INDEX_CAST, MULI
+from pto.isa.scalar.structure import IF, YIELD
+from pto.isa.scalar.unit import GET_BLOCK_IDX, GET_SUBBLOCK_IDX
+from pto.isa.tile.elementwise_scalar import TEXPANDS
+from pto.isa.tile.move import TMOV
+from pto.target.facts import Profile
+from pto.verify.functions import is_defined, name_of, signature_of
+
+CUBE, VECTOR = "cube", "vector"
+ROOM = "queue_slots"  # the argument with the slots of queues that lie in global memory
+_SLOTS = 2  # of each direction
+_OTHER = {CUBE: VECTOR, VECTOR: CUBE}
+_ENDS = (  # side, its bit in dir_mask, its buffer, the operand that names it
+    (VECTOR, 1, "vec", "c2v_consumer_buf"),
+    (CUBE, 2, "mat", "v2c_consumer_buf"),
+)
+_WHOLE = {"split": Int(0, scalar_type(I8))}
+_INT, _LONG, _HALF = scalar_type(I32), scalar_type(I64), scalar_type(F16)
+_FLAG = scalar_type(I1)
+
+
+def cores(function: Operation) -> set[str]:
+    """The cores that run instructions of a function."""
+    return {side for op in function.walk() for side in _sides(op)}
+
+
+def uses_both(function: Operation) -> bool:
+    """True if a function that declares no side has instructions of both cores."""
+    declared = function.side() or any(op.own_side() for op in function.walk())
+    return not declared and cores(function) == {CUBE, VECTOR}
+
+
+def split(module: Module, entry: str, profile: Profile) -> tuple[Module, int]:
+    """The program with two functions for `entry`, and the bytes of `ROOM` that a block needs.
+
+    The functions have the argument `ROOM` where queues lie in global memory.
+    """
+    module = copied(module)
+    whole = next(f for f in module.functions() if is_defined(f) and name_of(f) == entry)
+    joined = _Joined(whole, in_memory=profile.name == "a2a3")
+    joined.join()
+    home, halves = whole.home, [joined.half(side) for side in (CUBE, VECTOR)]
+    home.set_ops([*(op for op in home.ops if op is not whole), *halves])
+    return module, joined.room
+
+
+# ---- what an instruction uses
+
+
+def _is_work(op: Operation) -> bool:
+    described = op.traits.names_only or op.traits.pure or op.body is RESHAPE
+    named = described or op.row is SET_VALIDSHAPE
+    return op.row is not None and op.control is None and not named
+
+
+def _sides(op: Operation) -> set[str]:
+    """The cores whose tiles an instruction uses; empty for numbers, control and names."""
+    if not _is_work(op) or op.row is None:
+        return set()
+    if op.row.scope in _OTHER:
+        return {op.row.scope}
+    tiles = (v.type.tile for v in (*op.operands, *op.results) if isinstance(v.type, TileBuf))
+    return {VECTOR if tile.role is Role.VEC else CUBE for tile in tiles}
+
+
+def _arrays(op: Operation) -> dict[Value, bool]:
+    """The arrays of the launch that an instruction uses; True if it writes one."""
+    found: dict[Value, bool] = {}
+    for operand in op.row.operands if op.row is not None and _is_work(op) else ():
+        for root in op.group(operand.name):
+            while root.maker and root.maker.traits.names_only and root.maker.operands:
+                root = root.maker.operands[0]
+            if isinstance(root.type, Ptr):
+                found[root] = found.get(root, False) or operand.role in ("out", "inout")
+    return found
+
+
+def _acts(op: Operation) -> bool:
+    """True if others see what it does: it writes global memory, prints or stops."""
+    if not _is_work(op) or op.results or (op.row is not None and op.row.scope in _OTHER):
+        return False
+    return any(_arrays(op).values()) or not _sides(op)
+
+
+def _belongs(op: Operation, side: str) -> bool:
+    if op.row is FULL_FENCE:
+        return side == CUBE
+    return side in (_sides(op) or ({VECTOR} if _acts(op) else _OTHER))
+
+
+# ---- the queue
+
+
+class _Joined:
+    """One function whose moves between cores are pushes and pops; its halves are the program."""
+
+    def __init__(self, function: Operation, *, in_memory: bool) -> None:
+        self.function = function
+        self.in_memory = in_memory  # the slots, which both sub-blocks read then
+        self.builder = Builder(function)
+        self.ways = self.slot = 0  # dir_mask, and the bytes of the largest tile
+        self.token: Value | None = None
+
+    @property
+    def room(self) -> int:
+        return self.ways.bit_count() * _SLOTS * self.slot if self.in_memory else 0
+
+    def join(self) -> None:
+        ops = list(self.function.walk())[1:]
+        shared = _shared(ops)
+        for op in ops:
+            sides, used = _sides(op), shared & _arrays(op).keys()
+            if op.control is Control.CALL or (op.row and isinstance(op.row.order, Order)):
+                raise _refused(op, "calls or orders in a function that uses both cores")
+            if len(sides) == 2:
+                self._transfer(op, fenced=bool(shared))
+            elif used and CUBE in sides:
+                self._tell(op)
+            elif used:
+                self._is_told(op, used)
+
+    def _put(
+        self, before: Operation, row: Instr, operands: Operands = None, **parts: Unpack[Parts]
+    ) -> Operation:
+        made = self.builder.make(row, operands, **parts)
+        made.where = before.where
+        before.home.insert(before.home.ops.index(before), made)
+        return made
+
+    def _pass(
+        self, before: Operation, to: str, tile: Value, popped: Type, sizes: Operands = None
+    ) -> Value:
+        """Push a tile and pop it at the other core, which has to free it."""
+        assert isinstance(tile.type, TileBuf)
+        self.ways |= next(bit for side, bit, *_ in _ENDS if side == to)
+        self.slot = max(self.slot, tile.type.tile.nbytes)
+        self._put(before, PUSH_FROM[_OTHER[to]], {"tile": tile}, attrs=_WHOLE)
+        pop = self._put(before, POP_AT[to], sizes, attrs=_WHOLE, results=[popped])
+        return pop.results[0]
+
+    def _transfer(self, op: Operation, *, fenced: bool) -> None:
+        """Move an accumulator to the vector core through the queue."""
+        src, dst = op.operand("src"), op.operand("dst")
+        if op.row is not TMOV or len(op.operands) != 2 or op.attrs or src is None or dst is None:
+            raise _refused(op, "uses tiles of both cores, and is no plain move")
+        assert isinstance(src.type, TileBuf)
+        assert isinstance(dst.type, TileBuf)
+        given, wanted = src.type.tile, dst.type.tile
+        if given.role is not Role.ACC or (given.dtype, ND) != (wanted.dtype, wanted.layout):
+            raise _refused(op, f"moves {src.type} to {dst.type}, which a queue does not convert")
+        if fenced:  # the cube core has read what the vector core may write again
+            self._put(op, FULL_FENCE, attrs={"scope": Enum("fence_scope", "gm")})
+        kind: TileBuf = dst.type
+        sizes: dict[str, Value] = {}
+        if None in wanted.valid:
+            found = self._put(op, GET_VALIDSHAPE, {"source": dst}, results=[INDEX, INDEX])
+            sizes["valid_row"], sizes["valid_col"] = found.results
+            kind = TileBuf(dst.type.elem, replace(wanted, valid=(None, None)))
+        popped = self._pass(op, VECTOR, src, kind, sizes)
+        self._put(op, TMOV, {"src": popped, "dst": dst})
+        self._put(op, FREE_AT[VECTOR], attrs=_WHOLE)
+        op.erase()
+
+    def _tell(self, op: Operation) -> None:
+        """Let the cube core wait until the stores of the vector core are in memory."""
+        if self.token is None:
+            layout = ND if self.in_memory else NZ
+            type = TileBuf(_HALF, TileType.of(Role.VEC, F16, 16, 16, layout))
+            first = self.function.regions[0].block.ops[0]
+            self.token = self._put(first, ALLOC_TILE, results=[type], names=["token"]).results[0]
+            zero = self.builder.constant(0.0, _HALF)
+            self._put(first, TEXPANDS, {"scalar": zero, "dst": self.token})
+        popped = TileBuf(_HALF, TileType.of(Role.MAT, F16, 16, 16, NZ))
+        self._pass(op, CUBE, self.token, popped)
+        self._put(op, FREE_AT[CUBE], attrs=_WHOLE)
+
+    def _is_told(self, op: Operation, used: set[Value]) -> None:
+        """Refuse an access that no tile of the cube core comes before, since it used the array."""
+
+        def uses(inside: Operation) -> bool:
+            return any(CUBE in _sides(o) and used & _arrays(o).keys() for o in inside.walk())
+
+        at = op
+        while at is not self.function and at.parent_op is not None:
+            for other in reversed(at.home.ops[: at.home.ops.index(at)]):
+                if other.row is PUSH_FROM[CUBE]:
+                    return
+                if uses(other):
+                    raise _refused(op, "uses an array after the cube core, which passes no tile")
+            at = at.parent_op
+            if at.is_loop and uses(at):
+                raise _refused(op, "uses an array that the cube core uses in the iteration before")
+
+    # ---- one side
+
+    def half(self, side: str) -> Operation:
+        """The function of one core."""
+        twin = copied_operation(self.function, {})
+        twin.attrs.pop("pto.entry", None)
+        twin.attrs["sym_name"] = Str(f"{name_of(self.function)}_{side}")
+        twin.attrs["pto.kernel_kind"] = Enum("kernel_kind", side)
+        for op in reversed(list(twin.walk())[1:]):
+            if op.parent is not None and not _belongs(op, side) and not _erased(op):
+                raise _refused(op, f"gives the {side} core a number of the other one")
+        _drop_idle(twin)
+        builder, body = Builder(twin), twin.regions[0].block
+        acting = [op for op in twin.walk() if _acts(op)]
+        opened = self._opened(twin, builder, side)
+        head = [op for op in body.ops if op.traits.constant]
+        rest = [*opened, *(op for op in body.ops if not op.traits.constant)]
+        body.set_ops([*head, *rest])
+        if side == VECTOR:
+            for ops in [[op] for op in acting] if self.in_memory else [rest[:-1]]:
+                _guard(ops, builder)
+        return twin
+
+    def _opened(self, twin: Operation, builder: Builder, side: str) -> list[Operation]:
+        """The operations that open an end of the queue: its buffers, its slots, and itself."""
+        made: list[Operation] = []
+        buffers: dict[str, Value] = {}
+
+        def put(row: Instr, operands: Operands = None, **parts: Unpack[Parts]) -> Value:
+            made.append(builder.make(row, operands, **parts))
+            return made[-1].results[0]
+
+        for end, bit, space, operand in _ENDS:
+            attrs: dict[str, Attribute] = {"name": Str(f"to_{end}")}
+            if end == side:
+                attrs["size"], attrs["autoAlloc"] = Int(_SLOTS * self.slot, _INT), Bool(True)
+                attrs["location"] = Enum("address_space", space)
+            else:
+                attrs["peer_func"] = Symbol(f"{name_of(self.function)}_{end}")
+            row = RESERVE_BUFFER if end == side else IMPORT_BUFFER
+            if self.ways & bit:
+                buffers[operand] = put(row, attrs=attrs, results=[_INT])
+        if self.in_memory:
+            block, type = twin.regions[0].block, Ptr(scalar_type(F32))
+            block.args.append(Value(type, ROOM, block))
+            own = signature_of(twin)
+            twin.attrs["function_type"] = OfType(Function((*own.inputs, type), own.results))
+            number = put(INDEX_CAST, {"in": put(GET_BLOCK_IDX, results=[_LONG])}, results=[INDEX])
+            words = builder.constant(self.room // 4, INDEX)
+            offset = put(MULI, {"lhs": number, "rhs": words}, results=[INDEX])
+            start = {"ptr": block.args[-1], "offset": offset}
+            buffers["gm_slot_buffer"] = put(ADDPTR, start, results=[type])
+        numbers = {"dir_mask": (self.ways, I8), "slot_size": (self.slot, I32)}
+        numbers["slot_num"] = (_SLOTS, I32)
+        attrs = {name: Int(n, scalar_type(kind)) for name, (n, kind) in numbers.items()}
+        if not self.in_memory:
+            attrs["nosplit"] = Bool(True)
+        return [*made, builder.make(OPEN_AT[side], buffers, attrs=attrs)]
+
+
+def _shared(ops: Iterable[Operation]) -> set[Value]:
+    """Arrays that both cores use and one of them writes."""
+    users: dict[Value, set[str]] = {}
+    written: set[Value] = set()
+    for op in ops:
+        for array, writes in _arrays(op).items():
+            users.setdefault(array, set()).update(_sides(op) or _OTHER)
+            written |= {array} if writes else set()
+    return {array for array, sides in users.items() if len(sides) == 2} & written
+
+
+def _guard(ops: Sequence[Operation], builder: Builder) -> None:
+    """Let the first vector sub-block alone run these neighbours."""
+    home, zero = ops[0].home, builder.constant(0, _LONG)
+    own = builder.make(GET_SUBBLOCK_IDX, results=[_LONG])
+    equal = {"predicate": Enum("cmpi_predicate", "eq")}
+    pair: Operands = {"lhs": own.results[0], "rhs": zero}
+    first = builder.make(CMPI, pair, attrs=equal, results=[_FLAG])
+    test = builder.make(IF, {"condition": first.results[0]})
+    place = home.ops.index(ops[0])
+    home.set_ops([*home.ops[:place], own, first, test, *home.ops[place + len(ops) :]])
+    inside = new_block(test)
+    test.regions.append(Region(test))
+    for op in (*ops, builder.make(YIELD, {"results": []})):
+        inside.append(op)
+
+
+def _drop_idle(function: Operation) -> None:
+    """Erase names and numbers that nothing uses, and control without work."""
+    for op in reversed(list(function.walk())[1:]):
+        if op.parent is None:
+            continue
+        branches = op.control in (Control.IF, Control.FOR) and not op.results
+        if op.results and not _is_work(op) and op.control is None:
+            _erased(op)
+        elif branches and all(len(block.ops) == 1 for block in op.blocks()):
+            op.erase()
+
+
+def _erased(op: Operation) -> bool:
+    """Erase an operation whose results have no use but that their regions are set."""
+    users = dict.fromkeys(user for value in op.results for user in value.uses)
+    if any(u.row is not SET_VALIDSHAPE or u.operands[0] not in op.results for u in users):
+        return False
+    for user in users:
+        user.erase()
+    op.erase()
+    return True
+
+
+def _refused(op: Operation, why: str) -> PtoError:
+    help = "give each side a function, with a queue: pto.pair"
+    return fail("PTO-U249", f"'{op.name}' {why}", loc=op.loc, help=help)
