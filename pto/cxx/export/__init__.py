@@ -77,9 +77,7 @@ def _both_sides(entries: list[Operation], name: str, signals: bool) -> str:
     calls: list[str] = []
     if signals:
         given.insert(0, f"__gm__ uint64_t* {SIGNALS}")
-        calls = f"#ifndef __CPU_SIM\n    set_ffts_base_addr((uint64_t){SIGNALS});\n#endif".split(
-            "\n"
-        )
+        calls += ["#ifndef __CPU_SIM", f"    set_ffts_base_addr((uint64_t){SIGNALS});", "#endif"]
     for entry in entries:
         own = identifier(name_of(entry))
         name += "_kernel" * (own == identifier(name))

@@ -118,11 +118,8 @@ def _judged(module: Module, profile: str | None, device: str | None) -> Target:
         raise PtoError(*errors)
     for op in module.walk():
         if op.row is not None and op.row.family.section == "comm":
-            raise fail(
-                "PTO-U249",
-                f"'{op.name}' communicates between ranks, which is not exported",
-                loc=op.loc,
-            )
+            message = f"'{op.name}' communicates between ranks, which is not exported"
+            raise fail("PTO-U249", message, loc=op.loc)
     return target
 
 
