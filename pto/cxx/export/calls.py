@@ -102,9 +102,7 @@ def _seen_as(writer: Writer, op: Operation, value: Value, argument: FormArgument
         return text
     name, whole = writer.fresh(f"{text}_seen"), replace(wanted, valid=(None, None))
     made = f"{spelling.tile(whole)} {name}({rows}, {cols});"
-    if other is not None and argument.type_of:
-        made = f"auto {name} = {writer.text(other)};"
-    writer.line(made)
+    writer.line(f"auto {name} = {writer.text(other)};" if other and argument.type_of else made)
     writer.line(f"TASSIGN({name}, (uint64_t){text}.data());")
     return name
 

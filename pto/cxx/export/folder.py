@@ -113,8 +113,7 @@ def export(
 def _judged(module: Module, profile: str | None, device: str | None) -> Target:
     """The target of a program without errors, and without what the library does not take."""
     target, found = judge(module, profile=profile, device=device)
-    errors = [d for d in found if d.severity == "error" or d.code == LIBRARY]
-    if errors:
+    if errors := [d for d in found if d.severity == "error" or d.code == LIBRARY]:
         raise PtoError(*errors)
     for op in module.walk():
         if op.row is not None and op.row.family.section == "comm":
