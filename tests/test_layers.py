@@ -3,6 +3,7 @@
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,11 @@ LAYERS = {
 }
 HEAVY = {"rich", "matplotlib", "llvmlite", "ray"}
 LONGEST_FILE = 450
+
+
+@cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
 
 
 def layer_of(module: str) -> str:
@@ -80,8 +86,7 @@ def is_top_level_import(node: ast.stmt) -> bool:
 def test_a_module_imports_only_from_lower_layers(path: Path):
     module = module_of(path)
     assert layer_of(module) in LAYERS, "a new layer takes its place in LAYERS and in the design"
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    found = imports_of(tree, module, path.name == "__init__.py")
+    found = imports_of(tree_of(path), module, path.name == "__init__.py")
     assert [name for name in found if wrong_way(module, name)] == []
 
 
@@ -108,8 +113,7 @@ def test_layers_of_one_rank_do_not_import_each_other_in_cycles():
     edges: dict[str, set[str]] = {}
     for path in FILES:
         module = module_of(path)
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        for name in imports_of(tree, module, path.name == "__init__.py"):
+        for name in imports_of(tree_of(path), module, path.name == "__init__.py"):
             other = beside(module, name)
             if other is not None:
                 edges.setdefault(layer_of(module), set()).add(other)
@@ -130,7 +134,7 @@ def test_the_map_in_contributing_has_every_layer_with_its_rank():
 
 @pytest.mark.parametrize("path", sorted((PACKAGE / "core").rglob("*.py")), ids=lambda p: p.name)
 def test_core_imports_nothing_heavy_at_the_top(path: Path):
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    tree = tree_of(path)
     top = ast.Module([node for node in tree.body if is_top_level_import(node)], [])
     found = {name.split(".")[0] for name in imports_of(top, module_of(path), False)}
     assert found & HEAVY == set()

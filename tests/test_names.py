@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -35,12 +35,16 @@ Found = tuple[str, int, str]  # file, line, what stands there
 
 
 @cache
+def _all_files() -> list[tuple[str, ast.Module]]:
+    paths = sorted(ROOT.rglob("*.py"))
+    return [(path.relative_to(ROOT).as_posix(), ast.parse(path.read_text())) for path in paths]
+
+
 def _files() -> list[tuple[str, ast.Module]]:
-    named = ((path.relative_to(ROOT).as_posix(), path) for path in sorted(ROOT.rglob("*.py")))
-    return [(name, ast.parse(path.read_text())) for name, path in named if name[:4] != "isa/"]
+    return [(name, tree) for name, tree in _all_files() if not name.startswith("isa/")]
 
 
-def _classes_of(trees: Iterator[ast.Module]) -> list[str]:
+def _classes_of(trees: Iterable[ast.Module]) -> list[str]:
     """Names that more than one class of these files has."""
     classes = (node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
     return sorted(name for name, n in Counter(c.name for c in classes).items() if n > 1)
@@ -113,7 +117,7 @@ def test_names_of_operations_outside_isa_only_become_fewer():
 
 
 def test_class_names_that_several_classes_have_only_become_fewer():
-    found = _classes_of(ast.parse(path.read_text()) for path in sorted(ROOT.rglob("*.py")))
+    found = _classes_of(tree for _, tree in _all_files())
     assert len(found) <= CLASS_NAMES, ", ".join(found)
 
 
