@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from zlib import crc32
@@ -15,6 +16,10 @@ from pto.core.disk_cache import users_root
 from pto.run.jit.llvm.native import Target
 from tests import agreement
 from tests.sampling import sampled
+
+# pytest rewrites the assertions of a package with a plugin. Ours has few, and 840 files.
+for _hook in sys.meta_path:
+    getattr(_hook, "_must_rewrite", set[str]()).discard("pto")
 
 # A loaded machine is not a bug: no deadlines; and the same examples on every run.
 settings.register_profile(
@@ -126,11 +131,11 @@ def pytest_sessionfinish() -> None:
 
 @pytest.fixture(autouse=True)
 def _optimised(request: pytest.FixtureRequest) -> Iterator[None]:
-    """LLVM optimises the code of one test in three, and with `--agree` of all.
+    """LLVM optimises the code of one test in five, and with `--agree` of all.
 
     Unoptimised code compiles in half the time. Emitted text is the same.
     """
-    is_chosen = crc32(request.node.nodeid.encode()) % 3 == 0
+    is_chosen = crc32(request.node.nodeid.encode()) % 5 == 0
     Target.optimises = request.config.getoption("agree") == "all" or is_chosen
     yield
     Target.optimises = True

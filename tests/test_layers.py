@@ -82,12 +82,19 @@ def is_top_level_import(node: ast.stmt) -> bool:
     return isinstance(node, ast.Import | ast.ImportFrom)
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_a_module_imports_only_from_lower_layers(path: Path):
-    module = module_of(path)
-    assert layer_of(module) in LAYERS, "a new layer takes its place in LAYERS and in the design"
-    found = imports_of(tree_of(path), module, path.name == "__init__.py")
-    assert [name for name in found if wrong_way(module, name)] == []
+@pytest.mark.parametrize("layer", LAYERS)
+def test_modules_of_a_layer_import_only_from_lower_layers(layer: str):
+    paths = [path for path in FILES if layer_of(module_of(path)) == layer]
+    assert paths, f"the layer {layer} has no file"
+    for path in paths:
+        module = module_of(path)
+        found = imports_of(tree_of(path), module, path.name == "__init__.py")
+        assert [name for name in found if wrong_way(module, name)] == [], path
+
+
+def test_every_module_belongs_to_a_layer():
+    layers = {layer_of(module_of(path)) for path in FILES}
+    assert layers <= set(LAYERS), "a new layer takes its place in LAYERS and in the design"
 
 
 def beside(module: str, imported: str) -> str | None:

@@ -91,6 +91,13 @@ def test_lanes_cached_under_an_address_are_found(monkeypatch: pytest.MonkeyPatch
 SHARED = 44  # a number whose program reads one address by two accesses in one group
 
 
+def test_a_group_whose_tiles_all_stay_in_registers():
+    with quickly():
+        what, why, features = attempt(7013597)  # compiling it divided by zero
+    assert what == "agree", why
+    assert "whole and expanded" in features
+
+
 @pytest.mark.parametrize("types", [("i64", "ui64", "i64"), ("ui64", "i64", "ui64")])
 @pytest.mark.parametrize("name", ["tshl", "tshr"])
 def test_integers_of_one_width_count_as_the_destination_does(name: str, types: tuple[str, ...]):

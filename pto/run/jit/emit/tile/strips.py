@@ -132,7 +132,8 @@ class Strips:
             for ref in refs
             if ref.shape == "matrix" and (not ref.owner or ref.pointer in self.rooms)
         }
-        return min(64, max(4, _CACHED // (self.cols * sum(items.values())) & -4))
+        nbytes = self.cols * sum(items.values())  # of a row; 0 if all tiles stay in registers
+        return min(64, max(4, _CACHED // max(1, nbytes) & -4))
 
     @property
     def _streams(self) -> bool:
