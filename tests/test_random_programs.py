@@ -11,6 +11,7 @@ import pytest
 
 from pto.core.dtypes import dtype
 from pto.ir.text.parser import parse
+from pto.run.jit.emit.fusion import FusingEmitter
 from pto.run.jit.emit.tile.strips import Parameters
 from tests.random_draft import ROWS, Draft
 from tests.random_programs import attempt, drawn, outcome, quickly, run
@@ -38,6 +39,12 @@ FEATURES = {
     "image": 2,
     "queue": 1,
 }
+
+
+@pytest.fixture(autouse=True)
+def forwards(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tiles may stay in registers, as for users: tests that compare buffers turn that off."""
+    monkeypatch.setattr(FusingEmitter, "forwards", True)
 
 
 def test_there_are_rows_to_try():
