@@ -100,6 +100,9 @@ _LONGEST = (
     *("examples/test_decoder.py", "run/jit/test_fixpipes.py", "gym/test_mutate.py"),
     *("gym/test_runner.py", "run/jit/test_products.py", "cli/test_surroundings.py"),
     *("known/test_matmul.py", "cxx/test_st.py", "observe/test_mutation.py", "gym/test_scripts.py"),
+    *("graphs/test_device.py", "cxx/test_headers.py", "cxx/test_folder.py", "test_package.py"),
+    *("observe/test_faults.py", "lang/test_model_kernels.py", "test_names.py", "test_switches.py"),
+    *("mcp/test_server.py", "test_docs.py", "test_docs_tables.py", "test_explain.py"),
 )
 
 
