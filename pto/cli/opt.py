@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable
-from pathlib import Path
 
 from pto.cli import findings, options, program
 from pto.core.output import write_whole
@@ -68,8 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"apply a pass; several in the order given. {listed}",
     )
     options.add_target(parser)
-    out = "write the program here; default: print it"
-    parser.add_argument("-o", dest="out", metavar="FILE", type=Path, help=out)
+    options.add_output(parser)
     options.add_python(parser)
     findings.add_format(parser)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from pathlib import Path
 
 FILE = "a .pto program, or a kernel of a Python file: k.py:softmax (the file is executed)"
 FILES = ".pto files, folders of them, or a kernel of a Python file: k.py:softmax (executed)"
@@ -31,6 +32,12 @@ def add_target(parser: argparse.ArgumentParser, *, chips: bool = False, more: st
     add_profile(parser, chips=chips)
     text = f"use this chip and its limits: 910b1, 950pr, ...{more}"
     parser.add_argument("--device", metavar="D", help=text)
+
+
+def add_output(parser: argparse.ArgumentParser) -> None:
+    """`-o` of commands that print a program."""
+    text = "write the program here; default: print it"
+    parser.add_argument("-o", dest="out", metavar="FILE", type=Path, help=text)
 
 
 def add_values(parser: argparse.ArgumentParser, text: str) -> None:

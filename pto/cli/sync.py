@@ -30,8 +30,7 @@ _NEEDLESS = ("PTO-R014", "PTO-R015")  # unused fences: for paths that this run d
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help=f"{options.FILE}, without flags")
     options.add_target(parser)
-    out = "write the program here; default: print it"
-    parser.add_argument("-o", dest="out", metavar="FILE", type=Path, help=out)
+    options.add_output(parser)
     options.add_python(parser)
     findings.add_format(parser)
 

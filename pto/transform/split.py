@@ -39,7 +39,7 @@ from pto.target.facts import Profile
 from pto.verify.functions import is_defined, name_of, signature_of
 
 CUBE, VECTOR = "cube", "vector"
-ROOM = "queue_slots"  # the argument with the slots of queues that lie in global memory
+SLOTS_ARGUMENT = "queue_slots"  # the argument with the slots of queues that lie in global memory
 _SLOTS = 2  # of each direction
 _OTHER = {CUBE: VECTOR, VECTOR: CUBE}
 _ENDS = (  # side, its bit in dir_mask, its buffer, the operand that names it
@@ -63,17 +63,17 @@ def uses_both(function: Operation) -> bool:
 
 
 def split(module: Module, entry: str, profile: Profile) -> tuple[Module, int]:
-    """The program with two functions for `entry`, and the bytes of `ROOM` that a block needs.
+    """The program with two functions for `entry`, and the bytes of slots that a block needs.
 
-    The functions have the argument `ROOM` where queues lie in global memory.
+    The functions have the argument `SLOTS_ARGUMENT` if queues lie in global memory.
     """
     module = copied(module)
     whole = next(f for f in module.functions() if is_defined(f) and name_of(f) == entry)
-    joined = _Joined(whole, in_memory=profile.name == "a2a3")
+    joined = _Joined(whole, in_memory=profile.sync.queue_slots == "gm")
     joined.join()
     home, halves = whole.home, [joined.half(side) for side in (CUBE, VECTOR)]
     home.set_ops([*(op for op in home.ops if op is not whole), *halves])
-    return module, joined.room
+    return module, joined.slots_nbytes
 
 
 # ---- what an instruction uses
@@ -108,7 +108,7 @@ def _arrays(op: Operation) -> dict[Value, bool]:
 
 
 def _acts(op: Operation) -> bool:
-    """True if others see what it does: it writes global memory, prints or stops."""
+    """True if it has an effect outside its core: it writes global memory, prints or stops."""
     if not _is_work(op) or op.results or (op.row is not None and op.row.scope in _OTHER):
         return False
     return any(_arrays(op).values()) or not _sides(op)
@@ -134,7 +134,8 @@ class _Joined:
         self.token: Value | None = None
 
     @property
-    def room(self) -> int:
+    def slots_nbytes(self) -> int:
+        """The bytes of queue slots in global memory that a block needs."""
         return self.ways.bit_count() * _SLOTS * self.slot if self.in_memory else 0
 
     def join(self) -> None:
@@ -147,9 +148,9 @@ class _Joined:
             if len(sides) == 2:
                 self._transfer(op, fenced=bool(shared))
             elif used and CUBE in sides:
-                self._tell(op)
+                self._wait_for_vector(op)
             elif used:
-                self._is_told(op, used)
+                self._check_ordered(op, used)
 
     def _put(
         self, before: Operation, row: Instr, operands: Operands = None, **parts: Unpack[Parts]
@@ -193,7 +194,7 @@ class _Joined:
         self._put(op, FREE_AT[VECTOR], attrs=_WHOLE)
         op.erase()
 
-    def _tell(self, op: Operation) -> None:
+    def _wait_for_vector(self, op: Operation) -> None:
         """Let the cube core wait until the stores of the vector core are in memory."""
         if self.token is None:
             layout = ND if self.in_memory else NZ
@@ -206,7 +207,7 @@ class _Joined:
         self._pass(op, CUBE, self.token, popped)
         self._put(op, FREE_AT[CUBE], attrs=_WHOLE)
 
-    def _is_told(self, op: Operation, used: set[Value]) -> None:
+    def _check_ordered(self, op: Operation, used: set[Value]) -> None:
         """Refuse an access that no tile of the cube core comes before, since it used the array."""
 
         def uses(inside: Operation) -> bool:
@@ -267,11 +268,11 @@ class _Joined:
                 buffers[operand] = put(row, attrs=attrs, results=[_INT])
         if self.in_memory:
             block, type = twin.regions[0].block, Ptr(scalar_type(F32))
-            block.args.append(Value(type, ROOM, block))
+            block.args.append(Value(type, SLOTS_ARGUMENT, block))
             own = signature_of(twin)
             twin.attrs["function_type"] = OfType(Function((*own.inputs, type), own.results))
             number = put(INDEX_CAST, {"in": put(GET_BLOCK_IDX, results=[_LONG])}, results=[INDEX])
-            words = builder.constant(self.room // 4, INDEX)
+            words = builder.constant(self.slots_nbytes // 4, INDEX)
             offset = put(MULI, {"lhs": number, "rhs": words}, results=[INDEX])
             start = {"ptr": block.args[-1], "offset": offset}
             buffers["gm_slot_buffer"] = put(ADDPTR, start, results=[type])
