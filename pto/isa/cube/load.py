@@ -32,7 +32,7 @@ CUBE_MOVE = Family(
 # ---- a pattern in L1
 
 
-@rule("word-bits", "PTO-T109", "expects fill_word_bits to be 16 or 32")
+@rule("PTO-T109", "expects fill_word_bits to be 16 or 32")
 def _word_bits(case: Case) -> str | None:
     attr = case.op.attrs.get("fill_word_bits")
     bits = attr.value if isinstance(attr, Int) else None
@@ -116,7 +116,7 @@ CUBE_MOVE.row(
 )
 
 
-@rule("small-c0", "PTO-S091", "expects d_value of at most 4 if smallc0_en is set")
+@rule("PTO-S091", "expects d_value of at most 4 if smallc0_en is set")
 def _small_c0(case: Case) -> str | None:
     depth = case.number("d_value")
     if case.number("smallc0_en") != 1 or depth is None or depth <= 4:
@@ -312,8 +312,8 @@ _FOURS = (
 )
 
 
-@rule("whole-elements", "PTO-T021", "expects elements of 8 bits or more")
-def _packed(case: Case) -> str | None:
+@rule("PTO-T021", "expects elements of 8 bits or more")
+def _whole_elements(case: Case) -> str | None:
     elems = [e for name in ("source", "destination") if (e := case.elem(name))]
     packed = [e.name for e in elems if set(e.names) & set(_FP4.split())]
     return f"it has {packed[0]}" if packed else None
@@ -412,7 +412,7 @@ for _name, _to, _line in (("load_cbuf_to_ca", "l0a", 1142), ("load_cbuf_to_cb", 
         body=operands.LOAD_CBUF,
         operands=_operands,
         attrs=_TRANSPOSE,
-        rules=(*_FIELDS, _packed),
+        rules=(*_FIELDS, _whole_elements),
         notes=ELSEWHERE,
         cite=f"PTOAS VPTOOps.td:{_line}",
     )

@@ -44,16 +44,16 @@ def _combination(profile: str) -> Rule:
     return on(profile, Rule("product-types", "PTO-T092", sentence, test))
 
 
-@rule("tf32-f32", "PTO-T093", "expects f32 if tf32_mode is written")
-def _tf32(case: Case) -> str | None:
+@rule("PTO-T093", "expects f32 if tf32_mode is written")
+def _tf32_f32(case: Case) -> str | None:
     if "tf32_mode" not in case.op.attrs:
         return None
     elems = _elements(case)
     return None if all(e.name == "f32" for e in elems) else _shown(elems)
 
 
-@rule("sat-floats", "PTO-T093", "expects floats if sat or nosat is written")
-def _saturates(case: Case) -> str | None:
+@rule("PTO-T093", "expects floats if sat or nosat is written")
+def _sat_floats(case: Case) -> str | None:
     if "sat_mode" not in case.op.attrs:
         return None
     elems = _elements(case)
@@ -72,7 +72,7 @@ _BIAS_TYPE = same_dtype("bias", "dst")
 _FP8, _FP4 = ("f8e4m3", "f8e5m2"), ("float4_e1m2x2", "float4_e2m1x2")
 
 
-@rule("mx-pair", "PTO-T063", "expects both operands to be fp8, or both fp4")
+@rule("PTO-T063", "expects both operands to be fp8, or both fp4")
 def _mx_pair(case: Case) -> str | None:
     elems = [case.elem(name) for name in ("lhs", "rhs")]
     found = [set(e.names) for e in elems if e is not None]
@@ -129,7 +129,7 @@ for _name, (_meaning, _adds, _bias, _line) in _PRODUCT_ROWS.items():
     _mx = "_mx" in _name
     _dst = update("dst", "l0c pointer") if _adds else write("dst", "l0c pointer")
     _operands = (*_tiles(_dst, _bias), *numbers("m", "n", "k"))
-    _own = (_mx_pair, warn(multiple_of("k", 64))) if _mx else (*_COMBINATION, _tf32)
+    _own = (_mx_pair, warn(multiple_of("k", 64))) if _mx else (*_COMBINATION, _tf32_f32)
     MAD.row(
         _name,
         _meaning,
@@ -139,7 +139,7 @@ for _name, (_meaning, _adds, _bias, _line) in _PRODUCT_ROWS.items():
         text=_text(_operands, tf32=not _mx),
         a5=" ".join((*_FP8, *_FP4)) if _mx else None,
         needs="mx" if _mx else "",
-        rules=(*_own, _saturates, *_SIZES, *((_BIAS_TYPE,) if _bias else ())),
+        rules=(*_own, _sat_floats, *_SIZES, *((_BIAS_TYPE,) if _bias else ())),
         notes=(
             *((_SCALES,) if _mx else (*_LISTS, ELSEWHERE)),
             "the sum runs over k in order from 0 in f32, product and sum rounded each; the old"

@@ -20,27 +20,21 @@ _CPP_ONLY = "PTOAS has no such operation: operands and attributes are those of C
 # ---- waiting
 
 
-def _one_form() -> Rule:
-    def test(case: Case) -> str | None:
-        events, op = bool(case.op.group("events")), "op" in case.op.attrs
-        if events != op:
-            return None
-        return "both are given" if op else "neither is given"
-
-    sentence = "expects either events to wait for or the op whose pipe to drain"
-    return Rule("one-form", "PTO-T064", sentence, test)
+@rule("PTO-T064", "expects either events to wait for or the op whose pipe to drain")
+def _one_form(case: Case) -> str | None:
+    events, op = bool(case.op.group("events")), "op" in case.op.attrs
+    if events != op:
+        return None
+    return "both are given" if op else "neither is given"
 
 
-def _drainable() -> Rule:
-    def test(case: Case) -> str | None:
-        pipe = named_pipe(case, "op")
-        if pipe is None or pipe in case.profile.sync.tsync_pipes:
-            return None
-        known = " ".join(sorted(case.profile.sync.tsync_pipes))
-        return f"{case.word('op')} runs on {pipe}, {case.profile} takes {known}"
-
-    sentence = "expects the pipe of op to be one the profile drains by tsync"
-    return Rule("tsync-pipe", "PTO-X060", sentence, test)
+@rule("PTO-X060", "expects the pipe of op to be one the profile drains by tsync")
+def _tsync_pipe(case: Case) -> str | None:
+    pipe = named_pipe(case, "op")
+    if pipe is None or pipe in case.profile.sync.tsync_pipes:
+        return None
+    known = " ".join(sorted(case.profile.sync.tsync_pipes))
+    return f"{case.word('op')} runs on {pipe}, {case.profile} takes {known}"
 
 
 WAIT = tile_family("wait", "hold this core until others are done", pipe="none", cost="barrier")
@@ -53,7 +47,7 @@ WAIT.row(
     attrs=Attr("op", "sync_op_type", meaning="TSYNC<Op>: the kind of operation to drain"),
     text="<? ins( $events* : types ) > {}",
     subject="events",
-    rules=(_one_form(), _drainable()),
+    rules=(_one_form, _tsync_pipe),
     notes=(
         "the machine-model page calls TSYNC a wait on a tile buffer; the code is a pipe barrier, or"
         " the wait for a flag",
@@ -63,13 +57,10 @@ WAIT.row(
 )
 
 
-def _counter() -> Rule:
-    def test(case: Case) -> str | None:
-        soft, given = case.word("mode") == "soft", case.op.operand("workspace") is not None
-        return "mode is soft without a workspace" if soft and not given else None
-
-    sentence = "expects a workspace for the counter of mode soft"
-    return Rule("soft-counter", "PTO-T064", sentence, test)
+@rule("PTO-T064", "expects a workspace for the counter of mode soft")
+def _soft_counter(case: Case) -> str | None:
+    soft, given = case.word("mode") == "soft", case.op.operand("workspace") is not None
+    return "mode is soft without a workspace" if soft and not given else None
 
 
 def _counter_fits(case: Case) -> str | None:
@@ -83,8 +74,8 @@ def _counter_fits(case: Case) -> str | None:
     return None if count >= _COUNTERS else f"it has {count} elements"
 
 
-@rule("both-words", "PTO-T026", "expects mode and core_type together")
-def _half_said(case: Case) -> str | None:
+@rule("PTO-T026", "expects mode and core_type together")
+def _both_words(case: Case) -> str | None:
     given = [name for name in ("mode", "core_type") if name in case.op.attrs]
     return f"{given[0]} is given" if len(given) == 1 else None
 
@@ -104,8 +95,8 @@ WAIT.row(
     " <? mode = @mode > <? , core_type = @core_type > {}",
     subject="workspace",
     rules=(
-        _counter(),
-        compiled(_half_said),
+        _soft_counter,
+        compiled(_both_words),
         dtype_in("workspace", "i32"),
         Rule(
             "counter-fits",
@@ -133,8 +124,8 @@ BIND = tile_family(
 )
 
 
-@rule("a-tile", "PTO-T025", "expects tile to be a tile or a view")
-def _lowered(case: Case) -> str | None:
+@rule("PTO-T025", "expects tile to be a tile or a view")
+def _a_tile(case: Case) -> str | None:
     return "it is a memref" if isinstance(case.type("tile"), t.MemRef) else None
 
 
@@ -147,20 +138,17 @@ TASSIGN = BIND.row(
     results=Result("result", "tile or view"),
     text="$tile , $addr {} : types(tile) -> results",
     subject="tile",
-    rules=(same_type("tile", "result"), _lowered),
+    rules=(same_type("tile", "result"), _a_tile),
     cxx="TASSIGN",
 )
 
 
-def _one_block_order() -> Rule:
-    def test(case: Case) -> str | None:
-        src, dst = case.tile("src"), case.tile("dst")
-        if src is None or dst is None or src.layout.blayout == dst.layout.blayout:
-            return None
-        return f"src is {src.layout.name}, dst is {dst.layout.name}"
-
-    sentence = "expects src and dst to have one block layout"
-    return Rule("one-block-order", "PTO-L064", sentence, test)
+@rule("PTO-L064", "expects src and dst to have one block layout")
+def _one_block_order(case: Case) -> str | None:
+    src, dst = case.tile("src"), case.tile("dst")
+    if src is None or dst is None or src.layout.blayout == dst.layout.blayout:
+        return None
+    return f"src is {src.layout.name}, dst is {dst.layout.name}"
 
 
 BIND.row(
@@ -170,7 +158,7 @@ BIND.row(
     operands=(read("src"), read("rowIdx", "int"), read("colIdx", "int"), write("dst")),
     rules=(
         same_role("src", "dst"),
-        _one_block_order(),
+        _one_block_order,
         window_inside("dst", "src", valid=True, at=("rowIdx", "colIdx")),
     ),
     notes=(
@@ -228,8 +216,8 @@ for _name, _kind, _body in (
     )
 
 
-@rule("whose", "PTO-T026", "expects id, or out_type of C++")
-def _nobodys(case: Case) -> str | None:
+@rule("PTO-T026", "expects id, or out_type of C++")
+def _whose(case: Case) -> str | None:
     return None if {"id", "out_type"} & case.op.attrs.keys() else "neither is given"
 
 
@@ -244,7 +232,7 @@ SET_QUANT_SCALAR = MODE.row(
     ),
     text="<1 ( $preQuantScalar : types ) <? { id = @id } > | ins( $preQuantScalar : types ) > {}",
     subject="preQuantScalar",
-    rules=compiled(_nobodys),
+    rules=compiled(_whose),
     types="f32",
     notes=(_CPP_ONLY, "i8 sets the sign bit, 46, of the scale word"),
     cxx="SET_QUANT_SCALAR preQuantScalar out_type",

@@ -14,7 +14,7 @@ from pto.isa.row import types as t
 from pto.isa.row.attributes import Str
 from pto.isa.row.instr import Attr, Family, Result, read, update
 from pto.isa.row.traits import Traits
-from pto.isa.rules.rule import Case, Rule, dims, rule, same_dtype, same_shape, same_valid
+from pto.isa.rules.rule import Case, Rule, dims, rule, rule_of, same_dtype, same_shape, same_valid
 
 _TD = "PTOAS include/PTO/IR/PTOOps.td"
 _MANUAL = "PTOAS docs/PTO_IR_manual.md"
@@ -25,7 +25,7 @@ AXES = (("valid_row", 0), ("valid_col", 1))
 # ---- rules
 
 
-@rule("open-valid", "PTO-S076", "expects valid_row and valid_col if, and only if, the type has `?`")
+@rule("PTO-S076", "expects valid_row and valid_col if, and only if, the type has `?`")
 def _open_valid(case: Case) -> str | None:
     tile = case.tile("result")
     for name, axis in AXES if tile is not None else ():
@@ -36,21 +36,21 @@ def _open_valid(case: Case) -> str | None:
     return None
 
 
-def valid_in(holder: str, least: int) -> Rule:
+@rule_of(
+    "PTO-S075",
+    "expects constant valid extents from {least} to the shape of {holder}",
+    id="valid-in-shape",
+)
+def valid_in(case: Case, holder: str, least: int) -> str | None:
     """Constant valid extents lie within the tile; values known at run time are checked there."""
-
-    def test(case: Case) -> str | None:
-        type = case.type(holder)
-        shape = type.tile.shape if isinstance(type, t.TileBuf) else getattr(type, "shape", ())
-        for name, axis in AXES:
-            number = case.number(name)
-            size = shape[axis] if len(shape) == 2 else None
-            if number is not None and (number < least or (size is not None and number > size)):
-                return f"{name} is {number} of {size}"
-        return None
-
-    sentence = f"expects constant valid extents from {least} to the shape of {holder}"
-    return Rule("valid-in-shape", "PTO-S075", sentence, test)
+    type = case.type(holder)
+    shape = type.tile.shape if isinstance(type, t.TileBuf) else getattr(type, "shape", ())
+    for name, axis in AXES:
+        number = case.number(name)
+        size = shape[axis] if len(shape) == 2 else None
+        if number is not None and (number < least or (size is not None and number > size)):
+            return f"{name} is {number} of {size}"
+    return None
 
 
 def _config(tile: TileType) -> str:
@@ -58,24 +58,21 @@ def _config(tile: TileType) -> str:
     return f"{layout.name} {layout.fractal}, pad {tile.pad.code}, compact {tile.compact.value}"
 
 
-def same_config(a: str, b: str) -> Rule:
-    def test(case: Case) -> str | None:
-        first, second = case.tile(a), case.tile(b)
-        if first is None or second is None or _config(first) == _config(second):
-            return None
-        return f"{a} is {_config(first)}, {b} is {_config(second)}"
-
-    sentence = f"expects {b} to keep the layout, pad and compact mode of {a}"
-    return Rule("same-config", "PTO-L072", sentence, test)
+@rule_of("PTO-L072", "expects {b} to keep the layout, pad and compact mode of {a}")
+def same_config(case: Case, a: str, b: str) -> str | None:
+    first, second = case.tile(a), case.tile(b)
+    if first is None or second is None or _config(first) == _config(second):
+        return None
+    return f"{a} is {_config(first)}, {b} is {_config(second)}"
 
 
-@rule("other-dtype", "PTO-T073", "expects src and result to have different element types")
+@rule("PTO-T073", "expects src and result to have different element types")
 def _other_dtype(case: Case) -> str | None:
     first, second = case.elem("src"), case.elem("result")
     return f"both are {first.name}" if first is not None and first == second else None
 
 
-@rule("no-wider", "PTO-T074", "expects result to fit the bytes of src")
+@rule("PTO-T074", "expects result to fit the bytes of src")
 def _no_wider(case: Case) -> str | None:
     first, second = case.tile("src"), case.tile("result")
     if first is None or second is None or second.dtype.itemsize <= first.dtype.itemsize:
@@ -83,7 +80,7 @@ def _no_wider(case: Case) -> str | None:
     return f"{first.dtype.name} becomes {second.dtype.name}"
 
 
-@rule("runtime-valid", "PTO-S077", "expects source to be a tile_buf with valid=?x?")
+@rule("PTO-S077", "expects source to be a tile_buf with valid=?x?")
 def _runtime_valid(case: Case) -> str | None:
     type = case.type("source")
     if isinstance(type, t.TileBuf):
@@ -98,7 +95,7 @@ _LOCAL = ("alloc_tile", "declare_tile", "bind_tile", "pointer_cast", "materializ
 _RENAMES = ("pto.bitcast", "pto.treshape")
 
 
-@rule("local-handle", "PTO-S078", "expects source to be a tile of this function")
+@rule("PTO-S078", "expects source to be a tile of this function")
 def _local_handle(case: Case) -> str | None:
     if not isinstance(case.type("source"), t.TileBuf):
         return None
@@ -108,7 +105,7 @@ def _local_handle(case: Case) -> str | None:
     return None if made.name.removeprefix("pto.") in _LOCAL else f"it comes from {made.name}"
 
 
-@rule("memref-shape", "PTO-S072", "expects result to have the shape of source")
+@rule("PTO-S072", "expects result to have the shape of source")
 def _memref_shape(case: Case) -> str | None:
     memref, tile = case.type("source"), case.tile("result")
     view = case.op.attrs.get("pto.view_semantics")
@@ -119,7 +116,7 @@ def _memref_shape(case: Case) -> str | None:
     return f"source is {'x'.join(map(str, memref.shape))}, result is {dims(*tile.shape)}"
 
 
-@rule("memref-covers", "PTO-S072", "expects dst to have the valid extents of src")
+@rule("PTO-S072", "expects dst to have the valid extents of src")
 def _memref_covers(case: Case) -> str | None:
     """The memref shows the valid region: its extents where they are static, else `?` or all."""
     tile, memref = case.tile("src"), case.type("dst")
@@ -186,7 +183,7 @@ def _slots(case: Case) -> str | None:
     return f"its tiles are {compact.name.lower()}" if compact is Compact.ROW_PLUS_ONE else None
 
 
-@rule("slot-fits", "PTO-S142", "expects a tile of source as result")
+@rule("PTO-S142", "expects a tile of source as result")
 def _slot_fits(case: Case) -> str | None:
     type, slot = case.type("source"), case.number("slot")
     if not isinstance(type, t.MultiTile):

@@ -13,7 +13,15 @@ from pto.isa.meaning.handle import view as meaning
 from pto.isa.row import types as t
 from pto.isa.row.instr import Attr, Family, Result, read
 from pto.isa.row.traits import Traits
-from pto.isa.rules.rule import Case, Rule, counts_dimensions, one_per_dimension, rule, same_dtype
+from pto.isa.rules.rule import (
+    Case,
+    Rule,
+    counts_dimensions,
+    one_per_dimension,
+    rule,
+    rule_of,
+    same_dtype,
+)
 
 _TD = "PTOAS include/PTO/IR/PTOOps.td"
 _MANUAL = "PTOAS docs/PTO_IR_manual.md"
@@ -31,43 +39,36 @@ def space_of(type: t.Type | None) -> Space | None:
     return Space.GM if isinstance(type, t.View) else None
 
 
-def same_space(a: str, b: str) -> Rule:
-    def test(case: Case) -> str | None:
-        first, second = space_of(case.type(a)), space_of(case.type(b))
-        if first is None or second is None or first is second:
-            return None
-        return f"{a} is in {first.value}, {b} is in {second.value}"
-
-    return Rule("same-space", "PTO-M070", f"expects {b} to stay in the memory space of {a}", test)
+@rule_of("PTO-M070", "expects {b} to stay in the memory space of {a}")
+def same_space(case: Case, a: str, b: str) -> str | None:
+    first, second = space_of(case.type(a)), space_of(case.type(b))
+    if first is None or second is None or first is second:
+        return None
+    return f"{a} is in {first.value}, {b} is in {second.value}"
 
 
-def _in_gm(name: str) -> Rule:
-    def test(case: Case) -> str | None:
-        space = space_of(case.type(name))
-        return None if space in (None, Space.GM) else f"it is in {space.value}"
-
-    return Rule("in-gm", "PTO-M071", f"expects {name} to point into global memory", test)
+@rule_of("PTO-M071", "expects {name} to point into global memory")
+def _in_gm(case: Case, name: str) -> str | None:
+    space = space_of(case.type(name))
+    return None if space in (None, Space.GM) else f"it is in {space.value}"
 
 
-def memref_of_rank(memref: str, source: str) -> Rule:
-    def test(case: Case) -> str | None:
-        type, of = case.type(memref), case.type(source)
-        rank = 2 if isinstance(of, t.TileBuf) else len(getattr(of, "shape", ()))
-        if not isinstance(type, t.MemRef) or len(type.shape) == rank:
-            return None
-        return f"{source} has {rank} dimensions, {memref} has {len(type.shape)}"
-
-    sentence = f"expects a memref as {memref} to have the dimensions of {source}"
-    return Rule("memref-of-rank", "PTO-S070", sentence, test)
+@rule_of("PTO-S070", "expects a memref as {memref} to have the dimensions of {source}")
+def memref_of_rank(case: Case, memref: str, source: str) -> str | None:
+    type, of = case.type(memref), case.type(source)
+    rank = 2 if isinstance(of, t.TileBuf) else len(getattr(of, "shape", ()))
+    if not isinstance(type, t.MemRef) or len(type.shape) == rank:
+        return None
+    return f"{source} has {rank} dimensions, {memref} has {len(type.shape)}"
 
 
-@rule("same-type", "PTO-T071", "expects result to have the type of ptr")
+@rule("PTO-T071", "expects result to have the type of ptr")
 def _same_type(case: Case) -> str | None:
     first, second = case.type("ptr"), case.type("result")
     return None if first == second else "they differ"
 
 
-@rule("has-pointer", "PTO-T072", "expects a pointer on one side of the cast")
+@rule("PTO-T072", "expects a pointer on one side of the cast")
 def _has_pointer(case: Case) -> str | None:
     source, result = case.type("input"), case.type("result")
     if isinstance(result, t.Ptr) or isinstance(source, t.Ptr):
@@ -82,7 +83,7 @@ def _shape(type: t.Type | None, dimensions: int) -> tuple[t.Dim, ...]:
     return type.shape
 
 
-@rule("static-sizes", "PTO-S072", "expects constant sizes to be those of the type")
+@rule("PTO-S072", "expects constant sizes to be those of the type")
 def _static_sizes(case: Case) -> str | None:
     """Constant sizes contradict the type; a dynamic size never does."""
     shape = _shape(case.type("result"), len(case.op.group("shape")))
@@ -93,7 +94,7 @@ def _static_sizes(case: Case) -> str | None:
     return None
 
 
-@rule("window-inside", "PTO-S073", "expects a window inside source")
+@rule("PTO-S073", "expects a window inside source")
 def _window_inside(case: Case) -> str | None:
     shape = _shape(case.type("source"), len(case.op.group("sizes")))
     groups = (case.op.group("offsets"), case.op.group("sizes"), shape)
@@ -109,7 +110,7 @@ def _window_inside(case: Case) -> str | None:
     return None
 
 
-@rule("window-typed", "PTO-S072", "expects constant sizes to be those of the type")
+@rule("PTO-S072", "expects constant sizes to be those of the type")
 def _window_typed(case: Case) -> str | None:
     source, result = case.type("source"), case.type("result")
     if not isinstance(source, t.View) or not isinstance(result, t.View):
@@ -123,8 +124,8 @@ def _window_typed(case: Case) -> str | None:
     return None
 
 
-@rule("dimension-exists", "PTO-S074", "expects dim_index to be a dimension of tensor_view")
-def _missing_dimension(case: Case) -> str | None:
+@rule("PTO-S074", "expects dim_index to be a dimension of tensor_view")
+def _dimension_exists(case: Case) -> str | None:
     rank = len(getattr(case.type("tensor_view"), "shape", ()))
     dim = case.number("dim_index")
     return None if dim is None or 0 <= dim < rank else f"dimension {dim} of {rank}"
@@ -270,7 +271,7 @@ for _name, _meaning, _body in (
         body=_body,
         operands=_DIM,
         results=Result("result", "index"),
-        rules=_missing_dimension,
+        rules=_dimension_exists,
         cite=(_MANUAL, f"{_VIEWS}/{_name.replace('_', '-')}.md"),
     )
 VIEW.row(

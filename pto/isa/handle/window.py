@@ -30,8 +30,8 @@ def _offsets(case: Case) -> tuple[int | None, ...]:
     return tuple(case.constant(v) for v in case.op.group("offsets"))
 
 
-@rule("tile-window-inside", "PTO-S073", "expects a window inside source")
-def _window_inside(case: Case) -> str | None:
+@rule("PTO-S073", "expects a window inside source")
+def _tile_window_inside(case: Case) -> str | None:
     source = case.tile("source")
     shape = source.shape if source else ()
     for offset, size, whole in zip(_offsets(case), _sizes(case), shape, strict=False):
@@ -42,7 +42,7 @@ def _window_inside(case: Case) -> str | None:
     return None
 
 
-@rule("shaped-as-window", "PTO-S072", "expects result to have the shape given by sizes")
+@rule("PTO-S072", "expects result to have the shape given by sizes")
 def _shaped_as_window(case: Case) -> str | None:
     tile, sizes = case.tile("result"), _sizes(case)
     if tile is None or len(sizes) != 2 or tile.shape == sizes:
@@ -50,13 +50,13 @@ def _shaped_as_window(case: Case) -> str | None:
     return f"result is {dims(*tile.shape)}, sizes are {dims(*sizes)}"
 
 
-@rule("both-valid", "PTO-S076", "expects valid_row and valid_col together")
+@rule("PTO-S076", "expects valid_row and valid_col together")
 def _both_valid(case: Case) -> str | None:
     row, col = (bool(case.op.group(name)) for name, _ in AXES)
     return None if row is col else f"only valid_{'row' if row else 'col'} is given"
 
 
-@rule("valid-as-written", "PTO-S072", "expects result to have the valid region of the operands")
+@rule("PTO-S072", "expects result to have the valid region of the operands")
 def _valid_as_written(case: Case) -> str | None:
     """The valid region in the type must equal the operands, or replaces absent operands."""
     tile, sizes = case.tile("result"), _sizes(case)
@@ -76,7 +76,7 @@ def _valid_as_written(case: Case) -> str | None:
     return None
 
 
-@rule("on-box", "PTO-L070", "expects the window of a boxed tile to be made of whole boxes")
+@rule("PTO-L070", "expects the window of a boxed tile to be made of whole boxes")
 def _on_box(case: Case) -> str | None:
     source = case.tile("source")
     if source is None or not source.layout.is_boxed:
@@ -88,7 +88,7 @@ def _on_box(case: Case) -> str | None:
     return None
 
 
-@rule("whole-lines", "PTO-L071", "expects a subset of a boxed tile to keep whole lines of boxes")
+@rule("PTO-L071", "expects a subset of a boxed tile to keep whole lines of boxes")
 def _whole_lines(case: Case) -> str | None:
     """Boxes of one line lie together, so a subset of a boxed tile takes whole lines of boxes."""
     source = case.tile("source")
@@ -118,7 +118,7 @@ WINDOW = Family(
             "expects two offsets and two positive sizes",
             _window_of_two,
         ),
-        _window_inside,
+        _tile_window_inside,
         _shaped_as_window,
         same_dtype("source", "result"),
         same_space("source", "result"),

@@ -16,7 +16,17 @@ from pto.isa.rules.global_memory import (
     static_shape,
 )
 from pto.isa.rules.paths import same_type
-from pto.isa.rules.rule import Case, Rule, attr_at_least, attr_in, dtype_in, in_role, on, same_dtype
+from pto.isa.rules.rule import (
+    Case,
+    attr_at_least,
+    attr_in,
+    dtype_in,
+    in_role,
+    on,
+    rule,
+    rule_of,
+    same_dtype,
+)
 from pto.target.npu import EVENT_IDS
 
 _PAGES = "pto-isa docs/isa/comm"
@@ -26,17 +36,13 @@ _TD = "PTOAS include/PTO/IR/PTOOps.td"
 # ---- point to point
 
 
-def _of_a_window(name: str) -> Rule:
+@rule_of("PTO-S069", "expects {name} with open extents to be a partition_tensor_view")
+def _open_window(case: Case, name: str) -> str | None:
     """Dynamic extents need a window: a whole view must have static extents in its type."""
-
-    def test(case: Case) -> str | None:
-        type = case.type(name)
-        if not isinstance(type, t.View) or type.partition or None not in type.shape:
-            return None
-        return f"it is a tensor_view of {shape_text(type.shape)}"
-
-    sentence = f"expects {name} with open extents to be a partition_tensor_view"
-    return Rule("open-window", "PTO-S069", sentence, test)
+    type = case.type(name)
+    if not isinstance(type, t.View) or type.partition or None not in type.shape:
+        return None
+    return f"it is a tensor_view of {shape_text(type.shape)}"
 
 
 POINT_TO_POINT = Family(
@@ -50,8 +56,8 @@ POINT_TO_POINT = Family(
     rules=(
         static_shape("dst", "src", open=True),
         same_view_shape("dst", "src"),
-        _of_a_window("dst"),
-        _of_a_window("src"),
+        _open_window("dst"),
+        _open_window("src"),
         same_dtype("ping", "src", "dst"),
         in_role("ping", "vec"),
         same_type("ping", "pong"),
@@ -80,7 +86,7 @@ POINT_TO_POINT.row(
         "atomicType", "atomic_type", default="atomic_none", values=("atomic_none", "atomic_add")
     ),
     aliases="tput",
-    rules=atomic_store(),
+    rules=atomic_store,
     phases={"a2a3": _COPY, "a5": _COPY},
     notes=(_STAGED, _REMOTE),
     cite=f"{_PAGES}/TPUT.md",
@@ -96,65 +102,53 @@ POINT_TO_POINT.row(
 )
 
 
-def _group_alike() -> Rule:
-    def test(case: Case) -> str | None:
-        members = case.op.group("group")
-        odd = [n for n, value in enumerate(members) if value.type != members[0].type]
-        return f"member {odd[0]} differs from member 0" if odd else None
-
-    return Rule("group-alike", "PTO-T065", "expects all members of group to have one type", test)
+@rule("PTO-T065", "expects all members of group to have one type")
+def _group_alike(case: Case) -> str | None:
+    members = case.op.group("group")
+    odd = [n for n, value in enumerate(members) if value.type != members[0].type]
+    return f"member {odd[0]} differs from member 0" if odd else None
 
 
-def _root_in_group() -> Rule:
-    def test(case: Case) -> str | None:
-        root, size = case.word("root"), len(case.op.group("group"))
-        if root is None or 0 <= int(root) < size:
-            return None
-        return f"root is {root}, group has {size}"
-
-    return Rule("root-in-group", "PTO-D061", "expects root to be a member of group", test)
+@rule("PTO-D061", "expects root to be a member of group")
+def _root_in_group(case: Case) -> str | None:
+    root, size = case.word("root"), len(case.op.group("group"))
+    if root is None or 0 <= int(root) < size:
+        return None
+    return f"root is {root}, group has {size}"
 
 
-def _rows_hold(whole: str) -> Rule:
+@rule_of("PTO-S066", "expects {whole} to have the rows of all members")
+def _rows_hold(case: Case, whole: str) -> str | None:
     """Members are stacked along the last dimension but one."""
-
-    def test(case: Case) -> str | None:
-        members, type = case.op.group("group"), case.type(whole)
-        first = members[0].type if members else None
-        if not isinstance(type, t.View | t.MemRef) or not isinstance(first, t.View | t.MemRef):
-            return None
-        rows, each = (x.shape[-2] if len(x.shape) > 1 else None for x in (type, first))
-        if rows is None or each is None or rows >= each * len(members):
-            return None
-        return f"{whole} has {rows}, {len(members)} members have {each} each"
-
-    sentence = f"expects {whole} to have the rows of all members"
-    return Rule("rows-hold", "PTO-S066", sentence, test)
+    members, type = case.op.group("group"), case.type(whole)
+    first = members[0].type if members else None
+    if not isinstance(type, t.View | t.MemRef) or not isinstance(first, t.View | t.MemRef):
+        return None
+    rows, each = (x.shape[-2] if len(x.shape) > 1 else None for x in (type, first))
+    if rows is None or each is None or rows >= each * len(members):
+        return None
+    return f"{whole} has {rows}, {len(members)} members have {each} each"
 
 
-def _rdma_peer() -> Rule:
-    def test(case: Case) -> str | None:
-        given = case.op.operand("peer") is not None
-        return "engine is RDMA" if case.word("engine") == "RDMA" and not given else None
-
-    return Rule("rdma-peer", "PTO-T064", "expects a peer with engine RDMA", test)
+@rule("PTO-T064", "expects a peer with engine RDMA")
+def _rdma_peer(case: Case) -> str | None:
+    given = case.op.operand("peer") is not None
+    return "engine is RDMA" if case.word("engine") == "RDMA" and not given else None
 
 
 # ---- asynchronous transfers
 
 
-def _scratch_bytes() -> Rule:
-    def test(case: Case) -> str | None:
-        type = case.type("scratch")
-        if isinstance(type, t.TileBuf):
-            nbytes = type.tile.nbytes
-        elif isinstance(type, t.MemRef) and None not in type.shape and type.elem.dtype:
-            nbytes = prod(d or 0 for d in type.shape) * type.elem.dtype.itemsize
-        else:
-            return None
-        return None if nbytes >= 8 else f"it has {nbytes}"
-
-    return Rule("scratch-bytes", "PTO-M062", "expects scratch to have at least 8 bytes", test)
+@rule("PTO-M062", "expects scratch to have at least 8 bytes")
+def _scratch_bytes(case: Case) -> str | None:
+    type = case.type("scratch")
+    if isinstance(type, t.TileBuf):
+        nbytes = type.tile.nbytes
+    elif isinstance(type, t.MemRef) and None not in type.shape and type.elem.dtype:
+        nbytes = prod(d or 0 for d in type.shape) * type.elem.dtype.itemsize
+    else:
+        return None
+    return None if nbytes >= 8 else f"it has {nbytes}"
 
 
 _SESSION = "the session stays alive until the event is complete"
@@ -186,7 +180,7 @@ ASYNC.row(
     aliases="build_async_session",
     rules=(
         in_role("scratch", "vec"),
-        _scratch_bytes(),
+        _scratch_bytes,
         dtype_in("workspace", "i8 u8"),
         attr_in("sync_id", *map(str, range(EVENT_IDS))),
         attr_at_least("block_bytes", 1),
@@ -218,7 +212,7 @@ for _name, _meaning, _body in (
             flat("dst", "src"),
             same_view_shape("dst", "src"),
             on("a2a3", attr_in("engine", "SDMA")),
-            _rdma_peer(),
+            _rdma_peer,
         ),
         notes=(
             _SESSION,
@@ -315,8 +309,8 @@ def _collective(whole: str, meaning: str) -> Family:
         subject=whole,
         rules=(
             static_shape(whole, "group"),
-            _group_alike(),
-            _root_in_group(),
+            _group_alike,
+            _root_in_group,
             same_dtype(whole, "group"),
             on("a2a3", attr_in("engine", "AIV")),
         ),

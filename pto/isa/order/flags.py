@@ -10,7 +10,7 @@ from pto.isa.row.attributes import Int
 from pto.isa.row.instr import Attr, Family, Result, read, update
 from pto.isa.row.order import Acquire, Barrier, MemoryBarrier, Release, SetFlag, WaitFlag
 from pto.isa.row.pipe_of import named_pipe
-from pto.isa.rules.rule import Case, Rule, attr_at_least, rule
+from pto.isa.rules.rule import Case, attr_at_least, rule, rule_of
 
 _TD = "PTOAS include/PTO/IR/PTOOps.td"
 _MANUAL = "PTOAS docs/PTO_IR_manual.md"
@@ -20,53 +20,44 @@ _GYM = "PTO-Gym docs/PTO-micro-Instruction-SPEC.md"
 # ---- rules
 
 
-def pipe_exists(*names: str) -> Rule:
-    def test(case: Case) -> str | None:
-        for name in names:
-            pipe = named_pipe(case, name)
-            if pipe is not None and pipe != "ALL" and not case.profile.has_pipe(pipe):
-                return f"{name} is {pipe}"
-        return None
-
-    return Rule("pipe-exists", "PTO-X070", "expects pipes that the profile has", test)
+@rule_of("PTO-X070", "expects pipes that the profile has")
+def pipe_exists(case: Case, *names: str) -> str | None:
+    for name in names:
+        pipe = named_pipe(case, name)
+        if pipe is not None and pipe != "ALL" and not case.profile.has_pipe(pipe):
+            return f"{name} is {pipe}"
+    return None
 
 
-def _one_pipe(*names: str) -> Rule:
-    def test(case: Case) -> str | None:
-        wide = [n for n in names if named_pipe(case, n) == "ALL"]
-        return f"{wide[0]} is PIPE_ALL" if wide else None
-
-    return Rule("one-pipe", "PTO-D070", "expects the name of one pipe, not of all", test)
+@rule_of("PTO-D070", "expects the name of one pipe, not of all")
+def _one_pipe(case: Case, *names: str) -> str | None:
+    wide = [n for n in names if named_pipe(case, n) == "ALL"]
+    return f"{wide[0]} is PIPE_ALL" if wide else None
 
 
-def _two_pipes(src: str, dst: str) -> Rule:
-    def test(case: Case) -> str | None:
-        pipe = named_pipe(case, src)
-        return f"both are {pipe}" if pipe is not None and pipe == named_pipe(case, dst) else None
-
-    return Rule("two-pipes", "PTO-D071", f"expects {src} and {dst} to be different pipes", test)
+@rule_of("PTO-D071", "expects {src} and {dst} to be different pipes")
+def _two_pipes(case: Case, src: str, dst: str) -> str | None:
+    pipe = named_pipe(case, src)
+    return f"both are {pipe}" if pipe is not None and pipe == named_pipe(case, dst) else None
 
 
-def id_below(attr: str, operand: str, limit: Callable[[Case], int], what: str) -> Rule:
+@rule_of("PTO-D072", "expects {what} that the profile has", id="id-exists")
+def id_below(
+    case: Case, attr: str, operand: str, limit: Callable[[Case], int], what: str
+) -> str | None:
     """An id, written or constant, that exists on the profile."""
-
-    def test(case: Case) -> str | None:
-        written = case.op.attrs.get(attr)
-        number = written.value if isinstance(written, Int) else case.number(operand)
-        top = limit(case)  # 0: the profile has none, which the row itself says
-        return None if number is None or 0 <= number < (top or 1 << 63) else f"{number} of {top}"
-
-    return Rule("id-exists", "PTO-D072", f"expects {what} that the profile has", test)
+    written = case.op.attrs.get(attr)
+    number = written.value if isinstance(written, Int) else case.number(operand)
+    top = limit(case)  # 0: the profile has none, which the row itself says
+    return None if number is None or 0 <= number < (top or 1 << 63) else f"{number} of {top}"
 
 
-def one_id(attr: str, operand: str) -> Rule:
-    def test(case: Case) -> str | None:
-        written, given = attr in case.op.attrs, bool(case.op.group(operand))
-        if written is not given:
-            return None
-        return "both are given" if written else "neither is given"
-
-    return Rule("one-id", "PTO-D073", f"expects {attr} as a number or as an operand", test)
+@rule_of("PTO-D073", "expects {attr} as a number or as an operand")
+def one_id(case: Case, attr: str, operand: str) -> str | None:
+    written, given = attr in case.op.attrs, bool(case.op.group(operand))
+    if written is not given:
+        return None
+    return "both are given" if written else "neither is given"
 
 
 _EVENT = id_below("", "event_id", lambda case: case.profile.sync.event_ids, "an event id")
@@ -297,8 +288,8 @@ EVENT_IDS = Family(
 _PLACE = (read("array", "event ids"), read("index", "index"))
 
 
-@rule("index-exists", "PTO-S074", "expects an index inside array")
-def _in_array(case: Case) -> str | None:
+@rule("PTO-S074", "expects an index inside array")
+def _index_exists(case: Case) -> str | None:
     size = getattr(case.type("array"), "size", None)
     index = case.number("index")
     if size is None or index is None or 0 <= index < size:
@@ -321,7 +312,7 @@ EVENT_IDS.row(
     operands=_PLACE,
     results=Result("result", "index", "index"),
     text="$array [ $index ] {} : types(array)",
-    rules=_in_array,
+    rules=_index_exists,
 )
 EVENT_IDS.row(
     "eventid_array_set",
@@ -330,7 +321,7 @@ EVENT_IDS.row(
     operands=(update("array", "event ids"), read("index", "index"), read("value", "index")),
     text="$array [ $index ] , $value {} : types(array)",
     rules=(
-        _in_array,
+        _index_exists,
         id_below("", "value", lambda case: case.profile.sync.event_ids, "an event id"),
     ),
 )

@@ -10,7 +10,7 @@ from pto.isa.row import types as t
 from pto.isa.row.instr import Attr, Family, Instr, PipeBy, Result, read, write
 from pto.isa.row.order import Allocate, Free, Pop, Push
 from pto.isa.rules.global_memory import shape_text
-from pto.isa.rules.rule import Case, Rule, attr_in, dims, in_role, library, on
+from pto.isa.rules.rule import LIBRARY, Case, attr_in, dims, in_role, on, rule, rule_of
 from pto.isa.rules.tile import NPU, tile_family
 
 _SPLIT = Attr("split", "i8", required=True, meaning="0 whole tile, 1 upper/lower, 2 left/right")
@@ -20,106 +20,87 @@ _INITS = ("pto.initialize_l2l_pipe", "pto.initialize_l2g2l_pipe")
 _ODD = "split 3 and 4 are halves of odd size, the first of which has one more"
 
 
-def _from_init() -> Rule:
-    def test(case: Case) -> str | None:
-        maker = case.maker("pipe_handle")
-        if maker is not None and maker.name in _INITS:
-            return None
-        return "it is an argument" if maker is None else f"it comes from {maker.name}"
-
-    sentence = f"expects pipe_handle to come from {' or '.join(_INITS)}"
-    return Rule("pipe-made", "PTO-M061", sentence, test)
-
-
-def _entry_fits(entry: str) -> Rule:
-    """An entry in global memory is a slot of the queue, or half of one."""
-
-    def test(case: Case) -> str | None:
-        type, maker = case.type(entry), case.maker("pipe_handle")
-        if not isinstance(type, t.View) or maker is None or maker.name not in _INITS:
-            return None
-        if maker.name != _INITS[1]:
-            return f"the queue of {maker.name} has its slots in local memory"
-        slot = maker.operands[0].type if maker.operands else None
-        if not isinstance(slot, t.View | t.MemRef):
-            return None
-        if not set(slot.elem.names) & set(type.elem.names):
-            return f"{entry} is {type.elem.name}, a slot {slot.elem.name}"
-        pairs = zip(type.shape, slot.shape, strict=False)
-        same = all(a is None or b is None or a == b for a, b in pairs)
-        if same and len(type.shape) == len(slot.shape):
-            return None
-        return f"{entry} is {shape_text(type.shape)}, a slot {shape_text(slot.shape)}"
-
-    sentence = f"expects {entry} to have the shape of a slot of the queue"
-    return Rule("entry-fits", "PTO-M060", sentence, test)
-
-
-def _halves(name: str) -> Rule:
-    """a5 writes each half to its own sub-block: pto-isa TPush.hpp."""
-
-    def test(case: Case) -> str | None:
-        tile, split = case.tile(name), case.word("split")
-        if tile is None or tile.role.value != "acc":
-            return None
-        rows, cols = tile.valid
-        if split == "1" and rows is not None and rows % 2:
-            return f"split is 1, {name} has {rows} valid rows"
-        if split == "2" and cols is not None and cols % 32:
-            return f"split is 2, {name} has {cols} valid columns"
-        whole = rows if split == "3" else cols if split == "4" else None
-        if whole is not None and whole % 2 == 0:
-            return f"split is {split}, {name} has {dims(rows, cols)} valid elements"
+@rule("PTO-M061", f"expects pipe_handle to come from {' or '.join(_INITS)}")
+def _pipe_made(case: Case) -> str | None:
+    maker = case.maker("pipe_handle")
+    if maker is not None and maker.name in _INITS:
         return None
-
-    sentence = "expects even valid rows to split in two, or valid columns in multiples of 32"
-    return Rule("split-halves", "PTO-S064", sentence, test)
+    return "it is an argument" if maker is None else f"it comes from {maker.name}"
 
 
-def _plain_slot(name: str) -> Rule:
+@rule_of("PTO-M060", "expects {entry} to have the shape of a slot of the queue")
+def _entry_fits(case: Case, entry: str) -> str | None:
+    """An entry in global memory is a slot of the queue, or half of one."""
+    type, maker = case.type(entry), case.maker("pipe_handle")
+    if not isinstance(type, t.View) or maker is None or maker.name not in _INITS:
+        return None
+    if maker.name != _INITS[1]:
+        return f"the queue of {maker.name} has its slots in local memory"
+    slot = maker.operands[0].type if maker.operands else None
+    if not isinstance(slot, t.View | t.MemRef):
+        return None
+    if not set(slot.elem.names) & set(type.elem.names):
+        return f"{entry} is {type.elem.name}, a slot {slot.elem.name}"
+    pairs = zip(type.shape, slot.shape, strict=False)
+    same = all(a is None or b is None or a == b for a, b in pairs)
+    if same and len(type.shape) == len(slot.shape):
+        return None
+    return f"{entry} is {shape_text(type.shape)}, a slot {shape_text(slot.shape)}"
+
+
+@rule_of("PTO-S064", "expects even valid rows to split in two, or valid columns in multiples of 32")
+def _split_halves(case: Case, name: str) -> str | None:
+    """a5 writes each half to its own sub-block: pto-isa TPush.hpp."""
+    tile, split = case.tile(name), case.word("split")
+    if tile is None or tile.role.value != "acc":
+        return None
+    rows, cols = tile.valid
+    if split == "1" and rows is not None and rows % 2:
+        return f"split is 1, {name} has {rows} valid rows"
+    if split == "2" and cols is not None and cols % 32:
+        return f"split is 2, {name} has {cols} valid columns"
+    whole = rows if split == "3" else cols if split == "4" else None
+    if whole is not None and whole % 2 == 0:
+        return f"split is {split}, {name} has {dims(rows, cols)} valid elements"
+    return None
+
+
+@rule_of(LIBRARY, "expects {name} to be ND where a queue is in GM", severity="warning")
+def _plain_slot(case: Case, name: str) -> str | None:
     """a2a3/TPush.hpp stores the tile to global memory as rows, and TPOP loads rows into boxes."""
-
-    def test(case: Case) -> str | None:
-        tile = case.tile(name)
-        if tile is None or tile.role.value != "vec" or tile.layout.name == "ND":
-            return None
-        return f"it is {tile.layout.name}"
-
-    return library("plain-slot", f"expects {name} to be ND where a queue is in GM", test)
+    tile = case.tile(name)
+    if tile is None or tile.role.value != "vec" or tile.layout.name == "ND":
+        return None
+    return f"it is {tile.layout.name}"
 
 
-def _dynamic_valid() -> Rule:
-    def test(case: Case) -> str | None:
-        tile = case.tile("tile")
-        if case.op.operand("valid_row") is None:
-            odd = case.word("split") in ("3", "4") and tile is not None and None in tile.valid
-            return "halves of odd size have one each, and no operand gives it" if odd else None
-        if tile is None:
-            return "the result is not a tile"
-        return None if tile.valid == (None, None) else f"it is {shape_text(tile.valid)}"
-
-    sentence = "expects the valid region of the result to be ?x? when operands give it"
-    return Rule("dynamic-valid", "PTO-V060", sentence, test)
-
-
-def _own_half() -> Rule:
-    """The C++ call offsets by it: another number than one's own would race with the other half."""
-
-    def test(case: Case) -> str | None:
-        if case.op.operand(_SUB.name) is None:
-            return None
-        if case.word("split") == "0":
-            return "split is 0, and nothing is halved"
-        maker = case.maker(_SUB.name, "arith.index_cast", "arith.extsi", "arith.trunci")
-        if maker is not None and maker.name == "pto.get_subblock_idx":
-            return None
-        return "it is an argument" if maker is None else f"it comes from {maker.name}"
-
-    sentence = f"expects {_SUB.name} to come from pto.get_subblock_idx"
-    return Rule("own-half", "PTO-M061", sentence, test)
+@rule("PTO-V060", "expects the valid region of the result to be ?x? when operands give it")
+def _dynamic_valid(case: Case) -> str | None:
+    tile = case.tile("tile")
+    if case.op.operand("valid_row") is None:
+        odd = case.word("split") in ("3", "4") and tile is not None and None in tile.valid
+        return "halves of odd size have one each, and no operand gives it" if odd else None
+    if tile is None:
+        return "the result is not a tile"
+    return None if tile.valid == (None, None) else f"it is {shape_text(tile.valid)}"
 
 
 _SUB = read("aiv_subblockid?", "int")
+
+
+@rule("PTO-M061", f"expects {_SUB.name} to come from pto.get_subblock_idx")
+def _own_half(case: Case) -> str | None:
+    """The C++ call offsets by it: another number than one's own would race with the other half."""
+    if case.op.operand(_SUB.name) is None:
+        return None
+    if case.word("split") == "0":
+        return "split is 0, and nothing is halved"
+    maker = case.maker(_SUB.name, "arith.index_cast", "arith.extsi", "arith.trunci")
+    if maker is not None and maker.name == "pto.get_subblock_idx":
+        return None
+    return "it is an argument" if maker is None else f"it comes from {maker.name}"
+
+
 _SUB_TEXT = f"<? {_SUB.name} ( ${_SUB.name} ) >"
 _PUSHED = PipeBy(("tile",), ((("acc",), "FIX"), (("vec",), "MTE3")), "none")
 # a2a3 loads a slot from global memory; on a5 the data already is where the tile is bound.
@@ -134,7 +115,7 @@ QUEUE = tile_family(
     text=f"( $tile , $pipe_handle : types ) <? {{ split = @split }} > {_SUB_TEXT} {{}}",
     scope="cube or vector",
     subject="tile",
-    rules=(_from_init(), attr_in("split", *"01234"), _own_half()),
+    rules=(_pipe_made, attr_in("split", *"01234"), _own_half),
     cost="queue",
 )
 QUEUE.row(
@@ -146,7 +127,7 @@ QUEUE.row(
     rules=(
         on(NPU, in_role("tile", "acc", "vec")),
         _entry_fits("tile"),
-        on("a5", _halves("tile")),
+        on("a5", _split_halves("tile")),
         on("a2a3", _plain_slot("tile")),
     ),
     notes=(
@@ -248,9 +229,9 @@ for _side, _peer, _to in (("cube", "aiv", "C2V"), ("vector", "aic", "V2C")):
         subject="tile",
         rules=(
             on(NPU, in_role("tile", "acc" if _side == "cube" else "vec")),
-            on("a5", _halves("tile")),
+            on("a5", _split_halves("tile")),
             on("a2a3", _plain_slot("tile")),
-            *((_own_half(),) if _side == "vector" else ()),
+            *((_own_half,) if _side == "vector" else ()),
         ),
         notes=(_LOWERED.format("tpush"), _GM_ONLY_A2A3),
         cite="PTOAS docs/PTO_IR_manual.md, pto.tpush_to_aiv",
@@ -276,8 +257,8 @@ for _side, _peer, _from in (("vector", "aic", "C2V"), ("cube", "aiv", "V2C")):
         subject="tile",
         rules=(
             on(NPU, in_role("tile", "vec" if _side == "vector" else "mat")),
-            _dynamic_valid(),
-            *((_own_half(),) if _side == "vector" else ()),
+            _dynamic_valid,
+            *((_own_half,) if _side == "vector" else ()),
         ),
         notes=(_LOWERED.format("tpop"), _GM_ONLY_A2A3),
         cite="PTOAS docs/PTO_IR_manual.md, pto.tpop_from_aic",

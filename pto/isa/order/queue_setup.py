@@ -42,7 +42,6 @@ def _both_ways(case: Case) -> bool:
 
 
 @rule(
-    "belong-together",
     "PTO-S079",
     "expects a consumer buffer for each direction, or gm_slot_tensor (with"
     " c2v_consumer_buf where dir_mask is 1 and tiles go through it)",
@@ -61,7 +60,7 @@ def _belong_together(case: Case) -> str | None:
     return shown if missing else None
 
 
-@rule("local-slots-fit", "PTO-M072", "expects local slots within the queue")
+@rule("PTO-M072", "expects local slots within the queue")
 def _local_slots_fit(case: Case) -> str | None:
     """One direction has 8 slots, each of two directions 4."""
     slots = _number(case, "local_slot_num")
@@ -70,11 +69,7 @@ def _local_slots_fit(case: Case) -> str | None:
     return f"{slots} of {most}" if slots is not None and slots > most else None
 
 
-@rule(
-    "slot-holds-tensor",
-    "PTO-M073",
-    "expects slot_size to be the bytes of gm_slot_tensor, or twice that",
-)
+@rule("PTO-M073", "expects slot_size to be the bytes of gm_slot_tensor, or twice that")
 def _slot_holds_tensor(case: Case) -> str | None:
     """A slot is one entry, or two halves for the two sub-blocks."""
     type, slot = case.type("gm_slot_tensor"), _number(case, "slot_size")
@@ -88,33 +83,33 @@ def _slot_holds_tensor(case: Case) -> str | None:
     return None if slot in (size, 2 * size) else f"the slot has {slot} bytes, the tensor {size}"
 
 
-@rule("no-local-slots", "PTO-S079", "expects no local_slot_num")
-def _local_slots(case: Case) -> str | None:
+@rule("PTO-S079", "expects no local_slot_num")
+def _no_local_slots(case: Case) -> str | None:
     slots = _number(case, "local_slot_num")
     return None if slots is None else f"it is {slots}"
 
 
-@rule("one-way-push", "PTO-S079", "expects dir_mask 1 with acc_push_epilogue")
-def _one_way(case: Case) -> str | None:
+@rule("PTO-S079", "expects dir_mask 1 with acc_push_epilogue")
+def _one_way_push(case: Case) -> str | None:
     mask = _number(case, "dir_mask")
     pushes = case.op.attrs.get("acc_push_epilogue") is not None
     return f"it is {mask}" if pushes and mask != 1 else None
 
 
-@rule("push", "PTO-S079", "expects nosplit = true with acc_push_epilogue")
-def _unsplit(case: Case) -> str | None:
+@rule("PTO-S079", "expects nosplit = true with acc_push_epilogue")
+def _push(case: Case) -> str | None:
     pushes = case.op.attrs.get("acc_push_epilogue") is not None
     return "it is not" if pushes and case.word("nosplit") != "true" else None
 
 
-@rule("global-has-no-slots", "PTO-S079", "expects local_slot_num only with a local buffer")
+@rule("PTO-S079", "expects local_slot_num only with a local buffer")
 def _global_has_no_slots(case: Case) -> str | None:
     buffer = "gm_slot_tensor" if case.row.attr("id") else "local_addr"
     is_local = bool(case.op.group(buffer)) is (buffer == "local_addr")
     return None if is_local or _number(case, "local_slot_num") is None else "it is given"
 
 
-@rule("peer-both-ways", "PTO-S079", "expects peer_local_addr exactly for both directions")
+@rule("PTO-S079", "expects peer_local_addr exactly for both directions")
 def _peer_both_ways(case: Case) -> str | None:
     given = bool(case.op.group("peer_local_addr"))
     if "local_addr" in case.row.operand_names and not case.op.group("local_addr"):
@@ -124,7 +119,7 @@ def _peer_both_ways(case: Case) -> str | None:
     return f"dir_mask is {_number(case, 'dir_mask')}, it is {'given' if given else 'missing'}"
 
 
-@rule("flags-fit", "PTO-D072", "expects hardware flags that exist")
+@rule("PTO-D072", "expects hardware flags that exist")
 def _flags_fit(case: Case) -> str | None:
     base = _number(case, "flag_base")
     width = 4 if _both_ways(case) else 2
@@ -133,7 +128,7 @@ def _flags_fit(case: Case) -> str | None:
     return f"flags {base} to {base + width - 1} of {CROSS_CORE_IDS}"
 
 
-@rule("placed", "PTO-T075", "expects base if auto is false")
+@rule("PTO-T075", "expects base if auto is false")
 def _placed(case: Case) -> str | None:
     auto = case.op.attrs.get("autoAlloc")
     if isinstance(auto, Bool) and not auto.value and _number(case, "base") is None:
@@ -188,9 +183,9 @@ SETUP = Family(
         *_LOCAL_SHAPE,
         attr_at_least("slot_num", 1),
         attr_at_least("id", 0),
-        on("a5", _local_slots),
-        _one_way,
-        _unsplit,
+        on("a5", _no_local_slots),
+        _one_way_push,
+        _push,
         _belong_together,
         _slot_holds_tensor,
     ),

@@ -5,38 +5,30 @@ The memory of an operand is checked by its kind (`ub pointer`, `l0c buffer`), no
 
 from __future__ import annotations
 
-from pto.isa.rules.rule import Case, Rule, listing
+from pto.isa.rules.rule import Case, Rule, rule_of
 
 
-def same_width(first: str, second: str) -> Rule:
+@rule_of("PTO-T090", "expects elements of {first} and {second} to have one width")
+def same_width(case: Case, first: str, second: str) -> str | None:
     """A copy moves bytes: it may change the type of elements, not their size."""
-
-    def test(case: Case) -> str | None:
-        sizes: list[int] = []
-        shown: list[str] = []
-        for name in (first, second):
-            elem = case.elem(name)
-            if elem is None or elem.dtype is None:
-                return None
-            sizes.append(elem.dtype.itemsize)
-            shown.append(f"{name} is {elem.name}")
-        return None if sizes[0] == sizes[1] else ", ".join(shown)
-
-    sentence = f"expects elements of {first} and {second} to have one width"
-    return Rule("same-width", "PTO-T090", sentence, test)
-
-
-def complete(what: str, *names: str) -> Rule:
-    """Operands of one clause must all be present; only the generic form can leave some out."""
-
-    def test(case: Case) -> str | None:
-        counts = [len(case.op.group(n)) for n in names]
-        if len(set(counts)) == 1:
+    sizes: list[int] = []
+    shown: list[str] = []
+    for name in (first, second):
+        elem = case.elem(name)
+        if elem is None or elem.dtype is None:
             return None
-        return ", ".join(f"{n} has {c}" for n, c in zip(names, counts, strict=True))
+        sizes.append(elem.dtype.itemsize)
+        shown.append(f"{name} is {elem.name}")
+    return None if sizes[0] == sizes[1] else ", ".join(shown)
 
-    sentence = f"expects {what} to give {listing(names)} together"
-    return Rule("complete", "PTO-S090", sentence, test)
+
+@rule_of("PTO-S090", "expects {what} to give {names} together")
+def complete(case: Case, what: str, *names: str) -> str | None:
+    """Operands of one clause must all be present; only the generic form can leave some out."""
+    counts = [len(case.op.group(n)) for n in names]
+    if len(set(counts)) == 1:
+        return None
+    return ", ".join(f"{n} has {c}" for n, c in zip(names, counts, strict=True))
 
 
 def within(name: str, low: int, high: int | None = None) -> Rule:
@@ -52,26 +44,20 @@ def within(name: str, low: int, high: int | None = None) -> Rule:
     return Rule("within", "PTO-S091", f"expects {name} to be {bounds}", test)
 
 
-def multiple_of(name: str, step: int) -> Rule:
-    def test(case: Case) -> str | None:
-        value = case.number(name)
-        return None if value is None or value % step == 0 else f"it is {value}"
-
-    sentence = f"expects {name} to be a multiple of {step}"
-    return Rule("multiple-of", "PTO-S092", sentence, test)
+@rule_of("PTO-S092", "expects {name} to be a multiple of {step}")
+def multiple_of(case: Case, name: str, step: int) -> str | None:
+    value = case.number(name)
+    return None if value is None or value % step == 0 else f"it is {value}"
 
 
-def known_aligned(name: str, step: int) -> Rule:
+@rule_of("PTO-M002", "expects {name} at a multiple of {step} bytes")
+def known_aligned(case: Case, name: str, step: int) -> str | None:
     """The alignment of pointers made from a constant."""
-
-    def test(case: Case) -> str | None:
-        maker = case.maker(name)
-        if maker is None or maker.name != "pto.castptr":
-            return None
-        address = case.constant(maker.operands[0])
-        return f"it is at {address}" if address is not None and address % step else None
-
-    return Rule("known-aligned", "PTO-M002", f"expects {name} at a multiple of {step} bytes", test)
+    maker = case.maker(name)
+    if maker is None or maker.name != "pto.castptr":
+        return None
+    address = case.constant(maker.operands[0])
+    return f"it is at {address}" if address is not None and address % step else None
 
 
 LOOP_GROUPS = complete("each loop group", "loop_counts", "loop_src_strides", "loop_dst_strides")

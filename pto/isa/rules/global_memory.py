@@ -10,7 +10,7 @@ from pto.core.layout import FRACTAL_MX
 from pto.core.tile import TileType
 from pto.isa.row import types as t
 from pto.isa.row.attributes import Enum
-from pto.isa.rules.rule import Case, Rule, dims, library, warn
+from pto.isa.rules.rule import LIBRARY, Case, Rule, dims, rule, rule_of
 
 # PTO manual, TLOAD; pto-isa pto_tile.hpp. A tile of one row or column is ND and DN at once.
 _GM_LAYOUTS = {
@@ -34,22 +34,19 @@ def _layout_of(case: Case, view: str) -> str | None:
     return layout.value if isinstance(layout, Enum) else None
 
 
-def gm_layout(tile: str, view: str) -> Rule:
-    def test(case: Case) -> str | None:
-        local, layout = case.tile(tile), _layout_of(case, view)
-        if local is None or layout is None:
-            return None
-        role, name = local.role.value, local.layout.name
-        if role == "acc":
-            fits = layout in _ACC_GM_LAYOUTS
-        else:
-            line = 1 in local.shape or 1 in local.valid
-            scales = local.layout.is_boxed and local.layout.fractal == FRACTAL_MX
-            fits = line or scales or name in _GM_LAYOUTS.get(role, {}).get(layout, (name,))
-        return None if fits else f"{view} is {layout.upper()}, {tile} is {role} {name}"
-
-    sentence = f"expects {view} and {tile} to have layouts that a transfer joins"
-    return Rule("gm-layout", "PTO-L061", sentence, test)
+@rule_of("PTO-L061", "expects {view} and {tile} to have layouts that a transfer joins")
+def gm_layout(case: Case, tile: str, view: str) -> str | None:
+    local, layout = case.tile(tile), _layout_of(case, view)
+    if local is None or layout is None:
+        return None
+    role, name = local.role.value, local.layout.name
+    if role == "acc":
+        fits = layout in _ACC_GM_LAYOUTS
+    else:
+        line = 1 in local.shape or 1 in local.valid
+        scales = local.layout.is_boxed and local.layout.fractal == FRACTAL_MX
+        fits = line or scales or name in _GM_LAYOUTS.get(role, {}).get(layout, (name,))
+    return None if fits else f"{view} is {layout.upper()}, {tile} is {role} {name}"
 
 
 def line_axis(tile: TileType) -> int:
@@ -57,41 +54,41 @@ def line_axis(tile: TileType) -> int:
     return -2 if tile.layout.name in ("DN", "ZN", "NN") else -1
 
 
-def runs_follow(tile: str, view: str) -> Rule:
+@rule_of(
+    LIBRARY,
+    "expects the elements of a line of {tile} to follow each other in {view}",
+    severity="warning",
+)
+def runs_follow(case: Case, tile: str, view: str) -> str | None:
     """TLOAD and TSTORE copy a line of the tile as one burst and read no stride along it."""
-
-    def test(case: Case) -> str | None:
-        local, whole = case.tile(tile), case.type(view)
-        maker = case.maker(view, "pto.partition_view")
-        if local is None or not isinstance(whole, t.View) or len(whole.shape) < 2:
-            return None
-        if maker is None or maker.name != "pto.make_tensor_view" or _layout_of(case, view):
-            return None
-        axis = line_axis(local)
-        stride = case.constant(maker.group("strides")[axis])
-        if whole.shape[axis] == 1 or local.valid[axis] == 1 or stride in (None, 1):
-            return None
-        what = "rows" if axis == -2 else "columns"
-        return f"{view} has a stride of {stride} along its {what}, {tile} is {local.layout.name}"
-
-    sentence = f"expects the elements of a line of {tile} to follow each other in {view}"
-    return library("runs-follow", sentence, test)
+    local, whole = case.tile(tile), case.type(view)
+    maker = case.maker(view, "pto.partition_view")
+    if local is None or not isinstance(whole, t.View) or len(whole.shape) < 2:
+        return None
+    if maker is None or maker.name != "pto.make_tensor_view" or _layout_of(case, view):
+        return None
+    axis = line_axis(local)
+    stride = case.constant(maker.group("strides")[axis])
+    if whole.shape[axis] == 1 or local.valid[axis] == 1 or stride in (None, 1):
+        return None
+    what = "rows" if axis == -2 else "columns"
+    return f"{view} has a stride of {stride} along its {what}, {tile} is {local.layout.name}"
 
 
-def boxes_of_two_axes(tile: str, view: str) -> Rule:
+@rule_of(
+    LIBRARY,
+    "expects {view} to have two axes longer than 1 where {tile} has boxes",
+    severity="warning",
+)
+def boxes_of_two_axes(case: Case, tile: str, view: str) -> str | None:
     """pto-isa tload_common.hpp: "GlobalTensor only support 2 dim when ND2NZ", the same of DN2ZN."""
-
-    def test(case: Case) -> str | None:
-        local, whole = case.tile(tile), case.type(view)
-        if local is None or not isinstance(whole, t.View) or local.role.value != "mat":
-            return None
-        outer = whole.shape[:-2]
-        if not local.layout.is_boxed or _layout_of(case, view) == "nz":
-            return None
-        return None if all(n == 1 for n in outer) else f"{view} is {shape_text(whole.shape)}"
-
-    sentence = f"expects {view} to have two axes longer than 1 where {tile} has boxes"
-    return library("boxes-of-two-axes", sentence, test)
+    local, whole = case.tile(tile), case.type(view)
+    if local is None or not isinstance(whole, t.View) or local.role.value != "mat":
+        return None
+    outer = whole.shape[:-2]
+    if not local.layout.is_boxed or _layout_of(case, view) == "nz":
+        return None
+    return None if all(n == 1 for n in outer) else f"{view} is {shape_text(whole.shape)}"
 
 
 def same_count(tile: str, view: str) -> Rule:
@@ -136,18 +133,14 @@ def _count(shape: Sequence[int | None]) -> int | None:
     return prod(known) if len(known) == len(shape) else None
 
 
-def flat(*names: str) -> Rule:
+@rule_of("PTO-S068", "expects every global operand to be a static flat contiguous logical 1D view")
+def flat(case: Case, *names: str) -> str | None:
     """A transfer engine without strides needs one contiguous run of known length."""
-
-    def test(case: Case) -> str | None:
-        for name in names:
-            type = case.type(name)
-            if isinstance(type, t.View | t.MemRef) and not _is_flat(type):
-                return f"{name} is {shape_text(type.shape)}"
-        return None
-
-    sentence = "expects every global operand to be a static flat contiguous logical 1D view"
-    return Rule("flat", "PTO-S068", sentence, test)
+    for name in names:
+        type = case.type(name)
+        if isinstance(type, t.View | t.MemRef) and not _is_flat(type):
+            return f"{name} is {shape_text(type.shape)}"
+    return None
 
 
 def _is_flat(type: t.View | t.MemRef) -> bool:
@@ -171,34 +164,28 @@ def static_shape(*names: str, open: bool = False) -> Rule:
     return Rule("static-shape", "PTO-S069", sentence, test)
 
 
-def same_view_shape(a: str, b: str) -> Rule:
-    def test(case: Case) -> str | None:
-        left, right = case.type(a), case.type(b)
-        if not isinstance(left, t.View | t.MemRef) or not isinstance(right, t.View | t.MemRef):
-            return None
-        if left.shape == right.shape:
-            return None
-        return f"{a} is {shape_text(left.shape)}, {b} is {shape_text(right.shape)}"
-
-    return Rule("same-view-shape", "PTO-S069", f"expects {a} and {b} to have one shape", test)
+@rule_of("PTO-S069", "expects {a} and {b} to have one shape")
+def same_view_shape(case: Case, a: str, b: str) -> str | None:
+    left, right = case.type(a), case.type(b)
+    if not isinstance(left, t.View | t.MemRef) or not isinstance(right, t.View | t.MemRef):
+        return None
+    if left.shape == right.shape:
+        return None
+    return f"{a} is {shape_text(left.shape)}, {b} is {shape_text(right.shape)}"
 
 
-def atomic_store() -> Rule:
-    def test(case: Case) -> str | None:
-        word = case.word("atomicType")
-        if word in (None, "atomic_none") or case.profile.supports("atomic_store"):
-            return None
-        return f"atomicType is {word} on {case.profile}"
-
-    return Rule("atomic-store", "PTO-X003", "expects a profile with atomic stores", test)
+@rule("PTO-X003", "expects a profile with atomic stores")
+def atomic_store(case: Case) -> str | None:
+    word = case.word("atomicType")
+    if word in (None, "atomic_none") or case.profile.supports("atomic_store"):
+        return None
+    return f"atomicType is {word} on {case.profile}"
 
 
-def part_of_view(name: str) -> Rule:
+@rule_of(
+    "PTO-T025", "expects {name} to be a partition view or a memref", id="part", severity="warning"
+)
+def part_of_view(case: Case, name: str) -> str | None:
     """PTOAS moves only partitions of views. Here a whole view is accepted with a warning."""
-
-    def test(case: Case) -> str | None:
-        type = case.type(name)
-        return "it is a tensor view" if isinstance(type, t.View) and not type.partition else None
-
-    sentence = f"expects {name} to be a partition view or a memref"
-    return warn(Rule("part", "PTO-T025", sentence, test))
+    type = case.type(name)
+    return "it is a tensor view" if isinstance(type, t.View) and not type.partition else None

@@ -129,7 +129,7 @@ class _Shapes:
             yield f"scaling has {scaling.nbytes} bytes, {need} are needed"
 
 
-@rule("mx-shapes", "PTO-S044", "expects tiles that hold a value for each group")
+@rule("PTO-S044", "expects tiles that hold a value for each group")
 def mx_shapes(case: Case) -> str | None:
     src = case.tile("src")
     tiles = dict(case.tiles(("dst", "exp", "max", "scaling")))
@@ -152,7 +152,7 @@ def mx_shapes(case: Case) -> str | None:
     return yielded[0] if yielded else None
 
 
-@rule("mx-boxes", "PTO-S044", "expects tiles large enough for exponents in boxes of 16x2")
+@rule("PTO-S044", "expects tiles large enough for exponents in boxes of 16x2", id="mx-boxes")
 def regrouped(case: Case) -> str | None:
     """The reason why a move of MX exponents to layout ZZ is illegal; None if it is legal."""
     src, dst, tmp = (case.tile(name) for name in ("src", "dst", "fp"))

@@ -12,7 +12,7 @@ from pto.core.layout import SLayout
 from pto.core.tile import TileType
 from pto.isa.row import types as t
 from pto.isa.row.instr import Attr
-from pto.isa.rules.rule import Case, Rule, dims, library, listing
+from pto.isa.rules.rule import LIBRARY, Case, Rule, dims, rule, rule_of
 
 RELU = Attr("reluPreMode", "relu_pre_mode", default="no_relu", meaning="clip at 0 on the way out")
 ACC_TO_VEC = Attr("accToVecMode", "acc_to_vec_mode", meaning="which vector sub-blocks get the tile")
@@ -65,35 +65,28 @@ def _where(name: str, roles: str, rule: Rule) -> Rule:
     return replace(rule, test=test)
 
 
-def same_size(src: str, dst: str) -> Rule:
+@rule_of("PTO-T060", "expects {src} and {dst} to have elements of one size")
+def same_size(case: Case, src: str, dst: str) -> str | None:
     """Moves copy bytes; elements change their type only on the way out of an accumulator."""
-
-    def test(case: Case) -> str | None:
-        a, b = case.elem(src), case.elem(dst)
-        if case.role(src) == "acc" or a is None or b is None or not (a.dtype and b.dtype):
-            return None
-        if case.profile.scaling.unlike == "values":
-            return None
-        if a.dtype.itemsize == b.dtype.itemsize:
-            return None
-        return f"{src} is {a.name}, {dst} is {b.name}"
-
-    sentence = f"expects {src} and {dst} to have elements of one size"
-    return Rule("same-size", "PTO-T060", sentence, test)
-
-
-def same_type(*names: str) -> Rule:
-    """Types that agree in everything, the valid region and the pad included."""
-
-    def test(case: Case) -> str | None:
-        known = [(name, case.type(name)) for name in names]
-        present = [(name, type) for name, type in known if type is not None]
-        for name, type in present[:-1]:
-            if type != present[-1][1]:
-                return f"{name} and {present[-1][0]} differ{_fields(type, present[-1][1])}"
+    a, b = case.elem(src), case.elem(dst)
+    if case.role(src) == "acc" or a is None or b is None or not (a.dtype and b.dtype):
         return None
+    if case.profile.scaling.unlike == "values":
+        return None
+    if a.dtype.itemsize == b.dtype.itemsize:
+        return None
+    return f"{src} is {a.name}, {dst} is {b.name}"
 
-    return Rule("same-type", "PTO-T065", f"expects {listing(names)} to have one type", test)
+
+@rule_of("PTO-T065", "expects {names} to have one type")
+def same_type(case: Case, *names: str) -> str | None:
+    """Types that agree in everything, the valid region and the pad included."""
+    known = [(name, case.type(name)) for name in names]
+    present = [(name, type) for name, type in known if type is not None]
+    for name, type in present[:-1]:
+        if type != present[-1][1]:
+            return f"{name} and {present[-1][0]} differ{_fields(type, present[-1][1])}"
+    return None
 
 
 def _fields(a: t.Type, b: t.Type | None) -> str:
@@ -109,30 +102,23 @@ def _fields(a: t.Type, b: t.Type | None) -> str:
     return "".join(f", {name} {x} and {y}" for name, (x, y) in pairs.items() if x != y)
 
 
-def item_size(*names: str) -> Rule:
+@rule_of("PTO-T069", "expects {names} to have elements of 1, 2 or 4 bytes")
+def item_size(case: Case, *names: str) -> str | None:
     """The units that shuffle elements know those of 1, 2 and 4 bytes."""
-
-    def test(case: Case) -> str | None:
-        for name in names:
-            elem = case.elem(name)
-            if elem is not None and elem.dtype and elem.dtype.itemsize not in (1, 2, 4):
-                return f"{name} is {elem.name}"
-        return None
-
-    sentence = f"expects {listing(names)} to have elements of 1, 2 or 4 bytes"
-    return Rule("item-size", "PTO-T069", sentence, test)
+    for name in names:
+        elem = case.elem(name)
+        if elem is not None and elem.dtype and elem.dtype.itemsize not in (1, 2, 4):
+            return f"{name} is {elem.name}"
+    return None
 
 
-def same_role(a: str, b: str) -> Rule:
+@rule_of("PTO-L060", "expects {a} and {b} in one buffer")
+def same_role(case: Case, a: str, b: str) -> str | None:
     """Two names of the same storage must be in the same buffer."""
-
-    def test(case: Case) -> str | None:
-        here, there = case.role(a), case.role(b)
-        if here is None or there is None or here == there:
-            return None
-        return f"{a} is in {here}, {b} in {there}"
-
-    return Rule("same-role", "PTO-L060", f"expects {a} and {b} in one buffer", test)
+    here, there = case.role(a), case.role(b)
+    if here is None or there is None or here == there:
+        return None
+    return f"{a} is in {here}, {b} in {there}"
 
 
 def joined(src: str, dst: str, pairs: str, with_mode: str = "") -> Rule:
@@ -177,34 +163,27 @@ def acc_types(plain: str, quant: str) -> Rule:
     return Rule("acc-types", "PTO-T061", sentence, test)
 
 
-def carried(table: dict[str, str]) -> Rule:
+@rule_of("PTO-T068", "expects elements that the path out of mat carries", id="mat-types")
+def carried(case: Case, table: dict[str, str]) -> str | None:
     """The element types that reach each destination from L1; `a:b` where they change."""
-
-    def test(case: Case) -> str | None:
-        src, dst, role = case.elem("src"), case.elem("dst"), case.role("dst") or ""
-        words = table.get(role, "").split()
-        if case.role("src") != "mat" or src is None or dst is None or not words:
-            return None
-        pairs = [(w.partition(":")[0], w.rpartition(":")[2]) for w in words]
-        if any(a in src.names and b in dst.names for a, b in pairs):
-            return None
-        return f"{src.name} to {dst.name} in {role} ({' '.join(words)})"
-
-    sentence = "expects elements that the path out of mat carries"
-    return Rule("mat-types", "PTO-T068", sentence, test)
+    src, dst, role = case.elem("src"), case.elem("dst"), case.role("dst") or ""
+    words = table.get(role, "").split()
+    if case.role("src") != "mat" or src is None or dst is None or not words:
+        return None
+    pairs = [(w.partition(":")[0], w.rpartition(":")[2]) for w in words]
+    if any(a in src.names and b in dst.names for a, b in pairs):
+        return None
+    return f"{src.name} to {dst.name} in {role} ({' '.join(words)})"
 
 
-def fractal_512() -> Rule:
+@rule("PTO-L063", "expects the fractal of a mat dst to be 512 when src is acc")
+def _fractal_512(case: Case) -> str | None:
     """The fixpipe writes boxes of 512 bytes to L1."""
+    tile = case.tile("dst")
+    return None if tile is None or tile.layout.fractal == 512 else f"it is {tile.layout.fractal}"
 
-    def test(case: Case) -> str | None:
-        tile = case.tile("dst")
-        return (
-            None if tile is None or tile.layout.fractal == 512 else f"it is {tile.layout.fractal}"
-        )
 
-    sentence = "expects the fractal of a mat dst to be 512 when src is acc"
-    return out_of("acc", into("mat", Rule("fractal-512", "PTO-L063", sentence, test)))
+FRACTAL_512 = out_of("acc", into("mat", _fractal_512))
 
 
 def regroups(case: Case) -> bool:
@@ -213,67 +192,58 @@ def regroups(case: Case) -> bool:
     return case.role("src") == "vec" and case.role("dst") == "vec"
 
 
-def acc_options() -> Rule:
+@rule("PTO-T062", "expects fp, preQuantScalar and reluPreMode with an acc source only")
+def acc_options(case: Case) -> str | None:
     """Scaling and clipping need an accumulator as src: only the fixpipe does them."""
-
-    def test(case: Case) -> str | None:
-        given = [name for name in _QUANT if case.op.operand(name) is not None]
-        if case.word("reluPreMode") not in (None, "no_relu"):
-            given.append("reluPreMode")
-        role, anywhere = case.role("src"), case.profile.scaling.sources == "any"
-        if not given or role in (None, "acc") or anywhere or (given == ["fp"] and regroups(case)):
-            return None
-        return f"{given[0]} is given, src is in {role}"
-
-    sentence = "expects fp, preQuantScalar and reluPreMode with an acc source only"
-    return Rule("acc-options", "PTO-T062", sentence, test)
+    given = [name for name in _QUANT if case.op.operand(name) is not None]
+    if case.word("reluPreMode") not in (None, "no_relu"):
+        given.append("reluPreMode")
+    role, anywhere = case.role("src"), case.profile.scaling.sources == "any"
+    if not given or role in (None, "acc") or anywhere or (given == ["fp"] and regroups(case)):
+        return None
+    return f"{given[0]} is given, src is in {role}"
 
 
-def acc_to_vec() -> Rule:
-    def test(case: Case) -> str | None:
-        path = (case.role("src"), case.role("dst"))
-        if "accToVecMode" not in case.op.attrs or None in path or path == ("acc", "vec"):
-            return None
-        return f"it is {path[0]}->{path[1]}"
-
-    sentence = "expects accToVecMode on the path acc->vec only"
-    return Rule("acc-to-vec", "PTO-T062", sentence, test)
+@rule("PTO-T062", "expects accToVecMode on the path acc->vec only")
+def acc_to_vec(case: Case) -> str | None:
+    path = (case.role("src"), case.role("dst"))
+    if "accToVecMode" not in case.op.attrs or None in path or path == ("acc", "vec"):
+        return None
+    return f"it is {path[0]}->{path[1]}"
 
 
-def quant_forms() -> Rule:
+@rule("PTO-T064", "expects one of fp and preQuantScalar, and neither with a dual accToVecMode")
+def quant_forms(case: Case) -> str | None:
     """At most one scale, and none if the tile is split between both vector sub-blocks."""
-
-    def test(case: Case) -> str | None:
-        given = [name for name in _QUANT if case.op.operand(name) is not None]
-        if len(given) > 1:
-            return "fp and preQuantScalar are both given"
-        mode = case.word("accToVecMode") or ""
-        return f"{given[0]} with {mode}" if given and mode.startswith("dual") else None
-
-    sentence = "expects one of fp and preQuantScalar, and neither with a dual accToVecMode"
-    return Rule("quant-forms", "PTO-T064", sentence, test)
+    given = [name for name in _QUANT if case.op.operand(name) is not None]
+    if len(given) > 1:
+        return "fp and preQuantScalar are both given"
+    mode = case.word("accToVecMode") or ""
+    return f"{given[0]} with {mode}" if given and mode.startswith("dual") else None
 
 
+@rule_of("PTO-S060", "expects {window} to lie inside {whole}")
 def window_inside(
-    window: str, whole: str, *, valid: bool = False, at: tuple[str, str] = ("indexRow", "indexCol")
-) -> Rule:
+    case: Case,
+    window: str,
+    whole: str,
+    *,
+    valid: bool = False,
+    at: tuple[str, str] = ("indexRow", "indexCol"),
+) -> str | None:
     """`window` must lie inside `whole`: inside the valid region for vec tiles and insertions, else
     inside the whole tile."""
-
-    def test(case: Case) -> str | None:
-        small, large = case.tile(window), case.tile(whole)
-        if small is None or large is None:
-            return None
-        by_valid = valid or small.role.value == "vec" or case.profile.name == "cpu"
-        sizes = small.valid if by_valid or small.compact is not Compact.NULL else small.shape
-        for name, size, limit in zip(at, _in_source(case, sizes), large.shape, strict=True):
-            start = case.number(name)
-            if start is None or size is None or 0 <= start <= limit - size:
-                continue
-            return f"{name} is {start}, {window} takes {size} of the {limit} in {whole}"
+    small, large = case.tile(window), case.tile(whole)
+    if small is None or large is None:
         return None
-
-    return Rule("window-inside", "PTO-S060", f"expects {window} to lie inside {whole}", test)
+    by_valid = valid or small.role.value == "vec" or case.profile.name == "cpu"
+    sizes = small.valid if by_valid or small.compact is not Compact.NULL else small.shape
+    for name, size, limit in zip(at, _in_source(case, sizes), large.shape, strict=True):
+        start = case.number(name)
+        if start is None or size is None or 0 <= start <= limit - size:
+            continue
+        return f"{name} is {start}, {window} takes {size} of the {limit} in {whole}"
+    return None
 
 
 def _in_source(case: Case, sizes: tuple[int | None, int | None]) -> tuple[int | None, int | None]:
@@ -289,54 +259,43 @@ def _in_source(case: Case, sizes: tuple[int | None, int | None]) -> tuple[int | 
     return -(-rows // 2), 2 * cols
 
 
-def one_shape() -> Rule:
+@rule("PTO-S020", "expects src and dst to have one shape", id="same-shape")
+def one_shape(case: Case) -> str | None:
     """src and dst must have the same shape; counted in values if their pairs lie along different
     axes."""
-
-    def test(case: Case) -> str | None:
-        src, dst = case.tile("src"), case.tile("dst")
-        if src is None or dst is None or _in_source(case, dst.shape) == src.shape:
-            return None
-        return f"src is {dims(*src.shape)}, dst is {dims(*dst.shape)}"
-
-    return Rule("same-shape", "PTO-S020", "expects src and dst to have one shape", test)
-
-
-def pairs_turned() -> Rule:
-    """Pairs change their axis from L1 to an operand of the matrix unit, in boxes of both orders."""
-
-    def test(case: Case) -> str | None:
-        src, dst = case.tile("src"), case.tile("dst")
-        if src is None or dst is None or case.word("turnPairs") != "true":
-            return None
-        if not src.dtype.is_packed or src.dtype is not dst.dtype:
-            return f"src is {src.dtype.name}, dst is {dst.dtype.name}"
-        orders = {tile.layout.slayout for tile in (src, dst)}
-        boxes = {SLayout.ROW_MAJOR, SLayout.COL_MAJOR}
-        return None if orders == boxes else f"src is {src.layout.name}, dst is {dst.layout.name}"
-
-    sentence = "expects turnPairs with tiles of one packed type, in boxes of different orders"
-    return Rule("pairs-turned", "PTO-T064", sentence, test)
-
-
-def window_aligned(whole: str, *roles: str) -> Rule:
-    """A window starts at a box, or at a 32-byte block of a tile without boxes."""
-
-    def test(case: Case) -> str | None:
-        tile = case.tile(whole)
-        if tile is None or tile.role.value not in roles or _one_element(case):
-            return None
-        steps = _steps(tile)
-        # a5 loads factors from any row: PTOAS's textract_verify_a5_mat_lr_nonzero_offset
-        any_row = case.profile.name == "a5" and case.role("dst") in ("left", "right")
-        for name, step in zip(("indexRow", "indexCol"), steps, strict=True):
-            start = case.number(name)
-            if start is not None and start % step and not (any_row and name == "indexRow"):
-                return f"{name} is {start}, not a multiple of {step} ({tile})"
+    src, dst = case.tile("src"), case.tile("dst")
+    if src is None or dst is None or _in_source(case, dst.shape) == src.shape:
         return None
+    return f"src is {dims(*src.shape)}, dst is {dims(*dst.shape)}"
 
-    sentence = f"expects the window to start at a box or block of {whole}"
-    return Rule("window-aligned", "PTO-S061", sentence, test)
+
+@rule("PTO-T064", "expects turnPairs with tiles of one packed type, in boxes of different orders")
+def pairs_turned(case: Case) -> str | None:
+    """Pairs change their axis from L1 to an operand of the matrix unit, in boxes of both orders."""
+    src, dst = case.tile("src"), case.tile("dst")
+    if src is None or dst is None or case.word("turnPairs") != "true":
+        return None
+    if not src.dtype.is_packed or src.dtype is not dst.dtype:
+        return f"src is {src.dtype.name}, dst is {dst.dtype.name}"
+    orders = {tile.layout.slayout for tile in (src, dst)}
+    boxes = {SLayout.ROW_MAJOR, SLayout.COL_MAJOR}
+    return None if orders == boxes else f"src is {src.layout.name}, dst is {dst.layout.name}"
+
+
+@rule_of("PTO-S061", "expects the window to start at a box or block of {whole}")
+def window_aligned(case: Case, whole: str, *roles: str) -> str | None:
+    """A window starts at a box, or at a 32-byte block of a tile without boxes."""
+    tile = case.tile(whole)
+    if tile is None or tile.role.value not in roles or _one_element(case):
+        return None
+    steps = _steps(tile)
+    # a5 loads factors from any row: PTOAS's textract_verify_a5_mat_lr_nonzero_offset
+    any_row = case.profile.name == "a5" and case.role("dst") in ("left", "right")
+    for name, step in zip(("indexRow", "indexCol"), steps, strict=True):
+        start = case.number(name)
+        if start is not None and start % step and not (any_row and name == "indexRow"):
+            return f"{name} is {start}, not a multiple of {step} ({tile})"
+    return None
 
 
 def _one_element(case: Case) -> bool:
@@ -347,32 +306,24 @@ def _steps(tile: TileType) -> tuple[int, int]:
     return tile.box if tile.layout.is_boxed else (1, max(1, 32 // tile.itemsize))
 
 
-def mode_agrees() -> Rule:
+@rule("PTO-L062", "expects mode to name the layouts of src and dst")
+def mode_agrees(case: Case) -> str | None:
     """A written mode must match the layouts of the tiles, which decide (decisions_isa.md)."""
-
-    def test(case: Case) -> str | None:
-        mode, src, dst = case.word("mode"), case.tile("src"), case.tile("dst")
-        if mode is None or src is None or dst is None:
-            return None
-        sources, targets = _MODES[mode]
-        if src.layout.name in sources and dst.layout.name in targets:
-            return None
-        return f"mode is {mode}, src is {src.layout.name}, dst is {dst.layout.name}"
-
-    sentence = "expects mode to name the layouts of src and dst"
-    return Rule("mode-agrees", "PTO-L062", sentence, test)
+    mode, src, dst = case.word("mode"), case.tile("src"), case.tile("dst")
+    if mode is None or src is None or dst is None:
+        return None
+    sources, targets = _MODES[mode]
+    if src.layout.name in sources and dst.layout.name in targets:
+        return None
+    return f"mode is {mode}, src is {src.layout.name}, dst is {dst.layout.name}"
 
 
-def keeps_layout(src: str, dst: str) -> Rule:
+@rule_of(LIBRARY, "expects {src} and {dst} in UB to have one layout", severity="warning")
+def keeps_layout(case: Case, src: str, dst: str) -> str | None:
     """a2a3/TMov.hpp copies rows of UB without a change of layout, so the layouts must be equal."""
-
-    def test(case: Case) -> str | None:
-        a, b = case.tile(src), case.tile(dst)
-        if a is None or b is None or (a.role.value, b.role.value) != ("vec", "vec"):
-            return None
-        if a.layout.name == b.layout.name or 1 in (*a.shape, *b.shape):
-            return None
-        return f"{src} is {a.layout.name}, {dst} {b.layout.name}"
-
-    sentence = f"expects {src} and {dst} in UB to have one layout"
-    return library("keeps-layout", sentence, test)
+    a, b = case.tile(src), case.tile(dst)
+    if a is None or b is None or (a.role.value, b.role.value) != ("vec", "vec"):
+        return None
+    if a.layout.name == b.layout.name or 1 in (*a.shape, *b.shape):
+        return None
+    return f"{src} is {a.layout.name}, {dst} {b.layout.name}"

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from inspect import signature
+from typing import Any, Concatenate, NamedTuple, ParamSpec, Protocol
 
 from pto.core.errors import Severity
 from pto.core.layout import SLayout
@@ -176,10 +177,63 @@ class Rule:
 
 
 def rule(
-    id: str, code: str, sentence: str, *, severity: Severity = "error", help: str | None = None
+    code: str,
+    sentence: str,
+    *,
+    id: str = "",
+    severity: Severity = "error",
+    help: str | None = None,
 ) -> Callable[[Test], Rule]:
-    """A decorator: the function below it, which tests a case, becomes the rule."""
-    return lambda test: Rule(id, code, sentence, test, severity=severity, help=help)
+    """A decorator: the function below it, which tests a case, becomes the rule.
+
+    The id of the rule is the name of the function, unless `id` is given.
+    """
+    return lambda test: Rule(id or _id_of(test), code, sentence, test, severity=severity, help=help)
+
+
+def _id_of(test: Callable[..., str | None]) -> str:
+    return test.__name__.strip("_").replace("_", "-")
+
+
+P = ParamSpec("P")
+
+
+def rule_of(
+    code: str, sentence: str, *, id: str = "", severity: Severity = "error"
+) -> Callable[[Callable[Concatenate[Case, P], str | None]], Callable[P, Rule]]:
+    """A decorator: the function below it, which tests a case with arguments, makes rules of them.
+
+    `{x}` in the sentence is argument x, a tuple as `a, b and c`; `{x:or}` its words as `a or b`.
+    """
+
+    def decorate(test: Callable[Concatenate[Case, P], str | None]) -> Callable[P, Rule]:
+        parameters = [*signature(test).parameters.values()][1:]
+        names = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
+        rest = "".join(p.name for p in parameters if p.kind is p.VAR_POSITIONAL)
+        default = {p.name: p.default for p in parameters}
+
+        def make(*args: P.args, **named: P.kwargs) -> Rule:
+            given = default | dict(zip(names, args, strict=False)) | named
+            given[rest] = args[len(names) :]
+            said = sentence.format_map({name: _Said(value) for name, value in given.items()})
+            found = rule(code, said, id=id or _id_of(test), severity=severity)
+            return found(lambda case: test(case, *args, **named))
+
+        return make
+
+    return decorate
+
+
+class _Said(NamedTuple):
+    """An argument of a rule, as its sentence shows it."""
+
+    value: Any
+
+    def __format__(self, spec: str) -> str:
+        value = self.value
+        if spec == "or":
+            return " or ".join(value.split() if isinstance(value, str) else value)
+        return listing(value) if isinstance(value, tuple) else str(value)
 
 
 def on(profiles: str, rule: Rule) -> Rule:
@@ -238,49 +292,36 @@ def dims(rows: int | None, cols: int | None) -> str:
     return f"{'?' if rows is None else rows}x{'?' if cols is None else cols}"
 
 
-def same_dtype(*names: str) -> Rule:
+@rule_of("PTO-T020", "expects {names} to have one element type")
+def same_dtype(case: Case, *names: str) -> str | None:
     """Equal element types, including signs: `i8`, `si8` and `ui8` are three different types."""
+    elems = [(n, case.elem(n)) for n in names or case.row.operand_names]
+    known = [(n, e) for n, e in elems if e is not None]
+    for name, elem in known[:-1]:
+        last_name, last = known[-1]
+        alike = elem.name == last.name if elem.is_integer else set(elem.names) & set(last.names)
+        if not alike:
+            return f"{name} is {elem.name}, {last_name} is {last.name}"
+    return None
 
-    def test(case: Case) -> str | None:
-        elems = [(n, case.elem(n)) for n in names or case.row.operand_names]
-        known = [(n, e) for n, e in elems if e is not None]
-        for name, elem in known[:-1]:
-            last_name, last = known[-1]
-            alike = elem.name == last.name if elem.is_integer else set(elem.names) & set(last.names)
-            if not alike:
-                return f"{name} is {elem.name}, {last_name} is {last.name}"
+
+@rule_of("PTO-T021", "expects {name} to be {allowed:or}")
+def dtype_in(case: Case, name: str, allowed: str) -> str | None:
+    elem = case.elem(name)
+    return None if elem is None or set(elem.names) & set(allowed.split()) else f"it is {elem.name}"
+
+
+@rule_of("PTO-T022", "expects {scalar} to have the element type of {tile}")
+def scalar_matches(case: Case, scalar: str, tile: str) -> str | None:
+    a, b = case.elem(scalar), case.elem(tile)
+    if a is None or b is None or set(a.names) & set(b.names):
         return None
-
-    sentence = f"expects {listing(names)} to have one element type"
-    return Rule("same-dtype", "PTO-T020", sentence, test)
+    return f"{scalar} is {a.name}, {tile} is {b.name}"
 
 
-def dtype_in(name: str, allowed: str) -> Rule:
-    words = tuple(allowed.split())
-
-    def test(case: Case) -> str | None:
-        elem = case.elem(name)
-        return None if elem is None or set(elem.names) & set(words) else f"it is {elem.name}"
-
-    return Rule("dtype-in", "PTO-T021", f"expects {name} to be {' or '.join(words)}", test)
-
-
-def scalar_matches(scalar: str, tile: str) -> Rule:
-    def test(case: Case) -> str | None:
-        a, b = case.elem(scalar), case.elem(tile)
-        if a is None or b is None or set(a.names) & set(b.names):
-            return None
-        return f"{scalar} is {a.name}, {tile} is {b.name}"
-
-    sentence = f"expects {scalar} to have the element type of {tile}"
-    return Rule("scalar-matches", "PTO-T022", sentence, test)
-
-
-def same_shape(*names: str) -> Rule:
-    def test(case: Case) -> str | None:
-        return _odd_one([(n, dims(x.rows, x.cols)) for n, x in case.tiles(names)])
-
-    return Rule("same-shape", "PTO-S020", f"expects {listing(names)} to have one shape", test)
+@rule_of("PTO-S020", "expects {names} to have one shape")
+def same_shape(case: Case, *names: str) -> str | None:
+    return _odd_one([(n, dims(x.rows, x.cols)) for n, x in case.tiles(names)])
 
 
 def same_valid(*names: str) -> Rule:
@@ -345,62 +386,48 @@ def _asked(case: Case, rule: Rule) -> tuple[str, ...]:
     return tuple(name for name in given if name in last.values())
 
 
-def in_role(name: str, *roles: str) -> Rule:
-    def test(case: Case) -> str | None:
-        tile = case.tile(name)
-        if tile is None or tile.role.value in roles:
-            return None
-        return f"it is in {tile.role.value}"
-
-    return Rule("in-role", "PTO-L020", f"expects {name} to be in {' or '.join(roles)}", test)
-
-
-def all_in(role: str) -> Rule:
-    def test(case: Case) -> str | None:
-        for name, tile in case.tiles():
-            if tile.role.value != role:
-                return f"{name} is in {tile.role.value}"
+@rule_of("PTO-L020", "expects {name} to be in {roles:or}")
+def in_role(case: Case, name: str, *roles: str) -> str | None:
+    tile = case.tile(name)
+    if tile is None or tile.role.value in roles:
         return None
-
-    return Rule("all-in", "PTO-L021", f"expects every tile to be in {role}", test)
-
-
-def in_layout(name: str, *layouts: str) -> Rule:
-    def test(case: Case) -> str | None:
-        tile = case.tile(name)
-        if tile is None or tile.layout.name in layouts:
-            return None
-        return f"it is {tile.layout.name}"
-
-    return Rule("in-layout", "PTO-L022", f"expects {name} to be {' or '.join(layouts)}", test)
+    return f"it is in {tile.role.value}"
 
 
-def row_major(*names: str) -> Rule:
-    def test(case: Case) -> str | None:
-        for name, tile in case.tiles(names):
-            if tile.layout.blayout.value != "row_major" or tile.layout.slayout != SLayout.NONE_BOX:
-                return f"{name} is {tile.layout.name}"
+@rule_of("PTO-L021", "expects every tile to be in {role}")
+def all_in(case: Case, role: str) -> str | None:
+    for name, tile in case.tiles():
+        if tile.role.value != role:
+            return f"{name} is in {tile.role.value}"
+    return None
+
+
+@rule_of("PTO-L022", "expects {name} to be {layouts:or}")
+def in_layout(case: Case, name: str, *layouts: str) -> str | None:
+    tile = case.tile(name)
+    if tile is None or tile.layout.name in layouts:
         return None
-
-    sentence = f"expects {listing(names)} to be row-major without boxes"
-    return Rule("row-major", "PTO-L023", sentence, test)
+    return f"it is {tile.layout.name}"
 
 
-def attr_in(name: str, *words: str) -> Rule:
-    def test(case: Case) -> str | None:
-        actual = case.word(name)
-        return None if actual is None or actual in words else f"it is {actual}"
+@rule_of("PTO-L023", "expects {names} to be row-major without boxes")
+def row_major(case: Case, *names: str) -> str | None:
+    for name, tile in case.tiles(names):
+        if tile.layout.blayout.value != "row_major" or tile.layout.slayout != SLayout.NONE_BOX:
+            return f"{name} is {tile.layout.name}"
+    return None
 
-    sentence = f"expects attribute {name} to be {' or '.join(words)}"
-    return Rule("attr-in", "PTO-T023", sentence, test)
+
+@rule_of("PTO-T023", "expects attribute {name} to be {words:or}")
+def attr_in(case: Case, name: str, *words: str) -> str | None:
+    actual = case.word(name)
+    return None if actual is None or actual in words else f"it is {actual}"
 
 
-def attr_at_least(name: str, low: int) -> Rule:
-    def test(case: Case) -> str | None:
-        value = case.op.attrs.get(name)
-        return f"it is {value.value}" if isinstance(value, Int) and value.value < low else None
-
-    return Rule("attr-at-least", "PTO-T070", f"expects attribute {name} to be at least {low}", test)
+@rule_of("PTO-T070", "expects attribute {name} to be at least {low}")
+def attr_at_least(case: Case, name: str, low: int) -> str | None:
+    value = case.op.attrs.get(name)
+    return f"it is {value.value}" if isinstance(value, Int) and value.value < low else None
 
 
 def counts_dimensions(type: t.Type | None, dimensions: int) -> bool:
@@ -408,18 +435,14 @@ def counts_dimensions(type: t.Type | None, dimensions: int) -> bool:
     return isinstance(type, t.View) and type.shape == (dimensions,) and dimensions > 1
 
 
-def one_per_dimension(of: str, *groups: str) -> Rule:
+@rule_of("PTO-S070", "expects {groups} to have one value for each dimension of {of}")
+def one_per_dimension(case: Case, of: str, *groups: str) -> str | None:
     """The lists must have one number for each dimension of a view, memref or local array."""
-
-    def test(case: Case) -> str | None:
-        shape = getattr(case.type(of), "shape", None)
-        if shape is None:
-            return None
-        for name in groups:
-            count = len(case.op.group(name))
-            if count != len(shape) and not counts_dimensions(case.type(of), count):
-                return f"{of} has {len(shape)} dimensions, {name} has {count} values"
+    shape = getattr(case.type(of), "shape", None)
+    if shape is None:
         return None
-
-    sentence = f"expects {listing(groups)} to have one value for each dimension of {of}"
-    return Rule("one-per-dimension", "PTO-S070", sentence, test)
+    for name in groups:
+        count = len(case.op.group(name))
+        if count != len(shape) and not counts_dimensions(case.type(of), count):
+            return f"{of} has {len(shape)} dimensions, {name} has {count} values"
+    return None

@@ -6,7 +6,7 @@ import math
 
 from pto.isa.row import types as t
 from pto.isa.row.attributes import Int
-from pto.isa.rules.rule import Case, Rule, listing, rule
+from pto.isa.rules.rule import Case, Rule, rule, rule_of
 
 MAX_ITEMS = 2048  # work items in a launch
 SLOTS = 123  # 32-bit words that outlive an entry
@@ -43,50 +43,45 @@ def value_in(name: str, allowed: str) -> Rule:
     return Rule("value-in", "PTO-T096", sentence, test)
 
 
-def same_type(*names: str) -> Rule:
-    def test(case: Case) -> str | None:
-        types = [(n, case.type(n)) for n in names]
-        last_name, last = types[-1]
-        for name, type in types[:-1]:
-            if type != last:
-                return f"{name} is {_shown(type)}, {last_name} is {_shown(last)}"
+@rule_of("PTO-T097", "expects {names} to have one type")
+def same_type(case: Case, *names: str) -> str | None:
+    types = [(n, case.type(n)) for n in names]
+    last_name, last = types[-1]
+    for name, type in types[:-1]:
+        if type != last:
+            return f"{name} is {_shown(type)}, {last_name} is {_shown(last)}"
+    return None
+
+
+@rule_of("PTO-T097", "expects {value} to have the element type of {ptr}")
+def element_of(case: Case, value: str, ptr: str) -> str | None:
+    held, elem = case.type(value), getattr(case.type(ptr), "elem", None)
+    if held is None or elem is None or set(_names(held)) & set(_names(elem)):
         return None
-
-    return Rule("same-type", "PTO-T097", f"expects {listing(names)} to have one type", test)
-
-
-def element_of(value: str, ptr: str) -> Rule:
-    def test(case: Case) -> str | None:
-        held, elem = case.type(value), getattr(case.type(ptr), "elem", None)
-        if held is None or elem is None or set(_names(held)) & set(_names(elem)):
-            return None
-        if held == elem and _is_pack(held):
-            return None
-        return f"{value} is {_shown(held)}, {ptr} holds {_shown(elem)}"
-
-    sentence = f"expects {value} to have the element type of {ptr}"
-    return Rule("element-of", "PTO-T097", sentence, test)
+    if held == elem and _is_pack(held):
+        return None
+    return f"{value} is {_shown(held)}, {ptr} holds {_shown(elem)}"
 
 
 def _is_integer(type: t.Type | None) -> bool:
     return isinstance(type, t.Scalar) and type.is_integer
 
 
-@rule("float-sign", "PTO-T098", "expects an integer value if signed or unsigned is written")
+@rule("PTO-T098", "expects an integer value if signed or unsigned is written", id="float-sign")
 def float_has_no_sign(case: Case) -> str | None:
     if "signedness" not in case.op.attrs or _is_integer(case.type("value")):
         return None
     return f"it is {_shown(case.type('value'))}"
 
 
-@rule("int-sign", "PTO-T098", "expects signed or unsigned for an integer value")
+@rule("PTO-T098", "expects signed or unsigned for an integer value", id="int-sign")
 def int_needs_sign(case: Case) -> str | None:
     if "signedness" in case.op.attrs or not _is_integer(case.type("value")):
         return None
     return "neither is written"
 
 
-@rule("wide-atomic", "PTO-M090", "expects 64-bit atomics in global memory")
+@rule("PTO-M090", "expects 64-bit atomics in global memory", id="wide-atomic")
 def no_wide_ub(case: Case) -> str | None:
     ptr, value = case.type("ptr"), case.type("value")
     wide = isinstance(value, t.Scalar) and value.dtype is not None and value.dtype.bits == 64
@@ -128,19 +123,18 @@ def slot_words(type: t.Type) -> int:
     return 2 if bits > 32 else 1
 
 
-def slot_fits(value: str) -> Rule:
-    def test(case: Case) -> str | None:
-        slot, type = case.op.attrs.get("slot"), case.type(value)
-        if not isinstance(slot, Int) or type is None:
-            return None
-        words = slot_words(type)
-        fits = 0 <= slot.value <= SLOTS - words and slot.value % words == 0
-        return None if fits else f"slot is {slot.value} for {_shown(type)}"
-
-    sentence = (
-        f"expects slot to be from 0 to {SLOTS - 1}, and even with room for two for 64-bit values"
-    )
-    return Rule("slot", "PTO-S096", sentence, test)
+@rule_of(
+    "PTO-S096",
+    f"expects slot to be from 0 to {SLOTS - 1}, and even with room for two for 64-bit values",
+    id="slot",
+)
+def slot_fits(case: Case, value: str) -> str | None:
+    slot, type = case.op.attrs.get("slot"), case.type(value)
+    if not isinstance(slot, Int) or type is None:
+        return None
+    words = slot_words(type)
+    fits = 0 <= slot.value <= SLOTS - words and slot.value % words == 0
+    return None if fits else f"slot is {slot.value} for {_shown(type)}"
 
 
 # ---- conversions: source, its destinations, the roundings. PTOAS, verifyConvertControls
@@ -173,32 +167,28 @@ def _pair(case: Case) -> tuple[str, str]:
     return _shown(case.type("src")), _shown(case.type("dst"))
 
 
-@rule("convert-pair", "PTO-T099", "expects a conversion that exists")
-def _convertible(case: Case) -> str | None:
+@rule("PTO-T099", "expects a conversion that exists")
+def _convert_pair(case: Case) -> str | None:
     pair = _pair(case)
     return None if pair in _ROUNDINGS else f"it is {pair[0]} to {pair[1]}"
 
 
-@rule("convert-rounding", "PTO-T099", "expects a rounding mode of this conversion")
-def _rounding(case: Case) -> str | None:
+@rule("PTO-T099", "expects a rounding mode of this conversion")
+def _convert_rounding(case: Case) -> str | None:
     words, mode = _ROUNDINGS.get(_pair(case)), case.word("rounding")
     if words is None or mode is None or mode in words:
         return None
     return f"{' to '.join(_pair(case))} takes {' '.join(words)}, it is {mode}"
 
 
-@rule("convert-sat", "PTO-T099", "expects sat for a conversion from float to integer")
-def _saturation(case: Case) -> str | None:
+@rule("PTO-T099", "expects sat for a conversion from float to integer")
+def _convert_sat(case: Case) -> str | None:
     if not _is_integer(case.type("dst")) or case.word("saturation") == "sat":
         return None
     return f"{' to '.join(_pair(case))} is nosat"
 
 
-@rule(
-    "convert-sign",
-    "PTO-T098",
-    "expects signed or unsigned if, and only if, one type is an integer",
-)
+@rule("PTO-T098", "expects signed or unsigned if, and only if, one type is an integer")
 def _convert_sign(case: Case) -> str | None:
     needed = _is_integer(case.type("src")) or _is_integer(case.type("dst"))
     written = "signedness" in case.op.attrs
@@ -208,8 +198,8 @@ def _convert_sign(case: Case) -> str | None:
 
 
 CONVERT = (
-    _convertible,
-    _rounding,
-    _saturation,
+    _convert_pair,
+    _convert_rounding,
+    _convert_sat,
     _convert_sign,
 )

@@ -13,6 +13,7 @@ from typing import Literal
 from pto.core.tile import TileType
 from pto.isa.row.instr import Attr, Family
 from pto.isa.rules.rule import (
+    LIBRARY,
     Case,
     Rule,
     ValueLike,
@@ -20,10 +21,11 @@ from pto.isa.rules.rule import (
     at_level,
     current,
     dims,
-    library,
     listing,
     on,
     row_major,
+    rule,
+    rule_of,
     same_valid,
 )
 
@@ -115,48 +117,37 @@ def holds_bytes(scratch: str, name: str, least: Mapping[int, int]) -> Rule:
     return Rule("scratch-bytes", "PTO-S040", f"expects {scratch} to hold {shown}", test)
 
 
-def scratch_if_precise() -> Rule:
-    def test(case: Case) -> str | None:
-        precise = case.word("precisionType") == "high_precision"
-        return "there is none" if precise and not case.type("tmp") else None
-
-    return Rule("precise-scratch", "PTO-S040", "expects tmp for high_precision", test)
+@rule("PTO-S040", "expects tmp for high_precision", id="precise-scratch")
+def scratch_if_precise(case: Case) -> str | None:
+    precise = case.word("precisionType") == "high_precision"
+    return "there is none" if precise and not case.type("tmp") else None
 
 
-def has_rows(scratch: str, least: int) -> Rule:
-    def test(case: Case) -> str | None:
-        tmp = case.tile(scratch)
-        rows = None if tmp is None else tmp.valid[0]
-        return None if rows is None or rows >= least else f"it has {rows}"
-
-    sentence = f"expects {scratch} to have {least} valid rows or more"
-    return Rule("scratch-rows", "PTO-S040", sentence, test)
+@rule_of("PTO-S040", "expects {scratch} to have {least} valid rows or more", id="scratch-rows")
+def has_rows(case: Case, scratch: str, least: int) -> str | None:
+    tmp = case.tile(scratch)
+    rows = None if tmp is None else tmp.valid[0]
+    return None if rows is None or rows >= least else f"it has {rows}"
 
 
-def exceeds_rows(scratch: str, name: str) -> Rule:
+@rule_of(
+    "PTO-S040", "expects {scratch} to have more rows than {name} has valid ones", id="scratch-rows"
+)
+def exceeds_rows(case: Case, scratch: str, name: str) -> str | None:
     """The scratch tile must have one row more than the operand uses."""
-
-    def test(case: Case) -> str | None:
-        tmp, tile = case.tile(scratch), case.tile(name)
-        have, need = tmp.rows if tmp else None, tile.valid[0] if tile else None
-        if have is None or need is None or have > need:
-            return None
-        return f"{scratch} has {have}, {name} has {need}"
-
-    sentence = f"expects {scratch} to have more rows than {name} has valid ones"
-    return Rule("scratch-rows", "PTO-S040", sentence, test)
+    tmp, tile = case.tile(scratch), case.tile(name)
+    have, need = tmp.rows if tmp else None, tile.valid[0] if tile else None
+    if have is None or need is None or have > need:
+        return None
+    return f"{scratch} has {have}, {name} has {need}"
 
 
-def no_scratch_for(scratch: str, name: str, kinds: str) -> Rule:
-    words = set(kinds.split())
-
-    def test(case: Case) -> str | None:
-        elem = case.elem(name)
-        if elem is None or not case.type(scratch) or not words & set(elem.names):
-            return None
-        return f"{name} is {elem.name}"
-
-    return Rule("no-scratch", "PTO-S040", f"expects no {scratch} for {kinds}", test)
+@rule_of("PTO-S040", "expects no {scratch} for {kinds}", id="no-scratch")
+def no_scratch_for(case: Case, scratch: str, name: str, kinds: str) -> str | None:
+    elem = case.elem(name)
+    if elem is None or not case.type(scratch) or not set(kinds.split()) & set(elem.names):
+        return None
+    return f"{name} is {elem.name}"
 
 
 def of_floats(case: Case) -> bool:
@@ -281,22 +272,18 @@ def apart(*names: str, same: bool = False) -> Rule:
     return Rule("apart", "PTO-M040", sentence, test, apart=never)
 
 
-def dtype_pairs(src: str, dst: str, pairs: Pairs) -> Rule:
+@rule_of("PTO-T041", "expects {src} and {dst} to have element types that go together")
+def dtype_pairs(case: Case, src: str, dst: str, pairs: Pairs) -> str | None:
     """The types that src may be converted to; a profile without an entry allows all."""
-
-    def test(case: Case) -> str | None:
-        table = pairs.get(case.profile.name)
-        a, b = case.elem(src), case.elem(dst)
-        if table is None or a is None or b is None:
-            return None
-        reached = {word for name in a.names for word in table.get(name, "").split()}
-        if reached & set(b.names):
-            return None
-        partners = " ".join(sorted(reached)) or "nothing"
-        return f"{src} is {a.name}, {dst} is {b.name}; with {a.name} goes {partners}"
-
-    sentence = f"expects {src} and {dst} to have element types that go together"
-    return Rule("dtype-pairs", "PTO-T041", sentence, test)
+    table = pairs.get(case.profile.name)
+    a, b = case.elem(src), case.elem(dst)
+    if table is None or a is None or b is None:
+        return None
+    reached = {word for name in a.names for word in table.get(name, "").split()}
+    if reached & set(b.names):
+        return None
+    partners = " ".join(sorted(reached)) or "nothing"
+    return f"{src} is {a.name}, {dst} is {b.name}; with {a.name} goes {partners}"
 
 
 def precision(kind: str) -> Attr:
@@ -310,28 +297,22 @@ def precision(kind: str) -> Attr:
     )
 
 
-def high_precision_of(name: str, allowed: str) -> Rule:
-    words = tuple(allowed.split())
-
-    def test(case: Case) -> str | None:
-        elem = case.elem(name)
-        if case.word("precisionType") != "high_precision" or elem is None:
-            return None
-        return None if set(elem.names) & set(words) else f"{name} is {elem.name}"
-
-    sentence = f"expects {' or '.join(words)} elements for high_precision"
-    return Rule("high-precision", "PTO-T043", sentence, test)
+@rule_of("PTO-T043", "expects {allowed:or} elements for high_precision", id="high-precision")
+def high_precision_of(case: Case, name: str, allowed: str) -> str | None:
+    elem = case.elem(name)
+    if case.word("precisionType") != "high_precision" or elem is None:
+        return None
+    return None if set(elem.names) & set(allowed.split()) else f"{name} is {elem.name}"
 
 
-def bf16_is_precise(name: str) -> Rule:
+@rule_of(
+    LIBRARY, "expects high_precision for elements of bf16", id="bf16-precise", severity="warning"
+)
+def bf16_is_precise(case: Case, name: str) -> str | None:
     """TPOW of a5 asserts it: the default way has no bf16."""
-
-    def test(case: Case) -> str | None:
-        tile = case.tile(name)
-        precise = case.word("precisionType") == "high_precision"
-        return None if tile is None or precise or tile.dtype.name != "bf16" else f"{name} is bf16"
-
-    return library("bf16-precise", "expects high_precision for elements of bf16", test)
+    tile = case.tile(name)
+    precise = case.word("precisionType") == "high_precision"
+    return None if tile is None or precise or tile.dtype.name != "bf16" else f"{name} is bf16"
 
 
 _NOTHING = (0, 0)  # the region of an operation that does nothing
@@ -350,20 +331,16 @@ def one_valid(name: str, axis: Literal["row", "column"], *, idle: bool = False) 
     return Rule(f"one-valid-{axis}", "PTO-S051", f"expects {name} to have one valid {axis}", test)
 
 
-def not_empty(*names: str, unless: str = "") -> Rule:
+@rule_of("PTO-S052", "expects the valid region of {names} not to be empty")
+def not_empty(case: Case, *names: str, unless: str = "") -> str | None:
     """Valid regions must not be empty; unless the tile `unless` is 0x0, which does nothing."""
-
-    def test(case: Case) -> str | None:
-        idle = case.tile(unless) if unless else None
-        if idle is not None and idle.valid == _NOTHING:
-            return None
-        for name, tile in case.tiles(names):
-            if 0 in tile.valid:
-                return f"{name} is {dims(*tile.valid)}"
+    idle = case.tile(unless) if unless else None
+    if idle is not None and idle.valid == _NOTHING:
         return None
-
-    sentence = f"expects the valid region of {listing(names)} not to be empty"
-    return Rule("not-empty", "PTO-S052", sentence, test)
+    for name, tile in case.tiles(names):
+        if 0 in tile.valid:
+            return f"{name} is {dims(*tile.valid)}"
+    return None
 
 
 def scratch_when(words: str, needed: Callable[[Case], bool]) -> Rule:
@@ -375,13 +352,12 @@ def scratch_when(words: str, needed: Callable[[Case], bool]) -> Rule:
     return at_level(3, Rule("placed-scratch", "PTO-M107", f"expects tmp{words} at level 3", test))
 
 
-def scratch_holds(what: str, needed: Callable[[Case], int | None], scratch: str = "tmp") -> Rule:
+@rule_of("PTO-S040", "expects {scratch} to hold {what}")
+def scratch_holds(
+    case: Case, what: str, needed: Callable[[Case], int | None], scratch: str = "tmp"
+) -> str | None:
     """The scratch tile must have `needed` bytes; None if the number is not known."""
-
-    def test(case: Case) -> str | None:
-        tmp, wanted = case.tile(scratch), needed(case)
-        if tmp is None or wanted is None or tmp.nbytes >= wanted:
-            return None
-        return f"it has {tmp.nbytes} bytes, {wanted} are needed"
-
-    return Rule("scratch-holds", "PTO-S040", f"expects {scratch} to hold {what}", test)
+    tmp, wanted = case.tile(scratch), needed(case)
+    if tmp is None or wanted is None or tmp.nbytes >= wanted:
+        return None
+    return f"it has {tmp.nbytes} bytes, {wanted} are needed"

@@ -11,7 +11,7 @@ from typing import TypedDict
 
 from pto.isa.row import types as t
 from pto.isa.row.instr import Family, Result
-from pto.isa.rules.rule import Case, Rule, listing
+from pto.isa.rules.rule import Case, Rule, rule_of
 
 vector_family = partial(Family, section="vector", pipe="V", scope="vecscope")
 predicate_family = partial(vector_family, section="predicate")
@@ -66,47 +66,37 @@ def shown(type: t.VReg | t.LogicalVReg) -> str:
     return f"{type.lanes}x{type.elem.name}"
 
 
-def same_vreg(*names: str) -> Rule:
+@rule_of("PTO-T080", "expects {names} to have one vector type")
+def same_vreg(case: Case, *names: str) -> str | None:
     """Equal register types, including signs: `i16` needs a vbitcast to `ui16`, as in PTOAS."""
-
-    def test(case: Case) -> str | None:
-        types = [(n, case.type(n)) for n in names]
-        found = [(n, x) for n, x in types if isinstance(x, t.VReg | t.LogicalVReg)]
-        for name, type in found[:-1]:
-            last_name, last = found[-1]
-            if type != last:
-                return f"{name} is {shown(type)}, {last_name} is {shown(last)}"
-        return None
-
-    return Rule("same-vreg", "PTO-T080", f"expects {listing(names)} to have one vector type", test)
+    types = [(n, case.type(n)) for n in names]
+    found = [(n, x) for n, x in types if isinstance(x, t.VReg | t.LogicalVReg)]
+    for name, type in found[:-1]:
+        last_name, last = found[-1]
+        if type != last:
+            return f"{name} is {shown(type)}, {last_name} is {shown(last)}"
+    return None
 
 
-def same_lane_type(*names: str) -> Rule:
+@rule_of("PTO-T080", "expects {names} to have one vector type", id="same-lanes")
+def same_lane_type(case: Case, *names: str) -> str | None:
     """As `same_vreg`, but a signless integer matches any integer of its width."""
-
-    def test(case: Case) -> str | None:
-        types = [(n, case.type(n)) for n in names]
-        found = [(n, x) for n, x in types if isinstance(x, t.LogicalVReg)]
-        for name, type in found[:-1]:
-            last_name, last = found[-1]
-            if type.lanes != last.lanes or not set(type.elem.names) & set(last.elem.names):
-                return f"{name} is {shown(type)}, {last_name} is {shown(last)}"
-        return None
-
-    return Rule("same-lanes", "PTO-T080", f"expects {listing(names)} to have one vector type", test)
+    types = [(n, case.type(n)) for n in names]
+    found = [(n, x) for n, x in types if isinstance(x, t.LogicalVReg)]
+    for name, type in found[:-1]:
+        last_name, last = found[-1]
+        if type.lanes != last.lanes or not set(type.elem.names) & set(last.elem.names):
+            return f"{name} is {shown(type)}, {last_name} is {shown(last)}"
+    return None
 
 
-def same_lanes(index: str, data: str) -> Rule:
+@rule_of("PTO-S080", "expects {index} to have as many lanes as {data}")
+def same_lanes(case: Case, index: str, data: str) -> str | None:
     """Registers are 256 bytes, so the lane count also fixes the width of the elements."""
-
-    def test(case: Case) -> str | None:
-        a, b = case.type(index), case.type(data)
-        if not (isinstance(a, t.VReg) and isinstance(b, t.VReg)) or a.lanes == b.lanes:
-            return None
-        return f"{index} is {shown(a)}, {data} is {shown(b)}"
-
-    sentence = f"expects {index} to have as many lanes as {data}"
-    return Rule("same-lanes", "PTO-S080", sentence, test)
+    a, b = case.type(index), case.type(data)
+    if not (isinstance(a, t.VReg) and isinstance(b, t.VReg)) or a.lanes == b.lanes:
+        return None
+    return f"{index} is {shown(a)}, {data} is {shown(b)}"
 
 
 def _granularity(case: Case, name: str) -> int | None:
@@ -115,42 +105,34 @@ def _granularity(case: Case, name: str) -> int | None:
     return type.granularity if isinstance(type, t.Mask) else None
 
 
-def mask_fits(register: str, *masks: str) -> Rule:
+@rule_of("PTO-T081", "expects {masks} to have the granularity of {register}'s elements")
+def mask_fits(case: Case, register: str, *masks: str) -> str | None:
     """b8, b16, b32 for elements of 1, 2 and 4 or 8 bytes."""
-
-    def test(case: Case) -> str | None:
-        bits = bits_of(case, register)
-        for name in masks:
-            actual = _granularity(case, name)
-            if bits is not None and actual not in (None, min(bits, WIDEST_MASK)):
-                return f"{name} is b{actual}, {register} has {bits}-bit elements"
-        return None
-
-    sentence = f"expects {listing(masks)} to have the granularity of {register}'s elements"
-    return Rule("mask-fits", "PTO-T081", sentence, test)
+    bits = bits_of(case, register)
+    for name in masks:
+        actual = _granularity(case, name)
+        if bits is not None and actual not in (None, min(bits, WIDEST_MASK)):
+            return f"{name} is b{actual}, {register} has {bits}-bit elements"
+    return None
 
 
-def mask_is(bits: int, *masks: str) -> Rule:
-    def test(case: Case) -> str | None:
-        for name in masks:
-            actual = _granularity(case, name)
-            if actual not in (None, bits):
-                return f"{name} is b{actual}"
-        return None
-
-    return Rule("mask-is", "PTO-T081", f"expects {listing(masks)} to be b{bits}", test)
+@rule_of("PTO-T081", "expects {masks} to be b{bits}")
+def mask_is(case: Case, bits: int, *masks: str) -> str | None:
+    for name in masks:
+        actual = _granularity(case, name)
+        if actual not in (None, bits):
+            return f"{name} is b{actual}"
+    return None
 
 
-def same_mask(*masks: str) -> Rule:
-    def test(case: Case) -> str | None:
-        found = [(n, g) for n in masks if (g := _granularity(case, n)) is not None]
-        for name, actual in found[1:]:
-            first_name, first = found[0]
-            if actual != first:
-                return f"{first_name} is b{first}, {name} is b{actual}"
-        return None
-
-    return Rule("same-mask", "PTO-T081", f"expects {listing(masks)} to have one granularity", test)
+@rule_of("PTO-T081", "expects {masks} to have one granularity")
+def same_mask(case: Case, *masks: str) -> str | None:
+    found = [(n, g) for n in masks if (g := _granularity(case, n)) is not None]
+    for name, actual in found[1:]:
+        first_name, first = found[0]
+        if actual != first:
+            return f"{first_name} is b{first}, {name} is b{actual}"
+    return None
 
 
 def mask_steps(source: str, result: str, *, narrower: bool) -> Rule:
@@ -167,29 +149,22 @@ def mask_steps(source: str, result: str, *, narrower: bool) -> Rule:
     return Rule(f"mask-{step}s", "PTO-T081", sentence, test)
 
 
-def dist_width(register: str, dists: Mapping[str, tuple[int, ...]]) -> Rule:
+@rule_of("PTO-T086", "expects dist to suit the element width of {register}")
+def dist_width(case: Case, register: str, dists: Mapping[str, tuple[int, ...]]) -> str | None:
     """A distribution works on items of its own width; where the manual ties it to T, T must fit."""
-
-    def test(case: Case) -> str | None:
-        dist, bits = case.word("dist"), bits_of(case, register)
-        allowed = dists.get(dist or "")
-        if allowed is None or bits is None or bits in allowed:
-            return None
-        return f"dist is {dist}, {register} has {bits}-bit elements"
-
-    sentence = f"expects dist to suit the element width of {register}"
-    return Rule("dist-width", "PTO-T086", sentence, test)
+    dist, bits = case.word("dist"), bits_of(case, register)
+    allowed = dists.get(dist or "")
+    if allowed is None or bits is None or bits in allowed:
+        return None
+    return f"dist is {dist}, {register} has {bits}-bit elements"
 
 
-def same_base(updated: str, base: str) -> Rule:
-    def test(case: Case) -> str | None:
-        a, b = case.type(updated), case.type(base)
-        if a is None or b is None or a == b:
-            return None
-        return f"{updated} is a {_pointer(a)}, {base} a {_pointer(b)}"
-
-    sentence = f"expects {updated} to have the type of {base}"
-    return Rule("same-base", "PTO-T088", sentence, test)
+@rule_of("PTO-T088", "expects {updated} to have the type of {base}")
+def same_base(case: Case, updated: str, base: str) -> str | None:
+    a, b = case.type(updated), case.type(base)
+    if a is None or b is None or a == b:
+        return None
+    return f"{updated} is a {_pointer(a)}, {base} a {_pointer(b)}"
 
 
 def _pointer(type: t.Type) -> str:

@@ -7,7 +7,7 @@ from pto.isa.row import types as t
 from pto.isa.row.attributes import Float, Int
 from pto.isa.row.instr import Attr, Family, Instr, Result, read
 from pto.isa.row.traits import NONE, Traits, operators
-from pto.isa.rules.rule import Case, Rule, listing, rule, warn
+from pto.isa.rules.rule import Case, rule, rule_of, warn
 
 _OVERFLOW = (Attr("overflowFlags", "arith.overflow", meaning="nsw, nuw: it does not wrap"),)
 _FASTMATH = (Attr("fastmath", "arith.fastmath", meaning="liberties the compiler has; unused"),)
@@ -81,13 +81,11 @@ def _cxx(name: str) -> str:
     return form if form.startswith("-") else f"= {form}"
 
 
-def _one_type(*names: str) -> Rule:
-    def test(case: Case) -> str | None:
-        first = case.type(names[0])
-        other = next((n for n in names[1:] if case.type(n) != first), None)
-        return None if other is None else f"{names[0]} and {other} differ"
-
-    return Rule("one-type", "PTO-T077", f"expects one type for {listing(names)}", test)
+@rule_of("PTO-T077", "expects one type for {names}")
+def _one_type(case: Case, *names: str) -> str | None:
+    first = case.type(names[0])
+    other = next((n for n in names[1:] if case.type(n) != first), None)
+    return None if other is None else f"{names[0]} and {other} differ"
 
 
 def _bits(type: t.Type | None) -> int:
@@ -97,33 +95,33 @@ def _bits(type: t.Type | None) -> int:
     return dtype.bits if dtype is not None else 64
 
 
-@rule("wider", "PTO-T078", "expects a wider result")
+@rule("PTO-T078", "expects a wider result")
 def _wider(case: Case) -> str | None:
     before, after = _bits(case.type("in")), _bits(case.type("out"))
     return None if after > before else f"{before} bits become {after}"
 
 
-@rule("narrower", "PTO-T078", "expects a narrower result")
+@rule("PTO-T078", "expects a narrower result")
 def _narrower(case: Case) -> str | None:
     before, after = _bits(case.type("in")), _bits(case.type("out"))
     return None if after < before else f"{before} bits become {after}"
 
 
-@rule("as-wide", "PTO-T078", "expects a result of the same width")
+@rule("PTO-T078", "expects a result of the same width")
 def _as_wide(case: Case) -> str | None:
     before, after = _bits(case.type("in")), _bits(case.type("out"))
     return None if after == before else f"{before} bits become {after}"
 
 
-@rule("index-cast", "PTO-T078", "expects an index on one side")
-def _to_or_from_index(case: Case) -> str | None:
+@rule("PTO-T078", "expects an index on one side")
+def _index_cast(case: Case) -> str | None:
     sides = (case.type("in"), case.type("out"))
     count = sum(isinstance(s, t.Scalar) and s.is_index for s in sides)
     return None if count == 1 else "both are" if count else "neither is"
 
 
-@rule("constant-fits", "PTO-T079", "expects a value in the range of its type")
-def _fitting(case: Case) -> str | None:
+@rule("PTO-T079", "expects a value in the range of its type")
+def _constant_fits(case: Case) -> str | None:
     """Of integers; a vector's element counts."""
     value, type = case.op.attrs.get("value"), case.type("result")
     elem = type.elem if isinstance(type, t.Vector) else type
@@ -137,7 +135,7 @@ def _fitting(case: Case) -> str | None:
     return None if low <= value.value <= high else f"{value.value} is not in {low}..{high}"
 
 
-@rule("finite", "PTO-T079", "expects a value in the range of its type")
+@rule("PTO-T079", "expects a value in the range of its type")
 def _finite(case: Case) -> str | None:
     value, type = case.op.attrs.get("value"), case.type("result")
     if not isinstance(value, Float) or not isinstance(type, t.Scalar) or type.dtype is None:
@@ -158,7 +156,7 @@ CONSTANT = ARITH.row(
     results=Result("result", "number"),
     attrs=Attr("value", "any", required=True),
     text="=constant",
-    rules=(_fitting, _IS_FINITE),
+    rules=(_constant_fits, _IS_FINITE),
 )
 _WRAPPING = ("addi", "subi", "muli", "shli")
 _WHOLE: dict[str, Instr] = {}  # what takes two integers
@@ -287,13 +285,13 @@ for _name, (_meaning, _in, _out, _rules) in {
         "integer <-> index, sign extended",
         "integers",
         "integers",
-        (_to_or_from_index,),
+        (_index_cast,),
     ),
     "index_castui": (
         "integer <-> index, zero extended",
         "integers",
         "integers",
-        (_to_or_from_index,),
+        (_index_cast,),
     ),
     "extsi": ("sign extension", "integers", "integers", (_wider,)),
     "extui": ("zero extension", "integers", "integers", (_wider,)),

@@ -27,13 +27,13 @@ def _argument_types(case: Case) -> list[object]:
     return [a.type for a in regions[0].blocks[0].args] if regions and regions[0].blocks else []
 
 
-@rule("no-arguments", "PTO-S071", "expects a body without arguments")
+@rule("PTO-S071", "expects a body without arguments")
 def _no_arguments(case: Case) -> str | None:
     count = len(_argument_types(case))
     return f"it has {count}" if count else None
 
 
-@rule("captured", "PTO-S071", "expects one argument of the body for each capture, of its type")
+@rule("PTO-S071", "expects one argument of the body for each capture, of its type")
 def _captured(case: Case) -> str | None:
     wanted, actual = [v.type for v in case.op.group("captures")], _argument_types(case)
     if len(wanted) != len(actual):

@@ -75,7 +75,7 @@ FUNC.row(
 )
 
 
-@rule("countable", "PTO-T021", "expects bounds and step to be integers or indices")
+@rule("PTO-T021", "expects bounds and step to be integers or indices")
 def _countable(case: Case) -> str | None:
     for name in ("lower", "upper", "step"):
         elem = case.elem(name)
@@ -84,7 +84,7 @@ def _countable(case: Case) -> str | None:
     return None
 
 
-@rule("step", "PTO-S130", "expects a positive step")
+@rule("PTO-S130", "expects a positive step")
 def _step(case: Case) -> str | None:
     step = case.number("step")
     return None if step is None or step > 0 else f"it is {step}"
@@ -112,7 +112,7 @@ IF = SCF.row(
 )
 
 
-@rule("cases", "PTO-S109", "expects one region for each case and a default")
+@rule("PTO-S109", "expects one region for each case and a default")
 def _cases(case: Case) -> str | None:
     cases = case.op.attrs.get("cases")
     numbers = cases.values if isinstance(cases, Ints) else ()
@@ -163,7 +163,7 @@ SCF.row(
 FUSED = Family("fused groups", "operations a compiler has put together", "support", pipe="none")
 
 
-@rule("no-arguments", "PTO-S071", "expects a body without arguments")
+@rule("PTO-S071", "expects a body without arguments")
 def _no_arguments(case: Case) -> str | None:
     count = sum(len(block.args) for region in case.op.regions for block in region.blocks)
     return f"it has {count}" if count else None

@@ -133,7 +133,7 @@ for _name, _like in (("ld_dev", "load_scalar"), ("st_dev", "store_scalar")):
     )
 
 
-@rule("indices-exist", "PTO-S074", "expects indices inside array")
+@rule("PTO-S074", "expects indices inside array")
 def _indices_exist(case: Case) -> str | None:
     type = case.type("array")
     shape = type.shape if isinstance(type, t.LocalArray) else ()
@@ -182,8 +182,8 @@ LOCAL_ARRAY.row(
 # ---- control registers
 
 
-@rule("bit-exists", "PTO-T076", "expects the number of a bit, 0 to 63")
-def _bad_bit(case: Case) -> str | None:
+@rule("PTO-T076", "expects the number of a bit, 0 to 63")
+def _bit_exists(case: Case) -> str | None:
     number = case.number("second")
     return None if number is None or 0 <= number < 64 else f"it is {number}"
 
@@ -217,7 +217,7 @@ for _bit, _verb in {0: "cleared", 1: "set"}.items():
         operands=(read("first", "i64"), read("second", "i64")),
         results=Result("result", "i64"),
         text="$first , $second {} : types -> results",
-        rules=_bad_bit,
+        rules=_bit_exists,
         cite=_VTD,
     )
 
@@ -253,7 +253,7 @@ _RECORD = Family(
 _PATH = (Attr("path", "numbers", required=True, meaning="the field, from the outside in"),)
 
 
-@rule("fields", "PTO-T110", "expects struct fields of 8 to 64 bits")
+@rule("PTO-T110", "expects struct fields of 8 to 64 bits")
 def _fields(case: Case) -> str | None:
     """Numbers of 8 to 64 bits, or records of such."""
     waiting = [case.op.results[0].type]
@@ -268,8 +268,8 @@ def _fields(case: Case) -> str | None:
     return None
 
 
-@rule("stays", "PTO-T110", "expects a struct to stay in the function that declares it")
-def _escapes(case: Case) -> str | None:
+@rule("PTO-T110", "expects a struct to stay in the function that declares it")
+def _stays(case: Case) -> str | None:
     here: Any = case.op
     case.asked_makers = True  # it is not its types alone that count
     record = here.results[0]
@@ -280,7 +280,7 @@ def _escapes(case: Case) -> str | None:
     return None
 
 
-@rule("field", "PTO-T110", "expects the type of the field that path names")
+@rule("PTO-T110", "expects the type of the field that path names")
 def _field(case: Case) -> str | None:
     found = field_at(case.type("s"), path_of(case))
     value = case.type("value")
@@ -295,7 +295,7 @@ _RECORD.row(
     body=meaning.STRUCT,
     results=Result("s", "struct"),
     text="{} -> results",
-    rules=(_fields, _escapes),
+    rules=(_fields, _stays),
 )
 _RECORD.row(
     "struct_get",

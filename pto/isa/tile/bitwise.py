@@ -24,8 +24,8 @@ _BY_WIDTH = (
 )
 
 
-@rule("shift-amount", "PTO-T045", "expects the shift in scalar not to be negative")
-def _negative_shift(case: Case) -> str | None:
+@rule("PTO-T045", "expects the shift in scalar not to be negative")
+def _shift_amount(case: Case) -> str | None:
     amount = case.number("scalar")
     return None if amount is None or amount >= 0 else f"it is {amount}"
 
@@ -33,7 +33,7 @@ def _negative_shift(case: Case) -> str | None:
 _SHIFT = replace(
     SCALAR,
     operands=(read("src"), read("scalar", "int"), write("dst")),
-    rules=(*UNARY.rules, _negative_shift),  # the scalar may be of any width: programs write i16
+    rules=(*UNARY.rules, _shift_amount),  # the scalar may be of any width: programs write i16
 )
 
 for _name, _sign, _fn in (("tand", "&", lanes.bit_and), ("tor", "|", lanes.bit_or)):

@@ -11,9 +11,9 @@ from pto.isa.row.instr import INS_OUTS_INSIDE, Attr, read, scratch, write
 from pto.isa.row.traits import RegionRule, Traits
 from pto.isa.rules.rule import (
     Case,
-    Rule,
     dtype_in,
     on,
+    rule_of,
     same_dtype,
     same_valid_rows,
     scalar_matches,
@@ -28,41 +28,36 @@ _MASK_TYPES = (
 )
 
 
-def _long_enough(mask: str, data: str) -> Rule:
+@rule_of("PTO-S042", "expects a row of {mask} to have a bit for each valid column of {data}")
+def _mask_bits(case: Case, mask: str, data: str) -> str | None:
     """Each mask row has a bit for every valid column."""
-
-    def test(case: Case) -> str | None:
-        bits, tile = case.tile(mask), case.tile(data)
-        if bits is None or tile is None or tile.valid[1] is None:
-            return None
-        have, need = bits.cols * bits.itemsize * 8, tile.valid[1]
-        return None if have >= need else f"{mask} has {have}, {data} has {need} valid columns"
-
-    sentence = f"expects a row of {mask} to have a bit for each valid column of {data}"
-    return Rule("mask-bits", "PTO-S042", sentence, test)
+    bits, tile = case.tile(mask), case.tile(data)
+    if bits is None or tile is None or tile.valid[1] is None:
+        return None
+    have, need = bits.cols * bits.itemsize * 8, tile.valid[1]
+    return None if have >= need else f"{mask} has {have}, {data} has {need} valid columns"
 
 
 # Element types that tcmp compares for equality only, by profile.
 EQUALITY_ONLY = {"a2a3": ("i32",)}
 
 
-def _only_modes(subject: str, words: str) -> Rule:
+@rule_of(
+    "PTO-X040",
+    "expects cmpMode {allowed:or} for i32, the only one computed right",
+    id="compare-mode",
+)
+def _only_modes(case: Case, subject: str, allowed: str) -> str | None:
     """a2a3 compares i32 by vcmpv_eq whatever the mode; tcmp inverts that for ne."""
-    allowed = words.split()
-
-    def test(case: Case) -> str | None:
-        elem, mode = case.elem(subject), case.word("cmpMode")
-        if (
-            elem is None
-            or not {*EQUALITY_ONLY["a2a3"]} & {*elem.names}
-            or mode is None
-            or mode in allowed
-        ):
-            return None
-        return f"cmpMode is {mode}"
-
-    sentence = f"expects cmpMode {' or '.join(allowed)} for i32, the only one computed right"
-    return Rule("compare-mode", "PTO-X040", sentence, test)
+    elem, mode = case.elem(subject), case.word("cmpMode")
+    if (
+        elem is None
+        or not {*EQUALITY_ONLY["a2a3"]} & {*elem.names}
+        or mode is None
+        or mode in allowed.split()
+    ):
+        return None
+    return f"cmpMode is {mode}"
 
 
 _PACKING = (
@@ -92,7 +87,7 @@ COMPARE.row(
         same_dtype("src0", "src1"),
         same_domain("src0", "src1"),
         on(NPU, same_valid_rows("src0", "dst")),
-        _long_enough("dst", "src0"),
+        _mask_bits("dst", "src0"),
         on("a2a3", _only_modes("src0", "eq ne")),
     ),
     notes=(
@@ -118,7 +113,7 @@ COMPARE.row(
     rules=(
         scalar_matches("scalar", "src"),
         on(NPU, same_valid_rows("src", "dst")),
-        _long_enough("dst", "src"),
+        _mask_bits("dst", "src"),
         on("a2a3", _only_modes("src", "eq")),
     ),
     notes=(
@@ -158,7 +153,7 @@ SELECT.row(
     rules=(
         same_dtype("src0", "src1", "dst"),
         same_domain("src0", "src1", "dst"),
-        _long_enough("mask", "dst"),
+        _mask_bits("mask", "dst"),
         on("a2a3", holds_bytes("tmp", "dst", {2: 16, 4: 8})),
     ),
     notes=(
@@ -189,7 +184,7 @@ SELECT.row(
         same_dtype("src", "dst"),
         scalar_matches("scalar", "src"),
         same_domain("src", "dst"),
-        _long_enough("mask", "dst"),
+        _mask_bits("mask", "dst"),
         on("a2a3", same_dtype("tmp", "src")),
     ),
     notes="tmp is used on a2a3 only, to hold the scalar; PTOAS asks for a row of src.",

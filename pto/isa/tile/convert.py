@@ -83,7 +83,7 @@ def _scratch_bytes(case: Case) -> int | None:
     }.get((src.dtype.name, dst.dtype.name))
 
 
-@rule("same-shape", "PTO-S020", "expects src and dst to have one shape")
+@rule("PTO-S020", "expects src and dst to have one shape")
 def _same_shape(case: Case) -> str | None:
     """Extents in values: columns of packed types count items of two."""
     return unlike([(name, tile, tile.shape) for name, tile in case.tiles(("src", "dst"))], (0, 1))
@@ -143,8 +143,8 @@ CONVERT.row(
 _WIDTHS = {(4, 2), (4, 1), (2, 1)}
 
 
-@rule("pack-width", "PTO-T041", "expects 4 -> 2, 4 -> 1 or 2 -> 1 bytes")
-def _not_narrower(case: Case) -> str | None:
+@rule("PTO-T041", "expects 4 -> 2, 4 -> 1 or 2 -> 1 bytes")
+def _pack_width(case: Case) -> str | None:
     src, dst = case.tile("src"), case.tile("dst")
     if src is None or dst is None or (src.itemsize, dst.itemsize) in _WIDTHS:
         return None
@@ -162,7 +162,7 @@ tile_family(
     "dst = src packed into narrower elements: its low bits",
     body=PACK,
     profiles="cpu a5",
-    rules=_not_narrower,
+    rules=_pack_width,
     notes=(
         "PTO_IR_manual.md names the widths alone and no header implements it; a test of an older"
         " simulator converts integers as C does, so low bits stay. Floats are not executed.",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pto.isa.meaning.tile import convolution
 from pto.isa.row.instr import Attr, read, scratch, write
 from pto.isa.rules.paths import item_size
-from pto.isa.rules.rule import Case, Rule, attr_at_least, in_role, on, same_dtype
+from pto.isa.rules.rule import Case, attr_at_least, in_role, on, rule_of, same_dtype
 from pto.isa.rules.tile import NPU, tile_family
 from pto.isa.tile.move import LOAD as _LOAD
 from pto.isa.tile.rearrange import TRANSPOSE as _TRANSPOSE
@@ -52,13 +52,11 @@ _LOADED = {
 }
 
 
-def _known(pairs: dict[str, tuple[tuple[str, str], ...]]) -> Rule:
-    def test(case: Case) -> str | None:
-        asked = (case.word("src_order") or "", case.word("dst_order") or "")
-        known = pairs.get(case.profile.name, pairs[""])
-        return None if asked in known else f"{asked[0]} to {asked[1]} is not among them"
-
-    return Rule("orders", "PTO-L061", "expects two orders that the target converts between", test)
+@rule_of("PTO-L061", "expects two orders that the target converts between")
+def _orders(case: Case, pairs: dict[str, tuple[tuple[str, str], ...]]) -> str | None:
+    asked = (case.word("src_order") or "", case.word("dst_order") or "")
+    known = pairs.get(case.profile.name, pairs[""])
+    return None if asked in known else f"{asked[0]} to {asked[1]} is not among them"
 
 
 ORDER = tile_family(
@@ -74,7 +72,7 @@ TURN = ORDER.row(
     "dst = the elements of src in another order; zero for n and channels that src lacks",
     body=convolution.TRANSPOSE,
     npu=_COMMON,
-    rules=_known(_TURNED),
+    rules=_orders(_TURNED),
     notes=_CPP,
     cite="pto-isa docs/isa/TTRANS.md",
     phases={"a2a3": "V[S]"},
@@ -95,7 +93,7 @@ LOAD_IN_ORDER = ORDERED_LOAD.row(
     body=convolution.LOAD,
     a2a3=_COMMON,
     a5=_COMMON + " f8e4m3 f8e5m2",
-    rules=_known(_LOADED),
+    rules=_orders(_LOADED),
     notes=(_CPP, "src is memory in its own order, of five dimensions that may have gaps"),
     cite="pto-isa docs/isa/TLOAD.md",
     cxx="- TLOAD, where dst is a ConvTile of another order",

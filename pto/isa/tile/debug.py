@@ -5,12 +5,12 @@ from __future__ import annotations
 from pto.isa.meaning.tile import debug as meaning
 from pto.isa.row.instr import Attr, Result, read, scratch, write
 from pto.isa.row.traits import Traits
-from pto.isa.rules.rule import Case, Rule, in_role, on, rule, same_dtype, scalar_matches
+from pto.isa.rules.rule import Case, in_role, on, rule, rule_of, same_dtype, scalar_matches
 from pto.isa.rules.tile import NPU, tile_family
 
 
-@rule("for-tiles", "PTO-S040", "expects tmp only with a tile")
-def _tile_through(case: Case) -> str | None:
+@rule("PTO-S040", "expects tmp only with a tile")
+def _for_tiles(case: Case) -> str | None:
     return "src is a view" if case.type("tmp") and case.tile("src") is None else None
 
 
@@ -22,7 +22,7 @@ tile_family("print", "look at data while a program runs", subject="src", cost="f
     attrs=Attr("printFormat", "any", meaning="width and digits; not followed here"),
     text="ins( $ins ) {}",
     npu="i8 u8 i16 u16 i32 u32 f16 f32",
-    rules=(on(NPU, in_role("src", "vec")), _tile_through),
+    rules=(on(NPU, in_role("src", "vec")), _for_tiles),
     cite=("pto-isa docs/isa/TPRINT.md", "pto-isa include/pto/npu/a2a3/TPrint.hpp"),
     notes=(
         "waits for every pipe first; PTOAS gives it the vector pipe",
@@ -35,14 +35,12 @@ tile_family("print", "look at data while a program runs", subject="src", cost="f
 )
 
 
-def _inside(tile: str) -> Rule:
-    def test(case: Case) -> str | None:
-        type, at = case.tile(tile), case.number("offset")
-        if type is None or at is None or 0 <= at < type.rows * type.cols:
-            return None
-        return f"it is {at}, {tile} has {type.rows * type.cols} elements"
-
-    return Rule("inside", "PTO-M050", f"expects offset to be inside {tile}", test)
+@rule_of("PTO-M050", "expects offset to be inside {tile}")
+def _inside(case: Case, tile: str) -> str | None:
+    type, at = case.tile(tile), case.number("offset")
+    if type is None or at is None or 0 <= at < type.rows * type.cols:
+        return None
+    return f"it is {at}, {tile} has {type.rows * type.cols} elements"
 
 
 ELEMENT = tile_family(

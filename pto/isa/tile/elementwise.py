@@ -262,6 +262,6 @@ UNARY.row(
     attrs=precision("rsqrt"),
     cpu="f16 bf16 f32 f64",
     npu="f16 f32",
-    rules=on(NPU, scratch_if_precise()),
+    rules=on(NPU, scratch_if_precise),
     notes="a5 ignores tmp. 1 / sqrt(0) is target-defined; here it is inf.",
 )

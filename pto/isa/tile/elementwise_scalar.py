@@ -69,8 +69,8 @@ SCALAR.row(
 )
 
 
-@rule("tile-and-scalar", "PTO-T042", "expects one tile and one scalar in ins(...)")
-def _two_of_a_kind(case: Case) -> str | None:
+@rule("PTO-T042", "expects one tile and one scalar in ins(...)")
+def _tile_and_scalar(case: Case) -> str | None:
     kinds = [isinstance(case.type(name), t.Scalar) for name in ("src", "scalar")]
     if kinds[0] != kinds[1]:
         return None
@@ -82,7 +82,7 @@ _DIVISION = replace(
     operands=(read("src", "tile or scalar"), read("scalar", "tile or scalar"), write("dst")),
     rules=(
         *VECTOR_UNIT,
-        _two_of_a_kind,
+        _tile_and_scalar,
         same_dtype("src", "scalar", "dst"),
         same_domain("src", "scalar", "dst"),
     ),
@@ -169,15 +169,15 @@ SCALAR.row(
 )
 
 
-@rule("slope-type", "PTO-T022", "expects slope to be f32 or of src's element type")
-def _odd_slope(case: Case) -> str | None:
+@rule("PTO-T022", "expects slope to be f32 or of src's element type")
+def _slope_type(case: Case) -> str | None:
     slope, src = case.elem("slope"), case.elem("src")
     if slope is None or src is None or slope.name in ("f32", src.name):
         return None
     return f"slope is {slope.name}, src is {src.name}"
 
 
-replace(SCALAR, rules=(*UNARY.rules, _odd_slope)).row(
+replace(SCALAR, rules=(*UNARY.rules, _slope_type)).row(
     "tlrelu",
     "dst = src if src > 0 else src * slope",
     body=Lane(arithmetic.lrelu),
@@ -192,7 +192,7 @@ replace(SCALAR, rules=(*UNARY.rules, _odd_slope)).row(
 )
 
 
-@rule("fill-order", "PTO-L022", "expects a vec dst to be row-major")
+@rule("PTO-L022", "expects a vec dst to be row-major")
 def _fill_order(case: Case) -> str | None:
     tile = case.tile("dst")
     if tile is None or tile.role.value != "vec" or tile.layout.name == "ND":
@@ -200,7 +200,7 @@ def _fill_order(case: Case) -> str | None:
     return f"dst is {tile.layout.name}"
 
 
-@rule("fill-blocks", "PTO-S043", "expects a mat dst of at most 32767 blocks")
+@rule("PTO-S043", "expects a mat dst of at most 32767 blocks")
 def _fill_blocks(case: Case) -> str | None:
     tile = case.tile("dst")
     if tile is None or tile.role.value != "mat" or tile.nbytes // 32 <= 32767:

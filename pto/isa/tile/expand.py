@@ -112,7 +112,6 @@ def _carries(tile: TileType, dst: TileType) -> bool:
 
 
 @rule(
-    "row-operands",
     "PTO-S054",
     "expects one source like dst and the other one value per row (a column, or row-major 32 bytes)",
 )
@@ -126,11 +125,7 @@ def _row_operands(case: Case) -> str | None:
     return f"{shown[0]}, {shown[1]}, dst is {dims(*dst.valid)}"
 
 
-@rule(
-    "broadcast-layout",
-    "PTO-L050",
-    "expects the source with one value per row to be column-major when tmp is given",
-)
+@rule("PTO-L050", "expects the source with one value per row to be column-major when tmp is given")
 def _broadcast_layout(case: Case) -> str | None:
     """With tmp, a2a3 spreads the values by vbrcb, which reads a plain column."""
     src0, src1, dst = (case.tile(name) for name in ("src0", "src1", "dst"))
@@ -222,7 +217,7 @@ BY_ROW.row(
     attrs=(precision("div"), *_TEMPLATE),
     a2a3="f16 f32",
     a5=_COMPUTED_A5,
-    rules=(*_TMP_RULES, high_precision_of("dst", "f16 f32"), on(NPU, scratch_if_precise())),
+    rules=(*_TMP_RULES, high_precision_of("dst", "f16 f32"), on(NPU, scratch_if_precise)),
     example=_WITH_COLUMN.format("trowexpanddiv"),
     notes="the IR manual lists f16 and f32 only; the a5 header and PTOAS take integers",
 )

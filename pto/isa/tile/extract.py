@@ -9,6 +9,7 @@ from pto.isa.rules.paths import (
     ACC_TO_VEC,
     CUBE_A2A3,
     CUBE_A5,
+    FRACTAL_512,
     PAIRS,
     PLAIN_A2A3,
     PLAIN_A5,
@@ -19,7 +20,6 @@ from pto.isa.rules.paths import (
     acc_to_vec,
     acc_types,
     carried,
-    fractal_512,
     into,
     joined,
     mode_agrees,
@@ -39,6 +39,7 @@ from pto.isa.rules.rule import (
     in_role,
     library,
     on,
+    rule,
     same_dtype,
 )
 from pto.isa.rules.tile import NPU, results_apart, tile_family
@@ -52,11 +53,11 @@ WINDOW = tile_family(
     pipe="none",
     rules=(
         on(NPU, out_of("mat vec", same_dtype("src", "dst"))),
-        acc_options(),
-        acc_to_vec(),
-        quant_forms(),
-        mode_agrees(),
-        pairs_turned(),
+        acc_options,
+        acc_to_vec,
+        quant_forms,
+        mode_agrees,
+        pairs_turned,
     ),
     cost="move",
     traits=Traits(region=RegionRule.WINDOW),
@@ -73,29 +74,25 @@ SCALED_WINDOW = tile_family(
         on(NPU, in_role("fp", "scaling")),
         current(on(NPU, in_layout("src", "NZ"))),
         current(on(NPU, into("mat", in_layout("dst", "NZ")))),
-        on("a2a3", fractal_512()),
+        on("a2a3", FRACTAL_512),
         on("a2a3", acc_types("", SCALED_A2A3)),
         on("a5", acc_types("", SCALED_A5)),
-        acc_to_vec(),
-        quant_forms(),
+        acc_to_vec,
+        quant_forms,
     ),
     cost="move",
     traits=Traits(region=RegionRule.WINDOW),
 )
 
 
-def _one_layout() -> Rule:
+@rule("PTO-L064", "expects src and dst of vec->vec to have one layout")
+def _one_layout(case: Case) -> str | None:
     """Without a mode or a second window the vector unit copies without a change of layout."""
-
-    def test(case: Case) -> str | None:
-        src, dst = case.tile("src"), case.tile("dst")
-        free = "mode" in case.op.attrs or case.op.operand("dst1") is not None
-        if src is None or dst is None or free or src.layout.name == dst.layout.name:
-            return None
-        return f"src is {src.layout.name}, dst is {dst.layout.name}"
-
-    sentence = "expects src and dst of vec->vec to have one layout"
-    return out_of("vec", into("vec", Rule("one-layout", "PTO-L064", sentence, test)))
+    src, dst = case.tile("src"), case.tile("dst")
+    free = "mode" in case.op.attrs or case.op.operand("dst1") is not None
+    if src is None or dst is None or free or src.layout.name == dst.layout.name:
+        return None
+    return f"src is {src.layout.name}, dst is {dst.layout.name}"
 
 
 def _as_the_header() -> tuple[Rule, ...]:
@@ -127,13 +124,10 @@ def _as_the_header() -> tuple[Rule, ...]:
     return tuple(out_of("vec", into("vec", rule)) for rule in found)
 
 
-def _two_windows() -> Rule:
-    def test(case: Case) -> str | None:
-        given = [n for n in ("indexRow1", "indexCol1", "dst1") if case.op.operand(n) is not None]
-        return None if len(given) in (0, 3) else f"only {' and '.join(given)} given"
-
-    sentence = "expects a second window to have indexRow1, indexCol1 and dst1"
-    return Rule("two-windows", "PTO-T064", sentence, test)
+@rule("PTO-T064", "expects a second window to have indexRow1, indexCol1 and dst1")
+def _two_windows(case: Case) -> str | None:
+    given = [n for n in ("indexRow1", "indexCol1", "dst1") if case.op.operand(n) is not None]
+    return None if len(given) in (0, 3) else f"only {' and '.join(given)} given"
 
 
 _EXTRACTED_A5 = f"{CUBE_A5} e8m0"
@@ -191,14 +185,14 @@ WINDOW.row(
         window_inside("dst", "src"),
         window_inside("dst1", "src", at=("indexRow1", "indexCol1")),
         results_apart("dst", "dst1"),
-        _two_windows(),
+        _two_windows,
         on(NPU, window_aligned("src", "mat")),
         on("a2a3", window_aligned("src", "vec")),
         on("a2a3", carried({"left": CUBE_A2A3, "right": CUBE_A2A3})),
         on("a5", carried(dict.fromkeys(("left", "right", "scaling"), _EXTRACTED_A5))),
         on("a2a3", acc_types(PLAIN_A2A3, SCALED_A2A3)),
         on("a5", acc_types(PLAIN_A5, SCALED_A5)),
-        on(NPU, _one_layout()),
+        on(NPU, out_of("vec", into("vec", _one_layout))),
         *_as_the_header(),
         on(NPU, in_role("fp", "scaling")),
         on("a5", out_of("vec", into("vec", dtype_in("src", f"{_EXTRACTED_A5} u8 i32")))),
@@ -268,13 +262,13 @@ WINDOW.row(
         on("a2a3", acc_types(PLAIN_A2A3, SCALED_A2A3)),
         on("a5", acc_types(PLAIN_A5, SCALED_A5)),
         on("a5", out_of("vec", dtype_in("src", _INSERTED_A5))),
-        on(NPU, _one_layout()),
+        on(NPU, out_of("vec", into("vec", _one_layout))),
         on(NPU, in_role("fp", "scaling")),
         current(on(NPU, out_of("acc", into("mat", in_layout("src", "NZ"))))),
         current(on(NPU, out_of("acc", into("mat", in_layout("dst", "NZ"))))),
         on("a5", out_of("vec", into("mat", in_layout("src", "ND", "NZ")))),
         on("a5", out_of("vec", into("mat", in_layout("dst", "NZ", "ZN")))),
-        on("a2a3", fractal_512()),
+        on("a2a3", FRACTAL_512),
     ),
     notes=(
         "TINSERT.md says a2a3 has acc->mat only; its header also has vec->vec of ND tiles",

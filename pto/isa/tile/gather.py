@@ -18,6 +18,7 @@ from pto.isa.rules.rule import (
     on,
     row_major,
     rule,
+    rule_of,
     same_dtype,
     same_valid,
     scalar_matches,
@@ -40,12 +41,8 @@ _GATHER_TYPES = {
 }
 
 
-@rule(
-    "gather-form",
-    "PTO-S055",
-    "expects indices with tmp, or kValue with cdst and tmp, or maskPattern",
-)
-def _form(case: Case) -> str | None:
+@rule("PTO-S055", "expects indices with tmp, or kValue with cdst and tmp, or maskPattern")
+def _gather_form(case: Case) -> str | None:
     found = parts(case)
     if form(case) and not (found == ["indices"] and case.profile.name == "a2a3"):
         return None
@@ -66,7 +63,7 @@ def _only(kind: str, rule: Rule) -> Rule:
     return Rule(f"{kind}-{rule.id}", rule.code, sentence, test, rule.profiles)
 
 
-@rule("gather-type", "PTO-T053", "expects an element type that this form supports")
+@rule("PTO-T053", "expects an element type that this form supports")
 def _gather_type(case: Case) -> str | None:
     elem, kind = case.elem("src"), form(case)
     words = _GATHER_TYPES.get((kind, case.profile.name))
@@ -77,8 +74,8 @@ def _gather_type(case: Case) -> str | None:
     return f"src is {elem.name}, the {kind} form takes {words}"
 
 
-@rule("type", "PTO-T050", "expects an index type")
-def _gather_index(case: Case) -> str | None:
+@rule("PTO-T050", "expects an index type")
+def _type(case: Case) -> str | None:
     src, index = case.elem("src"), case.elem("indices")
     if src is None or src.dtype is None or index is None:
         return None
@@ -87,15 +84,15 @@ def _gather_index(case: Case) -> str | None:
     return None if set(index.names) & set(words.split()) else f"it is {index.name}"
 
 
-@rule("width", "PTO-T020", "expects elements of one width")
-def _same_width(case: Case) -> str | None:
+@rule("PTO-T020", "expects elements of one width")
+def _width(case: Case) -> str | None:
     src, dst = case.tile("src"), case.tile("dst")
     if src is None or dst is None or src.itemsize == dst.itemsize:
         return None
     return f"src is {src.dtype.name}, dst is {dst.dtype.name}"
 
 
-@rule("picked", "PTO-S058", "expects dst to be large enough for the gathered elements")
+@rule("PTO-S058", "expects dst to be large enough for the gathered elements")
 def _picked(case: Case) -> str | None:
     src, dst, pattern = case.tile("src"), case.tile("dst"), case.word("maskPattern") or ""
     if src is None or dst is None:
@@ -108,14 +105,12 @@ def _picked(case: Case) -> str | None:
     return f"src is {dims(*src.valid)}, dst {dims(*dst.valid)}, pattern {pattern}"
 
 
-def _dense(name: str) -> Rule:
-    def test(case: Case) -> str | None:
-        tile = case.tile(name)
-        if tile is None or tile.valid[1] in (None, tile.cols) or tile.valid[0] == 1:
-            return None  # a single row is contiguous
-        return f"{tile.valid[1]} of {tile.cols} columns are valid"
-
-    return Rule("dense", "PTO-S059", f"expects every column of {name} to be valid", test)
+@rule_of("PTO-S059", "expects every column of {name} to be valid")
+def _dense(case: Case, name: str) -> str | None:
+    tile = case.tile(name)
+    if tile is None or tile.valid[1] in (None, tile.cols) or tile.valid[0] == 1:
+        return None  # a single row is contiguous
+    return f"{tile.valid[1]} of {tile.cols} columns are valid"
 
 
 _AXIS = Attr(
@@ -156,10 +151,10 @@ GATHER.row(
     phases={"a2a3": "+cdst: S(kValue->tmp) S>V V[S](src,tmp->tmp,dst) S(->cdst)"},
     rules=(
         *VECTOR_UNIT,
-        _form,
+        _gather_form,
         _gather_type,
         _only("index", same_dtype("src", "dst")),
-        _only("index", _gather_index),
+        _only("index", _type),
         _only("index", on(NPU, _dense("dst"))),
         _only("index", on(NPU, out_of_place("src"))),
         _only("index", on(NPU, _dense("indices"))),
@@ -170,7 +165,7 @@ GATHER.row(
         results_apart("dst", "cdst"),
         _only("compare", scalar_matches("kValue", "src")),
         _only("compare", attr_in("cmpMode", "eq", "gt")),
-        _only("mask", _same_width),
+        _only("mask", _width),
         _only("mask", on(NPU, _dense("dst"))),
         compiled(_only("mask", on(NPU, _picked))),
     ),
@@ -205,14 +200,14 @@ def _blocks(case: Case) -> tuple[int, int] | None:
     return None if dst is None or cols is None else divmod(cols * dst.itemsize, BLOCK_BYTE_SIZE)
 
 
-@rule("block-rows", "PTO-S056", "expects a valid row of dst to be whole blocks of 32 bytes")
-def _whole_blocks(case: Case) -> str | None:
+@rule("PTO-S056", "expects a valid row of dst to be whole blocks of 32 bytes")
+def _block_rows(case: Case) -> str | None:
     blocks = _blocks(case)
     return None if blocks is None or not blocks[1] else f"{blocks[1]} bytes are left over"
 
 
-@rule("block-offsets", "PTO-S058", "expects an offset for each block of 32 bytes")
-def _offsets(case: Case) -> str | None:
+@rule("PTO-S058", "expects an offset for each block of 32 bytes")
+def _block_offsets(case: Case) -> str | None:
     blocks, offsets = _blocks(case), case.tile("offsets")
     cols = None if offsets is None else offsets.valid[1]
     if blocks is None or cols is None or cols >= blocks[0]:
@@ -231,7 +226,7 @@ tile_family(
     "block b of dst row i = the 32 bytes of src at byte offsets[i,b]",
     body=meaning.GATHER_BLOCKS,
     npu=_PLAIN,
-    rules=(dtype_in("offsets", _INDEX), _whole_blocks, _offsets),
+    rules=(dtype_in("offsets", _INDEX), _block_rows, _block_offsets),
     example="pto.tgatherb ins(%src, %offsets : !pto.tile_buf<vec, 16x64xf32>,"
     " !pto.tile_buf<vec, 16x8xui32>) outs(%dst : !pto.tile_buf<vec, 16x64xf32>)",
     cite=("pto-isa docs/isa/TGATHERB.md", "pto-isa include/pto/npu/a2a3/TGatherB.hpp"),
@@ -244,11 +239,7 @@ tile_family(
 )
 
 
-@rule(
-    "scatter-index",
-    "PTO-T050",
-    "expects 16-bit indexes for 8- and 16-bit elements, 32-bit ones for wider",
-)
+@rule("PTO-T050", "expects 16-bit indexes for 8- and 16-bit elements, 32-bit ones for wider")
 def _scatter_index(case: Case) -> str | None:
     src, index = case.elem("src"), case.elem("indexes")
     if src is None or src.dtype is None or index is None:
@@ -259,8 +250,8 @@ def _scatter_index(case: Case) -> str | None:
     return f"indexes is {index.name}, src is {src.name}"
 
 
-@rule("scatter-form", "PTO-S055", "expects either indexes or maskPattern")
-def _one_way(case: Case) -> str | None:
+@rule("PTO-S055", "expects either indexes or maskPattern")
+def _scatter_form(case: Case) -> str | None:
     ways = bool(case.op.group("indexes")), case.word("maskPattern") is not None
     if ways[0] is not ways[1]:
         axis = ways[0] and "axis" in case.op.attrs
@@ -268,8 +259,8 @@ def _one_way(case: Case) -> str | None:
     return "both are given" if ways[0] else "neither is given"
 
 
-@rule("scatter-size", "PTO-S058", "expects dst to be larger than src by the factor of the pattern")
-def _spread_size(case: Case) -> str | None:
+@rule("PTO-S058", "expects dst to be larger than src by the factor of the pattern")
+def _scatter_size(case: Case) -> str | None:
     word, src, dst = case.word("maskPattern"), case.tile("src"), case.tile("dst")
     if word is None or src is None or dst is None:
         return None
@@ -305,8 +296,8 @@ tile_family(
     rules=(
         same_dtype("src", "dst"),
         on(NPU, out_of_place("src", "indexes")),  # dst is filled with zeros first
-        _one_way,
-        _spread_size,
+        _scatter_form,
+        _scatter_size,
         on("cpu", dtype_in("indexes", "i8 u8 i16 u16 i32 u32 i64 u64")),
         on(NPU, _scatter_index),
     ),

@@ -9,7 +9,6 @@ from pto.isa.row.traits import RegionRule, Traits
 from pto.isa.rules.global_memory import part_of_view
 from pto.isa.rules.rule import (
     Case,
-    Rule,
     all_in,
     attr_in,
     dims,
@@ -17,6 +16,7 @@ from pto.isa.rules.rule import (
     in_role,
     on,
     rule,
+    rule_of,
     same_dtype,
 )
 from pto.isa.rules.tile import NPU, not_empty, tile_family
@@ -33,32 +33,26 @@ _COALESCE = Attr(
 _WORDS = ("scatterAtomicOp", "scatterOob", "scatterConflict")
 
 
-def _mode_said(when: str, *others: str) -> Rule:
-    def test(case: Case) -> str | None:
-        asked = not others or any(name in case.op.attrs for name in others)
-        return "it is not there" if asked and "coalesce" not in case.op.attrs else None
-
-    return on(NPU, Rule("mode-said", "PTO-T026", f"expects coalesce{when}", test))
+@rule_of("PTO-T026", "expects coalesce{when}")
+def _mode_said(case: Case, when: str, *others: str) -> str | None:
+    asked = not others or any(name in case.op.attrs for name in others)
+    return "it is not there" if asked and "coalesce" not in case.op.attrs else None
 
 
-def _index_shapes(data: str) -> Rule:
+@rule_of("PTO-S058", "expects an idx for each row of {data} ([1,R] or [R,1]) or for each element")
+def _index_shape(case: Case, data: str) -> str | None:
     """[1,R] or [R,1] picks rows, [R,C] elements."""
-
-    def test(case: Case) -> str | None:
-        tile, idx = case.tile(data), case.tile("idx")
-        if tile is None or idx is None:
+    tile, idx = case.tile(data), case.tile("idx")
+    if tile is None or idx is None:
+        return None
+    rows, cols = tile.valid
+    shapes = {"row": ((1, rows), (rows, 1)), "elem": ((rows, cols),)}
+    asked = case.word("coalesce")
+    for shape in shapes[asked] if asked else (*shapes["elem"], *shapes["row"]):
+        pairs = zip(idx.valid, shape, strict=True)
+        if all(None in pair or pair[0] == pair[1] for pair in pairs):
             return None
-        rows, cols = tile.valid
-        shapes = {"row": ((1, rows), (rows, 1)), "elem": ((rows, cols),)}
-        asked = case.word("coalesce")
-        for shape in shapes[asked] if asked else (*shapes["elem"], *shapes["row"]):
-            pairs = zip(idx.valid, shape, strict=True)
-            if all(None in pair or pair[0] == pair[1] for pair in pairs):
-                return None
-        return f"idx is {dims(*idx.valid)}, {data} is {dims(rows, cols)}"
-
-    sentence = f"expects an idx for each row of {data} ([1,R] or [R,1]) or for each element"
-    return Rule("index-shape", "PTO-S058", sentence, test)
+    return f"idx is {dims(*idx.valid)}, {data} is {dims(rows, cols)}"
 
 
 _MODE_NOTE = (
@@ -74,8 +68,8 @@ _A5_NOTE = "PTOAS has it on a5 only; the headers on all targets"
 _LAYOUT_NOTE = "a2a3 also takes NZ tables with NZ tiles, a5 tiles of either major order (C++)"
 
 
-@rule("list-in-memory", "PTO-S058", "expects idx in global memory for mat")
-def _listed(case: Case) -> str | None:
+@rule("PTO-S058", "expects idx in global memory for mat")
+def _list_in_memory(case: Case) -> str | None:
     """Indices must be in UB: the vector unit cannot read them from L1."""
     dst, listed = case.role("dst"), is_global(case.type("idx"))
     if dst not in ("vec", "mat") or listed is (dst == "mat"):
@@ -83,7 +77,7 @@ def _listed(case: Case) -> str | None:
     return f"dst is in {dst}, idx {'in global memory' if listed else 'a tile'}"
 
 
-@rule("spare-room", "PTO-S058", "expects scratch for elements into mat")
+@rule("PTO-S058", "expects scratch for elements into mat")
 def _spare_room(case: Case) -> str | None:
     """Elements that go to L1 are collected in global memory first; rows go at once."""
     word, scratch = case.word("coalesce"), case.op.operand("scratch")
@@ -127,7 +121,7 @@ tile_family(
         on(NPU, in_role("idx", "vec")),
         on(NPU, in_role("dst", "vec", "mat")),
         dtype_in("idx", _INDEX),
-        _listed,
+        _list_in_memory,
         _spare_room,
     ),
     cost="move",
@@ -150,11 +144,11 @@ tile_family(
     a2a3=_PLAIN,
     a5=f"{_PLAIN} hifloat8 f8e4m3 f8e5m2",
     rules=(
-        _mode_said(": row or elem"),
+        on(NPU, _mode_said(": row or elem")),
         same_dtype("mem", "dst"),
         part_of_view("mem"),
         on(NPU, not_empty("dst")),
-        _index_shapes("dst"),
+        _index_shape("dst"),
     ),
     example="pto.mgather ins(%mem, %idx : !pto.partition_tensor_view<1024x64xf32>,"
     " !pto.tile_buf<vec, 1x16xi32>) outs(%dst : !pto.tile_buf<vec, 16x64xf32>)",
@@ -178,8 +172,8 @@ _ATOMIC_TYPES = {
 }
 
 
-@rule("atomic-type", "PTO-T052", "expects an element type that the atomic supports")
-def _atomic(case: Case) -> str | None:
+@rule("PTO-T052", "expects an element type that the atomic supports")
+def _atomic_type(case: Case) -> str | None:
     elem, op = case.elem("src"), case.word("scatterAtomicOp") or "none"
     words = _ATOMIC_TYPES.get((op, case.profile.name))
     if elem is None or words is None or set(elem.names) & set(words.split()):
@@ -187,7 +181,7 @@ def _atomic(case: Case) -> str | None:
     return f"src is {elem.name}, {op} takes {words}"
 
 
-@rule("atomic-feature", "PTO-X003", "expects atomic stores")
+@rule("PTO-X003", "expects atomic stores")
 def _atomic_feature(case: Case) -> str | None:
     if case.word("scatterAtomicOp") == "none" or case.profile.supports("atomic_store"):
         return None
@@ -221,13 +215,13 @@ tile_family(
     a2a3=_PLAIN,
     a5=f"{_PLAIN} hifloat8 f8e4m3 f8e5m2",
     rules=(
-        _mode_said(" with another of its words", *_WORDS),
+        on(NPU, _mode_said(" with another of its words", *_WORDS)),
         same_dtype("src", "mem"),
         part_of_view("mem"),
         on("a2a3", attr_in("scatterAtomicOp", "none", "add")),
-        _atomic,
+        _atomic_type,
         _atomic_feature,
-        _index_shapes("src"),
+        _index_shape("src"),
     ),
     example="pto.mscatter ins(%src, %idx : !pto.tile_buf<vec, 16x64xf32>,"
     " !pto.tile_buf<vec, 1x16xi32>) outs(%mem : !pto.partition_tensor_view<1024x64xf32>)",

@@ -12,7 +12,7 @@ GENERATE = tile_family(
 )
 
 
-@rule("one-row", "PTO-S051", "expects dst to have one row")
+@rule("PTO-S051", "expects dst to have one row")
 def _one_row(case: Case) -> str | None:
     dst = case.tile("dst")
     return None if dst is None or dst.rows == 1 else f"it has {dst.rows}"

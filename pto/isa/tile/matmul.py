@@ -16,6 +16,8 @@ from pto.isa.rules.rule import (
     in_layout,
     in_role,
     on,
+    rule,
+    rule_of,
     same_dtype,
     same_valid,
 )
@@ -56,74 +58,62 @@ def _types(lhs: str, rhs: str, triples: tuple[tuple[str, str, str], ...]) -> Rul
     return Rule("product-types", "PTO-T063", f"expects one of {listed}", test)
 
 
-def _shapes(lhs: str, rhs: str) -> Rule:
+@rule_of("PTO-S063", "expects {lhs} m x k, {rhs} k x n and dst m x n")
+def _product_shapes(case: Case, lhs: str, rhs: str) -> str | None:
     """The valid regions multiply: m x k times k x n is m x n."""
-
-    def test(case: Case) -> str | None:
-        a, b, d = (case.tile(name) for name in (lhs, rhs, "dst"))
-        if a is None or b is None or d is None:
-            return None
-        pairs = ((a.valid[0], d.valid[0]), (a.valid[1], b.valid[0]), (b.valid[1], d.valid[1]))
-        if all(x is None or y is None or x == y for x, y in pairs):
-            return None
-        sizes = f"{lhs} is {dims(*a.valid)}, {rhs} {dims(*b.valid)}"
-        return f"{sizes}, dst {dims(*d.valid)}"
-
-    sentence = f"expects {lhs} m x k, {rhs} k x n and dst m x n"
-    return Rule("product-shapes", "PTO-S063", sentence, test)
-
-
-def _range(lhs: str, rhs: str) -> Rule:
-    def test(case: Case) -> str | None:
-        for name, tile in case.tiles((lhs, rhs)):
-            wrong = [n for n in tile.valid if n is not None and not 0 <= n <= _LARGEST]
-            if wrong:
-                return f"{name} is {dims(*tile.valid)}"
+    a, b, d = (case.tile(name) for name in (lhs, rhs, "dst"))
+    if a is None or b is None or d is None:
         return None
-
-    return Rule("product-range", "PTO-S064", f"expects m, k and n from 0 to {_LARGEST}", test)
-
-
-def _one_row(lhs: str) -> Rule:
-    def test(case: Case) -> str | None:
-        for name, tile in case.tiles((lhs, "dst")):
-            if tile.valid[0] not in (None, 1):
-                return f"{name} has {tile.valid[0]}"
+    pairs = ((a.valid[0], d.valid[0]), (a.valid[1], b.valid[0]), (b.valid[1], d.valid[1]))
+    if all(x is None or y is None or x == y for x, y in pairs):
         return None
-
-    return Rule("one-row", "PTO-S065", f"expects {lhs} and dst to have one valid row", test)
-
-
-def _bias_row() -> Rule:
-    def test(case: Case) -> str | None:
-        bias, dst = case.tile("bias"), case.tile("dst")
-        if bias is None or dst is None or (bias.rows == 1 and bias.cols == dst.cols):
-            return None
-        return f"bias is {dims(*bias.shape)}, dst is {dims(*dst.shape)}"
-
-    sentence = "expects bias to be one row as wide as dst"
-    return Rule("bias-row", "PTO-S065", sentence, test)
+    sizes = f"{lhs} is {dims(*a.valid)}, {rhs} {dims(*b.valid)}"
+    return f"{sizes}, dst {dims(*d.valid)}"
 
 
-def _scale_shape(scale: str, operand: str, axis: int) -> Rule:
+@rule_of("PTO-S064", f"expects m, k and n from 0 to {_LARGEST}", id="product-range")
+def _range(case: Case, lhs: str, rhs: str) -> str | None:
+    for name, tile in case.tiles((lhs, rhs)):
+        wrong = [n for n in tile.valid if n is not None and not 0 <= n <= _LARGEST]
+        if wrong:
+            return f"{name} is {dims(*tile.valid)}"
+    return None
+
+
+@rule_of("PTO-S065", "expects {lhs} and dst to have one valid row")
+def _one_row(case: Case, lhs: str) -> str | None:
+    for name, tile in case.tiles((lhs, "dst")):
+        if tile.valid[0] not in (None, 1):
+            return f"{name} has {tile.valid[0]}"
+    return None
+
+
+@rule("PTO-S065", "expects bias to be one row as wide as dst")
+def _bias_row(case: Case) -> str | None:
+    bias, dst = case.tile("bias"), case.tile("dst")
+    if bias is None or dst is None or (bias.rows == 1 and bias.cols == dst.cols):
+        return None
+    return f"bias is {dims(*bias.shape)}, dst is {dims(*dst.shape)}"
+
+
+@rule_of(
+    "PTO-S063",
+    f"expects {{scale}} to be as large as {{operand}}, or 1/{MX_BLOCK_SIZE} of it along k",
+)
+def _scale_shape(case: Case, scale: str, operand: str, axis: int) -> str | None:
     """One scale for 32 elements along k; PTOAS gives scale tiles the shape of their operand."""
-
-    def test(case: Case) -> str | None:
-        scales, tile = case.tile(scale), case.tile(operand)
-        if scales is None or tile is None:
-            return None
-        allowed = [tile.shape]
-        for extent in (tile.shape[axis], tile.valid[axis] or tile.shape[axis]):
-            for values in (1, 2) if tile.dtype.name in _FP4 else (1,):  # an item of fp4 holds two
-                grouped = list(tile.shape)
-                grouped[axis] = -(-extent * values // MX_BLOCK_SIZE)
-                allowed.append((grouped[0], grouped[1]))
-        if scales.shape in allowed:
-            return None
-        return f"{scale} is {dims(*scales.shape)}, {operand} is {dims(*tile.shape)}"
-
-    sentence = f"expects {scale} to be as large as {operand}, or 1/{MX_BLOCK_SIZE} of it along k"
-    return Rule("scale-shape", "PTO-S063", sentence, test)
+    scales, tile = case.tile(scale), case.tile(operand)
+    if scales is None or tile is None:
+        return None
+    allowed = [tile.shape]
+    for extent in (tile.shape[axis], tile.valid[axis] or tile.shape[axis]):
+        for values in (1, 2) if tile.dtype.name in _FP4 else (1,):  # an item of fp4 holds two
+            grouped = list(tile.shape)
+            grouped[axis] = -(-extent * values // MX_BLOCK_SIZE)
+            allowed.append((grouped[0], grouped[1]))
+    if scales.shape in allowed:
+        return None
+    return f"{scale} is {dims(*scales.shape)}, {operand} is {dims(*tile.shape)}"
 
 
 def _places(lhs: str, rhs: str) -> tuple[Rule, ...]:
@@ -135,7 +125,7 @@ def _places(lhs: str, rhs: str) -> tuple[Rule, ...]:
         current(on(NPU, in_layout(lhs, "NZ", "ZZ"))),
         current(on(NPU, in_layout(rhs, "ZN"))),
         current(on(NPU, in_layout("dst", "NZ"))),
-        _shapes(lhs, rhs),
+        _product_shapes(lhs, rhs),
         on(NPU, _range(lhs, rhs)),
     )
 
@@ -157,7 +147,7 @@ _BIAS = (
     on(NPU, in_role("bias", "bias")),
     on(NPU, in_layout("bias", "ND")),
     same_dtype("bias", "dst"),
-    _bias_row(),
+    _bias_row,
 )
 _MX = (
     *_places("a", "b"),

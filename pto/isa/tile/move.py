@@ -23,6 +23,7 @@ from pto.isa.rules.paths import (
     ACC_TO_VEC,
     CUBE_A2A3,
     CUBE_A5,
+    FRACTAL_512,
     PAIRS,
     PLAIN_A2A3,
     PLAIN_A5,
@@ -33,7 +34,6 @@ from pto.isa.rules.paths import (
     acc_to_vec,
     acc_types,
     carried,
-    fractal_512,
     into,
     joined,
     keeps_layout,
@@ -101,15 +101,12 @@ MOVE = tile_family(
 )
 
 
-def _pad_64() -> Rule:
-    def test(case: Case) -> str | None:
-        tile = case.tile("dst")
-        if tile is None or tile.itemsize != 8 or tile.pad.name in ("null", "zero"):
-            return None
-        return f"it is {tile.pad.name} for {tile.dtype.name}"
-
-    sentence = "expects the pad of a dst with 64-bit elements to be null or zero"
-    return Rule("pad-64", "PTO-T066", sentence, test)
+@rule("PTO-T066", "expects the pad of a dst with 64-bit elements to be null or zero")
+def _pad_64(case: Case) -> str | None:
+    tile = case.tile("dst")
+    if tile is None or tile.itemsize != 8 or tile.pad.name in ("null", "zero"):
+        return None
+    return f"it is {tile.pad.name} for {tile.dtype.name}"
 
 
 LOAD.row(
@@ -140,7 +137,7 @@ LOAD.row(
         on(NPU, runs_follow("dst", "src")),
         on(NPU, boxes_of_two_axes("dst", "src")),
         enough("dst", "src"),
-        on("a5", _pad_64()),
+        on("a5", _pad_64),
     ),
     notes=(
         "TLOAD.md lists acc as a destination; headers and the manual have vec and mat only, and on"
@@ -205,22 +202,18 @@ _STORE_RULES = (
     same_size("src", "dst"),
     gm_layout("src", "dst"),
     on(NPU, runs_follow("src", "dst")),
-    acc_options(),
-    atomic_store(),
+    acc_options,
+    atomic_store,
 )
 
 
-def _acc_extent() -> Rule:
+@rule("PTO-S064", "expects an acc src to have 1 to 4095 columns")
+def _acc_columns(case: Case) -> str | None:
     """The fixpipe counts columns in 12 bits: pto-isa TStore.hpp."""
-
-    def test(case: Case) -> str | None:
-        tile = case.tile("src")
-        cols = () if tile is None else (tile.cols, tile.valid[1])
-        wide = [n for n in cols if n is not None and not 1 <= n <= 4095]
-        return f"src has {wide[0]}" if wide else None
-
-    sentence = "expects an acc src to have 1 to 4095 columns"
-    return out_of("acc", Rule("acc-columns", "PTO-S064", sentence, test))
+    tile = case.tile("src")
+    cols = () if tile is None else (tile.cols, tile.valid[1])
+    wide = [n for n in cols if n is not None and not 1 <= n <= 4095]
+    return f"src has {wide[0]}" if wide else None
 
 
 _STORED_A2A3 = "f32:i8,u8 i32:i8,u8,f16"
@@ -250,7 +243,7 @@ STORE.row(
         on(NPU, in_role("fp", "scaling")),
         on("a2a3", acc_types(_ACC_STORE, _STORED_A2A3)),
         on("a5", acc_types(_ACC_STORE, STORED_A5)),
-        on(NPU, _acc_extent()),
+        on(NPU, out_of("acc", _acc_columns)),
     ),
     notes=(
         "i32 to a float and f32 to i32 without a scale: PTOAS allows both, the code table neither",
@@ -276,7 +269,7 @@ STORE.row(
         *_STORE_RULES,
         on("a2a3", acc_types("", _STORED_A2A3)),
         on("a5", acc_types("", STORED_A5)),
-        on(NPU, _acc_extent()),
+        on(NPU, out_of("acc", _acc_columns)),
     ),
     notes=(
         "pipe: event.hpp says FIX, the IR manual MTE3, the td leaves it unset",
@@ -288,17 +281,13 @@ STORE.row(
 )
 
 
-def _bias_row() -> Rule:
+@rule("PTO-S065", "expects a bias dst to be one row of a multiple of 64 bytes")
+def _bias_row(case: Case) -> str | None:
     """The bias table holds one row of whole 64-byte units: pto-isa TMov.hpp."""
-
-    def test(case: Case) -> str | None:
-        tile = case.tile("dst")
-        if tile is None or (tile.rows == 1 and tile.cols * tile.itemsize % 64 == 0):
-            return None
-        return f"it is {dims(*tile.shape)} of {tile.dtype.name}"
-
-    sentence = "expects a bias dst to be one row of a multiple of 64 bytes"
-    return into("bias", Rule("bias-row", "PTO-S065", sentence, test))
+    tile = case.tile("dst")
+    if tile is None or (tile.rows == 1 and tile.cols * tile.itemsize % 64 == 0):
+        return None
+    return f"it is {dims(*tile.shape)} of {tile.dtype.name}"
 
 
 _FROM_MAT = "mat->left mat->right mat->bias mat->scaling"
@@ -306,7 +295,7 @@ _TABLES = {"bias": "i32 f32 f16:f32", "scaling": "u64 i64"}
 _TABLES_A5 = {"bias": "i32 f32 f16:f32 bf16:f32"}
 
 
-@rule("grouped", "PTO-T064", "expects grpAxis for a move of MX exponents to ZZ")
+@rule("PTO-T064", "expects grpAxis for a move of MX exponents to ZZ")
 def _grouped(case: Case) -> str | None:
     third = case.role("fp")
     if "grpAxis" not in case.op.attrs or third == "vec":
@@ -314,7 +303,7 @@ def _grouped(case: Case) -> str | None:
     return f"the third tile is in {third}" if third else "there is no third tile"
 
 
-@rule("into-boxes", "PTO-T064", "expects dst to be ZZ with grpAxis")
+@rule("PTO-T064", "expects dst to be ZZ with grpAxis")
 def _into_boxes(case: Case) -> str | None:
     dst = case.tile("dst")
     if dst is None or "grpAxis" not in case.op.attrs or dst.layout.name == "ZZ":
@@ -357,24 +346,24 @@ TMOV = MOVE.row(
             ),
         ),
         on("a2a3", same_shape("src", "dst")),
-        on("a5", out_of("mat", one_shape())),
-        pairs_turned(),
+        on("a5", out_of("mat", one_shape)),
+        pairs_turned,
         on(NPU, out_of("vec", same_size("src", "dst"))),
         on("a2a3", carried({"left": CUBE_A2A3, "right": CUBE_A2A3, **_TABLES})),
         on("a5", carried({"left": CUBE_A5, "right": CUBE_A5, **_TABLES_A5})),
         on("a2a3", into("mat", acc_types(PLAIN_A2A3, SCALED_A2A3))),
         on("a2a3", into("vec", acc_types(PLAIN_A5, SCALED_A2A3))),
         on("a5", acc_types(PLAIN_A5, STORED_A5)),
-        acc_options(),
-        acc_to_vec(),
-        quant_forms(),
+        acc_options,
+        acc_to_vec,
+        quant_forms,
         on(NPU, _ungrouped(in_role("fp", "scaling"))),
         _grouped,
         _into_boxes,
         on("cpu a5", regrouped),
         on("a5", _grouping(apart("src", "fp", "dst", same=True))),
-        on(NPU, _bias_row()),
-        on("a2a3", fractal_512()),
+        on(NPU, into("bias", _bias_row)),
+        on("a2a3", FRACTAL_512),
         on("a2a3", keeps_layout("src", "dst")),
     ),
     notes=(
@@ -402,7 +391,7 @@ MOVE.row(
         current(on(NPU, in_layout("src", "NZ"))),
         on("a2a3", acc_types("", SCALED_A2A3)),
         on("a5", acc_types("", STORED_A5)),
-        on("a2a3", fractal_512()),
+        on("a2a3", FRACTAL_512),
     ),
     notes="pipe: event.hpp says FIX, the td MTE1, the IR manual V",
     cite="pto-isa docs/isa/TMOV_FP.md",

@@ -25,8 +25,8 @@ def _shown(src0: TileType, src1: TileType, dst: TileType) -> str:
     return "src0 is {}, src1 is {}, dst is {}".format(*texts)
 
 
-@rule("part-inside", "PTO-S053", "expects src0 and src1 to stay within the valid region of dst")
-def _inside(case: Case) -> str | None:
+@rule("PTO-S053", "expects src0 and src1 to stay within the valid region of dst")
+def _part_inside(case: Case) -> str | None:
     tiles = _tiles(case)
     if tiles is None:
         return None
@@ -38,8 +38,8 @@ def _inside(case: Case) -> str | None:
     return None
 
 
-@rule("part-whole", "PTO-S053", "expects src0 or src1 to have the whole valid region of dst")
-def _whole(case: Case) -> str | None:
+@rule("PTO-S053", "expects src0 or src1 to have the whole valid region of dst")
+def _part_whole(case: Case) -> str | None:
     tiles = _tiles(case)
     if tiles is None:
         return None
@@ -65,7 +65,7 @@ PARTIAL = tile_family(
     "partial",
     "dst[i,j] = f(src0[i,j], src1[i,j]) where both are valid, else the one that is",
     operands=(read("src0"), read("src1"), write("dst")),
-    rules=(*VECTOR_UNIT, same_dtype("src0", "src1", "dst"), _inside, on("a2a3", _whole)),
+    rules=(*VECTOR_UNIT, same_dtype("src0", "src1", "dst"), _part_inside, on("a2a3", _part_whole)),
     cost="add",
 )
 for _name, _sign, _formula, _body in (
@@ -86,7 +86,7 @@ for _name, _sign, _formula, _body in (
     )
 
 
-@rule("wide-index", "PTO-T050", "expects 32-bit indices for 32-bit values")
+@rule("PTO-T050", "expects 32-bit indices for 32-bit values")
 def _wide_index(case: Case) -> str | None:
     value, index = case.tile("dst"), case.tile("dstIdx")
     if value is None or index is None or value.itemsize <= index.itemsize:
@@ -116,8 +116,8 @@ PARTIAL_INDICES = tile_family(
         same_valid("src1Idx", "src1"),
         same_valid("dstIdx", "dst"),
         results_apart("dst", "dstIdx"),
-        _inside,
-        on(NPU, _whole),
+        _part_inside,
+        on(NPU, _part_whole),
     ),
     cost="search",
 )

@@ -16,6 +16,7 @@ from pto.isa.rules.rule import (
     on,
     row_major,
     rule,
+    rule_of,
     same_dtype,
     same_shape,
     same_valid_rows,
@@ -44,8 +45,8 @@ def _unmade_scratch(case: Case) -> str | None:
     return "there is none" if dynamic else None
 
 
-@rule("quant-offset", "PTO-T044", "expects an offset exactly for INT8_ASYM")
-def _offset_of_kind(case: Case) -> str | None:
+@rule("PTO-T044", "expects an offset exactly for INT8_ASYM")
+def _quant_offset(case: Case) -> str | None:
     kind, offset = case.word("quant_type"), case.op.operand("offset")
     if kind == "INT8_SYM" and offset is not None:
         return "INT8_SYM has one"
@@ -54,14 +55,12 @@ def _offset_of_kind(case: Case) -> str | None:
     return None
 
 
-def _down_a_column(name: str) -> Rule:
-    def test(case: Case) -> str | None:
-        tile = case.tile(name)
-        if tile is None or tile.layout.blayout.value == "col_major":
-            return None
-        return f"it is {tile.layout.name}"
-
-    return Rule("down-a-column", "PTO-L022", f"expects {name} to be column-major", test)
+@rule_of("PTO-L022", "expects {name} to be column-major")
+def _down_a_column(case: Case, name: str) -> str | None:
+    tile = case.tile(name)
+    if tile is None or tile.layout.blayout.value == "col_major":
+        return None
+    return f"it is {tile.layout.name}"
 
 
 tile_family(
@@ -80,7 +79,7 @@ tile_family(
     attrs=Attr("quant_type", "quant_type", values=_KINDS, required=True),
     types="f32",
     rules=(
-        _offset_of_kind,
+        _quant_offset,
         dtype_in("dst", "i8 u8"),
         dtype_in("fp", "f32"),
         dtype_in("offset", "f32"),
@@ -131,8 +130,8 @@ tile_family(
 )
 
 
-@rule("mx-groups", "PTO-S044", "expects groups of 32 elements")
-def _ungrouped(case: Case) -> str | None:
+@rule("PTO-S044", "expects groups of 32 elements")
+def _mx_groups(case: Case) -> str | None:
     src = case.tile("src")
     if src is None:
         return None
@@ -142,8 +141,8 @@ def _ungrouped(case: Case) -> str | None:
     return f"src has {size} valid {what}" if size is not None and size % MX_BLOCK_SIZE else None
 
 
-@rule("mx-interleave", "PTO-S044", "expects interleave only with axis0 and pairs of row groups")
-def _half_pair(case: Case) -> str | None:
+@rule("PTO-S044", "expects interleave only with axis0 and pairs of row groups")
+def _mx_interleave(case: Case) -> str | None:
     src = case.tile("src")
     if case.word("interleave") != "true" or src is None:
         return None
@@ -153,8 +152,8 @@ def _half_pair(case: Case) -> str | None:
     return None if rows is None or rows % (2 * MX_BLOCK_SIZE) == 0 else f"src has {rows} valid rows"
 
 
-@rule("mx-kind", "PTO-T044", "expects dst to have the element type of quant_type")
-def _kind_of_dst(case: Case) -> str | None:
+@rule("PTO-T044", "expects dst to have the element type of quant_type")
+def _mx_kind(case: Case) -> str | None:
     wanted = {"MXFP8": {"f8e4m3", "i8", "u8"}, "MXFP4_E2M1": {"float4_e2m1x2"}}
     kind, elem = case.word("quant_type") or "", case.elem("dst")
     if elem is None or set(elem.names) & wanted.get(kind, set(elem.names)):
@@ -206,11 +205,11 @@ tile_family(
     types="f16 bf16 f32",
     rules=(
         dtype_pairs("src", "dst", {"a5": _MX_PAIRS}),
-        _kind_of_dst,
+        _mx_kind,
         dtype_in("exp", "u8 e8m0"),
         compiled(dtype_in("exp_zz", "u8")),
-        _ungrouped,
-        _half_pair,
+        _mx_groups,
+        _mx_interleave,
         *(compiled(same_dtype("src", name)) for name in ("max", "scaling")),
         compiled(mx_shapes),
         compiled(apart("src", "dst", "exp", "max", "scaling", "exp_zz")),

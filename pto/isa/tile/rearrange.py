@@ -17,6 +17,8 @@ from pto.isa.rules.rule import (
     library,
     on,
     row_major,
+    rule,
+    rule_of,
     same_dtype,
     same_shape,
     same_valid,
@@ -30,26 +32,21 @@ _COMMON = "i8 u8 i16 u16 i32 u32 f16 bf16 f32"
 # ---- padding
 
 
-def _has_pad() -> Rule:
+@rule("PTO-T067", "expects dst to have a pad value")
+def _has_pad(case: Case) -> str | None:
     """On cpu a null pad counts as zero (pto-isa TLoad.hpp)."""
-
-    def test(case: Case) -> str | None:
-        tile = case.tile("dst")
-        return None if tile is None or tile.pad.name != "null" else "dst has pad null"
-
-    return Rule("has-pad", "PTO-T067", "expects dst to have a pad value", test)
+    tile = case.tile("dst")
+    return None if tile is None or tile.pad.name != "null" else "dst has pad null"
 
 
-def _holds(dst: str, src: str) -> Rule:
-    def test(case: Case) -> str | None:
-        large, small = case.tile(dst), case.tile(src)
-        if large is None or small is None:
-            return None
-        if large.rows >= small.rows and large.cols >= small.cols:
-            return None
-        return f"{src} is {dims(*small.shape)}, {dst} is {dims(*large.shape)}"
-
-    return Rule("holds", "PTO-S066", f"expects {dst} to be at least as large as {src}", test)
+@rule_of("PTO-S066", "expects {dst} to be at least as large as {src}")
+def _holds(case: Case, dst: str, src: str) -> str | None:
+    large, small = case.tile(dst), case.tile(src)
+    if large is None or small is None:
+        return None
+    if large.rows >= small.rows and large.cols >= small.cols:
+        return None
+    return f"{src} is {dims(*small.shape)}, {dst} is {dims(*large.shape)}"
 
 
 def _as_large() -> Rule:
@@ -69,7 +66,7 @@ FILLPAD = tile_family(
         on(NPU, joined("src", "dst", "vec->vec mat->mat")),
         on(NPU, into("vec", row_major("src", "dst"))),
         on(NPU, into("mat", in_layout("dst", "NZ"))),
-        on(NPU, _has_pad()),
+        on(NPU, _has_pad),
     ),
     cost="rearrange",
     traits=Traits(region=RegionRule.WHOLE, fenced_row=("a2a3",)),  # TFillPad.hpp, PadRightSingleRow
@@ -112,28 +109,21 @@ FILLPAD.row(
 # ---- reinterpretation
 
 
-def _same_bytes() -> Rule:
-    def test(case: Case) -> str | None:
-        src, result = case.tile("src"), case.tile("result")
-        if src is None or result is None:
-            return None
-        a, b = (x.rows * x.cols * x.itemsize for x in (src, result))
-        return None if a == b else f"src has {a}, result has {b}"
-
-    return Rule(
-        "same-bytes", "PTO-S067", "expects src and result to have the same number of bytes", test
-    )
+@rule("PTO-S067", "expects src and result to have the same number of bytes")
+def _same_bytes(case: Case) -> str | None:
+    src, result = case.tile("src"), case.tile("result")
+    if src is None or result is None:
+        return None
+    a, b = (x.rows * x.cols * x.itemsize for x in (src, result))
+    return None if a == b else f"src has {a}, result has {b}"
 
 
-def _same_boxing() -> Rule:
-    def test(case: Case) -> str | None:
-        src, result = case.tile("src"), case.tile("result")
-        if src is None or result is None or src.layout.is_boxed == result.layout.is_boxed:
-            return None
-        return f"src is {src.layout.name}, result is {result.layout.name}"
-
-    sentence = "expects src and result to be both boxed or both plain"
-    return Rule("same-boxing", "PTO-L065", sentence, test)
+@rule("PTO-L065", "expects src and result to be both boxed or both plain")
+def _same_boxing(case: Case) -> str | None:
+    src, result = case.tile("src"), case.tile("result")
+    if src is None or result is None or src.layout.is_boxed == result.layout.is_boxed:
+        return None
+    return f"src is {src.layout.name}, result is {result.layout.name}"
 
 
 RESHAPE = tile_family(
@@ -144,7 +134,7 @@ RESHAPE = tile_family(
     text="$src {} : types -> results",
     pipe="S",
     subject="src",
-    rules=(same_role("src", "result"), _same_bytes(), _same_boxing()),
+    rules=(same_role("src", "result"), _same_bytes, _same_boxing),
     cost="free",
 )
 RESHAPE.row(
@@ -161,30 +151,24 @@ RESHAPE.row(
 # ---- transposition and concatenation
 
 
-def _holds_transposed() -> Rule:
-    def test(case: Case) -> str | None:
-        src, dst = case.tile("src"), case.tile("dst")
-        if src is None or dst is None:
-            return None
-        wanted = (src.valid[1], src.valid[0])
-        if all(w is None or w <= d for w, d in zip(wanted, dst.shape, strict=True)):
-            return None
-        return f"src is {dims(*src.valid)}, dst is {dims(*dst.shape)}"
-
-    sentence = "expects dst to hold the valid region of src transposed"
-    return Rule("holds-transposed", "PTO-S066", sentence, test)
-
-
-def _whole_blocks() -> Rule:
-    def test(case: Case) -> str | None:
-        for name, tile in case.tiles(("src", "dst")):
-            size = _line(tile) * tile.itemsize
-            if size % 32:
-                return f"{name} has lines of {size} bytes"
+@rule("PTO-S066", "expects dst to hold the valid region of src transposed")
+def _holds_transposed(case: Case) -> str | None:
+    src, dst = case.tile("src"), case.tile("dst")
+    if src is None or dst is None:
         return None
+    wanted = (src.valid[1], src.valid[0])
+    if all(w is None or w <= d for w, d in zip(wanted, dst.shape, strict=True)):
+        return None
+    return f"src is {dims(*src.valid)}, dst is {dims(*dst.shape)}"
 
-    sentence = "expects the lines of src and dst to be whole 32-byte blocks"
-    return Rule("whole-blocks", "PTO-S061", sentence, test)
+
+@rule("PTO-S061", "expects the lines of src and dst to be whole 32-byte blocks")
+def _whole_blocks(case: Case) -> str | None:
+    for name, tile in case.tiles(("src", "dst")):
+        size = _line(tile) * tile.itemsize
+        if size % 32:
+            return f"{name} has lines of {size} bytes"
+    return None
 
 
 def _line(tile: TileType) -> int:
@@ -200,9 +184,9 @@ TRANSPOSE = tile_family(
         item_size("src"),
         on(NPU, in_role("src", "vec")),
         on("a2a3", row_major("src")),
-        on("a5", _whole_blocks()),
+        on("a5", _whole_blocks),
         on(NPU, out_of_place("src")),
-        _holds_transposed(),
+        _holds_transposed,
     ),
     cost="rearrange",
     traits=Traits(region=RegionRule.SWAPPED),
@@ -232,21 +216,17 @@ CONCAT = tile_family(
 )
 
 
-def _columns_fit() -> Rule:
+@rule("PTO-S066", "expects dst to have room for the valid columns of src0 and src1")
+def _columns_fit(case: Case) -> str | None:
     """a2a3 and PTOAS require that dst is wide enough; a5 and CPU that its valid columns are the
     sum."""
-
-    def test(case: Case) -> str | None:
-        src0, src1, dst = (case.tile(name) for name in ("src0", "src1", "dst"))
-        if src0 is None or src1 is None or dst is None:
-            return None
-        a, b = src0.valid[1], src1.valid[1]
-        if a is None or b is None or a + b <= dst.cols:
-            return None
-        return f"{a} and {b} do not fit the {dst.cols} of dst"
-
-    sentence = "expects dst to have room for the valid columns of src0 and src1"
-    return Rule("columns-fit", "PTO-S066", sentence, test)
+    src0, src1, dst = (case.tile(name) for name in ("src0", "src1", "dst"))
+    if src0 is None or src1 is None or dst is None:
+        return None
+    a, b = src0.valid[1], src1.valid[1]
+    if a is None or b is None or a + b <= dst.cols:
+        return None
+    return f"{a} and {b} do not fit the {dst.cols} of dst"
 
 
 def _in_its_row(src: TileType, dst: TileType, offset: int, _: tuple[int, int]) -> bool:
@@ -261,7 +241,7 @@ CONCAT.row(
     npu=_COMMON,
     rules=(
         same_valid_rows("src0", "src1", "dst"),
-        _columns_fit(),
+        _columns_fit,
         on(NPU, out_of_place("src0", "src1", unless=_in_its_row)),
     ),
     phases={"a2a3": "src0!32: V(src0->dst) V>S MTE2>S S(src1->dst)"},
@@ -300,31 +280,26 @@ CONCAT.row(
 # ---- interleaving
 
 
-def _even_columns(name: str) -> Rule:
-    def test(case: Case) -> str | None:
-        tile = case.tile(name)
-        cols = None if tile is None else tile.valid[1]
-        return None if cols is None or cols % 2 == 0 else f"it has {cols}"
-
-    sentence = f"expects {name} to have an even number of valid columns"
-    return Rule("even-columns", "PTO-S064", sentence, test)
+@rule_of("PTO-S064", "expects {name} to have an even number of valid columns")
+def _even_columns(case: Case, name: str) -> str | None:
+    tile = case.tile(name)
+    cols = None if tile is None else tile.valid[1]
+    return None if cols is None or cols % 2 == 0 else f"it has {cols}"
 
 
-def _halves() -> Rule:
+_ALIKE = same_valid("src0", "src1", "dst1", "dst0")
+
+
+@rule("PTO-S066", "expects dst0 and dst1 to hold one half of the elements each")
+def _halves(case: Case) -> str | None:
     """One source: each destination takes every second element. Two: all tiles are alike."""
-    alike = same_valid("src0", "src1", "dst1", "dst0")
-
-    def test(case: Case) -> str | None:
-        src, dst = case.tile("src0"), case.tile("dst0")
-        if case.op.operand("src1") is not None:
-            return alike.test(case)
-        whole, half = (None if x is None else x.valid[1] for x in (src, dst))
-        if whole is None or half is None or whole == 2 * half:
-            return None
-        return f"src0 has {whole} columns, dst0 {half}"
-
-    sentence = "expects dst0 and dst1 to hold one half of the elements each"
-    return Rule("halves", "PTO-S066", sentence, test)
+    src, dst = case.tile("src0"), case.tile("dst0")
+    if case.op.operand("src1") is not None:
+        return _ALIKE.test(case)
+    whole, half = (None if x is None else x.valid[1] for x in (src, dst))
+    if whole is None or half is None or whole == 2 * half:
+        return None
+    return f"src0 has {whole} columns, dst0 {half}"
 
 
 INTERLEAVE = tile_family(
@@ -353,7 +328,7 @@ INTERLEAVE.row(
     body=rearrange.DEINTERLEAVE,
     operands=(read("src0"), read("src1?"), write("dst0"), write("dst1")),
     a5=_COMMON,
-    rules=(_halves(), _even_columns("src0")),
+    rules=(_halves, _even_columns("src0")),
     notes=(
         _CPP_ONLY,
         "one source: the page says all valid shapes are equal and that dst is half; the code checks"

@@ -12,12 +12,12 @@ from pto.isa.row.instr import Attr, read, scratch, write
 from pto.isa.row.traits import RegionRule, Traits, operators
 from pto.isa.rules.rule import (
     Case,
-    Rule,
     all_in,
     in_layout,
     on,
     row_major,
     rule,
+    rule_of,
     same_dtype,
     same_valid_cols,
     same_valid_rows,
@@ -57,28 +57,22 @@ def _ceil(count: int, unit: int) -> int:
     return -(-count // unit) * unit
 
 
-def _column_vector(name: str) -> Rule:
-    def test(case: Case) -> str | None:
-        tile = case.tile(name)
-        if tile is None or tile.layout.name != "DN" or tile.cols == 1:
-            return None
-        return f"it has {tile.cols}"
-
-    sentence = f"expects a column-major {name} to have one column"
-    return Rule("column-vector", "PTO-S051", sentence, test)
+@rule_of("PTO-S051", "expects a column-major {name} to have one column")
+def _column_vector(case: Case, name: str) -> str | None:
+    tile = case.tile(name)
+    if tile is None or tile.layout.name != "DN" or tile.cols == 1:
+        return None
+    return f"it has {tile.cols}"
 
 
-def _index_type(sentence: str, allowed: Callable[[Case, t.Scalar], str]) -> Rule:
+@rule_of("PTO-T050", "{sentence}")
+def _index_type(case: Case, sentence: str, allowed: Callable[[Case, t.Scalar], str]) -> str | None:
     """`allowed` names the index types for a source type."""
-
-    def test(case: Case) -> str | None:
-        src, index = case.elem("src"), case.elem("dst")
-        if src is None or index is None or set(index.names) & set(allowed(case, src).split()):
-            return None
-        values = " beside values" if case.type("dstVal") else ""
-        return f"dst is {index.name}{values}, src is {src.name}"
-
-    return Rule("index-type", "PTO-T050", sentence, test)
+    src, index = case.elem("src"), case.elem("dst")
+    if src is None or index is None or set(index.names) & set(allowed(case, src).split()):
+        return None
+    values = " beside values" if case.type("dstVal") else ""
+    return f"dst is {index.name}{values}, src is {src.name}"
 
 
 # ---- rows
@@ -277,7 +271,7 @@ def _in_pairs(case: Case) -> bool:
     return case.word("isBinary") == "true"
 
 
-@rule("tree-rows", "PTO-S040", "expects tmp to hold half the rows of src, with all its columns")
+@rule("PTO-S040", "expects tmp to hold half the rows of src, with all its columns")
 def _tree_rows(case: Case) -> str | None:
     src, tmp = case.tile("src"), case.tile("tmp")
     if src is None or tmp is None or not _in_pairs(case):
@@ -342,8 +336,8 @@ def _col_index_types(case: Case, src: t.Scalar) -> str:
     return {2: "i16 u16", 4: "i32 u32"}.get(src.dtype.itemsize, "")
 
 
-@rule("search-columns", "PTO-S040", "expects tmp to hold the stages of the search, or src's region")
-def _column_stages(case: Case) -> str | None:
+@rule("PTO-S040", "expects tmp to hold the stages of the search, or src's region")
+def _search_columns(case: Case) -> str | None:
     """Columns of the staged search of a2a3, or src's own region."""
     src, tmp = case.tile("src"), case.tile("tmp")
     if src is None or tmp is None or src.valid == tmp.valid:
@@ -373,7 +367,7 @@ COLUMN_INDICES = tile_family(
         not_empty("src"),
         same_dtype("src", "dstVal"),
         on("a2a3", same_dtype("src", "tmp")),
-        on("a2a3", _column_stages),
+        on("a2a3", _search_columns),
         _index_type(
             "expects dst to hold 32-bit integers, beside values integers as wide as src's 16 or"
             " 32 bits",

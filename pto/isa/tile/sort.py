@@ -34,10 +34,8 @@ _ROW_LIMIT = 255 * BLOCK  # elements on a2a3, bytes on a5: the longest row copie
 # ---- tsort32
 
 
-@rule(
-    "room-for-records", "PTO-S057", "expects a row of dst to hold an 8-byte record for each element"
-)
-def _records(case: Case) -> str | None:
+@rule("PTO-S057", "expects a row of dst to hold an 8-byte record for each element")
+def _room_for_records(case: Case) -> str | None:
     src, dst = case.tile("src"), case.tile("dst")
     cols = None if src is None else src.valid[1]
     if src is None or dst is None or cols is None:
@@ -46,11 +44,7 @@ def _records(case: Case) -> str | None:
     return None if room >= cols else f"a row of dst holds {room}, src has {cols} valid columns"
 
 
-@rule(
-    "index-row",
-    "PTO-S058",
-    "expects one idx for each element of src (or one row of them for all rows)",
-)
+@rule("PTO-S058", "expects one idx for each element of src (or one row of them for all rows)")
 def _index_row(case: Case) -> str | None:
     src, idx = case.tile("src"), case.tile("idx")
     if src is None or idx is None:
@@ -98,7 +92,7 @@ tile_family(
     npu="f16 f32",
     rules=(
         _index_row,
-        warn(_records),
+        warn(_room_for_records),
         on(NPU, scratch_holds("the row, or the last block of a long one", _tail_bytes)),
         on(NPU, scratch_when(" where blocks may be short", _short_blocks)),
     ),
@@ -126,8 +120,8 @@ def _is_merge_of_lists(case: Case) -> bool:
     return len(case.op.group("srcs")) > 1
 
 
-@rule("merge-form", "PTO-S055", "expects one source with blockLen, or two to four with excuted")
-def _form(case: Case) -> str | None:
+@rule("PTO-S055", "expects one source with blockLen, or two to four with excuted")
+def _merge_form(case: Case) -> str | None:
     count = len(case.op.group("srcs"))
     extra = [n for n in ("blockLen", "tmp", "excuted") if case.type(n)]
     single = count == 1 and extra == ["blockLen"]
@@ -138,29 +132,25 @@ def _form(case: Case) -> str | None:
     return f"{sources}, {len(case.op.group('dsts'))} dst and {', '.join(extra) or 'nothing else'}"
 
 
-@rule("merge-row", "PTO-S051", "expects tiles of one row")
-def _one_row(case: Case) -> str | None:
+@rule("PTO-S051", "expects tiles of one row")
+def _merge_row(case: Case) -> str | None:
     return next((f"{name} has {x.rows}" for name, x in case.tiles() if x.rows != 1), None)
 
 
-@rule("merge-type", "PTO-T020", "expects one element type")
-def _one_type(case: Case) -> str | None:
+@rule("PTO-T020", "expects one element type")
+def _merge_type(case: Case) -> str | None:
     types = {x.dtype.name: name for name, x in case.tiles()}
     return None if len(types) < 2 else ", ".join(f"{n} is {x}" for x, n in types.items())
 
 
-@rule("run-length", "PTO-S056", "expects blockLen to be a positive multiple of 64")
-def _runs(case: Case) -> str | None:
+@rule("PTO-S056", "expects blockLen to be a positive multiple of 64")
+def _run_length(case: Case) -> str | None:
     length = case.number("blockLen")
     return None if length is None or (length > 0 and length % RUN_STEP == 0) else f"it is {length}"
 
 
-@rule(
-    "run-groups",
-    "PTO-S056",
-    "expects 1 to 255 groups of 4 blockLen valid columns in src (on a2a3 no rest)",
-)
-def _groups(case: Case) -> str | None:
+@rule("PTO-S056", "expects 1 to 255 groups of 4 blockLen valid columns in src (on a2a3 no rest)")
+def _run_groups(case: Case) -> str | None:
     """The a2a3 header asserts whole groups; a5 merges those and leaves a rest alone."""
     length, src = case.number("blockLen"), case.tile("srcs")
     cols = None if src is None else src.valid[1]
@@ -171,8 +161,8 @@ def _groups(case: Case) -> str | None:
     return None if whole and 1 <= groups <= 255 else f"src has {cols}, blockLen is {length}"
 
 
-@rule("merge-width", "PTO-S057", "expects dst to be as wide as src")
-def _as_wide(case: Case) -> str | None:
+@rule("PTO-S057", "expects dst to be as wide as src")
+def _merge_width(case: Case) -> str | None:
     src, dst = case.tile("srcs"), case.tile("dsts")
     if _is_merge_of_lists(case) or src is None or dst is None or src.cols == dst.cols:
         return None
@@ -184,8 +174,8 @@ def _merged_bytes(case: Case) -> int | None:
     return None if dst is None or not _is_merge_of_lists(case) else dst.cols * dst.itemsize
 
 
-@rule("merge-counts", "PTO-T051", "expects excuted to be a vector<4xi16>")
-def _counts(case: Case) -> str | None:
+@rule("PTO-T051", "expects excuted to be a vector<4xi16>")
+def _merge_counts(case: Case) -> str | None:
     counts = case.type("excuted")
     if counts is None:
         return None
@@ -209,15 +199,15 @@ tile_family(
     subject="srcs",
     rules=(
         *VECTOR_UNIT,
-        _form,
-        _one_row,
-        _one_type,
-        _runs,
-        on(NPU, _groups),
-        _as_wide,
+        _merge_form,
+        _merge_row,
+        _merge_type,
+        _run_length,
+        on(NPU, _run_groups),
+        _merge_width,
         scratch_holds("the merged list", _merged_bytes),
         scratch_when(" for lists", _is_merge_of_lists),
-        _counts,
+        _merge_counts,
     ),
     cost="merge",
 ).row(
@@ -244,8 +234,8 @@ tile_family(
 # ---- thistogram
 
 
-@rule("counted-byte", "PTO-S055", "expects byte to exist in the elements of src")
-def _byte(case: Case) -> str | None:
+@rule("PTO-S055", "expects byte to exist in the elements of src")
+def _counted_byte(case: Case) -> str | None:
     src, byte = case.tile("src"), counted_byte(case)
     if src is None or byte is None or 0 <= byte < src.itemsize:
         return None
@@ -253,12 +243,11 @@ def _byte(case: Case) -> str | None:
 
 
 @rule(
-    "filter-shape",
     "PTO-S058",
     "expects idx to be a column of u8, one for each row (u16), or a row of src's width"
     " for each higher byte (u32)",
 )
-def _filter(case: Case) -> str | None:
+def _filter_shape(case: Case) -> str | None:
     src, idx, byte = case.tile("src"), case.tile("idx"), counted_byte(case)
     if src is None or idx is None or byte is None:
         return None
@@ -274,7 +263,7 @@ def _filter(case: Case) -> str | None:
     return None if agrees and idx.layout.name == "ND" else f"{shown}, byte is {byte}"
 
 
-@rule("one-byte", "PTO-S055", "expects byte and isMSB to agree")
+@rule("PTO-S055", "expects byte and isMSB to agree")
 def _one_byte(case: Case) -> str | None:
     byte, top = case.op.attrs.get("byte"), case.op.attrs.get("isMSB")
     src = case.elem("src")
@@ -284,7 +273,7 @@ def _one_byte(case: Case) -> str | None:
     return None if byte.value == wanted else f"byte is {byte.value}, isMSB {top.value}"
 
 
-@rule("bins", "PTO-S057", "expects dst to have 256 valid columns")
+@rule("PTO-S057", "expects dst to have 256 valid columns")
 def _bins(case: Case) -> str | None:
     dst = case.tile("dst")
     cols = None if dst is None else dst.valid[1]
@@ -311,8 +300,8 @@ tile_family(
         dtype_in("idx", "u8"),
         dtype_in("dst", "u32"),
         same_valid_rows("src", "dst"),
-        _byte,
-        _filter,
+        _counted_byte,
+        _filter_shape,
         _one_byte,
         _bins,
     ),

@@ -67,8 +67,8 @@ SELECT = vector_family(
 )
 
 
-@rule("no-small-floats", "PTO-T024", "expects no elements of 8-bit floats")
-def _small_float(case: Case) -> str | None:
+@rule("PTO-T024", "expects no elements of 8-bit floats")
+def _no_small_floats(case: Case) -> str | None:
     elem = case.elem("src0")
     small = elem is not None and elem.is_float and elem.dtype is not None and elem.dtype.bits <= 8
     return f"src0 is {elem.name}" if small and elem is not None else None
@@ -79,7 +79,7 @@ SELECT.row(
     "result[i] = mask[i] ? src0[i] : src1[i]",
     body=compare.VSEL,
     operands=(*SELECT.operands, read("mask", "mask")),
-    rules=(same_vreg("src0", "src1", "result"), mask_fits("src0", "mask"), _small_float),
+    rules=(same_vreg("src0", "src1", "result"), mask_fits("src0", "mask"), _no_small_floats),
     cite=spec(4811),
     **widths(8, 16, 32, 64),
 )

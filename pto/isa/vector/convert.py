@@ -53,8 +53,8 @@ def _pair(case: Case) -> str | None:
     return f"{source.dtype.name} {result.dtype.name}"
 
 
-@rule("vcvt-pair", "PTO-T084", "expects a conversion that exists")
-def _pair_exists(case: Case) -> str | None:
+@rule("PTO-T084", "expects a conversion that exists")
+def _vcvt_pair(case: Case) -> str | None:
     pair = _pair(case)
     if pair is None or pair in PAIRS:
         return None
@@ -64,8 +64,8 @@ def _pair_exists(case: Case) -> str | None:
     return f"{source} to {result}{known}"
 
 
-@rule("vcvt-attrs", "PTO-T085", "expects the attributes of this conversion")
-def _attributes(case: Case) -> str | None:
+@rule("PTO-T085", "expects the attributes of this conversion")
+def _vcvt_attrs(case: Case) -> str | None:
     wanted = PAIRS.get(_pair(case) or "")
     if wanted is None:
         return None
@@ -76,12 +76,8 @@ def _attributes(case: Case) -> str | None:
     return f"{_pair(case)} takes {wanted}, given are {' '.join(given) or 'none'}"
 
 
-@rule(
-    "vcvt-part",
-    "PTO-T085",
-    "expects part EVEN or ODD between widths 2:1, P0 to P3 between widths 4:1",
-)
-def _part(case: Case) -> str | None:
+@rule("PTO-T085", "expects part EVEN or ODD between widths 2:1, P0 to P3 between widths 4:1")
+def _vcvt_part(case: Case) -> str | None:
     part, a, b = plain_word(case, "part"), bits_of(case, "input"), bits_of(case, "result")
     if part is None or a is None or b is None:
         return None
@@ -115,7 +111,7 @@ CONVERT.row(
         Attr("round_mode", "str", _ROUNDINGS, meaning="older name of rnd"),
     ),
     types=" ".join(_SOURCES),
-    rules=(mask_fits("input", "mask"), _pair_exists, _attributes, _part),
+    rules=(mask_fits("input", "mask"), _vcvt_pair, _vcvt_attrs, _vcvt_part),
     notes=(
         "the mask has the granularity of the source; a 64-bit source goes by b32",
         "the text calls A away from zero; headers and a TF32 golden take the nearest, ties away",

@@ -11,7 +11,7 @@ from pto.isa.rules.vector import mask_fits, same_lane_type, same_vreg, shown, ve
 _BINS = (128, 256)
 
 
-@rule("bins", "PTO-S083", "expects acc to have 128 or 256 bins")
+@rule("PTO-S083", "expects acc to have 128 or 256 bins")
 def _bins(case: Case) -> str | None:
     acc = case.type("acc")
     if not isinstance(acc, t.LogicalVReg) or acc.lanes in _BINS:
@@ -19,7 +19,7 @@ def _bins(case: Case) -> str | None:
     return f"acc is {shown(acc)}"
 
 
-@rule("mask-lanes", "PTO-S083", "expects mask to have as many lanes as src")
+@rule("PTO-S083", "expects mask to have as many lanes as src")
 def _mask_lanes(case: Case) -> str | None:
     source, mask = case.type("src"), case.type("mask")
     if not (isinstance(source, t.LogicalVReg) and isinstance(mask, t.LogicalMask)):

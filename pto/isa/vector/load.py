@@ -126,12 +126,8 @@ GATHER = vector_family(
 )
 
 
-@rule(
-    "gather-bytes",
-    "PTO-T050",
-    "expects the elements of source, or for bytes their 16-bit extension",
-)
-def _gathered(case: Case) -> str | None:
+@rule("PTO-T050", "expects the elements of source, or for bytes their 16-bit extension")
+def _gather_bytes(case: Case) -> str | None:
     source, result = case.elem("source"), case.elem("result")
     if source is None or result is None or source.dtype is None or result.dtype is None:
         return None
@@ -142,8 +138,8 @@ def _gathered(case: Case) -> str | None:
     return None if fits else f"source holds {source.name}, result {result.name}"
 
 
-@rule("gather-sign", "PTO-T050", "expects signless or unsigned offsets")
-def _unsigned(case: Case) -> str | None:
+@rule("PTO-T050", "expects signless or unsigned offsets")
+def _gather_sign(case: Case) -> str | None:
     offsets = case.elem("offsets")
     signed = offsets is not None and offsets.name.startswith("si")
     return f"offsets are {offsets.name}" if signed and offsets is not None else None
@@ -157,8 +153,8 @@ GATHER.row(
     rules=(
         dtype_in("offsets", HALVES_AND_WORDS),
         mask_fits("result", "mask"),
-        _gathered,
-        _unsigned,
+        _gather_bytes,
+        _gather_sign,
     ),
     notes=(
         "the formula of the text leaves masked lanes unwritten; the golden has them 0",

@@ -18,8 +18,8 @@ MATERIALIZE = vector_family(
 )
 
 
-@rule("position-of-vector", "PTO-T087", "expects position only with a vector")
-def _position(case: Case) -> str | None:
+@rule("PTO-T087", "expects position only with a vector")
+def _position_of_vector(case: Case) -> str | None:
     if "position" not in case.op.attrs or isinstance(case.type("input"), t.VReg):
         return None
     elem = case.elem("input")
@@ -53,7 +53,7 @@ MATERIALIZE.row(
         same_vreg("input", "result"),
         scalar_matches("input", "result"),
         mask_fits("result", "mask"),
-        _position,
+        _position_of_vector,
     ),
     notes=(
         "HIGHEST is the last lane of the register, not the last active one",

@@ -9,7 +9,7 @@ from pto.isa.meaning.vector import predicate, unaligned
 from pto.isa.row import types as t
 from pto.isa.row.instr import Attr, Instr, Result, read, write
 from pto.isa.row.traits import Traits, operators
-from pto.isa.rules.rule import Case, Rule, on, rule
+from pto.isa.rules.rule import Case, on, rule, rule_of
 from pto.isa.rules.vector import (
     MOVED_BASE,
     mask_is,
@@ -198,25 +198,22 @@ def _moves_on(case: Case) -> bool:
     return any(r.type.kind != "mask" for r in case.op.results)
 
 
-@rule("constant-offset", "PTO-S081", "expects offset to be a constant")
-def _constant(case: Case) -> str | None:
+@rule("PTO-S081", "expects offset to be a constant")
+def _constant_offset(case: Case) -> str | None:
     return "it is computed" if case.number("offset") is None else None
 
 
-@rule("mask-aligned", "PTO-M080", "expects offset to be a multiple of 8 bytes")
-def _word_aligned(case: Case) -> str | None:
+@rule("PTO-M080", "expects offset to be a multiple of 8 bytes")
+def _mask_aligned(case: Case) -> str | None:
     """Check the offset of the access; with post-update it applies to the next access only."""
     offset = None if _moves_on(case) else case.number("offset")
     return None if offset is None or offset % 8 == 0 else f"it is {offset}"
 
 
-def _within(limit: int) -> Rule:
-    def test(case: Case) -> str | None:
-        offset = case.number("offset")
-        return None if offset is None or 0 <= offset <= limit * 8 else f"it is {offset}"
-
-    sentence = f"expects offset within {limit} words of 8 bytes"
-    return Rule("immediate-range", "PTO-X080", sentence, test)
+@rule_of("PTO-X080", "expects offset within {limit} words of 8 bytes")
+def _immediate_range(case: Case, limit: int) -> str | None:
+    offset = case.number("offset")
+    return None if offset is None or 0 <= offset <= limit * 8 else f"it is {offset}"
 
 
 _LOAD_DIST = Attr(
@@ -234,9 +231,9 @@ _STORE_DIST = Attr(
     meaning="NORM all 32 bytes; PK every 2nd bit, 16 bytes",
 )
 _IMMEDIATE = (
-    _constant,
-    on("a2a3", _within(255)),
-    on("a5", _within(1023)),
+    _constant_offset,
+    on("a2a3", _immediate_range(255)),
+    on("a5", _immediate_range(1023)),
 )
 _UNITS = (
     "offset counts what dist reads or writes, 32 bytes (DS too) or 16; in the edition of April"
@@ -275,7 +272,7 @@ LOAD.row(
     "plds",
     "result = the image at source + offset bytes, distributed",
     body=predicate.LOAD_IMAGE,
-    rules=_word_aligned,
+    rules=_mask_aligned,
     notes=(_BYTES, "DS reads 64 bytes, past a 32-byte image"),
     cite=(spec(2965), page("scalar/ops/predicate-load-store/plds")),
 )
@@ -291,7 +288,7 @@ STORE.row(
     "psts",
     "the image at destination + offset bytes = value, distributed",
     body=predicate.STORE_IMAGE,
-    rules=_word_aligned,
+    rules=_mask_aligned,
     notes=_BYTES,
     cite=(spec(3010), page("scalar/ops/predicate-load-store/psts")),
 )
@@ -325,8 +322,8 @@ STORE.row(
 )
 
 
-@rule("stream-type", "PTO-T081", "expects a b16 mask with ui16 at base or a b32 mask with ui32")
-def _stream(case: Case) -> str | None:
+@rule("PTO-T081", "expects a b16 mask with ui16 at base or a b32 mask with ui32")
+def _stream_type(case: Case) -> str | None:
     mask, elem = case.type("value"), case.elem("base")
     if not isinstance(mask, t.Mask) or mask.granularity is None or elem is None:
         return None
@@ -341,7 +338,7 @@ STREAM.row(
     operands=(read("align_in", "align"), read("value", "mask"), write("base", "ub pointer")),
     results=(Result("align_out", "align"), Result("base_out", "ub pointer", optional=True)),
     needs="align_state",
-    rules=(_stream, same_base("base_out", "base"), state_from("align_in", "store")),
+    rules=(_stream_type, same_base("base_out", "base"), state_from("align_in", "store")),
     notes=(
         "compact bits, unlike the images of psts; ends with vstas of align_out at base_out, 0",
         "the manual has alignment state on a5 only; the manual's page lists pstu for a2a3 too",

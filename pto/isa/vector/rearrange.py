@@ -36,8 +36,8 @@ REARRANGE = vector_family(
 )
 
 
-@rule("packed-type", "PTO-T083", "expects result to hold unsigned integers of half src's width")
-def _packed(case: Case) -> str | None:
+@rule("PTO-T083", "expects result to hold unsigned integers of half src's width")
+def _packed_type(case: Case) -> str | None:
     source, result = case.type("src"), case.type("result")
     if not (isinstance(source, t.VReg) and isinstance(result, t.VReg)):
         return None
@@ -45,8 +45,8 @@ def _packed(case: Case) -> str | None:
     return None if half else f"src is {shown(source)}, result is {shown(result)}"
 
 
-@rule("unpacked-type", "PTO-T083", "expects result to hold integers of twice src's width")
-def _unpacked(case: Case) -> str | None:
+@rule("PTO-T083", "expects result to hold integers of twice src's width")
+def _unpacked_type(case: Case) -> str | None:
     source, result = case.type("src"), case.type("result")
     if not (isinstance(source, t.VReg) and isinstance(result, t.VReg)):
         return None
@@ -118,7 +118,7 @@ REARRANGE.row(
     text="$src , @part {} : types -> results",
     types=HALVES_AND_WORDS,
     subject="src",
-    rules=_packed,
+    rules=_packed_type,
     notes="truncates, does not saturate",
     example='%h = pto.vpack %v, "LOWER" : !pto.vreg<64xi32> -> !pto.vreg<128xui16>',
     cite=spec(5035),
@@ -136,7 +136,7 @@ for _name, (_how, _body, _line) in {
         text="$src , $part {} : types(src) <? , index > -> results",
         types="i8 u8 i16 u16",
         subject="src",
-        rules=_unpacked,
+        rules=_unpacked_type,
         notes="takes a contiguous half, unlike the EVEN and ODD parts of vcvt",
         example=f"%w = pto.{_name} %v, %part : !pto.vreg<128xi16> -> !pto.vreg<64xi32>",
         cite=spec(_line),

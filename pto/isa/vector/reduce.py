@@ -34,7 +34,7 @@ REDUCE = vector_family(
 _SAME = (same_vreg("input", "result"),)
 
 
-@rule("sum-type", "PTO-T083", "expects result to be the type of the sum")
+@rule("PTO-T083", "expects result to be the type of the sum")
 def _sum_type(case: Case) -> str | None:
     """8- and 16-bit integers sum into the next wider integer of the same signedness."""
     source, result = case.type("input"), case.type("result")

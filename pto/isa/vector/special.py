@@ -44,8 +44,8 @@ FUSED.row(
 )
 
 
-@rule("exp-type", "PTO-T083", "expects result to be f32")
-def _f32(case: Case) -> str | None:
+@rule("PTO-T083", "expects result to be f32")
+def _exp_type(case: Case) -> str | None:
     elem = case.elem("result")
     return None if elem is None or elem.name == "f32" else f"it is {elem.name}"
 
@@ -59,7 +59,7 @@ FUSED.row(
     text="$input , $max , $mask , @part {} : types -> results",
     types=FLOATS,
     subject="input",
-    rules=(same_vreg("input", "max"), mask_fits("input", "mask"), _f32),
+    rules=(same_vreg("input", "max"), mask_fits("input", "mask"), _exp_type),
     aliases="vexpdiff",
     cite=spec(5200),
 )
@@ -179,8 +179,8 @@ UB_TO_UB = vector_family(
 )
 
 
-@rule("repeat-times", "PTO-S082", "expects repeat_times within 0 to 255")
-def _repeats(case: Case) -> str | None:
+@rule("PTO-S082", "expects repeat_times within 0 to 255")
+def _repeat_times(case: Case) -> str | None:
     count = case.number("repeat_times")
     return None if count is None or 0 <= count <= 255 else f"it is {count}"
 
@@ -197,7 +197,7 @@ UB_TO_UB.row(
         read("repeat_times", "index"),
     ),
     types=FLOATS,
-    rules=(dtype_in("indices", "u32"), _repeats),
+    rules=(dtype_in("indices", "u32"), _repeat_times),
     notes=(
         "an f16 score fills the low 2 bytes of its field, the next 2 are reserved and 0 here",
         "where NaN sorts is not defined: here behind every number",

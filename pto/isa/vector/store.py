@@ -45,7 +45,7 @@ _MASKS = {
 _MASK_IGNORED = ("1PT_B8", "1PT_B16", "1PT_B32")
 
 
-@rule("store-mask", "PTO-T081", "expects mask to have the granularity the store reads")
+@rule("PTO-T081", "expects mask to have the granularity the store reads")
 def _store_mask(case: Case) -> str | None:
     dist, bits, mask = case.word("dist") or "", bits_of(case, "value"), case.type("mask")
     if not isinstance(mask, t.Mask) or bits is None or dist in _MASK_IGNORED:
@@ -147,7 +147,7 @@ STORE.row(
 )
 
 
-@rule("requests", "PTO-S080", "expects offsets of the elements' width, or 16 bits for bytes")
+@rule("PTO-S080", "expects offsets of the elements' width, or 16 bits for bytes")
 def _requests(case: Case) -> str | None:
     value, offsets = bits_of(case, "value"), bits_of(case, "offsets")
     if value is None or offsets is None or offsets == max(value, 16):

@@ -31,7 +31,7 @@ _MODE = Attr(
 _A5_ONLY = "a5 only by the manual (alignment state); newer text allows emulation elsewhere"
 
 
-@rule("memref-elements", "PTO-T082", "expects a source memref to hold the elements of result")
+@rule("PTO-T082", "expects a source memref to hold the elements of result")
 def _memref_elements(case: Case) -> str | None:
     source, elem = case.type("source"), case.elem("result")
     if not isinstance(source, t.MemRef) or elem is None or source.elem == elem:
@@ -39,7 +39,7 @@ def _memref_elements(case: Case) -> str | None:
     return f"source is of {source.elem.name}, result of {elem.name}"
 
 
-@rule("constant-byte", "PTO-S081", "expects offset to be a constant of 8 bits")
+@rule("PTO-S081", "expects offset to be a constant of 8 bits")
 def _constant_byte(case: Case) -> str | None:
     offset = case.number("offset")
     if offset is None:

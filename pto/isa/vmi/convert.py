@@ -45,14 +45,14 @@ def _takes(a: Scalar, b: Scalar) -> tuple[str, bool | None] | None:
     return "", not b.is_float and _bits(b) < _bits(a)
 
 
-@rule("logical-pair", "PTO-T084", "expects a conversion that exists")
-def _exists(case: Case) -> str | None:
+@rule("PTO-T084", "expects a conversion that exists")
+def _logical_pair(case: Case) -> str | None:
     a, b = case.elem("source"), case.elem("result")
     return None if a is None or b is None or _takes(a, b) else f"{a.name} becomes {b.name}"
 
 
-@rule("logical-how", "PTO-T085", "expects the attributes of this conversion")
-def _attributes(case: Case) -> str | None:
+@rule("PTO-T085", "expects the attributes of this conversion")
+def _logical_how(case: Case) -> str | None:
     a, b = case.elem("source"), case.elem("result")
     takes = None if a is None or b is None else _takes(a, b)
     if a is None or b is None or takes is None:
@@ -68,8 +68,8 @@ def _attributes(case: Case) -> str | None:
     return None
 
 
-@rule("logical-signs", "PTO-T098", "expects types with the sign of the operation")
-def _signs(case: Case) -> str | None:
+@rule("PTO-T098", "expects types with the sign of the operation")
+def _logical_signs(case: Case) -> str | None:
     """Names that say a sign: the types may not say the opposite."""
     wrong = "u" if case.op.row and case.op.row.body is meaning.CONVERT_SIGNED else "s"
     for name in ("source", "result"):
@@ -81,8 +81,8 @@ def _signs(case: Case) -> str | None:
 
 _RULES = (
     same_lanes("source", "result"),
-    _exists,
-    _attributes,
+    _logical_pair,
+    _logical_how,
 )
 CONVERT = family("logical conversion", "lanes under another type", subject="source")
 _ROUNDING = Attr("rounding", "str", ("R", "A", "H", "Z", "F", "C", "O"))
@@ -101,14 +101,14 @@ for _name, _meaning, _body in (
         body=_body,
         operands=vector("source"),
         attrs=(_ROUNDING, _SATURATE, PMODE),
-        rules=(*_RULES, *(_signs,) * (_name != "vcvt")),
+        rules=(*_RULES, *(_logical_signs,) * (_name != "vcvt")),
         aliases="vmi.extf vmi.truncf vmi.trunci" * (_name == "vcvt"),
         notes="signless integers count as unsigned beside integers, as signed beside floats",
         cite=DOC if _name == "vcvt" else TD,
     )
 
 
-@rule("same-bits", "PTO-S084", "expects source and result of one size")
+@rule("PTO-S084", "expects source and result of one size")
 def _same_bits(case: Case) -> str | None:
     sizes = [
         getattr(case.type(n), "lanes", 0)

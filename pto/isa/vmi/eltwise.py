@@ -225,7 +225,7 @@ family("logical fused", "several sources, lane by lane", subject="x").row(
 )
 
 
-@rule("wide-lanes", "PTO-S084", "expects 64, 128 or 256 lanes")
+@rule("PTO-S084", "expects 64, 128 or 256 lanes")
 def _wide_lanes(case: Case) -> str | None:
     lanes = getattr(case.type("a"), "lanes", 64)
     return None if lanes in (64, 128, 256) else f"there are {lanes}"

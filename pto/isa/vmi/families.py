@@ -5,7 +5,7 @@ from __future__ import annotations
 from pto.isa.row import types as t
 from pto.isa.row.instr import Attr, Family, Operand, Result, read
 from pto.isa.row.traits import Traits
-from pto.isa.rules.rule import Case, Rule, listing, rule
+from pto.isa.rules.rule import Case, Rule, listing, rule, rule_of
 from pto.isa.rules.vector import shown, vector_family
 
 DOC = "PTOAS docs/isa/vmi-isa (2026-08)"
@@ -29,35 +29,27 @@ def mask(name: str) -> Operand:
     return read(name, "logical mask")
 
 
-def same_lanes(*names: str) -> Rule:
+@rule_of("PTO-S084", "expects {names} to have as many lanes", id="logical-lanes")
+def same_lanes(case: Case, *names: str) -> str | None:
     """Vectors and masks that go lane by lane."""
-
-    def test(case: Case) -> str | None:
-        types = [(n, case.type(n)) for n in names]
-        found = [(n, k) for n, k in types if isinstance(k, t.LogicalVReg | t.LogicalMask)]
-        for name, type in found[1:]:
-            if type.lanes != found[0][1].lanes:
-                return f"{found[0][0]} has {found[0][1].lanes}, {name} has {type.lanes}"
-        return None
-
-    sentence = f"expects {listing(names)} to have as many lanes"
-    return Rule("logical-lanes", "PTO-S084", sentence, test)
+    types = [(n, case.type(n)) for n in names]
+    found = [(n, k) for n, k in types if isinstance(k, t.LogicalVReg | t.LogicalMask)]
+    for name, type in found[1:]:
+        if type.lanes != found[0][1].lanes:
+            return f"{found[0][0]} has {found[0][1].lanes}, {name} has {type.lanes}"
+    return None
 
 
-def same_elements(*names: str) -> Rule:
+@rule_of("PTO-T080", "expects {names} to have one element type", id="logical-elements")
+def same_elements(case: Case, *names: str) -> str | None:
     """Element types must be equal with their signs, as on registers: `i32` is not `ui32`."""
-
-    def test(case: Case) -> str | None:
-        types = [(n, case.type(n)) for n in names]
-        found = [(n, k) for n, k in types if isinstance(k, t.LogicalVReg)]
-        for name, type in found[1:]:
-            first = found[0][1]
-            if type.elem.name != first.elem.name:
-                return f"{found[0][0]} is {shown(first)}, {name} is {shown(type)}"
-        return None
-
-    sentence = f"expects {listing(names)} to have one element type"
-    return Rule("logical-elements", "PTO-T080", sentence, test)
+    types = [(n, case.type(n)) for n in names]
+    found = [(n, k) for n, k in types if isinstance(k, t.LogicalVReg)]
+    for name, type in found[1:]:
+        first = found[0][1]
+        if type.elem.name != first.elem.name:
+            return f"{found[0][0]} is {shown(first)}, {name} is {shown(type)}"
+    return None
 
 
 def written_as(names: str, *words: str) -> Rule:
@@ -74,25 +66,25 @@ def written_as(names: str, *words: str) -> Rule:
     return Rule("logical-written", "PTO-T098", sentence, test)
 
 
-def mask_width(data: str, *names: str) -> Rule:
+@rule_of(
+    "PTO-T081",
+    "expects {names} to be pred or as wide as the elements of {data}",
+    id="logical-mask-width",
+)
+def mask_width(case: Case, data: str, *names: str) -> str | None:
     """b8, b16 and b32 name the width of the elements; pred names none."""
-
-    def test(case: Case) -> str | None:
-        elem = case.elem(data)
-        if elem is None or elem.dtype is None:
-            return None
-        bits = 8 * elem.dtype.itemsize
-        for name in names:
-            type = case.type(name)
-            if isinstance(type, t.LogicalMask) and type.granularity not in ("", "pred", f"b{bits}"):
-                return f"{name} is {type.granularity}, {data} has {bits}-bit elements"
+    elem = case.elem(data)
+    if elem is None or elem.dtype is None:
         return None
+    bits = 8 * elem.dtype.itemsize
+    for name in names:
+        type = case.type(name)
+        if isinstance(type, t.LogicalMask) and type.granularity not in ("", "pred", f"b{bits}"):
+            return f"{name} is {type.granularity}, {data} has {bits}-bit elements"
+    return None
 
-    sentence = f"expects {listing(names)} to be pred or as wide as the elements of {data}"
-    return Rule("logical-mask-width", "PTO-T081", sentence, test)
 
-
-@rule("groups-divide", "PTO-S084", "expects groups that divide the lanes")
+@rule("PTO-S084", "expects groups that divide the lanes")
 def groups_divide(case: Case) -> str | None:
     word = case.word("group") or case.word("num_groups")
     types = [case.type(name) for name in ("source", "result", "value")]
@@ -103,7 +95,7 @@ def groups_divide(case: Case) -> str | None:
     return f"{word} groups of {max(lanes)} lanes" if odd else None
 
 
-@rule("mask-logic", "PTO-T081", "expects masks of one granularity, and no further mask")
+@rule("PTO-T081", "expects masks of one granularity, and no further mask")
 def mask_logic(case: Case) -> str | None:
     types = [(n, case.type(n)) for n in ("source", "lhs", "rhs", "result")]
     masks = [(n, k) for n, k in types if isinstance(k, t.LogicalMask)]

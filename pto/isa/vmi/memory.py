@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pto.isa.meaning.vmi import memory as meaning
 from pto.isa.row.instr import Attr, Result, read, write
-from pto.isa.rules.rule import Case, Rule, dtype_in, rule
+from pto.isa.rules.rule import Case, dtype_in, rule, rule_of
 from pto.isa.vmi.families import (
     DOC,
     GROUP,
@@ -34,7 +34,7 @@ _MODES = Attr(
 )
 
 
-@rule("one-way", "PTO-T089", "expects at most one of group, dist_mode and block_stride")
+@rule("PTO-T089", "expects at most one of group, dist_mode and block_stride")
 def _one_way(case: Case) -> str | None:
     alone = ("continuous", "brc") if case.word("group") and case.op.results else ("continuous",)
     ways = {
@@ -50,12 +50,12 @@ def _one_way(case: Case) -> str | None:
     return None
 
 
-@rule("group-mask", "PTO-T089", "expects no mask with group")
-def _no_mask(case: Case) -> str | None:
+@rule("PTO-T089", "expects no mask with group")
+def _group_mask(case: Case) -> str | None:
     return "both are given" if case.word("group") and case.op.operand("mask") else None
 
 
-@rule("pair", "PTO-T089", "expects two results with dintlv, one otherwise")
+@rule("PTO-T089", "expects two results with dintlv, one otherwise")
 def _pair(case: Case) -> str | None:
     two = len(case.op.results) == 2
     return (
@@ -63,34 +63,30 @@ def _pair(case: Case) -> str | None:
     )
 
 
-@rule("two-values", "PTO-T089", "expects two values with dintlv only")
-def _two_stored(case: Case) -> str | None:
+@rule("PTO-T089", "expects two values with dintlv only")
+def _two_values(case: Case) -> str | None:
     two, mode = case.op.operand("second") is not None, case.word("dist_mode")
     return None if two is (mode == "dintlv") else f"{1 + two} values, dist_mode is {mode}"
 
 
-@rule("no-merge", "PTO-T089", "expects no merge in a store")
-def _stored(case: Case) -> str | None:
+@rule("PTO-T089", "expects no merge in a store")
+def _no_merge(case: Case) -> str | None:
     return "pmode is merge" if case.word("pmode") == "merge" else None
 
 
 # A store leaves memory alone where its mask is off; there is nothing to merge with.
 
 
-def _of_memory(lanes: str, place: str) -> Rule:
+@rule_of("PTO-T090", "expects {lanes} to have the elements of {place}")
+def _of_memory(case: Case, lanes: str, place: str) -> str | None:
     """Elements are read and written as they are; only `unpack` widens them."""
-
-    def test(case: Case) -> str | None:
-        a, b = case.elem(lanes), case.elem(place)
-        if a is None or b is None or case.word("dist_mode") == "unpack" or a == b:
-            return None
-        cut = case.word("group") is not None and a.is_integer and b.is_integer  # slots are wide
-        if cut or set(a.names) & set(b.names):
-            return None
-        return f"{lanes} is {a.name}, {place} {b.name}"
-
-    sentence = f"expects {lanes} to have the elements of {place}"
-    return Rule("of-memory", "PTO-T090", sentence, test)
+    a, b = case.elem(lanes), case.elem(place)
+    if a is None or b is None or case.word("dist_mode") == "unpack" or a == b:
+        return None
+    cut = case.word("group") is not None and a.is_integer and b.is_integer  # slots are wide
+    if cut or set(a.names) & set(b.names):
+        return None
+    return f"{lanes} is {a.name}, {place} {b.name}"
 
 
 LOAD = family("logical load", "lanes from UB")
@@ -132,14 +128,14 @@ STORE.row(
     generic="value+second* destination offset stride? block_stride? repeat_stride? mask*",
     aliases="vmi.store vmi.masked_store",
     rules=(
-        _two_stored,
+        _two_values,
         _one_way,
         groups_divide,
-        _stored,
+        _no_merge,
         _of_memory("value", "destination"),
         same_lanes("value", "second", "mask"),
         mask_width("value", "mask"),
-        _no_mask,
+        _group_mask,
     ),
     notes="second is interleaved with value",
     cite=DOC,
@@ -156,7 +152,7 @@ STORE.row(
     rules=(
         same_lanes("value", "mask"),
         mask_width("value", "mask"),
-        _stored,
+        _no_merge,
         _of_memory("value", "destination"),
     ),
     cite=DOC,
@@ -201,7 +197,7 @@ STORE.row(
 _GROUPS = Attr("num_groups", "int", required=True)
 
 
-@rule("slots", "PTO-S084", "expects one lane for each group")
+@rule("PTO-S084", "expects one lane for each group")
 def _slots(case: Case) -> str | None:
     lanes, groups = getattr(case.type("result"), "lanes", None), int(case.word("num_groups") or 0)
     return None if lanes in (None, groups) else f"result has {lanes} lanes, groups are {groups}"

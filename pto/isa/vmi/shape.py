@@ -32,7 +32,7 @@ _ORDER = Attr("order", "str", ("ASC", "DESC"), default="ASC")
 MAKE = family("logical make", "lanes from scalars, slots and constants")
 
 
-@rule("one-a-group", "PTO-S084", "expects one lane for each group")
+@rule("PTO-S084", "expects one lane for each group")
 def _one_a_group(case: Case) -> str | None:
     lanes, groups = getattr(case.type("value"), "lanes", None), int(case.word("group") or 1)
     return None if lanes in (None, groups) else f"value has {lanes} lanes, groups are {groups}"
@@ -68,7 +68,7 @@ _DENSE_TEXT = re.compile(r"dense<(.*)>\s*:\s*(?:tensor|vector)<(\d+)x(\w+)>", re
 _LITERAL = re.compile(r"true|false|[-+]?(0[xX][\da-fA-F]+|\d+(\.\d*)?([eE][-+]?\d+)?)")
 
 
-@rule("dense", "PTO-S084", "expects one value for each lane of result")
+@rule("PTO-S084", "expects one value for each lane of result")
 def _dense(case: Case) -> str | None:
     value, type = case.op.attrs.get("value"), case.type("result")
     found = _DENSE_TEXT.fullmatch(value.text) if isinstance(value, Raw) else None
@@ -108,7 +108,7 @@ MASKS.row(
 )
 
 
-@rule("group-lanes", "PTO-S084", "expects num_groups x group_size lanes")
+@rule("PTO-S084", "expects num_groups x group_size lanes")
 def _group_lanes(case: Case) -> str | None:
     lanes = getattr(case.type("result"), "lanes", None)
     groups, size = (int(case.word(n) or 0) for n in ("num_groups", "group_size"))
@@ -158,15 +158,15 @@ MASKS.row(
 _REASSOC = Attr("reassoc", "unit", meaning="a sum of floats may be formed in any order")
 
 
-@rule("group-slots", "PTO-S084", "expects one lane for each group")
-def _slots(case: Case) -> str | None:
+@rule("PTO-S084", "expects one lane for each group")
+def _group_slots(case: Case) -> str | None:
     result, word = case.type("result"), case.word("group") or "1"
     lanes = getattr(result, "lanes", None)
     return None if lanes in (None, int(word)) else f"result has {lanes} lanes, groups are {word}"
 
 
-@rule("reassoc", "PTO-T108", "expects reassoc for a sum of floats")
-def _reassociates(case: Case) -> str | None:
+@rule("PTO-T108", "expects reassoc for a sum of floats")
+def _reassoc(case: Case) -> str | None:
     elem = case.elem("source")
     is_float = elem is not None and elem.is_float
     return (
@@ -174,11 +174,7 @@ def _reassociates(case: Case) -> str | None:
     )
 
 
-@rule(
-    "channels",
-    "PTO-S084",
-    "expects channels of one type, with as many lanes in total as the vector",
-)
+@rule("PTO-S084", "expects channels of one type, with as many lanes in total as the vector")
 def _channels(case: Case) -> str | None:
     """As many lanes on both sides, in channels of one type."""
     sides = [[v.type for v in vs] for vs in (case.op.operands, case.op.results)]
@@ -191,7 +187,7 @@ def _channels(case: Case) -> str | None:
     return None if counts[0] == counts[1] else f"{counts[0]} and {counts[1]} lanes"
 
 
-@rule("channel-layout", "PTO-S084", "expects a source with one part for each result")
+@rule("PTO-S084", "expects a source with one part for each result")
 def _channel_layout(case: Case) -> str | None:
     """A source that a compiler keeps apart is kept in as many parts as there are results."""
     layout = getattr(case.type("source"), "layout", "")
@@ -203,7 +199,7 @@ def _channel_layout(case: Case) -> str | None:
 _KEPT = re.compile(r"#pto\.vmi\.layout<(?:contiguous|deinterleaved = (\d))>")
 
 
-@rule("parts", "PTO-S084", "expects a register for each 256 bytes")
+@rule("PTO-S084", "expects a register for each 256 bytes")
 def _parts(case: Case) -> str | None:
     """Each part of a vector that is kept apart begins with a register of its own."""
     whole = case.type("result") or case.type("source")
@@ -238,8 +234,8 @@ for _name, _meaning, _body, _attrs, _aliases in (
             same_elements("source", "result"),
             mask_width("source", "mask"),
             groups_divide,
-            *(_reassociates,) * (_name == "vcadd"),
-            _slots,
+            *(_reassoc,) * (_name == "vcadd"),
+            _group_slots,
         ),
         aliases=" ".join(_olds),
         notes="sums go by neighbours, those of floats in f32, and are rounded once",
@@ -249,7 +245,7 @@ for _name, _meaning, _body, _attrs, _aliases in (
 # ---- where a compiler keeps lanes
 
 
-@rule("laid-out", "PTO-T081", "expects types with a layout or granularity")
+@rule("PTO-T081", "expects types with a layout or granularity")
 def _laid_out(case: Case) -> str | None:
     """Layouts of vectors and granularities of masks, which a compiler adds when it assigns them."""
     by_width = case.row.name.endswith("granularity")
@@ -339,8 +335,8 @@ REARRANGE.row(
 )
 
 
-@rule("shuffle-indices", "PTO-S084", "expects each index to be a lane of source")
-def _shuffled(case: Case) -> str | None:
+@rule("PTO-S084", "expects each index to be a lane of source")
+def _shuffle_indices(case: Case) -> str | None:
     listed, source = case.op.attrs.get("indices"), getattr(case.type("source"), "lanes", 0)
     lanes = getattr(case.type("result"), "lanes", None)
     if not isinstance(listed, Ints) or lanes is None:
@@ -359,7 +355,7 @@ REARRANGE.row(
     operands=vector("source"),
     attrs=Attr("indices", "any", required=True),
     traits=GENERIC,
-    rules=(same_elements("source", "result"), _shuffled),
+    rules=(same_elements("source", "result"), _shuffle_indices),
 )
 REARRANGE.row(
     "vmi.channel_split",
