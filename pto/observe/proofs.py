@@ -119,6 +119,8 @@ class Proofs(tuple[tuple[str, Answer], ...]):
             yield "", f" {a.text}\n"
             if a.verdict == "unknown" and a.op is not None and a.op.loc is not None:
                 yield "", f"    at {a.op.loc}; a relation between numbers may settle it: --assume\n"
+            if a.verdict == "refuted" and a.example is not None:
+                yield "", f"    a run confirms it: {a.example}\n"
             if a.assumes and a.verdict == "proved":
                 yield "", f"    assumed: {'; '.join(a.assumes)}\n"
 

@@ -225,3 +225,32 @@ def test_the_scalar_unit_reads_anywhere() -> None:
     x, y = array(8, 64), np.zeros((1, 8), np.float32)
     element(x, y)
     assert y[0, 0] == x[2, 3]
+
+
+def test_none_adds_a_dimension_and_a_tuple_is_a_shape() -> None:
+    """As in NumPy, of arrays and of windows on them."""
+
+    @pto.kernel(profile="a2a3")
+    def kernel(x: F32, w: F32, y: F32) -> None:
+        i = pto.block_idx() * 8
+        t = pto.load(x[i:, :], 8, 32) * pto.load(w[None, :], 1, 32)
+        t = t + pto.load(x[i, :][None, :], 1, 32) + pto.load(w[0:8][:, None], 8, 1)
+        t = t + pto.full((8, 32), 2.0, pto.f32) + pto.full((32,), 1.0, dtype=pto.f32)
+        pto.store(y[..., None, :][i:], t + pto.zeros([8, 32], pto.f32))
+
+    x, w = array(16, 32), array(2, 16).ravel()
+    want = [x[b : b + 8] * w[None] + x[b][None] + w[:8][:, None] + 2 + 1 for b in (0, 8)]
+    for engine in ENGINES:
+        y = np.zeros_like(x)
+        kernel[2](x, w, y, engine=engine)
+        assert np.array_equal(y, np.concatenate(want))
+
+
+@pytest.mark.parametrize("shape", [(8, 32, 2), (8.0, 32), ()])
+def test_a_tuple_that_is_no_shape_of_a_tile(shape: Any) -> None:
+    @pto.kernel(profile="a2a3")
+    def kernel(y: F32) -> None:
+        pto.store(y, pto.zeros(shape, pto.f32))
+
+    with pytest.raises(pto.PtoError, match=r"PTO-U203.*takes rows, columns and an element type"):
+        kernel(np.zeros((8, 32), np.float32))

@@ -65,6 +65,9 @@ def test_a_window_that_no_size_guards_is_refuted_with_numbers():
     assert bounds.example is not None
     rows, blocks = bounds.example.names["rows"], bounds.example.blocks
     assert rows < 8 * blocks  # then, and only then, the last block has fewer than eight rows
+    module = parse(program("%first", "%first"))
+    shown = str(prove(module, list(module.functions())))
+    assert f"a run confirms it: rows = {rows}, {blocks} block" in shown
 
 
 def test_an_assumption_settles_it():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -158,20 +159,29 @@ def _cut(window: View, what: str, size: int, extent: int) -> Diagnostic:
     )
 
 
-def zeros(rows: int, cols: int, dtype: object = None, *, role: str = "vec") -> Tile:
+Shape = int | Sequence[int]  # rows, or rows and columns: `zeros((16, 128), f32)`, as in NumPy
+
+
+def zeros(rows: Shape, cols: object = None, dtype: object = None, *, role: str = "vec") -> Tile:
     """A tile of zeros: one texpands. With role="acc" an accumulator for `pto.dot(a, b, acc=)`: the
-    first product sets it, further products are added."""
-    _require_shape("zeros", rows, cols, dtype)
+    first product sets it, further products are added. The shape may be a tuple."""
+    height, width, kind = _shaped("zeros", 3, rows, cols, dtype)
     if role != "acc":
-        return full(rows, cols, 0, dtype)
-    made = tile(*room_for(rows, cols, element(dtype), role), dtype, role=role)
+        return full(height, width, 0, kind)
+    made = tile(*room_for(height, width, element(kind), role), kind, role=role)
     made.is_empty = True
     return made
 
 
-def _require_shape(name: str, rows: object, cols: object, dtype: object) -> None:
-    if isinstance(rows, int) and isinstance(cols, int) and dtype is not None:
-        return
+def _shaped(name: str, count: int, *given: object) -> tuple[Any, ...]:
+    """Rows, columns and what follows them, of a call that may begin with a tuple."""
+    first = given[0]
+    if isinstance(first, list | tuple):
+        sizes = list(first) if len(first) > 1 else [1, *first]  # one size is that of a row
+        given = *sizes, *(value for value in given[1:] if value is not None)
+    is_shape = len(given) == count and all(isinstance(n, int) for n in given[:2])
+    if is_shape and given[-1] is not None:
+        return given
     raise mistake(
         "PTO-U203",
         f"pto.{name} takes rows, columns and an element type; sizes are Python numbers",
@@ -179,18 +189,19 @@ def _require_shape(name: str, rows: object, cols: object, dtype: object) -> None
     )
 
 
-def full(rows: int, cols: int, number: Extent = None, dtype: object = None) -> Tile:
+def full(rows: Shape, cols: object = None, number: Extent = None, dtype: object = None) -> Tile:
     """A tile with the same number in all elements: one texpands. `cols=1` gives a column.
 
-    In an expression its valid region is that of the other operand.
+    In an expression its valid region is that of the other operand. The shape may be a tuple:
+    `full((16, 128), 1.0, f32)`.
     """
-    _require_shape("full", rows, cols, dtype)
-    if cols == 1 and rows > 1:
-        made = column(rows, element(dtype))
+    height, width, value, kind = _shaped("full", 4, rows, cols, number, dtype)
+    if width == 1 and height > 1:
+        made = column(height, element(kind))
     else:
-        made = tile(rows, whole_lines(cols), dtype)
-    instructions.texpands(flat(made), number)
-    return _filled(made, rows, cols)
+        made = tile(height, whole_lines(width), kind)
+    instructions.texpands(flat(made), value)
+    return _filled(made, height, width)
 
 
 def _filled(made: Tile, rows: int, cols: int) -> Tile:

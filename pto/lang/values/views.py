@@ -87,17 +87,19 @@ class Global(Elsewhere, ValueHandle, Generic[*E]):
         return self.shape[0]
 
     def __getitem__(self, key: object) -> View:
-        """A window: `x[i * 16 :, :]`, `x[b, 0:64]`; an index keeps a dimension of size one.
+        """A window: `x[i * 16 :, :]`, `x[b, 0:64]`; an index keeps a dimension of size one, and
+        None adds one.
 
         As in NumPy, the last two slices are rows and columns: indices after them move to the front.
         """
         keys = list(key) if isinstance(key, tuple) else [key]
-        if Ellipsis in [k for k in keys if k is Ellipsis]:
-            at = next(n for n, k in enumerate(keys) if k is Ellipsis)
-            keys[at : at + 1] = [slice(None)] * (self.ndim - len(keys) + 1)
-        if len(keys) > self.ndim:
-            raise mistake("PTO-S201", f"{len(keys)} indices for an array of {self.ndim} dimensions")
-        keys += [slice(None)] * (self.ndim - len(keys))
+        given = sum(k is not None and k is not Ellipsis for k in keys)
+        if given > self.ndim:
+            raise mistake("PTO-S201", f"{given} indices for an array of {self.ndim} dimensions")
+        at = next((n for n, k in enumerate(keys) if k is Ellipsis), len(keys))
+        keys[at : at + 1] = [slice(None)] * (self.ndim - given)
+        if any(k is None for k in keys):
+            return self.widened(keys)[tuple(slice(None) if k is None else k for k in keys)]
         if any(isinstance(k, slice) and not in_ones(k) for k in keys):
             return self._stepped(keys)
         spans = [span_of(k, n) for k, n in zip(keys, self.shape, strict=True)]
@@ -108,6 +110,16 @@ class Global(Elsewhere, ValueHandle, Generic[*E]):
         shape, strides = (tuple(each[n] for n in order) for each in (self.shape, self.strides))
         turned = view_of(current(), self.pointer, self.dtype, shape, strides)
         return View(turned, [spans[n] for n in order])
+
+    def widened(self, keys: Sequence[object]) -> Whole:
+        """The array with a new dimension of size one where a key is None, as in NumPy."""
+        shape, strides = list(self.shape), list(self.strides)
+        for n, key in enumerate(keys):
+            if key is None:
+                is_last = n == len(shape)
+                strides.insert(n, 1 if is_last else arith("*", shape[n], strides[n]))
+                shape.insert(n, 1)
+        return view_of(current(), self.pointer, self.dtype, tuple(shape), tuple(strides))
 
     def _stepped(self, keys: list[Extent]) -> View:
         """A window with steps: a plain window on an array with multiplied strides."""
@@ -244,12 +256,25 @@ class View(Elsewhere):
         """A window on the window, with NumPy's indexing of its slices."""
         keys = list(key) if isinstance(key, tuple) else [key]
         free = [n for n, span in enumerate(self.spans) if not span.is_index]
-        if len(keys) > len(free):
-            raise mistake("PTO-S201", f"{len(keys)} indices for a window of {len(free)} dimensions")
+        given = sum(k is not None for k in keys)
+        if given > len(free):
+            raise mistake("PTO-S201", f"{given} indices for a window of {len(free)} dimensions")
+        if given < len(keys):
+            return self._widened(keys, free)[tuple(slice(None) if k is None else k for k in keys)]
         spans = list(self.spans)
         for n, each in zip(free, keys, strict=False):
             spans[n] = spans[n].part(each)
         return View(self.array, spans)
+
+    def _widened(self, keys: Sequence[object], free: Sequence[int]) -> View:
+        """The window with a new dimension of size one where a key is None."""
+        places: list[WindowSpan | None] = [*self.spans]
+        taken = [n for n, k in enumerate(keys) if k is not None]
+        for n in reversed([n for n, k in enumerate(keys) if k is None]):
+            before = sum(t < n for t in taken)  # slices of the window in front of it
+            places.insert(free[before] if before < len(free) else len(self.spans), None)
+        one = span_of(slice(None), 1)
+        return View(self.array.widened(places), [span or one for span in places])
 
     def within(self, rows: int, cols: int) -> View:
         """The same window, limited to rows x cols."""
