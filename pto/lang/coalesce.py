@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
-from pto.core.errors import Diagnostic
 from pto.ir.builder import INDEX
 from pto.ir.graph import Block, Operation, Region, Value
 from pto.isa.handle.tile import ALLOC_TILE, SET_VALIDSHAPE
@@ -20,7 +19,6 @@ from pto.isa.meaning import Lane
 from pto.isa.row.traits import Control
 from pto.isa.row.types import TileBuf
 from pto.isa.scalar.structure import YIELD
-from pto.lang.call.place import KernelError
 from pto.lang.values.tiles import Tile
 from pto.transform.reuse import allocation, kept_apart, tiles_of
 
@@ -33,14 +31,12 @@ def coalesce(
     tiles: list[Tile],
     copies: Sequence[Operation],
     hints: Sequence[tuple[Value, Value]],
-    joins: Sequence[Operation] = (),
 ) -> list[Tile]:
     """Merge buffers and remove the copies between them; returns the remaining tiles. `hints` are
-    pairs of buffers to merge without a copy between them: a variable before and after. `joins` are
-    the copies at the ends of branches and before loops."""
+    pairs of buffers to merge without a copy between them: a variable before and after."""
     if not copies:
         return tiles
-    found = _Coalesce(function, tiles, copies, hints, joins)
+    found = _Coalesce(function, tiles, copies, hints)
     kept = found.run()
     _drop_empty(function)
     return kept
@@ -53,7 +49,6 @@ class _Coalesce:
         tiles: list[Tile],
         copies: Sequence[Operation],
         hints: Sequence[tuple[Value, Value]],
-        joins: Sequence[Operation],
     ) -> None:
         self._hints = hints
         self._function = function
@@ -65,17 +60,6 @@ class _Coalesce:
         self._apart: dict[Value, set[Value]] = {}  # interfering buffers
         self._pinned: set[Value] = set()  # buffers with uses that are not analysed
         self._first: dict[Value, Operation] = {}  # buffer -> the first operation that writes it
-        self._sources: dict[
-            Value, set[Value]
-        ] = {}  # of buffers after a branch: the tiles they may be
-        for op in self._copies:
-            around = op.parent.region.owner if op.parent is not None else None
-            target, source = allocation(_written(op)[0]), allocation(_read(op)[0])
-            if any(op is each for each in joins) and around is not None:
-                found = self._sources.get(source, set[Value]())
-                ends = not _is_within(target, around)  # a branch, and a tile made in it is gone
-                found = found if ends and _is_within(source, around) else found | {source}
-                self._sources.setdefault(target, set()).update(found)
         self._order = {op: n for n, op in enumerate(function.walk())}
 
     def run(self) -> list[Tile]:
@@ -156,24 +140,8 @@ class _Coalesce:
         is_copy = op in self._copied
         if note:
             self._note(op, written, reads, after)
-            self._require_own(op, written, after)
         killed = {w for w in written if is_copy or self._first.get(w) is op}
         return (after - killed) | reads | (set(written) - killed)
-
-    def _require_own(self, op: Operation, written: Sequence[Value], after: Roots) -> None:
-        """Raise if a variable that may be one of two tiles is changed in place while a tile is
-        live, or a tile while the variable is: the variable is a copy, so the other would silently
-        keep its old value."""
-        for each in written if op not in self._copied else ():
-            if self._first.get(each) is op:
-                continue  # a new tile, which no variable is yet
-            copies = {target for target, found in self._sources.items() if each in found}
-            for other in (self._sources.get(each, set()) | copies) & after:
-                names = [self._by_root[r].value.name for r in (each, other) if r in self._by_root]
-                told = " and ".join(f"`{name}`" for name in names)
-                message = f"{told} may be one tile, and it is changed in place while both are used"
-                help = "bind the variable instead: t = t + u; or change a copy"
-                raise KernelError(Diagnostic("PTO-U217", message, op.loc, help=help))
 
     def _note(
         self, op: Operation, written: Sequence[Value], reads: set[Value], after: Roots
@@ -253,10 +221,6 @@ class _Coalesce:
         op.home.insert(op.home.ops.index(op), made)
         op.erase()
         into.settings.append(made)
-
-
-def _is_within(value: Value, op: Operation) -> bool:
-    return value.maker is not None and op in value.maker.ancestors()
 
 
 def _one_type(a: Tile, b: Tile) -> bool:

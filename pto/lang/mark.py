@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from pto.lang.trace import Trace
 
 _TILE = ("known_region", "alias", "origin", "is_empty", "is_filled", "filled_if")
-_LISTS = ("tiles", "copies", "hints", "joins", "carries", "cut", "grown")
+_LISTS = ("tiles", "copies", "hints", "carries", "cut", "grown")
 _MAPPINGS = ("unbound", "limits", "_known", "_loose")
 
 

@@ -22,6 +22,7 @@ from pto.isa.row.types import Mask, TileBuf
 from pto.isa.row.types import Scalar as ScalarType
 from pto.isa.scalar.structure import RETURN
 from pto.isa.vector.predicate import PSET
+from pto.lang.aliasing import require_unshared
 from pto.lang.call.place import KernelError, assigned_names, here, located, mistake
 from pto.lang.call.session import Session
 from pto.lang.coalesce import coalesce
@@ -51,7 +52,6 @@ class Trace(Session):
         self.carries: list[Any] = []
         self.scopes: list[RegionScope] = []
         self.copies: list[Operation] = []  # of tiles to the buffers of variables
-        self.joins: list[Operation] = []  # those of the copies that end branches or begin loops
         self.hints: list[tuple[Value, Value]] = []  # buffers of a variable before and after
         self.unbound: dict[str, str] = {}  # variables without a value -> reason
         self.advanced: dict[int, int] = {}  # how often the kernel took from an iterator, by id
@@ -305,9 +305,8 @@ class Trace(Session):
         """Close the function, decide the types of tiles, remove unused operations."""
         self.require_whole()
         self.builder.append(RETURN)
-        self.tiles = coalesce(
-            self.builder.function, self.tiles, self.copies, self.hints, self.joins
-        )
+        require_unshared(self.builder.function, self.copies)
+        self.tiles = coalesce(self.builder.function, self.tiles, self.copies, self.hints)
         self._reuse()
         for tile in self.tiles:
             self._settle(tile)

@@ -184,6 +184,30 @@ MISTAKES: dict[str, tuple[str, str]] = {
         "PTO-U217",
         "a = pto.load(x, 16, 64)\nb = a\nfor i in pto.range(n):\n    b += 1.0  # here\n    a = a * 2.0\npto.store(y, a + b)",
     ),
+    "a tile that the next iteration changes by its other name": (
+        "PTO-U217",
+        "a = pto.load(x, 16, 64)\nb = a * 0.0\nfor i in pto.range(3):\n    a += 1.0  # here\n    a = a + b\n    b = a\npto.store(y, b)",
+    ),
+    "a tile that a later iteration of a while changes": (
+        "PTO-U217",
+        "a = pto.load(x, 16, 64)\nb, c, k = a * 0.0, a * 2.0, n\nwhile k > 0:\n    c[0:8, :] += 1.0  # here\n"
+        "    pto.store(y, a)\n    a, b, c = b, c, b\n    k = k - 1",
+    ),
+    "a tile of an inner loop that an outer one changes": (
+        "PTO-U217",
+        "a = pto.load(x, 16, 64)\nb = a * 0.0\nfor i in pto.range(n):\n    a += 1.0  # here\n"
+        "    for j in pto.range(n):\n        a = b + 1.0\n        b = a\npto.store(y, a + b)",
+    ),
+    "a tile that a function changes by its other name": (
+        "PTO-U217",
+        "def f(t):\n    t += 1.0  # here\n    return t\na = pto.load(x, 16, 64)\nb = a * 0.0\n"
+        "for i in pto.range(n):\n    a = f(a) * 2.0\n    b = a if n > 1 else b\npto.store(y, a + b)",
+    ),
+    "a tile that a register is stored to by its other name": (
+        "PTO-U217",
+        "a = pto.load(x, 16, 64)\nb = a\nfor i in pto.range(n):\n    with pto.vecscope():\n"
+        "        v = pto.vlds(a, 0)\n        pto.vsts(v + v, a, 0)  # here\n    b = b + 1.0\npto.store(y, a + b)",
+    ),
     "raise in a branch": ("PTO-U206", "if n > 0:\n    raise ValueError('n')  # here"),
     "raise in a loop": ("PTO-U206", "for i in pto.range(n):\n    raise ValueError('n')  # here"),
     "raise in a helper": (

@@ -169,7 +169,6 @@ class _Join:
         for block, source in zip(self._blocks, (a, b), strict=True):
             self._trace.reopen(block)
             copy(self._trace, made, source)
-            self._trace.joins.append(self._trace.copies[-1])
             self._trace.close()
         made.is_filled, self._has_copies = filled, True
         if isinstance(before, Tile):

@@ -134,7 +134,6 @@ class CarriedLoop:
     def _buffer(self, name: str, value: Tile) -> Tile:
         made = buffer(self.trace, value, name)
         copy(self.trace, made, value)
-        self.trace.joins.append(self.trace.copies[-1])
         return made
 
     @property

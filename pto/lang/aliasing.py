@@ -1,0 +1,142 @@
+"""Reports a tile with two buffers that is one object in Python, and is changed in place.
+
+A variable that a branch or loop binds has its own buffer, into which its tile is copied. Python
+has one object under two names there, and `t += u` changes it for both names. The program changes
+one of the buffers, so the other must not be read any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pto.core.errors import Diagnostic
+from pto.ir.graph import Block, Operation, Value
+from pto.ir.liveness import aliases
+from pto.isa.handle.tile import ALLOC_TILE, SET_VALIDSHAPE
+from pto.isa.meaning.tile.rearrange import RESHAPE
+from pto.isa.row.traits import Control
+from pto.lang.call.place import KernelError
+from pto.transform.reuse import allocation, tiles_of
+
+Roots = frozenset[Value]  # buffers: the values that their allocations give
+Pairs = frozenset[Roots]  # pairs of buffers that may be one object
+_NONE: Roots = frozenset()
+
+
+def require_unshared(function: Operation, copies: Sequence[Operation]) -> None:
+    """Raise if a buffer is changed in place while another one that may be the same object is
+    live. `copies` are those of tiles to the buffers of variables."""
+    if copies:
+        found = _Sharing(copies, function)
+        body = function.regions[0].block
+        found.live(body, _NONE)
+        found.shared(body, frozenset())
+
+
+class _Sharing:
+    def __init__(self, copies: Sequence[Operation], function: Operation) -> None:
+        self._copies = {
+            op: (allocation(_copied(op, "out")), allocation(_copied(op, "in"))) for op in copies
+        }
+        roots = list(dict.fromkeys(root for pair in self._copies.values() for root in pair))
+        named = aliases(function, roots)
+        self._roots = {value: frozenset(roots[n] for n in found) for value, found in named.items()}
+        self._after: dict[Operation, Roots] = {}  # the buffers that are live after an operation
+
+    def _of(self, op: Operation, *roles: str) -> Roots:
+        """The buffers that operands with these roles may be."""
+        values = (v for each in op.declared if each.role in roles for v in op.group(each.name))
+        return _NONE.union(*(self._roots.get(v, _NONE) for v in values))
+
+    # ---- liveness, backwards
+
+    def live(self, block: Block, after: Roots) -> Roots:
+        """The buffers that are live before a block, given those live after it."""
+        for op in reversed(block.ops):
+            self._after[op] = after
+            after = self._around(op, after) if op.regions else self._before(op, after)
+        return after
+
+    def _around(self, op: Operation, after: Roots) -> Roots:
+        blocks = op.blocks()
+        if op.control is Control.IF:
+            ends = [self.live(block, after) for block in blocks]
+            return _NONE.union(*ends) if len(blocks) == 2 else after.union(*ends)
+        head = after
+        while True:
+            found = head
+            for block in reversed(blocks):
+                found = after | self.live(block, found)
+            if found <= head or not op.is_loop:
+                return found
+            head |= found
+
+    def _before(self, op: Operation, after: Roots) -> Roots:
+        if op in self._copies:
+            target, source = self._copies[op]
+            return (after - {target}) | {source} if target in after else after
+        if op.row is ALLOC_TILE:
+            return after - {*op.results}
+        return after if _describes(op) else after | self._of(op, "in", "out", "inout", "tmp")
+
+    # ---- sharing, forwards
+
+    def shared(self, block: Block, pairs: Pairs) -> Pairs:
+        """The pairs after a block, given those before it."""
+        for op in block.ops:
+            if op.regions:
+                pairs = self._through(op, pairs)
+            elif op in self._copies:
+                pairs = self._bound(op, pairs)
+            elif op.row is ALLOC_TILE:
+                pairs = _without(op.results[0], pairs)
+            elif not _describes(op):
+                self._require(op, pairs)
+        return pairs
+
+    def _through(self, op: Operation, pairs: Pairs) -> Pairs:
+        if op.control is Control.IF:
+            ends = [self.shared(block, pairs) for block in op.blocks()]
+            return frozenset[Roots]().union(*ends) if len(ends) == 2 else pairs.union(*ends)
+        while True:
+            found = pairs
+            for block in op.blocks():
+                found = self.shared(block, found) | (pairs if op.is_loop else frozenset())
+            if found <= pairs or not op.is_loop:
+                return found
+            pairs |= found
+
+    def _bound(self, op: Operation, pairs: Pairs) -> Pairs:
+        """The pairs after a copy: the target is the source now, and each tile that it may be."""
+        target, source = self._copies[op]
+        if target is source:
+            return pairs
+        others = {other for pair in pairs if source in pair for other in pair}
+        made = {frozenset((target, other)) for other in {source, *others} - {target}}
+        after = self._after[op]
+        return frozenset(pair for pair in _without(target, pairs) | made if pair <= after)
+
+    def _require(self, op: Operation, pairs: Pairs) -> None:
+        after = self._after[op]
+        for root in self._of(op, "out", "inout", "tmp"):
+            for pair in pairs:
+                if root in pair and pair - {root} <= after:
+                    told = " and ".join(f"`{v.name}`" for v in (root, *(pair - {root})))
+                    message = (
+                        f"{told} may be one tile, and it is changed in place while both are used"
+                    )
+                    help = "bind the variable instead: t = t + u; or change a copy"
+                    raise KernelError(Diagnostic("PTO-U217", message, op.loc, help=help))
+
+
+def _copied(op: Operation, role: str) -> Value:
+    return tiles_of(op, role)[0]
+
+
+def _describes(op: Operation) -> bool:
+    """True if an operation describes storage, and reads and writes no byte of it."""
+    return op.traits.names_only or op.row is SET_VALIDSHAPE or op.body is RESHAPE
+
+
+def _without(root: Value, pairs: Pairs) -> Pairs:
+    return frozenset(pair for pair in pairs if root not in pair)
