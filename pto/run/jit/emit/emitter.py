@@ -18,17 +18,16 @@ from pto.isa.meaning.handle.view import SET_VALID
 from pto.isa.row.instr import Instr
 from pto.isa.rules.rule import Case
 from pto.run.jit.emit import coroutine, frame
-from pto.run.jit.emit.access_log import log_access
 from pto.run.jit.emit.fallback import HostFallback, fallback_form, is_global
 from pto.run.jit.emit.regions import require_regions, set_once
 from pto.run.jit.emit.registry import KINDS, STRUCTURES, Emit, emitter_of
-from pto.run.jit.emit.watch import Follows, Watch
 from pto.run.jit.llvm.native import parsed
 from pto.run.jit.llvm.slicing import Slicer
 from pto.run.jit.llvm.text import (
     FIXED,
     I32,
     I64,
+    Parameters,
     Text,
     UnsupportedLowering,
     Val,
@@ -58,7 +57,9 @@ from pto.verify.operation import constant
 if TYPE_CHECKING:
     from pto.run.jit.compiler import NativeCompiler
     from pto.run.jit.emit.cube.forwarding import ForwardedCopy
+    from pto.run.jit.emit.reach import Reach
     from pto.run.jit.emit.unit import Unit
+    from pto.run.jit.emit.written import Written
 
 _T = TypeVar("_T")
 _WRITE: Final = -(1 << 63)
@@ -75,19 +76,17 @@ class Emitter:
         self.unit = unit
         self.compiler = compiler
         self.env: dict[int, Lowered] = {}
-        self.lifted: dict[
-            int, Lowered
-        ] = {}  # constants loaded from the argument buffer, by operation
-        self.cells: dict[
-            int, str
-        ] = {}  # stack slots of tiles with an address or region that is set
+        # constants loaded from the argument buffer, by operation
+        self.lifted: dict[int, Lowered] = {}
+        # stack slots of tiles with an address or region that is set
+        self.cells: dict[int, str] = {}
         self.host_calls: list[Action] = []
         self.reserved = 0  # bytes of the argument buffer for live-in and live-out values
         self.area = 0  # bytes after them for host fallbacks
         self.leaving: set[int] = set()  # results that operations after the region use
         self.depth = 0  # of calls written in place
-        self.watch: Watch | None = None
-        self.reach: Follows | None = None
+        self.watch: Written | None = None
+        self.reach: Reach | None = None
         self.owners: dict[int, int] = {}  # of tiles that few use: `fusion.py`
         self.forwarded: dict[int, ForwardedCopy] = {}  # by tile (`cube/forwarding.py`)
         self.unpacked: Any = None  # the right factor that the last product unpacked, and its size
@@ -152,7 +151,7 @@ class Emitter:
         """True if a byte range lies inside a memory."""
         fine = self._inside(memory, address, nbytes)
         if self.watch is not None:
-            self.watch.access(memory, address, nbytes, fine)
+            self.watch.access(memory, address, nbytes)
         return fine
 
     def _inside(self, memory: Val, address: Val, nbytes: Val) -> str:
@@ -187,9 +186,8 @@ class Emitter:
         if isinstance(memory, int):
             return
         number = self.text.new(f"or i64 {memory}, {_WRITE}") if writes else memory
-        name = self.unit.shared("log_access", log_access)
         words = ", ".join(f"i64 {w}" for w in (number, address, rows, nbytes, pitch))
-        self.text.note(f"call void {name}(ptr {self.word(LOG)}, {words})")
+        self.text.note(f"call void {self.unit.log_access()}(ptr {self.word(LOG)}, {words})")
 
     def block(self, block: Block, end: bool = False) -> None:
         """Emit the operations of a block; its terminator only with `end`."""
@@ -317,43 +315,46 @@ class Emitter:
         """Read a value of this form from the frame."""
         return frame.get(self.text, form, offset)
 
-    def fault(self, op: Operation, condition: str) -> None:
-        """Report an error if the condition does not hold: the reference step of `op` words it."""
+    def _fail_unless(self, condition: str, report: Callable[[], None]) -> None:
         if condition == "true":
             return
         x = self.text
         bad, go = x.fresh("bad"), x.fresh("go")
         x.branch(condition, go, bad, ", !prof !2")
         x.label(bad)
-        values = list({id(v): v for v in op.operands}.values())
-        ins = [self._put(v, offset) for v, offset in self._area(values)]
-        nbytes = sum(native.nbytes for _, native, _ in ins)
-        self.call(HostFallback(self.compiler, op, ins, [], None), nbytes)
+        report()
         x.jump("failed")
         x.label(go)
+
+    def fault(self, op: Operation, condition: str) -> None:
+        """Report an error if the condition does not hold: the reference step of `op` words it."""
+
+        def report() -> None:
+            values = list({id(v): v for v in op.operands}.values())
+            ins = [self._put(v, offset) for v, offset in self._area(values)]
+            nbytes = sum(native.nbytes for _, native, _ in ins)
+            self.call(HostFallback(self.compiler, op, ins, [], None), nbytes)
+
+        self._fail_unless(condition, report)
 
     def fail_with(
         self, condition: str, action: Callable[[Sequence[Any]], None], *given: Lowered
     ) -> None:
         """Call `action`, which raises, with these values if the condition does not hold."""
-        if condition == "true":
-            return
-        x = self.text
-        bad, go = x.fresh("bad"), x.fresh("go")
-        x.branch(condition, go, bad, ", !prof !2")
-        x.label(bad)
-        offset, places = self.reserved, []
-        for native in given:
-            self.put(native, offset)
-            places.append((native, offset))
-            offset += native.nbytes
 
-        def run(context: Context, frame: memoryview) -> None:
-            action([form.decode(frame, at, context) for form, at in places])
+        def report() -> None:
+            offset, places = self.reserved, []
+            for native in given:
+                self.put(native, offset)
+                places.append((native, offset))
+                offset += native.nbytes
 
-        self.call(run, offset - self.reserved)
-        x.jump("failed")
-        x.label(go)
+            def run(context: Context, frame: memoryview) -> None:
+                action([form.decode(frame, at, context) for form, at in places])
+
+            self.call(run, offset - self.reserved)
+
+        self._fail_unless(condition, report)
 
     def finish(self, name: str) -> str:
         """The text of the whole function."""
@@ -378,7 +379,7 @@ class Emitter:
             "%frame",
             *(self._words[n] for n in (FLAGS, REGISTERS) if n in self._words),
         ]
-        log, host = self.unit.shared("log_access", log_access), self.word(CALL)
+        log, host = self.unit.log_access(), self.word(CALL)
         private, fixed = ({n[1:] for n in names} for names in (state, self.text.fixed))
         slicer = Slicer(log[1:], host[1:], LOOK, private, fixed, self.unit.always_succeeds)
         head = _HEAD.format(name)
@@ -428,10 +429,10 @@ class OpContext:
         def make(name: str) -> str:
             x = Text(self.e.unit.declare)
             write(x)
-            return x.procedure(name, [type for type, _ in given])
+            return x.procedure(name, parameters.types)
 
-        name = self.e.unit.shared(key, make)
-        self.x.do(f"call void {name}({', '.join(f'{type} {value}' for type, value in given)})")
+        parameters = Parameters(*given)
+        self.x.do(f"call void {self.e.unit.shared(key, make)}({parameters.listed})")
 
     def register(self, name: str, n: int = 0) -> str:
         """A word of a register."""

@@ -271,8 +271,10 @@ class FusingEmitter(Emitter):
         if group.overlaps() or not self._are_before(held, group):
             return None
         rows, cols = (1, x.mul(group.rows, group.cols)) if strips.is_flat(group) else group.size
-        given = strips.Parameters(self.scratch() if any(ref.owner for ref in group.refs) else None)
-        rows, cols = given.name("i64", rows), given.name("i64", cols)
+        given = strips.StepParameters(
+            self.scratch() if any(ref.owner for ref in group.refs) else None
+        )
+        rows, cols = given.name(rows), given.name(cols)
         steps = [given.step(step) for step in group.steps]
         key = repr((rows, cols, [(s.key, s.dst, s.sources, s.dtype) for s in steps]))
         unit.fused.setdefault(key, len(steps))
@@ -284,8 +286,7 @@ class FusingEmitter(Emitter):
             name = unit.shared(key, lambda name: write(name, given.types))
         except UnsupportedLowering:
             return None
-        listed = ", ".join(f"{type} {value}" for type, value in given.given)
-        return f"call void {name}({listed})", group.fine
+        return f"call void {name}({given.listed})", group.fine
 
     def _are_before(self, held: PendingGroup, group: Group) -> bool:
         for op in held.ops:

@@ -11,7 +11,8 @@ from pto.ir.graph import Operation
 from pto.run.jit.emit.block_loop import rounds, taken
 from pto.run.jit.emit.scheduler import BLOCKS, RESUME, blocks, resume
 from pto.run.jit.llvm import native
-from pto.run.jit.runtime.context import Needs
+from pto.run.jit.llvm.text import I64, Text
+from pto.run.jit.runtime.context import HEAD, TOUCH, Needs
 
 ROUNDS, TAKEN, SURVEY, TOUCHED = "rounds", "taken", "survey", "log_access"
 _END = """
@@ -30,6 +31,23 @@ _COMMON = (
     "declare i64 @llvm.smax.i64(i64, i64)",
     "declare i64 @llvm.ctpop.i64(i64)",
 )
+
+
+def _log_access(name: str) -> str:
+    """void f(log, words...): counts every access, and stores those that fit."""
+    x = Text()
+    count, room = x.load(I64, "%p0", 8), x.load(I64, x.at("%p0", 8), 8)
+    x.store(I64, x.new(f"add i64 {count}, 1"), "%p0", 8)
+
+    def keep() -> None:
+        place = x.at("%p0", x.add(x.mul(count, 8 * TOUCH), 8 * HEAD))
+        for n in range(TOUCH):
+            x.store(I64, f"%p{n + 1}", x.at(place, 8 * n), 8)
+
+    x.when(x.new(f"icmp ult i64 {count}, {room}"), keep)
+    x.do("ret void")
+    words = ", ".join(f"i64 %p{n + 1}" for n in range(TOUCH))
+    return x.function(f"define internal void {name}(ptr %p0, {words}) nounwind")
 
 
 class Unit:
@@ -92,6 +110,11 @@ class Unit:
             name = f"@shared{self._names}"
             self._shared[key] = found = (name, make(name))  # nothing is kept if it raises
         return found[0]
+
+    def log_access(self) -> str:
+        """The name of the function that logs an access to global memory; the slice of a region
+        calls it before any block runs."""
+        return self.shared(TOUCHED, _log_access)
 
     @property
     def _functions(self) -> dict[str, str]:

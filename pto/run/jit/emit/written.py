@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pto.core.constants import VREG_BYTES
 from pto.core.errors import fail
 from pto.core.memory import Space
 from pto.core.pad import Pad
@@ -19,9 +18,8 @@ from pto.isa.meaning import Fold, Lane
 from pto.isa.row import types as t
 from pto.isa.row.instr import Operand
 from pto.isa.row.traits import RegionRule
-from pto.run.jit.emit.tile.grids import Grid, grid
-from pto.run.jit.emit.tile.planes import plane
-from pto.run.jit.llvm.text import I64, Text, UnsupportedLowering, Val
+from pto.run.jit.emit.tile import boxes
+from pto.run.jit.llvm.text import I64, Text, UnsupportedLowering, Val, unsupported_if
 from pto.run.jit.runtime.context import SHADOW
 from pto.run.jit.runtime.values import SPACE_NUMBERS, Lowered, PointerDesc, ScalarValue, TileDesc
 
@@ -70,8 +68,8 @@ class Written:
         if _is_stream(op):
             self._mark_all(_UB, set())
 
-    def access(self, memory: Val, address: Val, nbytes: Val, fine: str) -> None:
-        """Check or mark an access of `nbytes`, which is inside its memory if `fine`."""
+    def access(self, memory: Val, address: Val, nbytes: Val) -> None:
+        """Check or mark an access by pointer; bytes outside the buffer are not looked at."""
         if self.op is None or not isinstance(memory, int) or memory == 0 or self._is_tile(self.op):
             return
         if nbytes == 0 or _is_stream(self.op):
@@ -87,39 +85,22 @@ class Written:
         if not roles:
             return
         self._seen.add(memory)
-        read = found[0][0] if roles == {"in"} else None
-        if isinstance(nbytes, int) and nbytes <= VREG_BYTES:
-            self._short(memory, address, nbytes, fine, read)
+        if roles != {"in"}:
+            self._run("write", _run_mark, memory, address, nbytes)
             return
+        count = self._run("written", _run_count, memory, address, nbytes)
+        words = [ScalarValue((name,), _INDEX) for name in (address, nbytes)]
+        say = _never(self.op, found[0][0].name)
+        self.e.fail_with(self.x.compare("ne", count, 0), say, *words)
+
+    def _run(
+        self, key: str, make: Callable[[str], str], memory: int, address: Val, nbytes: Val
+    ) -> str:
+        """Count or mark contiguous bytes."""
         words = f"i64 {self.e.size(memory)}, i64 {address}, i64 {nbytes}"
-        given = f"ptr {self._shadow(memory)}, {words}"
-        if read is None:
-            self.x.do(f"call i64 {self._shared('write', _run_mark)}({given})")
-        else:
-            count = self.x.new(f"call i64 {self._shared('written', _run_count)}({given})")
-            self._some(self.x.compare("ne", count, 0), read, address, nbytes)
-
-    def _short(
-        self, memory: int, address: Val, nbytes: int, fine: str, read: Operand | None
-    ) -> None:
-        """A few bytes, in place: read where an operand is given, else written."""
-        x, type = self.x, f"<{nbytes} x i8>"
-        look, on = x.fresh("look"), x.fresh("on")
-        x.branch(fine, look, on)
-        x.label(look)
-        place = x.at(self._shadow(memory), address)
-        if read is None:
-            x.store(type, "splat (i8 1)", place)
-        else:
-            bits = x.new(f"bitcast {type} {x.load(type, place)} to i{8 * nbytes}")
-            self._some(x.new(f"icmp ne i{8 * nbytes} {bits}, 0"), read, address, nbytes)
-        x.jump(on)
-        x.label(on)
-
-    def _some(self, fine: str, operand: Operand, address: Val, nbytes: Val) -> None:
-        if self.op is not None:
-            words = [ScalarValue((name,), _INDEX) for name in (address, nbytes)]
-            self.e.fail_with(fine, _never(self.op, operand.name), *words)
+        return self.x.new(
+            f"call i64 {self._shared(key, make)}(ptr {self._shadow(memory)}, {words})"
+        )
 
     # ---- operands
 
@@ -140,15 +121,13 @@ class Written:
     def _require(
         self, op: Operation, operand: Operand, tile: TileDesc, dst: TileDesc | None, *, every: bool
     ) -> None:
-        steps, turned = _steps(tile)
-        if steps is None:
-            return
         rows, cols = tile.valid
         if dst is not None:  # a lane reads as far as it writes
-            rows = self._least(rows, dst.valid[0])
-            cols = self._least(cols, dst.valid[1])
+            rows, cols = (self.x.smaller(*two) for two in zip(tile.valid, dst.valid, strict=True))
+        count = self._region("written", _run_count, tile, rows, cols)
+        if count is None:
+            return
         total = self.x.mul(self.x.mul(rows, cols), tile.type.itemsize)
-        count = self._region("count", steps, tile, (cols, rows) if turned else (rows, cols))
         if every:
             fine = self.x.compare("eq", count, total)
         else:
@@ -158,27 +137,29 @@ class Written:
         self.e.fail_with(fine, _unwritten(op, operand.name, tile.type.space), *words)
 
     def _mark(self, tile: TileDesc, rows: Val, cols: Val) -> None:
-        steps, turned = _steps(tile)
-        if steps is None:
+        if self._region("write", _run_mark, tile, rows, cols) is None:
             self._mark_all(tile.memory, set())
-            return
-        self._region("mark", steps, tile, (cols, rows) if turned else (rows, cols))
 
     def _mark_all(self, memory: Val, known: set[int]) -> None:
         """Mark a whole buffer as written, unless its accesses were checked one by one."""
         if isinstance(memory, int) and memory != 0 and memory not in known:
-            size = self.e.size(memory)
-            given = f"ptr {self._shadow(memory)}, i64 {size}, i64 0, i64 {size}"
-            self.x.do(f"call i64 {self._shared('write', _run_mark)}({given})")
+            self._run("write", _run_mark, memory, 0, self.e.size(memory))
 
-    def _region(self, word: str, steps: Grid, tile: TileDesc, extent: tuple[Val, Val]) -> str:
-        """Count or mark the bytes of a region."""
-        run = self._shared("written", _run_count) if word == "count" else ""
-        run = run or self._shared("write", _run_mark)
-        key = repr((f"{word} region", steps))
-        name = self.e.unit.shared(key, lambda f: _region(f, steps, run))
+    def _region(
+        self, key: str, make: Callable[[str], str], tile: TileDesc, rows: Val, cols: Val
+    ) -> str | None:
+        """Count or mark the bytes of a region; None if its layout is not known."""
+        try:
+            unsupported_if(tile.type.dtype.is_packed and not tile.type.layout.is_boxed, "packed")
+            lines = boxes.field(tile)
+        except UnsupportedLowering:
+            return None
+        if "cols" not in lines.units:
+            lines, rows, cols = lines.swapped, cols, rows
+        run = self._shared(key, make)
+        name = self.e.unit.shared(repr((key, lines)), lambda f: _region(f, lines, run))
         base, size = self._shadow(tile.memory), self.e.size(tile.memory)
-        words = f"i64 {size}, i64 {tile.address}, i64 {extent[0]}, i64 {extent[1]}"
+        words = f"i64 {size}, i64 {tile.address}, i64 {rows}, i64 {cols}"
         return self.x.new(f"call i64 {name}(ptr {base}, {words})")
 
     def _shadow(self, memory: int) -> str:
@@ -188,9 +169,6 @@ class Written:
 
     def _shared(self, key: str, make: Callable[[str], str]) -> str:
         return self.e.unit.shared(f"shadow {key}", make)
-
-    def _least(self, a: Val, b: Val) -> Val:
-        return self.x.smaller(a, b)
 
 
 def _is_name(op: Operation) -> bool:
@@ -226,53 +204,35 @@ def _shape(tile: TileDesc) -> tuple[Val, Val]:
     return tile.type.rows, tile.type.cols
 
 
-def _steps(tile: TileDesc) -> tuple[Grid | None, bool]:
-    """The layout of contiguous rows, and whether they are columns of the tile; None if it is not
-    known."""
-    try:
-        if not tile.type.layout.is_boxed:
-            p = plane(tile)
-            by_rows = p.cols == 1
-            line, wide = (p.rows, tile.type.cols) if by_rows else (p.cols, tile.type.rows)
-            return Grid(p.dtype, (1, wide), line, wide, 0, 1), not by_rows
-        g = grid(tile)
-    except UnsupportedLowering:
-        return None, False
-    return (g, False) if g.col == 1 else (g.turned, True)
-
-
 # ---- functions of compiled code; all give how many bytes are written
 
 
-def _region(name: str, g: Grid, run: str) -> str:
-    """i64 f(shadow, size, address, rows, cols): run(..) on each run of a region."""
-    x, (h, w), size = Text(), g.box, g.dtype.itemsize
+def _region(name: str, lines: boxes.Field, run: str) -> str:
+    """i64 f(shadow, size, address, rows, cols): run(..) on each contiguous run of a region."""
+    x, size = Text(), lines.dtype.itemsize
     total = x.stack(I64)
     x.store(I64, 0, total, 8)
 
-    def row(i: Val) -> None:
-        high, low = x.new(f"udiv i64 {i}, {h}"), x.new(f"urem i64 {i}, {h}")
-        line = x.add(x.mul(high, g.down), x.mul(low, g.row))
+    def down(top: list[Val], height: Val, _: int | None) -> None:
+        def line(i: Val) -> None:
+            first = x.add(top[0], x.mul(i, lines.rows[0].step))
 
-        def part(c: Val) -> None:
-            many = x.smaller(x.sub("%p4", c), w)
-            place = x.add(line, x.mul(x.new(f"udiv i64 {c}, {w}"), g.right))
-            address = x.add("%p2", x.mul(place, size))
-            nbytes = x.mul(many, size)
-            given = f"ptr %p0, i64 %p1, i64 {address}, i64 {nbytes}"
-            count = x.new(f"call i64 {run}({given})")
-            x.store(I64, x.add(x.load(I64, total, 8), count), total, 8)
+            def across(left: list[Val], width: Val, _: int | None) -> None:
+                address = x.add("%p2", x.mul(x.add(first, left[0]), size))
+                given = f"ptr %p0, i64 %p1, i64 {address}, i64 {x.mul(width, size)}"
+                count = x.new(f"call i64 {run}({given})")
+                x.store(I64, x.add(x.load(I64, total, 8), count), total, 8)
 
-        x.loop("%p4", w, part)
+            boxes.stretches(x, (lines.cols,), 0, "%p4", across)
 
-    x.loop("%p3", 1, row)
-    x.do(f"ret i64 {x.load(I64, total, 8)}")
-    return x.function(
-        f"define internal i64 {name}(ptr %p0, i64 %p1, i64 %p2, i64 %p3, i64 %p4) noinline nounwind"
-    )
+        x.loop(height, 1, line)
+
+    boxes.stretches(x, (lines.rows,), 0, "%p3", down)
+    return x.procedure(name, ["ptr", *[I64] * 4], I64, x.load(I64, total, 8))
 
 
-_RUN = "define internal i64 {}(ptr %p0, i64 %p1, i64 %p2, i64 %p3) noinline nounwind"
+# inlined: few bytes, whose number is known, need no loop
+_RUN = "define internal i64 {}(ptr %p0, i64 %p1, i64 %p2, i64 %p3) alwaysinline nounwind"
 
 
 def _bounded(x: Text) -> None:

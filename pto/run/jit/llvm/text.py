@@ -383,11 +383,14 @@ class Text:
             return max(a, b)
         return self.new(f"call i64 @llvm.smax.i64(i64 {a}, i64 {b})")
 
-    def procedure(self, name: str, types: Sequence[str]) -> str:
-        """The whole function `void name(..)` with parameters %p0, %p1, .. of these types."""
-        self.do("ret void")
+    def procedure(
+        self, name: str, types: Sequence[str], result: str = "void", value: Val = ""
+    ) -> str:
+        """The whole function `name(..)` with parameters %p0, %p1, .. of these types; it ends with
+        this result."""
+        self.do(f"ret {result} {value}".rstrip())
         listed = ", ".join(f"{type} %p{n}" for n, type in enumerate(types))
-        return self.function(f"define internal void {name}({listed}) noinline nounwind")
+        return self.function(f"define internal {result} {name}({listed}) noinline nounwind")
 
     def function(self, head: str, *, notes: bool = True, begin: Sequence[str] = ()) -> str:
         """The whole function, with or without noted lines. `begin` are the lines before its first
@@ -396,6 +399,36 @@ class Text:
         lines = (line for line in self.lines if notes or not isinstance(line, Noted))
         start = ["entry:", *self._stack, *begin, *label, *self._prologue]
         return "\n".join([f"{head} {{", *start, *lines, "}"])
+
+
+class Parameters:
+    """The arguments of a call, and their names inside the function: %p0, %p1, .. Integers of 64
+    bits that are known now are not passed."""
+
+    def __init__(self, *given: tuple[str, Val]) -> None:
+        self.given = list(given)
+
+    def name(self, value: Val, type: str = I64) -> Val:
+        """The name of a value inside the function; equal values are one argument."""
+        if isinstance(value, int) and type == I64:
+            return value
+        if (type, value) in self.given:
+            return f"%p{self.given.index((type, value))}"
+        return self.add(type, value)
+
+    def add(self, type: str, value: Val) -> str:
+        """The name of one more argument."""
+        self.given.append((type, value))
+        return f"%p{len(self.given) - 1}"
+
+    @property
+    def listed(self) -> str:
+        """The arguments of the call."""
+        return ", ".join(f"{type} {value}" for type, value in self.given)
+
+    @property
+    def types(self) -> list[str]:
+        return [type for type, _ in self.given]
 
 
 _COMPARE: Final[dict[str, Any]] = {

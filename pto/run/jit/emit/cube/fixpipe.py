@@ -37,7 +37,7 @@ from pto.run.jit.emit.tile import boxes, planes
 from pto.run.jit.emit.tile import move as tile_moves
 from pto.run.jit.emit.tile.boxes import REST, Digit, Field
 from pto.run.jit.emit.tile.copies import Work
-from pto.run.jit.emit.tile.move import Arguments, Side
+from pto.run.jit.emit.tile.move import Side
 from pto.run.jit.llvm.lanes import Lanes, Symbol
 from pto.run.jit.llvm.text import Val, expect, unsupported_if
 from pto.run.jit.runtime.values import Lowered, PointerDesc, ScalarValue, known
@@ -219,11 +219,11 @@ class _Move:
 
     def writer(self, part: _Part) -> tuple[str, Callable[[], None]]:
         """The condition of writing a part, and a function that emits the write."""
-        s, x, given = self.s, self.s.x, Arguments()
-        rows = boxes.line(given.name(x.mul(self.step, FRACTAL_NZ_ROW)))
-        strips = Digit(REST, given.name(x.mul(self.pitch, FRACTAL_NZ_ROW)))
+        s, x = self.s, self.s.x
+        rows = boxes.line(x.mul(self.step, FRACTAL_NZ_ROW))
+        strips = Digit(REST, x.mul(self.pitch, FRACTAL_NZ_ROW))
         acc = Field(self.src, rows, (Digit(FRACTAL_NZ_ROW, 1), strips))
-        out, width, counts, strides = _out(s, self.dst, given, part.rows, part.cols, self.stride)
+        out, width, counts, strides = _out(s, self.dst, part.rows, part.cols, self.stride)
         repeated = (*counts, self.count), (*strides, self.again)
         written = reach_of(s, width, *repeated)
         fine = x.both(
@@ -244,7 +244,7 @@ class _Move:
                     types, ends = (self.src, self.dst), (place, values)
                     channel.move(s, types, ends, shape, self.outlet.finish, self.combine)
                     return
-                sides = Side(out, place), Side(acc, values, tuple(given.names))
+                sides = Side(out, place), Side(acc, values)
                 tile_moves.transfer(s, part.rows, part.cols, *sides, *self._work())
 
             x.loop(self.count, 1, once)
@@ -275,19 +275,19 @@ class _Move:
 
 
 def _out(
-    s: OpContext, dst: DType, given: Arguments, m: Val, n: Val, stride: Val
+    s: OpContext, dst: DType, m: Val, n: Val, stride: Val
 ) -> tuple[Field, Val, tuple[Val, ...], tuple[Val, ...]]:
     """The field of the destination; its bursts: bytes, counts and strides from inner to outer."""
     x, size, layout = s.x, dst.itemsize, s.case.word("mode") or "nz2nd"
     pitch = x.mul(stride, size)
     if layout != "nz2nz":
-        rows, cols = boxes.line(given.name(stride)), boxes.line(1)
+        rows, cols = boxes.line(stride), boxes.line(1)
         if layout == "nz2dn":
             return Field(dst, cols, rows), x.mul(m, size), (n,), (pitch,)
         return Field(dst, rows, cols), x.mul(n, size), (m,), (pitch,)
     why = "blocks whose width is known only when it runs"
     split = expect(_optional(s, "split", 0), int, why)
     wide = FRACTAL_NZ_ROW if size == 4 and split == 0 else C0_SIZE_BYTE // size
-    field = Field(dst, boxes.line(wide), (Digit(wide, 1), Digit(REST, given.name(stride))))
+    field = Field(dst, boxes.line(wide), (Digit(wide, 1), Digit(REST, stride)))
     row = wide * size
     return field, row, (m, s.x.up(n, wide)), (row, pitch)

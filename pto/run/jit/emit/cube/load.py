@@ -20,7 +20,7 @@ from pto.run.jit.emit.registry import WORDS
 from pto.run.jit.emit.tile import boxes, copies, planes
 from pto.run.jit.emit.tile import move as tile_moves
 from pto.run.jit.emit.tile.boxes import REST, Digit, Field
-from pto.run.jit.emit.tile.move import Arguments, Side
+from pto.run.jit.emit.tile.move import Side
 from pto.run.jit.llvm import text
 from pto.run.jit.llvm.index import Fact, Number
 from pto.run.jit.llvm.shuffles import spread
@@ -61,24 +61,19 @@ class Loads(Words):
         )
 
         def run() -> None:
-            given = Arguments()
-            pitch = given.name(x.over(inner, size))
-            rows, cols = boxes.line(pitch), boxes.line(1)
+            rows, cols = boxes.line(x.over(inner, size)), boxes.line(1)
             matrix = Field(kind, cols, rows) if turned else Field(kind, rows, cols)
-            strip = given.name(x.mul(steps[1], wide))
+            strip = x.mul(steps[1], wide)
             fractal = Field(
-                kind,
-                boxes.line(given.name(x.mul(steps[0], wide))),
-                (Digit(wide, 1), Digit(REST, strip)),
+                kind, boxes.line(x.mul(steps[0], wide)), (Digit(wide, 1), Digit(REST, strip))
             )
-            names = tuple(given.names)
             whole = x.mul(strips, wide)
             first = noted(s, source, line, (lines, groups), (inner, outer), read, writes=False)
             begin = s.pointer(target.memory, target.address)
 
             def group(g: Val) -> None:
                 to, from_ = x.at(begin, x.mul(g, apart)), x.at(first, x.mul(g, outer))
-                tile_moves.transfer(s, n, d, Side(fractal, to), Side(matrix, from_, names))
+                tile_moves.transfer(s, n, d, Side(fractal, to), Side(matrix, from_))
                 _zeros(s, kind, steps, wide, to, n, (d, whole))
 
             x.loop(groups, 1, group)
@@ -105,14 +100,11 @@ class Loads(Words):
             fine = fine & Fact(x, inside)
 
         def run() -> None:
-            given = Arguments()
-            across = [given.name((pitch // kind.itemsize).value) for pitch in pitches]
+            across = [(pitch // kind.itemsize).value for pitch in pitches]
             matrix, other = (
                 Field(kind, boxes.line(wide), (Digit(wide, 1), Digit(REST, n))) for n in across
             )
-            from_ = Side(
-                matrix.swapped, s.pointer(source.memory, source.address.value), tuple(given.names)
-            )
+            from_ = Side(matrix.swapped, s.pointer(source.memory, source.address.value))
             to = Side(other, s.pointer(dst.memory, dst.address.value))
             tile_moves.transfer(s, (strips * wide).value, down.value, to, from_)
 
@@ -124,12 +116,11 @@ class Loads(Words):
         x, slot, count = self.x, F32 if widen else U32, self.number(width)
 
         def slots(to: Side, from_: Side, inner: burst.Loop) -> None:
-            given = Arguments()
             read, written = (
-                Field(dtype, boxes.line(given.name(x.over(step, dtype.itemsize))), boxes.line(1))
+                Field(dtype, boxes.line(x.over(step, dtype.itemsize)), boxes.line(1))
                 for dtype, step in ((kind, inner.source), (slot, inner.destination))
             )
-            values = Side(read, from_.pointer, tuple(given.names))
+            values = Side(read, from_.pointer)
             work, cols = copies.Work(lambda v: _slots(v, kind, widen)), count // kind.itemsize
             target = Side(written, to.pointer)
             tile_moves.transfer(
@@ -194,15 +185,13 @@ def _zeros(
     cols: tuple[Val, Val],
 ) -> None:
     """Fill the columns of the last fractals beyond the matrix with zeros."""
-    x, given = s.x, Arguments(6)
+    x = s.x
     if isinstance(cols[0], int) and int(cols[0]) % wide == 0:
         return
-    strip = given.name(x.mul(steps[1], wide))
-    field = Field(
-        kind, boxes.line(given.name(x.mul(steps[0], wide))), (Digit(wide, 1), Digit(REST, strip))
-    )
+    strip = Digit(REST, x.mul(steps[1], wide))
+    field = Field(kind, boxes.line(x.mul(steps[0], wide)), (Digit(wide, 1), strip))
     zero = tile_moves.bits_item(0, text.element(kind))
-    tile_moves.fill(s, Side(field, to, tuple(given.names)), zero, (0, n), cols)
+    tile_moves.fill(s, Side(field, to), zero, (0, n), cols)
 
 
 def _slots(values: Any, kind: DType, widen: bool) -> Any:

@@ -18,7 +18,7 @@ from pto.run.jit.emit.handle.view import number
 from pto.run.jit.emit.tile import boxes, planes
 from pto.run.jit.emit.tile import move as tile_moves
 from pto.run.jit.emit.tile.boxes import Field
-from pto.run.jit.emit.tile.move import Arguments, Side
+from pto.run.jit.emit.tile.move import Side
 from pto.run.jit.llvm.text import Val, unsupported_if
 from pto.run.jit.runtime import context
 from pto.run.jit.runtime.values import PointerDesc, ScalarValue
@@ -182,11 +182,9 @@ def _rows(
     s: OpContext, move: Transfer, pads: Callable[..., None] | None, source: str, target: str
 ) -> None:
     """The innermost bursts."""
-    inner, given = move.loops[0], Arguments()
-    to_step, from_step = given.name(inner.destination), given.name(inner.source)
-    names = tuple(given.names)
-    dst = Side(Field(U8, boxes.line(to_step), boxes.line(1)), target)
-    src = Side(Field(U8, boxes.line(from_step), boxes.line(1)), source, names)
+    inner = move.loops[0]
+    dst = Side(Field(U8, boxes.line(inner.destination), boxes.line(1)), target)
+    src = Side(Field(U8, boxes.line(inner.source), boxes.line(1)), source)
     if pads is None:
         tile_moves.transfer(s, inner.count, move.width, dst, src)
     else:

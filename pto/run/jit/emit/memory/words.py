@@ -24,7 +24,7 @@ from pto.run.jit.emit.registry import WORDS, Emit
 from pto.run.jit.emit.tile import boxes, copies
 from pto.run.jit.emit.tile import move as tile_moves
 from pto.run.jit.emit.tile.boxes import Field
-from pto.run.jit.emit.tile.move import Arguments, Side
+from pto.run.jit.emit.tile.move import Side
 from pto.run.jit.emit.tile.numbers import Numbers
 from pto.run.jit.llvm.index import Fact, Number
 from pto.run.jit.llvm.text import UnsupportedLowering, Val, expect, is_integer, unsupported_if
@@ -164,10 +164,8 @@ class Words(Numbers):
 
         def pads(to: Side, from_: Side, inner: burst.Loop) -> None:
             last, end = ((before + payload) // size).value, (row // size).value
-            given = Arguments(6)
-            step = given.name(x.over(inner.destination, size))
-            field = Field(kind, boxes.line(step), boxes.line(1))
-            side = Side(field, to.pointer, tuple(given.names))
+            rows = boxes.line(x.over(inner.destination, size))
+            side = Side(Field(kind, rows, boxes.line(1)), to.pointer)
             if left.known != 0:
                 tile_moves.fill(self.s, side, item, (0, inner.count), (0, left.value))
             tile_moves.fill(self.s, side, item, (0, inner.count), (last, end))

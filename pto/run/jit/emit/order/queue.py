@@ -323,7 +323,7 @@ def _to_vectors(
     rows, cols = _divided(x, made.split, *tile.valid)
     for sub in made.vectors:
         skipped = _skipped(s, source, _second(made.split, rows, cols)) if sub else 0
-        half = Side(source.field, x.at(source.pointer, skipped), source.arguments)
+        half = Side(source.field, x.at(source.pointer, skipped))
         target = TileDesc((0, rows, cols), slot)
         to = Side(boxes.field(target), x.at(_peer(s, sub), address))
         if how is None:

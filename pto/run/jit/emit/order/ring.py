@@ -10,7 +10,7 @@ from pto.isa.meaning.order import queue, ring
 from pto.run.jit.emit.emitter import OpContext
 from pto.run.jit.emit.tile import boxes
 from pto.run.jit.emit.tile.boxes import Field
-from pto.run.jit.emit.tile.move import Arguments, Side
+from pto.run.jit.emit.tile.move import Side
 from pto.run.jit.llvm.text import I64, Val, unsupported_if
 from pto.run.jit.runtime.context import GLOBAL, LOCAL, PLACE, QUEUE_WORDS, QUEUES, SUB
 
@@ -90,9 +90,8 @@ class Ring:
         return Matrix(kind, x.add(slot, start), pitch, fits)
 
     def side(self, matrix: Matrix) -> Side:
-        given = Arguments()
-        field = Field(matrix.kind, boxes.line(given.name(matrix.pitch)), boxes.line(1))
-        return Side(field, self.s.x.at(self.first, matrix.start), tuple(given.names))
+        field = Field(matrix.kind, boxes.line(matrix.pitch), boxes.line(1))
+        return Side(field, self.s.x.at(self.first, matrix.start))
 
     def has_room(self, number: Val) -> str:
         """True if a slot is free for the next push."""

@@ -29,17 +29,20 @@ from pto.run.jit.emit.emitter import OpContext
 from pto.run.jit.emit.order.ring import number_of
 from pto.run.jit.emit.registry import emits
 from pto.run.jit.emit.tile import boxes, planes
+from pto.run.jit.emit.tile.boxes import Field
 from pto.run.jit.emit.tile.elements import TileRef, ViewRef
 from pto.run.jit.emit.tile.move import Side, tile_side
 from pto.run.jit.emit.tile.mover import Mover
 from pto.run.jit.llvm.index import Number
-from pto.run.jit.llvm.text import I64, Text, Val, expect, unsupported_if
+from pto.run.jit.llvm.text import I64, Parameters, Text, Val, expect, unsupported_if
 from pto.run.jit.runtime.context import epilogue_bits
 from pto.run.jit.runtime.scales import Form, row_type
 from pto.run.jit.runtime.values import SPACE_NUMBERS, Lowered, ScalarValue, TileDesc, ViewDesc
 
 _SETS = (config.QUANT_SCALAR, config.QUANT_VECTOR)
 _FORM, _SCALE, _COUNT = range(3)  # words of a register
+# parameters of the function that sends a tile, after sizes and addresses
+_GIVEN_CONTEXT, _GIVEN_ROW, _GIVEN_SCALE = "%p4", "%p5", "%p6"
 _WORD = Form()  # one scale for all
 
 # ---- setting
@@ -107,30 +110,25 @@ class Leaving:
         unsupported_if(len(dst.field.rows) > 1 or len(dst.field.cols) > 1, "boxes in a slot")
         scale, row = self._given(s)
         named = TileDesc(("", "%p0", "%p1"), tile.type, tile.pitch)
-        profile = s.case.profile
+        places = ("ptr", dst.pointer), ("ptr", source.pointer)
+        more = ("ptr", "%ctx"), ("ptr", row), ("i64", scale)
+        given = Parameters(("i64", rows), ("i64", cols), *places, *more)
+        field, profile = dst.field.renamed(given.name), s.case.profile
 
         def make(name: str) -> str:
             text, unit = Text(s.e.unit.declare), s.e.unit
 
             def word(index: int) -> str:
                 unit.needs.words.add(index)
-                return text.load_fixed("ptr", text.at("%ctx", 8 * index))
+                return text.load_fixed("ptr", text.at(_GIVEN_CONTEXT, 8 * index))
 
             mover = Mover(text, [], word, False)
             outlet = Outlet(tile.type.dtype, self.dtype, self.relu, profile.scaling)
-            self._write(mover, outlet, named, dst)
-            text.do("ret void")
-            types = ["i64", "i64", "ptr", "ptr", *["i64"] * len(more)]
-            listed = ", ".join(f"{type} %p{n}" for n, type in enumerate(types))
-            head = f"define internal void {name}(ptr %ctx, ptr %fp, i64 %scale, {listed})"
-            return text.function(f"{head} noinline nounwind")
+            self._write(mover, outlet, named, field)
+            return text.procedure(name, given.types)
 
-        more = dst.arguments
-        key = repr(("send", profile.name, self, tile.type, tile.pitch, dst.field))
-        name = s.e.unit.shared(key, make)
-        words = f"i64 {rows}, i64 {cols}, ptr {dst.pointer}, ptr {source.pointer}"
-        words += "".join(f", i64 {a}" for a in more)
-        x.do(f"call void {name}(ptr %ctx, ptr {row}, i64 {scale}, {words})")
+        key = repr(("send", profile.name, self, tile.type, tile.pitch, field))
+        x.do(f"call void {s.e.unit.shared(key, make)}({given.listed})")
         if self.register == registers.TILE_QUANT:
             x.store(I64, 0, s.register_at(self.register, _FORM), 8)
 
@@ -146,11 +144,11 @@ class Leaving:
         signed = self.register != registers.TILE_QUANT and self.dtype is I8
         return (x.new(f"or i64 {scale}, {1 << SIGN}") if signed else scale), "null"
 
-    def _write(self, x: Mover, outlet: Outlet, tile: TileDesc, dst: Side) -> None:
+    def _write(self, x: Mover, outlet: Outlet, tile: TileDesc, dst: Field) -> None:
         """The function: rows and columns, slot and tile are its parameters."""
         rows, cols = (Number(x.x, n) for n in tile.valid)
         src = TileRef(tile, "%p3", (rows, cols), boxes.field(tile), boxes.extent(tile))
-        steps = [Number(x.x, axis[0].step) for axis in (dst.field.rows, dst.field.cols)]
+        steps = [Number(x.x, axis[0].step) for axis in (dst.rows, dst.cols)]
         one, none = Number(x.x, 1), Number(x.x, 0)
         place = ViewDesc(("",) * 12, self.dtype, GLOBAL_ND)
         slot = ViewRef(place, "%p2", (one, one, one, rows, cols), (none, none, none, *steps))
@@ -167,10 +165,10 @@ class Leaving:
         if not self.register:
             return outlet.change(x, None, None, 0, saturate=saturate)
         if element is None:
-            return outlet.change(x, None, Number(x.x, "%scale"), 0, saturate=saturate)
+            return outlet.change(x, None, Number(x.x, _GIVEN_SCALE), 0, saturate=saturate)
         place = TileDesc(("", 1, self.form.cols), row_type(element, self.form.cols))
         valid = Number(x.x, 1), Number(x.x, self.form.cols)
-        fp = TileRef(place, "%fp", valid, boxes.field(place), boxes.extent(place))
+        fp = TileRef(place, _GIVEN_ROW, valid, boxes.field(place), boxes.extent(place))
 
         def words(j: Any) -> Any:
             found = x.read(fp, 0, j)

@@ -31,6 +31,14 @@ class Field:
     def swapped(self) -> Field:
         return Field(self.dtype, self.cols, self.rows)
 
+    def renamed(self, name: Callable[[Val], Val]) -> Field:
+        """The same field with other names for its numbers."""
+        rows, cols = (
+            tuple(Digit(name(d.size), name(d.step)) for d in each)
+            for each in (self.rows, self.cols)
+        )
+        return Field(self.dtype, rows, cols)
+
     @property
     def units(self) -> frozenset[str]:
         """Along what neighbours in the field are neighbours in memory, as far as is known."""

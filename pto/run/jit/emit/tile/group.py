@@ -390,11 +390,11 @@ def _view_ref(s: OpContext, view: ViewDesc, tile: TileDesc, *, writes: bool) -> 
     unsupported_if(
         others or field.cols != boxes.line(1) or len(field.rows) != 1, "a view of other lines"
     )
-    step = found.side.value(field.rows[0].step)
     s.fault_unless(found.fits)
     large = writes and _may_be_large(s.op.operand("dst"), view.dtype.itemsize)
     size = s.e.size(view.memory) if large else 0
-    return Ref("matrix", view.dtype, step, found.side.pointer, size=size), found.known
+    step, pointer = field.rows[0].step, found.side.pointer
+    return Ref("matrix", view.dtype, step, pointer, size=size), found.known
 
 
 def _may_be_large(value: Value | None, itemsize: int) -> bool:

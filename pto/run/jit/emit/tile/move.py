@@ -23,40 +23,24 @@ from pto.run.jit.emit.registry import emits
 from pto.run.jit.emit.tile import boxes, copies, planes
 from pto.run.jit.emit.tile.boxes import Digit, Field
 from pto.run.jit.emit.tile.moves import emit_move
-from pto.run.jit.llvm.text import Text, Val, expect, is_integer, unsupported_if, width_of
+from pto.run.jit.llvm.text import (
+    Parameters,
+    Text,
+    Val,
+    expect,
+    is_integer,
+    unsupported_if,
+    width_of,
+)
 from pto.run.jit.runtime.values import Lowered, TileDesc, ViewDesc
-
-_FIRST = 4  # parameters of every copy: rows, cols, to, from
-
-
-class Arguments:
-    """The arguments of a shared function after its fixed parameters; constants are not passed."""
-
-    def __init__(self, first: int = _FIRST) -> None:
-        self._first = first
-        self.names: list[Val] = []
-
-    def name(self, value: Val) -> Val:
-        """The name of a value inside the function."""
-        if isinstance(value, int):
-            return value
-        if value not in self.names:
-            self.names.append(value)
-        return f"%p{self._first + self.names.index(value)}"
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """The source or the destination of a transfer, as its function sees it."""
+    """The source or the destination of a transfer."""
 
     field: Field
     pointer: str
-    arguments: tuple[Val, ...] = ()
-
-    def value(self, name: Val) -> Val:
-        """The caller's value of a number in the field."""
-        names = {f"%p{_FIRST + n}": value for n, value in enumerate(self.arguments)}
-        return name if isinstance(name, int) else names[name]
 
 
 def tile_side(s: OpContext, tile: TileDesc) -> Side:
@@ -85,16 +69,14 @@ def met(
     pointer, whole = s.pointer(view.memory, view.address, noted=True), inside(s, view)
     found: list[Met] = []
     for layout, known in _layouts(s, view, tile, written):
-        given = Arguments()
-        sizes, steps = (tuple(map(given.name, each)) for each in (view.shape, view.strides))
         fits = _matrix(s.x, layout, view, tile, "sle")
         for extent in tile.valid:
             fits = s.x.either(fits, s.x.compare("eq", extent, 0))
         down, across = (
-            boxes.axis([Digit(sizes[a], steps[a]) for a in reversed(axes)])
+            boxes.axis([Digit(view.shape[a], view.strides[a]) for a in reversed(axes)])
             for axes in (layout.row_axes, layout.col_axes)
         )
-        side = Side(Field(view.dtype, down, across), pointer, tuple(given.names))
+        side = Side(Field(view.dtype, down, across), pointer)
         in_boxes = "NZ" in (layout.name, view.layout.name)
         found.append(Met(side, fits, s.x.both(known, whole), in_boxes))
     return found
@@ -185,26 +167,27 @@ def transfer(
     """Call the copy function of two fields; `key` names the work."""
     # lines of a known length need no loop over strips; the length is a parameter all the same
     width = cols if isinstance(cols, int) else "%p1"
+    given = Parameters(("i64", rows), ("i64", cols), ("ptr", dst.pointer), ("ptr", src.pointer))
+    to, from_ = (side.field.renamed(given.name) for side in (dst, src))
 
     def write(x: Text) -> None:
         some = x.both(x.compare("sgt", "%p0", 0), x.compare("sgt", "%p1", 0))
         copier = copies.Copier(x, work)
-        x.when(some, lambda: copier.copy(dst.field, src.field, "%p0", width, "%p2", "%p3"))
+        x.when(some, lambda: copier.copy(to, from_, "%p0", width, "%p2", "%p3"))
 
-    given = [("i64", rows), ("i64", cols), ("ptr", dst.pointer), ("ptr", src.pointer)]
-    more = [("i64", a) for a in (*dst.arguments, *src.arguments)]
-    s.call(repr(("copy", key, width, dst.field, src.field)), [*given, *more], write)
+    s.call(repr(("copy", key, width, to, from_)), given.given, write)
 
 
 def fill(s: OpContext, dst: Side, value: Val, rows: tuple[Val, Val], cols: tuple[Val, Val]) -> None:
     """Call the fill function of a field; the value is an item."""
+    bounds, item = (("i64", n) for n in (*rows, *cols)), (copies.element(dst.field.dtype), value)
+    given = Parameters(*bounds, ("ptr", dst.pointer), item)
+    field = dst.field.renamed(given.name)
 
     def write(x: Text) -> None:
-        copies.fill(x, dst.field, "%p4", "%p5", ("%p0", "%p1"), ("%p2", "%p3"))
+        copies.fill(x, field, "%p4", "%p5", ("%p0", "%p1"), ("%p2", "%p3"))
 
-    given = [("i64", n) for n in (*rows, *cols)]
-    given += [("ptr", dst.pointer), (copies.element(dst.field.dtype), value)]
-    s.call(repr(("fill", dst.field)), [*given, *(("i64", a) for a in dst.arguments)], write)
+    s.call(repr(("fill", field)), given.given, write)
 
 
 def require_same_width(a: DType, b: DType) -> None:

@@ -16,28 +16,19 @@ from pto.run.jit.emit.tile.elements import TileRef, ViewRef
 from pto.run.jit.emit.tile.mover import Mover
 from pto.run.jit.emit.tile.numbers import FAULT, LEFT
 from pto.run.jit.llvm.index import Fact, Number
-from pto.run.jit.llvm.text import Text, UnsupportedLowering, Val, unsupported_if
+from pto.run.jit.llvm.text import Parameters, Text, UnsupportedLowering, unsupported_if
 from pto.run.jit.runtime.forms import form_of
 from pto.run.jit.runtime.values import Array, Lowered, Nothing, ScalarValue, TileDesc, ViewDesc
 
 
-class _Parameters:
-    """Operands as parameters of a function; numbers that are known now stay numbers."""
+class _Operands(Parameters):
+    """Operands as parameters of a function, after the context."""
 
     def __init__(self, s: OpContext) -> None:
+        super().__init__(("ptr", "%ctx"))
         self.s = s
-        self.listed: list[str] = ["ptr %ctx"]
-        self.given: list[str] = ["ptr %ctx"]
         self.key: list[Any] = []
         self.inside = "true"  # whether views lie inside their memory
-
-    def name(self, type: str, value: Val) -> Val:
-        if isinstance(value, int):
-            return value
-        inner = f"%p{len(self.listed)}"
-        self.listed.append(f"{type} {inner}")
-        self.given.append(f"{type} {value}")
-        return inner
 
     def _view(self, view: ViewDesc, role: str) -> Any:
         """A view as a parameter. The range from its first to its last element counts as accessed,
@@ -52,8 +43,8 @@ class _Parameters:
         nbytes = x.mul(reach, view.dtype.itemsize)
         self.inside = x.both(self.inside, self.s.e.inside(view.memory, view.address, nbytes))
         self.s.e.log_access(view.memory, view.address, 1, nbytes, 0, writes=role != "in")
-        pointer = self.name("ptr", self.s.pointer(view.memory, view.address, noted=True))
-        names = [self.name("i64", n) for n in (*view.shape, *view.strides)]
+        pointer = self.add("ptr", self.s.pointer(view.memory, view.address, noted=True))
+        names = [self.name(n) for n in (*view.shape, *view.strides)]
         inner = replace(view, names=("", "", *names))
         self.key.append(inner)
         return inner, pointer
@@ -64,8 +55,8 @@ class _Parameters:
             self.key.append(None)
             return None
         if isinstance(native, TileDesc):
-            pointer = self.name("ptr", planes.machine_address(self.s, native))
-            inner = replace(native, names=("", *(self.name("i64", n) for n in native.valid)))
+            pointer = self.add("ptr", planes.machine_address(self.s, native))
+            inner = replace(native, names=("", *map(self.name, native.valid)))
             self.key.append(inner)
             return inner, pointer
         if isinstance(native, ViewDesc):
@@ -74,7 +65,9 @@ class _Parameters:
             self.key.append(native)
             return native
         if isinstance(native, ScalarValue):
-            inner = replace(native, names=(self.name(native.types[0], native.name),))
+            known = isinstance(native.name, int)
+            name = native.name if known else self.name(native.name, native.types[0])
+            inner = replace(native, names=(name,))
             self.key.append(inner)
             return inner
         raise UnsupportedLowering(f"an operand that is {type(native).__name__}")
@@ -118,7 +111,7 @@ def emit_move(s: OpContext, meaning: Make, **seen: Lowered) -> Sequence[Lowered]
         values = [_seen(s, native, tiles) for native in natives]
         found = meaning(s.case)(_Inline(s, tiles), *values)
         return [] if found is None else [found]
-    given = _Parameters(s)
+    given = _Operands(s)
     operands = [
         [given.operand(each, o.role) for each in native]
         if isinstance(native, list)
@@ -131,24 +124,21 @@ def emit_move(s: OpContext, meaning: Make, **seen: Lowered) -> Sequence[Lowered]
 
         def word(index: int) -> str:
             unit.needs.words.add(index)
-            return x.load_fixed("ptr", x.at("%ctx", 8 * index))
+            return x.load_fixed("ptr", x.at("%p0", 8 * index))
 
         values = [_inside(x, o, tiles) for o in operands]
         mover = Mover(x, tiles, word, _is_alone(s))
         meaning(s.case)(mover, *values)
-        x.do("ret i32 0")
         unit.statuses[name] = mover.statuses
-        return x.function(
-            f"define internal i32 {name}({', '.join(given.listed)}) noinline nounwind"
-        )
+        return x.procedure(name, given.types, "i32", 0)
 
     name = s.e.unit.shared(planes.key_of(s, *given.key), make)
     planes.guarded(s, given.inside, lambda: _call(s, name, given), "a view leaves its memory")
     return results
 
 
-def _call(s: OpContext, name: str, given: _Parameters) -> None:
-    status = s.x.new(f"call i32 {name}({', '.join(given.given)})")
+def _call(s: OpContext, name: str, given: _Operands) -> None:
+    status = s.x.new(f"call i32 {name}({given.listed})")
     s.fault_unless(s.x.compare("ne", status, FAULT, "i32"))
     if LEFT in s.e.unit.statuses[name]:
         left = s.x.compare("eq", status, LEFT, "i32")

@@ -18,7 +18,16 @@ from pto.run.jit.emit.tile.reduce import Folder, joined, reduced, stored
 from pto.run.jit.emit.tile.rematerialise import Rematerialiser
 from pto.run.jit.llvm import lanes
 from pto.run.jit.llvm.lanes import items_of, symbol_type
-from pto.run.jit.llvm.text import Declare, Text, Val, element, scalar_type, unsupported_if, vector
+from pto.run.jit.llvm.text import (
+    Declare,
+    Parameters,
+    Text,
+    Val,
+    element,
+    scalar_type,
+    unsupported_if,
+    vector,
+)
 from pto.run.jit.runtime.clock import SCRATCH
 from pto.run.jit.runtime.values import ScalarValue
 
@@ -29,23 +38,16 @@ _LONG = 60  # lines of text of a pass: with more, fewer lanes at a time
 _LINE = 64  # bytes of a line of the cache
 
 
-class Parameters:
-    """The arguments of a call, and the names of the function's parameters.
+class StepParameters(Parameters):
+    """The arguments of the function of a group.
 
     Inside the function a pointer identifies one access (`Ref.place`): address, shape, strides and
     element width. Two accesses at one address, as a matrix and its first row, are two parameters.
     """
 
     def __init__(self, room: str | None) -> None:
-        self.given: list[tuple[str, Val]] = [] if room is None else [("ptr", room)]
+        super().__init__(*([] if room is None else [("ptr", room)]))
         self._places: dict[tuple[object, ...], str] = {}
-
-    def name(self, type: str, value: Val) -> Val:
-        if isinstance(value, int) and type == "i64":
-            return value
-        if (type, value) not in self.given:
-            self.given.append((type, value))
-        return f"%p{self.given.index((type, value))}"
 
     def ref(self, ref: Ref) -> Ref:
         if ref.owner:  # another layout is another access
@@ -53,25 +55,20 @@ class Parameters:
             name = self._places.setdefault(place, f"%own{len(self._places)}")
             return Ref(ref.shape, ref.dtype, 0, name, owner=1)
         if ref.place not in self._places:
-            self._places[ref.place] = f"%p{len(self.given)}"
-            self.given.append(("ptr", ref.pointer))
-        step, name = self.name("i64", ref.step), self._places[ref.place]
-        memory, size = min(0, ref.memory), self.name("i64", ref.size)
+            self._places[ref.place] = self.add("ptr", ref.pointer)
+        step, name = self.name(ref.step), self._places[ref.place]
+        memory, size = min(0, ref.memory), self.name(ref.size)
         return Ref(ref.shape, ref.dtype, step, name, memory, across=ref.across, size=size)
 
     def source(self, source: Source) -> Source:
         value, kind = source
         if isinstance(value, Ref):
             return self.ref(value), kind
-        return ScalarValue((self.name(value.types[0], value.name),), value.type), kind
+        return ScalarValue((self.name(value.name, value.types[0]),), value.type), kind
 
     def step(self, step: Step) -> Step:
         sources = tuple(map(self.source, step.sources))
         return replace(step, dst=self.ref(step.dst), sources=sources)
-
-    @property
-    def types(self) -> list[str]:
-        return [type for type, _ in self.given]
 
 
 def is_flat(group: Group) -> bool:
