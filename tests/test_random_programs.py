@@ -12,7 +12,7 @@ import pytest
 from pto.core.dtypes import dtype
 from pto.ir.text.parser import parse
 from pto.run.jit.emit.fusion import FusingEmitter
-from pto.run.jit.emit.tile.strips import Parameters
+from pto.run.jit.emit.tile.strips import StepParameters
 from tests.random_draft import ROWS, Draft
 from tests.random_programs import attempt, drawn, outcome, quickly, run
 
@@ -81,13 +81,13 @@ def test_programs_are_the_same_on_both_engines():
 def test_lanes_cached_under_an_address_are_found(monkeypatch: pytest.MonkeyPatch):
     """Two accesses at one address under one name: a row of a tile is taken for the tile."""
 
-    def by_address(self: Parameters, ref: Any) -> Any:
+    def by_address(self: StepParameters, ref: Any) -> Any:
         if not ref.owner:
-            self._places.setdefault(ref.place, str(self.name("ptr", ref.pointer)))
+            self._places.setdefault(ref.place, str(self.name(ref.pointer, "ptr")))
         return plain(self, ref)
 
-    plain = Parameters.ref
-    monkeypatch.setattr(Parameters, "ref", by_address)
+    plain = StepParameters.ref
+    monkeypatch.setattr(StepParameters, "ref", by_address)
     with quickly():
         assert attempt(SHARED)[0] == "disagree"
     monkeypatch.undo()
