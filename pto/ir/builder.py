@@ -12,7 +12,7 @@ from typing import TypedDict, Unpack
 
 from pto.core.dtypes import DType, encode
 from pto.core.errors import Loc, fail
-from pto.ir.graph import Block, Module, Operation, Region, Source, Value
+from pto.ir.graph import Block, Module, Operation, Source, Value
 from pto.ir.text.types import parse_type
 from pto.isa.row.attributes import Attribute, Bool, Float, Int, OfType, Str
 from pto.isa.row.instr import Instr
@@ -67,10 +67,9 @@ def new_module(attrs: Mapping[str, Attribute], file: str = "<kernel>") -> Module
 
 def new_block(op: Operation, args: Sequence[Value] = ()) -> Block:
     """A further region of `op` with one block."""
-    region = Region(op)
+    region = op.new_region()
     block = Block(region)
     region.blocks.append(block)
-    op.regions.append(region)
     for arg in args:
         arg.owner = block
     block.args += args

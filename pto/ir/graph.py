@@ -147,6 +147,11 @@ class Operation:
             raise RuntimeError(f"{self!r} stands in no block")
         return self.parent
 
+    def new_region(self) -> Region:
+        """A further region, without blocks."""
+        self.regions.append(Region(self))
+        return self.regions[-1]
+
     def set_operand(self, number: int, value: Value) -> None:
         self.set_operands([*self.operands[:number], value, *self.operands[number + 1 :]])
 

@@ -21,7 +21,7 @@ from typing import Any, NoReturn
 
 from pto.core.dtypes import I64
 from pto.ir.builder import INDEX, scalar_type
-from pto.ir.graph import Region, Value
+from pto.ir.graph import Value
 from pto.isa.row.instr import Instr
 from pto.isa.row.types import Scalar as ScalarType
 from pto.isa.scalar.scope import SECTIONS, VECSCOPE
@@ -247,7 +247,7 @@ def branch(condition: Scalar[object], then: Block, orelse: Block | None = None) 
     op = trace.append(IF, {"condition": condition.used()})
     for block in (then, orelse):
         if block is None:
-            op.regions.append(Region(op))
+            op.new_region()
             continue
         trace.open(op)
         block()

@@ -18,7 +18,7 @@ from pto.core.role import Role
 from pto.core.tile import TileType
 from pto.ir.builder import INDEX, Builder, Operands, Parts, new_block, scalar_type
 from pto.ir.copied import copied, copied_operation
-from pto.ir.graph import Module, Operation, Region, Value
+from pto.ir.graph import Module, Operation, Value
 from pto.isa.handle.tile import ALLOC_TILE, GET_VALIDSHAPE, SET_VALIDSHAPE
 from pto.isa.handle.view import ADDPTR
 from pto.isa.meaning.tile.rearrange import RESHAPE
@@ -306,7 +306,7 @@ def _guard(ops: Sequence[Operation], builder: Builder) -> None:
     place = home.ops.index(ops[0])
     home.set_ops([*home.ops[:place], own, first, test, *home.ops[place + len(ops) :]])
     inside = new_block(test)
-    test.regions.append(Region(test))
+    test.new_region()
     for op in (*ops, builder.make(YIELD, {"results": []})):
         inside.append(op)
 

@@ -12,7 +12,6 @@ from pto.core.errors import Diagnostic
 from pto.ir.graph import Module, Operation
 from pto.isa.row.attributes import Enum
 from pto.isa.row.flag import Flag, flag_of, key_of
-from pto.isa.row.instr import Instr
 from pto.isa.row.order import Barrier, OfFlag, SetFlag, WaitFlag
 from pto.isa.row.traits import Control
 from pto.isa.rules.rule import Case
@@ -21,10 +20,6 @@ from pto.verify.operation import constant
 
 Key = tuple[str, Flag]  # the side, and the flag as the profile knows it
 _CHOSEN = -1  # the id of a flag given by an operand: matches any
-
-
-def concerns(row: Instr) -> bool:
-    return isinstance(row.order, SetFlag | WaitFlag | Barrier)
 
 
 def check(module: Module, profile: Profile) -> list[Diagnostic]:

@@ -9,14 +9,9 @@ from __future__ import annotations
 from pto.core.errors import Diagnostic
 from pto.ir.graph import Module, Operation, Value
 from pto.isa.meaning.tile.compare import PACKING
-from pto.isa.row.instr import Instr
 from pto.isa.rules.rule import Case
 from pto.target.facts import Profile
 from pto.verify.operation import constant
-
-
-def concerns(row: Instr) -> bool:
-    return id(row.body) in PACKING
 
 
 def check(module: Module, profile: Profile) -> list[Diagnostic]:

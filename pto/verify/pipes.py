@@ -9,7 +9,6 @@ from pto.core.errors import Diagnostic, Note
 from pto.ir.graph import Module, Operation
 from pto.isa.order.queue_setup import LOCAL_QUEUE
 from pto.isa.row.attributes import Bool, Int, Str, Symbol
-from pto.isa.row.instr import Instr
 from pto.isa.row.order import Allocate, OfQueue, OpenQueue, Push, QueueSlots
 from pto.target.facts import Profile
 from pto.verify.functions import name_of
@@ -43,10 +42,6 @@ def is_end(op: Operation) -> bool:
 def is_lowered(op: Operation) -> bool:
     """True if the end of the queue is an SSA value (lowered form), not an id."""
     return is_end(op) and bool(op.results)
-
-
-def concerns(row: Instr) -> bool:
-    return isinstance(row.order, OpenQueue | OfQueue | QueueSlots)
 
 
 def check(module: Module, profile: Profile) -> list[Diagnostic]:

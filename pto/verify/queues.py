@@ -13,9 +13,7 @@ from pto.target.facts import Profile
 from pto.target.npu import CROSS_CORE_IDS
 from pto.verify import epilogues
 from pto.verify.functions import is_defined, name_of
-from pto.verify.pipes import buffers, concerns, is_end, is_lowered, number, slots
-
-__all__ = ["check", "concerns"]
+from pto.verify.pipes import buffers, is_end, is_lowered, number, slots
 
 
 def check(module: Module, profile: Profile) -> list[Diagnostic]:

@@ -5,15 +5,10 @@ from __future__ import annotations
 from pto.core.errors import Diagnostic, Note
 from pto.ir.graph import Block, Module, Operation, Value
 from pto.isa.row import types as t
-from pto.isa.row.instr import Instr
 from pto.isa.rules.vector import LOAD_STATES, STORE_STATES
 from pto.target.facts import Profile
 
 _STORES = (*STORE_STATES, "pto.vstar", "pto.vstas")
-
-
-def concerns(row: Instr) -> bool:
-    return row.name in STORE_STATES
 
 
 def check(module: Module, profile: Profile) -> list[Diagnostic]:

@@ -11,7 +11,6 @@ from typing import NamedTuple
 from pto.core.errors import Diagnostic, Note
 from pto.ir.graph import Module, Operation, Value
 from pto.isa.meaning.handle.subview import SUBSET, SUBVIEW
-from pto.isa.row.instr import Instr
 from pto.isa.row.pipe_of import pipe_of
 from pto.isa.row.types import TileBuf
 from pto.isa.rules.rule import Case
@@ -28,10 +27,6 @@ class _Start(NamedTuple):
     nbytes: int
     pitch: int
     op: Operation | None
-
-
-def concerns(row: Instr) -> bool:
-    return row.body in (SUBVIEW, SUBSET)
 
 
 def check(module: Module, profile: Profile) -> list[Diagnostic]:

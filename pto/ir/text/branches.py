@@ -62,7 +62,7 @@ def places(p: Parser, first: BlockBranch | None) -> tuple[list[int], int]:
         if kind == lx.PUNCT:
             depth += (text in "{([") - (text in "})]")
         elif kind == lx.LABEL:
-            if depth == 0 and p.texts[at - 1] != "," and p.texts[at - 1] not in _READERS:
+            if depth == 0 and p.texts[at - 1] != "," and p.texts[at - 1] not in BRANCHES:
                 starts.setdefault(text, at)
                 named[at] = []
             else:
@@ -84,15 +84,11 @@ def places(p: Parser, first: BlockBranch | None) -> tuple[list[int], int]:
     return [*done[-2::-1], *(start for start in named if start not in reached)], at
 
 
-def is_branch(p: Parser) -> bool:
-    return p.kind in (lx.WORD, lx.STRING) and p.text.strip('"') in _READERS
-
-
 def read_branch(p: Parser) -> BlockBranch:
     """One branch operation, up to its last target."""
     start, outer = p.i, p.uses
     p.uses = []
-    read = _read_generic if p.kind == lx.STRING else _READERS[p.text]
+    read = _read_generic if p.kind == lx.STRING else BRANCHES[p.text]
     p.i += 1
     branch = read(p, p.span(start))
     if p.kind == lx.WORD and p.text == "loc":
@@ -195,4 +191,4 @@ def _numbers(attrs: dict[str, Attribute], name: str) -> list[int]:
 
 
 _CASES = re.compile(r"-?\d+")
-_READERS = {"cf.br": _read_plain, "cf.cond_br": _read_condition, "cf.switch": _read_switch}
+BRANCHES = {"cf.br": _read_plain, "cf.cond_br": _read_condition, "cf.switch": _read_switch}

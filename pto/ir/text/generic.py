@@ -6,7 +6,7 @@ from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from pto.ir.canonical import ARITH_FLAGS, canonical
-from pto.ir.graph import Operation, Region, Value
+from pto.ir.graph import Operation, Value
 from pto.ir.text import lexer as lx
 from pto.ir.text.draft import Draft, distribute
 from pto.isa.row.attributes import Attribute, Ints, Raw
@@ -88,8 +88,7 @@ def _regions(p: Parser, op: Operation) -> None:
         return
     p.i += 1
     while True:
-        region = Region(op)
-        op.regions.append(region)
+        region = op.new_region()
         if p.at("{") and p.texts[p.i + 1] == "}" and op.control in _MAY_LACK:
             p.i += 2
         else:

@@ -17,7 +17,7 @@ from pto.ir.infer import FROM_NUMBERS, INFERRED
 from pto.ir.text import lexer as lx
 from pto.ir.text import structured
 from pto.ir.text.affine import is_affine, read_affine
-from pto.ir.text.branches import BlockBranch, is_branch, places, read_branch
+from pto.ir.text.branches import BRANCHES, BlockBranch, places, read_branch
 from pto.ir.text.cursor import POISON, Cursor, ParseFailed
 from pto.ir.text.draft import Draft
 from pto.ir.text.format import compile_format
@@ -75,8 +75,7 @@ class Parser(Cursor):
     def program(self) -> Module:
         """A module, or a list of operations that we wrap in one."""
         top = Operation.of(MODULE)
-        region = Region(top)
-        top.regions.append(region)
+        region = top.new_region()
         block = Block(region)
         region.blocks.append(block)
         self.operations(block, lx.END)
@@ -100,7 +99,7 @@ class Parser(Cursor):
                 continue
             start, scopes = self.i, len(self.scopes)
             try:
-                if is_branch(self):
+                if self.text.strip('"') in BRANCHES:
                     self.ends[block] = read_branch(self)
                     return
                 op = self.operation()

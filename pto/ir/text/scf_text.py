@@ -20,12 +20,6 @@ if TYPE_CHECKING:
 Named = tuple[str, int, Value]  # name, token, value
 
 
-def new_region(op: Operation) -> Region:
-    region = Region(op)
-    op.regions.append(region)
-    return region
-
-
 def _end(region: Region) -> None:
     """Regions of scf end with a yield; text may leave an empty one out."""
     block = region.block
@@ -56,7 +50,7 @@ def read_turns(p: Parser, draft: Draft, name: str, at: int) -> None:
     index = draft.bound["lower"][0].type
     if p.accept(":"):
         index = p.type()
-    region = new_region(draft.op)
+    region = draft.op.new_region()
     p.region(region, [(name, at, Value(index, name)), *inits])
     _end(region)
     if p.text == "{":
@@ -104,7 +98,7 @@ def read_if(p: Parser, draft: Draft) -> None:
     draft.bound["condition"] = [p.use()]
     if p.accept("->"):
         draft.result_types = p.type_list() if p.text == "(" else [p.type()]
-    then, other = new_region(draft.op), new_region(draft.op)
+    then, other = draft.op.new_region(), draft.op.new_region()
     p.region(then)
     _end(then)
     if p.accept("else"):
@@ -136,13 +130,13 @@ def read_switch(p: Parser, draft: Draft) -> None:
         draft.result_types = [p.type()]
         while p.accept(","):
             draft.result_types.append(p.type())
-    default, cases = new_region(draft.op), list[int]()
+    default, cases = draft.op.new_region(), list[int]()
     while p.accept("case"):
         at, number = p.i, p.attribute()
         if not isinstance(number, Int):
             p.fail("PTO-P020", "expected the number of a case", at=at)
         cases.append(number.value)
-        region = new_region(draft.op)
+        region = draft.op.new_region()
         p.region(region)
         _end(region)
     p.expect("default")
@@ -171,7 +165,7 @@ def read_region(p: Parser, draft: Draft) -> None:
     """`-> T { .. }` of scf, `{ .. } : T` of pto."""
     if p.accept("->"):
         draft.result_types = p.type_list() if p.text == "(" else [p.type()]
-    body = new_region(draft.op)
+    body = draft.op.new_region()
     p.region(body)
     _end(body)
     if p.text == "{":
@@ -198,7 +192,7 @@ def read_while(p: Parser, draft: Draft) -> None:
     p.expect(":")
     signature = p.function_type()
     draft.result_types = list(signature.results)
-    before, after = new_region(draft.op), new_region(draft.op)
+    before, after = draft.op.new_region(), draft.op.new_region()
     p.region(before, inits)
     p.expect("do")
     p.region(after)

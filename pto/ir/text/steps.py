@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from pto.ir.canonical import ARITH_FLAGS, INT_TYPES, in_place_value, set_once, words_of
-from pto.ir.graph import Operation, Region, Value
+from pto.ir.graph import Operation, Value
 from pto.ir.text import lexer as lx
 from pto.ir.text.draft import Draft, distribute
 from pto.isa.row.attributes import Enum, Int, Raw, Unit
@@ -306,9 +306,7 @@ class RegionBody:
         return p.text == "{"
 
     def read(self, p: Parser, draft: Draft) -> None:
-        region = Region(draft.op)
-        draft.op.regions.append(region)
-        p.region(region)
+        p.region(draft.op.new_region())
 
     def write(self, line: PrintedLine, op: Operation) -> None:
         line.region(op.regions[0])

@@ -22,7 +22,6 @@ from pto.ir.text.memref_text import (
 )
 from pto.ir.text.scf_text import (
     Named,
-    new_region,
     read_for,
     read_if,
     read_region,
@@ -92,7 +91,7 @@ def _read_module(p: Parser, draft: Draft) -> None:
         draft.op.attrs["sym_name"] = Str(p.take()[1:].strip('"'))
     if p.accept("attributes"):
         p.attr_dict(draft)
-    p.region(new_region(draft.op))
+    p.region(draft.op.new_region())
 
 
 def _write_module(line: PrintedLine, op: Operation) -> None:
@@ -122,7 +121,7 @@ def _read_func(p: Parser, draft: Draft) -> None:
         op.attrs["arg_attrs"] = Array(tuple(arg_attrs))
     if p.accept("attributes"):
         p.attr_dict(draft)
-    region = new_region(op)
+    region = op.new_region()
     if p.text == "{":
         outer, p.scopes = p.scopes, [{}]  # functions see nothing from outside
         try:
@@ -234,7 +233,7 @@ def _read_simt_section(p: Parser, draft: Draft) -> None:
         draft.op.attrs[name] = canonical(p, spec, p.attribute()) if spec else p.attribute()
     for _ in range(3):
         p.expect(">")
-    p.region(new_region(draft.op))
+    p.region(draft.op.new_region())
     if p.text == "{":
         p.attr_dict(draft)
 
@@ -345,7 +344,7 @@ def _read_captures(p: Parser, draft: Draft) -> None:
             p.expect(",")
     outer, p.scopes = p.scopes, [{}]
     try:
-        p.region(new_region(draft.op))
+        p.region(draft.op.new_region())
     finally:
         p.scopes = outer
     if p.text == "{":

@@ -199,9 +199,10 @@ def _store(case: Case) -> Callable[..., None]:
     layouts = candidates(type, case.word("layout"))
     stored = element(view_type) or type.dtype
     combine = combination(case, stored)
-    outlet = Outlet(type.dtype, stored, case.word("reluPreMode"), case.profile.scaling)
-    converted, change = passes_outlet(case, type), changed(type.dtype, stored, case.profile.scaling)
-    by_rows = scales_rows(type, case.profile)
+    scaling, outlet = case.profile.scaling, None
+    if passes_outlet(case, type):
+        outlet = Outlet(type.dtype, stored, case.word("reluPreMode"), scaling)
+    change, by_rows = changed(type.dtype, stored, scaling), scales_rows(type, case.profile)
 
     def store(core: Machine, src: Any, dst: Any, fp: Any, word: int | None = None) -> None:
         tile, view = as_tile(src, src_type), as_view(dst, view_type)
@@ -212,7 +213,7 @@ def _store(case: Case) -> Callable[..., None]:
         if window is None:
             window = Window(view, layouts, rows, cols)
         values = region(tile, rows, cols)
-        if converted:
+        if outlet is not None:
             values = (
                 outlet(core, values.T, fp, word).T if by_rows else outlet(core, values, fp, word)
             )
