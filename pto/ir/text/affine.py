@@ -175,12 +175,9 @@ class _Expressions:
 def _operands(p: Parser, opener: str, closer: str) -> list[Value]:
     """`(%a, %b)`: the values themselves."""
     values: list[Value] = []
-    p.expect(opener)
-    while not p.accept(closer):
+    for _ in p.items(opener, closer):
         p.use()
         values.append(p.uses[-1][2])
-        if p.text != closer:
-            p.expect(",")
     return values
 
 

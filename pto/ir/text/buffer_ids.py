@@ -36,8 +36,7 @@ def read_buffer_id(p: Parser, draft: Draft) -> None:
         p.expect("]")
     if p.accept(":"):
         p.types_of(draft)
-    if p.at("{"):
-        p.attr_dict(draft)
+    p.optional_dict(draft)
 
 
 def _read_number(p: Parser, draft: Draft, name: str) -> None:

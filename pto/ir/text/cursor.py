@@ -5,7 +5,7 @@ The syntax of operations is in `ir/text/parser.py` and in the patterns of the ro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NoReturn, Self
 
 from pto.core.errors import Diagnostic, PtoError, nearest
@@ -68,6 +68,14 @@ class Cursor:
     def expect(self, text: str) -> None:
         if not self.accept(text):
             self.fail("PTO-P010", f"expected `{text}`, got {self.shown()}")
+
+    def items(self, opener: str, closer: str) -> Iterator[None]:
+        """Pass over `opener`, commas and `closer`; the caller reads one item for each iteration."""
+        self.expect(opener)
+        while not self.accept(closer):
+            yield
+            if self.text != closer:
+                self.expect(",")
 
     def ahead(self, test: Callable[[Self], bool]) -> bool:
         """Does `test` hold one token further on?"""
@@ -169,20 +177,19 @@ class Cursor:
     def function_type(self, depth: int = 0) -> Function:
         inputs = self.type_list(depth)
         self.expect("->")
-        is_list = self.text == "("
-        results = self.type_list(depth) if is_list else [self.type(depth=depth + 1)]
-        return Function(tuple(inputs), tuple(results))
+        return Function(tuple(inputs), tuple(self.types(depth)))
+
+    def types(self, depth: int = 0) -> list[Type]:
+        """`T` or `(T, T)`."""
+        return self.type_list(depth) if self.text == "(" else [self.type(depth=depth + 1)]
 
     def type_list(self, depth: int = 0) -> list[Type]:
         """`(T, T)`, possibly empty."""
         if depth > lx.MAX_DEPTH:
             self.fail("PTO-P023", f"function types are nested more than {lx.MAX_DEPTH} deep")
-        self.expect("(")
         types: list[Type] = []
-        while not self.accept(")"):
+        for _ in self.items("(", ")"):
             types.append(self.type(depth=depth + 1))
-            if self.text != ")":
-                self.expect(",")
         return types
 
     def signature(self, draft: Draft) -> None:
@@ -255,10 +262,9 @@ class Cursor:
 
     def attr_items(self, opener: str, closer: str) -> list[tuple[str, Attribute]]:
         """`{key = value, unit, "quoted" = 1}`."""
-        self.expect(opener)
         items: list[tuple[str, Attribute]] = []
         seen: set[str] = set()
-        while not self.accept(closer):
+        for _ in self.items(opener, closer):
             if self.kind not in (lx.WORD, lx.STRING):
                 self.fail("PTO-P018", f"expected an attribute name, got {self.shown()}")
             key = self.take().strip('"')
@@ -266,6 +272,4 @@ class Cursor:
                 self.note("PTO-P019", f"attribute {key} is given twice", self.i - 1)
             seen.add(key)
             items.append((key, self.attribute() if self.accept("=") else Unit()))
-            if self.text != closer:
-                self.expect(",")
         return items

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pto.ir.canonical import ARITH_FLAGS, canonical
 from pto.ir.graph import Operation, Value
-from pto.ir.text import lexer as lx
 from pto.ir.text.draft import Draft, distribute
 from pto.isa.row.attributes import Attribute, Ints, Raw
 from pto.isa.row.instr import Instr
@@ -69,14 +68,9 @@ def _check_parts(p: Parser, op: Operation, row: Instr, at: int) -> None:
 
 
 def read_operands(p: Parser) -> list[Value]:
-    p.expect("(")
     operands: list[Value] = []
-    while not p.accept(")"):
-        if p.kind != lx.VALUE:
-            p.fail("PTO-P020", f"expected an operand, got {p.shown()}")
+    for _ in p.items("(", ")"):
         operands.append(p.use())
-        if p.text != ")":
-            p.expect(",")
     return operands
 
 

@@ -21,8 +21,7 @@ def _read_mixed(p: Parser, draft: Draft, name: str) -> None:
     """Values are bound to `name`; the whole list goes to `static_<name>`, values marked dynamic."""
     draft.bound.setdefault(name, [])
     numbers: list[int] = []
-    p.expect("[")
-    while not p.accept("]"):
+    for _ in p.items("[", "]"):
         if p.kind == lx.VALUE:
             draft.bound[name].append(p.use())
             numbers.append(_DYNAMIC)
@@ -30,8 +29,6 @@ def _read_mixed(p: Parser, draft: Draft, name: str) -> None:
             numbers.append(int(p.take(), 0))
         else:
             p.fail("PTO-P020", f"expected a number or a value, got {p.shown()}")
-        if p.text != "]":
-            p.expect(",")
     draft.op.attrs[f"static_{name}"] = Ints("i64", tuple(numbers))
 
 
@@ -60,8 +57,7 @@ def read_reinterpret_cast(p: Parser, draft: Draft) -> None:
 
 
 def _read_cast_tail(p: Parser, draft: Draft) -> None:
-    if p.text == "{":
-        p.attr_dict(draft)
+    p.optional_dict(draft)
     p.expect(":")
     draft.pending[:] = draft.bound["source"]
     p.types_of(draft)

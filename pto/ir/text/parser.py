@@ -319,6 +319,10 @@ class Parser(Cursor):
                     self.expect(",")
         self.expect(":")
 
+    def optional_dict(self, draft: Draft) -> None:
+        if self.at("{"):
+            self.attr_dict(draft)
+
     def attr_dict(self, draft: Draft) -> None:
         for key, value in self.attr_items("{", "}"):
             spec = draft.row.attr(key)

@@ -46,30 +46,26 @@ def read_turns(p: Parser, draft: Draft, name: str, at: int) -> None:
     if p.accept("iter_args"):
         inits = _initial_values(p, draft)
         p.expect("->")
-        draft.result_types = p.type_list() if p.text == "(" else [p.type()]
+        draft.result_types = p.types()
     index = draft.bound["lower"][0].type
     if p.accept(":"):
         index = p.type()
     region = draft.op.new_region()
     p.region(region, [(name, at, Value(index, name)), *inits])
     _end(region)
-    if p.text == "{":
-        p.attr_dict(draft)
+    p.optional_dict(draft)
 
 
 def _initial_values(p: Parser, draft: Draft) -> list[Named]:
     """`(%a = %init, ...)`."""
-    p.expect("(")
     named: list[Named] = []
     draft.bound["inits"] = []
-    while not p.accept(")"):
+    for _ in p.items("(", ")"):
         at, name = p.i, p.take()[1:]
         p.expect("=")
         init = p.use()
         draft.bound["inits"].append(init)
         named.append((name, at, Value(init.type, name)))
-        if p.text != ")":
-            p.expect(",")
     return named
 
 
@@ -97,15 +93,14 @@ def read_if(p: Parser, draft: Draft) -> None:
         p.fail("PTO-P020", f"expected the condition, got {p.shown()}")
     draft.bound["condition"] = [p.use()]
     if p.accept("->"):
-        draft.result_types = p.type_list() if p.text == "(" else [p.type()]
+        draft.result_types = p.types()
     then, other = draft.op.new_region(), draft.op.new_region()
     p.region(then)
     _end(then)
     if p.accept("else"):
         p.region(other)
         _end(other)
-    if p.text == "{":
-        p.attr_dict(draft)
+    p.optional_dict(draft)
 
 
 def write_if(line: PrintedLine, op: Operation) -> None:
@@ -124,8 +119,7 @@ def read_switch(p: Parser, draft: Draft) -> None:
     if p.kind != lx.VALUE:
         p.fail("PTO-P020", f"expected the operand of the switch, got {p.shown()}")
     draft.bound["arg"] = [p.use()]
-    if p.text == "{":
-        p.attr_dict(draft)
+    p.optional_dict(draft)
     if p.accept("->"):
         draft.result_types = [p.type()]
         while p.accept(","):
@@ -164,12 +158,11 @@ def write_switch(line: PrintedLine, op: Operation) -> None:
 def read_region(p: Parser, draft: Draft) -> None:
     """`-> T { .. }` of scf, `{ .. } : T` of pto."""
     if p.accept("->"):
-        draft.result_types = p.type_list() if p.text == "(" else [p.type()]
+        draft.result_types = p.types()
     body = draft.op.new_region()
     p.region(body)
     _end(body)
-    if p.text == "{":
-        p.attr_dict(draft)
+    p.optional_dict(draft)
     if p.accept(":"):
         draft.result_types = [p.type()]
         while p.accept(","):

@@ -6,7 +6,7 @@ Nothing here knows an instruction; `ir/text/format.py` compiles patterns into st
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from pto.ir.canonical import ARITH_FLAGS, INT_TYPES, in_place_value, set_once, words_of
 from pto.ir.graph import Operation, Value
@@ -23,15 +23,26 @@ if TYPE_CHECKING:
     from pto.ir.text.printer import PrintedLine
 
 
-class TextStep(Protocol):
-    def starts(self, p: Parser) -> bool: ...
+class TextStep:
+    """A step without text of its own."""
+
+    __slots__ = ()
+
+    def starts(self, p: Parser) -> bool:
+        """True if the text at the cursor may be that of the step."""
+        return True
+
     def read(self, p: Parser, draft: Draft) -> None: ...
+
     def write(self, line: PrintedLine, op: Operation) -> None: ...
-    def present(self, op: Operation) -> bool: ...
+
+    def present(self, op: Operation) -> bool:
+        """True if the operation has what the step prints; then its group is printed."""
+        return False
 
 
 @dataclass(frozen=True, slots=True)
-class Literal:
+class Literal(TextStep):
     text: str
 
     def starts(self, p: Parser) -> bool:
@@ -43,12 +54,9 @@ class Literal:
     def write(self, line: PrintedLine, op: Operation) -> None:
         line.put(self.text)
 
-    def present(self, op: Operation) -> bool:
-        return False  # a literal alone never forces its group to be printed
-
 
 @dataclass(frozen=True, slots=True)
-class OneOperand:
+class OneOperand(TextStep):
     name: str
     kind: str = ""  # of an optional operand: a value of another kind is not this operand
 
@@ -71,7 +79,7 @@ class OneOperand:
 
 
 @dataclass(frozen=True, slots=True)
-class OperandList:
+class OperandList(TextStep):
     """A comma-separated list bound to one variadic operand."""
 
     name: str
@@ -95,7 +103,7 @@ class OperandList:
 
 
 @dataclass(frozen=True, slots=True)
-class InsOuts:
+class InsOuts(TextStep):
     """All operands of one side with their types; optional ones are identified by count and type.
 
     Some tools write the attribute dictionary inside (`ins(%a {cmpMode = ..} : T)`) or the types
@@ -157,7 +165,7 @@ def _stands_inside(op: Operation, operand: str | None) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class InPlace:
+class InPlace(TextStep):
     """An attribute written among the operands, in any spelling its kind allows."""
 
     spec: Attr
@@ -192,7 +200,7 @@ class InPlace:
 
 
 @dataclass(frozen=True, slots=True)
-class FlagWord:
+class FlagWord(TextStep):
     """A bare word that sets a unit attribute."""
 
     name: str
@@ -212,27 +220,21 @@ class FlagWord:
 
 
 @dataclass(frozen=True, slots=True)
-class Sets:
+class Sets(TextStep):
     """No text of its own: the words of its clause set this value of an enum."""
 
     name: str
     value: Enum
 
-    def starts(self, p: Parser) -> bool:
-        return True
-
     def read(self, p: Parser, draft: Draft) -> None:
         set_once(p, draft, self.name, self.value)
-
-    def write(self, line: PrintedLine, op: Operation) -> None:
-        return
 
     def present(self, op: Operation) -> bool:
         return op.attrs.get(self.name) == self.value
 
 
 @dataclass(frozen=True, slots=True)
-class Dictionary:
+class Dictionary(TextStep):
     """The attribute dictionary; prints what no other step prints."""
 
     elsewhere: frozenset[str]
@@ -242,8 +244,7 @@ class Dictionary:
         return p.text == "{"
 
     def read(self, p: Parser, draft: Draft) -> None:
-        if p.text == "{":
-            p.attr_dict(draft)
+        p.optional_dict(draft)
 
     def write(self, line: PrintedLine, op: Operation) -> None:
         if _stands_inside(op, self.inside):
@@ -255,15 +256,12 @@ class Dictionary:
 
 
 @dataclass(frozen=True, slots=True)
-class Types:
+class Types(TextStep):
     """One type for each pending operand, one shared by all, or those of the operands named."""
 
     shared: bool
     names: tuple[str, ...] = ()
     skippable: tuple[str, ...] = ()  # of the names: read where written, not printed
-
-    def starts(self, p: Parser) -> bool:
-        return True
 
     def read(self, p: Parser, draft: Draft) -> None:
         if self.names:
@@ -284,10 +282,7 @@ class Types:
 
 
 @dataclass(frozen=True, slots=True)
-class ResultTypes:
-    def starts(self, p: Parser) -> bool:
-        return True
-
+class ResultTypes(TextStep):
     def read(self, p: Parser, draft: Draft) -> None:
         p.result_types(draft)
 
@@ -299,7 +294,7 @@ class ResultTypes:
 
 
 @dataclass(frozen=True, slots=True)
-class RegionBody:
+class RegionBody(TextStep):
     """A region without arguments."""
 
     def starts(self, p: Parser) -> bool:
@@ -316,7 +311,7 @@ class RegionBody:
 
 
 @dataclass(frozen=True, slots=True)
-class Optional:
+class Optional(TextStep):
     steps: tuple[TextStep, ...]
 
     def starts(self, p: Parser) -> bool:
@@ -346,7 +341,7 @@ class Optional:
 
 
 @dataclass(frozen=True, slots=True)
-class Repeated:
+class Repeated(TextStep):
     steps: tuple[TextStep, ...]
 
     def starts(self, p: Parser) -> bool:
@@ -369,14 +364,21 @@ class Repeated:
 
 
 @dataclass(frozen=True, slots=True)
-class AnyOrder:
-    """Clauses in any order, each at most once, optionally with a comma before each."""
-
+class _Clauses(TextStep):
     clauses: tuple[Optional, ...]
-    comma: bool
 
     def starts(self, p: Parser) -> bool:
         return any(c.starts(p) for c in self.clauses)
+
+    def present(self, op: Operation) -> bool:
+        return any(c.present(op) for c in self.clauses)
+
+
+@dataclass(frozen=True, slots=True)
+class AnyOrder(_Clauses):
+    """Clauses in any order, each at most once, optionally with a comma before each."""
+
+    comma: bool
 
     def read(self, p: Parser, draft: Draft) -> None:
         left = list(self.clauses)
@@ -397,18 +399,10 @@ class AnyOrder:
                     line.put(",")
                 clause.write(line, op)
 
-    def present(self, op: Operation) -> bool:
-        return any(c.present(op) for c in self.clauses)
-
 
 @dataclass(frozen=True, slots=True)
-class OneOf:
+class OneOf(_Clauses):
     """Exactly one of the clauses."""
-
-    clauses: tuple[Optional, ...]
-
-    def starts(self, p: Parser) -> bool:
-        return any(c.starts(p) for c in self.clauses)
 
     def read(self, p: Parser, draft: Draft) -> None:
         clause = next((c for c in self.clauses if c.starts(p)), self.clauses[-1])
@@ -420,24 +414,13 @@ class OneOf:
         for step in clause.steps:
             step.write(line, op)
 
-    def present(self, op: Operation) -> bool:
-        return any(c.present(op) for c in self.clauses)
-
 
 @dataclass(frozen=True, slots=True)
-class Label:
-    """A word before the type of the next operand in the type list (`loop i64, i64`)."""
+class Label(TextStep):
+    """A word before the type of the next operand in the type list (`loop i64, i64`). The reader of
+    type lists passes over it."""
 
     word: str
 
-    def starts(self, p: Parser) -> bool:
-        return True
-
-    def read(self, p: Parser, draft: Draft) -> None:
-        return  # the reader of type lists passes over such words
-
     def write(self, line: PrintedLine, op: Operation) -> None:
         line.label = self.word
-
-    def present(self, op: Operation) -> bool:
-        return False

@@ -63,11 +63,10 @@ SHORT_NAMES["affine.yield"] = YIELD.name
 
 def _arguments(p: Parser) -> tuple[list[Named], list[Type], list[Attribute]]:
     """`(%a: T {attr}, %b: T)`, or types alone in a declaration."""
-    p.expect("(")
     named: list[Named] = []
     types: list[Type] = []
     attrs: list[Attribute] = []
-    while not p.accept(")"):
+    for _ in p.items("(", ")"):
         at = p.i
         if p.kind == lx.VALUE:
             name = p.take()[1:]
@@ -78,8 +77,6 @@ def _arguments(p: Parser) -> tuple[list[Named], list[Type], list[Attribute]]:
         else:
             types.append(p.type())
         attrs.append(Dict(tuple(p.attr_items("{", "}")) if p.text == "{" else ()))
-        if p.text != ")":
-            p.expect(",")
     return named, types, attrs
 
 
@@ -115,7 +112,7 @@ def _read_func(p: Parser, draft: Draft) -> None:
     named, types, arg_attrs = _arguments(p)
     results: list[Type] = []
     if p.accept("->"):
-        results = p.type_list() if p.text == "(" else [p.type()]
+        results = p.types()
     op.attrs["function_type"] = OfType(Function(tuple(types), tuple(results)))
     if any(isinstance(a, Dict) and a.items for a in arg_attrs):
         op.attrs["arg_attrs"] = Array(tuple(arg_attrs))
@@ -172,15 +169,9 @@ def _read_call_tail(p: Parser, draft: Draft) -> None:
     """`(%a, %b) {attrs} : (T, T) -> T`."""
     name = draft.row.operands[-1].name
     draft.bound[name] = []
-    p.expect("(")
-    while not p.accept(")"):
-        if p.kind != lx.VALUE:
-            p.fail("PTO-P020", f"expected an operand, got {p.shown()}")
+    for _ in p.items("(", ")"):
         draft.bind(name, p.use())
-        if p.text != ")":
-            p.expect(",")
-    if p.text == "{":
-        p.attr_dict(draft)
+    p.optional_dict(draft)
     p.expect(":")
     p.signature(draft)
 
@@ -234,8 +225,7 @@ def _read_simt_section(p: Parser, draft: Draft) -> None:
     for _ in range(3):
         p.expect(">")
     p.region(draft.op.new_region())
-    if p.text == "{":
-        p.attr_dict(draft)
+    p.optional_dict(draft)
 
 
 def _write_simt_section(line: PrintedLine, op: Operation) -> None:
@@ -261,8 +251,7 @@ def _read_gep(p: Parser, draft: Draft) -> None:
     else:
         draft.bind("index", p.use())
     p.expect("]")
-    if p.text == "{":
-        p.attr_dict(draft)
+    p.optional_dict(draft)
     p.expect(":")
     p.signature(draft)
     p.expect(",")
@@ -286,8 +275,7 @@ def _write_gep(line: PrintedLine, op: Operation) -> None:
 
 
 def _read_constant(p: Parser, draft: Draft) -> None:
-    if p.text == "{":
-        p.attr_dict(draft)
+    p.optional_dict(draft)
     value = p.attribute()
     type: Type | None = None
     if isinstance(value, Bool):
@@ -316,11 +304,8 @@ def _read_select(p: Parser, draft: Draft) -> None:
     for n, name in enumerate(("condition", "true_value", "false_value")):
         if n:
             p.expect(",")
-        if p.kind != lx.VALUE:
-            p.fail("PTO-P020", f"expected an operand, got {p.shown()}")
         draft.bound[name] = [p.use()]
-    if p.at("{"):
-        p.attr_dict(draft)
+    p.optional_dict(draft)
     p.expect(":")
     type = p.type()
     draft.result_types.append(p.type() if p.accept(",") else type)
@@ -337,18 +322,14 @@ def _write_select(line: PrintedLine, op: Operation) -> None:
 
 def _read_captures(p: Parser, draft: Draft) -> None:
     draft.bound["captures"] = []
-    p.expect("(")
-    while not p.accept(")"):
+    for _ in p.items("(", ")"):
         draft.bind("captures", p.use())
-        if p.text != ")":
-            p.expect(",")
     outer, p.scopes = p.scopes, [{}]
     try:
         p.region(draft.op.new_region())
     finally:
         p.scopes = outer
-    if p.text == "{":
-        p.attr_dict(draft)
+    p.optional_dict(draft)
     p.expect(":")
     p.signature(draft)
 
