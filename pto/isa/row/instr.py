@@ -197,33 +197,34 @@ class Family(Shared):
         without the dialect.
         """
         given = locals()
-        listed = {"cpu": cpu or types, "a2a3": a2a3 or npu or types, "a5": a5 or npu or types}
-        plain: dict[str, Any] = {
-            each: getattr(self, each) if given[each] is None else given[each] for each in _INHERITED
+        made = {each.name: given[each.name] for each in fields(Instr) if each.name in given}
+        made |= {
+            each.name: getattr(self, each.name)
+            for each in fields(Shared)
+            if made[each.name] is None
         }
-        plain |= {each: _some(plain[each]) for each in ("operands", "results", "attrs")}
-        used: tuple[Operand, ...] = plain["operands"]
+        made |= {each: _some(made[each]) for each in ("operands", "results", "attrs", "notes")}
+        used: tuple[Operand, ...] = made["operands"]
         all_of_them = " , ".join(f"${o.name}{'*' if o.variadic else ''}" for o in used)
-        plain["text"] = plain["text"].replace("$operands", all_of_them)
+        listed = {"cpu": cpu or types, "a2a3": a2a3 or npu or types, "a5": a5 or npu or types}
         cited = _some(self.cite if cite is None else cite)
-        row = Instr(
-            name=self.dialect + name,
-            family=self,
-            types={p: frozenset(names.split()) for p, names in listed.items() if names},
-            profiles=tuple((self.profiles if profiles is None else profiles).split()),
-            rules=self.rules + _some(rules),
-            aliases=tuple(self.dialect + a for a in aliases.split()),
-            notes=_some(notes),
-            cite=tuple(each.replace("{NAME}", name.upper()) for each in cited),
-            phases={p: forms(lines) for p, lines in (phases or {}).items()},
-            traits=self.traits.joined(traits),
-            operand_names=tuple(o.name for o in used),
-            places={o.name: n for n, o in enumerate(used)},
-            control=body if isinstance(body, Control) else None,
-            home=_caller(),
-            **plain,
-            **{each: given[each] for each in _OWN},
-        )
+        made |= {
+            "name": self.dialect + name,
+            "family": self,
+            "text": made["text"].replace("$operands", all_of_them),
+            "types": {p: frozenset(names.split()) for p, names in listed.items() if names},
+            "profiles": tuple((self.profiles if profiles is None else profiles).split()),
+            "rules": self.rules + _some(rules),
+            "aliases": tuple(self.dialect + a for a in aliases.split()),
+            "cite": tuple(each.replace("{NAME}", name.upper()) for each in cited),
+            "phases": {p: forms(lines) for p, lines in (phases or {}).items()},
+            "traits": self.traits.joined(traits),
+            "operand_names": tuple(o.name for o in used),
+            "places": {o.name: n for n, o in enumerate(used)},
+            "control": body if isinstance(body, Control) else None,
+            "home": _caller(),
+        }
+        row = Instr(**made)
         _add(row)
         return row
 
@@ -279,10 +280,6 @@ class Instr(Shared):
 
 _ROWS: dict[str, Instr] = {}
 _ALIASES: dict[str, str] = {}
-
-
-_INHERITED = tuple(f.name for f in fields(Shared) if f.name not in ("rules", "traits"))
-_OWN = ("meaning", "example", "cxx", "generic", "body", "order")
 
 
 def _caller() -> tuple[str, int]:
