@@ -156,13 +156,13 @@ for _name, _meaning, _body, _order in (
     (
         "set_cross_block",
         "tell all cores of this kind that pipe has come here",
-        meaning.ARRIVE,
+        meaning.SEND,
         SendSignal(),
     ),
     (
         "wait_cross_block",
         "hold pipe until all cores of this kind have come",
-        meaning.MEET,
+        meaning.HEAR,
         WaitSignal(),
     ),
 ):

@@ -17,6 +17,7 @@ from pto.isa.meaning.handle import config
 from pto.isa.meaning.handle.view import as_view
 from pto.isa.meaning.memory import collective
 from pto.isa.meaning.order.ring import WHOLE, QueueRing, by_id, own
+from pto.isa.meaning.order.words import AgentSignals
 from pto.isa.row import order as kinds
 from pto.isa.row.attributes import Enum, Int
 from pto.isa.row.enums import ENUMS
@@ -190,7 +191,7 @@ def _meet(case: Case, order: kinds.CoreBarrier) -> MakeEffect:
     where, kind = _round(case, order), case.word(order.kind) or "mix"
 
     def of(core: Any, values: Values) -> fx.Effect | None:
-        everyone = config.all_cores(core, kind, values[1])
+        everyone = config.all_cores(AgentSignals(core), kind, values[1])
         if not everyone:
             return None
         came = any(new > old for _, old, new in _tallies(core)[1].take())

@@ -14,16 +14,16 @@ import pto
 from pto.isa.table import rows
 from pto.run.jit.emit.instructions import UNTOLD, compiled_as, why_not
 
-DERIVED = 672  # may only grow
+DERIVED = 688  # may only grow
 # All rows that Python does inside compiled code; `pto isa --coverage` says why of each.
 LEFT = """
 tpush tpop talloc tfree talloc_to_aiv talloc_to_aic initialize_l2g2l_pipe initialize_l2l_pipe
-set_cross_block wait_cross_block comm.ttest
+comm.ttest
 declare_global declare_tile declare_tile_memref llvm.alloca
 tprint print
 copy_matrix_cc_to_gm copy_matrix_cc_to_cbuf copy_matrix_cc_to_ub
 """
-MOST = 20  # may only fall
+MOST = 18  # may only fall
 OPENED = {"jit": 9, "reference": 25}  # files; may only fall
 
 

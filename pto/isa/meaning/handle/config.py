@@ -17,6 +17,7 @@ from pto.isa.meaning.handle.view import Handles, TileForm, as_tile, handles
 from pto.isa.meaning.kinds import Blocked, Do, Move
 from pto.isa.meaning.machine import Machine
 from pto.isa.meaning.memory import registers
+from pto.isa.meaning.order.words import AgentSignals
 from pto.isa.meaning.tile.mover import Mover
 from pto.isa.rules.rule import Case
 
@@ -28,27 +29,35 @@ def _sync_all(case: Case) -> Callable[..., Any]:
     kind = case.word("core_type") or "mix"
     mine = f"{registers.SYNC_ALL} {kind}"
 
-    def run(core: Machine, workspace: Any, used: int | None) -> Any:
-        everyone = all_cores(core, kind, used)
-        if not everyone:
-            return None
-        passed, waiting = registers.get(core, mine)
-        if not waiting:
-            core.cluster.arrivals[kind] += 1
-            registers.put(core, mine, (passed, 1))
-        missing = (passed + 1) * everyone - core.cluster.arrivals[kind]
-        if missing > 0:
+    def run(x: AgentSignals, workspace: Any, used: Any) -> Any:
+        everyone = all_cores(x, kind, None if used is None else x.number(used))
+
+        def arrive() -> None:
+            x.arrive(kind)
+            x.put(mine, x.get(mine), 1)
+
+        def met() -> Any:
+            x.when((everyone > 0) & (x.get(mine, 1) == 0), arrive)
+            return (everyone == 0) | (x.arrivals(kind) >= (x.get(mine) + 1) * everyone)
+
+        def take() -> None:
+            x.when(everyone > 0, lambda: x.put(mine, x.get(mine) + 1, 0))
+
+        def reason() -> Blocked:
+            missing = (x.get(mine) + 1) * everyone - x.arrivals(kind)
             return Blocked(f"{missing} of {everyone} cores to reach it")
-        registers.put(core, mine, (passed + 1, 0))
-        return None
+
+        return x.until(met, take, reason)
 
     return run
 
 
-def all_cores(core: Machine, kind: str, used: int | None) -> int:
+def all_cores(x: AgentSignals, kind: str, used: int | None) -> int:
     """The number of agents in the barrier; 0 if this one does not take part."""
-    here = _participants(core, kind)
-    return 0 if used is not None and core.block >= used else here * (used or core.blocks)
+    here = x.number(_participants(x, kind))
+    if used is None:
+        return here * x.core.blocks
+    return x.choose(x.core.block < used, lambda: here * used, 0)
 
 
 def round_of(core: Machine, kind: str) -> int:
@@ -56,17 +65,18 @@ def round_of(core: Machine, kind: str) -> int:
     return sum(registers.get(core, f"{registers.SYNC_ALL} {kind}"))
 
 
-def _participants(core: Machine, kind: str) -> int:
+def _participants(x: AgentSignals, kind: str) -> int:
     """The number of agents of this block that take part; 0 if this agent does not."""
-    if core.side == "both":
+    if x.side == "both":
         return 1
-    vectors = core.cluster.vectors
-    counts = {"aiv_only": (0, vectors), "aic_only": (1, 0)}
-    cube, vector = counts.get(kind, (int(core.cluster.has_cube), vectors))
-    return cube + vector if (cube if core.side == "cube" else vector) else 0
+    if kind == "mix":
+        return x.agents[0] + x.agents[1]
+    if (kind == "aiv_only") != (x.side == "vector"):
+        return 0
+    return x.agents[0] if x.side == "vector" else 1
 
 
-SYNC_ALL = Do(_sync_all, blocks=True)
+SYNC_ALL = Do(_sync_all, blocks=True, words=AgentSignals)
 
 # ---- storage
 

@@ -9,12 +9,11 @@ of its own heap as the same offset on that rank.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import reduce
-from operator import and_, or_
+from operator import and_, eq, ge, gt, le, lt, ne, or_
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
 from pto.core.errors import PtoError, fail
@@ -26,8 +25,8 @@ from pto.isa.meaning.handle.view import as_tile, as_view, handle, tile_type
 from pto.isa.meaning.kinds import Blocked, Do, Make, Move
 from pto.isa.meaning.machine import Machine
 from pto.isa.meaning.memory.views import Combine
+from pto.isa.meaning.order.words import AgentSignals
 from pto.isa.meaning.tile.mover import Mover
-from pto.isa.row import types as t
 from pto.isa.rules.rule import Case
 
 Array = npt.NDArray[Any]
@@ -151,38 +150,25 @@ EVENT_DONE = Move(lambda case: lambda x, event, session: x.scalar(1, case.op.res
 # ---- signals
 
 _COMPARE: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
-    "eq": ("==", np.equal),
-    "ne": ("!=", np.not_equal),
-    "gt": (">", np.greater),
-    "ge": (">=", np.greater_equal),
-    "lt": ("<", np.less),
-    "le": ("<=", np.less_equal),
+    "eq": ("==", eq),
+    "ne": ("!=", ne),
+    "gt": (">", gt),
+    "ge": (">=", ge),
+    "lt": ("<", lt),
+    "le": ("<=", le),
 }
 
 
-def _words(signal: Any, type: t.Type | None) -> tuple[GlobalTensor, Array]:
-    view = as_view(signal, type)
-    if view.address % view.dtype.itemsize:
-        raise fail(
-            "PTO-M193",
-            f"the address of a signal must be a multiple of 4 bytes, not {view.address:#x}",
-        )
-    return view, view.as_array()
-
-
 def _notify(case: Case) -> Callable[..., None]:
-    """Update the first element; integers wrap."""
     type, adds = case.type("signal"), case.word("notifyOp") == "atomic_add"
 
-    def run(core: Machine, signal: Any, value: int) -> None:
-        view, words = _words(signal, type)
-        if not words.size:
-            raise fail("PTO-S193", "a signal needs at least one element")
-        first = words[:1, :1, :1, :1, :1]
-        number = np.asarray(value & 0xFFFF_FFFF, np.uint32).view(words.dtype)
-        first[...] = first + number if adds else number
-        if adds:
-            core.device.combined(replace(view, shape=(1, 1, 1, 1, 1)), number)
+    def run(x: AgentSignals, signal: Any, value: Any) -> None:
+        view = x.words(signal, type)
+        x.require(
+            reduce(and_, (size > 0 for size in view.shape)),
+            lambda: fail("PTO-S193", "a signal needs at least one element"),
+        )
+        x.notify(view, x.number(value), adds=adds)
 
     return run
 
@@ -196,24 +182,33 @@ def _wait(case: Case) -> Callable[..., Any]:
     type = case.type("signal")
     sign, compare = comparison(case)
 
-    def run(core: Machine, signal: Any, value: int) -> Any:
-        view, words = _words(signal, type)
-        if compare(words, value).all():
-            return None
-        shown = " ".join(map(str, words.reshape(-1)[:8]))
-        where = core.device.address(Pointer(view.memory, view.address, view.dtype))
-        return Blocked(f"a signal {sign} {value} at {where:#x}, where it is {shown}")
+    def run(x: AgentSignals, signal: Any, value: Any) -> Any:
+        view, wanted = x.words(signal, type), x.number(value)
+
+        def reason() -> Blocked:
+            shown = " ".join(map(str, view.as_array().reshape(-1)[:8]))
+            where = x.core.device.address(Pointer(view.memory, view.address, view.dtype))
+            return Blocked(f"a signal {sign} {wanted} at {where:#x}, where it is {shown}")
+
+        return x.until(
+            lambda: x.every(view, lambda word: compare(word, wanted)), lambda: None, reason
+        )
 
     return run
 
 
 def _test(case: Case) -> Callable[..., int]:
     type, (_, compare) = case.type("signal"), comparison(case)
-    return lambda core, signal, value: int(compare(_words(signal, type)[1], value).all())
+
+    def run(core: Machine, signal: Any, value: int) -> int:
+        x = AgentSignals(core)
+        return int(x.every(x.words(signal, type), lambda word: compare(word, value)))
+
+    return run
 
 
-NOTIFY = Do(_notify)
-WAIT = Do(_wait, blocks=True)
+NOTIFY = Do(_notify, words=AgentSignals)
+WAIT = Do(_wait, blocks=True, words=AgentSignals)
 TEST = Do(_test, looks=True)
 
 # ---- collectives

@@ -2,18 +2,21 @@
 
 A flag is a counter, and a wait subtracts one. Effects happen in program order here, so a wait on a
 flag that is not set yet can never succeed; `run/order` models pipes that run ahead of each other.
-Signals between the cube and the vector side make agents wait.
+AgentSignals between the cube and the vector side make agents wait.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial, reduce
+from operator import and_
 from typing import Any
 
 from pto.core.errors import fail
 from pto.isa.meaning.handle.view import Handles, handle, handles
 from pto.isa.meaning.kinds import Blocked, Do
 from pto.isa.meaning.machine import Machine
+from pto.isa.meaning.order.words import AgentSignals, Receiver
 from pto.isa.row.flag import event_of, flag_of, key_of
 from pto.isa.rules.rule import Case
 
@@ -63,78 +66,95 @@ IN_ORDER = handle(lambda x, *operands: None)
 _ALL_CORES, _VECTOR_PAIR = "0", "1"  # values of ffts_mode; without it, or 2: the other side
 
 
-def _signal_id(case: Case) -> Callable[[tuple[Any, ...]], int]:
+def _signal_id(x: AgentSignals, case: Case, operands: tuple[Any, ...]) -> int:
     """The id: the last operand if there is one, else the attribute."""
-    event = event_of(case)
-    return lambda operands: next((o for o in reversed(operands) if o is not None), event)
+    given = [operand for operand in operands if operand is not None]
+    return x.number(given[-1] if given else event_of(case))
 
 
-def _own(core: Machine, signal: int) -> int:
+def _own(x: AgentSignals, case: Case, signal: int) -> int:
     """The id as the second sub-block numbers it; it may also use the cube's number."""
-    offset = core.profile.sync.second_vector_id_offset
-    other = core.side == "vector" and core.sub and offset and signal >= offset
-    return signal - offset if other and offset else signal
+    offset = case.profile.sync.second_vector_id_offset
+    if x.side != "vector" or not offset:
+        return signal
+    return signal - offset * x.choose((x.core.sub > 0) & (signal >= offset), lambda: 1, 0)
 
 
-def _receivers(core: Machine, signal: int) -> list[tuple[str, int, int]]:
-    """The (side, sub-block, id) that a set reaches.
+def _receivers(x: AgentSignals, case: Case, signal: int) -> list[Receiver]:
+    """The agents that a set reaches.
 
     One to one: ids of the second sub-block have an offset on the cube's side. Otherwise a set of
     the cube reaches both sub-blocks, and the sets of both are combined for the cube. An agent that
     is the whole core signals itself.
     """
-    offset = core.profile.sync.second_vector_id_offset
-    if core.side == "both":
+    offset = case.profile.sync.second_vector_id_offset
+    if x.side == "both":
         return [("both", 0, signal)]
-    if core.side == "vector":
-        return [("cube", 0, _own(core, signal) + (offset * core.sub if offset else 0))]
+    if x.side == "vector":
+        return [("cube", 0, _own(x, case, signal) + x.core.sub * (offset or 0))]
     if offset:
         return [("vector", signal // offset, signal % offset)]
     return [("vector", 0, signal), ("vector", 1, signal)]
 
 
 def _sent(case: Case) -> Callable[..., None]:
-    signal, mode = _signal_id(case), case.word("ffts_mode") or ""
-    if is_meeting(case):
-        return lambda core, *operands: _arrive(core, mode, signal(operands))
+    sync, mode = case.profile.sync, case.word("ffts_mode") or ""
+    most = sync.cross_core_counter_max
 
-    def run(core: Machine, *operands: Any) -> None:
-        sync = core.profile.sync
-        sender = 0 if sync.second_vector_id_offset else core.sub
-        for key in _receivers(core, signal(operands)):
-            count = core.cluster.cross_flags[key, sender] + 1
-            most = sync.cross_core_counter_max
-            if most is not None and count > most:
-                raise fail(
-                    "PTO-D113", f"signal {key[2]} is sent more than {most} times without a wait"
+    def run(x: AgentSignals, *operands: Any) -> None:
+        number = _signal_id(x, case, operands)
+        if is_meeting(case):
+            x.leave_unless(False, "a meeting of many cores")
+            _arrive(x.core, mode, number)
+            return
+        x.leave_unless(x.has_signal(number), "no such signal")
+        sender = 0 if sync.second_vector_id_offset else x.core.sub
+        reached = _receivers(x, case, number)
+        counts = [x.signal(to, sender) + 1 for to in reached]
+        for (_, _, signal), count in zip(reached, counts, strict=True):
+            if most is not None:
+                x.require(
+                    count <= most,
+                    lambda n=signal: fail(
+                        "PTO-D113", f"signal {n} is sent more than {most} times without a wait"
+                    ),
                 )
-            core.cluster.cross_flags[key, sender] = count
+        for to, count in zip(reached, counts, strict=True):
+            x.set_signal(to, sender, count)
 
     return run
 
 
 def _heard(case: Case) -> Callable[..., Any]:
-    signal = _signal_id(case)
+    def run(x: AgentSignals, *operands: Any) -> Any:
+        number = _signal_id(x, case, operands)
+        x.leave_unless(x.has_signal(number), "no such signal")
+        sub = x.core.sub if x.side == "vector" else 0
+        mine = x.side, sub, _own(x, case, number)
+        # a cube that combines the signals of its sub-blocks waits for all of them
+        combined = x.side == "cube" and not case.profile.sync.second_vector_id_offset
+        count = x.agents[0] if combined else x.number(1)
 
-    def run(core: Machine, *operands: Any) -> Any:
-        number = signal(operands)
-        key = (core.side, core.sub if core.side == "vector" else 0, _own(core, number))
-        flags, senders = core.cluster.cross_flags, _senders(core)
-        if all(flags[key, sender] > 0 for sender in senders):
-            for sender in senders:
-                flags[key, sender] -= 1
-            return None
-        if any(_met(core, mode, number) for mode in (_ALL_CORES, _VECTOR_PAIR)):
-            return None
-        return Blocked(f"signal {number}, which nobody has sent")
+        def met() -> Any:
+            came = [(count <= n) | (x.signal(mine, n) > 0) for n in range(1 + combined)]
+            return reduce(and_, came)
+
+        def take() -> None:
+            for n in range(1 + combined):
+                x.when(count > n, partial(_subtract, x, mine, n))
+
+        def reason() -> Blocked | None:
+            if any(_met(x.core, mode, number) for mode in (_ALL_CORES, _VECTOR_PAIR)):
+                return None
+            return Blocked(f"signal {number}, which nobody has sent")
+
+        return x.until(met, take, reason, polls=True)
 
     return run
 
 
-def _senders(core: Machine) -> list[int]:
-    """The senders that one wait needs: all sub-blocks if a cube combines their signals."""
-    combined = core.side == "cube" and not core.profile.sync.second_vector_id_offset
-    return list(range(core.cluster.vectors)) if combined else [0]
+def _subtract(x: AgentSignals, to: Receiver, sender: int) -> None:
+    x.set_signal(to, sender, x.signal(to, sender) - 1)
 
 
 def _arrive(core: Machine, mode: str, number: int) -> None:
@@ -162,8 +182,5 @@ def is_meeting(case: Case) -> bool:
     return case.word("ffts_mode") in (_ALL_CORES, _VECTOR_PAIR)
 
 
-SEND = Do(_sent)
-HEAR = Do(_heard, blocks=True)
-# the same, for signals that are always barriers of all cores
-ARRIVE = Do(_sent)
-MEET = Do(_heard, blocks=True)
+SEND = Do(_sent, words=AgentSignals)
+HEAR = Do(_heard, blocks=True, words=AgentSignals)

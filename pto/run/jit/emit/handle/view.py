@@ -1,9 +1,14 @@
-"""Conditions of numbers and views: no overflow, inside the memory."""
+"""Conditions of numbers and views, and the host fallback of an instruction that lacks them."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
+from pto.core.errors import PtoError
 from pto.core.pointer import FAR
 from pto.run.jit.emit.emitter import OpContext
+from pto.run.jit.llvm.index import Fact
 from pto.run.jit.llvm.text import Text, Val, expect, unsupported_if
 from pto.run.jit.runtime.values import Lowered, ScalarValue, ViewDesc
 
@@ -57,3 +62,40 @@ def _exact(s: OpContext, op: str, a: Val, b: Val) -> tuple[Val, str]:
     pair = s.x.new(f"call {{i64, i1}} @llvm.s{op}.with.overflow.i64(i64 {a}, i64 {b})")
     over = s.x.new(f"extractvalue {{i64, i1}} {pair}, 1")
     return s.x.new(f"extractvalue {{i64, i1}} {pair}, 0"), s.x.new(f"xor i1 {over}, true")
+
+
+class Guarded:
+    """Words that emit an instruction in place, and may leave it to the reference engine."""
+
+    s: OpContext
+    _slow: str = ""  # the label of the host fallback, if one is needed
+    _why: str = ""
+
+    def require(self, fact: Any, error: Callable[[], PtoError]) -> None:
+        self.s.fault_unless(bit(fact))
+
+    def leave_unless(self, fact: Any, why: str = "operands overlap") -> None:
+        """Leave the instruction to the reference engine unless a fact holds. Nothing has been
+        written yet."""
+        x, condition = self.s.x, bit(fact)
+        unsupported_if(condition == "false", why)
+        if condition != "true":
+            self._slow, self._why = self._slow or x.fresh("slow"), self._why or why
+            go = x.fresh("go")
+            x.branch(condition, go, self._slow)
+            x.label(go)
+
+    def finish(self) -> None:
+        """Emit the host fallback after the instruction, which has no results then."""
+        if self._slow:
+            x, done = self.s.x, self.s.x.fresh("done")
+            x.jump(done)
+            x.label(self._slow)
+            self.s.e.host_fallback(self.s.op, self._why, seldom=True)
+            x.jump(done)
+            x.label(done)
+
+
+def bit(fact: Any) -> str:
+    """A condition of a meaning as one bit."""
+    return fact.name if isinstance(fact, Fact) else str(bool(fact)).lower()

@@ -8,7 +8,6 @@ from typing import Any
 
 from pto.core.compact import Compact
 from pto.core.dtypes import DType
-from pto.core.errors import PtoError
 from pto.core.global_layout import RANK, GlobalLayout
 from pto.core.memory import Space
 from pto.core.pointer import FARTHEST
@@ -21,8 +20,8 @@ from pto.isa.row import types as t
 from pto.isa.row.flag import Flag
 from pto.isa.row.traits import Control
 from pto.run.jit.emit.emitter import OpContext
-from pto.run.jit.emit.handle.view import inside, near
-from pto.run.jit.emit.registry import WORDS
+from pto.run.jit.emit.handle.view import Guarded, inside, near
+from pto.run.jit.emit.registry import WORDS, Emit
 from pto.run.jit.emit.tile import boxes, planes
 from pto.run.jit.emit.tile.grids import kept_shape
 from pto.run.jit.emit.tile.numbers import Numbers
@@ -107,7 +106,7 @@ class _Agent:
 _AGENT = {"block": BLOCK, "blocks": BLOCKS, "sub": SUB, "subs": SUBS}
 
 
-class Words(Numbers):
+class Words(Guarded, Numbers):
     """Emits the handles of one operation in place."""
 
     def __init__(self, s: OpContext) -> None:
@@ -115,9 +114,6 @@ class Words(Numbers):
         self.s, self.core = s, _Agent(s.x)
 
     # ---- numbers
-
-    def require(self, fact: Any, error: Callable[[], PtoError]) -> None:
-        self.s.fault_unless(fact.name if isinstance(fact, Fact) else str(bool(fact)).lower())
 
     def known(self, number: Any) -> int:
         found = self.number(number).known
@@ -415,14 +411,20 @@ def native(made: Any) -> Any:
     return made
 
 
-def _emit(s: OpContext) -> Sequence[Lowered]:
-    words, row, body = Words(s), s.case.row, s.body
-    given = [s.operands(o.name) if o.variadic else s.operand(o.name) for o in row.operands]
-    found: Any = body.make(s.case)(words, *(seen(words, v) for v in given))
-    if body.binds:
-        return _bind(s, body, native(found))
-    several = found if isinstance(found, tuple) else (found,)[: len(s.op.results)]
-    return [_result(words, v, r.type) for v, r in zip(several, s.op.results, strict=True)]
+def emits_in(make: Callable[[OpContext], Words]) -> Emit:
+    """The emitter of meanings in these words."""
+
+    def emit(s: OpContext) -> Sequence[Lowered]:
+        words, row, body = make(s), s.case.row, s.body
+        given = [s.operands(o.name) if o.variadic else s.operand(o.name) for o in row.operands]
+        found: Any = body.make(s.case)(words, *(seen(words, v) for v in given))
+        words.finish()
+        if body.binds:
+            return _bind(s, body, native(found))
+        several = found if isinstance(found, tuple) else (found,)[: len(s.op.results)]
+        return [_result(words, v, r.type) for v, r in zip(several, s.op.results, strict=True)]
+
+    return emit
 
 
 def _result(words: Words, found: Any, type: t.Type) -> Lowered:
@@ -445,4 +447,4 @@ def _bind(s: OpContext, body: Do, moved: TileDesc) -> Sequence[Lowered]:
     return []
 
 
-WORDS[Handles] = WORDS[ElementHandles] = _emit
+WORDS[Handles] = WORDS[ElementHandles] = emits_in(Words)

@@ -15,6 +15,7 @@ from pto.isa.meaning.tile.merge import RECORD
 from pto.isa.meaning.vector.sort import Merge, PointerMoves
 from pto.isa.row import types as t
 from pto.run.jit.emit.emitter import OpContext
+from pto.run.jit.emit.handle.view import Guarded
 from pto.run.jit.emit.registry import WORDS
 from pto.run.jit.emit.tile import boxes
 from pto.run.jit.emit.tile.elements import TileRef
@@ -24,37 +25,16 @@ from pto.run.jit.llvm.text import I64, Val, element
 from pto.run.jit.runtime.values import Lowered, PointerDesc, TileDesc
 
 _MANY = 1 << 30  # rows at a pointer, at most
-_UNLESS = "operands overlap, or lists do not descend or hold NaN"
+_UNLESS = "lists do not descend or hold NaN"
 
 
-class Words(Mover):
+class Words(Guarded, Mover):
     """Emits one instruction in place."""
 
     def __init__(self, s: OpContext) -> None:
         self._rows_seen = list[TileRef]()
         super().__init__(s.x, self._rows_seen, s.e.word, False)
         self.s = s
-        self.slow = ""  # the label of the host fallback, if one is needed
-
-    def require(self, fact: Any, error: Callable[[], PtoError]) -> None:
-        self.s.fault_unless(fact.name if isinstance(fact, Fact) else str(bool(fact)).lower())
-
-    def leave_unless(self, fact: Fact) -> None:
-        if fact.name != "true":
-            self.slow = self.slow or self.x.fresh("slow")
-            go = self.x.fresh("go")
-            self.x.branch(fact.name, go, self.slow)
-            self.x.label(go)
-
-    def finish(self) -> None:
-        """Emit the host fallback."""
-        if self.slow:
-            done = self.x.fresh("done")
-            self.x.jump(done)
-            self.x.label(self.slow)
-            self.s.e.host_fallback(self.s.op, _UNLESS, seldom=True)
-            self.x.jump(done)
-            self.x.label(done)
 
     def apart(self, dsts: Sequence[TileRef]) -> Callable[[], None]:
         for dst in dsts:
@@ -95,9 +75,11 @@ class Words(Mover):
                 return how.score(self.read(each, i * total + j, 0))  # type: ignore[arg-type]
 
             some = self.least(length, 1)
-            self.leave_unless(self.all(repeats, some, lambda i, j: score(i, j) == score(i, j)))
+            self.leave_unless(
+                self.all(repeats, some, lambda i, j: score(i, j) == score(i, j)), _UNLESS
+            )
             pairs = self.all(repeats, length - some, lambda i, j: score(i, j) >= score(i, j + 1))
-            self.leave_unless(pairs)
+            self.leave_unless(pairs, _UNLESS)
 
         def once(k: str, _: list[str]) -> Sequence[Val]:
             first = (Number(x, k) * total * RECORD).value

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from pto.core.constants import VREG_BYTES
 from pto.core.dtypes import DType
-from pto.core.errors import PtoError
 from pto.isa.meaning import Vectors
 from pto.isa.meaning.vector.masks import mask_width
 from pto.isa.meaning.vmi.words import NONE, Picks, Run
 from pto.isa.row import types as t
 from pto.run.jit.emit.emitter import OpContext
-from pto.run.jit.emit.handle.view import FAR, near
+from pto.run.jit.emit.handle.view import FAR, Guarded, near
 from pto.run.jit.emit.registry import KINDS
 from pto.run.jit.emit.tile import planes
 from pto.run.jit.emit.tile.numbers import Numbers
@@ -37,7 +36,7 @@ from pto.run.jit.runtime.values import (
 )
 
 
-class Words(Numbers):
+class Words(Guarded, Numbers):
     """Emits one instruction in place."""
 
     def __init__(self, s: OpContext) -> None:
@@ -207,9 +206,6 @@ class Words(Numbers):
         count = mask.lanes.count
         bits = shuffles.bits_of(self.x, count, str(mask.name))
         return Fact(self.x, self.x.compare("eq", bits, -1, f"i{count}"))
-
-    def require(self, fact: Any, error: Callable[[], PtoError]) -> None:
-        self.s.fault_unless(fact.name if isinstance(fact, Fact) else str(fact).lower())
 
 
 def _count(name: str, lanes: int) -> str:
