@@ -20,20 +20,22 @@ from pto.core.errors import PtoError, fail
 from pto.core.output import write_whole
 from pto.core.render import Piece
 from pto.cxx.child import Crash
-from pto.graphs import extract, suite, swimlane
+from pto.graphs import extract, shadow, suite, swimlane
 from pto.graphs.diff import compare
-from pto.graphs.process import GraphProcess, Kernels
-from pto.graphs.scene import Arguments, Scene
+from pto.graphs.process import Kernels
+from pto.graphs.program import PythonGraph
 from pto.gym.selection import select
 
 EXAMPLES = """\
   pto graph run tests/st/a2a3/paged_attention     scene tests, compared with their goldens
   pto graph run tests/st -k "paged and small" -j 2
+  pto graph run model.py                          every pto.graph() of a Python file
   pto graph run tests/st --at-most batch=4 --at-most context_len=1024   cases of boards, smaller
   pto graph run tests/st/vector_example --orders 20   every order that the edges allow: same bytes
   pto graph check tests/st/vector_example         races between tasks, undefined reads
   pto graph check examples/qwen3_14b_decode --dry the orchestration alone, at its real size
   pto graph diff tests/st/vector_example --against a5        the first task that differs
+  pto graph diff tests/st/vector_example --golden f64.py     ... from functions of its kernels
   pto graph diff tests/st/vector_example --recorded before --extract alone   this task as a folder
   pto graph time tests/st/vector_example --page lanes.html   when each task runs, on which core
 
@@ -59,6 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     other.add_argument("--against", choices=("a2a3", "a5"), help="compare with another profile")
     other.add_argument("--record", metavar="DIR", type=Path, help=_RECORD)
     other.add_argument("--recorded", metavar="DIR", type=Path, help="compare with such a folder")
+    other.add_argument("--golden", metavar="FILE", type=Path, help=_GOLDEN)
     diff.add_argument("--extract", metavar="DIR", type=Path, help=_EXTRACT)
     for name in ("rtol", "atol"):
         text = f"allow differences up to this {name}; default: that of the test"
@@ -79,6 +82,7 @@ _MOST = "limit a parameter of the cases to N; the name of a case then shows the 
 _DRY = "run only the orchestration, without kernels and values; for real sizes of a model"
 _EDGES = "also run every task, and list edges that no data needs, with their cost"
 _RECORD = "write the results of every task to a folder, for a later --recorded"
+_GOLDEN = "compare with f64: functions of this Python file, one for each kernel by its name"
 _EXTRACT = "write the first task with different results as a folder that runs alone"
 _PROFILE = "use this profile; default: the one of the test"
 
@@ -111,9 +115,9 @@ def _found(args: argparse.Namespace) -> list[suite.Case | suite.SceneResult]:
         raise fail("PTO-U248", f"there is no file or folder {missing}")
     found = list(suite.find(args.path, args.profile, select(args.k).holds))
     if not found:
-        raise fail("PTO-U320", f"no scene test below {args.path[0]} matches -k {args.k!r}")
+        raise fail("PTO-U320", f"no scene test or graph in {args.path[0]} matches -k {args.k!r}")
     most = dict(map(_limit, args.at_most))
-    return [each.limited(most) if isinstance(each, Scene) else each for each in found]
+    return [e if isinstance(e, suite.SceneResult) else e.limited(most) for e in found]
 
 
 def _limit(text: str) -> tuple[str, int]:
@@ -134,69 +138,75 @@ def _only(found: Sequence[suite.Case | suite.SceneResult]) -> suite.Case:
     return first
 
 
-def _diff(args: argparse.Namespace, scene: suite.Case) -> int:
-    if args.record is not None and args.extract is not None:
-        raise fail("PTO-U061", "--extract needs two runs: give --recorded or --against")
-    arguments = scene.arguments()
+def _diff(args: argparse.Namespace, case: suite.Case) -> int:
+    is_python = isinstance(case, PythonGraph)
+    if args.extract is not None and (args.record or args.golden or is_python):
+        raise fail("PTO-U061", "--extract needs two runs of kernels in C++")
+    rtol, atol = case.tolerances
+    rtol = rtol if args.rtol is None else args.rtol
+    atol = atol if args.atol is None else args.atol
     with tempfile.TemporaryDirectory(prefix="pto-graph-") as own:
         ours = Path(own) if args.record is None else args.record
-        ours.mkdir(parents=True, exist_ok=True)
-        tasks = _record(scene, arguments, ours, args.timeout)
+        tasks = _record(case, ours, args.timeout, inputs=args.golden is not None)
         if args.record is not None:
-            print(f"{scene.name}: {tasks:,} tasks recorded in {args.record}")
+            print(f"{case.name}: {tasks:,} tasks recorded in {args.record}")
             return 0
         other = args.recorded
         if args.against is not None:
+            if isinstance(case, PythonGraph):
+                raise fail("PTO-U061", f"the kernels of {case.name} name their own profile")
             other = Path(own) / "against"
-            other.mkdir()
-            _record(replace(scene, profile=args.against), arguments, other, args.timeout)
-        rtol, atol = scene.tolerances
-        rtol = rtol if args.rtol is None else args.rtol
-        atol = atol if args.atol is None else args.atol
-        report = compare(ours, other, rtol, atol)
+            _record(replace(case, profile=args.against), other, args.timeout)
+        if args.golden is not None:
+            report = shadow.compare(ours, args.golden, rtol, atol)
+        else:
+            report = compare(ours, other, rtol, atol)
         if report.first is not None and args.extract is not None:
-            _record(scene, arguments, ours, args.timeout, report.first.number)
-            extract.write(args.extract, scene.source(), ours, other, rtol, atol)
+            assert not isinstance(case, PythonGraph)
+            _record(case, ours, args.timeout, report.first.number)
+            extract.write(args.extract, case.source(), ours, other, rtol, atol)
     found = report.finding()
     if args.format == "text" and found is None:
-        print(f"{scene.name}: {report.tasks:,} tasks, all within rtol {rtol:g} and atol {atol:g}")
+        print(f"{case.name}: {report.tasks:,} tasks, all within rtol {rtol:g} and atol {atol:g}")
     else:
         findings.show([] if found is None else [found], args)
     return 0 if found is None else 1
 
 
 def _record(
-    scene: suite.Case,
-    arguments: Arguments,
+    case: suite.Case,
     folder: Path,
     seconds: float,
     kept: int | None = None,
+    inputs: bool = False,
 ) -> int:
-    with _process(scene) as process:
-        return process.record(arguments.listed, folder, seconds, kept)
+    folder.mkdir(parents=True, exist_ok=True)
+    with _opened(case, seconds) as ready:
+        return ready.record(folder, kept, inputs)
 
 
 @contextmanager
-def _process(scene: suite.Case, kernels: Kernels = "all") -> Generator[GraphProcess]:
+def _opened(
+    case: suite.Case, seconds: float, kernels: Kernels = "all", values: bool = True
+) -> Generator[suite.OpenScene | PythonGraph]:
     try:
-        with GraphProcess(scene.source(), kernels=kernels) as process:
-            yield process
+        with suite.opened(case, seconds, kernels, values) as ready:
+            yield ready
     except Crash as crash:
         raise PtoError(crash.finding) from None
 
 
-def _time(args: argparse.Namespace, scene: suite.Case) -> int:
-    with _process(scene, "all" if args.edges else "some") as process:
-        arguments = scene.arguments(with_values=args.edges)
-        times = process.time(arguments.listed, args.device, args.edges, args.timeout)
+def _time(args: argparse.Namespace, case: suite.Case) -> int:
+    with _opened(case, args.timeout, "all" if args.edges else "some", args.edges) as ready:
+        times = ready.time(args.device, args.edges)
     if args.trace is not None:
         write_whole(args.trace, json.dumps(swimlane.chrome(times)))
     if args.page is not None:
-        write_whole(args.page, swimlane.page(times, scene.name))
+        write_whole(args.page, swimlane.page(times, case.name))
     if args.format == "text":
-        print(f"{scene.name}\n" + "\n".join(swimlane.summary(times)))
+        print(f"{case.name}\n" + "\n".join(swimlane.summary(times)))
     else:
-        findings.data(args, scene=scene.name, **times)
+        findings.data(args, scene=case.name, **times)
     return 0
 
 

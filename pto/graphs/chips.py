@@ -6,7 +6,10 @@ Buffers are in the parent; the child has copies of them during a run.
 
 from __future__ import annotations
 
+import hashlib
 import inspect
+import random
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
@@ -219,8 +222,18 @@ class Worker:
         self._programs = programs
         self._process = GraphProcess(*programs)
         self._seconds = seconds
-        self.tasks = self.edges = 0
+        self.begin(None)
         self.start, self.end = self._process.start, self._process.end
+
+    def begin(self, seed: int | None) -> None:
+        """Begin a run of a scene: the order of tasks by seed, the same random inputs each time."""
+        self._seed = seed
+        self.tasks = self.edges = 0
+        self.results: list[tuple[bytes, bytes]] = []  # digests of tensors before and after graphs
+        random.seed(0)
+        np.random.seed(0)
+        if "torch" in sys.modules:
+            sys.modules["torch"].manual_seed(0)
 
     def create_buffer(self, nbytes: int) -> Buffer:
         return Buffer(np.zeros(nbytes, np.uint8))
@@ -232,9 +245,21 @@ class Worker:
         made.drain()
 
     def _execute(self, runs: Sequence[Submission]) -> None:
-        ran = self._process.run_together(runs, self._seconds)
+        before = _digest(runs)
+        ran = self._process.run_together(runs, self._seed, self._seconds)
+        self.results.append((before, _digest(runs)))
         self.tasks += ran.tasks
         self.edges += ran.edges
+
+
+def _digest(runs: Sequence[Submission]) -> bytes:
+    """A digest of all tensors of these graphs."""
+    found = hashlib.sha256()
+    for run in runs:
+        for each in run.given:
+            if isinstance(each, ArgTensor):
+                found.update(each.data.tobytes())
+    return found.digest()
 
 
 # ---- names of `simpler_setup.scene_test`

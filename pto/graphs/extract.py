@@ -16,7 +16,7 @@ import numpy as np
 
 from pto.core.output import write_whole
 from pto.cxx.source import read_included
-from pto.graphs.diff import TASK, results, strided
+from pto.graphs.diff import TASK, Recording, strided
 from pto.graphs.model import Task, Use
 from pto.graphs.process import GraphSource, KernelSource, included
 from pto.graphs.scene_names import ELEMENTS
@@ -84,7 +84,7 @@ def write(
     arrays = {n: np.fromfile(ours / f"{n}.bin", np.uint8) for n in names}
     for n, name in names.items():
         arrays[n].tofile(folder / "data" / "in" / f"{name}.bin")
-    for region, values in results(theirs, task):
+    for region, values in Recording(theirs).results(task):
         view = strided(region, arrays[region.buffer])
         view[...] = values.reshape(view.shape)
     for n in written:

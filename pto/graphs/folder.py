@@ -7,7 +7,7 @@ are imported with the user's rights, as pypto does.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from importlib.machinery import SourceFileLoader
@@ -17,7 +17,7 @@ from typing import Any
 
 from pto.core.errors import fail
 from pto.graphs.device import runtime_root
-from pto.graphs.process import GraphSource
+from pto.graphs.process import Argument, GraphSource
 from pto.graphs.scene import Arguments, imported, replaced_modules
 from pto.graphs.scene_names import Scalar, SceneTestCase, TaskArgsBuilder, TensorArg
 from pto.graphs.shapes import shapes_only
@@ -88,7 +88,11 @@ class BuildFolder:
     def has_golden(self) -> bool:
         return hasattr(self._module("golden.py"), "compute_golden")
 
-    def judge(self, arguments: Arguments) -> str:
+    def limited(self, most: Mapping[str, int]) -> BuildFolder:
+        """The folder itself: its parameters are fixed."""
+        return self
+
+    def judge(self, arguments: Arguments, given: Sequence[Argument]) -> str:
         """The difference between outputs and golden; empty if they match.
 
         A NaN of the golden marks an element that a program leaves undefined.
@@ -99,7 +103,7 @@ class BuildFolder:
             name: getattr(expected, name) for name in expected.tensor_names()
         }
         golden.compute_golden(tensors, {})
-        found = arguments.outcome()
+        found = arguments.outcome(given)
         for name in golden.__outputs__:
             ours, wanted = getattr(found, name), tensors[name]
             if wanted.is_floating_point():

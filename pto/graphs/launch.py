@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import ctypes as c
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from pto.core.errors import Diagnostic, Note, PtoError
+from pto.core.errors import Diagnostic
 from pto.core.intervals import merged, without
 from pto.core.memory import Memory
 from pto.cxx.feed import BuildSide
@@ -25,9 +25,7 @@ from pto.graphs.model import Task, Use
 from pto.graphs.orchestration import GraphMem
 from pto.ir.graph import Operation
 from pto.isa.cost.work import GlobalRegion
-from pto.observe.timing.chips import Bench
 from pto.observe.timing.kinds import regions_of
-from pto.observe.timing.report import time_launch
 from pto.observe.timing.stream import Recording, RecordStream
 from pto.run import sites as s
 from pto.run.machine.core import Core
@@ -38,7 +36,6 @@ from pto.target.facts import Profile
 
 _SMALL = 1 << 16  # bytes that scalar code may go through
 _SCALAR = Operation("scalar code")
-SIDES = {"aic": "cube", "aiv": "vector"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,12 +197,6 @@ class TaskLaunch:
         return regions_of(self.record(number))
 
 
-def block_us(launch: TaskLaunch, chip: Bench) -> float:
-    """The time of one block on a core of a chip."""
-    found = time_launch(launch, chip, launch.task.name)
-    return found.core_us / max(found.rounds, 1)
-
-
 def _sides(
     task: Task, kernels: Kernels, memory: TaskMemory, device: Device
 ) -> Iterator[s.RecordSide]:
@@ -237,9 +228,3 @@ def _side(
         return side.feed(side.build.agent(kernel.call, task.words, core), core, memory)
 
     return s.RecordSide(name, len(found), feed)
-
-
-def named(error: PtoError, task: Task) -> PtoError:
-    """The findings of a task, each with a note that says which task and where it was submitted."""
-    note = Note(f"in {task.title}, submitted here", task.loc)
-    return PtoError(*(replace(d, notes=(*d.notes, note)) for d in error.diagnostics))

@@ -22,7 +22,7 @@ _OUTPUT = 1024  # bytes that each created buffer is rounded up to
 class RuntimeLimits:
     """Capacities of a runtime, one number for each ring."""
 
-    source: str
+    name: str  # of the runtime
     window: tuple[int, ...]  # task slots; one of them stays free
     heap: tuple[int, ...]  # bytes of created buffers
     entries: int  # of the tensor map
@@ -40,12 +40,14 @@ class RuntimeLimits:
 # docs/RUNTIME_LOGIC.md 4.5 and docs/MULTI_RING.md 7 say when an allocation can never succeed.
 RUNTIMES = {
     "tensormap_and_ringbuffer": RuntimeLimits(
-        "simpler, tensormap_and_ringbuffer", (16384,) * 4, (256 << 20,) * 4, 65536, True
+        "tensormap_and_ringbuffer", (16384,) * 4, (256 << 20,) * 4, 65536, True
     ),
     "host_build_graph": RuntimeLimits(
-        "simpler, host_build_graph", (16384,), (256 << 20,), 65536, False, 128
+        "host_build_graph", (16384,), (256 << 20,), 65536, False, 128
     ),
 }
+
+UNLIMITED = RuntimeLimits("python", (1 << 62,), (1 << 62,), 1 << 62, False)
 
 
 def limits_of(runtime: str, settings: Mapping[str, Any]) -> RuntimeLimits:
@@ -155,7 +157,7 @@ def _exhausted(task: Task, what: str, have: int, need: int, limits: RuntimeLimit
     message = f"{task.title} needs {need:,} {what}, and the runtime has {have:,}"
     if limits.reclaims:
         message += ": open scopes hold the others, so the orchestration waits for ever"
-    help = f"end scopes earlier, or change the sizes of the rings (limits of {limits.source})"
+    help = f"end scopes earlier, or change the sizes of the rings (limits of {limits.name})"
     return Diagnostic("PTO-G006", message, task.loc, "error", (), help)
 
 

@@ -198,6 +198,18 @@ class GraphScope:
     end: int | None = None  # the number of the next task when it ended
 
 
+@dataclass(frozen=True, slots=True)
+class HostUse:
+    """An element that the orchestration reads or writes while it submits tasks."""
+
+    buffer: int
+    bytes: tuple[int, int]  # the first, and one past the last
+    writes: bool
+    submitted: int  # tasks before it
+    waited: Sequence[int]  # tasks that the runtime waits for
+    where: SourcePlace
+
+
 @dataclass(slots=True)
 class Graph:
     """Everything that was submitted, in order."""
@@ -206,6 +218,7 @@ class Graph:
     buffers: dict[int, GraphBuffer] = field(default_factory=dict[int, GraphBuffer])
     edges: dict[tuple[int, int], Edge] = field(default_factory=dict[tuple[int, int], Edge])
     scopes: list[GraphScope] = field(default_factory=list[GraphScope])
+    accesses: list[HostUse] = field(default_factory=list[HostUse])
 
     def connect(self, before: int, after: int, reason: Reason) -> None:
         """Add an edge; the first reason stays."""

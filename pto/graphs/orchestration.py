@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes as c
 import mmap
 from bisect import bisect_right, insort
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from pathlib import Path
@@ -24,6 +24,7 @@ from pto.graphs.model import (
     Graph,
     GraphBuffer,
     GraphScope,
+    HostUse,
     Kind,
     Predicate,
     Reason,
@@ -38,6 +39,8 @@ from pto.graphs.tensormap import TensorMap
 _KINDS: tuple[Kind, ...] = ("task", "dummy", "allocation")
 _USES = (Use.IN, Use.OUT, Use.INOUT, Use.OVERWRITE, Use.UNTRACKED)  # by number of the runtime
 _COMPARISONS = ("", "==", "!=", ">", "<", ">=", "<=")
+_SLOTS = ("cube", "vector", "vector")  # of the kernels of a task
+_DEPTH = 64  # of scopes, the outermost included: PTO2_MAX_SCOPE_DEPTH of simpler
 _DEFINED = 16  # added to a use: the created buffer has an initial value
 _PAGE = 4096
 
@@ -49,7 +52,7 @@ class _Host(c.Structure):
     ALLOCATE = c.CFUNCTYPE(c.c_int64, c.c_int64)
     STORE = c.CFUNCTYPE(None, c.POINTER(c.c_int64), c.c_int64, c.c_int64)
     SCOPE = c.CFUNCTYPE(None, c.c_int64, c.c_int64, c.POINTER(c.c_int64), c.c_int64)
-    FATAL = c.CFUNCTYPE(None, c.c_int64, c.c_char_p)
+    FATAL = c.CFUNCTYPE(None, c.c_int64, c.c_char_p, c.POINTER(c.c_int64), c.c_int64)
     _fields_ = [
         ("submit", SUBMIT),
         ("allocate", ALLOCATE),
@@ -103,7 +106,7 @@ class Orchestration:
         self,
         native: NativeBuild,
         source: Path,
-        names: dict[int, str],
+        kernels: Mapping[int, tuple[str, str]],
         cores: tuple[int, int],
         memory: GraphMem,
     ) -> None:
@@ -112,10 +115,14 @@ class Orchestration:
         self.finish: Callable[[list[int] | None], None] = lambda tasks: None
         self.error: PtoError | None = None
         self.is_dry = False
+        self.in_order = (
+            True  # a store waits for all tasks, not only for those that the runtime waits for
+        )
         self.assumed = 0  # values that a dry run made up
         self._native = native
         self._source = source.resolve()
-        self._names = names
+        self._kernels = kernels  # by number: name and side
+        self._cores: dict[str, int] = dict(zip(("cube", "vector"), cores, strict=True))
         self._map = TensorMap(self.graph)
         self._scopes = [0]
         self.graph.scopes.append(GraphScope(0, None, False))
@@ -170,7 +177,7 @@ class Orchestration:
 
     def _submit(self, words: c.Array[c.c_int64], count: int) -> int:
         reader = _Words(words[:count])
-        kind, cube, first, second, blocks, given = reader.take(6)
+        kind, cube, first, second, blocks, given, together = reader.take(7)
         op, target, address, width = reader.take(4)
         before = reader.take(reader.one())
         number = len(self.graph.tasks)
@@ -179,7 +186,7 @@ class Orchestration:
         where = self._where(reader.take(reader.one()))
         kernels = tuple(None if k < 0 else k for k in (cube, first, second))
         assert len(kernels) == 3
-        named = [self._names.get(k, f"kernel {k}") for k in kernels if k is not None]
+        named = [self._kernels.get(k, (f"kernel {k}", ""))[0] for k in kernels if k is not None]
         scope = self._scopes[-1]
         task = Task(
             number,
@@ -195,23 +202,41 @@ class Orchestration:
             self.graph.scopes[scope].is_manual,
             Predicate(address, width, _COMPARISONS[op], target) if op else None,
         )
-        self._require(task, before)
+        self._require(task, before, bool(together))
         self.graph.tasks.append(task)
         for earlier in before:
             self.graph.connect(earlier, number, Reason.EXPLICIT)
         self._map.submit(task)
         return 0
 
-    def _require(self, task: Task, before: Sequence[int]) -> None:
-        """Refuse a task that the runtime would refuse."""
-        unknown = [k for k in task.kernels if k is not None and k not in self._names]
-        if unknown:
-            known = ", ".join(map(str, sorted(self._names)))
-            raise _at(task.where, "PTO-G001", f"there is no kernel {unknown[0]}; there are {known}")
+    def _require(self, task: Task, before: Sequence[int], together: bool) -> None:
+        """Refuse a task that the runtime would refuse, or that would hang."""
+        used = [(k, side) for k, side in zip(task.kernels, _SLOTS, strict=True) if k is not None]
+        for number, side in used:
+            name, own = self._kernels.get(number, ("", ""))
+            if not own:
+                known = ", ".join(map(str, sorted(self._kernels)))
+                message = f"there is no kernel {number}; there are {known}"
+                raise _at(task.where, "PTO-G001", message)
+            if own != side:
+                message = (
+                    f"{task.title} runs {name} on a {side} core; it is a kernel for {own} cores"
+                )
+                raise _at(task.where, "PTO-G001", message)
+        if task.kind == "task" and (not used or task.blocks < 1):
+            has = "no kernel" if not used else f"{task.blocks} blocks"
+            raise _at(task.where, "PTO-G001", f"{task.title} has {has}: the runtime refuses it")
         late = [n for n in before if not 0 <= n < task.number]
         if late:
             message = f"{task.title} depends on task {late[0]}, which was not submitted"
             raise _at(task.where, "PTO-G002", message)
+        side = min((side for _, side in used), default="vector")  # of a mixed task: cube
+        if together and task.blocks > self._cores[side]:
+            message = (
+                f"{task.title} must start {task.blocks} blocks at once, and the chip has"
+                f" {self._cores[side]} {side} cores: it never starts"
+            )
+            raise _at(task.where, "PTO-G006", message)
 
     def _argument(self, reader: _Words) -> TaskArg:
         use, address, start, name, width, manual = reader.take(6)
@@ -231,28 +256,34 @@ class Orchestration:
         )
         return TaskArg(region, _USES[use], not manual)
 
-    def _ready(self, words: list[int]) -> tuple[int, int]:
-        """The address of one element, after the tasks that write the tensor have run."""
+    def _ready(self, words: list[int], writes: bool) -> tuple[int, int, int]:
+        """Buffer, offset and width of one element, after the tasks that the runtime waits for."""
         reader = _Words(words)
         address = reader.one()
-        argument = self._argument(reader)
+        region = self._argument(reader).region
+        where = self._where(reader.take(reader.one()))
+        waited = self._map.writers(region)
+        if writes:  # for their readers too
+            waited += [after for before, after in self.graph.edges if before in waited]
+        buffer, offset = self.memory.find(address)
+        width = region.itemsize
+        use = HostUse(
+            buffer, (offset, offset + width), writes, len(self.graph.tasks), waited, where
+        )
+        self.graph.accesses.append(use)
         if not self.is_dry:
-            self.finish(self._map.writers(argument.region))
-        return address, argument.region.itemsize
+            self.finish(None if writes and self.in_order else waited)
+        return buffer, offset, width
 
     def _load(self, words: c.Array[c.c_int64], count: int) -> int:
-        address, width = self._ready(words[:count])
-        buffer, offset = self.memory.find(address)
+        buffer, offset, width = self._ready(words[:count], False)
         if self.is_dry and self.graph.buffers[buffer].creator is not None:
             self.assumed += 1
         raw = self.memory.arrays[buffer][offset : offset + width].tobytes()
         return int.from_bytes(raw.ljust(8, b"\0"), "little", signed=True)
 
     def _store(self, words: c.Array[c.c_int64], count: int, value: int) -> None:
-        address, width = self._ready(words[:count])
-        if not self.is_dry:
-            self.finish(None)  # readers of the old value too
-        buffer, offset = self.memory.find(address)
+        buffer, offset, width = self._ready(words[:count], True)
         raw = (value & ((1 << 64) - 1)).to_bytes(8, "little")[:width]
         self.memory.arrays[buffer][offset : offset + width] = np.frombuffer(raw, np.uint8)
 
@@ -261,6 +292,8 @@ class Orchestration:
         if begins:
             where = self._where(words[1:count])
             parent = self._scopes[-1]
+            if len(self._scopes) == _DEPTH:
+                raise _at(where, "PTO-G003", f"more than {_DEPTH} scopes are open here")
             if scopes[parent].is_manual and not manual:
                 outer = scopes[parent].where
                 note = () if outer is None else (Note("the manual scope", outer.loc),)
@@ -276,10 +309,11 @@ class Orchestration:
             where = self._where(words[1:count])
             raise _at(where, "PTO-G003", "a scope ends here that was never begun")
 
-    def _fatal(self, code: int, text: bytes) -> None:
+    def _fatal(self, code: int, text: bytes, words: c.Array[c.c_int64], count: int) -> None:
         message = text.decode(errors="replace")
         said = f" (error {code})" if code > 0 else ""
-        raise fail("PTO-G004", f"the orchestration stopped{said}: {message}")
+        where = self._where(words[1:count])
+        raise _at(where, "PTO-G004", f"the orchestration stopped{said}: {message}")
 
     def _where(self, frames: Sequence[int]) -> CallChain:
         return CallChain(self._native.path, self._source, tuple(frames))

@@ -13,10 +13,10 @@ from typing import Any, Literal, Self
 import numpy as np
 import numpy.typing as npt
 
-from pto.core.errors import Diagnostic, PtoError, fail
+from pto.core.errors import PtoError, fail
 from pto.cxx import compiler
 from pto.cxx.child import SECONDS, Child, unpacked
-from pto.graphs.launch import SIDES
+from pto.graphs.runs import Ran
 
 Kernels = Literal["all", "some", "none"]  # that are compiled; some: those that can be
 Bytes = npt.NDArray[np.uint8]
@@ -33,6 +33,7 @@ class KernelSource:
     include: tuple[Path, ...] = ()
 
 
+SIDES = {"aic": "cube", "aiv": "vector"}
 _DEFERRED = "pto_async_kernel_api.h"  # a kernel with this header may end its task later
 _PLATFORM = ("aicpu/cache_ops.cpp", "aicpu/device_time.cpp")  # of a host, below platform/sim
 
@@ -172,22 +173,6 @@ class Submission:
     after: Sequence[int] = ()  # submissions that must have ended
 
 
-@dataclass(slots=True)
-class Ran:
-    """The result of a run of a graph, or of its orchestration alone."""
-
-    tasks: int
-    edges: int
-    seconds: float
-    findings: list[Diagnostic]
-    skipped: int = 0
-    needless: int = 0  # edges that no data needs
-    slots: int = 0  # of one ring, held at one time
-    heap: int = 0  # bytes of one ring, held at one time
-    undecided: int = 0  # pairs of tasks that only values decide
-    assumed: int = 0  # values of tasks that the orchestration read as 0
-
-
 class GraphProcess(Child):
     """A child process with one graph, or with the graphs of several chips."""
 
@@ -251,9 +236,11 @@ class GraphProcess(Child):
             self._request("run", [Submission(arguments)], seconds, seed=seed, watched=watched)
         )
 
-    def run_together(self, runs: Sequence[Submission], seconds: float = SECONDS) -> Ran:
+    def run_together(
+        self, runs: Sequence[Submission], seed: int | None = None, seconds: float = SECONDS
+    ) -> Ran:
         """Run graphs that may wait for each other, on several chips."""
-        return _ran(self._request("run", runs, seconds, together=True))
+        return _ran(self._request("run", runs, seconds, seed=seed, together=True))
 
     def dry(self, arguments: Sequence[Argument], seconds: float = SECONDS) -> Ran:
         """Run the orchestration alone; tensors need no values."""
@@ -265,12 +252,14 @@ class GraphProcess(Child):
         folder: Path,
         seconds: float = SECONDS,
         kept: int | None = None,
+        inputs: bool = False,
     ) -> int:
         """Run and keep what each task leaves behind in a folder, for `diff`; returns the tasks.
 
-        One task can also be kept with its inputs, for `extract`.
+        One task can also be kept with its buffers, for `extract`, or all with their inputs, for
+        `shadow`.
         """
-        more = {"folder": str(folder), "kept": kept}
+        more = {"folder": str(folder), "kept": kept, "inputs": inputs}
         return self._request("record", [Submission(arguments)], seconds, **more)["tasks"]
 
     def time(

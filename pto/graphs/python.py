@@ -6,7 +6,7 @@ the arrays that tasks read and write, or only those that the caller names.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -16,7 +16,9 @@ import numpy.typing as npt
 from pto.core.errors import Loc
 from pto.core.findings import Findings
 from pto.graphs import races
+from pto.graphs.diff import ValueLog
 from pto.graphs.footprint import TaskFootprint, TaskUse
+from pto.graphs.limits import UNLIMITED
 from pto.graphs.model import (
     Edge,
     Graph,
@@ -28,8 +30,10 @@ from pto.graphs.model import (
     TensorBox,
     Use,
 )
-from pto.graphs.schedule import TaskSchedule
+from pto.graphs.runs import GraphRun, block_us
 from pto.lang.call.place import here, mistake, placed
+from pto.observe.timing.chips import Bench
+from pto.observe.timing.launch import BlockLaunch
 from pto.run.launch.arrays import Borrowed, borrow
 from pto.run.launch.call import Callee, Launch
 from pto.run.machine.device import Device
@@ -84,10 +88,11 @@ class TaskGraph:
             raise mistake("PTO-U324", f"edges are derived or explicit, not {edges!r}")
         self.model = Graph(scopes=[GraphScope(0, None, edges == "explicit")])
         self._derives = edges == "derived"
-        self._device: Device | None = None
-        self._calls: list[_TaskCall] = []
-        self._roots: dict[int, Array] = {}  # by number of the buffer: the whole array
+        self.device: Device | None = None
+        self.calls: list[_TaskCall] = []
+        self.roots: dict[int, Array] = {}  # by number of the buffer: the whole array
         self._users: dict[int, list[tuple[int, TensorBox, bool]]] = {}  # task, region, writes
+        self.goldens: list[tuple[TensorBox, Array, float, float]] = []  # tolerances: rtol, atol
 
     @placed
     def submit(
@@ -100,34 +105,37 @@ class TaskGraph:
         launch = call.launched(self._on(call), args, named)
         number = len(self.model.tasks)
         arguments = [
-            TaskArg(self._region(name, each.array), Use.INOUT if written else Use.IN)
+            TaskArg(self.region(name, each.array), Use.INOUT if written else Use.IN)
             for name, each, written in _arrays(launch)
         ]
         name = launch.kernel.name
-        task = Task(number, "task", (None, None, None), name, launch.blocks, arguments)
+        sides = {part.name for part in launch.kernel.parts}
+        kernels = (0 if "cube" in sides else None, 0 if "vector" in sides else None, None)
+        task = Task(number, "task", kernels, name, launch.blocks, arguments)
+        task.scalars = [_number(a) for a in launch.args if not isinstance(a, Borrowed)]
         task.where, task.is_manual = SourceLine(here()), not self._derives
         self.model.tasks.append(task)
-        self._calls.append(_TaskCall(call, args, named, launch))
+        self.calls.append(_TaskCall(call, args, named, launch))
         for each in after:
             self.model.connect(each.number, number, Reason.EXPLICIT)
         self._derive(task)
         return TaskHandle(number, self)
 
     def _on(self, call: Callee) -> Device:
-        if self._device is None:
+        if self.device is None:
             kernel = getattr(call, "kernel", call)
-            self._device = Device(getattr(kernel, "profile", None))
-        return self._device
+            self.device = Device(getattr(kernel, "profile", None))
+        return self.device
 
-    def _region(self, name: str, array: Array) -> TensorBox:
+    def region(self, name: str, array: Array) -> TensorBox:
         """The part of a buffer that an array is: views of one array share its buffer."""
         root = array
         while isinstance(root.base, np.ndarray):
             root = root.base
-        number = next((n for n, known in self._roots.items() if known is root), None)
+        number = next((n for n, known in self.roots.items() if known is root), None)
         if number is None:
-            number = len(self._roots)
-            self._roots[number] = root
+            number = len(self.roots)
+            self.roots[number] = root
             address = root.ctypes.data
             self.model.buffers[number] = GraphBuffer(number, address, root.nbytes, name)
             self._users[number] = []
@@ -151,47 +159,107 @@ class TaskGraph:
     def edges(self) -> list[Edge]:
         return list(self.model.edges.values())
 
+    def expect(
+        self, array: Array, golden: npt.ArrayLike, rtol: float = 1e-5, atol: float = 1e-5
+    ) -> None:
+        """Say what an array must contain after a run: `pto graph run` judges by it."""
+        self.goldens.append((self.region("array", array), np.asarray(golden), rtol, atol))
+
     def run(self, seed: int | None = None) -> GraphReport:
         """Execute every task, in the order of submission or in a random order by seed."""
-        schedule = TaskSchedule(self.model, self._execute, seed)
-        schedule.run()
-        return GraphReport(len(self.model.tasks), len(self.model.edges), tuple(schedule.order))
-
-    def _execute(self, number: int) -> None:
-        assert self._device is not None
-        self._device.stream().submit(self._calls[number].launch.again())
-        self._device.synchronize()
+        made = PythonRun(self, self.roots, seed)
+        made.run()
+        order = tuple(made.schedule.order)
+        return GraphReport(len(self.model.tasks), len(self.model.edges), order)
 
     def check(self) -> Findings:
         """Races between tasks and undefined reads, from a watched run on copies of the arrays."""
-        copies = {number: np.array(root) for number, root in self._roots.items()}
-        touches = {n: self._watched(n, copies) for n in range(len(self._calls))}
-        found = races.findings(self.model, touches)
-        return Findings(found, f"{len(self._calls)} tasks watched")
+        made = self.on_copies()
+        made.touches = {}
+        made.run()
+        found = races.findings(self.model, made.touches)
+        return Findings(found, f"{len(self.calls)} tasks watched")
 
-    def _watched(self, number: int, copies: Mapping[int, Array]) -> list[TaskUse]:
-        call, observer = self._calls[number], TaskFootprint()
-        assert self._device is not None
-        device = Device(self._device.profile, observer=observer, engine="reference")
+    def on_copies(self, seed: int | None = None, log: ValueLog | None = None) -> PythonRun:
+        """A run that leaves the arrays as they are."""
+        return PythonRun(self, {n: np.array(root) for n, root in self.roots.items()}, seed, log)
 
-        def moved(value: Any) -> Any:
-            return self._copied(value, copies)
 
-        named = {name: moved(value) for name, value in call.named.items()}
-        made = call.callee.launched(device, [moved(value) for value in call.args], named)
-        device.stream().submit(made)
+class PythonRun(GraphRun):
+    """One run of a graph of Python kernels, on its arrays or on copies of them."""
+
+    def __init__(
+        self,
+        graph: TaskGraph,
+        roots: Mapping[int, Array],
+        seed: int | None = None,
+        log: ValueLog | None = None,
+    ) -> None:
+        super().__init__(graph.model, seed, log)
+        self._of, self._roots = graph, roots
+        self._device = graph.device or Device(None)
+        self.profile, self.limits = self._device.profile, UNLIMITED
+
+    @property
+    def arrays(self) -> Mapping[int, npt.NDArray[np.uint8]]:
+        return {n: root.ravel("K").view(np.uint8) for n, root in self._roots.items()}
+
+    def launch(self, task: Task) -> None:
+        own = self._of.calls[task.number].launch
+        is_own = self._roots is self._of.roots
+        self._go(self._device, own.again() if is_own else self._moved(task, self._device))
+
+    def _go(self, device: Device, launch: Launch) -> None:
+        device.stream().submit(launch)
         device.synchronize()
-        return observer.take(_located(copies))
 
-    def _copied(self, value: Any, copies: Mapping[int, Array]) -> Any:
-        """The same view of the copy of its buffer; anything but an array stays."""
+    def watched(self, task: Task) -> list[TaskUse]:
+        observer = TaskFootprint()
+        device = Device(self.profile, observer=observer, engine="reference")
+        self._go(device, self._moved(task, device))
+        bounds = [(a.ctypes.data, a.ctypes.data + a.nbytes, n) for n, a in self._roots.items()]
+
+        def locate(memory: WatchedMemory) -> tuple[int, int]:
+            found = (b for b in bounds if b[0] <= memory.base <= b[1])
+            return next((n, memory.base - low) for low, _, n in found)
+
+        return observer.take(locate)
+
+    def _moved(self, task: Task, device: Device) -> Launch:
+        """The call of a task on the arrays of this run."""
+        call = self._of.calls[task.number]
+        args = [self._copied(value) for value in call.args]
+        named = {name: self._copied(value) for name, value in call.named.items()}
+        return call.callee.launched(device, args, named)
+
+    def _copied(self, value: Any) -> Any:
+        """The same view of the array of this run; anything but an array stays."""
         given = borrow(value)
-        if given is None:
-            return value
-        array = given.array
-        region = self._region("", array)
-        offset = region.start * region.itemsize
-        return np.ndarray(array.shape, array.dtype, copies[region.buffer], offset, array.strides)
+        return value if given is None else self._view(self._of.region("", given.array))
+
+    def _view(self, region: TensorBox) -> Array:
+        size, kind = region.itemsize, np.dtype(region.element)
+        strides = [s * size for s in region.strides]
+        root = self._roots[region.buffer]
+        return np.ndarray(region.extents, kind, root, region.start * size, strides)
+
+    def block_us(self, task: Task, chip: Bench) -> float:
+        launch = self._of.calls[task.number].launch
+        kernel = launch.kernel
+        plain = [a.array if isinstance(a, Borrowed) else a for a in launch.args]
+        given = BlockLaunch(kernel.module, kernel.functions, self.profile, plain, launch.blocks)
+        return block_us(given, chip, task.name)
+
+    def judge(self) -> str:
+        """The difference between arrays and what is expected of them; empty if they match."""
+        for region, golden, rtol, atol in self._of.goldens:
+            ours = self._view(region).astype(np.float64)
+            far = np.abs(ours - golden.astype(np.float64))
+            wrong = int((~(far <= atol + rtol * np.abs(golden))).sum())
+            if wrong:
+                name = self.graph.buffers[region.buffer].title
+                return f"{name}: {wrong} of {far.size} elements differ, by up to {far.max():g}"
+        return ""
 
 
 def _arrays(launch: Launch) -> list[tuple[str, Borrowed, bool]]:
@@ -205,13 +273,8 @@ def _arrays(launch: Launch) -> list[tuple[str, Borrowed, bool]]:
     ]
 
 
-def _located(copies: Mapping[int, Array]) -> Callable[[WatchedMemory], tuple[int, int]]:
-    bounds = [(c.ctypes.data, c.ctypes.data + c.nbytes, n) for n, c in copies.items()]
-
-    def locate(memory: WatchedMemory) -> tuple[int, int]:
-        return next((n, memory.base - low) for low, high, n in bounds if low <= memory.base <= high)
-
-    return locate
+def _number(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def graph(edges: Edges = "derived") -> TaskGraph:

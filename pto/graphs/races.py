@@ -11,7 +11,7 @@ import numpy as np
 from pto.core.errors import Diagnostic, Note
 from pto.core.intervals import Intervals, common, length, meet, merged, without
 from pto.graphs.footprint import TaskUse
-from pto.graphs.model import Graph, Reason, Task, Use
+from pto.graphs.model import Graph, HostUse, Reason, Task, Use
 
 Touches = Mapping[int, Sequence[TaskUse]]  # by task
 _OUTPUTS = (Use.OUT, Use.OVERWRITE)  # inout may serve to order readers
@@ -111,6 +111,7 @@ def _conflict(graph: Graph, earlier: _Summary, later: _Summary) -> Race | None:
 def findings(graph: Graph, touches: Touches) -> list[Diagnostic]:
     """All findings of a graph, one for each cause."""
     out = list(_race_findings(graph, find(graph, touches)))
+    out += _host_races(graph, touches)
     out += _undefined(graph, touches)
     out += _unwritten(graph, touches)
     out += _against_declaration(graph, touches)
@@ -157,6 +158,39 @@ def _remedy(graph: Graph, alike: Sequence[Race]) -> str:
     race = alike[0]
     edge = f"make {race.second.title} depend on {race.first.title}"
     return f"{edge} (tried: {'ordered' if ordered else 'still unordered'})"
+
+
+def _host_races(graph: Graph, touches: Touches) -> Iterator[Diagnostic]:
+    """Elements that the orchestration accesses while a task that it did not wait for may run."""
+    ancestors, told = graph.ancestors(), set[object]()
+    for use in graph.accesses:
+        done = 0
+        for number in use.waited:
+            done |= ancestors[number] | 1 << number
+        element = np.array([use.bytes], np.int64)
+        for number in range(use.submitted):
+            for touch in touches.get(number, ()) if not (done >> number) & 1 else ():
+                conflicts = touch.buffer == use.buffer and (use.writes or touch.how != "reads")
+                key = (touch.op.loc, use.where.loc)
+                if conflicts and key not in told and meet(touch.bytes, element):
+                    told.add(key)
+                    yield _host_race(graph, number, touch, use)
+
+
+def _host_race(graph: Graph, number: int, touch: TaskUse, use: HostUse) -> Diagnostic:
+    task, name = graph.tasks[number], graph.buffers[use.buffer].title
+    low, high = use.bytes
+    does = "writes" if use.writes else "reads"
+    message = (
+        f"race between {task.title} and the orchestration on {name}, bytes {low:#x}..{high:#x}: the"
+        f" orchestration {does} the element and does not wait for the task"
+    )
+    notes = (
+        Note(f"{task.title} {touch.how} the bytes", touch.op.loc),
+        Note(f"{task.title} is submitted here", task.loc),
+    )
+    help = "the runtime waits for tasks that declare the tensor as inout in an automatic scope"
+    return Diagnostic("PTO-G101", message, use.where.loc, "error", notes, help)
 
 
 def _undefined(graph: Graph, touches: Touches) -> Iterator[Diagnostic]:

@@ -147,7 +147,7 @@ class Scene:
     def tolerances(self) -> tuple[float, float]:
         return self.test.RTOL, self.test.ATOL
 
-    def judge(self, arguments: Arguments) -> str:
+    def judge(self, arguments: Arguments, given: Sequence[Argument]) -> str:
         """The difference that the test's own golden reports; empty if the outputs match."""
         if not self.has_golden:
             return ""
@@ -156,7 +156,7 @@ class Scene:
             golden = arguments.original.clone()
             test.compute_golden(golden, params)
             try:
-                test.compare_outputs(arguments.outcome(), golden, arguments.outputs, params)
+                test.compare_outputs(arguments.outcome(given), golden, arguments.outputs, params)
             except AssertionError as error:
                 return str(error) or "the test's comparison says no"
         return ""
@@ -187,11 +187,11 @@ class Arguments:
             for each in self.listed
         ]
 
-    def outcome(self) -> TaskArgsBuilder:
-        """The arguments after the run, as the test compares them."""
+    def outcome(self, given: Sequence[Argument]) -> TaskArgsBuilder:
+        """The arguments after a run, as the test compares them."""
         torch: Any = import_module("torch")
 
-        tensors = {t.name: t for t in self.listed if isinstance(t, ArgTensor)}
+        tensors = {t.name: t for t in given if isinstance(t, ArgTensor)}
         specs: list[TensorArg | Scalar] = []
         for spec in self.original.specs:
             if isinstance(spec, Scalar):
@@ -218,15 +218,14 @@ def _tensor(name: str, use: str, value: Any) -> ArgTensor:
     return ArgTensor(name, raw.numpy().reshape(-1), shape, ELEMENTS[kind], use)
 
 
-def find(path: Path, profile: str | None = None) -> Iterator[Scene]:
-    """Every case of the scene tests in a file or below a folder."""
-    files = [path] if path.is_file() else sorted(path.rglob("test_*.py"))
-    for file in files:
-        if "CALLABLE" in file.read_text(encoding="utf-8", errors="replace"):
-            yield from _scenes(file.resolve(), profile)
+def is_scene(file: Path) -> bool:
+    """True if a Python file is a scene test."""
+    return "CALLABLE" in file.read_text(encoding="utf-8", errors="replace")
 
 
-def _scenes(file: Path, wanted: str | None) -> Iterator[Scene]:
+def find(file: Path, wanted: str | None = None) -> Iterator[Scene]:
+    """Every case of a scene test."""
+    file = file.resolve()
     root = next(
         (p for p in file.parents if (p / "src" / "common" / "task_interface").is_dir()), None
     )

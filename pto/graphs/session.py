@@ -12,9 +12,11 @@ import operator
 import struct
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from random import Random
+from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from pto.core.errors import PtoError
 from pto.cxx.native import NativeBuild
@@ -22,13 +24,16 @@ from pto.graphs import launch as tasks
 from pto.graphs.diff import ValueLog
 from pto.graphs.footprint import TaskUse
 from pto.graphs.limits import RuntimeLimits, limits_of
-from pto.graphs.model import Graph, Predicate, Task, Use
+from pto.graphs.model import Predicate, Task, Use
 from pto.graphs.orchestration import GraphMem, Orchestration
-from pto.graphs.schedule import TaskSchedule
+from pto.graphs.runs import GraphRun, block_us, named
+from pto.observe.timing.chips import Bench
 from pto.run.sites import RecordLaunch
 from pto.target.library import library
 from pto.target.profile import profile as find_profile
 
+T = TypeVar("T")
+Bytes = npt.NDArray[np.uint8]
 _CORES = {"a2a3": (24, 48), "a5": (36, 72)}  # cube and vector cores, as a runtime reports them
 _ROUNDS = 50  # of the agents of a task, before other tasks run
 _RANKS = 64  # capacity of a context
@@ -63,7 +68,7 @@ class GraphProgram:
         self._source = Path(source)
         builds = {int(n): (k[0], k[1], k[2]) for n, k in kernels.items()}
         self.kernels = tasks.Kernels(builds, self.profile)
-        self._names = {number: name for number, (name, _, _) in builds.items()}
+        self._sides = {number: (name, side) for number, (name, side, _) in builds.items()}
 
     @property
     def limits(self) -> RuntimeLimits:
@@ -75,10 +80,10 @@ class GraphProgram:
 
     def start(self, memory: GraphMem) -> Orchestration:
         cores = _CORES[self.profile.name]
-        return Orchestration(self._native, self._source, self._names, cores, memory)
+        return Orchestration(self._native, self._source, self._sides, cores, memory)
 
 
-class GraphSession:
+class GraphSession(GraphRun):
     """One run of an orchestration."""
 
     def __init__(
@@ -89,16 +94,15 @@ class GraphSession:
         seed: int | None = None,
         log: ValueLog | None = None,
     ) -> None:
+        self.orchestration = program.start(memory)
+        super().__init__(self.orchestration.graph, seed, log)
+        self.orchestration.finish, self.orchestration.in_order = self.schedule.run, seed is None
         self.program, self.memory = program, memory
+        self.profile, self.limits = program.profile, program.limits
         self.runner = tasks.TaskRunner(program.kernels, program.profile, memory)
         self.chip: int = described["chip"]
         self.after: Sequence[int] = described["after"]
-        self.touches: dict[int, list[TaskUse]] | None = None  # of watched tasks
         self.is_done = False
-        self.orchestration = program.start(memory)
-        self.schedule = TaskSchedule(self.graph, self._execute, seed)
-        self.orchestration.finish = self.schedule.run
-        self._log = log
         self._was_submitted = False
         self._open: list[tuple[Task, RecordLaunch | None]] = []
         self._words: list[int] = [0]
@@ -107,8 +111,34 @@ class GraphSession:
             self._add(each)
 
     @property
-    def graph(self) -> Graph:
-        return self.orchestration.graph
+    def arrays(self) -> Sequence[Bytes]:
+        return self.memory.arrays
+
+    @property
+    def assumed(self) -> int:
+        return self.orchestration.assumed
+
+    @property
+    def untimed(self) -> Sequence[str]:
+        return self.program.kernels.missing
+
+    def launch(self, task: Task) -> None:
+        self.runner.launch(task)
+
+    def watched(self, task: Task) -> list[TaskUse]:
+        return self.runner.watched(task)
+
+    def block_us(self, task: Task, chip: Bench) -> float:
+        kernels = self.program.kernels
+        if any(k is not None and kernels.is_missing(k) for k in task.kernels):
+            return 0.0
+        return block_us(tasks.TaskLaunch(task, self.runner), chip, task.name)
+
+    def is_run(self, task: Task) -> bool:
+        """True unless a task has no kernel, or its predicate says no."""
+        if task.kind == "task" and task.predicate is not None and not _holds(task.predicate):
+            task.was_skipped = True
+        return task.kind == "task" and not task.was_skipped
 
     def _add(self, each: Mapping[str, Any]) -> None:
         """An argument: a number, a tensor, an address in a buffer, or a context of ranks."""
@@ -143,42 +173,25 @@ class GraphSession:
         self.orchestration.run(self._words)
 
     def run(self) -> None:
-        """Run every task to its end, in an order that the edges allow."""
         self.submit()
-        self.schedule.run()
-        self.schedule.require_end()
-
-    def _execute(self, number: int) -> None:
-        """Run one task to its end, unless its predicate says no."""
-        task = self.graph.tasks[number]
-        if not _is_run(task):
-            return
-        if self._log is not None:
-            self._log.before(task, self.memory.arrays)
-        try:
-            if self.touches is not None:
-                self.touches[number] = self.runner.watched(task)
-            else:
-                self.runner.launch(task)
-        except PtoError as error:
-            raise tasks.named(error, task) from None
-        if self._log is not None:
-            self._log.add(task, self.memory.arrays)
+        super().run()
 
     # ---- together with other graphs
 
-    def advance(self) -> bool:
-        """Run every task that may run; True if anything happened."""
+    def advance(self, random: Random | None = None) -> bool:
+        """Run every task that may run, or some of them; True if more may happen."""
         moved = not self._was_submitted
         if not self._was_submitted:
             self.submit()
         while (number := self.schedule.take()) is not None:
             task, launch = self.graph.tasks[number], None
-            if _is_run(task):
+            if self.is_run(task):
                 launch, _ = self.runner.begun(task)
             self._open.append((task, launch))
             moved = True
-        for each in list(self._open):
+            if random is not None and random.random() < 0.5:
+                break  # others begin after some of these have run
+        for each in _shuffled(self._open, random):
             moved |= self._step(*each)
         if not self._open and not self.schedule.ready:
             self.schedule.require_end()
@@ -189,7 +202,7 @@ class GraphSession:
         try:
             has_ended = launch is None or launch.go_on(_ROUNDS)
         except PtoError as error:
-            raise tasks.named(error, task) from None
+            raise named(error, task) from None
         if has_ended:
             self._open.remove((task, launch))
             self.schedule.finish(task.number)
@@ -199,29 +212,27 @@ class GraphSession:
     def deadlock(self) -> PtoError | None:
         """The error of the first blocked task, with its wait."""
         found = ((t, run) for t, run in self._open if run is not None)
-        return next((tasks.named(run.deadlock, task) for task, run in found), None)
+        return next((named(run.deadlock, task) for task, run in found), None)
 
 
-def run_together(runs: Sequence[GraphSession]) -> None:
-    """Advance graphs that may run until all have ended."""
+def run_together(runs: Sequence[GraphSession], seed: int | None = None) -> None:
+    """Advance graphs that may run until all have ended; a seed chooses among their orders."""
+    random = None if seed is None else Random(seed)
     while not all(r.is_done for r in runs):
-        moved = False
         busy: set[int] = set()  # chips with an earlier graph that has not ended
+        free: list[GraphSession] = []
         for run in runs:
-            if run.is_done:
-                continue
-            if run.chip not in busy and all(runs[n].is_done for n in run.after):
-                moved |= run.advance()
-            busy.add(run.chip)
-        if not moved:
+            if not run.is_done:
+                if run.chip not in busy and all(runs[n].is_done for n in run.after):
+                    free.append(run)
+                busy.add(run.chip)
+        moved = [run.advance(random) for run in _shuffled(free, random)]
+        if not any(moved):
             raise next(error for r in runs if (error := r.deadlock) is not None)
 
 
-def _is_run(task: Task) -> bool:
-    """True unless a task has no kernel, or its predicate says no."""
-    if task.kind == "task" and task.predicate is not None and not _holds(task.predicate):
-        task.was_skipped = True
-    return task.kind == "task" and not task.was_skipped
+def _shuffled(given: Sequence[T], random: Random | None) -> list[T]:
+    return list(given) if random is None else random.sample(given, len(given))
 
 
 def _holds(predicate: Predicate) -> bool:

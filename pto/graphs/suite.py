@@ -1,27 +1,29 @@
-"""Many scenes: each is built, run and judged by its own golden."""
+"""Many graphs: each is built, run and judged by its own golden."""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from pto.core.errors import Diagnostic, PtoError
+from pto.core.errors import Diagnostic, PtoError, fail
 from pto.core.render import plain
 from pto.cxx import running
 from pto.cxx.child import Crash
 from pto.graphs import folder
 from pto.graphs import scene as scenes
 from pto.graphs.chips import Worker
-from pto.graphs.process import ArgTensor, Argument, GraphProcess
+from pto.graphs.process import ArgTensor, Argument, GraphProcess, Kernels
+from pto.graphs.program import PythonGraph
+from pto.graphs.program import find as find_graphs
+from pto.graphs.runs import Ran
 
-Case = scenes.Scene | folder.BuildFolder
+CppCase = scenes.Scene | folder.BuildFolder
+Case = CppCase | PythonGraph
 STATUSES = {
     "passed": "every output matches the golden of the test",
     "ran": "ran to its end; the test has no golden",
@@ -37,11 +39,12 @@ STATUSES = {
 GOOD = ("passed", "ran", "checked", "skipped")
 _CHIP = 2  # the level of tests that run on one chip
 _LARGEST = 4 << 30  # bytes of all tensors of a case
+_PYTHON = threading.Lock()  # Python of tests changes what imports mean: one thread at a time
 
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """Options of a run of all scenes."""
+    """Options of a run of all graphs."""
 
     sanitize: bool = False
     orders: int = 0  # random orders tried besides the order of submission
@@ -51,7 +54,7 @@ class RunOptions:
 
 @dataclass(slots=True)
 class SceneResult:
-    """The result of one scene."""
+    """The result of one graph."""
 
     name: str
     profile: str
@@ -69,20 +72,23 @@ class SceneResult:
 def find(
     paths: Iterable[Path], profile: str | None, wanted: Callable[[str], bool]
 ) -> Iterator[Case | SceneResult]:
-    """Scenes and folders of pypto below these paths; a file that cannot be read is an outcome."""
+    """Scenes, folders of pypto and graphs of Python files; one that cannot be read is a result."""
     for path in paths:
-        folders = folder.find(path)
-        yield from (f for f in folders if wanted(f.name) and profile in (None, f.profile))
-        files = [path] if path.is_file() else sorted(path.rglob("test_*.py"))
-        for file in files:
+        found: list[tuple[Path, Iterable[Case]]] = [(path, folder.find(path))]
+        for file in [path] if path.is_file() else sorted(path.rglob("test_*.py")):
+            if scenes.is_scene(file):
+                found.append((file, scenes.find(file, profile)))
+            elif path.is_file():
+                found.append((file, find_graphs(file)))
+        for file, cases in found:
             try:
-                found = [s for s in scenes.find(file, profile) if wanted(s.name)]
+                yield from [c for c in cases if wanted(c.name) and profile in (None, c.profile)]
             except PtoError as error:
+                if path.is_file():
+                    raise
                 if wanted(file.parent.name):
                     why = error.diagnostics[0].message
                     yield SceneResult(f"{file.parent.name}/{file.stem}", "", "skipped", why)
-                continue
-            yield from found
 
 
 def run_all(
@@ -91,32 +97,31 @@ def run_all(
     jobs: int,
     seen: Callable[[SceneResult], None],
 ) -> list[SceneResult]:
-    """Run scenes, some at a time; results in the order of `found`."""
-    lock = threading.Lock()
+    """Run graphs, some at a time; results in the order of `found`."""
 
     def one(each: Case | SceneResult) -> SceneResult:
-        outcome = each if isinstance(each, SceneResult) else run(each, how, lock)
+        outcome = each if isinstance(each, SceneResult) else run(each, how)
         seen(outcome)
         return outcome
 
     return running.each(one, found, jobs)
 
 
-def run(scene: Case, how: RunOptions, lock: threading.Lock | None = None) -> SceneResult:
-    """Run one scene. Python of the test runs under the lock: it changes what imports mean."""
+def run(case: Case, how: RunOptions) -> SceneResult:
+    """Run one graph, or the graphs of one scene of several chips."""
     began = time.perf_counter()
-    outcome = SceneResult(scene.name, scene.profile, "")
-    lock = lock or threading.Lock()
+    outcome = SceneResult(case.name, case.profile, "")
     try:
-        size = 0 if how.dry else _size(scene, lock)
+        size = 0 if how.dry else _size(case)
         if size > _LARGEST:  # before its kernels are compiled
             outcome.status, outcome.why = "skipped", f"its tensors have {size >> 20:,} MiB"
-        elif how.dry:
-            _check(scene, how, outcome, lock)
-        elif isinstance(scene, scenes.Scene) and scene.level != _CHIP:
-            _run_chips(scene, how, outcome, lock)
+        elif not how.dry and isinstance(case, scenes.Scene) and case.level != _CHIP:
+            if how.sanitize:
+                raise fail("PTO-U320", "races are looked for between the tasks of one chip only")
+            _run_chips(case, how, outcome)
         else:
-            _run(scene, how, outcome, lock)
+            with opened(case, how.seconds, "none" if how.dry else "all", not how.dry) as ready:
+                (_check if how.dry else _run)(ready, how, outcome)
     except PtoError as error:
         is_build = error.diagnostics[0].code == "PTO-U243"
         outcome.status = "unbuilt" if is_build else "refused"
@@ -129,45 +134,121 @@ def run(scene: Case, how: RunOptions, lock: threading.Lock | None = None) -> Sce
     return outcome
 
 
-def _size(scene: Case, lock: threading.Lock) -> int:
+def _size(case: Case) -> int:
     """Bytes of all tensors of a case; 0 if its test makes them in another way."""
-    with lock, suppress(NotImplementedError):
-        listed = scene.arguments(with_values=False).listed
-        return sum(t.data.size for t in listed if isinstance(t, ArgTensor))
+    if not isinstance(case, PythonGraph):
+        with _PYTHON, suppress(NotImplementedError):
+            listed = case.arguments(with_values=False).listed
+            return sum(t.data.size for t in listed if isinstance(t, ArgTensor))
     return 0
 
 
-def _run(scene: Case, how: RunOptions, outcome: SceneResult, lock: threading.Lock) -> None:
-    process = GraphProcess(scene.source())
-    with lock:
-        arguments = scene.arguments()
+# ---- one case
+
+
+@dataclass(slots=True)
+class OpenScene:
+    """A case in C++ with its child process."""
+
+    case: CppCase
+    process: GraphProcess
+    arguments: scenes.Arguments
+    seconds: float
+    given: list[Argument] = field(default_factory=list[Argument])  # of the last run
+
+    @property
+    def has_golden(self) -> bool:
+        return self.case.has_golden
+
+    def run(self, seed: int | None = None, watched: bool = False) -> Ran:
+        self.given = self.arguments.copies()
+        return self.process.run(self.given, seed, self.seconds, watched)
+
+    def outputs(self) -> dict[str, Any]:
+        return {t.name: t.data for t in self.given if isinstance(t, ArgTensor)}
+
+    def judge(self) -> str:
+        with _PYTHON:
+            return self.case.judge(self.arguments, self.given)
+
+    def dry(self) -> Ran:
+        return self.process.dry(self.arguments.listed, self.seconds)
+
+    def record(self, folder: Path, kept: int | None, inputs: bool) -> int:
+        return self.process.record(self.arguments.listed, folder, self.seconds, kept, inputs)
+
+    def time(self, device: str | None, edges: bool) -> dict[str, Any]:
+        return self.process.time(self.arguments.listed, device, edges, self.seconds)
+
+
+@contextmanager
+def opened(
+    case: Case, seconds: float, kernels: Kernels = "all", values: bool = True
+) -> Generator[OpenScene | PythonGraph]:
+    """A case that is ready to run."""
+    if isinstance(case, PythonGraph):
+        with _PYTHON:
+            yield case
+        return
+    if isinstance(case, scenes.Scene) and case.level != _CHIP:
+        raise fail("PTO-U320", f"{case.name} is a scene of several chips: it can only be run")
+    process = GraphProcess(case.source(), kernels=kernels)
+    with _PYTHON:
+        arguments = case.arguments(values)
     with process:
-        given = arguments.copies()
-        ran = process.run(given, seconds=how.seconds, watched=how.sanitize)
-        outcome.tasks, outcome.edges, outcome.findings = ran.tasks, ran.edges, ran.findings
-        _try_orders(process, arguments, given, how, outcome)
-    if outcome.status:
-        return
-    if any(d.severity == "error" for d in ran.findings):
-        outcome.status = "races"
-        outcome.why = next(d.message for d in ran.findings if d.severity == "error")
-        return
-    arguments.listed = given
-    with lock:
-        outcome.why = scene.judge(arguments)
-    outcome.status = "wrong" if outcome.why else "passed" if scene.has_golden else "ran"
+        yield OpenScene(case, process, arguments, seconds)
 
 
-def _run_chips(
-    scene: scenes.Scene, how: RunOptions, outcome: SceneResult, lock: threading.Lock
-) -> None:
-    """Run the graphs that a scene submits to several chips."""
+def _run(ready: OpenScene | PythonGraph, how: RunOptions, outcome: SceneResult) -> None:
+    ran = ready.run(watched=how.sanitize)
+    outcome.tasks, outcome.edges, outcome.findings = ran.tasks, ran.edges, ran.findings
+    outcome.why = ready.judge()
+    first = ready.outputs() if how.orders else {}
+    for seed in range(how.orders):
+        ready.run(seed)
+        for name, now in ready.outputs().items():
+            if count := int((now != first[name]).sum()):
+                outcome.status = "differs"
+                outcome.why = f"{name}: {count} bytes differ in the order of seed {seed}"
+                return
+    if ran.errors:
+        outcome.status, outcome.why = "races", ran.errors[0]
+    else:
+        outcome.status = "wrong" if outcome.why else "passed" if ready.has_golden else "ran"
+
+
+def _check(ready: OpenScene | PythonGraph, how: RunOptions, outcome: SceneResult) -> None:
+    """Run the orchestration alone."""
+    found = ready.dry()
+    outcome.tasks, outcome.edges, outcome.findings = found.tasks, found.edges, found.findings
+    outcome.status = "races" if found.errors else "checked"
+    facts = [f"{found.slots:,} slots and {found.heap / (1 << 20):,.1f} MiB of a ring held at most"]
+    facts += [f"{found.undecided:,} pairs need a run with values"] if found.undecided else []
+    facts += [f"{found.assumed} values read as 0"] if found.assumed else []
+    outcome.why = found.errors[0] if found.errors else "; ".join(facts)
+
+
+def _run_chips(scene: scenes.Scene, how: RunOptions, outcome: SceneResult) -> None:
+    """Run the graphs that a scene submits to several chips, in each order from the same inputs."""
     programs = scene.programs
     worker = Worker(list(programs.values()), how.seconds)
+    first: list[tuple[bytes, bytes]] = []
     try:
         worker.start()
-        with lock:
-            outcome.why = scene.on_chips(worker, programs)
+        for seed in (None, *range(how.orders)):
+            worker.begin(seed)
+            with _PYTHON:
+                outcome.why = scene.on_chips(worker, programs)
+            if seed is None:
+                first, outcome.tasks, outcome.edges = worker.results, worker.tasks, worker.edges
+            if outcome.why:
+                break
+            if worker.results != first:
+                same = worker.results[0][0] == first[0][0]
+                outcome.status = "differs" if same else "ran"
+                why = "results differ in the order of seed {}" if same else "its inputs are random"
+                outcome.why = why.format(seed)
+                return
         outcome.status = "wrong" if outcome.why else "passed"
     except (PtoError, Crash, KeyboardInterrupt, SystemExit):
         raise
@@ -175,42 +256,3 @@ def _run_chips(
         outcome.status, outcome.why = "skipped", f"its Python needs more than is here: {error!r}"
     finally:
         worker.end()
-    outcome.tasks, outcome.edges = worker.tasks, worker.edges
-
-
-def _check(scene: Case, how: RunOptions, outcome: SceneResult, lock: threading.Lock) -> None:
-    """Run the orchestration alone."""
-    with lock:
-        arguments = scene.arguments(with_values=False)
-    with GraphProcess(scene.source(), kernels="none") as process:
-        found = process.dry(arguments.listed, how.seconds)
-    outcome.tasks, outcome.edges, outcome.findings = found.tasks, found.edges, found.findings
-    errors = [d.message for d in found.findings if d.severity == "error"]
-    outcome.status = "races" if errors else "checked"
-    facts = [f"{found.slots:,} slots and {found.heap / (1 << 20):,.1f} MiB of a ring held at most"]
-    facts += [f"{found.undecided:,} pairs need a run with values"] if found.undecided else []
-    facts += [f"{found.assumed} values read as 0"] if found.assumed else []
-    outcome.why = errors[0] if errors else "; ".join(facts)
-
-
-def _try_orders(
-    process: GraphProcess,
-    arguments: scenes.Arguments,
-    first: list[Argument],
-    how: RunOptions,
-    outcome: SceneResult,
-) -> None:
-    """Run again in other orders that the edges allow; every byte must be the same."""
-    for seed in range(how.orders):
-        again = arguments.copies()
-        process.run(again, seed=seed, seconds=how.seconds)
-        for a, b in zip(first, again, strict=True):
-            if (
-                isinstance(a, ArgTensor)
-                and isinstance(b, ArgTensor)
-                and not np.array_equal(a.data, b.data)
-            ):
-                count = int((a.data != b.data).sum())
-                outcome.status = "differs"
-                outcome.why = f"{a.name}: {count} bytes differ in the order of seed {seed}"
-                return

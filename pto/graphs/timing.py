@@ -37,6 +37,7 @@ _SIMPLER = "published measurements of simpler on a2a3"
 DISPATCH = {
     "tensormap_and_ringbuffer": Dispatch(_SIMPLER, 0.874, 2.0, 1.5, 0.35, 3),
     "host_build_graph": Dispatch(_SIMPLER, 0.0, 2.0, 1.5, 0.35, 4),
+    "python": Dispatch(_SIMPLER, 0.874, 2.0, 1.5, 0.35, 3),
 }
 
 

@@ -58,6 +58,9 @@ _BODIES = [
     " CoreTaskArgs b; b.add_input(y); b.add_inout(y); b.add_scalar(5); vector_task(1, b);",
     "CoreTaskArgs a; a.add_input(x); a.add_inout(y); a.add_scalar(given.scalar(1));"
     " vector_task(3, a);",
+    "Scope manual(PTO2ScopeMode::MANUAL);"
+    " { CoreTaskArgs a; a.add_input(x); a.add_inout(y); a.add_scalar(1); vector_task(1, a); }"
+    " { CoreTaskArgs a; a.add_input(x); a.add_inout(y); a.add_scalar(2); vector_task(1, a); }",
 ]
 _WINDOW = 8192
 
@@ -146,3 +149,21 @@ def test_a_submission_waits_for_the_writer_of_its_buffer_on_another_chip(chips: 
 
     chips.worker.run(orchestrate)
     assert seen == [10.0]
+
+
+def test_tasks_of_several_chips_run_in_random_orders(chips: Chips):
+    """Two tasks of one graph without an edge store 1 and 2 in y: the last one stays."""
+    results, kept = set[float](), list[Domain]()
+    for seed in range(8):
+        chips.worker.begin(seed)
+
+        def orchestrate(orch: Orchestrator, *_: object) -> None:
+            x, y = (chips.worker.create_buffer(4096) for _ in range(2))
+            chips.submit(orch, x, y, 4, chip=0)
+            orch.submit_sub(lambda _: results.add(float(y.data.view(np.float32)[0])), TaskArgs())
+
+        chips.worker.run(orchestrate)
+        chips.worker.run(lambda orch, *_: kept.append(chips.exchange(orch, (0, 1))))
+        got = [kept[-1][n].buffers["part"].data.view(np.float32)[0] for n in (0, 1)]
+        assert got == [2.0, 1.0]
+    assert results == {1.0, 2.0}

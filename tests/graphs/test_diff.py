@@ -22,7 +22,7 @@ def recorded(folder: Path, *results: np.ndarray, element: str = "FLOAT32") -> Pa
         arguments = (TaskArg(region, Use.IN), TaskArg(region, Use.INOUT))
         task = Task(number, "task", (None, 0, None), f"k{number}", arguments=arguments)
         recorder.add(task, [values.view(np.uint8)])
-    recorder.end()
+    recorder.__exit__()
     return folder
 
 

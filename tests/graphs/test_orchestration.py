@@ -46,7 +46,7 @@ CHAIN = """
     vector_task(1, b);
 """
 _UNDEFINED = """
-    CoreTaskArgs a; a.add_output(info); a.add_scalar(0);
+    CoreTaskArgs a; a.add_output(info);
     TaskOutputTensors made = rt()->ops->alloc_tensors(rt(), a);
     CoreTaskArgs b; b.add_input(made.get_ref(0)); b.add_inout(y); b.add_scalar(1);
     vector_task(0, b);
@@ -59,6 +59,16 @@ _SCOPED = (
     " a.add_scalar(5); kept = &vector_task(0, a).get_ref(0);"
 )
 _AFTER = "CoreTaskArgs b; b.add_input(*kept); b.add_inout(y); b.add_scalar(1); vector_task(0, b);"
+_HOST_STORE = """
+    CoreTaskArgs a; a.add_{}(y); a.add_output(info); a.add_scalar(1); vector_task(0, a);
+    uint32_t first[2] = {{0, 0}};
+    rt()->ops->set_tensor_data(rt(), y, 2, first, 0);
+"""
+_HOST_LOAD = """
+    CoreTaskArgs a; a.add_input(x); a.add_{}(y); a.add_scalar(1); vector_task(0, a);
+    uint32_t first[2] = {{0, 0}};
+    rt()->ops->get_tensor_data(rt(), y, 2, first);
+"""
 _PAIR = add_number("x", "y", 1) + add_number("y", "y", 2)
 BODIES = {
     "chain": CHAIN,
@@ -112,6 +122,21 @@ BODIES = {
     CoreTaskArgs a; a.add_inout(y); MixedKernels k; k.aiv0_kernel_id = k.aiv1_kernel_id = 5;
     rt()->ops->submit_task(rt(), k, a);
 """,
+    "cube kernel": "CoreTaskArgs a; MixedKernels k; k.aic_kernel_id = 3; rt_submit_task(k, a);",
+    "no kernel": "CoreTaskArgs a; rt_submit_task(MixedKernels{}, a);",
+    "no block": "CoreTaskArgs a; a.launch_spec.n = 0; vector_task(3, a);",
+    "too many at once": "CoreTaskArgs a; a.launch_spec.n = 49; a.launch_spec.together = true;"
+    " a.add_inout(y); vector_task(4, a);",
+    "all at once": "CoreTaskArgs a; a.launch_spec.n = 48; a.launch_spec.together = true;"
+    " a.add_inout(y); vector_task(4, a);",
+    "allocates with a scalar": "CoreTaskArgs a; a.add_output(info); a.add_scalar(0);"
+    " rt()->ops->alloc_tensors(rt(), a);",
+    "allocates nothing": "CoreTaskArgs a; rt()->ops->alloc_tensors(rt(), a);",
+    "store after a reader": _HOST_STORE.format("input"),
+    "store after an updater": _HOST_STORE.format("inout"),
+    "load after an unknown writer": _HOST_LOAD.format("no_dep"),
+    "load after a writer": _HOST_LOAD.format("inout"),
+    "deep scopes": "for (int n = 0; n < 64; ++n) rt()->ops->scope_begin(rt());",
     "automatic in manual": "Scope outer(PTO2ScopeMode::MANUAL); Scope inner;",
     "manual in manual": f"Scope outer(PTO2ScopeMode::MANUAL);"
     f" Scope inner(PTO2ScopeMode::MANUAL);\n{_PAIR}",
@@ -248,6 +273,13 @@ def test_a_lane_is_known_by_the_context_of_the_runtime_and_not_by_the_register(r
     ("name", "code", "words"),
     [
         ("no such kernel", "PTO-G001", "there is no kernel 9"),
+        ("cube kernel", "PTO-G001", "runs set_first on a cube core"),
+        ("no kernel", "PTO-G001", "has no kernel"),
+        ("no block", "PTO-G001", "has 0 blocks"),
+        ("too many at once", "PTO-G006", "49 blocks at once, and the chip has 48 vector cores"),
+        ("allocates with a scalar", "PTO-G004", "new tensors only"),
+        ("allocates nothing", "PTO-G004", "new tensors only"),
+        ("deep scopes", "PTO-G003", "more than 64 scopes"),
         ("no such task", "PTO-G002", "task 7"),
         ("scope never begun", "PTO-G003", "never begun"),
         ("automatic in manual", "PTO-G003", "inside a manual scope"),
@@ -263,6 +295,37 @@ def test_mistakes_of_an_orchestration_are_findings(
         runner.run(name)
     assert error.value.code == code
     assert words in str(error.value)
+
+
+def test_mistakes_are_located_in_the_orchestration(runner: Runner):
+    for name in ("fatal", "no block", "allocates nothing"):
+        with pytest.raises(PtoError) as error:
+            runner.run(name)
+        loc = error.value.diagnostics[0].loc
+        assert loc is not None and loc.file.endswith("orchestration.cpp")
+
+
+def test_as_many_blocks_as_cores_may_start_at_once(runner: Runner):
+    assert list(runner.run("all at once").y[0, 46:49]) == [-47, -48, 1048]
+
+
+@pytest.mark.parametrize(
+    ("racy", "right", "does"),
+    [
+        ("store after a reader", "store after an updater", "writes"),
+        ("load after an unknown writer", "load after a writer", "reads"),
+    ],
+)
+def test_the_orchestration_races_with_a_task_that_it_does_not_wait_for(
+    runner: Runner, racy: str, right: str, does: str
+):
+    (found,) = runner.run(racy, watched=True).ran.findings
+    assert (found.code, found.severity) == ("PTO-G101", "error")
+    assert f"orchestration {does} the element and does not wait" in found.message
+    assert "race between task 0 (add_number) and the orchestration on y" in found.message
+    assert found.loc is not None and found.loc.file.endswith("orchestration.cpp")
+    assert found.notes[1].loc is not None and found.notes[1].loc.line < found.loc.line
+    assert not [d for d in runner.run(right, watched=True).ran.findings if d.severity == "error"]
 
 
 def test_a_finding_inside_a_task_names_the_task_and_where_it_was_submitted(runner: Runner):

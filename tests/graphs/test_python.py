@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import pto
+from pto.cli.main import main
 
 F = pto.Global[pto.f32]
 
@@ -128,3 +129,104 @@ def test_mistakes():
         pto.graph().submit(add_one, a, b, after=[task])
     assert caught.value.code == "PTO-U325"
     assert "test_python.py" in str(caught.value)
+
+
+FILE = """
+import numpy as np
+import pto
+
+F = pto.Global[pto.f32]
+
+@pto.kernel(profile="a2a3")
+def double(x: F, y: F):
+    pto.store(y, pto.load(x, 8, 64) * 2.0)
+
+@pto.kernel(profile="a2a3")
+def add(x: F, y: F, z: F):
+    pto.store(z, pto.load(x, 8, 64) + pto.load(y, 8, 64))
+
+def branches(edges, expected):
+    a, b, c, d = (np.full((8, 64), n, np.float32) for n in (1, 0, 0, 0))
+    g = pto.graph(edges)
+    left = g.submit(double, a, b)   # 2
+    g.submit(double, b, c)          # 4
+    g.submit(add, b, c, d)          # 6
+    g.expect(d, np.full((8, 64), expected))
+    return g
+"""
+RIGHT = "right = branches('derived', 6.0)\n"
+WRONG = "wrong = branches('derived', 5.0)\n"
+UNORDERED = "unordered = branches('explicit', 6.0)\n"
+GOLDEN = """
+def double(x, y):
+    y[...] = {} * x
+
+def add(x, y, z):
+    z[...] = x + y
+"""
+
+
+def graphs(tmp_path: Path, *variables: str) -> str:
+    file = tmp_path / "net.py"
+    file.write_text(FILE + "".join(variables))
+    return str(file)
+
+
+def test_every_graph_of_a_file_is_run_and_judged(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    file = graphs(tmp_path, RIGHT, WRONG)
+    assert main(["graph", "run", file, "--orders", "3"]) == 1
+    out = capsys.readouterr().out
+    assert "passed   net/right" in out and "3 tasks      3 edges" in out
+    assert "wrong    net/wrong" in out and "512 of 512 elements differ, by up to 1" in out
+    assert main(["graph", "run", file, "-k", "right"]) == 0
+
+
+def test_an_order_that_changes_the_bytes_and_its_missing_edges_are_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    file = graphs(tmp_path, UNORDERED)
+    assert main(["graph", "run", file, "--orders", "5"]) == 1
+    assert "differs  net/unordered" in capsys.readouterr().out
+    assert main(["graph", "check", file]) == 1
+    out = capsys.readouterr().out
+    assert "no edge orders task 0 (double) and task 1 (double)" in out
+    assert "left = g.submit(double, a, b)" in out and "g.submit(double, b, c)" in out
+    assert "make task 1 (double) depend on task 0 (double) (tried: ordered)" in out
+
+
+def test_a_graph_of_a_file_is_timed(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    assert main(["graph", "time", graphs(tmp_path, RIGHT), "--edges"]) == 0
+    out = capsys.readouterr().out
+    assert "3 tasks, 3 edges" in out and "critical path: 3 tasks" in out
+    assert "0 edges that no data needs" in out and "2 kinds of tasks timed" in out
+
+
+def test_tasks_are_compared_with_functions_in_f64(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    """A golden that doubles by 2.5 differs first in task 0: 2 where it says 2.5."""
+    file, golden = graphs(tmp_path, RIGHT), tmp_path / "golden.py"
+    golden.write_text(GOLDEN.format("2.0"))
+    assert main(["graph", "diff", file, "--golden", str(golden)]) == 0
+    assert "3 tasks, all within" in capsys.readouterr().out
+    golden.write_text(GOLDEN.format("2.5"))
+    assert main(["graph", "diff", file, "--golden", str(golden)]) == 1
+    out = capsys.readouterr().out
+    assert "task 0 (double) is the first task whose results differ: 512 of 512" in out
+    assert "by up to 0.5 where values reach 2.5" in out
+    golden.write_text("def other(): ...\n")
+    assert main(["graph", "diff", file, "--golden", str(golden)]) == 1
+    assert "no function with the name of a kernel: add, double" in capsys.readouterr().err
+
+
+def test_f64_is_carried_from_task_to_task(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    """Each task is 0.1 % off: the second differs by more than the first, and they are told."""
+    golden = tmp_path / "golden.py"
+    golden.write_text("def double(x, y):\n    y[...] = 2.002 * x\n")
+    args = [graphs(tmp_path, RIGHT), "--golden", str(golden), "--rtol", "0.0015", "--atol", "0"]
+    assert main(["graph", "diff", *args]) == 1
+    out = capsys.readouterr().out
+    assert "task 1 (double) is the first task whose results differ" in out
+    assert "task 0 (double) differed by up to 0.002 of 2" in out

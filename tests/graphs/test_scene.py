@@ -33,17 +33,23 @@ def checkout(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def file_of(checkout: Path) -> Path:
+    return checkout / "tests" / "st" / "sum" / "test_sum.py"
+
+
 def test_a_case_is_a_scene_of_each_profile_it_names(checkout: Path):
-    found = list(scene.find(checkout))
+    found = list(scene.find(file_of(checkout)))
     assert [(s.name, s.profile, s.runtime) for s in found] == [
         ("sum/TestSum/Small", "a2a3", "host_build_graph"),
         ("sum/TestSum/Large", "a5", "host_build_graph"),
     ]
-    assert [s.profile for s in scene.find(checkout, "a5")] == ["a5"]
+    assert [s.profile for s in scene.find(file_of(checkout), "a5")] == ["a5"]
 
 
 def test_a_limit_changes_larger_parameters_alone_and_shows_in_the_name(checkout: Path):
-    small, large = (s.limited({"batch": 4, "fast": 0, "cols": 1}) for s in scene.find(checkout))
+    small, large = (
+        s.limited({"batch": 4, "fast": 0, "cols": 1}) for s in scene.find(file_of(checkout))
+    )
     assert (small.name, small.case["params"]) == ("sum/TestSum/Small", {"batch": 2, "fast": True})
     assert large.name == "sum/TestSum/Large[batch=4]"
     assert large.case["params"] == {"batch": 4, "rows": 512}
@@ -58,9 +64,9 @@ def test_a_limit_is_a_name_and_a_number(
 
 
 def test_a_file_that_cannot_be_imported_is_a_finding(checkout: Path):
-    (checkout / "tests" / "st" / "sum" / "test_sum.py").write_text("import no_such\nCALLABLE = 1\n")
+    file_of(checkout).write_text("import no_such\nCALLABLE = 1\n")
     with pytest.raises(PtoError, match="needs the module no_such") as error:
-        list(scene.find(checkout))
+        list(scene.find(file_of(checkout)))
     assert error.value.code == "PTO-U322"
 
 
@@ -87,7 +93,7 @@ def test_a_case_that_is_too_large_is_left_out_before_its_kernels_are_compiled(
             ' "orchestration": {"source": "o.cpp"},'
             ' "incores": []}]',
         )
-    (checkout / "tests" / "st" / "sum" / "test_sum.py").write_text(text)
+    file_of(checkout).write_text(text)
     assert main(["graph", "run", str(checkout)]) == 1
     out = capsys.readouterr().out
     assert "skipped  sum/TestSum/Large a5     its tensors have 8,192 MiB" in out

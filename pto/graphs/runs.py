@@ -1,0 +1,222 @@
+"""Runs of a graph, and what they report: findings, counts, and the time on a chip.
+
+A front end gives the graph and says how a task is launched, watched and timed.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pto.core.errors import Diagnostic, Note, PtoError
+from pto.graphs import dry, races, timing
+from pto.graphs.diff import Buffers, ValueLog
+from pto.graphs.footprint import TaskUse
+from pto.graphs.limits import RuntimeLimits, usage
+from pto.graphs.model import Graph, Task
+from pto.graphs.schedule import TaskSchedule
+from pto.observe.timing.chips import Bench, bench
+from pto.observe.timing.kinds import Described
+from pto.observe.timing.report import time_launch
+from pto.target.facts import Profile
+
+_SCALARS = 8  # sets of scalars of one kind of task that are timed
+
+
+@dataclass
+class Ran:
+    """The result of a run of graphs, or of an orchestration alone."""
+
+    tasks: int = 0
+    edges: int = 0
+    findings: list[Diagnostic] = field(default_factory=list[Diagnostic])
+    needless: int = 0  # edges that no data needs
+    skipped: int = 0  # tasks whose predicate says no
+    slots: int = 0  # of one ring, held at one time
+    heap: int = 0  # bytes of one ring, held at one time
+    undecided: int = 0  # pairs of tasks that only values decide
+    assumed: int = 0  # values of tasks that the orchestration read as 0
+
+    @property
+    def errors(self) -> list[str]:
+        return [d.message for d in self.findings if d.severity == "error"]
+
+
+class GraphRun(ABC):
+    """One run of one graph."""
+
+    profile: Profile
+    limits: RuntimeLimits
+
+    def __init__(self, graph: Graph, seed: int | None = None, log: ValueLog | None = None) -> None:
+        self.graph = graph
+        self.schedule = TaskSchedule(graph, self._execute, seed)
+        self.touches: dict[int, list[TaskUse]] | None = None  # of watched tasks
+        self._log = log
+
+    @property
+    def assumed(self) -> int:
+        """Values of tasks that the orchestration read as 0."""
+        return 0
+
+    @property
+    def untimed(self) -> Sequence[str]:
+        """Kernels that do not compile."""
+        return ()
+
+    @property
+    @abstractmethod
+    def arrays(self) -> Buffers:
+        """The bytes of each buffer."""
+
+    @abstractmethod
+    def launch(self, task: Task) -> None:
+        """Run a task to its end."""
+
+    @abstractmethod
+    def watched(self, task: Task) -> list[TaskUse]:
+        """Run a task and return the bytes it touched."""
+
+    @abstractmethod
+    def block_us(self, task: Task, chip: Bench) -> float:
+        """The time of one block of a task on a core."""
+
+    def is_run(self, task: Task) -> bool:
+        """True if a task has a kernel to run now."""
+        return task.kind == "task"
+
+    def run(self) -> None:
+        """Run every task to its end, in an order that the edges allow."""
+        self.schedule.run()
+        self.schedule.require_end()
+
+    def _execute(self, number: int) -> None:
+        task = self.graph.tasks[number]
+        if not self.is_run(task):
+            return
+        if self._log is not None:
+            self._log.before(task, self.arrays)
+        try:
+            if self.touches is not None:
+                self.touches[number] = self.watched(task)
+            else:
+                self.launch(task)
+        except PtoError as error:
+            raise named(error, task) from None
+        if self._log is not None:
+            self._log.add(task, self.arrays)
+
+
+def named(error: PtoError, task: Task) -> PtoError:
+    """The findings of a task, each with a note that says which task and where it was submitted."""
+    note = Note(f"in {task.title}, submitted here", task.loc)
+    return PtoError(*(replace(d, notes=(*d.notes, note)) for d in error.diagnostics))
+
+
+# ---- reports
+
+
+def ran(runs: Sequence[GraphRun], warnings: Sequence[Diagnostic] = ()) -> Ran:
+    """The report of graphs that have run; watched ones with the findings between tasks."""
+    graphs = [run.graph for run in runs]
+    found = Ran(
+        sum(len(graph.tasks) for graph in graphs),
+        sum(len(graph.edges) for graph in graphs),
+        list(warnings),
+        skipped=sum(task.was_skipped for graph in graphs for task in graph.tasks),
+    )
+    for run in runs:
+        if run.touches is not None:
+            found.findings = races.findings(run.graph, run.touches)
+            found.findings += usage(run.graph, run.limits).findings
+            found.needless = len(races.needless(run.graph, run.touches))
+    return found
+
+
+def submitted(run: GraphRun) -> Ran:
+    """The report of an orchestration that has run alone: what declarations decide."""
+    graph, found = run.graph, dry.report(run.graph, run.limits)
+    return Ran(
+        len(graph.tasks),
+        len(graph.edges),
+        found.findings,
+        slots=found.usage.slots,
+        heap=found.usage.bytes,
+        undecided=found.undecided,
+        assumed=run.assumed,
+    )
+
+
+def timed(run: GraphRun, device: str | None) -> dict[str, Any]:
+    """When each task runs on a chip, as data for `swimlane`; a watched run knows needless edges."""
+    graph = run.graph
+    chip = bench(device or run.profile.device, run.profile.name)
+    times, kinds, alike = _times(run, chip)
+    costs = timing.DISPATCH[run.limits.name]
+    found = timing.schedule(graph, times, chip.device.cube_cores, costs)
+    needless = set(races.needless(graph, run.touches or {}))
+    fewer = timing.schedule(graph, times, chip.device.cube_cores, costs, needless)
+    return {
+        "device": chip.device.name,
+        "us": found.us,
+        "busy": found.busy,
+        "path": found.path,
+        "tasks": [_described(task, found) for task in graph.tasks],
+        "slices": [[s.task, s.block, s.core, s.begin, s.end] for s in found.slices],
+        "edges": len(graph.edges),
+        "needless": None if run.touches is None else len(needless),
+        "fewer_us": fewer.us,
+        "kinds": kinds,
+        "alike": alike,
+        "untimed": sorted(run.untimed),
+        "costs": costs.source,
+    }
+
+
+def _times(run: GraphRun, chip: Bench) -> tuple[dict[int, float], int, int]:
+    """The time of a block of each task, the number of timed tasks, the number that equal another.
+
+    Tasks with the same kernel, blocks, shapes and scalars are timed once. Of tasks that differ
+    in scalars alone two are timed, or more if these differ; the rest get their average.
+    """
+    found: dict[int, float] = {}
+    exact: dict[object, float] = {}
+    kinds: dict[object, list[float]] = defaultdict(list)
+    alike = 0
+    for task in run.graph.tasks:
+        if task.kind != "task" or task.was_skipped:
+            continue
+        shapes = tuple((a.region.extents, a.region.strides) for a in task.arguments)
+        kind = (task.name, task.kernels, task.blocks, shapes)
+        key = (kind, tuple(task.scalars))
+        if key not in exact and not _settled(kinds[kind]):
+            try:
+                exact[key] = run.block_us(task, chip)
+            except PtoError as error:
+                raise named(error, task) from None
+            kinds[kind].append(exact[key])
+        alike += key not in exact
+        found[task.number] = exact.get(key, sum(kinds[kind]) / len(kinds[kind]))
+    return found, len(exact), alike
+
+
+def block_us(launch: Described, chip: Bench, name: str) -> float:
+    """The time of one block of a launch on a core of a chip."""
+    found = time_launch(launch, chip, name)
+    return found.core_us / max(found.rounds, 1)
+
+
+def _settled(times: Sequence[float]) -> bool:
+    """True if further tasks of this kind need not be timed."""
+    alike = len(times) > 1 and abs(times[-1] - times[-2]) <= 0.01 * times[-1]
+    return alike or len(times) >= _SCALARS
+
+
+def _described(task: Task, found: timing.GraphTime) -> list[Any]:
+    """Name, file and line of the submission, and when it was ready and ended."""
+    loc = task.loc
+    place = ("", 0) if loc is None else (loc.file, loc.line)
+    return [task.name, *place, found.ready.get(task.number, 0.0), found.ended.get(task.number, 0.0)]
