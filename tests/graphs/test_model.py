@@ -1,6 +1,7 @@
 """Regions, edges, orders and footprints of graphs; answers by brute force or by hand."""
 
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -151,7 +152,7 @@ def test_scalars_become_the_words_that_kernels_receive():
     assert bits(ctypes.c_int32(7)) == 7
 
 
-def test_a_scene_outside_of_a_checkout_is_a_finding(tmp_path):
+def test_a_scene_outside_of_a_checkout_is_a_finding(tmp_path: Path):
     file = tmp_path / "test_it.py"
     file.write_text("CALLABLE = 1\n")
     with pytest.raises(PtoError) as error:
