@@ -36,7 +36,7 @@ Part = tuple[str, Val]  # LLVM type, name
 
 @dataclass(frozen=True, slots=True)
 class Lowered:
-    """Base class: `names` are LLVM scalars with the types of `parts`."""
+    """Base class: `names` are LLVM scalars with the types of `parts`, 64-bit words by default."""
 
     names: tuple[Val, ...]
 
@@ -62,9 +62,20 @@ class Lowered:
 
     def encode(self, frame: Any, offset: int, value: Any, context: Context) -> bool:
         """Write a Python value to the buffer; False if this representation cannot hold it."""
-        raise NotImplementedError
+        words = self.words_of(value, context)
+        if words is not None:
+            struct.pack_into(f"<{len(words)}q", frame, offset, *words)
+        return words is not None
 
     def decode(self, frame: Any, offset: int, context: Context) -> Any:
+        return self.value_of(context, *struct.unpack_from(f"<{len(self.names)}q", frame, offset))
+
+    def words_of(self, value: Any, context: Context) -> tuple[int, ...] | None:
+        """A Python value as words, one for each name; None if this cannot hold it."""
+        raise NotImplementedError
+
+    def value_of(self, context: Context, *words: int) -> Any:
+        """The Python value of words."""
         raise NotImplementedError
 
 
@@ -93,44 +104,56 @@ class ScalarValue(Lowered):
 
 
 @dataclass(frozen=True, slots=True)
-class Reg(Lowered):
-    """A vector register."""
-
-    dtype: DType
+class LaneVector(Lowered):
+    """Lanes in one LLVM vector; in the argument buffer `count` elements of the type `item`."""
 
     @property
     def name(self) -> str:
         return str(self.names[0])
+
+    @property
+    def item(self) -> np.dtype[Any]:
+        raise NotImplementedError
+
+    @property
+    def count(self) -> int:
+        return VREG_BYTES // self.item.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        return -(-self.count * self.item.itemsize // 8) * 8
+
+    def encode(self, frame: Any, offset: int, value: Any, context: Context) -> bool:
+        raw = np.ascontiguousarray(value).tobytes()
+        if len(raw) != self.count * self.item.itemsize:
+            return False
+        frame[offset : offset + len(raw)] = raw
+        return True
+
+    def decode(self, frame: Any, offset: int, context: Context) -> Any:
+        return np.frombuffer(frame, self.item, self.count, offset).copy()
+
+
+@dataclass(frozen=True, slots=True)
+class Reg(LaneVector):
+    """A vector register."""
+
+    dtype: DType
 
     @property
     def types(self) -> tuple[str, ...]:
         return (register_type(self.dtype),)
 
     @property
-    def nbytes(self) -> int:
-        return VREG_BYTES
-
-    def encode(self, frame: Any, offset: int, value: Any, context: Context) -> bool:
-        if not isinstance(value, np.ndarray) or value.nbytes != VREG_BYTES:
-            return False
-        raw = np.ascontiguousarray(value).view(np.uint8)
-        frame[offset : offset + VREG_BYTES] = memoryview(raw.tobytes())
-        return True
-
-    def decode(self, frame: Any, offset: int, context: Context) -> Any:
-        raw = np.frombuffer(frame, np.uint8, VREG_BYTES, offset).copy()
-        return raw.view(self.dtype.numpy)
+    def item(self) -> np.dtype[Any]:
+        return self.dtype.numpy
 
 
 @dataclass(frozen=True, slots=True)
-class Mask(Lowered):
+class Mask(LaneVector):
     """A predicate: one bit for each `width` bytes of a register, the bits between them off."""
 
     width: int
-
-    @property
-    def name(self) -> str:
-        return str(self.names[0])
 
     @property
     def lanes(self) -> int:
@@ -141,48 +164,29 @@ class Mask(Lowered):
         return (vector(self.lanes, "i1"),)
 
     @property
-    def nbytes(self) -> int:
-        return VREG_BYTES
-
-    def encode(self, frame: Any, offset: int, value: Any, context: Context) -> bool:
-        frame[offset : offset + VREG_BYTES] = memoryview(value.tobytes())
-        return True
-
-    def decode(self, frame: Any, offset: int, context: Context) -> Any:
-        return np.frombuffer(frame, np.uint8, VREG_BYTES, offset).copy().view(np.bool_)
+    def item(self) -> np.dtype[Any]:
+        return np.dtype(np.bool_)
 
 
 @dataclass(frozen=True, slots=True)
-class Vector(Lowered):
+class Vector(LaneVector):
     """A logical vector; a logical mask where there is no type."""
 
     dtype: DType | None
-    count: int
+    lanes: int
 
     @property
-    def name(self) -> str:
-        return str(self.names[0])
+    def count(self) -> int:
+        return self.lanes
 
     @property
     def types(self) -> tuple[str, ...]:
-        return (vector(self.count, "i1" if self.dtype is None else element(self.dtype)),)
+        return (vector(self.lanes, "i1" if self.dtype is None else element(self.dtype)),)
 
     @property
     def item(self) -> np.dtype[Any]:
         """The element type in the argument buffer: a mask has a byte a lane."""
         return np.dtype(np.bool_) if self.dtype is None else self.dtype.numpy
-
-    @property
-    def nbytes(self) -> int:
-        return -(-self.count * self.item.itemsize // 8) * 8
-
-    def encode(self, frame: Any, offset: int, value: Any, context: Context) -> bool:
-        raw = np.ascontiguousarray(value).tobytes()
-        frame[offset : offset + len(raw)] = raw
-        return True
-
-    def decode(self, frame: Any, offset: int, context: Context) -> Any:
-        return np.frombuffer(frame, self.item, self.count, offset).copy()
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,24 +200,20 @@ class Array(Lowered):
     def address(self) -> Val:
         return self.names[1]
 
-    def encode(self, frame: Any, offset: int, value: Any, context: Context) -> bool:
+    def words_of(self, value: Any, context: Context) -> tuple[int, ...]:
         context.objects.append(value)
-        number = len(context.objects) - 1
-        struct.pack_into("<qq", frame, offset, number, value.ctypes.data)
-        return True
+        return len(context.objects) - 1, value.ctypes.data
 
-    def decode(self, frame: Any, offset: int, context: Context) -> Any:
-        number, address = struct.unpack_from("<qq", frame, offset)
+    def value_of(self, context: Context, *words: int) -> Any:
+        number, address = words
         if number >= 0:
             return context.objects[number]
         return np.ctypeslib.as_array((ctypes.c_int64 * self.count).from_address(address))
 
 
 @dataclass(frozen=True, slots=True)
-class PointerDesc(Lowered):
-    """A pointer: the number of a memory in the context, and a byte address there."""
-
-    elem: DType | None
+class InMemory(Lowered):
+    """Names a place: the number of a memory in the context, and a byte address there."""
 
     @property
     def memory(self) -> Val:
@@ -222,41 +222,34 @@ class PointerDesc(Lowered):
     @property
     def address(self) -> Val:
         return self.names[1]
-
-    def encode(self, frame: Any, offset: int, value: Any, context: Context) -> bool:
-        if not isinstance(value, Pointer) or value.dtype is not self.elem:
-            return False
-        number = context.number(value.memory)
-        if number is None:
-            return False
-        struct.pack_into("<qq", frame, offset, number, value.address)
-        return True
-
-    def decode(self, frame: Any, offset: int, context: Context) -> Any:
-        number, address = struct.unpack_from("<qq", frame, offset)
-        return Pointer(context.memory(number), address, self.elem)
 
 
 @dataclass(frozen=True, slots=True)
-class OwnDesc(Lowered):
+class PointerDesc(InMemory):
+    """A pointer."""
+
+    elem: DType | None
+
+    def words_of(self, value: Any, context: Context) -> tuple[int, ...] | None:
+        if not isinstance(value, Pointer) or value.dtype is not self.elem:
+            return None
+        number = context.number(value.memory)
+        return None if number is None else (number, value.address)
+
+    def value_of(self, context: Context, *words: int) -> Pointer:
+        return Pointer(context.memory(words[0]), words[1], self.elem)
+
+
+@dataclass(frozen=True, slots=True)
+class OwnDesc(InMemory):
     """Arrays of work items (`Own`): number of the memory, first address, distance in bytes."""
 
-    @property
-    def memory(self) -> Val:
-        return self.names[0]
-
-    @property
-    def address(self) -> Val:
-        return self.names[1]
-
-    def encode(self, frame: Any, offset: int, value: Any, context: Context) -> bool:
+    def words_of(self, value: Any, context: Context) -> tuple[int, ...] | None:
         number = context.number(value.memory, own=True) if isinstance(value, Own) else None
-        if number is not None:
-            struct.pack_into("<qqq", frame, offset, number, value.address, value.nbytes)
-        return number is not None
+        return None if number is None else (number, value.address, value.nbytes)
 
-    def decode(self, frame: Any, offset: int, context: Context) -> Any:
-        number, address, nbytes = struct.unpack_from("<qqq", frame, offset)
+    def value_of(self, context: Context, *words: int) -> Own:
+        number, address, nbytes = words
         return Own(context.memory(number), address, nbytes)
 
 
@@ -279,44 +272,28 @@ class TileDesc(Lowered):
     def memory(self) -> int:
         return SPACE_NUMBERS[self.type.space]
 
-    def encode(self, frame: Any, offset: int, value: Any, context: Context) -> bool:
-        if (
-            not isinstance(value, Tile)
-            or value.type != self.type
-            or value.window_pitch != self.pitch
-        ):
-            return False
-        if value.memory is not context.memory(SPACE_NUMBERS[self.type.space]):
-            return False
+    def words_of(self, value: Any, context: Context) -> tuple[int, ...] | None:
+        known = isinstance(value, Tile) and value.type == self.type
+        if not known or value.window_pitch != self.pitch:
+            return None
         rows, cols = value.known_valid
-        if rows is None or cols is None:
-            return False
-        struct.pack_into("<qqq", frame, offset, value.address, rows, cols)
-        return True
+        if rows is None or cols is None or value.memory is not context.memory(self.memory):
+            return None
+        return value.address, rows, cols
 
-    def decode(self, frame: Any, offset: int, context: Context) -> Any:
-        address, rows, cols = struct.unpack_from("<qqq", frame, offset)
-        memory, type = context.memory(SPACE_NUMBERS[self.type.space]), self.type
-        pitch = self.pitch
+    def value_of(self, context: Context, *words: int) -> Tile:
+        (address, rows, cols), type, pitch = words, self.type, self.pitch
         if pitch is None and type.compact is Compact.NULL:  # its address was checked before
             pitch = type.shape[type.layout.pitch_axis]
-        return Tile(type, memory, address, (rows, cols), pitch=pitch)
+        return Tile(type, context.memory(self.memory), address, (rows, cols), pitch=pitch)
 
 
 @dataclass(frozen=True, slots=True)
-class ViewDesc(Lowered):
+class ViewDesc(InMemory):
     """A view of global memory: its address, five sizes and five strides in elements."""
 
     dtype: DType
     layout: GlobalLayout
-
-    @property
-    def memory(self) -> Val:
-        return self.names[0]
-
-    @property
-    def address(self) -> Val:
-        return self.names[1]
 
     @property
     def shape(self) -> tuple[Val, ...]:
@@ -326,44 +303,39 @@ class ViewDesc(Lowered):
     def strides(self) -> tuple[Val, ...]:
         return self.names[7:12]
 
-    def encode(self, frame: Any, offset: int, value: Any, context: Context) -> bool:
+    def words_of(self, value: Any, context: Context) -> tuple[int, ...] | None:
         if not isinstance(value, GlobalTensor) or value.layout is not self.layout:
-            return False
+            return None
         number = context.number(value.memory)
         if value.dtype is not self.dtype or number is None:
-            return False
-        struct.pack_into("<12q", frame, offset, number, value.address, *value.shape, *value.strides)
-        return True
+            return None
+        return number, value.address, *value.shape, *value.strides
 
-    def decode(self, frame: Any, offset: int, context: Context) -> Any:
-        number, address, *rest = struct.unpack_from("<12q", frame, offset)
-        shape, strides = tuple(rest[:5]), tuple(rest[5:])
-        memory = context.memory(number)
-        return GlobalTensor(memory, address, self.dtype, shape, strides, self.layout)  # type: ignore[arg-type]
+    def value_of(self, context: Context, *words: int) -> GlobalTensor:
+        memory, address, numbers = context.memory(words[0]), words[1], (words[2:7], words[7:])
+        return GlobalTensor(memory, address, self.dtype, *numbers, self.layout)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, slots=True)
 class Handle(Lowered):
     """Any other value: its number in the context's list of objects."""
 
-    def encode(self, frame: Any, offset: int, value: Any, context: Context) -> bool:
+    def words_of(self, value: Any, context: Context) -> tuple[int, ...]:
         context.objects.append(value)
-        struct.pack_into("<q", frame, offset, len(context.objects) - 1)
-        return True
+        return (len(context.objects) - 1,)
 
-    def decode(self, frame: Any, offset: int, context: Context) -> Any:
-        (number,) = struct.unpack_from("<q", frame, offset)
-        return context.objects[number]
+    def value_of(self, context: Context, *words: int) -> Any:
+        return context.objects[words[0]]
 
 
 @dataclass(frozen=True, slots=True)
 class Nothing(Lowered):
     """A session or an event, which has no value."""
 
-    def encode(self, frame: Any, offset: int, value: Any, context: Context) -> bool:
-        return isinstance(value, Token)
+    def words_of(self, value: Any, context: Context) -> tuple[int, ...] | None:
+        return () if isinstance(value, Token) else None
 
-    def decode(self, frame: Any, offset: int, context: Context) -> Any:
+    def value_of(self, context: Context, *words: int) -> Token:
         return TOKEN
 
 
