@@ -122,7 +122,7 @@ class Context:
         self.words[BLOCK : SUBS + 1] = core.block, core.blocks, core.sub, core.subs
         if FLAGS in needs.words:
             core.flags = flags = Flags(core.flags)
-            self.words[FLAGS] = flags.array.ctypes.data
+            self.words[FLAGS] = flags.counts.ctypes.data
         if REGISTERS in needs.words:
             core.registers = registers_ = SharedRegisters(core.registers, core.memory)
             self.words[REGISTERS] = registers_.array.ctypes.data

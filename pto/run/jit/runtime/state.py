@@ -6,7 +6,7 @@ Both engines see the same values: these mappings replace the agent's dictionarie
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -17,10 +17,12 @@ from pto.isa.row.flag import ANY
 from pto.run.jit.runtime import scales
 
 Flag = tuple[str, str, int]
+_K = TypeVar("_K")
 
 EVENT_IDS: Final = 64
 _PIPES: Final = ("S", "V", "M", "MTE1", "MTE2", "MTE3", "FIX", "ALL", "MTE4", "MTE5", "V2")
-NAMES: Final = {name: n for n, name in enumerate((*_PIPES, ANY))}
+_NAMED: Final = (*_PIPES, ANY)
+NAMES: Final = {name: n for n, name in enumerate(_NAMED)}
 
 
 def flag_offset(src: str, dst: str) -> int | None:
@@ -30,47 +32,63 @@ def flag_offset(src: str, dst: str) -> int | None:
     return (NAMES[src] * len(NAMES) + NAMES[dst]) * EVENT_IDS * 4
 
 
-class Flags(MutableMapping[Flag, int]):
-    """Flag counts; 0 if not set."""
+class SharedCounts(MutableMapping[_K, int]):
+    """Counts in an array that compiled code shares, and others in a dictionary; 0 if not set."""
+
+    def __init__(self, before: Mapping[_K, int], counts: npt.NDArray[Any]) -> None:
+        self.counts = counts
+        self._others: dict[_K, int] = {}
+        self.update(before)
+
+    def _place(self, key: _K) -> tuple[int, int, int] | None:
+        """The index of a key in the array; None if it has none."""
+        raise NotImplementedError
+
+    def _key(self, a: int, b: int, c: int) -> _K:
+        """The key of an index."""
+        raise NotImplementedError
+
+    def __getitem__(self, key: _K) -> int:
+        place = self._place(key)
+        return self._others.get(key, 0) if place is None else int(self.counts[place])
+
+    def __setitem__(self, key: _K, value: int) -> None:
+        place = self._place(key)
+        if place is None:
+            self._others[key] = value
+        else:
+            self.counts[place] = value
+
+    def __delitem__(self, key: _K) -> None:
+        self[key] = 0
+        self._others.pop(key, None)
+
+    def clear(self) -> None:
+        """Set all counts to 0: a count in the array cannot be removed."""
+        self.counts[:] = 0
+        self._others.clear()
+
+    def __iter__(self) -> Iterator[_K]:
+        yield from (self._key(*map(int, place)) for place in np.argwhere(self.counts))
+        yield from self._others
+
+    def __len__(self) -> int:
+        return int(np.count_nonzero(self.counts)) + len(self._others)
+
+
+class Flags(SharedCounts[Flag]):
+    """Counts of flags between pipes."""
 
     def __init__(self, before: Mapping[Flag, int]) -> None:
-        self.array = np.zeros((len(NAMES), len(NAMES), EVENT_IDS), np.int32)
-        self._others: dict[Flag, int] = {}
-        self.update(before)
+        super().__init__(before, np.zeros((len(NAMES), len(NAMES), EVENT_IDS), np.int32))
 
     def _place(self, key: Flag) -> tuple[int, int, int] | None:
         src, dst, event = key
         known = src in NAMES and dst in NAMES and 0 <= event < EVENT_IDS
         return (NAMES[src], NAMES[dst], event) if known else None
 
-    def __getitem__(self, key: Flag) -> int:
-        place = self._place(key)
-        return self._others.get(key, 0) if place is None else int(self.array[place])
-
-    def __setitem__(self, key: Flag, value: int) -> None:
-        place = self._place(key)
-        if place is None:
-            self._others[key] = value
-        else:
-            self.array[place] = value
-
-    def __delitem__(self, key: Flag) -> None:
-        self[key] = 0
-        self._others.pop(key, None)
-
-    def clear(self) -> None:
-        """Set all counts to 0: a flag in the array cannot be removed."""
-        self.array[:] = 0
-        self._others.clear()
-
-    def __iter__(self) -> Iterator[Flag]:
-        names = list(NAMES)
-        for src, dst, event in np.argwhere(self.array):
-            yield names[src], names[dst], int(event)
-        yield from self._others
-
-    def __len__(self) -> int:
-        return int(np.count_nonzero(self.array)) + len(self._others)
+    def _key(self, a: int, b: int, c: int) -> Flag:
+        return _NAMED[a], _NAMED[b], c
 
 
 SIGNAL_IDS: Final = 64
@@ -89,18 +107,12 @@ def signal_offset(heard: int) -> int:
     return 8 * (_HEAD + heard * SIGNAL_IDS * 2)
 
 
-class Signals(MutableMapping[Signal, int]):
+class Signals(SharedCounts[Signal]):
     """Counts of signals between the agents of a core, after the number of its agents."""
 
     def __init__(self, before: Mapping[Signal, int]) -> None:
         self.words = np.zeros(_HEAD + len(_RECEIVERS) * SIGNAL_IDS * 2, np.int64)
-        self._array = self.words[_HEAD:].reshape(len(_RECEIVERS), SIGNAL_IDS, 2)
-        self._others: dict[Signal, int] = {}
-        self.update(before)
-
-    @property
-    def counts(self) -> npt.NDArray[np.int64]:
-        return self._array
+        super().__init__(before, self.words[_HEAD:].reshape(len(_RECEIVERS), SIGNAL_IDS, 2))
 
     def count_agents(self, vectors: int, cubes: int) -> None:
         """Set how many agents of each kind the core has now."""
@@ -111,32 +123,8 @@ class Signals(MutableMapping[Signal, int]):
         known = (side, sub) in _RECEIVERS and 0 <= number < SIGNAL_IDS and 0 <= sender < 2
         return (_RECEIVERS.index((side, sub)), number, sender) if known else None
 
-    def __getitem__(self, key: Signal) -> int:
-        place = self._place(key)
-        return self._others.get(key, 0) if place is None else int(self._array[place])
-
-    def __setitem__(self, key: Signal, value: int) -> None:
-        place = self._place(key)
-        if place is None:
-            self._others[key] = value
-        else:
-            self._array[place] = value
-
-    def __delitem__(self, key: Signal) -> None:
-        self[key] = 0
-        self._others.pop(key, None)
-
-    def clear(self) -> None:
-        self._array[:] = 0
-        self._others.clear()
-
-    def __iter__(self) -> Iterator[Signal]:
-        for heard, number, sender in np.argwhere(self._array):
-            yield (*_RECEIVERS[heard], int(number)), int(sender)
-        yield from self._others
-
-    def __len__(self) -> int:
-        return int(np.count_nonzero(self._array)) + len(self._others)
+    def _key(self, a: int, b: int, c: int) -> Signal:
+        return (*_RECEIVERS[a], b), c
 
 
 def _words(name: str) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pto.core.errors import PtoError
@@ -55,102 +55,92 @@ def _require_loose(e: Emitter, values: Sequence[Value]) -> None:
     )
 
 
+def _flat(like: Sequence[Lowered], values: Sequence[Lowered]) -> list[Val]:
+    """The names of values that a loop carries, which have the form of its first values."""
+    same = all(a.is_like(b) for a, b in zip(like, values, strict=True))
+    unsupported_if(not same, "a loop carries values of different forms")
+    return [name for value in values for name in value.names]
+
+
+def _bind_all(
+    e: Emitter, args: Sequence[Value], like: Sequence[Lowered], names: Sequence[Val]
+) -> None:
+    """Bind values of these forms, with these names."""
+    rest = iter(names)
+    for arg, value in zip(args, like, strict=True):
+        e.bind(arg, value.renamed([next(rest) for _ in value.names]))
+
+
 def _for(e: Emitter, op: Operation) -> None:
-    x, region = e.text, op.regions[0]
+    x, block = e.text, op.regions[0].block
     lower, upper, step, *inits = op.operands
-    _require_loose(e, [*inits, *region.block.args, *region.block.ops[-1].operands])
+    _require_loose(e, [*inits, *block.args, *block.ops[-1].operands])
     low, high, by = (_word(e, v) for v in (lower, upper, step))
     e.fail_with(x.compare("sgt", by.name, 0, by.types[0]), step_error(op), by)
-    start = _carried(e, inits)
-    kind = low.types[0]
+    start, kind = _carried(e, inits), low.types[0]
+
+    def turn(state: list[str]) -> list[Val]:
+        counter, *names = state
+        e.bind(block.args[0], ScalarValue((counter,), low.type))
+        _bind_all(e, block.args[1:], start, names)
+        e.block(block)
+        back = _flat(start, _carried(e, block.ops[-1].operands))
+        return [x.new(f"add {kind} {counter}, {by.name}"), *back]
+
+    count = _iterations(e, kind, low.name, high.name, by.name)
+    types, first = [type for value in start for type in value.types], _flat(start, start)
     quick = kind in (I32, I64) and _is_quick(op)
-    limit = _first_of(e, kind, low.name, high.name, by.name) if quick else high.name
-    before, head, body, done = x.here, x.fresh("head"), x.fresh("body"), x.fresh("done")
-    x.jump(head)
-    x.label(head)
-    place = len(x.lines)  # the phis are known when the body is
-    counter, until = x.name(), x.name() if quick else limit
-    around = [value.renamed([x.name() for _ in value.names]) for value in start]
-    more, check = x.new(f"icmp slt {kind} {counter}, {until}"), x.fresh("check")
-    x.branch(more, body, check if quick else done)
-    x.label(body)
-    e.bind(region.block.args[0], ScalarValue((counter,), low.type))
-    for arg, value in zip(region.block.args[1:], around, strict=True):
-        e.bind(arg, value)
-    e.block(region.block)
-    back = _carried(e, region.block.ops[-1].operands)
-    if not quick:
-        e.look_up()
-    following, over = _following(e, kind, counter, by.name)
-    latch, leave = x.here, x.fresh("leave")
-    x.branch(over, leave, head)
-    x.label(leave)
-    x.jump(done)
-    ahead, again = _look_up(e, kind, (check, head, done), counter, high, by) if quick else ("", "")
-    phis: list[tuple[Val, str, Val, Val, Val]] = [(counter, kind, low.name, following, counter)]
-    if quick:
-        phis.append((until, kind, limit, until, ahead))
-    for value, first, last in zip(around, start, back, strict=True):
-        unsupported_if(not value.is_like(last), "a loop carries values of different forms")
-        pairs = zip(first.names, last.names, strict=True)
-        phis += [
-            (name, type, a, b, name)
-            for type, name, (a, b) in zip(value.types, value.names, pairs, strict=True)
-        ]
-    x.lines[place:place] = [
-        f"  {name} = phi {type} [ {a}, %{before} ], [ {b}, %{latch} ]"
-        + (f", [ {stay}, %{again} ]" if quick else "")
-        for name, type, a, b, stay in phis
-    ]
-    x.label(done)
-    ends = _phi(e, around, [around, back], [check if quick else head, leave])
-    for result, value in zip(op.results, ends, strict=True):
-        e.bind(result, value)
+    ends = _repeat(e, kind, count, [kind, *types], [low.name, *first], turn, quick)
+    _bind_all(e, op.results, start, ends[1:])
 
 
-def _look_up(
+def _iterations(e: Emitter, kind: str, low: Val, high: Val, step: Val) -> Val:
+    """The number of iterations, unsigned: so a counter that wraps at the end is not looked at."""
+    x = e.text
+    if isinstance(step, int) and isinstance(low, int) and isinstance(high, int) and step > 0:
+        return max(0, -((low - high) // step))
+    left = high if low == 0 else x.new(f"sub {kind} {high}, {low}")
+    if step != 1:
+        last = x.new(f"udiv {kind} {x.new(f'sub {kind} {left}, 1')}, {step}")
+        left = x.new(f"add {kind} {last}, 1")
+    runs = x.compare("slt", low, high, kind)
+    return x.new(f"select i1 {runs}, {kind} {left}, {kind} 0")
+
+
+def _repeat(
     e: Emitter,
     kind: str,
-    labels: tuple[str, str, str],
-    counter: str,
-    high: ScalarValue,
-    by: ScalarValue,
-) -> tuple[Val, str]:
-    """After some iterations of a quick loop: test for its end, and poll. Returns the end of the
-    next iterations, and the block they start from."""
-    x, (check, head, done) = e.text, labels
-    x.label(check)
-    rest = x.fresh("again")
-    x.branch(x.new(f"icmp slt {kind} {counter}, {high.name}"), rest, done)
-    x.label(rest)
-    e.look_up()
-    ahead, again = _first_of(e, kind, counter, high.name, by.name), x.here
-    x.jump(head)
-    return ahead, again
-
-
-def _following(e: Emitter, kind: str, counter: str, step: Val) -> tuple[str, str]:
-    """The next value of the counter, and whether it overflows: that ends the loop."""
-    x, pair, name = e.text, f"{{{kind}, i1}}", f"@llvm.sadd.with.overflow.{kind}"
-    e.unit.declare(f"declare {pair} {name}({kind}, {kind})")
-    found = x.new(f"call {pair} {name}({kind} {counter}, {kind} {step})")
-    return x.new(f"extractvalue {pair} {found}, 0"), x.new(f"extractvalue {pair} {found}, 1")
-
-
-def _first_of(e: Emitter, kind: str, start: Val, end: Val, step: Val) -> Val:
-    """The end of the next iterations: the last one, or so many that the cost of a poll is
-    negligible."""
+    count: Val,
+    types: Sequence[str],
+    first: Sequence[Val],
+    turn: Callable[[list[str]], Sequence[Val]],
+    quick: bool,
+) -> list[str]:
+    """values = turn(values), so many times; returns the last values. A quick loop polls after some
+    iterations, any other one after each."""
     x = e.text
-    if isinstance(step, int) and isinstance(start, int) and isinstance(end, int):
-        return min(end, start + step * _TURNS) if start < end else end
-    left = x.new(f"sub {kind} {end}, {start}")
-    span = x.new(f"mul {kind} {step}, {_TURNS}")  # of a step so large that it wraps: any will do
-    small = x.new(f"icmp ult {kind} {span}, {left}")
-    near = x.new(f"add {kind} {start}, {span}")
-    positive = x.new(f"icmp sgt {kind} {span}, 0")
-    small = x.both(small, positive)
-    runs = x.new(f"icmp slt {kind} {start}, {end}")
-    return x.new(f"select i1 {x.both(small, runs)}, {kind} {near}, {kind} {end}")
+
+    def more(state: list[str]) -> str:
+        return x.new(f"icmp ne {kind} {state[0]}, 0")
+
+    def once(state: list[str]) -> list[Val]:
+        left, *values = state
+        found = turn(values)
+        if not quick:
+            e.look_up()
+        return [x.new(f"sub {kind} {left}, 1"), *found]
+
+    def some(state: list[str]) -> list[Val]:
+        left, *values = state
+        few = x.new(f"icmp ult {kind} {left}, {_TURNS}")
+        part = x.new(f"select i1 {few}, {kind} {left}, {kind} {_TURNS}")
+        found = x.while_loop([kind, *types], [part, *values], more, once)[1:]
+        rest = x.new(f"sub {kind} {left}, {part}")
+        x.when(x.compare("ne", rest, 0, kind), e.look_up)
+        return [rest, *found]
+
+    nested = quick and not (isinstance(count, int) and count <= _TURNS)
+    return x.while_loop([kind, *types], [count, *first], more, some if nested else once)[1:]
 
 
 def _is_quick(op: Operation) -> bool:
@@ -208,35 +198,26 @@ def _if(e: Emitter, op: Operation) -> None:
 
 
 def _while(e: Emitter, op: Operation) -> None:
-    x = e.text
     before, after = (region.block for region in op.regions)
     _require_loose(e, [*op.operands, *before.args, *after.args, *before.ops[-1].operands])
-    start, entry = _carried(e, op.operands), x.here
-    head, body, done = x.fresh("head"), x.fresh("body"), x.fresh("done")
-    x.jump(head)
-    x.label(head)
-    place = len(x.lines)
-    around = [value.renamed([x.name() for _ in value.names]) for value in start]
-    for arg, value in zip(before.args, around, strict=True):
-        e.bind(arg, value)
-    e.block(before)
-    condition = _word(e, before.ops[-1].operands[0])
-    passed = _carried(e, before.ops[-1].operands[1:])
-    x.branch(str(condition.name), body, done)
-    x.label(body)
-    for arg, value in zip(after.args, passed, strict=True):
-        e.bind(arg, value)
-    e.block(after)
-    e.look_up()
-    back, latch = _carried(e, after.ops[-1].operands), x.here
-    x.jump(head)
-    phis: list[str] = []
-    for value, first, last in zip(around, start, back, strict=True):
-        unsupported_if(not value.is_like(last), "a loop carries values of different forms")
-        for type, name, a, b in zip(value.types, value.names, first.names, last.names, strict=True):
-            phis.append(f"  {name} = phi {type} [ {a}, %{entry} ], [ {b}, %{latch} ]")
-    x.lines[place:place] = phis
-    x.label(done)
+    start, passed = _carried(e, op.operands), list[Lowered]()
+
+    def test(names: list[str]) -> str:
+        _bind_all(e, before.args, start, names)
+        e.block(before)
+        condition, *values = before.ops[-1].operands
+        passed[:] = _carried(e, values)
+        return str(_word(e, condition).name)
+
+    def step(_: list[str]) -> list[Val]:
+        for arg, value in zip(after.args, passed, strict=True):
+            e.bind(arg, value)
+        e.block(after)
+        e.look_up()
+        return _flat(start, _carried(e, after.ops[-1].operands))
+
+    types = [type for value in start for type in value.types]
+    e.text.while_loop(types, _flat(start, start), test, step)
     for result, value in zip(op.results, passed, strict=True):
         e.bind(result, value)
 
