@@ -18,6 +18,7 @@ from pto.core.errors import fail
 from pto.core.global_tensor import GlobalTensor
 from pto.core.pointer import Pointer
 from pto.isa.meaning.cube.accumulator import Epilogue
+from pto.isa.meaning.handle.view import handles
 from pto.isa.meaning.kinds import Blocked, Do
 from pto.isa.meaning.machine import Machine
 from pto.isa.row.attributes import Int, Raw
@@ -273,4 +274,4 @@ def by_id(case: Case) -> Callable[[Machine], Pipe]:
 INIT_FRONTEND = Do(_frontend)
 INIT_GLOBAL = _lowered(through_global=True)
 INIT_LOCAL = _lowered(through_global=False)
-RESERVE = Do(lambda case: lambda core: core.place(case.op))
+RESERVE = handles(lambda case: lambda x: x.placed(case.op))

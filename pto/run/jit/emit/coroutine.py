@@ -6,10 +6,10 @@ context is the status.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from pto.run.jit.llvm.text import I64, Text
+from pto.run.jit.llvm.text import I64, Text, Val
 from pto.run.jit.runtime.context import AT, BROKEN, DONE, EXPLAINS, FRAME_BYTES, PASSED, STATUS
 
 if TYPE_CHECKING:
@@ -65,20 +65,28 @@ def nap(x: Text, site: int, ask: str, again: str) -> None:
     _suspend(x, again)
 
 
+Wait = tuple[str, Callable[[], str], Callable[[], Sequence[Val] | None]]
+
+
 def until(
     s: OpContext,
-    met: Callable[[], str],
-    take: Callable[[], None] | None = None,
+    begin: Callable[[str], Wait],
+    why: str = "only the host knows whether all have come",
     *,
-    known: str = "true",
     naps: bool = True,
-) -> None:
-    """Suspend until `met` holds, which is tested each time; then emit `take`. Python handles the
-    wait if not `known`; without `naps` Python tests it each time."""
+) -> list[Val]:
+    """Suspend until a condition is met, which is tested each time; then have its effect.
+
+    `begin` is called in the block where the test starts, with a label from which Python runs the
+    instruction, for the reason `why`. It returns whether compiled code can test the wait, the test,
+    and the effect, which returns the words of the results. Without `naps` Python tests it each
+    time.
+    """
     x, again = s.x, s.x.fresh("again")
     look, yes, stuck, slow, done = map(x.fresh, ("look", "yes", "stuck", "slow", "done"))
     x.jump(again)
     x.label(again)
+    known, met, take = begin(slow)
     x.branch(known, look, slow)
     x.label(look)
     x.branch(met(), yes, stuck)
@@ -88,14 +96,17 @@ def until(
     else:
         x.jump(slow)
     x.label(slow)
-    s.e.host_fallback(s.op, "only the host knows whether all have come", again=again)
+    hosts = [n for native in s.e.host_fallback(s.op, why, again=again) for n in native.names]
+    left = x.here
     x.jump(done)
     x.label(yes)
-    if take is not None:
-        take()
+    own = take() or []
     passed(x)
+    right = x.here
     x.jump(done)
     x.label(done)
+    pairs = zip(hosts, own, strict=True)
+    return [x.phi(I64, [(a, left), (b, right)]) for a, b in pairs]
 
 
 def passed(x: Text) -> None:

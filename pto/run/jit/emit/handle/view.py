@@ -67,9 +67,11 @@ def _exact(s: OpContext, op: str, a: Val, b: Val) -> tuple[Val, str]:
 class Guarded:
     """Words that emit an instruction in place, and may leave it to the reference engine."""
 
-    s: OpContext
     _slow: str = ""  # the label of the host fallback, if one is needed
     _why: str = ""
+
+    def __init__(self, s: OpContext) -> None:
+        self.s = s
 
     def require(self, fact: Any, error: Callable[[], PtoError]) -> None:
         self.s.fault_unless(bit(fact))

@@ -110,8 +110,9 @@ class Words(Guarded, Numbers):
     """Emits the handles of one operation in place."""
 
     def __init__(self, s: OpContext) -> None:
-        super().__init__(s.x, s.e.word)
-        self.s, self.core = s, _Agent(s.x)
+        Guarded.__init__(self, s)
+        Numbers.__init__(self, s.x, s.e.word)
+        self.core = _Agent(s.x)
 
     # ---- numbers
 
@@ -214,7 +215,7 @@ class Words(Guarded, Numbers):
     # ---- tiles
 
     def placed(self, op: object) -> Number:
-        return self.number(placed(self.s))
+        return self.number(self.s.e.compiler.placement.address(self.s.op))
 
     def tile(self, form: TileForm, memory: int, address: Number, region: Any) -> TileAt:
         return self.lines(form, memory, address, region, None)
@@ -369,11 +370,6 @@ class Words(Guarded, Numbers):
             s.e.log_access(place.memory, address, 1, kind.itemsize, 0, writes=writes)
         s.fault_unless(fine)
         return s.pointer(place.memory, address, noted=True)
-
-
-def placed(s: OpContext) -> Val:
-    """The address the planner gave, known when the kernel is prepared."""
-    return s.e.compiler.placement.address(s.op)
 
 
 # ---- operands and results

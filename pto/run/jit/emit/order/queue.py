@@ -20,24 +20,19 @@ from pto.isa.row.attributes import Int
 from pto.isa.row.traits import Control
 from pto.run.jit.emit import coroutine
 from pto.run.jit.emit.emitter import OpContext
+from pto.run.jit.emit.handle.view import Guarded
 from pto.run.jit.emit.handle.view import number as index
-from pto.run.jit.emit.handle.words import placed
 from pto.run.jit.emit.order.ring import Matrix, Ring, number_of
 from pto.run.jit.emit.order.scales import Leaving, leaving
 from pto.run.jit.emit.registry import emits
 from pto.run.jit.emit.tile import boxes
 from pto.run.jit.emit.tile.move import Side, beside, tile_side, transfer
-from pto.run.jit.llvm.text import I64, Text, Val, expect, unsupported_if
+from pto.run.jit.llvm.index import Fact
+from pto.run.jit.llvm.text import I64, Text, Val, unsupported_if
 from pto.run.jit.runtime.context import FIRST_SLOT, PEERS, QUEUE_WORDS, QUEUES, Context
 from pto.run.jit.runtime.values import Lowered, PointerDesc, ScalarValue, TileDesc
 
 _L1: Final = 2  # the cube's place among the peers
-
-
-@emits(ring.RESERVE, cheap=True)
-def _reserve(s: OpContext) -> Sequence[Lowered]:
-    type = expect(s.op.results[0].type, t.Scalar, "a place that is no number")
-    return [ScalarValue((placed(s),), type)]
 
 
 @emits(ring.INIT_FRONTEND)
@@ -118,48 +113,11 @@ class _Opened:
 _UNLESS = "the slots of the queue have no place that compiled code knows"
 
 
-def _try(
-    s: OpContext,
-    made: Ring,
-    conditions: tuple[Callable[[], str], Callable[[], str]],
-    quick: Callable[[], list[Val]],
-    again: str,
-) -> list[Val]:
-    """Emit `quick`, which returns the words of the result, for a ring with a known location. The
-    first condition selects Python if it is False; on the second one the agent waits, and tests
-    again from `again` on."""
-    x = s.x
-    words = "look", "fits", "quick", "slow", "stuck", "done"
-    look, fits, yes, no, stuck, done = (x.fresh(word) for word in words)
-    x.branch(made.is_plain, look, no)
-    x.label(look)
-    x.branch(conditions[0](), fits, no)
-    x.label(fits)
-    x.branch(conditions[1](), yes, stuck)
-    x.label(stuck)
-    coroutine.nap(x, s.e.unit.site(s.op), no, again)
-    x.label(no)
-    slow = [
-        name for native in s.e.host_fallback(s.op, _UNLESS, again=again) for name in native.names
-    ]
-    left = x.here
-    x.jump(done)
-    x.label(yes)
-    fast = quick()
-    coroutine.passed(x)
-    right = x.here
-    x.jump(done)
-    x.label(done)
-    pairs = zip(slow, fast, strict=True)
-    return [x.phi(I64, [(a, left), (b, right)]) for a, b in pairs]
-
-
-def _begin(s: OpContext) -> str:
-    """Start the block in which a wait is tested."""
-    again = s.x.fresh("again")
-    s.x.jump(again)
-    s.x.label(again)
-    return again
+def _known(made: Ring, slow: str) -> None:
+    """Continue if compiled code knows the slots of a ring; else Python runs the instruction."""
+    x, go = made.s.x, made.s.x.fresh("known")
+    x.branch(made.is_plain, go, slow)
+    x.label(go)
 
 
 # ---- push
@@ -172,33 +130,36 @@ def _push(s: OpContext) -> Sequence[Lowered]:
         tile.type.compact is not Compact.NULL or tile.type.dtype.is_packed,
         "a tile that is not plain",
     )
-    how = leaving(s, tile)
-    again = _begin(s)
-    made = Ring(s, out=True, epilogue=how.usual.epilogue if how.usual else 0)
-    into = _into_global if made.in_global else _into_local
-    ways = [(each, *into(s, made, tile, each)) for each in (how.usual, how.next)[: 1 + how.twice]]
-    x, number = s.x, list[Val]([0])
+    how, x = leaving(s, tile), s.x
 
-    def possible() -> str:
-        number[0] = made.count(ring.TAKEN, made.me)
+    def begin(slow: str) -> coroutine.Wait:
+        made = Ring(s, out=True, epilogue=how.usual.epilogue if how.usual else 0)
+        into = _into_global if made.in_global else _into_local
+        each = (how.usual, how.next)[: 1 + how.twice]
+        ways = [(way, *into(s, made, tile, way)) for way in each]
+        _known(made, slow)
+        number = made.count(ring.TAKEN, made.me)
         usual, *others = (
-            x.both(each.ready(s, tile.valid[1]) if each else "true", fits(number[0]))
-            for each, fits, _ in ways
+            x.both(way.ready(s, tile.valid[1]) if way else "true", fits(number))
+            for way, fits, _ in ways
         )
         usual = x.both(how.has_usual(s), usual)
-        return x.either(usual, others[0]) if others else usual
 
-    def quick() -> list[Val]:
-        region = x.at(made.state, x.mul(x.add(ring.REGIONS, x.mul(_turn(made, number[0]), 2)), 8))
-        whole = tile.valid if made.way == ring.TO_VECTOR else _joined(x, made.split, *tile.valid)
-        x.when(_tells_region(made, whole), lambda: _store_two(x, region, *whole))
-        is_usual = how.has_usual(s) if how.twice else "true"
-        x.when(is_usual, lambda: ways[0][2](number[0]), lambda: ways[-1][2](number[0]))
-        made.add(ring.TAKEN)
-        made.add(ring.PUSHED)
-        return []
+        def take() -> None:
+            region = x.at(made.state, x.mul(x.add(ring.REGIONS, x.mul(_turn(made, number), 2)), 8))
+            whole = (
+                tile.valid if made.way == ring.TO_VECTOR else _joined(x, made.split, *tile.valid)
+            )
+            x.when(_tells_region(made, whole), lambda: _store_two(x, region, *whole))
+            is_usual = how.has_usual(s) if how.twice else "true"
+            x.when(is_usual, lambda: ways[0][2](number), lambda: ways[-1][2](number))
+            made.add(ring.TAKEN)
+            made.add(ring.PUSHED)
 
-    _try(s, made, (possible, lambda: made.has_room(number[0])), quick, again)
+        fine = x.either(usual, others[0]) if others else usual
+        return fine, lambda: made.has_room(number), take
+
+    coroutine.until(s, begin, _UNLESS)
     return []
 
 
@@ -355,37 +316,31 @@ def _pop(s: OpContext) -> Sequence[Lowered]:
     told = [s.operand(name) for name in ("valid_row", "valid_col")]
     words = [None if word is None else index(word) for word in told]
     region = [own if word is None else word for own, word in zip(type.valid, words, strict=True)]
-    again = _begin(s)
-    made = Ring(s, out=False)
-    number: list[Val] = [0]
-    form = TileDesc(("", "", ""), type)
+    form, x = TileDesc(("", "", ""), type), s.x
 
-    def place() -> Val:
-        """The address of an entry in the buffer of the consumer."""
-        if not made.in_global:
-            return made.slot(number[0])
-        turn = s.x.rest(number[0], made.local_slots)
-        return s.x.add(made.local, s.x.mul(turn, made.size))
+    def begin(slow: str) -> coroutine.Wait:
+        made = Ring(s, out=False)
+        _known(made, slow)
+        number = made.count(ring.POPPED, made.me)
+        if made.in_global:  # the place of an entry in the buffer of the consumer
+            at = x.add(made.local, x.mul(x.rest(number, made.local_slots), made.size))
+        else:
+            at = made.slot(number)
 
-    def fits() -> str:
-        number[0] = made.count(ring.POPPED, made.me)
-        return s.e.inside(form.memory, place(), type.nbytes)
+        def take() -> list[Val]:
+            pushed = _pushed(made, number) if None in region else (0, 0)
+            rows, cols = (p if own is None else own for own, p in zip(region, pushed, strict=True))
+            for extent, most in zip((rows, cols), type.shape, strict=True):
+                s.fault_unless(x.compare("ule", extent, most))
+            if made.in_global:
+                _out_of_global(s, made, number, TileDesc((at, rows, cols), type))
+            made.add(ring.POPPED)
+            return [at, rows, cols]
 
-    def condition() -> str:
-        return made.has_entry(number[0])
+        fits = s.e.inside(form.memory, at, type.nbytes)
+        return fits, lambda: made.has_entry(number), take
 
-    def quick() -> list[Val]:
-        pushed = _pushed(made, number[0]) if None in region else (0, 0)
-        rows, cols = (p if own is None else own for own, p in zip(region, pushed, strict=True))
-        for extent, most in zip((rows, cols), type.shape, strict=True):
-            s.fault_unless(s.x.compare("ule", extent, most))
-        at = place()
-        if made.in_global:
-            _out_of_global(s, made, number[0], TileDesc((at, rows, cols), type))
-        made.add(ring.POPPED)
-        return [at, rows, cols]
-
-    found = _try(s, made, (fits, condition), quick, again)
+    found = coroutine.until(s, begin, _UNLESS)
     fixed = [
         own if isinstance(own, int) else word for own, word in zip(region, found[1:], strict=True)
     ]
@@ -418,17 +373,10 @@ def _pushed(made: Ring, number: Val) -> tuple[Val, Val]:
 
 @emits(queue.FREE_FROM)
 def _free(s: OpContext) -> Sequence[Lowered]:
-    made, x = Ring(s, out=False), s.x
-    look, yes, no, done = (x.fresh(word) for word in ("look", "quick", "slow", "done"))
-    x.branch(made.is_plain, look, no)
-    x.label(look)
+    made, x, guard = Ring(s, out=False), s.x, Guarded(s)
+    guard.leave_unless(Fact(x, made.is_plain), _UNLESS)
     freed, popped = made.count(ring.FREED, made.me), made.count(ring.POPPED, made.me)
-    x.branch(x.compare("slt", freed, popped), yes, no)
-    x.label(no)
-    s.e.host_fallback(s.op, _UNLESS)
-    x.jump(done)
-    x.label(yes)
+    guard.leave_unless(Fact(x, x.compare("slt", freed, popped)), _UNLESS)
     made.add(ring.FREED)
-    x.jump(done)
-    x.label(done)
+    guard.finish()
     return []

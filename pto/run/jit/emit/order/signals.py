@@ -41,7 +41,7 @@ class SignalWords(Words):
         polls: bool = False,
     ) -> None:
         naps = not (polls and _may_meet(self.s))
-        coroutine.until(self.s, lambda: met().name, take, naps=naps)
+        coroutine.until(self.s, lambda _: ("true", lambda: met().name, take), naps=naps)
 
     def _at(self, place: str) -> Number:
         return Number(self.x, self.x.load(I64, place, 8))

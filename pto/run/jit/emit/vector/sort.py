@@ -33,8 +33,8 @@ class Words(Guarded, Mover):
 
     def __init__(self, s: OpContext) -> None:
         self._rows_seen = list[TileRef]()
-        super().__init__(s.x, self._rows_seen, s.e.word, False)
-        self.s = s
+        Guarded.__init__(self, s)
+        Mover.__init__(self, s.x, self._rows_seen, s.e.word, False)
 
     def apart(self, dsts: Sequence[TileRef]) -> Callable[[], None]:
         for dst in dsts:

@@ -40,8 +40,8 @@ class Words(Guarded, Numbers):
     """Emits one instruction in place."""
 
     def __init__(self, s: OpContext) -> None:
-        super().__init__(s.x, s.e.word)
-        self.s = s
+        Guarded.__init__(self, s)
+        Numbers.__init__(self, s.x, s.e.word)
 
     def _of(self, count: int) -> Lanes:
         return Lanes(self.x, count)
