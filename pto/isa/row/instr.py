@@ -25,6 +25,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
+from keyword import iskeyword
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from pto.core.errors import nearest
@@ -293,6 +294,9 @@ def _caller() -> tuple[str, int]:
 
 
 def _add(row: Instr) -> None:
+    for word in (*row.operand_names, *(a.name for a in row.attrs)):
+        if iskeyword(word) and row.name.startswith("pto."):
+            raise RuntimeError(f"{row.name}: `{word}` is a word of Python, not a parameter's name")
     for name in (row.name, *row.aliases):
         if name in _ROWS or name in _ALIASES:
             raise RuntimeError(f"two rows claim the name {name}")
