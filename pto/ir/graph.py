@@ -9,7 +9,7 @@ There is ONE Operation class for every dialect; its row in the ISA table defines
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pto.core.errors import Loc
@@ -83,6 +83,14 @@ class Value:
     def maker(self) -> Operation | None:
         """The operation that gives this value; None for an argument of a block."""
         return self.owner if isinstance(self.owner, Operation) else None
+
+    def origin(self, passes: Callable[[Operation], bool]) -> Value:
+        """The value that this one is derived from by operations for which `passes` holds, each of
+        which derives its result from its first operand."""
+        value = self
+        while (op := value.maker) is not None and op.operands and passes(op):
+            value = op.operands[0]
+        return value
 
     def __repr__(self) -> str:
         return f"%{self.name}: {self.type}"
@@ -210,6 +218,10 @@ class Operation:
     def declared(self) -> tuple[Operand, ...]:
         """The operands that its row declares."""
         return self.row.operands if self.row else ()
+
+    def given(self, *roles: str) -> list[Value]:
+        """The operands with one of these roles."""
+        return [v for o in self.declared if o.role in roles for v in self.group(o.name)]
 
     @property
     def traits(self) -> Traits:

@@ -45,8 +45,7 @@ class _Sharing:
 
     def _of(self, op: Operation, *roles: str) -> Roots:
         """The buffers that operands with these roles may be."""
-        values = (v for each in op.declared if each.role in roles for v in op.group(each.name))
-        return _NONE.union(*(self._roots.get(v, _NONE) for v in values))
+        return _NONE.union(*(self._roots.get(v, _NONE) for v in op.given(*roles)))
 
     # ---- liveness, backwards
 

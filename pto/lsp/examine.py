@@ -253,9 +253,7 @@ def _formulas(module: Module, call: Call, values: Sequence[Any]) -> Values:
 
 def _written(op: Operation) -> list[Value]:
     """The tiles that an instruction writes."""
-    roles = op.row.operands if op.row else ()
-    found = (v for o in roles if o.role in ("out", "inout") for v in op.group(o.name))
-    return [v for v in found if isinstance(v.type, TileBuf)]
+    return [v for v in op.given("out", "inout") if isinstance(v.type, TileBuf)]
 
 
 def _does(op: Operation) -> bool:

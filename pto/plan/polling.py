@@ -36,7 +36,7 @@ def _behind_condition(loop: Operation, inner: list[Operation]) -> list[Operation
             sources[arg] = [value]
     writers: dict[Value, list[Operation]] = {}
     for op in inner:
-        for value in _written(op):
+        for value in op.given("out", "inout"):
             writers.setdefault(value, []).append(op)
     found: dict[Operation, None] = {}
     seen: set[Value] = set()
@@ -59,7 +59,7 @@ def _looks(op: Operation, made: set[Value]) -> bool:
     """True if an operation reads global memory at an address that no iteration changes."""
     if op.row is None or op.row.traits.names_only or op.control is not None:
         return False
-    read = [v for o in op.row.operands if o.role != "out" for v in op.group(o.name)]
+    read = op.given("in", "inout", "tmp")
     return any(is_global(v.type) for v in read) and all(_is_fixed(v, made) for v in read)
 
 
@@ -75,12 +75,6 @@ def _is_fixed(value: Value, made: set[Value]) -> bool:
     return is_name and all(_is_fixed(v, made) for v in maker.operands)
 
 
-def _written(op: Operation) -> list[Value]:
-    if op.row is None:
-        return []
-    return [v for o in op.row.operands if o.role in ("out", "inout") for v in op.group(o.name)]
-
-
 def _writes_global(op: Operation) -> bool:
     calls = op.control is Control.CALL and any(is_global(v.type) for v in op.operands)
-    return calls or any(is_global(v.type) for v in _written(op))
+    return calls or any(is_global(v.type) for v in op.given("out", "inout"))

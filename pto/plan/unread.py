@@ -90,8 +90,7 @@ def _note(op: Operation, tiles: dict[Value, _Tile]) -> bool:
 
 def _reads(op: Operation, value: Value) -> bool:
     """True if a destination is also an operand that is read."""
-    others = (o for o in op.declared if o.role != "out")
-    return any(v is value for o in others for v in op.group(o.name))
+    return value in op.given("in", "inout", "tmp")
 
 
 def _is_local(value: Value) -> bool:
@@ -107,5 +106,4 @@ def _is_useful(op: Operation, read: AbstractSet[Value]) -> bool:
 
 
 def _is_destination(op: Operation, value: Value) -> bool:
-    outs = (o for o in op.declared if o.role == "out")
-    return any(v is value for o in outs for v in op.group(o.name))
+    return value in op.given("out")

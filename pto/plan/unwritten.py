@@ -46,13 +46,11 @@ def is_name(op: Operation) -> bool:
 
 def tile_of(value: Value) -> Value:
     """The tile of a window, reshape or other alias."""
-    op = value.maker
-    while op is not None and is_name(op) and op.operands:
-        if op.traits.allocates or not isinstance(op.operands[0].type, t.TileBuf):
-            break
-        value = op.operands[0]
-        op = value.maker
-    return value
+    return value.origin(
+        lambda op: (
+            is_name(op) and not op.traits.allocates and isinstance(op.operands[0].type, t.TileBuf)
+        )
+    )
 
 
 def _reads(op: Operation, value: Value) -> bool:

@@ -24,17 +24,12 @@ def _targets(op: Operation) -> list[Value]:
     """Values in global memory that an operation may write; for a call, all that it passes."""
     if op.row is None or op.control is Control.CALL:
         return [v for v in op.operands if is_global(v.type)]
-    names = [o.name for o in op.row.operands if o.role in ("out", "inout")]
-    return [v for name in names for v in op.group(name) if is_global(v.type)]
+    return [v for v in op.given("out", "inout") if is_global(v.type)]
 
 
 def root(value: Value) -> Value:
     """The origin of a pointer or view, through all operations that only rename memory."""
-    maker = value.maker
-    while maker is not None and maker.operands and is_global(maker.operands[0].type):
-        value = maker.operands[0]
-        maker = value.maker
-    return value
+    return value.origin(lambda op: is_global(op.operands[0].type))
 
 
 def is_global(type: t.Type) -> bool:

@@ -148,18 +148,12 @@ def _overwritable(op: Operation) -> list[Value]:
 
 def allocation(value: Value) -> Value:
     """The result of the allocation behind a tile, which may be a view of its bytes."""
-    maker = value.maker
-    while maker is not None and maker.row is not ALLOC_TILE and maker.operands:
-        value = maker.operands[0]
-        maker = value.maker
-    return value
+    return value.origin(lambda op: op.row is not ALLOC_TILE)
 
 
 def tiles_of(op: Operation, *roles: str) -> list[Value]:
     """The tiles among the operands with these roles."""
-    operands = op.declared
-    found = [v for o in operands if o.role in roles for v in op.group(o.name)]
-    return [v for v in found if isinstance(v.type, TileBuf)]
+    return [v for v in op.given(*roles) if isinstance(v.type, TileBuf)]
 
 
 def kept_apart(op: Operation) -> list[Value]:

@@ -99,9 +99,8 @@ def _arrays(op: Operation) -> dict[Value, bool]:
     """The arrays of the launch that an instruction uses; True if it writes one."""
     found: dict[Value, bool] = {}
     for operand in op.row.operands if op.row is not None and _is_work(op) else ():
-        for root in op.group(operand.name):
-            while root.maker and root.maker.traits.names_only and root.maker.operands:
-                root = root.maker.operands[0]
+        for value in op.group(operand.name):
+            root = value.origin(lambda op: op.traits.names_only)
             if isinstance(root.type, Ptr):
                 found[root] = found.get(root, False) or operand.role in ("out", "inout")
     return found

@@ -111,7 +111,7 @@ def _written(functions: Sequence[Operation], params: Sequence[LaunchParameter]) 
         args = function.regions[0].block.args
         same = {a.name for a in args} <= set(names)
         for op in function.walk():
-            for value in map(origin, _destinations(op)):
+            for value in map(origin, op.given("out", "inout")):
                 if value in args:
                     n = args.index(value)
                     found.add(names.index(value.name) if same else n)
@@ -120,22 +120,7 @@ def _written(functions: Sequence[Operation], params: Sequence[LaunchParameter]) 
 
 def origin(value: Value) -> Value:
     """The argument from which a view or pointer is derived."""
-    maker = value.maker
-    while maker is not None and maker.operands and isinstance(value.type, t.Ptr | t.View):
-        value = maker.operands[0]
-        maker = value.maker
-    return value
-
-
-def _destinations(op: Operation) -> list[Value]:
-    if op.row is None:
-        return []
-    return [
-        value
-        for operand in op.row.operands
-        if operand.role in ("out", "inout")
-        for value in op.group(operand.name)
-    ]
+    return value.origin(lambda op: isinstance(op.results[0].type, t.Ptr | t.View))
 
 
 def draw(data: Data, drawn: dict[Any, Array]) -> None:

@@ -127,9 +127,7 @@ class FreeSpace:
         return {number for number, op in ops.items() if place in self._tiles(op, role)}
 
     def _tiles(self, op: Operation, role: str) -> set[int]:
-        operands = op.declared
-        values = [v for o in operands if o.role in (role, "inout") for v in op.group(o.name)]
-        return set(chain.from_iterable(map(self._roots.of, values)))
+        return set(chain.from_iterable(map(self._roots.of, op.given(role, "inout"))))
 
     def holds_more(self, tile: Root) -> bool:
         space, nbytes = _extent(tile)

@@ -42,8 +42,7 @@ class _Trace:
         if row is None or not is_plain or op.regions:
             self.written |= given
             return
-        read = [v for x in row.operands if x.role == "in" for v in op.group(x.name)]
-        known = {id(value) for value in read}
+        known = {id(value) for value in op.given("in")}
         self.written |= self._behind([v for v in op.operands if id(v) not in known])
         for result in op.results:
             if not isinstance(result.type, t.Scalar):

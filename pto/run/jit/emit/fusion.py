@@ -321,9 +321,7 @@ class FusingEmitter(Emitter):
 
 def _base(value: Value) -> Value:
     """The tile that a value is another name of."""
-    while value.maker is not None and value.maker.body is RESHAPE:
-        value = value.maker.operands[0]
-    return value
+    return value.origin(lambda op: op.body is RESHAPE)
 
 
 def _is_used(value: Value, held: PendingGroup) -> bool:
