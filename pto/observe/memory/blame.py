@@ -205,7 +205,7 @@ class _SourceSearch(_Watch):
         for access in event.accesses:
             owners = self._owners.get(id(access.memory)) if access.writes else None
             if owners is not None:
-                owners[_bytes(access)] = len(self._writers)
+                owners[access.where()] = len(self._writers)
         self._writers.append(WriteSite(event.op, event.core.name, event.counters))
 
     def _look(self, event: InstructionEvent) -> None:
@@ -235,8 +235,10 @@ class _Probe:
     ) -> None:
         self._doing = doing
         self._target = target
-        self._kept = [(a.memory.raw, b, a.memory.raw[b]) for a in touched for b in [_bytes(a)]]
-        self._parts = [(a.memory, _bytes(a)) for a in reads]
+        self._kept = [
+            (a.memory.raw, b, a.memory.raw[b]) for a in touched for b in [np.unique(a.bytes())]
+        ]
+        self._parts = [(a.memory, np.unique(a.bytes())) for a in reads]
         self._count = sum(places.size for _, places in self._parts)
 
     def search(self) -> tuple[WatchedMemory, int] | None:
@@ -289,8 +291,3 @@ def _source(doing: _Doing, memory: WatchedMemory, address: int) -> ValueSource:
                 start = tile.address + items * size
                 return ValueSource(memory.space, start, name, str(tile.type), row, col)
     return ValueSource(memory.space, address)
-
-
-def _bytes(access: Access) -> Places:
-    """Every accessed byte, once."""
-    return np.unique((access.addresses()[:, None] + np.arange(access.width)).reshape(-1))

@@ -42,9 +42,7 @@ class Writes(Observer):
     def event(self, event: InstructionEvent) -> None:
         for access in event.accesses:
             if access.writes and not access.memory.space.is_local:
-                places = access.addresses()
-                for byte in range(access.width):
-                    access.memory.shadow[places + byte] = True
+                access.memory.shadow[access.where()] = True
 
     def coverage(self, module: Module, arrays: Mapping[str, npt.NDArray[Any]]) -> Coverage:
         """Of the arrays that the program writes to."""

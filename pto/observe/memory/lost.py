@@ -82,7 +82,7 @@ class Lost(Observer):
                 del found[:-_MOST]
 
     def _follow(self, access: Access) -> None:
-        base, (low, high) = access.memory.base, span_of(access)
+        base, (low, high) = access.memory.base, access.span()
         low, high = base + low, base + high
         if not access.writes:
             for each in (write for kept in self._kept.values() for write in kept):
@@ -118,21 +118,8 @@ class Lost(Observer):
 
 def _bytes(access: Access) -> Places:
     """The host addresses of the bytes of an access, in order."""
-    places = access.addresses()[:, None] + np.arange(access.width)
-    return np.unique(places) + access.memory.base
-
-
-def span_of(access: Access) -> tuple[int, int]:
-    """The first byte of an access in its memory, and one past the last."""
-    if access.array is None:
-        starts = access.addresses()
-        return int(starts.min()), int(starts.max()) + access.width
-    low = high = access.start
-    for count, stride in zip(access.array.shape, access.array.strides, strict=True):
-        reach = (count - 1) * stride
-        low, high = low + min(reach, 0), high + max(reach, 0)
-    return low, high + access.width
+    return np.unique(access.bytes()) + access.memory.base
 
 
 def _values(access: Access) -> Any:
-    return access.memory.raw[_bytes(access) - access.memory.base]
+    return access.memory.raw[np.unique(access.bytes())]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from pto.core.memory import Space
 from pto.observe.memory.granules import Conflict
-from pto.observe.memory.lost import span_of
 from pto.run.watch.memory import Access
 
 
@@ -19,7 +18,7 @@ class WorkingSpace:
         self._filled: dict[tuple[int, int], tuple[int, int]] = {}  # by thread and time
 
     def fill(self, thread: int, time: int, access: Access) -> None:
-        self._filled[thread, time] = span_of(access)
+        self._filled[thread, time] = access.span()
 
     def costs_data(self, access: Access, conflict: Conflict) -> bool | None:
         """True if exactly one of two writes is a result; None if both are."""

@@ -19,8 +19,6 @@ from pto.core.tile import Tile
 from pto.ir.graph import Operation
 from pto.isa.meaning import Blocked
 from pto.isa.row import types as t
-from pto.observe.memory.lost import span_of
-from pto.observe.storage.places import bytes_of
 from pto.run.machine.core import Core
 from pto.run.reference.code import Regs, Step
 from pto.run.reference.compile import Compiler
@@ -113,9 +111,9 @@ class AssignedTap(Tap):
         return watched
 
     def _touch(self, core: Core, number: int, used: Any, access: Access) -> None:
-        known, where = _Memory.of(access.memory), bytes_of(access)
+        known, where = _Memory.of(access.memory), access.where()
         roles = _WRITES if access.writes else _READS
-        low, high = span_of(access)
+        low, high = access.span()
         slots = {
             (tile.address, tile.address + tile.nbytes)
             for role, tile in used

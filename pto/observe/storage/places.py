@@ -21,7 +21,6 @@ from pto.ir.graph import Operation, Value
 from pto.ir.liveness import aliases
 from pto.isa.meaning import Blocked
 from pto.isa.row import types as t
-from pto.observe.memory.lost import span_of
 from pto.observe.races import counters_text
 from pto.run.machine.core import Core
 from pto.run.reference.code import Regs, Step
@@ -150,7 +149,7 @@ class PlaceTap(Tap):
         return watched
 
     def _touch(self, core: Core, number: int, used: Any, access: Access, counters: Any) -> None:
-        known, where = _known(access.memory), bytes_of(access)
+        known, where = _known(access.memory), access.where()
         roles = _WRITES if access.writes else _READS
         space = access.memory.space  # a cube addresses the buffers of vector cores by its own names
         mine = [root for role, at, root in used if role in roles and at.memory.space is space]
@@ -215,11 +214,3 @@ def _known(memory: WatchedMemory) -> _PointerMemory:
         nobody, nothing = np.full(size, _NOBODY, np.int64), np.zeros(size, np.int32)
         memory.shadow = _PointerMemory(nobody, nothing, np.zeros(size, np.bool_))
     return memory.shadow
-
-
-def bytes_of(access: Access) -> Any:
-    """The bytes of an access, as an index."""
-    array = access.array
-    if array is not None and array.flags.c_contiguous:
-        return slice(*span_of(access))
-    return (access.addresses()[:, None] + np.arange(access.width)).reshape(-1)

@@ -217,7 +217,7 @@ class TileTap(Tap):
 
     def _access(self, place: _Place, number: int, used: Sequence[_Used], access: Access) -> None:
         roles = _WRITES if access.writes else _READS
-        low, high = _span(access)
+        low, high = access.span()
         mine = [u for u in used if u.role in roles and _memory(u.value) is access.memory]
         inside = [u for u in mine if isinstance(u.value, Tile) and _holds(u.value, low, high)]
         if inside:
@@ -229,7 +229,7 @@ class TileTap(Tap):
             pointers = [u for u in mine if isinstance(u.value, Pointer) and len(u.roots) == 1]
             if len(pointers) != 1:
                 if access.writes and not mine:
-                    self._own(_Bytes.of(access.memory), _index(access), _PUSHED, number)
+                    self._own(_Bytes.of(access.memory), access.where(), _PUSHED, number)
                 return
             operand, root = pointers[0], pointers[0].roots[0]
             self._look_slot(place, operand, root, low, high)
@@ -237,13 +237,13 @@ class TileTap(Tap):
         known = _Bytes.of(access.memory)
         if root is None or tile is None:
             if access.writes:
-                self._own(known, _index(access), _NOBODY, number)
+                self._own(known, access.where(), _NOBODY, number)
             return
         slot = known.slot(tile, root)
         if access.writes:
             self._wrote[id(place.core), root] = number
             if not self._leaves(known, access, slot):
-                self._own(known, _index(access), slot, number)
+                self._own(known, access.where(), slot, number)
         else:
             owners = known.owner[low:high]
             if ((owners != slot) & (owners >= 0)).any():
@@ -265,7 +265,7 @@ class TileTap(Tap):
     def _leaves(self, known: _Bytes, access: Access, slot: int) -> bool:
         """True if a write onto bytes that the operation reads changes nothing, as the write of a
         part of a tile to its own address: then the new tile is an alias of the old one."""
-        low, high = _span(access)
+        low, high = access.span()
         for memory, start, before in self._before:
             if memory is access.memory and start <= low and high <= start + before.size:
                 if not np.array_equal(memory.raw[low:high], before[low - start : high - start]):
@@ -302,7 +302,7 @@ class TileTap(Tap):
         has = known.has.get(slot)
         if has is None:
             return
-        where = _index(access)
+        where = access.where()
         owners = known.owner[where]
         lost = (owners != slot) & (owners >= 0) & has[where]
         if not lost.any():
@@ -384,7 +384,7 @@ class TileTap(Tap):
         allowed = np.zeros(access.memory.size, np.bool_)
         for byte in range(tile.type.dtype.storage.itemsize):
             allowed[starts + tile.address + byte] = True
-        if allowed[_index(access)].all():
+        if allowed[access.where()].all():
             return
         key = ("PTO-V211", id(place.op), operand.name)
         message = (
@@ -426,24 +426,3 @@ def _memory(value: Any) -> Any:
 
 def _holds(tile: Tile, low: int, high: int) -> bool:
     return tile.address <= low and high <= tile.address + tile.nbytes
-
-
-def _index(access: Access) -> Any:
-    """The bytes of an access, as an index."""
-    array = access.array
-    if array is not None and array.flags.c_contiguous:
-        start = access.start
-        return slice(start, start + array.nbytes)
-    places, width = access.addresses(), access.width
-    low, high = int(places.min()), int(places.max()) + width
-    if access.writes and places.size * width == high - low:  # all of them, in another order
-        return slice(low, high)
-    return (places[:, None] + np.arange(width)).reshape(-1)
-
-
-def _span(access: Access) -> tuple[int, int]:
-    array = access.array
-    if array is not None and array.flags.c_contiguous:
-        return access.start, access.start + array.nbytes
-    places = access.addresses()
-    return int(places.min()), int(places.max()) + access.width

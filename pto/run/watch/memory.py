@@ -50,6 +50,31 @@ class Access(NamedTuple):
             return np.zeros(0, np.int64) if self.places is None else self.places
         return self.start + _offsets(self.array).reshape(-1)
 
+    def span(self) -> tuple[int, int]:
+        """The first byte in its memory, and one past the last."""
+        if self.array is None:
+            starts = self.addresses()
+            return int(starts.min()), int(starts.max()) + self.width
+        low = high = self.start
+        for count, stride in zip(self.array.shape, self.array.strides, strict=True):
+            reach = (count - 1) * stride
+            low, high = low + min(reach, 0), high + max(reach, 0)
+        return low, high + self.width
+
+    def bytes(self) -> npt.NDArray[np.int64]:
+        """The address of every byte, in the order of elements."""
+        return (self.addresses()[:, None] + np.arange(self.width)).reshape(-1)
+
+    def where(self) -> slice | npt.NDArray[np.int64]:
+        """The bytes as an index of the memory; those of a write in any order."""
+        if self.array is not None and self.array.flags.c_contiguous:
+            return slice(self.start, self.start + self.array.nbytes)
+        if self.writes and self.nbytes:
+            low, high = self.span()
+            if self.nbytes == high - low:
+                return slice(low, high)
+        return self.bytes()
+
 
 class Recorder:
     """The accesses since the last call of `take`."""
