@@ -83,7 +83,10 @@ class Evaluator:
         raise cannot_follow(f"{function.definition.name} is called here", at.loc)
 
     def evaluate(self, expr: s.Expr, scope: Env) -> Value:
-        return EXPRESSIONS[type(expr)](self, expr, scope)
+        try:
+            return EXPRESSIONS[type(expr)](self, expr, scope)
+        except PtoError as error:
+            raise located(error, expr.at) from None
 
     def values(self, exprs: Sequence[s.Expr], scope: Env) -> list[Value]:
         return [self.evaluate(e, scope) for e in exprs]
@@ -144,27 +147,21 @@ class Evaluator:
         raise cannot_follow(f"{described(base)} has no member {expr.name}", expr.loc)
 
     def index(self, expr: s.IndexExpr, scope: Env) -> Value:
-        try:
-            return self.place(expr, scope).get()
-        except PtoError as error:
-            raise located(error, expr.at) from None
+        return self.place(expr, scope).get()
 
     # arithmetic
 
     def unary(self, expr: s.Unary, scope: Env) -> Value:
-        try:
-            if expr.op == "&":
-                return address_of(self.place(expr.operand, scope))
-            value = self.evaluate(expr.operand, scope)
-            if expr.op == "!":
-                return not is_true(value)
-            if expr.op != "*":
-                return unary(expr.op, value)
-            if isinstance(value, Closure | Builtin):
-                return value
-            return self.place(expr, scope).get()
-        except PtoError as error:
-            raise located(error, expr.at) from None
+        if expr.op == "&":
+            return address_of(self.place(expr.operand, scope))
+        value = self.evaluate(expr.operand, scope)
+        if expr.op == "!":
+            return not is_true(value)
+        if expr.op != "*":
+            return unary(expr.op, value)
+        if isinstance(value, Closure | Builtin):
+            return value
+        return self.place(expr, scope).get()
 
     def binary(self, expr: s.Binary, scope: Env) -> Value:
         left = self.evaluate(expr.left, scope)
@@ -173,29 +170,20 @@ class Evaluator:
                 return expr.op == "||"
             return is_true(self.evaluate(expr.right, scope))
         right = self.evaluate(expr.right, scope)
-        try:
-            return binary(self.runtime, expr.op, left, right)
-        except PtoError as error:
-            raise located(error, expr.at) from None
+        return binary(self.runtime, expr.op, left, right)
 
     def assign(self, expr: s.Assign, scope: Env) -> Value:
         place = self.place(expr.target, scope)
-        try:
-            value = initialisers.built(self, expr.value, s.AUTO if expr.op else place.type, scope)
-            if expr.op:
-                value = binary(self.runtime, expr.op, place.get(), value)
-            place.set(value)
-        except PtoError as error:
-            raise located(error, expr.at) from None
+        value = initialisers.built(self, expr.value, s.AUTO if expr.op else place.type, scope)
+        if expr.op:
+            value = binary(self.runtime, expr.op, place.get(), value)
+        place.set(value)
         return place.get()
 
     def step(self, expr: s.StepExpr, scope: Env) -> Value:
         place = self.place(expr.target, scope)
         before = place.get()
-        try:
-            place.set(binary(self.runtime, "+", before, expr.delta))
-        except PtoError as error:
-            raise located(error, expr.at) from None
+        place.set(binary(self.runtime, "+", before, expr.delta))
         return before if expr.is_postfix else place.get()
 
     def conditional(self, expr: s.Conditional, scope: Env) -> Value:
@@ -209,31 +197,22 @@ class Evaluator:
         if type_ == s.VOID:
             self.evaluate(expr.operand, scope)
             return None
-        try:
-            return initialisers.built(self, expr.operand, type_, scope)
-        except PtoError as error:
-            raise located(error, expr.at) from None
+        return initialisers.built(self, expr.operand, type_, scope)
 
     def construct(self, expr: s.Construct, scope: Env) -> Value:
-        try:
-            type_ = resolved(expr.type, scope)
-            return initialisers.constructed(self, type_, expr.arguments, scope)
-        except PtoError as error:
-            raise located(error, expr.at) from None
+        type_ = resolved(expr.type, scope)
+        return initialisers.constructed(self, type_, expr.arguments, scope)
 
     def sizeof(self, expr: s.SizeOf, scope: Env) -> Value:
-        try:
-            if isinstance(expr.of, s.CType):
-                return size_of(resolved(expr.of, scope), self.structs)
-            place = self.place(expr.of, scope)
-            value = place.get()
-            if isinstance(value, CArray):
-                return len(value.items) * size_of(value.type, self.structs)
-            if isinstance(value, CPointer) and not place.type.is_pointer:  # an array of numbers
-                return value.block.data.size
-            return size_of(place.type, self.structs)
-        except PtoError as error:
-            raise located(error, expr.at) from None
+        if isinstance(expr.of, s.CType):
+            return size_of(resolved(expr.of, scope), self.structs)
+        place = self.place(expr.of, scope)
+        value = place.get()
+        if isinstance(value, CArray):
+            return len(value.items) * size_of(value.type, self.structs)
+        if isinstance(value, CPointer) and not place.type.is_pointer:  # an array of numbers
+            return value.block.data.size
+        return size_of(place.type, self.structs)
 
     def lambda_(self, expr: s.Lambda, scope: Env) -> Value:
         return Closure(expr.function, scope)
@@ -245,16 +224,13 @@ class Evaluator:
 
     def call_(self, expr: s.CallExpr, scope: Env) -> Value:
         callee = self._callee(expr, scope)
-        try:
-            if isinstance(callee, Builtin):
-                return self._call_builtin(callee, expr, scope)
-            if isinstance(callee, Closure):
-                arguments = self._arguments(callee, expr, scope)
-                return self.call(callee, arguments, expr.at, expr.types)
-            if callable(callee):
-                return callee(*self.values(expr.arguments, scope))
-        except PtoError as error:
-            raise located(error, expr.at) from None
+        if isinstance(callee, Builtin):
+            return self._call_builtin(callee, expr, scope)
+        if isinstance(callee, Closure):
+            arguments = self._arguments(callee, expr, scope)
+            return self.call(callee, arguments, expr.at, expr.types)
+        if callable(callee):
+            return callee(*self.values(expr.arguments, scope))
         raise cannot_follow(f"{described(callee)} is called", expr.loc)
 
     def _callee(self, expr: s.CallExpr, scope: Env) -> Value:
@@ -304,11 +280,8 @@ class Evaluator:
         if len(values) != len(kernel.params):
             counts = f"{len(values)} arguments for {len(kernel.params)} parameters"
             raise cannot_follow(f"{expr.kernel} is launched with {counts}", expr.loc)
-        try:
-            pairs = zip(kernel.params, values, strict=True)
-            arguments = tuple(_kernel_argument(p, v) for p, v in pairs)
-        except PtoError as error:
-            raise located(error, expr.at) from None
+        pairs = zip(kernel.params, values, strict=True)
+        arguments = tuple(_kernel_argument(p, v) for p, v in pairs)
         names = tuple(p.name for p in kernel.params)
         asked = tuple(
             v.block.data.size - v.offset if isinstance(v, CPointer) else 0 for v in values
