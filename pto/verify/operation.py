@@ -6,6 +6,8 @@ from dataclasses import replace
 
 from pto.core.errors import Diagnostic, nearest
 from pto.ir.graph import Module, Operation, Value
+from pto.ir.infer import INFERRED
+from pto.ir.text.types import type_text
 from pto.isa.row import types as t
 from pto.isa.row.attributes import Bool, Int
 from pto.isa.row.instr import Instr
@@ -80,9 +82,10 @@ def _kinds(op: Operation, row: Instr) -> list[Diagnostic]:
                     f"'{op.name}' op expects {operand.name} to be {kind.words}: it is {_a(value)}"
                 )
                 out.append(Diagnostic("PTO-T025", message))
-    count = len(op.results)
+    count, least = len(op.results), sum(not r.optional for r in row.results)
     any_number = not row.results and row.text.endswith("-> results")
-    if count > len(row.results) and not any_number and not row.text.startswith("="):
+    fits = least <= count <= len(row.results)
+    if not fits and not any_number and not row.text.startswith("="):
         names = ", ".join(r.name for r in row.results) or "no result"
         are = "result is" if count == 1 else "results are"
         message = f"'{op.name}' op gives {names}: {count} {are} written"
@@ -92,6 +95,11 @@ def _kinds(op: Operation, row: Instr) -> list[Diagnostic]:
         if not kind.accepts(value.type):
             message = f"'{op.name}' op gives {kind.words} as {result.name}: it is {_a(value)}"
             out.append(Diagnostic("PTO-T025", message))
+        wanted = INFERRED[result.type](op) if result.type in ("same", "elem") else None
+        if wanted is not None and value.type != wanted:
+            types = type_text(wanted), type_text(value.type)
+            message = "'{}' op gives a result of type {}: it is written {}".format(op.name, *types)
+            out.append(Diagnostic("PTO-T077", message))
     return out
 
 

@@ -62,6 +62,8 @@ _TYPES = {
     "element": "T",
     "i32": "i32",
     "i16": "i16",
+    "vector": "vector<2xT>",
+    "llvm pointer": "!llvm.ptr",
     "logical vreg": "!pto.vmi.vreg<128xT>",
     "logical mask": "!pto.vmi.mask<128>",
     "scalar or pointer": "T",

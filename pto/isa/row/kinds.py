@@ -109,6 +109,8 @@ KINDS: dict[str, Kind] = {
     "number": Kind("a number", _is(t.Scalar, t.Vector)),
     "integers": Kind("an integer", lambda x: _is_integer(_lane(x))),
     "floats": Kind("a float", lambda x: _is_float(_lane(x))),
+    "vector": Kind("a vector", _is(t.Vector)),
+    "llvm pointer": Kind("a pointer of LLVM", lambda x: x == t.Opaque("!llvm.ptr")),
     "int": Kind("an integer", _is_integer),
     "float": Kind("a float", _is_float),
     "index": Kind("an index", _named("index")),

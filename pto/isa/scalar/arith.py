@@ -263,9 +263,12 @@ for _name, _meaning, _results, _text in (
         _meaning,
         body=SCALAR[f"arith.{_name}"],
         operands=_INTEGERS,
-        results=tuple(Result(n, "integers", "same" * (_text == "type")) for n in _results),
+        results=tuple(
+            Result(n, "i1" if n == "overflow" else "integers", "same" * (_text == "type"))
+            for n in _results
+        ),
         text=f"$lhs , $rhs {{}} : {_text}",
-        rules=_one_type("lhs", "rhs"),
+        rules=_one_type("lhs", "rhs", _results[0]),
     )
 ARITH.row(
     "select",

@@ -268,7 +268,7 @@ for _name, _meaning in {
         _name,
         _meaning,
         body=SCALAR.get(f"math.{_name}"),
-        operands=read("operand", "number"),
+        operands=read("operand", "integers" if _name == "absi" else "floats"),
         results=_SAME,
         text="$operand {} : type",
     )
@@ -291,7 +291,7 @@ LLVM.row(
     "res = an array of length elements, one for each work item",
     body=OWN_ARRAY,
     operands=read("length", "int"),
-    results=Result("res", "any"),
+    results=Result("res", "llvm pointer"),
     attrs=_ELEMENT,
     text="$length x @elem_type {} : ( types ) -> results",
 )
@@ -299,8 +299,8 @@ LLVM.row(
     "getelementptr",
     "res = base moved by index elements",
     body=OWN_ELEMENT,
-    operands=(read("base", "any"), read("index", "int")),
-    results=Result("res", "any"),
+    operands=(read("base", "llvm pointer"), read("index", "int")),
+    results=Result("res", "llvm pointer"),
     attrs=(_ELEMENT, Attr("rawConstantIndices", "any", meaning="MLIR's own: index is an operand")),
     text="=gep",
 )
@@ -308,7 +308,7 @@ LLVM.row(
     "load",
     "value = the element at ptr",
     body=OWN_LOAD,
-    operands=read("ptr", "any"),
+    operands=read("ptr", "llvm pointer"),
     results=Result("value", "number"),
     text="$ptr {} : types -> results",
 )
@@ -316,7 +316,7 @@ LLVM.row(
     "store",
     "the element at ptr becomes value",
     body=OWN_STORE,
-    operands=(write("ptr", "any"), read("value", "number")),
+    operands=(write("ptr", "llvm pointer"), read("value", "number")),
     text="$value , $ptr {} : types(value,ptr)",
     generic="value ptr",
 )
@@ -324,7 +324,7 @@ LLVM.row(
     "extractelement",
     "res = element index of vector",
     body=PICK,
-    operands=(read("vector", "number"), read("index", "int")),
+    operands=(read("vector", "vector"), read("index", "int")),
     results=Result("res", "number", "elem"),
     text="$vector [ $index : types(index) ] {} : types(vector)",
 )

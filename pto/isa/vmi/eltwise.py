@@ -10,7 +10,7 @@ from pto.isa.meaning.vmi import lanewise as meaning
 from pto.isa.meaning.vmi.lanewise import lanewise
 from pto.isa.row.enums import ENUMS
 from pto.isa.row.instr import Attr, Result, read
-from pto.isa.rules.rule import Case, rule, scalar_matches
+from pto.isa.rules.rule import Case, dtype_in, rule, scalar_matches
 from pto.isa.rules.vector import same_vreg
 from pto.isa.vmi.families import (
     DOC,
@@ -186,7 +186,10 @@ for _name, _meaning, _body, _names, _types in (
         attrs=PMODE,
         text=f"{' , '.join('$' + n for n in _names.split())} <? , $mask > {{}} : types -> results",
         a5=_types,
-        rules=(same_lanes(*_names.split(), "mask", "result"), same_elements(*_names.split())),
+        rules=(
+            same_lanes(*_names.split(), "mask", "result"),
+            same_elements(*_names.split(), "result"),
+        ),
         cite=DOC,
     )
 family("logical fused", "several sources, lane by lane").row(
@@ -195,7 +198,10 @@ family("logical fused", "several sources, lane by lane").row(
     body=lanewise(lanes.fma),
     operands=(vector("lhs"), vector("rhs"), vector("acc")),
     a5=FLOATS,
-    rules=(same_lanes("lhs", "rhs", "acc", "result"), same_elements("lhs", "rhs", "acc")),
+    rules=(
+        same_lanes("lhs", "rhs", "acc", "result"),
+        same_elements("lhs", "rhs", "acc", "result"),
+    ),
 )
 for _name, _meaning, _body, _names in (
     ("vaxpy", "alpha * x + acc", lanewise(arithmetic.axpy), ("x", "acc", "alpha")),
@@ -210,7 +216,11 @@ for _name, _meaning, _body, _names in (
         attrs=PMODE,
         traits=GENERIC,
         a5="f16 f32",
-        rules=(same_lanes(*_vectors, "mask", "result"), scalar_matches(_factor, "x")),
+        rules=(
+            same_lanes(*_vectors, "mask", "result"),
+            same_elements(*_vectors, "result"),
+            scalar_matches(_factor, "x"),
+        ),
         cite=DOC,
     )
 family("logical fused", "several sources, lane by lane", subject="x").row(
@@ -220,7 +230,11 @@ family("logical fused", "several sources, lane by lane", subject="x").row(
     operands=(vector("x"), vector("max"), mask("mask")),
     attrs=PMODE,
     a5="f16 f32",
-    rules=(same_lanes("x", "max", "mask", "result"), same_elements("x", "max")),
+    rules=(
+        same_lanes("x", "max", "mask", "result"),
+        same_elements("x", "max"),
+        dtype_in("result", "f32"),
+    ),
     cite=DOC,
 )
 
@@ -255,7 +269,10 @@ for _name, _carries in (("vaddc", ()), ("vaddcs", ("carry_in",))):
         operands=(vector("lhs"), vector("rhs"), *map(mask, _carries), mask("mask")),
         results=(Result("result", "logical vreg"), Result("carry", "logical mask")),
         a5="i32 u32",
-        rules=same_lanes("lhs", "rhs", *_carries, "mask", "result", "carry"),
+        rules=(
+            same_lanes("lhs", "rhs", *_carries, "mask", "result", "carry"),
+            same_elements("lhs", "rhs", "result"),
+        ),
     )
 
 COMPARE = replace(
@@ -292,7 +309,10 @@ for _name, _first, _second in (
         notes=_ORDERED,
         cite=DOC,
     )
-for _name, _kind in (("cmpf", "cmpf_predicate"), ("cmpi", "cmpi_predicate")):
+for _name, _kind, _types in (
+    ("cmpf", "cmpf_predicate", FLOATS),
+    ("cmpi", "cmpi_predicate", INTEGERS),
+):
     COMPARE.row(
         f"vmi.{_name}",
         "lhs predicate rhs",
@@ -302,7 +322,7 @@ for _name, _kind in (("cmpf", "cmpf_predicate"), ("cmpi", "cmpi_predicate")):
             "predicate", "str", tuple(dict.fromkeys((*ENUMS[_kind].words, *_PLAIN))), required=True
         ),
         text="@predicate , $lhs , $rhs {} : types -> results",
-        a5=NUMBERS,
+        a5=_types,
         subject="lhs",
         rules=(same_lanes("lhs", "rhs", "result"), same_elements("lhs", "rhs")),
     )

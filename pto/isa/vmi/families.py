@@ -101,6 +101,9 @@ def mask_logic(case: Case) -> str | None:
     masks = [(n, k) for n, k in types if isinstance(k, t.LogicalMask)]
     if not masks:
         return None
+    for name, type in types:
+        if isinstance(type, t.LogicalVReg):
+            return f"{masks[0][0]} is a mask, {name} is {shown(type)}"
     if case.type("mask") is not None or "pmode" in case.op.attrs:
         return "it has a mask" if case.type("mask") else "it has a pmode"
     for name, type in masks[1:]:
@@ -111,7 +114,9 @@ def mask_logic(case: Case) -> str | None:
     return None
 
 
-def family(name: str, meaning: str, *, subject: str = "result") -> Family:
+def family(
+    name: str, meaning: str, *, subject: str = "result", rules: tuple[Rule, ...] = ()
+) -> Family:
     return vector_family(
         name,
         meaning,
@@ -121,5 +126,6 @@ def family(name: str, meaning: str, *, subject: str = "result") -> Family:
         subject=subject,
         cost="lane",
         profiles="a5",
+        rules=rules,
         cite=TD,
     )

@@ -47,6 +47,8 @@ def _one_way(case: Case) -> str | None:
         return f"{' and '.join(given)} are given"
     if (case.op.operand("stride") is not None) is not ways["group"]:
         return "stride goes with group, and only with it"
+    if case.op.operand("repeat_stride") is not None and not ways["block_stride"]:
+        return "repeat_stride goes with block_stride"
     return None
 
 
@@ -89,8 +91,13 @@ def _of_memory(case: Case, lanes: str, place: str) -> str | None:
     return f"{lanes} is {a.name}, {place} {b.name}"
 
 
-LOAD = family("logical load", "lanes from UB")
-STORE = family("logical store", "active lanes to UB", subject="value")
+LOAD = family("logical load", "lanes from UB", rules=(_of_memory("result", "source"),))
+STORE = family(
+    "logical store",
+    "active lanes to UB",
+    subject="value",
+    rules=(_of_memory("value", "destination"),),
+)
 
 LOAD.row(
     "vmi.vload",
@@ -103,7 +110,7 @@ LOAD.row(
     text="$source [ $offset ] <? , $stride > <? , $block_stride <? , $repeat_stride > > {}"
     " : types(source,stride?,block_stride?,repeat_stride?) -> results",
     aliases="vmi.load",
-    rules=(_one_way, groups_divide, _of_memory("result", "source"), _pair),
+    rules=(_one_way, groups_divide, _pair),
     notes=("odd is the second result of dintlv", "blocks are block_stride blocks apart"),
     cite=DOC,
 )
@@ -132,7 +139,6 @@ STORE.row(
         _one_way,
         groups_divide,
         _no_merge,
-        _of_memory("value", "destination"),
         same_lanes("value", "second", "mask"),
         mask_width("value", "mask"),
         _group_mask,
@@ -153,7 +159,6 @@ STORE.row(
         same_lanes("value", "mask"),
         mask_width("value", "mask"),
         _no_merge,
-        _of_memory("value", "destination"),
     ),
     cite=DOC,
 )
@@ -172,7 +177,7 @@ LOAD.row(
     body=meaning.GATHER_BLOCKS,
     operands=(read("source", "ub buffer"), vector("offsets"), mask("mask")),
     attrs=PMODE,
-    rules=same_lanes("mask", "result"),
+    rules=(same_lanes("mask", "result"), dtype_in("offsets", _INDICES)),
     cite=DOC,
 )
 STORE.row(
@@ -186,7 +191,6 @@ STORE.row(
     rules=(
         same_lanes("value", "offsets", "mask"),
         dtype_in("offsets", _INDICES),
-        _of_memory("value", "destination"),
     ),
     notes="which of several lanes with one offset wins is not defined; here it is the last",
     cite=DOC,
@@ -230,7 +234,7 @@ STORE.row(
     results=(),
     attrs=_GROUPS,
     text="$value , $destination [ $offset ] , $row_stride {} : types(value,destination)",
-    rules=(groups_divide, _of_memory("value", "destination")),
+    rules=groups_divide,
 )
 for _name, _meaning, _body in (
     ("masked_load", "active lanes from a run in memory", meaning.MASKED_LOAD),
@@ -299,7 +303,7 @@ LOAD.row(
     operands=_SOURCE,
     results=(Result("low", "logical vreg"), Result("high", "logical vreg")),
     text="$source [ $offset ] {} : types(source) -> results",
-    rules=(same_lanes("low", "high"), same_elements("low", "high")),
+    rules=(same_lanes("low", "high"), same_elements("low", "high"), _of_memory("low", "source")),
 )
 STORE.row(
     "vmi.interleave_store",
@@ -309,5 +313,8 @@ STORE.row(
     results=(),
     text="$low , $high , $destination [ $offset ] {} : types(low,high,destination)",
     subject="low",
-    rules=(same_lanes("low", "high"), same_elements("low", "high")),
+    rules=(
+        *(same_lanes("low", "high"), same_elements("low", "high")),
+        _of_memory("low", "destination"),
+    ),
 )
