@@ -25,7 +25,7 @@ def gemm_mxfp4(
     acc = pto.tile(M, N, pto.f32, role="acc")
     for k in pto.range(0, 2 * a.shape[1], K):
         a_mat = pto.tile(M, PAIRS, pto.float4_e2m1x2, role="mat")
-        b_mat = pto.tile(PAIRS, N, pto.float4_e2m1x2, role="mat")
+        b_mat = pto.tile(PAIRS, N, pto.float4_e2m1x2, role="mat", layout="ZN")  # pairs along K
         sa_mat = pto.tile(M, K // GROUP, pto.e8m0, role="mat", layout="ZZ", fractal=32)
         sb_mat = pto.tile(K // GROUP, N, pto.e8m0, role="mat", layout="NN", fractal=32)
         left = pto.tile(M, PAIRS, pto.float4_e2m1x2, role="left")
@@ -34,7 +34,7 @@ def gemm_mxfp4(
         scale_right = pto.tile(K // GROUP, N, pto.e8m0, role="scaling", layout="NN", fractal=32)
         pair, group = k // 2, k // GROUP
         pto.tload(a_mat, a[:, pair:])
-        pto.tload(b_mat, b[pair:, j:])
+        pto.tload(b_mat, b.T[pair:, j:])
         pto.tload(sa_mat, a_scale[:, group:])
         pto.tload(sb_mat, b_scale.T[group:, j:])
         pto.tmov(left, a_mat)
@@ -74,7 +74,7 @@ def example(profile: str = "a5") -> tuple[npt.NDArray[np.float32], npt.NDArray[n
     a, a_scale = quantise(rng.standard_normal((M, depth)))
     b, b_scale = quantise(rng.standard_normal((columns, depth)))  # B by columns: groups lie along K
     c = np.zeros((M, columns), np.float32)
-    gemm_mxfp4.on(profile)[columns // N](packed(a), a_scale, packed(b).T, b_scale, c)
+    gemm_mxfp4.on(profile)[columns // N](packed(a), a_scale, packed(b), b_scale, c)
     return c, wide(a, a_scale) @ wide(b, b_scale).T
 
 

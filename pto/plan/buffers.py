@@ -12,6 +12,7 @@ from pto.core.errors import fail
 from pto.core.memory import Space, space
 from pto.ir.graph import Operation, Value
 from pto.ir.liveness import Lifetime, Timeline
+from pto.isa.meaning.cube.factors import SCALES
 from pto.isa.meaning.handle.config import ASSIGN, SCALE_ADDRESS
 from pto.isa.meaning.handle.memref import DECLARE
 from pto.isa.meaning.handle.view import CAST_POINTER
@@ -51,6 +52,18 @@ def buffers(function: Operation) -> Iterator[LocalBuffer]:
         for buffer in _made(op) if op.results else ():
             is_elsewhere = buffer.root in filled
             yield replace(buffer, nbytes=0, fixed=0) if is_elsewhere else buffer
+
+
+def scaled(function: Operation) -> dict[Value, Value]:
+    """Scales of MX products -> their operands. The matrix unit finds scales by the address of the
+    operand (pto-isa TMatmul.hpp: mad_mx takes no other)."""
+    found: dict[Value, Value] = {}
+    for op in function.walk():
+        tiles = {v.type.tile.space: v for v in op.operands if isinstance(v.type, t.TileBuf)}
+        for operand, scale in SCALES.items():
+            if operand in tiles and scale in tiles:
+                found[tiles[scale]] = tiles[operand]
+    return found
 
 
 def unplaced(function: Operation, times: Timeline) -> Iterator[Operation]:

@@ -5,15 +5,16 @@ A function is planned after its callees: their memory is occupied during the cal
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from pto.core.errors import Diagnostic, PtoError
 from pto.core.memory import Space
 from pto.ir.copied import copied
-from pto.ir.graph import Module, Operation
+from pto.ir.graph import Module, Operation, Value
 from pto.ir.liveness import Lifetime, Timeline, aliases, handed_on, timeline
-from pto.plan.buffers import LocalBuffer, buffers
+from pto.isa.meaning.handle.config import SCALES_SHIFT
+from pto.plan.buffers import LocalBuffer, buffers, scaled
 from pto.plan.calls import FunctionNames, callees_first, imports, with_peers
 from pto.plan.instances import check_calls, check_loops
 from pto.plan.mode import first_order
@@ -92,19 +93,36 @@ def _plan(
     taken = list(_taken(called, times))
     check_loops(roots, {b.root for b in own if b.fixed is not None}, times)
     check_calls(taken)
-    living = [b.living(times) for b in own]
+    operands = scaled(function)
+    living = _together([b.living(times) for b in own], operands)
     placed: dict[LocalBuffer, Placed] = {}
     uses: list[BufferUse] = []
     used = {b.space for b in living} | {p.buffer.space for p in taken}
     for space in (s for s in Space if s in used):
         here = [b for b in living if b.space is space]
         over = [p for p in taken if p.buffer.space is space]
-        starts, use = _pack(here, over, space, profile, times.whole if apart else None)
+        at = {p.buffer.root: p.start for p in placed.values()}
+        found = [_beside(b, at.get(operands[b.root]) if b.root in operands else None) for b in here]
+        starts, use = _pack(found, over, space, profile, times.whole if apart else None)
         placed |= {b: Placed(b, start) for b, start in zip(here, starts, strict=True)}
         uses.append(use)
     in_order = tuple(placed[b] for b in living)
     returned = tuple(_returned(function, in_order, called))
     return FunctionPlan(function, in_order, tuple(taken), returned, tuple(uses), times, apart)
+
+
+def _together(living: list[LocalBuffer], operands: Mapping[Value, Value]) -> list[LocalBuffer]:
+    """The buffers, with operands of MX products alive as long as their scales."""
+    alive = {operands[b.root]: b.alive for b in living if b.root and b.root in operands and b.alive}
+    longer = ((b, alive.get(b.root) if b.root and b.alive else None) for b in living)
+    return [replace(b, alive=b.alive.joined(more)) if more and b.alive else b for b, more in longer]
+
+
+def _beside(scale: LocalBuffer, operand: int | None) -> LocalBuffer:
+    """Scales at the place that the address of their operand gives them."""
+    if operand is None or scale.fixed is not None:
+        return scale
+    return replace(scale, fixed=operand >> SCALES_SHIFT)
 
 
 def _pack(

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from functools import partialmethod
 
 import ml_dtypes
 import numpy as np
 import pytest
 
 import pto
-from examples import flash_attention
+from examples import flash_attention, gemm_mx_fp4
 from pto.cli.main import main
 from pto.cxx import st
 from pto.lang.kernel import Kernel
@@ -179,7 +180,7 @@ def test_a_folder_with_files_is_left_alone(tmp_path, capsys):
 
 @pytest.mark.usefixtures("a_compiler")
 def test_exported_folders_run_with_the_bits_of_the_kernel(tmp_path, monkeypatch):
-    """The vector core, the cube with bf16, both with queues, and one function for both cores."""
+    """The vector core, the cube with bf16 and with packed fp4, queues, one function for both."""
     x, y = rows()
     shifted_softmax[3, 2].export(x, 0.5, y, out=str(tmp_path / "softmax"))
     a = np.random.default_rng(6).standard_normal((32, 32)).astype(ml_dtypes.bfloat16)
@@ -191,16 +192,22 @@ def test_exported_folders_run_with_the_bits_of_the_kernel(tmp_path, monkeypatch)
         into = np.zeros((40, 32), np.float32)
         kernel.export(half, np.ones(32, np.float32), into, out=str(tmp_path / f"both_{profile}"))
 
-    def exported(self, *args, blocks=1, **named):
-        self.export(*args, blocks=blocks, out=str(tmp_path / "attention"), **named)
+    def exported(self, *args, blocks=1, folder="attention"):
+        self.export(*args, blocks=blocks, out=str(tmp_path / folder))
 
     monkeypatch.setattr(Kernel, "run", exported)
     flash_attention.example("a2a3")
+    monkeypatch.setattr(Kernel, "run", partialmethod(exported, folder="fp4"))
+    gemm_mx_fp4.example("a5")
+    written = {p.name for p in (tmp_path / "attention/data").iterdir()}
+    assert "golden_o.bin" in written
+    assert "golden_room.bin" not in written, "slots of a queue, at an offset for each block"
     cases = st.run(st.find([tmp_path]), "", 1, 300.0, lambda case: None)
     assert [(c.folder, c.name, c.status) for c in cases] == [
         ("attention", "SCORES_AND_VALUESTest.case1", "exact"),
         ("both_a2a3", "BOTH_SIDESTest.case1", "exact"),
         ("both_a5", "BOTH_SIDESTest.case1", "exact"),
+        ("fp4", "GEMM_MXFP4Test.case1", "exact"),
         ("product", "PRODUCTTest.case1", "exact"),
         ("softmax", "SHIFTED_SOFTMAXTest.case1", "exact"),
     ], [d.message for c in cases for d in c.findings]

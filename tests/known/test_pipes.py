@@ -252,6 +252,18 @@ def test_the_pipe_follows_the_buffers(way: tuple[str, str, str]):
         assert pipe_of(case) == headers.BY_BUFFER[way]
 
 
+def test_scales_of_mx_products_are_loaded_as_their_operands_are():
+    """a5/TExtract.hpp: load_cbuf_to_ca_mx; scales of the fixpipe go through FIX."""
+    mat, scale = (f"{r}, 32x2xf8E8M0FNU, slayout=row_major, fractal=32" for r in ("mat", "scaling"))
+    text = f"""func.func @k(%a: !pto.tile_buf<{mat}>, %b: !pto.tile_buf<{scale}>) {{
+    pto.tmov ins(%a : !pto.tile_buf<{mat}>) outs(%b : !pto.tile_buf<{scale}>)
+    return
+    }}"""
+    (op,) = (op for op in parse(text).walk() if op.name == "pto.tmov")
+    assert op.row is not None
+    assert pipe_of(Case(op, op.row, profile_named("a5"), constant)) == "MTE1"
+
+
 def test_the_pipe_that_fills_l1_is_a_fact_of_the_profile():
     """event.hpp MTE2, PTOAS MTE1."""
     case = made("tfillpad", "a2a3", {"src@": "mat", "dst@": "mat"})

@@ -326,3 +326,32 @@ def test_where_there_is_no_room_side_by_side_the_planner_says_which_tiles_share(
     assert named in [{p.buffer.name for p in pair} for pair in shared]
     without = plan_memory(program("\n".join(big)), A5)
     assert not any(d.code == "PTO-M129" for d in without.warnings)
+
+
+def test_scales_lie_at_a_sixteenth_of_the_address_of_their_operand():
+    """mad_mx takes no address of scales (pto-isa TMatmul.hpp); GetScaleAddr shifts by 4."""
+    elements = {
+        "left": "left, 32x64xf8E4M3FN, blayout=col_major, slayout=row_major",
+        "right": "right, 64x32xf8E4M3FN, slayout=col_major",
+        "sl": "scaling, 32x2xf8E8M0FNU, slayout=row_major, fractal=32",
+        "sr": "scaling, 2x32xf8E8M0FNU, blayout=col_major, slayout=col_major, fractal=32",
+        "acc": "acc, 32x32xf32, blayout=col_major, slayout=row_major, fractal=1024",
+    }
+    types = {name: f"!pto.tile_buf<{text}>" for name, text in elements.items()}
+    lines: list[str] = []
+    for n in (0, 1):  # both pairs of scales are in place before the first product
+        lines += [f"%{name}{n} = pto.alloc_tile : {type}" for name, type in types.items()]
+    for name in ("left", "right", "sl", "sr"):
+        mat = types[name].replace("scaling", "mat").replace("left", "mat").replace("right", "mat")
+        lines.append(f"%m_{name} = pto.alloc_tile : {mat}")
+        moved = "pto.tmov ins(%m_{0} : {1}) outs(%{0}{2} : {3})"
+        lines += [moved.format(name, mat, n, types[name]) for n in (0, 1)]
+    for n in (0, 1):
+        given = ", ".join(f"%{name}{n}" for name in ("left", "sl", "right", "sr"))
+        kinds = ", ".join(types[name] for name in ("left", "sl", "right", "sr"))
+        lines.append(f"pto.tmatmul.mx ins({given} : {kinds}) outs(%acc{n} : {types['acc']})")
+    found = plan("\n".join(lines), A5)
+    for n in (0, 1):
+        assert found[f"%sl{n}"].start == found[f"%left{n}"].start // 16
+        assert found[f"%sr{n}"].start == found[f"%right{n}"].start // 16
+    assert found["%left0"].start != found["%left1"].start

@@ -16,6 +16,11 @@ from pto.ir.graph import Operation, Value
 from pto.isa.row import types as t
 from pto.isa.row.attributes import Attribute, Bool, Enum, Str
 from pto.isa.row.instr import Attr, Instr
+from pto.isa.rules.paths import PAIRS
+from pto.isa.tile.convert import CONVERT
+from pto.isa.tile.extract import WINDOW
+from pto.isa.tile.move import LOAD, STORE
+from pto.verify.operation import constant
 
 if TYPE_CHECKING:
     from pto.cxx.export.function import Writer
@@ -109,7 +114,7 @@ def _seen_as(writer: Writer, op: Operation, value: Value, argument: FormArgument
 
 def _written(writer: Writer, op: Operation, row: Instr, form: CallForm) -> str | None:
     """The call in one form; None where the form has no place for an operand or an attribute."""
-    attrs = {a.name: op.attrs[a.name] for a in row.attrs if a.name in op.attrs}
+    attrs = {a.name: op.attrs[a.name] for a in row.attrs if a.name in op.attrs and a is not PAIRS}
     named = {name for a in form.arguments for name in a.names}
     if any(op.group(name) and name not in named for name in row.operand_names):
         return None
@@ -196,8 +201,26 @@ def _passed(writer: Writer, op: Operation, value: Value, argument: FormArgument)
     """An operand as the library takes it."""
     if argument.alike or argument.rows_of or argument.type_of or argument.bits_of:
         return _seen_as(writer, op, value, argument)
+    if isinstance(value.type, t.TileBuf) and value.type.tile.dtype.is_packed:
+        return _packed(writer, op, value, value.type.tile)
     tensor = writer.tensors.get(id(value))
     tiles = [v.type.tile for v in op.operands if isinstance(v.type, t.TileBuf)]
     if tensor is None or not tiles or not op.traits.sized_by_tile:
         return writer.text(value)
     return writer.tensor(value, tensor.beside(tiles[0]))
+
+
+def _packed(writer: Writer, op: Operation, value: Value, type: TileType) -> str:
+    """A tile of packed pairs, whose values C++ counts in boxes, transfers and conversions alone."""
+    assert op.row is not None
+    text = writer.text(value)
+    if op.row.family is WINDOW and any(
+        constant(v) != 0 for v in op.group("indexRow") + op.group("indexCol")
+    ):
+        raise fail("PTO-U249", "C++ counts the offset of a window of packed values in values")
+    if type.layout.is_boxed or op.row.family in (LOAD, STORE, CONVERT):
+        return text
+    name = writer.fresh(f"{text}_bytes")
+    writer.line(f"{spelling.tile(type)} {name};")
+    writer.line(f"TASSIGN({name}, (uint64_t){text}.data());")
+    return name

@@ -130,7 +130,8 @@ def _arguments(
     The bytes of arrays that hold the slots of queues are the library's own: they are not compared.
     """
     opened = [op for op in module.walk() if op.row and isinstance(op.row.order, OpenQueue)]
-    slots = {v.name for op in opened for v in op.operands if isinstance(v.type, Ptr)}
+    used = [v for op in opened for v in op.operands if isinstance(v.type, Ptr)]
+    slots = {v.origin(lambda op: op.traits.names_only).name for v in used}
     after = [np.array(v) if isinstance(v, np.ndarray) else v for v in values]
     count = len(parameters(*entry_functions(whole, None)))
     launch(whole, args=after[:count], blocks=blocks, profile=target.profile.name)

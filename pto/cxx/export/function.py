@@ -168,6 +168,8 @@ class Writer:
         if operand not in row.operand_names:
             return declare_tile(self, op.results[0])
         (given,) = op.group(operand)
+        if isinstance(given.type, t.TileBuf) and given.type.tile.dtype.is_packed:
+            raise fail("PTO-U249", f"C++ counts single values of {given.type.tile.dtype.name}")
         predicate = op.attrs.get("predicate")
         plain = not (isinstance(predicate, Enum) and predicate.value in _UNSIGNED)
         if name == operand and plain:

@@ -37,7 +37,7 @@ def parameter_type(type: t.Type) -> str:
             raise fail("PTO-U249", "C++ kernels have no pointers into local buffers")
         return f"__gm__ {spelling.scalar(type.elem)}*"
     if isinstance(type, t.TileBuf):
-        return f"{spelling.tile(type.tile)}&"
+        return f"{spelling.tile(spelling.in_values(type.tile))}&"
     raise fail("PTO-U249", f"C++ has no parameter of type {type.kind}")
 
 
@@ -84,7 +84,14 @@ class Tensor:
             )
         if tile.layout.is_boxed and tile.layout.fractal == FRACTAL_MX:
             return self._scales(axis)
-        return replace(self, layout="DN" if axis == -2 else "")
+        made = replace(self, layout="DN" if axis == -2 else "")
+        return made._in_values(axis) if tile.dtype.is_packed else made
+
+    def _in_values(self, axis: int) -> Tensor:
+        """Packed pairs along an axis, as C++ counts them."""
+        sizes, strides = list(self.sizes), [_product("2", stride) for stride in self.strides]
+        sizes[axis], strides[axis] = _product("2", sizes[axis]), "1"
+        return replace(self, sizes=sizes, strides=strides)
 
     def _scales(self, k: int) -> Tensor:
         """Scales of MX operands, in pairs along K."""
@@ -154,10 +161,15 @@ def declared_type(value: Value) -> TileType:
 def declare_tile(writer: Writer, value: Value) -> str:
     """A variable for a tile; the constructor takes the sizes that only the run knows."""
     type, known = writer.tile_type(value), declared_type(value).valid
-    given = [_size(writer, value, axis, known[axis]) for axis in (0, 1) if type.valid[axis] is None]
+    pairs = line_axis(type) if type.dtype.is_packed else None
+    given = [
+        _product(_size(writer, value, axis, known[axis]), "2" if axis - 2 == pairs else "1")
+        for axis in (0, 1)
+        if type.valid[axis] is None
+    ]
     name = writer.name(value)
     sizes = f"({', '.join(given)})" if given else ""
-    writer.line(f"{spelling.tile(type)} {name}{sizes};")
+    writer.line(f"{spelling.tile(spelling.in_values(type))} {name}{sizes};")
     return name
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from pto.isa.row import types as t
 from pto.isa.row.attributes import Attribute, Bool, Enum, Float, Int, Str
 from pto.isa.row.enums import ENUMS
 from pto.isa.row.instr import Attr
+from pto.isa.rules.global_memory import line_axis
 
 _ELEMENTS = {
     "f32": "float",
@@ -65,14 +67,20 @@ def unsigned(type: t.Type) -> str:
     return name if name.startswith(("u", "bool")) else f"u{name}"
 
 
+def in_values(type: TileType) -> TileType:
+    """The tile as C++ counts it: single values, where sizes here are those of packed pairs."""
+    if not type.dtype.is_packed:
+        return type
+    rows, cols = (2, 1) if line_axis(type) == -2 else (1, 2)
+    height, width = type.valid
+    valid = (height and rows * height, width and cols * width)
+    return replace(type, rows=rows * type.rows, cols=cols * type.cols, valid=valid)
+
+
 def tile(type: TileType) -> str:
     """`Tile<...>` with no more arguments than it needs."""
     rows, cols = ("DYNAMIC" if n is None else str(n) for n in type.valid)
     layout = type.layout
-    if type.dtype.is_packed and layout.is_boxed:
-        raise fail(
-            "PTO-U249", f"C++ counts and pairs elements of {type.dtype.name} in boxes another way"
-        )
     pad = _PADS.get(type.pad)
     packed = type.role in _PACKED and type.valid != type.shape
     given = [

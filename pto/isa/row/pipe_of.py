@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pto.core.role import Role
 from pto.isa.row.attributes import Enum
 from pto.isa.row.enums import ENUMS
 from pto.isa.row.instr import PipeBy
@@ -23,6 +24,7 @@ OP_PIPES = {
     "TVEC": "V",
     "TVECWAIT_EVENT": "V",
 }
+_SCALES = {r.space: r.value for r in (Role.SCALE_LEFT, Role.SCALE_RIGHT)}
 # Kinds of operation have two names each, with one number.
 _EVENTS = ENUMS["pipe_event_type"]
 _KINDS = dict(zip(_EVENTS.words, _EVENTS.numbers, strict=True))
@@ -50,7 +52,7 @@ def pipe_of(case: Case) -> str:
     if form is not None and len(form.pipes()) == 1:
         return form.pipes()[0]
     if isinstance(pipe, PipeBy):
-        places = [case.profile.name if n == "@profile" else case.role(n) for n in pipe.operands]
+        places = [case.profile.name if n == "@profile" else _place(case, n) for n in pipe.operands]
         for roles, name in pipe.cases:
             if all(role in ("*", place) for role, place in zip(roles, places, strict=True)):
                 return _chosen(case, name)
@@ -58,6 +60,12 @@ def pipe_of(case: Case) -> str:
     if pipe.startswith("@"):
         return named_pipe(case, pipe[1:]) or "none"
     return pipe
+
+
+def _place(case: Case, name: str) -> str | None:
+    """The role of an operand; scales beside an operand of the matrix unit are no fixpipe scales."""
+    tile = case.tile(name)
+    return _SCALES.get(tile.space, tile.role.value) if tile is not None else case.role(name)
 
 
 def _chosen(case: Case, name: str) -> str:

@@ -269,6 +269,20 @@ def one_shape(case: Case) -> str | None:
     return f"src is {dims(*src.shape)}, dst is {dims(*dst.shape)}"
 
 
+@rule(
+    LIBRARY,
+    "expects boxes of one order for packed pairs, which boxes of the other turn",
+    severity="warning",
+)
+def pairs_kept(case: Case) -> str | None:
+    """The chip turns the pairs on the way to boxes of the other order, and only there."""
+    tiles = [tile for tile in (case.tile("src"), case.tile("dst")) if tile is not None]
+    orders = {tile.layout.slayout for tile in tiles if tile.layout.is_boxed}
+    if len(orders) < 2 or not tiles[0].dtype.is_packed or case.word("turnPairs") == "true":
+        return None
+    return f"src is {tiles[0].layout.name}, dst is {tiles[1].layout.name}"
+
+
 @rule("PTO-T064", "expects turnPairs with tiles of one packed type, in boxes of different orders")
 def pairs_turned(case: Case) -> str | None:
     """Pairs change their axis from L1 to an operand of the matrix unit, in boxes of both orders."""
