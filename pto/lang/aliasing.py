@@ -116,16 +116,18 @@ class _Sharing:
         return frozenset(pair for pair in _without(target, pairs) | made if pair <= after)
 
     def _require(self, op: Operation, pairs: Pairs) -> None:
-        after = self._after[op]
         for root in self._of(op, "out", "inout", "tmp"):
             for pair in pairs:
-                if root in pair and pair - {root} <= after:
-                    told = " and ".join(f"`{v.name}`" for v in (root, *(pair - {root})))
-                    message = (
-                        f"{told} may be one tile, and it is changed in place while both are used"
-                    )
-                    help = "bind the variable instead: t = t + u; or change a copy"
-                    raise KernelError(Diagnostic("PTO-U217", message, op.loc, help=help))
+                if root in pair and pair - {root} <= self._after[op]:
+                    raise _changed(op, root, *(pair - {root}))
+
+
+def _changed(op: Operation, *tiles: Value) -> KernelError:
+    names = [f"`{name}`" for name in dict.fromkeys(v.name for v in tiles) if "_pto" not in name]
+    told = " and ".join([*(names or ["a result"]), "another variable"][:2])
+    message = f"{told} may be one tile, and it is changed in place while both are used"
+    help = "bind the variable instead: t = t + u; or change a copy"
+    return KernelError(Diagnostic("PTO-U217", message, op.loc, help=help))
 
 
 def _copied(op: Operation, role: str) -> Value:

@@ -295,7 +295,8 @@ class Trace(Session):
         for tile, before in scope.changed.items():
             if same_region(tile.known_region, before) or tile in self.tiles[scope.tiles :]:
                 continue
-            if scope.loop and tile in scope.early and None not in before:
+            known = all(extent is not None for extent in before)  # `in` would compare numbers
+            if scope.loop and tile in scope.early and known:
                 self.broken(_unsteady(tile))
             tile.known_region = (None, None)
 

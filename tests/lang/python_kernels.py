@@ -69,6 +69,32 @@ def conditional_expressions(y: I32, n: Number) -> None:
     put(y, 2, -n if n < 0 else n)
 
 
+@number(lambda n: [int(bool(n and n < 4)), 2 if n > 3 or not (n and FACTOR) else 1])
+def numbers_as_conditions(y: I32, n: Number) -> None:
+    put(y, 0, 1 if n and n < 4 else 0)
+    if n > 3 or not (n and FACTOR):
+        put(y, 1, 2)
+    else:
+        put(y, 1, 1)
+
+
+@number(lambda n: [n + 5 if n > 3 else n, 7 if n > 3 else 1])
+def branch_of_a_function_that_binds_variables_around_it(y: I32, n: Number) -> None:
+    total, last = n, 1
+
+    def add(k: Any) -> None:
+        nonlocal total, last
+        if k > 3:
+            total = total + 5
+            last = 7
+
+    for i in pto.range(2):
+        if i == 1:
+            add(n)
+    put(y, 0, total)
+    put(y, 1, last)
+
+
 @number(lambda n: [int(0 < n < 6 and n != 3), int(n < 0 or n > 5), int(not n)])
 def joined_conditions(y: I32, n: Number) -> None:
     put(y, 0, 1 if 0 < n < 6 and n != 3 else 0)

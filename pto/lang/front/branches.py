@@ -9,7 +9,7 @@ from typing import cast
 from pto.core.errors import Diagnostic
 from pto.ir.graph import Block, Operation, Region, Value
 from pto.isa.scalar.structure import IF, YIELD
-from pto.lang.call.place import KernelError, mistake, raised_at
+from pto.lang.call.place import KernelError, assigned_names, mistake, raised_at
 from pto.lang.front.contents import contents, require_contents
 from pto.lang.front.exits import RETURNED
 from pto.lang.front.values import (
@@ -106,6 +106,7 @@ class _Join:
         self._names: list[str] = []
         self._pairs: list[list[Value]] = [[], []]  # what the blocks yield
         self._has_copies = False
+        self._chosen = (assigned_names() or ("chosen",))[0]  # the value of an expression
 
     def values(self, before: Values, ends: Sequence[Values], live: set[Key]) -> Values:
         found: dict[Key, Callable[[], object]] = {}
@@ -115,7 +116,7 @@ class _Join:
             if key not in live and not is_same(a, b):
                 found[key] = lambda: MISSING
                 continue
-            name = key if isinstance(key, str) else getattr(key, "name", "chosen")
+            name = key if isinstance(key, str) else getattr(key, "name", self._chosen)
             try:
                 found[key] = self._value(name, a, b, before.get(key))
             except Unjoinable as why:

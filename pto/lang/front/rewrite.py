@@ -126,7 +126,7 @@ class _Rewriter(ast.NodeTransformer):
         return ast.copy_location(made, where)
 
     def visit_If(self, node: ast.If) -> list[ast.stmt]:
-        test = self.visit(node.test)
+        test = self._test(node.test)
         then = self._block(node.body, node)
         parts: list[ast.expr] = [_name(then.name), ast.Constant(None)]
         made: list[ast.stmt] = [then]
@@ -138,6 +138,7 @@ class _Rewriter(ast.NodeTransformer):
         return [*made, ast.copy_location(ast.Expr(call), node.test)]
 
     def visit_While(self, node: ast.While) -> list[ast.stmt]:
+        _mark_condition(node.test)
         ask = ast.copy_location(ast.Return(node.test), node.test)
         test, body = self._block([ask], node.test), self._block(node.body, node)
         parts = [_name(test.name), _name(body.name), *self._liveness(node)]
@@ -156,7 +157,7 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_Assert(self, node: ast.Assert) -> ast.AST:
         message = [_lambda(self.visit(node.msg), node.msg)] if node.msg else []
-        call = _call("assert_", [self.visit(node.test), *message], node)
+        call = _call("assert_", [self._test(node.test), *message], node)
         return ast.copy_location(ast.Expr(call), node)
 
     def visit_Raise(self, node: ast.Raise) -> list[ast.stmt]:
@@ -186,6 +187,10 @@ class _Rewriter(ast.NodeTransformer):
 
     # ---- expressions
 
+    def _test(self, node: ast.expr) -> ast.expr:
+        _mark_condition(node)
+        return self.visit(node)
+
     def visit_Name(self, node: ast.Name) -> ast.AST:
         if node.id in self._binders and isinstance(node.ctx, ast.Load):
             return _call("passed", [node, ast.Constant(node.id)], node)
@@ -197,7 +202,10 @@ class _Rewriter(ast.NodeTransformer):
             return node
         word = "and_" if isinstance(node.op, ast.And) else "or_"
         shared = self._called([node])
-        first, *rest = [self.visit(each) for each in node.values]
+        values = [self.visit(each) for each in node.values]
+        if getattr(node, "is_condition", False):
+            values = [_call("bool_", [each], each) for each in values]
+        first, *rest = values
         return _lazy(word, [first, *(_lambda(each, each) for each in rest)], node, shared)
 
     def _decided(self, value: ast.expr) -> ast.expr:
@@ -207,7 +215,7 @@ class _Rewriter(ast.NodeTransformer):
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
         if not isinstance(node.op, ast.Not):
             return self.generic_visit(node)
-        return _call("not_", [self.visit(node.operand)], node)
+        return _call("not_", [self._test(node.operand)], node)
 
     def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
         if binds([node.body, node.orelse]):
@@ -215,7 +223,7 @@ class _Rewriter(ast.NodeTransformer):
             node.body, node.orelse = self.visit(node.body), self.visit(node.orelse)
             return node
         shared = self._called([node])
-        parts = [self.visit(node.test)]
+        parts = [self._test(node.test)]
         parts += [_lambda(self.visit(each), each) for each in (node.body, node.orelse)]
         return _lazy("choose", parts, node, shared)
 
@@ -316,6 +324,14 @@ def _is_else(node: ast.If) -> bool:
 def _visited(maker: ast.NodeTransformer, node: N) -> N:
     maker.generic_visit(node)
     return node
+
+
+def _mark_condition(node: ast.expr) -> None:
+    """Mark `and` and `or` of a condition: only the truth of their operands counts."""
+    if isinstance(node, ast.BoolOp):
+        node.is_condition = True  # pyright: ignore[reportAttributeAccessIssue]
+        for each in node.values:
+            _mark_condition(each)
 
 
 def _resumes(node: ast.AST) -> bool:

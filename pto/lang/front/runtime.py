@@ -154,7 +154,7 @@ def assert_(test: object, message: Lazy | None = None) -> None:
         told = () if message is None else (message(),)
         texts = told[0] if told and isinstance(told[0], str) else ""
         assert_in_program(test, texts, *(() if texts else told))
-    elif not _bool(test):
+    elif not bool_(test):
         told = "" if message is None else f"{message()}"
         raise mistake("PTO-S135", f"an assertion does not hold while the kernel is traced: {told}")
 
@@ -359,7 +359,8 @@ def _text(value: object = "", *more: object) -> object:
     return format(value, str(*more)) if more else str(value)
 
 
-def _bool(value: object = False) -> object:
+def bool_(value: object = False) -> object:
+    """The truth of a value: of Python, or a number of type i1 of the program."""
     test = truth(value)
     return test if isinstance(test, Scalar) else bool(test)
 
@@ -370,7 +371,7 @@ _BUILTINS: dict[Any, Callable[..., object]] = {
     min: _extreme(min, minimum),
     all: _all,
     any: _any,
-    bool: _bool,
+    bool: bool_,
     format: _text,
     next: _next,
     str: lambda *given: _text(*given) if len(given) == 1 else str(*given),
@@ -405,6 +406,7 @@ RUNTIME = SimpleNamespace(
     and_=and_,
     or_=or_,
     not_=not_,
+    bool_=bool_,
     compared=compared,
     fn=fn,
     condition=condition,

@@ -83,12 +83,13 @@ def note_liveness(body: Sequence[ast.stmt]) -> None:
     """Store on each branch and loop of a function the variables that are read later."""
     functions = (n for each in body for n in ast.walk(each))
     captured = [n for n in functions if isinstance(n, (*_SCOPES, ast.Lambda))]
-    _Live(read(*captured).union(*shared(body).values())).block(body, NONE)
+    around = declared(body, ast.Nonlocal)  # the function around reads them after a call
+    _Live(read(*captured).union(around, *shared(body).values())).block(body, NONE)
 
 
 class _Live:
     def __init__(self, always: Names) -> None:
-        self._always = always  # functions inside may read them whenever they are called
+        self._always = always  # functions inside or around this one may read them at any time
 
     def block(self, body: Sequence[ast.stmt], out: Names) -> Names:
         """The variables that are live before a block, given those that are live after it."""
