@@ -184,7 +184,8 @@ def start(profile: str | None = None, device: str | None = None, python: bool = 
         server.is_shut_down = True
 
     _documents(server)
-    _questions(server)
+    _positions(server)
+    _whole_documents(server)
     _changes(server)
     return server
 
@@ -234,7 +235,9 @@ def _documents(server: Server) -> None:
         server.examining.pop(params.text_document.uri, None)
 
 
-def _questions(server: Server) -> None:
+def _positions(server: Server) -> None:
+    """Requests about a position in a document."""
+
     @server.feature(lsp.TEXT_DOCUMENT_HOVER)
     def hover(params: lsp.HoverParams) -> lsp.Hover | None:
         known, at = _asked(server, params)
@@ -274,6 +277,10 @@ def _questions(server: Server) -> None:
         home, spans = features.occurrences(known.program, at) if known.program else (None, [])
         wanted = params.context.include_declaration
         return [known.location(span) for span in spans if wanted or span != home]
+
+
+def _whole_documents(server: Server) -> None:
+    """Requests about a document or a range of its lines."""
 
     @server.feature(lsp.TEXT_DOCUMENT_INLAY_HINT)
     def hints(params: lsp.InlayHintParams) -> list[lsp.InlayHint]:

@@ -75,6 +75,25 @@ def test_exact_kernels_are_compared_bit_by_bit(tmp_path):
     assert "y.wrong(0.0, bits)" in (made.path / "main.cpp").read_text()
 
 
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        (0.5, "(float)(0.5)"),
+        (np.float32(0.75), "(float)(0.75)"),
+        (2, "(float)(2.0)"),
+        (float("-inf"), "(float)(-INFINITY)"),
+    ],
+)
+def test_numbers_of_python_and_numpy_are_written_in_full(tmp_path, number, text):
+    @pto.kernel(profile="a2a3")
+    def lowered(x: pto.Global[pto.f32], by: pto.Scalar[pto.f32], y: pto.Global[pto.f32]) -> None:
+        pto.store(y, pto.max(pto.load(x, 16, 64), by))
+
+    x = np.ones((16, 64), np.float32)
+    made = lowered.export(x, number, np.zeros_like(x), out=str(tmp_path / "out"))
+    assert f", {text}," in (made.path / "main.cpp").read_text()
+
+
 def test_what_cannot_be_exported_is_said_before_anything_is_written(tmp_path):
     @pto.kernel(profile="a5")
     def number(a: pto.Global[pto.f16], i: pto.Global[pto.i32], c: pto.Global[pto.f32]) -> None:

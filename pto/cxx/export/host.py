@@ -49,7 +49,13 @@ def host_program(made: Exported) -> str:
 
 
 def _number(a: Argument) -> str:
-    return f"({_passed(a)})({a.value if isinstance(a.value, str | float) else int(a.value)})"
+    """A number of Python or NumPy, or the text of an expression, in C++."""
+    if isinstance(a.value, str):
+        return f"({_passed(a)})({a.value})"
+    if a.type not in _KINDS:
+        return f"({_passed(a)})({int(a.value)})"
+    text = repr(float(a.value)).replace("inf", "INFINITY").replace("nan", "NAN")
+    return f"({_passed(a)})({text})"
 
 
 def _compared(a: Argument, how: ExportTolerance) -> str:
