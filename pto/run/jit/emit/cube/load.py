@@ -13,9 +13,10 @@ from pto.isa.meaning.cube import factors as operands
 from pto.isa.meaning.cube import load as cube
 from pto.isa.meaning.memory.burst import MOST_BYTES, BurstLoop
 from pto.run.jit.emit.emitter import OpContext
+from pto.run.jit.emit.handle.view import emits_in
 from pto.run.jit.emit.memory import burst
 from pto.run.jit.emit.memory.burst import SMALL, below, distinct, multiple, nonzero, noted, reach_of
-from pto.run.jit.emit.memory.words import At, Words, emits_in
+from pto.run.jit.emit.memory.words import At, Words
 from pto.run.jit.emit.registry import WORDS
 from pto.run.jit.emit.tile import boxes, copies, planes
 from pto.run.jit.emit.tile import move as tile_moves

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pto.core.errors import PtoError
 from pto.core.pointer import FAR
+from pto.isa.row import types as t
 from pto.run.jit.emit.emitter import OpContext
+from pto.run.jit.emit.registry import Emit
 from pto.run.jit.llvm.index import Fact
 from pto.run.jit.llvm.text import Text, Val, expect, unsupported_if
 from pto.run.jit.runtime.values import Lowered, ScalarValue, ViewDesc
@@ -96,6 +98,39 @@ class Guarded:
             self.s.e.host_fallback(self.s.op, self._why, seldom=True)
             x.jump(done)
             x.label(done)
+
+    # ---- operands and results
+
+    def seen(self, native: Lowered | None, type: t.Type | None) -> Any:
+        """An operand as the words know it."""
+        return native
+
+    def lowered(self, found: Any, type: t.Type) -> Lowered:
+        """A result of the words as a lowered value."""
+        return found
+
+    def results(self, found: Any) -> Sequence[Lowered]:
+        types = [result.type for result in self.s.op.results]
+        several = found if isinstance(found, tuple) else (found,) * len(types)
+        return [self.lowered(each, type) for each, type in zip(several, types, strict=True)]
+
+
+def emits_in(make: Callable[[OpContext], Guarded]) -> Emit:
+    """The emitter of meanings in these words."""
+
+    def emit(s: OpContext) -> Sequence[Lowered]:
+        words = make(s)
+        given = [
+            [words.seen(each, None) for each in s.operands(o.name)]
+            if o.variadic
+            else words.seen(s.operand(o.name), s.case.type(o.name))
+            for o in s.case.row.operands
+        ]
+        found = s.body.make(s.case)(words, *given)
+        words.finish()
+        return words.results(found)
+
+    return emit
 
 
 def bit(fact: Any) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,14 +14,13 @@ from pto.core.pointer import FARTHEST
 from pto.core.tile import TileType
 from pto.isa.meaning.handle.elements import ElementHandles, row_of
 from pto.isa.meaning.handle.view import Handles, TileForm
-from pto.isa.meaning.kinds import Do
 from pto.isa.meaning.memory.collective import Token
 from pto.isa.row import types as t
 from pto.isa.row.flag import Flag
 from pto.isa.row.traits import Control
 from pto.run.jit.emit.emitter import OpContext
-from pto.run.jit.emit.handle.view import Guarded, inside, near
-from pto.run.jit.emit.registry import WORDS, Emit
+from pto.run.jit.emit.handle.view import Guarded, emits_in, inside, near
+from pto.run.jit.emit.registry import WORDS
 from pto.run.jit.emit.tile import boxes, planes
 from pto.run.jit.emit.tile.grids import kept_shape
 from pto.run.jit.emit.tile.numbers import Numbers
@@ -371,27 +370,44 @@ class Words(Guarded, Numbers):
         s.fault_unless(fine)
         return s.pointer(place.memory, address, noted=True)
 
+    # ---- operands and results
 
-# ---- operands and results
+    def seen(self, native: Any, type: t.Type | None) -> Any:
+        x = self.x
+        if isinstance(native, ScalarValue):
+            return self.number(native) if is_integer(native.types[0]) else native
+        if isinstance(native, PointerDesc):
+            return PointerAt(native.memory, Number(x, native.address), native.elem)
+        if isinstance(native, TileDesc):
+            rows, cols = (Number(x, n) for n in native.valid)
+            start = Number(x, native.address)
+            return TileAt(native.memory, start, native.type, (rows, cols), native.pitch)
+        if isinstance(native, ViewDesc):
+            shape, strides = (
+                [Number(x, n) for n in each] for each in (native.shape, native.strides)
+            )
+            start = Number(x, native.address)
+            return ViewAt(native.memory, start, native.dtype, shape, strides, native.layout)
+        return None if native is None else _Other()
 
+    def lowered(self, found: Any, type: t.Type) -> Lowered:
+        if isinstance(found, Number) and isinstance(type, t.Scalar):
+            return self.scalar(found, type)
+        unsupported_if(
+            found is None or isinstance(found, _Other), "a result with no form in compiled code"
+        )
+        return Nothing(()) if isinstance(found, Token) else native(found)
 
-def seen(words: Words, value: Any) -> Any:
-    """An operand as the words know it."""
-    x = words.x
-    if isinstance(value, list):
-        return [seen(words, each) for each in value]
-    if isinstance(value, ScalarValue):
-        return words.number(value) if is_integer(value.types[0]) else value
-    if isinstance(value, PointerDesc):
-        return PointerAt(value.memory, Number(x, value.address), value.elem)
-    if isinstance(value, TileDesc):
-        rows, cols = (Number(x, n) for n in value.valid)
-        return TileAt(value.memory, Number(x, value.address), value.type, (rows, cols), value.pitch)
-    if isinstance(value, ViewDesc):
-        shape, strides = ([Number(x, n) for n in each] for each in (value.shape, value.strides))
-        start = Number(x, value.address)
-        return ViewAt(value.memory, start, value.dtype, shape, strides, value.layout)
-    return None if value is None else _Other()
+    def results(self, found: Any) -> Sequence[Lowered]:
+        if not self.s.body.binds:
+            return super().results(found)
+        (value,), moved = self.s.op.group(self.s.body.binds), native(found)
+        unsupported_if(self.s.e.watch is not None, "a tile whose place is watched")
+        type = expect(value.type, t.TileBuf, "a tile whose place is watched")
+        self.s.e.bind(value, moved)  # to its new address
+        if self.s.e.reach is not None:
+            self.s.e.reach.name(moved, type)
+        return []
 
 
 def native(made: Any) -> Any:
@@ -405,42 +421,6 @@ def native(made: Any) -> Any:
         numbers = (made.address, *made.shape, *made.strides)
         return ViewDesc((made.memory, *(n.value for n in numbers)), made.dtype, made.layout)
     return made
-
-
-def emits_in(make: Callable[[OpContext], Words]) -> Emit:
-    """The emitter of meanings in these words."""
-
-    def emit(s: OpContext) -> Sequence[Lowered]:
-        words, row, body = make(s), s.case.row, s.body
-        given = [s.operands(o.name) if o.variadic else s.operand(o.name) for o in row.operands]
-        found: Any = body.make(s.case)(words, *(seen(words, v) for v in given))
-        words.finish()
-        if body.binds:
-            return _bind(s, body, native(found))
-        several = found if isinstance(found, tuple) else (found,)[: len(s.op.results)]
-        return [_result(words, v, r.type) for v, r in zip(several, s.op.results, strict=True)]
-
-    return emit
-
-
-def _result(words: Words, found: Any, type: t.Type) -> Lowered:
-    if isinstance(found, Number) and isinstance(type, t.Scalar):
-        return words.scalar(found, type)
-    unsupported_if(
-        found is None or isinstance(found, _Other), "a result with no form in compiled code"
-    )
-    return Nothing(()) if isinstance(found, Token) else native(found)
-
-
-def _bind(s: OpContext, body: Do, moved: TileDesc) -> Sequence[Lowered]:
-    """Bind the operand to its new address."""
-    (value,) = s.op.group(body.binds)
-    unsupported_if(s.e.watch is not None, "a tile whose place is watched")
-    type = expect(value.type, t.TileBuf, "a tile whose place is watched")
-    s.e.bind(value, moved)
-    if s.e.reach is not None:
-        s.e.reach.name(moved, type)
-    return []
 
 
 WORDS[Handles] = WORDS[ElementHandles] = emits_in(Words)

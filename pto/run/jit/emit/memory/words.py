@@ -18,9 +18,10 @@ from pto.isa.meaning.memory.burst import BurstLoop
 from pto.isa.meaning.memory.words import Bursts
 from pto.isa.row import types as t
 from pto.run.jit.emit.emitter import OpContext
+from pto.run.jit.emit.handle.view import Guarded, bit, emits_in
 from pto.run.jit.emit.memory import burst
 from pto.run.jit.emit.memory.burst import SMALL, Transfer, move_bursts, plain_writes
-from pto.run.jit.emit.registry import WORDS, Emit
+from pto.run.jit.emit.registry import WORDS
 from pto.run.jit.emit.tile import boxes, copies
 from pto.run.jit.emit.tile import move as tile_moves
 from pto.run.jit.emit.tile.boxes import Field
@@ -47,12 +48,12 @@ class At:
         return PointerDesc((self.memory, self.address.value), self.dtype)
 
 
-class Words(Numbers):
+class Words(Guarded, Numbers):
     """Emits one transfer in place."""
 
     def __init__(self, s: OpContext) -> None:
-        super().__init__(s.x, s.e.word)
-        self.s = s
+        Guarded.__init__(self, s)
+        Numbers.__init__(self, s.x, s.e.word)
         self.fine = Fact(s.x, "true")  # what is required so far
 
     # ---- numbers
@@ -61,7 +62,7 @@ class Words(Numbers):
         self.fine = self.fine & self.fact(fact)
 
     def fact(self, fact: Any) -> Fact:
-        return fact if isinstance(fact, Fact) else Fact(self.x, str(bool(fact)).lower())
+        return Fact(self.x, bit(fact))
 
     def known(self, flag: Any) -> bool:
         name = self.fact(flag).name
@@ -182,38 +183,19 @@ class Words(Numbers):
         low = bits.value if width == 64 else self.x.new(f"trunc i64 {bits.value} to i{width}")
         return low if item == f"i{width}" else self.x.new(f"bitcast i{width} {low} to {item}")
 
-
-def emits_in(words: Callable[[OpContext], Words]) -> Emit:
-    """The emitter of meanings in these words."""
-
-    def emit(s: OpContext) -> Sequence[Lowered]:
-        x = words(s)
-        given = [
-            [_seen(x, v, None) for v in s.operands(o.name)]
-            if o.variadic
-            else _seen(x, s.operand(o.name), s.case.type(o.name))
-            for o in s.case.row.operands
-        ]
-        s.body.make(s.case)(x, *given)
-        return []
-
-    return emit
-
-
-def _seen(x: Words, native: Lowered | None, type: t.Type | None) -> Any:
-    """An operand as the words know it."""
-    if isinstance(native, TileDesc):  # a memref as a pointer
-        native = PointerDesc((native.memory, native.address), native.type.dtype)
-    if isinstance(native, PointerDesc):
-        space = getattr(type, "space", None)
-        return At(native.memory, Number(x.x, native.address), native.elem, space)
-    if not isinstance(native, ScalarValue):
-        unsupported_if(native is not None, "a handle")
-        return None
-    if native.types[0] == "i1":
-        flag = native.name
-        return Fact(x.x, str(bool(flag)).lower() if isinstance(flag, int) else flag)
-    return x.number(native) if is_integer(native.types[0]) else native
+    def seen(self, native: Lowered | None, type: t.Type | None) -> Any:
+        if isinstance(native, TileDesc):  # a memref as a pointer
+            native = PointerDesc((native.memory, native.address), native.type.dtype)
+        if isinstance(native, PointerDesc):
+            space = getattr(type, "space", None)
+            return At(native.memory, Number(self.x, native.address), native.elem, space)
+        if not isinstance(native, ScalarValue):
+            unsupported_if(native is not None, "a handle")
+            return None
+        if native.types[0] == "i1":
+            flag = native.name
+            return Fact(self.x, str(bool(flag)).lower() if isinstance(flag, int) else flag)
+        return self.number(native) if is_integer(native.types[0]) else native
 
 
 WORDS[Bursts] = emits_in(Words)

@@ -14,8 +14,8 @@ from pto.isa.meaning.order import flags
 from pto.isa.meaning.order.words import AgentSignals, Receiver
 from pto.run.jit.emit import coroutine
 from pto.run.jit.emit.emitter import OpContext
-from pto.run.jit.emit.handle.view import inside
-from pto.run.jit.emit.handle.words import ViewAt, Words, emits_in, native
+from pto.run.jit.emit.handle.view import emits_in, inside
+from pto.run.jit.emit.handle.words import ViewAt, Words, native
 from pto.run.jit.emit.registry import CHEAP, WORDS
 from pto.run.jit.llvm.index import Fact, Number
 from pto.run.jit.llvm.text import I32, I64, expect

@@ -13,9 +13,8 @@ from pto.core.errors import PtoError
 from pto.core.tile import Role, TileType
 from pto.isa.meaning.tile.merge import RECORD
 from pto.isa.meaning.vector.sort import Merge, PointerMoves
-from pto.isa.row import types as t
 from pto.run.jit.emit.emitter import OpContext
-from pto.run.jit.emit.handle.view import Guarded
+from pto.run.jit.emit.handle.view import Guarded, emits_in
 from pto.run.jit.emit.registry import WORDS
 from pto.run.jit.emit.tile import boxes
 from pto.run.jit.emit.tile.elements import TileRef
@@ -130,13 +129,8 @@ class Words(Guarded, Mover):
         types = [I64, "i1", *[I64] * len(lists)]
         return x.while_loop(types, [0, "false", *[0] * len(lists)], test, step)[2:]
 
-
-def _emit(s: OpContext) -> Sequence[Lowered]:
-    words = Words(s)
-    found: Any = s.body.make(s.case)(words, *s.all())
-    words.finish()
-    types = [r.type for r in s.op.results if isinstance(r.type, t.Scalar)]
-    return [words.scalar(n, type) for n, type in zip(found or (), types, strict=True)]
+    def lowered(self, found: Any, type: Any) -> Lowered:
+        return self.scalar(found, type)
 
 
-WORDS[PointerMoves] = _emit
+WORDS[PointerMoves] = emits_in(Words)

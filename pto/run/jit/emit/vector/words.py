@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,14 +12,12 @@ from pto.isa.meaning.vector.unaligned import Streams
 from pto.isa.meaning.vector.words import Build, ElementAccess, Gate, ItemAccess, Registers
 from pto.isa.row import types as t
 from pto.isa.rules.rule import Case
-from pto.run.jit.emit.emitter import OpContext
-from pto.run.jit.emit.handle.view import near
+from pto.run.jit.emit.handle.view import emits_in, near
 from pto.run.jit.emit.registry import WORDS
 from pto.run.jit.emit.tile.planes import copy_bytes
 from pto.run.jit.emit.vector import squeeze
 from pto.run.jit.emit.vector.items import gathered, store_lanes
 from pto.run.jit.emit.vmi import words as vmi
-from pto.run.jit.emit.vmi.lanewise import result
 from pto.run.jit.llvm import lane_masks as masks
 from pto.run.jit.llvm import lanes, shuffles
 from pto.run.jit.llvm.index import Number
@@ -315,24 +312,14 @@ class Words(vmi.Words):
             fine = x.both(fine, x.compare("eq", low, 0))
         self.s.fault_unless(fine)
 
+    def seen(self, native: Lowered | None, type: t.Type | None) -> Any:
+        """Masks and streams as they are, else as the words of vectors see an operand."""
+        return native if isinstance(native, Mask | Stream) else super().seen(native, type)
 
-def _emit(s: OpContext) -> Sequence[Lowered]:
-    words, row = Words(s), s.case.row
-    found: Any = s.body.make(s.case)(words, *(_seen(s, o.name) for o in row.operands))
-    several = found if isinstance(found, tuple) else (found,)[: len(s.op.results)]
-    return [_result(words, v, r.type) for v, r in zip(several, s.op.results, strict=True)]
-
-
-def _seen(s: OpContext, name: str) -> Any:
-    """Masks and streams as they are, else as the words of vectors see an operand."""
-    native = s.operand(name)
-    return native if isinstance(native, Mask | Stream) else vmi.seen_as(s, native)
+    def lowered(self, found: Any, type: t.Type) -> Lowered:
+        if isinstance(found, Number) and isinstance(type, t.Scalar):
+            return self.scalar(found, type)
+        return super().lowered(found, type)
 
 
-def _result(words: Words, found: Any, type: t.Type) -> Lowered:
-    if isinstance(found, Number) and isinstance(type, t.Scalar):
-        return words.scalar(found, type)
-    return found if isinstance(found, Lowered) else result(found, type)
-
-
-WORDS[Registers] = WORDS[Streams] = _emit
+WORDS[Registers] = WORDS[Streams] = emits_in(Words)

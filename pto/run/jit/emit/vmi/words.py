@@ -14,7 +14,7 @@ from pto.isa.meaning.vector.masks import mask_width
 from pto.isa.meaning.vmi.words import NONE, Picks, Run
 from pto.isa.row import types as t
 from pto.run.jit.emit.emitter import OpContext
-from pto.run.jit.emit.handle.view import FAR, Guarded, near
+from pto.run.jit.emit.handle.view import FAR, Guarded, emits_in, near
 from pto.run.jit.emit.registry import KINDS
 from pto.run.jit.emit.tile import planes
 from pto.run.jit.emit.tile.numbers import Numbers
@@ -207,6 +207,31 @@ class Words(Guarded, Numbers):
         bits = shuffles.bits_of(self.x, count, str(mask.name))
         return Fact(self.x, self.x.compare("eq", bits, -1, f"i{count}"))
 
+    # ---- operands and results
+
+    def seen(self, native: Lowered | None, type: t.Type | None) -> Any:
+        if isinstance(native, Vector):
+            return symbol(self.s, native)
+        if isinstance(native, Reg):
+            return self._of(native.dtype.lanes).symbol(symbol_type(native.dtype), native.name)
+        if isinstance(native, Mask):
+            return self._lanes_on(native, type)
+        if isinstance(native, TileDesc):  # a memref as a pointer
+            return PointerDesc((native.memory, native.address), native.type.dtype)
+        if native is None or isinstance(native, ScalarValue | PointerDesc):
+            return native
+        raise UnsupportedLowering(f"an operand that is {native.__class__.__name__}")
+
+    def _lanes_on(self, mask: Mask, of: t.Type | None) -> Symbol:
+        """A bool for each of its lanes."""
+        lanes_of = next(n.dtype.itemsize for n in self.s.all() if isinstance(n, Reg))
+        width = mask_width(of, lanes_of) if of is not None else lanes_of
+        bits = masks.at_width(self.x, mask, width)
+        return self._of(VREG_BYTES // width).symbol(lanes.BOOL, bits)
+
+    def lowered(self, found: Any, type: t.Type) -> Lowered:
+        return found if isinstance(found, Lowered) else result(found, type)
+
 
 def _count(name: str, lanes: int) -> str:
     """void f(bins, values, active)"""
@@ -223,44 +248,4 @@ def _count(name: str, lanes: int) -> str:
     return x.function(f"define internal void {name}(ptr %bins, ptr %values, ptr %active) noinline")
 
 
-def _emit(s: OpContext) -> Sequence[Lowered]:
-    body: Vectors = s.body
-    found = body.make(s.case)(Words(s), *(_operand(s, o.name) for o in s.case.row.operands))
-    several: Sequence[Any] = found if isinstance(found, tuple) else (found,) * len(s.op.results)
-    return [
-        v if isinstance(v, ScalarValue) else result(v, r.type)
-        for v, r in zip(several, s.op.results, strict=True)
-    ]
-
-
-def _operand(s: OpContext, name: str) -> Any:
-    operand = next(o for o in s.case.row.operands if o.name == name)
-    if operand.variadic:
-        return [seen_as(s, each) for each in s.operands(name)]
-    return seen_as(s, s.operand(name), s.case.type(name))
-
-
-def seen_as(s: OpContext, native: Lowered | None, of: t.Type | None = None) -> Any:
-    if isinstance(native, Vector):
-        return symbol(s, native)
-    if isinstance(native, Reg):
-        spot = Lanes(s.x, native.dtype.lanes)
-        return spot.symbol(symbol_type(native.dtype), native.name)
-    if isinstance(native, Mask):
-        return _lanes_on(s, native, of)
-    if isinstance(native, TileDesc):  # a memref as a pointer
-        return PointerDesc((native.memory, native.address), native.type.dtype)
-    if native is None or isinstance(native, ScalarValue | PointerDesc):
-        return native
-    raise UnsupportedLowering(f"an operand that is {type(native).__name__}")
-
-
-def _lanes_on(s: OpContext, mask: Mask, of: t.Type | None) -> Symbol:
-    """A bool for each of its lanes."""
-    lanes_of = next(n.dtype.itemsize for n in s.all() if isinstance(n, Reg))
-    width = mask_width(of, lanes_of) if of is not None else lanes_of
-    spot = Lanes(s.x, VREG_BYTES // width)
-    return spot.symbol(lanes.BOOL, masks.at_width(s.x, mask, width))
-
-
-KINDS[Vectors] = _emit
+KINDS[Vectors] = emits_in(Words)
