@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from math import gcd
 
+import numpy as np
+
+from pto.core.constants import VREG_BYTES
 from pto.core.dtypes import DType
 from pto.run.jit.emit.emitter import OpContext
 from pto.run.jit.llvm import lane_masks, lanes, native, shuffles
@@ -38,29 +42,43 @@ def scalar_as(s: OpContext, word: ScalarValue, kind: DType) -> Val:
     return s.x.new(f"{op} i{have} {word.name} to i{want}")
 
 
+def spilled(s: OpContext, *values: tuple[str, Val | None]) -> list[str]:
+    """Stack slots of these types, with these values."""
+    slots = [s.x.stack(type) for type, _ in values]
+    for (type, value), slot in zip(values, slots, strict=True):
+        if value is not None:
+            s.x.store(type, value, slot, 64)
+    return slots
+
+
+# Loops over lanes are shared procedures on stack slots: written out for a whole register they would
+# compile for minutes.
+
+
+def _call(s: OpContext, key: str, slots: Sequence[str], write: Callable[[Text], None]) -> None:
+    s.call(key, [("ptr", slot) for slot in slots], write)
+
+
+def _item(x: Text, width: int, of: str, i: Val) -> str:
+    return x.new(f"getelementptr i{width}, ptr {of}, i64 {i}")
+
+
 def gathered(s: OpContext, width: int, base: str, offsets: str, count: int) -> str:
     """Items of so many bits at byte offsets (`<count x i64>`) that are known to lie inside."""
-    x, type, places = s.x, vector(count, f"i{width}"), vector(count, "i64")
-    room, at = x.stack(type), x.stack(places)
-    x.store(places, offsets, at, 64)
-    call = s.e.unit.shared(f"gather {width} {count}", lambda name: _gather(name, width, count))
-    x.do(f"call void {call}(ptr {room}, ptr {base}, ptr {at})")
-    return x.load(type, room, 64)
+    type = vector(count, f"i{width}")
+    out, at = spilled(s, (type, None), (vector(count, "i64"), offsets))
 
+    def write(x: Text) -> None:
+        item, some = f"i{width}", gcd(count, _TOGETHER)
 
-def _gather(name: str, width: int, count: int) -> str:
-    """Gather in a loop; unrolled for a whole register it would compile for minutes."""
-    x, item, some = Text(), f"i{width}", gcd(count, _TOGETHER)
+        def part(i: Val) -> None:
+            found = pick(x, "%p1", some, item, Numbers(_item(x, 64, "%p2", i), 64))
+            x.store(vector(some, item), found, _item(x, width, "%p0", i))
 
-    def part(i: Val) -> None:
-        numbers = Numbers(x.new(f"getelementptr i64, ptr %at, i64 {i}"), 64)
-        found = pick(x, "%base", some, item, numbers)
-        to = x.new(f"getelementptr {item}, ptr %out, i64 {i}")
-        x.store(vector(some, item), found, to)
+        x.loop(count, some, part)
 
-    x.loop(count, some, part)
-    x.do("ret void")
-    return x.function(f"define internal void {name}(ptr %out, ptr %base, ptr %at) noinline")
+    _call(s, f"gather {width} {count}", [out, base, at], write)
+    return s.x.load(type, out, 64)
 
 
 def store_lanes(s: OpContext, item: str, count: int, value: Val, pointer: str, bits: str) -> None:
@@ -82,56 +100,80 @@ def scattered(
 ) -> None:
     """Store lanes in order at byte offsets: of equal offsets the higher lane wins."""
     x, count, width = s.x, values.lanes.count, 8 * values.dtype.itemsize
-    types = [values.type, vector(count, "i64"), vector(count, "i8")]
-    bits = x.new(f"zext {active.type} {active.name} to {types[2]}")
-    rooms = [x.stack(ty) for ty in types]
-    for type, name, room in zip(types, (values.name, places.name, bits), rooms, strict=True):
-        x.store(type, name, room, 64)
-    given = f"(ptr {base}, {', '.join(f'ptr {r}' for r in rooms)})"
+    item, bits = f"i{width}", active.astype(np.uint8)
+    whole = (values.type, values.name), (vector(count, "i64"), places.name), (bits.type, bits.name)
+    slots = [base, *spilled(s, *whole)]
 
-    def all(name: str) -> str:
-        return _scatter(name, width, count)
+    def all(x: Text) -> None:
+        some = gcd(count, _TOGETHER)
 
-    def some(name: str) -> str:
-        return _scatter_active(name, width, count)
+        def part(i: Val) -> None:
+            found = x.load(vector(some, item), _item(x, width, "%p1", i))
+            put(x, "%p0", some, item, Numbers(_item(x, 64, "%p2", i), 64), found)
 
-    shared, word = s.e.unit.shared, shuffles.bits_of(x, count, str(active.name))
+        x.loop(count, some, part)
+
+    def some(x: Text) -> None:
+        def lane(i: Val) -> None:
+            value = x.load(item, _item(x, width, "%p1", i))
+            x.store(item, value, x.at("%p0", x.load("i64", _item(x, 64, "%p2", i))))
+
+        def if_on(i: Val) -> None:
+            on = x.load("i8", x.at("%p3", i))
+            x.when(x.compare("ne", on, 0, "i8"), lambda: lane(i))
+
+        x.loop(count, 1, if_on)
+
+    key, word = f"scatter {width} {count}", shuffles.bits_of(x, count, str(active.name))
     x.when(
         x.compare("eq", word, -1, f"i{count}"),
-        lambda: x.do(f"call void {shared(f'scatter {width} {count}', all)}{given}"),
-        lambda: x.do(f"call void {shared(f'scatter {width} {count} active', some)}{given}"),
+        lambda: _call(s, key, slots, all),
+        lambda: _call(s, f"{key} active", slots, some),
     )
 
 
-_SCATTER = "define internal void {}(ptr %base, ptr %values, ptr %places, ptr %active) noinline"
+def squeezed(s: OpContext, size: int, source: Val | None, bits: str) -> tuple[str, str]:
+    """Lanes of `size` bytes whose bit is set, side by side, zeros behind them; without a source,
+    the number of set bits before each lane. And the number of set bits."""
+    x, count, width = s.x, VREG_BYTES // size, 8 * size
+    type, flags, room = vector(count, f"i{width}"), vector(count, "i8"), f"[{count + 1} x i{width}]"
+    active = x.new(f"zext {vector(count, 'i1')} {bits} to {flags}")
+    slots = spilled(s, (room, "zeroinitializer"), (type, source), (flags, active), ("i64", None))
+
+    def write(x: Text) -> None:
+        def lane(i: str, state: list[str]) -> list[Val]:
+            (kept,) = state
+            if source is not None:  # the next one kept overwrites one that is not kept
+                value, at = x.load(f"i{width}", _item(x, width, "%p1", i)), kept
+            else:
+                value, at = kept if size == 8 else x.new(f"trunc i64 {kept} to i{width}"), i
+            x.store(f"i{width}", value, _item(x, width, "%p0", at))
+            on = x.new(f"zext i8 {x.load('i8', x.at('%p2', i))} to i64")
+            return [x.new(f"add i64 {kept}, {on}")]
+
+        (total,) = x.fold(count, ["i64"], [0], lane)
+        if source is not None:
+            x.store(f"i{width}", 0, _item(x, width, "%p0", total))
+        x.store("i64", total, "%p3", 8)
+
+    _call(s, f"squeeze {width} {source is None}", slots, write)
+    return x.load(type, slots[0], 64), x.load("i64", slots[3], 8)
 
 
-def _scatter(name: str, width: int, count: int) -> str:
-    x, item, some = Text(), f"i{width}", gcd(count, _TOGETHER)
+def counted(s: OpContext, values: lanes.Symbol, active: lanes.Symbol, bins: int) -> str:
+    """How many active bytes have each value below `bins`, as `<bins x i16>`."""
+    count, flags, type = values.lanes.count, active.astype(np.uint8), vector(bins, "i16")
+    whole = (type, "zeroinitializer"), (values.type, values.name), (flags.type, flags.name)
+    slots = spilled(s, *whole)
 
-    def part(i: Val) -> None:
-        values = x.load(vector(some, item), x.new(f"getelementptr {item}, ptr %values, i64 {i}"))
-        numbers = Numbers(x.new(f"getelementptr i64, ptr %places, i64 {i}"), 64)
-        put(x, "%base", some, item, numbers, values)
+    def write(x: Text) -> None:
+        def lane(i: Val) -> None:
+            at = x.new(f"zext i8 {x.load('i8', x.at('%p1', i))} to i64")
+            more = x.new(f"zext i8 {x.load('i8', x.at('%p2', i))} to i16")
+            bin = _item(x, 16, "%p0", at)
+            x.store("i16", x.new(f"add i16 {x.load('i16', bin)}, {more}"), bin)
 
-    x.loop(count, some, part)
-    x.do("ret void")
-    return x.function(_SCATTER.format(name))
+        x.loop(count, 1, lane)
 
-
-def _scatter_active(name: str, width: int, count: int) -> str:
-    x = Text()
-
-    def lane(i: Val) -> None:
-        on = x.load("i8", x.new(f"getelementptr i8, ptr %active, i64 {i}"))
-
-        def one() -> None:
-            value = x.load(f"i{width}", x.new(f"getelementptr i{width}, ptr %values, i64 {i}"))
-            offset = x.load("i64", x.new(f"getelementptr i64, ptr %places, i64 {i}"))
-            x.store(f"i{width}", value, x.at("%base", offset))
-
-        x.when(x.compare("ne", on, 0, "i8"), one)
-
-    x.loop(count, 1, lane)
-    x.do("ret void")
-    return x.function(_SCATTER.format(name))
+    _call(s, f"count {count}", slots, write)
+    return s.x.load(type, slots[0], 64)

@@ -15,8 +15,7 @@ from pto.isa.rules.rule import Case
 from pto.run.jit.emit.handle.view import emits_in, near
 from pto.run.jit.emit.registry import WORDS
 from pto.run.jit.emit.tile.planes import copy_bytes
-from pto.run.jit.emit.vector import squeeze
-from pto.run.jit.emit.vector.items import gathered, store_lanes
+from pto.run.jit.emit.vector.items import gathered, squeezed, store_lanes
 from pto.run.jit.emit.vmi import words as vmi
 from pto.run.jit.llvm import lane_masks as masks
 from pto.run.jit.llvm import lanes, shuffles
@@ -224,18 +223,17 @@ class Words(vmi.Words):
 
     def squeezed(self, value: Symbol, mask: Mask, width: int) -> tuple[Symbol, Number]:
         kind = np.dtype(f"u{width}")
-        source = self.reinterpret(value, kind).name
-        return self._lane_by_lane("squeeze", kind, source, mask)
+        return self._squeezed(kind, self.reinterpret(value, kind).name, mask)
 
     def before(self, dtype: np.dtype[Any], mask: Mask, width: int) -> tuple[Symbol, Number]:
-        return self._lane_by_lane("count", np.dtype(f"u{width}"), "zeroinitializer", mask)
+        return self._squeezed(np.dtype(f"u{width}"), None, mask)
 
-    def _lane_by_lane(
-        self, name: str, kind: np.dtype[Any], source: Val, mask: Mask
+    def _squeezed(
+        self, kind: np.dtype[Any], source: Val | None, mask: Mask
     ) -> tuple[Symbol, Number]:
-        spot = self._of(VREG_BYTES // kind.itemsize)
         bits = masks.at_width(self.x, mask, kind.itemsize)
-        found, total = squeeze.lane_by_lane(self.s, name, kind.itemsize, source, bits)
+        found, total = squeezed(self.s, kind.itemsize, source, bits)
+        spot = self._of(VREG_BYTES // kind.itemsize)
         return spot.symbol(kind, found), Number(self.x, total)
 
     # ---- streams

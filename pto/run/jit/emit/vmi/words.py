@@ -18,13 +18,13 @@ from pto.run.jit.emit.handle.view import FAR, Guarded, emits_in, near
 from pto.run.jit.emit.registry import KINDS
 from pto.run.jit.emit.tile import planes
 from pto.run.jit.emit.tile.numbers import Numbers
-from pto.run.jit.emit.vector.items import gathered, scalar_as, scattered, store_lanes
+from pto.run.jit.emit.vector.items import counted, gathered, scalar_as, scattered, store_lanes
 from pto.run.jit.emit.vmi.lanewise import result, symbol
 from pto.run.jit.llvm import lane_masks as masks
 from pto.run.jit.llvm import lanes, shuffles
 from pto.run.jit.llvm.index import Fact, Number
 from pto.run.jit.llvm.lanes import Lanes, Symbol, symbol_type
-from pto.run.jit.llvm.text import Text, UnsupportedLowering, Val, mangled, scalar_type, vector
+from pto.run.jit.llvm.text import UnsupportedLowering, Val, mangled, scalar_type
 from pto.run.jit.runtime.values import (
     Lowered,
     Mask,
@@ -167,16 +167,9 @@ class Words(Guarded, Numbers):
         return value.lanes.symbol(value.dtype, x.load(value.type, room, 64))
 
     def counts(self, value: Symbol, mask: Symbol, bins: int) -> Symbol:
-        x, count = self.x, value.lanes.count
         inside = mask & (value.astype(np.int32) < bins)
-        rooms = [x.stack(ty) for ty in (f"[{bins} x i16]", value.type, vector(count, "i8"))]
-        x.store(f"[{bins} x i16]", "zeroinitializer", rooms[0], 64)
-        x.store(value.type, value.name, rooms[1], 64)
-        x.store(vector(count, "i8"), inside.astype(np.uint8).name, rooms[2], 64)
-        call = self.s.e.unit.shared(f"count {count}", lambda name: _count(name, count))
-        x.do(f"call void {call}({', '.join(f'ptr {room}' for room in rooms)})")
-        spot = self._of(bins)
-        return spot.symbol(np.dtype(np.uint16), x.load(vector(bins, "i16"), rooms[0], 64))
+        found = counted(self.s, value, inside, bins)
+        return self._of(bins).symbol(np.dtype(np.uint16), found)
 
     def spread(self, value: ScalarValue, kind: DType, count: int) -> Symbol:
         return self._of(count).spread(symbol_type(kind), scalar_as(self.s, value, kind))
@@ -231,21 +224,6 @@ class Words(Guarded, Numbers):
 
     def lowered(self, found: Any, type: t.Type) -> Lowered:
         return found if isinstance(found, Lowered) else result(found, type)
-
-
-def _count(name: str, lanes: int) -> str:
-    """void f(bins, values, active)"""
-    x = Text()
-
-    def lane(i: Val) -> None:
-        at = x.load("i8", x.at("%values", i))
-        bin = x.new(f"getelementptr i16, ptr %bins, i64 {x.new(f'zext i8 {at} to i64')}")
-        more = x.new(f"zext i8 {x.load('i8', x.at('%active', i))} to i16")
-        x.store("i16", x.new(f"add i16 {x.load('i16', bin)}, {more}"), bin)
-
-    x.loop(lanes, 1, lane)
-    x.do("ret void")
-    return x.function(f"define internal void {name}(ptr %bins, ptr %values, ptr %active) noinline")
 
 
 KINDS[Vectors] = emits_in(Words)
