@@ -13,8 +13,10 @@ import pytest
 
 from pto.run.jit.compiler import NativeCompiler
 from pto.run.jit.emit import fusion
+from pto.run.jit.emit.cube import factors
 from pto.run.jit.emit.emitter import OpContext
 from pto.run.jit.emit.tile import group, planes, rematerialise
+from pto.run.jit.emit.tile import move as tile_move
 from pto.run.jit.emit.vector import sort
 from pto.run.jit.llvm import cache
 from pto.run.jit.runtime import threads
@@ -55,6 +57,14 @@ SWITCHES: dict[str, tuple[Switch, tuple[str, ...]]] = {
     "copy forwarding": (
         _attribute(fusion.FusingEmitter, "_forward", False),
         (f"{_JIT}/test_forwarding.py::test_moves_and_a_product[shape0-kind0]",),
+    ),
+    "left factors read in boxes": (
+        _attribute(factors, "boxes_of", None),
+        (f"{_JIT}/test_forwarding.py::test_a_left_factor_of_f32_is_read_where_it_is[kind0-64]",),
+    ),
+    "prefetching for products": (
+        _attribute(tile_move, "next_load", None),
+        (f"{_JIT}/test_forwarding.py::test_products_fetch_what_the_next_loads_read[0]",),
     ),
     "rematerialisation": (
         lambda patch: patch.setattr(

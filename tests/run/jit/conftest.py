@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from pto.run.jit.emit.fallback import HostFallback
+from pto.run.jit.llvm import native
 from pto.run.jit.runtime.direct import FastPath
 from pto.run.launch.call import Launch
 from tests.fallbacks import require_listed
@@ -28,6 +29,19 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(Launch, "end", end)
     monkeypatch.setattr(FastPath, "run", run)
+
+
+@pytest.fixture
+def texts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The LLVM text of everything that is linked."""
+    linked, found = native.Target.code, list[str]()
+
+    def code(self: native.Target, text: str, names: list[str]) -> native.Code:
+        found.append(text)
+        return linked(self, text, names)
+
+    monkeypatch.setattr(native.Target, "code", code)
+    return found
 
 
 @pytest.fixture

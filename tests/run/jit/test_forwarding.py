@@ -3,6 +3,8 @@ done, whatever comes between."""
 
 from __future__ import annotations
 
+import ctypes
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +12,11 @@ import numpy as np
 import pytest
 
 import pto
+from pto.run.jit.emit.cube import factors as factors_module
+from pto.run.jit.emit.cube.unpack import PanelLayout
 from pto.run.jit.emit.fusion import FusingEmitter
+from pto.run.jit.llvm import native
+from tests.run.jit.both import same
 from tests.run.jit.test_fusion import agree, forwards, normal
 
 __all__ = ["forwards"]
@@ -294,3 +300,80 @@ def test_registers_that_say_otherwise(word: int) -> None:
 
     given = normal(198, 16, kind=np.float16), normal(144, 16, kind=np.float16)
     agree(convolution, *given, np.zeros((48, 16), np.float32))
+
+
+@pytest.mark.parametrize(("kind", "deep"), [(pto.f32, 64), (pto.f32, 61), (pto.f16, 64)])
+def test_a_left_factor_of_f32_is_read_where_it_is(
+    kind: Any, deep: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In its boxes, if k is made of whole ones; the right one is always unpacked."""
+    unpacked, plain = list[int](), factors_module.unpack
+
+    def noted(s: Any, to: str, room: PanelLayout, *given: Any, **named: Any) -> None:
+        unpacked.append(room.panel)
+        plain(s, to, room, *given, **named)
+
+    monkeypatch.setattr(factors_module, "unpack", noted)
+
+    @pto.kernel(profile="a5")
+    def product(a: pto.Global[Any], b: pto.Global[Any], c: pto.Global[Any]) -> None:
+        a_mat = pto.tile(48, 64, kind, role="mat", valid=(48, deep))
+        b_mat = pto.tile(64, 96, kind, role="mat", valid=(deep, 96))
+        left = pto.tile(48, 64, kind, role="left", valid=(48, deep))
+        right = pto.tile(64, 96, kind, role="right", valid=(deep, 96))
+        acc = pto.tile(48, 96, pto.f32, role="acc")
+        pto.tload(a_mat, a[:, :])
+        pto.tload(b_mat, b[:, :])
+        pto.tmov(left, a_mat)
+        pto.tmov(right, b_mat)
+        pto.tmatmul(acc, left, right)
+        pto.tstore(c[:, :], acc)
+
+    given = normal(48, deep, kind=kind.numpy), normal(deep, 96, kind=kind.numpy)
+    agree(product, *given, np.zeros((48, 96), np.float32))
+    in_place = kind is pto.f32 and deep == 64
+    assert len(unpacked) == (1 if in_place else 2), unpacked
+
+
+@pytest.mark.parametrize("beside", [0, 16])
+def test_products_fetch_what_the_next_loads_read(
+    beside: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All cache lines of the third to the last step of a loop; also of lines that begin inside."""
+    fetched, linked = set[int](), native.Target.code
+    note = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lambda at: fetched.add(at // 64))
+    called = f"inttoptr (i64 {ctypes.cast(note, ctypes.c_void_p).value} to ptr)"
+
+    def code(self: native.Target, text: str, names: list[str]) -> native.Code:
+        """Calls of Python instead of prefetches."""
+        calls = re.sub(
+            r"call void @llvm.prefetch.p0\((ptr \S+),.*\)", rf"call void {called}(\1)", text
+        )
+        return linked(self, calls, names)
+
+    monkeypatch.setattr(native.Target, "code", code)
+
+    @pto.kernel(profile="a5")
+    def gemm(x: pto.Global[pto.f32], y: pto.Global[pto.f32], z: pto.Global[pto.f32]) -> None:
+        acc = pto.zeros(64, 64, pto.f32, role="acc")
+        for k in pto.range(0, x.shape[1], 32):
+            acc = pto.dot(pto.load(x[:, k:], 64, 32), pto.load(y[k:, :], 32, 64), acc=acc)
+        pto.store(z[:, :], acc)
+
+    def placed(*shape: int) -> Any:
+        """An array that begins so many bytes behind a cache line."""
+        room = np.zeros(4 * shape[0] * shape[1] + 128, np.uint8)
+        found = room[-room.ctypes.data % 64 + beside :][: 4 * shape[0] * shape[1]]
+        found.view(np.float32)[:] = normal(shape[0] * shape[1])
+        return found.view(np.float32).reshape(shape)
+
+    x, y = placed(64, 128), placed(128, 64)
+    z = np.zeros((2, 64, 64), np.float32)
+    gemm(x, y, z[0], engine="jit")
+    monkeypatch.undo()
+    gemm(x, y, z[1], engine="reference")
+    same(*z)
+    for part in (x[:, 64:], y[64:]):
+        for n in range(len(part)):
+            first = part[n].ctypes.data
+            assert fetched >= set(range(first // 64, (first + part[n].nbytes - 1) // 64 + 1))

@@ -14,7 +14,6 @@ from pto.run.jit.emit.fusion import FusingEmitter
 from pto.run.jit.emit.names import Names
 from pto.run.jit.emit.tile import group
 from pto.run.jit.emit.tile.rematerialise import Rematerialiser
-from pto.run.jit.llvm import native
 from tests.run.jit import both
 from tests.run.jit.both import same
 
@@ -328,16 +327,9 @@ def test_rows_and_boxes(kind: Any) -> None:
     agree(twice, a, b, np.zeros((48, 48), np.float32), fused=groups)
 
 
-def test_stores_past_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stores_past_the_cache(monkeypatch: pytest.MonkeyPatch, texts: list[str]) -> None:
     """Of large arrays, where rows are whole lines of the cache; here all arrays are large."""
     monkeypatch.setattr(group, "FAR", 0)
-    linked, texts = native.Target.code, list[str]()
-
-    def code(self: native.Target, text: str, names: list[str]) -> native.Code:
-        texts.append(text)
-        return linked(self, text, names)
-
-    monkeypatch.setattr(native.Target, "code", code)
 
     @pto.kernel(profile="a5")
     def softmax(x: pto.Global[pto.f32], y: pto.Global[pto.f16]) -> None:

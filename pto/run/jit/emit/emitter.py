@@ -56,6 +56,7 @@ from pto.verify.operation import constant
 
 if TYPE_CHECKING:
     from pto.run.jit.compiler import NativeCompiler
+    from pto.run.jit.emit.cube.ahead import NextLoad
     from pto.run.jit.emit.cube.forwarding import ForwardedCopy
     from pto.run.jit.emit.reach import Reach
     from pto.run.jit.emit.unit import Unit
@@ -89,6 +90,7 @@ class Emitter:
         self.reach: Reach | None = None
         self.owners: dict[int, int] = {}  # of tiles that few use: `fusion.py`
         self.forwarded: dict[int, ForwardedCopy] = {}  # by tile (`cube/forwarding.py`)
+        self.loaded: dict[int, NextLoad] = {}  # by tile of L1 (`cube/ahead.py`)
         self.unpacked: Any = None  # the right factor that the last product unpacked, and its size
         self._moving = set[int]()  # tiles that get another place
         self._bases, self._words = dict[str, str](), dict[int, str]()
@@ -192,7 +194,9 @@ class Emitter:
     def block(self, block: Block, end: bool = False) -> None:
         """Emit the operations of a block; its terminator only with `end`."""
         before = set(self.reach.sure) if self.reach else set[tuple[int, int, int]]()
+        loaded = self.loaded.copy()
         self.operations(block.ops if end else block.ops[:-1])
+        self.loaded = loaded  # names of the block are unknown after it
         if self.reach is not None:
             self.reach.sure = before  # it may not have run
 
@@ -255,7 +259,7 @@ class Emitter:
                 self.text.store(I64, str(TOUCHES + 1), self.word(LOG), 8)
         waits = isinstance(op.body, Do) and op.body.blocks
         forms = [fallback_form(r.type, plain=waits) for r in op.results]
-        ins = [self._put(v, offset) for v, offset in self._area(values)]
+        ins = self._passed(values)
         start = sum(form.nbytes for _, form, _ in ins)
         outs: list[tuple[Value, Lowered, int]] = []
         for value, form in zip(op.results, forms, strict=True):
@@ -264,11 +268,13 @@ class Emitter:
         self.call(HostFallback(self.compiler, op, ins, outs, why), start, waits=waits, again=again)
         return [self.get(form, offset) for _, form, offset in outs]
 
-    def _area(self, values: Sequence[Value]) -> list[tuple[Value, int]]:
-        offset, found = self.reserved, []
+    def _passed(self, values: Sequence[Value]) -> list[tuple[Value, Lowered, int]]:
+        """Values, written to the frame one after the other."""
+        offset, found = self.reserved, list[tuple[Value, Lowered, int]]()
         for value in values:
-            found.append((value, offset))
-            offset += self.env[id(value)].nbytes
+            found.append((value, self.value(value), offset))
+            self.put(found[-1][1], offset)
+            offset += found[-1][1].nbytes
         return found
 
     def call(
@@ -302,11 +308,6 @@ class Emitter:
         x.branch(x.new(f"icmp ne i32 {status}, 0"), "failed", go, _COLD)
         x.label(go)
 
-    def _put(self, value: Value, offset: int) -> tuple[Value, Lowered, int]:
-        native = self.value(value)
-        self.put(native, offset)
-        return value, native, offset
-
     def put(self, native: Lowered, offset: int) -> None:
         """Write a value to the frame."""
         frame.put(self.text, native, offset)
@@ -331,7 +332,7 @@ class Emitter:
 
         def report() -> None:
             values = list({id(v): v for v in op.operands}.values())
-            ins = [self._put(v, offset) for v, offset in self._area(values)]
+            ins = self._passed(values)
             nbytes = sum(native.nbytes for _, native, _ in ins)
             self.call(HostFallback(self.compiler, op, ins, [], None), nbytes)
 

@@ -15,13 +15,10 @@ I8: Final = "i8"
 I32: Final = "i32"
 I64: Final = "i64"
 _FLOATS: Final = {F16: "half", F32: "float", F64: "double"}
-
-
 _WIDTHS: Final = {"half": 16, "float": 32, "double": 64} | {f"i{2**n}": 2**n for n in range(10)}
 # A value: a number known at compile time, or the name of an SSA value. A bit is `true`, `false`
 # or a name.
 Val = int | str
-
 
 _T = TypeVar("_T")
 
@@ -271,10 +268,11 @@ class Text:
         del self.lines[mark[0] :]
         self.here = mark[1]
 
-    def stack(self, type: str) -> str:
-        """A stack slot for the whole function."""
+    def stack(self, type: str, first: int | None = None) -> str:
+        """A stack slot for the whole function, perhaps with an initial value."""
         name = self.name()
         self._stack.append(f"  {name} = alloca {type}, align 64")
+        self._prologue += [] if first is None else [f"  store {type} {first}, ptr {name}"]
         return name
 
     def first(self, op: str, *, fixed: bool = False) -> str:

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 from pto.core.dtypes import F32, I32
+from pto.run.jit.emit.cube.ahead import NextLoad
 from pto.run.jit.emit.cube.factors import LANES, PANEL, Factors, Matrix, byte_products
 from pto.run.jit.emit.cube.image import Windows
 from pto.run.jit.emit.cube.unpack import PanelLayout
@@ -16,7 +17,7 @@ from pto.run.jit.emit.emitter import OpContext
 from pto.run.jit.emit.tile import planes
 from pto.run.jit.emit.tile.grids import Grid
 from pto.run.jit.llvm import lanes
-from pto.run.jit.llvm.text import Text, Val, unsupported_if, vector
+from pto.run.jit.llvm.text import Parameters, Text, Val, unsupported_if, vector
 
 _HIGH, _WIDE = 8, 2  # rows and vectors of columns of a block; its sums stay in registers
 
@@ -65,25 +66,41 @@ def multiply(
     kind = "float" if dst.grid.dtype is F32 else "i32"
     first, shape = ("null", None) if start is None else (start.pointer, (start.grid, is_row))
     windows = factors.windows
-    key = repr(("product", kind, rooms, dst.grid, shape, of_bytes, limit, windows))
     places = dst.pointer, factors.left, factors.right, first, factors.begins or "null"
-    given = [*(("i64", n) for n in (m, k, n)), *(("ptr", p) for p in places)]
+    given = Parameters(*(("i64", n) for n in (m, k, n)), *(("ptr", p) for p in places))
+    given.add("i64", factors.first)
+    parts = (
+        m // _HIGH * (n // PANEL * PANEL // LANES // _WIDE)
+        if isinstance(m, int) and isinstance(n, int)
+        else 0
+    )
+    ahead = [each.named(given) for each in factors.ahead] if parts else []
+    key = repr(("product", kind, rooms, dst.grid, shape, of_bytes, limit, windows, ahead, parts))
 
     def write(x: Text) -> None:
-        _multiply(x, _Block(x, kind, rooms, dst.grid, shape, of_bytes, limit, windows))
+        block = _Block(x, kind, rooms, dst.grid, shape, of_bytes, limit, windows)
+        _multiply(x, block, ahead, parts)
 
-    s.call(key, [*given, ("i64", factors.first)], write)
+    s.call(key, given.given, write)
 
 
-def _multiply(x: Text, block: _Block) -> None:
-    """f(m, k, n, dst, lhs, rhs, start, begins, first)"""
+def _multiply(x: Text, block: _Block, ahead: Sequence[NextLoad], parts: int) -> None:
+    """f(m, k, n, dst, lhs, rhs, start, begins, first, addresses ahead)"""
     panels = x.new(f"udiv i64 %p2, {PANEL}")
-    many = x.mul(x.over("%p0", _HIGH), _HIGH)
+    high = x.over("%p0", _HIGH)
+    many = x.mul(high, _HIGH)
 
     def strip(first: Val, wide: int) -> None:
+        def rows(i: Val, n: int) -> None:
+            j = x.add(first, n * LANES)
+            if wide > _WIDE:
+                part = x.add(x.mul(x.over(j, _WIDE * LANES), high), x.over(i, _HIGH))
+                for each in ahead:
+                    each.fetch(x, part, parts)
+            block.write(i, j, _HIGH, min(_WIDE, wide - n))
+
         for n in range(0, wide, _WIDE):
-            j, some = x.add(first, n * LANES), min(_WIDE, wide - n)
-            x.loop(many, _HIGH, lambda i, j=j, some=some: block.write(i, j, _HIGH, some))
+            x.loop(many, _HIGH, lambda i, n=n: rows(i, n))
         x.loop("%p0", 1, lambda i: block.write(i, first, 1, wide), start=many)
 
     x.loop(panels, 1, lambda g: strip(x.mul(g, PANEL), PANEL // LANES))

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from pto.core.dtypes import F32, I8, I32, U8, DType
+from pto.run.jit.emit.cube.ahead import NextLoad
 from pto.run.jit.emit.cube.image import Image, Windows
 from pto.run.jit.emit.cube.unpack import (
     FACTORS,
@@ -29,6 +30,7 @@ from pto.run.jit.llvm.text import Text, Val, expect, unsupported_if, vector
 LANES: Final = 16
 PANEL: Final = 4 * LANES  # columns of the right factor that lie together: they stay in cache
 _TALLEST: Final = 32  # rows of a box
+_LEAST: Final = 8  # f32 of a row of a box that is read where it is
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,14 +61,16 @@ def takes(g: Grid, *, left: bool) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Factors:
-    """Both factors, unpacked in the scratch memory: the left row by row, the right in panels."""
+    """Both factors, unpacked in the scratch memory: the left row by row, the right in panels. A
+    left factor of f32 in boxes may stay where it is."""
 
     left: str
     right: str
     rooms: tuple[PanelLayout, PanelLayout]
     begins: str = ""  # of bytes, four in a word: what the sums of each column begin with
-    windows: Windows | None = None  # how the rows of an image lie
+    windows: Windows | None = None  # how the rows of an image or of boxes lie
     first: Val = 0  # of them
+    ahead: tuple[NextLoad, ...] = ()  # what the next loads will read
 
 
 def unpacked(
@@ -76,9 +80,10 @@ def unpacked(
     right_factor: Matrix | Image,
     *,
     again: bool = False,
+    in_boxes: bool = False,
 ) -> Factors:
     """Unpack operands of m x k and k x n items. `again`: the previous product has unpacked the same
-    right operand, of floats."""
+    right operand, of floats. `in_boxes`: the left operand may stay where it is."""
     b = expect(right_factor, Matrix, "an image as the right factor")
     if isinstance(a, Image):
         return _image_unpacked(s, sizes, a, b, again)
@@ -87,10 +92,22 @@ def unpacked(
     (m, k, n), deep = sizes, a.grid.dtype.values_per_item
     rooms = _rooms(replace(a, cols=a.cols * deep), replace(b, rows=b.rows * deep))
     left, right = s.e.scratch(), s.x.at(s.e.scratch(), RIGHT_AT)
-    unpack(s, left, rooms[0], a.grid, a.pointer, m, k)
+    windows = boxes_of(a.grid, k) if in_boxes else None
+    if windows is None:
+        unpack(s, left, rooms[0], a.grid, a.pointer, m, k)
     if not again:
         unpack(s, right, rooms[1], b.grid, b.pointer, k, n, across=False)
-    return Factors(left, right, rooms)
+    return Factors(left if windows is None else a.pointer, right, rooms, "", windows)
+
+
+def boxes_of(g: Grid, k: Val) -> Windows | None:
+    """The rows of boxes of f32 as windows; None for another layout, or if k is known only when it
+    runs or is no multiple of a box."""
+    (h, w), known = g.box, isinstance(k, int)
+    if g.dtype is not F32 or g.col != 1 or w < _LEAST or not known or int(k) % w:
+        return None
+    across, step, down = (1, 0, g.row) if g.down == h * g.row else (h, g.row, g.down)
+    return Windows(across, step, down, w, 0, 1, g.right)
 
 
 def _image_unpacked(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from pto.core.dtypes import F32
 from pto.isa.meaning.memory import registers
@@ -43,7 +44,9 @@ def _product(s: OpContext) -> Sequence[Lowered]:
     items, deep = (x.up(k, deep), 1) if by_value else (k, deep)
 
     def product(lhs: Matrix | Image, rhs: Matrix | Image, *, again: bool = False) -> None:
-        factors = unpacked(s, (m, items, n), lhs, rhs, again=again)
+        in_boxes = "a_scale" not in names and a.type.space is not dst.type.space
+        factors = unpacked(s, (m, items, n), lhs, rhs, again=again, in_boxes=in_boxes)
+        factors = replace(factors, ahead=tuple(ahead))
         sizes, plain = (m, x.mul(k, deep), n), fine
         if "a_scale" in names:
             tiles = s.need(TileDesc, "a_scale"), s.need(TileDesc, "b_scale")
@@ -67,6 +70,8 @@ def _product(s: OpContext) -> Sequence[Lowered]:
         product(_matrix(s, a), _matrix(s, b))
 
     forwarded = [s.e.forwarded.get(id(s.op.operand(name))) for name in (left, right)]
+    sources = [each.fill.operand("src") for each in forwarded if each is not None]
+    ahead = [s.e.loaded.pop(id(each)) for each in sources if id(each) in s.e.loaded]
     known = x.both(*("true" if each is None else each.known for each in forwarded))
     first, second = (
         _matrix(s, tile) if each is None else each.source

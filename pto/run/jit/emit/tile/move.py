@@ -17,6 +17,7 @@ from pto.isa.meaning.cube.accumulator import Outlet
 from pto.isa.meaning.tile import move, window
 from pto.isa.rules.rule import Case
 from pto.run.jit.emit.cube.accumulator import with_outlet
+from pto.run.jit.emit.cube.ahead import next_load
 from pto.run.jit.emit.emitter import OpContext
 from pto.run.jit.emit.handle.view import inside
 from pto.run.jit.emit.registry import emits
@@ -204,6 +205,7 @@ def _load(s: OpContext) -> Sequence[Lowered]:
     require_same_width(view.dtype, tile.type.dtype)
     rows, cols = tile.valid
     ways, target = met(s, view, tile, s.case.word("layout")), tile_side(s, tile)
+    next = next_load(s, view, tile, ways[0].side.pointer)
 
     def load(found: Met) -> None:
         s.fault_unless(found.fits)
@@ -212,6 +214,8 @@ def _load(s: OpContext) -> Sequence[Lowered]:
             beside(s, tile, target)
 
     by_layout(s, ways, load)
+    if next is not None:
+        s.e.loaded[id(s.op.operand("dst"))] = next
     return []
 
 
