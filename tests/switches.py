@@ -17,7 +17,6 @@ from pto.run.jit.emit.cube import factors
 from pto.run.jit.emit.emitter import OpContext
 from pto.run.jit.emit.tile import group, planes, rematerialise
 from pto.run.jit.emit.tile import move as tile_move
-from pto.run.jit.emit.vector import sort
 from pto.run.jit.llvm import cache
 from pto.run.jit.runtime import threads
 from pto.run.launch.prepared import PreparedKernel
@@ -32,7 +31,6 @@ def _guards(patch: pytest.MonkeyPatch) -> None:
         s.e.host_fallback(s.op, unless, seldom=True)
 
     patch.setattr(planes, "guarded", host)
-    patch.setattr(sort, "guarded", host)
 
 
 def _attribute(owner: Any, name: str, value: Any) -> Switch:
