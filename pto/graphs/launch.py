@@ -25,6 +25,7 @@ from pto.graphs.model import Task, Use
 from pto.graphs.orchestration import GraphMem
 from pto.ir.graph import Operation
 from pto.isa.cost.work import GlobalRegion
+from pto.observe.sanitize import watch_run
 from pto.observe.timing.kinds import regions_of
 from pto.observe.timing.stream import Recording, RecordStream
 from pto.run import sites as s
@@ -134,6 +135,24 @@ class TaskRunner:
         if not run.go_on():
             raise run.deadlock
         return shared
+
+    def sanitized(self, task: Task) -> list[Diagnostic]:
+        """Findings of the sanitizer in a task, which runs several times from the same bytes."""
+        arrays = self.memory.arrays
+        before = {a.region.buffer: arrays[a.region.buffer].copy() for a in task.arguments}
+
+        def run(observer: Observer | None = None, tap: Tap | None = None) -> None:
+            restore()
+            self.launch(task, observer, tap)
+
+        def restore() -> None:
+            for number, old in before.items():
+                arrays[number][:] = old
+
+        try:
+            return watch_run(self.profile, run, lambda: None, lambda tap: run(tap=tap))
+        finally:
+            restore()
 
     def watched(self, task: Task) -> list[TaskUse]:
         """Run a task and return the bytes it touched.

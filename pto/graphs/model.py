@@ -13,7 +13,7 @@ from enum import Enum
 from itertools import pairwise
 from typing import Literal, Protocol
 
-from pto.core.errors import Loc
+from pto.core.errors import Loc, Note
 
 Kind = Literal["task", "dummy", "allocation"]
 
@@ -46,6 +46,10 @@ class SourcePlace(Protocol):
 
     @property
     def loc(self) -> Loc | None: ...
+    @property
+    def callers(self) -> Sequence[Loc]:
+        """Lines of the same program that led there, innermost first."""
+        ...
 
 
 @dataclass(slots=True)
@@ -176,6 +180,12 @@ class Task:
     @property
     def loc(self) -> Loc | None:
         return None if self.where is None else self.where.loc
+
+    def submitted(self, text: str = "{} is submitted here") -> Note:
+        """A note at the line of the submission, with the lines that called it."""
+        callers = () if self.where is None else self.where.callers
+        lines = ", ".join(f"line {loc.line}" for loc in callers)
+        return Note(text.format(self.title) + (f", called from {lines}" * bool(lines)), self.loc)
 
 
 @dataclass(frozen=True, slots=True)

@@ -343,16 +343,19 @@ class CallChain:
     @property
     def loc(self) -> Loc | None:
         """The innermost line of the orchestration itself, past the headers of its runtime."""
-        return _line(self)
+        return next(iter(_lines(self)), None)
+
+    @property
+    def callers(self) -> Sequence[Loc]:
+        return _lines(self)[1:]
 
 
 @lru_cache(4096)
-def _line(of: CallChain) -> Loc | None:
-    for frame in of.frames:
-        for loc in lines_of(of.path, (frame,)) if frame > 0 else ():
-            if loc.line and of.source.parent in Path(loc.file).parents:
-                return Loc(loc.file, loc.line)
-    return None
+def _lines(of: CallChain) -> tuple[Loc, ...]:
+    """Lines of the orchestration, innermost first."""
+    found = lines_of(of.path, tuple(frame for frame in of.frames if frame > 0))
+    own = (at for at in found if at.line and of.source.parent in Path(at.file).parents)
+    return tuple(dict.fromkeys(Loc(at.file, at.line) for at in own))
 
 
 class _Words:

@@ -13,9 +13,8 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from pto.core.errors import Loc
+from pto.core.errors import Diagnostic, Loc
 from pto.core.findings import Findings
-from pto.graphs import races
 from pto.graphs.diff import ValueLog
 from pto.graphs.footprint import TaskFootprint, TaskUse
 from pto.graphs.limits import UNLIMITED
@@ -30,8 +29,9 @@ from pto.graphs.model import (
     TensorBox,
     Use,
 )
-from pto.graphs.runs import GraphRun, block_us
+from pto.graphs.runs import GraphRun, block_us, ran
 from pto.lang.call.place import here, mistake, placed
+from pto.observe.sanitize import sanitize
 from pto.observe.timing.chips import Bench
 from pto.observe.timing.launch import BlockLaunch
 from pto.run.launch.arrays import Borrowed, borrow
@@ -48,6 +48,7 @@ class SourceLine:
     """The line of a submission."""
 
     loc: Loc | None
+    callers: Sequence[Loc] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,8 +178,7 @@ class TaskGraph:
         made = self.on_copies()
         made.touches = {}
         made.run()
-        found = races.findings(self.model, made.touches)
-        return Findings(found, f"{len(self.calls)} tasks watched")
+        return Findings(ran([made]).findings, f"{len(self.calls)} tasks watched")
 
     def on_copies(self, seed: int | None = None, log: ValueLog | None = None) -> PythonRun:
         """A run that leaves the arrays as they are."""
@@ -224,6 +224,13 @@ class PythonRun(GraphRun):
             return next((n, memory.base - low) for low, _, n in found)
 
         return observer.take(locate)
+
+    def sanitized(self, task: Task) -> list[Diagnostic]:
+        launch = self._moved(task, self._device)
+        args = [np.array(a.array) if isinstance(a, Borrowed) else a for a in launch.args]
+        kernel, name = launch.kernel, self.profile.name
+        options: dict[str, Any] = {"args": args, "blocks": launch.blocks, "profile": name}
+        return list(sanitize(kernel.module, entry=kernel.name, automatic=True, **options))
 
     def _moved(self, task: Task, device: Device) -> Launch:
         """The call of a task on the arrays of this run."""

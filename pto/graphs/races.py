@@ -141,8 +141,8 @@ def _race_finding(graph: Graph, alike: Sequence[Race]) -> Diagnostic:
     notes = (
         Note(f"{first.title} {race.a.how} the bytes", race.a.op.loc),
         Note(f"{second.title} {race.b.how} the bytes", race.b.op.loc),
-        Note(f"{first.title} is submitted here", first.loc),
-        Note(f"{second.title} is submitted here", second.loc),
+        first.submitted(),
+        second.submitted(),
     )
     return Diagnostic("PTO-G101", message, second.loc, "error", notes, _remedy(graph, alike))
 
@@ -187,7 +187,7 @@ def _host_race(graph: Graph, number: int, touch: TaskUse, use: HostUse) -> Diagn
     )
     notes = (
         Note(f"{task.title} {touch.how} the bytes", touch.op.loc),
-        Note(f"{task.title} is submitted here", task.loc),
+        task.submitted(),
     )
     help = "the runtime waits for tasks that declare the tensor as inout in an automatic scope"
     return Diagnostic("PTO-G101", message, use.where.loc, "error", notes, help)
@@ -225,7 +225,7 @@ def _undefined_finding(graph: Graph, number: int, touch: TaskUse, missing: Inter
         " that no task before it has written"
     )
     creator = None if buffer.creator is None else graph.tasks[buffer.creator]
-    notes = [Note(f"{task.title} is submitted here", task.loc)]
+    notes = [task.submitted()]
     if creator is not None:
         notes.append(Note(f"{creator.title} creates the buffer", creator.loc))
     return Diagnostic("PTO-G102", message, touch.op.loc, "error", tuple(notes))
@@ -265,7 +265,7 @@ def _against_declaration(graph: Graph, touches: Touches) -> Iterator[Diagnostic]
             told.add(key)
             title = graph.buffers[touch.buffer].title
             message = f"{task.title} {touch.how} {title}, which it declares as an input"
-            notes = (Note(f"{task.title} is submitted here", task.loc),)
+            notes = (task.submitted(),)
             help = "declare it as inout: later readers do not wait for this task"
             yield Diagnostic("PTO-G105", message, touch.op.loc, "error", notes, help)
 

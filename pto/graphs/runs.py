@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pto.core.errors import Diagnostic, Note, PtoError
+from pto.core.errors import Diagnostic, PtoError
 from pto.graphs import dry, races, timing
 from pto.graphs.diff import Buffers, ValueLog
 from pto.graphs.footprint import TaskUse
@@ -55,6 +55,7 @@ class GraphRun(ABC):
         self.graph = graph
         self.schedule = TaskSchedule(graph, self._execute, seed)
         self.touches: dict[int, list[TaskUse]] | None = None  # of watched tasks
+        self.inside: dict[object, list[Diagnostic]] = {}  # by kind of task: what its kernel does
         self._log = log
 
     @property
@@ -81,6 +82,10 @@ class GraphRun(ABC):
         """Run a task and return the bytes it touched."""
 
     @abstractmethod
+    def sanitized(self, task: Task) -> list[Diagnostic]:
+        """Findings of the sanitizer in the kernels of a task; memory stays as it is."""
+
+    @abstractmethod
     def block_us(self, task: Task, chip: Bench) -> float:
         """The time of one block of a task on a core."""
 
@@ -101,6 +106,8 @@ class GraphRun(ABC):
             self._log.before(task, self.arrays)
         try:
             if self.touches is not None:
+                if (kind := _kind(task)) not in self.inside:
+                    self.inside[kind] = _noted(self.sanitized(task), task)
                 self.touches[number] = self.watched(task)
             else:
                 self.launch(task)
@@ -112,8 +119,18 @@ class GraphRun(ABC):
 
 def named(error: PtoError, task: Task) -> PtoError:
     """The findings of a task, each with a note that says which task and where it was submitted."""
-    note = Note(f"in {task.title}, submitted here", task.loc)
-    return PtoError(*(replace(d, notes=(*d.notes, note)) for d in error.diagnostics))
+    return PtoError(*_noted(error.diagnostics, task))
+
+
+def _noted(found: Iterable[Diagnostic], task: Task) -> list[Diagnostic]:
+    note = task.submitted("in {}, submitted here")
+    return [replace(d, notes=(*d.notes, note)) for d in found]
+
+
+def _kind(task: Task) -> object:
+    """Equal for tasks that differ in scalars and addresses alone."""
+    shapes = tuple((a.region.extents, a.region.strides) for a in task.arguments)
+    return task.name, task.kernels, task.blocks, shapes
 
 
 # ---- reports
@@ -130,7 +147,8 @@ def ran(runs: Sequence[GraphRun], warnings: Sequence[Diagnostic] = ()) -> Ran:
     )
     for run in runs:
         if run.touches is not None:
-            found.findings = races.findings(run.graph, run.touches)
+            found.findings = [d for each in run.inside.values() for d in each]
+            found.findings += races.findings(run.graph, run.touches)
             found.findings += usage(run.graph, run.limits).findings
             found.needless = len(races.needless(run.graph, run.touches))
     return found
@@ -189,8 +207,7 @@ def _times(run: GraphRun, chip: Bench) -> tuple[dict[int, float], int, int]:
     for task in run.graph.tasks:
         if task.kind != "task" or task.was_skipped:
             continue
-        shapes = tuple((a.region.extents, a.region.strides) for a in task.arguments)
-        kind = (task.name, task.kernels, task.blocks, shapes)
+        kind = _kind(task)
         key = (kind, tuple(task.scalars))
         if key not in exact and not _settled(kinds[kind]):
             try:

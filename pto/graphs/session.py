@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from pto.core.errors import PtoError
+from pto.core.errors import Diagnostic, PtoError
 from pto.cxx.native import NativeBuild
 from pto.graphs import launch as tasks
 from pto.graphs.diff import ValueLog
@@ -127,6 +127,9 @@ class GraphSession(GraphRun):
 
     def watched(self, task: Task) -> list[TaskUse]:
         return self.runner.watched(task)
+
+    def sanitized(self, task: Task) -> list[Diagnostic]:
+        return self.runner.sanitized(task)
 
     def block_us(self, task: Task, chip: Bench) -> float:
         kernels = self.program.kernels

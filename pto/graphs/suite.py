@@ -30,7 +30,7 @@ STATUSES = {
     "checked": "the declarations of its tasks hold; no kernel was run",
     "wrong": "an output differs from the golden",
     "differs": "two orders that the edges allow give different bytes",
-    "races": "the sanitizer reports an error between tasks",
+    "races": "the sanitizer reports an error in a task or between tasks",
     "refused": "the machine reports a finding",
     "crashed": "native code crashed or did not end",
     "unbuilt": "a source does not compile",

@@ -59,6 +59,11 @@ BODIES = {
         "const int lane = get_sub_block_id(args);"
         " at(args[0])[lane] = 10.0f * lane + get_subblockid();",
     ),
+    6: ("waits", "wait_flag(PIPE_MTE2, PIPE_V, EVENT_ID0);"),  # for ever
+    7: (
+        "unflagged",  # stores a tile without waiting for its load
+        "Part x(at(args[0])), y(at(args[1])); TLOAD(a, x); TSTORE(y, a);",
+    ),
 }
 # One orchestration has all bodies, chosen by its scalar: a build takes seconds.
 _ORCHESTRATION = """

@@ -137,6 +137,15 @@ BODIES = {
     "load after an unknown writer": _HOST_LOAD.format("no_dep"),
     "load after a writer": _HOST_LOAD.format("inout"),
     "deep scopes": "for (int n = 0; n < 64; ++n) rt()->ops->scope_begin(rt());",
+    "waits": "CoreTaskArgs a; a.add_inout(y); vector_task(6, a);",
+    "unflagged": "CoreTaskArgs a; a.add_input(x); a.add_inout(y); vector_task(7, a);",
+    "by a helper": """
+    auto submit = [&](int which) {
+        CoreTaskArgs a; a.add_input(x); a.add_no_dep(y); a.add_scalar(which); vector_task(0, a);
+    };
+    submit(1);
+    submit(2);
+""",
     "automatic in manual": "Scope outer(PTO2ScopeMode::MANUAL); Scope inner;",
     "manual in manual": f"Scope outer(PTO2ScopeMode::MANUAL);"
     f" Scope inner(PTO2ScopeMode::MANUAL);\n{_PAIR}",
@@ -336,6 +345,32 @@ def test_a_finding_inside_a_task_names_the_task_and_where_it_was_submitted(runne
     note = finding.notes[-1]
     assert note.message == "in task 0 (add_number), submitted here"
     assert note.loc is not None and note.loc.file.endswith("orchestration.cpp")
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "kernel"), [("waits", "PTO-D201", 6), ("unflagged", "PTO-R001", 7)]
+)
+def test_the_sanitizer_looks_inside_a_task(runner: Runner, name: str, code: str, kernel: int):
+    found = runner.run(name, watched=True).ran.findings
+    assert found[0].code == code
+    assert found[0].loc is not None
+    assert found[0].loc.file.endswith(f"{sources.BODIES[kernel][0]}.cpp")
+    assert found[0].notes[-1].message == f"in task 0 ({name}), submitted here"
+
+
+def test_a_watched_run_gives_the_same_bytes(runner: Runner):
+    """The sanitizer runs a task several times; an atomic sum counts once."""
+    got = runner.run("two atomic updates", watched=True)
+    np.testing.assert_array_equal(got.y, runner.run("two atomic updates").y)
+
+
+def test_a_task_submitted_by_a_helper_is_told_with_the_lines_that_call_it(runner: Runner):
+    (found,) = runner.run("by a helper", watched=True).ran.findings
+    first, second = found.notes[2:]
+    assert first.loc is not None and first.loc == second.loc
+    line = first.loc.line + 2
+    assert first.message == f"task 0 (add_number) is submitted here, called from line {line}"
+    assert second.message == f"task 1 (add_number) is submitted here, called from line {line + 1}"
 
 
 def test_a_dry_run_needs_no_kernel_and_no_values(runner: Runner, tmp_path: Path):
