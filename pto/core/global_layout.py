@@ -67,7 +67,7 @@ class GlobalLayout:
                 raise fail(
                     "PTO-S009",
                     f"layout {self.name} needs size {size} in dimension {axis}, "
-                    f"and the shape is {_times(shape)}",
+                    f"and the shape is {times(shape)}",
                 )
 
     def _sizes(self, shape: Shape5, itemsize: int) -> tuple[int, ...]:
@@ -169,5 +169,5 @@ def matrix_view(layout: GlobalLayout, rows: int, cols: int, itemsize: int) -> tu
     return shape, default_strides(layout, shape, itemsize)
 
 
-def _times(shape: tuple[int, ...]) -> str:
+def times(shape: tuple[int, ...]) -> str:
     return "x".join(map(str, shape))

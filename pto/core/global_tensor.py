@@ -16,7 +16,7 @@ from numpy.lib.stride_tricks import as_strided
 from pto.core.constants import C0_SIZE_BYTE
 from pto.core.dtypes import DType, items_of
 from pto.core.errors import PtoError, fail
-from pto.core.global_layout import C0_AXIS, ND, RANK, GlobalLayout, Shape5, default_strides
+from pto.core.global_layout import C0_AXIS, ND, RANK, GlobalLayout, Shape5, default_strides, times
 from pto.core.memory import Bytes, Memory, Space
 
 
@@ -78,7 +78,7 @@ class GlobalTensor:
             self.layout.check(self.shape)
 
     def __str__(self) -> str:
-        return f"{_times(self.shape)}x{self.dtype.name} {self.layout}"
+        return f"{times(self.shape)}x{self.dtype.name} {self.layout}"
 
     @property
     def nbytes(self) -> int:
@@ -132,7 +132,7 @@ class GlobalTensor:
         if array.shape != self.matrix_shape:
             raise fail(
                 "PTO-S006",
-                f"{self} takes an array of {_times(self.matrix_shape)}, not {_times(array.shape)}",
+                f"{self} takes an array of {times(self.matrix_shape)}, not {times(array.shape)}",
             )
         items, target = items_of(self.dtype, array), self.as_matrix()
         target.view(self.dtype.storage)[...] = items.reshape(target.shape)
@@ -204,7 +204,3 @@ def _join(outer: Sequence[int], inner: Sequence[int]) -> Shape5:
 
 def _malformed(shape: Sequence[int], strides: Sequence[int], rule: str) -> PtoError:
     return fail("PTO-M007", f"a global tensor {rule}: {tuple(shape)} with {tuple(strides)}")
-
-
-def _times(shape: Sequence[int]) -> str:
-    return "x".join(map(str, shape))

@@ -86,7 +86,7 @@ def exp(x: Lanes) -> Lanes:
     clear = select(wide < low, const(wide, low), wide)
     clear = select(clear > high, const(wide, high), clear)
     turned = fused(clear, const(wide, _LOG2E), const(wide, _TO_INTEGER))
-    y = _horner(fused(turned - _TO_INTEGER, const(wide, -_LN2), clear), terms)
+    y = horner(fused(turned - _TO_INTEGER, const(wide, -_LN2), clear), terms)
     if x.dtype == _F16:
         for at, right in _EXP_TIES.items():
             y = select(wide == const(wide, at), const(y, right), y)
@@ -107,7 +107,7 @@ def log(x: Lanes) -> Lanes:
     """Natural logarithm: x = m 2^k with sqrt(1/2) <= m < sqrt(2); f = m - 1 and f * f are exact."""
     wide = x.astype(np.float32)
     f, k = _split(wide, x.dtype)
-    y = fused(f * f, _horner(f, _LOG_F16 if x.dtype == _F16 else _LOG_BF16), f)
+    y = fused(f * f, horner(f, _LOG_F16 if x.dtype == _F16 else _LOG_BF16), f)
     return log_edges(wide, fused(k, const(k, _LN2), y)).astype(x.dtype)
 
 
@@ -131,7 +131,7 @@ def power(size: Any, y: Any, kind: Any) -> tuple[Any, Any]:
     far = select(y > _FAR, const(y, _FAR), select(y < -_FAR, const(y, -_FAR), y))
     f, k = _split(size, kind)
     t = f / (f + 2.0)
-    digits = t * _horner(t * t, _LOG2_NEAR)
+    digits = t * horner(t * t, _LOG2_NEAR)
     whole, part = far * k, far * digits
     total = fused(far, digits, whole)
     clear = select(total > low, total, const(total, low))
@@ -139,7 +139,7 @@ def power(size: Any, y: Any, kind: Any) -> tuple[Any, Any]:
     turned = clear + _TO_INTEGER
     r = fused(far, digits, whole - (turned - _TO_INTEGER))
     r = select(r > -0.6, r, const(r, -0.6))
-    near = _horner(select(r < 0.6, r, const(r, 0.6)), _EXP2_NEAR)
+    near = horner(select(r < 0.6, r, const(r, 0.6)), _EXP2_NEAR)
     found = _scaled(near, turned.view(np.int32), kind)
     error = fused(primitives.absolute(part), const(part, _ERROR), const(part, _ERROR))
     if kind == _F16:
@@ -167,7 +167,8 @@ def rsqrt(x: Lanes) -> Lanes:
     return (1.0 / primitives.sqrt(x.astype(np.float32))).astype(x.dtype)
 
 
-def _horner(r: Any, terms: tuple[float, ...]) -> Any:
+def horner(r: Any, terms: tuple[float, ...]) -> Any:
+    """A polynomial of r, its highest term first, by fused steps."""
     p = const(r, terms[0])
     for term in terms[1:]:
         p = fused(p, r, const(r, term))

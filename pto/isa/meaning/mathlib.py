@@ -223,18 +223,9 @@ def _exp_of_small(x: F64) -> F64:
     turned = fused(clear, const(x, _LOG2E), const(x, _TO_INTEGER))
     n = turned - _TO_INTEGER
     r = fused(n, const(x, -_LN2_LOW), fused(n, const(x, -_LN2_HIGH), clear))
-    y = const(x, _EXP_NEAR[0])
-    for term in _EXP_NEAR[1:]:
-        y = fused(y, r, const(x, term))
+    y = halves.horner(r, _EXP_NEAR)
     scaled = (y.view(np.int64) + (turned.view(np.int64) << 52)).view(np.float64)
     return select(isnan(x), np.nan, scaled)
-
-
-def _horner(r: F64, terms: tuple[float, ...]) -> F64:
-    y = const(r, terms[0])
-    for term in terms[1:]:
-        y = fused(y, r, const(r, term))
-    return y
 
 
 def _split(x: F64) -> tuple[F64, F64, F64]:
@@ -254,7 +245,7 @@ def _log_of_small(x: F64) -> F64:
     """log64 for finite positive values that came from f32. Fused steps halve the work."""
     with np.errstate(all="ignore"):
         t, z, k = _split(x)
-        return fused(k, const(k, _LN2), t * _horner(z, _LOG_NEAR))
+        return fused(k, const(k, _LN2), t * halves.horner(z, _LOG_NEAR))
 
 
 def _power_of_small(x: Lanes, y: Lanes) -> Lanes:
@@ -266,13 +257,13 @@ def _power_of_small(x: Lanes, y: Lanes) -> Lanes:
     with np.errstate(all="ignore"):
         size = absolute(widen(given))
         t, z, k = _split(size)
-        digits = fused(t, _horner(z, _LOG2_NEAR), k)
+        digits = fused(t, halves.horner(z, _LOG2_NEAR), k)
         digits = select(size == 0, const(k, -np.inf), digits)
         found = widen(by) * select(size == np.inf, size, digits)
         found = select(found < -_FAR, const(k, -_FAR), found)
         found = select(found > _FAR, const(k, _FAR), found)
         turned = found + _TO_INTEGER
-        near = _horner(found - (turned - _TO_INTEGER), _EXP2_NEAR)
+        near = halves.horner(found - (turned - _TO_INTEGER), _EXP2_NEAR)
         scaled = (near.view(np.int64) + (turned.view(np.int64) << 52)).view(np.float64)
         return _power_edges(given, by, narrow(scaled, x))
 

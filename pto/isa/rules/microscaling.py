@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from pto.core.constants import MX_BLOCK_SIZE, MX_ROW_LEN
 from pto.core.tile import TileType
-from pto.isa.rules.rule import Case, rule
+from pto.isa.rules.rule import Case, dims, rule
 
 _LANES_16 = 128  # of 16 bits in a register
 _LONG = 1024  # the flat form uses two registers per iteration above this many elements
@@ -19,10 +19,6 @@ _LONG = 1024  # the flat form uses two registers per iteration above this many e
 
 def _aligned(n: int, to: int) -> int:
     return -(-n // to) * to
-
-
-def _text(shape: tuple[int | None, int | None]) -> str:
-    return "x".join("?" if n is None else str(n) for n in shape)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +47,8 @@ class _Shapes:
     def region(self, name: str, *wanted: tuple[int, int]) -> Iterator[str]:
         tile = self.tiles[name]
         if tile.valid not in wanted:
-            listed = " or ".join(map(_text, wanted))
-            yield f"the valid region of {name} is {_text(tile.valid)}, it takes {listed}"
+            listed = " or ".join(dims(*each) for each in wanted)
+            yield f"the valid region of {name} is {dims(*tile.valid)}, it takes {listed}"
 
     def pitch(self, name: str, cols: int) -> Iterator[str]:
         found = self.tiles[name].cols
