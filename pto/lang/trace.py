@@ -1,20 +1,16 @@
-"""The trace of one kernel: a program under construction.
-
-Valid regions of tiles are propagated here: unless the user fixes it, the region of a tile is that
-of its data, static if known during tracing, else set at run time.
-"""
+"""The trace of one kernel: a program under construction; `regions.py` has the valid regions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable
 from itertools import dropwhile
 from typing import Any, ClassVar, TypeVar, Unpack
 
 from pto.core.dtypes import I64
 from pto.core.errors import Diagnostic, PtoError
-from pto.ir.builder import INDEX, Builder, Given, Operands, Parts, new_block, scalar_type
-from pto.ir.graph import Block, Module, Operation, Value
-from pto.isa.handle.tile import ALLOC_TILE, GET_VALIDSHAPE, SET_VALIDSHAPE
+from pto.ir.builder import INDEX, Given, Operands, Parts, scalar_type
+from pto.ir.graph import Module, Operation, Value
+from pto.isa.handle.tile import ALLOC_TILE
 from pto.isa.row.attributes import Str
 from pto.isa.row.instr import Instr
 from pto.isa.row.traits import Control
@@ -24,11 +20,11 @@ from pto.isa.scalar.structure import RETURN
 from pto.isa.vector.predicate import PSET
 from pto.lang.aliasing import require_unshared
 from pto.lang.call.place import KernelError, assigned_names, here, located, mistake
-from pto.lang.call.session import Session
 from pto.lang.coalesce import coalesce
 from pto.lang.mark import Mark
+from pto.lang.regions import TileRegions
 from pto.lang.values.scalars import Scalar, as_value
-from pto.lang.values.tiles import Extent, Extents, Tile, same_region
+from pto.lang.values.tiles import Extents, Tile
 from pto.prove.assume import GRID
 from pto.transform.reuse import Reuse
 from pto.transform.tidy import drop_unused, tidy
@@ -36,7 +32,7 @@ from pto.transform.tidy import drop_unused, tidy
 T = TypeVar("T")
 
 
-class Trace(Session):
+class Trace(TileRegions):
     """A session that records instruction calls as operations of a program."""
 
     eager: ClassVar[bool] = False
@@ -47,10 +43,7 @@ class Trace(Session):
         self.name = f"kernel {name}"
         self.profile = profile
         self.module = module
-        self.builder = Builder(function)
-        self.tiles: list[Tile] = []
-        self.carries: list[Any] = []
-        self.scopes: list[RegionScope] = []
+        super().__init__(function)
         self.copies: list[Operation] = []  # of tiles to the buffers of variables
         self.hints: list[tuple[Value, Value]] = []  # buffers of a variable before and after
         self.unbound: dict[str, str] = {}  # variables without a value -> reason
@@ -118,7 +111,6 @@ class Trace(Session):
         return mask
 
     def broken(self, error: KernelError) -> None:
-        """Record an error where none can be raised; the next instruction raises it."""
         self._broken = self._broken or error
 
     def require_whole(self) -> None:
@@ -141,45 +133,6 @@ class Trace(Session):
         op = tile.value.owner
         if isinstance(op, Operation):
             op.set_group("addr", [address])
-
-    def region(self, tile: Tile) -> Extents:
-        """The valid rows and columns of a tile here; run-time values if they depend on a branch."""
-        for scope in self.scopes:
-            if tile not in scope.changed:
-                scope.early.add(tile)
-        known = tile.known_region
-        static = all(isinstance(n, int) for n in known)
-        tile.seen.add(known if static else None)
-        rows, cols = (self._extent(tile, axis, extent) for axis, extent in enumerate(known))
-        return rows, cols
-
-    def _extent(self, tile: Tile, axis: int, known: Extent) -> Extent:
-        if isinstance(known, int) or (known is not None and self.builder.sees(known.value)):
-            return known
-        given = self.emit(GET_VALIDSHAPE, {"source": tile.value}, results=[INDEX, INDEX])
-        return self.scalar(given[axis])
-
-    def set_region(self, tile: Tile, rows: Extent, cols: Extent) -> None:
-        """Set the valid region of the tile from here on."""
-        before = tile.known_region
-        if same_region(before, (rows, cols)):
-            return
-        if tile.fixed:
-            raise mistake(
-                "PTO-V200",
-                f"the valid region of %{tile.value.name} is fixed as {_shown(before)}, it cannot"
-                f" become {_shown((rows, cols))}",
-                help="leave out valid= in pto.tile, and the region follows the data",
-            )
-        for scope in self.scopes:
-            scope.changed.setdefault(tile, before)
-        tile.known_region = (rows, cols)
-        given = {
-            "source": tile.value,
-            "valid_row": as_value(rows, INDEX),
-            "valid_col": as_value(cols, INDEX),
-        }
-        tile.settings.append(self.append(SET_VALIDSHAPE, given))
 
     # ---- arguments of the launch
 
@@ -273,33 +226,6 @@ class Trace(Session):
         """Discard operations traced since `mark` in the innermost open block."""
         mark.restore(self)
 
-    # ---- blocks
-
-    def open(self, op: Operation, args: Sequence[Value] = (), *, loop: bool = False) -> Block:
-        """Open a new region of `op` for the following operations."""
-        block = new_block(op, args)
-        self.reopen(block, loop=loop)
-        return block
-
-    def reopen(self, block: Block, *, loop: bool = False) -> None:
-        self.builder.blocks.append(block)
-        self.scopes.append(RegionScope(loop, len(self.tiles), len(self.carries)))
-
-    def close(self, *, certain: bool = False) -> None:
-        """Leave the innermost region; `certain`: it is executed exactly once."""
-        scope = self.scopes.pop()
-        self.builder.blocks.pop()
-        del self.carries[scope.carries :]
-        if certain:
-            return
-        for tile, before in scope.changed.items():
-            if same_region(tile.known_region, before) or tile in self.tiles[scope.tiles :]:
-                continue
-            known = all(extent is not None for extent in before)  # `in` would compare numbers
-            if scope.loop and tile in scope.early and known:
-                self.broken(_unsteady(tile))
-            tile.known_region = (None, None)
-
     # ---- the end
 
     def finish(self) -> Module:
@@ -310,7 +236,7 @@ class Trace(Session):
         self.tiles = coalesce(self.builder.function, self.tiles, self.copies, self.hints)
         self._reuse()
         for tile in self.tiles:
-            self._settle(tile)
+            self.settle(tile)
         drop_unused(self.builder.function)
         tidy(self.builder.function)
         return self.module
@@ -328,38 +254,8 @@ class Trace(Session):
                 kept.seen |= tile.seen
         self.tiles = [t for t in self.tiles if reuse.found(t.value) is t.value]
 
-    def _settle(self, tile: Tile) -> None:
-        """Put the region into the type if it is static and equal at all uses; else `valid=?x?`."""
-        if tile.fixed or not tile.settings:
-            return
-        if len(tile.seen) == 1 and None not in tile.seen:
-            for op in tile.settings:
-                op.erase()
-            tile.retype(next(iter(tile.seen)) or tile.shape)
-            return
-        alloc = tile.value.owner
-        if isinstance(alloc, Operation) and alloc.row is ALLOC_TILE:
-            for name, extent in zip(("valid_row", "valid_col"), tile.shape, strict=True):
-                alloc.set_group(name, [self.constant(extent, INDEX)])
-        tile.retype((None, None))
-
-
-class RegionScope:
-    """Changes of valid regions inside one block."""
-
-    def __init__(self, loop: bool, tiles: int, carries: int) -> None:
-        self.loop = loop
-        self.tiles = tiles  # how many there were before
-        self.carries = carries
-        self.changed: dict[Tile, Extents] = {}  # their regions before
-        self.early: set[Tile] = set()  # read before they changed
-
 
 _I64 = scalar_type(I64)
-
-
-def _shown(region: Extents) -> str:
-    return " x ".join(str(n) if isinstance(n, int) else "?" for n in region)
 
 
 def _out_of_sight(value: Value) -> KernelError:
@@ -377,13 +273,4 @@ def _first_in_branch(tile: Tile) -> KernelError:
         f"the first product into %{tile.value.name} is in a branch or a `while`: if that is not"
         " executed, the accumulator has no value",
         help="multiply once before it, or make the accumulator inside it",
-    )
-
-
-def _unsteady(tile: Tile) -> KernelError:
-    return mistake(
-        "PTO-V201",
-        f"the valid region of %{tile.value.name} at the start of this loop is another one in later"
-        " iterations",
-        help="load the tile before it is used in the loop, or make it inside the loop",
     )
