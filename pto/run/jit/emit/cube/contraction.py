@@ -5,10 +5,14 @@ too."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from pto.core.dtypes import F32, I32
+import numpy as np
+
+from pto.core.dtypes import F32, I32, DType
+from pto.core.primitives import isfinite
 from pto.run.jit.emit.cube.ahead import NextLoad
 from pto.run.jit.emit.cube.factors import LANES, PANEL, Factors, Matrix, byte_products
 from pto.run.jit.emit.cube.image import Windows
@@ -17,8 +21,10 @@ from pto.run.jit.emit.emitter import OpContext
 from pto.run.jit.emit.tile import planes
 from pto.run.jit.emit.tile.grids import Grid
 from pto.run.jit.llvm import lanes
+from pto.run.jit.llvm.shuffles import spread
 from pto.run.jit.llvm.text import Parameters, Text, Val, unsupported_if, vector
 
+_MOST = np.finfo(np.float32).max
 _HIGH, _WIDE = 8, 2  # rows and vectors of columns of a block; its sums stay in registers
 
 Change = tuple[str, Callable[[Any], Any]]  # by its name
@@ -77,6 +83,9 @@ def multiply(
     ahead = [each.named(given) for each in factors.ahead] if parts else []
     key = repr(("product", kind, rooms, dst.grid, shape, of_bytes, limit, windows, ahead, parts))
 
+    unaligned = dst.grid.col != 1 or dst.grid.box[1] % LANES
+    unsupported_if(unaligned, "an accumulator whose rows are no runs")
+
     def write(x: Text) -> None:
         block = _Block(x, kind, rooms, dst.grid, shape, of_bytes, limit, windows)
         _multiply(x, block, ahead, parts)
@@ -108,31 +117,26 @@ def _multiply(x: Text, block: _Block, ahead: Sequence[NextLoad], parts: int) -> 
     x.loop("%p2", LANES, lambda j: strip(j, 1), start=done)
 
 
+@dataclass(frozen=True, slots=True)
 class _Block:
     """A block of rows by vectors of columns, computed in registers over all of k."""
 
-    def __init__(
-        self,
-        x: Text,
-        kind: str,
-        rooms: tuple[PanelLayout, PanelLayout],
-        out: Grid,
-        start: tuple[Grid, bool] | None,
-        of_bytes: bool,
-        limit: int,
-        windows: Windows | None,
-    ) -> None:
-        self.x = x
-        self.windows = windows
-        self.limit = limit
-        self.of_bytes = of_bytes
-        self.kind = kind
-        self.type = vector(LANES, kind)
-        self.rooms = rooms
-        self.out = out
-        self.start = start
-        self.dtype = F32 if kind == "float" else I32
-        unsupported_if(out.col != 1 or out.box[1] % LANES, "an accumulator whose rows are no runs")
+    x: Text
+    kind: str
+    rooms: tuple[PanelLayout, PanelLayout]
+    out: Grid
+    start: tuple[Grid, bool] | None  # the layout of the addend, and whether it is one row
+    of_bytes: bool
+    limit: int
+    windows: Windows | None
+
+    @property
+    def type(self) -> str:
+        return vector(LANES, self.kind)
+
+    @property
+    def dtype(self) -> DType:
+        return F32 if self.kind == "float" else I32
 
     def write(self, i: Val, j: Val, high: int, wide: int) -> None:
         x = self.x
@@ -175,19 +179,13 @@ class _Block:
             right = [x.load(self.type, x.at(line, 4 * LANES * n)) for n in range(wide)]
             found: list[str] = []
             for n, row in enumerate(rows):
-                left = self._spread(x.load(self.kind, x.at(row, x.mul(k, 4))))
+                one = x.load(self.kind, x.at(row, x.mul(k, 4)))
+                left = spread(x, self.kind, LANES, one)
                 for w, some in enumerate(right):
                     found.append(self._add(left, some, sums[n * wide + w]))
             return found
 
         return x.fold(count, [self.type] * len(first), first, step)
-
-    def _spread(self, one: str) -> str:
-        x, type = self.x, self.type
-        first = x.new(f"insertelement {type} poison, {self.kind} {one}, i64 0")
-        return x.new(
-            f"shufflevector {type} {first}, {type} poison, <{LANES} x i32> zeroinitializer"
-        )
 
     def _add(self, a: str, b: str, total: Val) -> str:
         x, type = self.x, self.type
@@ -196,25 +194,23 @@ class _Block:
         if self.kind == "i32":
             term = x.new(f"mul {type} {a}, {b}")
             return x.new(f"add {type} {total}, {term}")
-        name = f"@llvm.fma.v{LANES}f32"
-        x.declare(f"declare {type} {name}({type}, {type}, {type})")
-        found = x.new(f"call {type} {name}({type} {a}, {type} {b}, {type} {total})")
+        found = self._floats.intrinsic("fma", lanes.F32, a, b, total)
         asked = (a, b, total) if self.limit == LIMITED_IF_FINITE else ()
         return self._limited(found, asked) if self.limit else found
 
+    @property
+    def _floats(self) -> lanes.Lanes:
+        return lanes.Lanes(self.x, LANES)
+
     def _limited(self, total: str, asked: Sequence[Val]) -> str:
         """Clamp a sum to the finite numbers, if all of `asked` are finite."""
-        x, type, found = self.x, self.type, total
-        for word, end in (("minnum", "47EFFFFFE0000000"), ("maxnum", "C7EFFFFFE0000000")):
-            name = f"@llvm.{word}.v{LANES}f32"
-            x.declare(f"declare {type} {name}({type}, {type})")
-            found = x.new(f"call {type} {name}({type} {found}, {type} splat (float 0x{end}))")
+        spot, kind, found = self._floats, lanes.F32, total
+        for word, end in (("minnum", _MOST), ("maxnum", -_MOST)):
+            found = spot.intrinsic(word, kind, found, spot.constant(kind, end).name)
         for each in asked:
-            name, bits = f"@llvm.fabs.v{LANES}f32", vector(LANES, "i1")
-            x.declare(f"declare {type} {name}({type})")
-            size = x.new(f"call {type} {name}({type} {each})")
-            whole = x.new(f"fcmp one {type} {size}, splat (float 0x7FF0000000000000)")
-            found = x.new(f"select {bits} {whole}, {type} {found}, {type} {total}")
+            whole = isfinite(spot.symbol(kind, each))  # type: ignore[arg-type]
+            either = spot.symbol(kind, found), spot.symbol(kind, total)
+            found = str(lanes.where(spot, whole, *either).name)
         return found
 
     def _finish(self, i: Val, j: Val, total: Val, wide: int) -> None:

@@ -18,6 +18,7 @@ from pto.run.jit.emit.cube.unpack import RIGHT_AT, PanelLayout, unpack
 from pto.run.jit.emit.emitter import OpContext
 from pto.run.jit.emit.tile import planes
 from pto.run.jit.emit.tile.grids import Grid, grid
+from pto.run.jit.llvm.shuffles import spread
 from pto.run.jit.llvm.text import Text, Val, unsupported_if
 from pto.run.jit.runtime.values import TileDesc
 
@@ -105,9 +106,7 @@ def _scale_rows(x: Text, room: PanelLayout, step: int, bad: str) -> None:
         def half(h: str) -> None:
             group = x.over(h, MX_BLOCK_SIZE // _LANES)
             one = x.load("i32", x.at(scales, x.mul(group, 4)), 4)
-            first = x.new(f"insertelement <{_LANES} x i32> poison, i32 {one}, i64 0")
-            zero = f"<{_LANES} x i32> zeroinitializer"
-            all = x.new(f"shufflevector <{_LANES} x i32> {first}, <{_LANES} x i32> poison, {zero}")
+            all = spread(x, "i32", _LANES, one)
             _times(x, x.at(values, x.mul(h, _LANES * 4)), all, bad)
 
         x.loop(x.up("%p1", _LANES), 1, half)
