@@ -34,7 +34,7 @@ def _mad(s: OpContext) -> Sequence[Lowered]:
 @emits(mad.MAD_RAW)
 def _raw(s: OpContext) -> Sequence[Lowered]:
     """All sizes and modes are fields of one word."""
-    word = expect(s.need(ScalarValue, "xt").name, int, "sizes that are known only when it runs")
+    word = expect(s.need(ScalarValue, "xt").name, int, _RUN_TIME)
     m, k, n = (word >> shift & 0xFFF for shift in (0, 12, 24))
     start = "" if word >> 63 & 1 else "bias" if word >> 62 & 1 else "acc"
     unsupported_if(start == "bias" and s.op.operand("bias") is None, "a bias that is not there")
@@ -136,10 +136,12 @@ def _scales(
 
 def _size(word: Val) -> int:
     """A size from 1 to 4095, which the reference engine checks."""
-    why = "a size that is known only when it runs"
-    size = expect(word, int, why)
-    unsupported_if(not 1 <= size <= mad.MOST, why)
+    size = expect(word, int, _RUN_TIME)
+    unsupported_if(not 1 <= size <= mad.MOST, _RUN_TIME)
     return size
+
+
+_RUN_TIME = "a size that is known only when it runs"
 
 
 def _strips(kind: DType, rows: int) -> Grid:

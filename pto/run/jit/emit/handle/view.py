@@ -15,19 +15,12 @@ from pto.run.jit.llvm.text import Text, Val, expect, unsupported_if
 from pto.run.jit.runtime.values import Lowered, ScalarValue, ViewDesc
 
 
-def number(native: Lowered) -> Val:
-    """An index or i64."""
-    word = expect(native, ScalarValue, "a number of another width")
-    unsupported_if(word.types[0] != "i64", "a number of another width")
-    return word.name
-
-
-def wide(s: OpContext, word: ScalarValue) -> Val:
+def wide(s: OpContext, native: Lowered) -> Val:
     """A signed integer as 64 bits."""
+    word = expect(native, ScalarValue, "a number that is no scalar")
     kind = word.types[0]
     if kind == "i64" or isinstance(word.name, int):
         return word.name
-    unsupported_if(kind not in ("i8", "i16", "i32"), "a scalar that is no integer")
     return s.x.new(f"sext {kind} {word.name} to i64")
 
 

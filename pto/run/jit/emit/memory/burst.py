@@ -14,7 +14,7 @@ from pto.core.dtypes import U8
 from pto.core.memory import Space
 from pto.isa.meaning.memory import burst, registers
 from pto.run.jit.emit.emitter import OpContext
-from pto.run.jit.emit.handle.view import number
+from pto.run.jit.emit.handle.view import wide
 from pto.run.jit.emit.tile import boxes, planes
 from pto.run.jit.emit.tile import move as tile_moves
 from pto.run.jit.emit.tile.boxes import Field
@@ -36,7 +36,7 @@ class Loop:
 
 
 def words(s: OpContext, *names: str) -> list[Val]:
-    return [number(s.need(ScalarValue, name)) for name in names]
+    return [wide(s, s.need(ScalarValue, name)) for name in names]
 
 
 # ---- what must hold

@@ -20,8 +20,7 @@ from pto.isa.row.attributes import Int
 from pto.isa.row.traits import Control
 from pto.run.jit.emit import coroutine
 from pto.run.jit.emit.emitter import OpContext
-from pto.run.jit.emit.handle.view import Guarded
-from pto.run.jit.emit.handle.view import number as index
+from pto.run.jit.emit.handle.view import Guarded, wide
 from pto.run.jit.emit.order.ring import Matrix, Ring, number_of
 from pto.run.jit.emit.order.scales import Leaving, leaving
 from pto.run.jit.emit.registry import emits
@@ -314,7 +313,7 @@ def _pop(s: OpContext) -> Sequence[Lowered]:
     type = tile_type(result)
     unsupported_if(type.dtype.is_packed, "packed elements")
     told = [s.operand(name) for name in ("valid_row", "valid_col")]
-    words = [None if word is None else index(word) for word in told]
+    words = [None if word is None else wide(s, word) for word in told]
     region = [own if word is None else word for own, word in zip(type.valid, words, strict=True)]
     form, x = TileDesc(("", "", ""), type), s.x
 

@@ -43,10 +43,7 @@ def _computed(s: OpContext, body: Lane, given: Sequence[Val]) -> Sequence[Lowere
 
 
 def _words(s: OpContext) -> list[ScalarValue]:
-    found = s.all()
-    words = [w for w in found if isinstance(w, ScalarValue)]
-    unsupported_if(len(words) != len(found), "an operand is no scalar")
-    return words
+    return [expect(word, ScalarValue, "an operand is no scalar") for word in s.all()]
 
 
 def _word(spot: lanes.Lanes, found: Any, type: t.Type) -> ScalarValue:
@@ -82,10 +79,9 @@ def emit_known(s: OpContext) -> Sequence[Lowered]:
 @emits(SCALAR["arith.select"], cheap=True)
 def _select(s: OpContext) -> Sequence[Lowered]:
     condition, a, b = s.all()
-    bit = expect(condition, ScalarValue, "a choice by no bit").name
     unsupported_if(not a.is_like(b), "a choice between different forms")
     pairs = zip(a.types, a.names, b.names, strict=True)
-    chosen = [s.x.new(f"select i1 {bit}, {k} {p}, {k} {q}") for k, p, q in pairs]
+    chosen = [s.x.new(f"select i1 {condition.names[0]}, {k} {p}, {k} {q}") for k, p, q in pairs]
     return [a.renamed(chosen)]
 
 

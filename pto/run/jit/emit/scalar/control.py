@@ -75,7 +75,7 @@ def _for(e: Emitter, op: Operation) -> None:
     x, block = e.text, op.regions[0].block
     lower, upper, step, *inits = op.operands
     _require_loose(e, [*inits, *block.args, *block.ops[-1].operands])
-    low, high, by = (_word(e, v) for v in (lower, upper, step))
+    low, high, by = (word_of(e, v) for v in (lower, upper, step))
     e.fail_with(x.compare("sgt", by.name, 0, by.types[0]), step_error(op), by)
     start, kind = _carried(e, inits), low.types[0]
 
@@ -166,13 +166,13 @@ def step_error(op: Operation) -> Any:
     return say
 
 
-def _word(e: Emitter, value: Value) -> ScalarValue:
+def word_of(e: Emitter, value: Value) -> ScalarValue:
     return expect(e.value(value), ScalarValue, "a bound that is no scalar")
 
 
 def _if(e: Emitter, op: Operation) -> None:
     x = e.text
-    chosen, done = _word(e, op.operands[0]), x.fresh("done")
+    chosen, done = word_of(e, op.operands[0]), x.fresh("done")
     arms = [x.fresh("arm") for _ in op.regions]
     x.switch(
         chosen.types[0], chosen.name, arms[0], {k: arms[n] for k, n in choice.ways(op).items()}
@@ -207,7 +207,7 @@ def _while(e: Emitter, op: Operation) -> None:
         e.block(before)
         condition, *values = before.ops[-1].operands
         passed[:] = _carried(e, values)
-        return str(_word(e, condition).name)
+        return str(word_of(e, condition).name)
 
     def step(_: list[str]) -> list[Val]:
         for arg, value in zip(after.args, passed, strict=True):

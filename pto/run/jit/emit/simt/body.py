@@ -23,11 +23,11 @@ from pto.isa.row import types as t
 from pto.isa.row.traits import Control
 from pto.run.jit.emit.emitter import Emitter
 from pto.run.jit.emit.registry import is_cheap
-from pto.run.jit.emit.scalar.control import step_error
+from pto.run.jit.emit.scalar.control import step_error, word_of
 from pto.run.jit.emit.simt.phases import Entry, Kept, Phases, Touch
 from pto.run.jit.emit.simt.warp import At, Warp, item_of
 from pto.run.jit.llvm import lanes
-from pto.run.jit.llvm.text import I32, I64, Val, expect, unsupported_if
+from pto.run.jit.llvm.text import I32, I64, Val, unsupported_if
 from pto.run.jit.runtime.values import ScalarValue
 
 _SELECT = SCALAR["arith.select"]
@@ -190,7 +190,7 @@ class Body:
         results: list[Any] = [None] * len(op.results)
         if self.p.is_uniform(condition):
             self.p.flush()
-            holds = str(self._word(condition).name)
+            holds = str(word_of(self.e, condition).name)
             ways = [(self.p.mask, holds), (self.p.mask, x.negated(holds))]
         else:
             masks, cells = (self.p.new_mask(), self.p.new_mask()), (self._cell(), self._cell())
@@ -205,9 +205,6 @@ class Body:
             if region.blocks:
                 x.when(holds, partial(self._arm, op, region, mask, results))
 
-    def _word(self, value: Value) -> ScalarValue:
-        return expect(self.e.value(value), ScalarValue, "a bound that is no scalar")
-
     def _carried(self, op: Operation, to: Sequence[Value], sources: Sequence[Value]) -> list[Kept]:
         """Copy carried values to memory of their own."""
         made = [self.p.new(a.type, v) for a, v in zip(to, sources, strict=True)]
@@ -221,7 +218,7 @@ class Body:
         lower, upper, by, *inits = op.operands
         unsupported_if(not self.p.is_uniform(by), "a step of each work item")
         self.p.flush()
-        step = self._word(by)
+        step = word_of(self.e, by)
         self.e.fail_with(self.x.compare("sgt", step.name, 0, step.types[0]), step_error(op), step)
         around = self._carried(op, carried, inits)
         self.p.flush()
@@ -235,7 +232,7 @@ class Body:
     def _counted(self, op: Operation, counter: Value, around: list[Kept]) -> None:
         """All items go around equally often."""
         x, block = self.x, op.regions[0].block
-        low, high, by = (self._word(v) for v in op.operands[:3])
+        low, high, by = (word_of(self.e, v) for v in op.operands[:3])
         kind = low.types[0]
 
         def turn(state: list[str]) -> list[Val]:

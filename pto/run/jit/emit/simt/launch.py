@@ -17,11 +17,12 @@ from pto.isa.row.attributes import Int
 from pto.isa.row.traits import Control
 from pto.isa.rules.simt import MAX_ITEMS
 from pto.run.jit.emit.emitter import OpContext
+from pto.run.jit.emit.handle.view import wide
 from pto.run.jit.emit.registry import KINDS
 from pto.run.jit.emit.simt.body import CLOCKS, Body
 from pto.run.jit.emit.simt.phases import Kept, Phases
 from pto.run.jit.llvm import lanes
-from pto.run.jit.llvm.text import I64, Val, expect, unsupported_if
+from pto.run.jit.llvm.text import Val, expect, unsupported_if
 from pto.run.jit.runtime.context import Context
 from pto.run.jit.runtime.values import Lowered, PointerDesc, ScalarValue, TileDesc, ViewDesc
 from pto.run.reference import simt
@@ -97,12 +98,7 @@ def _size(s: OpContext, how: ItemLaunch) -> tuple[list[Val], Sequence[Value]]:
         words = [s.register(registers.LAUNCH_SIZE, n) for n in range(4)]
         s.fault_unless(x.compare("ne", words[0], 0))
         return list(words[1:]), s.op.operands
-    numbers: list[Val] = []
-    for value in s.op.operands[:3]:
-        word = expect(s.e.value(value), ScalarValue, "a size that is no number")
-        known = isinstance(word.name, int) or word.types[0] == I64
-        numbers.append(word.name if known else x.new(f"sext {word.types[0]} {word.name} to i64"))
-    return numbers, s.op.operands[3:]
+    return [wide(s, s.e.value(value)) for value in s.op.operands[:3]], s.op.operands[3:]
 
 
 def _total(s: OpContext, size: Sequence[Val]) -> Val:
@@ -111,7 +107,6 @@ def _total(s: OpContext, size: Sequence[Val]) -> Val:
         fine = x.both(fine, x.compare("ult", x.sub(each, 1), MAX_ITEMS))
         total = x.mul(total, each)
     fine = x.both(fine, x.compare("sle", total, MAX_ITEMS))
-    unsupported_if(fine == "false", "a size that no launch has")
     s.fault_unless(fine)
     return total
 
