@@ -15,8 +15,8 @@ from pto.run.jit.compiler import NativeCompiler
 from pto.run.jit.emit import fusion
 from pto.run.jit.emit.cube import factors
 from pto.run.jit.emit.emitter import OpContext
-from pto.run.jit.emit.tile import group, planes, rematerialise
 from pto.run.jit.emit.tile import move as tile_move
+from pto.run.jit.emit.tile import planes, rematerialise, steps
 from pto.run.jit.llvm import cache
 from pto.run.jit.runtime import threads
 from pto.run.launch.prepared import PreparedKernel
@@ -71,7 +71,7 @@ SWITCHES: dict[str, tuple[Switch, tuple[str, ...]]] = {
         (f"{_FUSION}::test_cheap_values_are_made_again",),
     ),
     "non-temporal stores": (
-        _attribute(group, "_may_be_large", False),
+        _attribute(steps, "_may_be_large", False),
         (f"{_FUSION}::test_stores_past_the_cache",),
     ),
     "coroutines": (

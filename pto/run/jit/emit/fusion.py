@@ -24,10 +24,8 @@ from pto.run.jit.emit.cube.forwarding import (
 from pto.run.jit.emit.emitter import Emitter, OpContext
 from pto.run.jit.emit.regions import require_regions
 from pto.run.jit.emit.registry import emitter_of
-from pto.run.jit.emit.tile import group as groups
-from pto.run.jit.emit.tile import strips
-from pto.run.jit.emit.tile.convert import converted
-from pto.run.jit.emit.tile.elementwise import mapped
+from pto.run.jit.emit.tile import steps, strips
+from pto.run.jit.emit.tile.elementwise import converted, mapped
 from pto.run.jit.emit.tile.group import Group, Ref, Step
 from pto.run.jit.llvm.text import Text, UnsupportedLowering, unsupported_if
 from pto.run.jit.runtime.values import Lowered, TileDesc
@@ -209,7 +207,7 @@ class FusingEmitter(Emitter):
             held.rows[number] = (
                 op,
                 len(held.group.steps),
-                *groups.row_of_view(OpContext(self, op), held.group),
+                *steps.row_of_view(OpContext(self, op), held.group),
             )
         except (UnsupportedLowering, PtoError):
             self.text.back_to(state)
@@ -275,15 +273,20 @@ class FusingEmitter(Emitter):
             self.scratch() if any(ref.owner for ref in group.refs) else None
         )
         rows, cols = given.name(rows), given.name(cols)
-        steps = [given.step(step) for step in group.steps]
-        key = repr((rows, cols, [(s.key, s.dst, s.sources, s.dtype) for s in steps]))
-        unit.fused.setdefault(key, len(steps))
+        inner = [given.step(step) for step in group.steps]
+        key = rows, cols, *(step.identity for step in inner)
+        unit.fused.setdefault(key, len(inner))
         if sum(unit.fused.values()) > _STEPS:
             del unit.fused[key]
             return None
-        write = strips.Strips(Text(unit.declare), rows, cols, steps).write
+
+        def make(name: str) -> str:
+            function = Text(unit.declare)
+            strips.Strips(function, rows, cols, inner).write()
+            return function.procedure(name, given.types)
+
         try:
-            name = unit.shared(key, lambda name: write(name, given.types))
+            name = unit.shared(key, make)
         except UnsupportedLowering:
             return None
         return f"call void {name}({given.listed})", group.fine
@@ -376,13 +379,13 @@ def _goes_on(ops: Sequence[Operation], n: int) -> bool:
 def _step(s: OpContext, held: Group | None) -> tuple[Group, Step, str]:
     body = s.body
     if body is move.LOAD:
-        return groups.of_load(s, held)
+        return steps.of_load(s, held)
     if body is move.STORE:
-        return groups.of_store(s, held)
+        return steps.of_store(s, held)
     if body is move.MOVE:
-        return *groups.of_move(s, held), "true"
+        return *steps.of_move(s, held), "true"
     unsupported_if(emitter_of(s.op) is None, "no emitter")
     if isinstance(body, Fold):
-        return *groups.of_fold(s, held), "true"
+        return *steps.of_fold(s, held), "true"
     found = converted(s) if isinstance(body, Conversion) else mapped(s)
-    return *groups.of_map(s, found, held), "true"
+    return *steps.of_map(s, found, held), "true"

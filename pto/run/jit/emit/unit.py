@@ -64,7 +64,7 @@ class Unit:
         self._surveys: list[Any] | None = None
         self.needs = Needs(logs)
         self.statuses: dict[str, set[int]] = {}  # shared functions: what they return beside 0
-        self.fused: dict[str, int] = {}  # functions that do several instructions: how many
+        self.fused: dict[Hashable, int] = {}  # functions that do several instructions: how many
         self.groups: list[tuple[str, ...]] = []  # instructions that run as one loop, in order
         self.forwarded: list[str] = []  # copies that are not made: products read their source
         self._names = 0

@@ -181,7 +181,10 @@ class Text:
         self.do(f"br i1 {condition}, label %{yes}, label %{no}{weights}")
 
     def when(
-        self, condition: str, body: Callable[[], None], otherwise: Callable[[], None] | None = None
+        self,
+        condition: str,
+        body: Callable[[], object],
+        otherwise: Callable[[], object] | None = None,
     ) -> None:
         """One of two ways, by a condition that may be known now."""
         if condition in ("true", "false"):

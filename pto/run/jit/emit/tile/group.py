@@ -6,31 +6,19 @@ emits the loop. Accesses are disjoint or equal; otherwise another step could see
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Hashable
 from dataclasses import dataclass, field, replace
 from itertools import combinations
-from math import prod
 from typing import Any, Literal
 
 import numpy as np
 
 from pto.core.dtypes import DType
-from pto.core.layout import Digit
-from pto.core.tile import Role
-from pto.ir.graph import Value
 from pto.isa.meaning import Fold
-from pto.isa.meaning.tile import move
-from pto.isa.meaning.tile.regions import read_as
-from pto.isa.row import types as t
 from pto.run.jit.emit.emitter import OpContext
-from pto.run.jit.emit.tile import boxes, planes
-from pto.run.jit.emit.tile.elementwise import Mapped, repeated, scalar_kind
-from pto.run.jit.emit.tile.move import met, require_same_width, separate
-from pto.run.jit.emit.tile.planes import Plane
-from pto.run.jit.emit.tile.reduce import folded
-from pto.run.jit.llvm.lanes import symbol_type
-from pto.run.jit.llvm.text import Text, Val, expect, unsupported_if
-from pto.run.jit.runtime.values import ScalarValue, TileDesc, ViewDesc
+from pto.run.jit.emit.tile import boxes
+from pto.run.jit.llvm.text import Text, Val, unsupported_if
+from pto.run.jit.runtime.values import ScalarValue, TileDesc
 
 BOX = 16  # columns
 FAR = 16 << 20  # bytes of an array that is written past the cache: it would not stay there
@@ -89,6 +77,11 @@ class Step:
     @property
     def refs(self) -> list[Ref]:
         return [ref for ref, _ in self.sources if isinstance(ref, Ref)]
+
+    @property
+    def identity(self) -> Hashable:
+        """Equal for steps with the same code: `key` stands for the function."""
+        return self.key, self.dst, self.sources, self.dtype
 
     def reading(self, owner: int, row: Ref) -> Step:
         sources = tuple(
@@ -211,212 +204,3 @@ def _pairs(step: Step, other: Step) -> list[tuple[Ref, Ref]]:
     """Pairs of a write of one step and an access of the other."""
     written = [(step.dst, ref) for ref in (other.dst, *other.refs)]
     return [*written, *((ref, other.dst) for ref in step.refs)]
-
-
-# ---- instructions as steps
-
-
-def tile_ref(s: OpContext, tile: TileDesc, shape: Shape, step: int, dtype: DType) -> Ref:
-    first = expect(tile.address, int, "a place that is known only when it runs")
-    pointer, end = planes.machine_address(s, tile), first + planes.extent(tile)
-    owner = s.e.owners.get(id(tile), 0)
-    return Ref(shape, dtype, step, pointer, tile.memory, first, end, owner)
-
-
-def of_map(s: OpContext, found: Mapped, group: Group | None) -> tuple[Group, Step]:
-    """An elementwise instruction: on all elements, or on one value a row of the group."""
-    unsupported_if(len(found.ones) != 1, "which source is spread is known only when it runs")
-    dst, one = found.dst, found.ones[0]
-    rows, cols = dst.valid
-    target = planes.plane(dst)
-    turned = target.cols != 1 and target.rows == 1
-    along = _values_a_row(group, rows, cols) if one is None else None
-    if along is None:
-        rows, cols = (cols, rows) if turned else (rows, cols)
-    sources: list[Source] = []
-    for at in range(len(found.given)):
-        sources.append(_source(s, found, at, turned, along))
-    if along is not None:
-        ref = _one_a_row(s, dst, target, along)
-    else:
-        if turned:
-            target = target.swapped
-        unsupported_if(target.cols != 1, "lines with gaps")
-        ref = tile_ref(s, dst, "matrix", target.rows, target.dtype)
-        group = _fitting(group, rows, cols)
-    key, joined = planes.key_of(s, found.key), expect(group, Group, "values a row, of no rows")
-    return joined, Step(key, ref, tuple(sources), found.fn, found.dtype)
-
-
-def _values_a_row(group: Group | None, rows: Val, cols: Val) -> int | None:
-    """The axis along which a tile has one value for each row of the group; None if there is
-    none."""
-    if group is None or group.rows == 1 or (rows, cols) == (group.rows, group.cols):
-        return None
-    if (rows, cols) == (group.rows, 1):
-        return 0
-    return 1 if (rows, cols) == (1, group.rows) else None
-
-
-def _source(s: OpContext, found: Mapped, at: int, turned: bool, along: int | None) -> Source:
-    given = found.given[at]
-    if isinstance(given, ScalarValue):
-        return given, scalar_kind(given, found.dtype)
-    value = expect(given, TileDesc, "an operand with no native form")
-    rows, cols = found.dst.valid
-    p, kind = planes.plane(value), symbol_type(read_as(value.type.dtype, found.dtype))
-    if at == found.ones[0]:
-        return _spread(s, found, value, p, turned), kind
-    s.fault_unless(planes.enough(s, value, rows, cols))
-    if along is not None:
-        return _one_a_row(s, value, p, along), kind
-    p = p.swapped if turned else p
-    unsupported_if(p.cols != 1, "lines that run across each other")
-    return tile_ref(s, value, "matrix", p.rows, p.dtype), kind
-
-
-def _one_a_row(s: OpContext, tile: TileDesc, p: Plane, along: int) -> Ref:
-    unsupported_if((p.rows, p.cols)[along] != 1, "values a row that do not follow each other")
-    return tile_ref(s, tile, "column", 1, p.dtype)
-
-
-def _spread(s: OpContext, found: Mapped, value: TileDesc, p: Plane, turned: bool) -> Ref:
-    rows, cols = found.dst.valid
-    unsupported_if(turned or repeated(s, value, found.given), "a source that is spread otherwise")
-    if found.axis == "row":
-        s.fault_unless(planes.enough(s, value, rows, 1))
-        return tile_ref(s, value, "column", p.rows, p.dtype)
-    unsupported_if(p.cols != 1, "a row whose elements do not follow each other")
-    s.fault_unless(planes.enough(s, value, 1, cols))
-    return tile_ref(s, value, "row", 0, p.dtype)
-
-
-def _fitting(group: Group | None, rows: Val, cols: Val) -> Group:
-    """The group, if an instruction of this size may join it."""
-    if group is None:
-        return Group(rows, cols)
-    unsupported_if((group.rows, group.cols) != (rows, cols), "other rows")
-    return group
-
-
-def of_fold(s: OpContext, group: Group | None) -> tuple[Group, Step]:
-    """A fold of each row to one value."""
-    found = folded(s)
-    unsupported_if(not found.by_row or found.body.axis != "row", "a fold of columns")
-    rows, cols = found.rows, found.cols
-    unsupported_if(not (isinstance(cols, int) and cols > 0), "rows that may be empty")
-    source = tile_ref(s, found.src, "matrix", found.a.rows, found.a.dtype)
-    target = tile_ref(s, found.dst, "column", found.b.rows, found.b.dtype)
-    step = Step(
-        planes.key_of(s), target, ((source, found.a.dtype.numpy),), fold=(found.body, found.kind)
-    )
-    return _fitting(group, rows, cols), step
-
-
-def of_move(s: OpContext, group: Group | None) -> tuple[Group, Step]:
-    """A move as a step that copies bits."""
-    src, dst = s.need(TileDesc, "src"), s.need(TileDesc, "dst")
-    asked = (s.operand("fp"), s.operand("preQuantScalar"), s.case.word("accToVecMode"))
-    plain = s.case.word("reluPreMode") in (None, "no_relu") and not any(asked)
-    unsupported_if(
-        not plain or src.type.dtype is not dst.type.dtype or src.valid != dst.valid,
-        "more than a copy",
-    )
-    unsupported_if(
-        s.e.compiler.side != "both" and src.type.role is not dst.type.role, "a tile of another core"
-    )
-    own, other = _lines(s, src), _lines(s, dst)
-    step = Step("copy", other, ((own, symbol_type(src.type.dtype)),), lambda a: a, dst.type.dtype)
-    return _fitting(group, *dst.valid), step
-
-
-def _lines(s: OpContext, tile: TileDesc) -> Ref:
-    """Rows of a tile, or of boxes of it."""
-    if not tile.type.layout.is_boxed:
-        p = planes.plane(tile)
-        unsupported_if(p.cols != 1, "lines with gaps")
-        return tile_ref(s, tile, "matrix", p.rows, p.dtype)
-    found, dtype = boxes.field(tile), tile.type.dtype
-    (down, *more), (box, *boxes_) = found.rows, found.cols
-    unsupported_if(
-        more or box != Digit(BOX, 1) or len(boxes_) != 1 or dtype.is_packed, "other boxes"
-    )
-    numbers = tile.address, down.step, boxes_[0].step
-    first, step, across = (
-        expect(n, int, "a place that is known only when it runs") for n in numbers
-    )
-    pointer, end = planes.machine_address(s, tile), first + boxes.extent(tile)
-    place = tile.memory, first, end, s.e.owners.get(id(tile), 0)
-    return Ref("matrix", dtype, step, pointer, *place, across)
-
-
-def of_load(s: OpContext, group: Group | None) -> tuple[Group, Step, str]:
-    """A load as a step, and its condition."""
-    view, tile = s.need(ViewDesc, "src"), s.need(TileDesc, "dst")
-    unsupported_if(move.has_margins(s.case), "columns beside the loaded ones")
-    beside = move.beside(tile.type, s.case.profile)
-    unsupported_if(
-        beside is not None and tile.valid != tile.type.shape, "what lies beside the valid region"
-    )
-    source, fine = _view_ref(s, view, tile, writes=False)
-    return *_moved(s, tile, source, group, load=True), fine
-
-
-def row_of_view(s: OpContext, group: Group) -> tuple[Ref, str]:
-    """The row of a view that a load would copy, and the condition under which it may be read
-    directly."""
-    view, tile = s.need(ViewDesc, "src"), s.need(TileDesc, "dst")
-    unsupported_if(
-        move.has_margins(s.case) or tile.valid != (1, group.cols) or planes.plane(tile).cols != 1,
-        "no row",
-    )
-    found, fine = _view_ref(s, view, tile, writes=False)
-    return replace(found, shape="row", step=0), fine
-
-
-def of_store(s: OpContext, group: Group | None) -> tuple[Group, Step, str]:
-    """A store as a step, and its condition."""
-    tile, view = s.need(TileDesc, "src"), s.need(ViewDesc, "dst")
-    given = s.operand("preQuantScalar") is not None or s.operand("fp") is not None
-    unsupported_if(given or move.combination(s.case, view.dtype) is not None, "more than a copy")
-    target, fine = _view_ref(s, view, tile, writes=True)
-    return *_moved(s, tile, target, group, load=False), s.x.both(fine, separate(s, view))
-
-
-def _view_ref(s: OpContext, view: ViewDesc, tile: TileDesc, *, writes: bool) -> tuple[Ref, str]:
-    require_same_width(view.dtype, tile.type.dtype)
-    found, *others = met(s, view, tile, s.case.word("layout"), writes=writes)
-    field = found.side.field
-    unsupported_if(
-        others or field.cols != boxes.line(1) or len(field.rows) != 1, "a view of other lines"
-    )
-    s.fault_unless(found.fits)
-    large = writes and _may_be_large(s.op.operand("dst"), view.dtype.itemsize)
-    size = s.e.size(view.memory) if large else 0
-    step, pointer = field.rows[0].step, found.side.pointer
-    return Ref("matrix", view.dtype, step, pointer, size=size), found.known
-
-
-def _may_be_large(value: Value | None, itemsize: int) -> bool:
-    """True if the view that this is a window of may have `FAR` bytes or more."""
-    while value is not None and value.maker is not None and value.maker.operands:
-        outer = value.maker.operands[0]
-        if not isinstance(outer.type, t.View):
-            break
-        value = outer
-    if value is None or not isinstance(value.type, t.View):
-        return True
-    sizes = [size for size in value.type.shape if isinstance(size, int)]
-    return len(sizes) < len(value.type.shape) or prod(sizes) * itemsize >= FAR
-
-
-def _moved(
-    s: OpContext, tile: TileDesc, other: Ref, group: Group | None, *, load: bool
-) -> tuple[Group, Step]:
-    p = planes.plane(tile)
-    unsupported_if(p.cols != 1 or tile.type.role is not Role.VEC, "a tile of other lines")
-    own = tile_ref(s, tile, "matrix", p.rows, p.dtype)
-    dst, src = (own, other) if load else (other, own)
-    kind = symbol_type(tile.type.dtype)
-    step = Step("copy", dst, ((src, kind),), lambda a: a, tile.type.dtype)
-    return _fitting(group, *tile.valid), step

@@ -10,18 +10,17 @@ import numpy as np
 
 from pto.core.primitives import greater_of, less_of
 from pto.isa.meaning import Fold
-from pto.isa.meaning.lanes import PARTIALS, maximum, minimum, neutral
+from pto.isa.meaning.lanes import maximum, minimum, neutral
 from pto.isa.meaning.tile.regions import element as element_of
 from pto.isa.meaning.tile.regions import require_arithmetic
 from pto.run.jit.emit.emitter import OpContext
-from pto.run.jit.emit.registry import KINDS
 from pto.run.jit.emit.tile import planes
 from pto.run.jit.emit.tile.planes import Plane
 from pto.run.jit.llvm import lanes
 from pto.run.jit.llvm.primitives import rank, ranked
 from pto.run.jit.llvm.shuffles import shuffle
 from pto.run.jit.llvm.text import Text, Val, scalar_type, unsupported_if
-from pto.run.jit.runtime.values import Lowered, TileDesc
+from pto.run.jit.runtime.values import TileDesc
 from pto.run.reference.tiles import accumulator
 
 _LANES = 64  # columns at a time of a fold over rows,
@@ -72,26 +71,6 @@ def folded(s: OpContext, paired: bool = False) -> Folded:
     return Folded(body, src, dst, a, b, rows, cols, by_row, kind, empty)
 
 
-def emit_fold(s: OpContext) -> Sequence[Lowered]:
-    x, paired = s.x, isinstance(s.body, Fold) and s.body.pairs is not None and s.body.pairs(s.case)
-    f = folded(s, paired)
-    unsupported_if(
-        paired and (f.by_row or not isinstance(f.rows, int)),
-        "pairs along a line, or of an unknown number",
-    )
-    write = _rows if f.by_row else (lambda g: _pairs(g, f.rows)) if paired else _columns
-    key = planes.key_of(s, f.a, f.b, f.by_row, f.rows if paired else 0)
-
-    def call() -> None:
-        to, (source, _) = planes.machine_address(s, f.dst), planes.kept(s, f.src, apart, 0)
-        given = [("i64", f.rows), ("i64", f.cols), ("ptr", to), ("ptr", source)]
-        s.call(key, given, lambda x: write(Folder(x, f.body, f.a, f.b, f.kind)))
-
-    apart = planes.apart(s, f.dst, planes.extent(f.dst), f.src, planes.extent(f.src))
-    x.when(x.negated(f.empty), call)
-    return []
-
-
 class Folder:
     """Combines elements: sums and products in the accumulator type and in the order of
     `kinds.Fold`; extremes in any order, floats by their rank."""
@@ -134,7 +113,7 @@ class Folder:
         planes.store_lanes(self.x, b, count, found.name, pointer, mask)
 
 
-def _columns(f: Folder) -> None:
+def fold_columns(f: Folder) -> None:
     """Strips of columns, each from the first row to the last."""
     x, a, b, spot = f.x, f.a, f.b, f.spot(_LANES)
     unsupported_if(b.cols != 1, "a result whose elements do not follow each other")
@@ -160,7 +139,7 @@ def _columns(f: Folder) -> None:
     planes.strips(x, _LANES, "%p1", strip)
 
 
-def _pairs(f: Folder, rows: Any) -> None:
+def fold_pairs(f: Folder, rows: Any) -> None:
     """Strips of columns; partial results of pairs are on the stack, eight lines at once if
     possible."""
     x, a, b = f.x, f.a, f.b
@@ -215,53 +194,6 @@ def reduced(
     return named(x.fold(count, types, begin, turn, by, start))
 
 
-def _rows(f: Folder) -> None:
-    """Several rows at once, so that no addition waits for the previous one; the last rows one by
-    one."""
-    x = f.x
-    count = 64 // f.held.itemsize if f.extreme else PARTIALS
-    spot = f.spot(count)
-    group = min(16, count, 1024 // (count * f.held.itemsize))  # one lane for each in the end
-    whole = x.new(f"and i64 %p1, {-count}")
-    rest = x.sub("%p1", whole)
-    mask = planes.head(x, count, rest)
-    has_rest = x.compare("ne", rest, 0)
-
-    def lines(i: Val, many: int) -> None:
-        a = f.a
-        starts = [
-            planes.offset(x, "%p3", x.add(i, n), a.rows, a.dtype.itemsize) for n in range(many)
-        ]
-
-        def each(
-            j: Val, accs: Sequence[lanes.Symbol], only: str | None = None
-        ) -> list[lanes.Symbol]:
-            found: list[lanes.Symbol] = []
-            for start, acc in zip(starts, accs, strict=True):
-                item = f.load(spot, planes.offset(x, start, j, 1, a.dtype.itemsize), only)
-                if only is not None:
-                    item = lanes.where(spot, spot.symbol(lanes.BOOL, only), item, f.first(spot))
-                found.append(f.both(acc, item))
-            return found
-
-        strands = reduced(x, whole, [f.first(spot)] * many, each, count)
-        before, last, done = x.here, x.fresh("last"), x.fresh("done")
-        x.branch(has_rest, last, done)
-        x.label(last)
-        more, ended = each(whole, strands, mask), x.here
-        x.jump(done)
-        x.label(done)
-        totals = [
-            spot.symbol(f.held, x.phi(s.type, [(str(s.name), before), (str(m.name), ended)]))
-            for s, m in zip(strands, more, strict=True)
-        ]
-        stored(f, joined(f, totals), "%p2", i, many)
-
-    full = x.new(f"and i64 %p0, {-group}")
-    x.loop(full, group, lambda i: lines(i, group))
-    x.loop("%p0", 1, lambda i: lines(i, 1), start=full)
-
-
 def joined(f: Folder, totals: Sequence[lanes.Symbol]) -> lanes.Symbol:
     """Combine the partial accumulators of each total: n and n+8, then n and n+4, down to one lane
     each. Two vectors are halved at a time, so that lanes stay full."""
@@ -296,6 +228,3 @@ def stored(f: Folder, found: lanes.Symbol, base: str, i: Val, many: int) -> None
         lane = shuffle(x, item, many, found.name, [n])
         to = planes.offset(x, base, x.add(i, n), f.b.rows, size)
         f.store(one.symbol(f.held, lane), to, None)
-
-
-KINDS[Fold] = emit_fold

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from pto.isa.meaning.lanes import PARTIALS
 from pto.run.jit.emit.tile import group, planes
 from pto.run.jit.emit.tile.group import BOX, Group, Ref, Source, Step
 from pto.run.jit.emit.tile.passes import is_column, is_view, left_over, passes
@@ -88,17 +89,16 @@ class Strips:
         self.passes = [again.of(each) for each in passes(steps)]
         self.rooms = left_over(self.passes)
 
-    def write(self, name: str, types: Sequence[str]) -> str:
+    def write(self) -> None:
         unsupported_if(0 in (self.rows, self.cols), "no element at all")
         x, size = self.x, self._block()
         self._make_room(size)
         self.far = self._is_far()
-        if isinstance(self.rows, int) and self.rows <= size:
+        if len(self.passes) == 1 or (isinstance(self.rows, int) and self.rows <= size):
             self._rows(0, self.rows)
         else:
             x.loop(self.rows, size, lambda i: self._rows(i, self._count(i, size)))
         x.when(self.far, lambda: x.do("fence seq_cst"))  # later signals come after these stores
-        return x.procedure(name, types)
 
     def _is_far(self) -> str:
         """True if stores to global memory are whole cache lines of large arrays."""
@@ -254,11 +254,25 @@ class _Pass(_Work):
             for step in steps
             if step.fold is not None
         ]  # fmt: skip
-        weight, widest = self._weight()
-        boxed = any(ref.across for step in steps for ref in (step.dst, *step.refs))
-        self.count = BOX if self.folds or boxed or weight > _LONG else 256 // widest
-        self.many = 4 if self.folds else 1  # rows that share one reduction of totals
+        self.alone = len(strips.steps) == 1
+        self.count, self.many = self._fold_size() if self.folds else self._size()
         self.spot = lanes.Lanes(self.x, self.count)
+
+    def _size(self) -> tuple[int, int]:
+        """The number of lanes, and of rows at a time. A step alone reads two rows before it writes
+        either: a store slows down loads of the same place in another page."""
+        weight, widest = self._weight()
+        boxed = any(ref.across for step in self.steps for ref in (step.dst, *step.refs))
+        return BOX if boxed or weight > _LONG else 256 // widest, 2 if self.alone else 1
+
+    def _fold_size(self) -> tuple[int, int]:
+        """The same of folds: rows at a time share one reduction of totals."""
+        folder = self.folds[0][1]
+        if not self.alone:
+            return BOX, 4
+        size = folder.held.itemsize
+        count = 64 // size if folder.extreme else PARTIALS
+        return count, min(16, count, 1024 // (count * size))  # one lane for each in the end
 
     def _weight(self) -> tuple[int, int]:
         """The number of instructions for some lanes, and bytes of the widest elements in it."""
@@ -284,18 +298,19 @@ class _Pass(_Work):
             x.loop(last, 1, lambda i: self._lines(i, 1), start=end)
 
     def _lines(self, i: Val, many: int) -> None:
-        """Process some rows one after another; side by side they would be as many streams of
-        memory."""
-        scalars = self.scalars(self.spot)
+        """Process some rows: those of a single step side by side, so that no sum waits for the
+        previous one; otherwise one after another, since they would be as many streams of memory."""
+        scalars, rows = self.scalars(self.spot), [self.x.add(i, k) for k in range(many)]
 
-        def line(far: bool) -> None:
-            self._line(i, scalars, far)
+        def lines(far: bool) -> list[list[lanes.Symbol]]:
+            apart = [rows] if self.alone else [[row] for row in rows]
+            return [each for some in apart for each in self._line(some, scalars, far)]
 
         if not self.folds:
             far = self.strips.far if any(step.dst.size for step in self.steps) else "false"
-            self.x.when(far, lambda: line(True), lambda: line(False))
+            self.x.when(far, lambda: lines(True), lambda: lines(False))
             return
-        totals = [self._line(self.x.add(i, k), scalars) for k in range(many)]
+        totals = lines(False)
         for n, (step, folder) in enumerate(self.folds):
             at = self.x.sub(i, self.first) if step.dst.owner else i
             if self.is_kept(step.dst):
@@ -303,19 +318,24 @@ class _Pass(_Work):
                 stored(folder, found, step.dst.pointer, at, many)
 
     def _line(
-        self, i: Val, scalars: dict[Val, lanes.Symbol], far: bool = False
-    ) -> list[lanes.Symbol]:
-        row = _Row(self, i, far)
+        self, numbers: Sequence[Val], scalars: dict[Val, lanes.Symbol], far: bool
+    ) -> list[list[lanes.Symbol]]:
+        """All columns of some rows, side by side; returns the totals of each row."""
+        rows, many = [_Row(self, i, far) for i in numbers], len(self.folds)
 
         def strip(j: Val, accs: Sequence[lanes.Symbol], mask: str | None = None) -> Any:
-            row.begin(j, mask, scalars)
-            for step in self.steps:
-                row.step(step)
-            row.end()
-            pairs = zip(self.folds, accs, strict=True)
-            return [f.both(acc, row.folded[id(step)](f)) for (step, f), acc in pairs]
+            for row in rows:
+                row.begin(j, mask, scalars)
+                for step in self.steps:
+                    row.step(step)
+            for row in rows:
+                row.end()
+            items = ((f, row.folded[id(step)]) for row in rows for step, f in self.folds)
+            return [f.both(acc, taken(f)) for (f, taken), acc in zip(items, accs, strict=True)]
 
-        return self._along([f.first(self.spot) for _, f in self.folds], strip)
+        begin = [f.first(self.spot) for _ in rows for _, f in self.folds]
+        found = self._along(begin, strip)
+        return [found[n * many : (n + 1) * many] for n in range(len(rows))]
 
     def _along(self, begin: list[lanes.Symbol], strip: Any) -> list[lanes.Symbol]:
         """All columns: whole strips, then the rest under a mask."""

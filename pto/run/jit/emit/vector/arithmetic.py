@@ -15,7 +15,7 @@ from pto.isa.row import types as t
 from pto.run.jit.emit.emitter import OpContext
 from pto.run.jit.emit.registry import KINDS
 from pto.run.jit.emit.scalar.arith import emit_lane as emit_scalar_lane
-from pto.run.jit.emit.tile.elementwise import emit_lane as emit_tile_lane
+from pto.run.jit.emit.tile.steps import emit_lane as emit_tile_lane
 from pto.run.jit.emit.vector.items import scalar_as
 from pto.run.jit.emit.vmi import lanewise as logical
 from pto.run.jit.llvm import lane_masks as masks
