@@ -4,7 +4,7 @@ run, which takes blocks from a shared counter."""
 from __future__ import annotations
 
 from pto.isa.rules.simt import SLOTS
-from pto.run.jit.llvm.text import I64, Text
+from pto.run.jit.llvm.text import I64, Text, Val
 from pto.run.jit.runtime.context import (
     BLOCK,
     CALL,
@@ -39,45 +39,45 @@ def rounds(name: str, region: str, needs: Needs, *, logs: bool = False) -> str:
     bases = {
         memory: x.load("ptr", x.at(word(TABLE), 16 * memory), 8) for memory, _, _ in needs.cleared
     }
-    head, body, done = x.fresh("head"), x.fresh("body"), x.fresh("done")
-    x.jump(head)
-    x.label(head)
-    place, block = len(x.lines), x.name()
-    x.branch(x.compare("slt", block, "%end"), body, done)
-    x.label(body)
-    x.store(I64, block, x.at("%ctx", 8 * BLOCK), 8)
-    for index, what in ((due, LOOK), (x.at("%ctx", 8 * DIRTY), CLEAR)):
-        rest, go = x.fresh("rest"), x.fresh("go")
-        flag = x.load_flag(index)
-        x.branch(x.compare("ne", flag, 0), rest, go, ", !prof !1")
-        x.label(rest)
-        x.branch(ask(what), go, done)
-        x.label(go)
-    for memory, first, end in needs.cleared:
-        start = x.at(bases[memory], first)
-        x.do(f"call void @llvm.memset.p0.i64(ptr {start}, i8 0, i64 {end - first}, i1 false)")
-    for start in sorted(needs.flags):
-        row = x.at(word(FLAGS), start)
-        x.do(f"call void @llvm.memset.p0.i64(ptr {row}, i8 0, i64 {4 * EVENT_IDS}, i1 false)")
-    if REGISTERS in needs.words:
-        to, source = word(REGISTERS), word(FIRST)
-        given = f"ptr {to}, ptr {source}, i64 {REGISTER_BYTES}, i1 false"
-        x.do(f"call void @llvm.memcpy.p0.p0.i64({given})")
-    if KEPT in needs.words:
-        given = f"ptr {word(KEPT)}, i8 0, i64 {8 * SLOTS}, i1 false"
-        x.do(f"call void @llvm.memset.p0.i64({given})")
-    status = x.new(f"call i32 @{region}(ptr %ctx, ptr %frame)")
-    fine = x.fresh("fine")
-    x.branch(x.compare("eq", status, 0, "i32"), fine, done)
-    x.label(fine)
-    if logs:
-        nth = x.mul(x.sub(block, "%first"), 8)
-        x.store(I64, x.load(I64, log, 8), x.at("%where", nth), 8)
-    following = x.new(f"add i64 {block}, 1")
-    x.lines.insert(place, f"  {block} = phi i64 [ %first, %entry ], [ {following}, %{x.here} ]")
-    x.jump(head)
-    x.label(done)
-    x.do(f"ret i64 {block}")
+
+    def zero(start: str, nbytes: int) -> None:
+        x.do(f"call void @llvm.memset.p0.i64(ptr {start}, i8 0, i64 {nbytes}, i1 false)")
+
+    def run(state: list[str]) -> list[Val]:
+        (block,) = state
+
+        def fail() -> None:
+            x.do(f"ret i64 {block}")
+
+        x.store(I64, block, x.at("%ctx", 8 * BLOCK), 8)
+        for index, what in ((due, LOOK), (x.at("%ctx", 8 * DIRTY), CLEAR)):
+            rest, go = x.fresh("rest"), x.fresh("go")
+            x.branch(x.compare("ne", x.load_flag(index), 0), rest, go, ", !prof !1")
+            x.label(rest)
+            x.leave_unless(ask(what), fail)
+            x.jump(go)
+            x.label(go)
+        for memory, first, end in needs.cleared:
+            zero(x.at(bases[memory], first), end - first)
+        for start in sorted(needs.flags):
+            zero(x.at(word(FLAGS), start), 4 * EVENT_IDS)
+        if REGISTERS in needs.words:
+            given = f"ptr {word(REGISTERS)}, ptr {word(FIRST)}, i64 {REGISTER_BYTES}, i1 false"
+            x.do(f"call void @llvm.memcpy.p0.p0.i64({given})")
+        if KEPT in needs.words:
+            zero(word(KEPT), 8 * SLOTS)
+        status = x.new(f"call i32 @{region}(ptr %ctx, ptr %frame)")
+        x.leave_unless(x.compare("eq", status, 0, "i32"), fail)
+        if logs:
+            nth = x.mul(x.sub(block, "%first"), 8)
+            x.store(I64, x.load(I64, log, 8), x.at("%where", nth), 8)
+        return [x.add(block, 1)]
+
+    def more(state: list[str]) -> str:
+        return x.compare("slt", state[0], "%end")
+
+    (last,) = x.while_loop([I64], ["%first"], more, run)
+    x.do(f"ret i64 {last}")
     return x.function(f"define i64 @{name}(ptr %ctx, ptr %frame, i64 %first, i64 %end, ptr %where)")
 
 

@@ -27,7 +27,6 @@ from pto.run.jit.llvm.text import (
     FIXED,
     I32,
     I64,
-    Parameters,
     Text,
     UnsupportedLowering,
     Val,
@@ -316,17 +315,6 @@ class Emitter:
         """Read a value of this form from the frame."""
         return frame.get(self.text, form, offset)
 
-    def _fail_unless(self, condition: str, report: Callable[[], None]) -> None:
-        if condition == "true":
-            return
-        x = self.text
-        bad, go = x.fresh("bad"), x.fresh("go")
-        x.branch(condition, go, bad, ", !prof !2")
-        x.label(bad)
-        report()
-        x.jump("failed")
-        x.label(go)
-
     def fault(self, op: Operation, condition: str) -> None:
         """Report an error if the condition does not hold: the reference step of `op` words it."""
 
@@ -335,8 +323,9 @@ class Emitter:
             ins = self._passed(values)
             nbytes = sum(native.nbytes for _, native, _ in ins)
             self.call(HostFallback(self.compiler, op, ins, [], None), nbytes)
+            self.text.jump("failed")
 
-        self._fail_unless(condition, report)
+        self.text.leave_unless(condition, report, ", !prof !2")
 
     def fail_with(
         self, condition: str, action: Callable[[Sequence[Any]], None], *given: Lowered
@@ -354,8 +343,9 @@ class Emitter:
                 action([form.decode(frame, at, context) for form, at in places])
 
             self.call(run, offset - self.reserved)
+            self.text.jump("failed")
 
-        self._fail_unless(condition, report)
+        self.text.leave_unless(condition, report, ", !prof !2")
 
     def finish(self, name: str) -> str:
         """The text of the whole function."""
@@ -432,7 +422,7 @@ class OpContext:
             write(x)
             return x.procedure(name, parameters.types)
 
-        parameters = Parameters(*given)
+        parameters = frame.Parameters(*given)
         self.x.do(f"call void {self.e.unit.shared(key, make)}({parameters.listed})")
 
     def register(self, name: str, n: int = 0) -> str:

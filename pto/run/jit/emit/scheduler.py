@@ -39,54 +39,44 @@ def _turns() -> str:
     def word(context: str, index: int) -> str:
         return x.load(I64, x.at(context, 8 * index), 8)
 
-    moved, left, place = x.stack(I64), x.stack(I64), x.stack(I64)
-    whole, one, off, on, end = (x.fresh(w) for w in ("round", "one", "off", "on", "end"))
-    x.jump(whole)
-    x.label(whole)
-    for cell in (moved, left, place):
+    moved, left = x.stack(I64), x.stack(I64)
+    again, stop = x.fresh("round"), x.fresh("stop")
+    x.jump(again)
+    x.label(again)
+    for cell in (moved, left):
         x.store(I64, 0, cell, 8)
     first = x.load("ptr", "%p1", 8)
-    look, go = x.fresh("look"), x.fresh("go")
-    due = x.load("ptr", x.at(first, 8 * DUE), 8)
-    flag = x.load_flag(due)
-    x.branch(x.compare("ne", flag, 0), look, go)
-    x.label(look)
-    call = x.load("ptr", x.at(first, 8 * CALL), 8)
-    status = x.new(f"call i32 {call}(ptr {first}, i32 {LOOK})")
-    bad = x.fresh("bad")
-    x.branch(x.compare("eq", status, 0, "i32"), go, bad)
-    x.label(bad)
-    x.store(I64, BROKEN, x.at(first, 8 * STATUS), 8)
-    x.do("ret i32 0")
-    x.label(go)
-    x.jump(one)
-    x.label(one)
-    i = x.load(I64, place, 8)
-    context = x.load("ptr", x.at("%p1", x.mul(i, 8)), 8)
-    x.branch(x.compare("eq", word(context, STATUS), RUNS), on, off)
-    x.label(on)
-    before = word(context, PASSED)
-    x.do(f"call void @llvm.coro.resume(ptr {x.load('ptr', x.at('%p0', x.mul(i, 8)), 8)})")
-    now = word(context, STATUS)
-    broken, fine = x.fresh("broken"), x.fresh("fine")
-    x.branch(x.compare("eq", now, BROKEN), broken, fine)
-    x.label(broken)
-    x.do("ret i32 0")
-    x.label(fine)
-    runs = x.compare("eq", now, RUNS)
-    same = x.both(runs, x.compare("eq", before, word(context, PASSED)))
-    for cell, yes in ((left, runs), (moved, x.negated(same))):
-        more = x.new(f"zext i1 {yes} to i64")
-        x.store(I64, x.new(f"or i64 {x.load(I64, cell, 8)}, {more}"), cell, 8)
-    x.jump(off)
-    x.label(off)
-    following = x.add(x.load(I64, place, 8), 1)
-    x.store(I64, following, place, 8)
-    x.branch(x.compare("slt", following, "%p2"), one, end)
-    x.label(end)
+
+    def look() -> None:
+        call = x.load("ptr", x.at(first, 8 * CALL), 8)
+        status = x.new(f"call i32 {call}(ptr {first}, i32 {LOOK})")
+        x.leave_unless(x.compare("eq", status, 0, "i32"), broken)
+
+    def broken() -> None:
+        x.store(I64, BROKEN, x.at(first, 8 * STATUS), 8)
+        x.do("ret i32 0")
+
+    def agent(i: str) -> None:
+        context = x.load("ptr", x.at("%p1", x.mul(i, 8)), 8)
+
+        def resume() -> None:
+            before = word(context, PASSED)
+            x.do(f"call void @llvm.coro.resume(ptr {x.load('ptr', x.at('%p0', x.mul(i, 8)), 8)})")
+            now = word(context, STATUS)
+            x.leave_unless(x.compare("ne", now, BROKEN), lambda: x.do("ret i32 0"))
+            runs = x.compare("eq", now, RUNS)
+            same = x.both(runs, x.compare("eq", before, word(context, PASSED)))
+            for cell, yes in ((left, runs), (moved, x.negated(same))):
+                more = x.new(f"zext i1 {yes} to i64")
+                x.store(I64, x.new(f"or i64 {x.load(I64, cell, 8)}, {more}"), cell, 8)
+
+        x.when(x.compare("eq", word(context, STATUS), RUNS), resume)
+
+    due = x.load_flag(x.load("ptr", x.at(first, 8 * DUE), 8))
+    x.when(x.compare("ne", due, 0), look)
+    x.loop("%p2", 1, agent)
     both = x.new(f"and i64 {x.load(I64, moved, 8)}, {x.load(I64, left, 8)}")
-    stop = x.fresh("stop")
-    x.branch(x.compare("ne", both, 0), whole, stop)
+    x.branch(x.compare("ne", both, 0), again, stop)
     x.label(stop)
     x.do("ret i32 0")
     return x.function(f"define internal i32 @{_TURNS}(ptr %p0, ptr %p1, i64 %p2)")
@@ -111,11 +101,10 @@ def blocks() -> str:
     head, leave, on = x.fresh("head"), x.fresh("leave"), x.fresh("on")
 
     def is_over(n: str) -> None:
-        context, go = given(CONTEXTS, n), x.fresh("go")
+        context = given(CONTEXTS, n)
         done = x.compare("eq", x.load(I64, x.at(context, 8 * STATUS), 8), DONE)
         clean = x.compare("eq", x.load(I64, x.at(context, 8 * DIRTY), 8), 0)
-        x.branch(x.both(done, clean), go, leave)
-        x.label(go)
+        x.leave_unless(x.both(done, clean), lambda: x.jump(leave))
 
     def renew(n: str) -> None:
         row = x.at("%p2", x.mul(n, 24))
@@ -135,14 +124,13 @@ def blocks() -> str:
             x.store(I64, value, x.at(context, 8 * word), 8)
 
     def begin(n: str) -> None:
-        context, go = given(CONTEXTS, n), x.fresh("go")
+        context = given(CONTEXTS, n)
         words = f"ptr {context}, ptr {given(FRAMES, n)}, ptr {given(ROOMS, n)}"
         size = x.load(I64, cell(SIZES, n), 8)
         handle = x.new(f"call ptr {given(BEGINS, n)}({words}, i64 {size})")
         x.store("ptr", handle, cell(HANDLES, n), 8)
-        broken = x.compare("eq", x.load(I64, x.at(context, 8 * STATUS), 8), BROKEN)
-        x.branch(broken, leave, go)
-        x.label(go)
+        status = x.load(I64, x.at(context, 8 * STATUS), 8)
+        x.leave_unless(x.compare("ne", status, BROKEN), lambda: x.jump(leave))
 
     x.store(I64, "%p4", now, 8)
     x.jump(head)

@@ -202,6 +202,16 @@ class Text:
                 self.jump(done)
         self.label(done)
 
+    def leave_unless(self, condition: str, leave: Callable[[], object], weights: str = "") -> None:
+        """Emit `leave`, which ends with a return or a jump, for the case that a condition fails."""
+        if condition == "true":
+            return
+        bad, go = self.fresh("bad"), self.fresh("go")
+        self.branch(condition, go, bad, weights)
+        self.label(bad)
+        leave()
+        self.label(go)
+
     def while_loop(
         self,
         types: Sequence[str],
@@ -400,36 +410,6 @@ class Text:
         lines = (line for line in self.lines if notes or not isinstance(line, Noted))
         start = ["entry:", *self._stack, *begin, *label, *self._prologue]
         return "\n".join([f"{head} {{", *start, *lines, "}"])
-
-
-class Parameters:
-    """The arguments of a call, and their names inside the function: %p0, %p1, .. Integers of 64
-    bits that are known now are not passed."""
-
-    def __init__(self, *given: tuple[str, Val]) -> None:
-        self.given = list(given)
-
-    def name(self, value: Val, type: str = I64) -> Val:
-        """The name of a value inside the function; equal values are one argument."""
-        if isinstance(value, int) and type == I64:
-            return value
-        if (type, value) in self.given:
-            return f"%p{self.given.index((type, value))}"
-        return self.add(type, value)
-
-    def add(self, type: str, value: Val) -> str:
-        """The name of one more argument."""
-        self.given.append((type, value))
-        return f"%p{len(self.given) - 1}"
-
-    @property
-    def listed(self) -> str:
-        """The arguments of the call."""
-        return ", ".join(f"{type} {value}" for type, value in self.given)
-
-    @property
-    def types(self) -> list[str]:
-        return [type for type, _ in self.given]
 
 
 _COMPARE: Final[dict[str, Any]] = {

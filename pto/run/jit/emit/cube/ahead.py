@@ -14,7 +14,8 @@ from typing import Final
 from pto.core.global_layout import RANK
 from pto.core.memory import Space
 from pto.run.jit.emit.emitter import OpContext
-from pto.run.jit.llvm.text import I64, Parameters, Text, Val
+from pto.run.jit.emit.frame import Parameters
+from pto.run.jit.llvm.text import I64, Text, Val
 from pto.run.jit.runtime.values import TileDesc, ViewDesc
 
 _LINE: Final = 64  # bytes of a cache line

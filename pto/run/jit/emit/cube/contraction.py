@@ -18,11 +18,12 @@ from pto.run.jit.emit.cube.factors import LANES, PANEL, Factors, Matrix, byte_pr
 from pto.run.jit.emit.cube.image import Windows
 from pto.run.jit.emit.cube.unpack import PanelLayout
 from pto.run.jit.emit.emitter import OpContext
+from pto.run.jit.emit.frame import Parameters
 from pto.run.jit.emit.tile import planes
 from pto.run.jit.emit.tile.grids import Grid
 from pto.run.jit.llvm import lanes
 from pto.run.jit.llvm.shuffles import spread
-from pto.run.jit.llvm.text import Parameters, Text, Val, unsupported_if, vector
+from pto.run.jit.llvm.text import Text, Val, unsupported_if, vector
 
 _MOST = np.finfo(np.float32).max
 _HIGH, _WIDE = 8, 2  # rows and vectors of columns of a block; its sums stay in registers

@@ -26,6 +26,7 @@ from pto.isa.row import types as t
 from pto.isa.row.traits import Control
 from pto.isa.rules.rule import Case
 from pto.run.jit.emit.emitter import OpContext
+from pto.run.jit.emit.frame import Parameters
 from pto.run.jit.emit.order.ring import number_of
 from pto.run.jit.emit.registry import emits
 from pto.run.jit.emit.tile import boxes, planes
@@ -34,7 +35,7 @@ from pto.run.jit.emit.tile.elements import TileRef, ViewRef
 from pto.run.jit.emit.tile.move import Side, tile_side
 from pto.run.jit.emit.tile.mover import Mover
 from pto.run.jit.llvm.index import Number
-from pto.run.jit.llvm.text import I64, Parameters, Text, Val, expect, unsupported_if
+from pto.run.jit.llvm.text import I64, Text, Val, expect, unsupported_if
 from pto.run.jit.runtime.context import epilogue_bits
 from pto.run.jit.runtime.scales import Form, row_type
 from pto.run.jit.runtime.values import SPACE_NUMBERS, Lowered, ScalarValue, TileDesc, ViewDesc

@@ -19,20 +19,13 @@ from pto.isa.rules.rule import Case
 from pto.run.jit.emit.cube.accumulator import with_outlet
 from pto.run.jit.emit.cube.ahead import next_load
 from pto.run.jit.emit.emitter import OpContext
+from pto.run.jit.emit.frame import Parameters
 from pto.run.jit.emit.handle.view import inside
 from pto.run.jit.emit.registry import emits
 from pto.run.jit.emit.tile import boxes, copies, planes
 from pto.run.jit.emit.tile.boxes import Digit, Field
 from pto.run.jit.emit.tile.moves import emit_move
-from pto.run.jit.llvm.text import (
-    Parameters,
-    Text,
-    Val,
-    expect,
-    is_integer,
-    unsupported_if,
-    width_of,
-)
+from pto.run.jit.llvm.text import Text, Val, expect, is_integer, unsupported_if, width_of
 from pto.run.jit.runtime.values import Lowered, TileDesc, ViewDesc
 
 

@@ -10,13 +10,14 @@ from pto.core.errors import PtoError
 from pto.core.global_layout import C0_AXIS, RANK
 from pto.isa.meaning.kinds import Make, Move
 from pto.run.jit.emit.emitter import OpContext
+from pto.run.jit.emit.frame import Parameters
 from pto.run.jit.emit.registry import KINDS
 from pto.run.jit.emit.tile import boxes, planes
 from pto.run.jit.emit.tile.elements import TileRef, ViewRef
 from pto.run.jit.emit.tile.mover import Mover
-from pto.run.jit.emit.tile.numbers import FAULT, LEFT
-from pto.run.jit.llvm.index import Fact, Number
-from pto.run.jit.llvm.text import Parameters, Text, UnsupportedLowering, unsupported_if
+from pto.run.jit.emit.tile.numbers import FAULT, LEFT, bit
+from pto.run.jit.llvm.index import Number
+from pto.run.jit.llvm.text import Text, UnsupportedLowering, unsupported_if
 from pto.run.jit.runtime.forms import form_of
 from pto.run.jit.runtime.values import Array, Lowered, Nothing, ScalarValue, TileDesc, ViewDesc
 
@@ -81,7 +82,7 @@ class _Inline(Mover):
         self._spot = s
 
     def require(self, fact: Any, error: Callable[[], PtoError]) -> None:
-        self._spot.fault_unless(fact.name if isinstance(fact, Fact) else str(fact).lower())
+        self._spot.fault_unless(bit(fact))
 
     def array(self, count: int) -> Array:
         x, type = self.x, f"[{count} x i64]"

@@ -19,6 +19,11 @@ from pto.run.jit.runtime.values import Array, ScalarValue
 FAULT, LEFT = 1, 2  # how a function ends: the reference says what is wrong, or does it all
 
 
+def bit(fact: Any) -> str:
+    """A condition as a bit of LLVM."""
+    return fact.name if isinstance(fact, Fact) else "true" if fact else "false"
+
+
 class Numbers:
     """Where an instruction counts: the text, and pointers of the context."""
 
@@ -36,22 +41,15 @@ class Numbers:
         self.end_unless(fact, LEFT)
 
     def end_unless(self, fact: Any, status: int) -> None:
-        known = fact.name if isinstance(fact, Fact) else "true" if fact else "false"
-        if known == "true":
-            return
-        x = self.x
-        self.statuses.add(status)
-        bad, go = x.fresh("bad"), x.fresh("go")
-        x.branch(known, go, bad, ", !prof !2")
-        x.label(bad)
-        x.do(f"ret i32 {status}")
-        x.label(go)
+        known = bit(fact)
+        if known != "true":
+            self.statuses.add(status)
+            self.x.leave_unless(known, lambda: self.x.do(f"ret i32 {status}"), ", !prof !2")
 
     def when(
         self, fact: Any, body: Callable[[], None], otherwise: Callable[[], None] | None = None
     ) -> None:
-        known = fact.name if isinstance(fact, Fact) else "true" if fact else "false"
-        self.x.when(known, body, otherwise)
+        self.x.when(bit(fact), body, otherwise)
 
     def least(self, a: Any, b: Any) -> Any:
         if isinstance(a, Index):
@@ -64,7 +62,7 @@ class Numbers:
         return Number(self.x, self.x.greater(a.value, b.value))
 
     def choose(self, fact: Any, a: Callable[[], Any], b: int) -> Number:
-        known = fact.name if isinstance(fact, Fact) else str(bool(fact)).lower()
+        known = bit(fact)
         if known in ("true", "false"):
             return self.number(a() if known == "true" else b)
         return Number(

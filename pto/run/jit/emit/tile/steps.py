@@ -19,6 +19,7 @@ from pto.isa.row import types as t
 from pto.run.jit.emit.emitter import OpContext
 from pto.run.jit.emit.registry import KINDS
 from pto.run.jit.emit.tile import boxes, planes
+from pto.run.jit.emit.tile import group as groups
 from pto.run.jit.emit.tile.elementwise import (
     Mapped,
     as_lines,
@@ -27,7 +28,7 @@ from pto.run.jit.emit.tile.elementwise import (
     repeated,
     scalar_kind,
 )
-from pto.run.jit.emit.tile.group import BOX, FAR, Group, Ref, Source, Step
+from pto.run.jit.emit.tile.group import BOX, Group, Ref, Source, Step
 from pto.run.jit.emit.tile.move import met, require_same_width, separate
 from pto.run.jit.emit.tile.planes import Plane
 from pto.run.jit.emit.tile.reduce import Folded, Folder, fold_columns, fold_pairs, folded
@@ -385,7 +386,7 @@ def _may_be_large(value: Value | None, itemsize: int) -> bool:
     if value is None or not isinstance(value.type, t.View):
         return True
     sizes = [size for size in value.type.shape if isinstance(size, int)]
-    return len(sizes) < len(value.type.shape) or prod(sizes) * itemsize >= FAR
+    return len(sizes) < len(value.type.shape) or prod(sizes) * itemsize >= groups.FAR
 
 
 def _moved(

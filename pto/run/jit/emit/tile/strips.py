@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from pto.isa.meaning.lanes import PARTIALS
+from pto.run.jit.emit.frame import Parameters
 from pto.run.jit.emit.tile import group, planes
 from pto.run.jit.emit.tile.group import BOX, Group, Ref, Source, Step
 from pto.run.jit.emit.tile.passes import is_column, is_view, left_over, passes
@@ -19,16 +20,7 @@ from pto.run.jit.emit.tile.reduce import Folder, joined, reduced, stored
 from pto.run.jit.emit.tile.rematerialise import Rematerialiser
 from pto.run.jit.llvm import lanes
 from pto.run.jit.llvm.lanes import items_of, symbol_type
-from pto.run.jit.llvm.text import (
-    Declare,
-    Parameters,
-    Text,
-    Val,
-    element,
-    scalar_type,
-    unsupported_if,
-    vector,
-)
+from pto.run.jit.llvm.text import Declare, Text, Val, element, scalar_type, unsupported_if, vector
 from pto.run.jit.runtime.clock import SCRATCH
 from pto.run.jit.runtime.values import ScalarValue
 
