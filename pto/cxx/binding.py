@@ -215,11 +215,8 @@ def scalar_of(bound: BoundCall, operand: str, given: Passed | None) -> Scalar:
         return INDEX
     if spec.kind in ("i64", "i32"):
         return scalar_type(dtype(spec.kind))
-    tiles: dict[str, TileBuf] = {}
-    for name, values in bound.operands.items():
-        first = values[0][0] if values else None
-        if first is not None and isinstance(first.type, TileBuf):
-            tiles[name] = first.type
+    passed = {name: bound.passed(name) for name in bound.operands}
+    tiles = {n: p.type for n, p in passed.items() if p and isinstance(p.type, TileBuf)}
     sources = [t for o in bound.row.operands if o.role == "in" and (t := tiles.get(o.name))]
     targets = [t for o in bound.row.operands if o.role != "in" and (t := tiles.get(o.name))]
     own = element(given.element) if given is not None and given.element else None

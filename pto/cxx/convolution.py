@@ -30,22 +30,22 @@ _PADS = ("pad_left", "pad_right", "pad_top", "pad_bottom")
 
 def shaped(bound: BoundCall, profile: str) -> BoundCall:
     """A call with convolution tiles, converted; any other call unchanged."""
-    given = {name: each[0][0] for name, each in bound.operands.items() if each[0][0] is not None}
+    given = {name: each for name in bound.operands if (each := bound.passed(name)) is not None}
     tiles = {name: each for name, each in given.items() if each.conv is not None}
     if not tiles:
         return bound
     family = bound.row.family
     if family in (IMG2COL, CONVOLUTION_STATE):
         if "dst" in given:
-            bound.operands["dst"] = [(packed(given["dst"]), 0)]
+            bound.set("dst", packed(given["dst"]))
         return _geometry(bound, tiles["src"])
     if family in (LOAD, STORE):
         return _transferred(bound, given)
     if family is TRANSPOSE and {"src", "dst"} <= tiles.keys():
         return _turned(bound, tiles["src"], tiles["dst"], profile)
     if family in (MOVE, WINDOW) and "dst" not in tiles and _order(tiles["src"]) in _FILTERS:
-        bound.operands["src"] = [(_filters(tiles["src"]), 0)]
-        bound.operands["dst"] = [(packed(given["dst"]), 0)]
+        bound.set("src", _filters(tiles["src"]))
+        bound.set("dst", packed(given["dst"]))
         return bound
     if len([each for each in given.values() if isinstance(each.type, TileBuf | View)]) > 1:
         orders = " and ".join(_order(each) for each in tiles.values())
@@ -108,7 +108,7 @@ def _geometry(bound: BoundCall, src: Passed) -> BoundCall:
     if not conv.channels:
         attrs.pop("channels", None)
     bound.attrs = {**attrs, **bound.attrs}
-    bound.operands["src"] = [(_line(src), 0)]
+    bound.set("src", _line(src))
     return bound
 
 
@@ -130,7 +130,7 @@ def _transferred(bound: BoundCall, given: dict[str, Passed]) -> BoundCall:
     src, dst = given["src"], given["dst"]
     tile, view = (dst, src) if src.conv is None else (src, dst)
     if _order(tile) == _order(view) and len(_conv(tile).shape) < 6:
-        bound.operands["src" if view is src else "dst"] = [(_plain(view), 0)]
+        bound.set("src" if view is src else "dst", _plain(view))
         return bound
     assert isinstance(view.type, View)
     shape = [n or 0 for n in view.type.shape]

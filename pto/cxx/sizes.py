@@ -51,6 +51,37 @@ class BoundCall:
         """Indices of attribute numbers among the values; they are part of the site key."""
         return tuple(a.at for a in self.attrs.values() if isinstance(a, Late))
 
+    def passed(self, name: str) -> Passed | None:
+        """The first argument for an operand; None if there is none or it is a constant."""
+        given = self.operands.get(name)
+        return given[0][0] if given else None
+
+    def set(self, name: str, passed: Passed) -> None:
+        self.operands[name] = [(passed, 0)]
+
+    def tile(self, name: str) -> TileType | None:
+        """The type of the tile that is passed for an operand."""
+        return tile_of(self.passed(name))
+
+    def tiles(self) -> dict[str, TileType]:
+        return {name: tile for name in self.operands if (tile := self.tile(name)) is not None}
+
+    def set_tile(self, name: str, tile: TileType) -> None:
+        """Let the tile that is passed for an operand have another type."""
+        passed = self.passed(name)
+        assert passed is not None
+        self.set(name, with_tile(passed, tile))
+
+
+def tile_of(passed: Passed | None) -> TileType | None:
+    type = None if passed is None else passed.type
+    return type.tile if isinstance(type, TileBuf) else None
+
+
+def with_tile(passed: Passed, tile: TileType) -> Passed:
+    assert isinstance(passed.type, TileBuf)
+    return replace(passed, type=replace(passed.type, tile=tile))
+
 
 def counted(bound: BoundCall, profile: str) -> BoundCall:
     """A call with the sizes that the C++ headers use."""
@@ -72,15 +103,13 @@ def _transferred(bound: BoundCall, profile: str) -> BoundCall:
     distance: decisions_isa.md.
     """
     bound = _paired(bound, profile)
-    moved = [(name, v[0][0]) for name, v in bound.operands.items() if name != "fp"]
+    moved = ((name, bound.passed(name)) for name in bound.operands if name != "fp")
     names = {type(each.type): name for name, each in moved if each is not None}
-    if TileBuf not in names or View not in names:
-        return bound
-    tile, view = (bound.operands[names[kind]][0][0] for kind in (TileBuf, View))
+    tile, view = (bound.passed(names.get(kind, "")) for kind in (TileBuf, View))
     fitted = None if tile is None or view is None else _fitted(tile, view, profile)
     if fitted is not None:
-        bound.operands[names[TileBuf]] = [(fitted[0], 0)]
-        bound.operands[names[View]] = [(fitted[1], 0)]
+        bound.set(names[TileBuf], fitted[0])
+        bound.set(names[View], fitted[1])
     return bound
 
 
@@ -90,10 +119,11 @@ def packed(operand: Passed, scaled: str = "") -> Passed:
     Along k boxes are contiguous anyway; there an operand with scales (`a` or `b`) is unchanged,
     because it has scales for its whole size.
     """
-    if not isinstance(operand.type, TileBuf) or operand.type.tile.compact is not Compact.NULL:
+    own = tile_of(operand)
+    if own is None or own.compact is not Compact.NULL or not own.layout.is_boxed:
         return operand
-    own, (rows, cols) = operand.type.tile, _valid(operand)
-    if not own.layout.is_boxed or not rows or not cols:
+    rows, cols = own.valid
+    if not rows or not cols:
         return operand
     high, wide = (max(side, 16) for side in own.layout.box(own.itemsize))  # k of f32: two boxes
     shape = -(-rows // high) * high, -(-cols // wide) * wide
@@ -101,85 +131,68 @@ def packed(operand: Passed, scaled: str = "") -> Passed:
         shape = (shape[0], own.cols) if scaled == "a" else (own.rows, shape[1])
     if shape == own.shape:
         return operand
-    tile = replace(own, rows=shape[0], cols=shape[1])
-    return replace(operand, type=replace(operand.type, tile=tile))
+    return with_tile(operand, replace(own, rows=shape[0], cols=shape[1]))
 
 
 def _scratched(bound: BoundCall, profile: str) -> BoundCall:
     """Scratch tiles as bytes: these headers accept any element type for them."""
-    like = bound.operands.get("src") or bound.operands.get("src0") or [(None, 0)]
-    kind = like[0][0] and like[0][0].type
+    like = bound.passed("src" if "src" in bound.operands else "src0")
+    kind = None if like is None else like.type
+    if not isinstance(kind, TileBuf):
+        return bound
     for operand in bound.row.operands:
-        given = bound.operands.get(operand.name, [(None, 0)])[0][0]
-        if operand.role != "tmp" or given is None or not isinstance(given.type, TileBuf):
+        given, own, wanted = bound.passed(operand.name), bound.tile(operand.name), kind.tile
+        if operand.role != "tmp" or given is None or own is None:
             continue
-        own, wanted = given.type.tile, kind.tile if isinstance(kind, TileBuf) else None
-        if wanted is None or own.dtype is wanted.dtype or own.layout.name != "ND":
+        if own.dtype is wanted.dtype or own.layout.name != "ND":
             continue
         lines = [n * own.itemsize // wanted.itemsize for n in (own.cols, own.valid[1] or 0)]
         tile = replace(own, dtype=wanted.dtype, cols=lines[0], valid=(own.valid[0], lines[1]))
-        type = TileBuf(kind.elem, tile) if isinstance(kind, TileBuf) else given.type
-        bound.operands[operand.name] = [(replace(given, type=type), 0)]
+        bound.set(operand.name, replace(given, type=TileBuf(kind.elem, tile)))
     return bound
 
 
 def _multiplied(bound: BoundCall, profile: str) -> BoundCall:
     """A matmul takes its size from its operands; the valid region of the result is ignored."""
     for name in ("lhs", "rhs", "a", "b") if bound.row.family is MATMUL else ():
-        factor = bound.operands.get(name, [(None, 0)])[0][0]
+        factor = bound.passed(name)
         if factor is not None:
             scaled = name if f"{name}_scale" in bound.operands else ""
-            bound.operands[name] = [(packed(factor, scaled), 0)]
-            _scales_of(bound, name, factor)
-    tiles = {
-        name: given[0][0]
-        for name, given in bound.operands.items()
-        if given[0][0] is not None and isinstance(given[0][0].type, TileBuf)
-    }
+            bound.set(name, packed(factor, scaled))
+            _scales_of(bound, name, tile_of(factor))
+    tiles = bound.tiles()
     left = next((tiles[n] for n in ("lhs", "a") if n in tiles), None)
     right = next((tiles[n] for n in ("rhs", "b") if n in tiles), None)
     if left is None or right is None:
         return bound
-    size = (_valid(left)[0], _valid(right)[1])
+    size = (left.valid[0] or 0, right.valid[1] or 0)
     for name in ("dst", "acc_in", "c_in"):
-        each = tiles.get(name)
-        if each is not None and _valid(each) != size and isinstance(each.type, TileBuf):
-            own = each.type.tile
-            if size[0] <= own.rows and size[1] <= own.cols:
-                type = replace(each.type, tile=replace(own, valid=size))
-                bound.operands[name] = [(replace(each, type=type), 0)]
+        own = tiles.get(name)
+        if own is not None and size[0] <= own.rows and size[1] <= own.cols:
+            bound.set_tile(name, replace(own, valid=size))
     return bound
 
 
-def _scales_of(bound: BoundCall, name: str, factor: Passed) -> None:
+def _scales_of(bound: BoundCall, name: str, was: TileType | None) -> None:
     """Reduce the scales of an operand to the rows or columns that remain of it."""
-    scales = bound.operands.get(f"{name}_scale", [(None, 0)])[0][0]
-    left = bound.operands[name][0][0]
-    if scales is None or left is None or not isinstance(scales.type, TileBuf):
-        return
-    if not isinstance(factor.type, TileBuf) or not isinstance(left.type, TileBuf):
-        return
-    own, was, now = scales.type.tile, factor.type.tile, left.type.tile
+    own, now = bound.tile(f"{name}_scale"), bound.tile(name)
     axis = "rows" if name == "a" else "cols"
-    if getattr(own, axis) != getattr(was, axis):
+    if own is None or was is None or now is None or getattr(own, axis) != getattr(was, axis):
         return
     size = getattr(now, axis)
     valid = (size, own.valid[1]) if name == "a" else (own.valid[0], size)
-    tile = replace(own, valid=valid, **{axis: size})
-    bound.operands[f"{name}_scale"] = [(replace(scales, type=replace(scales.type, tile=tile)), 0)]
+    bound.set_tile(f"{name}_scale", replace(own, valid=valid, **{axis: size}))
 
 
 def _exchanged(bound: BoundCall, profile: str) -> None:
     """A move into L0 that exchanges rows and columns of one-byte elements: the headers write the
     boxes of the valid region side by side, also without CompactMode (TMovToRight, TExtractToB)."""
-    src, dst = (bound.operands.get(name, [(None, 0)])[0][0] for name in ("src", "dst"))
-    if profile == "cpu" or src is None or dst is None or not isinstance(dst.type, TileBuf):
+    src, dst, own = bound.passed("src"), bound.passed("dst"), bound.tile("dst")
+    if profile == "cpu" or src is None or dst is None or own is None:
         return
-    own = dst.type.tile
     is_operand = own.role in (Role.LEFT, Role.RIGHT) and own.itemsize == 1
     if is_operand and src.facts.slayout != dst.facts.slayout:
-        type = replace(dst.type, tile=replace(own, compact=Compact.NORMAL))
-        bound.operands["dst"] = [(replace(dst, type=type), 0)]
+        bound.set_tile("dst", replace(own, compact=Compact.NORMAL))
 
 
 def _exponents(bound: BoundCall, profile: str) -> BoundCall:
@@ -189,28 +202,23 @@ def _exponents(bound: BoundCall, profile: str) -> BoundCall:
     _exchanged(bound, profile)
     if profile != "a5":
         return bound
-    src, dst = (bound.operands[name][0][0] for name in ("src", "dst"))
-    if src is None or dst is None:
+    line, boxes = bound.tile("src"), bound.tile("dst")
+    if line is None or boxes is None:
         return bound
-    if not isinstance(src.type, TileBuf) or not isinstance(dst.type, TileBuf):
-        return bound
-    line, boxes, (rows, cols) = src.type.tile, dst.type.tile, _valid(dst)
+    rows, cols = _valid(boxes)
     flat = line.role is Role.VEC and line.rows == 1 and line.layout.name == "ND"
     if not flat or boxes.layout.name != "ZZ" or boxes.layout.fractal != FRACTAL_MX or rows < 2:
         return bound
     whole = min(-(-rows // MX_ROW_LEN) * MX_ROW_LEN, boxes.rows)  # the rest of the last box is zero
-    for name, given, tile in (
-        ("src", src, replace(line, rows=whole, cols=cols, valid=(whole, cols))),
-        ("dst", dst, replace(boxes, valid=(whole, cols))),
-    ):
-        assert isinstance(given.type, TileBuf)
-        bound.operands[name] = [(replace(given, type=replace(given.type, tile=tile)), 0)]
+    bound.set_tile("src", replace(line, rows=whole, cols=cols, valid=(whole, cols)))
+    bound.set_tile("dst", replace(boxes, valid=(whole, cols)))
     return bound
 
 
 def _paired(bound: BoundCall, profile: str) -> BoundCall:
     """Tensors and plain tiles of packed values count single values in C++, bytes here."""
-    for name, ((each, _), *_) in bound.operands.items():
+    for name in bound.operands:
+        each, own = bound.passed(name), bound.tile(name)
         kind = None if each is None else element(each.element)
         if each is None or kind is None or not kind.is_packed:
             continue
@@ -218,15 +226,15 @@ def _paired(bound: BoundCall, profile: str) -> BoundCall:
             axis = _pairs_along(bound, each)
             shape = list(each.type.shape)
             shape[axis] = -(-(shape[axis] or 0) // 2)
-            made = replace(each, type=replace(each.type, shape=tuple(shape)), paired=axis)
-            bound.operands[name] = [(made, 0)]
-        elif isinstance(each.type, TileBuf) and not each.facts.slayout:
-            own, (rows, cols) = each.type.tile, _valid(each)
+            made = replace(each.type, shape=tuple(shape))
+            bound.set(name, replace(each, type=made, paired=axis))
+        elif own is not None and not each.facts.slayout:
+            rows, cols = _valid(own)
             if each.facts.blayout:
                 tile = replace(own, rows=own.rows // 2, valid=(-(-rows // 2), cols))
             else:
                 tile = replace(own, cols=own.cols // 2, valid=(rows, -(-cols // 2)))
-            bound.operands[name] = [(replace(each, type=replace(each.type, tile=tile)), 0)]
+            bound.set_tile(name, tile)
     return bound
 
 
@@ -234,13 +242,13 @@ def _turned(bound: BoundCall) -> BoundCall:
     """Boxes of packed values: two values of a row share a byte in row-major boxes, else two of a
     column. C++ indices count values, here bytes; for one element in UB they are bytes already
     (a5/TExtract.hpp, TExtractVecToVecNZScalarImpl)."""
-    src, dst = (bound.operands.get(name, [(None, 0)])[0][0] for name in ("src", "dst"))
+    src, dst, own = bound.passed("src"), bound.passed("dst"), bound.tile("dst")
     if src is None or dst is None or src.facts is None or dst.facts is None:
         return bound
     kind = element(src.element)
     if kind is None or not kind.is_packed or not src.facts.slayout or not dst.facts.slayout:
         return bound
-    if isinstance(dst.type, TileBuf) and dst.type.tile.role is Role.VEC and _valid(dst) == (1, 1):
+    if own is not None and own.role is Role.VEC and own.valid == (1, 1):
         return bound
     across = "indexCol" if src.facts.slayout == 1 else "indexRow"
     for name in (across, f"{across}1"):
@@ -262,37 +270,33 @@ def _pairs_along(bound: BoundCall, view: Passed) -> int:
 
 def _padded(bound: BoundCall, profile: str) -> BoundCall:
     """A tile without a pad value is padded with zeros."""
-    given = bound.operands["dst"][0][0]
-    if given is None or not isinstance(given.type, TileBuf) or given.type.tile.pad.name != "null":
-        return bound
-    for name, ((each, _), *_) in bound.operands.items():
-        if each is not None and isinstance(each.type, TileBuf):
-            type = replace(each.type, tile=replace(each.type.tile, pad=pad("zero")))
-            bound.operands[name] = [(replace(each, type=type), 0)]
+    tiles = bound.tiles()
+    if "dst" in tiles and tiles["dst"].pad.name == "null":
+        for name, tile in tiles.items():
+            bound.set_tile(name, replace(tile, pad=pad("zero")))
     return bound
 
 
 def _staged(bound: BoundCall) -> BoundCall:
     """A staging tile with a dynamic valid region may be smaller at the end of the transfer."""
-    for name, given in bound.operands.items():
-        each = given[0][0]
-        if each is not None and isinstance(each.type, TileBuf) and any(each.facts.more[:2]):
-            sizes = zip(_valid(each), each.facts.more[:2], strict=True)
-            valid = tuple(1 if dynamic and size else size for size, dynamic in sizes)
-            tile = replace(each.type.tile, valid=valid)
-            bound.operands[name] = [(replace(each, type=replace(each.type, tile=tile)), 0)]
+    for name, tile in bound.tiles().items():
+        each = bound.passed(name)
+        if each is not None and any(each.facts.more[:2]):
+            sizes = zip(_valid(tile), each.facts.more[:2], strict=True)
+            rows, cols = (1 if dynamic and size else size for size, dynamic in sizes)
+            bound.set_tile(name, replace(tile, valid=(rows, cols)))
     return bound
 
 
-def _valid(operand: Passed) -> tuple[int, int]:
-    rows, cols = operand.type.tile.valid if isinstance(operand.type, TileBuf) else (0, 0)
+def _valid(tile: TileType) -> tuple[int, int]:
+    rows, cols = tile.valid
     return rows or 0, cols or 0
 
 
 def _fitted(tile: Passed, view: Passed, profile: str) -> tuple[Passed, Passed] | None:
-    if not isinstance(tile.type, TileBuf) or not isinstance(view.type, View):
+    of, layout = tile_of(tile), GLOBAL[view.facts.layout]
+    if of is None or not isinstance(view.type, View):
         return None
-    of, layout = tile.type.tile, GLOBAL[view.facts.layout]
     (rows, cols), shape = of.valid, [n or 0 for n in view.type.shape]
     blocks = (Role.ACC, "NC1HWC0"), (Role.VEC, "NZ")
     if (of.role, layout) in blocks and rows and rows < shape[2] * shape[3]:
@@ -329,9 +333,8 @@ def _fitted(tile: Passed, view: Passed, profile: str) -> tuple[Passed, Passed] |
     seen = replace(of, valid=valid, rows=max(of.rows, valid[0]), cols=max(of.cols, valid[1]))
     if (seen.cols if layout == "ND" else seen.rows) != (of.cols if layout == "ND" else of.rows):
         return None  # longer lines than the tile has
-    new_tile = replace(tile, type=replace(tile.type, tile=seen))
     new_view = replace(view, type=replace(view.type, shape=tuple(shape)), widen=(across, wider))
-    return new_tile, new_view
+    return with_tile(tile, seen), new_view
 
 
 def _inserted(bound: BoundCall, profile: str) -> BoundCall:
@@ -343,32 +346,13 @@ def _inserted(bound: BoundCall, profile: str) -> BoundCall:
     """
     bound = _turned(bound)
     _exchanged(bound, profile)
-    src, dst = (bound.operands.get(name, [(None, 0)])[0][0] for name in ("src", "dst"))
-    kinds = [each.type if each is not None else None for each in (src, dst)]
-    if (
-        profile != "a5"
-        or bound.row.body is not INSERT
-        or dst is None
-        or not all(isinstance(k, TileBuf) for k in kinds)
-    ):
+    src, dst = bound.tile("src"), bound.tile("dst")
+    if profile != "a5" or bound.row.body is not INSERT or src is None or dst is None:
         return bound
-    source, target = (k.tile for k in kinds if isinstance(k, TileBuf))
-    by_rows = target.layout.blayout is BLayout.ROW_MAJOR
-    if (
-        source.role is Role.VEC
-        and target.role is Role.MAT
-        and source.layout.name == "NZ"
-        and by_rows
-    ):
-        tile = replace(
-            target,
-            layout=find_layout("NZ", source.layout.fractal),
-            rows=target.cols,
-            cols=target.rows,
-            valid=(target.cols, target.rows),
-        )
-        type = replace(dst.type, tile=tile) if isinstance(dst.type, TileBuf) else dst.type
-        bound.operands["dst"] = [(replace(dst, type=type), 0)]
+    by_rows = dst.layout.blayout is BLayout.ROW_MAJOR
+    if src.role is Role.VEC and dst.role is Role.MAT and src.layout.name == "NZ" and by_rows:
+        layout, size = find_layout("NZ", src.layout.fractal), (dst.cols, dst.rows)
+        bound.set_tile("dst", replace(dst, layout=layout, rows=size[0], cols=size[1], valid=size))
     return bound
 
 
@@ -383,10 +367,9 @@ def _boxed(
         shape[along] = (cols if along == 4 else rows) or 0
     if shape[3] > of.rows or shape[4] > of.cols or prod(shape[:3]) != 1:
         return None
-    if not isinstance(tile.type, TileBuf) or not isinstance(view.type, View):
+    if not isinstance(view.type, View):
         return None
-    seen = replace(of, valid=(shape[3], shape[4]))
-    made = replace(tile, type=replace(tile.type, tile=seen))
+    made = with_tile(tile, replace(of, valid=(shape[3], shape[4])))
     return made, replace(view, type=replace(view.type, shape=tuple(shape)))
 
 
