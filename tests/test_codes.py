@@ -211,7 +211,7 @@ HOST: dict[str, Callable[[], Any]] = {
     "PTO-V170": lambda: pto.launch(parse(PADDED), args=[np.zeros(8, np.float32)]),
     "PTO-X020": of("%x = pto.vmi.unpack %v : {v} -> !pto.vreg<64xf32>", v=_LAID_OUT),
     "PTO-U246": lambda: st.find([Path("no/such/folder")]),
-    "PTO-U323": lambda: scene._tensor("x", "in", SimpleNamespace(dtype="torch.float64")),
+    "PTO-U323": lambda: scene._tensor("x", "in", SimpleNamespace(dtype="torch.float64", shape=())),
     "PTO-U248": lambda: cpp("no/such/kernel.cpp")["k"].source.builds("k"),
     "PTO-V150": of(
         "pto.tquant ins(%a, %s : {a}, {s}) outs(%d : {d}) {quant_type = #pto<quant_type INT8_SYM>}",

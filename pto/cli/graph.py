@@ -8,21 +8,18 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from pto.cli import console, findings, options
 from pto.cli.gym import progress
-from pto.core.errors import PtoError, fail
+from pto.core.errors import fail
 from pto.core.output import write_whole
 from pto.core.render import Piece
-from pto.cxx.child import Crash
 from pto.graphs import extract, shadow, suite, swimlane
 from pto.graphs.diff import compare
-from pto.graphs.process import Kernels
 from pto.graphs.program import PythonGraph
 from pto.gym.selection import select
 
@@ -181,23 +178,12 @@ def _record(
     inputs: bool = False,
 ) -> int:
     folder.mkdir(parents=True, exist_ok=True)
-    with _opened(case, seconds) as ready:
+    with suite.opened(case, seconds) as ready:
         return ready.record(folder, kept, inputs)
 
 
-@contextmanager
-def _opened(
-    case: suite.Case, seconds: float, kernels: Kernels = "all", values: bool = True
-) -> Generator[suite.OpenScene | PythonGraph]:
-    try:
-        with suite.opened(case, seconds, kernels, values) as ready:
-            yield ready
-    except Crash as crash:
-        raise PtoError(crash.finding) from None
-
-
 def _time(args: argparse.Namespace, case: suite.Case) -> int:
-    with _opened(case, args.timeout, "all" if args.edges else "some", args.edges) as ready:
+    with suite.opened(case, args.timeout, "all" if args.edges else "some", args.edges) as ready:
         times = ready.time(args.device, args.edges)
     if args.trace is not None:
         write_whole(args.trace, json.dumps(swimlane.chrome(times)))

@@ -85,12 +85,8 @@ def with_callers(finding: Diagnostic) -> Diagnostic:
 # ---- the parent's side
 
 
-class Crash(Exception):
+class Crash(PtoError):
     """The child ended during a request."""
-
-    def __init__(self, finding: Diagnostic) -> None:
-        super().__init__(finding)
-        self.finding = finding
 
 
 class Child:

@@ -24,7 +24,7 @@ from pto.core.renamed import renamed
 from pto.cxx import compiler
 from pto.cxx.branches import unknown
 from pto.cxx.causes import grouped, summary
-from pto.cxx.child import SECONDS, Child, Crash, unpacked
+from pto.cxx.child import SECONDS, Child, unpacked
 from pto.cxx.reach import used
 from pto.cxx.source import read_included
 from pto.observe.timing.result import Timing
@@ -280,10 +280,7 @@ class CppKernel:
     def _ask(self, request: Mapping[str, Any], seconds: float = SECONDS) -> Any:
         if self._child is None:
             self._child = Child(self.source.builds(self.entry), self.source.profile)
-        try:
-            return self._child.ask(request, seconds)
-        except Crash as crash:
-            raise PtoError(crash.finding) from None
+        return self._child.ask(request, seconds)
 
     def _call(
         self, args: Sequence[Any], blocks: Blocks, timeout: float, watch: Mode | None = None

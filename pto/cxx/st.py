@@ -219,13 +219,11 @@ def work_for(shared: tuple[str, float], folder: TestFolder) -> Iterator[CaseResu
         for case in _cases(folder, wanted, seconds):
             done.add(case.name)
             yield case
-    except (PtoError, Crash) as error:
-        crashed = isinstance(error, Crash)
-        found = [error.finding] if crashed else list(error.diagnostics)
+    except PtoError as error:
+        status = "crashed" if isinstance(error, Crash) else "unbuilt"
         for name in folder.cases:
             if name not in done and wanted(f"{folder.name}/{name}"):
-                status = "crashed" if crashed else "unbuilt"
-                yield CaseResult(folder.name, name, status, findings=found)
+                yield CaseResult(folder.name, name, status, findings=list(error.diagnostics))
 
 
 def _cases(
@@ -303,9 +301,8 @@ def _case(
             lacks = f"no generator makes {answer['missing'].removeprefix('../')}, which it reads"
             findings = [Diagnostic("PTO-U247", lacks)]
     except PtoError as error:
-        status, findings = "refused", list(error.diagnostics)
-    except Crash as crash:
-        status, findings = "crashed", [crash.finding]
+        status = "crashed" if isinstance(error, Crash) else "refused"
+        findings = list(error.diagnostics)
     if not status:
         status = _compared(place, before)
     return CaseResult(folder.name, name, status, time.perf_counter() - start, findings)

@@ -13,7 +13,6 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
-from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
 
@@ -30,12 +29,13 @@ from pto.graphs.process import (
     Submission,
 )
 from pto.graphs.scene_names import (
-    ELEMENTS,
     DataType,
     Scalar,
     SceneTestCase,
     TaskArgsBuilder,
     scalar_to_uint64,
+    torch_bytes,
+    torch_dtype_to_datatype,
 )
 
 
@@ -52,7 +52,10 @@ _TAGS = {"in": TensorArgType.INPUT, "out": TensorArgType.OUTPUT_EXISTING}
 
 
 class CallConfig(SimpleNamespace):
-    """How a graph is run; nothing of it matters here."""
+    """How a graph is run: sizes of rings; the rest is of the card."""
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(runtime_env=SimpleNamespace(), **given)
 
 
 @dataclass
@@ -88,10 +91,8 @@ class Buffer:
         return SimpleNamespace(buf=self.data.data)
 
     def tensor(self, shapes: Sequence[int], dtype: int) -> ArgTensor:
-        return self.view(shapes, DataType(dtype).name)
-
-    def view(self, shape: Sequence[int], element: str) -> ArgTensor:
-        return ArgTensor("", self.data, tuple(shape), element, "in", self.whole, self.start)
+        shape, element = tuple(shapes) or (1,), DataType(dtype).name
+        return ArgTensor("", self.data, shape, element, "in", self.whole, self.start)
 
     def close(self) -> None:
         """Nothing to release."""
@@ -267,13 +268,9 @@ def _digest(runs: Sequence[Submission]) -> bytes:
 
 def _rehosted_ref_for(args: TaskArgsBuilder, tensor: Any) -> ArgTensor:
     """A view of a tensor of the arguments; views of one tensor have one buffer."""
-    torch: Any = import_module("torch")
     kept: dict[int, Buffer] = args.__dict__.setdefault("buffers", {})
-    address = tensor.data_ptr()
-    if address not in kept:
-        kept[address] = Buffer(tensor.view(torch.uint8).numpy().reshape(-1))
-    element = ELEMENTS[str(tensor.dtype).removeprefix("torch.")]
-    return kept[address].view(tensor.shape, element)
+    own = kept.setdefault(tensor.data_ptr(), Buffer(torch_bytes(tensor)))
+    return own.tensor(tensor.shape, torch_dtype_to_datatype(tensor.dtype))
 
 
 def _rehosted_ref(args: TaskArgsBuilder, name: str) -> ArgTensor:

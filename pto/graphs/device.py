@@ -12,18 +12,16 @@ import json
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 from pto.core.errors import fail
-from pto.graphs.chips import Buffer, TaskArgs
+from pto.graphs.chips import Buffer, CallConfig, TaskArgs
 from pto.graphs.process import ArgTensor, Argument, GraphProcess, GraphSource
-from pto.graphs.scene_names import ELEMENTS, ArgDirection, DataType
+from pto.graphs.scene_names import ArgDirection, torch_bytes, torch_dtype_to_datatype
 
 
 def runtime_root() -> Path:
@@ -112,13 +110,6 @@ class ChipCallable:
         return cls(tuple(signature), source)
 
 
-class CallConfig(SimpleNamespace):
-    """How a graph is run: sizes of rings; the rest is of the card."""
-
-    def __init__(self, **given: Any) -> None:
-        super().__init__(runtime_env=SimpleNamespace(), **given)
-
-
 class DeviceBuffer(Buffer):
     """Memory that a worker has allocated, with an address that a program may compare."""
 
@@ -188,16 +179,9 @@ class Worker:
 # ---- torch
 
 
-def torch_dtype_to_datatype(kind: Any) -> DataType:
-    return DataType[ELEMENTS[str(kind).removeprefix("torch.")]]
-
-
 def make_chip_tensor_arg(tensor: Any) -> ArgTensor:
     """A tensor of torch as an argument; a run changes its bytes."""
-    torch: Any = import_module("torch")
-    flat = tensor.reshape(-1).view(torch.uint8)
-    shape = tuple(tensor.shape) or (1,)
-    return Buffer(flat.numpy()).view(shape, torch_dtype_to_datatype(tensor.dtype).name)
+    return Buffer(torch_bytes(tensor)).tensor(tensor.shape, torch_dtype_to_datatype(tensor.dtype))
 
 
 def make_tensor_arg(worker: Worker, tensor: Any) -> ArgTensor:

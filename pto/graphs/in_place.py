@@ -29,11 +29,14 @@ def _ensure_pto_isa_root(**options: Any) -> str:
 
 _TYPES = (
     *(scene_names.ArgDirection, scene_names.DataType, scene_names.scalar_to_uint64),
-    *(chips.CommBufferSpec, chips.TaskArgs, chips.TensorArgType),
-    *(device.CallConfig, device.ChipCallable, device.CoreCallable),
+    *chips.INTERFACE,
+    *(device.ChipCallable, device.CoreCallable),
 )
 _TENSORS = dict.fromkeys(("ChipTensor", "Tensor"), process.ArgTensor)
-_TORCH = (device.make_chip_tensor_arg, device.make_tensor_arg, device.torch_dtype_to_datatype)
+_TORCH = (
+    *(device.make_chip_tensor_arg, device.make_tensor_arg),
+    scene_names.torch_dtype_to_datatype,
+)
 MODULES: dict[str, dict[str, Any]] = {
     "simpler": {},
     "simpler._log": {"get_logger": lambda: logging.getLogger("simpler")},

@@ -23,7 +23,6 @@ from pto.core.errors import PtoError, fail
 from pto.graphs import chips, stand_in
 from pto.graphs.process import ArgTensor, Argument, GraphSource
 from pto.graphs.scene_names import (
-    ELEMENTS,
     ArgDirection,
     DataType,
     Scalar,
@@ -34,6 +33,8 @@ from pto.graphs.scene_names import (
     scalar_to_uint64,
     scene_level,
     scene_test,
+    torch_bytes,
+    torch_dtype_to_datatype,
 )
 from pto.graphs.shapes import shapes_only
 
@@ -41,17 +42,8 @@ T = TypeVar("T")
 _NETWORK = 2  # the level of a test that runs on one chip
 
 
-_NAMES = (
-    SceneTestLevel,
-    TensorArg,
-    Scalar,
-    TaskArgsBuilder,
-    SceneTestCase,
-    scene_test,
-    scene_level,
-)
-
-
+_TYPES = (SceneTestLevel, TensorArg, Scalar, TaskArgsBuilder, SceneTestCase)
+_NAMES = (*_TYPES, scene_test, scene_level)
 _DEFINED = {
     "simpler.task_interface": (ArgDirection, DataType, scalar_to_uint64, *chips.INTERFACE),
     "simpler_setup": _NAMES,
@@ -205,17 +197,9 @@ class Arguments:
 
 
 def _tensor(name: str, use: str, value: Any) -> ArgTensor:
-    kind = str(value.dtype).removeprefix("torch.")
-    if kind not in ELEMENTS:
-        raise fail("PTO-U323", f"tensor {name} is {kind}, which the runtime does not accept")
-    torch: Any = import_module("torch")
-    shape = tuple(value.shape) or (1,)
-    if value.is_meta:
-        none = np.broadcast_to(np.uint8(0), value.numel() * value.element_size())
-        return ArgTensor(name, none, shape, ELEMENTS[kind], use)
-    flat = value.contiguous()
-    raw = flat.to(torch.uint8) if kind == "bool" else flat.view(torch.uint8)
-    return ArgTensor(name, raw.numpy().reshape(-1), shape, ELEMENTS[kind], use)
+    element, shape = torch_dtype_to_datatype(value.dtype).name, tuple(value.shape) or (1,)
+    none = np.broadcast_to(np.uint8(0), value.numel() * value.element_size())
+    return ArgTensor(name, none if value.is_meta else torch_bytes(value), shape, element, use)
 
 
 def is_scene(file: Path) -> bool:

@@ -10,6 +10,8 @@ from enum import Enum, IntEnum
 from importlib import import_module
 from typing import Any
 
+from pto.core.errors import fail
+
 
 class ArgDirection(Enum):
     IN = "in"
@@ -37,6 +39,19 @@ ELEMENTS = {
     "float4_e2m1fn_x2": "FP4E2M1",
 }
 DataType = IntEnum("DataType", list(ELEMENTS.values()), start=0)
+
+
+def torch_bytes(tensor: Any) -> Any:
+    """The elements of a tensor as bytes; those of a contiguous tensor itself."""
+    torch: Any = import_module("torch")
+    return tensor.contiguous().reshape(-1).view(torch.uint8).numpy()
+
+
+def torch_dtype_to_datatype(kind: Any) -> DataType:
+    name = str(kind).removeprefix("torch.")
+    if name not in ELEMENTS:
+        raise fail("PTO-U323", f"a tensor is {name}, which the runtime does not accept")
+    return DataType[ELEMENTS[name]]
 
 
 def scalar_to_uint64(value: Any) -> int:

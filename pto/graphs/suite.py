@@ -123,13 +123,10 @@ def run(case: Case, how: RunOptions) -> SceneResult:
             with opened(case, how.seconds, "none" if how.dry else "all", not how.dry) as ready:
                 (_check if how.dry else _run)(ready, how, outcome)
     except PtoError as error:
-        is_build = error.diagnostics[0].code == "PTO-U243"
-        outcome.status = "unbuilt" if is_build else "refused"
+        other = "unbuilt" if error.code == "PTO-U243" else "refused"
+        outcome.status = "crashed" if isinstance(error, Crash) else other
         outcome.findings = list(error.diagnostics)
         outcome.why = error.diagnostics[0].message
-    except Crash as crash:
-        outcome.status, outcome.findings = "crashed", [crash.finding]
-        outcome.why = crash.finding.message
     outcome.seconds = time.perf_counter() - began
     return outcome
 
@@ -250,7 +247,7 @@ def _run_chips(scene: scenes.Scene, how: RunOptions, outcome: SceneResult) -> No
                 outcome.why = why.format(seed)
                 return
         outcome.status = "wrong" if outcome.why else "passed"
-    except (PtoError, Crash, KeyboardInterrupt, SystemExit):
+    except (PtoError, KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:  # of the test's own Python, as pytest's Skipped
         outcome.status, outcome.why = "skipped", f"its Python needs more than is here: {error!r}"

@@ -15,7 +15,7 @@ from pto.core.errors import PtoError
 from pto.graphs import device, folder
 from pto.graphs.chips import Buffer, TaskArgs
 from pto.graphs.process import ArgTensor
-from pto.graphs.scene_names import ArgDirection
+from pto.graphs.scene_names import ArgDirection, DataType
 
 from . import sources
 from .test_orchestration import CHAIN
@@ -33,7 +33,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def view(array: np.ndarray) -> ArgTensor:
-    return Buffer(array.view(np.uint8).reshape(-1)).view(array.shape, "FLOAT32")
+    return Buffer(array.view(np.uint8).reshape(-1)).tensor(array.shape, DataType["FLOAT32"])
 
 
 @compiler

@@ -164,7 +164,7 @@ def test_a_scene_outside_of_a_checkout_is_a_finding(tmp_path: Path):
     ("text", "words"),
     [("import no_such_module_of_mine", "no_such_module_of_mine"), ("1 / 0", "division by zero")],
 )
-def test_a_scene_that_cannot_be_imported_is_a_finding(tmp_path, text: str, words: str):
+def test_a_scene_that_cannot_be_imported_is_a_finding(tmp_path: Path, text: str, words: str):
     (tmp_path / "src" / "common" / "task_interface").mkdir(parents=True)
     file = tmp_path / "test_it.py"
     file.write_text(f"CALLABLE = 1\n{text}\n")
