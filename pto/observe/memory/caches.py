@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from pto.core.errors import Diagnostic, Note
 from pto.observe.memory.accesses import TimedAccess
-from pto.observe.memory.lines import Lines
+from pto.observe.memory.lines import CacheLines
 from pto.observe.memory.log import GlobalLog
 from pto.observe.order.clocks import Clock, Clocks, Thread
 from pto.observe.races import described
@@ -40,7 +40,7 @@ class Caches:
     def __init__(self, clocks: Clocks, log: GlobalLog) -> None:
         self._clocks = clocks
         self._log = log  # all accesses to global memory
-        self.lines = Lines(clocks, log)
+        self.lines = CacheLines(clocks, log)
         self._flushed: dict[int, _Flushed] = {}  # by agent
         self._stores = GlobalLog()  # writes of scalar units
         self._has_stores = False  # a scalar has written to global memory

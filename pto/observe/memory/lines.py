@@ -45,7 +45,7 @@ class _Copy:
 Stale = tuple[Thread, int, int, int]  # writer, time, first byte, one past the last
 
 
-class Lines:
+class CacheLines:
     """The lines in the caches of all scalar units."""
 
     def __init__(self, clocks: Clocks, log: GlobalLog) -> None:
