@@ -118,7 +118,7 @@ def running_softmax(
         scores = pto.tpop_from_aic(UPPER_LOWER, to=pto.tile_type(HALF, PAGE, pto.f32))
         weights = scores * depth**-0.5
         pto.tfree_from_aic(UPPER_LOWER)
-        key = pto.arange(PAGE, page * PAGE, dtype=pto.f32)
+        key = pto.arange(page * PAGE, page * PAGE + PAGE, dtype=pto.f32)
         weights = pto.where(seen - key < 0.0, float("-inf"), weights)
         pto.trowmax(now, weights)
         pto.tmax(now_row, now_row, highest_row)

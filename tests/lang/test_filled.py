@@ -50,8 +50,8 @@ def narrower_than_what_it_meets(x: Matrix, y: Matrix) -> None:
 
 def position_bias(x: Matrix, y: Matrix) -> None:
     i, j = pto.block_idx(0) * 16, pto.block_idx(1) * 64
-    rows = pto.arange(16, i.to(pto.i32), dtype=pto.f32).T
-    cols = pto.arange(64, j.to(pto.i32), dtype=pto.f32)
+    rows = pto.arange(i, i + 16, dtype=pto.f32).T
+    cols = pto.arange(j, j + 64, dtype=pto.f32)
     pto.store(y[i:, j:], pto.load(x[i:, j:], 16, 64) + (cols - rows) * 0.5)
 
 

@@ -179,6 +179,17 @@ def test_integers_are_compared(profile: str):
         assert np.array_equal(y, wanted)
 
 
+def test_arange_has_the_bounds_of_numpy():
+    def k(y: pto.Global[pto.i32], n: pto.Scalar[pto.i32]) -> None:
+        pto.store(y[0, :], pto.arange(8))
+        pto.store(y[1, :], pto.arange(16, 24))
+        pto.store(y[2, :], pto.arange(n, n + 8))
+
+    y = np.zeros((3, 8), np.int32)
+    pto.kernel(k)(y, 5)
+    assert np.array_equal(y, [np.arange(8), np.arange(16, 24), np.arange(5, 13)])
+
+
 def test_a_product_meets_a_loaded_tile_of_its_width():
     def k(x: F32, w: F32, b: F32, y: F32) -> None:
         product = pto.dot(pto.load(x, 16, 64), pto.load(w, 64, 10))  # lines of 16

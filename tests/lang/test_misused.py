@@ -54,6 +54,11 @@ MISUSES: dict[str, tuple[Body, str, str]] = {
     "length of a tile": (lambda t, x, n: len(t), "a tile has no len()", "pto isa"),
     "rounded tile": (lambda t, x, n: round(t), "a tile", "pto isa"),
     "no such function": (lambda t, x, n: pto.maxx(t, t), "pto has no `maxx`", "`max`"),
+    "Triton's block number": (lambda t, x, n: pto.program_id(0), "no `program_id`", "block_idx(0)"),
+    "NumPy's type": (lambda t, x, n: t.to(pto.float32), "no `float32`", "write pto.f32"),
+    "a square": (lambda t, x, n: pto.square(t), "no `square`", "write t * t"),
+    "running sums as a method": (lambda t, x, n: t.cumsum(1), "no `cumsum`", "pto.cumsum(t"),
+    "a column as a window": (lambda t, x, n: t * t[:, 3:4], "16x1", "select a column"),
     "misspelt": (lambda t, x, n: pto.zerosl(t), "pto has no `zerosl`", "`zeros`"),
     "NumPy's maximum": (lambda t, x, n: np.maximum(t, t), "NumPy's maximum", "pto.maximum(a, b"),
     "NumPy's exp": (lambda t, x, n: np.exp(t), "NumPy's exp", "pto.exp(t)"),
@@ -67,7 +72,7 @@ MISUSES: dict[str, tuple[Body, str, str]] = {
     "NumPy's array of numbers": (lambda t, x, n: np.ones(4) * t, "NumPy's multiply", "a * b"),
     "NumPy's array": (lambda t, x, n: np.asarray(t), "NumPy's array", "pto.store"),
     "math": (lambda t, x, n: math.exp(t), "Python needs one number", "pto.exp(t) for math.exp"),
-    "our TypeError": (lambda t, x, n: pto.arange("a"), "does not take these arguments", ""),
+    "our TypeError": (lambda t, x, n: pto.tri(8, "a"), "does not take these arguments", ""),
     "one element": (lambda t, x, n: t[0], "two slices", "t[0:1, :]"),
     "iteration": (lambda t, x, n: [*t], "cannot iterate over a tile", "fold"),
     "greater of tiles": (lambda t, x, n: max(t, t), "a truth for each element", "pto.max"),
@@ -98,7 +103,7 @@ def test_eager_mode_explains_it_too():
     with pytest.raises(pto.PtoError, match="PTO-U081"), pto.eager("a5"):
         _ = -(pto.load(X, 16, 64) > 0.0)
     with pytest.raises(pto.PtoError, match="PTO-U205"), pto.eager("a5"):
-        pto.arange("a")  # pyright: ignore
+        pto.tri(8, "a")  # pyright: ignore
     with pytest.raises(KeyError), pto.eager("a5"):
         {}["of the user"]
 

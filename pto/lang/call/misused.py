@@ -26,13 +26,19 @@ from pto.lang.values.views import Global, View
 _METHODS = {
     "reshape": "pto.treshape(t, to=pto.tile_type(32, 64, pto.f32)) sees the same bytes otherwise; a"
     " window of an array is loaded in any shape: pto.load(x[i:, :], 32, 64)",
-    "cumsum": "row by row, total += t[r : r + 1, :]: examples/gallery/cumulative_sum.py",
     "transpose": "t.T",
     "astype": "t.to(pto.f16)",
     "size": "t.shape, and t.valid for the part that holds data",
     "var": "d = t - t.mean(axis=1); (d * d).mean(axis=1)",
     "copy": "u = pto.zeros_like(t); u[:] = t",
     "item": "pto.tgetval(t, 0)",
+    "fill": "t[:] = 0.0",
+    "stack": "make a larger tile and assign to its windows: u[0:8, :] = t",
+    "broadcast_to": "operators broadcast rows and columns: t * row; pto.zeros_like(t) + row",
+    "sin": "no instruction computes it: load a table, or write a polynomial",
+    "atomic_add": 'pto.store(y, t, atomic="add")',
+    "program_id": "pto.block_idx(0)",
+    "num_programs": "pto.block_num(0)",
 }
 _SAME = {
     "view": "reshape",
@@ -53,6 +59,32 @@ _SAME = {
     "subtract": "a - b",
     "divide": "a / b",
     "matmul": "dot",
+    "clip": "clamp",
+    "vstack": "stack",
+    "expand": "broadcast_to",
+    "cos": "sin",
+    "ones": "pto.full(16, 128, 1.0, pto.f32)",
+    "ones_like": "pto.zeros_like(t) + 1.0",
+    "square": "t * t",
+    "power": "t ** 2.0",
+    "pow": "t ** 2.0",
+    "exp2": "pto.exp(t * math.log(2.0))",
+    "log2": "pto.log(t) / math.log(2.0)",
+    "log1p": "pto.log(t + 1.0)",
+    "sign": "pto.where(t > 0.0, 1.0, pto.where(t < 0.0, -1.0, 0.0))",
+    "isnan": "pto.where(t.ne(t), a, b)",
+    "any": "pto.where(t > 0.0, 1.0, 0.0).max()",
+    "all": "pto.where(t > 0.0, 1.0, 0.0).min()",
+    "floor": 't.to(pto.i32, mode="FLOOR").to(pto.f32)',
+    "ceil": 't.to(pto.i32, mode="CEIL").to(pto.f32)',
+    "round": 't.to(pto.i32, mode="RINT").to(pto.f32)',
+    **{f"float{bits}": f"pto.f{bits}" for bits in (16, 32)},
+    **{
+        f"{kind}int{bits}": f"pto.{kind or 'i'}{bits}"
+        for kind in ("u", "")
+        for bits in (8, 16, 32, 64)
+    },
+    "bfloat16": "pto.bf16",
 }
 # The classes of a kernel's values, as a user knows them, and a general help for each.
 _LOAD = "instructions compute on tiles: t = pto.load(x[i:, :], 16, 128)"
@@ -196,7 +228,7 @@ def instead(name: str) -> str | None:
         return f"it is a method: {_usage(f't.{name}', getattr(Tile, name))}"
     if f"t{name}" in instructions():
         return f"it is an instruction into a tile of yours: pto.t{name}"
-    return f"write {name}" if " " in name else None
+    return f"write {name}" if " " in name or "." in name else None
 
 
 def _close(name: str, kind: type) -> str | None:

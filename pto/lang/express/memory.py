@@ -14,8 +14,8 @@ from pto.lang.call.place import here, mistake
 from pto.lang.call.session import Session, current
 from pto.lang.express.shapes import column, flat, is_column, set_region, vector, whole_lines
 from pto.lang.values.elements import element
-from pto.lang.values.scalars import Extent, Scalar, is_number
-from pto.lang.values.tiles import Extents, Tile, tile
+from pto.lang.values.scalars import Extent, Scalar, arith, is_number
+from pto.lang.values.tiles import Extents, Tile, known_size, tile
 from pto.lang.values.views import Global, View
 
 Source = Any  # an array of a kernel, a window on one; in eager mode a NumPy array
@@ -211,11 +211,13 @@ def _filled(made: Tile, rows: int, cols: int) -> Tile:
     return made
 
 
-def arange(count: int, start: Extent = 0, *, dtype: object = I32) -> Tile:
-    """A row start, start + 1, ...: one tci, and for floats a tcvt. `.T` is the same as a column."""
-    kind = element(dtype)
+def arange(start: Extent, stop: Extent = None, dtype: object = I32) -> Tile:
+    """A row start, start + 1, ... below stop, or 0, 1, ... below the only number: one tci, and for
+    floats a tcvt. `.T` is the same as a column."""
+    start, stop = (0, start) if stop is None else (start, stop)
+    count, kind = known_size("cols", arith("-", stop, start)), element(dtype)
     made = tile(1, whole_lines(count), I32 if kind.is_float else kind)
-    instructions.tci(made, start)
+    instructions.tci(made, start.to(made.dtype) if isinstance(start, Scalar) else start)
     made = _filled(made, 1, count)
     return made if made.dtype is kind else made.to(kind)
 

@@ -299,7 +299,7 @@ def fill(size: int, valid: object, start: object, whole: int) -> Extent:
     return arith("min", size, arith("max", arith("-", valid, start), 0))
 
 
-def _known(what: str, size: Extent) -> int:
+def known_size(what: str, size: Extent) -> int:
     """A size as a Python int; raises for run-time values."""
     try:
         return size if isinstance(size, int) else index(size)
@@ -323,7 +323,7 @@ def tile_type(
     fractal: int | None = None,
 ) -> TileBuf:
     """A tile type; an argument for `to=` of some instructions. `pto.tile` makes a tile."""
-    rows, cols = _known("rows", rows), _known("cols", cols)
+    rows, cols = known_size("rows", rows), known_size("cols", cols)
     kind = element(dtype)
     try:
         place = role_named(role)
