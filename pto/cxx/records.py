@@ -21,6 +21,7 @@ from pto.core.global_layout import GLOBAL_LAYOUTS
 from pto.core.layout import layout as find_layout
 from pto.core.pad import pad
 from pto.core.tile import Role, TileType
+from pto.cxx.packed import values_in
 from pto.ir.builder import scalar_type
 from pto.isa.row.types import PipeHandle, TileBuf, Type, View
 
@@ -125,9 +126,7 @@ def tile_type(facts: Any, element_name: str, valid: tuple[int, int]) -> TileBuf:
         raise fail("PTO-T001", f"{element_name} is not a known element type of tiles")
     layout = find_layout(_LAYOUTS[facts.blayout, facts.slayout], facts.fractal)
     role = ROLES[facts.loc] if facts.loc < len(ROLES) else Role.SCALAR
-    pairs = [1, 1]
-    if kind.is_packed and facts.slayout:  # boxes count single values, the machine bytes
-        pairs[1 if facts.slayout == 1 else 0] = 2
+    pairs = values_in(kind, layout) if facts.slayout else (1, 1)  # of plain tiles: `sizes.py`
     rows, cols = facts.rows // pairs[0], facts.cols // pairs[1]
     height, width = (-(-size // step) for size, step in zip(valid, pairs, strict=True))
     made = TileType.of(

@@ -14,6 +14,7 @@ from pto.core.layout import FRACTAL_MX, BLayout
 from pto.core.layout import layout as find_layout
 from pto.core.pad import pad
 from pto.core.tile import Role, TileType
+from pto.cxx.packed import values_in
 from pto.cxx.records import GLOBAL, Passed, element
 from pto.isa.meaning.tile.extract import INSERT
 from pto.isa.row.attributes import Attribute, Bool
@@ -230,11 +231,10 @@ def _paired(bound: BoundCall, profile: str) -> BoundCall:
             bound.set(name, replace(each, type=made, paired=axis))
         elif own is not None and not each.facts.slayout:
             rows, cols = _valid(own)
-            if each.facts.blayout:
-                tile = replace(own, rows=own.rows // 2, valid=(-(-rows // 2), cols))
-            else:
-                tile = replace(own, cols=own.cols // 2, valid=(rows, -(-cols // 2)))
-            bound.set_tile(name, tile)
+            tall, wide = values_in(kind, own.layout)
+            valid = (-(-rows // tall), -(-cols // wide))
+            made = replace(own, rows=own.rows // tall, cols=own.cols // wide, valid=valid)
+            bound.set_tile(name, made)
     return bound
 
 

@@ -32,5 +32,5 @@ def _is_turned(op: Operation) -> bool:
 def _by_columns(op: Operation) -> bool:
     tiles = [v.type.tile for v in op.operands if isinstance(v.type, TileBuf)]
     return bool(tiles) and all(
-        line_axis(tile) == -2 and tile.layout.fractal != FRACTAL_MX for tile in tiles
+        line_axis(tile.layout) == -2 and tile.layout.fractal != FRACTAL_MX for tile in tiles
     )

@@ -199,3 +199,43 @@ def test_tiles_of_one_type_have_one_padding():
     return
     }}""")
     assert "TADD(b, b, a_seen);" in text
+
+
+def test_a_kernel_may_have_the_name_of_a_word_of_cpp():
+    text = written("func.func @double(%x: !pto.ptr<f32>) attributes {pto.entry} {\nreturn\n}")
+    assert "void double_(__gm__ float* x)" in text
+
+
+def test_the_sum_of_one_row_is_passed_as_a_row():
+    """A column of one number is shorter than a block, and the C++ simulator asks for as many rows."""
+    row, column = TILE.format("1x128xf32"), TILE.format("32x1xf32, blayout=col_major, valid=1x1")
+    text = written(f"""func.func @k() {{
+    %a = pto.alloc_tile : {row}
+    %c = pto.alloc_tile : {column}
+    pto.trowsum ins(%a : {row}) outs(%c : {column})
+    return
+    }}""")
+    assert "Tile<TileType::Vec, float, 1, 8, BLayout::RowMajor, DYNAMIC, DYNAMIC> c_seen(" in text
+
+
+def test_packed_values_are_counted_as_the_library_counts_them():
+    """Boxes and transfers in values, other plain tiles in bytes (a5/TQuant.hpp)."""
+    plain, kind = TILE.format("16x32xf4E2M1x2"), "16x32xf4E2M1x2>"
+    text = written(
+        f"""!all = !pto.tensor_view<{kind}
+    !part = !pto.partition_tensor_view<{kind}
+    func.func @k(%p: !pto.ptr<f4E2M1x2>) {{
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c16 = arith.constant 16 : index
+    %c32 = arith.constant 32 : index
+    %v = pto.make_tensor_view %p, shape = [%c16, %c32], strides = [%c32, %c1] : !all
+    %w = pto.partition_view %v, offsets = [%c0, %c0], sizes = [%c16, %c32] : !all -> !part
+    %a = pto.alloc_tile : {plain}
+    pto.tload ins(%w : !part) outs(%a : {plain})
+    return
+    }}""",
+        "a5",
+    )
+    assert "Tile<TileType::Vec, float4_e2m1x2_t, 16, 64> a;" in text
+    assert "Shape<1, 1, 1, 16, 64>, Stride<1024, 1024, 1024, 64, 1>" in text

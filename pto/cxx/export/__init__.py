@@ -54,19 +54,17 @@ def listing(
     entries = entry_functions(made, None)
     placement = plan_memory(made, profile)
     head = _HEAD.format(what=", ".join(f"@{name_of(f)}" for f in entries), profile=profile.name)
-    lines = [Line(text) for text in head.split("\n")]
-    chosen = {id(f) for f in entries}
-    defined = [f for f in made.functions() if is_defined(f)]
+    lines = [*map(Line, head.split("\n"))]
     several = len(entries) > 1
-    helpers = [f for f in defined if id(f) not in chosen]
+    helpers = [f for f in made.functions() if is_defined(f) and f not in entries]
     sides = {name_of(f): f.own_side() for f in module.functions()}  # as the program says
     for f in [*helpers, *entries]:
-        entry = not several and id(f) in chosen
+        entry = not several and f in entries
         lines += function(f, placement, entry=entry, side=sides[name_of(f)])
     if any(line.text.lstrip() == "trap();" for line in lines):
-        lines[4:4] = [Line(text) for text in _TRAP.split("\n")]
+        lines[4:4] = map(Line, _TRAP.split("\n"))
     if several:
-        lines += [Line(text) for text in _both_sides(entries, name, signals).split("\n")]
+        lines += map(Line, _both_sides(entries, name, signals).split("\n"))
     return lines
 
 

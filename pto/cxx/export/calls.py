@@ -7,19 +7,18 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pto.core.constants import BLOCK_BYTE_SIZE
 from pto.core.errors import fail
-from pto.core.layout import DN
+from pto.core.layout import DN, ND
 from pto.core.tile import Pad, TileType
 from pto.cxx.export import spelling
 from pto.cxx.export.places import declare_tile, declared_type, parameter_type
 from pto.cxx.forms import CallForm, FormArgument, forms
+from pto.cxx.packed import counts_values
 from pto.ir.graph import Operation, Value
 from pto.isa.row import types as t
 from pto.isa.row.attributes import Attribute, Bool, Enum, Str
 from pto.isa.row.instr import Attr, Instr
 from pto.isa.rules.paths import PAIRS
-from pto.isa.tile.convert import CONVERT
 from pto.isa.tile.extract import WINDOW
-from pto.isa.tile.move import LOAD, STORE
 from pto.verify.operation import constant
 
 if TYPE_CHECKING:
@@ -100,16 +99,17 @@ def _seen_as(writer: Writer, op: Operation, value: Value, argument: FormArgument
     if other is not None and argument.bits_of:
         cols = f"({writer.text(other)}.GetValidCol() + 7) / 8"
     elif other is not None and argument.rows_of and type.layout == DN and type.cols == 1:
-        height = declared_type(other).rows
-        fits = height < type.rows and height * type.itemsize % BLOCK_BYTE_SIZE == 0
-        wanted = replace(wanted, rows=height, valid=(None, 1)) if fits else wanted
+        height, block = declared_type(other).rows, BLOCK_BYTE_SIZE // type.itemsize
+        if height == 1:  # a column of one number is a row
+            wanted = replace(wanted, rows=1, cols=block, valid=(1, 1), layout=ND)
+        elif height < type.rows and height % block == 0:
+            wanted = replace(wanted, rows=height, valid=(None, 1))
     if wanted == type and (other is None or argument.rows_of):
         return text
-    name, whole = writer.fresh(f"{text}_seen"), replace(wanted, valid=(None, None))
-    made = f"{spelling.tile(whole)} {name}({rows}, {cols});"
-    writer.line(f"auto {name} = {writer.text(other)};" if other and argument.type_of else made)
-    writer.line(f"TASSIGN({name}, (uint64_t){text}.data());")
-    return name
+    if other is not None and argument.type_of:
+        return _placed_at(writer, text, f"auto {{}} = {writer.text(other)};")
+    whole = replace(wanted, valid=(None, None))
+    return _placed_at(writer, text, f"{spelling.tile(whole)} {{}}({rows}, {cols});")
 
 
 def _written(writer: Writer, op: Operation, row: Instr, form: CallForm) -> str | None:
@@ -211,16 +211,19 @@ def _passed(writer: Writer, op: Operation, value: Value, argument: FormArgument)
 
 
 def _packed(writer: Writer, op: Operation, value: Value, type: TileType) -> str:
-    """A tile of packed pairs, whose values C++ counts in boxes, transfers and conversions alone."""
+    """A tile of packed pairs: the tile itself, whose sizes are in values, or its bytes."""
     assert op.row is not None
-    text = writer.text(value)
-    if op.row.family is WINDOW and any(
-        constant(v) != 0 for v in op.group("indexRow") + op.group("indexCol")
-    ):
+    text, numbers = writer.text(value), [v for v in op.operands if isinstance(v.type, t.Scalar)]
+    if op.row.family is WINDOW and any(constant(v) != 0 for v in numbers):
         raise fail("PTO-U249", "C++ counts the offset of a window of packed values in values")
-    if type.layout.is_boxed or op.row.family in (LOAD, STORE, CONVERT):
+    if counts_values(op.row, type.layout):
         return text
-    name = writer.fresh(f"{text}_bytes")
-    writer.line(f"{spelling.tile(type)} {name};")
+    return _placed_at(writer, text, f"{spelling.tile(type)} {{}};")
+
+
+def _placed_at(writer: Writer, text: str, declared: str) -> str:
+    """Another tile over the bytes of a tile."""
+    name = writer.fresh(f"{text}_seen")
+    writer.line(declared.format(name))
     writer.line(f"TASSIGN({name}, (uint64_t){text}.data());")
     return name

@@ -12,7 +12,14 @@ from pto.core.errors import Loc, PtoError, fail
 from pto.core.tile import TileType
 from pto.cxx.export import spelling
 from pto.cxx.export.calls import call, tile_types
-from pto.cxx.export.places import PLACES, Tensor, declare_tile, declared_type, parameter_type
+from pto.cxx.export.places import (
+    PLACES,
+    Tensor,
+    declare_tile,
+    declared_type,
+    parameter_type,
+    variable_type,
+)
 from pto.cxx.forms import expression, forms, reason
 from pto.ir.choice import ways
 from pto.ir.graph import Block, Operation, Value
@@ -91,11 +98,8 @@ class Writer:
         return self.types.get(id(value)) or declared_type(value)
 
     def define(self, value: Value, text: str) -> None:
-        type = value.type
-        if not isinstance(type, t.Scalar | t.Ptr):
-            raise fail("PTO-U249", f"C++ has no variable of type {type.kind}")
-        const = "const " * isinstance(type, t.Scalar)
-        self.line(f"{const}{parameter_type(type)} {self.name(value)} = {text};")
+        const = "const " * isinstance(value.type, t.Scalar)
+        self.line(f"{const}{variable_type(value.type)} {self.name(value)} = {text};")
 
     # ---- operations
 
@@ -194,13 +198,9 @@ class Writer:
         """A variable for each, that later lines assign."""
         names: list[str] = []
         for value, first in zip_longest(values, begin):
-            if not isinstance(value.type, t.Scalar | t.Ptr):
-                raise fail(
-                    "PTO-U249", f"a {value.type.kind} cannot be carried from iteration to iteration"
-                )
             start = f" = {self.text(first)}" if first is not None else ""
             names.append(self.name(value))
-            self.line(f"{parameter_type(value.type)} {names[-1]}{start};")
+            self.line(f"{variable_type(value.type)} {names[-1]}{start};")
         return names
 
     def for_loop(self, op: Operation) -> None:
@@ -273,7 +273,8 @@ _CONTROL: dict[Control, Callable[[Writer, Operation], None]] = {
 
 def identifier(name: str) -> str:
     """The name of a function as C++ can have it."""
-    return re.sub(r"\W", "_", name)
+    found = re.sub(r"\W", "_", name)
+    return f"{found}_" if found in _RESERVED else found
 
 
 def function(op: Operation, placement: Placement, *, entry: bool, side: str | None) -> list[Line]:

@@ -96,13 +96,11 @@ std::vector<double> numbers(const std::vector<char>& bytes, Kind kind)
         uint32_t word = 0;
         float value;
         std::memcpy(&word, &bytes[n * step], step);
-        const int exponent = word >> 10 & 31, rest = word & 1023;
+        const uint32_t special = (word & 0x7c00) == 0x7c00 ? 0x7f800000 : 0;
         if (kind == bf16) word <<= 16;
+        if (kind == f16) word = (word & 0x8000) << 16 | (word & 0x7fff) << 13 | special;
         std::memcpy(&value, &word, 4);
-        if (kind == f16 && exponent < 31)
-            value = std::ldexp(exponent ? 1024 + rest : rest, exponent ? exponent - 25 : -24);
-        if (kind == f16 && exponent == 31) value = rest ? NAN : INFINITY;
-        found[n] = kind == bits ? word : kind == f16 && word >> 15 ? -value : value;
+        found[n] = kind == bits ? word : kind == f16 ? value * 0x1p112 : value;
     }
     return found;
 }

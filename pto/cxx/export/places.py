@@ -10,6 +10,7 @@ from pto.core.errors import fail
 from pto.core.layout import FRACTAL_MX
 from pto.core.tile import TileType
 from pto.cxx.export import spelling
+from pto.cxx.packed import in_values, values_in
 from pto.ir.graph import Operation, Value
 from pto.isa.handle.config import TASSIGN
 from pto.isa.handle.tile import ALLOC_TILE, BITCAST
@@ -29,16 +30,21 @@ _RANK = 5  # of every GlobalTensor
 
 
 def parameter_type(type: t.Type) -> str:
-    """The C++ type of a parameter or a variable."""
+    """The C++ type of a parameter."""
+    if isinstance(type, t.TileBuf):
+        return f"{spelling.tile(in_values(type.tile))}&"
+    return variable_type(type)
+
+
+def variable_type(type: t.Type) -> str:
+    """The C++ type of a number or a pointer."""
     if isinstance(type, t.Scalar):
         return spelling.scalar(type)
     if isinstance(type, t.Ptr) and isinstance(type.elem, t.Scalar):
         if type.space.name != "GM":
             raise fail("PTO-U249", "C++ kernels have no pointers into local buffers")
         return f"__gm__ {spelling.scalar(type.elem)}*"
-    if isinstance(type, t.TileBuf):
-        return f"{spelling.tile(spelling.in_values(type.tile))}&"
-    raise fail("PTO-U249", f"C++ has no parameter of type {type.kind}")
+    raise fail("PTO-U249", f"C++ has no variable of type {type.kind}")
 
 
 @dataclass(slots=True)
@@ -72,7 +78,7 @@ class Tensor:
 
     def beside(self, tile: TileType) -> Tensor:
         """The C++ tensor for a transfer with this tile: its layout follows the tile's lines."""
-        axis = line_axis(tile)
+        axis = line_axis(tile.layout)
         if self.layout not in ("", "DN") or len(self.sizes) < 2:
             return self
         if self.sizes[axis] != "1" and tile.valid[axis] != 1 and self.strides[axis] != "1":
@@ -161,15 +167,14 @@ def declared_type(value: Value) -> TileType:
 def declare_tile(writer: Writer, value: Value) -> str:
     """A variable for a tile; the constructor takes the sizes that only the run knows."""
     type, known = writer.tile_type(value), declared_type(value).valid
-    pairs = line_axis(type) if type.dtype.is_packed else None
     given = [
-        _product(_size(writer, value, axis, known[axis]), "2" if axis - 2 == pairs else "1")
-        for axis in (0, 1)
+        _product(_size(writer, value, axis, known[axis]), str(values))
+        for axis, values in enumerate(values_in(type.dtype, type.layout))
         if type.valid[axis] is None
     ]
     name = writer.name(value)
     sizes = f"({', '.join(given)})" if given else ""
-    writer.line(f"{spelling.tile(spelling.in_values(type))} {name}{sizes};")
+    writer.line(f"{spelling.tile(in_values(type))} {name}{sizes};")
     return name
 
 

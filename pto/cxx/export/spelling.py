@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import numpy as np
 
@@ -17,7 +16,6 @@ from pto.isa.row import types as t
 from pto.isa.row.attributes import Attribute, Bool, Enum, Float, Int, Str
 from pto.isa.row.enums import ENUMS
 from pto.isa.row.instr import Attr
-from pto.isa.rules.global_memory import line_axis
 
 _ELEMENTS = {
     "f32": "float",
@@ -65,16 +63,6 @@ def unsigned(type: t.Type) -> str:
     """The C++ type that reads a number without a sign."""
     name = scalar(type) if isinstance(type, t.Scalar) else "int64_t"
     return name if name.startswith(("u", "bool")) else f"u{name}"
-
-
-def in_values(type: TileType) -> TileType:
-    """The tile as C++ counts it: single values, where sizes here are those of packed pairs."""
-    if not type.dtype.is_packed:
-        return type
-    rows, cols = (2, 1) if line_axis(type) == -2 else (1, 2)
-    height, width = type.valid
-    valid = (height and rows * height, width and cols * width)
-    return replace(type, rows=rows * type.rows, cols=cols * type.cols, valid=valid)
 
 
 def tile(type: TileType) -> str:

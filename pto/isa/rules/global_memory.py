@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 from math import prod
 from operator import eq, le
 
-from pto.core.layout import FRACTAL_MX
-from pto.core.tile import TileType
+from pto.core.layout import FRACTAL_MX, Layout
 from pto.isa.row import types as t
 from pto.isa.row.attributes import Enum
 from pto.isa.rules.rule import LIBRARY, Case, Rule, dims, rule, rule_of
@@ -49,9 +48,9 @@ def gm_layout(case: Case, tile: str, view: str) -> str | None:
     return None if fits else f"{view} is {layout.upper()}, {tile} is {role} {name}"
 
 
-def line_axis(tile: TileType) -> int:
+def line_axis(layout: Layout) -> int:
     """The axis of a view that a transfer to this tile copies in runs: -1 columns, -2 rows."""
-    return -2 if tile.layout.name in ("DN", "ZN", "NN") else -1
+    return -2 if layout.name in ("DN", "ZN", "NN") else -1
 
 
 @rule_of(
@@ -67,7 +66,7 @@ def runs_follow(case: Case, tile: str, view: str) -> str | None:
         return None
     if maker is None or maker.name != "pto.make_tensor_view" or _layout_of(case, view):
         return None
-    axis = line_axis(local)
+    axis = line_axis(local.layout)
     stride = case.constant(maker.group("strides")[axis])
     if whole.shape[axis] == 1 or local.valid[axis] == 1 or stride in (None, 1):
         return None
