@@ -8,6 +8,7 @@ negative.
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 from math import gcd
 from typing import Any, Final
 
@@ -17,6 +18,11 @@ from pto.run.jit.llvm.lanes import Lanes, Symbol
 from pto.run.jit.llvm.text import Text, UnsupportedLowering, Val, wrap
 
 INT64: Final = np.dtype(np.int64)
+
+
+def _method(name: str, word: str) -> Callable[[Any, Any], Any]:
+    """An operator: the method of this name, with the word for the operation."""
+    return lambda self, other: getattr(self, name)(word, other)
 
 
 class Fact:
@@ -62,27 +68,17 @@ class Number:
     def _other(self, other: Any) -> Val:
         return other.value if isinstance(other, Number) else int(other)
 
-    def __add__(self, other: Any) -> Any:
+    def _folded(self, op: str, other: Any) -> Any:
         if isinstance(other, Symbol):
             return NotImplemented
-        return Number(self.text, self.text.add(self.value, self._other(other)))
+        return Number(self.text, getattr(self.text, op)(self.value, self._other(other)))
 
-    __radd__ = __add__
-
-    def __sub__(self, other: Any) -> Any:
-        if isinstance(other, Symbol):
-            return NotImplemented
-        return Number(self.text, self.text.sub(self.value, self._other(other)))
+    __add__ = __radd__ = _method("_folded", "add")
+    __sub__ = _method("_folded", "sub")
+    __mul__ = __rmul__ = _method("_folded", "mul")
 
     def __rsub__(self, other: Any) -> Number:
         return Number(self.text, self.text.sub(self._other(other), self.value))
-
-    def __mul__(self, other: Any) -> Any:
-        if isinstance(other, Symbol):
-            return NotImplemented
-        return Number(self.text, self.text.mul(self.value, self._other(other)))
-
-    __rmul__ = __mul__
 
     def _divided(self, other: Any, whole: bool) -> Number:
         a, b = self.value, self._other(other)
@@ -107,20 +103,11 @@ class Number:
             return Number(self.text, _BITS[op](a, b))
         return Number(self.text, self.text.new(f"{op} i64 {a}, {b}"))
 
-    def __and__(self, other: Any) -> Number:
-        return self._bits("and", other)
-
-    def __or__(self, other: Any) -> Number:
-        return self._bits("or", other)
-
-    def __lshift__(self, other: Any) -> Number:
-        return self._bits("shl", other)
+    __and__, __or__ = _method("_bits", "and"), _method("_bits", "or")
+    __lshift__, __rshift__ = _method("_bits", "shl"), _method("_bits", "lshr")  # no sign
 
     def __rlshift__(self, other: Any) -> Number:
         return Number(self.text, self.text.new(f"shl i64 {int(other)}, {self.value}"))
-
-    def __rshift__(self, other: Any) -> Number:
-        return self._bits("lshr", other)  # a word has no sign
 
     def __invert__(self) -> Number:
         return self._bits("xor", -1)
@@ -136,18 +123,8 @@ class Number:
     def __ne__(self, other: object) -> Any:
         return self._compare("ne", other)
 
-    def __lt__(self, other: Any) -> Any:
-        return self._compare("slt", other)
-
-    def __le__(self, other: Any) -> Any:
-        return self._compare("sle", other)
-
-    def __gt__(self, other: Any) -> Any:
-        return self._compare("sgt", other)
-
-    def __ge__(self, other: Any) -> Any:
-        return self._compare("sge", other)
-
+    __lt__, __le__ = _method("_compare", "slt"), _method("_compare", "sle")
+    __gt__, __ge__ = _method("_compare", "sgt"), _method("_compare", "sge")
     __hash__ = None  # type: ignore[assignment]
 
     def __bool__(self) -> bool:
@@ -228,9 +205,6 @@ class Index(Symbol):
         found = self.lanes.x.new(f"{op} {self.type} {self.name}, {b.name}")
         return Index(self.lanes, self.start, None, vector=found)
 
-    def __add__(self, other: Any) -> Any:
-        return self._summed("add", other)
-
     def _summed(self, op: str, other: Any) -> Any:
         b = self._affine(other)
         if b is None or self.step is None or b.step is None:
@@ -243,10 +217,8 @@ class Index(Symbol):
         multiple = gcd(self.multiple, b.multiple)
         return Index(self.lanes, start, self.step + sign * b.step, multiple, repeat=repeat)
 
-    __radd__ = __add__
-
-    def __sub__(self, other: Any) -> Any:
-        return self._summed("sub", other)
+    __add__ = __radd__ = _method("_summed", "add")
+    __sub__ = _method("_summed", "sub")
 
     def __rsub__(self, other: Any) -> Any:
         return Index.of(self._lanes_of(other)) - self
@@ -325,17 +297,8 @@ class Index(Symbol):
         op = "uge" if word in ("ge", "gt") else "ult"
         return lane.new(f"icmp {op} {lane.type} {lane.name}, {first.name}", np.dtype(np.bool_))
 
-    def __lt__(self, other: Any) -> Any:
-        return self._against("lt", other)
-
-    def __le__(self, other: Any) -> Any:
-        return self._against("le", other)
-
-    def __gt__(self, other: Any) -> Any:
-        return self._against("gt", other)
-
-    def __ge__(self, other: Any) -> Any:
-        return self._against("ge", other)
+    __lt__, __le__ = _method("_against", "lt"), _method("_against", "le")
+    __gt__, __ge__ = _method("_against", "gt"), _method("_against", "ge")
 
 
 _BITS: Final[dict[str, Any]] = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from typing import Any, Final, Self, TypeVar
@@ -355,10 +356,8 @@ class Text:
         return self.over(self.add(a, by - 1), by)
 
     def compare(self, word: str, a: Val, b: Val, type: str = I64) -> str:
-        if isinstance(a, int) and isinstance(b, int):
-            found = _COMPARE[word](a, b)
-            if found is not None:
-                return "true" if found else "false"
+        if isinstance(a, int) and isinstance(b, int) and (word[0] != "u" or min(a, b) >= 0):
+            return "true" if _COMPARE[word.lstrip("su")](a, b) else "false"
         return self.new(f"icmp {word} {type} {a}, {b}")
 
     def both(self, *facts: str) -> str:
@@ -412,18 +411,7 @@ class Text:
         return "\n".join([f"{head} {{", *start, *lines, "}"])
 
 
-_COMPARE: Final[dict[str, Any]] = {
-    "eq": lambda a, b: a == b,
-    "ne": lambda a, b: a != b,
-    "slt": lambda a, b: a < b,
-    "sle": lambda a, b: a <= b,
-    "sgt": lambda a, b: a > b,
-    "sge": lambda a, b: a >= b,
-    "ugt": lambda a, b: a > b if a >= 0 and b >= 0 else None,
-    "ult": lambda a, b: a < b if a >= 0 and b >= 0 else None,
-    "uge": lambda a, b: a >= b if a >= 0 and b >= 0 else None,
-    "ule": lambda a, b: a <= b if a >= 0 and b >= 0 else None,
-}
+_COMPARE: Final = {word: getattr(operator, word) for word in ("eq", "ne", "lt", "le", "gt", "ge")}
 
 
 def wrap(value: int) -> int:

@@ -74,11 +74,12 @@ class BlockWorker:
         self.numbers: list[Any] = []  # and the numbers of the last call
         self._unit = unit
         self._region = region
-        self._rounds, self._taken = unit.rounds()
+        self._rounds, taken = unit.rounds()
         self._raw = np.zeros(region.nbytes + 64, np.uint8)
         self.context.frame = self._raw.data
         self.pointers = self.context.pointer, self._raw.ctypes.data
-        self.takes = ctypes.cast(self._taken, ctypes.c_void_p).value or 0  # its address
+        # the address of the loop that takes blocks from a counter that threads share
+        self.takes = ctypes.cast(taken, ctypes.c_void_p).value or 0
 
     def begin(self, cluster: Cluster, regs: Regs) -> bool:
         """Prepare for a launch; False if an argument has no representation in compiled code."""
@@ -91,12 +92,6 @@ class BlockWorker:
         """Run these blocks in order; `seen` is called regularly with the current block."""
         self.context.seen = seen
         if self._call(self._rounds, first, end, 0) < end:
-            raise self.failure()
-
-    def take(self, chunk: int, end: int, counter: Words) -> None:
-        """Run blocks up to `end`, a chunk at a time from a counter that threads share."""
-        self.context.seen = None
-        if self._call(self._taken, chunk, end, counter.ctypes.data) < end:
             raise self.failure()
 
     def failure(self) -> BaseException:
@@ -300,16 +295,13 @@ class _ParallelLaunch:
         task.limit = task.limit or Limit()
         workers[0].core.cluster.limit = task.limit
         self._wave, self._apart = range(first, end), True
-        work = self._work
-        if task.progress is None:
+        if task.progress is None and team.IS_SUPPORTED:
             chunk = max(int(_SHORT / took), (end - first) // (_CHUNKS * self._threads), 1)
             self._next = end
-            if team.IS_SUPPORTED:
-                self._in_team(range(first, end), chunk)
-                return
-            work = partial(_take, chunk, end, np.array([first], np.int64))
-        self._jobs = [self._joined(n, work) for n in range(1, self._threads)]
-        self._guarded(work, workers[0])
+            self._in_team(range(first, end), chunk)
+            return
+        self._jobs = [self._joined(n) for n in range(1, self._threads)]
+        self._guarded(self._work, workers[0])
         self._wait_for_all()
 
     def _in_team(self, blocks: range, chunk: int) -> None:
@@ -330,11 +322,11 @@ class _ParallelLaunch:
             if error is not None and not isinstance(error, Stopped):
                 raise error
 
-    def _joined(self, n: int, work: Callable[[BlockWorker], None]) -> ThreadJob:
+    def _joined(self, n: int) -> ThreadJob:
         """Start another thread that takes blocks."""
         if n == len(self._workers):
             self._pool.add(self._workers, self._task)
-        return ThreadJob(partial(self._guarded, work, self._workers[n]))
+        return ThreadJob(partial(self._guarded, self._work, self._workers[n]))
 
     def _trial(self, blocks: int) -> float:
         """Measure the seconds of one of the next blocks."""
@@ -379,7 +371,7 @@ class _ParallelLaunch:
                 self._wave = range(self._wave.start, found[0])
         if not self._apart:
             return
-        self._jobs += [self._joined(n, self._work) for n in range(2, self._threads)]
+        self._jobs += [self._joined(n) for n in range(2, self._threads)]
         self._work(workers[1])
 
     def _work(self, worker: BlockWorker) -> None:
@@ -428,7 +420,3 @@ class _ParallelLaunch:
             pass
         except BaseException as error:
             self._stop(error)
-
-
-def _take(chunk: int, end: int, counter: Words, worker: BlockWorker) -> None:
-    worker.take(chunk, end, counter)
