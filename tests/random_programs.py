@@ -3,8 +3,9 @@
     python -m tests.random_programs 20000 [--seed S] [--optimised N]
 
 runs many and says how often each feature was drawn. Of vector programs, `tests/random_draft.py`
-draws operands from a few tiles; `tests/random_cube.py` draws products, images and queues. LLVM
-optimises one program in ten, as for users; the others skip that, which takes most of the time.
+draws operands from a few tiles; `tests/random_cube.py` draws products, images and queues;
+`tests/random_values.py` draws registers, masks, logical vectors and scalars. LLVM optimises one
+program in ten, as for users; the others skip that, which takes most of the time.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from pto.run.jit.llvm import cache, native
 from pto.run.launch.host import launch
 from tests.random_cube import CubeDraft, queue_program
 from tests.random_draft import Draft
+from tests.random_values import ValueDraft
 from tests.random_writer import Program
 
 _EVERY = 10  # programs for one that LLVM optimises
@@ -40,6 +42,8 @@ def drawn(seed: int) -> Program:
     kind = rng.random()
     if kind < 0.03:
         return queue_program(rng)
+    if kind > 0.75:
+        return ValueDraft(rng).build()
     return (CubeDraft if kind < 0.18 else Draft)(rng).build()
 
 

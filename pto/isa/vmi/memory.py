@@ -140,6 +140,7 @@ STORE.row(
         groups_divide,
         _no_merge,
         same_lanes("value", "second", "mask"),
+        same_elements("value", "second"),
         mask_width("value", "mask"),
         _group_mask,
     ),
