@@ -245,3 +245,51 @@ module attributes {{pto.target_arch = "a5", pto.kernel_kind = #pto.kernel_kind<c
     y = rng.integers(-9, 9, (32, 48)).astype(np.float16)
     *_, z = agree(module, [x, y, np.zeros((rows, 48), np.float32)], all_native=False)
     assert np.array_equal(z, x.astype(np.float32) @ y.astype(np.float32))
+
+
+_NZ = "blayout=col_major, slayout=row_major, fractal"
+_ONE_ROW = f"""
+!va = !pto.partition_tensor_view<1x16xf16>
+!vb = !pto.partition_tensor_view<16x64xf16>
+!vc = !pto.partition_tensor_view<1x64xf32>
+!ma = !pto.tile_buf<mat, 16x16xf16, valid=1x16, {_NZ}=512>
+!mb = !pto.tile_buf<mat, 16x64xf16, {_NZ}=512>
+!l = !pto.tile_buf<left, 16x16xf16, valid=1x16, {_NZ}=512>
+!r = !pto.tile_buf<right, 16x64xf16, blayout=row_major, slayout=col_major, fractal=512>
+!acc = !pto.tile_buf<acc, 1x64xf32, {_NZ}=1024, compact=1>
+module attributes {{pto.target_arch = "a5"}} {{
+  func.func @f(%a: !pto.ptr<f16>, %b: !pto.ptr<f16>, %c: !pto.ptr<f32>) {{
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %k = arith.constant 16 : index
+    %n = arith.constant 64 : index
+    %ta = pto.make_tensor_view %a, shape = [%c1, %k], strides = [%k, %c1] : !pto.tensor_view<1x16xf16>
+    %tb = pto.make_tensor_view %b, shape = [%k, %n], strides = [%n, %c1] : !pto.tensor_view<16x64xf16>
+    %tc = pto.make_tensor_view %c, shape = [%c1, %n], strides = [%n, %c1] : !pto.tensor_view<1x64xf32>
+    %wa = pto.partition_view %ta, offsets = [%c0, %c0], sizes = [%c1, %k] : !pto.tensor_view<1x16xf16> -> !va
+    %wb = pto.partition_view %tb, offsets = [%c0, %c0], sizes = [%k, %n] : !pto.tensor_view<16x64xf16> -> !vb
+    %wc = pto.partition_view %tc, offsets = [%c0, %c0], sizes = [%c1, %n] : !pto.tensor_view<1x64xf32> -> !vc
+    %ma = pto.alloc_tile : !ma
+    %mb = pto.alloc_tile : !mb
+    %l = pto.alloc_tile : !l
+    %r = pto.alloc_tile : !r
+    %acc = pto.alloc_tile : !acc
+    pto.tload ins(%wa : !va) outs(%ma : !ma)
+    pto.tload ins(%wb : !vb) outs(%mb : !mb)
+    pto.tmov ins(%ma : !ma) outs(%l : !l)
+    pto.tmov ins(%mb : !mb) outs(%r : !r)
+    pto.tmatmul ins(%l, %r : !l, !r) outs(%acc : !acc)
+    pto.tstore ins(%acc : !acc) outs(%wc : !vc)
+    return
+  }}
+}}
+"""  # noqa: E501
+
+
+@pytest.mark.parametrize("engine", ["reference", "jit"])
+def test_a_row_of_an_accumulator_takes_whole_boxes(engine: str):
+    """L0C has whole boxes, so the second strip of columns begins 16 rows behind the first."""
+    a, b = np.arange(16, dtype=np.float16)[None], np.arange(1024).reshape(16, 64) % 13
+    out = np.zeros((1, 64), np.float32)
+    pto.launch(parse(_ONE_ROW), args=[a, b.astype(np.float16), out], engine=engine)
+    assert (out == a.astype(np.float32) @ b.astype(np.float32)).all()

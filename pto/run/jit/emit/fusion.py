@@ -23,10 +23,8 @@ from pto.run.jit.emit.cube.forwarding import (
 )
 from pto.run.jit.emit.emitter import Emitter, OpContext
 from pto.run.jit.emit.regions import require_regions
-from pto.run.jit.emit.registry import emitter_of
 from pto.run.jit.emit.tile import steps, strips
-from pto.run.jit.emit.tile.elementwise import converted, mapped
-from pto.run.jit.emit.tile.group import Group, Ref, Step
+from pto.run.jit.emit.tile.group import Group, Ref
 from pto.run.jit.llvm.text import Text, UnsupportedLowering, unsupported_if
 from pto.run.jit.runtime.values import Lowered, TileDesc
 
@@ -188,7 +186,7 @@ class FusingEmitter(Emitter):
             self.owners = {
                 id(self.env.get(id(v))): self.own.get(id(_base(v)), 0) for v in op.operands
             }
-            found, step, fine = _step(spot, held)
+            found, step, fine = steps.as_step(spot, held)
             found.add(spot, step, fine)
         except (UnsupportedLowering, PtoError):
             self.text.back_to(state)
@@ -374,18 +372,3 @@ def _goes_on(ops: Sequence[Operation], n: int) -> bool:
         if not touches_no_tile(op) and op.body is not SET_VALID:
             return _may(op)
     return False
-
-
-def _step(s: OpContext, held: Group | None) -> tuple[Group, Step, str]:
-    body = s.body
-    if body is move.LOAD:
-        return steps.of_load(s, held)
-    if body is move.STORE:
-        return steps.of_store(s, held)
-    if body is move.MOVE:
-        return *steps.of_move(s, held), "true"
-    unsupported_if(emitter_of(s.op) is None, "no emitter")
-    if isinstance(body, Fold):
-        return *steps.of_fold(s, held), "true"
-    found = converted(s) if isinstance(body, Conversion) else mapped(s)
-    return *steps.of_map(s, found, held), "true"

@@ -22,7 +22,6 @@ from pto.run.jit.emit.emitter import OpContext
 from pto.run.jit.emit.handle.view import Guarded, emits_in, inside, near
 from pto.run.jit.emit.registry import WORDS
 from pto.run.jit.emit.tile import boxes, planes
-from pto.run.jit.emit.tile.grids import kept_shape
 from pto.run.jit.emit.tile.numbers import Numbers
 from pto.run.jit.llvm.index import Fact, Number
 from pto.run.jit.llvm.text import (
@@ -236,7 +235,7 @@ class Words(Guarded, Numbers):
         x, made = self.x, self._made(type, address, region, pitch)
         if type.compact is Compact.NORMAL:
             unset = any(id(v) in self.s.e.cells for v in self.s.op.results)
-            kept_shape(type, ["", ""] if unset else native(made).valid)
+            boxes.require_all_boxes(type, ["", ""] if unset else native(made).valid)
         nbytes = type.nbytes if pitch is None else boxes.extent(native(made))
         fine = self.s.e.inside(memory, address.value, nbytes)
         aligned = x.compare("eq", x.rest(address.value, align), 0)

@@ -14,7 +14,7 @@ from math import gcd
 from pto.core.compact import Compact
 from pto.core.dtypes import DType
 from pto.core.layout import REST, Axis, Digit, Frame
-from pto.run.jit.emit.tile.grids import kept_shape
+from pto.core.tile import TileType
 from pto.run.jit.llvm.text import Text, Val, unsupported_if
 from pto.run.jit.runtime.values import TileDesc
 
@@ -71,14 +71,23 @@ def axis(digits: Sequence[Digit], limit: int | None = None) -> Axis:
     return tuple(found)
 
 
+def require_all_boxes(type: TileType, valid: Sequence[Val]) -> None:
+    """Refuse a compact tile whose valid region, which decides, may leave boxes out."""
+    for given, extent, side in zip(valid, type.shape, type.box, strict=True):
+        unsupported_if(
+            extent > side and (not isinstance(given, int) or -(-given // side) * side < extent),
+            "a compact tile without some of its boxes",
+        )
+
+
 def stored_shape(tile: TileDesc) -> tuple[int, int]:
     """The shape in the address formula: `Tile._stored`."""
-    rows, cols = tile.type.shape
+    type, (rows, cols) = tile.type, tile.type.shape
     if tile.pitch is not None:
-        return (rows, tile.pitch) if tile.type.layout.pitch_axis else (tile.pitch, cols)
-    if tile.type.compact is Compact.NORMAL and tile.type.layout.is_boxed:
-        return kept_shape(tile.type, tile.valid)
-    return tile.type.storage_shape(tile.type.shape)
+        return (rows, tile.pitch) if type.layout.pitch_axis else (tile.pitch, cols)
+    if type.compact is Compact.NORMAL and type.layout.is_boxed:
+        require_all_boxes(type, tile.valid)
+    return type.storage_shape(type.shape)
 
 
 def frame_of(tile: TileDesc) -> Frame:

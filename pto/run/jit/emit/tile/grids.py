@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pto.core.compact import Compact
 from pto.core.dtypes import DType
 from pto.core.layout import Axis, ElementOrder
-from pto.core.tile import TileType
-from pto.run.jit.llvm.text import Val, unsupported_if
+from pto.run.jit.emit.tile.boxes import frame_of
+from pto.run.jit.llvm.text import unsupported_if
 from pto.run.jit.runtime.values import TileDesc
 
 
@@ -31,34 +29,17 @@ class Grid:
         return Grid(self.dtype, (w, h), self.right, self.down, self.col, self.row)
 
 
-def kept_shape(type: TileType, valid: Sequence[Val]) -> tuple[int, int]:
-    """The shape of a compact tile, where its valid region, which decides, leaves no box out: it is
-    known, or there is one box."""
-    for given, extent, side in zip(valid, type.shape, type.box, strict=True):
-        unsupported_if(
-            extent > side and (not isinstance(given, int) or -(-given // side) * side < extent),
-            "a compact tile without some of its boxes",
-        )
-    return type.shape
-
-
 def grid(tile: TileDesc) -> Grid:
     """Of a whole tile with a layout that the ISA defines."""
-    type = tile.type
-    unsupported_if(
-        tile.pitch is not None or type.layout.named is not None,
-        "a window, or a layout that is only a name",
-    )
-    if type.compact is Compact.NORMAL and type.layout.is_boxed:
-        kept_shape(type, tile.valid)
-    frame = type.layout.frame(*type.storage_shape(type.shape), type.itemsize)
+    unsupported_if(tile.pitch is not None, "a window")
+    frame = frame_of(tile)
     unsupported_if(
         frame.mirrored and frame.order is ElementOrder.BOX_COLUMNS and frame.rows % frame.h,
         "columns that are no whole boxes",
     )
     box = (1, 1) if frame.order is ElementOrder.PLAIN else (frame.h, frame.w)
     (row, down), (col, right) = (_steps(a, n) for a, n in zip(frame.axes, box, strict=True))
-    found = Grid(type.dtype, box, down, right, row, col)
+    found = Grid(tile.type.dtype, box, down, right, row, col)
     return found.turned if frame.mirrored else found
 
 

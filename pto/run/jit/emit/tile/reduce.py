@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -194,27 +194,38 @@ def reduced(
     return named(x.fold(count, types, begin, turn, by, start))
 
 
-def joined(f: Folder, totals: Sequence[lanes.Symbol]) -> lanes.Symbol:
-    """Combine the partial accumulators of each total: n and n+8, then n and n+4, down to one lane
-    each. Two vectors are halved at a time, so that lanes stay full."""
-    width = totals[0].lanes.count  # partial accumulators of one total
+Lane = tuple[lanes.Symbol, ...]  # of a running value; a search has several
+
+
+def halved_down(found: Sequence[Lane], both: Callable[[Lane, Lane], Lane]) -> Lane:
+    """Combine the lanes of each running value: n and n+8, then n and n+4, down to one lane each.
+    Two vectors are halved at a time, so that lanes stay full."""
+    width = found[0][0].lanes.count  # lanes of one value
     while width > 1:
-        pairs = list(zip(totals[::2], totals[1::2], strict=False)) or [(totals[0], None)]
-        totals = [_halved(f, width, p, q) for p, q in pairs]
+        pairs = list(zip(found[::2], found[1::2], strict=False)) or [(found[0], None)]
+        found = [both(*_halves(width, p, q)) for p, q in pairs]
         width //= 2
-    return totals[0]
+    return found[0]
 
 
-def _halved(f: Folder, width: int, p: lanes.Symbol, q: lanes.Symbol | None) -> lanes.Symbol:
-    have, item = p.lanes.count, scalar_type(p.dtype)
-    spot = f.spot(have if q is not None else have // 2)
+def _halves(width: int, p: Lane, q: Lane | None) -> tuple[Lane, Lane]:
+    """The first and the second half of each value."""
+    have = p[0].lanes.count
+    spot = p[0].lanes.of(have if q is not None else have // 2)
     first = [n for n in range(have * (1 if q is None else 2)) if n % width < width // 2]
-    other = None if q is None else q.name
-    low, high = (
-        spot.symbol(f.held, shuffle(f.x, item, have, p.name, [n + at for n in first], other))
-        for at in (0, width // 2)
-    )
-    return f.both(low, high)
+
+    def half(k: int, ahead: int) -> lanes.Symbol:
+        other, picks = None if q is None else q[k].name, [n + ahead for n in first]
+        name = shuffle(spot.x, scalar_type(p[k].dtype), have, p[k].name, picks, other)
+        return spot.symbol(p[k].dtype, name)
+
+    low, high = (tuple(half(k, ahead) for k in range(len(p))) for ahead in (0, width // 2))
+    return low, high
+
+
+def joined(f: Folder, totals: Sequence[lanes.Symbol]) -> lanes.Symbol:
+    """One lane for each total."""
+    return halved_down([(each,) for each in totals], lambda a, b: (f.both(a[0], b[0]),))[0]
 
 
 def stored(f: Folder, found: lanes.Symbol, base: str, i: Val, many: int) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from pto.core.primitives import select
 from pto.run.jit.emit.tile import planes
-from pto.run.jit.emit.tile.reduce import reduced
+from pto.run.jit.emit.tile.reduce import halved_down, reduced
 from pto.run.jit.llvm import lanes, shuffles
 from pto.run.jit.llvm.index import Index, Number
 from pto.run.jit.llvm.lanes import Symbol
@@ -68,28 +68,13 @@ class _Search:
         return spot.spread(self.number, self.x.new(f"trunc i64 {k} to i{bits}"))
 
     def joined(self, found: list[_Best]) -> _Best:
-        """One lane for each line: vectors are halved two at a time, so that lanes stay full."""
-        width = found[0][0].lanes.count  # partial results of one line
-        while width > 1:
-            pairs = list(zip(found[::2], found[1::2], strict=False)) or [(found[0], None)]
-            found = [self._halved(width, p, q) for p, q in pairs]
-            width //= 2
-        return found[0]
+        """One lane for each line; of equal elements the first."""
 
-    def _halved(self, width: int, p: _Best, q: _Best | None) -> _Best:
-        have = p[0].lanes.count
-        spot = p[0].lanes.of(have if q is not None else have // 2)
-        first = [n for n in range(have * (1 if q is None else 2)) if n % width < width // 2]
+        def both(a: _Best, b: _Best) -> _Best:
+            better = self.better(b[0], a[0]) | ((b[0] == a[0]) & (b[1] < a[1]))
+            return tuple(_chosen(better, n, o) for n, o in zip(b, a, strict=True))
 
-        def half(k: int, ahead: int) -> Symbol:
-            other, picks = None if q is None else q[k].name, [n + ahead for n in first]
-            item = scalar_type(p[k].dtype)
-            name = shuffles.shuffle(spot.x, item, have, p[k].name, picks, other)
-            return spot.symbol(p[k].dtype, name)
-
-        a, b = (tuple(half(k, ahead) for k in range(3)) for ahead in (0, width // 2))
-        better = self.better(b[0], a[0]) | ((b[0] == a[0]) & (b[1] < a[1]))
-        return tuple(_chosen(better, n, o) for n, o in zip(b, a, strict=True))
+        return halved_down(found, both)
 
 
 def _chosen(better: Symbol, a: Symbol, b: Symbol) -> Symbol:

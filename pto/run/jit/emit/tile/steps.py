@@ -17,7 +17,7 @@ from pto.isa.meaning.tile.convert import Conversion
 from pto.isa.meaning.tile.regions import read_as
 from pto.isa.row import types as t
 from pto.run.jit.emit.emitter import OpContext
-from pto.run.jit.emit.registry import KINDS
+from pto.run.jit.emit.registry import KINDS, emitter_of
 from pto.run.jit.emit.tile import boxes, planes
 from pto.run.jit.emit.tile import group as groups
 from pto.run.jit.emit.tile.elementwise import (
@@ -226,7 +226,23 @@ KINDS[Fold] = _emit_fold
 # ---- steps of a group
 
 
-def of_map(s: OpContext, found: Mapped, group: Group | None) -> tuple[Group, Step]:
+def as_step(s: OpContext, group: Group | None) -> tuple[Group, Step, str]:
+    """An instruction as a step of a group, or of a new one, and the condition of joining it."""
+    body = s.body
+    if body is move.LOAD:
+        return _of_load(s, group)
+    if body is move.STORE:
+        return _of_store(s, group)
+    if body is move.MOVE:
+        return *_of_move(s, group), "true"
+    unsupported_if(emitter_of(s.op) is None, "no emitter")
+    if isinstance(body, Fold):
+        return *_of_fold(s, group), "true"
+    found = converted(s) if isinstance(body, Conversion) else mapped(s)
+    return *_of_map(s, found, group), "true"
+
+
+def _of_map(s: OpContext, found: Mapped, group: Group | None) -> tuple[Group, Step]:
     """An elementwise instruction: on all elements, or on one value a row of the group."""
     unsupported_if(len(found.ones) != 1, "which source is spread is known only when it runs")
     one, along = found.ones[0], _values_a_row(group, *found.dst.valid)
@@ -282,7 +298,7 @@ def _fitting(group: Group | None, rows: Val, cols: Val) -> Group:
     return group
 
 
-def of_fold(s: OpContext, group: Group | None) -> tuple[Group, Step]:
+def _of_fold(s: OpContext, group: Group | None) -> tuple[Group, Step]:
     """A fold of each row to one value."""
     found = folded(s)
     unsupported_if(not found.by_row or found.body.axis != "row", "a fold of columns")
@@ -292,7 +308,7 @@ def of_fold(s: OpContext, group: Group | None) -> tuple[Group, Step]:
     return _fitting(group, rows, cols), _fold_step(s, found, target, source)
 
 
-def of_move(s: OpContext, group: Group | None) -> tuple[Group, Step]:
+def _of_move(s: OpContext, group: Group | None) -> tuple[Group, Step]:
     """A move as a step that copies bits."""
     src, dst = s.need(TileDesc, "src"), s.need(TileDesc, "dst")
     asked = (s.operand("fp"), s.operand("preQuantScalar"), s.case.word("accToVecMode"))
@@ -329,7 +345,7 @@ def _lines(s: OpContext, tile: TileDesc) -> Ref:
     return Ref("matrix", dtype, step, pointer, *place, across)
 
 
-def of_load(s: OpContext, group: Group | None) -> tuple[Group, Step, str]:
+def _of_load(s: OpContext, group: Group | None) -> tuple[Group, Step, str]:
     """A load as a step, and its condition."""
     view, tile = s.need(ViewDesc, "src"), s.need(TileDesc, "dst")
     unsupported_if(move.has_margins(s.case), "columns beside the loaded ones")
@@ -353,7 +369,7 @@ def row_of_view(s: OpContext, group: Group) -> tuple[Ref, str]:
     return replace(found, shape="row", step=0), fine
 
 
-def of_store(s: OpContext, group: Group | None) -> tuple[Group, Step, str]:
+def _of_store(s: OpContext, group: Group | None) -> tuple[Group, Step, str]:
     """A store as a step, and its condition."""
     tile, view = s.need(TileDesc, "src"), s.need(ViewDesc, "dst")
     given = s.operand("preQuantScalar") is not None or s.operand("fp") is not None
