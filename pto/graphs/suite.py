@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, redirect_stdout, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -39,7 +40,15 @@ STATUSES = {
 GOOD = ("passed", "ran", "checked", "skipped")
 _CHIP = 2  # the level of tests that run on one chip
 _LARGEST = 4 << 30  # bytes of all tensors of a case
-_PYTHON = threading.Lock()  # Python of tests changes what imports mean: one thread at a time
+_lock = threading.Lock()
+
+
+@contextmanager
+def _python() -> Generator[None]:
+    """Python of a test changes what imports mean: one thread at a time. What it prints goes to
+    standard error."""
+    with _lock, redirect_stdout(sys.stderr):
+        yield
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +110,8 @@ def run_all(
 
     def one(each: Case | SceneResult) -> SceneResult:
         outcome = each if isinstance(each, SceneResult) else run(each, how)
-        seen(outcome)
+        with _lock:  # standard output is our own again
+            seen(outcome)
         return outcome
 
     return running.each(one, found, jobs)
@@ -134,7 +144,7 @@ def run(case: Case, how: RunOptions) -> SceneResult:
 def _size(case: Case) -> int:
     """Bytes of all tensors of a case; 0 if its test makes them in another way."""
     if not isinstance(case, PythonGraph):
-        with _PYTHON, suppress(NotImplementedError):
+        with _python(), suppress(NotImplementedError):
             listed = case.arguments(with_values=False).listed
             return sum(t.data.size for t in listed if isinstance(t, ArgTensor))
     return 0
@@ -165,7 +175,7 @@ class OpenScene:
         return {t.name: t.data for t in self.given if isinstance(t, ArgTensor)}
 
     def judge(self) -> str:
-        with _PYTHON:
+        with _python():
             return self.case.judge(self.arguments, self.given)
 
     def dry(self) -> Ran:
@@ -184,13 +194,13 @@ def opened(
 ) -> Generator[OpenScene | PythonGraph]:
     """A case that is ready to run."""
     if isinstance(case, PythonGraph):
-        with _PYTHON:
+        with _python():
             yield case
         return
     if isinstance(case, scenes.Scene) and case.level != _CHIP:
         raise fail("PTO-U320", f"{case.name} is a scene of several chips: it can only be run")
     process = GraphProcess(case.source(), kernels=kernels)
-    with _PYTHON:
+    with _python():
         arguments = case.arguments(values)
     with process:
         yield OpenScene(case, process, arguments, seconds)
@@ -234,7 +244,7 @@ def _run_chips(scene: scenes.Scene, how: RunOptions, outcome: SceneResult) -> No
         worker.start()
         for seed in (None, *range(how.orders)):
             worker.begin(seed)
-            with _PYTHON:
+            with _python():
                 outcome.why = scene.on_chips(worker, programs)
             if seed is None:
                 first, outcome.tasks, outcome.edges = worker.results, worker.tasks, worker.edges

@@ -1,5 +1,6 @@
 """Scene tests: how their files are read. Only their inputs and goldens need torch."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -98,3 +99,24 @@ def test_a_case_that_is_too_large_is_left_out_before_its_kernels_are_compiled(
     out = capsys.readouterr().out
     assert "skipped  sum/TestSum/Large a5     its tensors have 8,192 MiB" in out
     assert "refused  sum/TestSum/Small a2a3" in out and "there is no file" in out
+
+
+def test_lines_of_results_are_not_mixed_with_what_a_test_prints(
+    checkout: Path, capsys: pytest.CaptureFixture[str]
+):
+    pytest.importorskip("torch", reason="needs torch")
+    text = (
+        TEXT
+        + """
+    def generate_args(self, params):
+        import torch
+        from simpler_setup import TaskArgsBuilder, TensorArg
+        print("loud")
+        return TaskArgsBuilder(TensorArg("x", torch.zeros(4)))
+"""
+    )
+    file_of(checkout).write_text(text)
+    assert main(["graph", "run", str(checkout), "--format", "lines"]) == 1
+    said = capsys.readouterr()
+    assert [json.loads(line)["status"] for line in said.out.splitlines()] == ["refused"] * 2
+    assert "loud" in said.err
