@@ -88,6 +88,8 @@ CURRENT = Profile(
     features=(*COMPARISON, Support(CUSTOM_PAD, "Supported")),
     element_types=element_types(COMPARISON),
     cells=CURRENT_CELLS,
+    fill_begins="block",  # pto-isa a2a3/TFillPad.hpp: decisions_isa.md, fill in place
+    lacks_fixpipe_modes=npu.FIXPIPE_MODES_OF_A5,
 )
 
 MANUAL = replace(

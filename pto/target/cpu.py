@@ -77,6 +77,8 @@ CURRENT = Profile(
     features=(*COMPARISON, Support(CUSTOM_PAD, "Supported")),  # as a2a3
     element_types=element_types(COMPARISON),
     cells=(*CURRENT_CELLS, *MX_CELLS),  # fractal layouts are simulated, all of them
+    f16_roundings="one",  # decisions_isa.md, arithmetic of the C++ simulator
+    lacks_fixpipe_modes=npu.FIXPIPE_MODES_OF_A5,
 )
 
 MANUAL = replace(

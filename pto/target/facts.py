@@ -163,7 +163,7 @@ class Profile:
     # The value of a source lane outside the valid region: the stored bytes, or undefined.
     outside_valid: Literal["raw", "poison"]
     # How far a load pads beside the valid region: the whole tile (a pad of null counts as zero), or
-    # each line of a tile without boxes to the next 32-byte block.
+    # each line of a tile without boxes to the next 32-byte block. A fill of L1 begins behind that.
     load_padding: Literal["tile", "block"]
     tf32: bool  # whether the matrix unit can round f32 factors to tf32
     # The effect of an index of tgather or tgatherb outside src: it reads zero and keeps the block,
@@ -174,6 +174,12 @@ class Profile:
     element_types: frozenset[str]
     cells: tuple[Cell, ...]
     scaling: Scaling = FIXPIPE
+    # Where a fill in place begins: at the first column, or behind its block, which a load padded.
+    fill_begins: Literal["column", "block"] = "column"
+    # How many roundings tfusedmuladd of f16 has: one of each operation, or one in the end.
+    f16_roundings: Literal["each", "one"] = "each"
+    # Modes of the fixpipe, by the start of their names, that this target lacks.
+    lacks_fixpipe_modes: tuple[str, ...] = ()
     # How TQUANT computes shared exponents: as the chip, or as the C++ simulator. The simulator's
     # maximum ignores NaN of an MXFP8 group and is cut to bf16 for MXFP4; exponents are in memory
     # order, and a code of negative zero is zero.

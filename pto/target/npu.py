@@ -35,5 +35,7 @@ def as_in_manual(pipes: tuple[PipeInfo, ...]) -> tuple[PipeInfo, ...]:
     return tuple(replace(pipe, work=_SEED_WORK.get(pipe.name, pipe.work)) for pipe in pipes)
 
 
+FIXPIPE_MODES_OF_A5 = ("qs322bf16", "qf322hif8", "qf322fp8")
+
 # A table of the fixpipe buffer is loaded and used with no barrier of FIX: PTO-Gym, fixpipe cases.
 FIXPIPE_ORDER = frozenset({("FIX", "fixpipe", 0)})

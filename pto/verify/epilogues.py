@@ -34,7 +34,6 @@ _MODES: dict[str, tuple[str, tuple[str, ...]]] = {
     "qf322fp8_pre_scalar": ("f32", ("f8E4M3FN", "f8E4M3")),
 }
 _NO_CONVERT = "no_convert"  # f32 or i32, as they are
-_ONLY_A5 = ("qs322bf16", "qf322hif8", "qf322fp8")
 _LAYOUTS = {"nz2nd": "ND", "nz2dn": "DN", "nz2nz": "NZ"}
 _RELUS = ("no_relu", "normal_relu")
 _BY_WORD = {"scalar": SET_QUANT_SCALAR, "vec": SET_QUANT_VECTOR}
@@ -89,7 +88,7 @@ def _known(end: EpilogueEnd, profile: Profile) -> Iterator[Diagnostic]:
     for word, known in ((layout, _LAYOUTS), (quant, (*_MODES, _NO_CONVERT)), (relu, _RELUS)):
         if word not in known:
             yield end.says(f"expects one of {', '.join(known)}: it is {word}")
-    if profile.name != "a5" and quant.startswith(_ONLY_A5):
+    if quant.startswith(profile.lacks_fixpipe_modes):
         yield end.says(f"expects a mode that {profile} has: {quant} is for a5")
 
 

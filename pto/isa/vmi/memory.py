@@ -255,7 +255,11 @@ LOAD.row(
     body=meaning.GATHER,
     operands=(read("source", "ub buffer"), vector("indices"), mask("mask"), vector("passthru")),
     text="$source [ $indices ] , $mask , $passthru {} : types -> results",
-    rules=(same_lanes("indices", "mask", "passthru", "result"), dtype_in("indices", _INDICES)),
+    rules=(
+        same_lanes("indices", "mask", "passthru", "result"),
+        same_elements("passthru", "result"),
+        dtype_in("indices", _INDICES),
+    ),
 )
 STORE.row(
     "vmi.scatter",

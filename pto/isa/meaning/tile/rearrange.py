@@ -54,8 +54,8 @@ def _padded_block(case: Case, dst: TileType, in_place: bool) -> int:
     On NPUs in L1, and on a2a3 in place if both tiles have the same pad value: decisions_isa.md.
     """
     src = tile_type(case.type("src"))
-    in_l1 = dst.role is Role.MAT and case.profile.name != "cpu"
-    loaded = in_place and case.profile.name == "a2a3" and src.pad == dst.pad
+    in_l1 = dst.role is Role.MAT and case.profile.load_padding == "block"
+    loaded = in_place and case.profile.fill_begins == "block" and src.pad == dst.pad
     return max(1, BLOCK_BYTE_SIZE // dst.itemsize) if in_l1 or loaded else 1
 
 
