@@ -207,7 +207,7 @@ def test_a_kernel_may_have_the_name_of_a_word_of_cpp():
 
 
 def test_the_sum_of_one_row_is_passed_as_a_row():
-    """A column of one number is shorter than a block, and the C++ simulator asks for as many rows."""
+    """A column of one number is shorter than a block; the simulator asks for as many rows."""
     row, column = TILE.format("1x128xf32"), TILE.format("32x1xf32, blayout=col_major, valid=1x1")
     text = written(f"""func.func @k() {{
     %a = pto.alloc_tile : {row}
