@@ -7,10 +7,10 @@ operation in program order within one function. The caller supplies the roots.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from pto.ir.graph import Operation, Region, Value
+from pto.ir.graph import Block, Operation, Region, Value
 from pto.isa.row import types as t
 from pto.isa.row.traits import Control
 
@@ -136,6 +136,37 @@ def _passes(source: t.Type, result: t.Type) -> bool:
     if _is_number(result):
         return from_number
     return isinstance(result, _STORAGE) and isinstance(source, (t.Ptr, *_STORAGE))
+
+
+# ---- before which operations it is live
+
+Roots = frozenset[Value]
+
+
+def live_before(block: Block, after: Roots, step: Callable[[Operation, Roots], Roots]) -> Roots:
+    """The roots that are live before a block, given those live after it.
+
+    `step` gives the roots live before an operation without regions. It is called again for the
+    operations of a loop, with more roots each time, until no more are found.
+    """
+    for op in reversed(block.ops):
+        after = _live_around(op, after, step) if op.regions else step(op, after)
+    return after
+
+
+def _live_around(op: Operation, after: Roots, step: Callable[[Operation, Roots], Roots]) -> Roots:
+    blocks = op.blocks()
+    if op.control is Control.IF:
+        ends = [live_before(block, after, step) for block in blocks]
+        return ends[0] | (ends[1] if len(ends) == 2 else after)
+    head = after
+    while True:
+        found = head
+        for block in reversed(blocks):
+            found = after | live_before(block, found, step)
+        if found <= head or not op.is_loop:
+            return found
+        head = found
 
 
 # ---- when it is used

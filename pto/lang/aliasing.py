@@ -11,14 +11,13 @@ from collections.abc import Sequence
 
 from pto.core.errors import Diagnostic
 from pto.ir.graph import Block, Operation, Value
-from pto.ir.liveness import aliases
+from pto.ir.liveness import Roots, aliases, live_before
 from pto.isa.handle.tile import ALLOC_TILE, SET_VALIDSHAPE
 from pto.isa.meaning.tile.rearrange import RESHAPE
 from pto.isa.row.traits import Control
 from pto.lang.call.place import KernelError
 from pto.transform.reuse import allocation, tiles_of
 
-Roots = frozenset[Value]  # buffers: the values that their allocations give
 Pairs = frozenset[Roots]  # pairs of buffers that may be one object
 _NONE: Roots = frozenset()
 
@@ -29,7 +28,7 @@ def require_unshared(function: Operation, copies: Sequence[Operation]) -> None:
     if copies:
         found = _Sharing(copies, function)
         body = function.regions[0].block
-        found.live(body, _NONE)
+        live_before(body, _NONE, found.live)
         found.shared(body, frozenset())
 
 
@@ -49,28 +48,9 @@ class _Sharing:
 
     # ---- liveness, backwards
 
-    def live(self, block: Block, after: Roots) -> Roots:
-        """The buffers that are live before a block, given those live after it."""
-        for op in reversed(block.ops):
-            self._after[op] = after
-            after = self._around(op, after) if op.regions else self._before(op, after)
-        return after
-
-    def _around(self, op: Operation, after: Roots) -> Roots:
-        blocks = op.blocks()
-        if op.control is Control.IF:
-            ends = [self.live(block, after) for block in blocks]
-            return _NONE.union(*ends) if len(blocks) == 2 else after.union(*ends)
-        head = after
-        while True:
-            found = head
-            for block in reversed(blocks):
-                found = after | self.live(block, found)
-            if found <= head or not op.is_loop:
-                return found
-            head |= found
-
-    def _before(self, op: Operation, after: Roots) -> Roots:
+    def live(self, op: Operation, after: Roots) -> Roots:
+        """The buffers that are live before an operation."""
+        self._after[op] = after
         if op in self._copies:
             target, source = self._copies[op]
             return (after - {target}) | {source} if target in after else after
@@ -116,10 +96,10 @@ class _Sharing:
         return frozenset(pair for pair in _without(target, pairs) | made if pair <= after)
 
     def _require(self, op: Operation, pairs: Pairs) -> None:
-        for root in self._of(op, "out", "inout", "tmp"):
-            for pair in pairs:
-                if root in pair and pair - {root} <= self._after[op]:
-                    raise _changed(op, root, *(pair - {root}))
+        for root in sorted(self._of(op, "out", "inout", "tmp"), key=_name):
+            others = {v for pair in pairs if root in pair for v in pair - {root}}
+            if others & self._after[op]:
+                raise _changed(op, root, min(others & self._after[op], key=_name))
 
 
 def _changed(op: Operation, *tiles: Value) -> KernelError:
@@ -128,6 +108,10 @@ def _changed(op: Operation, *tiles: Value) -> KernelError:
     message = f"{told} may be one tile, and it is changed in place while both are used"
     help = "bind the variable instead: t = t + u; or change a copy"
     return KernelError(Diagnostic("PTO-U217", message, op.loc, help=help))
+
+
+def _name(tile: Value) -> str:
+    return tile.name
 
 
 def _copied(op: Operation, role: str) -> Value:

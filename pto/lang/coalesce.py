@@ -14,6 +14,7 @@ from dataclasses import replace
 
 from pto.ir.builder import INDEX
 from pto.ir.graph import Block, Operation, Region, Value
+from pto.ir.liveness import Roots, live_before
 from pto.isa.handle.tile import ALLOC_TILE, SET_VALIDSHAPE
 from pto.isa.meaning import Lane
 from pto.isa.row.traits import Control
@@ -21,9 +22,6 @@ from pto.isa.row.types import TileBuf
 from pto.isa.scalar.structure import YIELD
 from pto.lang.values.tiles import Tile
 from pto.transform.reuse import allocation, kept_apart, tiles_of
-
-Roots = frozenset[Value]  # buffers: the values that their allocations give
-_NONE: Roots = frozenset()
 
 
 def coalesce(
@@ -64,7 +62,7 @@ class _Coalesce:
 
     def run(self) -> list[Tile]:
         self._survey(self._function.regions[0].block)
-        self._live(self._function.regions[0].block, _NONE, note=True)
+        live_before(self._function.regions[0].block, frozenset(), self._before)
         wanted: Counter[frozenset[Value]] = Counter()
         for op in self._copies:
             wanted[frozenset(allocation(v) for v in (_written(op)[0], _read(op)[0]))] += 1
@@ -103,43 +101,15 @@ class _Coalesce:
             if takes_address or op.row is None or op.control is not None:
                 self._pinned |= used
 
-    def _live(self, block: Block, after: Roots, *, note: bool) -> Roots:
-        """The buffers that are live before a block, given those live after it."""
-        for op in reversed(block.ops):
-            after = self._around(op, after, note) if op.regions else self._before(op, after, note)
-        return after
-
-    def _around(self, op: Operation, after: Roots, note: bool) -> Roots:
-        blocks = op.blocks()
-        if op.control is Control.IF:
-            ends = [self._live(block, after, note=note) for block in blocks]
-            return after.union(*ends) if len(blocks) < 2 else _NONE.union(*ends)
-        if not op.is_loop:
-            for block in reversed(blocks):
-                after |= self._live(block, after, note=note)
-            return after
-        head = after
-        while True:
-            found = head
-            for block in reversed(blocks):
-                found = self._live(block, found | after, note=False)
-            if found <= head:
-                break
-            head |= found
-        if note:
-            for block in blocks:
-                self._live(block, head | after, note=True)
-        return head | after
-
-    def _before(self, op: Operation, after: Roots, note: bool) -> Roots:
+    def _before(self, op: Operation, after: Roots) -> Roots:
+        """The buffers that are live before an operation; records those that interfere there."""
         if op.row is SET_VALIDSHAPE or op.row is ALLOC_TILE or op.traits.names_only:
             return after - set(op.results)
         written = [allocation(v) for v in _written(op)]
         reads = {allocation(v) for v in op.operands if _is_tile(v)} - set(written)
         reads |= {allocation(v) for v in _read(op)}
         is_copy = op in self._copied
-        if note:
-            self._note(op, written, reads, after)
+        self._note(op, written, reads, after)
         killed = {w for w in written if is_copy or self._first.get(w) is op}
         return (after - killed) | reads | (set(written) - killed)
 

@@ -179,28 +179,24 @@ def choose(test: object, a: Lazy, b: Lazy, *, shared: Lazy | None = None) -> obj
 
 
 def and_(first: object, *rest: Lazy, shared: Lazy | None = None) -> object:
-    for each in rest:
-        test = truth(first)
-        if not isinstance(test, Scalar):
-            if not test:
-                return first
-            first = each()
-        else:
-            value = first
-            first = choose(test, each, lambda value=value: value, shared=shared)
-    return first
+    return _until(False, first, rest, shared)
 
 
 def or_(first: object, *rest: Lazy, shared: Lazy | None = None) -> object:
+    return _until(True, first, rest, shared)
+
+
+def _until(stop: bool, first: object, rest: Iterable[Lazy], shared: Lazy | None) -> object:
+    """The first operand with the truth `stop`, or the last one."""
     for each in rest:
         test = truth(first)
-        if not isinstance(test, Scalar):
-            if test:
-                return first
-            first = each()
+        if isinstance(test, Scalar):
+            kept = lambda value=first: value  # noqa: E731
+            first = choose(test, *((kept, each) if stop else (each, kept)), shared=shared)
+        elif bool(test) is stop:
+            return first
         else:
-            value = first
-            first = choose(test, lambda value=value: value, each, shared=shared)
+            first = each()
     return first
 
 
@@ -338,18 +334,13 @@ def _next(items: Any, *default: object) -> object:
     return next(items, *default)
 
 
-def _all(values: Iterable[object]) -> object:
-    held: object = True
-    for each in values:
-        held = and_(held, lambda each=each: truth(each))
-    return held if isinstance(held, Scalar) else bool(held)
+def _quantifier(stop: bool) -> Callable[[Iterable[object]], object]:
+    """`all` (a false value stops it) or `any` (a true one) of values of the program."""
 
+    def call(values: Iterable[object]) -> object:
+        return _until(stop, not stop, (lambda each=each: bool_(each) for each in values), None)
 
-def _any(values: Iterable[object]) -> object:
-    held: object = False
-    for each in values:
-        held = or_(held, lambda each=each: truth(each))
-    return held if isinstance(held, Scalar) else bool(held)
+    return call
 
 
 def _text(value: object = "", *more: object) -> object:
@@ -369,8 +360,8 @@ _BUILTINS: dict[Any, Callable[..., object]] = {
     print: _print,
     max: _extreme(max, maximum),
     min: _extreme(min, minimum),
-    all: _all,
-    any: _any,
+    all: _quantifier(False),
+    any: _quantifier(True),
     bool: bool_,
     format: _text,
     next: _next,
