@@ -6,7 +6,7 @@ import ctypes
 import os
 import threading
 from collections import deque
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from functools import cache as once
 from functools import partial
@@ -212,25 +212,17 @@ def target() -> Target:
     return Target(os.environ.get("PTO_JIT_CPU") or "native")
 
 
-def function(address: int) -> Any:
-    """int f(void *context, void *frame); the GIL is not held inside."""
-    return ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)(address)
+def _caller(result: Any, *kinds: Any) -> Callable[[int], Any]:
+    """Makes a Python function of a machine address; the GIL is not held inside."""
+    return ctypes.CFUNCTYPE(result, *kinds)
 
 
-def rounds(address: int) -> Any:
-    """int64 f(void *context, void *frame, int64, int64, void *)."""
-    kinds = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)
-    return ctypes.CFUNCTYPE(ctypes.c_int64, *kinds)(address)
-
-
-def coroutine(address: int) -> Any:
-    """void *f(void *context, void *frame, void *memory, int64 capacity)."""
-    kinds = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
-    return ctypes.CFUNCTYPE(ctypes.c_void_p, *kinds)(address)
-
-
-def blocks(address: int) -> Any:
-    """int64 f(void *agents, int64 count, void *news, int64 many, int64 block, int64 end)."""
-    table = (ctypes.c_void_p, ctypes.c_int64)
-    kinds = (*table, *table, ctypes.c_int64, ctypes.c_int64)
-    return ctypes.CFUNCTYPE(ctypes.c_int64, *kinds)(address)
+_POINTER, _NUMBER = ctypes.c_void_p, ctypes.c_int64
+# int f(context, frame)
+function: Final = _caller(ctypes.c_int, _POINTER, _POINTER)
+# int64 f(context, frame, int64, int64, pointer)
+rounds: Final = _caller(_NUMBER, _POINTER, _POINTER, _NUMBER, _NUMBER, _POINTER)
+# pointer f(context, frame, memory, capacity)
+coroutine: Final = _caller(_POINTER, _POINTER, _POINTER, _POINTER, _NUMBER)
+# int64 f(agents, count, resets, many, block, end)
+blocks: Final = _caller(_NUMBER, _POINTER, _NUMBER, _POINTER, *[_NUMBER] * 3)

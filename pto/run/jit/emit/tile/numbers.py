@@ -9,6 +9,7 @@ from typing import Any
 from pto.core.errors import PtoError
 from pto.core.primitives import less_of
 from pto.isa.meaning.memory import registers
+from pto.isa.meaning.scalar.arith import from_bits
 from pto.isa.row import types as t
 from pto.run.jit.llvm.index import Fact, Index, Number
 from pto.run.jit.llvm.text import Text, Val, is_integer, unsupported_if, width_of
@@ -102,6 +103,8 @@ class Numbers:
         empty, x = ScalarValue(("",), type), self.x
         kind, name = empty.types[0], self.number(word).value
         size = width_of(kind)
+        if isinstance(name, int) and is_integer(kind):
+            return replace(empty, names=(int(from_bits(type, name & (1 << size) - 1)),))
         if size < 64:
             name = x.new(f"trunc i64 {name} to i{size}")
         if not is_integer(kind):
