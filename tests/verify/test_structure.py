@@ -133,10 +133,13 @@ def test_tiles_that_are_used_one_after_the_other_may_share_bytes() -> None:
 
 
 def test_tiles_in_different_buffers_do_not_overlap() -> None:
+    boxes = "16x16xf16, blayout=col_major, slayout=row_major"
+    move = f"pto.tmov ins(%y : !pto.tile_buf<mat, {boxes}>) outs(%z : !pto.tile_buf<left, {boxes}>)"
     text = tiles(
         placed("x", 0, "vec, 8x16xf32"),
-        placed("y", 256, "mat, 16x16xf16, blayout=col_major, slayout=row_major"),
-        tail=use("x"),
+        placed("y", 256, f"mat, {boxes}"),
+        placed("z", 0, f"left, {boxes}"),
+        tail=f"{use('x')}\n{move}\n{use('x')}\n{move}",
     )
     assert findings(text) == []
 
