@@ -18,7 +18,7 @@ from pto.observe.deep import affordable
 from pto.observe.sanitize import Verdict, sanitize
 from pto.observe.trials import Found, choose
 from pto.prove.assume import Stated
-from pto.prove.closed import depends
+from pto.prove.closed import takes_one_way
 from pto.prove.questions import MEANING, Answer, Question
 from pto.prove.refute import Counterexample
 from pto.run.launch.arguments import parameters
@@ -56,7 +56,7 @@ class Runs:
 
     @cached_property
     def takes_one_way(self) -> bool:
-        return depends(self.functions) is None
+        return takes_one_way(self.functions)
 
     @cached_property
     def _trials(self) -> Iterator[Found]:

@@ -12,7 +12,7 @@ from pto.ir.graph import Operation
 from pto.isa.row import types as t
 from pto.prove.closed import BLOCK, BLOCKS
 from pto.prove.number import Number, Symbol, number, of, product
-from pto.prove.values import Guards, Values
+from pto.prove.values import COMPARED, Guards, Values, is_integer
 
 GRID = ("grid_x", "grid_y")  # the extents of the grid, in kernels written in Python
 
@@ -37,7 +37,7 @@ class Stated:
             elif arg.name in (BLOCK, BLOCKS):
                 block = of(values.launch.block)
                 values.numbers[id(arg)] = block if arg.name == BLOCK else values.launch.blocks
-            elif not arg.type.is_float:
+            elif is_integer(arg):
                 low = number(1) if arg.name in GRID else None
                 symbols[n] = values.launch.symbol(arg.name, "argument", low)
                 values.numbers[id(arg)] = of(symbols[n])
@@ -66,20 +66,20 @@ def assumed(text: str, names: Mapping[str, Number]) -> list[Number]:
     sides = [_number(side, text, names) for side in (tree.left, *tree.comparators)]
     found: list[Number] = []
     for sign, a, b in zip(tree.ops, sides, sides[1:], strict=False):
-        match sign:
-            case ast.LtE():
-                found.append(b - a)
-            case ast.Lt():
-                found.append(b - a - 1)
-            case ast.GtE():
-                found.append(a - b)
-            case ast.Gt():
-                found.append(a - b - 1)
-            case ast.Eq():
-                found += [a - b, b - a]
-            case _:
-                raise _wrong(text)
+        name = _SIGNS.get(type(sign))
+        if name is None:
+            raise _wrong(text)
+        found += COMPARED[name](a, b)
     return found
+
+
+_SIGNS: dict[type[ast.cmpop], str] = {
+    ast.Lt: "lt",
+    ast.LtE: "le",
+    ast.Gt: "gt",
+    ast.GtE: "ge",
+    ast.Eq: "eq",
+}
 
 
 def _number(tree: ast.expr, text: str, names: Mapping[str, Number]) -> Number:

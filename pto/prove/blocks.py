@@ -12,20 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
-from functools import reduce
 from itertools import combinations_with_replacement, pairwise
 from typing import NamedTuple
 
 from pto.prove.bounds import unproved
-from pto.prove.decide import (
-    highest,
-    implied,
-    never_negative,
-    not_above,
-    simplified,
-)
+from pto.prove.decide import highest, implied, never_negative, not_above, simplified
 from pto.prove.facts import KernelUses, MemUse
-from pto.prove.number import ZERO, Number, Symbol, SymbolProduct, number, of, product
+from pto.prove.number import ZERO, Number, Symbol, cofactor, factors_of, number, of, product
 from pto.prove.values import Guards, ViewAxis, ViewPart
 
 
@@ -44,27 +37,24 @@ def conflicts(found: KernelUses, *, inside: bool = False) -> list[BlockPair]:
     left: list[BlockPair] = []
     if found.launch.blocks.value == 1:
         return left
-    arrays: dict[int, list[MemUse]] = {}
-    for use in found.uses:
-        arrays.setdefault(id(use.window.root), []).append(use)
-    for uses in arrays.values():
-        if not any(use.writes for use in uses):
-            continue
-        cases = {id(use): _Case.of(use) for use in uses}
-        for a, b in combinations_with_replacement(uses, 2):
-            if not (a.writes or b.writes):
-                continue
-            ours, theirs = cases[id(a)], cases[id(b)]
-            if not (
-                ours.is_empty or theirs.is_empty or _apart(ours, theirs, found.coordinates, inside)
-            ):
-                left.append(BlockPair(a, b) if a.writes else BlockPair(b, a))
+    written = {id(use.window.root) for use in found.uses if use.writes}
+    cases = [_Case.of(use) for use in found.uses if id(use.window.root) in written]
+    cases = [case for case in cases if not case.is_empty]
+    for ours, theirs in combinations_with_replacement(cases, 2):
+        a, b = ours.use, theirs.use
+        if (
+            a.window.root is b.window.root
+            and (a.writes or b.writes)
+            and not _apart(ours, theirs, found.coordinates, inside)
+        ):
+            left.append(BlockPair(a, b) if a.writes else BlockPair(b, a))
     return left
 
 
 class _Case(NamedTuple):
     """A use with a non-empty window."""
 
+    use: MemUse
     window: ViewPart
     given: Guards
     is_empty: bool
@@ -75,10 +65,8 @@ class _Case(NamedTuple):
         sizes = [part for axis in window.axes for part in implied(axis.size - 1)]
         given = (*(part for g in use.given for part in implied(g)), *sizes)
         if any(g.value is not None and g.value < 0 for g in given):
-            return cls(window, given, True)
-        axes = tuple(replace(a, offset=simplified(a.offset, given)) for a in window.axes)
-        base = simplified(window.base, given)
-        return cls(replace(window, base=base, axes=axes), given, False)
+            return cls(use, window, given, True)
+        return cls(use, window.mapped(lambda n: simplified(n, given)), given, False)
 
 
 # ---- two windows
@@ -118,11 +106,9 @@ def _nests(case: _Case, inside: bool) -> bool:
 
 def _flat(window: ViewPart) -> ViewAxis:
     """The range from the first to the last byte, as one axis."""
-    start, length = window.base, number(window.itemsize)
-    for axis in window.axes:
-        start += product(axis.offset, axis.stride)
-        length += product(axis.size - 1, axis.stride)
-    return ViewAxis(start, length, number(1), length)
+    steps = (product(axis.size - 1, axis.stride) for axis in window.axes)
+    length = sum(steps, number(window.itemsize))
+    return ViewAxis(window.start, length, number(1), length)
 
 
 Axes = Sequence[tuple[ViewAxis, ViewAxis]]
@@ -148,7 +134,7 @@ def _candidates(axes: Axes, known: set[Symbol]) -> list[Symbol]:
     found: dict[Symbol, tuple[bool, int]] = {}
     for axis, _ in axes:
         for atom, count in axis.offset.terms:
-            flat = atom.flat if isinstance(atom, SymbolProduct) else [atom]
+            flat = factors_of(atom)
             for each in flat:
                 if isinstance(each, Symbol) and not each.is_fixed and each not in known:
                     found[each] = max(found.get(each, (False, 0)), (len(flat) > 1, abs(count)))
@@ -201,10 +187,9 @@ def _factor(n: Number, symbol: Symbol) -> Number | None:
     """What a symbol is multiplied by, which is the same in all blocks; None if it is not."""
     found = ZERO
     for atom, count in n.terms:
-        flat = atom.flat if isinstance(atom, SymbolProduct) else [atom]
-        if symbol in flat:
-            flat.remove(symbol)
-            found += reduce(product, map(of, flat), number(count))
+        others = cofactor(atom, symbol)
+        if others is not None:
+            found += others.times(count)
         elif symbol in of(atom).symbols():
             return None
     return found if all(s.is_fixed for s in found.symbols()) else None

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 
 from pto.ir.graph import Value
 from pto.prove.decide import never_negative, not_above
 from pto.prove.facts import KernelUses, MemUse
-from pto.prove.number import ZERO, Number, product
+from pto.prove.number import ZERO, number, product
 from pto.prove.values import Guards, ViewPart
 
 
-def leaving(found: KernelUses, nbytes: Callable[[Value], Number | None]) -> list[MemUse]:
-    """Uses that are not proved to stay inside. `nbytes`: the size of an array; None: as large as
-    its views say."""
-    return [use for use in found.uses if not _stays(use, nbytes(use.window.root))]
+def leaving(found: KernelUses, nbytes: Mapping[Value, int] | None = None) -> list[MemUse]:
+    """Uses that are not proved to stay inside. `nbytes`: sizes of arrays; None: as large as their
+    views say."""
+    sizes = nbytes or {}
+    return [use for use in found.uses if not _stays(use, sizes.get(use.window.root))]
 
 
 def unproved(window: ViewPart, given: Guards) -> str | None:
@@ -30,7 +31,7 @@ def unproved(window: ViewPart, given: Guards) -> str | None:
     return None
 
 
-def _stays(use: MemUse, nbytes: Number | None) -> bool:
+def _stays(use: MemUse, nbytes: int | None) -> bool:
     window, given = use.window, use.given
     if unproved(window, given) is not None:
         return False
@@ -42,5 +43,5 @@ def _stays(use: MemUse, nbytes: Number | None) -> bool:
             return False
         end += product(axis.extent - 1, axis.stride)
     empty = any(axis.extent.value == 0 for axis in window.axes)
-    inside = never_negative(window.base, given) and not_above(end, nbytes, given)
+    inside = never_negative(window.base, given) and not_above(end, number(nbytes), given)
     return empty or inside

@@ -10,15 +10,12 @@ from collections.abc import Iterator, Sequence
 
 from pto.ir.graph import Operation, Value
 from pto.isa.meaning import ItemLaunch, Lane
-from pto.isa.meaning.scalar.unit import (
-    BLOCK_COUNT,
-    BLOCK_INDEX,
-    SUB_BLOCK_COUNT,
-    SUB_BLOCK_INDEX,
-)
+from pto.isa.meaning.scalar.unit import BLOCK_COUNT, BLOCK_INDEX
 from pto.isa.row import types as t
+from pto.isa.row.instr import Operand
 from pto.isa.row.traits import Control
 from pto.isa.row.types import Type
+from pto.prove.values import OF_LAUNCH, is_integer
 
 # PyPTO's names for arguments that are the number of the block, and of blocks: its runtime, not a
 # launch, gives each block its own.
@@ -26,7 +23,6 @@ BLOCK, BLOCKS = "__pypto_spmd_block_idx", "__pypto_spmd_block_num"
 _PLACES = (t.Ptr, t.TileBuf, t.View, t.MemRef)
 _MASKS = (t.Mask, t.LogicalMask)
 _ASKS = (BLOCK_INDEX, BLOCK_COUNT)
-_SUBS = (SUB_BLOCK_INDEX, SUB_BLOCK_COUNT)
 _INDICES = ("idx", "indic", "indexes", "offsets")  # in names of operands that are indices
 
 
@@ -36,12 +32,12 @@ def asks_for_block(functions: Sequence[Operation]) -> bool:
     return BLOCK in names or any(op.body in _ASKS for f in functions for op in f.walk())
 
 
-def depends(functions: Sequence[Operation]) -> tuple[Operation, str] | None:
-    """An operation with control flow or an address that depends on input; None if there is none."""
-    return next((found for f in functions for found in _found(f)), None)
+def takes_one_way(functions: Sequence[Operation]) -> bool:
+    """True if no control flow and no address depends on input."""
+    return all(map(_is_closed, functions))
 
 
-def _found(function: Operation) -> Iterator[tuple[Operation, str]]:
+def _is_closed(function: Operation) -> bool:
     open_values = {id(arg) for arg in function.regions[0].block.args if not _is_place(arg.type)}
     before = -1
     while before != len(open_values):  # loops carry values
@@ -50,10 +46,7 @@ def _found(function: Operation) -> Iterator[tuple[Operation, str]]:
             if _gives_open(op, open_values):
                 open_values.update(id(v) for v in op.results if not _is_place(v.type))
                 open_values.update(id(v) for v in _inside(op))
-    for op in function.walk():
-        why = _why(op, open_values)
-        if why:
-            yield op, why
+    return not any(_depends(op, open_values) for op in function.walk())
 
 
 def _is_place(type: Type) -> bool:
@@ -62,7 +55,7 @@ def _is_place(type: Type) -> bool:
 
 def _gives_open(op: Operation, open_values: set[int]) -> bool:
     """True if results are not constant: they come from memory, data registers or open values."""
-    if op.body in _ASKS or op.body in _SUBS:
+    if id(op.body) in OF_LAUNCH:
         return True
     ends = [v for r in op.regions for b in r.blocks if b.ops for v in b.ops[-1].operands]
     if any(id(v) in open_values for v in (*op.operands, *ends)):
@@ -79,36 +72,32 @@ def _inside(op: Operation) -> Iterator[Value]:
                 yield from (arg for arg in block.args if not _is_place(arg.type))
 
 
-def _why(op: Operation, open_values: set[int]) -> str:
-    if op.control is not None and op.control.is_terminator:
-        is_open = op.control is Control.CONDITION and id(op.operands[0]) in open_values
-        return "its condition is not a constant" if is_open else ""
-    if op.control in (Control.FOR, Control.IF):
+def _depends(op: Operation, open_values: set[int]) -> bool:
+    """True if its control flow or an address is not known from the text of the program."""
+    if op.control in (Control.FOR, Control.IF, Control.CONDITION):
         given = op.operands[: 3 if op.control is Control.FOR else 1]
-        is_open = any(id(v) in open_values for v in given)
-        return "its way depends on an argument, a block or data" if is_open else ""
+        return any(id(v) in open_values for v in given)
     if op.control is Control.CALL or "callee" in op.attrs or isinstance(op.body, ItemLaunch):
-        return "it calls a function"
+        return True
+    if op.control is not None and op.control.is_terminator:
+        return False
     if op.row is None or op.row.family.section == "comm":
-        return "it reaches other ranks"
-    if op.control is not None:
-        return ""
-    return _of_operands(op, open_values)
+        return True
+    return op.control is None and _chooses(op, op.row.operands, open_values)
 
 
-def _of_operands(op: Operation, open_values: set[int]) -> str:
+def _chooses(op: Operation, operands: Sequence[Operand], open_values: set[int]) -> bool:
+    """True if data, arguments or the block choose places, lanes or a number of elements."""
     touches = any(_is_place(v.type) for v in (*op.operands, *op.results))
     is_plain = isinstance(op.body, Lane)
-    for operand in op.row.operands if op.row is not None else ():
+    for operand in operands:
+        is_index = any(word in operand.name.lower() for word in _INDICES)
         for value in op.group(operand.name):
             type = value.type
-            chooses = any(word in operand.name.lower() for word in _INDICES)
-            if touches and chooses and operand.role == "in" and not isinstance(type, t.Scalar):
-                return "data choose its places"
-            if id(value) not in open_values:
+            if touches and is_index and operand.role == "in" and not isinstance(type, t.Scalar):
+                return True
+            if is_plain or id(value) not in open_values:
                 continue
-            if isinstance(type, _MASKS) and not is_plain:
-                return "data choose its lanes"
-            if touches and not is_plain and isinstance(type, t.Scalar) and not type.is_float:
-                return "its place depends on an argument, a block or data"
-    return "it merges as many elements as its data say" if "exhausted" in op.attrs else ""
+            if isinstance(type, _MASKS) or (touches and is_integer(value)):
+                return True
+    return "exhausted" in op.attrs

@@ -6,25 +6,12 @@ instead of the block number, formulas are sums again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from math import gcd
 from typing import Final, NamedTuple
 
 from pto.prove.decide import highest, lowest, never_negative, not_above
-from pto.prove.number import (
-    ZERO,
-    Atom,
-    Least,
-    Most,
-    Number,
-    Quotient,
-    Symbol,
-    SymbolProduct,
-    number,
-    of,
-    product,
-    quotient,
-)
+from pto.prove.number import ZERO, Number, Quotient, Symbol, number, of, product, quotient
 
 _COORDINATES: Final = 8  # times that a coordinate is split into two
 
@@ -37,6 +24,11 @@ class Split(NamedTuple):
     over: Symbol
     rest: Symbol
 
+    @property
+    def place(self) -> Number:
+        """The integer, in terms of both."""
+        return product(of(self.over), self.by) + of(self.rest)
+
 
 class Coordinates:
     """Quotients and remainders of the block number, where a program computes them: block // k and
@@ -44,58 +36,37 @@ class Coordinates:
 
     def __init__(self, block: Symbol, numbers: Sequence[Number]) -> None:
         self.leaves = [block]
-        self._places: list[tuple[Symbol, Number]] = []
         self.splits: list[Split] = []
         for _ in range(_COORDINATES):
             numbers = [_settled(n) for n in numbers]
-            found = [q for q in _quotients(numbers) if self._leaf(q) is not None]
-            if not found:
+            each = [(q, s) for q in _quotients(numbers) for s in self.leaves if _is_part(q, s)]
+            if not each:
                 break
-            atom = min(found, key=lambda q: (len(q.by.terms), q.by.rest))
-            leaf = self._leaf(atom)
-            assert leaf is not None and leaf.high is not None
+            atom, leaf = min(each, key=lambda q: (len(q[0].by.terms), q[0].by.rest))
+            assert leaf.high is not None
             high = quotient(leaf.high, atom.by)
             over = Symbol(f"({leaf.name} // {atom.by})", "block", ZERO, high, leaf.depth)
             rest = Symbol(f"({leaf.name} % {atom.by})", "block", ZERO, atom.by - 1, leaf.depth)
-            place = product(of(over), atom.by) + of(rest)
-            self._places.append((leaf, place))
             self.splits.append(Split(leaf, atom.by, over, rest))
-            numbers = [n.replaced({leaf: place}) for n in numbers]
+            numbers = [n.replaced({leaf: self.splits[-1].place}) for n in numbers]
             at = self.leaves.index(leaf)
             self.leaves[at : at + 1] = [over, rest]
 
     def replaced(self, n: Number) -> Number:
         """A number with coordinates instead of the block number, and fewer quotients."""
         n = _settled(n)
-        for leaf, place in self._places:
-            n = _settled(n.replaced({leaf: place}))
+        for split in self.splits:
+            n = _settled(n.replaced({split.whole: split.place}))
         return n
 
-    def _leaf(self, atom: Quotient) -> Symbol | None:
-        """The coordinate of which an atom is a quotient, if it depends on nothing else."""
-        known = all(s.is_fixed for s in atom.by.symbols())
-        return next((s for s in self.leaves if known and atom.number == of(s)), None)
 
-
-def _atoms(n: Number) -> Iterator[Atom]:
-    for atom, _ in n.terms:
-        yield atom
-        match atom:
-            case Least(parts) | Most(parts):
-                for part in parts:
-                    yield from _atoms(part)
-            case Quotient(inner, by):
-                yield from _atoms(inner)
-                yield from _atoms(by)
-            case SymbolProduct():
-                for factor in atom.flat:
-                    yield from _atoms(of(factor))
-            case Symbol():
-                pass
+def _is_part(atom: Quotient, leaf: Symbol) -> bool:
+    """True for a quotient of a coordinate that depends on nothing else."""
+    return atom.number == of(leaf) and all(s.is_fixed for s in atom.by.symbols())
 
 
 def _quotients(numbers: Sequence[Number]) -> list[Quotient]:
-    return [atom for n in numbers for atom in _atoms(n) if isinstance(atom, Quotient)]
+    return [atom for n in numbers for atom in n.atoms() if isinstance(atom, Quotient)]
 
 
 def _settled(n: Number) -> Number:

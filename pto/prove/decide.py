@@ -11,15 +11,13 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from pto.prove.number import (
-    ZERO,
     Atom,
-    Least,
-    Most,
+    Extreme,
     Number,
     Quotient,
     Symbol,
     SymbolProduct,
-    number,
+    cofactor,
     of,
     product,
 )
@@ -27,20 +25,20 @@ from pto.prove.number import (
 _STEPS: Final = 4000  # of one question
 
 
-class Budget:
-    """Steps that are left."""
+Budget = Iterator[int]  # steps that are left
 
-    def __init__(self, steps: int = _STEPS) -> None:
-        self._left = steps
 
-    def spend(self) -> bool:
-        self._left -= 1
-        return self._left >= 0
+def _budget() -> Budget:
+    return iter(range(_STEPS))
 
 
 def never_negative(n: Number, given: Sequence[Number] = ()) -> bool:
     """Whether n >= 0 follows from the bounds of its symbols and from `given`, each of them >= 0."""
-    return _holds(n, (), Budget()) or (bool(given) and _holds(n, tuple(given), Budget()))
+    return _holds(n, (), _budget()) or (bool(given) and _holds(n, tuple(given), _budget()))
+
+
+def always_negative(n: Number, given: Sequence[Number] = ()) -> bool:
+    return never_negative(-n - 1, given)
 
 
 def not_above(a: Number, b: Number, given: Sequence[Number] = ()) -> bool:
@@ -50,31 +48,36 @@ def not_above(a: Number, b: Number, given: Sequence[Number] = ()) -> bool:
 def _holds(n: Number, given: tuple[Number, ...], left: Budget) -> bool:
     if not n.terms:
         return n.rest >= 0
-    if not left.spend():
+    if next(left, None) is None:
         return False
-    extremes = [(a, c) for a, c in n.terms if isinstance(a, Least | Most)]
+    extremes = [(a, c) for a, c in n.terms if isinstance(a, Extreme)]
     for atom, count in extremes:
-        if isinstance(atom, Least) == (count > 0):
+        if atom.is_least == (count > 0):
             return _in_all_cases(n, atom, count, given, left)
     for atom, count in extremes:
-        others = n.without(atom)
-        if any(_holds(others + part.times(count), given, left) for part in atom.parts):
+        if any(_holds(each, given, left) for each in _cases(n, atom, count)):
             return True
     if extremes:
         return False
     if _by_given(n, given, left):
         return True
-    return any(_holds(weaker, given, left) for weaker in _weaker(n, given, left))
+    return any(_holds(weaker, given, left) for weaker, _ in _weaker(n, given, left))
+
+
+def _cases(n: Number, atom: Extreme, count: int) -> list[Number]:
+    """n with each part of a minimum or maximum instead of it."""
+    others = n.without(atom)
+    return [others + part.times(count) for part in atom.parts]
 
 
 def _in_all_cases(
-    n: Number, atom: Least | Most, count: int, given: tuple[Number, ...], left: Budget
+    n: Number, atom: Extreme, count: int, given: tuple[Number, ...], left: Budget
 ) -> bool:
     """Prove it for each part of a minimum or maximum, assuming that this part is the result."""
-    others, sign = n.without(atom), 1 if isinstance(atom, Least) else -1
+    others, sign = n.without(atom), 1 if atom.is_least else -1
     for part in atom.parts:
         known = [(other - part).times(sign) for other in atom.parts if other is not part]
-        plain = [k for k in known if not any(isinstance(a, Least | Most) for a, _ in k.terms)]
+        plain = [k for k in known if k.first(Extreme) is None]
         if not _holds(others + part.times(count), (*given, *plain), left):
             return False
     return True
@@ -95,36 +98,34 @@ def _by_given(n: Number, given: tuple[Number, ...], left: Budget) -> bool:
     return False
 
 
-def _weaker(n: Number, given: tuple[Number, ...], left: Budget) -> Iterator[Number]:
-    """Lower bounds of n: n with bounds instead of atoms."""
-    quotient = next(((a, c) for a, c in n.terms if isinstance(a, Quotient)), None)
-    if quotient is not None:
-        atom, count = quotient
-        yield from _by_quotient(n, atom, count, given, left)
-        return
+def _weaker(n: Number, given: tuple[Number, ...], left: Budget) -> Iterator[tuple[Number, int]]:
+    """Lower bounds of n: numbers w, with bounds instead of atoms, and k, so that n >= w // k."""
+    quotient = n.first(Quotient)
     products = [(a, c) for a, c in n.terms if isinstance(a, SymbolProduct)]
-    for atom, count in products:
-        yield from _by_product(n, atom, count, given, left)
-    if products:
-        return
-    inner = max((a for a, _ in n.terms if isinstance(a, Symbol)), key=lambda s: s.depth)
-    count = n.of(inner)
-    bound = inner.low if count > 0 else inner.high
-    if bound is not None:
-        yield n.without(inner) + bound.times(count)
+    if quotient is not None:
+        yield from _by_quotient(n, *quotient, given, left)
+    elif products:
+        for atom, count in products:
+            yield from ((each, 1) for each in _by_product(n, atom, count, given, left))
+    else:
+        inner = max((a for a, _ in n.terms if isinstance(a, Symbol)), key=lambda s: s.depth)
+        count = n.of(inner)
+        bound = inner.low if count > 0 else inner.high
+        if bound is not None:
+            yield n.without(inner) + bound.times(count), 1
 
 
 def _by_quotient(
     n: Number, atom: Quotient, count: int, given: tuple[Number, ...], left: Budget
-) -> Iterator[Number]:
+) -> Iterator[tuple[Number, int]]:
     """by * (a // by) lies in a - by + 1 .. a. All of n is multiplied by a known divisor."""
     by, others = atom.by.value, n.without(atom)
     if by is not None:
         bound = atom.number - (by - 1) if count > 0 else atom.number
-        # n is an integer, so n >= 0 is by * n >= 1 - by
-        yield others.times(by) + bound.times(count) + (by - 1)
+        # n is an integer, so by * n >= w - by + 1 is n >= w // by
+        yield others.times(by) + bound.times(count) + (by - 1), by
     elif _holds(atom.number, given, left):  # then 0 <= a // by <= a
-        yield others if count > 0 else others + atom.number.times(count)
+        yield (others if count > 0 else others + atom.number.times(count)), 1
 
 
 def _by_product(
@@ -132,74 +133,54 @@ def _by_product(
 ) -> Iterator[Number]:
     """Replace one factor by its bound, if the product of the remaining factors is not negative."""
     others = n.without(atom)
-    for factor in dict.fromkeys(atom.flat):
-        rest = list(atom.flat)
-        rest.remove(factor)
-        cofactor = ZERO + 1
-        for each in rest:
-            cofactor = product(cofactor, of(each))
-        if isinstance(factor, Quotient) and factor.by == cofactor:
-            bound = factor.number if count < 0 else factor.number - cofactor + 1
+    for factor, _ in atom.factors:
+        rest = cofactor(atom, factor)
+        assert rest is not None
+        if isinstance(factor, Quotient) and factor.by == rest:
+            bound = factor.number if count < 0 else factor.number - rest + 1
             yield others + bound.times(count)
         if isinstance(factor, Symbol):
             bound = factor.low if count > 0 else factor.high
-            if bound is not None and all(_is_positive(each, given, left) for each in rest):
-                yield others + product(bound, cofactor).times(count)
-
-
-def _is_positive(atom: Atom, given: tuple[Number, ...], left: Budget) -> bool:
-    return _holds(of(atom), given, left)
+            left_over = (of(each) for each, n in atom.factors if each != factor or n > 1)
+            if bound is not None and all(_holds(each, given, left) for each in left_over):
+                yield others + product(bound, rest).times(count)
 
 
 def highest(n: Number) -> int | None:
     """An upper bound of n; None if none is known."""
-    return _bound(n, Budget())
+    found = lowest(-n)
+    return None if found is None else -found
 
 
 def lowest(n: Number) -> int | None:
     """A lower bound of n; None if none is known."""
-    found = _bound(-n, Budget())
-    return None if found is None else -found
+    return _lowest(n, _budget())
 
 
-def _bound(n: Number, left: Budget) -> int | None:
-    """The highest value of n, by the bounds of its atoms, the innermost first."""
+def _lowest(n: Number, left: Budget) -> int | None:
+    """The lowest value of n, by the bounds of its atoms, the innermost first."""
     if not n.terms:
         return n.rest
-    if not left.spend():
+    if next(left, None) is None:
         return None
-    extreme = next(((a, c) for a, c in n.terms if isinstance(a, Least | Most)), None)
-    if extreme is not None:
-        atom, count = extreme
-        others = n.without(atom)
-        found = [_bound(others + part.times(count), left) for part in atom.parts]
-        if isinstance(atom, Most) == (count > 0):
-            return None if None in found else max(f for f in found if f is not None)
-        return min((f for f in found if f is not None), default=None)
-    quotient = next(((a, c) for a, c in n.terms if isinstance(a, Quotient)), None)
-    if quotient is not None:
-        atom, count = quotient
-        by = atom.by.value
-        if by is None:
-            return None
-        bound = atom.number if count > 0 else atom.number - (by - 1)
-        found = _bound(n.without(atom).times(by) + bound.times(count), left)
-        return None if found is None else found // by
-    if any(isinstance(a, SymbolProduct) for a, _ in n.terms):
-        return None
-    inner = max((a for a, _ in n.terms if isinstance(a, Symbol)), key=lambda s: s.depth)
-    count = n.of(inner)
-    bound = inner.high if count > 0 else inner.low
-    return None if bound is None else _bound(n.without(inner) + bound.times(count), left)
+    extreme = n.first(Extreme)
+    if extreme is None:
+        found = [(_lowest(weaker, left), by) for weaker, by in _weaker(n, (), left)]
+        return max((low // by for low, by in found if low is not None), default=None)
+    cases = [_lowest(each, left) for each in _cases(n, *extreme)]
+    known = [low for low in cases if low is not None]
+    if extreme[0].is_least == (extreme[1] > 0):
+        return min(known) if len(known) == len(cases) else None
+    return max(known, default=None)
 
 
 def simplified(n: Number, given: Sequence[Number] = ()) -> Number:
     """n without minima and maxima of which one part is known to be the extreme one."""
     places: dict[Atom, Number] = {}
     for atom, _ in n.terms:
-        if isinstance(atom, Least | Most):
+        if isinstance(atom, Extreme):
             parts = [simplified(part, given) for part in atom.parts]
-            low = isinstance(atom, Least)
+            low = atom.is_least
             best = next((p for p in parts if all(_before(p, o, low, given) for o in parts)), None)
             if best is not None:
                 places[atom] = best
@@ -216,16 +197,16 @@ def implied(n: Number) -> list[Number]:
     todo, found = [n], list[Number]()
     while todo:
         each = todo.pop()
-        extreme = next(((a, c) for a, c in each.terms if isinstance(a, Least | Most)), None)
+        extreme = each.first(Extreme)
         if extreme is None or len(found) > 32:
             found.append(each)
             continue
         atom, count = extreme
-        parts = [each.without(atom) + part.times(count) for part in atom.parts]
-        if isinstance(atom, Least) == (count > 0):
+        parts = _cases(each, atom, count)
+        if atom.is_least == (count > 0):
             todo += parts
             continue
-        possible = [p for p in parts if not never_negative(number(-1) - p)]
+        possible = [p for p in parts if not always_negative(p)]
         if len(possible) == 1:
             todo += possible
         else:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from pto.ir.graph import Block, Operation, Value
 from pto.isa.meaning.scalar.unit import LOAD_SCALAR, STORE_SCALAR
@@ -33,6 +33,7 @@ from pto.prove.values import (
     ViewAxis,
     ViewPart,
     guards,
+    is_integer,
     item_bytes,
 )
 
@@ -76,14 +77,13 @@ def facts(
     function: Operation,
     numbers: Mapping[int, int] | None = None,
     blocks: int | None = None,
-    agents: int = 1,
     same: Mapping[int, int] | None = None,
     assume: Sequence[str] = (),
 ) -> KernelUses:
     """The uses of a kernel. `numbers`: known arguments, by number; `blocks` None: any grid. With
     both known, integers of 32 bits are proved not to overflow, else that is assumed. `same`: for an
     argument, the first one that is the same array. `assume`: inequalities (`assume.py`)."""
-    launch, args = LaunchSymbols(blocks, agents), function.regions[0].block.args
+    launch, args = LaunchSymbols(blocks), function.regions[0].block.args
     values = Values(launch, checks=blocks is not None)
     for n, arg in enumerate(args):
         if isinstance(arg.type, t.Ptr) and is_global(arg.type):
@@ -92,7 +92,7 @@ def facts(
     symbols, given = Stated(numbers or {}, assume).of(function, values)
     found = KernelUses(launch, symbols, numbers or {}, assumed=given)
     found.asks = asks_for_block([function])
-    _UseWalk(found, FunctionNames()).block(function.regions[0].block, values, given, ())
+    _UseWalk(found, FunctionNames()).block(function.regions[0].block, _Path(values, given, ()))
     _use_coordinates(found)
     return found
 
@@ -108,12 +108,8 @@ def _use_coordinates(found: KernelUses) -> None:
     for loop in loops:
         loop.high = None if loop.high is None else put(loop.high)
     for n, use in enumerate(found.uses):
-        window = use.window
-        axes = tuple(
-            replace(axis, offset=put(axis.offset), size=put(axis.size)) for axis in window.axes
-        )
-        window = replace(window, base=put(window.base), axes=axes)
-        found.uses[n] = replace(use, window=window, given=tuple(map(put, use.given)))
+        given = tuple(map(put, use.given))
+        found.uses[n] = replace(use, window=use.window.mapped(put), given=given)
 
 
 def _item(type: t.Type) -> int:
@@ -123,6 +119,14 @@ def _item(type: t.Type) -> int:
         return 0
 
 
+class _Path(NamedTuple):
+    """Where a walk is: the formulas of a function, what holds there, the enclosing iterations."""
+
+    values: Values
+    given: Guards
+    loops: tuple[Symbol, ...]
+
+
 class _UseWalk:
     def __init__(self, found: KernelUses, names: FunctionNames) -> None:
         self._found = found
@@ -130,45 +134,39 @@ class _UseWalk:
         self._calls = 0
         self._regions = Regions()
 
-    def block(
-        self, block: Block, values: Values, given: Guards, loops: tuple[Symbol, ...]
-    ) -> list[Value]:
+    def block(self, block: Block, here: _Path) -> list[Value]:
         """Visit all operations of a block; returns the values that it yields."""
         for op in block.ops:
             if op.control is not None and op.control.is_terminator:
                 return list(op.operands)
             if op.control is None:
-                self._operation(op, values, given, loops)
+                self._operation(op, here)
             else:
-                self._control(op, values, given, loops)
+                self._control(op, here)
         return []
 
-    def _control(
-        self, op: Operation, values: Values, given: Guards, loops: tuple[Symbol, ...]
-    ) -> None:
+    def _control(self, op: Operation, here: _Path) -> None:
         if op.control is Control.FOR:
-            self._loop(op, values, given, loops)
+            self._loop(op, here)
         elif op.control is Control.IF:
-            self._branch(op, values, given, loops)
+            self._branch(op, here)
         elif op.control is Control.CALL:
-            self._call(op, values, given, loops)
+            self._call(op, here)
         else:
             for region in op.regions:
                 for block in region.blocks:
                     if op.control is Control.WHILE:
                         self._regions.forget(block)
-                    handed = self.block(block, values, given, loops)
+                    handed = self.block(block, here)
                     if op.control is Control.WHILE:
                         self._regions.forget(block)
                     else:
-                        self._join(op.results, [handed], values)
+                        self._join(op.results, [handed], here.values)
 
-    def _loop(
-        self, op: Operation, values: Values, given: Guards, loops: tuple[Symbol, ...]
-    ) -> None:
-        block, launch = op.regions[0].block, self._found.launch
+    def _loop(self, op: Operation, here: _Path) -> None:
+        block, (values, given, loops) = op.regions[0].block, here
         low, high, step = map(values.number, op.operands[:3])
-        turns = launch.symbol(f"#{block.args[0].name}", "counter", ZERO)
+        turns = values.launch.symbol(f"#{block.args[0].name}", "counter", ZERO)
         if never_negative(step - 1):
             turns.high = quotient(high - low - 1, step)
             values.numbers[id(block.args[0])] = low + product(step, of(turns))
@@ -177,9 +175,9 @@ class _UseWalk:
             self._carried(carried, first, block, turns, values)
         self._regions.forget(block)
         before = self._regions.copy()
-        handed = self.block(block, values, given, (*loops, turns))
+        handed = self.block(block, _Path(values, given, (*loops, turns)))
         self._regions.leave(turns)
-        if not never_negative(high - low - 1, given[:-2]):
+        if not never_negative(high - low - 1, here.given):
             self._regions.after([self._regions, before])
         self._join(op.results, [op.operands[3:], handed], values)
 
@@ -193,7 +191,7 @@ class _UseWalk:
             if last is carried:
                 values.windows[id(carried)] = values.window(first)
             return
-        if not isinstance(carried.type, t.Scalar) or carried.type.is_float:
+        if not is_integer(carried):
             return
         trial = Values(values.launch, values.checks)
         trial.numbers, trial.windows = dict(values.numbers), dict(values.windows)
@@ -203,44 +201,40 @@ class _UseWalk:
         if all(s.is_fixed for s in step.symbols()):
             values.numbers[id(carried)] = values.number(first) + product(step, of(turns))
 
-    def _branch(
-        self, op: Operation, values: Values, given: Guards, loops: tuple[Symbol, ...]
-    ) -> None:
+    def _branch(self, op: Operation, here: _Path) -> None:
         handed: list[Sequence[Value]] = []
         before, ways = self._regions, list[Regions]()
         for region, holds in zip(op.regions, (True, False), strict=False):
             self._regions = before.copy()
             for block in region.blocks:
-                more = guards(values, op.operands[0], holds)
-                handed.append(self.block(block, values, (*given, *more), loops))
+                given = (*here.given, *guards(here.values, op.operands[0], holds))
+                handed.append(self.block(block, here._replace(given=given)))
             ways.append(self._regions)
         self._regions = before
         before.after(ways)
-        self._join(op.results, handed, values)
+        self._join(op.results, handed, here.values)
 
-    def _call(
-        self, op: Operation, values: Values, given: Guards, loops: tuple[Symbol, ...]
-    ) -> None:
+    def _call(self, op: Operation, here: _Path) -> None:
         caller = next(op.around(Control.FUNCTION))
         function = self._names.find(op.attrs.get("callee"), caller)
         if function is None or self._calls >= _CALLS:
             self._unknown(op, "the function it calls is not known")
             return
-        inner = Values(values.launch, values.checks)
+        values, inner = here.values, Values(here.values.launch, here.values.checks)
         for arg, value in zip(function.regions[0].block.args, op.operands, strict=True):
             if is_global(arg.type):
                 with suppress(Unknown):
                     inner.windows[id(arg)] = values.window(value)
-            elif isinstance(arg.type, t.Scalar) and not arg.type.is_float:
+            elif is_integer(arg):
                 inner.numbers[id(arg)] = values.number(value)
         outer, self._regions = self._regions, Regions()
         self._calls += 1
-        handed = self.block(function.regions[0].block, inner, given, loops)
+        handed = self.block(function.regions[0].block, here._replace(values=inner))
         self._calls -= 1
         self._regions = outer
         outer.forget_operands(op)
         for result, value in zip(op.results, handed, strict=False):
-            if isinstance(result.type, t.Scalar) and not result.type.is_float:
+            if is_integer(result):
                 values.numbers[id(result)] = inner.number(value)
 
     def _join(
@@ -249,45 +243,32 @@ class _UseWalk:
         """Results of control flow that are the same on every path."""
         for n, result in enumerate(results):
             ends = [each[n] for each in handed if n < len(each)]
-            if not ends or is_global(result.type):
-                continue
-            if isinstance(result.type, t.Scalar) and not result.type.is_float:
-                first, *others = map(values.number, ends)
-                if all(first == other for other in others):
-                    values.numbers[id(result)] = first
+            numbers = {values.number(end) for end in ends} if is_integer(result) else set[Number]()
+            if len(numbers) == 1:
+                values.numbers[id(result)] = numbers.pop()
 
     # ---- uses
 
-    def _operation(
-        self, op: Operation, values: Values, given: Guards, loops: tuple[Symbol, ...]
-    ) -> None:
-        row = op.row
-        if row is None:
-            self._unknown(op, "it has no row")
+    def _operation(self, op: Operation, here: _Path) -> None:
+        self._regions.operation(op, here.values)
+        row, why = op.row, _not_followed(op)
+        if why is None:
             return
-        self._regions.operation(op, values)
-        if row.traits.names_only and row.attr("slot_size") is None:
-            return
-        if row.order is not None and not isinstance(row.order, Within):
-            self._unknown(op, "it synchronises with others through memory")
-            return
-        if "callee" in op.attrs:
-            self._unknown(op, "it launches work items")
-            return
-        if row.family.section == "comm":
-            self._unknown(op, "it reaches memory of other ranks")
+        if row is None or why:
+            self._unknown(op, why)
             return
         for operand in row.operands:
             for value in op.group(operand.name):
                 if not is_global(value.type):
                     continue
                 try:
-                    window = self._touched(op, value, values)
+                    window = self._touched(op, value, here.values)
                 except Unknown as why:
                     self._unknown(op, str(why))
                     continue
                 writes = operand.role != "in"
-                self._found.uses.append(MemUse(op, window, writes, given, loops, combines(op)))
+                use = MemUse(op, window, writes, here.given, here.loops, combines(op))
+                self._found.uses.append(use)
 
     def _unknown(self, op: Operation, why: str) -> None:
         self._found.unknown.append((op, why))
@@ -308,6 +289,20 @@ class _UseWalk:
             if axes is not None:
                 return ViewPart(window.root, window.base, 1, axes)
         raise Unknown("its place is not written in the operands")
+
+
+def _not_followed(op: Operation) -> str | None:
+    """Why the uses of an operation are not known; empty if they are, None if it has none."""
+    row = op.row
+    if row is None:
+        return "it has no row"
+    if row.traits.names_only and row.attr("slot_size") is None:
+        return None
+    if row.order is not None and not isinstance(row.order, Within):
+        return "it synchronises with others through memory"
+    if "callee" in op.attrs:
+        return "it launches work items"
+    return "it reaches memory of other ranks" if row.family.section == "comm" else ""
 
 
 def _bytes(count: Number) -> ViewAxis:

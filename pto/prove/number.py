@@ -7,10 +7,11 @@ only if that follows from the bounds.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import Final, Literal
+from math import prod
+from typing import Final, Literal, TypeVar
 
 Kind = Literal["argument", "block", "counter", "value"]
 
@@ -35,23 +36,14 @@ class Symbol:
 
 
 @dataclass(frozen=True, slots=True)
-class Least:
-    """The smallest of several numbers."""
+class Extreme:
+    """The smallest or the largest of several numbers."""
 
     parts: frozenset[Number]
+    is_least: bool
 
     def __repr__(self) -> str:
-        return f"min({', '.join(sorted(map(str, self.parts)))})"
-
-
-@dataclass(frozen=True, slots=True)
-class Most:
-    """The largest of several numbers."""
-
-    parts: frozenset[Number]
-
-    def __repr__(self) -> str:
-        return f"max({', '.join(sorted(map(str, self.parts)))})"
+        return f"{'min' if self.is_least else 'max'}({', '.join(sorted(map(str, self.parts)))})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +71,8 @@ class SymbolProduct:
         return [atom for atom, count in self.factors for _ in range(count)]
 
 
-Atom = Symbol | Least | Most | Quotient | SymbolProduct
+Atom = Symbol | Extreme | Quotient | SymbolProduct
+A = TypeVar("A", Extreme, Quotient, SymbolProduct)
 
 
 def _sorted(terms: Iterable[tuple[Atom, int]]) -> list[tuple[Atom, int]]:
@@ -129,10 +122,19 @@ class Number:
             frozenset(t for t in self.terms if t[0] is not atom and t[0] != atom), self.rest
         )
 
-    def symbols(self) -> Iterator[Symbol]:
-        """All symbols that it depends on, directly or inside of atoms."""
+    def first(self, kind: type[A]) -> tuple[A, int] | None:
+        """A term of which the atom is of this kind."""
+        return next(((a, n) for a, n in self.terms if isinstance(a, kind)), None)
+
+    def atoms(self) -> Iterator[Atom]:
+        """All atoms that it depends on, directly or inside of others."""
         for atom, _ in self.terms:
-            yield from _symbols(atom)
+            yield atom
+            for part in _parts(atom):
+                yield from part.atoms()
+
+    def symbols(self) -> Iterator[Symbol]:
+        return (atom for atom in self.atoms() if isinstance(atom, Symbol))
 
     def replaced(self, places: Mapping[Atom, Number]) -> Number:
         """The number with numbers instead of atoms, wherever they occur."""
@@ -169,36 +171,33 @@ def of(atom: Atom) -> Number:
     return Number(frozenset([(atom, 1)]))
 
 
-def _symbols(atom: Atom) -> Iterator[Symbol]:
+def _parts(atom: Atom) -> Sequence[Number]:
+    """The numbers that an atom is made of."""
     match atom:
         case Symbol():
-            yield atom
-        case Least(parts) | Most(parts):
-            for part in parts:
-                yield from part.symbols()
+            return ()
+        case Extreme(parts):
+            return tuple(parts)
         case Quotient(of_what, by):
-            yield from of_what.symbols()
-            yield from by.symbols()
-        case SymbolProduct(factors):
-            for factor, _ in factors:
-                yield from _symbols(factor)
+            return of_what, by
+        case SymbolProduct():
+            return [of(factor) for factor in atom.flat]
 
 
 def _replaced(atom: Atom, places: Mapping[Atom, Number]) -> Number:
     found = places.get(atom)
     if found is not None:
         return found
+    parts = [part.replaced(places) for part in _parts(atom)]
     match atom:
         case Symbol():
             return of(atom)
-        case Least(parts):
-            return reduce(minimum, [p.replaced(places) for p in parts])
-        case Most(parts):
-            return reduce(maximum, [p.replaced(places) for p in parts])
-        case Quotient(of_what, by):
-            return quotient(of_what.replaced(places), by.replaced(places))
+        case Extreme(_, is_least):
+            return reduce(minimum if is_least else maximum, parts)
+        case Quotient():
+            return quotient(*parts)
         case SymbolProduct():
-            return reduce(product, [_replaced(a, places) for a in atom.flat])
+            return reduce(product, parts)
 
 
 # ---- arithmetic
@@ -211,14 +210,23 @@ def product(a: Number, b: Number) -> Number:
     for one, count in a.terms:
         for other, times in b.terms:
             factors: dict[Atom, int] = {}
-            for atom in (*_flat(one), *_flat(other)):
+            for atom in (*factors_of(one), *factors_of(other)):
                 factors[atom] = factors.get(atom, 0) + 1
             found += of(SymbolProduct(frozenset(factors.items()))).times(count * times)
     return found
 
 
-def _flat(atom: Atom) -> list[Atom]:
+def factors_of(atom: Atom) -> list[Atom]:
     return atom.flat if isinstance(atom, SymbolProduct) else [atom]
+
+
+def cofactor(atom: Atom, factor: Atom) -> Number | None:
+    """An atom divided by a factor; None if it is not its factor."""
+    others = factors_of(atom)
+    if factor not in others:
+        return None
+    others.remove(factor)
+    return reduce(product, map(of, others), number(1))
 
 
 def quotient(a: Number, by: Number) -> Number:
@@ -246,39 +254,36 @@ def _divided(a: Number, by: Number) -> tuple[Number, Number]:
     if len(by.terms) == 1 and not by.rest and next(iter(by.terms))[1] == 1:
         (divisor, _), *_ = by.terms
         for atom, count in a.terms:
-            flat = _flat(atom)
-            if divisor in flat:
-                flat.remove(divisor)
-                others = reduce(product, [of(f) for f in flat], number(1))
+            others = cofactor(atom, divisor)
+            if others is not None:
                 whole += others.times(count)
                 left -= of(atom).times(count)
     return whole, left
 
 
 def minimum(a: Number, b: Number) -> Number:
-    return _extreme(a, b, Least, min)
+    return _extreme(a, b, is_least=True)
 
 
 def maximum(a: Number, b: Number) -> Number:
-    return _extreme(a, b, Most, max)
+    return _extreme(a, b, is_least=False)
 
 
-def _extreme(
-    a: Number, b: Number, kind: type[Least] | type[Most], known: Callable[[int, int], int]
-) -> Number:
+def _extreme(a: Number, b: Number, is_least: bool) -> Number:
     gap = (a - b).value
     if gap is not None:
-        return b if known(gap, 0) == 0 else a
-    parts = frozenset[Number]().union(*(_parts(n, kind) for n in (a, b)))
-    return of(kind(parts))
+        return a if (gap < 0) == is_least and gap else b
+    parts = {part for n in (a, b) for part in _alternatives(n, is_least)}
+    return of(Extreme(frozenset(parts), is_least))
 
 
-def _parts(n: Number, kind: type[Least] | type[Most]) -> frozenset[Number]:
+def _alternatives(n: Number, is_least: bool) -> list[Number]:
+    """The parts of a number that is itself a minimum or maximum."""
     if len(n.terms) == 1:
         (atom, count), *_ = n.terms
-        if isinstance(atom, kind) and count == 1:
-            return frozenset(part + n.rest for part in atom.parts)
-    return frozenset([n])
+        if isinstance(atom, Extreme) and atom.is_least == is_least and count == 1:
+            return [part + n.rest for part in atom.parts]
+    return [n]
 
 
 def evaluated(n: Number, known: Mapping[Symbol, int]) -> int | None:
@@ -293,22 +298,16 @@ def evaluated(n: Number, known: Mapping[Symbol, int]) -> int | None:
 
 
 def _value(atom: Atom, known: Mapping[Symbol, int]) -> int | None:
+    if isinstance(atom, Symbol):
+        return known.get(atom)
+    values = [evaluated(part, known) for part in _parts(atom)]
+    given = [value for value in values if value is not None]
+    if len(given) < len(values):
+        return None
     match atom:
-        case Symbol():
-            return known.get(atom)
-        case Least(parts) | Most(parts):
-            values = [evaluated(part, known) for part in parts]
-            given = [v for v in values if v is not None]
-            pick = min if isinstance(atom, Least) else max
-            return pick(given) if len(given) == len(values) else None
-        case Quotient(inner, by):
-            a, b = evaluated(inner, known), evaluated(by, known)
-            return None if a is None or not b else a // b
+        case Extreme(_, is_least):
+            return min(given) if is_least else max(given)
+        case Quotient():
+            return given[0] // given[1] if given[1] else None
         case SymbolProduct():
-            found = 1
-            for factor in atom.flat:
-                value = _value(factor, known)
-                if value is None:
-                    return None
-                found *= value
-            return found
+            return prod(given)

@@ -11,7 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
+from functools import reduce
+from operator import or_
+from typing import Final, Literal, NamedTuple
 
 from pto.ir.graph import Operation
 from pto.isa.row.flag import Flag, flag_of, key_of
@@ -20,7 +22,7 @@ from pto.isa.row.traits import Control
 from pto.isa.rules.rule import Case
 from pto.plan.calls import FunctionNames
 from pto.plan.placement import FunctionPlan
-from pto.plan.sync.effects import NUMBER, PIPES, Effects, Phase, SyncAccess, SyncFlag, SyncWork
+from pto.plan.sync.effects import NUMBER, PIPES, Effects, Phase, SyncFlag, SyncWork
 from pto.plan.sync.footprint import Footprints
 from pto.plan.sync.outside import GlobalViews, MemWindow, Relation
 from pto.plan.sync.storage import Storage
@@ -44,6 +46,7 @@ _STATES: Final = 16  # that differ in the flags that are up
 _ROUNDS: Final = 200  # of one loop
 _UP: Final = 3  # times that a flag may be up before it counts as unknown
 _S: Final = NUMBER["S"]
+Asked = Literal["order", "deadlock", "reads"]
 Done = int  # bit t: the operation at position t is done
 
 
@@ -60,7 +63,7 @@ class Undecided(Exception):
 class Problem:
     """A location at which a property is not proved."""
 
-    question: Literal["order", "deadlock", "reads"]
+    question: Asked
     op: Operation
     text: str
     other: Operation | None = None
@@ -179,60 +182,49 @@ class _Phases:
         footprint = Footprints(self.at, self._outside, profile.sync)
         for phase, t in self.at.items():
             footprint.mark(phase, t)
-        last = len(self.ops)
-        found: list[Done] = []
-        for phase in self.at:
-            done = 0
-            for times in footprint.before(phase, last, -1, Relation()):
-                done |= times
-            found.append(done)
-        return found
+        before = (footprint.before(phase, len(self.ops), -1, Relation()) for phase in self.at)
+        return [reduce(or_, times, 0) for times in before]
 
     def _global(self) -> None:
         """Add positions that may access the same bytes of global memory."""
         touching = [
-            (t, loops, access)
+            _GlobalUse(t, loops, access.writes, access.place)
             for t, (phase, loops) in enumerate(self._phases)
             for access in phase.accesses
             if isinstance(access.place, MemWindow)
         ]
-        for t, loops, access in touching:
-            for u, around, other in touching:
-                if (access.writes or other.writes) and self._may_meet(
-                    u, around, other, t, loops, access
-                ):
-                    self.clashes[t] |= 1 << u
+        for later in touching:
+            for use in touching:
+                if (use.writes or later.writes) and self._may_meet(use, later):
+                    self.clashes[later.at] |= 1 << use.at
         self._look_at_cache(touching)
 
-    def _may_meet(
-        self,
-        u: int,
-        around: tuple[Operation, ...],
-        first: SyncAccess,
-        t: int,
-        loops: tuple[Operation, ...],
-        second: SyncAccess,
-    ) -> bool:
-        """True if an access at u and a later one at t may overlap, in any iterations."""
-        assert isinstance(first.place, MemWindow) and isinstance(second.place, MemWindow)
-        common = [a for a, b in zip(around, loops, strict=False) if a is b]
+    def _may_meet(self, use: _GlobalUse, later: _GlobalUse) -> bool:
+        """True if a use and a later one may overlap, in any iterations."""
+        common = [a for a, b in zip(use.loops, later.loops, strict=False) if a is b]
         ways = [Relation(frozenset(common[:n]), loop) for n, loop in enumerate(common)]
-        if u < t:
+        if use.at < later.at:
             ways.append(Relation(frozenset(common)))
-        return not all(self._outside.are_apart(first.place, second.place, way) for way in ways)
+        return not all(self._outside.are_apart(use.place, later.place, way) for way in ways)
 
-    def _look_at_cache(self, touching: Sequence[tuple[int, object, SyncAccess]]) -> None:
+    def _look_at_cache(self, touching: Sequence[_GlobalUse]) -> None:
         """Find scalar accesses to global memory through the cache, which flags do not order."""
-        written = {
-            a.place.root for _, _, a in touching if a.writes and isinstance(a.place, MemWindow)
-        }
-        for t, _, access in touching:
-            window = access.place
-            if not self._phases[t][0].is_scalar or not isinstance(window, MemWindow):
-                continue
-            if access.writes or window.root is None or {window.root, None} & written:
+        written = {use.place.root for use in touching if use.writes}
+        for use in touching:
+            root = use.place.root
+            shared = use.writes or root is None or {root, None} & written
+            if shared and self._phases[use.at][0].is_scalar:
                 why = "the scalar unit's cache holds what others change"
-                self.doubts.append((self.ops[t], why))
+                self.doubts.append((self.ops[use.at], why))
+
+
+class _GlobalUse(NamedTuple):
+    """An access to global memory: its position, the enclosing loops, the window."""
+
+    at: int
+    loops: tuple[Operation, ...]
+    writes: bool
+    place: MemWindow
 
 
 # ---- the walk
@@ -278,14 +270,9 @@ class _OrderWalk:
         self.problems: dict[tuple[str, Operation, Operation | None], Problem] = {}
 
     def tell(
-        self,
-        question: Literal["order", "deadlock"],
-        op: Operation,
-        text: str,
-        other: Operation | None = None,
+        self, question: Asked, op: Operation, text: str, other: Operation | None = None
     ) -> None:
-        key = question, op, other
-        self.problems.setdefault(key, Problem(question, op, text, other))
+        self.problems.setdefault((question, op, other), Problem(question, op, text, other))
 
     def run(self, items: Iterable[Node], states: list[_OrderState]) -> list[_OrderState]:
         for item in items:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from typing import TypeVar
 
 import numpy as np
 
@@ -25,7 +26,6 @@ class TilePart:
     """A part of a tile: start row and column, number of rows and columns."""
 
     buffer: Buffer
-    place: int  # start of the tile in its space
     start: int  # start in its buffer
     tile: TileType
     row: Number
@@ -34,6 +34,11 @@ class TilePart:
     cols: Number
     slot: Slot
     root: int  # the id of the tile's value; 0: one of several
+
+    @property
+    def place(self) -> int:
+        """The start of the tile in its space."""
+        return self.slot[1]
 
     def bytes(self, *, all: bool) -> Bytes | None:
         """Its bytes, at most or at least; None if that depends on unknown extents."""
@@ -73,34 +78,28 @@ class WrittenPart:
 
     written: dict[Buffer, Bytes] = field(default_factory=dict[Buffer, Bytes])
     parts: dict[TilePart, None] = field(default_factory=dict[TilePart, None])
-    lost: dict[Slot, Bytes] = field(default_factory=dict[Slot, Bytes])  # of its space
-    used: set[Slot] = field(default_factory=set[Slot])  # that may have been written
+    # of each tile that may have been written, in its space
+    lost: dict[Slot, Bytes] = field(default_factory=dict[Slot, Bytes])
     wrote: dict[int, frozenset[int]] = field(default_factory=dict[int, frozenset[int]])  # by root
     made: set[int] = field(default_factory=set[int])  # roots that were allocated on every path
 
     def copy(self) -> WrittenPart:
         own = dict(self.written), dict(self.parts), dict(self.lost)
-        return WrittenPart(*own, set(self.used), dict(self.wrote), set(self.made))
+        return WrittenPart(*own, dict(self.wrote), set(self.made))
 
     def meet(self, other: WrittenPart) -> WrittenPart:
         written = {k: v & other.written.get(k, 0) for k, v in self.written.items()}
         parts = {p: None for p in self.parts if p in other.parts}
-        lost, used = union(self.lost, other.lost), self.used | other.used
-        wrote, made = both(self.wrote, other.wrote), self.made & other.made
-        return WrittenPart(written, parts, lost, used, wrote, made)
+        lost, wrote = _union(self.lost, other.lost), _union(self.wrote, other.wrote)
+        return WrittenPart(written, parts, lost, wrote, self.made & other.made)
 
 
-def union(a: dict[Slot, Bytes], b: dict[Slot, Bytes]) -> dict[Slot, Bytes]:
-    return {slot: a.get(slot, 0) | b.get(slot, 0) for slot in {*a, *b}}
+K = TypeVar("K")
+V = TypeVar("V", Bytes, frozenset[int])
 
 
-def both(a: dict[int, frozenset[int]], b: dict[int, frozenset[int]]) -> dict[int, frozenset[int]]:
-    return {root: a.get(root, frozenset()) | b.get(root, frozenset()) for root in {*a, *b}}
-
-
-def plain(tile: TileType) -> TileType:
-    """The type of a tile reduced to its layout."""
-    return replace(tile, valid=tile.shape)
+def _union(a: dict[K, V], b: dict[K, V]) -> dict[K, V]:
+    return {**a, **{key: a[key] | v if key in a else v for key, v in b.items()}}
 
 
 def as_line(part: TilePart) -> TilePart:

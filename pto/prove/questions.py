@@ -6,12 +6,13 @@ use that was not decided. `observe/proofs.py` confirms refutations by a run.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from pto.ir.graph import Operation
 from pto.plan.memory import plan_memory
+from pto.plan.placement import FunctionPlan
 from pto.prove.assume import ANY, Stated
 from pto.prove.blocks import conflicts
 from pto.prove.bounds import leaving, unproved
@@ -55,103 +56,90 @@ def answers(
 ) -> list[Answer]:
     """Of one kernel; `numbers` and `blocks` as of `facts`."""
     found = facts(function, numbers, blocks, assume=assume)
-    assumes = tuple(_assumptions(found, blocks, assume))
-    return [_bounds(found, assumes), _blocks(found, assumes)]
-
-
-def _assumptions(found: KernelUses, blocks: int | None, assume: Sequence[str]) -> list[str]:
-    words = [*assume]
-    sizes = [s.name for s in found.arguments.values() if s.low == ZERO]
-    if sizes:
-        words.append(f"{', '.join(sizes)} >= 0")
-    if blocks is None:
-        words.append("integers do not overflow")
-    return words
+    sizes = ", ".join(s.name for s in found.arguments.values() if s.low == ZERO)
+    assumes = [*assume, *[f"{sizes} >= 0"] * bool(sizes)]
+    assumes += ["integers do not overflow"] * (blocks is None)
+    alone = blocks is None and not found.asks
+    one = Answer("blocks", "proved", MEANING["blocks"], assumes=(_ONE,))
+    given = [_bounds(found)] if alone else [_bounds(found), _blocks(found)]
+    return [*(replace(a, assumes=(*assumes, *a.assumes)) for a in given), *[one] * alone]
 
 
 _TRIED = 6  # uses for which a counterexample is looked for
 _ONE = "one block is launched: the kernel does not ask which one it is"
 
 
-def _bounds(found: KernelUses, assumes: tuple[str, ...]) -> Answer:
-    left = leaving(found, lambda root: None)
+def _bounds(found: KernelUses) -> Answer:
+    left = leaving(found)
     for use in left[:_TRIED]:
         example = out_of_bounds(found, use)
         if example is not None:
             needs, root = unproved(use.window, use.given), use.window.root.name
             text = f"'{use.op.name}' op leaves its view of {root}: {needs} does not hold"
-            return Answer("bounds", "refuted", text, use.op, None, example, assumes)
+            return Answer("bounds", "refuted", text, use.op, None, example)
     if found.unknown or left:
-        return _open("bounds", found, left[0] if left else None, assumes)
-    return Answer("bounds", "proved", MEANING["bounds"], assumes=assumes)
+        return _open("bounds", found, left[0] if left else None)
+    return Answer("bounds", "proved", MEANING["bounds"])
 
 
-def _blocks(found: KernelUses, assumes: tuple[str, ...]) -> Answer:
-    if found.launch.blocks.value is None and not found.asks:
-        return Answer("blocks", "proved", MEANING["blocks"], assumes=(_ONE,))
+def _blocks(found: KernelUses) -> Answer:
     left = conflicts(found)
     if left and not found.unknown and not conflicts(found, inside=True):
-        return Answer("blocks", "proved", MEANING["blocks"], assumes=(*assumes, MEANING["bounds"]))
+        return Answer("blocks", "proved", MEANING["blocks"], assumes=(MEANING["bounds"],))
     for pair in left[:_TRIED]:
         example = overlapping(found, pair)
         if example is not None:
             uses = "writes" if pair.other.writes else "reads"
             text = f"one block writes what another one {uses}: {_place(pair.write)}"
-            ops = pair.write.op, pair.other.op
-            return Answer("blocks", "refuted", text, *ops, example, assumes)
+            return Answer("blocks", "refuted", text, pair.write.op, pair.other.op, example)
     if found.unknown or left:
-        return _open("blocks", found, left[0].write if left else None, assumes)
-    return Answer("blocks", "proved", MEANING["blocks"], assumes=assumes)
+        return _open("blocks", found, left[0].write if left else None)
+    return Answer("blocks", "proved", MEANING["blocks"])
+
+
+OF_FLAGS: tuple[Question, ...] = ("order", "deadlock")
 
 
 def order_answers(
     functions: Sequence[Operation], profile: Profile, stated: Stated = ANY
 ) -> list[Answer]:
     """Of functions that run together, with the flags that order them: `order` and `deadlock`."""
-    try:
-        if len(functions) > 1:
-            raise Undecided(functions[0], "several functions run together")
-        found = problems(plan_memory(functions, profile).functions[0], profile, stated)
-    except Undecided as end:
-        text = f"'{end.op.name}' op: {end.why}"
-        return [Answer(q, "unknown", text, end.op, reason=end.why) for q in OF_FLAGS]
-    return [_of_problems(q, [p for p in found if p.question == q]) for q in OF_FLAGS]
+    return _of_walk(problems, OF_FLAGS, functions, profile, stated)
 
 
 def reads_answer(functions: Sequence[Operation], profile: Profile, stated: Stated = ANY) -> Answer:
     """Of functions that run together."""
+    return _of_walk(unproved_reads, ("reads",), functions, profile, stated)[0]
+
+
+def _of_walk(
+    walk: Callable[[FunctionPlan, Profile, Stated], list[Problem]],
+    questions: Sequence[Question],
+    functions: Sequence[Operation],
+    profile: Profile,
+    stated: Stated,
+) -> list[Answer]:
     try:
         if len(functions) > 1:
             raise Undecided(functions[0], "several functions run together")
-        found = unproved_reads(plan_memory(functions, profile).functions[0], profile, stated)
+        found = walk(plan_memory(functions, profile).functions[0], profile, stated)
     except Undecided as end:
-        text = f"'{end.op.name}' op: {end.why}"
-        return Answer("reads", "unknown", text, end.op, reason=end.why)
-    return _of_problems("reads", [Problem("reads", *each) for each in found])
+        return [_unknown(q, end.op, end.why) for q in questions]
+    first = {p.question: _unknown(p.question, p.op, p.text, p.other) for p in reversed(found)}
+    return [first.get(q) or Answer(q, "proved", MEANING[q]) for q in questions]
 
 
-OF_FLAGS: tuple[Question, ...] = ("order", "deadlock")
+def _unknown(question: Question, op: Operation, why: str, other: Operation | None = None) -> Answer:
+    return Answer(question, "unknown", f"'{op.name}' op: {why}", op, other, reason=why)
 
 
-def _of_problems(question: Question, found: Sequence[Problem]) -> Answer:
-    if not found:
-        return Answer(question, "proved", MEANING[question])
-    first = found[0]
-    text = f"'{first.op.name}' op: {first.text}"
-    return Answer(question, "unknown", text, first.op, first.other, reason=first.text)
-
-
-def _open(
-    question: Question, found: KernelUses, use: MemUse | None, assumes: tuple[str, ...]
-) -> Answer:
+def _open(question: Question, found: KernelUses, use: MemUse | None) -> Answer:
     """The answer for a use that is not decided, with the reason."""
     if use is None:
-        op, why = found.unknown[0]
-        return Answer(question, "unknown", f"'{op.name}' op: {why}", op, None, None, assumes, why)
+        return _unknown(question, *found.unknown[0])
     needs = unproved(use.window, use.given)
     why = _place(use) if needs is None else f"{needs} is not proved"
-    text, reason = f"'{use.op.name}' op: {why}", "an inequality of sizes is not proved"
-    return Answer(question, "unknown", text, use.op, None, None, assumes, reason)
+    return replace(_unknown(question, use.op, why), reason="an inequality of sizes is not proved")
 
 
 def _place(use: MemUse) -> str:

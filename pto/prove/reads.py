@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import reduce
 from itertools import combinations
 from typing import Final
 
@@ -20,17 +21,18 @@ from pto.ir.liveness import aliases
 from pto.isa.meaning.handle.subview import SUBVIEW, sizes_of
 from pto.isa.meaning.tile.rearrange import RESHAPE
 from pto.isa.row import types as t
+from pto.isa.row.instr import Instr
 from pto.isa.row.order import Within
 from pto.isa.row.traits import Control, RegionRule
 from pto.isa.rules.rule import Case
 from pto.plan.placement import FunctionPlan
 from pto.prove.assume import ANY, Stated
-from pto.prove.decide import never_negative
+from pto.prove.decide import always_negative, never_negative
 from pto.prove.number import ZERO, Number, number, of, product, quotient
-from pto.prove.order import Undecided
-from pto.prove.parts import TilePart, WrittenPart, are_two, as_line, both, covers, plain, union
-from pto.prove.regions import Regions
-from pto.prove.values import Guards, LaunchSymbols, Values, guards
+from pto.prove.order import Problem, Undecided
+from pto.prove.parts import TilePart, WrittenPart, are_two, as_line, covers
+from pto.prove.regions import Regions, stated_region
+from pto.prove.values import Guards, LaunchSymbols, Values, guards, is_integer
 from pto.target.facts import Profile
 from pto.verify.operation import constant
 
@@ -38,9 +40,7 @@ _STEPS: Final = 40_000  # operations of one walk
 _MASK: Final = "mask"  # the operand of bits that choose between elements
 
 
-def unproved_reads(
-    plan: FunctionPlan, profile: Profile, stated: Stated = ANY
-) -> list[tuple[Operation, str]]:
+def unproved_reads(plan: FunctionPlan, profile: Profile, stated: Stated = ANY) -> list[Problem]:
     """Reads that may see bytes not written for them; raises Undecided."""
     walk = _ReadWalk(plan, profile)
     _, given = stated.of(plan.function, walk.values)
@@ -55,7 +55,7 @@ class _ReadWalk:
         self._regions = Regions()
         self._state = WrittenPart()
         self._steps = 0
-        self.found: dict[int, tuple[Operation, str]] = {}
+        self.found: dict[Operation, Problem] = {}
         placed = [p for p in plan.placed if p.buffer.root is not None and p.buffer.nbytes]
         self._starts = {id(p.buffer.root): p for p in placed}
         roots = [p.buffer.root for p in placed if p.buffer.root is not None]
@@ -85,58 +85,42 @@ class _ReadWalk:
         low, high, step = map(values.number, op.operands[:3])
         entry, runs = self._state.copy(), (*given, high - low - 1)
         before, regions = dict(values.numbers), self._regions.copy()
-        if _never(high - low - 1, given):
+        if always_negative(high - low - 1, given):
             return
         values.numbers[id(block.args[0])] = low
         for carried, first in zip(block.args[1:], op.operands[3:], strict=True):
-            if isinstance(carried.type, t.Scalar) and not carried.type.is_float:
+            if is_integer(carried):
                 values.numbers[id(carried)] = values.number(first)
         self.block(block, runs)
-        once, ends = self._state, [self._regions.copy()]
+        ends = [self._regions.copy()]
         if not never_negative(step - 1, given):
             raise Undecided(op, "its step is not known to be positive")
-        if not _never(high - low - step - 1, runs):
-            self._again(op, block, low, high, step, runs, before)
+        if not always_negative(high - low - step - 1, runs):
+            self._again(op, runs, before)
             ends.append(self._regions)
-        if never_negative(high - low - 1, given):
-            self._state = once
-        else:
-            self._state = entry.meet(once)
+        if not never_negative(high - low - 1, given):
+            self._state = entry.meet(self._state)
             ends.append(regions)
-        self._state.lost = union(self._state.lost, once.lost)
-        self._state.used |= once.used
-        self._state.wrote = both(self._state.wrote, once.wrote)
         values.numbers = before
         self._regions.after(ends)
 
-    def _again(
-        self,
-        op: Operation,
-        block: Block,
-        low: Number,
-        high: Number,
-        step: Number,
-        given: Guards,
-        before: dict[int, Number],
-    ) -> None:
+    def _again(self, op: Operation, given: Guards, before: dict[int, Number]) -> None:
         """Walk the iterations after the first, again as long as more bytes are lost."""
-        once = self._state
+        once, values, block = self._state, self.values, op.regions[0].block
         for _ in range(4):
-            values = self.values
             values.numbers = dict(before)
-            counter = values.launch.symbol("iteration", "counter", number(1))
-            counter.high = quotient(high - low - 1, step)
+            low, high, step = map(values.number, op.operands[:3])
+            turns = quotient(high - low - 1, step)
+            counter = values.launch.symbol("iteration", "counter", number(1), turns)
             at = low + product(step, of(counter))
             values.numbers[id(block.args[0])] = at
             self._regions.forget(block)
             self._state = once.copy()
             self.block(block, (*given, high - at - 1))
-            now = self._state
-            lost, used, wrote = union(once.lost, now.lost), once.used | now.used, now.wrote
-            wrote = both(once.wrote, wrote)
-            if (lost, used, wrote) == (once.lost, once.used, once.wrote):
+            joined = once.meet(self._state)
+            if joined == once:
                 break
-            once.lost, once.used, once.wrote = lost, used, wrote
+            once = joined
         else:
             raise Undecided(op, "what its iterations overwrite does not repeat")
         self._state = once
@@ -147,7 +131,7 @@ class _ReadWalk:
         for n, holds in enumerate((True, False)):
             more, other = (guards(self.values, op.operands[0], h) for h in (holds, not holds))
             surely_other = bool(other) and all(never_negative(each, given) for each in other)
-            if surely_other or any(_never(each, given) for each in more):
+            if surely_other or any(always_negative(each, given) for each in more):
                 continue
             self._state, self._regions = entry.copy(), regions.copy()
             self.values.numbers = dict(numbers)
@@ -156,9 +140,7 @@ class _ReadWalk:
             ways.append((self._state, self._regions))
         self.values.numbers = numbers
         if ways:
-            self._state = ways[0][0]
-            for state, _ in ways[1:]:
-                self._state = self._state.meet(state)
+            self._state = reduce(WrittenPart.meet, (state for state, _ in ways))
             self._regions = regions
             regions.after([each for _, each in ways])
 
@@ -175,42 +157,37 @@ class _ReadWalk:
             return
         if row.order is not None and not isinstance(row.order, Within):
             raise Undecided(op, "it hands tiles to others")
-        reads, writes = list[TilePart](), list[tuple[TilePart, bool]]()
-        for operand in row.operands:
-            if self._profile.name in operand.idle:
-                continue
-            for value in op.group(operand.name):
-                self._operand(op, operand.name, operand.role, value, reads, writes)
+        reads, writes = self._touched(op, row)
         self._look_twins(op, reads)
         for part in reads:
             self._read(op, part, given)
         for part, whole in writes:
             self._write(op, part, whole)
 
-    def _operand(
-        self,
-        op: Operation,
-        name: str,
-        role: str,
-        value: Value,
-        reads: list[TilePart],
-        writes: list[tuple[TilePart, bool]],
-    ) -> None:
-        if isinstance(value.type, t.Ptr | t.MemRef) and value.type.space.is_local:
-            raise Undecided(op, "it goes through a pointer")
-        if not isinstance(value.type, t.TileBuf):
-            return
-        part = self._part(op, value)
-        if op.traits.region is RegionRule.PRODUCT and value.type.tile.role is Role.ACC:
-            part = self._product(op, part)
-        if (role == "out" and op.traits.region is RegionRule.BITS) or name == _MASK:
-            part = self._bits(op, part)
+    def _touched(
+        self, op: Operation, row: Instr
+    ) -> tuple[list[TilePart], list[tuple[TilePart, bool]]]:
+        """Parts of tiles that an operation reads; parts that it writes, and whether all of them."""
+        reads, writes = list[TilePart](), list[tuple[TilePart, bool]]()
         is_window = op.traits.region is RegionRule.WINDOW
-        if role == "in" or (role == "inout" and not is_window):
-            reads.append(self._window(op, part) if is_window and role == "in" else part)
-        if role != "in":
-            fills = not _is_partial(op) and (role == "out" or not is_window)
-            writes.append((part, role != "tmp" and fills))
+        for operand in row.operands:
+            role = operand.role
+            for value in op.group(operand.name) if self._profile.name not in operand.idle else ():
+                if isinstance(value.type, t.Ptr | t.MemRef) and value.type.space.is_local:
+                    raise Undecided(op, "it goes through a pointer")
+                if not isinstance(value.type, t.TileBuf):
+                    continue
+                part = self._part(op, value)
+                if op.traits.region is RegionRule.PRODUCT and value.type.tile.role is Role.ACC:
+                    part = self._product(op, part)
+                if operand.name == _MASK or (role == "out" and op.traits.region is RegionRule.BITS):
+                    part = self._bits(op, part)
+                if role == "in" or (role == "inout" and not is_window):
+                    reads.append(self._window(op, part) if is_window else part)
+                if role != "in":
+                    fills = role == "out" or (role == "inout" and not is_window)
+                    writes.append((part, fills and not _is_partial(op)))
+        return reads, writes
 
     def _product(self, op: Operation, part: TilePart) -> TilePart:
         """The part of an accumulator that a matmul covers: rows of the left operand, columns of the
@@ -235,13 +212,11 @@ class _ReadWalk:
         destination."""
         start = [op.operand(name) for name in ("indexRow", "indexCol")]
         targets = op.group("dst")
-        if None in start or len(targets) != 1 or not isinstance(targets[0].type, t.TileBuf):
+        is_small = op.row is not None and any(o.role == "out" for o in op.row.operands)
+        if None in start or len(targets) != 1 or not is_small:
             return part
         row, col = (self.values.number(v) for v in start if v is not None)
         size = self._part(op, targets[0])
-        is_small = op.row is not None and any(o.role == "out" for o in op.row.operands)
-        if not is_small:
-            return part
         return replace(part, row=part.row + row, col=part.col + col, rows=size.rows, cols=size.cols)
 
     # ---- places
@@ -251,9 +226,7 @@ class _ReadWalk:
         for value in op.results:
             placed, state = self._starts.get(id(value)), self._state
             if placed is not None and id(value) in state.made:
-                slot = placed.buffer.space, placed.start, placed.end
-                state.lost.pop(slot, None)
-                state.used.discard(slot)
+                state.lost.pop((placed.buffer.space, placed.start, placed.end), None)
             state.made.add(id(value))
 
     def _part(self, op: Operation, value: Value) -> TilePart:
@@ -274,21 +247,19 @@ class _ReadWalk:
             buffer, start = (placed.buffer.space, 0), placed.start
         slot = placed.buffer.space, placed.start, placed.end
         root = id(placed.buffer.root) if len(found) == 1 else 0
-        tile, none = plain(type.tile), ZERO
-        return TilePart(buffer, placed.start, start, tile, none, none, rows, cols, slot, root)
+        tile = replace(type.tile, valid=type.tile.shape)  # its layout
+        return TilePart(buffer, start, tile, ZERO, ZERO, rows, cols, slot, root)
 
     def _subview(self, op: Operation, maker: Operation, tile: TileType) -> TilePart:
         assert maker.row is not None
         parent = self._part(op, maker.operands[0])
         row, col = (self.values.number(v) for v in maker.group("offsets"))
-        given = [maker.operand(name) for name in ("valid_row", "valid_col")]
-        sizes = sizes_of(Case(maker, maker.row, self._profile, constant))
-        extents = [
-            number(size if known is None else known) if v is None else self.values.number(v)
-            for v, known, size in zip(given, tile.valid, sizes, strict=True)
-        ]
-        row, col = parent.row + row, parent.col + col
-        return replace(parent, row=row, col=col, rows=extents[0], cols=extents[1])
+        sizes = zip(
+            tile.valid, sizes_of(Case(maker, maker.row, self._profile, constant)), strict=True
+        )
+        height, width = (number(size if valid is None else valid) for valid, size in sizes)
+        rows, cols = stated_region(maker, self.values, (height, width))
+        return replace(parent, row=parent.row + row, col=parent.col + col, rows=rows, cols=cols)
 
     # ---- reads and writes
 
@@ -297,30 +268,31 @@ class _ReadWalk:
         most = part.bytes(all=True)
         assert most is not None
         if lost & (most << part.place - part.start):
-            self.found.setdefault(
-                id(op), (op, "another tile on the same bytes may be written between")
-            )
+            self._tell(op, "another tile on the same bytes may be written between")
         if not most & ~self._state.written.get(part.buffer, 0):
             return
         line = as_line(part)
         if any(covers(known, line, given) for known in self._state.parts):
             return
-        if any(_never(n - 1, given) for n in (part.rows, part.cols)):
+        if any(always_negative(n - 1, given) for n in (part.rows, part.cols)):
             return
-        self.found.setdefault(id(op), (op, "it may read bytes that nobody has written"))
+        self._tell(op, "it may read bytes that nobody has written")
+
+    def _tell(self, op: Operation, text: str) -> None:
+        self.found.setdefault(op, Problem("reads", op, text))
 
     def _look_twins(self, op: Operation, reads: Sequence[TilePart]) -> None:
         """Report two tiles of one address, each filled separately, that are used as two values."""
         wrote = self._state.wrote
         for a, b in combinations(reads, 2):
-            filled = wrote.get(a.root, frozenset()), wrote.get(b.root, frozenset())
+            fills = [wrote.get(part.root, frozenset[int]()) for part in (a, b)]
             if (
                 a.slot == b.slot
                 and a.root != b.root
-                and all(filled)
-                and len(filled[0] | filled[1]) > 1
+                and all(fills)
+                and len({*fills[0], *fills[1]}) > 1
             ):
-                self.found.setdefault(id(op), (op, "it reads two tiles of one place"))
+                self._tell(op, "it reads two tiles of one place")
 
     def _write(self, op: Operation, part: TilePart, whole: bool) -> None:
         state = self._state
@@ -328,16 +300,14 @@ class _ReadWalk:
         least = part.bytes(all=False) if whole else 0
         most = part.bytes(all=True)
         assert most is not None
-        state.used.add(part.slot)
+        own = state.lost.setdefault(part.slot, 0)
         reach = most << part.place - part.start
-        for slot in state.used:
+        for slot in state.lost:
             if are_two(slot, part.slot):
-                state.lost[slot] = state.lost.get(slot, 0) | reach
+                state.lost[slot] |= reach
         if least:
             state.written[part.buffer] = state.written.get(part.buffer, 0) | least
-            own = state.lost.get(part.slot, 0)
-            if own:
-                state.lost[part.slot] = own & ~(least << part.place - part.start)
+            state.lost[part.slot] = own & ~(least << part.place - part.start)
         elif whole:
             state.parts[as_line(part)] = None
 
@@ -345,7 +315,3 @@ class _ReadWalk:
 def _is_partial(op: Operation) -> bool:
     word = op.traits.partial
     return word == "*" or (bool(word) and bool(op.group(word)))
-
-
-def _never(n: Number, given: Guards) -> bool:
-    return never_negative(-n - 1, given)

@@ -35,7 +35,7 @@ class Counterexample:
     numbers: Mapping[int, int]  # by number of the parameter
     names: Mapping[str, int]
     blocks: int
-    words: str  # where: blocks and iterations
+    words: str = ""  # where: blocks and iterations
     data: int = 0  # in arrays of integers
     block: int = 0  # in which it fails
 
@@ -47,59 +47,54 @@ class Counterexample:
 
 def out_of_bounds(found: KernelUses, use: MemUse) -> Counterexample | None:
     """A call in which a use leaves its view, whatever the arrays hold; else for some data."""
-    read = {s for n in use.numbers() for s in n.symbols() if _is_data(s)}
+    read = _data([use])
+    large = sorted({axis.extent.rest for axis in use.window.axes if axis.extent.value})
     for data in (0, *_DATA) if read else (0,):
-        example = _leaving(found, use, dict.fromkeys(read, data) if data else {})
-        if example is not None:
-            return replace(example, data=data)
+        known = dict.fromkeys(read, data) if data else {}
+        for call, sizes in _calls(found, large):
+            for block in _chosen(call.blocks):
+                for here in _iterations(found, use, {**sizes, **known}, block):
+                    if _leaves(use, here):
+                        turns = (f"{loop.name} = {here[loop]}" for loop in use.loops)
+                        words = ", ".join([f"block {block}", *turns])
+                        return replace(call, words=words, data=data, block=block)
     return None
 
 
-def _is_data(symbol: Symbol) -> bool:
-    return symbol.kind == "value" and symbol.high is None
+def _data(uses: Sequence[MemUse]) -> set[Symbol]:
+    """The numbers that are read from arrays."""
+    symbols = (s for use in uses for n in use.numbers() for s in n.symbols())
+    return {s for s in symbols if s.kind == "value" and s.high is None}
 
 
-def _leaving(found: KernelUses, use: MemUse, data: Known) -> Counterexample | None:
-    large = {axis.extent.rest for axis in use.window.axes if axis.extent.value}
-    for numbers, sizes, blocks in _calls(found, sorted(large)):
-        known = {**sizes, **data}
-        for block in _chosen(blocks):
-            for here in _iterations(found, use, known, block):
-                for axis in use.window.axes:
-                    at, size, extent = (
-                        evaluated(n, here) for n in (axis.offset, axis.size, axis.extent)
-                    )
-                    if at is None or size is None or extent is None:
-                        break
-                    if at < 0 or at + size > extent:
-                        example = _example(found, numbers, blocks, _words(use, here, block))
-                        return replace(example, block=block)
-    return None
+def _leaves(use: MemUse, known: Known) -> bool:
+    for axis in use.window.axes:
+        at, size, extent = (evaluated(n, known) for n in (axis.offset, axis.size, axis.extent))
+        if at is None or size is None or extent is None:
+            return False
+        if at < 0 or at + size > extent:
+            return True
+    return False
 
 
 def overlapping(found: KernelUses, pair: BlockPair) -> Counterexample | None:
     """A call in which two blocks access one byte, and one of them writes it."""
-    uses = pair.write, pair.other
-    read = {s for use in uses for n in use.numbers() for s in n.symbols() if _is_data(s)}
+    read = _data([pair.write, pair.other])
     where = ", arrays of zeros" if read else ""
-    for numbers, sizes, blocks in _calls(found, (_NEGATIVE,)):
+    for call, sizes in _calls(found, (_NEGATIVE,)):
         known = {**sizes, **dict.fromkeys(read, 0)}
-        if blocks == 1:
-            continue
-        for first, second in pairs(_chosen(blocks), repeat=2):
+        for first, second in pairs(_chosen(call.blocks), repeat=2):
             if first == second:
                 continue
             ours = (_box(pair.write, h) for h in _iterations(found, pair.write, known, first))
             theirs = [_box(pair.other, h) for h in _iterations(found, pair.other, known, second)]
             for a in ours:
                 if a is not None and any(b is not None and _share(a, b) for b in theirs):
-                    return _example(found, numbers, blocks, f"blocks {first} and {second}{where}")
+                    return replace(call, words=f"blocks {first} and {second}{where}")
     return None
 
 
-def _calls(
-    found: KernelUses, more: Sequence[int] = ()
-) -> Iterator[tuple[dict[int, int], Known, int]]:
+def _calls(found: KernelUses, more: Sequence[int] = ()) -> Iterator[tuple[Counterexample, Known]]:
     """Sizes and grids to try, where they are not fixed; `more`: further values of arguments."""
     symbols, rng = found.arguments, random.Random(0)
     until = time.process_time() + _SECONDS
@@ -118,7 +113,8 @@ def _calls(
             count = next(found.launch.blocks.symbols(), None)
             here = known if count is None else {**known, count: blocks}
             if all((evaluated(n, here) or 0) >= 0 for n in found.assumed):
-                yield numbers, here, blocks
+                names = {symbols[n].name: size for n, size in numbers.items()}
+                yield Counterexample({**found.numbers, **numbers}, names, blocks), here
 
 
 def _chosen(blocks: int) -> list[int]:
@@ -178,13 +174,3 @@ def _bytes(box: tuple[int, Box]) -> set[int]:
             size = max(1, _PLACES // len(found))  # fewer are compared, and fewer overlaps seen
         found = {place + (at + n) * stride for place in found for n in range(size)}
     return found
-
-
-def _example(found: KernelUses, numbers: dict[int, int], blocks: int, words: str) -> Counterexample:
-    names = {found.arguments[n].name: value for n, value in numbers.items()}
-    return Counterexample({**found.numbers, **numbers}, names, blocks, words)
-
-
-def _words(use: MemUse, known: Known, block: int) -> str:
-    loops = [f"{loop.name} = {known[loop]}" for loop in use.loops]
-    return ", ".join([f"block {block}", *loops])

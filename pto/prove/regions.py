@@ -31,13 +31,7 @@ class Regions:
         """Note the region that an operation sets; give values to the results that read one."""
         if op.body is ALLOC_TILE or op.body is SET_VALID:
             tile = op.results[0] if op.results else op.operands[0]
-            rows, cols = (op.operand(name) for name in ("valid_row", "valid_col"))
-            sizes = self.of(tile, values)
-            given = [
-                n if v is None else values.number(v)
-                for v, n in zip((rows, cols), sizes, strict=True)
-            ]
-            self._now[id(tile)] = given[0], given[1]
+            self._now[id(tile)] = stated_region(op, values, self.of(tile, values))
         elif op.body is RESHAPE:
             self._now[id(op.results[0])] = self._reshaped(op, values)
         elif id(op.body) in _READS:
@@ -89,6 +83,15 @@ class Regions:
             for k, v in self._now.items()
             if all(s.depth < depth for n in v for s in n.symbols())
         }
+
+
+def stated_region(op: Operation, values: Values, sizes: Region) -> Region:
+    """The region that an operation names; sizes where it names none."""
+    rows, cols = (op.operand(name) for name in ("valid_row", "valid_col"))
+    return (
+        sizes[0] if rows is None else values.number(rows),
+        sizes[1] if cols is None else values.number(cols),
+    )
 
 
 def _extent(tile: Value, axis: int, values: Values) -> Number:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 from pto.ir.graph import Operation, Value
@@ -55,6 +56,16 @@ class ViewPart:
     itemsize: int
     axes: tuple[ViewAxis, ...] = ()
 
+    @property
+    def start(self) -> Number:
+        """The byte of the first element of the window."""
+        return sum((product(a.offset, a.stride) for a in self.axes), self.base)
+
+    def mapped(self, put: Callable[[Number], Number]) -> ViewPart:
+        """The part with other formulas of where it is, and how large."""
+        axes = (replace(a, offset=put(a.offset), size=put(a.size)) for a in self.axes)
+        return replace(self, base=put(self.base), axes=tuple(axes))
+
 
 class Unknown(Exception):
     """There is no formula; the text is the reason."""
@@ -102,7 +113,7 @@ class Values:
         return found
 
     def _of_operation(self, op: Operation, value: Value) -> Number | None:
-        special = _SPECIAL.get(id(op.body))
+        special = OF_LAUNCH.get(id(op.body))
         if special is not None:
             return special(self.launch)
         if op.body in (DIMENSION, STRIDE):
@@ -110,7 +121,7 @@ class Values:
         traits, given = op.traits, op.operands
         if traits.same_number or traits.operator == "index":
             return self.number(given[0])
-        if not isinstance(value.type, t.Scalar) or value.type.is_float:
+        if not is_integer(value):
             return None
         if traits.signed is False and not all(never_negative(self.number(v)) for v in given):
             return None
@@ -174,10 +185,7 @@ class Values:
             return replace(self.window(op.operands[0]), itemsize=item_bytes(value.type), axes=())
         if op.body is VIEW_ADDRESS:
             source = self.window(op.operands[0])
-            start = source.base
-            for axis in source.axes:
-                start += product(axis.offset, axis.stride)
-            return replace(source, base=start, axes=())
+            return replace(source, base=source.start, axes=())
         raise Unknown(f"'{op.name}' op gives the place")
 
     def _view(self, op: Operation, type: t.Type) -> ViewPart:
@@ -192,15 +200,13 @@ class Values:
 class LaunchSymbols:
     """Symbols of one launch: the number of blocks, the block, the agent; and new ones."""
 
-    def __init__(self, blocks: int | None, agents: int = 1) -> None:
+    def __init__(self, blocks: int | None) -> None:
         """`blocks` None: any number of them."""
         self.depth = 0
         one = number(1)
         self.blocks = number(blocks) if blocks else of(self.symbol("blocks", "argument", one))
-        self.agents = agents
         self.depth = 1
         self.block = self.symbol("block", "block", ZERO, self.blocks - 1)
-        self._agent = self.symbol("subblock", "value", ZERO, number(agents - 1))
 
     def symbol(
         self, name: str, kind: Kind, low: Number | None = None, high: Number | None = None
@@ -216,13 +222,13 @@ class LaunchSymbols:
             if isinstance(atom, Symbol) and atom.is_fixed and count == 1 and atom.low is None:
                 atom.low = ZERO
 
-    @property
-    def agent(self) -> Number:
-        return of(self._agent) if self.agents > 1 else ZERO
-
 
 def _is_float(value: Value) -> bool:
     return isinstance(value.type, t.Scalar) and value.type.is_float
+
+
+def is_integer(value: Value) -> bool:
+    return isinstance(value.type, t.Scalar) and not value.type.is_float
 
 
 def item_bytes(type: t.Type) -> int:
@@ -255,12 +261,8 @@ def _remainder(a: Number, b: Number) -> Number | None:
     return None if whole is None else a - product(whole, b)
 
 
-def _shifted_left(a: Number, b: Number) -> Number | None:
-    return a.times(1 << b.value) if b.value is not None and 0 <= b.value < 63 else None
-
-
-def _shifted_right(a: Number, b: Number) -> Number | None:
-    return quotient(a, number(1 << b.value)) if b.value is not None and 0 <= b.value < 63 else None
+def _shifted(by: Callable[[Number, Number], Number], a: Number, b: Number) -> Number | None:
+    return by(a, number(1 << b.value)) if b.value is not None and 0 <= b.value < 63 else None
 
 
 def _masked(a: Number, b: Number) -> Number | None:
@@ -281,15 +283,15 @@ _WORK: Final[dict[str, Callable[[Number, Number], Number | None]]] = {
     "cdiv": _ceiling,
     "quot": _truncated,
     "rem": _remainder,
-    "<<": _shifted_left,
-    ">>": _shifted_right,
+    "<<": partial(_shifted, product),
+    ">>": partial(_shifted, quotient),
     "&": _masked,
 }
-_SPECIAL: Final[dict[int, Callable[[LaunchSymbols], Number]]] = {
+OF_LAUNCH: Final[dict[int, Callable[[LaunchSymbols], Number]]] = {
     id(BLOCK_INDEX): lambda launch: of(launch.block),
     id(BLOCK_COUNT): lambda launch: launch.blocks,
-    id(SUB_BLOCK_INDEX): lambda launch: launch.agent,
-    id(SUB_BLOCK_COUNT): lambda launch: number(launch.agents),
+    id(SUB_BLOCK_INDEX): lambda launch: ZERO,
+    id(SUB_BLOCK_COUNT): lambda launch: number(1),
 }
 
 # ---- conditions
@@ -310,11 +312,11 @@ def guards(values: Values, condition: Value, holds: bool) -> Guards:
         return ()
     name = predicate[1:] if predicate[:1] in ("s", "u") else predicate
     name = name if holds else _OPPOSITE.get(name, "")
-    return tuple(_GUARDS[name](a, b)) if name in _GUARDS else ()
+    return tuple(COMPARED[name](a, b)) if name in COMPARED else ()
 
 
 _OPPOSITE: Final = {"lt": "ge", "ge": "lt", "gt": "le", "le": "gt", "eq": "ne", "ne": "eq"}
-_GUARDS: Final[dict[str, Callable[[Number, Number], Sequence[Number]]]] = {
+COMPARED: Final[dict[str, Callable[[Number, Number], Sequence[Number]]]] = {
     "lt": lambda a, b: [b - a - 1],
     "le": lambda a, b: [b - a],
     "gt": lambda a, b: [a - b - 1],

@@ -14,7 +14,6 @@ from pto.ir.text.parser import parse
 from pto.prove.blocks import conflicts
 from pto.prove.bounds import leaving
 from pto.prove.facts import KernelUses, facts
-from pto.prove.number import number
 
 Env = dict[str, int]
 ROWS, COLS = 48, 16
@@ -171,8 +170,8 @@ def truth(p: Program, blocks: int) -> tuple[bool, bool]:
 
 def proved(found: KernelUses) -> tuple[bool, bool]:
     assert not found.unknown
-    size = number(ROWS * COLS * 4)
-    return not conflicts(found), not leaving(found, lambda root: size)
+    sizes = {use.window.root: ROWS * COLS * 4 for use in found.uses}
+    return not conflicts(found), not leaving(found, sizes)
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -8,21 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from pto.core.pointer import Pointer
-from pto.ir.graph import Operation, Value
+from pto.ir.graph import Operation
 from pto.prove.blocks import conflicts
 from pto.prove.bounds import leaving
 from pto.prove.facts import facts
-from pto.prove.number import Number, number
 from pto.run.jit.runtime.context import Context, Words
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 Given = Mapping[str, int | tuple[int, int] | None]  # numbers; arrays by machine address and bytes
 Key = tuple[int, tuple[Any, ...]]  # the number of blocks; numbers, and arrays as index and bytes
@@ -71,16 +67,12 @@ class Independence:
     def _prove(self, blocks: int, values: Sequence[Any]) -> bool:
         numbers = {n: v for n, v in enumerate(values) if not isinstance(v, tuple)}
         args = self._function.regions[0].block.args
-        sizes = {id(args[n]): v[1] for n, v in enumerate(values) if isinstance(v, tuple)}
+        sizes = {args[n]: v[1] for n, v in enumerate(values) if isinstance(v, tuple)}
         same = {n: v[0] for n, v in enumerate(values) if isinstance(v, tuple)}
         found = facts(self._function, numbers, blocks, same=same)
         if found.unknown or any(use.combines for use in found.uses):
             return False
-        return not leaving(found, _sized(sizes)) and not conflicts(found)
-
-
-def _sized(sizes: Mapping[int, int]) -> Callable[[Value], Number]:
-    return lambda root: number(sizes[id(root)])
+        return not leaving(found, sizes) and not conflicts(found)
 
 
 def _apart(arrays: Any) -> bool:
