@@ -77,7 +77,8 @@ class WrittenPart:
     """Bytes written on every path, and bytes that may have been overwritten since."""
 
     written: dict[Buffer, Bytes] = field(default_factory=dict[Buffer, Bytes])
-    parts: dict[TilePart, None] = field(default_factory=dict[TilePart, None])
+    # each with the bytes of its space that may have been overwritten since
+    parts: dict[TilePart, Bytes] = field(default_factory=dict[TilePart, Bytes])
     # of each tile that may have been written, in its space
     lost: dict[Slot, Bytes] = field(default_factory=dict[Slot, Bytes])
     wrote: dict[int, frozenset[int]] = field(default_factory=dict[int, frozenset[int]])  # by root
@@ -89,7 +90,7 @@ class WrittenPart:
 
     def meet(self, other: WrittenPart) -> WrittenPart:
         written = {k: v & other.written.get(k, 0) for k, v in self.written.items()}
-        parts = {p: None for p in self.parts if p in other.parts}
+        parts = {p: v | other.parts[p] for p, v in self.parts.items() if p in other.parts}
         lost, wrote = _union(self.lost, other.lost), _union(self.wrote, other.wrote)
         return WrittenPart(written, parts, lost, wrote, self.made & other.made)
 

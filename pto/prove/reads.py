@@ -37,6 +37,7 @@ from pto.target.facts import Profile
 from pto.verify.operation import constant
 
 _STEPS: Final = 40_000  # operations of one walk
+_LOST: Final = "another tile on the same bytes may be written between"
 _MASK: Final = "mask"  # the operand of bits that choose between elements
 
 
@@ -264,19 +265,17 @@ class _ReadWalk:
     # ---- reads and writes
 
     def _read(self, op: Operation, part: TilePart, given: Guards) -> None:
-        lost = self._state.lost.get(part.slot, 0)
-        most = part.bytes(all=True)
+        most, state, line = part.bytes(all=True), self._state, as_line(part)
         assert most is not None
-        if lost & (most << part.place - part.start):
-            self._tell(op, "another tile on the same bytes may be written between")
-        if not most & ~self._state.written.get(part.buffer, 0):
+        reach = most << part.place - part.start
+        is_lost = bool(state.lost.get(part.slot, 0) & reach)
+        if not (is_lost or most & ~state.written.get(part.buffer, 0)):
             return
-        line = as_line(part)
-        if any(covers(known, line, given) for known in self._state.parts):
+        if any(not lost & reach and covers(p, line, given) for p, lost in state.parts.items()):
             return
         if any(always_negative(n - 1, given) for n in (part.rows, part.cols)):
             return
-        self._tell(op, "it may read bytes that nobody has written")
+        self._tell(op, _LOST if is_lost else "it may read bytes that nobody has written")
 
     def _tell(self, op: Operation, text: str) -> None:
         self.found.setdefault(op, Problem("reads", op, text))
@@ -305,11 +304,14 @@ class _ReadWalk:
         for slot in state.lost:
             if are_two(slot, part.slot):
                 state.lost[slot] |= reach
+        for known in state.parts:
+            if are_two(known.slot, part.slot):
+                state.parts[known] |= reach
         if least:
             state.written[part.buffer] = state.written.get(part.buffer, 0) | least
             state.lost[part.slot] = own & ~(least << part.place - part.start)
         elif whole:
-            state.parts[as_line(part)] = None
+            state.parts[as_line(part)] = 0
 
 
 def _is_partial(op: Operation) -> bool:

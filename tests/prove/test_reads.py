@@ -164,3 +164,32 @@ def test_no_place_is_proved_that_a_run_refutes(name: str) -> None:
             assert not (proved and refuted), change.op.loc
             found += refuted
     assert found
+
+
+def test_a_tile_with_open_rows_takes_the_bytes_of_a_dead_one() -> None:
+    """Two tiles that overlap, each with as many rows as are loaded."""
+
+    def text(*steps: str) -> str:
+        lines = [
+            "%r = arith.minsi %n, %c8 : index",
+            "%rows = arith.maxsi %r, %c0 : index",
+            f"%a = pto.alloc_tile addr = %at0 valid_row = %rows : {OPEN}",
+            f"%b = pto.alloc_tile addr = %at1024 valid_row = %rows : {OPEN}",
+            *(
+                f"%{new} = pto.partition_view %{old}, offsets = [%c0, %c0], sizes = [%rows, %c64]"
+                f" : {VIEW} -> {SOME}"
+                for new, old in (("s", "xv"), ("to", "yv"))
+            ),
+        ]
+        for step in steps:
+            word, name = step.split()
+            if word == "load":
+                lines.append(f"pto.tload ins(%s : {SOME}) outs(%{name} : {OPEN})")
+            else:
+                lines.append(f"pto.tstore ins(%{name} : {OPEN}) outs(%to : {SOME})")
+        return program(*lines, tile=OPEN)
+
+    assert told(text("load a", "store a", "load b", "store b")).verdict == "proved"
+    assert told(text("load a", "load b", "store b", "load a", "store a")).verdict == "proved"
+    assert told(text("load a", "load b", "store a")).verdict != "proved"
+    assert told(text("load a", "store a", "load b", "load a", "store b")).verdict != "proved"
