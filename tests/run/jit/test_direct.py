@@ -17,7 +17,8 @@ import pytest
 import pto
 from pto.core.errors import PtoError
 from pto.isa.row.attributes import Bool
-from pto.run.jit.emit import emitter, fusion
+from pto.run.jit.emit import emitter
+from pto.run.jit.emit.tile import steps
 from pto.run.jit.runtime import direct, threads
 from pto.run.jit.runtime.values import ScalarValue
 from pto.run.launch import known, place
@@ -399,7 +400,7 @@ def test_an_operation_that_python_does_finds_the_arrays_of_the_call(
 ) -> None:
     """Such a call has a machine of its own; what NumPy would warn of is no news."""
     kernel, given = scaled(), emitter.emitter_of
-    for module in (emitter, fusion):
+    for module in (emitter, steps):
         monkeypatch.setattr(module, "emitter_of", lambda op: None if op.name == LEFT else given(op))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
