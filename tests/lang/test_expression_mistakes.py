@@ -127,8 +127,8 @@ def _masked(x: F32, y: F32) -> None:
     t[t < 0.0] = 0.0
 
 
-def _shape_tuple(x: F32, y: F32) -> None:
-    pto.zeros((16, 128), pto.f32)  # pyright: ignore
+def _without_element_type(x: F32, y: F32) -> None:
+    pto.zeros((16, 128))  # pyright: ignore
 
 
 def _third_axis(x: F32, y: F32) -> None:
@@ -230,7 +230,7 @@ MISTAKES: list[tuple[Callable[..., None], str, str]] = [
     (_math, "PTO-U081", "pto.exp(t)"),
     (_element, "PTO-U081", "pto.tsetval"),
     (_masked, "PTO-U081", "pto.where(t > 0.0, t, 0.0)"),
-    (_shape_tuple, "PTO-U203", "pto.zeros(16, 128, pto.f32)"),
+    (_without_element_type, "PTO-U203", "pto.zeros(16, 128, pto.f32)"),
     (_third_axis, "PTO-U088", "t.sum(axis=1)"),
     (_dropped_axis, "PTO-U088", "leave it out"),
     (_swapped, "PTO-T209", "pto.store(y[i:, :], t)"),
@@ -239,7 +239,7 @@ MISTAKES: list[tuple[Callable[..., None], str, str]] = [
     (_unknown_size, "PTO-U203", "pto.load(x[i:, :], 16, 128)"),
     (_half_stored, "PTO-U082", "t.to(pto.f32)"),
     (_reshaped, "PTO-U081", "pto.treshape(t, to=pto.tile_type(32, 64, pto.f32))"),
-    (_running_sum, "PTO-U081", "examples/gallery/cumulative_sum.py"),
+    (_running_sum, "PTO-U081", "pto.cumsum(t"),
     (_function_as_method, "PTO-U081", "it is a function: pto.exp(t)"),
     (_instruction_as_method, "PTO-U081", "pto.tconcat"),
     (_misspelt_method, "PTO-U081", "`max`"),
