@@ -337,6 +337,24 @@ def test_the_orchestration_races_with_a_task_that_it_does_not_wait_for(
     assert not [d for d in runner.run(right, watched=True).ran.findings if d.severity == "error"]
 
 
+_CONFIG = """
+struct Config { int expected; };
+extern "C" __attribute__((visibility("default")))
+Config aicpu_orchestration_config(const ChipTaskArgs&) { return {4}; }
+"""
+
+
+def test_an_orchestration_says_how_many_arguments_it_needs(tmp_path: Path):
+    """Two tensors and a scalar are three."""
+    source = sources.written(tmp_path, [""], ())
+    source.path.write_text(source.path.read_text() + _CONFIG)
+    with GraphProcess(source) as process:
+        with pytest.raises(PtoError, match="it expects 4 arguments, and 3 are given") as error:
+            process.run(sources.tensors("in", "inout"))
+        assert error.value.code == "PTO-G004"
+        assert process.run(sources.tensors("in", "inout", "in")).tasks == 0
+
+
 def test_a_finding_inside_a_task_names_the_task_and_where_it_was_submitted(runner: Runner):
     with pytest.raises(PtoError) as error:
         runner.run("finding in a task")
