@@ -492,3 +492,22 @@ def test_where_only_one_name_leads() -> None:
     assert alone(2048) == [True, True]
     assert alone(2047) == alone(0) == [False, False]
     assert alone(2048, pointer) == [False, False]
+
+
+def test_a_tile_that_was_renamed_before_the_loop() -> None:
+    """A loop writes a tile by the name that a reshape gave it; the tile is read after the loop."""
+
+    @pto.kernel(profile="a5")
+    def kernel(x: pto.Global[pto.f32], y: pto.Global[pto.f32], z: pto.Global[pto.f32]) -> None:
+        t = pto.tile(4, 16, pto.f32)
+        flat = pto.treshape(t, to=pto.tile_type(1, 64, pto.f32))
+        for i in pto.range(0, 2):
+            pto.tload(flat, x[i : i + 1, :])
+            pto.tstore(y[i : i + 1, :], flat)
+        pto.tstore(z, t)
+
+    x = normal(2, 64)
+    y, z = np.zeros_like(x), np.zeros((4, 16), np.float32)
+    kernel(x, y, z, engine="jit")
+    assert np.array_equal(y, x)
+    assert np.array_equal(z, x[1].reshape(4, 16))

@@ -168,14 +168,14 @@ class FusingEmitter(Emitter):
         return sum(_base(v) is base for op in ops if _may(op) for v in op.operands)
 
     def _all_uses(self, base: Value, ops: Sequence[Operation]) -> int:
-        """The number of uses of a tile, without the operations that rename it."""
-        total = self.compiler.uses(ops[0])
-        names = [op for op in ops if op.body is RESHAPE and _base(op.results[0]) is base]
-        values = [base, *(op.results[0] for op in names)]
-        if any(id(v) in self.cells for v in values):
+        """The number of uses of a tile anywhere, by any name, without those that rename it."""
+        names = [base]
+        for name in names:
+            names += [op.results[0] for op in name.uses if op.body is RESHAPE]
+        if any(id(v) in self.cells for v in names):
             return -1
         sets = sum(op.body is SET_VALID and _base(op.operands[0]) is base for op in ops)
-        return sum(total[id(v)] for v in values) - len(names) - sets
+        return sum(op.body is not RESHAPE for v in names for op in v.uses) - sets
 
     def _taken(self, op: Operation, held: Group | None) -> Group | None:
         """The group with one more instruction; None if it cannot join."""
