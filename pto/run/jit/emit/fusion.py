@@ -310,8 +310,21 @@ class FusingEmitter(Emitter):
         return {
             self.own[n]
             for n, base in bases.items()
-            if n in self.own and held.group.is_plain(self.own[n]) and _ends_here(base, held)
+            if n in self.own and held.group.is_plain(self.own[n]) and self._ends(base, held)
         }
+
+    def _ends(self, base: Value, held: PendingGroup) -> bool:
+        """True if the pending group fully writes a tile before it reads it, and the next user does
+        so too. In a loop, the first user comes after the last."""
+        uses = [op for op in held.all if _may(op) and any(_base(v) is base for v in op.operands)]
+        ids = {id(op) for op in held.ops}
+        inside = [n for n, op in enumerate(uses) if id(op) in ids]
+        first, after = uses[inside[0]], uses[(inside[-1] + 1) % len(uses)]
+        if len(inside) == len(uses):
+            return _only_writes(first, base)
+        named = all(v is base for op in uses for v in op.operands if _base(v) is base)
+        fills = self.compiler.names.exposed.fills
+        return named and fills(first, base) and fills(after, base)
 
     def _alone(self, op: Operation) -> None:
         """Emit one instruction of a pending group by itself."""
@@ -336,27 +349,6 @@ def _only_writes(op: Operation, base: Value) -> bool:
     roles = {o.name: o.role for o in op.row.operands} if op.row is not None else {}
     dst, count = op.operand("dst"), sum(_base(v) is base for v in op.operands)
     return roles.get("dst") == "out" and dst is not None and _base(dst) is base and count == 1
-
-
-def _ends_here(base: Value, held: PendingGroup) -> bool:
-    """True if the pending group fully writes a tile before it reads it, and the next user does so
-    too. In a loop, the first user comes after the last."""
-    uses = [op for op in held.all if _may(op) and any(_base(v) is base for v in op.operands)]
-    ids = {id(op) for op in held.ops}
-    inside = [n for n, op in enumerate(uses) if id(op) in ids]
-    first, after = uses[inside[0]], uses[(inside[-1] + 1) % len(uses)]
-    if len(inside) == len(uses):
-        return _only_writes(first, base)
-    named = all(v is base for op in uses for v in op.operands if _base(v) is base)
-    return named and all(_only_writes(op, base) and _is_whole(op) for op in (first, after))
-
-
-def _is_whole(op: Operation) -> bool:
-    """True if an instruction writes all valid elements. A fold may write one row of many, and a
-    move the common region of both tiles."""
-    if op.body is move.MOVE:
-        return len({getattr(value.type, "valid", None) for value in op.operands}) == 1
-    return isinstance(op.body, Lane | Conversion) or op.body is move.LOAD
 
 
 def _may(op: Operation) -> bool:

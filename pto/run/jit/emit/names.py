@@ -1,20 +1,32 @@
-"""Alias analysis of tiles: which tiles share bytes with no other name of the program."""
+"""Alias analysis of tiles: which tiles share bytes with no other name of the program, and which may
+be read before they are written.
+
+The planner gives one address to tiles with disjoint lifetimes. A tile that reads bytes which it has
+not written sees the bytes of the previous tile there, so these must be in memory. The analysis is
+conservative: a tile counts as exposed unless its first use writes everything that later uses read.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
 from pto.core.memory import Space
-from pto.ir.graph import Module, Operation, Value
-from pto.isa.meaning.handle.view import ALLOC_TILE
+from pto.ir.graph import Block, Module, Operation, Value
+from pto.isa.meaning import Fold, Lane
+from pto.isa.meaning.handle.view import ALLOC_TILE, SET_VALID
+from pto.isa.meaning.tile import extract, move
+from pto.isa.meaning.tile.convert import Conversion
+from pto.isa.meaning.tile.fill import FILL
+from pto.isa.meaning.tile.img2col import IMG2COL
 from pto.isa.meaning.tile.rearrange import RESHAPE
 from pto.isa.row import types as t
 from pto.isa.row.traits import Control
-from pto.run.jit.emit.exposed import Exposed
 from pto.verify.operation import constant
 
+Region = tuple[int | Value | None, ...]  # rows and columns: a number, or the value that says it
 Span = tuple[Space, int, int]  # a buffer, first byte, end
 _NO_PLACE = t.Scalar | t.View | t.VReg | t.Mask | t.Align | t.Vector | t.EventIdArray
+_WHOLE = (move.LOAD, FILL, extract.EXTRACT, IMG2COL)  # beside lanes and conversions: fill `dst`
 
 
 class Names:
@@ -26,7 +38,7 @@ class Names:
         self._is_known = self._look(module.walk())
         tiles = (op.results[0] for op in module.walk() if op.body is ALLOC_TILE)
         self._tiles = [(tile, span) for tile in tiles if (span := self.span(tile)) is not None]
-        self._exposed = Exposed(module.walk())
+        self.exposed = Exposed(module.walk())
 
     def span(self, tile: Value) -> Span | None:
         """The bytes of a tile that is allocated at a known address."""
@@ -54,10 +66,10 @@ class Names:
     def _is_seen_later(self, tile: Value) -> bool:
         """True if a tile that shares the address may read bytes of this one."""
         own = self.span(tile)
-        if own is None or self._exposed.anywhere:
+        if own is None or self.exposed.anywhere:
             return True
         sharing = (other for other, span in self._tiles if other is not tile and meet(own, span))
-        return any(map(self._exposed, sharing))
+        return any(map(self.exposed, sharing))
 
     def _look(self, ops: Iterable[Operation]) -> bool:
         """Collect all tiles; False if the program can make other names for local memory."""
@@ -84,3 +96,145 @@ def meet(a: Span, b: Span) -> bool:
 
 def _is_global(type: t.Type) -> bool:
     return isinstance(type, t.Ptr | t.MemRef) and type.space is Space.GM
+
+
+class Exposed:
+    """Analyses the uses of the tiles of a module."""
+
+    def __init__(self, ops: Iterable[Operation]) -> None:
+        self._uses: dict[int, list[tuple[int, Operation]]] = {}  # by value, in program order
+        self._known: dict[int, bool] = {}
+        self.anywhere = False  # True if a pointer is made of a number: it may lead to any byte
+        for n, op in enumerate(ops):
+            for value in {id(v): v for v in op.operands}.values():
+                if isinstance(value.type, t.TileBuf):
+                    self._uses.setdefault(id(value), []).append((n, op))
+            self.anywhere |= _makes_place(op)
+
+    def __call__(self, tile: Value) -> bool:
+        """True if a tile may be read before it is written."""
+        found = self._known.get(id(tile))
+        if found is None:
+            found = self._known[id(tile)] = not self._is_covered(tile)
+        return found
+
+    def _is_covered(self, tile: Value) -> bool:
+        names, uses = self._names(tile), list[tuple[int, Operation, Value]]()
+        for value in names:
+            uses += [
+                (n, op, value) for n, op in self._uses.get(id(value), []) if _touches(op, value)
+            ]
+        if not uses:
+            return True
+        (_, first, named), *others = sorted(uses, key=lambda use: use[0])
+        if any(op.row is None or op.control is not None or _names(op) for _, op, _ in uses):
+            return False  # a window, or handed on
+        inside = all(_is_inside(op, first.parent) for _, op, _ in others)
+        if not inside or not self.fills(first, named):
+            return False
+        if all(map(_is_whole, names)):
+            return True
+        if len(names) > 1 and len({self._length(value) for value in names} - {None}) != 1:
+            return False
+        return all(self._reads_valid(op, value) for _, op, value in others)
+
+    def _names(self, tile: Value) -> list[Value]:
+        """A tile and its other names."""
+        found = [tile]
+        for value in found:
+            more = (op.results[0] for _, op in self._uses.get(id(value), []) if op.body is RESHAPE)
+            found += more
+        return found
+
+    def _length(self, tile: Value) -> int | Value | None:
+        """The number of valid elements of a vector (a row or a column), which come first in memory;
+        a tile that is no vector is returned itself."""
+        type = tile.type
+        if not isinstance(type, t.TileBuf) or 1 not in type.tile.shape:
+            return tile
+        rows, cols = self._region(tile)
+        return rows if cols == 1 else cols if rows == 1 else tile
+
+    def fills(self, op: Operation, tile: Value) -> bool:
+        """True if an operation writes all valid elements of a tile, and reads none of them."""
+        if op.operand("dst") is not tile or op.operands.count(tile) != 1 or op.row is None:
+            return False
+        if next(o.role for o in op.row.operands if o.name == "dst") != "out":
+            return False
+        body, own, source = op.body, self._region(tile), op.operand("src")
+        if source is not None and body is move.MOVE:  # writes the common region of both
+            return self._region(source) == own
+        if source is not None and isinstance(body, Fold):  # one line, none of an empty source
+            given, along = self._region(source), int(body.axis == "row")
+            some = isinstance(count := given[along], int) and count > 0
+            return some and own[along] == 1 and given[1 - along] == own[1 - along]
+        return isinstance(body, Lane | Conversion) or body in _WHOLE
+
+    def _reads_valid(self, op: Operation, tile: Value) -> bool:
+        """True if an operation reads no more of a tile than is valid."""
+        body, own = op.body, self._region(tile)
+        if isinstance(body, Fold) or body is move.STORE:
+            return True
+        if op.results:  # a number: the first element is valid
+            return all(constant(value) == 0 for value in op.operands if value is not tile)
+        needed = list(own)
+        if isinstance(body, Lane) and body.spread is not None:
+            needed[body.spread == "row"] = None  # one row, or one column, is spread along it
+        others = [v for v in op.operands if isinstance(v.type, t.TileBuf) and v is not tile]
+        return all(
+            limit is None or side == limit or _is_less(side, limit)
+            for other in others
+            for side, limit in zip(self._region(other), needed, strict=True)
+        )
+
+    def _region(self, tile: Value) -> Region:
+        """The valid region of a tile; a region that changes is represented by the tile itself."""
+        sets = [op for _, op in self._uses.get(id(tile), []) if op.body is SET_VALID]
+        maker, type = tile.maker, tile.type
+        if len(sets) > 1 or maker is None or not isinstance(type, t.TileBuf):
+            return (tile, tile)
+        said = sets[0] if sets else maker
+        names = zip(("valid_row", "valid_col"), type.tile.valid, strict=True)
+        return tuple(_number(said.operand(name)) if side is None else side for name, side in names)
+
+
+def _names(op: Operation) -> bool:
+    """True if an operation gives another name to bytes: a window, a pointer."""
+    return any(not isinstance(result.type, t.Scalar) for result in op.results)
+
+
+def _touches(op: Operation, tile: Value) -> bool:
+    """True if an operation may access bytes of a tile: renaming does not, and scratch operands are
+    not used."""
+    if op.body is SET_VALID or op.body is RESHAPE:
+        return False
+    rows = op.row.operands if op.row is not None else ()
+    roles = {o.role for o in rows if tile in op.group(o.name)}
+    return roles != {"tmp"}
+
+
+def _number(value: Value | None) -> int | Value | None:
+    """The number that a value always is, else the value."""
+    known = None if value is None else constant(value)
+    return known if isinstance(known, int) else value
+
+
+def _is_less(side: int | Value | None, limit: int | Value | None) -> bool:
+    return isinstance(side, int) and isinstance(limit, int) and side <= limit
+
+
+def _is_whole(tile: Value) -> bool:
+    type = tile.type
+    return isinstance(type, t.TileBuf) and type.tile.valid == type.tile.shape
+
+
+def _is_inside(op: Operation, block: Block | None) -> bool:
+    """True if a block, or an operation of it, holds an operation."""
+    return op.parent is block or any(outer.parent is block for outer in op.ancestors())
+
+
+def _makes_place(op: Operation) -> bool:
+    """True if a number becomes a place in local memory."""
+    if op.body is RESHAPE or not any(isinstance(v.type, t.Scalar) for v in op.operands):
+        return False
+    return any(isinstance(r.type, t.Ptr | t.MemRef) and r.type.space.is_local for r in op.results)
