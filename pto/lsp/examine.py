@@ -240,7 +240,7 @@ class LineFacts:
 
 def _formulas(module: Module, call: Call, values: Sequence[Any]) -> Values:
     """Formulas of numbers; with values for the arguments and the grid if there is an example."""
-    launch = LaunchSymbols(count_of(call.blocks) if call.runs else None)
+    launch = LaunchSymbols(module.op, count_of(call.blocks) if call.runs else None)
     found = Values(launch, checks=False)
     for function in entry_functions(module, None):
         for arg, given in zip(function.regions[0].block.args, values, strict=False):

@@ -83,12 +83,12 @@ def facts(
     """The uses of a kernel. `numbers`: known arguments, by number; `blocks` None: any grid. With
     both known, integers of 32 bits are proved not to overflow, else that is assumed. `same`: for an
     argument, the first one that is the same array. `assume`: inequalities (`assume.py`)."""
-    launch, args = LaunchSymbols(blocks), function.regions[0].block.args
+    launch, args = LaunchSymbols(function, blocks), function.regions[0].block.args
     values = Values(launch, checks=blocks is not None)
     for n, arg in enumerate(args):
         if isinstance(arg.type, t.Ptr) and is_global(arg.type):
             root = args[(same or {}).get(n, n)]
-            values.windows[id(arg)] = ViewPart(root, ZERO, _item(arg.type))
+            values.windows[id(arg)] = ViewPart(root, ZERO, 1)
     symbols, given = Stated(numbers or {}, assume).of(function, values)
     found = KernelUses(launch, symbols, numbers or {}, assumed=given)
     found.asks = asks_for_block([function])
@@ -110,13 +110,6 @@ def _use_coordinates(found: KernelUses) -> None:
     for n, use in enumerate(found.uses):
         given = tuple(map(put, use.given))
         found.uses[n] = replace(use, window=use.window.mapped(put), given=given)
-
-
-def _item(type: t.Type) -> int:
-    try:
-        return item_bytes(type)
-    except Unknown:
-        return 0
 
 
 class _Path(NamedTuple):

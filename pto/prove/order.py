@@ -136,7 +136,7 @@ class _Phases:
     """The phases of all operations by position, and which of them must not overlap."""
 
     def __init__(self, plan: FunctionPlan, profile: Profile) -> None:
-        function = plan.function
+        self.function = function = plan.function
         starts = [[p.start for p in plan.placed]]
         self._outside = GlobalViews(function)
         effects = Effects(function, Storage(plan, starts, profile), profile, self._outside)
@@ -265,7 +265,7 @@ class _OrderWalk:
         self._steps = steps
         self._ordered = [name in profile.sync.memory_ordered for name in PIPES]
         self._identity = profile.sync.flag_identity
-        self.values = Values(LaunchSymbols(None), checks=False)
+        self.values = Values(LaunchSymbols(steps.function), checks=False)
         self.given: Guards = ()
         self.problems: dict[tuple[str, Operation, Operation | None], Problem] = {}
 

@@ -52,7 +52,7 @@ def unproved_reads(plan: FunctionPlan, profile: Profile, stated: Stated = ANY) -
 class _ReadWalk:
     def __init__(self, plan: FunctionPlan, profile: Profile) -> None:
         self._profile = profile
-        self.values = Values(LaunchSymbols(None), checks=False)
+        self.values = Values(LaunchSymbols(plan.function), checks=False)
         self._regions = Regions()
         self._state = WrittenPart()
         self._steps = 0

@@ -33,6 +33,7 @@ from pto.prove.number import (
 )
 from pto.verify.operation import constant
 
+_SUB_BLOCKS: Final = 2  # agents of vector code beside a cube, at most
 _DEEPEST: Final = 400  # operations from which one value is computed
 
 
@@ -179,10 +180,10 @@ class Values:
             return replace(source, axes=tuple(axes))
         if op.body is ADD_POINTER:
             source = self.window(op.operands[0])
-            step = self.number(op.operands[1]).times(source.itemsize)
+            step = self.number(op.operands[1]).times(item_bytes(value.type))
             return replace(source, base=source.base + step)
         if op.body is CAST_POINTER and isinstance(op.operands[0].type, t.Ptr):
-            return replace(self.window(op.operands[0]), itemsize=item_bytes(value.type), axes=())
+            return replace(self.window(op.operands[0]), axes=())
         if op.body is VIEW_ADDRESS:
             source = self.window(op.operands[0])
             return replace(source, base=source.start, axes=())
@@ -200,13 +201,18 @@ class Values:
 class LaunchSymbols:
     """Symbols of one launch: the number of blocks, the block, the agent; and new ones."""
 
-    def __init__(self, blocks: int | None) -> None:
+    def __init__(self, function: Operation, blocks: int | None = None) -> None:
         """`blocks` None: any number of them."""
         self.depth = 0
         one = number(1)
         self.blocks = number(blocks) if blocks else of(self.symbol("blocks", "argument", one))
         self.depth = 1
         self.block = self.symbol("block", "block", ZERO, self.blocks - 1)
+        self.subs, self.sub = one, None
+        sides = {op.own_side() for op in [function, *function.ancestors()][-1].walk()}
+        if {"cube", "vector"} <= sides and function.side() != "cube":  # vector code beside a cube
+            self.subs = of(self.symbol("subblocks", "value", one, number(_SUB_BLOCKS)))
+            self.sub = self.symbol("subblock", "value", ZERO, self.subs - 1)
 
     def symbol(
         self, name: str, kind: Kind, low: Number | None = None, high: Number | None = None
@@ -290,8 +296,8 @@ _WORK: Final[dict[str, Callable[[Number, Number], Number | None]]] = {
 OF_LAUNCH: Final[dict[int, Callable[[LaunchSymbols], Number]]] = {
     id(BLOCK_INDEX): lambda launch: of(launch.block),
     id(BLOCK_COUNT): lambda launch: launch.blocks,
-    id(SUB_BLOCK_INDEX): lambda launch: ZERO,
-    id(SUB_BLOCK_COUNT): lambda launch: number(1),
+    id(SUB_BLOCK_INDEX): lambda launch: ZERO if launch.sub is None else of(launch.sub),
+    id(SUB_BLOCK_COUNT): lambda launch: launch.subs,
 }
 
 # ---- conditions

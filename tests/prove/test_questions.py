@@ -15,6 +15,7 @@ from pto.core.errors import PtoError
 from pto.ir.text.parser import parse
 from pto.observe.proofs import prove
 from pto.prove.assume import assumed
+from pto.prove.facts import facts
 from pto.prove.number import Symbol, evaluated, number, of
 from pto.prove.questions import Answer
 
@@ -189,3 +190,35 @@ def test_a_shift_may_be_negative_unless_it_is_said_not_to_be():
     assert found.example is not None and found.example.names["shift"] < 0
     assert found.example.names["rows"] >= 8
     assert told(text, "shift >= 0")["blocks"].verdict == "proved"
+
+
+def test_vector_code_beside_a_cube_runs_on_two_sub_blocks() -> None:
+    """The second one of block 0 writes the rows of the first one of block 1."""
+
+    def text(*cube: str) -> str:
+        sub = "%s = pto.get_subblock_idx", "%sub = arith.index_cast %s : i64 to index"
+        sums = "%n = arith.addi %sub, %block : index", "%at = arith.muli %n, %c8 : index"
+        begin, rest = program("%at", "%at", *sub, *sums).split("%raw = ")
+        body, end = rest.split("return }")
+        return f"{begin}{''.join(cube)}pto.section.vector {{\n%raw = {body}}}\nreturn }}{end}"
+
+    assert told(text())["blocks"].verdict == "proved"
+    assert (
+        told(text("pto.section.cube { pto.barrier <PIPE_ALL> }\n"))["blocks"].verdict == "unknown"
+    )
+
+
+def test_steps_of_pointers_to_half_bytes_are_not_lost() -> None:
+    found = facts(
+        parse(
+            "module { func.func @k(%x: !pto.ptr<f4E2M1x2>, %n: index) {\n"
+            "%c1 = arith.constant 1 : index\n"
+            "%p = pto.addptr %x, %n : !pto.ptr<f4E2M1x2> -> !pto.ptr<f4E2M1x2>\n"
+            "%q = pto.castptr %p : !pto.ptr<f4E2M1x2> -> !pto.ptr<i8>\n"
+            "%v = pto.load_scalar %q[%c1] : !pto.ptr<i8> -> i8\n"
+            "return } }"
+        )
+        .functions()
+        .__next__()
+    )
+    assert found.unknown
