@@ -110,7 +110,13 @@ LOAD.row(
     text="$source [ $offset ] <? , $stride > <? , $block_stride <? , $repeat_stride > > {}"
     " : types(source,stride?,block_stride?,repeat_stride?) -> results",
     aliases="vmi.load",
-    rules=(_one_way, groups_divide, _pair),
+    rules=(
+        _one_way,
+        groups_divide,
+        _pair,
+        same_lanes("result", "odd"),
+        same_elements("result", "odd"),
+    ),
     notes=("odd is the second result of dintlv", "blocks are block_stride blocks apart"),
     cite=DOC,
 )
