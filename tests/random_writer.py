@@ -157,6 +157,6 @@ class Writer:
         op.parent = self.b.block
         if any(d.severity == "error" for d in operation.check(op, self.target)):
             return False
-        self.b.block.ops.append(op)
+        self.b.block.append(op)
         self.rows.add(row.name)
         return True
