@@ -20,6 +20,13 @@ for _each in pkgutil.walk_packages(pto.__path__, "pto."):
         with suppress(ImportError):  # of an optional package
             import_module(_each.name)
 
+
+@pytest.fixture(autouse=True)
+def alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs inside this one load no plugin for asyncio, which warns about its future defaults."""
+    monkeypatch.setenv("PYTEST_ADDOPTS", "-p no:asyncio")
+
+
 SUITE = """
 import numpy as np
 import pto
