@@ -22,8 +22,9 @@ for _each in pkgutil.walk_packages(pto.__path__, "pto."):
 
 
 @pytest.fixture(autouse=True)
-def alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Runs inside this one load no plugin for asyncio, which warns about its future defaults."""
+def alone(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs inside this one load no plugin for asyncio, which warns about its future defaults.
+    `pytester` removes the variable first."""
     monkeypatch.setenv("PYTEST_ADDOPTS", "-p no:asyncio")
 
 
