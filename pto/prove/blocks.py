@@ -184,7 +184,7 @@ class _Second:
 
 
 def _factor(n: Number, symbol: Symbol) -> Number | None:
-    """What a symbol is multiplied by, which is the same in all blocks; None if it is not."""
+    """The factor of a symbol if it is the same in all blocks; else None."""
     found = ZERO
     for atom, count in n.terms:
         others = cofactor(atom, symbol)

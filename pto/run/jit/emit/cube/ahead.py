@@ -1,5 +1,5 @@
-"""Prefetching for products: while the processor multiplies, it fetches what the next loads of both
-operands will read.
+"""Prefetching for products: during a product the processor fetches the rows that the next loads of
+both operands are expected to read.
 
 Rows of a large matrix lie in different pages, where the processor's own prefetcher does not follow.
 The next load at a place in the program is expected as far behind this one as this one lies behind
@@ -56,7 +56,8 @@ class NextLoad:
 
 
 def next_load(s: OpContext, view: ViewDesc, tile: TileDesc, pointer: str) -> NextLoad | None:
-    """What the next load of this tile of L1 is expected to read, if its size is known."""
+    """The rows that the next load of this tile of L1 is expected to read; None if their size is
+    unknown."""
     x, (rows, cols) = s.x, tile.valid
     if tile.type.space is not Space.L1 or any(n != 1 for n in view.shape[: RANK - 2]):
         return None
