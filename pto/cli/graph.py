@@ -179,7 +179,7 @@ def _record(
 ) -> int:
     folder.mkdir(parents=True, exist_ok=True)
     with suite.opened(case, seconds) as ready:
-        return ready.record(folder, kept, inputs)
+        return ready.record(str(folder), kept, inputs).tasks
 
 
 def _time(args: argparse.Namespace, case: suite.Case) -> int:

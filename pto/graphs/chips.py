@@ -247,7 +247,7 @@ class Worker:
 
     def _execute(self, runs: Sequence[Submission]) -> None:
         before = _digest(runs)
-        ran = self._process.run_together(runs, self._seed, self._seconds)
+        ran = self._process.act("together", runs, self._seconds, seed=self._seed)
         self.results.append((before, _digest(runs)))
         self.tasks += ran.tasks
         self.edges += ran.edges

@@ -199,8 +199,10 @@ class GraphProcess(Child):
         if self._process is None:
             self._start()
 
-    def _request(self, what: str, runs: Sequence[Submission], seconds: float, **more: Any) -> Any:
-        """Send a request with the buffers in a file; `run` changes their bytes in place."""
+    def act(
+        self, what: str, runs: Sequence[Submission], seconds: float = SECONDS, **options: Any
+    ) -> Any:
+        """Send the name of an action with the buffers in a file; a run changes their bytes."""
         buffers = _Buffers()
         listed = [
             {
@@ -217,60 +219,20 @@ class GraphProcess(Child):
                     out.write(array.tobytes())
             sizes = [(array.size, _has_values(array)) for array in buffers.arrays]
             given = {"buffers": sizes, "runs": listed, "file": file.name}
-            answer = self.ask({"do": what, **given, **more}, seconds)
-            if what == "run":
+            request = {"do": "act", "what": what, "options": options, **given}
+            answer = self.ask(request, seconds)
+            if what in ("run", "together"):
                 with Path(file.name).open("rb") as back:
                     for array in buffers.filled:
                         array[:] = np.fromfile(back, np.uint8, array.size)
+        if "findings" in answer:
+            found = [unpacked(d) for d in answer.pop("findings")]
+            return Ran(**answer, findings=found)
         return answer
 
-    def run(
-        self,
-        arguments: Sequence[Argument],
-        seed: int | None = None,
-        seconds: float = SECONDS,
-        watched: bool = False,
-    ) -> Ran:
-        """Run on these tensors and change their bytes in place."""
-        return _ran(
-            self._request("run", [Submission(arguments)], seconds, seed=seed, watched=watched)
-        )
-
-    def run_together(
-        self, runs: Sequence[Submission], seed: int | None = None, seconds: float = SECONDS
-    ) -> Ran:
-        """Run graphs that may wait for each other, on several chips."""
-        return _ran(self._request("run", runs, seconds, seed=seed, together=True))
-
-    def dry(self, arguments: Sequence[Argument], seconds: float = SECONDS) -> Ran:
-        """Run the orchestration alone; tensors need no values."""
-        return _ran(self._request("dry", [Submission(arguments)], seconds))
-
-    def record(
-        self,
-        arguments: Sequence[Argument],
-        folder: Path,
-        seconds: float = SECONDS,
-        kept: int | None = None,
-        inputs: bool = False,
-    ) -> int:
-        """Run and keep what each task leaves behind in a folder, for `diff`; returns the tasks.
-
-        One task can also be kept with its buffers, for `extract`, or all with their inputs, for
-        `shadow`.
-        """
-        more = {"folder": str(folder), "kept": kept, "inputs": inputs}
-        return self._request("record", [Submission(arguments)], seconds, **more)["tasks"]
-
-    def time(
-        self,
-        arguments: Sequence[Argument],
-        device: str | None = None,
-        edges: bool = False,
-        seconds: float = SECONDS,
-    ) -> dict[str, Any]:
-        """When each task runs on a chip, as data for `swimlane`; `edges` also runs every task."""
-        return self._request("time", [Submission(arguments)], seconds, device=device, edges=edges)
+    def run(self, arguments: Sequence[Argument], seconds: float = SECONDS, **options: Any) -> Ran:
+        """Run on these tensors and change their bytes in place; options of `RunnableGraph.run`."""
+        return self.act("run", [Submission(arguments)], seconds, **options)
 
 
 class _Buffers:
@@ -305,8 +267,3 @@ class _Buffers:
 
 def _has_values(array: Bytes) -> bool:
     return bool(array.strides[0])
-
-
-def _ran(answer: dict[str, Any]) -> Ran:
-    found = [unpacked(d) for d in answer.pop("findings")]
-    return Ran(**answer, findings=found)

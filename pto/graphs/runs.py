@@ -1,6 +1,7 @@
 """Runs of a graph, and what they report: findings, counts, and the time on a chip.
 
-A front end gives the graph and says how a task is launched, watched and timed.
+A front end gives the graph and says how a task is launched, watched and timed. Everything that
+`pto graph` does with a graph is here, for all front ends.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from pto.core.errors import Diagnostic, PtoError
@@ -17,6 +19,7 @@ from pto.graphs.diff import Buffers, ValueLog
 from pto.graphs.footprint import TaskUse
 from pto.graphs.limits import RuntimeLimits, usage
 from pto.graphs.model import Graph, Task
+from pto.graphs.orders import KnownResults
 from pto.graphs.schedule import TaskSchedule
 from pto.observe.timing.chips import Bench, bench
 from pto.observe.timing.kinds import Described
@@ -39,6 +42,8 @@ class Ran:
     heap: int = 0  # bytes of one ring, held at one time
     undecided: int = 0  # pairs of tasks that only values decide
     assumed: int = 0  # values of tasks that the orchestration read as 0
+    differs: str = ""  # bytes that depend on the order of tasks
+    copied: int = 0  # tasks that read the same bytes as in an earlier order
 
     @property
     def errors(self) -> list[str]:
@@ -57,6 +62,12 @@ class GraphRun(ABC):
         self.touches: dict[int, list[TaskUse]] | None = None  # of watched tasks
         self.inside: dict[object, list[Diagnostic]] = {}  # by kind of task: what its kernel does
         self._log = log
+        self.known: KnownResults | None = None  # of earlier orders
+
+    @property
+    def warnings(self) -> Sequence[Diagnostic]:
+        """Findings about the kernels themselves."""
+        return ()
 
     @property
     def assumed(self) -> int:
@@ -109,6 +120,8 @@ class GraphRun(ABC):
                 if (kind := _kind(task)) not in self.inside:
                     self.inside[kind] = _noted(self.sanitized(task), task)
                 self.touches[number] = self.watched(task)
+            elif self.known is not None:
+                self.known.run(task, self.arrays, self.watched)
             else:
                 self.launch(task)
         except PtoError as error:
@@ -133,6 +146,73 @@ def _kind(task: Task) -> object:
     return task.name, task.kernels, task.blocks, shapes
 
 
+class RunnableGraph(ABC):
+    """A graph of a front end; every action begins with the same inputs."""
+
+    @abstractmethod
+    def made(self, seed: int | None = None, log: ValueLog | None = None) -> GraphRun:
+        """A run that has not begun."""
+
+    def outline(self) -> GraphRun:
+        """A run with every task submitted and none executed."""
+        return self.made()
+
+    def run(self, seed: int | None = None, watched: bool = False, orders: int = 0) -> Ran:
+        """Run every task; a watched run reports races. Then run again in random orders."""
+        first = self.last = self._ran(seed, watched)
+        found = ran([first], first.warnings)
+        for number in range(orders):
+            other = self._ran(number)
+            found.differs = found.differs or _differs(first, other, number)
+        found.copied = 0 if first.known is None else first.known.copied
+        return found
+
+    def _ran(self, seed: int | None = None, watched: bool = False) -> GraphRun:
+        made = self.made(seed)
+        made.touches = {} if watched else None
+        made.run()
+        return made
+
+    def dry(self) -> Ran:
+        """The report of an orchestration that has run alone: what declarations decide."""
+        run = self.outline()
+        found = dry.report(run.graph, run.limits)
+        return Ran(
+            len(run.graph.tasks),
+            len(run.graph.edges),
+            found.findings,
+            slots=found.usage.slots,
+            heap=found.usage.bytes,
+            undecided=found.undecided,
+            assumed=run.assumed,
+        )
+
+    def record(self, folder: str, kept: int | None = None, inputs: bool = False) -> Ran:
+        """Run and write the results of each task to a folder, for `diff`.
+
+        One task can also be kept with its buffers, for `extract`, or all with their inputs, for
+        `shadow`.
+        """
+        with ValueLog(Path(folder), kept, inputs) as log:
+            made = self.made(log=log)
+            made.run()
+        return ran([made])
+
+    def time(self, device: str | None = None, edges: bool = False) -> dict[str, Any]:
+        """When each task runs on a chip; `edges` also runs every task."""
+        return timed(self._ran(watched=True) if edges else self.outline(), device)
+
+
+def _differs(first: GraphRun, other: GraphRun, seed: int) -> str:
+    """The first tensor of the caller that has other bytes in another order; empty if none."""
+    for number, buffer in first.graph.buffers.items():
+        if buffer.creator is None:
+            count = int((first.arrays[number] != other.arrays[number]).sum())
+            if count:
+                return f"{buffer.title}: {count} bytes differ in the order of seed {seed}"
+    return ""
+
+
 # ---- reports
 
 
@@ -152,20 +232,6 @@ def ran(runs: Sequence[GraphRun], warnings: Sequence[Diagnostic] = ()) -> Ran:
             found.findings += usage(run.graph, run.limits).findings
             found.needless = len(races.needless(run.graph, run.touches))
     return found
-
-
-def submitted(run: GraphRun) -> Ran:
-    """The report of an orchestration that has run alone: what declarations decide."""
-    graph, found = run.graph, dry.report(run.graph, run.limits)
-    return Ran(
-        len(graph.tasks),
-        len(graph.edges),
-        found.findings,
-        slots=found.usage.slots,
-        heap=found.usage.bytes,
-        undecided=found.undecided,
-        assumed=run.assumed,
-    )
 
 
 def timed(run: GraphRun, device: str | None) -> dict[str, Any]:

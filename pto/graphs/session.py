@@ -122,6 +122,10 @@ class GraphSession(GraphRun):
     def untimed(self) -> Sequence[str]:
         return self.program.kernels.missing
 
+    @property
+    def warnings(self) -> Sequence[Diagnostic]:
+        return self.program.kernels.warnings
+
     def launch(self, task: Task) -> None:
         self.runner.launch(task)
 
