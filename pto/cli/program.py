@@ -12,6 +12,7 @@ from pto.core.errors import fail
 from pto.ir.graph import Module
 from pto.ir.text.parser import parse_file
 from pto.lang.file import completed, find_kernel, is_python, kernel_values, users_code
+from pto.lang.tracing import Specialised
 from pto.run.launch.arguments import LaunchParameter, build, integers, parameters, parse_args
 from pto.run.launch.engine import chosen_engine
 from pto.run.launch.entry import entry_functions
@@ -87,7 +88,7 @@ def read_program(file: str, args: argparse.Namespace, profile: str | None = None
     need neither: the program is the same for all sizes.
     """
     if is_python(file):
-        return _traced(file, args, profile, whole=False).module
+        return traced(file, args, profile, whole=False)[0].module
     return parse_file(file)
 
 
@@ -101,15 +102,18 @@ def load_launch(args: argparse.Namespace) -> LoadedLaunch:
 def read_launch(args: argparse.Namespace) -> ModuleLaunch:
     """The module of `args.file`, text or Python, with its arguments."""
     if is_python(args.file):
-        return _traced(args.file, args)
+        made, values = traced(args.file, args)
+        params = parameters(*entry_functions(made.module, None))
+        return ModuleLaunch(params, values, made.module)
     module, given = parse_file(args.file), parse_args(args.arg)
     params = parameters(*entry_functions(module, args.entry), numbers=integers(given))
     return ModuleLaunch(params, build(params, given, args.seed), module)
 
 
-def _traced(
+def traced(
     file: str, args: argparse.Namespace, profile: str | None = None, *, whole: bool = True
-) -> ModuleLaunch:
+) -> tuple[Specialised, list[Any]]:
+    """The program of a Python kernel, and its arguments; `whole`: all of them must be known."""
     from pto.lang.example import example_of
 
     kernel = find_kernel(file, getattr(args, "entry", None))
@@ -127,6 +131,6 @@ def _traced(
         else:
             values, blocks = example.values, getattr(args, "blocks", 1)
             args.blocks = example.blocks if blocks == 1 else blocks
-        made, _, given = kernel.specialise(values, getattr(args, "blocks", 1))
+        made, _, given = kernel.specialise(values, getattr(args, "blocks", None) or 1)
     args.entry = None  # the module contains only this kernel
-    return ModuleLaunch(parameters(*entry_functions(made.module, None)), given, made.module)
+    return made, given

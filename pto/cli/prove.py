@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pto.cli import findings, options, program
 from pto.core.errors import fail
-from pto.observe.proofs import prove
+from pto.ir.graph import Operation
+from pto.lang.file import is_python
+from pto.observe.proofs import Proofs, prove
 from pto.observe.trials import entry_names
 from pto.prove.questions import Answer
 from pto.run.launch.arguments import parameters
@@ -22,6 +24,7 @@ EXAMPLES = """\
   pto prove kernel.pto --set rows=100 --blocks 4
                                            for these numbers alone
   pto prove k.py:softmax --arg x=zeros:100x128 --arg y=zeros:100x128
+                                           a Python kernel, for all shapes of these dimensions
   pto prove kernel.pto --format json
 """
 
@@ -43,21 +46,34 @@ _BLOCKS = "prove for this grid only; default: for every grid"
 
 
 def run(args: argparse.Namespace) -> int:
+    stated = {"blocks": args.blocks, "assume": args.assume}
+    found = _of_kernel(args, stated) if is_python(args.file) else _of_text(args, stated)
+    data = [{"kernel": name, **_data(a)} for name, a in found]
+    return findings.show(found.findings, args, found.pieces(), answers=data)
+
+
+def _of_kernel(args: argparse.Namespace, stated: Mapping[str, Any]) -> Proofs:
+    from pto.lang.any_size import generalised
+    from pto.lang.any_size import prove as prove_kernel
+
+    made = program.traced(args.file, args, whole=False)[0]
+    general = generalised(made)
+    given = _numbers(args.set, entry_functions(general.made.module, None))
+    return prove_kernel(made, general=general, given=given, **stated)
+
+
+def _of_text(args: argparse.Namespace, stated: Mapping[str, Any]) -> Proofs:
     module = program.read_program(args.file, args)
     target = target_of(module, profile=args.profile, device=None)
     names = [args.entry] if args.entry is not None else entry_names(module)
     functions = [f for name in names for f in entry_functions(module, name)]
+    given = _numbers(args.set, functions)
+    return prove(module, functions, profile=target.profile.name, given=given, **stated)
+
+
+def _numbers(words: Sequence[str], functions: Sequence[Operation]) -> dict[str, int]:
     known = [p.name for f in functions for p in parameters(f)]
-    found = prove(
-        module,
-        functions,
-        profile=target.profile.name,
-        given=dict(_number(word, known) for word in args.set),
-        blocks=args.blocks,
-        assume=args.assume,
-    )
-    data = [{"kernel": name, **_data(a)} for name, a in found]
-    return findings.show(found.findings, args, found.pieces(), answers=data)
+    return dict(_number(word, known) for word in words)
 
 
 def _number(word: str, names: Sequence[str]) -> tuple[str, int]:

@@ -29,7 +29,6 @@ from pto.lang.values.arrays import as_array
 from pto.run.launch.arrays import Borrowed
 from pto.run.launch.call import Blocks, Launch, kind_of
 from pto.run.launch.engine import switches, wants_debugging, wants_sanitizer
-from pto.run.launch.entry import entry_functions
 from pto.run.launch.host import Report, report
 from pto.run.launch.outcome import warn
 from pto.run.launch.progress import Progress, ProgressBar
@@ -292,12 +291,15 @@ class Kernel(Generic[P]):
         assume: Sequence[str] = (),
         **named: object,
     ) -> Proofs:
-        """Properties proved for every grid and for all dynamic sizes of the program."""
-        from pto.observe.proofs import prove  # only here: a plain run needs no proof
+        """Properties proved for every grid and size; where that fails, for the given shapes.
+        Without arguments the shapes are those of the last call, the docstring or annotations."""
+        from pto.lang.any_size import example_values, prove  # only here: a run needs no proof
 
-        module, _ = self.called(args, named, 1 if blocks is None else blocks)
-        functions = entry_functions(module, None)
-        return prove(module, functions, profile=self.profile, blocks=blocks, assume=assume)
+        if args or named:
+            self.called(args, named, 1)
+        elif self._last is None and (values := example_values(self)):
+            self.called(values, {}, 1)
+        return prove(self._latest(), blocks=blocks, assume=assume)
 
     def module(self, *args: object, **named: object) -> Module:
         """The program for these arguments."""
@@ -425,9 +427,11 @@ class Kernel(Generic[P]):
         except TypeError:
             raise unhashable(self.name, self.parameters, values) from None
         if found is None:
-            found = Tracing(self.profile, debug, self.parameters, values, shapes).program(
-                [TracedFunction(self.function, self.name, self.kind), *self._peers()]
-            )
+            sources = [TracedFunction(self.function, self.name, self.kind), *self._peers()]
+            given = zip(self.parameters, values, strict=True)
+            fixed = [v if p.kind == "constant" else None for p, v in given]
+            tracing = Tracing(self.profile, debug, sources, self.parameters, fixed, shapes)
+            found = tracing.program()
             self._captured.leave_out_changed()
             self._cache[key, self._captured.key()] = found
         return found

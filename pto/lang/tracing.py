@@ -36,6 +36,7 @@ class Specialised:
     """The program for one set of shapes and constants."""
 
     module: Module
+    tracing: Tracing  # the inputs of its trace
     has_grid: bool = False  # it uses the position of a block in the grid
     speaks: bool = False  # it prints, and lines are shown as they come
     limits: Mapping[str, int] = field(default_factory=dict[str, int])  # of sizes with names
@@ -80,13 +81,14 @@ class TracedFunction:
 
 @dataclass(frozen=True, slots=True)
 class Tracing:
-    """The inputs of a trace: parameters, shapes, constants and grid."""
+    """The inputs of a trace: functions, parameters, constants and shapes."""
 
     profile: str
     debug: bool
+    sources: Sequence[TracedFunction]
     parameters: Sequence[Parameter]
-    values: Sequence[object]
-    shapes: Sequence[Shape]
+    values: Sequence[object]  # of parameters that are constants; None for the others
+    shapes: Sequence[Shape]  # of parameters that are arrays
 
     @property
     def sizes(self) -> list[str]:
@@ -94,11 +96,11 @@ class Tracing:
         found = (n for shape, _ in self.shapes for n in shape if isinstance(n, str))
         return list(dict.fromkeys(found))
 
-    def program(self, sources: Sequence[TracedFunction]) -> Specialised:
+    def program(self) -> Specialised:
         """Trace the functions into one module."""
-        file = sources[0].function.__code__.co_filename
+        file = self.sources[0].function.__code__.co_filename
         module = new_module({"pto.target_arch": Str(self.profile)}, file)
-        traces = [self._function(module, source) for source in sources]
+        traces = [self._function(module, source) for source in self.sources]
         has_grid = any(trace.has_grid for trace in traces)
         for trace in traces:
             if has_grid:
@@ -110,7 +112,7 @@ class Tracing:
                 limits[name] = min(most, limits.get(name, most))
         speaks, cut = any(trace.speaks for trace in traces), [d for t in traces for d in t.cut]
         complete(module, profile(self.profile))
-        return Specialised(module, has_grid, speaks, limits, cut=cut)
+        return Specialised(module, self, has_grid, speaks, limits, cut=cut)
 
     def _function(self, module: Module, source: TracedFunction) -> Trace:
         function, name = source.function, source.name

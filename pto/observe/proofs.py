@@ -112,8 +112,13 @@ class Proofs(tuple[tuple[str, Answer], ...]):
         return [finding(name, a) for name, a in self if a.verdict == "refuted"]
 
     def pieces(self) -> Iterator[Piece]:
-        """A line for each answer, and what it rests on."""
+        """A line for each answer with its assumptions; those of all proofs are at the end."""
+        proofs = [a.assumes for _, a in self if a.verdict == "proved"]
+        shared = (
+            [text for text in proofs[0] if all(text in p for p in proofs)] if proofs[1:] else []
+        )
         for name, a in self:
+            own = [text for text in a.assumes if text not in shared]
             yield "", f"@{name} {a.question:<8} "
             yield _STYLES[a.verdict], f"{a.verdict:<8}"
             yield "", f" {a.text}\n"
@@ -121,8 +126,10 @@ class Proofs(tuple[tuple[str, Answer], ...]):
                 yield "", f"    at {a.op.loc}; a relation between numbers may settle it: --assume\n"
             if a.verdict == "refuted" and a.example is not None:
                 yield "", f"    a run confirms it: {a.example}\n"
-            if a.assumes and a.verdict == "proved":
-                yield "", f"    assumed: {'; '.join(a.assumes)}\n"
+            if own and a.verdict == "proved":
+                yield "", f"    assumed: {'; '.join(own)}\n"
+        if shared:
+            yield "", f"assumed by all proofs: {'; '.join(shared)}\n"
 
     def __str__(self) -> str:
         return "".join(text for _, text in self.pieces()).rstrip("\n")

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from typing import Final, NamedTuple
 
 from pto.ir.graph import Block, Operation, Value
@@ -19,13 +20,14 @@ from pto.isa.row.traits import Control
 from pto.plan.calls import FunctionNames
 from pto.plan.stores import combines
 from pto.plan.written import is_global
-from pto.prove.assume import Stated
+from pto.prove.assume import GRID, Stated
 from pto.prove.closed import asks_for_block
 from pto.prove.coordinates import Coordinates, Split
 from pto.prove.decide import never_negative
 from pto.prove.number import ZERO, Number, Symbol, number, of, product, quotient
 from pto.prove.regions import Regions
 from pto.prove.values import (
+    COMPARED,
     Guards,
     LaunchSymbols,
     Unknown,
@@ -70,6 +72,7 @@ class KernelUses:
     coordinates: tuple[Symbol, ...] = ()  # integers that differ between blocks
     splits: Sequence[Split] = ()  # how they follow from the block number
     assumed: Guards = ()
+    grid: str = ""  # the product of the extents that the number of blocks is assumed to be
     asks: bool = False  # for the block number
 
 
@@ -105,11 +108,22 @@ def _use_coordinates(found: KernelUses) -> None:
     coordinates = Coordinates(found.launch.block, numbers)
     found.coordinates, found.splits = tuple(coordinates.leaves), coordinates.splits
     put = coordinates.replaced
+    _assume_axes(found, [s for n in numbers for s in put(n).symbols()])
     for loop in loops:
         loop.high = None if loop.high is None else put(loop.high)
     for n, use in enumerate(found.uses):
         given = tuple(map(put, use.given))
         found.uses[n] = replace(use, window=use.window.mapped(put), given=given)
+
+
+def _assume_axes(found: KernelUses, used: Sequence[Symbol]) -> None:
+    """Assume that the grid has no axis that the kernel does not ask for."""
+    axes = {of(s) for s in found.arguments.values() if s.name in GRID}
+    extents, further = [split.by for split in found.splits], found.coordinates[0]
+    if extents and axes.issuperset(extents) and further not in used:
+        further.high = ZERO
+        found.assumed += tuple(COMPARED["eq"](found.launch.blocks, reduce(product, extents)))
+        found.grid = " * ".join(map(str, extents))
 
 
 class _Path(NamedTuple):

@@ -58,6 +58,7 @@ def answers(
     found = facts(function, numbers, blocks, assume=assume)
     sizes = ", ".join(s.name for s in found.arguments.values() if s.low == ZERO)
     assumes = [*assume, *[f"{sizes} >= 0"] * bool(sizes)]
+    assumes += [f"blocks == {found.grid}"] * bool(found.grid)
     assumes += ["integers do not overflow"] * (blocks is None)
     alone = blocks is None and not found.asks
     one = Answer("blocks", "proved", MEANING["blocks"], assumes=(_ONE,))

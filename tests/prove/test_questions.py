@@ -109,7 +109,7 @@ def test_kernels_of_the_gallery():
     shapes = [(2, 64, 64)] * 4 + [(4, 32, 32)]
     heads = attention[4, 2].prove(*shapes, assume=["h >= 2", "b >= 8"])
     assert [a.verdict for _, a in heads] == ["proved"] * len(heads)
-    assert "assumed: h >= 2" in str(heads)
+    assert "assumed by all proofs: h >= 2" in str(heads)
     (_, bounds), *_ = attention[4, 2].prove(*shapes)
     assert bounds.verdict == "refuted"
     assert bounds.example is not None and bounds.example.names["h"] < 2

@@ -1,0 +1,162 @@
+"""Proofs of Python kernels for every size of their arrays.
+
+A kernel is traced for the shapes of a call. Here it is traced again with names for the sizes that
+its annotations leave open, so that one proof holds for all of them. Sizes that are equal in the
+call get one name. A size that the kernel needs as a number stays the number of the call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, combinations, islice
+from typing import TYPE_CHECKING
+
+from pto.core.errors import PtoError
+from pto.lang.example import example_of
+from pto.lang.file import completed, kernel_values
+from pto.lang.parameter import Parameter
+from pto.lang.tracing import Shape, Specialised, Tracing
+from pto.observe.proofs import Proofs
+from pto.observe.proofs import prove as prove_module
+from pto.prove.questions import Answer
+from pto.run.launch.call import Blocks
+from pto.run.launch.entry import entry_functions
+from pto.target.profile import profile
+from pto.verify import verify
+
+if TYPE_CHECKING:
+    from pto.lang.kernel import Kernel
+
+Axis = tuple[str, int]  # a parameter, and the number of its axis
+
+
+@dataclass(frozen=True, slots=True)
+class Generalised:
+    """A program whose sizes are parameters, and the axes that each name stands for."""
+
+    made: Specialised
+    axes: Mapping[str, Sequence[Axis]]
+    numbers: Mapping[int, Sequence[Axis]]  # sizes that the kernel needs as numbers
+
+    @property
+    def assumes(self) -> list[str]:
+        """The meaning of the names, the sizes that stayed numbers, and those that tiles limit."""
+        each = (*self.axes.items(), *self.numbers.items())
+        return [*(" = ".join([str(n), *map(_axis, axes)]) for n, axes in each), *self.limits]
+
+    @property
+    def limits(self) -> list[str]:
+        return [f"{name} <= {most}" for name, most in self.made.limits.items()]
+
+
+def generalised(made: Specialised) -> Generalised:
+    """The program with as many sizes as parameters as the kernel allows."""
+    axes, sizes = _open_sizes(made.tracing)
+    subsets = chain.from_iterable(combinations(axes, n) for n in range(len(axes), 0, -1))
+    for names in islice(subsets, _TRIED):
+        chosen = {name: axes[name] for name in names}
+        try:
+            found = _named(made.tracing, chosen).program()
+        except PtoError:  # the kernel needs one of the sizes as a number
+            continue
+        findings = verify(found.module, profile(made.tracing.profile))
+        if not any(each.severity == "error" for each in findings):
+            return Generalised(found, chosen, {sizes[n]: axes[n] for n in axes if n not in chosen})
+    return Generalised(made, {}, {sizes[n]: axes[n] for n in axes})
+
+
+_TRIED = 24  # sets of sizes: all of them, all but one, ..
+
+
+def example_values(kernel: Kernel[...]) -> list[object] | None:
+    """Arguments from the example in the docstring, or from annotations that name all sizes."""
+    example = example_of(kernel)
+    if example is not None:
+        return example.values
+    given = completed(kernel, {})
+    needed = (p.name for p in kernel.parameters if p.kind == "array")
+    return kernel_values(kernel, given, 0) if all(name in given for name in needed) else None
+
+
+def prove(
+    made: Specialised,
+    *,
+    blocks: Blocks | None = None,
+    assume: Sequence[str] = (),
+    given: Mapping[str, int] | None = None,
+    general: Generalised | None = None,
+) -> Proofs:
+    """Each answer for every size if it is proved there, else for the shapes of the call."""
+    general = general or generalised(made)
+
+    def answers(program: Specialised, assume: Sequence[str]) -> Proofs:
+        module, name = program.module, made.tracing.profile
+        functions = entry_functions(module, None)
+        return prove_module(
+            module, functions, profile=name, given=given, blocks=blocks, assume=assume
+        )
+
+    found = answers(general.made, [*general.limits, *assume])
+    found = Proofs((name, _with(a, general.assumes)) for name, a in found)
+    if not general.axes or all(a.verdict == "proved" for _, a in found):
+        return found
+    own = [text for text in assume if not any(name in text for name in general.axes)]
+    shapes = "; ".join(_shapes(made.tracing))
+    exact = {(name, a.question): a for name, a in answers(made, own)}
+    return Proofs((name, _better(a, exact[name, a.question], shapes)) for name, a in found)
+
+
+def _better(every: Answer, exact: Answer, shapes: str) -> Answer:
+    """The answer for every size, or the one for the shapes of the call if only that is proved."""
+    if every.verdict == "proved" or exact.verdict != "proved":
+        return every
+    failing = f"; not for {every.example}" * (every.example is not None)
+    return replace(exact, assumes=(f"{shapes}{failing}", *exact.assumes))
+
+
+def _with(answer: Answer, assumes: Sequence[str]) -> Answer:
+    return replace(answer, assumes=tuple(dict.fromkeys((*assumes, *answer.assumes))))
+
+
+def _axis(axis: Axis) -> str:
+    return f"{axis[0]}.shape[{axis[1]}]"
+
+
+def _arrays(tracing: Tracing) -> Iterator[tuple[Parameter, Shape]]:
+    return zip((p for p in tracing.parameters if p.kind == "array"), tracing.shapes, strict=True)
+
+
+def _shapes(tracing: Tracing) -> Iterator[str]:
+    for param, (sizes, _) in _arrays(tracing):
+        yield f"{param.name} is {'x'.join(map(str, sizes))}"
+
+
+def _open_sizes(tracing: Tracing) -> tuple[dict[str, list[Axis]], dict[str, int]]:
+    """Names for the sizes that annotations leave open, with their axes and their numbers. A size of
+    1 has no name, because the kernel may broadcast it."""
+    names: dict[int, str] = {}
+    axes: dict[str, list[Axis]] = {}
+    taken = {p.name for p in tracing.parameters} | set(tracing.sizes)
+    for param, (shape, _) in _arrays(tracing):
+        for axis, size in enumerate(shape):
+            if isinstance(size, int) and size > 1 and _is_open(param, axis):
+                name = names.setdefault(size, f"{param.name}_{axis}")
+                axes.setdefault(name, []).append((param.name, axis))
+    return (
+        {name: each for name, each in axes.items() if name not in taken},
+        {name: size for size, name in names.items()},
+    )
+
+
+def _is_open(param: Parameter, axis: int) -> bool:
+    return param.sizes is None or param.sizes[axis] is None
+
+
+def _named(tracing: Tracing, axes: Mapping[str, Sequence[Axis]]) -> Tracing:
+    names = {axis: name for name, each in axes.items() for axis in each}
+    shapes = [
+        (tuple(names.get((param.name, n), size) for n, size in enumerate(sizes)), kind)
+        for param, (sizes, kind) in _arrays(tracing)
+    ]
+    return replace(tracing, shapes=shapes)

@@ -1,0 +1,130 @@
+"""Python kernels are proved for every size of their arrays, not only for the sizes of a call."""
+
+import numpy as np
+import pytest
+
+import pto
+from pto.core.errors import PtoError
+
+Array = pto.Global[pto.f32]
+Rows = pto.Global[pto.f32, "n", 64]
+
+
+@pto.kernel(profile="a5")
+def doubled(x: Array, y: Array) -> None:
+    i = pto.block_idx() * 16
+    pto.store(y[i:, :], pto.load(x[i:, :], 16, 64) * 2.0)
+
+
+@pto.kernel(profile="a5")
+def halves(x: Array, y: Array) -> None:
+    """Blocks 0 and 1 write 16 rows each, the second from the middle on: apart from 32 rows on."""
+    i = pto.block_idx() * (x.shape[0] // 2)
+    pto.store(y[i:, :], pto.load(x[i:, :], 16, 64))
+
+
+@pto.kernel(profile="a2a3")
+def product(a: pto.Global[pto.f16], b: pto.Global[pto.f16], c: Array) -> None:
+    m, n = pto.block_idx(0) * 64, pto.block_idx(1) * 64
+    total = pto.zeros((64, 64), pto.f32)
+    for k in range(0, a.shape[1], 64):
+        total += pto.dot(pto.load(a[m:, k:], 64, 64), pto.load(b[k:, n:], 64, 64))
+    pto.store(c[m:, n:], total)
+
+
+@pto.kernel(profile="a5")
+def planes(x: Array, y: Array) -> None:
+    """Blocks that differ only along the third axis of the grid write the same place."""
+    i, j, k = pto.block_idx(0) * 16, pto.block_idx(1) * 64, pto.block_idx(2)
+    pto.store(y[i:, j:], pto.load(x[i + k :, j:], 16, 64))
+
+
+@pto.kernel(profile="a5")
+def single_rows(x: Array, y: Array) -> None:
+    i = pto.block_idx()
+    pto.store(y[i, :], pto.load(x[i, :], 1, 64))
+
+
+@pto.kernel(profile="a5")
+def one_column(x: Array, y: Array) -> None:
+    """All blocks of a row of the grid write the same place."""
+    i, j = pto.block_idx(0) * 16, pto.block_idx(1) * 64
+    pto.store(y[i:, 0:64], pto.load(x[i:, j:], 16, 64))
+
+
+def verdicts(found: pto.Proofs) -> dict[str, str]:
+    return {a.question: a.verdict for _, a in found}
+
+
+def assumed(found: pto.Proofs, question: str) -> str:
+    return "; ".join(text for _, a in found if a.question == question for text in a.assumes)
+
+
+def test_open_sizes_are_named_and_proved():
+    found = doubled.prove((100, 64), (100, 64))
+    assert set(verdicts(found).values()) == {"proved"}
+    for question in verdicts(found):
+        assert "x_0 = x.shape[0] = y.shape[0]" in assumed(found, question)
+        assert "x_1 <= 64" in assumed(found, question)  # wider rows are refused by a call
+    assert str(found).count("x.shape[0]") == 1  # a shared assumption is printed once
+
+
+def test_a_proof_for_the_given_shapes_names_them_and_the_failing_size():
+    found = halves[2].prove((32, 64), (32, 64))
+    assert verdicts(found)["blocks"] == "proved"
+    rests_on = assumed(found, "blocks")
+    assert rests_on.startswith("x is 32x64; y is 32x64; not for x_0 = ")
+    rows = int(rests_on.split("x_0 = ")[1].split(",")[0])
+    assert 16 < rows < 32 or 1 < rows <= 16  # then the blocks overlap
+    assert verdicts(halves[2].prove((30, 64), (30, 64)))["blocks"] == "refuted"
+
+
+def test_a_size_that_the_trace_needs_stays_a_number():
+    found = product.prove((128, 192), (192, 256), (128, 256))
+    assert set(verdicts(found).values()) == {"proved"}
+    assert "192 = a.shape[1] = b.shape[0]" in assumed(found, "bounds")
+    assert "b_1 = b.shape[1] = c.shape[1]" in assumed(found, "bounds")
+
+
+def test_a_grid_has_the_axes_that_a_kernel_asks_for():
+    two = product.prove((128, 192), (192, 256), (128, 256))
+    assert "blocks == grid_x * grid_y" in assumed(two, "blocks")
+    assert verdicts(planes.prove((128, 256), (128, 256)))["blocks"] != "proved"
+    shared = one_column.prove((32, 256), (32, 256))
+    assert verdicts(shared)["blocks"] != "proved"
+    assert verdicts(one_column[2, 2].prove((32, 256), (32, 256)))["blocks"] == "refuted"
+
+
+def test_without_arguments_a_proof_takes_the_shapes_of_the_last_call():
+    x = np.ones((40, 64), np.float32)
+    doubled[3](x, np.zeros_like(x))
+    assert str(doubled.prove()) == str(doubled.prove(x, x))
+
+
+def test_without_arguments_a_proof_takes_docstrings_and_annotations():
+    @pto.kernel(profile="a5")
+    def told(x: Array, y: Array) -> None:
+        """>>> told[2]((32, 64), (32, 64))"""
+        pto.store(y, pto.load(x, 32, 64))
+
+    @pto.kernel(profile="a5")
+    def sized(x: Rows, y: Rows) -> None:
+        i = pto.block_idx() * 8
+        pto.store(y[i:, :], pto.load(x[i:, :], 8, 64))
+
+    @pto.kernel(profile="a5")
+    def unknown(x: Array, y: Array) -> None:
+        pto.store(y, pto.load(x, 32, 64))
+
+    assert verdicts(told.prove())["bounds"] == "proved"
+    assert set(verdicts(sized.prove()).values()) == {"proved"}
+    with pytest.raises(PtoError, match="PTO-U209"):
+        unknown.prove()
+
+
+def test_an_assumption_may_use_the_names():
+    shapes = (32, 64), (32, 64)
+    assert verdicts(single_rows.prove(*shapes))["bounds"] == "refuted"
+    found = single_rows.prove(*shapes, assume=["x_0 >= blocks"])
+    assert verdicts(found)["bounds"] == "proved"
+    assert "x_0 >= blocks" in assumed(found, "bounds")
