@@ -195,7 +195,7 @@ def require_same_bytes(ours: Any, theirs: Any, about: str, *, typed: bool = True
         width = f"u{a.dtype.itemsize}"
         different = (a.view(width) != b.view(width)) & ~((a != a) & (b != b))
     else:
-        different = _different(a.view(np.uint8), b.view(np.uint8))
+        different = different(a.view(np.uint8), b.view(np.uint8))
     at = np.flatnonzero(different)
     assert not at.size, f"{at.size} differ, first {at[0]}: {a[at[0]]} {b[at[0]]}; {about}"
 
@@ -203,7 +203,8 @@ def require_same_bytes(ours: Any, theirs: Any, about: str, *, typed: bool = True
 _FORMS = ((np.uint32, 0x7F800000), (np.uint16, 0x7C00), (np.uint16, 0x7F80))
 
 
-def _different(a: Any, b: Any) -> Any:
+def different(a: Any, b: Any) -> Any:
+    """The bytes that differ, but for those of a NaN of any float they could be."""
     found = a != b
     if not found.any():
         return found

@@ -69,8 +69,11 @@ _STORES = [
 class ValueDraft(Writer):
     """Builds one program."""
 
-    def __init__(self, rng: random.Random) -> None:
-        super().__init__(rng, "a5")
+    rows_drawn = ROWS
+    stores = _STORES
+
+    def __init__(self, rng: random.Random, profile: str = "a5") -> None:
+        super().__init__(rng, profile)
         self.pool: list[Value] = []
         self.places: dict[str, Value] = {}
         self.arrays: dict[str, Value] = {}
@@ -164,9 +167,9 @@ class ValueDraft(Writer):
             elif what < 0.14 and depth < 2:
                 self._branch(depth)
             elif what < 0.22:
-                self._draw(self.rng.choice(_STORES))
+                self._draw(self.rng.choice(self.stores))
             else:
-                self._draw(self.rng.choice(ROWS))
+                self._draw(self.rng.choice(self.rows_drawn))
 
     def _draw(self, row: Instr) -> None:
         if self.profile not in row.profiles:
@@ -252,8 +255,7 @@ class ValueDraft(Writer):
         return self.rng.sample(fits, min(len(fits), self.rng.randint(0, 3)))
 
     def _loop(self, depth: int) -> None:
-        inits = self._carried()
-        upper = self.number(self.rng.choice((0, 1, 2, 3)))
+        inits, upper = self._carried(), self._upper()
         bounds = {"lower": self.number(0), "upper": upper, "step": self.number(1), "inits": inits}
         loop = self.b.append(row_of("scf.for"), bounds, results=[v.type for v in inits])
         args = [Value(INDEX, f"i{depth}"), *(Value(v.type, f"c{n}") for n, v in enumerate(inits))]
@@ -261,6 +263,9 @@ class ValueDraft(Writer):
             self._steps(self.rng.randint(2, 5), depth + 1)
         self.pool += loop.results
         self.features.add("loop")
+
+    def _upper(self) -> Value:
+        return self.number(self.rng.choice((0, 1, 2, 3)))
 
     def _branch(self, depth: int) -> None:
         tests = [v for v in self.pool if v.type == typed("i1")]

@@ -90,10 +90,14 @@ class Writer:
     def done(self, blocks: int) -> Program:
         """The program, with the parameters that it has by now."""
         self.b.append(row_of("func.return"))
+        self._describe()
+        return Program(self.module, self.args, blocks, self.profile, self.features, self.rows)
+
+    def _describe(self) -> None:
+        """Give the function the type of its parameters."""
         args = self.function.regions[0].block.args
         signature = Function(tuple(a.type for a in args), ())
         self.function.attrs["function_type"] = OfType(signature)
-        return Program(self.module, self.args, blocks, self.profile, self.features, self.rows)
 
     def parameter(self, type: Type, arg: Any) -> Value:
         block = self.function.regions[0].block

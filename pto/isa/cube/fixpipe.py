@@ -7,7 +7,7 @@ from pto.isa.meaning.cube import fixpipe
 from pto.isa.memory.dma import numbers
 from pto.isa.row.instr import Attr, Family, Operand, read, write
 from pto.isa.rules.buffer import within
-from pto.isa.rules.fixpipe import ATOMIC, CLAUSES, DUAL
+from pto.isa.rules.fixpipe import ATOMIC, CLAUSES, DUAL, ELEMENTS
 
 _SPEC = "PTO-Gym docs/PTO-micro-Instruction-SPEC.md"
 _MANUAL = "pto-isa docs/isa/cube/ops/data-movement"
@@ -19,6 +19,7 @@ FIXPIPE = Family(
     text="$operands {} : types",
     pipe="FIX",
     subject="source",
+    rules=ELEMENTS,
     cost="move",
 )
 

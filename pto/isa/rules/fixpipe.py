@@ -5,7 +5,7 @@ from __future__ import annotations
 from pto.core.memory import Space
 from pto.isa.row import types as t
 from pto.isa.rules.buffer import complete, multiple_of
-from pto.isa.rules.rule import Case, Rule, Test
+from pto.isa.rules.rule import Case, Rule, Test, dtype_in
 
 _FLOATS = ("f16", "bf16", "f32")
 _SMALL_INTS = ("i4x2", "i8", "i16")
@@ -146,6 +146,22 @@ def _unit_flag(case: Case) -> str | None:
     return f"the stride is {'not a constant' if stride is None else stride}"
 
 
+def _wide(case: Case) -> str | None:
+    dest = case.elem("destination")
+    wide = dest is not None and dest.dtype is not None and dest.dtype.bits > _MOST_BITS
+    return f"it is {dest.name}" if dest is not None and wide else None
+
+
+_MOST_BITS = 32
+ELEMENTS = (
+    dtype_in("source", "f32 i32"),
+    _rule(
+        "narrow",
+        "PTO-T094",
+        f"expects a destination of at most {_MOST_BITS} bits, as no conversion makes more",
+        _wide,
+    ),
+)
 CLAUSES = (
     _rule("quant-types", "PTO-T094", "expects a pre_quant mode of its two types", _quant_types),
     _rule(
