@@ -193,10 +193,10 @@ def require_same_bytes(ours: Any, theirs: Any, about: str, *, typed: bool = True
     a, b = a.reshape(-1), b.reshape(-1)
     if typed:
         width = f"u{a.dtype.itemsize}"
-        different = (a.view(width) != b.view(width)) & ~((a != a) & (b != b))
+        wrong = (a.view(width) != b.view(width)) & ~((a != a) & (b != b))
     else:
-        different = different(a.view(np.uint8), b.view(np.uint8))
-    at = np.flatnonzero(different)
+        wrong = different(a.view(np.uint8), b.view(np.uint8))
+    at = np.flatnonzero(wrong)
     assert not at.size, f"{at.size} differ, first {at[0]}: {a[at[0]]} {b[at[0]]}; {about}"
 
 

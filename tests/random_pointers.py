@@ -48,6 +48,7 @@ class PointerDraft(ValueDraft):
         self.rows_drawn = rng.choices(fits, weights, k=rng.randint(3, 14))
 
     def _begin(self) -> None:
+        self.function.attrs["pto.aicore"] = Unit()
         for elem in self.elems:
             count = _ROOM // dtype(elem).itemsize
             self.pool += [self.array(elem, count), self.array(elem, count)]

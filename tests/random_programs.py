@@ -4,8 +4,10 @@
 
 runs many and says how often each feature was drawn. Of vector programs, `tests/random_draft.py`
 draws operands from a few tiles; `tests/random_cube.py` draws products, images and queues;
-`tests/random_values.py` draws registers, masks, logical vectors and scalars. LLVM optimises one
-program in ten, as for users; the others skip that, which takes most of the time.
+`tests/random_values.py` draws registers, masks, logical vectors and scalars;
+`tests/random_pointers.py` draws DMA and cube instructions by pointer; `tests/random_items.py` draws
+SIMT work items. LLVM optimises one program in ten, as for users; the others skip that, which takes
+most of the time.
 """
 
 from __future__ import annotations
@@ -56,8 +58,8 @@ KINDS: dict[str, tuple[Callable[[random.Random], Program], int]] = {
 def drawn(seed: int, kind: str = "") -> Program:
     """The program of a number, of one of `KINDS`."""
     rng = random.Random(seed)
-    chosen = kind or rng.choices(list(KINDS), [share for _, share in KINDS.values()])[0]
-    return KINDS[chosen][0](rng)
+    chosen = rng.choices(list(KINDS), [share for _, share in KINDS.values()])[0]
+    return KINDS[kind or chosen][0](rng)
 
 
 def outcome(

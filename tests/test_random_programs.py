@@ -43,6 +43,12 @@ FEATURES = {
     "logical vectors": 15,
     "integers": 12,
     "floats": 6,
+    "buffers": 7,
+    "dma by pointer": 7,
+    "cube by pointer": 6,
+    "call": 5,
+    "work items": 7,
+    "launch": 4,
 }
 
 
@@ -94,10 +100,10 @@ def test_lanes_cached_under_an_address_are_found(monkeypatch: pytest.MonkeyPatch
     plain = StepParameters.ref
     monkeypatch.setattr(StepParameters, "ref", by_address)
     with quickly():
-        assert attempt(SHARED)[0] == "disagree"
+        assert attempt(SHARED, "tiles")[0] == "disagree"
     monkeypatch.undo()
     with quickly():
-        assert attempt(SHARED)[0] == "agree"
+        assert attempt(SHARED, "tiles")[0] == "agree"
 
 
 SHARED = 44  # a number whose program reads one address by two accesses in one group
@@ -105,7 +111,7 @@ SHARED = 44  # a number whose program reads one address by two accesses in one g
 
 def test_a_group_whose_tiles_all_stay_in_registers():
     with quickly():
-        what, why, features = attempt(7013597)  # compiling it divided by zero
+        what, why, features = attempt(7013597, "tiles")  # compiling it divided by zero
     assert what == "agree", why
     assert "whole and expanded" in features
 
