@@ -20,6 +20,7 @@ from pto.cxx import native as n
 from pto.cxx import records as r
 from pto.cxx.counted import code
 from pto.cxx.memory import ProgramMemory
+from pto.cxx.program_calls import called
 from pto.ir.builder import INDEX, scalar_type
 from pto.isa.meaning.memory import registers
 from pto.isa.order.queue_setup import GLOBAL_QUEUE, LOCAL_QUEUE
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from pto.run.watch.events import Tap
 
 _COUNTS = Vector((4,), scalar_type(dtype("i16")))  # of records merged from each list
+_BYTE = dtype("i8")
 _NAME = 1 << 40  # tile.hpp: tiles without an address have negative names from this
 _SIMULATED = (
     "PTO-X001",
@@ -56,7 +58,7 @@ _KEPT = 1 << 15  # cached records of an agent
 class Plan:
     """How the records of one call site become operands; computed once per site."""
 
-    site: s.Site
+    site: s.Site | s.ProgramSite
     makers: tuple[tuple[Any, ...], ...]  # (kind, place among the values, ...), one an operand
     binds: int | None  # index of the value that names a tile to bind
     makes: int | None  # index of the value that names a new queue
@@ -149,6 +151,9 @@ class BuildSide:
         try:
             if found is None:
                 call = r.read(words, self.build)
+                if call.name == r.PROGRAM:
+                    self.late[key] = (0,)
+                    return Plan(*called(self.sites, self.build, call, values), None, None)
                 found = self.calls[key] = (call, b.bind(call, self.profile.name))
                 self.late[key] = (0,) if call.name == "TPIPE" else found[1].late
             return self._make(*found, values, where, state)
@@ -205,7 +210,7 @@ class BuildSide:
         if operand is not None and operand.tag == r.POINTER:
             spec = next(o for o in bound.row.operands if o.name == name)
             space = memory_space(spec.kind.split()[0])
-            return s.Given(Ptr(scalar_type(dtype("i8")), space)), ("pointer", operand.at, space)
+            return s.Given(Ptr(scalar_type(_BYTE), space)), ("pointer", operand.at, space, _BYTE)
         if operand is not None and operand.tag == r.NUMBERS:
             return s.Given(_COUNTS), ("counts", operand.at)
         type = b.scalar_of(bound, name, operand)
@@ -246,7 +251,7 @@ def _queue(side: BuildSide, call: r.RecordedCall, values: Sequence[int], where: 
     if through_global and values[gm.at]:
         attrs["local_slot_num"] = Int(facts.blayout, i32)
         operands["gm_addr"] = s.Given(Ptr(i8))
-        makers.append(("pointer", gm.at, Space.GM))
+        makers.append(("pointer", gm.at, Space.GM, _BYTE))
     for name, operand in zip(names, buffers, strict=False):
         operands[name] = s.Given(i64, values[operand.at])
         makers.append(("number", operand.at, i64, operand))
@@ -365,9 +370,9 @@ class AgentState:
             return self.queues[values[maker[1]]][0]
         if kind == "pointer":
             if maker[2] is not Space.GM:
-                return Pointer(*self._place(maker[2], values[maker[1]]), dtype("i8"))
+                return Pointer(*self._place(maker[2], values[maker[1]]), maker[3])
             memory, offset = self.memory.find(values[maker[1]])
-            return Pointer(memory, offset, dtype("i8"))
+            return Pointer(memory, offset, maker[3])
         _, at, type, operand = maker
         return s.scalar_value(type, r.number_of(operand, values[at]))
 

@@ -26,6 +26,7 @@ from pto.ir.builder import scalar_type
 from pto.isa.row.types import PipeHandle, TileBuf, Type, View
 
 TILE, TENSOR, INTEGER, FLOAT, ENUM, POINTER, QUEUE, CONV, LITERAL, NUMBERS, GROUP = range(1, 12)
+PROGRAM = "program"  # the name of a call of a program in text form
 CONVOLUTION = 2  # TypeFacts of record.hpp: a convolution tile; its rows count elements
 ROLES = tuple(Role)[:-1]  # in the header's order; its last one, Ctrl, is a scalar tile
 _LAYOUTS = {(0, 0): "ND", (1, 0): "DN", (1, 1): "NZ", (0, 1): "ZZ", (0, 2): "ZN", (1, 2): "NN"}

@@ -1,12 +1,18 @@
 """Import this to run pypto on the machine: `pytest -p pto.graphs.in_place ...`.
 
-It provides the packages `simpler` and `simpler_setup`, before another path does.
+It provides the packages `simpler` and `simpler_setup`, before another path does. Without a `ptoas`
+it provides one that hands programs to the machine as they are.
 """
 
 from __future__ import annotations
 
+import atexit
 import logging
+import os
+import shlex
+import shutil
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +31,19 @@ def _parse_level(level: int | str) -> int:
 def _ensure_pto_isa_root(**options: Any) -> str:
     """The folder with the headers of the ISA, `include/pto`."""
     return str(Path(pto.cxx.__file__).parent)
+
+
+def _provide_assembler() -> None:
+    """Make PTOAS_ROOT a folder with our `ptoas`, unless there is one."""
+    if os.environ.get("PTOAS_ROOT") or shutil.which("ptoas"):
+        return
+    folder = tempfile.mkdtemp(prefix="pto-ptoas-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    script = Path(folder, "ptoas")
+    ours = shlex.join([sys.executable, "-m", "pto.cxx.program_calls"])
+    script.write_text(f'#!/bin/sh\nexec {ours} "$@"\n', encoding="utf-8")
+    script.chmod(0o755)
+    os.environ["PTOAS_ROOT"] = folder
 
 
 _TYPES = (
@@ -52,3 +71,4 @@ MODULES: dict[str, dict[str, Any]] = {
     "simpler_setup.torch_interop": {each.__name__: each for each in _TORCH},
 }
 sys.meta_path.insert(0, ProvidedModules(MODULES))
+_provide_assembler()

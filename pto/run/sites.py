@@ -26,14 +26,19 @@ from pto.isa.row.attributes import Attribute, Str
 from pto.isa.row.instr import Instr
 from pto.isa.row.types import Scalar, Type
 from pto.isa.scalar.structure import RETURN
-from pto.plan.memory import alignment
+from pto.plan.memory import alignment, plan_memory
+from pto.plan.mode import first_flag
 from pto.plan.packing import Item, pack
+from pto.plan.sync import insert
+from pto.run.launch.entry import entry_functions
 from pto.run.machine.agents import Agent, CoScheduler, deadlock, run_cooperatively, waits_of
 from pto.run.machine.core import Arrivals, Cluster, Core
 from pto.run.machine.device import Device
 from pto.run.reference.code import FunctionCode, Regs, Wait, Waits, located
 from pto.run.reference.compile import Compiler
 from pto.target.facts import Profile
+from pto.verify import judge
+from pto.verify.functions import name_of
 from pto.verify.operation import check
 
 if TYPE_CHECKING:
@@ -76,6 +81,32 @@ class Site:
         return regs[self.bound]
 
 
+class ProgramSite:
+    """A function of a program in text form that a front end calls; an agent runs all of it."""
+
+    blocks = False  # its own operations count their waits
+    made: Value | None = None
+
+    def __init__(self, sites: Sites, module: Module, name: str) -> None:
+        profile = sites.profile
+        _, findings = judge(module, profile=profile.name, device=profile.device)
+        sites.note([_at(d, d.loc, d.code in sites.tolerated) for d in findings])
+        if sites.tap is not None and first_flag([module.op]) is None:
+            module = insert(module, profile)  # as its compiler does
+        functions = entry_functions(module, name)
+        self.op = next(f for f in functions if name_of(f) == name)
+        self._placement = plan_memory(functions, profile)
+        self._code = Compiler(module, profile, sites.side, sites.tap).code(self.op)
+
+    @property
+    def parameters(self) -> list[Type]:
+        return [arg.type for arg in self.op.regions[0].block.args]
+
+    def run(self, core: Core, values: Sequence[Any]) -> Waits:
+        core.placement = self._placement
+        return self._code.gen(core, list(values))
+
+
 class Sites:
     """The sites of one side of a program, for a profile."""
 
@@ -86,7 +117,7 @@ class Sites:
         tap: Tap | None = None,
         tolerated: Container[str] = (),
     ) -> None:
-        self.profile = profile
+        self.profile, self.side, self.tap = profile, side, tap
         self.tolerated = tolerated  # findings that the front end's own library does not report
         self.module = new_module({"pto.target_arch": Str(profile.name)}, "<records>")
         self.findings: dict[tuple[str, str], Diagnostic] = {}  # warnings, once for each location
@@ -151,11 +182,14 @@ class Sites:
         if not found:
             return
         loc = where.loc if where else None
-        placed = [_at(d, loc, d.code in self.tolerated) for d in found]
-        errors = [d for d in placed if d.severity == "error"]
+        self.note([_at(d, loc, d.code in self.tolerated) for d in found])
+
+    def note(self, findings: Sequence[Diagnostic]) -> None:
+        """Raise errors; keep warnings, each location once."""
+        errors = [d for d in findings if d.severity == "error"]
         if errors:
             raise PtoError(*errors)
-        self.findings.update({(str(d.loc), d.code): d for d in placed})
+        self.findings.update({(str(d.loc), d.code): d for d in findings})
 
 
 def _at(finding: Diagnostic, loc: Any, tolerated: bool) -> Diagnostic:
@@ -285,7 +319,7 @@ class Looks:
     """A record that polls shared state, and would poll again: other agents run first."""
 
 
-Fed = tuple[Site, Sequence[Any], Callable[[Any], None] | None]
+Fed = tuple[Site | ProgramSite, Sequence[Any], Callable[[Any], None] | None]
 Feed = Callable[[Core], Iterable[Fed | Looks]]
 
 
@@ -299,6 +333,9 @@ def _program(core: Core, feed: Iterator[Fed | Looks]) -> Waits:
             continue
         site, values, then = fed
         last = site.op
+        if isinstance(site, ProgramSite):
+            yield from site.run(core, values)
+            continue
         try:
             while isinstance(found := site.run(core, values), Blocked):
                 yield Wait(site.op, found)

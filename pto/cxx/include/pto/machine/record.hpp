@@ -137,6 +137,12 @@ __attribute__((noinline)) void record(const char* op, void** frame, void* caller
 }
 // Where the calling function was called: the line a person wrote.
 #define PTO_HERE ((void**)__builtin_frame_address(0)), __builtin_return_address(0)
+// Call a function of a program in text form (`program_calls.py`).
+template <class... A>
+void program(const char* text, const char* file, const char* name, const A&... a)
+{
+    record("program", PTO_HERE, text, file, name, a...);
+}
 
 // On cpu instructions are executed at once: where a program can see that, it waits for the machine.
 inline void pause()
