@@ -238,7 +238,7 @@ def _built(profile: str, compiler: CxxCompiler, wanted: Wanted) -> Path:
                 whole.write_text(f'#include "{file}"\n{extra}', encoding="utf-8")
             out = work / f"{n}.o"
             more = forward(texts, base / "include", work / "forward")
-            seen = [f"-I{f}" for f in (base / "include", more, *folders, *wanted.include)]
+            seen = [f"-I{f}" for f in (base / "include", more, *wanted.include, *folders)]
             head = [] if redefines(texts) else ["-include", str(base / "include" / header.PRELUDE)]
             if sources[n].name == HOST:
                 head += ["-include", str(base / "include" / header.FILES)]

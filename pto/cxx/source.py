@@ -169,7 +169,7 @@ def forward(texts: Iterable[str], tree: Path, folder: Path) -> Path:
 
 
 def prepared(source: Path, folder: Path) -> tuple[Path, list[Path], list[str]]:
-    """The file to compile, folders to include first, and all source texts."""
+    """The file to compile, folders to search for headers last, and all source texts."""
     texts = read_included(source)
     files = list(texts)
     launching = [p for p in files if _CHANGED.search(texts[p])]

@@ -257,10 +257,11 @@ def _against_declaration(graph: Graph, touches: Touches) -> Iterator[Diagnostic]
     told: set[object] = set()
     for number, own in touches.items():
         task = graph.tasks[number]
-        writable = {a.region.buffer for a in task.arguments if a.use is not Use.IN}
+        inputs = {a.region.buffer for a in task.arguments if a.use is Use.IN}
+        inputs -= {a.region.buffer for a in task.arguments if a.use is not Use.IN}
         for touch in own if not task.is_manual else ():
             key = (touch.op.loc, task.loc)
-            if touch.how == "reads" or touch.buffer in writable or key in told:
+            if touch.how == "reads" or touch.buffer not in inputs or key in told:
                 continue
             told.add(key)
             title = graph.buffers[touch.buffer].title

@@ -104,6 +104,10 @@ class GraphRun(ABC):
         """True if a task has a kernel to run now."""
         return task.kind == "task"
 
+    def decided(self, task: Task) -> list[TaskUse]:
+        """The bytes that decide whether a task runs."""
+        return []
+
     def run(self) -> None:
         """Run every task to its end, in an order that the edges allow."""
         self.schedule.run()
@@ -111,6 +115,8 @@ class GraphRun(ABC):
 
     def _execute(self, number: int) -> None:
         task = self.graph.tasks[number]
+        if self.touches is not None:
+            self.touches[number] = self.decided(task)
         if not self.is_run(task):
             return
         if self._log is not None:
@@ -119,7 +125,7 @@ class GraphRun(ABC):
             if self.touches is not None:
                 if (kind := _kind(task)) not in self.inside:
                     self.inside[kind] = _noted(self.sanitized(task), task)
-                self.touches[number] = self.watched(task)
+                self.touches[number] += self.watched(task)
             elif self.known is not None:
                 self.known.run(task, self.arrays, self.watched)
             else:

@@ -27,17 +27,19 @@ from pto.graphs.limits import RuntimeLimits, limits_of
 from pto.graphs.model import Predicate, Task, Use
 from pto.graphs.orchestration import GraphMem, Orchestration
 from pto.graphs.runs import GraphRun, block_us, named
+from pto.ir.graph import Operation
 from pto.observe.timing.chips import Bench
 from pto.run.sites import RecordLaunch
+from pto.target.device import DeviceSpec, devices_of
 from pto.target.library import library
 from pto.target.profile import profile as find_profile
 
 T = TypeVar("T")
 Bytes = npt.NDArray[np.uint8]
-_CORES = {"a2a3": (24, 48), "a5": (36, 72)}  # cube and vector cores, as a runtime reports them
 _ROUNDS = 50  # of the agents of a task, before other tasks run
 _RANKS = 64  # capacity of a context
 _CONTEXT = f"<QQIIQ{_RANKS}Q{_RANKS}Q"
+_PREDICATE = Operation("predicate")
 _COMPARE = {
     "==": operator.eq,
     "!=": operator.ne,
@@ -78,8 +80,10 @@ class GraphProgram:
         """Forget the tasks of earlier requests."""
         self._native.lib.pto_graph_clear()
 
-    def start(self, memory: GraphMem) -> Orchestration:
-        cores = _CORES[self.profile.name]
+    def start(self, memory: GraphMem, chip: DeviceSpec | None) -> Orchestration:
+        """An orchestration with the cores of a chip, or of the largest chip of the profile."""
+        own = chip or max(devices_of(self.profile.name), key=lambda each: each.cube_cores)
+        cores = own.cube_cores, own.vector_cores
         return Orchestration(self._native, self._source, self._sides, cores, memory)
 
 
@@ -93,8 +97,9 @@ class GraphSession(GraphRun):
         memory: GraphMem,
         seed: int | None = None,
         log: ValueLog | None = None,
+        chip: DeviceSpec | None = None,
     ) -> None:
-        self.orchestration = program.start(memory)
+        self.orchestration = program.start(memory, chip)
         super().__init__(self.orchestration.graph, seed, log)
         self.orchestration.finish, self.orchestration.in_order = self.schedule.run, seed is None
         self.program, self.memory = program, memory
@@ -146,6 +151,13 @@ class GraphSession(GraphRun):
         if task.kind == "task" and task.predicate is not None and not _holds(task.predicate):
             task.was_skipped = True
         return task.kind == "task" and not task.was_skipped
+
+    def decided(self, task: Task) -> list[TaskUse]:
+        if task.predicate is None:
+            return []
+        buffer, at = self.memory.find(task.predicate.address)
+        element = np.array([[at, at + task.predicate.width]], np.int64)
+        return [TaskUse(buffer, "reads", _PREDICATE, element)]
 
     def _add(self, each: Mapping[str, Any]) -> None:
         """An argument: a number, a tensor, an address in a buffer, or a context of ranks."""

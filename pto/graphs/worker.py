@@ -18,6 +18,8 @@ from pto.graphs.orchestration import GraphMem
 from pto.graphs.orders import KnownResults
 from pto.graphs.runs import Ran, RunnableGraph, ran
 from pto.graphs.session import GraphProgram, GraphSession, run_together
+from pto.observe.timing.chips import bench
+from pto.target.device import DeviceSpec
 
 
 class CppGraphs(RunnableGraph):
@@ -35,6 +37,7 @@ class CppGraphs(RunnableGraph):
         self._runs = runs
         self._file = Path(file)
         self._known: KnownResults | None = None
+        self._chip: DeviceSpec | None = None  # that is timed
 
     def sessions(self, seed: int | None = None, log: ValueLog | None = None) -> list[GraphSession]:
         """A run of each graph, on the same memory."""
@@ -48,7 +51,7 @@ class CppGraphs(RunnableGraph):
                     memory.arrays[number][:] = np.fromfile(values, np.uint8, size)
         programs = [self._programs[run["program"]] for run in self._runs]
         pairs = zip(programs, self._runs, strict=True)
-        return [GraphSession(p, run, memory, seed, log) for p, run in pairs]
+        return [GraphSession(p, run, memory, seed, log, self._chip) for p, run in pairs]
 
     def made(self, seed: int | None = None, log: ValueLog | None = None) -> GraphSession:
         (session,) = self.sessions(seed, log)
@@ -71,6 +74,11 @@ class CppGraphs(RunnableGraph):
         assert isinstance(self.last, GraphSession)
         self._write_back(self.last.memory)
         return found
+
+    def time(self, device: str | None = None, edges: bool = False) -> dict[str, Any]:
+        profile = self._programs[0].profile
+        self._chip = bench(device or profile.device, profile.name).device
+        return super().time(device, edges)
 
     def together(self, seed: int | None = None) -> Ran:
         """Run graphs that may wait for each other."""

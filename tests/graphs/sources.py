@@ -64,6 +64,19 @@ BODIES = {
         "unflagged",  # stores a tile without waiting for its load
         "Part x(at(args[0])), y(at(args[1])); TLOAD(a, x); TSTORE(y, a);",
     ),
+    8: (
+        "store_columns",  # 64 of 128 columns, from scalar 1 on; 2 and 3: step of a block and a lane
+        "using Columns = GlobalTensor<float, Shape<1, 1, 1, 16, 64>, Stride<1, 1, 1, 128, 1>>;"
+        " const int64_t moved = args[4] * get_block_idx(args) + args[5] * get_sub_block_id(args);"
+        f" Part x(at(args[0])); Columns y(at(args[1]) + args[3] + moved); TLOAD(a, x); {_LOADED}"
+        f" TADDS(a, a, 0.0f); {_READY}"
+        " if (args[2]) TSTORE<Rows, Columns, AtomicType::AtomicAdd>(y, a); else TSTORE(y, a);",
+    ),
+    9: (
+        "store_at",  # a scalar is the address
+        f"Part x(at(args[0])), y((float*)args[1]); TLOAD(a, x); {_LOADED} TADDS(a, a, 0.0f);"
+        f" {_READY} TSTORE(y, a);",
+    ),
 }
 # One orchestration has all bodies, chosen by its scalar: a build takes seconds.
 _ORCHESTRATION = """

@@ -2,12 +2,14 @@
 
 Kernel 0 stores its first tensor plus a number in the second, kernel 1 the sum of two tensors in the
 third, kernel 2 accumulates atomically, kernel 4 stores with scalar code. Each moves 16 rows.
+Kernel 8 stores its first tensor in 64 of 128 columns of the second, kernel 9 at an address.
 """
 
 from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -20,15 +22,66 @@ from . import sources
 F = pto.Global[pto.f32]
 
 
-def task(kernel: int, *arguments: str, after: str = "", name: str = "") -> str:
+def task(
+    kernel: int,
+    *arguments: str,
+    after: str = "",
+    name: str = "",
+    scalars: str = "1",
+    more: str = "",
+    lanes: int = 1,
+) -> str:
     """A submission: arguments as `in y`; `name` is what its result is called."""
     add = {"in": "add_input", "inout": "add_inout", "over": "add_output", "no": "add_no_dep"}
     parts = [a.split(" ", 1) for a in arguments]
     lines = [f"a.{add[how]}({tensor});" for how, tensor in parts]
     lines += [f"a.after({each}.id);" for each in after.split()]
     result = f"{name} = " if name else ""
-    call = f"a.add_scalar(1); {result}vector_task({kernel}, a);"
+    lines += [f"a.add_scalar({each});" for each in scalars.split()]
+    second = kernel if lanes == 2 else -1
+    call = f"{more} {result}rt_submit_task(MixedKernels{{-1, {kernel}, {second}}}, a);"
     return f"{{ CoreTaskArgs a; {' '.join(lines)} {call} }}\n"
+
+
+def columns(
+    use: str, first: int, step: int = 0, blocks: int = 1, lanes: int = 1, atomic: int = 0
+) -> str:
+    """Store x in columns of t, which has 128 of them here."""
+    scalars, more = f"{atomic} {first} {step} {step}", f"a.launch_spec.n = {blocks};"
+    return task(8, "in x", f"{use} t", scalars=scalars, more=more, lanes=lanes)
+
+
+def when(first: float) -> str:
+    """The task runs if y begins with a number; 1000 is there at first."""
+    bits = int(np.float32(first).view(np.int32))
+    operand = "a.predicate_.operand.tensor = &y; a.predicate_.operand.ndims = 2;"
+    return f"{operand} a.predicate_.op = PredicateOp::EQ; a.predicate_.target = {bits};"
+
+
+def host_reads(row: int) -> str:
+    """The orchestration reads t[row, 0]: column 64 of its first 128 if the row is 1."""
+    return f"uint32_t at[2] = {{{row}, 0}}; rt()->ops->get_tensor_data(rt(), t, 2, at);\n"
+
+
+def address(after: str) -> str:
+    """A task that gets y as a number, and a reader of y."""
+    store = task(9, "in x", scalars="y.buffer.addr", name="p")
+    return NAMES + store + task(0, "in y", "over info", after=after)
+
+
+def joined(dependencies: str) -> str:
+    """Two writers, an empty task after some of them, and a reader of both after that."""
+    waits = " ".join(f"a.after({each}.id);" for each in dependencies.split())
+    dummy = f"{{ CoreTaskArgs a; {waits} r = rt()->ops->submit_dummy_task(rt(), a); }}\n"
+    reader = task(1, "in p.get_ref(0)", "in q.get_ref(0)", "inout y", after="r")
+    return MANUAL + WRITE + task(0, "in x", "over info", name="q") + dummy + reader
+
+
+def skipped_between(after: str) -> str:
+    """A writer of y, a task after it that is left out, and a reader of y."""
+    left_out = task(0, "in x", "over info", after="p", name="q", more=when(999))
+    write = task(0, "in x", "inout y", name="p")
+    return MANUAL + write + left_out + task(0, "in y", "over info", after=after)
 
 
 def allocation(rows: int, defined: bool = True) -> str:
@@ -58,6 +111,7 @@ CHAIN = (
 )
 SCOPED = "const ChipTensor* kept; {{ Scope s; {} kept = &p.get_ref(0); {} }} {}"
 USE_KEPT = task(0, "in *kept", "inout y")
+SECOND_SCOPE = f"{{ Scope other; {task(0, 'in x', 'over info')} }}\n"
 BARRIER = (
     MANUAL
     + WRITE
@@ -226,6 +280,72 @@ FAULTS = {
         task(2, "in x", "inout y", "over info"),
         task(2, "in x", "inout y"),
     ),
+    "columns that overlap": (
+        "PTO-G101",
+        allocation(32) + columns("no", 0) + columns("no", 32),
+        allocation(32) + columns("no", 0) + columns("no", 64),
+    ),
+    "atomic updates and a store in columns that overlap": (
+        "PTO-G101",
+        allocation(32) + columns("no", 0, atomic=1) * 2 + columns("no", 32),
+        allocation(32) + columns("no", 0, atomic=1) * 2 + columns("no", 64),
+    ),
+    "a predicate read while its tensor is written": (
+        "PTO-G101",
+        NAMES
+        + task(0, "in x", "inout y", name="p")
+        + task(0, "in x", "over info", more=when(1000)),
+        NAMES
+        + task(0, "in x", "inout y", name="p")
+        + task(0, "in x", "over info", more=when(1000), after="p"),
+    ),
+    "a predicate of a task that is left out": (
+        "PTO-G101",
+        NAMES + task(0, "in x", "over y") + task(0, "in x", "over info", more=when(999)),
+        NAMES + task(0, "in x", "over info") + task(0, "in x", "over info", more=when(999)),
+    ),
+    "a predicated store beside a reader": (
+        "PTO-G101",
+        allocation(16) + task(0, "in x", "no t", more=when(1000)) + task(0, "in t", "over info"),
+        allocation(16) + task(0, "in x", "no t", more=when(999)) + task(0, "in t", "over info"),
+    ),
+    "a reader that does not wait for the task left out before it": (
+        "PTO-G101",
+        skipped_between(after=""),
+        skipped_between(after="q"),
+    ),
+    "the second lane of a task": (
+        "PTO-G101",
+        allocation(32) + columns("no", 0, step=64, lanes=2) + columns("no", 64),
+        allocation(32) + columns("no", 0, step=64, lanes=1) + columns("no", 64),
+    ),
+    "lanes of one task that overlap": (
+        "PTO-R013",
+        allocation(32) + columns("no", 0, step=32, lanes=2),
+        allocation(32) + columns("no", 0, step=64, lanes=2),
+    ),
+    "blocks of one task that overlap": (
+        "PTO-R023",
+        allocation(32) + columns("no", 0, step=32, blocks=2),
+        allocation(32) + columns("no", 0, step=64, blocks=2),
+    ),
+    "a block beside another task": (
+        "PTO-G101",
+        allocation(32) + columns("no", 0, step=64, blocks=2) + columns("no", 64),
+        allocation(32) + columns("no", 0, step=64, blocks=1) + columns("no", 64),
+    ),
+    "a host read of a column that a task stores": (
+        "PTO-G101",
+        allocation(32) + columns("no", 64) + host_reads(row=1),
+        allocation(32) + columns("no", 64) + host_reads(row=0),
+    ),
+    "a scope ended before another": (
+        "PTO-G104",
+        NAMES + SCOPED.format(WRITE, "", SECOND_SCOPE + USE_KEPT),
+        NAMES + SCOPED.format(WRITE, USE_KEPT, SECOND_SCOPE),
+    ),
+    "a store at an address given as a number": ("PTO-G101", address(after=""), address(after="p")),
+    "an empty task that waits for one of two": ("PTO-G101", joined("p"), joined("p q")),
 }
 
 
@@ -236,10 +356,6 @@ def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GraphProcess]:
     made = GraphProcess(sources.written(folder, bodies, sources.kernels(folder)))
     yield made
     made.end()
-
-
-def test_there_are_thirty():
-    assert len(FAULTS) == 30
 
 
 @pytest.mark.skipif(
@@ -255,6 +371,20 @@ def test_a_fault_is_found_and_its_twin_is_not(process: GraphProcess, name: str):
     assert code in [d.code for d in found], name
     assert code not in [d.code for d in right], name
     assert [d for d in right if d.severity == "error"] == []
+
+
+@pytest.mark.parametrize(("heap", "severity"), [(8192, "warning"), (4096, "error")])
+def test_memory_of_an_ended_scope_has_another_owner_when_the_heap_has_gone_round(
+    process: GraphProcess, heap: int, severity: str
+):
+    """Two scopes create 4,096 bytes each; the tensor of the first is used after the second."""
+    number = 2 * list(FAULTS).index("a scope ended before another")
+    source = replace(process.source, settings={"ring_heap": heap})
+    with GraphProcess(source) as small:
+        found = small.run(sources.tensors("in", "inout", body=number), watched=True).findings
+        right = small.run(sources.tensors("in", "inout", body=number + 1), watched=True).findings
+    assert [(d.code, d.severity) for d in found] == [("PTO-G104", severity)]
+    assert right == []
 
 
 @pto.kernel(profile="a5")

@@ -382,6 +382,32 @@ def test_an_orchestration_says_how_many_arguments_it_needs(tmp_path: Path):
         assert process.run(sources.tensors("in", "inout", "in")).tasks == 0
 
 
+def test_an_orchestration_sees_the_cores_of_the_largest_chip_or_of_the_timed_one(tmp_path: Path):
+    """It submits a task for each cluster. The chips of a5 have 28, 32 and 36."""
+    each = "for (int n = 0; n < rt()->ops->available_cluster_count(rt()); ++n) { BODY }"
+    kernel = KernelSource(0, "add_number", tmp_path / "none.cpp", "aiv")
+    bodies = [each.replace("BODY", add_number("x", "y", 1))]
+    source = replace(sources.written(tmp_path, bodies, (kernel,)), profile="a5")
+    given = [Submission(sources.tensors("in", "inout"))]
+    with GraphProcess(source, kernels="none") as process:
+        assert process.act("dry", given).tasks == 36
+        assert len(process.act("time", given)["tasks"]) == 32
+        assert len(process.act("time", given, device="950pr_9579")["tasks"]) == 28
+
+
+def test_a_header_beside_a_kernel_does_not_hide_a_header_of_the_runtime(tmp_path: Path):
+    """The runtime includes its `intrinsic.h` around the kernel, which includes none."""
+    own = next(k for k in sources.kernels(tmp_path) if k.name == "number_blocks")
+    text = own.path.read_text().replace('#include "intrinsic.h"', "")
+    own.path.write_text(text.replace("get_block_idx(args)", "0"))
+    (tmp_path / "intrinsic.h").write_text("#error hidden\n")
+    body = "CoreTaskArgs a; a.add_inout(y); vector_task(4, a);"
+    given = sources.tensors("in", "inout")
+    with GraphProcess(sources.written(tmp_path, [body], (own,))) as process:
+        process.run(given)
+    assert sources.values(given[1])[0, 0] == -1
+
+
 def test_a_finding_inside_a_task_names_the_task_and_where_it_was_submitted(runner: Runner):
     with pytest.raises(PtoError) as error:
         runner.run("finding in a task")
