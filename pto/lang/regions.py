@@ -106,8 +106,9 @@ class TileRegions(Session):
         del self.carries[scope.carries :]
         if certain:
             return
+        own = set(self.tiles[scope.tiles :])  # a list would compare tiles by element
         for tile, before in scope.changed.items():
-            if same_region(tile.known_region, before) or tile in self.tiles[scope.tiles :]:
+            if same_region(tile.known_region, before) or tile in own:
                 continue
             known = all(extent is not None for extent in before)  # `in` would compare numbers
             if scope.loop and tile in scope.early and known:

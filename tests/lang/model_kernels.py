@@ -92,7 +92,7 @@ def histogram(x: F32, counts: I32, low: float, high: float) -> None:
     t = pto.load(x[i:, :], 16, 256)
     at = pto.clamp((t - low) * (bins / (high - low)), 0.0, bins - 1.0).to(pto.i32, mode="FLOOR")
     for n in pto.range(bins):
-        found = pto.where(at.eq(n), 1.0, 0.0).sum()
+        found = pto.where(at == n, 1.0, 0.0).sum()
         pto.store(counts[n:], found.to(pto.i32), atomic="add")
 
 
@@ -116,7 +116,7 @@ def cross_entropy(x: F32, targets: I32, losses: F32) -> None:
         t = pto.load(x[i:, j:], 16, 64)
         now = pto.max(highest, t.max(axis=1))
         total = total * pto.exp(highest - now) + pto.exp(t - now).sum(axis=1)
-        chosen = chosen + pto.where((pto.arange(64) + j).eq(target), t, 0.0).sum(axis=1)
+        chosen = chosen + pto.where(pto.arange(64) + j == target, t, 0.0).sum(axis=1)
         highest = now
     pto.store(losses[i:], pto.log(total) + highest - chosen)
 
@@ -177,6 +177,6 @@ def k_means(x: F16, centres: F16, labels: I32, sums: F32, counts: F32) -> None:
     label = ((c * c).sum(axis=1).T - 2.0 * near).argmin(axis=1)
     pto.store(labels[i:], label)
     for n in pto.range(k):
-        own = pto.where(label.eq(n), t, 0.0)
+        own = pto.where(label == n, t, 0.0)
         pto.store(sums[n, :], own.sum(axis=0), atomic="add")
-        pto.store(counts[n:], pto.where(label.eq(n), 1.0, 0.0).sum(), atomic="add")
+        pto.store(counts[n:], pto.where(label == n, 1.0, 0.0).sum(), atomic="add")

@@ -96,11 +96,6 @@ def _chained(x: F32, y: F32) -> None:
     pto.store(y[0:16, :], pto.where(0.0 < t & t < 1.0, t, 0.0))
 
 
-def _same_tile(x: F32, y: F32) -> None:
-    t = pto.load(x[0:16, :])
-    pto.store(y[0:16, :], pto.where(t == 0.0, 1.0, t))
-
-
 def _array(x: F32, y: F32) -> None:
     pto.store(y[0:16, :], x[0:16, :] * 2.0)
 
@@ -223,7 +218,6 @@ MISTAKES: list[tuple[Callable[..., None], str, str]] = [
     (_python_if, "PTO-U202", "pto.where(t < 0.0, a, b)"),
     (_mask_as_number, "PTO-U089", "pto.where(t > 0.0, a, 0.0)"),
     (_chained, "PTO-U085", "&"),
-    (_same_tile, "PTO-U081", "t.eq(0.0)"),
     (_array, "PTO-U081", "pto.load(x[i:, :], 16, 128)"),
     (_array_beside_tile, "PTO-T209", "load it first"),
     (_numpy, "PTO-U081", "pto.exp(t)"),

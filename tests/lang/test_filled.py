@@ -58,7 +58,7 @@ def position_bias(x: Matrix, y: Matrix) -> None:
 def histogram(x: pto.Global[pto.i32, "m"], y: Row) -> None:
     count, bins = pto.zeros(1, 64, pto.f32), pto.zeros(8, 64, pto.i32) + pto.arange(64)
     for i in pto.range(0, x.shape[0], 8):
-        same = bins.eq(pto.load(x[i:], 8).T)  # integers of a tile and of a column
+        same = bins == pto.load(x[i:], 8).T  # integers of a tile and of a column
         count += pto.where(same, 1.0, 0.0).sum(axis=0)
     pto.store(y, count)
 

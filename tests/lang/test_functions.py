@@ -167,7 +167,7 @@ def test_an_indexed_window_is_turned():
 def test_integers_are_compared(profile: str):
     def k(x: pto.Global[pto.i32], y: pto.Global[pto.i32]) -> None:
         t = pto.load(x, 1, 32)
-        for n, mask in enumerate((t < 3, t <= 3, t > 3, t >= 3, t.eq(3), t.ne(3))):
+        for n, mask in enumerate((t < 3, t <= 3, t > 3, t >= 3, t == 3, t != 3)):
             pto.store(y[n, :], pto.where(mask, 1, 0))
 
     x = np.arange(-12, 20, dtype=np.int32).reshape(1, 32)
@@ -177,6 +177,22 @@ def test_integers_are_compared(profile: str):
         y = np.zeros((6, 32), np.int32)
         pto.kernel(profile=profile)(k).run(x, y, engine=engine)
         assert np.array_equal(y, wanted)
+
+
+def test_equality_is_by_element_on_either_side_and_between_tiles():
+    @pto.kernel(profile="a5")
+    def compared(x: pto.Global[pto.f32], y: pto.Global[pto.f32]) -> None:
+        t, u = (pto.load(x[n], 1, 64) for n in range(2))
+        pto.store(y[0], pto.where(t == u, 1.0, 0.0))
+        pto.store(y[1], pto.where(2.0 == t, 1.0, 0.0))  # noqa: SIM300
+        pto.store(y[2], pto.where(t != t, 1.0, 0.0))
+        kept = {t: u}
+        pto.store(y[3], kept[t].astype(pto.i32).to(pto.f32))
+
+    x = np.array([[1.0, 2.0, np.nan, -0.0] * 16, [1.0, 3.0, 7.0, 0.0] * 16], np.float32)
+    y = np.zeros((4, 64), np.float32)
+    compared(x, y)
+    assert np.array_equal(y, [x[0] == x[1], x[0] == 2.0, np.isnan(x[0]), x[1]])
 
 
 def test_arange_has_the_bounds_of_numpy():

@@ -185,10 +185,6 @@ def carry_compared(x: F32, y: F32) -> None:
         pto.store(y, pto.load(x, 16, 128))
 
 
-def compared_with_a_number(x: F32, y: F32) -> None:
-    assert pto.tile(16, 128, pto.f32) != 0.0  # here
-
-
 def zeros_like_an_array(x: F32, y: F32) -> None:
     pto.zeros_like(x)  # here
 
@@ -235,7 +231,6 @@ MISTAKES: list[tuple[Callable[..., Any], str, str]] = [
     (raised_in_a_branch, "PTO-U206", "write `assert condition, message`"),
     (condition_alone, "PTO-U208", "write `if condition:`"),
     (carry_compared, "PTO-T205", "n.value"),
-    (compared_with_a_number, "PTO-U081", "t.eq(0.0)"),
     (zeros_like_an_array, "PTO-T200", "like a tile"),
     (calls_a_kernel, "PTO-U212", "wrong_order.function(...)"),
 ]

@@ -24,10 +24,9 @@ from pto.lang.values.views import Global, View
 
 # Methods of NumPy and torch arrays, and the equivalent here.
 _METHODS = {
-    "reshape": "pto.treshape(t, to=pto.tile_type(32, 64, pto.f32)) sees the same bytes otherwise; a"
-    " window of an array is loaded in any shape: pto.load(x[i:, :], 32, 64)",
+    "reshape": "t.T turns a row into a column; pto.treshape(t, to=pto.tile_type(32, 64, pto.f32))"
+    " sees the same bytes otherwise; pto.load(x[i:, :], 32, 64) loads an array in any shape",
     "transpose": "t.T",
-    "astype": "t.to(pto.f16)",
     "size": "t.shape, and t.valid for the part that holds data",
     "var": "d = t - t.mean(axis=1); (d * d).mean(axis=1)",
     "copy": "u = pto.zeros_like(t); u[:] = t",
@@ -44,9 +43,9 @@ _SAME = {
     "view": "reshape",
     "flatten": "reshape",
     "ravel": "reshape",
-    "float": "astype",
-    "half": "astype",
-    "int": "astype",
+    "float": "t.to(pto.f16)",
+    "half": "t.to(pto.f16)",
+    "int": "t.to(pto.f16)",
     "ndim": "size",
     "std": "var",
     "clone": "copy",
@@ -72,7 +71,7 @@ _SAME = {
     "log2": "pto.log(t) / math.log(2.0)",
     "log1p": "pto.log(t + 1.0)",
     "sign": "pto.where(t > 0.0, 1.0, pto.where(t < 0.0, -1.0, 0.0))",
-    "isnan": "pto.where(t.ne(t), a, b)",
+    "isnan": "pto.where(t != t, a, b)",
     "any": "pto.where(t > 0.0, 1.0, 0.0).max()",
     "all": "pto.where(t > 0.0, 1.0, 0.0).min()",
     "floor": 't.to(pto.i32, mode="FLOOR").to(pto.f32)',

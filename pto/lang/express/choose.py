@@ -1,7 +1,7 @@
 """Selecting between tiles element by element on every profile: `pto.where(t < 0.0, a, b)`.
 
-A comparison of tiles emits nothing until `pto.where` uses it. `==` of tiles is Python's identity;
-element equality is `t.eq(x)` and `t.ne(x)`.
+A comparison of tiles, `==` and `!=` too, is made element by element. It emits nothing until
+`pto.where` uses it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def where(cond: Any, a: object, b: object, *, dst: Tile | None = None) -> Tile:
         raise mistake(
             "PTO-T209",
             f"pto.where selects by a comparison of tiles, got {type(cond).__name__}",
-            help="write it there: pto.where(t < 0.0, a, b), or with t.eq(x) and t.ne(x)",
+            help="write it there: pto.where(t < 0.0, a, b), or with t == x",
         )
     while cond.mode == "~":
         cond, a, b = cond.left, b, a

@@ -61,7 +61,7 @@ class Assumed:
     unfilled: set[Place] = field(default_factory=set[Place])  # not constant in all elements
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class CarriedValue:
     """One carried number, register or tile, or a value that must not change."""
 

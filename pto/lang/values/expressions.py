@@ -108,6 +108,8 @@ class Expressions(Operators["Tile"]):
 
         return product.convert(self, dtype, mode)  # pyright: ignore[reportArgumentType]
 
+    astype = to
+
     @property
     def T(self) -> Tile:
         """The transposed tile: one ttrans; a single row or column is a view without instruction."""

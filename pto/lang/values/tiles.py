@@ -87,24 +87,14 @@ class Tile(Expressions, ValueHandle):
     def __ge__(self, other: object) -> Comparison:
         return Comparison("ge", self, plain(other))
 
-    def __eq__(self, other: object) -> bool:
-        if isinstance(other, int | float | Scalar):
-            raise mistake(
-                "PTO-U081",
-                "`==` of tiles compares identity, and a number is not a tile",
-                help=f"compare by element: t.eq({other!r}), or t.ne",
-            )
-        return self is other
+    def __eq__(self, other: object) -> Comparison:  # pyright: ignore[reportIncompatibleMethodOverride]
+        return Comparison("eq", self, plain(other))
+
+    def __ne__(self, other: object) -> Comparison:  # pyright: ignore[reportIncompatibleMethodOverride]
+        return Comparison("ne", self, plain(other))
 
     __hash__ = ValueHandle.__hash__
-
-    def eq(self, other: object) -> Comparison:
-        """Equality, element by element; `==` compares the identity of tiles."""
-        return Comparison("eq", self, other)
-
-    def ne(self, other: object) -> Comparison:
-        """Inequality, element by element."""
-        return Comparison("ne", self, other)
+    eq, ne = __eq__, __ne__
 
     def __float__(self) -> float:
         raise mistake(
