@@ -85,6 +85,12 @@ LANES = {
         "%v",
         np.where(n < 32, 3, 0),
     ),
+    "comparison that is always true": (
+        "%f = arith.sitofp %n : i32 to f32\n%b = arith.cmpf true, %f, %f : f32\n"
+        "%v = pto.vote_ballot %b : i1 -> i32",
+        "%v",
+        np.full(64, -1),
+    ),
     "high half": (
         "%big = arith.constant -2 : i32\n%v = pto.mulhi %n, %big unsigned : i32, i32 -> i32",
         "%v",

@@ -221,7 +221,10 @@ def _lane(case: Case, body: Lane) -> Do_:
         for result, each in zip(
             op.results, found if len(op.results) > 1 else (found,), strict=True
         ):
-            group.put(frame, result, _of_type(np.asarray(each), result.type))
+            each = np.asarray(each)
+            if not each.ndim:  # a constant, whatever the operands are
+                each = np.broadcast_to(each, values[0].shape)
+            group.put(frame, result, _of_type(each, result.type))
 
     return step
 
