@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pto.ir.graph import Operation, Value
 from pto.isa.row import types as t
+from pto.isa.row.order import OpenQueue
 from pto.isa.row.traits import Control
 
 
@@ -21,8 +22,11 @@ def writers(function: Operation) -> dict[int, Operation] | None:
 
 
 def _targets(op: Operation) -> list[Value]:
-    """Values in global memory that an operation may write; for a call, all that it passes."""
-    if op.row is None or op.control is Control.CALL:
+    """Values in global memory that an operation may write.
+
+    For a call, all that it passes; for a queue that is set up, the memory of its slots.
+    """
+    if op.row is None or op.control is Control.CALL or isinstance(op.order, OpenQueue):
         return [v for v in op.operands if is_global(v.type)]
     return [v for v in op.given("out", "inout") if is_global(v.type)]
 

@@ -106,3 +106,11 @@ def test_what_sizes_say_must_be_there():
         turned("a5", attrs("NCHW", "NC1HWC0"), PLAIN[:1], 1024)
     with pytest.raises(PtoError, match="PTO-S173"):
         turned("a5", attrs("NCHW", "NC1HWC0"), PLAIN, 64)
+
+
+@pytest.mark.parametrize("wrong", [{"c0": 0}, {"h": 0}, {"w": -4, "h": -3}])
+def test_sizes_below_one_are_refused_without_checks_too(wrong: dict[str, int]):
+    """A block of no channels divided by zero."""
+    with pytest.raises(PtoError, match="to be at least 1: it is") as caught:
+        turned("a5", attrs("NCHW", "NC1HWC0", **wrong), PLAIN, 1024)
+    assert caught.value.code == "PTO-T070"

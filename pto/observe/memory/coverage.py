@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pto.ir.graph import Module
+from pto.isa.row.order import OpenQueue
 from pto.plan.stores import Covered
 from pto.plan.written import writers
 from pto.run.machine.core import Core
@@ -64,4 +65,8 @@ def _outputs(module: Module, names: list[str]) -> Iterator[str]:
     for function in module.functions():
         args = [arg.name for arg in function.regions[0].block.args]
         found = writers(function)
-        yield from names if found is None else (args[n] for n in found)
+        if found is None:
+            yield from names
+            continue
+        # the slots of a queue are no output
+        yield from (args[n] for n, op in found.items() if not isinstance(op.order, OpenQueue))

@@ -105,6 +105,20 @@ def test_slots_in_global_memory_are_compiled(
     assert found[0] == found[1]
 
 
+@pytest.mark.parametrize("engine", ["jit", "reference"])
+def test_slots_in_global_memory_count_as_written(engine: str) -> None:
+    slots, seen = np.zeros(_SLOT * _SLOTS // 4, np.float32), np.zeros(2, np.float32)
+    slots.flags.writeable = False
+    text = _program("a3", True, 0)
+    args = [slots, np.ones((16, 32), np.float32), seen, 16, 32]
+    with pytest.raises(pto.PtoError) as caught:
+        pto.launch(pto.parse(text), args=args, engine=engine)
+    (found,) = caught.value.diagnostics
+    assert found.code == "PTO-M194" and found.loc is not None
+    assert "initialize_pipe" in text.splitlines()[found.loc.line - 1]
+    assert not slots.any()
+
+
 @pytest.mark.parametrize("to_cube", [True, False])
 def test_a_region_known_only_when_it_runs_goes_to_the_consumer(to_cube: bool) -> None:
     for engine in ("jit", "reference"):

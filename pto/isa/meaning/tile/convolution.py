@@ -30,8 +30,12 @@ LOADED = {**ORDERS, "FRACTAL_Z_3D": "kdhwno"}  # a5 TLoad.hpp: [C1DHW, N/16, 16,
 
 
 def _sizes(case: Case, room: int) -> dict[str, int]:
-    found = {axis: number(case, axis) for axis in "gncdhw"}
-    c0 = number(case, "c0")
+    found = {name: number(case, name) for name in (*"gncdhw", "c0")}
+    for name, size in found.items():
+        if size < 1:
+            words = f"'{case.row.name}' op expects attribute {name} to be at least 1: it is {size}"
+            raise fail("PTO-T070", words)
+    c0 = found["c0"]
     return {**found, "n": room or found["n"], "k": -(-found["c"] // c0), "o": c0}
 
 
