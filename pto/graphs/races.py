@@ -237,7 +237,7 @@ def _unwritten(graph: Graph, touches: Touches) -> Iterator[Diagnostic]:
     for number, own in touches.items():
         task = graph.tasks[number]
         changed = {t.buffer for t in own if t.how != "reads"}
-        for n, argument in enumerate(task.arguments):
+        for n, argument in enumerate(() if task.was_skipped else task.arguments):
             region = argument.region
             if argument.use not in _OUTPUTS or region.buffer in changed or region.is_empty:
                 continue

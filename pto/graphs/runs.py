@@ -115,8 +115,9 @@ class GraphRun(ABC):
 
     def _execute(self, number: int) -> None:
         task = self.graph.tasks[number]
-        if self.touches is not None:
-            self.touches[number] = self.decided(task)
+        decided = self.decided(task)
+        if self.touches is not None and decided:
+            self.touches[number] = decided
         if not self.is_run(task):
             return
         if self._log is not None:
@@ -125,7 +126,7 @@ class GraphRun(ABC):
             if self.touches is not None:
                 if (kind := _kind(task)) not in self.inside:
                     self.inside[kind] = _noted(self.sanitized(task), task)
-                self.touches[number] += self.watched(task)
+                self.touches[number] = decided + self.watched(task)
             elif self.known is not None:
                 self.known.run(task, self.arrays, self.watched)
             else:

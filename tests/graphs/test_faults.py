@@ -370,7 +370,7 @@ def test_a_fault_is_found_and_its_twin_is_not(process: GraphProcess, name: str):
     )
     assert code in [d.code for d in found], name
     assert code not in [d.code for d in right], name
-    assert [d for d in right if d.severity == "error"] == []
+    assert [d for d in right if d.severity == "error" or d.code == "PTO-G103"] == []
 
 
 @pytest.mark.parametrize(("heap", "severity"), [(8192, "warning"), (4096, "error")])

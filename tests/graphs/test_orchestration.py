@@ -116,7 +116,7 @@ BODIES = {
     "predicate holds": predicated(1000),
     "predicate fails": predicated(999),
     "four blocks": "CoreTaskArgs a; a.add_inout(y); a.launch_spec.n = 4; vector_task(4, a);",
-    "no such kernel": "CoreTaskArgs a; vector_task(9, a);",
+    "no such kernel": "CoreTaskArgs a; vector_task(99, a);",
     "no such task": "CoreTaskArgs a; a.after({7}); vector_task(3, a);",
     "both lanes": """
     CoreTaskArgs a; a.add_inout(y); MixedKernels k; k.aiv0_kernel_id = k.aiv1_kernel_id = 5;
@@ -308,7 +308,7 @@ def test_a_lane_is_known_by_the_context_of_the_runtime_and_not_by_the_register(r
 @pytest.mark.parametrize(
     ("name", "code", "words"),
     [
-        ("no such kernel", "PTO-G001", "there is no kernel 9"),
+        ("no such kernel", "PTO-G001", "there is no kernel 99"),
         ("cube kernel", "PTO-G001", "runs set_first on a cube core"),
         ("no kernel", "PTO-G001", "has no kernel"),
         ("no block", "PTO-G001", "has 0 blocks"),
