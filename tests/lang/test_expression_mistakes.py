@@ -222,7 +222,7 @@ MISTAKES: list[tuple[Callable[..., None], str, str]] = [
     (_array_beside_tile, "PTO-T209", "load it first"),
     (_numpy, "PTO-U081", "pto.exp(t)"),
     (_math, "PTO-U081", "pto.exp(t)"),
-    (_element, "PTO-U081", "pto.tsetval"),
+    (_element, "PTO-S200", "pto.tsetval"),
     (_masked, "PTO-U081", "pto.where(t > 0.0, t, 0.0)"),
     (_without_element_type, "PTO-U203", "pto.zeros(16, 128, pto.f32)"),
     (_third_axis, "PTO-U088", "t.sum(axis=1)"),

@@ -179,6 +179,24 @@ def test_integers_are_compared(profile: str):
         assert np.array_equal(y, wanted)
 
 
+def test_a_number_in_a_window_is_one_row():
+    @pto.kernel(profile="a5")
+    def rows(x: pto.Global[pto.f32], y: pto.Global[pto.f32]) -> None:
+        t = pto.load(x, 16, 64)
+        u = t + 0.0
+        u[0, :] = 5.0
+        u[-1] = t[2, :]
+        for r in pto.range(3, 5):
+            u[r, :] = t[r, :] * t[0]
+        pto.store(y, u - t[1])
+
+    x = np.random.default_rng(3).standard_normal((16, 64), dtype=np.float32)
+    y, want = np.zeros_like(x), x.copy()
+    rows(x, y)
+    want[0], want[-1], want[3:5] = 5.0, x[2], x[3:5] * x[0]
+    assert np.array_equal(y, want - x[1])
+
+
 def test_equality_is_by_element_on_either_side_and_between_tiles():
     @pto.kernel(profile="a5")
     def compared(x: pto.Global[pto.f32], y: pto.Global[pto.f32]) -> None:

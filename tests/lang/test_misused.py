@@ -73,7 +73,7 @@ MISUSES: dict[str, tuple[Body, str, str]] = {
     "NumPy's array": (lambda t, x, n: np.asarray(t), "NumPy's array", "pto.store"),
     "math": (lambda t, x, n: math.exp(t), "Python needs one number", "pto.exp(t) for math.exp"),
     "our TypeError": (lambda t, x, n: pto.tri(8, "a"), "does not take these arguments", ""),
-    "one element": (lambda t, x, n: t[0], "two slices", "t[0:1, :]"),
+    "one element": (lambda t, x, n: t[0, 0], "two slices", "pto.tgetval"),
     "iteration": (lambda t, x, n: [*t], "cannot iterate over a tile", "fold"),
     "greater of tiles": (lambda t, x, n: max(t, t), "a truth for each element", "pto.max"),
 }

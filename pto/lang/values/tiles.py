@@ -123,12 +123,11 @@ class Tile(Expressions, ValueHandle):
         from pto.lang.express import algebra
 
         whole = key is Ellipsis or (isinstance(key, slice) and key == slice(None))
-        parts = key if isinstance(key, tuple) else (key,)
-        if not whole and not all(isinstance(each, slice) for each in parts):
+        if isinstance(key, Comparison):
             raise mistake(
                 "PTO-U081",
-                "single elements of a tile are not assigned to: an instruction writes a window",
-                help="choose by element: t = pto.where(t > 0.0, t, 0.0); pto.tsetval writes one",
+                "a comparison cannot choose elements to write: an instruction writes a window",
+                help="choose by element: t = pto.where(t > 0.0, t, 0.0)",
             )
         algebra.assign(self if whole else self[key], value)
 
@@ -171,13 +170,16 @@ class Tile(Expressions, ValueHandle):
             self.value.type = TileBuf(type.elem, replace(type.tile, valid=valid))
 
     def __getitem__(self, key: object) -> Tile:
-        """A window on the tile: `t[0:8, 64:128]`. Sizes are Python numbers, offsets any."""
-        pairs: tuple[Extent, ...] = key if isinstance(key, tuple) else (key, slice(None))
-        if len(pairs) != 2 or not all(isinstance(each, slice) for each in pairs):
+        """A window on the tile: `t[0:8, 64:128]`; `t[r, :]` is one row. Sizes are Python numbers,
+        offsets any."""
+        given: tuple[Extent, ...] = key if isinstance(key, tuple) else (key, slice(None))
+        pairs = [_one(each) if isinstance(each, int | Scalar) else each for each in given]
+        single = not any(isinstance(each, slice) for each in given)
+        if single or len(pairs) != 2 or not all(isinstance(each, slice) for each in pairs):
             raise mistake(
                 "PTO-S200",
-                "a window on a tile is two slices, as in t[0:8, 64:128]",
-                help="t[0:1, :] is one row; t.sum(axis=1) and the like fold all of them",
+                "a window on a tile is two slices, or a slice and a number, as t[0:8, 64:128]",
+                help="t[3, :] is one row; pto.tgetval reads one element, pto.tsetval writes one",
             )
         bounds = [_bounds(self, axis, part) for axis, part in enumerate(pairs)]
         return _window(self, [low for low, _ in bounds], [size for _, size in bounds])
@@ -222,6 +224,11 @@ def same_region(one: Extents, other: Extents) -> bool:
     )
 
 
+def _one(at: Any) -> slice:
+    """The slice of one row or column; -1 is the last one."""
+    return slice(at, None if isinstance(at, int) and at == -1 else at + 1)
+
+
 def _bounds(tile: Tile, axis: int, part: slice) -> tuple[Extent, int]:
     size = tile.shape[axis]
     low = 0 if part.start is None else _from_end(tile, axis, part.start)
@@ -232,10 +239,16 @@ def _bounds(tile: Tile, axis: int, part: slice) -> tuple[Extent, int]:
         else (min(high, size) - low)
     )
     if part.step not in (None, 1) or not isinstance(length, int) or length < 1:
+        shown = f"{low}:{high} of {size} {_AXES[axis]}" if isinstance(length, int) else _AXES[axis]
         raise mistake(
-            "PTO-S200", "a window on a tile has a size that Python knows, in steps of one"
+            "PTO-S200",
+            "a window on a tile has a size that Python knows, in steps of one, inside the tile:"
+            f" {shown}",
         )
     return low, length
+
+
+_AXES = ("rows", "columns")
 
 
 def _from_end(tile: Tile, axis: int, bound: Extent) -> Extent:
@@ -246,7 +259,7 @@ def _from_end(tile: Tile, axis: int, bound: Extent) -> Extent:
     if not isinstance(valid, int) or valid != size:
         raise mistake(
             "PTO-S200",
-            f"{bound} counts from the end of a tile of {size} {('rows', 'columns')[axis]}, not all"
+            f"{bound} counts from the end of a tile of {size} {_AXES[axis]}, not all"
             " of which hold data",
             help="count from the start: t[8:16, :]",
         )
