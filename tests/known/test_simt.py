@@ -91,6 +91,12 @@ LANES = {
         "%v",
         np.full(64, -1),
     ),
+    "choice by a comparison that is always false": (
+        "%f = arith.sitofp %n : i32 to f32\n%b = arith.cmpf false, %f, %f : f32\n"
+        "%v = arith.select %b, %n, %c3 : i32",
+        "%v",
+        np.full(64, 3),
+    ),
     "high half": (
         "%big = arith.constant -2 : i32\n%v = pto.mulhi %n, %big unsigned : i32, i32 -> i32",
         "%v",

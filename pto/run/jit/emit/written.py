@@ -15,6 +15,7 @@ from pto.core.memory import Space
 from pto.core.pad import Pad
 from pto.ir.graph import Operation
 from pto.isa.meaning import Fold, Lane
+from pto.isa.meaning.tile.move import beside
 from pto.isa.row import types as t
 from pto.isa.row.instr import Operand
 from pto.isa.row.traits import RegionRule
@@ -57,7 +58,7 @@ class Written:
         row, self.op = op.row, None
         if row is None or _is_name(op):
             return
-        exact = isinstance(row.body, Lane | Fold) or fills_valid(op)
+        exact = isinstance(row.body, Lane | Fold) or (fills_valid(op) and not self._pads(op))
         for operand, tile in self._tiles(op):
             if operand.role != "in":
                 is_exact = exact and operand.role != "tmp"
@@ -67,6 +68,12 @@ class Written:
                 self._mark_all(native.memory, self._seen)
         if _is_stream(op):
             self._mark_all(_UB, set())
+
+    def _pads(self, op: Operation) -> bool:
+        """True for a load that also writes elements beside the valid region."""
+        dst = op.operand("dst")
+        tile = dst.type.tile if dst is not None and isinstance(dst.type, t.TileBuf) else None
+        return tile is not None and beside(tile, self.e.compiler.profile) is not None
 
     def access(self, memory: Val, address: Val, nbytes: Val) -> None:
         """Check or mark an access by pointer; bytes outside the buffer are not looked at."""

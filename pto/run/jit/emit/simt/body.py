@@ -339,7 +339,10 @@ def _lane(body: Lane, fn: Run) -> Run:
     def run(w: Warp, *given: Any) -> Any:
         if body.needs is not None:
             w.fault(~body.needs(*given))
-        return fn(*given)
+        found = fn(*given)
+        if isinstance(found, np.ndarray):  # a constant, whatever the operands are
+            return given[0].lanes.constant(found.dtype, found)
+        return found
 
     return run
 
