@@ -21,11 +21,13 @@ from pto.lang.front.runtime import converted
 from pto.lang.parameter import Parameter
 from pto.lang.trace import GRID, Trace
 from pto.lang.values.views import contiguous, pointer_type, view_of
+from pto.plan.mode import first_order
 from pto.run.launch.call import Blocks, extents_of, prepare
 from pto.run.launch.engine import wants_checks
 from pto.run.launch.prepared import PreparedKernel as Ready
 from pto.run.machine.device import Device
 from pto.target.profile import profile
+from pto.transform.cores import state_core
 from pto.transform.scratch import complete
 
 Shape = tuple[tuple[int | str, ...], DType]  # a size by its number, or by its name
@@ -112,6 +114,9 @@ class Tracing:
                 limits[name] = min(most, limits.get(name, most))
         speaks, cut = any(trace.speaks for trace in traces), [d for t in traces for d in t.cut]
         complete(module, profile(self.profile))
+        for trace in traces:
+            if first_order([trace.builder.function]) is not None:
+                state_core(trace.builder.function)
         return Specialised(module, self, has_grid, speaks, limits, cut=cut)
 
     def _function(self, module: Module, source: TracedFunction) -> Trace:

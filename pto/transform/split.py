@@ -21,7 +21,6 @@ from pto.ir.copied import copied, copied_operation
 from pto.ir.graph import Module, Operation, Value
 from pto.isa.handle.tile import ALLOC_TILE, GET_VALIDSHAPE, SET_VALIDSHAPE
 from pto.isa.handle.view import ADDPTR
-from pto.isa.meaning.tile.rearrange import RESHAPE
 from pto.isa.order.fence import FULL_FENCE
 from pto.isa.order.queue import FREE_AT, POP_AT, PUSH_FROM
 from pto.isa.order.queue_setup import IMPORT_BUFFER, OPEN_AT, RESERVE_BUFFER
@@ -36,12 +35,11 @@ from pto.isa.scalar.unit import GET_BLOCK_IDX, GET_SUBBLOCK_IDX
 from pto.isa.tile.elementwise_scalar import TEXPANDS
 from pto.isa.tile.move import TMOV
 from pto.target.facts import Profile
+from pto.transform.cores import CUBE, OTHER, VECTOR, is_work, sides_of
 from pto.verify.functions import is_defined, name_of, signature_of
 
-CUBE, VECTOR = "cube", "vector"
 SLOTS_ARGUMENT = "queue_slots"  # the argument with the slots of queues that lie in global memory
 _SLOTS = 2  # of each direction
-_OTHER = {CUBE: VECTOR, VECTOR: CUBE}
 _ENDS = (  # side, its bit in dir_mask, its buffer, the operand that names it
     (VECTOR, 1, "vec", "c2v_consumer_buf"),
     (CUBE, 2, "mat", "v2c_consumer_buf"),
@@ -49,17 +47,6 @@ _ENDS = (  # side, its bit in dir_mask, its buffer, the operand that names it
 _WHOLE = {"split": Int(0, scalar_type(I8))}
 _INT, _LONG, _HALF = scalar_type(I32), scalar_type(I64), scalar_type(F16)
 _FLAG = scalar_type(I1)
-
-
-def cores(function: Operation) -> set[str]:
-    """The cores that run instructions of a function."""
-    return {side for op in function.walk() for side in _sides(op)}
-
-
-def uses_both(function: Operation) -> bool:
-    """True if a function that declares no side has instructions of both cores."""
-    declared = function.side() or any(op.own_side() for op in function.walk())
-    return not declared and cores(function) == {CUBE, VECTOR}
 
 
 def split(module: Module, entry: str, profile: Profile) -> tuple[Module, int]:
@@ -79,26 +66,10 @@ def split(module: Module, entry: str, profile: Profile) -> tuple[Module, int]:
 # ---- what an instruction uses
 
 
-def _is_work(op: Operation) -> bool:
-    described = op.traits.names_only or op.traits.pure or op.body is RESHAPE
-    named = described or op.row is SET_VALIDSHAPE
-    return op.row is not None and op.control is None and not named
-
-
-def _sides(op: Operation) -> set[str]:
-    """The cores whose tiles an instruction uses; empty for numbers, control and names."""
-    if not _is_work(op) or op.row is None:
-        return set()
-    if op.row.scope in _OTHER:
-        return {op.row.scope}
-    tiles = (v.type.tile for v in (*op.operands, *op.results) if isinstance(v.type, TileBuf))
-    return {VECTOR if tile.role is Role.VEC else CUBE for tile in tiles}
-
-
 def _arrays(op: Operation) -> dict[Value, bool]:
     """The arrays of the launch that an instruction uses; True if it writes one."""
     found: dict[Value, bool] = {}
-    for operand in op.row.operands if op.row is not None and _is_work(op) else ():
+    for operand in op.row.operands if op.row is not None and is_work(op) else ():
         for value in op.group(operand.name):
             root = value.origin(lambda op: op.traits.names_only)
             if isinstance(root.type, Ptr):
@@ -108,15 +79,15 @@ def _arrays(op: Operation) -> dict[Value, bool]:
 
 def _acts(op: Operation) -> bool:
     """True if it has an effect outside its core: it writes global memory, prints or stops."""
-    if not _is_work(op) or op.results or (op.row is not None and op.row.scope in _OTHER):
+    if not is_work(op) or op.results or (op.row is not None and op.row.scope in OTHER):
         return False
-    return any(_arrays(op).values()) or not _sides(op)
+    return any(_arrays(op).values()) or not sides_of(op)
 
 
 def _belongs(op: Operation, side: str) -> bool:
     if op.row is FULL_FENCE:
         return side == CUBE
-    return side in (_sides(op) or ({VECTOR} if _acts(op) else _OTHER))
+    return side in (sides_of(op) or ({VECTOR} if _acts(op) else OTHER))
 
 
 # ---- the queue
@@ -141,7 +112,7 @@ class _Joined:
         ops = list(self.function.walk())[1:]
         shared = _shared(ops)
         for op in ops:
-            sides, used = _sides(op), shared & _arrays(op).keys()
+            sides, used = sides_of(op), shared & _arrays(op).keys()
             if op.control is Control.CALL or (op.row and isinstance(op.row.order, Order)):
                 raise _refused(op, "calls or orders in a function that uses both cores")
             if len(sides) == 2:
@@ -166,7 +137,7 @@ class _Joined:
         assert isinstance(tile.type, TileBuf)
         self.ways |= next(bit for side, bit, *_ in _ENDS if side == to)
         self.slot = max(self.slot, tile.type.tile.nbytes)
-        self._put(before, PUSH_FROM[_OTHER[to]], {"tile": tile}, attrs=_WHOLE)
+        self._put(before, PUSH_FROM[OTHER[to]], {"tile": tile}, attrs=_WHOLE)
         pop = self._put(before, POP_AT[to], sizes, attrs=_WHOLE, results=[popped])
         return pop.results[0]
 
@@ -210,7 +181,7 @@ class _Joined:
         """Refuse an access that no tile of the cube core comes before, since it used the array."""
 
         def uses(inside: Operation) -> bool:
-            return any(CUBE in _sides(o) and used & _arrays(o).keys() for o in inside.walk())
+            return any(CUBE in sides_of(o) and used & _arrays(o).keys() for o in inside.walk())
 
         at = op
         while at is not self.function and at.parent_op is not None:
@@ -289,7 +260,7 @@ def _shared(ops: Iterable[Operation]) -> set[Value]:
     written: set[Value] = set()
     for op in ops:
         for array, writes in _arrays(op).items():
-            users.setdefault(array, set()).update(_sides(op) or _OTHER)
+            users.setdefault(array, set()).update(sides_of(op) or OTHER)
             written |= {array} if writes else set()
     return {array for array, sides in users.items() if len(sides) == 2} & written
 
@@ -316,7 +287,7 @@ def _drop_idle(function: Operation) -> None:
         if op.parent is None:
             continue
         branches = op.control in (Control.IF, Control.FOR) and not op.results
-        if op.results and not _is_work(op) and op.control is None:
+        if op.results and not is_work(op) and op.control is None:
             _erased(op)
         elif branches and all(len(block.ops) == 1 for block in op.blocks()):
             op.erase()

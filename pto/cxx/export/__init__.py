@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+import re
+
 from pto.cxx.export.function import Line, function, identifier
 from pto.cxx.export.places import parameter_type
 from pto.ir.copied import copied
@@ -29,7 +31,17 @@ _HEAD = """\
 #include <pto/pto-inst.hpp>
 using namespace pto;
 """
-_TRAP = "#ifdef __CPU_SIM\ninline void trap() { __builtin_trap(); }\n#endif"
+_SIMULATED = {  # calls that the simulator of the library lacks, and their definitions there
+    r"^\s*trap\(\);": "inline void trap() { __builtin_trap(); }",
+    r"TCI<\S+, \S+, \S+, \d>": "template <class D, class M, class T, int down>"
+    " void TCI_IMPL(D& dst, T start, M&) { TCI_IMPL<D, T, down>(dst, start); }",
+    r"TCVT\(\w+, \w+, \w+, [^,)]*\)": "template <class D, class S, class M>"
+    " void TCVT_IMPL(D& dst, S& src, M&, RoundMode mode, bool set)"
+    " { TCVT_IMPL(dst, src, mode, set); }",
+    r"TCVT\(\w+, \w+, \w+, [^,)]*, ": "template <class D, class S, class M>"
+    " void TCVT_IMPL(D& dst, S& src, M&, RoundMode mode, SaturationMode saturate, bool set)"
+    " { TCVT_IMPL(dst, src, mode, saturate, set); }",
+}
 
 
 def cpp(module: Module, profile: Profile, name: str = "kernel", signals: bool = False) -> str:
@@ -61,8 +73,10 @@ def listing(
     for f in [*helpers, *entries]:
         entry = not several and f in entries
         lines += function(f, placement, entry=entry, side=sides[name_of(f)])
-    if any(line.text.lstrip() == "trap();" for line in lines):
-        lines[4:4] = map(Line, _TRAP.split("\n"))
+    text = "\n".join(line.text for line in lines)
+    lacking = [made for call, made in _SIMULATED.items() if re.search(call, text, re.MULTILINE)]
+    if lacking:
+        lines[4:4] = map(Line, ["#ifdef __CPU_SIM", "namespace pto {", *lacking, "}", "#endif"])
     if several:
         lines += map(Line, _both_sides(entries, name, signals).split("\n"))
     return lines

@@ -34,7 +34,7 @@ class _Passed(NamedTuple):
 
     text: str
     type: str = ""
-    is_view: bool = False
+    is_tile: bool = False
 
 
 def call(writer: Writer, op: Operation) -> None:
@@ -143,7 +143,7 @@ def _written(writer: Writer, op: Operation, row: Instr, form: CallForm) -> str |
             leading = enum in _BEFORE or enum.endswith("Algorithm")
             place = before if leading else behind if enum in _BEHIND else last
             place.append(spelling.word(value, attr, row.mnemonic))
-    types = [p.type for late in (False, True) for p in passed if p.type and p.is_view is late]
+    types = [p.type for tiles in (True, False) for p in passed if p.type and p.is_tile is tiles]
     head = [*before, *(types if behind else ()), *behind]
     template = f"<{', '.join(head)}>" if head else ""
     return f"{form.name}{template}({', '.join([*(p.text for p in passed), *last])})"
@@ -193,7 +193,7 @@ def _argument(
             type = f"decltype({text})"
         elif form.literals and operand.kind == "scalar":
             type = parameter_type(value.type)
-        found.append(_Passed(text, type, isinstance(value.type, t.View)))
+        found.append(_Passed(text, type, isinstance(value.type, t.TileBuf)))
     return found or missing
 
 

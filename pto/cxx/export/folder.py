@@ -31,7 +31,8 @@ from pto.run.launch.call import Blocks, extents_of
 from pto.run.launch.entry import entry_functions
 from pto.run.launch.host import launch
 from pto.target.choose import Target
-from pto.transform.split import CUBE, VECTOR, cores, split, uses_both
+from pto.transform.cores import CUBE, VECTOR, cores, uses_both
+from pto.transform.split import split
 from pto.verify.functions import name_of
 from pto.verify.target import judge
 

@@ -13,7 +13,7 @@ from pto.isa.row.attributes import Bool, Int
 from pto.isa.row.instr import Attr, Family, Instr, Result, read
 from pto.isa.row.order import OpenQueue, QueueSlots
 from pto.isa.row.traits import Traits
-from pto.isa.rules.rule import Case, attr_at_least, attr_in, on, rule
+from pto.isa.rules.rule import LIBRARY, Case, attr_at_least, attr_in, on, rule
 from pto.target.npu import CROSS_CORE_IDS
 
 _TD = "PTOAS include/PTO/IR/PTOOps.td"
@@ -136,6 +136,13 @@ def _placed(case: Case) -> str | None:
     return None
 
 
+@rule(LIBRARY, "expects gm_slot_buffer where a queue is in GM", severity="warning")
+def _has_slots(case: Case) -> str | None:
+    """TPipe of a2a3 takes the slots in global memory, and PTOAS refuses a queue without them."""
+    given = any(case.op.group(name) for name in ("gm_slot_buffer", "gm_slot_tensor"))
+    return None if given else "there is none"
+
+
 _SHAPE = (attr_in("dir_mask", "1", "2", "3"), attr_at_least("slot_size", 1))
 _LOCAL_SHAPE = (
     attr_at_least("local_slot_num", 1),
@@ -183,6 +190,7 @@ SETUP = Family(
         *_LOCAL_SHAPE,
         attr_at_least("slot_num", 1),
         attr_at_least("id", 0),
+        on("a2a3", _has_slots),
         on("a5", _no_local_slots),
         _one_way_push,
         _push,

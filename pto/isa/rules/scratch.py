@@ -11,14 +11,14 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from pto.core.constants import BLOCK_BYTE_SIZE, VREG_BYTES
-from pto.core.dtypes import I32, U8
+from pto.core.dtypes import F32, I32, U8
 from pto.core.tile import Role, TileType
 from pto.isa.row import types as t
 from pto.isa.row.instr import Operand
 from pto.isa.rules.rule import Case
 
 Planned = Callable[[Case], t.TileBuf | None]
-MASK, SUMS = t.Scalar("ui8", U8), t.Scalar("i32", I32)
+MASK, SUMS, FLOATS = t.Scalar("ui8", U8), t.Scalar("i32", I32), t.Scalar("f32", F32)
 
 
 def planned(case: Case, operand: Operand) -> t.TileBuf | None:
@@ -117,3 +117,13 @@ def of_rows(name: str) -> Planned:
 def when(needed: Callable[[Case], bool], inner: Planned) -> Planned:
     """The scratch tile of some forms of an instruction."""
     return lambda case: inner(case) if needed(case) else None
+
+
+def of_bytes(elem: t.Scalar, needed: Callable[[Case], int | None]) -> Planned:
+    """One row of the bytes that a call needs; None where it needs none."""
+
+    def plan(case: Case) -> t.TileBuf | None:
+        size, own = needed(case), elem.dtype
+        return None if not size or own is None else _vector(elem, 1, -(-size // own.itemsize))
+
+    return plan

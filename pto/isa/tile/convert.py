@@ -7,6 +7,7 @@ from math import ceil
 from pto.isa.meaning.tile.convert import PACK, tile_conversion
 from pto.isa.row.instr import INS_OUTS_INSIDE, Attr, read, scratch, write
 from pto.isa.rules.rule import Case, compiled, on, rule, unlike
+from pto.isa.rules.scratch import SUMS, of_bytes
 from pto.isa.rules.tile import (
     NPU,
     VECTOR_UNIT,
@@ -68,19 +69,42 @@ def _half_to_i8(cols: int) -> int:
     return max(_half_to_i16(cols), 128 + 32 * ceil(min(cols, 64) / 16))
 
 
-def _scratch_bytes(case: Case) -> int | None:
+_TO_LOW_BITS = {("f32", "i16"), ("f16", "i16"), ("f16", "i8")}  # these work in tmp
+
+
+def _bytes_for(case: Case, rows: int | None, cols: int | None) -> int | None:
     """Scratch bytes of conversions that keep low bits: TCVT.md, Temporary tile."""
     src, dst = case.tile("src"), case.tile("dst")
-    if src is None or dst is None or case.word("satmode") != "OFF":
+    if src is None or dst is None or case.word("satmode") not in (None, "OFF"):
         return None
-    rows, cols = dst.valid
-    if rows is None or cols is None:
+    pair = (src.dtype.name, dst.dtype.name)
+    if pair not in _TO_LOW_BITS or rows is None or cols is None:
         return None
-    return {
-        ("f32", "i16"): _float_to_i16(rows, cols, src.cols),
-        ("f16", "i16"): _half_to_i16(cols),
-        ("f16", "i8"): _half_to_i8(cols),
-    }.get((src.dtype.name, dst.dtype.name))
+    if pair == ("f32", "i16"):
+        return _float_to_i16(rows, cols, src.cols)
+    return _half_to_i8(cols) if pair[1] == "i8" else _half_to_i16(cols)
+
+
+def _scratch_bytes(case: Case) -> int | None:
+    """The bytes that the valid region needs, where it is known."""
+    dst = case.tile("dst")
+    return None if dst is None else _bytes_for(case, *dst.valid)
+
+
+def _most_bytes(case: Case) -> int | None:
+    """The bytes that suffice for every valid region: a partial group of 64 columns may need most.
+
+    None on a profile that leaves tmp alone.
+    """
+    dst = case.tile("dst")
+    if dst is None or case.profile.name in _TMP.idle:
+        return None
+    rows, cols = (size or whole for size, whole in zip(dst.valid, dst.shape, strict=True))
+    known = dst.valid[1] is not None
+    return max(_bytes_for(case, rows, n) or 0 for n in (cols, cols if known else min(cols, 63)))
+
+
+_TMP = scratch("tmp?", idle="cpu a5", planned=of_bytes(SUMS, _most_bytes))
 
 
 @rule("PTO-S020", "expects src and dst to have one shape")
@@ -92,7 +116,7 @@ def _same_shape(case: Case) -> str | None:
 CONVERT = tile_family(
     "convert",
     "dst[i,j] = src[i,j] as another type over dst's valid region",
-    operands=(read("src"), write("dst"), scratch("tmp?", idle="cpu a5")),
+    operands=(read("src"), write("dst"), _TMP),
     text=INS_OUTS_INSIDE,
     rules=(*VECTOR_UNIT, same_domain("src", "dst")),
     cost="convert",
@@ -119,7 +143,7 @@ CONVERT.row(
             NPU, compiled(_same_shape)
         ),  # headers take dst's valid region, whatever the tiles' shapes
         on("a2a3", scratch_holds("the uncut values", _scratch_bytes)),
-        on("a2a3", scratch_when(" to cut values", lambda case: bool(_scratch_bytes(case)))),
+        on("a2a3", scratch_when(" to cut values", lambda case: bool(_most_bytes(case)))),
     ),
     example="pto.tcvt ins(%src {rmode = #pto<round_mode RINT>} : !pto.tile_buf<vec, 16x64xf32>)"
     " outs(%dst : !pto.tile_buf<vec, 16x64xf16>)",

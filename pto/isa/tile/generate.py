@@ -5,6 +5,7 @@ from __future__ import annotations
 from pto.isa.meaning.tile import generate as meaning
 from pto.isa.row.instr import INS_OUTS, INS_OUTS_INSIDE, Attr, read, scratch, write
 from pto.isa.rules.rule import Case, attr_in, compiled, dtype_in, on, rule, scalar_matches
+from pto.isa.rules.scratch import FLOATS, of_bytes
 from pto.isa.rules.tile import VECTOR_UNIT, holds_bytes, out_of_place, scratch_when, tile_family
 
 GENERATE = tile_family(
@@ -18,18 +19,37 @@ def _one_row(case: Case) -> str | None:
     return None if dst is None or dst.rows == 1 else f"it has {dst.rows}"
 
 
+_RAMP_BYTES = {2: 1792, 4: 768}  # of tmp, by the bytes of an element: a2a3/TCI.hpp
+
+
+def _ramp_bytes(case: Case) -> int | None:
+    """The bytes of tmp where a2a3 counts with vectors: signed integers, upwards.
+
+    With tmp the header counts down from -S. It writes integers into floats, and multiplies by
+    TMULS, which has no unsigned type.
+    """
+    dst = case.tile("dst")
+    signed = dst is not None and dst.dtype.name in ("i16", "i32")
+    counts = signed and case.profile.name == "a2a3" and case.word("descending") == "false"
+    return _RAMP_BYTES[dst.itemsize] if dst is not None and counts else None
+
+
 GENERATE.row(
     "tci",
     "dst[0,j] = S + j, or S - j when descending",
     body=meaning.RAMP,
-    operands=(read("S", "scalar"), scratch("tmp?", idle="cpu a5"), write("dst")),
+    operands=(
+        read("S", "scalar"),
+        scratch("tmp?", idle="cpu a5", planned=of_bytes(FLOATS, _ramp_bytes)),
+        write("dst"),
+    ),
     attrs=Attr("descending", "bool", default=False, meaning="count down from S"),
     a2a3="i16 u16 i32 u32 f16 bf16 f32",
     a5="i16 u16 i32 u32",
     rules=(
         scalar_matches("S", "dst"),
         _one_row,
-        on("a2a3", holds_bytes("tmp", "dst", {2: 1792, 4: 768})),
+        on("a2a3", holds_bytes("tmp", "dst", _RAMP_BYTES)),
         on("a2a3", scratch_when("", lambda _: True)),
         on("a2a3", out_of_place("tmp")),  # read again for every 64 columns
     ),
@@ -44,7 +64,7 @@ GENERATE.row(
         "on a2a3 the page takes floats too; PTOAS integers only",
         "tmp is for the vector path of a2a3",
     ),
-    cxx="TCI<descending> dst S _?",
+    cxx="TCI<descending> dst S tmp?",
 )
 GENERATE.row(
     "ttri",

@@ -8,7 +8,6 @@ from collections.abc import Set as AbstractSet
 from pto.core.errors import fail
 from pto.ir.copied import copied
 from pto.ir.graph import Module, Operation
-from pto.isa.row.attributes import Enum
 from pto.plan.calls import FunctionNames, callees_first
 from pto.plan.memory import addressed, plan_memory
 from pto.plan.mode import first_flag, may_lack_order
@@ -23,10 +22,10 @@ from pto.plan.sync.storage import Storage
 from pto.plan.sync.tree import Node, TreeReader, WorkNode, walk
 from pto.plan.sync.walk import ALL, FenceSet, PlacedFence
 from pto.target.facts import Profile
+from pto.transform.cores import state_core
 from pto.transform.fences import Insertions, barrier, flag
 from pto.verify.functions import is_defined
 
-_CUBE, _VECTOR = ("M", "MTE1", "FIX"), ("V", "MTE3")  # pipes that one side of a core has
 _ROUNDS = 8  # plans that new operations may change before an error
 Starts = tuple[tuple[int, ...], ...]  # of every buffer of every function
 
@@ -110,24 +109,16 @@ class _Function:
 
     def write(self) -> set[Flag]:
         """Insert the fences; returns the flags they use."""
-        writer, taken, pipes = Insertions(), set[Flag](), set[int]()
+        writer, taken = Insertions(), set[Flag]()
         sides = self._sides()
         for side in sides:
             reader = TreeReader(self.effects, self.names, side)
             items = reader.block(self.function.regions[0].block)
             taken |= self._order(items, writer, side)
-            pipes |= {phase.pipe for phase in _phases(items)}
         writer.finish()
-        if sides == [None] and self.function.side() is None:
-            self._name_side(pipes)
+        if sides == [None]:
+            state_core(self.function)
         return taken
-
-    def _name_side(self, pipes: AbstractSet[int]) -> None:
-        """Set the kernel kind, which PTOAS requires: flags alone do not show the side of a core."""
-        cube, vector = (any(NUMBER[p] in pipes for p in own) for own in (_CUBE, _VECTOR))
-        if cube != vector:
-            kind = Enum("kernel_kind", "cube" if cube else "vector")
-            self.function.attrs["pto.kernel_kind"] = kind
 
     def _sides(self) -> Sequence[str | None]:
         """The sides of a core that run parts of this function; None: one agent runs all of it."""
