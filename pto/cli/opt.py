@@ -14,10 +14,12 @@ from pto.isa.handle.tile import ALLOC_TILE
 from pto.plan.memory import addressed
 from pto.plan.sync import insert
 from pto.target.facts import Profile
+from pto.transform.cores import uses_both
 from pto.transform.reuse import Reuse
 from pto.transform.scratch import complete
+from pto.transform.split import split
 from pto.transform.tidy import drop_unused, tidy
-from pto.verify.functions import is_defined
+from pto.verify.functions import is_defined, name_of
 from pto.verify.target import legal_target
 
 EXAMPLES = """\
@@ -44,10 +46,18 @@ def _reuse(function: Operation) -> None:
     Reuse(function, [v for v in tiles if v.maker and not v.maker.group("addr")]).run()
 
 
+def _split(module: Module, profile: Profile) -> Module:
+    for function in filter(is_defined, module.functions()):
+        if uses_both(function):
+            module, _ = split(module, name_of(function), profile)
+    return module
+
+
 PASSES: dict[str, tuple[str, Callable[[Module, Profile], Module]]] = {
     "tidy": ("compute equal numbers once, before loops; set a region once", _each(tidy)),
     "unused": ("erase operations without effect whose results nothing uses", _each(drop_unused)),
     "reuse": ("write elementwise results over a source that is not read again", _each(_reuse)),
+    "split": ("give each core of a function for both its own, joined by a queue", _split),
     "scratch": ("allocate the scratch tiles that calls leave out", complete),
     "addresses": ("give every tile the address that the planner chooses", addressed),
     "sync": ("insert flags and barriers, then addresses", insert),

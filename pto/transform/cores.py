@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from pto.core.role import Role
+from pto.core.memory import Space
 from pto.ir.graph import Operation
 from pto.isa.handle.tile import SET_VALIDSHAPE
 from pto.isa.meaning.tile.rearrange import RESHAPE
 from pto.isa.row.attributes import Enum
-from pto.isa.row.types import TileBuf
+from pto.isa.row.types import Ptr, TileBuf, Type
 
 CUBE, VECTOR = "cube", "vector"
 OTHER = {CUBE: VECTOR, VECTOR: CUBE}
@@ -20,13 +20,20 @@ def is_work(op: Operation) -> bool:
 
 
 def sides_of(op: Operation) -> set[str]:
-    """The cores whose tiles an instruction uses; empty for numbers, control and names."""
+    """The cores whose buffers an instruction uses; empty for numbers, control and names."""
     if not is_work(op) or op.row is None:
         return set()
     if op.row.scope in OTHER:
         return {op.row.scope}
-    tiles = (v.type.tile for v in (*op.operands, *op.results) if isinstance(v.type, TileBuf))
-    return {VECTOR if tile.role is Role.VEC else CUBE for tile in tiles}
+    spaces = {_space(v.type) for v in (*op.operands, *op.results)}
+    return {VECTOR if space is Space.UB else CUBE for space in spaces if space is not Space.GM}
+
+
+def _space(type: Type) -> Space:
+    """The buffer of a tile or pointer; numbers and views are of global memory."""
+    if isinstance(type, TileBuf):
+        return type.tile.space
+    return type.space if isinstance(type, Ptr) else Space.GM
 
 
 def cores(function: Operation) -> set[str]:

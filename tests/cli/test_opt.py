@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import pto
 from pto.cli.main import main
 from pto.ir.text.parser import parse
 
@@ -62,6 +64,33 @@ def test_a_pass(passes: list[str], gone: list[str], new: list[str], file: str, c
     for name in gone:
         left.remove(name)
     assert sorted(names(text)) == sorted(left)
+
+
+@pytest.mark.parametrize(("profile", "more"), [("a2a3", 2 * 2 * 16 * 16), ("a5", 0)])
+def test_a_function_for_both_cores_becomes_two(
+    profile: str, more: int, tmp_path: Path, capsys: Capture
+):
+    """The accumulator goes to the vector core through a queue, on a2a3 with slots in an array."""
+
+    @pto.kernel(profile=profile)
+    def double(x: pto.Global[pto.f16], z: pto.Global[pto.f16], y: pto.Global[pto.f32]) -> None:
+        product = pto.load(x, 16, 16) @ pto.load(z, 16, 16)
+        pto.store(y, product + product)
+
+    x, z = (np.arange(256).reshape(16, 16) % n for n in (7, 5))
+    arrays = [x.astype(np.float16), z.astype(np.float16), np.zeros((16, 16), np.float32)]
+    double.module(*arrays)
+    path = tmp_path / "k.pto"
+    path.write_text(double.ir)
+    for passes in (["split"], ["split", "sync"]):
+        words = [word for name in passes for word in ("--pass", name)]
+        assert main(["opt", *words, str(path)]) == 0
+        made = parse(capsys.readouterr().out)
+        assert [f.side() for f in made.functions()] == ["cube", "vector"]
+        arrays[2][:] = 0
+        slots = [np.zeros(more, np.float32)] if more else []
+        pto.launch(made, args=[*arrays, *slots])
+        assert (arrays[2] == 2 * (x @ z)).all()
 
 
 def test_results_over_a_source_are_that_tile(file: str, capsys: Capture):

@@ -121,6 +121,22 @@ def test_manual_mode_places_tiles():
     assert "addr = %c8192" in placed.ir
 
 
+@pytest.mark.parametrize(("role", "core"), [("vec", "vector"), ("mat", "cube")])
+def test_a_kernel_with_flags_states_its_core(role: str, core: str):
+    def loads(x: pto.Global[pto.f16], ordered: bool) -> None:
+        for n in range(2):
+            t = pto.tile(16, 16, pto.f16, role=role, address=512 * n)
+            pto.tload(t, x)
+        if ordered:
+            pto.barrier("MTE2")
+
+    x = np.zeros((16, 16), np.float16)
+    for ordered in (True, False):  # a compiler that orders the pipes finds the core itself
+        kernel = pto.kernel(loads, profile="a2a3")
+        kernel.module(x, ordered=ordered)
+        assert (f"pto.kernel_kind = #pto.kernel_kind<{core}>" in kernel.ir) is ordered
+
+
 def test_sections_run_on_their_side():
     @pto.kernel
     def sides(x: pto.Global[pto.i32], y: pto.Global[pto.i32]) -> None:
