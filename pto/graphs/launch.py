@@ -22,10 +22,12 @@ from pto.cxx.memory import ProgramMemory
 from pto.cxx.native import NativeBuild
 from pto.graphs.footprint import TaskFootprint, TaskUse
 from pto.graphs.model import Task, Use
-from pto.graphs.orchestration import GraphMem
+from pto.graphs.orchestration import Bytes, GraphMem
+from pto.graphs.runs import GraphRun, block_us
 from pto.ir.graph import Operation
 from pto.isa.cost.work import GlobalRegion
 from pto.observe.sanitize import watch_run
+from pto.observe.timing.chips import Bench
 from pto.observe.timing.kinds import regions_of
 from pto.observe.timing.stream import Recording, RecordStream
 from pto.run import sites as s
@@ -100,13 +102,23 @@ class TaskMemory(ProgramMemory):
         return found, offset
 
 
-@dataclass(frozen=True, slots=True)
-class TaskRunner:
-    """Runs tasks with some kernels on some memory."""
+class CppRun(GraphRun):
+    """A run of a graph whose tasks have kernels in C++."""
 
     kernels: Kernels
-    profile: Profile
     memory: GraphMem
+
+    @property
+    def arrays(self) -> Sequence[Bytes]:
+        return self.memory.arrays
+
+    @property
+    def untimed(self) -> Sequence[str]:
+        return self.kernels.missing
+
+    @property
+    def warnings(self) -> Sequence[Diagnostic]:
+        return self.kernels.warnings
 
     def begun(
         self,
@@ -130,14 +142,13 @@ class TaskRunner:
         tap: Tap | None = None,
         only: Sequence[int] | None = None,
     ) -> TaskMemory:
-        """Run a task to its end; raises what it does wrong."""
         run, shared = self.begun(task, observer, tap, only)
         if not run.go_on():
             raise run.deadlock
         return shared
 
     def sanitized(self, task: Task) -> list[Diagnostic]:
-        """Findings of the sanitizer in a task, which runs several times from the same bytes."""
+        """Run a task several times from the same bytes."""
         arrays = self.memory.arrays
         before = {a.region.buffer: arrays[a.region.buffer].copy() for a in task.arguments}
 
@@ -155,12 +166,9 @@ class TaskRunner:
             restore()
 
     def watched(self, task: Task) -> list[TaskUse]:
-        """Run a task and return the bytes it touched.
-
-        Scalar code of a kernel runs natively. Bytes of a small argument that have changed and that
-        no instruction writes count as written; a small input that no instruction touches counts as
-        read.
-        """
+        """Scalar code of a kernel runs natively. Bytes of a small argument that have changed and
+        that no instruction writes count as written; a small input that no instruction touches
+        counts as read."""
         arrays = self.memory.arrays
         before = {
             a.region.buffer: arrays[a.region.buffer].copy()
@@ -185,13 +193,18 @@ class TaskRunner:
                 found.append(TaskUse(region.buffer, "reads", _SCALAR, whole))
         return found
 
+    def block_us(self, task: Task, chip: Bench) -> float:
+        if any(k is not None and self.kernels.is_missing(k) for k in task.kernels):
+            return 0.0
+        return block_us(TaskLaunch(task, self), chip, task.name)
+
 
 @dataclass(slots=True)
 class TaskLaunch:
     """A task, described block by block for the timing; nothing is executed."""
 
     task: Task
-    runner: TaskRunner
+    run: CppRun
     _last: tuple[int, RecordStream] = field(default_factory=lambda: (-1, RecordStream()))
 
     @property
@@ -201,13 +214,13 @@ class TaskLaunch:
     @property
     def arrays(self) -> list[tuple[int, int]]:
         used = {a.region.buffer for a in self.task.arguments}
-        memory = self.runner.memory
+        memory = self.run.memory
         return [(memory.starts[n], memory.arrays[n].size) for n in sorted(used)]
 
     def record(self, number: int) -> RecordStream:
         if self._last[0] != number:
-            recording = Recording(self.runner.profile.sync)
-            self.runner.launch(self.task, tap=DryRun(recording), only=[number])
+            recording = Recording(self.run.profile.sync)
+            self.run.launch(self.task, tap=DryRun(recording), only=[number])
             recording.end()
             self._last = number, recording.stream
         return self._last[1]

@@ -36,6 +36,7 @@ from pto.graphs.model import (
 )
 from pto.graphs.tensormap import TensorMap
 
+Bytes = npt.NDArray[np.uint8]
 _KINDS: tuple[Kind, ...] = ("task", "dummy", "allocation")
 _USES = (Use.IN, Use.OUT, Use.INOUT, Use.OVERWRITE, Use.UNTRACKED)  # by number of the runtime
 _COMPARISONS = ("", "==", "!=", ">", "<", ">=", "<=")
@@ -70,7 +71,7 @@ class GraphMem:
     """Global memory of a graph: buffers by address. Pages are allocated on first access."""
 
     starts: list[int] = field(default_factory=list[int])
-    arrays: list[npt.NDArray[np.uint8]] = field(default_factory=list[npt.NDArray[np.uint8]])
+    arrays: list[Bytes] = field(default_factory=list[Bytes])
     _maps: list[mmap.mmap] = field(default_factory=list[mmap.mmap])
     _sorted: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
 

@@ -85,7 +85,7 @@ class GraphRun(ABC):
         """The bytes of each buffer."""
 
     @abstractmethod
-    def launch(self, task: Task) -> None:
+    def launch(self, task: Task) -> object:
         """Run a task to its end."""
 
     @abstractmethod

@@ -16,26 +16,23 @@ from random import Random
 from typing import Any, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
-from pto.core.errors import Diagnostic, PtoError
+from pto.core.errors import PtoError
 from pto.cxx.native import NativeBuild
-from pto.graphs import launch as tasks
 from pto.graphs.diff import ValueLog
 from pto.graphs.footprint import TaskUse
+from pto.graphs.launch import CppRun, Kernels
 from pto.graphs.limits import RuntimeLimits, limits_of
 from pto.graphs.model import Predicate, Task, Use
 from pto.graphs.orchestration import GraphMem, Orchestration
-from pto.graphs.runs import GraphRun, block_us, named
+from pto.graphs.runs import named
 from pto.ir.graph import Operation
-from pto.observe.timing.chips import Bench
 from pto.run.sites import RecordLaunch
 from pto.target.device import DeviceSpec, devices_of
 from pto.target.library import library
 from pto.target.profile import profile as find_profile
 
 T = TypeVar("T")
-Bytes = npt.NDArray[np.uint8]
 _ROUNDS = 50  # of the agents of a task, before other tasks run
 _RANKS = 64  # capacity of a context
 _CONTEXT = f"<QQIIQ{_RANKS}Q{_RANKS}Q"
@@ -69,7 +66,7 @@ class GraphProgram:
         self._native.lib.pto_graph_run.restype = None
         self._source = Path(source)
         builds = {int(n): (k[0], k[1], k[2]) for n, k in kernels.items()}
-        self.kernels = tasks.Kernels(builds, self.profile)
+        self.kernels = Kernels(builds, self.profile)
         self._sides = {number: (name, side) for number, (name, side, _) in builds.items()}
 
     @property
@@ -87,7 +84,7 @@ class GraphProgram:
         return Orchestration(self._native, self._source, self._sides, cores, memory)
 
 
-class GraphSession(GraphRun):
+class GraphSession(CppRun):
     """One run of an orchestration."""
 
     def __init__(
@@ -102,9 +99,8 @@ class GraphSession(GraphRun):
         self.orchestration = program.start(memory, chip)
         super().__init__(self.orchestration.graph, seed, log)
         self.orchestration.finish, self.orchestration.in_order = self.schedule.run, seed is None
-        self.program, self.memory = program, memory
+        self.kernels, self.memory = program.kernels, memory
         self.profile, self.limits = program.profile, program.limits
-        self.runner = tasks.TaskRunner(program.kernels, program.profile, memory)
         self.chip: int = described["chip"]
         self.after: Sequence[int] = described["after"]
         self.is_done = False
@@ -116,35 +112,8 @@ class GraphSession(GraphRun):
             self._add(each)
 
     @property
-    def arrays(self) -> Sequence[Bytes]:
-        return self.memory.arrays
-
-    @property
     def assumed(self) -> int:
         return self.orchestration.assumed
-
-    @property
-    def untimed(self) -> Sequence[str]:
-        return self.program.kernels.missing
-
-    @property
-    def warnings(self) -> Sequence[Diagnostic]:
-        return self.program.kernels.warnings
-
-    def launch(self, task: Task) -> None:
-        self.runner.launch(task)
-
-    def watched(self, task: Task) -> list[TaskUse]:
-        return self.runner.watched(task)
-
-    def sanitized(self, task: Task) -> list[Diagnostic]:
-        return self.runner.sanitized(task)
-
-    def block_us(self, task: Task, chip: Bench) -> float:
-        kernels = self.program.kernels
-        if any(k is not None and kernels.is_missing(k) for k in task.kernels):
-            return 0.0
-        return block_us(tasks.TaskLaunch(task, self.runner), chip, task.name)
 
     def is_run(self, task: Task) -> bool:
         """True unless a task has no kernel, or its predicate says no."""
@@ -205,7 +174,7 @@ class GraphSession(GraphRun):
         while (number := self.schedule.take()) is not None:
             task, launch = self.graph.tasks[number], None
             if self.is_run(task):
-                launch, _ = self.runner.begun(task)
+                launch, _ = self.begun(task)
             self._open.append((task, launch))
             moved = True
             if random is not None and random.random() < 0.5:

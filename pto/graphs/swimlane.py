@@ -77,8 +77,11 @@ def page(found: Times, name: str) -> str:
         "label": name,
         "mhz": 0,
         "end": found["us"],
-        "agents": [f"{kind} cores" for kind in agents],
-        "pipes": [{"agent": agents.index(core.split()[0]), "name": core} for core in cores],
+        "agents": agents,
+        "pipes": [
+            {"agent": agents.index(kind), "name": f"core {n}"}
+            for kind, n in (core.split() for core in cores)
+        ],
         "ops": [
             {"name": title, "file": file, "line": line or None, "status": ""}
             for title, file, line in kinds
@@ -101,7 +104,12 @@ def page(found: Times, name: str) -> str:
         "counters": {"of": [f"task {each[0]}, block {each[1]}" for each in slices]},
     }
     lines = summary(found)
-    drawn = {"runs": [run], "sources": sources(task[1] for task in tasks if task[1])}
+    words = {"op": "task", "lane": "core", "which": ""}
+    drawn = {
+        "runs": [run],
+        "words": words,
+        "sources": sources(task[1] for task in tasks if task[1]),
+    }
     return document(f"{name} on {found['device']}", f"{lines[0]}; {lines[1]}", drawn)
 
 

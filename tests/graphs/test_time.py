@@ -151,12 +151,21 @@ def test_the_page_shows_cores_and_leads_to_the_task_that_was_waited_for(
     from selenium.webdriver.common.keys import Keys
 
     (lanes,) = browser.execute_script("return timeline.sums(0, DATA.runs[0].end)")
-    busy = {lane["pipe"]: lane["busy"] for lane in lanes}
-    assert busy == pytest.approx({"cube 0": 1, "vector 0": 20})
+    busy = {f"{lane['agent']} {lane['pipe']}": lane["busy"] for lane in lanes}
+    assert busy == pytest.approx({"cube core 0": 1, "vector core 0": 20})
+    assert browser.find_element(By.ID, "chosen").text == "click a task"
+    shown = browser.find_element(By.TAG_NAME, "body").text
+    assert "waits for another core" in shown and "vector core 0" in shown
+    for word in ("instruction", "pipe", "visible yet", "longest waits"):
+        assert word not in shown.lower()
+    hues = browser.execute_script("return DATA.runs[0].ops.map(op => colour('core 0', op.name))")
+    near = [min((a - b) % 360, (b - a) % 360) for n, a in enumerate(hues) for b in hues[:n]]
+    assert min(near) > 40
     tasks = [each[0] for each in found["slices"]]
     browser.execute_script(f"choose({{run: DATA.runs[0], i: {tasks.index(1)}}}, false)")
     chosen = browser.find_element(By.ID, "chosen").text
-    assert "task 1, block 0" in chosen and "k1 </script>" in chosen
+    assert "line 7, task 1, block 0" in chosen and "k1 </script>" in chosen
+    assert "cost" not in chosen
     browser.find_element(By.TAG_NAME, "body").send_keys(Keys.ENTER)
     assert pages.state(browser, "chosen.i") == tasks.index(0)
     assert not browser.get_log("browser") if hasattr(browser, "get_log") else True

@@ -67,11 +67,14 @@ const UNITS = {
   S: "scalar unit", MTE2: "loads from global memory", MTE1: "moves to the matrix unit", M: "matrix unit",
   V: "vector unit", FIX: "moves out of the accumulator", MTE3: "stores to global memory",
 };
+const WORDS = DATA.words ?? { op: "instruction", lane: "pipe", which: "iteration " };  // of what is drawn
 const HUES = { S: 220, MTE2: 205, MTE1: 165, M: 5, V: 275, FIX: 32, MTE3: 95 };
-function colour(pipe, name) {  // a hue of the pipe's own, a little apart for each instruction
+const seen = [...new Set(DATA.runs.flatMap(run => run.ops.map(op => op.name)))];
+function colour(pipe, name) {  // a hue of the pipe's own, a little apart for each instruction; of a core: of the task's own
+  if (!(pipe in HUES)) return 210 + 137.5 * seen.indexOf(name);
   let h = 0;
   for (const c of name) h = (h * 31 + c.charCodeAt(0)) % 41;
-  return (HUES[pipe] ?? 330) + h - 20;
+  return HUES[pipe] + h - 20;
 }
 function firstAfter(list, key, t) {
   let low = 0, high = list.length;
@@ -241,17 +244,22 @@ const lineOf = op => DATA.sources.length > 1 ? `${named.get(op.file) ?? op.file}
 function told({ run, i, waits }) {
   const s = run.slices, op = run.ops[s.op[i]], lines = [];
   const counters = run.counters.of[i] ?? "", round = run.rounds[firstAfter(run.rounds, each => each[0], i) - 1];
-  lines.push(`${op.name}${op.line ? `, ${lineOf(op)}` : ""}${counters ? `, iteration ${counters}` : ""}`);
+  lines.push(`${op.name}${op.line ? `, ${lineOf(op)}` : ""}${counters ? `, ${WORDS.which}${counters}` : ""}`);
   if (run.rounds.length > 1) lines.push(`round ${round[1]}, block ${round[2]}`);
   lines.push(run.mhz ? `${us(s.dur[i])} us (${Math.round(s.dur[i] * run.mhz)} cycles), visible ${us(s.late[i])} us later` : `${us(s.dur[i])} us`);
   if (s.cause[i] >= 0) {
     const other = run.ops[s.op[s.cause[i]]];
     lines.push(`${waits ? "waiting" : "waited"} ${us(s.start[i] - s.ready[i])} us for ${other.name}${other.line ? ` of ${lineOf(other)}` : ""}`);
   }
-  lines.push(`cost: ${op.status}${op.status === "guess" ? " (no published value)" : ""}`);
+  if (op.status) lines.push(`cost: ${op.status}${op.status === "guess" ? " (no published value)" : ""}`);
   return lines.join("\n");
 }
 
+const HINT = `click ${WORDS.op === "instruction" ? "an" : "a"} ${WORDS.op}`;
+function showKind() {
+  document.getElementById("kind").innerText = WORDS.op;
+  document.getElementById("chosen").innerText = HINT;
+}
 function choose(which, move) {
   state.chosen = which;
   if (which && move) {
@@ -261,7 +269,7 @@ function choose(which, move) {
     const row = rowOf(coreOf(which), s.pipe[which.i]);
     if (row.y < state.top + RULER || row.y + row.h > state.top + canvas.clientHeight) state.top = Math.max(0, row.y - 80);
   }
-  document.getElementById("chosen").innerText = which ? told(which) : "click an instruction";
+  document.getElementById("chosen").innerText = which ? told(which) : HINT;
   if (which) tell(placeOf(which.run.ops[which.run.slices.op[which.i]]));
   draw();
 }
@@ -293,12 +301,13 @@ function showSums() {
     `<tr><td>${DATA.runs.length > 1 ? escape(DATA.runs[n].label) + " " : ""}${escape(p.agent)} ${p.pipe}</td>` +
     `<td>${us(p.busy)}</td><td>${(100 * p.busy / (to - from)).toFixed(0)}%</td><td>${us(p.waits)}</td><td>${p.count}</td></tr>`));
   document.getElementById("sums").innerHTML =
-    "<tr><th>pipe</th><th>busy us</th><th></th><th>waits</th><th>n</th></tr>" + body.join("");
+    `<tr><th>${WORDS.lane}</th><th>busy us</th><th></th><th>waits</th><th>n</th></tr>` + body.join("");
 }
 function escape(text) { const e = document.createElement("i"); e.innerText = text; return e.innerHTML; }
 
 function showWaits() {
   const list = document.getElementById("waits");
+  list.previousElementSibling.hidden = !DATA.runs.some(run => run.waits.length);
   DATA.runs.forEach(run => run.waits.forEach(wait => {
     const line = document.createElement("div");
     line.className = "wait";
@@ -338,8 +347,8 @@ function showLegend() {
   const runs = DATA.runs, has = test => runs.some(test);
   const marks = [
     ...used.map(name => [`background: hsl(${HUES[name]} 58% 62%)`, `${name}: ${UNITS[name]}`]),
-    ["", "waits for another pipe", "hatch"],
-    ["background: linear-gradient(90deg, hsl(275 58% 62%) 50%, hsl(275 58% 62% / .35) 50%)", "paler end: the result is not visible yet"],
+    ["", `waits for another ${WORDS.lane}`, "hatch"],
+    ...(has(run => run.slices.late.some(each => each)) ? [["background: linear-gradient(90deg, hsl(275 58% 62%) 50%, hsl(275 58% 62% / .35) 50%)", "paler end: the result is not visible yet"]] : []),
     ...(has(run => run.gaps.length) ? [["", "repeats what is drawn", "hatch pane"]] : []),
     ...(has(run => run.counters.hbm) ? [["background: var(--hbm)", "share of memory's rate"], ["background: var(--l2)", "share of the L2 cache's rate"]] : []),
     ["border-top: 2px solid var(--mark); height: 0", "arrow: from what was waited for"],
@@ -426,4 +435,4 @@ function dress() { theme(); hatch = hatched(); draw(); }
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", dress);
 document.body.classList.toggle("framed", window !== parent);
 window.timeline = { state, sums, x, rowOf, cores, get rows() { return rows; } };
-showSums(); showWaits(); showSource(); showLegend(); dress();
+showKind(); showSums(); showWaits(); showSource(); showLegend(); dress();
