@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pto.cli import console, findings, options
+from pto.cli import console, findings, options, place
 from pto.cli.gym import progress
 from pto.core.errors import fail
 from pto.core.output import write_whole
@@ -21,11 +21,11 @@ from pto.core.render import Piece
 from pto.graphs import extract, shadow, suite, swimlane
 from pto.graphs.diff import compare
 from pto.graphs.program import PythonGraph
-from pto.gym.selection import select
 
 EXAMPLES = """\
   pto graph run tests/st/a2a3/paged_attention     scene tests, compared with their goldens
   pto graph run tests/st -k "paged and small" -j 2
+  pto graph run tests/st --on ray                 on all processors of a cluster
   pto graph run model.py                          every pto.graph() of a Python file
   pto graph run tests/st --at-most batch=4 --at-most context_len=1024   cases of boards, smaller
   pto graph run tests/st/vector_example --orders 20   every order that the edges allow: same bytes
@@ -72,6 +72,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         findings.add_format(each)
     for each in (run, check):
         each.add_argument("-j", metavar="N", type=int, default=1, help="run N scenes at a time")
+        options.add_on(each)
 
 
 _ORDERS = "run again in N random orders that the edges allow, and compare every byte"
@@ -85,7 +86,10 @@ _PROFILE = "use this profile; default: the one of the test"
 
 
 def run(args: argparse.Namespace) -> int:
-    found = _found(args)
+    chosen = _selection(args)
+    found = list(chosen.find())
+    if not found:
+        raise fail("PTO-U320", f"no scene test or graph in {args.path[0]} matches -k {args.k!r}")
     if args.what in ("time", "diff"):
         return (_time if args.what == "time" else _diff)(args, _only(found))
     if args.j < 1:
@@ -97,7 +101,7 @@ def run(args: argparse.Namespace) -> int:
     how = suite.RunOptions(watched, getattr(args, "orders", 0), args.timeout, is_dry)
     began = time.perf_counter()
     with progress(len(found)) as seen:
-        outcomes = suite.run_all(found, how, args.j, _told(args.format, seen))
+        outcomes = suite.run_all(found, chosen, how, args.j, _told(args.format, seen))
     if args.format == "json":
         findings.data(args, scenes=[o.data() for o in outcomes])
     elif args.format == "text":
@@ -105,16 +109,12 @@ def run(args: argparse.Namespace) -> int:
     return 0 if all(o.status in suite.GOOD for o in outcomes) else 1
 
 
-def _found(args: argparse.Namespace) -> list[suite.Case | suite.SceneResult]:
-    """The scenes that the arguments name."""
+def _selection(args: argparse.Namespace) -> suite.Selection:
     missing = next((p for p in args.path if not p.exists()), None)
     if missing is not None:
         raise fail("PTO-U248", f"there is no file or folder {missing}")
-    found = list(suite.find(args.path, args.profile, select(args.k).holds))
-    if not found:
-        raise fail("PTO-U320", f"no scene test or graph in {args.path[0]} matches -k {args.k!r}")
-    most = dict(map(_limit, args.at_most))
-    return [e if isinstance(e, suite.SceneResult) else e.limited(most) for e in found]
+    paths = tuple(path.resolve() for path in args.path)
+    return suite.Selection(paths, args.profile, args.k, tuple(map(_limit, args.at_most)))
 
 
 def _limit(text: str) -> tuple[str, int]:
@@ -227,3 +227,4 @@ def _show(outcomes: Sequence[suite.SceneResult], seconds: float) -> None:
     parts = [f"{counts[s]} {s}" for s in suite.STATUSES if counts[s]]
     tasks = sum(o.tasks for o in outcomes)
     console.write([("title", f"{', '.join(parts)}; {tasks:,} tasks, {seconds:.0f} s\n")])
+    console.write(place.by_node([(o.node, o.seconds) for o in outcomes]))

@@ -5,11 +5,12 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pto.core.errors import Diagnostic, PtoError, fail
 from pto.core.render import plain
@@ -22,6 +23,11 @@ from pto.graphs.process import ArgTensor, Argument, GraphProcess, Kernels, Submi
 from pto.graphs.program import PythonGraph
 from pto.graphs.program import find as find_graphs
 from pto.graphs.runs import Ran
+from pto.gym.selection import select
+from pto.run.launch import place
+
+if TYPE_CHECKING:
+    from pto.cluster.worker_pool import WorkerPool
 
 CppCase = scenes.Scene | folder.BuildFolder
 Case = CppCase | PythonGraph
@@ -73,40 +79,58 @@ class SceneResult:
     edges: int = 0
     seconds: float = 0.0
     findings: list[Diagnostic] = field(default_factory=list[Diagnostic])
+    node: str = ""  # of a cluster
 
     def data(self) -> dict[str, Any]:
         return {**asdict(self), "findings": [plain(d) for d in self.findings]}
 
 
-def find(
-    paths: Iterable[Path], profile: str | None, wanted: Callable[[str], bool]
-) -> Iterator[Case | SceneResult]:
-    """Scenes, folders of pypto and graphs of Python files; one that cannot be read is a result."""
-    for path in paths:
-        found: list[tuple[Path, Iterable[Case]]] = [(path, folder.find(path))]
-        for file in [path] if path.is_file() else sorted(path.rglob("test_*.py")):
-            if scenes.is_scene(file):
-                found.append((file, scenes.find(file, profile)))
-            elif path.is_file():
-                found.append((file, find_graphs(file)))
-        for file, cases in found:
-            try:
-                yield from [c for c in cases if wanted(c.name) and profile in (None, c.profile)]
-            except PtoError as error:
-                if path.is_file():
-                    raise
-                if wanted(file.parent.name):
-                    why = error.diagnostics[0].message
-                    yield SceneResult(f"{file.parent.name}/{file.stem}", "", "skipped", why)
+@dataclass(frozen=True)
+class Selection:
+    """The cases of files and folders that an expression and a profile choose."""
+
+    paths: tuple[Path, ...]
+    profile: str | None = None
+    expression: str = ""
+    most: tuple[tuple[str, int], ...] = ()  # limits of parameters
+
+    def find(self) -> Iterator[Case | SceneResult]:
+        """Scenes, folders of pypto and graphs of Python files; one that cannot be read is a
+        result."""
+        profile, wanted = self.profile, select(self.expression).holds
+        for path in self.paths:
+            found: list[tuple[Path, Iterable[Case]]] = [(path, folder.find(path))]
+            for file in [path] if path.is_file() else sorted(path.rglob("test_*.py")):
+                if scenes.is_scene(file):
+                    found.append((file, scenes.find(file, profile)))
+                elif path.is_file():
+                    found.append((file, find_graphs(file)))
+            for file, cases in found:
+                try:
+                    mine = [c for c in cases if wanted(c.name) and profile in (None, c.profile)]
+                    yield from [case.limited(dict(self.most)) for case in mine]
+                except PtoError as error:
+                    if path.is_file():
+                        raise
+                    if wanted(file.parent.name):
+                        why = error.diagnostics[0].message
+                        yield SceneResult(f"{file.parent.name}/{file.stem}", "", "skipped", why)
 
 
 def run_all(
-    found: Iterable[Case | SceneResult],
+    found: Sequence[Case | SceneResult],
+    chosen: Selection,
     how: RunOptions,
     jobs: int,
     seen: Callable[[SceneResult], None],
 ) -> list[SceneResult]:
-    """Run graphs, some at a time; results in the order of `found`."""
+    """Run the graphs of a selection, some at a time; results in its order."""
+    if place.current() is not None:
+        from pto.cluster import tasks
+
+        pool = tasks.pool()
+        if pool is not None:
+            return _elsewhere(pool, found, (chosen, how), seen)
 
     def one(each: Case | SceneResult) -> SceneResult:
         outcome = each if isinstance(each, SceneResult) else run(each, how)
@@ -115,6 +139,39 @@ def run_all(
         return outcome
 
     return running.each(one, found, jobs)
+
+
+def _elsewhere(
+    pool: WorkerPool,
+    found: Sequence[Case | SceneResult],
+    shared: tuple[Selection, RunOptions],
+    seen: Callable[[SceneResult], None],
+) -> list[SceneResult]:
+    """The same on a cluster; its machines have the files under the same paths."""
+    from pto.cluster import tasks
+    from pto.cluster.worker_pool import LostWorker
+
+    done: dict[int, SceneResult] = {}
+    for n, outcome, node in tasks.each(
+        pool, "pto.graphs.suite:work_for", range(len(found)), shared
+    ):
+        if isinstance(outcome, LostWorker):
+            each = found[n]
+            outcome = SceneResult(each.name, each.profile, "crashed", f"its worker {outcome.why}")
+        done[n] = replace(outcome, node=node)
+        seen(done[n])
+    return [done[n] for n in sorted(done)]
+
+
+@cache
+def _listed(chosen: Selection) -> list[Case | SceneResult]:
+    return list(chosen.find())
+
+
+def work_for(shared: tuple[Selection, RunOptions], number: int) -> SceneResult:
+    """The result of one case of a selection."""
+    each = _listed(shared[0])[number]
+    return each if isinstance(each, SceneResult) else run(each, shared[1])
 
 
 def run(case: Case, how: RunOptions) -> SceneResult:

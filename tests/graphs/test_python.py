@@ -1,12 +1,18 @@
 """Graphs of Python kernels: edges by hand, values by NumPy, races with right twins."""
 
+import pickle
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import pto
 from pto.cli.main import main
+from pto.cluster import tasks
+from pto.run.launch import place
+
+from ..cluster.local_pool import Here
 
 F = pto.Global[pto.f32]
 
@@ -181,6 +187,23 @@ def test_every_graph_of_a_file_is_run_and_judged(
     assert "passed   net/right" in out and "3 tasks      3 edges" in out
     assert "wrong    net/wrong" in out and "512 of 512 elements differ, by up to 1" in out
     assert main(["graph", "run", file, "-k", "right"]) == 0
+
+
+def test_a_cluster_runs_the_graphs_of_a_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    """Two workers; both attempts at the last graph lose theirs."""
+    pool = Here(2, loses=lambda number: number in (2, 3))
+    pool.ray = SimpleNamespace(put=lambda value: pickle.loads(pickle.dumps(value)))  # type: ignore[attr-defined]
+    alone = SimpleNamespace(run=lambda grid: False, run_world=lambda world: False)
+    monkeypatch.setattr(place, "current", lambda: alone)
+    monkeypatch.setattr(tasks, "pool", lambda: pool)
+    file = graphs(tmp_path, RIGHT, WRONG, RIGHT.replace("right", "lost"))
+    assert main(["graph", "run", file]) == 1
+    out = capsys.readouterr().out
+    assert "passed   net/right" in out and "wrong    net/wrong" in out
+    assert "crashed  net/lost" in out and "its worker died" in out
+    assert pool.given == 4
 
 
 def test_an_order_that_changes_the_bytes_and_its_missing_edges_are_told(
