@@ -224,10 +224,14 @@ class OpenScene:
     def has_golden(self) -> bool:
         return self.case.has_golden
 
-    def run(self, watched: bool = False, orders: int = 0) -> Ran:
+    def run(self, watched: bool = False) -> Ran:
         self.given = self.arguments.copies()
-        seconds = self.seconds * (orders + 1)
-        return self.process.run(self.given, seconds, watched=watched, orders=orders)
+        return self.process.run(self.given, self.seconds, watched=watched)
+
+    def orders(self, count: int) -> Ran:
+        """Each order has the time of a run."""
+        given = [Submission(self.arguments.listed)]
+        return self.process.act("orders", given, self.seconds * (count + 1), count=count)
 
     def judge(self) -> str:
         with _python():
@@ -266,15 +270,15 @@ def opened(
 
 
 def _run(ready: OpenScene | PythonGraph, how: RunOptions, outcome: SceneResult) -> None:
-    ran = ready.run(watched=how.sanitize, orders=how.orders)
+    ran = ready.run(watched=how.sanitize)
     outcome.tasks, outcome.edges, outcome.findings = ran.tasks, ran.edges, ran.findings
     wrong = ready.judge()
     status = "wrong" if wrong else "passed" if ready.has_golden else "ran"
     outcome.status, outcome.why = status, wrong
     if ran.errors:
         outcome.status, outcome.why = "races", ran.errors[0]
-    if ran.differs:
-        outcome.status, outcome.why = "differs", ran.differs
+    if how.orders and (differs := ready.orders(how.orders).differs):
+        outcome.status, outcome.why = "differs", differs
 
 
 def _check(ready: OpenScene | PythonGraph, how: RunOptions, outcome: SceneResult) -> None:

@@ -68,12 +68,15 @@ class CppGraphs(RunnableGraph):
         session.submit()
         return session
 
-    def run(self, seed: int | None = None, watched: bool = False, orders: int = 0) -> Ran:
-        self._known = KnownResults() if orders else None
-        found = super().run(seed, watched, orders)
+    def run(self, seed: int | None = None, watched: bool = False) -> Ran:
+        found = super().run(seed, watched)
         assert isinstance(self.last, GraphSession)
         self._write_back(self.last.memory)
         return found
+
+    def orders(self, count: int) -> Ran:
+        self._known = KnownResults()
+        return super().orders(count)
 
     def time(self, device: str | None = None, edges: bool = False) -> dict[str, Any]:
         profile = self._programs[0].profile
