@@ -21,6 +21,7 @@ from pto.observe.memory.granules import cells_of
 from pto.run.watch.events import InstructionEvent, Observer
 from pto.run.watch.memory import WatchedMemory
 
+SMALL = 1 << 16  # bytes of a buffer that scalar code may go through
 How = Literal["reads", "writes", "accumulates into"]
 
 

@@ -20,7 +20,7 @@ from pto.core.memory import Memory
 from pto.cxx.feed import BuildSide
 from pto.cxx.memory import ProgramMemory
 from pto.cxx.native import NativeBuild
-from pto.graphs.footprint import TaskFootprint, TaskUse
+from pto.graphs.footprint import SMALL, TaskFootprint, TaskUse
 from pto.graphs.model import Task, Use
 from pto.graphs.orchestration import Bytes, GraphMem
 from pto.graphs.runs import GraphRun, block_us
@@ -37,7 +37,6 @@ from pto.run.watch.events import Observer, Tap
 from pto.run.watch.outline import DryRun
 from pto.target.facts import Profile
 
-_SMALL = 1 << 16  # bytes that scalar code may go through
 _SCALAR = Operation("scalar code")
 
 
@@ -173,7 +172,7 @@ class CppRun(GraphRun):
         before = {
             a.region.buffer: arrays[a.region.buffer].copy()
             for a in task.arguments
-            if arrays[a.region.buffer].size <= _SMALL
+            if arrays[a.region.buffer].size <= SMALL
         }
         observer = TaskFootprint()
         used = self.launch(task, observer)
@@ -188,7 +187,7 @@ class CppRun(GraphRun):
         for argument in task.arguments:
             region = argument.region
             low, high = region.span
-            if argument.use is Use.IN and region.buffer not in seen and 0 < high - low <= _SMALL:
+            if argument.use is Use.IN and region.buffer not in seen and 0 < high - low <= SMALL:
                 whole = np.array([[low, high]], np.int64)
                 found.append(TaskUse(region.buffer, "reads", _SCALAR, whole))
         return found

@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from pto.core.errors import Diagnostic, Loc, Note, PtoError, fail
 from pto.cxx.native import NativeBuild, lines_of
+from pto.graphs.footprint import SMALL
 from pto.graphs.model import (
     Graph,
     GraphBuffer,
@@ -44,6 +45,7 @@ _SLOTS = ("cube", "vector", "vector")  # of the kernels of a task
 _DEPTH = 64  # of scopes, the outermost included: PTO2_MAX_SCOPE_DEPTH of simpler
 _DEFINED = 16  # added to a use: the created buffer has an initial value
 _PAGE = 4096
+_UNDEFINED = 0xA5  # in bytes without a value: a store of 0 by scalar code shows as a change
 
 
 class _Host(c.Structure):
@@ -115,7 +117,7 @@ class Orchestration:
         self.memory = memory
         self.finish: Callable[[list[int] | None], None] = lambda tasks: None
         self.error: PtoError | None = None
-        self.is_dry = False
+        self.is_dry = self.is_watched = False
         self.in_order = (
             True  # a store waits for all tasks, not only for those that the runtime waits for
         )
@@ -170,6 +172,8 @@ class Orchestration:
 
     def _allocate(self, nbytes: int) -> int:
         number = self.memory.allocate(nbytes)
+        if self.is_watched and nbytes <= SMALL:
+            self.memory.arrays[number][:] = _UNDEFINED
         made = self._buffer(number, nbytes)
         made.creator, made.initial = len(self.graph.tasks), False
         return made.address

@@ -17,11 +17,10 @@ import numpy.typing as npt
 
 from pto.core.intervals import Intervals, gather, merged, scatter, without
 from pto.graphs.diff import Buffers
-from pto.graphs.footprint import TaskUse
+from pto.graphs.footprint import SMALL, TaskUse
 from pto.graphs.model import Task
 
 Bytes = npt.NDArray[np.uint8]
-_SMALL = 1 << 16  # bytes of a tensor that counts as read: scalar code is not watched
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +85,7 @@ def _result(
     for n, (low, high) in spans.items():
         own = [u for u in uses if u.buffer == n]
         is_read = [u.bytes for u in own if u.how != "writes"]
-        if not own or high - low <= _SMALL:
+        if not own or high - low <= SMALL:  # scalar code is not watched
             is_read = [_whole(low, high)]
         where = merged(is_read)
         read[n] = where, _digest(before[n], where - low)

@@ -158,6 +158,7 @@ class GraphSession(CppRun):
     def submit(self) -> None:
         """Call the orchestration."""
         self._was_submitted = True
+        self.orchestration.is_watched = self.touches is not None
         self.orchestration.run(self._words)
 
     def run(self) -> None:

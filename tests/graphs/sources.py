@@ -77,6 +77,7 @@ BODIES = {
         f"Part x(at(args[0])), y((float*)args[1]); TLOAD(a, x); {_LOADED} TADDS(a, a, 0.0f);"
         f" {_READY} TSTORE(y, a);",
     ),
+    10: ("clear_first", "at(args[0])[0] = 0.0f;"),  # scalar code
 }
 # One orchestration has all bodies, chosen by its scalar: a build takes seconds.
 _ORCHESTRATION = """

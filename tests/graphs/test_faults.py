@@ -58,6 +58,13 @@ def when(first: float) -> str:
     return f"{operand} a.predicate_.op = PredicateOp::EQ; a.predicate_.target = {bits};"
 
 
+def gated(before: str) -> str:
+    """A task that is left out, because t, which has no value at first, begins with 0."""
+    zero = when(1.0).replace("&y", "&t")
+    last = task(0, "in x", "inout y", after="p", more=zero)
+    return NAMES + allocation(16, defined=False) + before + last
+
+
 def host_reads(row: int) -> str:
     """The orchestration reads t[row, 0]: column 64 of its first 128 if the row is 1."""
     return f"uint32_t at[2] = {{{row}, 0}}; rt()->ops->get_tensor_data(rt(), t, 2, at);\n"
@@ -333,6 +340,11 @@ FAULTS = {
         "PTO-G101",
         allocation(32) + columns("no", 0, step=64, blocks=2) + columns("no", 64),
         allocation(32) + columns("no", 0, step=64, blocks=1) + columns("no", 64),
+    ),
+    "a predicate that scalar code sets to 0": (
+        "PTO-G102",
+        gated(task(0, "in x", "inout y", name="p")),
+        gated(task(10, "inout t", name="p")),
     ),
     "a host read of a column that a task stores": (
         "PTO-G101",
