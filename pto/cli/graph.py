@@ -109,12 +109,12 @@ def run(args: argparse.Namespace) -> int:
     return 0 if all(o.status in suite.GOOD for o in outcomes) else 1
 
 
-def _selection(args: argparse.Namespace) -> suite.Selection:
+def _selection(args: argparse.Namespace) -> suite.CaseSelection:
     missing = next((p for p in args.path if not p.exists()), None)
     if missing is not None:
         raise fail("PTO-U248", f"there is no file or folder {missing}")
     paths = tuple(path.resolve() for path in args.path)
-    return suite.Selection(paths, args.profile, args.k, tuple(map(_limit, args.at_most)))
+    return suite.CaseSelection(paths, args.profile, args.k, tuple(map(_limit, args.at_most)))
 
 
 def _limit(text: str) -> tuple[str, int]:

@@ -24,7 +24,7 @@ Bytes = npt.NDArray[np.uint8]
 
 
 @dataclass(frozen=True, slots=True)
-class _Result:
+class _TaskResult:
     """One execution of a task, by buffer."""
 
     read: Mapping[int, tuple[Intervals, bytes]]  # bytes, and their digest
@@ -44,8 +44,8 @@ class KnownResults:
 
     executed: int = 0
     copied: int = 0
-    _known: dict[object, list[_Result]] = field(
-        default_factory=lambda: defaultdict[object, list[_Result]](list)
+    _known: dict[object, list[_TaskResult]] = field(
+        default_factory=lambda: defaultdict[object, list[_TaskResult]](list)
     )
 
     def run(self, task: Task, arrays: Buffers, watched: Callable[[Task], list[TaskUse]]) -> None:
@@ -75,7 +75,7 @@ def _spans(task: Task) -> dict[int, tuple[int, int]]:
 
 def _result(
     task: Task, arrays: Buffers, before: Mapping[int, Bytes], uses: list[TaskUse]
-) -> _Result | None:
+) -> _TaskResult | None:
     """What a task has read and written; None if it uses memory that is no argument of it."""
     spans = _spans(task)
     if any(u.buffer not in spans or len(without(u.bytes, _whole(*spans[u.buffer]))) for u in uses):
@@ -93,7 +93,7 @@ def _result(
         changes = [np.stack([changed, changed + 1], axis=1)]
         where = merged([*changes, *(u.bytes for u in own if u.how != "reads")])
         written[n] = where, gather(arrays[n], where)
-    return _Result(read, written)
+    return _TaskResult(read, written)
 
 
 def _whole(low: int, high: int) -> Intervals:

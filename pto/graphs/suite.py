@@ -86,7 +86,7 @@ class SceneResult:
 
 
 @dataclass(frozen=True)
-class Selection:
+class CaseSelection:
     """The cases of files and folders that an expression and a profile choose."""
 
     paths: tuple[Path, ...]
@@ -119,7 +119,7 @@ class Selection:
 
 def run_all(
     found: Sequence[Case | SceneResult],
-    chosen: Selection,
+    chosen: CaseSelection,
     how: RunOptions,
     jobs: int,
     seen: Callable[[SceneResult], None],
@@ -144,7 +144,7 @@ def run_all(
 def _elsewhere(
     pool: WorkerPool,
     found: Sequence[Case | SceneResult],
-    shared: tuple[Selection, RunOptions],
+    shared: tuple[CaseSelection, RunOptions],
     seen: Callable[[SceneResult], None],
 ) -> list[SceneResult]:
     """The same on a cluster; its machines have the files under the same paths."""
@@ -164,11 +164,11 @@ def _elsewhere(
 
 
 @cache
-def _listed(chosen: Selection) -> list[Case | SceneResult]:
+def _listed(chosen: CaseSelection) -> list[Case | SceneResult]:
     return list(chosen.find())
 
 
-def work_for(shared: tuple[Selection, RunOptions], number: int) -> SceneResult:
+def work_for(shared: tuple[CaseSelection, RunOptions], number: int) -> SceneResult:
     """The result of one case of a selection."""
     each = _listed(shared[0])[number]
     return each if isinstance(each, SceneResult) else run(each, shared[1])
