@@ -13,10 +13,9 @@ import pytest
 
 from pto.run.jit.compiler import NativeCompiler
 from pto.run.jit.emit import fusion
-from pto.run.jit.emit.cube import factors
+from pto.run.jit.emit.cube import factors, forwarding
 from pto.run.jit.emit.emitter import OpContext
 from pto.run.jit.emit.handle.view import Guarded
-from pto.run.jit.emit.tile import move as tile_move
 from pto.run.jit.emit.tile import planes, rematerialise, steps
 from pto.run.jit.llvm import cache
 from pto.run.jit.runtime import threads
@@ -75,9 +74,9 @@ SWITCHES: dict[str, tuple[Switch, tuple[str, ...]]] = {
         _attribute(factors, "boxes_of", None),
         (f"{_JIT}/test_forwarding.py::test_a_left_factor_of_f32_is_read_where_it_is[kind0-64]",),
     ),
-    "prefetching for products": (
-        _attribute(tile_move, "next_load", None),
-        (f"{_JIT}/test_forwarding.py::test_products_fetch_what_the_next_loads_read[0]",),
+    "loads left out": (
+        _attribute(forwarding, "loads_factor", False),
+        (f"{_JIT}/test_forwarding.py::test_products_read_rows_of_global_memory[size0-f32]",),
     ),
     "rematerialisation": (
         lambda patch: patch.setattr(

@@ -1,10 +1,8 @@
-"""Factors that products of the fast engine read in L1, not in L0: the same bytes as with every move
-done, whatever comes between."""
+"""Factors that products of the fast engine read in L1 or in global memory, not in L0: the same
+bytes as with every move and load done, whatever comes between."""
 
 from __future__ import annotations
 
-import ctypes
-import re
 from collections.abc import Callable
 from typing import Any
 
@@ -13,9 +11,9 @@ import pytest
 
 import pto
 from pto.run.jit.emit.cube import factors as factors_module
+from pto.run.jit.emit.cube.forwarding import fills_factor
 from pto.run.jit.emit.cube.unpack import PanelLayout
 from pto.run.jit.emit.fusion import FusingEmitter
-from pto.run.jit.llvm import native
 from tests.run.jit.both import same
 from tests.run.jit.test_fusion import agree, forwards, normal
 
@@ -32,6 +30,8 @@ def read_there(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
 
     def noted(self: FusingEmitter, ops: Any, n: int, **named: bool) -> bool:
         done = plain(self, ops, n, **named)
+        if not fills_factor(ops[n]):
+            return done
         if moves and moves[-1] is ops[n]:  # asked again
             found.pop()
         moves.append(ops[n])
@@ -306,7 +306,8 @@ def test_registers_that_say_otherwise(word: int) -> None:
 def test_a_left_factor_of_f32_is_read_where_it_is(
     kind: Any, deep: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In its boxes, if k is made of whole ones; the right one is always unpacked."""
+    """In its boxes, if k is made of whole ones; the right one is always unpacked. Both are loaded,
+    because something else reads them too."""
     unpacked, plain = list[int](), factors_module.unpack
 
     def noted(s: Any, to: str, room: PanelLayout, *given: Any, **named: Any) -> None:
@@ -324,6 +325,8 @@ def test_a_left_factor_of_f32_is_read_where_it_is(
         acc = pto.tile(48, 96, pto.f32, role="acc")
         pto.tload(a_mat, a[:, :])
         pto.tload(b_mat, b[:, :])
+        pto.tmov(pto.tile(48, 64, kind, role="left", valid=(48, deep)), a_mat)
+        pto.tmov(pto.tile(64, 96, kind, role="right", valid=(deep, 96)), b_mat)
         pto.tmov(left, a_mat)
         pto.tmov(right, b_mat)
         pto.tmatmul(acc, left, right)
@@ -335,45 +338,95 @@ def test_a_left_factor_of_f32_is_read_where_it_is(
     assert len(unpacked) == (1 if in_place else 2), unpacked
 
 
-@pytest.mark.parametrize("beside", [0, 16])
-def test_products_fetch_what_the_next_loads_read(
-    beside: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """All cache lines of the third to the last step of a loop; also of lines that begin inside."""
-    fetched, linked = set[int](), native.Target.code
-    note = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lambda at: fetched.add(at // 64))
-    called = f"inttoptr (i64 {ctypes.cast(note, ctypes.c_void_p).value} to ptr)"
+# ---- loads
 
-    def code(self: native.Target, text: str, names: list[str]) -> native.Code:
-        """Calls of Python instead of prefetches."""
-        calls = re.sub(
-            r"call void @llvm.prefetch.p0\((ptr \S+),.*\)", rf"call void {called}(\1)", text
-        )
-        return linked(self, calls, names)
 
-    monkeypatch.setattr(native.Target, "code", code)
+def _loads(kernel: Any, *args: Any, blocks: Any = 1) -> int:
+    """The number of loads that are left out, if both engines agree."""
+    ours, theirs = ([np.copy(a) for a in args] for _ in "ab")
+    kernel[blocks](*theirs, engine="reference")
+    report = kernel[blocks](*ours, engine="jit")
+    for mine, other in zip(ours, theirs, strict=True):
+        same(mine, other)
+    return report.forwarded.count("pto.tload")
+
+
+@pytest.mark.parametrize("kind", ["f32", "f16", "bf16"])
+@pytest.mark.parametrize("size", [(128, 192, 128), (72, 64, 64), (10, 64, 128), (128, 70, 60)])
+def test_products_read_rows_of_global_memory(kind: str, size: tuple[int, int, int]) -> None:
+    """Also windows of larger matrices; tiles at an edge that are no whole runs are loaded."""
+    dtype, (m, k, n) = getattr(pto, kind), size
 
     @pto.kernel(profile="a5")
-    def gemm(x: pto.Global[pto.f32], y: pto.Global[pto.f32], z: pto.Global[pto.f32]) -> None:
+    def gemm(x: pto.Global[Any], y: pto.Global[Any], z: pto.Global[pto.f32]) -> None:
+        i, j = pto.block_idx(0) * 64, pto.block_idx(1) * 64
         acc = pto.zeros(64, 64, pto.f32, role="acc")
-        for k in pto.range(0, x.shape[1], 32):
-            acc = pto.dot(pto.load(x[:, k:], 64, 32), pto.load(y[k:, :], 32, 64), acc=acc)
-        pto.store(z[:, :], acc)
+        for at in pto.range(0, x.shape[1], 32):
+            acc = pto.dot(pto.load(x[i:, at:], 64, 32), pto.load(y[at:, j:], 32, 64), acc=acc)
+        pto.store(z[i:, j:], acc)
 
-    def placed(*shape: int) -> Any:
-        """An array that begins so many bytes behind a cache line."""
-        room = np.zeros(4 * shape[0] * shape[1] + 128, np.uint8)
-        found = room[-room.ctypes.data % 64 + beside :][: 4 * shape[0] * shape[1]]
-        found.view(np.float32)[:] = normal(shape[0] * shape[1])
-        return found.view(np.float32).reshape(shape)
+    given = normal(m, k, kind=dtype.numpy), normal(k, n, kind=dtype.numpy)
+    blocks = pto.cdiv(m, 64), pto.cdiv(n, 64)
+    assert _loads(gemm, *given, np.zeros((m, n), np.float32), blocks=blocks) > 0
 
-    x, y = placed(64, 128), placed(128, 64)
-    z = np.zeros((2, 64, 64), np.float32)
-    gemm(x, y, z[0], engine="jit")
-    monkeypatch.undo()
-    gemm(x, y, z[1], engine="reference")
-    same(*z)
-    for part in (x[:, 64:], y[64:]):
-        for n in range(len(part)):
-            first = part[n].ctypes.data
-            assert fetched >= set(range(first // 64, (first + part[n].nbytes - 1) // 64 + 1))
+
+@pytest.mark.parametrize("rows", [1, 3, 6, 7, 12, 13, 16, 22, 61])
+def test_blocks_of_rows(rows: int) -> None:
+    """Any number of rows is cut into blocks; the first one unpacks the right factor."""
+
+    @pto.kernel(profile="a5")
+    def product(a: pto.Global[pto.f32], b: pto.Global[pto.f32], c: pto.Global[pto.f32]) -> None:
+        a_mat, b_mat, left, right, acc = factors(pto.f32, 64, 32, 128)
+        for tile in (a_mat, left):
+            pto.set_validshape(tile, rows, 32)
+        pto.set_validshape(acc, rows, 128)
+        pto.tload(a_mat, a[:, :])
+        pto.tload(b_mat, b[:, :])
+        pto.tmov(left, a_mat)
+        pto.tmov(right, b_mat)
+        pto.tmatmul(acc, left, right)
+        pto.tmatmul_acc(acc, acc, left, right)
+        pto.tstore(c[:, :], acc)
+
+    agree(product, normal(rows, 32), normal(32, 128), np.zeros((rows, 128), np.float32))
+
+
+def _overwritten(a: Any, a_mat: Any, left: Any, acc: Any) -> None:
+    pto.tstore(a[:32, :], acc)  # what the load has read
+    pto.tmov(left, a_mat)
+
+
+def _read_by_others(a: Any, a_mat: Any, left: Any, acc: Any) -> None:
+    pto.tmov(left, a_mat)
+    pto.tmov(pto.tile(32, 32, pto.f32, role="left"), a_mat)
+
+
+def _loaded_again(a: Any, a_mat: Any, left: Any, acc: Any) -> None:
+    pto.tmov(left, a_mat)
+    pto.tload(a_mat, a[32:, :])
+    pto.tmov(left, a_mat)
+
+
+@pytest.mark.parametrize(
+    ("between", "left_out"), [(_overwritten, 1), (_read_by_others, 2), (_loaded_again, 3)]
+)
+def test_loads_that_products_cannot_replace(between: Callable[..., None], left_out: int) -> None:
+    """Of the loads before `between` all but the last one are left out; before a store to global
+    memory only the one whose product comes earlier."""
+
+    @pto.kernel(profile="a5")
+    def product(a: pto.Global[pto.f32], b: pto.Global[pto.f32], c: pto.Global[pto.f32]) -> None:
+        a_mat, b_mat, left, right, acc = factors(pto.f32, 32, 32, 32)
+        pto.tload(b_mat, b[:, :])
+        pto.tmov(right, b_mat)
+        pto.tload(a_mat, b[:, :])
+        pto.tmov(left, a_mat)
+        pto.tmatmul(acc, left, right)
+        pto.tload(a_mat, a[:32, :])
+        between(a, a_mat, left, acc)
+        pto.tmatmul_acc(acc, acc, left, right)
+        pto.tstore(c[:, :], acc)
+
+    given = normal(64, 32), normal(32, 32)
+    found = _loads(product, *given, np.zeros((32, 32), np.float32))
+    assert found == left_out, found

@@ -55,7 +55,6 @@ from pto.verify.operation import constant
 
 if TYPE_CHECKING:
     from pto.run.jit.compiler import NativeCompiler
-    from pto.run.jit.emit.cube.ahead import NextLoad
     from pto.run.jit.emit.cube.forwarding import ForwardedCopy
     from pto.run.jit.emit.reach import Reach
     from pto.run.jit.emit.unit import Unit
@@ -89,7 +88,6 @@ class Emitter:
         self.reach: Reach | None = None
         self.owners: dict[int, int] = {}  # of tiles that few use: `fusion.py`
         self.forwarded: dict[int, ForwardedCopy] = {}  # by tile (`cube/forwarding.py`)
-        self.loaded: dict[int, NextLoad] = {}  # by tile of L1 (`cube/ahead.py`)
         self.unpacked: Any = None  # the right factor that the last product unpacked, and its size
         self._moving = set[int]()  # tiles that get another place
         self._bases, self._words = dict[str, str](), dict[int, str]()
@@ -193,9 +191,7 @@ class Emitter:
     def block(self, block: Block, end: bool = False) -> None:
         """Emit the operations of a block; its terminator only with `end`."""
         before = set(self.reach.sure) if self.reach else set[tuple[int, int, int]]()
-        loaded = self.loaded.copy()
         self.operations(block.ops if end else block.ops[:-1])
-        self.loaded = loaded  # names of the block are unknown after it
         if self.reach is not None:
             self.reach.sure = before  # it may not have run
 

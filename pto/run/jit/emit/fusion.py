@@ -18,6 +18,7 @@ from pto.isa.meaning.tile.rearrange import RESHAPE
 from pto.run.jit.emit.cube.forwarding import (
     can_forward,
     fills_factor,
+    forwardable,
     forwarded_copy,
     touches_no_tile,
 )
@@ -72,14 +73,14 @@ class FusingEmitter(Emitter):
         for n, op in enumerate(ops):
             if touches_no_tile(op) or self._only_names(op):
                 self.operation(op)
-            elif fills_factor(op) and self._forward(ops, n, quiet=held is not None):
+            elif forwardable(op) and self._forward(ops, n, quiet=held is not None):
                 pass
             elif _may(op) and not fills_factor(op) and (held is not None or _goes_on(ops, n)):
                 held = self._joined(held, ops, n)
             else:
                 self._write(held)
                 held = None
-                if not (fills_factor(op) and self._forward(ops, n)):
+                if not (forwardable(op) and self._forward(ops, n)):
                     self._other(op)
         self._write(held)
         self.unpacked = None
@@ -89,7 +90,16 @@ class FusingEmitter(Emitter):
         operands."""
         if op.body is not PRODUCT:
             self.unpacked = None
+            self._fill(op)
         self.operation(op)
+
+    def _fill(self, reader: Operation) -> None:
+        """Load tiles now whose loads were left out, although an instruction that is no product
+        reads them."""
+        for value in reader.operands:
+            if (found := self.forwarded.pop(id(value), None)) is not None:
+                for op in found.fills:
+                    self._alone(op)
 
     def _forward(self, ops: Sequence[Operation], n: int, *, quiet: bool = False) -> bool:
         """Forward a copy: products read the source, so nothing is emitted here. `quiet`: emit no
@@ -117,9 +127,12 @@ class FusingEmitter(Emitter):
         self, op: Operation, why: str, *, seldom: bool = False, again: str = ""
     ) -> list[Lowered]:
         """Fill forwarded tiles first: the reference step reads them at their address."""
-        for value in op.operands:
-            if id(value) in self.forwarded:
-                self._alone(self.forwarded[id(value)].fill)
+        for found in [self.forwarded.get(id(value)) for value in op.operands]:
+            for fill in () if found is None or op in found.fills else found.fills:
+                if seldom:
+                    super().host_fallback(fill, why, seldom=True)
+                else:
+                    self._alone(fill)
         return super().host_fallback(op, why, seldom=seldom, again=again)
 
     def _only_names(self, op: Operation) -> bool:

@@ -1,11 +1,11 @@
-"""Products of matrices: unpacked operands are multiplied in blocks of 8 rows by 32 columns. The
+"""Products of matrices: operands are multiplied in blocks of 6 rows by 64 columns. The
 order along k and the fused steps are those of `meaning/cube/contraction.py`, so the bits are
 too."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -13,22 +13,24 @@ import numpy as np
 
 from pto.core.dtypes import F32, I32, DType
 from pto.core.primitives import isfinite
-from pto.run.jit.emit.cube.ahead import NextLoad
 from pto.run.jit.emit.cube.factors import LANES, PANEL, Factors, Matrix, byte_products
 from pto.run.jit.emit.cube.image import Windows
-from pto.run.jit.emit.cube.unpack import PanelLayout
+from pto.run.jit.emit.cube.unpack import PanelLayout, widened
 from pto.run.jit.emit.emitter import OpContext
 from pto.run.jit.emit.frame import Parameters
 from pto.run.jit.emit.tile import planes
 from pto.run.jit.emit.tile.grids import Grid
 from pto.run.jit.llvm import lanes
 from pto.run.jit.llvm.shuffles import spread
-from pto.run.jit.llvm.text import Text, Val, unsupported_if, vector
+from pto.run.jit.llvm.text import Text, Val, element, unsupported_if, vector
 
 _MOST = np.finfo(np.float32).max
-_HIGH, _WIDE = 8, 2  # rows and vectors of columns of a block; its sums stay in registers
+# Rows of a block: their sums stay in registers. Blocks of 4 rows take the rest of blocks of 6.
+_HIGH, _LOWER, _NARROW = 6, 4, 8  # the last one beside the panels, where a block is one vector wide
+_STEPS = 4  # along k in one iteration: data that arrive late delay fewer of them
 
 Change = tuple[str, Callable[[Any], Any]]  # by its name
+Right = Callable[[Val], list[str]]  # the vectors of a row of the right factor
 
 
 def changed(s: OpContext, sizes: tuple[int, int, int], factors: Factors, *changes: Change) -> None:
@@ -76,46 +78,64 @@ def multiply(
     places = dst.pointer, factors.left, factors.right, first, factors.begins or "null"
     given = Parameters(*(("i64", n) for n in (m, k, n)), *(("ptr", p) for p in places))
     given.add("i64", factors.first)
-    parts = (
-        m // _HIGH * (n // PANEL * PANEL // LANES // _WIDE)
-        if isinstance(m, int) and isinstance(n, int)
-        else 0
+    given.add("i64", _high_rows(x, m))
+    rooms = replace(rooms[0], line=given.name(rooms[0].line)), rooms[1]
+    source = factors.source
+    if source is not None:
+        pointer = str(given.name(source.pointer, "ptr"))
+        source = replace(source, grid=source.grid.renamed(given.name), pointer=pointer)
+    start = given.name(_rows_if(x, factors.unpacks))
+    along = k if windows is None else windows.run
+    whole = isinstance(along, int) and along % _STEPS == 0
+    key = repr(
+        ("product", kind, rooms, dst.grid, shape, of_bytes, limit, windows, whole, source, start)
     )
-    ahead = [each.named(given) for each in factors.ahead] if parts else []
-    key = repr(("product", kind, rooms, dst.grid, shape, of_bytes, limit, windows, ahead, parts))
 
     unaligned = dst.grid.col != 1 or dst.grid.box[1] % LANES
     unsupported_if(unaligned, "an accumulator whose rows are no runs")
 
     def write(x: Text) -> None:
-        block = _Block(x, kind, rooms, dst.grid, shape, of_bytes, limit, windows)
-        _multiply(x, block, ahead, parts)
+        block = _Block(x, kind, rooms, dst.grid, shape, of_bytes, limit, windows, whole, source)
+        _multiply(x, block, start)
 
     s.call(key, given.given, write)
 
 
-def _multiply(x: Text, block: _Block, ahead: Sequence[NextLoad], parts: int) -> None:
-    """f(m, k, n, dst, lhs, rhs, start, begins, first, addresses ahead)"""
-    panels = x.new(f"udiv i64 %p2, {PANEL}")
-    high = x.over("%p0", _HIGH)
-    many = x.mul(high, _HIGH)
+def _high_rows(x: Text, m: Val) -> Val:
+    """The rows that blocks of 6 take: where possible as many as leave whole blocks of 4."""
+    if isinstance(m, int):
+        whole = (n for n in range(m // _HIGH * _HIGH, -1, -_HIGH) if (m - n) % _LOWER == 0)
+        return next(whole, m // _HIGH * _HIGH)
+    return x.mul(x.over(m, _HIGH), _HIGH)
 
-    def strip(first: Val, wide: int) -> None:
-        def rows(i: Val, n: int) -> None:
-            j = x.add(first, n * LANES)
-            if wide > _WIDE:
-                part = x.add(x.mul(x.over(j, _WIDE * LANES), high), x.over(i, _HIGH))
-                for each in ahead:
-                    each.fetch(x, part, parts)
-            block.write(i, j, _HIGH, min(_WIDE, wide - n))
 
-        for n in range(0, wide, _WIDE):
-            x.loop(many, _HIGH, lambda i, n=n: rows(i, n))
-        x.loop("%p0", 1, lambda i: block.write(i, first, 1, wide), start=many)
+def _rows_if(x: Text, unpacks: str) -> Val:
+    """The rows of the block that unpacks the right factor."""
+    if unpacks in ("true", "false"):
+        return _HIGH if unpacks == "true" else 0
+    return x.new(f"select i1 {unpacks}, i64 {_HIGH}, i64 0")
 
-    x.loop(panels, 1, lambda g: strip(x.mul(g, PANEL), PANEL // LANES))
-    done = x.mul(panels, PANEL)
-    x.loop("%p2", LANES, lambda j: strip(j, 1), start=done)
+
+def _multiply(x: Text, block: _Block, unpacking: Val) -> None:
+    """f(m, k, n, dst, lhs, rhs, start, begins, first, rows of blocks of 6, ..). `unpacking`: the
+    number of rows that unpack the right factor."""
+    panels = x.mul(x.over("%p2", PANEL), PANEL)
+
+    def strip(j: Val, wide: int, ends: Sequence[tuple[int, Val]]) -> None:
+        start: Val = 0
+        if block.source is not None and wide > 1:
+            unpacks = x.compare("ne", unpacking, 0)
+            x.when(unpacks, lambda: block.write(0, j, _HIGH, wide, unpacks=True))
+            start = unpacking
+        for high, end in ends:
+            x.loop(end, high, lambda i, high=high: block.write(i, j, high, wide), start=start)
+            start = end
+
+    lower = x.add("%p9", x.mul(x.over(x.sub("%p0", "%p9"), _LOWER), _LOWER))
+    narrow = x.mul(x.over("%p0", _NARROW), _NARROW)
+    in_panels = [(_HIGH, "%p9"), (_LOWER, lower), (1, "%p0")]
+    x.loop(panels, PANEL, lambda j: strip(j, PANEL // LANES, in_panels))
+    x.loop("%p2", LANES, lambda j: strip(j, 1, [(_NARROW, narrow), (1, "%p0")]), start=panels)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +150,8 @@ class _Block:
     of_bytes: bool
     limit: int
     windows: Windows | None
+    is_whole: bool  # True if k is known to be a multiple of the steps of an iteration
+    source: Matrix | None  # of the right factor, in rows
 
     @property
     def type(self) -> str:
@@ -139,54 +161,79 @@ class _Block:
     def dtype(self) -> DType:
         return F32 if self.kind == "float" else I32
 
-    def write(self, i: Val, j: Val, high: int, wide: int) -> None:
+    def write(self, i: Val, j: Val, high: int, wide: int, *, unpacks: bool = False) -> None:
+        """`unpacks`: the right factor is read at its source, and its panel is written."""
         x = self.x
         first = ["zeroinitializer"] * wide
         if self.of_bytes:
             begins = x.at("%p7", x.mul(j, 4))
             first = [x.load(self.type, x.at(begins, 4 * LANES * n)) for n in range(wide)]
-        column = x.at("%p5", self.rooms[1].column(x, j))
+        right = partial(self._right, j, wide, self.source if unpacks else None)
         if self.windows is None:
-            line = self.rooms[0].line * 4
+            line = x.mul(self.rooms[0].line, 4)
             rows = [x.at("%p4", x.mul(x.add(i, n), line)) for n in range(high)]
-            sums = self._products("%p1", rows, column, first * high)
+            sums = self._products("%p1", rows, right, first * high)
         else:
-            sums = self._windows(self.windows, i, column, high, first * high)
+            sums = self._windows(self.windows, i, right, high, first * high)
         for n in range(high):
             for w in range(wide):
                 self._finish(x.add(i, n), x.add(j, w * LANES), sums[n * wide + w], wide)
 
+    def _right(self, j: Val, wide: int, source: Matrix | None, k: Val) -> list[str]:
+        """Row k of the right factor from column j on. `source`: unpack it from there."""
+        x, room = self.x, self.rooms[1]
+        row = x.mul(k, x.mul(room.line, 4))
+        line = x.at("%p5", x.add(room.column(x, j), row))
+        places = [x.at(line, 4 * LANES * n) for n in range(wide)]
+        if source is None:
+            return [x.load(self.type, place) for place in places]
+        g, size = source.grid, source.grid.dtype.itemsize
+        begin = x.at(source.pointer, x.mul(x.add(x.mul(k, g.down), j), size))
+        found: list[str] = []
+        for n, place in enumerate(places):
+            items = x.load(vector(LANES, element(g.dtype)), x.at(begin, n * LANES * size))
+            found.append(str(widened(self._floats, g.dtype, items)))
+            x.store(self.type, found[-1], place)
+        return found
+
     def _windows(
-        self, windows: Windows, i: Val, column: str, high: int, first: list[str]
+        self, windows: Windows, i: Val, right: Right, high: int, first: list[str]
     ) -> list[str]:
         x, run = self.x, windows.run
         rows = windows.rows(x, "%p4", x.add(i, "%p8"), high)
 
         def step(n: Val, sums: list[str]) -> list[str]:
             here = [x.at(row, windows.skipped(x, n)) for row in rows]
-            below = x.at(column, x.mul(n, run * self.rooms[1].line * 4))
-            return self._products(run, here, below, sums)
+            return self._products(run, here, lambda k: right(x.add(x.mul(n, run), k)), sums)
 
         return x.fold(x.over("%p1", run), [self.type] * len(first), first, step)
 
     def _products(
-        self, count: Val, rows: Sequence[str], column: str, first: list[str]
+        self, count: Val, rows: Sequence[str], right: Right, first: list[str]
     ) -> list[str]:
         """So many steps along k: each row times each vector of columns, added up."""
-        x, wide = self.x, len(first) // len(rows)
+        x, many = self.x, _STEPS if len(rows) > 1 else 1
 
         def step(k: Val, sums: list[str]) -> list[str]:
-            line = x.at(column, x.mul(k, self.rooms[1].line * 4))
-            right = [x.load(self.type, x.at(line, 4 * LANES * n)) for n in range(wide)]
-            found: list[str] = []
-            for n, row in enumerate(rows):
+            vectors, found = right(k), list[str]()
+            for row in rows:
                 one = x.load(self.kind, x.at(row, x.mul(k, 4)))
                 left = spread(x, self.kind, LANES, one)
-                for w, some in enumerate(right):
-                    found.append(self._add(left, some, sums[n * wide + w]))
+                for each in vectors:
+                    found.append(self._add(left, each, sums[len(found)]))
             return found
 
-        return x.fold(count, [self.type] * len(first), first, step)
+        def some(n: Val, sums: list[str]) -> list[str]:
+            for more in range(many):
+                sums = step(x.add(x.mul(n, many), more), sums)
+            return sums
+
+        types = [self.type] * len(first)
+        sums = x.fold(x.over(count, many), types, first, some)
+        if many == 1 or self.is_whole:
+            return sums
+        done = x.mul(x.over(count, many), many)
+        return x.fold(x.sub(count, done), types, sums, lambda n, sums: step(x.add(done, n), sums))
 
     def _add(self, a: str, b: str, total: Val) -> str:
         x, type = self.x, self.type

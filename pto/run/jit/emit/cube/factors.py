@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from pto.core.dtypes import F32, I8, I32, U8, DType
-from pto.run.jit.emit.cube.ahead import NextLoad
 from pto.run.jit.emit.cube.image import Image, Windows
 from pto.run.jit.emit.cube.unpack import (
     FACTORS,
@@ -29,6 +28,7 @@ from pto.run.jit.llvm.text import Text, Val, expect, unsupported_if, vector
 
 LANES: Final = 16
 PANEL: Final = 4 * LANES  # columns of the right factor that lie together: they stay in cache
+TALL: Final = 12  # rows of a product whose first block may unpack the right factor
 _TALLEST: Final = 32  # rows of a box
 _LEAST: Final = 8  # f32 of a row of a box that is read where it is
 
@@ -62,7 +62,7 @@ def takes(g: Grid, *, left: bool) -> bool:
 @dataclass(frozen=True, slots=True)
 class Factors:
     """Both factors, unpacked in the scratch memory: the left row by row, the right in panels. A
-    left factor of f32 in boxes may stay where it is."""
+    left factor of f32 in boxes or in global memory may stay where it is."""
 
     left: str
     right: str
@@ -70,7 +70,8 @@ class Factors:
     begins: str = ""  # of bytes, four in a word: what the sums of each column begin with
     windows: Windows | None = None  # how the rows of an image or of boxes lie
     first: Val = 0  # of them
-    ahead: tuple[NextLoad, ...] = ()  # what the next loads will read
+    source: Matrix | None = None  # of the right factor, which the first block of rows may unpack
+    unpacks: str = "false"  # True if it does
 
 
 def unpacked(
@@ -80,10 +81,11 @@ def unpacked(
     right_factor: Matrix | Image,
     *,
     again: bool = False,
-    in_boxes: bool = False,
+    in_place: bool = False,
 ) -> Factors:
     """Unpack operands of m x k and k x n items. `again`: the previous product has unpacked the same
-    right operand, of floats. `in_boxes`: the left operand may stay where it is."""
+    right operand, of floats. `in_place`: the left operand may stay where it is, and the product may
+    unpack the right one."""
     b = expect(right_factor, Matrix, "an image as the right factor")
     if isinstance(a, Image):
         return _image_unpacked(s, sizes, a, b, again)
@@ -92,21 +94,36 @@ def unpacked(
     (m, k, n), deep = sizes, a.grid.dtype.values_per_item
     rooms = _rooms(replace(a, cols=a.cols * deep), replace(b, rows=b.rows * deep))
     left, right = s.e.scratch(), s.x.at(s.e.scratch(), RIGHT_AT)
-    windows = boxes_of(a.grid, k) if in_boxes else None
+    x, unpacks = s.x, "false"
+    if in_place and not again and _are_rows(b.grid):
+        unpacks = x.both(x.compare("sge", m, TALL), x.compare("eq", x.rest(n, PANEL), 0))
+    if not again:
+        given = right, rooms[1], b.grid, b.pointer, k, n
+        x.when(x.negated(unpacks), lambda: unpack(s, *given, across=False))
+    later = (None if unpacks == "false" else b), unpacks
+    if in_place and a.grid.dtype is F32 and _are_rows(a.grid):
+        return Factors(a.pointer, right, (PanelLayout(a.grid.down), rooms[1]), "", None, 0, *later)
+    windows = boxes_of(a.grid, k) if in_place else None
     if windows is None:
         unpack(s, left, rooms[0], a.grid, a.pointer, m, k)
-    if not again:
-        unpack(s, right, rooms[1], b.grid, b.pointer, k, n, across=False)
-    return Factors(left if windows is None else a.pointer, right, rooms, "", windows)
+    left = left if windows is None else a.pointer
+    return Factors(left, right, rooms, "", windows, 0, *later)
+
+
+def _are_rows(g: Grid) -> bool:
+    """True if the elements of a row follow each other."""
+    return g.box[0] == 1 and g.right == g.box[1] and g.col == 1
 
 
 def boxes_of(g: Grid, k: Val) -> Windows | None:
     """The rows of boxes of f32 as windows; None for another layout, or if k is known only when it
     runs or is no multiple of a box."""
-    (h, w), known = g.box, isinstance(k, int)
-    if g.dtype is not F32 or g.col != 1 or w < _LEAST or not known or int(k) % w:
+    (h, w), row, down = g.box, g.row, g.down
+    if not (isinstance(k, int) and isinstance(row, int) and isinstance(down, int)):
         return None
-    across, step, down = (1, 0, g.row) if g.down == h * g.row else (h, g.row, g.down)
+    if g.dtype is not F32 or g.col != 1 or w < _LEAST or k % w:
+        return None
+    across, step, down = (1, 0, row) if down == h * row else (h, row, down)
     return Windows(across, step, down, w, 0, 1, g.right)
 
 
@@ -122,11 +139,11 @@ def _image_unpacked(
 
 
 def _rooms(a: Matrix, b: Matrix) -> tuple[PanelLayout, PanelLayout]:
-    high = -(-b.rows // _TALLEST) * _TALLEST
-    rooms = PanelLayout(-(-a.cols // LANES) * LANES), PanelLayout(PANEL, high * PANEL)
+    high, line = -(-b.rows // _TALLEST) * _TALLEST, -(-a.cols // LANES) * LANES
+    rooms = PanelLayout(line), PanelLayout(PANEL, high * PANEL)
     wide = -(-b.cols // PANEL)
     unsupported_if(
-        a.rows * rooms[0].line * 4 > RIGHT_AT or (rooms[1].panel + PANEL) * wide * 4 > RIGHT_AT,
+        a.rows * line * 4 > RIGHT_AT or (rooms[1].panel + PANEL) * wide * 4 > RIGHT_AT,
         "factors larger than the scratch memory",
     )
     return rooms

@@ -1,7 +1,8 @@
 """Copy forwarding: products read an operand at its source.
 
 A move from L1 fills a tile of L0. If only products read the tile, and nothing writes its source
-before the last of them, the move is left out.
+before the last of them, the move is left out. A load of a tile of L1 that only such moves read is
+left out too: products read rows of global memory.
 """
 
 from __future__ import annotations
@@ -23,14 +24,15 @@ from pto.isa.meaning.tile.img2col import IMG2COL, matrix_of
 from pto.isa.meaning.tile.matmul import PRODUCT
 from pto.isa.row import types as t
 from pto.isa.row.traits import Control
-from pto.run.jit.emit.cube.factors import Matrix, takes
+from pto.run.jit.emit.cube.factors import LANES, Matrix, takes
 from pto.run.jit.emit.cube.image import Image, image
 from pto.run.jit.emit.names import meet
 from pto.run.jit.emit.registry import is_cheap
 from pto.run.jit.emit.tile import planes
-from pto.run.jit.emit.tile.grids import grid
-from pto.run.jit.llvm.text import Val, unsupported_if
-from pto.run.jit.runtime.values import ScalarValue, TileDesc
+from pto.run.jit.emit.tile.grids import Grid, grid
+from pto.run.jit.emit.tile.move import met
+from pto.run.jit.llvm.text import Val, expect, unsupported_if
+from pto.run.jit.runtime.values import ScalarValue, TileDesc, ViewDesc
 
 if TYPE_CHECKING:
     from pto.run.jit.emit.emitter import Emitter, OpContext
@@ -41,11 +43,12 @@ _CONTROL: Final = (Control.FOR, Control.IF, Control.YIELD)
 
 @dataclass(frozen=True, slots=True)
 class ForwardedCopy:
-    """The source of a move that is left out."""
+    """The source of a tile that is not filled, and the instructions that would fill it."""
 
-    fill: Operation
+    fills: tuple[Operation, ...]
     source: Matrix | Image
     known: str  # the run-time condition of forwarding; else the tile is filled
+    fine: str = "true"  # else the host runs the products
 
 
 def fills_factor(op: Operation) -> bool:
@@ -62,35 +65,65 @@ def touches_no_tile(op: Operation) -> bool:
     return bool(op.results) or op.body in (SET_FLAG, WAIT_FLAG, IN_ORDER)
 
 
+def loads_factor(op: Operation) -> bool:
+    """True if it loads a tile of L1."""
+    dst = op.operand("dst") if op.body is move.LOAD else None
+    return dst is not None and isinstance(dst.type, t.TileBuf) and dst.type.tile.space is Space.L1
+
+
+def forwardable(op: Operation) -> bool:
+    return fills_factor(op) or loads_factor(op)
+
+
 def can_forward(e: Emitter, ops: Sequence[Operation], n: int) -> bool:
-    """True if only products read the tile that ops[n] fills, and the source is unchanged until the
+    """True if only products read what ops[n] fills or loads, and the source is unchanged until the
     last of them."""
+    source, last = ops[n].operand("src"), _last_product(e, ops, n)
+    if source is None or last is None:
+        return False
+    between = [op for outer in ops[n + 1 : last + 1] for op in outer.walk()]
+    return all(_leaves_alone(e, op, source) for op in between)
+
+
+def _last_product(e: Emitter, ops: Sequence[Operation], n: int) -> int | None:
+    """The last instruction that reads what ops[n] fills or loads; None if not only products read
+    it, directly or through tiles that are filled from it."""
     tile, source = ops[n].operand("dst"), ops[n].operand("src")
     if tile is None or source is None or id(tile) in e.cells or id(source) in e.cells:
-        return False
+        return None
     if not e.compiler.names.is_alone(tile):
-        return False
+        return None
     uses = [(m, op) for m, outer in enumerate(ops) for op in outer.walk() if tile in op.operands]
     if sum(op.operands.count(tile) for _, op in uses) != e.compiler.uses(ops[n])[id(tile)]:
-        return False
+        return None
     uses = [(m, op) for m, op in uses if op.body is not SET_VALID]  # once, before all other uses
-    fills = [m for m, op in uses if op is ops[m] and fills_factor(op)]
-    reads = [m for m, op in uses if op.body is PRODUCT and op.operand("dst") is not tile]
+    is_load = loads_factor(ops[n])
+    writes = loads_factor if is_load else fills_factor
+    fills = [m for m, op in uses if op is ops[m] and op.operand("dst") is tile and writes(op)]
+    reads = [(m, op) for m, op in uses if op.operand("dst") is not tile]
     if len(fills) + len(reads) != len(uses) or min(m for m, _ in uses) != fills[0]:
-        return False
+        return None
     end = next((m for m in fills if m > n), len(ops))
-    last = max((m for m in reads if n < m < end), default=n)
-    between = [op for outer in ops[n + 1 : last + 1] for op in outer.walk()]
-    return last > n and all(_leaves_alone(e, op, source) for op in between)
+    if not is_load:
+        plain = all(op.body is PRODUCT for _, op in reads)
+        return max((m for m, _ in reads if n < m < end), default=None) if plain else None
+    if not all(op is ops[m] and fills_factor(op) for m, op in reads):
+        return None
+    found = [_last_product(e, ops, m) for m, _ in reads if n < m < end]
+    known = [m for m in found if m is not None]
+    return max(known) if known and len(known) == len(found) else None
 
 
 def _leaves_alone(e: Emitter, op: Operation, source: Value) -> bool:
-    """True if an operation is known not to write the bytes of a tile, and does not wait."""
+    """True if an operation is known not to write the bytes of a tile or a view, and does not
+    wait."""
     if op.control is not None:
         return op.control in _CONTROL
     if touches_no_tile(op) or op.row is None or op.results:
         return touches_no_tile(op)
     body = op.body
+    if body is SET_VALID:
+        return op.operands[0] is not source
     if body is IMG2COL and matrix_of(e.case(op))[1]:
         return False  # sets a register that later im2col instructions read
     moves = (move.LOAD, move.STORE, PRODUCT)
@@ -102,7 +135,8 @@ def _leaves_alone(e: Emitter, op: Operation, source: Value) -> bool:
 
 def _is_elsewhere(e: Emitter, value: Value, source: Value) -> bool:
     if not isinstance(value.type, t.TileBuf) or not isinstance(source.type, t.TileBuf):
-        return isinstance(value.type, t.View)  # of global memory
+        kinds = {type(value.type), type(source.type)}  # a view is of global memory
+        return kinds == {t.TileBuf, t.View}
     if value.type.tile.space is not source.type.tile.space:
         return True
     if id(value) in e.cells or id(source) in e.cells:
@@ -114,9 +148,13 @@ def _is_elsewhere(e: Emitter, value: Value, source: Value) -> bool:
 def forwarded_copy(s: OpContext) -> ForwardedCopy:
     """The source that products may read instead of the tile that this instruction fills. Raises
     UnsupportedLowering if the tile must be filled. A window outside its tile is an error."""
+    if s.body is move.LOAD:
+        return _rows_of_view(s)
     src, dst = s.need(TileDesc, "src"), s.need(TileDesc, "dst")
+    load = s.e.forwarded.get(id(s.op.operand("src")))
     if s.body is IMG2COL:
-        return ForwardedCopy(s.op, *image(s, src, dst))
+        unsupported_if(load is not None, "an image in global memory")
+        return ForwardedCopy((s.op,), *image(s, src, dst))
     relu = s.case.word("reluPreMode") not in (None, "no_relu")
     unsupported_if(
         relu or any(s.op.operand(name) for name in ("fp", "preQuantScalar", "dst1")),
@@ -133,19 +171,44 @@ def forwarded_copy(s: OpContext) -> ForwardedCopy:
     else:
         unsupported_if(s.case.word("mode") is not None, "packed elements")
         at = s.need(ScalarValue, "indexRow").name, s.need(ScalarValue, "indexCol").name
-        s.fault_unless(_is_inside(s, src, at, dst.valid))
-    return ForwardedCopy(s.op, *_window(s, src, at, dst))
+        s.fault_unless(_is_inside(s, src.type.shape, at, dst.valid))
+    if load is None:
+        whole = Matrix(grid(src), planes.machine_address(s, src), *src.type.shape)
+        return ForwardedCopy((s.op,), *_window(s, whole, at, dst))
+    whole = expect(load.source, Matrix, "an image")
+    source, known = _window(s, whole, at, dst)
+    in_runs = s.x.compare("eq", s.x.rest(dst.valid[1], whole.grid.box[1]), 0)
+    known = s.x.both(known, in_runs, _is_inside(s, src.valid, at, dst.valid))
+    return ForwardedCopy((*load.fills, s.op), source, known, load.fine)
 
 
-def _is_inside(s: OpContext, src: TileDesc, at: tuple[Val, Val], size: tuple[Val, Val]) -> str:
-    x, sides = s.x, [*zip(at, size, src.type.shape, strict=True)]
+def _rows_of_view(s: OpContext) -> ForwardedCopy:
+    """The rows that a load reads, as runs of global memory. Its errors are reported here."""
+    view, tile = s.need(ViewDesc, "src"), s.need(TileDesc, "dst")
+    dtype = tile.type.dtype
+    plain = view.dtype is dtype and dtype.is_float and not dtype.is_packed
+    unsupported_if(not plain, "elements that are arranged on their way")
+    unsupported_if(move.has_margins(s.case), "columns beside the loaded ones")
+    found, *others = met(s, view, tile, s.case.word("layout"))
+    (rows, *more), (cols, *gaps) = found.side.field.rows, found.side.field.cols
+    unsupported_if(others or more or gaps or cols.step != 1, "rows that are no runs")
+    s.fault_unless(found.fits)
+    g = Grid(dtype, (1, LANES), rows.step, LANES, rows.step, 1)
+    source = Matrix(g, found.side.pointer, *tile.type.shape)
+    return ForwardedCopy((s.op,), source, "true", found.known)
+
+
+def _is_inside(
+    s: OpContext, extents: tuple[Val, Val], at: tuple[Val, Val], size: tuple[Val, Val]
+) -> str:
+    x, sides = s.x, [*zip(at, size, extents, strict=True)]
     begins = (x.compare("ule", first, limit) for first, _, limit in sides)
     ends = (x.compare("ule", x.add(first, count), limit) for first, count, limit in sides)
     return x.both(*begins, *ends)
 
 
-def _window(s: OpContext, src: TileDesc, at: tuple[Val, Val], dst: TileDesc) -> tuple[Matrix, str]:
-    x, g = s.x, grid(src)
+def _window(s: OpContext, whole: Matrix, at: tuple[Val, Val], dst: TileDesc) -> tuple[Matrix, str]:
+    x, g = s.x, whole.grid
     unsupported_if(
         not takes(g, left=dst.type.role is Role.LEFT), "a layout that products do not take"
     )
@@ -154,5 +217,5 @@ def _window(s: OpContext, src: TileDesc, at: tuple[Val, Val], dst: TileDesc) -> 
         known = x.both(known, x.compare("eq", x.rest(first, side), 0))
         place = x.add(place, x.mul(x.over(first, side), step))
     unsupported_if(known == "false", "a window that begins inside a box")
-    pointer = x.at(planes.machine_address(s, src), x.mul(place, g.dtype.itemsize))
+    pointer = x.at(whole.pointer, x.mul(place, g.dtype.itemsize))
     return Matrix(g, pointer, *dst.type.shape), known

@@ -28,10 +28,11 @@ from pto.core.dtypes import (
     decode,
 )
 from pto.run.jit.emit.emitter import OpContext
+from pto.run.jit.emit.frame import Parameters
 from pto.run.jit.emit.tile import planes
 from pto.run.jit.emit.tile.grids import Grid
 from pto.run.jit.llvm import conversions, lanes, shuffles
-from pto.run.jit.llvm.text import Text, Val, element, unsupported_if, vector
+from pto.run.jit.llvm.text import Text, Val, element, expect, unsupported_if, vector
 
 RIGHT_AT: Final = 1 << 19  # where the right factor lies in the scratch memory, behind the left one
 
@@ -49,7 +50,7 @@ class PanelLayout:
     """The layout of unpacked elements in the scratch buffer: panels of `line` columns, row by row;
     `panel` is the number of elements from one panel to the next."""
 
-    line: int
+    line: Val  # a number, except for rows of global memory
     panel: int = 0  # one panel holds all
 
     def column(self, x: Text, col: Val) -> Val:
@@ -63,9 +64,10 @@ class PanelLayout:
 def in_words(g: Grid, across: bool) -> Grid | None:
     """Four bytes that follow each other along a row, or down a column, as one word; None where the
     layout does not have them together."""
-    (h, w), steps = g.box, (g.down, g.right, g.row, g.col)
+    (h, w), places = g.box, (g.down, g.right, g.row, g.col)
+    steps = [n for n in places if isinstance(n, int)]
     run, step = (w, g.col) if across else (h, g.row)
-    if step != 1 or run % 4 or any(n % 4 for n in steps if n != 1):
+    if step != 1 or run % 4 or len(steps) != len(places) or any(n % 4 for n in steps if n != 1):
         return None
     down, right, row, col = (n if n == 1 else n // 4 for n in steps)
     return Grid(I32, (h, w // 4) if across else (h // 4, w), down, right, row, col)
@@ -123,11 +125,13 @@ def unpack(
 ) -> None:
     """Unpack the first rows x cols items to `to`; edges are padded to whole boxes. `flip`: bits of
     words that are inverted. `across`: pairs lie side by side."""
-    key = repr(("unpack", g, room, flip, across))
     pairs = (1, 2) if across else (2, 1)
-    kind = _Kind(g.dtype, *(pairs if g.dtype.is_packed else (1, 1)), room.line, flip)
-    given = [("i64", rows), ("i64", cols), ("ptr", to), ("ptr", source)]
-    s.call(key, given, lambda x: _unpack(x, g, room, kind))
+    line = expect(room.line, int, "unpacked rows")
+    kind = _Kind(g.dtype, *(pairs if g.dtype.is_packed else (1, 1)), line, flip)
+    given = Parameters(("i64", rows), ("i64", cols), ("ptr", to), ("ptr", source))
+    seen = g.renamed(given.name)
+    key = repr(("unpack", seen, room, flip, across))
+    s.call(key, given.given, lambda x: _unpack(x, seen, room, kind))
 
 
 @dataclass(frozen=True, slots=True)

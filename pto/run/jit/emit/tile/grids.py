@@ -2,31 +2,38 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 from pto.core.dtypes import DType
 from pto.core.layout import Axis, ElementOrder
 from pto.run.jit.emit.tile.boxes import frame_of
-from pto.run.jit.llvm.text import unsupported_if
+from pto.run.jit.llvm.text import Val, expect, unsupported_if
 from pto.run.jit.runtime.values import TileDesc
 
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """Offset of (r, c): r // h * down + c // w * right + r % h * row + c % w * col elements."""
+    """Offset of (r, c): r // h * down + c // w * right + r % h * row + c % w * col elements. Only
+    rows of global memory have a distance that is known when it runs."""
 
     dtype: DType
     box: tuple[int, int]
-    down: int
+    down: Val
     right: int
-    row: int
+    row: Val
     col: int
+
+    def renamed(self, name: Callable[[Val], Val]) -> Grid:
+        """The same grid with other names for its numbers."""
+        return replace(self, down=name(self.down), row=name(self.row))
 
     @property
     def turned(self) -> Grid:
         """The same elements with rows and columns exchanged."""
         h, w = self.box
-        return Grid(self.dtype, (w, h), self.right, self.down, self.col, self.row)
+        down, row = expect(self.down, int, "rows"), expect(self.row, int, "rows")
+        return Grid(self.dtype, (w, h), self.right, down, self.col, row)
 
 
 def grid(tile: TileDesc) -> Grid:

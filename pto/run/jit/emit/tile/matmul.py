@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from pto.core.dtypes import F32
 from pto.isa.meaning.memory import registers
 from pto.isa.meaning.tile.matmul import PRODUCT, counts_values
 from pto.run.jit.emit.cube.contraction import multiply
-from pto.run.jit.emit.cube.factors import Matrix, kind_of, unpacked
+from pto.run.jit.emit.cube.factors import Factors, Matrix, kind_of, unpacked
 from pto.run.jit.emit.cube.image import Image
 from pto.run.jit.emit.cube.scales import of_tiles, scaled
 from pto.run.jit.emit.emitter import OpContext
 from pto.run.jit.emit.registry import emits
 from pto.run.jit.emit.tile import planes
 from pto.run.jit.emit.tile.grids import grid
+from pto.run.jit.emit.tile.move import UNUSUAL
 from pto.run.jit.llvm.text import unsupported_if
 from pto.run.jit.runtime.values import Lowered, TileDesc
 
@@ -44,9 +44,8 @@ def _product(s: OpContext) -> Sequence[Lowered]:
     items, deep = (x.up(k, deep), 1) if by_value else (k, deep)
 
     def product(lhs: Matrix | Image, rhs: Matrix | Image, *, again: bool = False) -> None:
-        in_boxes = "a_scale" not in names and a.type.space is not dst.type.space
-        factors = unpacked(s, (m, items, n), lhs, rhs, again=again, in_boxes=in_boxes)
-        factors = replace(factors, ahead=tuple(ahead))
+        in_place = "a_scale" not in names and a.type.space is not dst.type.space
+        factors = unpacked(s, (m, items, n), lhs, rhs, again=again, in_place=in_place)
         sizes, plain = (m, x.mul(k, deep), n), fine
         if "a_scale" in names:
             tiles = s.need(TileDesc, "a_scale"), s.need(TileDesc, "b_scale")
@@ -61,27 +60,33 @@ def _product(s: OpContext) -> Sequence[Lowered]:
             old = None if start is None else _matrix(s, start)
             multiply(s, sizes, factors, _matrix(s, dst), old, is_row=added == "bias")
 
+        if factors.source is not None:
+            in_turn.append(factors)
         planes.guarded(s, plain, run, _UNLESS)
 
     def filled() -> None:
         for each in forwarded:
-            if each is not None:
-                s.e.operation(each.fill)
+            for op in () if each is None else each.fills:
+                s.e.operation(op)
         product(_matrix(s, a), _matrix(s, b))
 
     forwarded = [s.e.forwarded.get(id(s.op.operand(name))) for name in (left, right)]
-    sources = [each.fill.operand("src") for each in forwarded if each is not None]
-    ahead = [s.e.loaded.pop(id(each)) for each in sources if id(each) in s.e.loaded]
     known = x.both(*("true" if each is None else each.known for each in forwarded))
+    loaded = x.both(*("true" if each is None else each.fine for each in forwarded))
     first, second = (
         _matrix(s, tile) if each is None else each.source
         for each, tile in zip(forwarded, (a, b), strict=True)
     )
     plain = forwarded[1] is not None and kind == "float" and "a_scale" not in names
     kept = (forwarded[1], items, n) if plain else None
-    again = kept is not None and kept == s.e.unpacked
-    x.when(known, lambda: product(first, second, again=again), filled)
-    s.e.unpacked = kept
+    again, in_turn = kept is not None and kept == s.e.unpacked, list[Factors]()
+
+    def run() -> None:
+        x.when(known, lambda: product(first, second, again=again), filled)
+
+    planes.guarded(s, loaded, run, UNUSUAL)
+    # a right factor that the product unpacks is not unpacked if the host runs the product
+    s.e.unpacked = kept if loaded == "true" and not in_turn else None
     return []
 
 

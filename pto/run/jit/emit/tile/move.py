@@ -17,7 +17,6 @@ from pto.isa.meaning.cube.accumulator import Outlet
 from pto.isa.meaning.tile import move, window
 from pto.isa.rules.rule import Case
 from pto.run.jit.emit.cube.accumulator import with_outlet
-from pto.run.jit.emit.cube.ahead import next_load
 from pto.run.jit.emit.emitter import OpContext
 from pto.run.jit.emit.frame import Parameters
 from pto.run.jit.emit.handle.view import inside
@@ -86,7 +85,7 @@ def _matrix(x: Text, layout: GlobalLayout, view: ViewDesc, tile: TileDesc, word:
     return x.both(*(x.compare(word, wanted, count) for wanted, count in pairs))
 
 
-_UNLESS = "the view has an unusual layout, leaves its memory, or its elements overlap"
+UNUSUAL = "the view has an unusual layout, leaves its memory, or its elements overlap"
 
 
 def by_layout(s: OpContext, ways: Sequence[Met], body: Callable[[Met], None]) -> None:
@@ -95,7 +94,7 @@ def by_layout(s: OpContext, ways: Sequence[Met], body: Callable[[Met], None]) ->
     if others:
         s.x.when(found.known, lambda: body(found), lambda: by_layout(s, others, body))
     else:
-        planes.guarded(s, found.known, lambda: body(found), _UNLESS)
+        planes.guarded(s, found.known, lambda: body(found), UNUSUAL)
 
 
 def note(s: OpContext, view: ViewDesc, rows: Val, cols: Val, *, writes: bool) -> None:
@@ -198,7 +197,6 @@ def _load(s: OpContext) -> Sequence[Lowered]:
     require_same_width(view.dtype, tile.type.dtype)
     rows, cols = tile.valid
     ways, target = met(s, view, tile, s.case.word("layout")), tile_side(s, tile)
-    next = next_load(s, view, tile, ways[0].side.pointer)
 
     def load(found: Met) -> None:
         s.fault_unless(found.fits)
@@ -207,8 +205,6 @@ def _load(s: OpContext) -> Sequence[Lowered]:
             beside(s, tile, target)
 
     by_layout(s, ways, load)
-    if next is not None:
-        s.e.loaded[id(s.op.operand("dst"))] = next
     return []
 
 
