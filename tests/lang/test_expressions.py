@@ -275,3 +275,19 @@ def test_temporaries_lie_over_what_nobody_needs_any_more():
     twice = 2 * (x.astype(np.float64) + 1)
     assert np.allclose(z, np.exp(twice - twice.max(axis=1, keepdims=True)), atol=1e-6)
     assert both.ir.count("alloc_tile") == 4, "t, twice, the column and its scratch tile"
+
+
+@pytest.mark.parametrize("profile", ["cpu", "a2a3", "a5"])
+def test_a_conversion_clamps_or_keeps_low_bits(profile: str) -> None:
+    @pto.kernel(profile=profile)
+    def both(x: pto.Global[pto.f16], y: pto.Global[pto.i8], z: pto.Global[pto.i8]) -> None:
+        t = pto.load(x, 1, 64)
+        pto.store(y, t.to(pto.i8, saturate=True))
+        pto.store(z, t.to(pto.i8, saturate=False))
+
+    whole = np.arange(64) * 10 - 320
+    y, z = np.zeros((2, 1, 64), np.int8)
+    for engine in ("reference", "jit"):
+        both(whole.astype(np.float16)[None], y, z, engine=engine)
+        assert (y == whole.clip(-128, 127)).all()
+        assert (z == whole.astype(np.int8)).all()

@@ -171,7 +171,7 @@ def _sorted(
 
 
 def _given_back(values: Tile, t: Tile, descending: bool) -> Tile:
-    return convert(values if descending else unary("neg", values), t.dtype, None)
+    return convert(values if descending else unary("neg", values), t.dtype)
 
 
 def _count(t: Tile, k: object) -> int:
@@ -194,7 +194,7 @@ def _comparable(word: str, t: Tile) -> Tile:
             f"pto.{word} of {t.dtype}: the sorting instructions take f32, which does not hold it",
             help="sort keys that f32 holds: t.to(pto.f32), exact up to 2 ** 24",
         )
-    return convert(t, F32, None)
+    return convert(t, F32)
 
 
 def _padded(t: Tile, width: int) -> Tile:

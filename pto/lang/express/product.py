@@ -140,12 +140,13 @@ def _require_accumulator(acc: Tile, left: Tile, right: Tile) -> None:
         )
 
 
-def convert(t: Tile, dtype: object, mode: str | None) -> Tile:
+def convert(t: Tile, dtype: object, mode: str | None = None, saturate: bool | None = None) -> Tile:
     """The tile in another element type: one tcvt."""
     kind = element(dtype)
     t = vector(t)
     if kind is t.dtype and mode is None:
         return t
+    clamped = None if saturate is None else "ON" if saturate else "OFF"
     _require_conversion(t.dtype, kind)
     made = like(t, kind)
     with everywhere(made, t):
@@ -153,7 +154,7 @@ def convert(t: Tile, dtype: object, mode: str | None) -> Tile:
         if is_column(t):
             set_region(made, *current().region(t))
             source, into = flat(t), flat(made)
-        instructions.tcvt(into, source, rmode=mode)
+        instructions.tcvt(into, source, rmode=mode, satmode=clamped)
     return made
 
 

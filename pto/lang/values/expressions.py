@@ -102,11 +102,15 @@ class Expressions(Operators["Tile"]):
 
     # ---- conversion and transposition
 
-    def to(self, dtype: object, *, mode: str | None = None) -> Tile:
-        """The tile in another element type: one tcvt. `mode` is a rounding mode, as "RINT"."""
+    def to(self, dtype: object, *, mode: str | None = None, saturate: bool | None = None) -> Tile:
+        """The tile in another element type: one tcvt. `mode` is a rounding mode, as "RINT".
+
+        `saturate` clamps numbers to the range of the type, False keeps their low bits; by default
+        the two types decide (`pto isa tcvt`).
+        """
         from pto.lang.express import product
 
-        return product.convert(self, dtype, mode)  # pyright: ignore[reportArgumentType]
+        return product.convert(self, dtype, mode, saturate)  # pyright: ignore[reportArgumentType]
 
     astype = to
 
