@@ -14,13 +14,13 @@ from pto.ir.copied import copied
 from pto.ir.graph import Module, Operation, Value
 from pto.ir.liveness import Lifetime, Timeline, aliases, handed_on, timeline
 from pto.isa.meaning.handle.config import SCALES_SHIFT
-from pto.plan.buffers import LocalBuffer, buffers, scaled
+from pto.plan.buffers import LocalBuffer, buffers, scaled, unplaced
 from pto.plan.calls import FunctionNames, callees_first, imports, with_peers
 from pto.plan.instances import check_calls, check_loops
 from pto.plan.mode import first_order
-from pto.plan.packing import Item, PackResult, fullest, pack
+from pto.plan.packing import Item, fullest, pack, spread
 from pto.plan.placement import BufferUse, FunctionPlan, Placed, Placement
-from pto.plan.room import shortage, warnings
+from pto.plan.room import everywhere, shortage, warnings
 from pto.target.facts import Profile
 from pto.transform.addresses import write_addresses
 from pto.verify.functions import is_defined
@@ -30,17 +30,11 @@ BLOCK, FRACTAL = 32, 512
 _FRACTALS = (Space.L0A, Space.L0B, Space.L0C)
 
 
-def plan_memory(
-    program: Module | Operation | Sequence[Operation],
-    profile: Profile,
-    *,
-    reuse: bool | None = None,
-) -> Placement:
+def plan_memory(program: Module | Operation | Sequence[Operation], profile: Profile) -> Placement:
     """A placement for a program, or for functions of it with all that they call.
 
-    `reuse`: whether tiles with disjoint lifetimes may share bytes. The default is True if a
-    compiler is yet to order the pipes. Flags set by hand order the uses of one tile, not of two, so
-    there tiles get disjoint bytes as long as the buffer is large enough.
+    Tiles get disjoint bytes as long as the buffer is large enough. If it is not, bytes are reused
+    as late as possible, so that a load rarely waits for the tile that it overwrites.
     """
     if isinstance(program, Module):
         functions = list(program.functions())
@@ -48,30 +42,40 @@ def plan_memory(
         functions = [program] if isinstance(program, Operation) else list(program)
     names = FunctionNames()
     wanted = with_peers([f for f in functions if is_defined(f)], names)
-    apart = not reuse if reuse is not None else first_order(wanted) is not None
-    plans: dict[Operation, FunctionPlan] = {}
-    found: list[Diagnostic] = []
-    for function, calls in callees_first(wanted, names):
-        called = [(op, plans[callee]) for op, callee in calls]
-        plans[function] = plan = _plan(function, called, profile, apart)
-        found += shortage(plan, profile)
+    plans, found = _plans(wanted, names, profile, low=False)
+    if found:  # a called function may have taken bytes that its callers need
+        plans, found = _plans(wanted, names, profile, low=True)
     if found:
         raise PtoError(*found)
     ordered = tuple(plans[f] for f in wanted)
     addresses = {p.buffer.op: p.start for plan in ordered for p in plan.placed}
     addresses |= {op: addresses[reserve] for op, reserve in imports(wanted, names)}
-    advice = tuple(d for plan in ordered for d in warnings(plan, profile))
+    by_hand = first_order(wanted) is not None
+    advice = tuple(d for plan in ordered for d in warnings(plan, profile, by_hand=by_hand))
     return Placement(profile, ordered, advice, addresses)
 
 
-def addressed(module: Module, profile: Profile, *, reuse: bool | None = None) -> Module:
+def _plans(
+    wanted: Sequence[Operation], names: FunctionNames, profile: Profile, *, low: bool
+) -> tuple[dict[Operation, FunctionPlan], list[Diagnostic]]:
+    """A plan for each function, and the findings about buffers that are too small."""
+    plans: dict[Operation, FunctionPlan] = {}
+    found: list[Diagnostic] = []
+    for function, calls in callees_first(wanted, names):
+        called = [(op, plans[callee]) for op, callee in calls]
+        plans[function] = plan = _plan(function, called, profile, low)
+        found += shortage(plan, profile)
+    return plans, found
+
+
+def addressed(module: Module, profile: Profile) -> Module:
     """The same program with every address that `plan_memory` chooses; `module` stays as it is.
 
     A compiler that keeps the addresses cannot place the program otherwise: what was proven of this
     one holds there too.
     """
     result = copied(module)
-    write_addresses(result, plan_memory(result, profile, reuse=reuse).addresses)
+    write_addresses(result, plan_memory(result, profile).addresses)
     return result
 
 
@@ -84,8 +88,9 @@ def _plan(
     function: Operation,
     called: Sequence[tuple[Operation, FunctionPlan]],
     profile: Profile,
-    apart: bool,
+    low: bool,
 ) -> FunctionPlan:
+    """The plan of one function; with `low` its tiles take as few bytes as possible."""
     own = list(buffers(function))
     results = [v for op, plan in called if plan.returned for v in op.results]
     roots = [b.root for b in own if b.root is not None] + results
@@ -94,6 +99,7 @@ def _plan(
     check_loops(roots, {b.root for b in own if b.fixed is not None}, times)
     check_calls(taken)
     operands = scaled(function)
+    low = low or next(unplaced(function, times), None) is not None
     living = _together([b.living(times) for b in own], operands)
     placed: dict[LocalBuffer, Placed] = {}
     uses: list[BufferUse] = []
@@ -103,12 +109,12 @@ def _plan(
         over = [p for p in taken if p.buffer.space is space]
         at = {p.buffer.root: p.start for p in placed.values()}
         found = [_beside(b, at.get(operands[b.root]) if b.root in operands else None) for b in here]
-        starts, use = _pack(found, over, space, profile, times.whole if apart else None)
+        starts, use = _pack(found, over, space, profile, low)
         placed |= {b: Placed(b, start) for b, start in zip(here, starts, strict=True)}
         uses.append(use)
     in_order = tuple(placed[b] for b in living)
     returned = tuple(_returned(function, in_order, called))
-    return FunctionPlan(function, in_order, tuple(taken), returned, tuple(uses), times, apart)
+    return FunctionPlan(function, in_order, tuple(taken), returned, tuple(uses), times)
 
 
 def _together(living: list[LocalBuffer], operands: Mapping[Value, Value]) -> list[LocalBuffer]:
@@ -130,18 +136,15 @@ def _pack(
     taken: Sequence[Placed],
     space: Space,
     profile: Profile,
-    always: Lifetime | None,
+    low: bool,
 ) -> tuple[list[int], BufferUse]:
-    """A start for each buffer of one space, and the memory use.
-
-    With `always`, the lifetime of the whole function, no two share bytes if there is space.
-    """
+    """A start for each buffer of one space, and the memory use."""
     align, capacity = alignment(space, profile), profile.buffers[space.value]
     items = [(_item(b), b) for b in here if b.alive is not None]
     fixed = [item for item, b in items if b.fixed is not None]
     fixed += [_item(p.buffer) for p in taken]
     free = [item for item, b in items if b.fixed is None]
-    packing = None if always is None else _apart(free, fixed, always, align, capacity)
+    packing = None if low else spread(free, fixed, align, everywhere(space, profile))
     packing = packing or pack(free, fixed, align, capacity)
     planned = iter(packing.starts)
     starts = [
@@ -151,16 +154,6 @@ def _pack(
     position, alive = fullest(free, fixed, align)
     unused = max((b.nbytes for b in here if b.alive is None), default=0)
     return starts, BufferUse(space, max(high, unused), alive, position, capacity)
-
-
-def _apart(
-    free: Sequence[Item], fixed: Sequence[Item], always: Lifetime, align: int, capacity: int
-) -> PackResult | None:
-    """A packing with all items alive at once; None if that does not fit."""
-    first, last = always.first, always.last
-    kept = [[replace(i, first=first, last=last) for i in items] for items in (free, fixed)]
-    found = pack(kept[0], kept[1], align, capacity)
-    return found if found.high <= capacity else None
 
 
 def _item(buffer: LocalBuffer) -> Item:

@@ -6,7 +6,7 @@ Numbers only; nothing is known about the buffers here.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -40,8 +40,36 @@ class PackResult:
     high: int
 
 
+def spread(
+    items: Sequence[Item], fixed: Sequence[Item], align: int, capacity: int
+) -> PackResult | None:
+    """A packing that reuses bytes as late as the capacity allows; None if none was found.
+
+    Two items share bytes only if more than `pause` positions lie between their lifetimes. The
+    longest pause that fits is found by bisection; with the longest of all nothing is shared.
+    """
+    pause = max((i.last for i in (*items, *fixed)), default=0)
+    found, fits, fails = None, -1, pause + 1
+    while fails - fits > 1:
+        longer, kept = ([replace(i, last=i.last + pause) for i in each] for each in (items, fixed))
+        hopeless = most_alive(longer, align) > capacity
+        tried = None if hopeless else _lowest(longer, kept, align, capacity)
+        if tried is not None and tried.high <= capacity:
+            found, fits = tried, pause
+        else:
+            fails = pause
+        pause = (fits + fails) // 2
+    return found
+
+
 def pack(items: Sequence[Item], fixed: Sequence[Item], align: int, capacity: int) -> PackResult:
-    """The lowest packing found; its `high` exceeds the capacity when none that fits was found.
+    """The lowest packing found; its `high` exceeds the capacity when none that fits was found."""
+    best = _lowest(items, fixed, align, capacity)
+    return best if best.high <= capacity else _squeeze(items, fixed, align, capacity, best)
+
+
+def _lowest(items: Sequence[Item], fixed: Sequence[Item], align: int, capacity: int) -> PackResult:
+    """The lowest of a first fit in several orders.
 
     Program order comes first: it is optimal for buffers of one size, and easy to read.
     """
@@ -51,8 +79,8 @@ def pack(items: Sequence[Item], fixed: Sequence[Item], align: int, capacity: int
         order = sorted(range(len(items)), key=lambda n, key=key: key(items[n]))
         best = min(best, _first_fit(items, fixed, align, order), key=lambda p: p.high)
         if best.high <= least or (best.high <= capacity and len(items) > _MANY):
-            return best
-    return best if best.high <= capacity else _squeeze(items, fixed, align, capacity, best)
+            break
+    return best
 
 
 def _squeeze(

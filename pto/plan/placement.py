@@ -47,7 +47,6 @@ class FunctionPlan:
     returned: tuple[Placed, ...]  # buffers that it returns
     uses: tuple[BufferUse, ...]
     times: Timeline
-    apart: bool = False  # tiles share no bytes if possible: flags set by hand order the pipes
 
     @property
     def name(self) -> str:

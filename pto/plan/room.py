@@ -10,6 +10,7 @@ from pto.core.memory import Space
 from pto.plan.buffers import unplaced
 from pto.plan.placement import BufferUse, FunctionPlan, Placed
 from pto.target.device import device, smallest
+from pto.target.devices import DeviceSpec
 from pto.target.facts import Profile
 
 _LARGEST = 5  # tiles that a finding lists
@@ -76,8 +77,11 @@ def _note(plan: FunctionPlan, p: Placed) -> Note:
     )
 
 
-def warnings(plan: FunctionPlan, profile: Profile) -> Iterator[Diagnostic]:
-    """Warnings about a plan; none for a function that sets all addresses itself."""
+def warnings(plan: FunctionPlan, profile: Profile, *, by_hand: bool) -> Iterator[Diagnostic]:
+    """Warnings about a plan; none for a function that sets all addresses itself.
+
+    `by_hand`: the program orders its pipes itself.
+    """
     if all(p.buffer.fixed is not None for p in plan.placed):
         return
     for op in unplaced(plan.function, plan.times):
@@ -87,15 +91,16 @@ def warnings(plan: FunctionPlan, profile: Profile) -> Iterator[Diagnostic]:
         yield Diagnostic("PTO-M124", message, op.loc, "warning", help=_PLACE_ALL)
     for use in plan.uses:
         yield from _narrower(plan, use, profile)
-        yield from _shared(plan, use, profile)
+        if by_hand:
+            yield from _shared(plan, use, profile)
 
 
 def _shared(plan: FunctionPlan, use: BufferUse, profile: Profile) -> Iterator[Diagnostic]:
-    """A warning if flags are set by hand, and tiles have to share bytes."""
+    """A warning if tiles of a function that sets flags by hand have to share bytes."""
     here = [p for p in plan.placed if p.buffer.space is use.space and p.buffer.alive is not None]
     here.sort(key=lambda p: p.start)
     pairs = [(a, b) for a, b in pairwise(here) if b.start < a.end and None in _fixed(a, b)]
-    if not plan.apart or not pairs:
+    if not pairs:
         return
     a, b = pairs[0]
     total = sum(p.buffer.nbytes for p in here)
@@ -117,14 +122,33 @@ _ORDER = "order the last use of one before the first of the other, or give them 
 _PLACE_ALL = "give every tile of the function an address, or none"
 
 
+def everywhere(space: Space, profile: Profile) -> int:
+    """The bytes of a buffer that a program may use on every device of the profile."""
+    chip = _tight(space, profile)
+    size = profile.buffers[space.value]
+    return min(_usable(space, profile), size if chip is None else chip.buffers[space.value])
+
+
+def _tight(space: Space, profile: Profile) -> DeviceSpec | None:
+    """The device with the smallest buffer; None if one is chosen, or all have as much."""
+    return smallest(profile, space.value) if profile.device is None else None
+
+
+def _usable(space: Space, profile: Profile) -> int:
+    """The bytes of a buffer below those that the chosen device uses itself."""
+    if space is Space.UB and profile.device is not None:
+        return device(profile.device).usable_ub
+    return profile.buffers[space.value]
+
+
 def _narrower(plan: FunctionPlan, use: BufferUse, profile: Profile) -> Iterator[Diagnostic]:
     what = f"@{plan.name} takes {use.high:,} bytes of {use.space.value}"
-    chip = smallest(profile, use.space.value) if profile.device is None else None
+    chip = _tight(use.space, profile)
     if chip is not None and use.high > chip.buffers[use.space.value]:
         message = f"{what}: {profile} has them, {chip.name} only {chip.buffers[use.space.value]:,}"
         help = f"`--device {chip.name}` plans for it"
         yield Diagnostic("PTO-M125", message, plan.function.loc, "warning", help=help)
-    kept = device(profile.device).usable_ub if profile.device else use.capacity
-    if use.space is Space.UB and kept < use.high <= use.capacity:
+    kept = _usable(use.space, profile)
+    if kept < use.high <= use.capacity:
         message = f"{what}: from byte {kept:,} on, {profile.device} uses them itself"
         yield Diagnostic("PTO-M128", message, plan.function.loc, "warning")

@@ -41,10 +41,10 @@ def test_the_table_has_a_row_for_each_tile(program: str, capsys: Capture):
     rows = [line.split() for line in out.splitlines() if line.startswith("  %")]
     assert rows == [
         ["%x", "vec", "16x64xf32", "ND", "ub", "0x00000..0x01000", "4,096", "5"],
-        ["%z", "vec", "16x64xf32", "ND", "ub", "0x00000..0x01000", "4,096", "8"],
         ["%y", "vec", "16x64xf32", "ND", "ub", "0x01000..0x02000", "4,096", "5-8"],
+        ["%z", "vec", "16x64xf32", "ND", "ub", "0x02000..0x03000", "4,096", "8"],
     ]
-    assert "8,192 of 262,144 bytes (3.1%)" in out
+    assert "12,288 of 262,144 bytes (4.7%)" in out
     assert "no local buffers: @idle" in out
 
 
@@ -75,7 +75,7 @@ def test_as_data(program: str, capsys: Capture):
         "kind": "planned",
         "lines": [5, 5],
     }
-    assert scale["use"] == [{"space": "ub", "high": 8192, "most_alive": 8192, "capacity": 262144}]
+    assert scale["use"] == [{"space": "ub", "high": 12288, "most_alive": 8192, "capacity": 262144}]
     assert idle == {"name": "idle", "buffers": [], "use": [], "ids": []}
     assert found["findings"] == []
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from pto.core.errors import PtoError
 from pto.ir.graph import Module, Operation
 from pto.ir.text.parser import parse
 from pto.plan.memory import plan_memory
@@ -21,9 +24,25 @@ def program(body: str, *, args: str = "%c0: index, %c1: index, %n: index, %cond:
     return parse(f"module {{\nfunc.func @k({args}) {{\n{text}\nreturn\n}}\n}}\n", "k.pto")
 
 
+def tight(module: Module, chosen: Profile = A5) -> Placement:
+    """A plan in buffers with little or no more bytes than are alive at once, so that tiles share
+    bytes wherever their lifetimes allow it."""
+    uses = [use for plan in plan_memory(module, chosen).functions for use in plan.uses]
+    needs = {use.space.value: 0 for use in uses}
+    for use in uses:
+        needs[use.space.value] = max(needs[use.space.value], use.alive)
+    for percent in range(100, 400, 10):
+        sizes = {k: min(chosen.buffers[k], n * percent // 100) for k, n in needs.items()}
+        try:
+            return plan_memory(module, replace(chosen, buffers=replace(chosen.buffers, **sizes)))
+        except PtoError as error:
+            assert {d.code for d in error.diagnostics} <= {"PTO-M120", "PTO-M121"}
+    return plan_memory(module, chosen)  # a tile at a high address, or one that is never used
+
+
 def plan(body: str, chosen: Profile = A5) -> dict[str, Placed]:
-    """The plan of `body`: placed buffers by name."""
-    return by_name(plan_memory(program(body), chosen), "k")
+    """The tight plan of `body`: placed buffers by name."""
+    return by_name(tight(program(body), chosen), "k")
 
 
 def by_name(placement: Placement, function: str) -> dict[str, Placed]:

@@ -6,7 +6,7 @@ from pto.core.errors import PtoError
 from pto.ir.text.parser import parse
 from pto.plan.memory import plan_memory
 
-from .programs import A5, TILE, alloc, find, overlap, plan, use
+from .programs import A5, TILE, alloc, find, overlap, plan, tight, use
 
 CALLS = """module {
 func.func @leaf(%x: TILE) {
@@ -33,7 +33,7 @@ func.func @top() {
 
 def test_a_callee_does_not_touch_the_tiles_of_its_callers():
     module = parse(CALLS)
-    placement = plan_memory(module, A5)
+    placement = tight(module)
     leaf, m, t, u = (placement.address(find(module, n)) for n in "lmtu")
     assert len({leaf, m, t}) == 3
     assert u in {leaf, m, t}  # free again after the call

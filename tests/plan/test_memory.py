@@ -13,6 +13,7 @@ from pto.target import device, narrow, profile
 from .programs import (
     A2A3,
     A5,
+    BIG,
     TILE,
     alloc,
     by_name,
@@ -289,29 +290,76 @@ def test_an_operation_of_another_program_has_no_address():
     assert caught.value.code == "PTO-M126"
 
 
-# ---- flags set by hand
+# ---- side by side
 
 _BARRIER = "pto.barrier #pto.pipe<PIPE_V>"
 
 
-def test_tiles_of_a_program_that_sets_its_own_flags_lie_apart():
-    """No flag was written for the second tile on the bytes of the first."""
-    body = f"{alloc('a')}\n{use('a')}\n{_BARRIER}\n{alloc('b')}\n{use('b')}"
-    found = plan(body)
-    assert not overlap(found["%a"], found["%b"])
-    placement = plan_memory(program(body), A5, reuse=True)
-    shared = by_name(placement, "k")
-    assert overlap(shared["%a"], shared["%b"])
+@pytest.mark.parametrize("between", ["", _BARRIER], ids=["no flags", "flags by hand"])
+def test_tiles_lie_side_by_side_if_there_is_room(between: str):
+    """A load into the second tile need not wait for the last use of the first."""
+    body = f"{alloc('a')}\n{use('a')}\n{between}\n{alloc('b')}\n{use('b')}"
+    found = by_name(plan_memory(program(body), A5), "k")
+    assert (found["%a"].start, found["%b"].start) == (0, 4096)
 
 
 def test_a_tile_keeps_away_from_an_address_that_is_used_before_or_after():
     body = f"""%at = arith.constant 0 : i64
     %a = pto.alloc_tile addr = %at : TILE
     {use("a")}
-    {_BARRIER}
     {alloc("b")}
     {use("b")}"""
-    assert plan(body)["%b"].start == 4096
+    assert by_name(plan_memory(program(body), A5), "k")["%b"].start == 4096
+
+
+def test_bytes_are_reused_as_late_as_the_buffer_allows():
+    """Of five quarters of UB used one after the other, only the first and the last share bytes."""
+    quarter = "!pto.tile_buf<vec, 128x128xf32>"
+    names = "abcde"
+    body = "\n".join(
+        f"%{n} = pto.alloc_tile : {quarter}\npto.tabs ins(%{n} : {quarter}) outs(%{n} : {quarter})"
+        for n in names
+    )
+    found = by_name(plan_memory(program(body), A5), "k")
+    starts = [found[f"%{n}"].start for n in names]
+    assert starts[4] == starts[0] and sorted(starts[:4]) == [0, 65536, 131072, 196608]
+
+
+def test_bytes_that_a_device_uses_itself_are_no_room():
+    """The software of a board uses the last bytes of UB: three quarters fit, a fourth shares."""
+    chip = narrow(profile("a5"), device("950pr"))
+    tile = "!pto.tile_buf<vec, 128x128xf32>"
+    body = "\n".join(
+        f"%{n} = pto.alloc_tile : {tile}\npto.tabs ins(%{n} : {tile}) outs(%{n} : {tile})"
+        for n in "abcd"
+    )
+    placement = plan_memory(program(body), chip)
+    assert not placement.warnings
+    assert function_plan(placement, "k").uses[0].high == 3 * 65536
+    assert function_plan(plan_memory(program(body), A5), "k").uses[0].high == 4 * 65536
+
+
+def test_a_callee_leaves_room_for_its_callers():
+    """Side by side, the callee's tiles would fill UB; its caller has one alive during the call."""
+    text = """module {
+    func.func @inner() {
+      %a = pto.alloc_tile : BIG
+      pto.tabs ins(%a : BIG) outs(%a : BIG)
+      %b = pto.alloc_tile : BIG
+      pto.tabs ins(%b : BIG) outs(%b : BIG)
+      return
+    }
+    func.func @outer() {
+      %t = pto.alloc_tile : BIG
+      pto.tabs ins(%t : BIG) outs(%t : BIG)
+      func.call @inner() : () -> ()
+      pto.tabs ins(%t : BIG) outs(%t : BIG)
+      return
+    }
+    }""".replace("BIG", BIG)
+    placement = plan_memory(parse(text), A5)
+    a, b = (by_name(placement, "inner")[n] for n in ("%a", "%b"))
+    assert a.start == b.start and by_name(placement, "outer")["%t"].start != a.start
 
 
 def test_where_there_is_no_room_side_by_side_the_planner_says_which_tiles_share():

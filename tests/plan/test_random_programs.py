@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from pto.core.errors import PtoError
 from pto.ir.text.parser import parse
-from pto.plan.memory import plan_memory
 from pto.target.profile import profile
 
+from .programs import tight
 from .random_programs import Machine, random_program
 
 A5 = profile("a5")
@@ -19,7 +19,7 @@ def planned(text: str):
     """The program with its plan; None where one allocation would be two tiles at once."""
     module = parse(text)
     try:
-        return module, plan_memory(module, A5)
+        return module, tight(module, A5)
     except PtoError as error:
         assert error.code == "PTO-M122"
         return None

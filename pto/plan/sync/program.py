@@ -9,7 +9,7 @@ from pto.core.errors import fail
 from pto.ir.copied import copied
 from pto.ir.graph import Module, Operation
 from pto.plan.calls import FunctionNames, callees_first
-from pto.plan.memory import addressed, plan_memory
+from pto.plan.memory import plan_memory
 from pto.plan.mode import first_flag, may_lack_order
 from pto.plan.placement import FunctionPlan, Placement
 from pto.plan.sync.effects import NUMBER, PIPES, Effects, Phase
@@ -22,6 +22,7 @@ from pto.plan.sync.storage import Storage
 from pto.plan.sync.tree import Node, TreeReader, WorkNode, walk
 from pto.plan.sync.walk import ALL, FenceSet, PlacedFence
 from pto.target.facts import Profile
+from pto.transform.addresses import write_addresses
 from pto.transform.cores import state_core
 from pto.transform.fences import Insertions, barrier, flag
 from pto.verify.functions import is_defined
@@ -35,8 +36,8 @@ def insert(module: Module, profile: Profile) -> Module:
 
     Its tiles get the addresses for which the flags were placed. Existing barriers count, and stay.
 
-    New operations lengthen lifetimes, so that a plan of the result may move tiles. Then all
-    addresses that a tile had are considered, until the plan of the result is a known one.
+    Some buffers cannot have an address in the text, and a plan of the result may move them. Then
+    all addresses that such a buffer had are considered, until the plan of the result is known.
     """
     flag = first_flag([module.op])
     if flag is not None:
@@ -45,12 +46,13 @@ def insert(module: Module, profile: Profile) -> Module:
     known: list[Starts] = []
     for _ in range(_ROUNDS):
         result = copied(module)
-        placement = plan_memory(result, profile, reuse=True)
+        placement = plan_memory(result, profile)
         known = known or [_starts(placement)]
         _write(placement, known)
-        found = _starts(plan_memory(result, profile, reuse=True))
+        write_addresses(result, placement.addresses)
+        found = _starts(plan_memory(result, profile))
         if found in known:
-            return addressed(result, profile, reuse=True)
+            return result
         known.append(found)
     message = "the tiles find no place that holds once flags stand between their uses"
     raise fail("PTO-U251", message, help="give every tile an address: alloc_tile addr = ...")

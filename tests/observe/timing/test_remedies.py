@@ -146,7 +146,7 @@ def test_larger_tiles_of_many_rounds(width: int, chip: str, profile: str):
         for w in (width, 2 * width)
     )
     (saved,) = [each.saves_us for each in now.remedies if each.change == LARGER]
-    assert now.us - then.us == pytest.approx(saved, rel=0.15)
+    assert now.us - then.us == pytest.approx(saved, abs=0.9)
 
 
 def test_rows_are_not_longer_than_those_of_the_array():
