@@ -23,11 +23,11 @@ import pto
 from bench import jit_kernels as kernels
 from bench.measure import Rows, installed, seconds
 from pto.ir.text.parser import parse
+from pto.plan.calls import entry_functions
 from pto.run.launch.call import Launch
-from pto.run.launch.entry import entry_functions
 from pto.run.launch.host import launch
 from pto.run.launch.prepared import PreparedKernel
-from pto.target.choose import choose
+from pto.target.profile import choose
 
 BF16 = ml_dtypes.bfloat16
 RNG = np.random.default_rng(0)

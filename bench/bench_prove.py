@@ -24,9 +24,9 @@ from pto.ir.text.parser import parse_file
 from pto.lang.kernel import Kernel
 from pto.observe.proofs import Proofs, prove
 from pto.observe.trials import entry_names
-from pto.run.launch.entry import entry_functions
+from pto.plan.calls import entry_functions
 from pto.verify.functions import name_of
-from pto.verify.target import target_of
+from pto.verify.program import target_of
 
 _SLOW = 5.0  # seconds
 _EXAMPLES = Path(__file__).parent.parent / "examples"

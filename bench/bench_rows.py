@@ -29,14 +29,14 @@ from pto.ir.text.types import parse_type, type_text
 from pto.isa.row import types as t
 from pto.isa.row.instr import Instr
 from pto.isa.table import rows
+from pto.plan.calls import entry_functions
 from pto.run.jit.emit.instructions import compiled_as
 from pto.run.jit.llvm import native
 from pto.run.launch.call import Launch
-from pto.run.launch.entry import entry_functions
 from pto.run.launch.host import launch
 from pto.run.launch.prepared import PreparedKernel
 from pto.run.machine.device import Device
-from pto.target.choose import choose
+from pto.target.profile import choose
 
 ROUNDS, LONG = 15, 8e-4  # and seconds of the long run of a round, at least
 SIZE = 64  # rows of a tile whose example has 16

@@ -31,7 +31,7 @@ from pto.observe.sanitize import sanitize
 from pto.plan.memory import addressed
 from pto.plan.sync import insert
 from pto.run.launch.host import launch
-from pto.target.choose import choose
+from pto.target.profile import choose
 
 DEVICE = "910b1"
 SCHEDULES = ("late", "early", "random:1", "random:2", "random:3")

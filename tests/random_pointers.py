@@ -19,7 +19,7 @@ from pto.ir.builder import INDEX, new_block, new_function
 from pto.ir.graph import Block, Operation, Value
 from pto.isa.row.attributes import Attribute, Bool, Enum, Int, Symbol, Unit
 from pto.isa.row.instr import Attr, Instr
-from pto.isa.row.kinds import KINDS
+from pto.isa.row.types import KINDS
 from pto.isa.table import rows
 from pto.run.launch.host import launch
 from tests.random_values import ValueDraft

@@ -25,11 +25,12 @@ from typing import Any
 
 import numpy as np
 
+from pto.core import disk_cache as cache
 from pto.core.errors import PtoError
 from pto.core.memory import Space
 from pto.ir.graph import Module
 from pto.ir.text.printer import print_module
-from pto.run.jit.llvm import cache, native
+from pto.run.jit.llvm import native
 from pto.run.launch.host import launch
 from pto.run.launch.prepared import LaunchGrid
 from pto.run.machine.core import Cluster

@@ -19,8 +19,7 @@ from pto.ir.graph import Value
 from pto.isa.row.attributes import Attribute, Enum, Int, Str
 from pto.isa.row.enums import kinds_of
 from pto.isa.row.instr import Attr, Instr
-from pto.isa.row.kinds import KINDS
-from pto.isa.row.types import Align, LogicalVReg, Mask, Scalar, Type, VReg
+from pto.isa.row.types import KINDS, Align, LogicalVReg, Mask, Scalar, Type, VReg
 from pto.isa.table import rows
 from pto.verify import operation
 from tests.random_writer import Program, Writer, row_of, scalar_of, typed

@@ -24,7 +24,7 @@ from pto.isa.row.attributes import Str
 from pto.plan.memory import plan_memory
 from pto.run.machine.core import Cluster, Core
 from pto.run.machine.device import Device
-from pto.target.choose import choose
+from pto.target.profile import choose
 from pto.verify.functions import is_defined, name_of
 from tests import agreement
 from tests.machine import run_agents

@@ -11,7 +11,7 @@ from pto.ir.text.parser import parse_file
 from pto.isa import table
 from pto.isa.row.attributes import Str
 from pto.isa.rules.rule import Case
-from pto.target.choose import choose
+from pto.target.profile import choose
 from pto.verify.operation import constant
 
 HERE = Path(__file__).parent / "pto"

@@ -36,7 +36,7 @@ PROGRAMS = {code: explain.programs(code) for code in CODES}
 TEXTS = [
     c for c, (n, *both) in PROGRAMS.items() if n == "pto" and all("func.func" in x for x in both)
 ]
-WARNED = sorted(codes_in("pto/run/launch/outcome.py", "pto/plan/unwritten.py") | {"PTO-U313"})
+WARNED = sorted(codes_in("pto/run/launch/outcome.py", "pto/plan/stores.py") | {"PTO-U313"})
 NO_KERNEL = codes_in("pto/lang/file.py", "pto/lang/raised.py")  # of files that commands execute
 KERNELS = sorted(codes_in("pto/lang/**/*.py", "pto/ir/builder.py") - {*WARNED, *NO_KERNEL})
 

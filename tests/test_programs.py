@@ -15,7 +15,7 @@ from pto.ir.graph import Module, same
 from pto.ir.text.parser import parse, parse_file
 from pto.ir.text.printer import print_module
 from pto.isa.row.attributes import Str
-from pto.target.choose import choose
+from pto.target.profile import choose
 from pto.verify import verify
 
 HERE = Path(__file__).parent / "pto"

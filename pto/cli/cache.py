@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 
 from pto.cli.main import CLEAN
+from pto.core.disk_cache import LIMIT, OBJECTS
 from pto.cxx.kept import BUILDS
-from pto.run.jit.llvm.cache import LIMIT, OBJECTS
 
 EXAMPLES = """\
   pto cache info               where compiled code, choices of `pto tune` and builds of C++ are kept

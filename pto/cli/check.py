@@ -13,11 +13,11 @@ from pto.core import render
 from pto.core.errors import Diagnostic, PtoError, fail
 from pto.ir.graph import Module
 from pto.ir.text.parser import parse, read_source
-from pto.run.launch import place as places
+from pto.run.launch.engine import cluster_target
 from pto.target.facts import EDITIONS
 from pto.target.profile import PROFILES
 from pto.verify import judge, verify
-from pto.verify.target import target_of
+from pto.verify.program import target_of
 
 EXAMPLES = """\
   pto check kernel.pto                     under the profile the program declares
@@ -88,7 +88,7 @@ def program_files(names: Sequence[str]) -> Iterator[Path]:
     """The named files, and all .pto files below the named folders."""
     for name in names:
         path = Path(name)
-        if program.is_python(name) or cpp.is_source(name):
+        if program.is_python(name) or program.is_cpp(name):
             yield path
         elif path.is_dir():
             inside = sorted(path.rglob("*.pto"))
@@ -109,7 +109,7 @@ def program_files(names: Sequence[str]) -> Iterator[Path]:
 
 def _not_text(folder: Path) -> list[Path]:
     """Python and C++ files below a folder, which are not checked because that executes them."""
-    return sorted(p for p in folder.rglob("*") if p.suffix in (".py", *cpp.SUFFIXES))
+    return sorted(p for p in folder.rglob("*") if p.suffix in (".py", *program.CPP))
 
 
 def _named(others: Sequence[Path]) -> str:
@@ -155,7 +155,7 @@ def _results(
 
 def _elsewhere(files: Sequence[Path], args: argparse.Namespace) -> Iterator[Checked] | None:
     """Results from workers of a cluster, which get the texts; None without a cluster."""
-    if places.current() is None or any(path.suffix != ".pto" for path in files):
+    if cluster_target() is None or any(path.suffix != ".pto" for path in files):
         return None
     from pto.cluster import tasks
 
@@ -178,7 +178,7 @@ def checked(args: argparse.Namespace, item: tuple[str, str]) -> Checked:
 
 
 def _check_file(path: Path, args: argparse.Namespace) -> Checked:
-    if cpp.is_source(str(path)):
+    if program.is_cpp(str(path)):
         return cpp.check(str(path), args)
     module, found = load(path, args)
     return ("", found, "") if module is None else _judged(str(path), module, args)

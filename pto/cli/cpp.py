@@ -19,18 +19,11 @@ from pto.ir.text.parser import read_source
 from pto.isa.row.types import Ptr
 from pto.run.launch.arguments import LaunchParameter, build, parse_args
 from pto.run.launch.host import Report
-from pto.target.choose import DEFAULT
-from pto.target.device import device as find_device
+from pto.target.profile import DEFAULT
+from pto.target.profile import device as find_device
 
 if TYPE_CHECKING:
     from pto.cxx.kernel import CppKernel
-
-SUFFIXES = (".cpp", ".cc", ".cxx", ".cce")
-
-
-def is_source(file: str) -> bool:
-    return file.endswith(SUFFIXES)
-
 
 # Options of `pto run` and `pto check` that C++ kernels do not support.
 _OTHERS = {

@@ -9,7 +9,7 @@ from pto.core.errors import Diagnostic, PtoError
 from pto.core.render import Piece
 from pto.ir.graph import Module
 from pto.observe.compare import Compared, compare
-from pto.verify.target import judge
+from pto.verify.program import judge
 
 EXAMPLES = """\
   pto diff old.pto new.pto                 which accesses lost their order, which fences differ

@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from pto.cxx.export.folder import export
-    from pto.run.launch.entry import entry_functions
+    from pto.plan.calls import entry_functions
 
     called = read_launch(args)
     name = name_of(entry_functions(called.module, args.entry)[0])

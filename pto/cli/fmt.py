@@ -14,7 +14,7 @@ from pto.ir.graph import Module
 from pto.ir.text.comments import formatted
 from pto.ir.text.parser import parse, read_source
 from pto.ir.text.printer import print_module
-from pto.verify.target import legal_target
+from pto.verify.program import legal_target
 
 EXAMPLES = """\
   pto fmt kernel.pto                 print it in the stable form

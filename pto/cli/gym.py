@@ -20,8 +20,7 @@ from pto.gym.cases import expected_cases, find_programs
 from pto.gym.pool import ENGINE, MUTATED, SANITIZED, TIMED, Options, run_programs
 from pto.gym.result import GymResult
 from pto.gym.selection import sampled, select
-from pto.run.launch import place as places
-from pto.run.launch.engine import DEFAULT, ENGINES, chosen_engine, wants_sanitizer
+from pto.run.launch.engine import DEFAULT, ENGINES, chosen_engine, cluster_target, wants_sanitizer
 from pto.run.order.schedule import parse_schedule
 from pto.target.profile import profile
 
@@ -66,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
     require_possible(args)
     args.engine = chosen_engine(args.engine)
     parse_schedule(args.schedule)
-    path = Path(args.path) if places.current() is None else Path(args.path).resolve()
+    path = Path(args.path) if cluster_target() is None else Path(args.path).resolve()
     selection = select(args.k)
     programs = find_programs(path, selection)
     if args.mutate:

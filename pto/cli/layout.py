@@ -14,8 +14,8 @@ from pto.cli import console
 from pto.core import dtypes, layout
 from pto.core.compact import Compact
 from pto.core.errors import Diagnostic, PtoError, fail
+from pto.core.memory import role
 from pto.core.render import Piece
-from pto.core.role import role
 from pto.core.tile import TileType, Valid
 from pto.target import Profile, Target, check_tile, choose
 from pto.view.tile_picture import draw, strokes

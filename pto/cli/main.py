@@ -10,11 +10,12 @@ import gc
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
 from typing import Protocol, cast
 
 from pto import __version__
-from pto.cli import findings, place
+from pto.cli import findings
 from pto.core.errors import Diagnostic, PtoError, fail, nearest
 
 CLEAN, FINDINGS, USAGE, BROKEN = 0, 1, 2, 3
@@ -138,12 +139,22 @@ def _dispatch(words: list[str]) -> int:
     verb = load(first)
     args = verb_parser(first, verb).parse_args(words[1:])
     try:
-        with findings.collected_warnings(args), place.chosen(args):
+        with findings.collected_warnings(args), _on(args):
             return verb.run(args)
     except BrokenPipeError:
         raise
     except Exception as error:
         return _told(error, args)
+
+
+def _on(args: argparse.Namespace) -> AbstractContextManager[object]:
+    """A context in which the command runs on the cluster that `--on` names."""
+    where = getattr(args, "on", "")
+    if not where:
+        return nullcontext()
+    from pto.cluster.on import on  # only here: most commands need no cluster
+
+    return on(where)
 
 
 def load(name: str) -> Verb:

@@ -21,8 +21,7 @@ from pto.gym.models.runner import BOTH
 from pto.gym.pool import ENGINE, MODELS, SANITIZED, Options, run_programs
 from pto.gym.result import GymResult
 from pto.gym.selection import select
-from pto.run.launch import place as places
-from pto.run.launch.engine import chosen_engine, wants_sanitizer
+from pto.run.launch.engine import chosen_engine, cluster_target, wants_sanitizer
 
 EXAMPLES = """\
   pto models PTOAS                         every kernel of every model of a checkout
@@ -55,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
     if args.engine != BOTH:
         args.engine = chosen_engine(args.engine)
     watched = wants_sanitizer(args.sanitize)
-    path = Path(args.path) if places.current() is None else Path(args.path).resolve()
+    path = Path(args.path) if cluster_target() is None else Path(args.path).resolve()
     kernels = find_kernels(path, select(args.k))
     if not kernels:
         raise fail("PTO-U061", f"no kernel below {args.path} matches -k {args.k!r}")

@@ -20,7 +20,7 @@ from pto.transform.scratch import complete
 from pto.transform.split import split
 from pto.transform.tidy import drop_unused, tidy
 from pto.verify.functions import is_defined, name_of
-from pto.verify.target import legal_target
+from pto.verify.program import legal_target
 
 EXAMPLES = """\
   pto opt --pass tidy add.pto               numbers computed once, regions set once

@@ -15,12 +15,12 @@ from pto.core.output import write_whole
 from pto.core.render import Piece
 from pto.ir.graph import Module, Operation
 from pto.ir.text.printer import print_module
+from pto.plan.buffers import BufferUse, FunctionPlan, Placed, Placement
 from pto.plan.events import BUFFER, Occupancy, occupancy
 from pto.plan.memory import addressed, plan_memory
-from pto.plan.placement import BufferUse, FunctionPlan, Placed, Placement
-from pto.target.choose import Target
+from pto.target.profile import Target
 from pto.verify.functions import is_defined, name_of
-from pto.verify.target import target_of
+from pto.verify.program import target_of
 
 EXAMPLES = """\
   pto plan kernel.pto                      under the profile the program declares

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from abc import ABC, abstractmethod
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,14 +13,16 @@ from pto.cli import findings
 from pto.core.errors import fail
 from pto.ir.graph import Module
 from pto.ir.text.parser import parse_file
-from pto.lang.file import completed, find_kernel, is_python, kernel_values, users_code
+from pto.lang.file import PYTHON, completed, find_kernel, kernel_values, users_code
 from pto.lang.tracing import Specialised
+from pto.plan.calls import entry_functions
 from pto.run.launch.arguments import LaunchParameter, build, integers, parameters, parse_args
 from pto.run.launch.engine import chosen_engine
-from pto.run.launch.entry import entry_functions
 from pto.run.launch.host import Report, launch
-from pto.run.launch.progress import ProgressBar
-from pto.target.device import device as find_device
+from pto.run.launch.progress import Progress, ProgressBar
+from pto.target.profile import device as find_device
+
+CPP = (".cpp", ".cc", ".cxx", ".cce")  # endings of C++ files
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +58,14 @@ class ModuleLaunch(LoadedLaunch):
 
     def run(self, args: argparse.Namespace) -> Report:
         how = {"schedule": args.schedule, "check_reads": args.check_reads}
-        with ProgressBar() as seen:
+        with _progress() as seen:
             return launch(self.module, **self.options(args), progress=seen, **how)
 
     def sanitize(self, args: argparse.Namespace) -> tuple[Report | None, int]:
         from pto.observe import sanitize
 
         how = {**self.options(args), "automatic": args.automatic}
-        with ProgressBar() as seen:
+        with _progress() as seen:
             verdict = sanitize(self.module, **how, progress=seen)
         return verdict.report, findings.show_verdict(verdict, args)
 
@@ -69,6 +73,20 @@ class ModuleLaunch(LoadedLaunch):
         from pto.cli.time import timed
 
         return timed(self.module, self.values, args)
+
+
+def _progress() -> AbstractContextManager[Progress | None]:
+    """A bar on a terminal, where somebody sees it move."""
+    return ProgressBar() if sys.stderr.isatty() else nullcontext()
+
+
+def is_python(file: str) -> bool:
+    """True for a Python file, also with the name of a kernel: `k.py:softmax`."""
+    return PYTHON.fullmatch(file) is not None
+
+
+def is_cpp(file: str) -> bool:
+    return file.endswith(CPP)
 
 
 def require_text(file: str, option: str) -> None:
@@ -94,9 +112,11 @@ def read_program(file: str, args: argparse.Namespace, profile: str | None = None
 
 def load_launch(args: argparse.Namespace) -> LoadedLaunch:
     """The program `args.file` with its arguments, in any of the three languages."""
+    if not is_cpp(args.file):
+        return read_launch(args)
     from pto.cli import cpp
 
-    return cpp.read_launch(args) if cpp.is_source(args.file) else read_launch(args)
+    return cpp.read_launch(args)
 
 
 def read_launch(args: argparse.Namespace) -> ModuleLaunch:

@@ -9,13 +9,12 @@ from typing import Any
 from pto.cli import findings, options, program
 from pto.core.errors import fail
 from pto.ir.graph import Operation
-from pto.lang.file import is_python
 from pto.observe.proofs import Proofs, prove
 from pto.observe.trials import entry_names
+from pto.plan.calls import entry_functions
 from pto.prove.questions import Answer
 from pto.run.launch.arguments import parameters
-from pto.run.launch.entry import entry_functions
-from pto.verify.target import target_of
+from pto.verify.program import target_of
 
 EXAMPLES = """\
   pto prove kernel.pto                     for every size, every block and every iteration
@@ -47,7 +46,7 @@ _BLOCKS = "prove for this grid only; default: for every grid"
 
 def run(args: argparse.Namespace) -> int:
     stated = {"blocks": args.blocks, "assume": args.assume}
-    found = _of_kernel(args, stated) if is_python(args.file) else _of_text(args, stated)
+    found = _of_kernel(args, stated) if program.is_python(args.file) else _of_text(args, stated)
     data = [{"kernel": name, **_data(a)} for name, a in found]
     return findings.show(found.findings, args, found.pieces(), answers=data)
 

@@ -11,17 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from pto.cli import compiled, console, findings, options, place
+from pto.cli import compiled, console, findings, options
+from pto.cli.options import Renamed
 from pto.cli.program import ModuleLaunch, load_launch, require_text
-from pto.cli.renamed import Renamed
-from pto.cli.time import add_outputs
 from pto.core.errors import fail
 from pto.core.output import write_whole
 from pto.core.render import Piece
 from pto.ir.graph import Module
 from pto.isa.row.attributes import Str
 from pto.run.launch.arguments import LaunchParameter
-from pto.run.launch.engine import DEFAULT, ENGINES, wants_sanitizer
+from pto.run.launch.engine import DEFAULT, ENGINES, cluster_target, wants_sanitizer
 from pto.run.launch.host import Report, launch
 from pto.run.order.schedule import parse_schedule
 from pto.target.facts import EDITIONS
@@ -62,7 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     watch.add_argument("--sanitize", action="store_true", help=_SANITIZE)
     watch.add_argument("--schedule", metavar="S", help=options.SCHEDULE)
     watch.add_argument("--time", nargs="?", const="shapes", choices=("shapes", "data"), help=_TIME)
-    add_outputs(parser)
+    options.add_timeline(parser)
     parser.add_argument("--automatic", action="store_true", help=_AUTOMATIC)
     parser.add_argument("--fix", action="store_true", help=_FIX)
     parser.add_argument("-o", dest="fixed", metavar="FILE", help="write the program of --fix here")
@@ -117,7 +116,8 @@ def run(args: argparse.Namespace) -> int:
     for line in report.printed:
         print(line)
     console.write(_header(report, args.schedule))
-    console.write(place.moved())
+    if moved := getattr(cluster_target(), "moved", None):
+        console.write([("dim", f"  on a cluster: {moved[-1]}\n")])
     if args.verbose:
         console.write(compiled.lines(report))
     for param, old, new in arrays:
@@ -173,7 +173,7 @@ def described(report: Report, arrays: Sequence[tuple[LaunchParameter, Any, Any]]
 
 def _header(report: Report, asked: str | None) -> list[Piece]:
     line: list[Piece] = [("title", f"{report!r}\n")]
-    if parse_schedule(asked) != report.schedule:
+    if asked is not None and parse_schedule(asked) != report.schedule:
         from pto.observe.mode import ASSUMED
 
         line.append(("dim", f"  schedule program: {ASSUMED['automatic']}\n"))

@@ -15,8 +15,8 @@ from pto.ir.graph import Module
 from pto.ir.text.parser import parse
 from pto.ir.text.printer import print_module
 from pto.plan.sync import insert
-from pto.target.choose import Target
-from pto.verify.target import declare, legal_target
+from pto.target.profile import Target
+from pto.verify.program import declare, legal_target
 
 EXAMPLES = """\
   pto sync add.pto                          the program with flags, for the profile it declares

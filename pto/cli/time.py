@@ -10,7 +10,7 @@ from pto.cli import console, findings, options
 from pto.cli.program import load_launch
 from pto.core.render import Piece
 from pto.ir.graph import Module
-from pto.run.launch import place as places
+from pto.run.launch.engine import cluster_target
 
 if TYPE_CHECKING:
     from pto.cluster.kernel_message import ProgramText
@@ -38,16 +38,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_launch(parser, "time", _ARG, f"{options.FILE}, or a C++ kernel")
     options.add_target(parser, chips=True, more=", or all")
     parser.add_argument("--data", action="store_true", help=_DATA)
-    add_outputs(parser)
+    options.add_timeline(parser)
     options.add_cpp(parser)
     options.add_on(parser)
     findings.add_format(parser, "html")
-
-
-def add_outputs(parser: argparse.ArgumentParser) -> None:
-    """Options for the timeline, also of `pto run --time`."""
-    parser.add_argument("--trace", metavar="FILE", help=options.TRACE)
-    parser.add_argument("--html", metavar="FILE", help=options.HTML)
 
 
 _ARG = "set an argument, as for `pto run`; without --data only shapes are used"
@@ -78,7 +72,7 @@ def timed(module: Module, values: Sequence[Any], args: argparse.Namespace) -> in
 
 def _elsewhere(module: Module, options: Mapping[str, Any]) -> Many | None:
     """Timings of several chips in parallel on a cluster; None without a cluster."""
-    if places.current() is None:
+    if cluster_target() is None:
         return None
     from pto.cluster import tasks
     from pto.cluster.kernel_message import ProgramText
@@ -101,7 +95,7 @@ def shown(
 ) -> int:
     """Time a launch and print the result; `args.device` may be `all`."""
     from pto.observe.timing import benches
-    from pto.target.device import device as find_device
+    from pto.target.profile import device as find_device
 
     if args.device == "all":
         usual = time(None)

@@ -14,9 +14,10 @@ import numpy as np
 
 from pto.cli import console, findings, options
 from pto.cli.arithmetic import computed, parsed
+from pto.cli.program import is_python
 from pto.core.errors import fail
 from pto.core.render import Piece
-from pto.lang.file import constant, find_tunable, is_python, kernel_values
+from pto.lang.file import constant, find_tunable, kernel_values
 from pto.lang.kernel import Blocks, Kernel
 from pto.lang.trial import Config, Trial
 from pto.lang.tune import Autotuned, Tuning, configurations, tune

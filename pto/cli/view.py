@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pto.cli import console, findings, options
 from pto.cli.program import read_launch
-from pto.verify.target import target_of
+from pto.verify.program import target_of
 
 EXAMPLES = """\
   pto view k.py:softmax          writes softmax.html, for the example in the kernel's docstring;

@@ -21,7 +21,7 @@ from pto.isa.row import types as t
 from pto.isa.row.attributes import Enum
 from pto.isa.row.traits import Control
 from pto.plan.calls import FunctionNames, with_peers
-from pto.plan.written import is_global, root
+from pto.plan.stores import is_global, root
 from pto.run.launch.arguments import names_of
 from pto.run.launch.prepared import PreparedKernel
 

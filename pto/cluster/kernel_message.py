@@ -12,8 +12,8 @@ from pto.ir.graph import Module
 from pto.ir.text.parser import parse
 from pto.ir.text.printer import print_module
 from pto.run.launch.prepared import PreparedKernel
-from pto.target.choose import choose
 from pto.target.facts import Profile
+from pto.target.profile import choose
 
 _KEPT = 64  # kernels that a worker caches
 _packed: WeakKeyDictionary[PreparedKernel, KernelMessage] = WeakKeyDictionary()

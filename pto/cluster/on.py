@@ -26,7 +26,7 @@ from pto.cluster.blocks import BlockTraffic
 from pto.cluster.ranks import WorldTraffic
 from pto.cluster.worker_pool import WorkerPool
 from pto.core.errors import fail
-from pto.run.launch import place as places
+from pto.run.launch.engine import cluster_of, selected_cluster
 from pto.run.launch.prepared import LaunchGrid
 from pto.run.machine.world import World
 
@@ -86,10 +86,10 @@ class On:
         self._place: Any = None
 
     def __enter__(self) -> Any:
-        self._place = places.place_of(self._address)
+        self._place = cluster_of(self._address)
         if isinstance(self._place, RayCluster):
             self._place.users += 1
-        self._token = places.chosen.set(self._place)
+        self._token = selected_cluster.set(self._place)
         return self._place
 
     def __exit__(
@@ -99,7 +99,7 @@ class On:
         at: TracebackType | None,
     ) -> None:
         if self._token is not None:
-            places.chosen.reset(self._token)
+            selected_cluster.reset(self._token)
         if isinstance(self._place, RayCluster):
             self._place.users -= 1
             if not self._place.users:

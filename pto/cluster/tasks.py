@@ -12,7 +12,7 @@ from typing import Any
 
 from pto.cluster.on import RayCluster
 from pto.cluster.worker_pool import Job, LostWorker, WorkerPool
-from pto.run.launch import place
+from pto.run.launch.engine import cluster_target
 
 _TRIES = 2
 Answer = tuple[int, Any, str]  # number of the item, result, node
@@ -20,7 +20,7 @@ Answer = tuple[int, Any, str]  # number of the item, result, node
 
 def pool() -> WorkerPool | None:
     """The workers of the selected cluster; None if work stays local."""
-    found = place.current()
+    found = cluster_target()
     return found.pool if isinstance(found, RayCluster) else None
 
 

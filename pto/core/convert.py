@@ -31,7 +31,7 @@ from pto.core.dtypes import (
     items_of,
     pair_rounding,
 )
-from pto.core.rounding import Round, round_integral, round_mode
+from pto.core.floats import Round, round_integral, round_mode
 
 __all__ = ["Round", "clamps_specials", "convert", "round_integral", "round_mode"]
 

@@ -16,8 +16,8 @@ import numpy.typing as npt
 from pto.core import floats
 from pto.core.constants import VLANE_BYTES, VREG_BYTES
 from pto.core.errors import fail, nearest
-from pto.core.floats import FloatFormat
-from pto.core.rounding import (
+from pto.core.floats import (
+    FloatFormat,
     Round,
     clamp_integers,
     floats_for_rounding,

@@ -1,4 +1,4 @@
-"""Memory spaces as bounded byte arrays, and the one table of their names.
+"""Memory spaces as bounded byte arrays, and the roles of the tiles that live in them.
 
 How large a space is and what alignment a target asks for comes in as arguments. Tiles and global
 tensors, which give bytes a shape, live in their own files.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 from enum import Enum
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -172,3 +173,64 @@ class Memory:
         else:
             raw = np.ascontiguousarray(data).reshape(-1).view(np.uint8)
         self.view(address, raw.size, align)[:] = raw
+
+
+class Role(Enum):
+    """The purpose of a tile; it decides the buffer of the tile and the unit that works on it."""
+
+    VEC = "vec"
+    MAT = "mat"
+    LEFT = "left"
+    RIGHT = "right"
+    ACC = "acc"
+    BIAS = "bias"
+    SCALING = "scaling"
+    SCALE_LEFT = "scale_left"
+    SCALE_RIGHT = "scale_right"
+    SCALAR = "scalar"
+
+    @cached_property
+    def space(self) -> Space:
+        return PLACES[self][0]
+
+    @property
+    def unit(self) -> str:
+        """V vector, M matrix, S scalar (PTO manual, Tiles And Valid Regions: TileType)."""
+        return PLACES[self][1]
+
+
+# PTO manual, hardware mapping of local tile buffers; the rest: pto-isa buffer_limits.hpp. The
+# sources name no buffer for scalar tiles: here they lie in UB.
+PLACES: Final = {
+    Role.VEC: (Space.UB, "V"),
+    Role.MAT: (Space.L1, "M"),
+    Role.LEFT: (Space.L0A, "M"),
+    Role.RIGHT: (Space.L0B, "M"),
+    Role.ACC: (Space.L0C, "M"),
+    Role.BIAS: (Space.BIAS, "M"),
+    Role.SCALING: (Space.FIXPIPE, "M"),
+    Role.SCALE_LEFT: (Space.SCALE_A, "M"),
+    Role.SCALE_RIGHT: (Space.SCALE_B, "M"),
+    Role.SCALAR: (Space.UB, "S"),
+}
+
+ROLE_NAMES: Final = {
+    **{each.value: each for each in Role},
+    # tmov text spells the location of a scaling tile so (pto-isa pto_tile.hpp)
+    "scale": Role.SCALING,
+    # ScaleLeft and ScaleRight of the manual
+    "scaleleft": Role.SCALE_LEFT,
+    "scaleright": Role.SCALE_RIGHT,
+}
+
+
+def role(name: str) -> Role:
+    """The role a program calls `name`: `vec`, `Vec`, `ScaleLeft`, `scale_left`, ..."""
+    found = ROLE_NAMES.get(name.lower())
+    if found is None:
+        raise fail(
+            "PTO-S003",
+            f"unknown tile role `{name}`; the roles are {', '.join(each.value for each in Role)}",
+            help=nearest(name.lower(), ROLE_NAMES),
+        )
+    return found

@@ -17,9 +17,8 @@ from pto.core.constants import BLOCK_BYTE_SIZE
 from pto.core.dtypes import DType, items_of
 from pto.core.errors import Diagnostic, PtoError, fail
 from pto.core.layout import FRACTAL_ACC, FRACTAL_MX, ND, NN_MX, ZZ_MX, Layout
-from pto.core.memory import Memory, Space
+from pto.core.memory import Memory, Role, Space
 from pto.core.pad import Pad
-from pto.core.role import Role
 
 Valid = tuple[int | None, int | None]  # None: known only when the program runs
 _SCALES = {ZZ_MX: Space.SCALE_A, NN_MX: Space.SCALE_B}

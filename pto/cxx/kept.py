@@ -17,9 +17,8 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from pto.core.disk_cache import DiskCache
+from pto.core.disk_cache import DiskCache, is_trusted
 from pto.core.errors import fail
-from pto.core.trust import is_trusted
 
 _NAME: Final = re.compile(r"\w+-[0-9a-f]{20}")
 _MARK: Final = Path("include", "pto", "machine")  # present in every folder of the cache

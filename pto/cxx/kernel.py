@@ -31,8 +31,8 @@ from pto.observe.timing.result import Timing
 from pto.plan.mode import Mode
 from pto.run.launch.arrays import Borrowed, borrow
 from pto.run.launch.host import Report
-from pto.target.choose import DEFAULT, Target
-from pto.target.device import device as find_device
+from pto.target.profile import DEFAULT, Target
+from pto.target.profile import device as find_device
 from pto.target.profile import profile as find_profile
 
 if TYPE_CHECKING:

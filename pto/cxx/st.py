@@ -26,7 +26,7 @@ from pto.core.render import plain
 from pto.cxx import compiler, provided, running
 from pto.cxx.child import RANKS, Child, Crash
 from pto.gym.selection import select
-from pto.run.launch import place
+from pto.run.launch.engine import cluster_target
 
 if TYPE_CHECKING:
     from pto.cluster.worker_pool import WorkerPool
@@ -163,7 +163,7 @@ def run(
 ) -> list[CaseResult]:
     """Run the matching cases, `jobs` folders at a time; `report` is called with each result and
     stops everything by returning True."""
-    if place.current() is not None:
+    if cluster_target() is not None:
         from pto.cluster import tasks
 
         pool = tasks.pool()

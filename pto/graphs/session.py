@@ -28,8 +28,8 @@ from pto.graphs.orchestration import GraphMem, Orchestration
 from pto.graphs.runs import named
 from pto.ir.graph import Operation
 from pto.run.sites import RecordLaunch
-from pto.target.device import DeviceSpec, devices_of
 from pto.target.library import library
+from pto.target.profile import DeviceSpec, devices_of
 from pto.target.profile import profile as find_profile
 
 T = TypeVar("T")

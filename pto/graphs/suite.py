@@ -24,7 +24,7 @@ from pto.graphs.program import PythonGraph
 from pto.graphs.program import find as find_graphs
 from pto.graphs.runs import Ran
 from pto.gym.selection import select
-from pto.run.launch import place
+from pto.run.launch.engine import cluster_target
 
 if TYPE_CHECKING:
     from pto.cluster.worker_pool import WorkerPool
@@ -125,7 +125,7 @@ def run_all(
     seen: Callable[[SceneResult], None],
 ) -> list[SceneResult]:
     """Run the graphs of a selection, some at a time; results in its order."""
-    if place.current() is not None:
+    if cluster_target() is not None:
         from pto.cluster import tasks
 
         pool = tasks.pool()

@@ -19,7 +19,7 @@ from pto.graphs.orders import KnownResults
 from pto.graphs.runs import Ran, RunnableGraph, ran
 from pto.graphs.session import GraphProgram, GraphSession, run_together
 from pto.observe.timing.chips import bench
-from pto.target.device import DeviceSpec
+from pto.target.profile import DeviceSpec
 
 
 class CppGraphs(RunnableGraph):

@@ -31,8 +31,8 @@ from pto.gym.result import GymResult
 from pto.gym.script_server import die_with_parent
 from pto.gym.scripts import Scripts
 from pto.gym.selection import select
-from pto.run.launch import place
 from pto.run.launch.call import PtoWarning
+from pto.run.launch.engine import cluster_target
 
 if TYPE_CHECKING:
     from pto.cluster.worker_pool import WorkerPool
@@ -108,7 +108,7 @@ def run_programs(
 
 def _elsewhere(programs: Programs, options: Options) -> Generator[GymResult] | None:
     """The results of workers on other machines, if a cluster is selected."""
-    if place.current() is None:
+    if cluster_target() is None:
         return None
     from pto.cluster import tasks
 

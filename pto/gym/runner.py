@@ -26,7 +26,7 @@ from pto.ir.text.parser import parse_file
 from pto.observe.fixes.mutants import Mutant
 from pto.plan.sync import ordered
 from pto.verify.functions import entries, name_of
-from pto.verify.target import judge
+from pto.verify.program import judge
 
 LaunchKernel = Callable[..., object]  # `pto.run.host.launch`, or a replacement
 _SHOWN_LINES = 6

@@ -16,8 +16,7 @@ from pto.ir.graph import Block, Module, Operation, Source, Value
 from pto.ir.text.types import parse_type
 from pto.isa.row.attributes import Attribute, Bool, Float, Int, OfType, Str
 from pto.isa.row.instr import Instr
-from pto.isa.row.kinds import KINDS
-from pto.isa.row.types import Function, Scalar, Type
+from pto.isa.row.types import KINDS, Function, Scalar, Type
 from pto.isa.scalar.arith import CONSTANT
 from pto.isa.scalar.structure import CAST, FUNCTION, MODULE
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pto.core.errors import nearest
 from pto.ir.text import lexer as lx
-from pto.ir.text.draft import Draft
+from pto.ir.text.cursor import Draft
 from pto.ir.text.types import parse_type
 from pto.isa.row.attributes import Array, Attribute, Bool, Enum, Float, Int, Ints, Raw, Str, Symbol
 from pto.isa.row.enums import kinds_of

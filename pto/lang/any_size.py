@@ -19,9 +19,9 @@ from pto.lang.parameter import Parameter
 from pto.lang.tracing import Shape, Specialised, Tracing
 from pto.observe.proofs import Proofs
 from pto.observe.proofs import prove as prove_module
+from pto.plan.calls import entry_functions
 from pto.prove.questions import Answer
 from pto.run.launch.call import Blocks
-from pto.run.launch.entry import entry_functions
 from pto.target.profile import profile
 from pto.verify import verify
 

@@ -8,7 +8,7 @@ from typing import ParamSpec, overload
 
 from pto.lang.call.place import mistake
 from pto.lang.kernel import Kernel
-from pto.target.choose import PYTHON
+from pto.target.profile import PYTHON
 
 P = ParamSpec("P")
 

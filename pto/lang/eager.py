@@ -40,7 +40,7 @@ from pto.run.machine.core import Cluster, Core
 from pto.run.machine.device import Device
 from pto.run.reference.code import FunctionCode
 from pto.run.reference.compile import Compiler
-from pto.target.choose import PYTHON
+from pto.target.profile import PYTHON
 from pto.target.profile import profile as find_profile
 from pto.verify import operation
 

@@ -30,12 +30,8 @@ if TYPE_CHECKING:
     from pto.lang.parameter import Parameter as KernelParameter
     from pto.lang.tune import Autotuned
 
-_PYTHON = re.compile(r"(.+\.py)(?::(\w+))?")
+PYTHON = re.compile(r"(.+\.py)(?::(\w+))?")  # a file, and the name of a kernel in it
 _NAME = "__pto__"  # module name of an executed Python file
-
-
-def is_python(file: str) -> bool:
-    return _PYTHON.fullmatch(file) is not None
 
 
 # ---- from a file to a kernel
@@ -51,7 +47,7 @@ def find_kernel(file: str, entry: str | None = None) -> Kernel[...]:
 
 def find_tunable(file: str, entry: str | None = None) -> Kernel[...] | Autotuned:
     """The same; a kernel with `@pto.autotune` is returned with its configurations."""
-    found = _PYTHON.fullmatch(file)
+    found = PYTHON.fullmatch(file)
     if found is None:
         raise RuntimeError(f"{file} is no Python file")
     known = dict(kernels_of(executed(Path(found[1]))))

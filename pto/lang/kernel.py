@@ -33,8 +33,8 @@ from pto.run.launch.host import Report, report
 from pto.run.launch.outcome import warn
 from pto.run.launch.progress import Progress, ProgressBar
 from pto.run.machine.device import Device
-from pto.target.choose import Target
-from pto.target.device import device as find_device
+from pto.target.profile import Target
+from pto.target.profile import device as find_device
 from pto.target.profile import profile as find_profile
 from pto.verify import verify
 

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from pto import __version__
+from pto.core import disk_cache as cache
 from pto.core.errors import PtoError, fail
 from pto.core.processors import usable
 from pto.core.renamed import renamed
@@ -27,11 +28,10 @@ from pto.ir.graph import Module
 from pto.ir.text.printer import print_module
 from pto.lang.kernel import Blocks, Kernel
 from pto.lang.trial import Arrays, Config, Sheet, Trial, differs, refused_by
-from pto.run.jit.llvm import cache
-from pto.run.launch import place
 from pto.run.launch.call import count_of
+from pto.run.launch.engine import cluster_target
 from pto.run.launch.progress import ProgressBar
-from pto.target.device import device as find_device
+from pto.target.profile import device as find_device
 
 if TYPE_CHECKING:
     from pto.cluster.worker_pool import WorkerPool
@@ -239,7 +239,7 @@ def _tried(job: _Job, configs: list[Config], processes: int | None) -> Iterable[
 
 
 def _pool() -> WorkerPool | None:
-    if place.current() is None:
+    if cluster_target() is None:
         return None
     from pto.cluster import tasks
 

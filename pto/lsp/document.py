@@ -18,11 +18,10 @@ from pto.core.errors import Diagnostic, Loc, PtoError
 from pto.ir.graph import Block, Module, Operation, Region, Source, Value
 from pto.ir.text import lexer as lx
 from pto.ir.text.parser import Parser
-from pto.target.choose import Target
 from pto.target.facts import Profile
+from pto.target.profile import Target
 from pto.verify import operation
-from pto.verify.program import verify
-from pto.verify.target import judge
+from pto.verify.program import judge, verify
 
 _FUNCTION = re.compile(r"^[ \t]*func\.func\b", re.MULTILINE)
 

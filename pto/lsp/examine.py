@@ -34,13 +34,13 @@ from pto.observe import sanitize
 from pto.observe.timing import Timing, time
 from pto.observe.timing.fold import weights
 from pto.observe.timing.result import Site, site
+from pto.plan.calls import entry_functions
 from pto.plan.memory import plan_memory
 from pto.prove.decide import highest, lowest
 from pto.prove.number import number, of
 from pto.prove.values import LaunchSymbols, Values
 from pto.run.launch.call import count_of
-from pto.run.launch.entry import entry_functions
-from pto.target.device import device as find_device
+from pto.target.profile import device as find_device
 from pto.target.profile import profile as find_profile
 from pto.verify import judge
 

@@ -19,7 +19,7 @@ from pto.observe.sanitize import Sanitizer
 from pto.observe.trials import choose, entry_names
 from pto.run.launch.arrays import copied
 from pto.run.launch.host import launch
-from pto.verify.target import target_of
+from pto.verify.program import target_of
 
 LOST, GAINED, FENCE, WORK = "PTO-D220", "PTO-D221", "PTO-D222", "PTO-D223"
 _SHOWN = 4  # fences that a finding names

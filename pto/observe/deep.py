@@ -16,10 +16,10 @@ from pto.observe.fixes.repair import TrialRun
 from pto.observe.looks import OCCUPANCY
 from pto.observe.sanitize import Verdict, sanitize
 from pto.observe.trials import Chosen, Found, choose, entry_names
+from pto.plan.calls import entry_functions
 from pto.plan.unread import unread
 from pto.run.launch.arguments import parameters
 from pto.run.launch.arrays import copied
-from pto.run.launch.entry import entry_functions
 from pto.run.machine.agents import DEADLOCK
 from pto.verify.functions import name_of
 

@@ -15,13 +15,13 @@ from pto.observe.memory.unflushed import StreamTap, dropped
 from pto.observe.storage.places import PlaceTap, has_twins, placed
 from pto.observe.storage.roots import Roots
 from pto.observe.storage.tiles import TileTap
+from pto.plan.buffers import SHARED
+from pto.plan.calls import sides
 from pto.plan.memory import plan_memory
-from pto.plan.room import SHARED
-from pto.run.machine.sides import sides
 from pto.run.order.resolve import is_used
 from pto.run.watch.events import Tap
-from pto.target.device import DeviceSpec
 from pto.target.facts import Profile
+from pto.target.profile import DeviceSpec
 from pto.verify.functions import is_defined
 
 OCCUPANCY = "PTO-D212"

@@ -16,6 +16,7 @@ from pto.ir.graph import Module, Operation
 from pto.isa.row import types as t
 from pto.observe.sanitize import sanitize
 from pto.observe.shown import Runs
+from pto.plan.calls import peers
 from pto.plan.mode import may_lack_order
 from pto.plan.sync import insert
 from pto.prove.assume import GRID, Stated
@@ -30,10 +31,9 @@ from pto.prove.questions import (
 )
 from pto.run.launch.arguments import parameters
 from pto.run.launch.call import extents_of
-from pto.run.machine.sides import peers
 from pto.target.facts import Profile
 from pto.verify.functions import name_of
-from pto.verify.target import target_of
+from pto.verify.program import target_of
 
 CODE = "PTO-V230"
 _MOST = 1 << 24  # elements of an array

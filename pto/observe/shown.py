@@ -17,13 +17,13 @@ from pto.ir.graph import Module, Operation
 from pto.observe.deep import affordable
 from pto.observe.sanitize import Verdict, sanitize
 from pto.observe.trials import Found, choose
+from pto.plan.calls import entry_functions
 from pto.prove.assume import Stated
 from pto.prove.closed import takes_one_way
 from pto.prove.questions import MEANING, Answer, Question
 from pto.prove.refute import Counterexample
 from pto.run.launch.arguments import parameters
 from pto.run.launch.arrays import copied
-from pto.run.launch.entry import entry_functions
 from pto.run.machine.agents import DEADLOCK
 
 _SECONDS = 2.0  # of one run, and to look for inputs

@@ -26,18 +26,16 @@ from pto.isa.row.traits import Control
 from pto.observe.fixes.repair import TrialRun
 from pto.observe.looks import filling
 from pto.observe.order.scopes import values_behind
-from pto.plan.calls import FunctionNames, with_peers
+from pto.plan.calls import FunctionNames, entry_functions, with_peers
 from pto.run.launch.arguments import LaunchParameter, names_of, parameters
 from pto.run.launch.arrays import copied
-from pto.run.launch.entry import entry_functions
 from pto.run.launch.host import launch
 from pto.run.machine.agents import DEADLOCK
 from pto.run.watch.outline import needs_registers
 from pto.run.watch.paths import Outcome, Paths, extents_of
-from pto.verify.functions import entries, is_defined, name_of, signature_of
+from pto.verify.functions import SIMT_ENTRY, entries, is_defined, name_of, signature_of
 from pto.verify.operation import constant
-from pto.verify.simt import ENTRY
-from pto.verify.target import target_of
+from pto.verify.program import target_of
 
 _ROOM = 1 << 20  # elements of an argument of unknown size
 _BLOCKS = 2  # enough for one block to conflict with another, if blocks do different work
@@ -106,7 +104,7 @@ def _uncalled(functions: Sequence[Operation]) -> list[Operation]:
     return [
         f
         for f in functions
-        if id(f) not in called and ENTRY not in f.attrs and not signature_of(f).results
+        if id(f) not in called and SIMT_ENTRY not in f.attrs and not signature_of(f).results
     ]
 
 

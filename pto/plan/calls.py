@@ -1,15 +1,18 @@
-"""The call graph, and the functions that reserve queue buffers which other functions import."""
+"""Functions of a program: the call graph, the queue buffers that they share, those that a launch
+runs, and the agents that run them: the cube, the vector sub-blocks, or one for the whole core."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
-from pto.core.errors import fail
-from pto.ir.graph import Operation
+from pto.core.errors import Diagnostic, Loc, PtoError, fail
+from pto.ir.graph import Module, Operation
 from pto.isa.order.queue_setup import IMPORT_BUFFER, RESERVE_BUFFER
-from pto.isa.row.attributes import Attribute, Str, Symbol
+from pto.isa.row.attributes import Attribute, Int, Str, Symbol
 from pto.isa.row.traits import Control
-from pto.verify.functions import is_defined, name_of
+from pto.target.facts import Profile
+from pto.verify.functions import entries, is_defined, name_of
 
 Call = tuple[Operation, Operation]  # the operation, the function it calls
 
@@ -111,3 +114,98 @@ def _reserve(op: Operation, peer: Operation | None) -> Operation:
     who = f"@{symbol.name}" if isinstance(symbol, Symbol) else "its peer"
     what = f"'{wanted.value}'" if isinstance(wanted, Str) else "this name"
     raise fail("PTO-M127", f"'{op.name}' op: {who} reserves no buffer {what}", loc=op.loc)
+
+
+SUB_BLOCKS = 2  # vector sub-blocks of a core (PTO manual, Target Profiles)
+
+
+class SideFunction(NamedTuple):
+    """A function, the side of the core that runs it, and how many agents that side is."""
+
+    function: Operation
+    name: str
+    agents: int
+
+
+def sides(kernels: Sequence[Operation], profile: Profile) -> list[SideFunction]:
+    """Vector code alone runs on one sub-block a block; beside a cube, on all that take part."""
+    names = FunctionNames()
+    found = [(f, side) for f in kernels for side in _sides_of(f, names)]
+    mixed = {"cube", "vector"} <= {side for _, side in found}
+    vectors = _vectors(kernels, names, profile) if mixed else 1
+    return [SideFunction(f, side, vectors if side == "vector" else 1) for f, side in found]
+
+
+def _sides_of(function: Operation, names: FunctionNames) -> list[str]:
+    kind = function.side()
+    if kind is not None:
+        return [kind]
+    has = {side for f in _reached([function], names) for side in _marks(f)}
+    return sorted(has) or ["both"]
+
+
+def _reached(functions: Sequence[Operation], names: FunctionNames) -> Iterator[Operation]:
+    return (f for f, _ in callees_first(functions, names))
+
+
+def _marks(function: Operation) -> Iterator[str]:
+    kind = function.side()
+    if kind is not None:
+        yield kind
+        return
+    yield from (side for op in function.walk() if (side := op.own_side()))
+
+
+def _vectors(kernels: Sequence[Operation], names: FunctionNames, profile: Profile) -> int:
+    """The number of vector sub-blocks: both, unless every queue passes whole tiles to one."""
+    splits = {
+        split.value
+        for f in _reached(kernels, names)
+        for op in f.walk()
+        if op.row is not None and op.row.attr("split")
+        if isinstance(split := op.attrs.get("split"), Int)
+    }
+    return profile.sync.whole_tile_vectors if splits == {0} else SUB_BLOCKS
+
+
+def peers(function: Operation, module: Module) -> list[Operation]:
+    """The function and those at the other ends of its queues, in program order."""
+    functions = list(module.functions())
+    names, near = FunctionNames(), {id(function)}
+    links = [
+        (id(f), id(other))
+        for f in functions
+        for op in f.walk()
+        if op.row is IMPORT_BUFFER
+        if (other := names.find(op.attrs.get("peer_func"), f)) is not None
+    ]
+    while more := {b for a, b in (*links, *((b, a) for a, b in links)) if a in near} - near:
+        near |= more
+    return [f for f in functions if id(f) in near]
+
+
+def entry_functions(module: Module, entry: str | None) -> list[Operation]:
+    """The function to run, with those at the other ends of its queues: they run together."""
+    functions = [f for f in module.functions() if is_defined(f)]
+    if not functions:
+        place = Loc(module.source.file, 1) if module.source.file else None
+        raise fail("PTO-U030", "the program has no function", loc=place)
+    if entry is not None:
+        chosen = [f for f in functions if name_of(f) == entry]
+        if not chosen:
+            known = ", ".join(f"@{name_of(f)}" for f in functions)
+            raise fail("PTO-U030", f"there is no function @{entry}; the program has {known}")
+        return chosen if len(chosen) > 1 else peers(chosen[0], module)
+    found = entries(functions)
+    if not found:
+        found = [f for f in functions if f.side() is not None]
+    if found and ({id(f) for f in found} <= {id(f) for f in peers(found[0], module)}):
+        return peers(found[0], module)
+    if {f.side() for f in found} == {"cube", "vector"} and len(found) == 2:
+        return found
+    known = ", ".join(f"@{name_of(f)}" for f in found or functions)
+    raise PtoError(
+        Diagnostic(
+            "PTO-U031", f"which function is to run? The program has {known}", help="--entry NAME"
+        )
+    )

@@ -48,8 +48,6 @@ def may_wait_early(functions: Sequence[Operation], profile: Profile) -> bool:
     """False if every wait is known to find its flag set, on every path."""
     ops = [op for function in functions for op in function.walk()]
     flags = [op for op in ops if isinstance(op.order, OfFlag)]
-    if not flags:
-        return False
     if any(op.operands for op in flags) or any(op.control is Control.CALL for op in ops):
         return True  # run-time ids and callees are not followed
 

@@ -12,7 +12,7 @@ from pto.core.errors import Diagnostic, Note, PtoError
 from pto.ir.graph import Operation, Value
 from pto.ir.liveness import Timeline, aliases, carried_args, is_handle
 from pto.isa.row.traits import Control
-from pto.plan.placement import Placed
+from pto.plan.buffers import Placed
 
 Path = tuple[tuple[Operation, int], ...]  # the branches around an operation: (scf.if, which arm)
 

@@ -14,13 +14,22 @@ from pto.ir.copied import copied
 from pto.ir.graph import Module, Operation, Value
 from pto.ir.liveness import Lifetime, Timeline, aliases, handed_on, timeline
 from pto.isa.meaning.handle.config import SCALES_SHIFT
-from pto.plan.buffers import LocalBuffer, buffers, scaled, unplaced
+from pto.plan.buffers import (
+    BufferUse,
+    FunctionPlan,
+    LocalBuffer,
+    Placed,
+    Placement,
+    buffers,
+    everywhere,
+    scaled,
+    shortage,
+    unplaced,
+    warnings,
+)
 from pto.plan.calls import FunctionNames, callees_first, imports, with_peers
 from pto.plan.instances import check_calls, check_loops
-from pto.plan.mode import first_order
 from pto.plan.packing import Item, fullest, pack, spread
-from pto.plan.placement import BufferUse, FunctionPlan, Placed, Placement
-from pto.plan.room import everywhere, shortage, warnings
 from pto.target.facts import Profile
 from pto.transform.addresses import write_addresses
 from pto.verify.functions import is_defined
@@ -50,8 +59,7 @@ def plan_memory(program: Module | Operation | Sequence[Operation], profile: Prof
     ordered = tuple(plans[f] for f in wanted)
     addresses = {p.buffer.op: p.start for plan in ordered for p in plan.placed}
     addresses |= {op: addresses[reserve] for op, reserve in imports(wanted, names)}
-    by_hand = first_order(wanted) is not None
-    advice = tuple(d for plan in ordered for d in warnings(plan, profile, by_hand=by_hand))
+    advice = tuple(d for plan in ordered for d in warnings(plan, profile, wanted))
     return Placement(profile, ordered, advice, addresses)
 
 
@@ -96,8 +104,10 @@ def _plan(
     roots = [b.root for b in own if b.root is not None] + results
     times = timeline(function, roots, profile.name)
     taken = list(_taken(called, times))
-    check_loops(roots, {b.root for b in own if b.fixed is not None}, times)
-    check_calls(taken)
+    if any(op.is_loop for op in times.order):
+        check_loops(roots, {b.root for b in own if b.fixed is not None}, times)
+    if taken:
+        check_calls(taken)
     operands = scaled(function)
     low = low or next(unplaced(function, times), None) is not None
     living = _together([b.living(times) for b in own], operands)

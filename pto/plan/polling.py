@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pto.ir.graph import Operation, Value
 from pto.isa.row.traits import Control
-from pto.plan.written import is_global
+from pto.plan.stores import is_global
 
 
 def polls(loop: Operation) -> bool:

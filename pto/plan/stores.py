@@ -6,7 +6,7 @@ counters. Other writes, and windows that depend on data or on a number of the ca
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from itertools import product
@@ -17,14 +17,15 @@ from typing import Any, Final, NamedTuple, cast
 import numpy as np
 import numpy.typing as npt
 
+from pto.core.errors import Diagnostic
 from pto.ir.graph import Operation, Value
 from pto.isa.handle.view import MAKE_TENSOR_VIEW, PARTITION_VIEW
 from pto.isa.meaning.handle.view import ADD_POINTER
 from pto.isa.row import types as t
 from pto.isa.row.attributes import Enum
+from pto.isa.row.order import OpenQueue
 from pto.isa.row.traits import Control
 from pto.plan.iterations import Ints, Iterations, IterSpace, NotStatic, Number, PerIter, over
-from pto.plan.written import is_global, root
 
 _MOST: Final = 1 << 20  # cells between the edges of windows that are compared
 Holes = tuple[int, list[Any]]  # number of elements, and the index of the first
@@ -306,3 +307,99 @@ def _window(it: Iterations, value: Value) -> _Window:
     if op.body is ADD_POINTER:
         return _Window(over(add, base, it.value(op.operands[1])), ())
     raise NotStatic
+
+
+def writers(function: Operation) -> dict[int, Operation] | None:
+    """The arguments in global memory that may be written, with the first writer; None: any."""
+    args = {a: n for n, a in enumerate(function.regions[0].block.args)}
+    found: dict[int, Operation] = {}
+    for op in function.walk():
+        for value in _targets(op):
+            number = args.get(root(value))
+            if number is None:
+                return None
+            found.setdefault(number, op)
+    return found
+
+
+def _targets(op: Operation) -> list[Value]:
+    """Values in global memory that an operation may write.
+
+    For a call, all that it passes; for a queue that is set up, the memory of its slots.
+    """
+    if op.row is None or op.control is Control.CALL or isinstance(op.order, OpenQueue):
+        return [v for v in op.operands if is_global(v.type)]
+    return [v for v in op.given("out", "inout") if is_global(v.type)]
+
+
+def root(value: Value) -> Value:
+    """The origin of a pointer or view, through all operations that only rename memory."""
+    return value.origin(lambda op: is_global(op.operands[0].type))
+
+
+def is_global(type: t.Type) -> bool:
+    if isinstance(type, t.Ptr | t.MemRef):
+        return not type.space.is_local
+    return isinstance(type, t.View)
+
+
+def unwritten(function: Operation) -> Iterator[Diagnostic]:
+    """A warning for each tile with a read as its first use."""
+    used: set[Value] = set()
+    found: list[tuple[Operation, Value]] = []
+    for op in function.walk():
+        row = op.row
+        if row is None or (row.traits.allocates and op.group(row.traits.allocates)):
+            return
+        for value in op.operands if not is_name(op) else ():
+            type = value.type
+            if isinstance(type, t.Ptr | t.MemRef) and type.space.is_local:
+                return
+            if not isinstance(type, t.TileBuf) or (tile := tile_of(value)) in used:
+                continue
+            used.add(tile)
+            if _reads(op, value) and _is_certain(op, tile):
+                found.append((op, tile))
+    for op, tile in found:
+        message = f"'{op.name}' op reads tile {tile.name}, and nothing has written it before"
+        yield Diagnostic("PTO-V219", message, op.loc, "warning", help=_HELP)
+
+
+_HELP = "load or fill it first: pto.zeros, pto.full; until then its bytes have no defined value"
+
+
+def is_name(op: Operation) -> bool:
+    """True for an alias of a tile: a window, a reshape."""
+    return op.traits.names_only or any(isinstance(r.type, t.TileBuf) for r in op.results)
+
+
+def tile_of(value: Value) -> Value:
+    """The tile of a window, reshape or other alias."""
+    return value.origin(
+        lambda op: (
+            is_name(op) and not op.traits.allocates and isinstance(op.operands[0].type, t.TileBuf)
+        )
+    )
+
+
+def _reads(op: Operation, value: Value) -> bool:
+    row = op.row
+    if row is None or op.control is not None or row.order is not None or row.body is None:
+        return False
+    # an optional operand may be scratch
+    read = (o for o in row.operands if o.role == "in" and not o.optional)
+    return any(v is value for o in read for v in op.group(o.name))
+
+
+def _is_certain(op: Operation, tile: Value) -> bool:
+    """True if the read always comes first: an allocation, and no condition between the two."""
+    maker = tile.maker
+    if maker is None or not maker.traits.allocates:
+        return False
+    inside = op
+    while inside.parent is not maker.parent:
+        around = inside.parent_op
+        if around is None or around.control in (Control.IF, Control.WHILE):
+            return False
+        inside = around
+    return True

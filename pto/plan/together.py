@@ -14,7 +14,7 @@ from pto.isa.row.attributes import Int
 from pto.isa.row.order import CoreBarrier, Gather, OfSignal, Signal
 from pto.plan.calls import FunctionNames, with_peers
 from pto.plan.polling import polls
-from pto.plan.written import is_global
+from pto.plan.stores import is_global
 
 _ALL_CORES = 0  # the mode in which a semaphore counts the cores of a launch
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pto.core.errors import Diagnostic
 from pto.ir.graph import Operation, Value
 from pto.isa.row import types as t
-from pto.plan.unwritten import is_name, tile_of
+from pto.plan.stores import is_name, tile_of
 from pto.verify.operation import constant
 
 

@@ -18,8 +18,7 @@ from pto.isa.row import types as t
 from pto.isa.row.order import Within
 from pto.isa.row.traits import Control
 from pto.plan.calls import FunctionNames
-from pto.plan.stores import combines
-from pto.plan.written import is_global
+from pto.plan.stores import combines, is_global
 from pto.prove.assume import GRID, Stated
 from pto.prove.closed import asks_for_block
 from pto.prove.coordinates import Coordinates, Split

@@ -20,8 +20,8 @@ from pto.isa.row.flag import Flag, flag_of, key_of
 from pto.isa.row.order import Acquire, FullFence, OfFlag, Release, SetFlag, Within
 from pto.isa.row.traits import Control
 from pto.isa.rules.rule import Case
+from pto.plan.buffers import FunctionPlan
 from pto.plan.calls import FunctionNames
-from pto.plan.placement import FunctionPlan
 from pto.plan.sync.effects import NUMBER, PIPES, Effects, Phase, SyncFlag, SyncWork
 from pto.plan.sync.footprint import Footprints
 from pto.plan.sync.outside import GlobalViews, MemWindow, Relation

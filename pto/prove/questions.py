@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from pto.ir.graph import Operation
+from pto.plan.buffers import FunctionPlan
 from pto.plan.memory import plan_memory
-from pto.plan.placement import FunctionPlan
 from pto.prove.assume import ANY, Stated
 from pto.prove.blocks import conflicts
 from pto.prove.bounds import leaving, unproved

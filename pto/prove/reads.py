@@ -14,7 +14,7 @@ from functools import reduce
 from itertools import combinations
 from typing import Final
 
-from pto.core.role import Role
+from pto.core.memory import Role
 from pto.core.tile import TileType
 from pto.ir.graph import Block, Operation, Value
 from pto.ir.liveness import aliases
@@ -25,7 +25,7 @@ from pto.isa.row.instr import Instr
 from pto.isa.row.order import Within
 from pto.isa.row.traits import Control, RegionRule
 from pto.isa.rules.rule import Case
-from pto.plan.placement import FunctionPlan
+from pto.plan.buffers import FunctionPlan
 from pto.prove.assume import ANY, Stated
 from pto.prove.decide import always_negative, never_negative
 from pto.prove.number import ZERO, Number, number, of, product, quotient

@@ -26,11 +26,11 @@ from pto.isa.row.attributes import Attribute, Str
 from pto.isa.row.instr import Instr
 from pto.isa.row.types import Scalar, Type
 from pto.isa.scalar.structure import RETURN
+from pto.plan.calls import entry_functions
 from pto.plan.memory import alignment, plan_memory
 from pto.plan.mode import first_flag
 from pto.plan.packing import Item, pack
 from pto.plan.sync import insert
-from pto.run.launch.entry import entry_functions
 from pto.run.machine.agents import Agent, CoScheduler, deadlock, run_cooperatively, waits_of
 from pto.run.machine.core import Arrivals, Cluster, Core
 from pto.run.machine.device import Device

@@ -14,7 +14,7 @@ from typing import Unpack
 from pto.core.dtypes import F16, F32, I1, I8, I32, I64
 from pto.core.errors import PtoError, fail
 from pto.core.layout import ND, NZ
-from pto.core.role import Role
+from pto.core.memory import Role
 from pto.core.tile import TileType
 from pto.ir.builder import INDEX, Builder, Operands, Parts, new_block, scalar_type
 from pto.ir.copied import copied, copied_operation

@@ -1,6 +1,5 @@
 """Is this program legal on this profile? Every finding, in program order."""
 
-from pto.verify.program import verify
-from pto.verify.target import judge
+from pto.verify.program import judge, verify
 
 __all__ = ["judge", "verify"]

@@ -13,8 +13,8 @@ from pto.isa.handle.config import TASSIGN
 from pto.isa.handle.tile import ALLOC_MULTI_TILE, ALLOC_TILE
 from pto.isa.order.queue_setup import RESERVE_BUFFER
 from pto.isa.row.types import TileBuf
-from pto.target.device import smallest
 from pto.target.facts import Profile
+from pto.target.profile import smallest
 from pto.verify.operation import PLACED, constant
 
 

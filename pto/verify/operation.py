@@ -11,10 +11,10 @@ from pto.ir.text.types import type_text
 from pto.isa.row import types as t
 from pto.isa.row.attributes import Bool, Int
 from pto.isa.row.instr import Instr
-from pto.isa.row.kinds import KINDS
+from pto.isa.row.types import KINDS
 from pto.isa.rules.rule import Case, ValueLike
-from pto.target.check import check_feature, check_tile
 from pto.target.facts import Profile
+from pto.target.profile import check_feature, check_tile
 
 PLACED = 3  # the level at which a program places all of its memory itself
 

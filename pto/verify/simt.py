@@ -21,20 +21,18 @@ from pto.isa.simt.launch import (
     SYNCTHREADS,
 )
 from pto.isa.simt.memory import ATOMIC
+from pto.target.facts import Profile
 from pto.verify import fragments
-from pto.verify.functions import name_of, signature_of
+from pto.verify.functions import SIMT_ENTRY, name_of, signature_of
 
-ENTRY = "pto.simt_entry"
 _PLACES = (INSIDE, OUTSIDE)
-_LIMITS = {"pto.simt_max_threads": 2048, "pto.simt_max_regs": 128}
 
 
-def check(module: Module) -> list[Diagnostic]:
+def check(module: Module, _: Profile) -> list[Diagnostic]:
     functions = {name_of(f): f for f in module.functions()}
     found: list[Diagnostic] = []
     for function in functions.values():
-        entry = ENTRY in function.attrs
-        found += _limits(function, entry)
+        entry = SIMT_ENTRY in function.attrs
         ours = [op for op in function.walk() if _is_ours(op)]
         for op in ours:
             found += _placed(op, entry)
@@ -51,28 +49,14 @@ def _is_ours(op: Operation) -> bool:
     return op.row is not None and (op.row.scope in _PLACES or op.row.family is ATOMIC)
 
 
-def _limits(function: Operation, entry: bool) -> Iterator[Diagnostic]:
-    for key, most in _LIMITS.items():
-        value = function.attrs.get(key)
-        if value is None:
-            continue
-        number = value.value if isinstance(value, Int) else 0
-        if not entry:
-            message = f"'{key}' is only allowed on functions marked '{ENTRY}'"
-            yield Diagnostic("PTO-S098", message, function.loc)
-        elif not 1 <= number <= most:
-            message = f"'{key}' must be from 1 to {most}, got {number}"
-            yield Diagnostic("PTO-S098", message, function.loc)
-
-
 def _placed(op: Operation, entry: bool) -> Iterator[Diagnostic]:
     scope = op.row.scope if op.row else ""
     entry = entry or any(above.row is SIMT_SECTION for above in op.ancestors())
     if scope == INSIDE and not entry:
-        message = f"'{op.name}' op must be in a function marked '{ENTRY}'"
+        message = f"'{op.name}' op must be in a function marked '{SIMT_ENTRY}'"
         yield Diagnostic("PTO-S097", message, op.loc)
     if scope == OUTSIDE and entry:
-        message = f"'{op.name}' op must be outside functions marked '{ENTRY}'"
+        message = f"'{op.name}' op must be outside functions marked '{SIMT_ENTRY}'"
         yield Diagnostic("PTO-S097", message, op.loc)
 
 
@@ -84,8 +68,8 @@ def _launch(op: Operation, functions: dict[str, Operation]) -> Iterator[Diagnost
         message = f"'{op.name}' op launches @{name}, which this module does not define"
         yield Diagnostic("PTO-S098", message, op.loc)
         return
-    if ENTRY not in target.attrs:
-        message = f"'{op.name}' op expects @{name} to be marked '{ENTRY}'"
+    if SIMT_ENTRY not in target.attrs:
+        message = f"'{op.name}' op expects @{name} to be marked '{SIMT_ENTRY}'"
         yield Diagnostic("PTO-S098", message, op.loc)
     wanted = signature_of(target)
     given = tuple(v.type for v in op.group("args"))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pto.core.errors import fail
 from pto.ir.liveness import Lifetime
-from pto.plan.placement import BufferUse, FunctionPlan, Placed
+from pto.plan.buffers import BufferUse, FunctionPlan, Placed
 from pto.view.figure import GREY, INK, TITLE, new_figure, save
 
 if TYPE_CHECKING:

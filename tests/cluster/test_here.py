@@ -19,7 +19,7 @@ from pto.cluster import blocks, ranks, tasks
 from pto.cluster.windows import differing
 from pto.cluster.worker_pool import LostWorker
 from pto.core import intervals
-from pto.run.launch import place
+from pto.run.launch.engine import selected_cluster
 from tests.cluster.local_pool import Here
 
 SIZE = 60
@@ -44,11 +44,11 @@ class Near:
 @contextmanager
 def near(size: int = 2, loses: Callable[[int], bool] = lambda number: False) -> Iterator[Near]:
     found = Near(Here(size, loses))
-    token = place.chosen.set(found)
+    token = selected_cluster.set(found)
     try:
         yield found
     finally:
-        place.chosen.reset(token)
+        selected_cluster.reset(token)
 
 
 @pytest.fixture(autouse=True)

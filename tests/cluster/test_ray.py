@@ -60,13 +60,13 @@ def here(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], Any]], Any]:
     monkeypatch.setenv("PTO_ENGINE", "jit")
 
     def run(work: Callable[[], Any]) -> Any:
-        from pto.run.launch import place
+        from pto.run.launch.engine import selected_cluster
 
-        token = place.chosen.set(None)
+        token = selected_cluster.set(None)
         try:
             return work()
         finally:
-            place.chosen.reset(token)
+            selected_cluster.reset(token)
 
     return run
 

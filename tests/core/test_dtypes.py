@@ -8,7 +8,7 @@ import pytest
 from pto.core import dtypes as d
 from pto.core.dtypes import DType, decode, dtype, encode
 from pto.core.errors import PtoError
-from pto.core.rounding import Round, round_mode
+from pto.core.floats import Round, round_mode
 
 CANONICAL = """
 i8 u8 i16 u16 i32 u32 i64 u64 f16 bf16 f32 f64

@@ -21,9 +21,8 @@ from pto.core.layout import (
     Layout,
     SLayout,
 )
-from pto.core.memory import Memory, Space
+from pto.core.memory import Memory, Role, Space, role
 from pto.core.pad import Pad
-from pto.core.role import Role, role
 from pto.core.tile import Tile, TileType
 
 LAYOUTS = (ND, DN, NZ, ZN, ZZ, NN, NZ_ACC, ZZ_MX, NN_MX)

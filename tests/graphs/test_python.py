@@ -10,7 +10,6 @@ import pytest
 import pto
 from pto.cli.main import main
 from pto.cluster import tasks
-from pto.run.launch import place
 
 from ..cluster.local_pool import Here
 
@@ -196,7 +195,8 @@ def test_a_cluster_runs_the_graphs_of_a_file(
     pool = Here(2, loses=lambda number: number in (2, 3))
     pool.ray = SimpleNamespace(put=lambda value: pickle.loads(pickle.dumps(value)))  # type: ignore[attr-defined]
     alone = SimpleNamespace(run=lambda grid: False, run_world=lambda world: False)
-    monkeypatch.setattr(place, "current", lambda: alone)
+    for module in ("pto.graphs.suite", "pto.cluster.tasks"):
+        monkeypatch.setattr(f"{module}.cluster_target", lambda: alone)
     monkeypatch.setattr(tasks, "pool", lambda: pool)
     file = graphs(tmp_path, RIGHT, WRONG, RIGHT.replace("right", "lost"))
     assert main(["graph", "run", file]) == 1

@@ -12,7 +12,7 @@ from pto.cxx.export import cpp
 from pto.ir.text.parser import parse
 from pto.isa.rules.rule import LIBRARY
 from pto.target.profile import profile as find_profile
-from pto.verify.target import judge
+from pto.verify.program import judge
 
 
 def tile(shape: str, more: str = "") -> str:

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from pto.core.dtypes import BF16, F16, I8, I16, I32, U8, U16, DType
+from pto.core.floats import Round
 from pto.core.primitives import on_arrays
-from pto.core.rounding import Round
 from pto.isa.meaning import halves, mathlib
 from pto.isa.meaning.lanes import convert, fmod, maximum, minimum, narrow
 from tests.run.jit.both import same

@@ -22,9 +22,8 @@ from pto.core.layout import (
     layout,
     signature_layout,
 )
-from pto.core.memory import Memory
+from pto.core.memory import Memory, Role, role
 from pto.core.pad import Pad, pad
-from pto.core.role import Role, role
 from pto.core.tile import Tile, TileType
 
 

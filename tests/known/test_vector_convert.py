@@ -6,7 +6,7 @@ import pytest
 
 from pto.core.convert import convert
 from pto.core.dtypes import dtype
-from pto.core.rounding import Round
+from pto.core.floats import Round
 from pto.isa.meaning.vector.shortcut import converter
 from tests.vectors import Registers, reg
 

@@ -64,6 +64,19 @@ def test_a_change_reads_the_function_it_is_in() -> None:
     assert shown(document.findings) == shown(checked(text, "f.pto"))
 
 
+def test_a_change_keeps_the_use_lists() -> None:
+    document = Document("k.pto")
+    for names in (("a", "b"), ("a", "c", "b"), ("b",), ("a", "b")):
+        document.update(program(*names))
+        assert document.module is not None
+        ops = list(document.module.walk())
+        values = {value for op in ops for value in op.operands}
+        assert values
+        for value in values:
+            assert value.uses == [op for op in ops for each in op.operands if each is value]
+        assert all(op.parent is None or op in op.parent.ops for op in ops)
+
+
 def test_a_function_that_moves_keeps_its_findings_at_their_new_lines() -> None:
     bad = program("a", "b").replace("texp ins(%t :", "texp ins(%n :")
     document = Document("f.pto")

@@ -9,8 +9,8 @@ import pytest
 
 from pto.ir.text.parser import parse
 from pto.observe import Verdict, sanitize
+from pto.plan.calls import entry_functions
 from pto.run.launch.arguments import build, parameters, parse_args
-from pto.run.launch.entry import entry_functions
 from tests.observe.catalogue import Fault, Program, faults, programs
 
 FAULTS = faults()

@@ -18,7 +18,7 @@ from pto.observe.memory.log import GlobalLog
 from pto.run.launch.arrays import copied
 from pto.run.launch.host import launch
 from pto.run.watch.memory import Recorder, WatchedMemory
-from pto.target.choose import choose
+from pto.target.profile import choose
 
 
 def _codes(kernel: Any, *args: Any, blocks: int = 1) -> set[str]:

@@ -16,8 +16,8 @@ from pto.lang.kernel import Kernel
 from pto.observe import Sanitizer, Verdict, sanitize
 from pto.observe.fixes.mutants import Mutant, mutants
 from pto.observe.fixes.mutations import PLACES, changes
+from pto.plan.calls import entry_functions
 from pto.run.launch.arguments import build, parameters, parse_args
-from pto.run.launch.entry import entry_functions
 from tests.observe.catalogue import programs
 
 PROGRAMS = Path(__file__).parent / "programs"

@@ -13,8 +13,8 @@ import pytest
 
 from pto.ir.text.parser import parse_file
 from pto.observe import Verdict, sanitize
+from pto.plan.calls import entry_functions
 from pto.run.launch.arguments import build, parameters, parse_args
-from pto.run.launch.entry import entry_functions
 
 HERE = Path(__file__).parent / "programs"
 BAD = sorted((HERE / "bad").glob("*.pto"))

@@ -12,8 +12,8 @@ from pto.core.errors import PtoError
 from pto.ir.graph import Module
 from pto.ir.text.parser import parse
 from pto.observe import Sanitizer, sanitize
+from pto.plan.calls import entry_functions
 from pto.run.launch.call import Launch
-from pto.run.launch.entry import entry_functions
 from pto.run.launch.prepared import PreparedKernel
 from pto.run.machine.device import Device
 from pto.run.order.deferred import Scheduler

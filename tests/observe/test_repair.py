@@ -15,8 +15,8 @@ from pto.ir.text.parser import parse
 from pto.ir.text.printer import print_module
 from pto.observe import sanitize
 from pto.observe.fixes.repair import Repair, TrialRun, repair
+from pto.plan.calls import entry_functions
 from pto.run.launch.arguments import build, parameters, parse_args
-from pto.run.launch.entry import entry_functions
 from pto.run.launch.host import launch
 from tests.observe.test_mutation import ARGS, PROGRAMS
 

@@ -9,7 +9,7 @@ from pto.ir.text.parser import parse
 from pto.observe import sanitize
 from pto.plan.sync import insert
 from pto.run.launch.host import launch
-from pto.target.choose import choose
+from pto.target.profile import choose
 
 _PROGRAM = """
 !tile = !pto.tile_buf<vec, 1x64xf32>

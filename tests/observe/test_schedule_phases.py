@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from pto.ir.text.parser import parse
+from pto.plan.calls import entry_functions
 from pto.run.launch.arguments import build, parameters, parse_args
-from pto.run.launch.entry import entry_functions
 from pto.run.launch.host import launch
 from tests.observe.catalogue import Fault, Program, faults, programs
 

@@ -10,7 +10,7 @@ from pto.isa.row.order import WaitFlag
 from pto.observe import sanitize
 from pto.plan.sync import insert
 from pto.run.launch.host import launch
-from pto.target.choose import choose
+from pto.target.profile import choose
 from tests.observe.catalogue import Fault, Program, faults, programs
 
 _OURS = [p for p in programs() if p.path.stem == "work_items"]

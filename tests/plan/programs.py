@@ -7,8 +7,8 @@ from dataclasses import replace
 from pto.core.errors import PtoError
 from pto.ir.graph import Module, Operation
 from pto.ir.text.parser import parse
+from pto.plan.buffers import FunctionPlan, Placed, Placement
 from pto.plan.memory import plan_memory
-from pto.plan.placement import FunctionPlan, Placed, Placement
 from pto.target.facts import Profile
 from pto.target.profile import profile
 

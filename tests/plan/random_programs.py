@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pto.ir.graph import Block, Module, Operation, Value
 from pto.isa.row.attributes import Symbol
 from pto.isa.row.types import TileBuf
-from pto.plan.placement import Placement
+from pto.plan.buffers import Placement
 from pto.verify.functions import name_of
 
 TYPES = [

@@ -23,9 +23,9 @@ from pto.ir.graph import Module
 from pto.ir.text.parser import parse
 from pto.observe.claims import contradicted
 from pto.observe.fixes.mutants import mutants
-from pto.run.launch.entry import entry_functions
+from pto.plan.calls import entry_functions
 from pto.run.launch.host import launch
-from pto.verify.target import target_of
+from pto.verify.program import target_of
 from tests.observe.catalogue import Fault, faults
 from tests.observe.test_faults import verdict_on
 

@@ -10,7 +10,7 @@ import pytest
 from pto.core.errors import Diagnostic
 from pto.ir.text.parser import parse
 from pto.observe import claims
-from pto.run.launch.entry import entry_functions
+from pto.plan.calls import entry_functions
 from pto.target.profile import profile
 from tests.observe.catalogue import faults
 from tests.prove.soundness import false_claims

@@ -8,9 +8,8 @@ import pytest
 
 from pto.core.errors import Diagnostic, PtoError
 from pto.ir.text.parser import parse
-from pto.run.launch.entry import entry_functions
+from pto.plan.calls import entry_functions, sides
 from pto.run.launch.host import launch
-from pto.run.machine.sides import sides
 from pto.target.profile import profile
 from tests.known.test_fifo import ACC, local_queue, numbers, round_trip
 from tests.trio import Trio

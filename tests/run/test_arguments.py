@@ -9,8 +9,8 @@ import pytest
 
 from pto.core.errors import PtoError
 from pto.ir.text.parser import parse
+from pto.plan.calls import entry_functions
 from pto.run.launch.arguments import build, integers, parameters
-from pto.run.launch.entry import entry_functions
 
 VIEW = """
     %c1 = arith.constant 1 : index

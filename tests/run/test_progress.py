@@ -79,6 +79,7 @@ def test_the_command_tells_how_far_it_is(monkeypatch: pytest.MonkeyPatch):
             told.append((done, total))
 
     monkeypatch.setattr("pto.cli.program.ProgressBar", Told)
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     add = Path(pto.__file__).parent.parent / "examples" / "add.pto"
     arrays = [word for n in "abc" for word in ("--arg", f"{n}=ones:48x64xf32")]
     assert main(["run", str(add), *arrays, "--arg", "rows=48", "--blocks", "3"]) == 0

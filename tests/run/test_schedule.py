@@ -15,13 +15,13 @@ import pto
 from pto.core.errors import PtoError
 from pto.ir.text.parser import parse, parse_file
 from pto.lang.kernel import Kernel
+from pto.plan.calls import entry_functions
 from pto.plan.sync import insert
 from pto.run.launch.arguments import build, parameters, parse_args
-from pto.run.launch.entry import entry_functions
 from pto.run.launch.host import launch
 from pto.run.order.deferred_registers import DeferredRegisters
 from pto.run.order.schedule import Schedule, parse_schedule
-from pto.target.choose import choose
+from pto.target.profile import choose
 from tests.examples.test_examples import runs
 from tests.observe.test_mutation import ARGS, PROGRAMS
 from tests.observe.test_mutation import BLOCKS as COUNTS

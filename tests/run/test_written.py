@@ -7,8 +7,8 @@ import pytest
 
 from pto.ir.text.parser import parse
 from pto.observe.sanitize import sanitize
+from pto.plan.calls import entry_functions
 from pto.run.launch.arrays import copied
-from pto.run.launch.entry import entry_functions
 from pto.run.launch.written import may_be_written
 
 _HEAD = """

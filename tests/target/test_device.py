@@ -17,7 +17,7 @@ from pto.target import (
     profile_of_soc,
     smallest,
 )
-from pto.target.device import DEVICES
+from pto.target.profile import DEVICES
 
 
 def error(name: str) -> tuple[str, str, str | None]:

@@ -14,8 +14,7 @@ from pto.cli.main import main
 from pto.core.errors import Diagnostic
 from pto.ir.text.parser import parse
 from pto.isa.table import lookup
-from pto.target.choose import choose
-from pto.target.profile import profile
+from pto.target.profile import choose, profile
 from pto.verify import judge, verify
 
 KB = 1024

@@ -14,7 +14,7 @@ import pto
 from pto.cli.main import main
 from pto.core.dtypes import dtype
 from pto.core.layout import NZ
-from pto.core.role import Role
+from pto.core.memory import Role
 from pto.core.tile import TileType
 from pto.view.side.layout import caption, svg
 from tests.observe.timing.page_helper import doubled as twice

@@ -26,15 +26,15 @@ from pto.isa.row.order import OpenQueue
 from pto.isa.row.types import Ptr, Scalar
 from pto.isa.rules.rule import LIBRARY
 from pto.observe import timing
+from pto.plan.calls import entry_functions
 from pto.run.launch.arguments import parameters
 from pto.run.launch.call import Blocks, extents_of
-from pto.run.launch.entry import entry_functions
 from pto.run.launch.host import launch
-from pto.target.choose import Target
+from pto.target.profile import Target
 from pto.transform.cores import CUBE, VECTOR, cores, uses_both
 from pto.transform.split import split
 from pto.verify.functions import name_of
-from pto.verify.target import judge
+from pto.verify.program import judge
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from pto.ir.graph import Block, Operation, Value
 from pto.isa.row import types as t
 from pto.isa.row.attributes import Enum, Symbol
 from pto.isa.row.traits import Control
-from pto.plan.placement import Placement
+from pto.plan.buffers import Placement
 from pto.verify.functions import name_of
 
 _KEYWORDS = """auto bool break case char class const continue default delete do double else enum

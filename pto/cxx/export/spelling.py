@@ -8,8 +8,7 @@ import numpy as np
 
 from pto.core.dtypes import DType
 from pto.core.errors import fail
-from pto.core.memory import Space
-from pto.core.role import Role
+from pto.core.memory import Role, Space
 from pto.core.tile import Pad, TileType
 from pto.cxx.forms import ENUM_KINDS, ENUM_NAMES, enumerators
 from pto.isa.row import types as t

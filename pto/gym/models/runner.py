@@ -26,12 +26,12 @@ from pto.ir.graph import Module, Operation
 from pto.ir.text.parser import parse_file
 from pto.isa.row.attributes import Str
 from pto.observe.sanitize import launch_sanitized
+from pto.plan.calls import entry_functions
 from pto.plan.sync import ordered
 from pto.run.launch.engine import ENGINES
-from pto.run.launch.entry import entry_functions
 from pto.run.launch.host import launch
-from pto.target.choose import Target
-from pto.verify.target import judge
+from pto.target.profile import Target
+from pto.verify.program import judge
 
 Array = npt.NDArray[Any]
 BOTH = "both"

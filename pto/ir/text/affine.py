@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NoReturn
 from pto.ir.builder import INDEX, constant_attribute
 from pto.ir.graph import Operation, Span, Value
 from pto.ir.text import lexer as lx
-from pto.ir.text.draft import Draft
+from pto.ir.text.cursor import Draft
 from pto.ir.text.scf_text import read_turns
 from pto.isa.row.attributes import Attribute
 from pto.isa.row.instr import Instr

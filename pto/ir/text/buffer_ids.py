@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pto.ir.canonical import INT_TYPES, in_place_value
 from pto.ir.graph import Operation
 from pto.ir.text import lexer as lx
-from pto.ir.text.draft import Draft
+from pto.ir.text.cursor import Draft
 from pto.isa.row.attributes import Enum, Int
 from pto.isa.row.types import Scalar
 

@@ -13,8 +13,7 @@ from pto.isa.row.attributes import Attribute, Bool, Enum, Int, Str, Symbol, Unit
 from pto.isa.row.describe import attr_words
 from pto.isa.row.enums import ENUMS
 from pto.isa.row.instr import Attr, Instr
-from pto.isa.row.kinds import KINDS
-from pto.isa.row.types import Type
+from pto.isa.row.types import KINDS, Type
 
 # A type for each kind of operand; T is an element type of the row, N its lanes in a register.
 _TYPES = {

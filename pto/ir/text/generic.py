@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pto.ir.canonical import ARITH_FLAGS, canonical
 from pto.ir.graph import Operation, Value
-from pto.ir.text.draft import Draft, distribute
+from pto.ir.text.cursor import Draft, distribute
 from pto.isa.row.attributes import Attribute, Ints, Raw
 from pto.isa.row.instr import Instr
 from pto.isa.row.traits import Control

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pto.ir.graph import Operation
 from pto.ir.text import lexer as lx
-from pto.ir.text.draft import Draft
+from pto.ir.text.cursor import Draft
 from pto.ir.text.types import type_text
 from pto.isa.row.attributes import Ints
 

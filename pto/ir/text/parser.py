@@ -9,17 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from pto.core.collection import no_collection
 from pto.core.errors import Diagnostic, PtoError
 from pto.ir.canonical import canonical
-from pto.ir.graph import Block, Module, Operation, Region, Source, Value
+from pto.ir.graph import Block, Module, Operation, Region, Source, Value, no_collection
 from pto.ir.infer import FROM_NUMBERS, INFERRED
 from pto.ir.text import lexer as lx
 from pto.ir.text import structured
 from pto.ir.text.affine import is_affine, read_affine
 from pto.ir.text.branches import BRANCHES, BlockBranch, places, read_branch
-from pto.ir.text.cursor import POISON, Cursor, ParseFailed
-from pto.ir.text.draft import Draft
+from pto.ir.text.cursor import POISON, Cursor, Draft, ParseFailed
 from pto.ir.text.format import compile_format
 from pto.ir.text.generic import SIZES, read_generic
 from pto.ir.text.lifted import lift

@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING
 from pto.ir.canonical import ARITH_FLAGS, INT_TYPES, in_place_value, set_once, words_of
 from pto.ir.graph import Operation, Value
 from pto.ir.text import lexer as lx
-from pto.ir.text.draft import Draft, distribute
+from pto.ir.text.cursor import Draft, distribute
 from pto.isa.row.attributes import Enum, Int, Raw, Unit
 from pto.isa.row.enums import kinds_of
 from pto.isa.row.instr import Attr, Operand
-from pto.isa.row.kinds import KINDS
-from pto.isa.row.types import Opaque
+from pto.isa.row.types import KINDS, Opaque
 
 if TYPE_CHECKING:
     from pto.ir.text.parser import Parser

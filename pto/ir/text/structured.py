@@ -13,7 +13,7 @@ from pto.ir.canonical import canonical
 from pto.ir.graph import Operation, Value
 from pto.ir.text import lexer as lx
 from pto.ir.text.buffer_ids import read_buffer_id, write_buffer_id
-from pto.ir.text.draft import Draft
+from pto.ir.text.cursor import Draft
 from pto.ir.text.memref_text import (
     read_reinterpret_cast,
     read_subview,

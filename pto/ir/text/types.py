@@ -11,9 +11,8 @@ from collections.abc import Callable
 from pto.core.dtypes import dtype
 from pto.core.errors import PtoError, fail, nearest
 from pto.core.layout import ZZ, ZZ_MX, BLayout, Layout, SLayout
-from pto.core.memory import Space, space
+from pto.core.memory import Role, Space, role, space
 from pto.core.pad import pad
-from pto.core.role import Role, role
 from pto.core.tile import Compact, TileType
 from pto.isa.row import types as t
 from pto.isa.row.enums import ENUMS
@@ -267,7 +266,7 @@ def _tile_buf(head: str, body: str) -> t.Type:
         layout=layout,
         pad=pad(_number("pad", fields.get("pad", "0"))),
         valid=(_dim(fields.get("v_row", "")), _dim(fields.get("v_col", ""))),
-        compact=Compact(_number("compact", fields.get("compact", "0"))),
+        compact=Compact(_number("compact", fields["compact"]) if "compact" in fields else 0),
     )
     return t.TileBuf(elem, tile)
 

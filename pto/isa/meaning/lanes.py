@@ -15,6 +15,7 @@ import numpy as np
 
 from pto.core import convert as conversion
 from pto.core.dtypes import DType
+from pto.core.floats import Round
 from pto.core.primitives import (
     Lanes,
     absolute,
@@ -29,7 +30,6 @@ from pto.core.primitives import (
     select,
     shortcut,
 )
-from pto.core.rounding import Round
 
 __all__ = ["Lanes", "absolute", "const", "fmod", "remainder", "select"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pto.core.role import Role
+from pto.core.memory import Role
 from pto.isa.row.attributes import Enum
 from pto.isa.row.enums import ENUMS
 from pto.isa.row.instr import PipeBy

@@ -28,10 +28,6 @@ class Control(Enum):
     CONDITION = auto()  # ends the test of a `WHILE`: whether to continue, and the values
 
     @property
-    def is_loop(self) -> bool:
-        return self in (Control.FOR, Control.WHILE)
-
-    @property
     def is_terminator(self) -> bool:
         return self in (Control.RETURN, Control.YIELD, Control.CONDITION)
 

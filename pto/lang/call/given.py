@@ -26,8 +26,7 @@ from pto.isa.row.attributes import (
 )
 from pto.isa.row.enums import kinds_of
 from pto.isa.row.instr import Attr, Instr, Operand
-from pto.isa.row.kinds import KINDS
-from pto.isa.row.types import Ptr, TileBuf, Type
+from pto.isa.row.types import KINDS, Ptr, TileBuf, Type
 from pto.isa.row.types import Scalar as ScalarType
 from pto.lang.call.place import mistake
 from pto.lang.call.session import ValueHandle, current

@@ -18,7 +18,7 @@ from pto.lang.diff.difference import ArgumentDifference, Difference, WrongElemen
 from pto.lang.diff.expected import Expected, by_reference, by_value, copied
 from pto.lang.kernel import Blocks, Bound, Kernel
 from pto.observe.memory.blame import Blame, Repeatable, blame
-from pto.run.launch.entry import entry_functions
+from pto.plan.calls import entry_functions
 from pto.run.launch.host import Report
 from pto.target.profile import profile as find_profile
 

@@ -13,8 +13,7 @@ import numpy as np
 from pto.core.dtypes import F32, I16, I32, I64
 from pto.ir.builder import INDEX, scalar_type
 from pto.isa.row.instr import Instr
-from pto.isa.row.kinds import KINDS
-from pto.isa.row.types import Type
+from pto.isa.row.types import KINDS, Type
 from pto.isa.table import rows
 from pto.lang.call.place import mistake
 

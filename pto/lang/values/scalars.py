@@ -16,7 +16,7 @@ from pto.ir.builder import INDEX, scalar_type
 from pto.ir.graph import Operation, Value
 from pto.isa.row.attributes import Enum
 from pto.isa.row.instr import Instr
-from pto.isa.row.kinds import KINDS
+from pto.isa.row.types import KINDS
 from pto.isa.row.types import Scalar as ScalarType
 from pto.isa.rules.rule import Case
 from pto.lang.call.place import mistake, user_frame

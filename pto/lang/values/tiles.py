@@ -13,9 +13,9 @@ from pto.core.dtypes import I64, DType, encode
 from pto.core.errors import PtoError
 from pto.core.layout import FRACTAL_ACC, FRACTAL_MX, Layout
 from pto.core.layout import layout as layout_named
+from pto.core.memory import role as role_named
 from pto.core.pad import Pad
 from pto.core.pad import pad as pad_named
-from pto.core.role import role as role_named
 from pto.core.tile import Role, TileType
 from pto.ir.builder import INDEX, scalar_type
 from pto.ir.graph import Operation, Value

@@ -24,16 +24,15 @@ from pto.observe.claims import contradicted
 from pto.observe.fixes.mutations import PLACES, changes
 from pto.observe.mode import mode_of
 from pto.observe.sanitize import Sanitizer, sanitize
-from pto.plan.calls import FunctionNames, with_peers
+from pto.plan.calls import FunctionNames, entry_functions, with_peers
 from pto.plan.sync import ordered
 from pto.run.launch.arrays import copied
-from pto.run.launch.entry import entry_functions
 from pto.run.launch.host import launch
 from pto.run.machine.core import Core
 from pto.run.watch.events import Observer
 from pto.run.watch.memory import WatchedMemory
 from pto.target.facts import Profile
-from pto.verify.target import target_of
+from pto.verify.program import target_of
 
 Judgement = Literal["found", "harmless", "missed"]
 SCHEDULES = ("program", "early", "late", *(f"random:{seed}" for seed in range(1, 5)))

@@ -18,12 +18,12 @@ from pto.isa.row.traits import Control
 from pto.observe.fixes.fix import Candidate, Gap, candidates, named, place_of, set_text, wait_text
 from pto.observe.mode import mode_of
 from pto.observe.sanitize import Sanitizer
+from pto.plan.calls import entry_functions
 from pto.run.launch.arrays import copied
-from pto.run.launch.entry import entry_functions
 from pto.run.launch.host import launch
 from pto.run.order import effects as fx
 from pto.transform.edits import Edit, applied, apply, take_out, text_of
-from pto.verify.target import target_of
+from pto.verify.program import target_of
 
 _ROUNDS = 64  # fixes of one program: each costs a few runs
 _TRIED = 64  # fixes that are tried in one round

@@ -29,9 +29,9 @@ from pto.plan.mode import mode_of
 from pto.plan.sync import insert
 from pto.run.launch.call import count_of
 from pto.run.launch.host import entry_functions
-from pto.target.device import device as find_device
+from pto.target.profile import device as find_device
 from pto.verify.functions import name_of
-from pto.verify.target import legal_target
+from pto.verify.program import legal_target
 
 __all__ = ["Bench", "Timing", "bench", "benches", "time"]
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from pto.core.errors import fail
 from pto.isa.cost.shown import CHIPS
 from pto.target.costs import Chip, Costs
-from pto.target.device import device as find_device
-from pto.target.device import devices_of
 from pto.target.devices import DeviceSpec
+from pto.target.profile import device as find_device
+from pto.target.profile import devices_of
 
 _USUAL = {"a2a3": "910b1", "a5": "950pr"}
 

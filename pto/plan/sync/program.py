@@ -8,10 +8,10 @@ from collections.abc import Set as AbstractSet
 from pto.core.errors import fail
 from pto.ir.copied import copied
 from pto.ir.graph import Module, Operation
+from pto.plan.buffers import FunctionPlan, Placement
 from pto.plan.calls import FunctionNames, callees_first
 from pto.plan.memory import plan_memory
 from pto.plan.mode import first_flag, may_lack_order
-from pto.plan.placement import FunctionPlan, Placement
 from pto.plan.sync.effects import NUMBER, PIPES, Effects, Phase
 from pto.plan.sync.footprint import Footprints
 from pto.plan.sync.ids import Flag, TextSpans, allocate, join_two

@@ -15,7 +15,7 @@ from pto.isa.handle.view import space_of
 from pto.isa.meaning.handle import config
 from pto.isa.row import types as t
 from pto.isa.row.order import Pop
-from pto.plan.placement import FunctionPlan
+from pto.plan.buffers import FunctionPlan
 from pto.target.facts import Profile
 
 _BINDS = (config.SUBVIEW, config.ALIAS)  # dst becomes another name for bytes of src

@@ -14,8 +14,8 @@ from pto.isa.row.order import Barrier
 from pto.isa.row.traits import Control
 from pto.plan.calls import FunctionNames
 from pto.plan.sync.effects import NUMBER, Effects, SyncWork
+from pto.verify.functions import SIMT_ENTRY
 from pto.verify.operation import constant
-from pto.verify.simt import ENTRY
 
 
 @dataclass(slots=True, eq=False)
@@ -109,7 +109,7 @@ class TreeReader:
 
     def _pipes(self, function: Operation) -> set[int]:
         """The pipes that a function and its callees use."""
-        if ENTRY in function.attrs:
+        if SIMT_ENTRY in function.attrs:
             return {NUMBER["V"]}
         found: set[int] = set()
         for op in function.walk():

@@ -15,7 +15,7 @@ from pto.ir.graph import Module, Operation, Region, Value
 from pto.isa.meaning import Blocked, Do
 from pto.isa.meaning.handle.view import ALLOC_TILE, TENSOR_VIEW
 from pto.isa.row.traits import Control
-from pto.plan.placement import Placement
+from pto.plan.buffers import Placement
 from pto.run.jit.emit import instructions
 from pto.run.jit.emit.emitter import Emitter
 from pto.run.jit.emit.fusion import FusingEmitter
@@ -79,7 +79,7 @@ class NativeCompiler(Compiler):
             if not self._can_enter(op):
                 self._close(out, run)
                 run, weight = [], 0
-                self._on_host(out, op, _why_not(op))
+                self._on_host(out, op)
                 continue
             run.append(op)
             weight += self._weight(op)
@@ -167,12 +167,13 @@ class NativeCompiler(Compiler):
         out.ops.append(ops[0])
         out.steps.append(region.step)
 
-    def _on_host(self, out: StepBlock, op: Operation, why: str) -> None:
+    def _on_host(self, out: StepBlock, op: Operation, why: str = "") -> None:
         """A reference step between compiled regions; it counts as a host fallback."""
         n = len(out.steps)
         self._add(out, op)
         if op.control is not None or len(out.steps) == n:
             return
+        why = why or _why_not(op)
         self.unit.left_out(op, why)
         step, key = out.steps[n], (op.name, why)
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pto.core.dtypes import DType, dtype, encode
+from pto.core.dtypes import F32, F64, DType, dtype, encode
 from pto.core.errors import PtoError, fail, nearest
 from pto.ir.graph import Operation, Value
 from pto.ir.text.types import type_text
@@ -252,6 +252,8 @@ def _filled(
     else:
         numbers = np.full(values, {"zeros": 0.0, "ones": 1.0}.get(word) or _fitting(value, kind))
     wide = np.asarray(numbers, np.float64 if kind.is_float else np.int64)
+    if kind in (F32, F64):  # NumPy rounds them itself
+        return wide.astype(kind.numpy)
     return encode(kind, wide).view(kind.numpy)
 
 

@@ -21,9 +21,9 @@ from pto.core.memory import Memory
 from pto.ir.graph import Module, Operation
 from pto.ir.text.parser import parse, parse_file
 from pto.isa.row import types as t
-from pto.run.launch import place
+from pto.plan.calls import entry_functions
 from pto.run.launch.arrays import Borrowed, are_tensors, borrow, of_elements
-from pto.run.launch.entry import entry_functions
+from pto.run.launch.engine import cluster_target
 from pto.run.launch.prepared import LaunchGrid, PreparedKernel, Say
 from pto.run.launch.progress import Progress
 from pto.run.machine.limit import Limit
@@ -223,7 +223,7 @@ class Launch:
         """Run the whole launch at once, on threads if useful; it waits for no other launch."""
         try:
             grid = self.begin()
-            elsewhere = place.current()
+            elsewhere = cluster_target()
             with np.errstate(all="ignore"):
                 if elsewhere is None or not elsewhere.run(grid):
                     grid.run()
@@ -239,7 +239,7 @@ class Launch:
         own block."""
         kernel = self.kernel
         alone = not kernel.can_wait or (direct and kernel.may_wait_early)
-        apart = not alone and place.current() is not None and kernel.is_closed
+        apart = not alone and cluster_target() is not None and kernel.is_closed
         return (alone or apart) and self.device.tap is None
 
     def end(self, grid: LaunchGrid) -> None:

@@ -1,18 +1,58 @@
-"""Options of a run that a parameter or the environment sets: engine, its checks, the sanitizer.
+"""Options of a run that a parameter or the environment sets: engine, checks, sanitizer, machines.
 
 A parameter comes first, then PTO_ENGINE, PTO_CHECK_READS, PTO_SANITIZE and PTO_COVERAGE, then the
-default. No engine is implemented here.
+default. No engine is implemented here. `pto.on(...)` selects a cluster for a `with` block, PTO_ON
+for a process; a backend registers here as module and function, and is imported only if selected.
 """
 
 from __future__ import annotations
 
+from contextvars import ContextVar
+from importlib import import_module
 from os import environ
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from pto.core.errors import fail, nearest
 from pto.core.renamed import warn_renamed
-from pto.run.launch.place import chosen
 from pto.target.cpu import SIZE_VARIABLES
+
+if TYPE_CHECKING:
+    from pto.run.launch.prepared import LaunchGrid
+    from pto.run.machine.world import World
+
+
+PLACES: Final = {"ray": "pto.cluster.on:place"}  # address prefix -> backend
+HERE: Final = ("", "here")
+selected_cluster: ContextVar[ClusterTarget | str | None] = ContextVar(
+    "selected_cluster", default=""
+)
+
+
+class ClusterTarget(Protocol):
+    """A cluster that may run work; its methods return False for work that should run locally."""
+
+    def run(self, grid: LaunchGrid) -> bool: ...
+
+    def run_world(self, world: World) -> bool: ...
+
+
+def cluster_target() -> ClusterTarget | None:
+    """The selected cluster: of the `with` block, else of PTO_ON; None for this process."""
+    found = selected_cluster.get()
+    return cluster_of(environ.get("PTO_ON", "")) if isinstance(found, str) else found
+
+
+def cluster_of(address: str) -> ClusterTarget | None:
+    """The cluster of an address such as `ray` or `ray://host:10001`; None for `here` or nothing."""
+    if address in HERE:
+        return None
+    home = PLACES.get(address.partition(":")[0])
+    if home is None:
+        known = ", ".join((*PLACES, "ray://HOST:10001", "here"))
+        raise fail("PTO-U300", f"there is no place `{address}` to run on; there is {known}")
+    module, _, name = home.partition(":")
+    return getattr(import_module(module), name)(address)
+
 
 ENGINES: Final = ("jit", "reference")
 DEFAULT: Final = "jit"
@@ -31,7 +71,7 @@ _NAMES: Final = tuple(map(variable, (*_RUN, *SIZE_VARIABLES.values())))
 
 def switches() -> list[Any]:
     """The settings that decide how a call is made: a `with` block, the environment."""
-    where = chosen.get()
+    where = selected_cluster.get()
     return [where if isinstance(where, str) else where is None, *map(SAID.get, _NAMES)]
 
 

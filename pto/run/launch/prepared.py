@@ -13,19 +13,19 @@ from pto.core.memory import Memory
 from pto.core.pointer import Pointer
 from pto.ir.graph import Module, Operation
 from pto.isa.meaning.order.flags import NOT_YET_SET
+from pto.isa.row.order import OfFlag
+from pto.plan.buffers import Placement
+from pto.plan.calls import sides
 from pto.plan.credits import may_wait_early
 from pto.plan.memory import plan_memory
-from pto.plan.placement import Placement
+from pto.plan.stores import writers
 from pto.plan.together import need_each_other, wait_in_global
-from pto.plan.written import writers
-from pto.run.launch import place
 from pto.run.launch.arguments import SUBBLOCK, names_of, taken
-from pto.run.launch.engine import wants_checks
+from pto.run.launch.engine import cluster_target, wants_checks
 from pto.run.launch.progress import Progress
 from pto.run.machine.agents import DEADLOCK, Agent, run_cooperatively
 from pto.run.machine.core import Arrivals, Cluster, Core
 from pto.run.machine.limit import Limit
-from pto.run.machine.sides import sides
 from pto.run.reference.compile import Compiler
 from pto.target.facts import Profile
 from pto.verify.functions import name_of
@@ -97,7 +97,6 @@ class PreparedKernel:
             return None
         if self._is_checked:  # the check would take writes of one block for writes of the next
             return None
-        from pto.run.jit.runtime.independent import Independence
         from pto.run.jit.runtime.threads import ThreadPool
 
         self._unit.whole, self._unit.slice = whole.name, whole.slice
@@ -105,8 +104,7 @@ class PreparedKernel:
         def make(cluster: Cluster) -> Core:
             return Core(cluster, self.profile, side.name, 0, 1, self._placement)
 
-        names = self._names[id(side.function)]
-        return ThreadPool(self._unit, whole, make, Independence(side.function, names))
+        return ThreadPool(self._unit, whole, make, side.function, self._names[id(side.function)])
 
     def run_compiled(self, grid: LaunchGrid) -> bool:
         """Run all blocks in compiled code; False if that is impossible (nothing has run)."""
@@ -125,7 +123,7 @@ class PreparedKernel:
 
     def direct(self, done: Launch, passed: Sequence[int], report: Report) -> FastPath | None:
         """A fast path for calls like a finished launch; None if there is none."""
-        if self._pool is None or self.may_wait_early or done.say or place.current() is not None:
+        if self._pool is None or self.may_wait_early or done.say or cluster_target() is not None:
             return None
         from pto.run.jit.runtime.direct import FastPath
 
@@ -189,7 +187,9 @@ class PreparedKernel:
     @cached_property
     def may_wait_early(self) -> bool:
         """True if a wait for a flag may precede its set in program order."""
-        return may_wait_early(self.functions, self.profile)
+        ops = (op for function in self.functions for op in function.walk())
+        has_flags = any(isinstance(op.order, OfFlag) for op in ops)
+        return has_flags and may_wait_early(self.functions, self.profile)
 
     def with_pipes(self) -> tuple[PreparedKernel, Tap]:
         """The same kernel with pipes that run concurrently."""

@@ -18,7 +18,7 @@ from pto.ir.graph import Operation
 from pto.isa.cost.work import CodeWork
 from pto.isa.meaning.memory.registers import CORE_TYPES
 from pto.isa.meaning.simt.items import PersistentSlots
-from pto.plan.placement import Placement
+from pto.plan.buffers import Placement
 from pto.run.machine.limit import Limit
 from pto.target.facts import Profile
 

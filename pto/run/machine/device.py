@@ -25,8 +25,8 @@ from pto.isa.row import types as t
 from pto.run.launch.arrays import Borrowed, of_elements
 from pto.run.launch.engine import chosen_engine
 from pto.run.launch.prepared import PreparedKernel
-from pto.target.choose import choose
 from pto.target.facts import Profile
+from pto.target.profile import choose
 
 if TYPE_CHECKING:
     from pto.ir.graph import Module

@@ -18,8 +18,8 @@ from pto.core.errors import Diagnostic, Note, PtoError, fail
 from pto.core.global_tensor import GlobalTensor
 from pto.core.pointer import Pointer
 from pto.ir.graph import Module
-from pto.run.launch import place
 from pto.run.launch.call import Blocks, Callee, Launch, Program, load, prepare
+from pto.run.launch.engine import cluster_target
 from pto.run.launch.prepared import PreparedKernel
 from pto.run.machine.agents import Agent, run_cooperatively
 from pto.run.machine.device import Device
@@ -163,7 +163,7 @@ class World:
         if tap is not None:
             run_cooperatively(self.begin, tap)
             return
-        elsewhere = place.current() if len(self.devices) > 1 else None
+        elsewhere = cluster_target() if len(self.devices) > 1 else None
         if elsewhere is None or not elsewhere.run_world(self):
             run_cooperatively(self.begin)
 

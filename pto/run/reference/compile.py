@@ -43,9 +43,8 @@ from pto.run.reference import logical, scalars, simt, tiles, vectors
 from pto.run.reference.code import FunctionCode, Regs, Step, StepBlock, until_ready
 from pto.run.reference.control import CONTROL
 from pto.target.facts import Profile
-from pto.verify.functions import name_of
+from pto.verify.functions import SIMT_ENTRY, name_of
 from pto.verify.operation import constant
-from pto.verify.simt import ENTRY
 
 if TYPE_CHECKING:
     from pto.run.watch.events import Tap
@@ -135,7 +134,7 @@ class Compiler:
     def launched(self, op: Operation) -> ItemLaunch | None:
         """How an operation starts work items; None if it does not. A call of an entry does, too."""
         if op.control is Control.CALL:
-            return CALL if ENTRY in self.callee(op).attrs else None
+            return CALL if SIMT_ENTRY in self.callee(op).attrs else None
         return op.body if isinstance(op.body, ItemLaunch) else None
 
     def _may_wait(self, op: Operation) -> bool:

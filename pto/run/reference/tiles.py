@@ -24,7 +24,7 @@ from pto.isa.meaning.tile.regions import (
 )
 from pto.isa.row import types as t
 from pto.isa.row.instr import Operand
-from pto.isa.row.kinds import KINDS
+from pto.isa.row.types import KINDS
 from pto.isa.rules.rule import Case
 from pto.run.machine.core import Core
 

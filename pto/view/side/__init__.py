@@ -24,8 +24,8 @@ from pto.ir.text.parser import parse
 from pto.ir.text.printer import print_module
 from pto.isa.row.types import TileBuf
 from pto.observe.timing import Timing, time
+from pto.plan.buffers import Placed
 from pto.plan.memory import plan_memory
-from pto.plan.placement import Placed
 from pto.target.facts import Profile
 from pto.target.profile import profile as find_profile
 from pto.view.side.layout import caption, svg

@@ -13,8 +13,8 @@ from pto.gym.timed import timed
 from pto.ir.text.parser import parse_file
 from pto.isa.cost.work import Cycles
 from pto.lang.kernel import Kernel
+from pto.plan.calls import entry_functions
 from pto.run.launch.arguments import build, parameters
-from pto.run.launch.entry import entry_functions
 from pto.run.launch.host import launch
 from pto.verify.functions import name_of
 from tests.examples.test_examples import runs

@@ -11,7 +11,7 @@ import tests.machine
 from pto.core.errors import PtoError
 from pto.core.memory import Space
 from pto.core.pointer import Pointer
-from pto.plan.placement import Placement
+from pto.plan.buffers import Placement
 from pto.run.jit.compiler import NativeCompiler
 from pto.run.jit.emit.unit import Unit
 from tests.run.jit.both import same

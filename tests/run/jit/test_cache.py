@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 
 from pto.cli.main import main
-from pto.run.jit.llvm import cache, native
+from pto.core import disk_cache as cache
+from pto.run.jit.llvm import native
 
 TEXT = "define i32 @f(ptr %ctx, ptr %frame) {\n  store i32 41, ptr %frame\n  ret i32 0\n}\n"
 ROOT = Path(__file__).parents[3]

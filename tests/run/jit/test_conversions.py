@@ -30,7 +30,7 @@ from pto.core.dtypes import (
     U64,
     DType,
 )
-from pto.core.rounding import Round
+from pto.core.floats import Round
 from pto.isa.meaning.lanes import convert
 from pto.run.jit.emit import instructions
 from pto.run.jit.emit.unit import Unit

@@ -17,7 +17,7 @@ from pto.run.jit.emit.order import queue
 from pto.run.jit.runtime.context import BLOCK
 from pto.run.jit.runtime.coroutine import Coroutine, CoroutineGroup
 from pto.run.launch.call import prepare
-from pto.target.choose import choose
+from pto.target.profile import choose
 
 QUEUE = """
 module attributes {{pto.target_arch = "a5"}} {{

@@ -21,8 +21,9 @@ from pto.run.jit.emit import emitter
 from pto.run.jit.emit.tile import steps
 from pto.run.jit.runtime import direct, threads
 from pto.run.jit.runtime.values import ScalarValue
-from pto.run.launch import known, place
+from pto.run.launch import host
 from pto.run.launch.call import Launch
+from pto.run.launch.engine import selected_cluster
 from tests.run.test_host import Tensor
 from tests.run.test_limit import WHILE, timed_out
 
@@ -576,13 +577,13 @@ def test_a_place_that_is_chosen_gets_the_launch(count: Count) -> None:
 
     kernel, there = scaled(), There()
     called(kernel)
-    token = place.chosen.set(there)  # type: ignore[arg-type]
+    token = selected_cluster.set(there)  # type: ignore[arg-type]
     try:
         direct = count.direct
         called(kernel, times=3)
         assert there.asked == 3 and count.direct == direct
     finally:
-        place.chosen.reset(token)
+        selected_cluster.reset(token)
     called(kernel)
     assert there.asked == 3 and count.direct == direct + 3
 
@@ -694,13 +695,13 @@ module attributes {{pto.target_arch = "a5"}} {{
 def test_entries_of_a_module_are_compared_with_one_picture(monkeypatch: pytest.MonkeyPatch) -> None:
     """A module of hundreds of functions is not copied for each of them."""
     made: list[object] = []
-    begin = known._Snapshot.__init__
+    begin = host._Snapshot.__init__
 
     def noted(self: Any, module: Any) -> None:
         made.append(module)
         begin(self, module)
 
-    monkeypatch.setattr(known._Snapshot, "__init__", noted)
+    monkeypatch.setattr(host._Snapshot, "__init__", noted)
     name = "func.func @{}(%p: !pto.ptr<i32, gm>) attributes {{pto.kernel}} {{ return }}"
     both = "\n".join(name.format(each) for each in ("one", "two"))
     module = pto.parse(f'module attributes {{pto.target_arch = "a5"}} {{\n{both}\n}}')

@@ -17,8 +17,8 @@ import numpy as np
 
 from pto.core.dtypes import F64, I64, U64, DType
 from pto.core.errors import PtoError, fail
+from pto.core.floats import Round
 from pto.core.primitives import absolute, ceil, const, floor, fmod, isfinite, isnan, select, trunc
-from pto.core.rounding import Round
 from pto.isa.meaning import lanes, mathlib
 from pto.isa.meaning.kinds import Do, Known, Lane
 from pto.isa.meaning.lanes import Lanes

@@ -8,8 +8,8 @@ import numpy as np
 
 from pto.core.dtypes import DType, dtype
 from pto.core.errors import fail
+from pto.core.floats import round_mode
 from pto.core.primitives import absolute, ceil, const, cosine, floor, rint, select, sine, trunc
-from pto.core.rounding import round_mode
 from pto.isa.meaning import lanes, mathlib
 from pto.isa.meaning.kinds import Lane, Together
 from pto.isa.meaning.lanes import Lanes

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from pto.core.convert import round_integral, round_mode
 from pto.core.dtypes import BF16, BF16X2, DType
-from pto.core.rounding import Round
+from pto.core.floats import Round
 from pto.isa.meaning import lanes
 from pto.isa.meaning.kinds import Lane, Permute
 from pto.isa.meaning.lanes import Lanes

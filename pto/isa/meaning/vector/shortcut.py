@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from pto.core.dtypes import BF16, F16, F32, DType
+from pto.core.floats import Round
 from pto.core.primitives import shortcut
-from pto.core.rounding import Round
 from pto.isa.meaning.lanes import convert
 from pto.isa.meaning.vector.ub import Items
 

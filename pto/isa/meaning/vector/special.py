@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from pto.core.floats import Round
 from pto.core.primitives import const, select
-from pto.core.rounding import Round
 from pto.isa.meaning import lanes, mathlib
 from pto.isa.meaning.kinds import Lane, Vectors
 from pto.isa.meaning.lanes import Lanes, add_relu, raw

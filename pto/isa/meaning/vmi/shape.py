@@ -11,8 +11,8 @@ import numpy as np
 from pto.core.convert import round_mode
 from pto.core.dtypes import I64, encode
 from pto.core.errors import fail
+from pto.core.floats import Round
 from pto.core.primitives import const, select
-from pto.core.rounding import Round
 from pto.isa.meaning import lanes
 from pto.isa.meaning.kinds import Known, Lane, Vectors
 from pto.isa.meaning.lanes import Lanes

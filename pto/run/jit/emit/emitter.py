@@ -246,7 +246,8 @@ class Emitter:
         the results. Its accesses to global memory are not logged; `seldom`: it rarely runs. One
         that has to wait is tried again from `again`."""
         unsupported_if(isinstance(op.body, Do) and op.body.binds, "a place that only Python knows")
-        values = list({id(v): v for v in (*op.operands, *captured(op))}.values())
+        inside = captured(op) if op.regions else ()
+        values = list({id(v): v for v in (*op.operands, *inside)}.values())
         if any(is_global(v.type) for v in values):
             if not seldom:
                 self.unit.ordered = True
@@ -260,7 +261,8 @@ class Emitter:
         for value, form in zip(op.results, forms, strict=True):
             outs.append((value, form, self.reserved + start))
             start += form.nbytes
-        self.call(HostFallback(self.compiler, op, ins, outs, why), start, waits=waits, again=again)
+        step = HostFallback(self.compiler, op, ins, outs, why, seldom=seldom)
+        self.call(step, start, waits=waits, again=again)
         return [self.get(form, offset) for _, form, offset in outs]
 
     def _passed(self, values: Sequence[Value]) -> list[tuple[Value, Lowered, int]]:

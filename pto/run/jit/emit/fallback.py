@@ -42,8 +42,8 @@ def fallback_form(type: t.Type, *, plain: bool = False) -> Lowered:
 
 class HostFallback:
     """The reference step of one operation on values in the argument buffer. It is counted as a host
-    fallback under its reason `why`. Without a reason the step only reports an error, and is made on
-    demand."""
+    fallback under its reason `why`. Without a reason the step only reports an error. Such a step,
+    and one that `seldom` runs, is made on demand."""
 
     def __init__(
         self,
@@ -52,6 +52,8 @@ class HostFallback:
         ins: Sequence[tuple[Value, Lowered, int]],
         outs: Sequence[tuple[Value, Lowered, int]],
         why: str | None,
+        *,
+        seldom: bool = False,
     ) -> None:
         self._compiler = compiler
         self._op = op
@@ -59,7 +61,7 @@ class HostFallback:
         self._made: tuple[Step, list[Bound], list[Bound], int] | None = None
         self._why = why
         self.writes = op.body is not INIT_FRONTEND  # it may write to any buffer
-        if why is not None:
+        if why is not None and not seldom:
             self._make()
 
     def _make(self) -> tuple[Step, list[Bound], list[Bound], int]:

@@ -14,9 +14,8 @@ import numpy as np
 
 from pto.core.convert import byte_table, clamps_specials
 from pto.core.dtypes import BF16, E8M0, F16, F32, F64, HIFLOAT8, I1, DType, pair_rounding
-from pto.core.floats import FloatFormat, values_of
+from pto.core.floats import FloatFormat, Round, round_integral, values_of
 from pto.core.primitives import absolute, copysign, greater_of, isinf, less_of, rint, select
-from pto.core.rounding import Round, round_integral
 from pto.run.jit.llvm import lanes
 from pto.run.jit.llvm.lanes import Symbol
 from pto.run.jit.llvm.text import expect, scalar_type, unsupported_if, vector

@@ -16,8 +16,8 @@ from weakref import WeakValueDictionary
 import llvmlite
 import llvmlite.binding as llvm
 
+from pto.core import disk_cache as cache
 from pto.core.errors import fail
-from pto.run.jit.llvm import cache
 
 # Levels of LLVM's passes and of its code generator. O3 compiles three times as long as O1 for the
 # same speed (measured).

@@ -254,7 +254,7 @@ def _is_plain(arg: Any) -> bool:
 
 def _way(arg: Any) -> int:
     """How the address of an array is found: NumPy exposes the bytes of its own types only."""
-    if are_tensors(type(arg.source)):
+    if type(arg.source) is not np.ndarray and are_tensors(type(arg.source)):
         return _TENSOR
     try:
         _first(arg.array)

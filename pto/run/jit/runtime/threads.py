@@ -11,8 +11,8 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
-from collections.abc import Callable
-from functools import lru_cache, partial
+from collections.abc import Callable, Sequence
+from functools import cached_property, lru_cache, partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -20,6 +20,7 @@ import numpy as np
 
 from pto.core.errors import PtoError, fail
 from pto.core.processors import usable
+from pto.ir.graph import Operation
 from pto.run.jit.emit.unit import Unit
 from pto.run.jit.runtime import clock, team
 from pto.run.jit.runtime.context import HEAD, LOG, TOUCH, Words, by_machine_address, context_of
@@ -176,13 +177,18 @@ class ThreadPool:
         unit: Unit,
         region: CompiledRegion,
         make: Callable[[Cluster], Core],
-        independence: Independence,
+        function: Operation,
+        names: Sequence[str],
     ) -> None:
         self.region = region
         self.needs = unit.needs
-        self.independence = independence
+        self._proved = function, names
         self._make = lambda cluster: BlockWorker(unit, region, make(cluster))
         self._idle: list[BlockWorker] = []
+
+    @cached_property
+    def independence(self) -> Independence:
+        return Independence(*self._proved)
 
     def run(self, grid: LaunchGrid, regs: Regs) -> bool:
         """Run all blocks of a launch; False if compiled code cannot take an argument."""

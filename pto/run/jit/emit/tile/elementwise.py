@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pto.core.dtypes import F32, I64, DType
-from pto.core.rounding import round_integral
+from pto.core.floats import round_integral
 from pto.isa.meaning import Lane
 from pto.isa.meaning.kinds import Axis
 from pto.isa.meaning.tile.convert import Conversion
