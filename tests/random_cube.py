@@ -1,4 +1,4 @@
-"""Random programs of the matrix unit, and of queues between the two sides of a core.
+"""Random programs of the matrix unit.
 
 A few tiles of each buffer: factors are filled from windows of L1 and from images, products read one
 factor several times and to several depths, accumulators go on.
@@ -7,15 +7,11 @@ factor several times and to several depths, accumulators go on.
 from __future__ import annotations
 
 import random
-from typing import Any
-
-import numpy as np
 
 from pto.core.dtypes import dtype
-from pto.ir.text.parser import parse
 from pto.isa.row.attributes import Int
 from tests.random_draft import Draft
-from tests.random_writer import Entry, Program, row_of
+from tests.random_writer import Entry, row_of
 
 _NZ = ", blayout=col_major, slayout=row_major"
 _KINDS = {"f16": "f32", "bf16": "f32", "f32": "f32", "i8": "i32"}
@@ -126,75 +122,3 @@ class CubeDraft(Draft):
         if rng.random() < 0.5:
             name, operands["acc_in"] = "pto.tmatmul.acc", rng.choice(self.accs).value
         self._try(row_of(name), operands, {})
-
-
-# ---- queues
-
-
-def queue_program(rng: random.Random) -> Program:
-    """One side pushes tiles, the other pops them and stores what it got."""
-    elem, rows, cols = rng.choice(("f32", "f16")), rng.choice((8, 16)), rng.choice((16, 32))
-    turns, slots = rng.randint(1, 5), rng.choice((2, 4, 8))
-    high, wide = rng.randint(1, rows), rng.randint(1, cols)
-    nbytes = rows * cols * dtype(elem).itemsize
-    op = rng.choice(("tadds", "tmuls"))
-    given = f"%x: !pto.ptr<{elem}, gm>, %y: !pto.ptr<{elem}, gm>, %r: index, %c: index"
-    begin = "\n".join(
-        f"%c{n} = arith.constant {n} : index"
-        for n in sorted({0, 1, turns, rows, cols, turns * rows})
-    )
-    view = f"!pto.tensor_view<{turns * rows}x{cols}x{elem}>"
-    size = f"shape = [%c{turns * rows}, %c{cols}], strides = [%c{cols}, %c1]"
-    part, plain = f"!pto.partition_tensor_view<?x?x{elem}>", f"vec, {rows}x{cols}x{elem}, valid=?x?"
-    boxed = f"{plain}{_NZ}"
-    where = "(c2v_consumer_buf = %zero : i32, v2c_consumer_buf = %buf : i32)"
-    queue = f"id = 0, dir_mask = 2, slot_size = {nbytes}, slot_num = {slots}"
-    text = f"""
-    module attributes {{pto.target_arch = "a5"}} {{
-      func.func @vector({given}) attributes {{pto.kernel_kind = #pto.kernel_kind<vector>}} {{
-        {begin}
-        %zero = arith.constant 0 : i32
-        %s = arith.constant 2.5 : {elem}
-        %buf = pto.import_reserved_buffer {{name = "in", peer_func = @cube}} -> i32
-        pto.aiv_initialize_pipe {{{queue}}} {where}
-        %v = pto.make_tensor_view %x, {size} : {view}
-        %u = pto.alloc_tile valid_row = %r valid_col = %c : !pto.tile_buf<{plain}>
-        %w = pto.alloc_tile valid_row = %r valid_col = %c : !pto.tile_buf<{plain}>
-        %t = pto.alloc_tile valid_row = %r valid_col = %c : !pto.tile_buf<{boxed}>
-        scf.for %i = %c0 to %c{turns} step %c1 {{
-          %row = arith.muli %i, %c{rows} : index
-          %p = pto.partition_view %v, offsets = [%row, %c0], sizes = [%r, %c] : {view} -> {part}
-          pto.tload ins(%p : {part}) outs(%u : !pto.tile_buf<{plain}>)
-          pto.{op} ins(%u, %s : !pto.tile_buf<{plain}>, {elem}) outs(%w : !pto.tile_buf<{plain}>)
-          pto.tmov ins(%w : !pto.tile_buf<{plain}>) outs(%t : !pto.tile_buf<{boxed}>)
-          pto.tpush_to_aic(%t : !pto.tile_buf<{boxed}>) {{split = 0}}
-        }}
-        return
-      }}
-      func.func @cube({given}) attributes {{pto.kernel_kind = #pto.kernel_kind<cube>}} {{
-        {begin}
-        %zero = arith.constant 0 : i32
-        %buf = pto.reserve_buffer {{name = "in", size = {nbytes * slots},
-          location = #pto.address_space<mat>, auto = true}} -> i32
-        pto.aic_initialize_pipe {{{queue}}} {where}
-        %v = pto.make_tensor_view %y, {size} : {view}
-        scf.for %i = %c0 to %c{turns} step %c1 {{
-          %t = pto.tpop_from_aiv {{split = 0}} -> !pto.tile_buf<mat, {rows}x{cols}x{elem},
-            valid=?x?{_NZ}>
-          %high, %wide = pto.get_validshape %t : !pto.tile_buf<mat, {rows}x{cols}x{elem},
-            valid=?x?{_NZ}>
-          %row = arith.muli %i, %c{rows} : index
-          %p = pto.partition_view %v, offsets = [%row, %c0], sizes = [%high, %wide]
-            : {view} -> {part}
-          pto.tstore ins(%t : !pto.tile_buf<mat, {rows}x{cols}x{elem}, valid=?x?{_NZ}>)
-            outs(%p : {part})
-          pto.tfree_from_aiv {{split = 0}}
-        }}
-        return
-      }}
-    }}
-    """
-    kind, draw = dtype(elem).numpy, np.random.default_rng(rng.getrandbits(32))
-    arrays: list[Any] = [draw.integers(-9, 9, turns * rows * cols).astype(kind) for _ in range(2)]
-    features = {"queue", "loop", "run-time bounds"}
-    return Program(parse(text), [*arrays, high, wide], 1, "a5", features, {"pto.tpush_to_aic"})

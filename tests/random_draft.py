@@ -86,7 +86,10 @@ class Draft(Writer):
         self.shared = self.array(self.elem, self.blocks * HEIGHT * WIDTH)
         index = self.b.append(row_of("pto.get_block_idx"), results=[typed("i64")])
         self.block = self._cast(index.results[0], INDEX)
-        self.given = [self.parameter(INDEX, rng.randint(1, n)) for n in (*self.shape, TURNS - 1)]
+        least = 0 if rng.random() < 0.2 else 1  # a region may be empty
+        self.given = [
+            self.parameter(INDEX, rng.randint(least, n)) for n in (*self.shape, TURNS - 1)
+        ]
 
     # ---- tiles
 
@@ -138,6 +141,8 @@ class Draft(Writer):
         said = "?x?" if is_open else f"{valid[0]}x{valid[1]}"
         if is_open:
             self.features.add("run-time bounds")
+            if 0 in (self.args[1], self.args[2]):
+                self.features.add("empty region")
         elif valid != shape:
             self.features.add("odd valid region")
         type = typed(f"!pto.tile_buf<{role}, {shape[0]}x{shape[1]}x{elem}, valid={said}{layout}>")

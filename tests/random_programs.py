@@ -3,11 +3,11 @@
     python -m tests.random_programs 20000 [--seed S] [--optimised N]
 
 runs many and says how often each feature was drawn. Of vector programs, `tests/random_draft.py`
-draws operands from a few tiles; `tests/random_cube.py` draws products, images and queues;
-`tests/random_values.py` draws registers, masks, logical vectors and scalars;
-`tests/random_pointers.py` draws DMA and cube instructions by pointer; `tests/random_items.py` draws
-SIMT work items. LLVM optimises one program in ten, as for users; the others skip that, which takes
-most of the time.
+draws operands from a few tiles; `tests/random_cube.py` draws products and images,
+`tests/random_agents.py` both sides of a core, `tests/random_values.py` registers, masks, logical
+vectors and scalars, `tests/random_pointers.py` DMA and cube instructions by pointer, and
+`tests/random_items.py` SIMT work items. LLVM optimises one program in ten, as for users; the others
+skip that, which takes most of the time.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ from pto.run.launch.host import launch
 from pto.run.launch.prepared import LaunchGrid
 from pto.run.machine.core import Cluster
 from tests import agreement
-from tests.random_cube import CubeDraft, queue_program
+from tests.random_agents import agents_program
+from tests.random_cube import CubeDraft
 from tests.random_draft import Draft
 from tests.random_items import item_program
 from tests.random_pointers import PointerDraft
@@ -47,7 +48,7 @@ _EVERY = 10  # programs for one that LLVM optimises
 
 # name -> what draws a program of the kind, and how many of 1000 programs are of the kind
 KINDS: dict[str, tuple[Callable[[random.Random], Program], int]] = {
-    "queues": (queue_program, 30),
+    "queues": (agents_program, 30),
     "cube": (lambda rng: CubeDraft(rng).build(), 150),
     "tiles": (lambda rng: Draft(rng).build(), 470),
     "values": (lambda rng: ValueDraft(rng).build(), 250),
