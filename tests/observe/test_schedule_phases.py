@@ -65,3 +65,39 @@ def test_a_schedule_shows_the_fault_in_the_values(fault: Fault):
 
 def test_all_of_these_faults_are_tried():
     assert {name for f in WRONG for name in _SHOWN if str(f).endswith(name)} == set(_SHOWN)
+
+
+@pytest.mark.parametrize(("binary", "kept"), [("", True), (" {isBinary = true}", False)])
+def test_a_sum_of_columns_fills_its_scratch_tile_only_in_pairs(binary: str, kept: bool):
+    """The a2a3 header reaches tmp in the branch of isBinary alone: TColSum.hpp."""
+    tile, view = "!pto.tile_buf<vec, 16x64xf32>", "!pto.tensor_view<16x64xf32>"
+    text = f"""
+module attributes {{pto.target_arch = "a2a3", pto.kernel_kind = #pto.kernel_kind<vector>}} {{
+  func.func @f(%x: !pto.ptr<f32>, %y: !pto.ptr<f32>) attributes {{pto.aicore}} {{
+    %c1 = arith.constant 1 : index
+    %c16 = arith.constant 16 : index
+    %c64 = arith.constant 64 : index
+    %first = arith.constant 0 : i64
+    %next = arith.constant 8192 : i64
+    %last = arith.constant 16384 : i64
+    %v = pto.make_tensor_view %x, shape = [%c16, %c64], strides = [%c64, %c1] : {view}
+    %w = pto.make_tensor_view %y, shape = [%c16, %c64], strides = [%c64, %c1] : {view}
+    %a = pto.alloc_tile addr = %first : {tile}
+    %tmp = pto.alloc_tile addr = %next : {tile}
+    %sum = pto.alloc_tile addr = %last : {tile}
+    pto.tload ins(%v : {view}) outs(%a : {tile})
+    pto.tload ins(%v : {view}) outs(%tmp : {tile})
+    pto.set_flag[<PIPE_MTE2>, <PIPE_V>, <EVENT_ID0>]
+    pto.wait_flag[<PIPE_MTE2>, <PIPE_V>, <EVENT_ID0>]
+    pto.tcolsum ins(%a, %tmp{binary} : {tile}, {tile}) outs(%sum : {tile})
+    pto.set_flag[<PIPE_V>, <PIPE_MTE3>, <EVENT_ID0>]
+    pto.wait_flag[<PIPE_V>, <PIPE_MTE3>, <EVENT_ID0>]
+    pto.tstore ins(%tmp : {tile}) outs(%w : {view})
+    return
+  }}
+}}"""
+    x = np.arange(1024, dtype=np.float32)
+    for schedule in ("early", "late"):
+        y = np.zeros_like(x)
+        launch(parse(text), args=[x.copy(), y], check=False, schedule=schedule)
+        assert (y.tobytes() == x.tobytes()) is kept

@@ -45,11 +45,12 @@ def is_plain(case: Case) -> bool:
 
 
 def scratch_of(case: Case) -> list[str]:
-    """Scratch operands that are present and that the profile uses."""
+    """Scratch operands that are present and that the profile and this form use."""
     return [
         o.name
         for o in case.row.operands
         if o.role == "tmp" and case.profile.name not in o.idle
+        if o.planned is None or o.planned(case) is not None
         if any(isinstance(v.type, _SPACES) for v in case.op.group(o.name))
     ]
 
