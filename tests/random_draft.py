@@ -71,6 +71,9 @@ class Draft(Writer):
             self.features.add("whole and expanded")
         if self.blocks > 1:
             self.features.add("several blocks")
+        if "run-time bounds" in self.features and self.rng.random() < 0.2:
+            self.args[self.rng.choice((1, 2))] = 0  # of `given`: rows or columns
+            self.features.add("empty region")
         return self.done(self.blocks)
 
     def _results(self) -> list[Entry]:
@@ -86,10 +89,7 @@ class Draft(Writer):
         self.shared = self.array(self.elem, self.blocks * HEIGHT * WIDTH)
         index = self.b.append(row_of("pto.get_block_idx"), results=[typed("i64")])
         self.block = self._cast(index.results[0], INDEX)
-        least = 0 if rng.random() < 0.2 else 1  # a region may be empty
-        self.given = [
-            self.parameter(INDEX, rng.randint(least, n)) for n in (*self.shape, TURNS - 1)
-        ]
+        self.given = [self.parameter(INDEX, rng.randint(1, n)) for n in (*self.shape, TURNS - 1)]
 
     # ---- tiles
 
@@ -141,8 +141,6 @@ class Draft(Writer):
         said = "?x?" if is_open else f"{valid[0]}x{valid[1]}"
         if is_open:
             self.features.add("run-time bounds")
-            if 0 in (self.args[1], self.args[2]):
-                self.features.add("empty region")
         elif valid != shape:
             self.features.add("odd valid region")
         type = typed(f"!pto.tile_buf<{role}, {shape[0]}x{shape[1]}x{elem}, valid={said}{layout}>")

@@ -30,6 +30,7 @@ FEATURES = {
     "odd valid region": 40,
     "run-time bounds": 15,
     "set valid": 1,
+    "empty region": 1,
     "loop": 35,
     "branch": 25,
     "several blocks": 20,
