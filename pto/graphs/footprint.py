@@ -68,10 +68,12 @@ class TaskFootprint(Observer):
                 np.stack([starts, starts + cells.width], axis=1)
             )
 
-    def take(self, locate: Callable[[WatchedMemory], tuple[int, int]]) -> list[TaskUse]:
-        """Everything seen; `locate` gives the buffer of a memory and the offset it begins at."""
+    def take(
+        self, locate: Callable[[WatchedMemory, Intervals], tuple[int, Intervals]]
+    ) -> list[TaskUse]:
+        """Everything seen; `locate` gives the buffer of a memory, and bytes of it in the buffer."""
         found: list[TaskUse] = []
         for (memory, how, op), parts in self._parts.items():
-            buffer, offset = locate(self._memories[memory])
-            found.append(TaskUse(buffer, how, self._ops[op], merged(parts) + offset))
+            buffer, touched = locate(self._memories[memory], merged(parts))
+            found.append(TaskUse(buffer, how, self._ops[op], touched))
         return found

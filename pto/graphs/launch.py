@@ -176,7 +176,7 @@ class CppRun(GraphRun):
         }
         observer = TaskFootprint()
         used = self.launch(task, observer)
-        found = observer.take(lambda memory: (used.numbers[id(memory)], 0))
+        found = observer.take(lambda memory, touched: (used.numbers[id(memory)], touched))
         seen = {t.buffer for t in found}
         for buffer, old in before.items():
             changed = np.flatnonzero(old != arrays[buffer]).astype(np.int64)

@@ -15,6 +15,8 @@ import numpy.typing as npt
 
 from pto.core.errors import Diagnostic, Loc
 from pto.core.findings import Findings
+from pto.core.intervals import Intervals
+from pto.graphs.array_memory import Array, ArrayMemory, in_place, spread
 from pto.graphs.diff import ValueLog
 from pto.graphs.footprint import TaskFootprint, TaskUse
 from pto.graphs.limits import UNLIMITED
@@ -39,7 +41,7 @@ from pto.run.launch.call import Callee, Launch
 from pto.run.machine.device import Device
 from pto.run.watch.memory import WatchedMemory
 
-Array = npt.NDArray[Any]
+Bytes = npt.NDArray[np.uint8]
 Edges = Literal["derived", "explicit"]
 
 
@@ -91,22 +93,20 @@ class TaskGraph:
         self._derives = edges == "derived"
         self.device: Device | None = None
         self.calls: list[_TaskCall] = []
-        self.roots: dict[int, Array] = {}  # by number of the buffer: the whole array
+        self.memory = ArrayMemory()
         self._users: dict[int, list[tuple[int, TensorBox, bool]]] = {}  # task, region, writes
-        self.goldens: list[tuple[TensorBox, Array, float, float]] = []  # tolerances: rtol, atol
+        self.goldens: list[tuple[Borrowed, Array, float, float]] = []  # tolerances: rtol, atol
 
     @placed
     def submit(
         self, call: Callee, *args: Any, after: Sequence[TaskHandle] = (), **named: Any
     ) -> TaskHandle:
         """Add a task: `graph.submit(kernel[blocks], x, y, after=[first])`. It is checked now."""
-        strangers = [t for t in after if t.graph is not self]
-        if strangers:
-            raise mistake("PTO-U325", f"task {strangers[0].number} belongs to another graph")
+        self._require_legal(call, after)
         launch = call.launched(self._on(call), args, named)
         number = len(self.model.tasks)
         arguments = [
-            TaskArg(self.region(name, each.array), Use.INOUT if written else Use.IN)
+            TaskArg(self._region(name, each), Use.INOUT if written else Use.IN)
             for name, each, written in _arrays(launch)
         ]
         name = launch.kernel.name
@@ -128,22 +128,29 @@ class TaskGraph:
             self.device = Device(getattr(kernel, "profile", None))
         return self.device
 
-    def region(self, name: str, array: Array) -> TensorBox:
-        """The part of a buffer that an array is: views of one array share its buffer."""
-        root = array
-        while isinstance(root.base, np.ndarray):
-            root = root.base
-        number = next((n for n, known in self.roots.items() if known is root), None)
-        if number is None:
-            number = len(self.roots)
-            self.roots[number] = root
-            address = root.ctypes.data
-            self.model.buffers[number] = GraphBuffer(number, address, root.nbytes, name)
+    def _require_legal(self, call: Any, after: Any) -> None:
+        if not isinstance(call, Callee):
+            raise mistake(
+                "PTO-U194",
+                f"a task is a call of a kernel, not of a {type(call).__name__}",
+                help="submit(kernel, x, y), or submit(kernel[blocks], x, y)",
+            )
+        if not isinstance(after, Sequence) or not all(isinstance(t, TaskHandle) for t in after):
+            message = f"after= lists tasks that submit() returned, not {after!r}"
+            raise mistake("PTO-U325", message, help="after=[first, second]")
+        for each in after:
+            if each.graph is not self:
+                raise mistake("PTO-U325", f"task {each.number} belongs to another graph")
+
+    def _region(self, name: str, given: Borrowed) -> TensorBox:
+        """The part of a buffer that an argument is: views of one array share its buffer."""
+        region = self.memory.box(given)
+        number = region.buffer
+        if number not in self.model.buffers:
+            data = self.memory.buffers[number]
+            self.model.buffers[number] = GraphBuffer(number, data.ctypes.data, data.nbytes, name)
             self._users[number] = []
-        size = array.itemsize
-        start = (array.ctypes.data - root.ctypes.data) // size
-        strides = tuple(s // size for s in array.strides)
-        return TensorBox(number, start, array.shape, strides, size, str(array.dtype))
+        return region
 
     def _derive(self, task: Task) -> None:
         """Order a task after earlier tasks with conflicting arrays."""
@@ -160,15 +167,21 @@ class TaskGraph:
     def edges(self) -> list[Edge]:
         return list(self.model.edges.values())
 
+    @placed
     def expect(
         self, array: Array, golden: npt.ArrayLike, rtol: float = 1e-5, atol: float = 1e-5
     ) -> None:
         """Say what an array must contain after a run: `pto graph run` judges by it."""
-        self.goldens.append((self.region("array", array), np.asarray(golden), rtol, atol))
+        given, wanted = borrow(array), np.asarray(golden)
+        if given is None or wanted.shape not in ((), given.array.shape):
+            shapes = f"the golden has shape {wanted.shape}, the array {np.shape(array)}"
+            raise mistake("PTO-U326", shapes)
+        self._region("array", given)
+        self.goldens.append((given, wanted, rtol, atol))
 
     def run(self, seed: int | None = None) -> GraphReport:
         """Execute every task, in the order of submission or in a random order by seed."""
-        made = PythonRun(self, self.roots, seed)
+        made = PythonRun(self, self.memory.buffers, seed)
         made.run()
         order = tuple(made.schedule.order)
         return GraphReport(len(self.model.tasks), len(self.model.edges), order)
@@ -182,7 +195,7 @@ class TaskGraph:
 
     def on_copies(self, seed: int | None = None, log: ValueLog | None = None) -> PythonRun:
         """A run that leaves the arrays as they are."""
-        return PythonRun(self, {n: np.array(root) for n, root in self.roots.items()}, seed, log)
+        return PythonRun(self, [data.copy() for data in self.memory.buffers], seed, log)
 
 
 class PythonRun(GraphRun):
@@ -191,22 +204,23 @@ class PythonRun(GraphRun):
     def __init__(
         self,
         graph: TaskGraph,
-        roots: Mapping[int, Array],
+        buffers: Sequence[Bytes],
         seed: int | None = None,
         log: ValueLog | None = None,
     ) -> None:
         super().__init__(graph.model, seed, log)
-        self._of, self._roots = graph, roots
+        self._of, self._buffers = graph, buffers
         self._device = graph.device or Device(None)
         self.profile, self.limits = self._device.profile, UNLIMITED
 
     @property
-    def arrays(self) -> Mapping[int, npt.NDArray[np.uint8]]:
-        return {n: root.ravel("K").view(np.uint8) for n, root in self._roots.items()}
+    def arrays(self) -> Mapping[int, Bytes]:
+        return dict(enumerate(self._buffers))
 
     def launch(self, task: Task) -> None:
         own = self._of.calls[task.number].launch
-        is_own = self._roots is self._of.roots
+        copies = any(isinstance(a, Borrowed) and a.give_back is not None for a in own.args)
+        is_own = self._buffers is self._of.memory.buffers and not copies
         self._go(self._device, own.again() if is_own else self._moved(task, self._device))
 
     def _go(self, device: Device, launch: Launch) -> None:
@@ -216,12 +230,19 @@ class PythonRun(GraphRun):
     def watched(self, task: Task) -> list[TaskUse]:
         observer = TaskFootprint()
         device = Device(self.profile, observer=observer, engine="reference")
-        self._go(device, self._moved(task, device))
-        bounds = [(a.ctypes.data, a.ctypes.data + a.nbytes, n) for n, a in self._roots.items()]
+        launch = self._moved(task, device)
+        copies = {a.array.ctypes.data: a for a in launch.args if isinstance(a, Borrowed)}
+        self._go(device, launch)
+        bounds = [(a.ctypes.data, a.ctypes.data + a.nbytes, n) for n, a in self.arrays.items()]
 
-        def locate(memory: WatchedMemory) -> tuple[int, int]:
-            found = (b for b in bounds if b[0] <= memory.base <= b[1])
-            return next((n, memory.base - low) for low, _, n in found)
+        def locate(memory: WatchedMemory, touched: Intervals) -> tuple[int, Intervals]:
+            given = copies.get(memory.base)
+            address = memory.base
+            if given is not None and given.give_back is not None:
+                own = in_place(given)
+                address, touched = own.ctypes.data, spread(own, touched)
+            found = (b for b in bounds if b[0] <= address <= b[1])
+            return next((n, touched + (address - low)) for low, _, n in found)
 
         return observer.take(locate)
 
@@ -240,15 +261,13 @@ class PythonRun(GraphRun):
         return call.callee.launched(device, args, named)
 
     def _copied(self, value: Any) -> Any:
-        """The same view of the array of this run; anything but an array stays."""
+        """The same view of the memory of this run; anything but an array stays."""
         given = borrow(value)
-        return value if given is None else self._view(self._of.region("", given.array))
+        return value if given is None else self._view(given)
 
-    def _view(self, region: TensorBox) -> Array:
-        size, kind = region.itemsize, np.dtype(region.element)
-        strides = [s * size for s in region.strides]
-        root = self._roots[region.buffer]
-        return np.ndarray(region.extents, kind, root, region.start * size, strides)
+    def _view(self, given: Borrowed) -> Array:
+        own, (number, start) = in_place(given), self._of.memory.find(given)
+        return np.ndarray(own.shape, own.dtype, self._buffers[number], start, own.strides)
 
     def block_us(self, task: Task, chip: Bench) -> float:
         launch = self._of.calls[task.number].launch
@@ -259,12 +278,12 @@ class PythonRun(GraphRun):
 
     def judge(self) -> str:
         """The difference between arrays and what is expected of them; empty if they match."""
-        for region, golden, rtol, atol in self._of.goldens:
-            ours = self._view(region).astype(np.float64)
+        for given, golden, rtol, atol in self._of.goldens:
+            ours = self._view(given).astype(np.float64)
             far = np.abs(ours - golden.astype(np.float64))
             wrong = int((~(far <= atol + rtol * np.abs(golden))).sum())
             if wrong:
-                name = self.graph.buffers[region.buffer].title
+                name = self.graph.buffers[self._of.memory.find(given)[0]].title
                 return f"{name}: {wrong} of {far.size} elements differ, by up to {far.max():g}"
         return ""
 
@@ -273,11 +292,7 @@ def _arrays(launch: Launch) -> list[tuple[str, Borrowed, bool]]:
     """Name, array and whether it is written, of each parameter that is an array."""
     writers = launch.kernel.writers
     pairs = zip(launch.kernel.parameters, launch.args, strict=True)
-    return [
-        (name, value, writers.get(name) is not None)
-        for name, value in pairs
-        if isinstance(value, Borrowed)
-    ]
+    return [(name, value, name in writers) for name, value in pairs if isinstance(value, Borrowed)]
 
 
 def _number(value: Any) -> Any:

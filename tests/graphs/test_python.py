@@ -1,6 +1,7 @@
 """Graphs of Python kernels: edges by hand, values by NumPy, races with right twins."""
 
 import pickle
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -10,10 +11,12 @@ import pytest
 import pto
 from pto.cli.main import main
 from pto.cluster import tasks
+from pto.core.errors import PtoError
 
 from ..cluster.local_pool import Here
 
 F = pto.Global[pto.f32]
+ROWS, COLS = 8, 64
 
 
 @pto.kernel(profile="a5")
@@ -33,6 +36,10 @@ def accumulate(x: F, y: F):
 
 def arrays(count: int) -> list[np.ndarray]:
     return [np.full((8, 64), n, np.float32) for n in range(count)]
+
+
+def new() -> np.ndarray:
+    return np.zeros((ROWS, COLS), np.float32)
 
 
 def pairs(graph: pto.TaskGraph) -> set[tuple[int, int]]:
@@ -253,3 +260,60 @@ def test_f64_is_carried_from_task_to_task(tmp_path: Path, capsys: pytest.Capture
     out = capsys.readouterr().out
     assert "task 1 (double) is the first task whose results differ" in out
     assert "task 0 (double) differed by up to 0.002 of 2" in out
+
+
+def test_the_same_memory_is_one_buffer_however_an_array_names_it():
+    memory = bytearray(2 * ROWS * COLS * 4)
+    first, again = (np.frombuffer(memory, np.float32).reshape(2, ROWS, COLS) for _ in range(2))
+    x, y = new(), new()
+    graph = pto.graph()
+    graph.submit(add_one, x, first[0])
+    graph.submit(add_one, again[0], y)
+    graph.submit(add_one, y, again[1])
+    assert pairs(graph) == {(0, 1), (1, 2)}
+    low, high = (np.frombuffer(memory, np.float32, 512, 1024 * n) for n in range(2))
+    graph = pto.graph()
+    graph.submit(add_one, x, low.reshape(ROWS, COLS))
+    with pytest.raises(PtoError, match="overlaps one of an earlier task"):
+        graph.submit(add_one, x, high.reshape(ROWS, COLS))
+
+
+@pytest.mark.parametrize("part", [np.s_[:, :COLS], np.s_[::-1, COLS:], np.s_[::2, ::2]])
+def test_a_task_sees_strided_elements_as_they_are_when_it_runs(part: tuple[slice, slice]):
+    wide = np.zeros((2 * ROWS, 2 * COLS), np.float32)[: 2 * ROWS if part[0].step == 2 else ROWS]
+    x, y = np.arange(ROWS * COLS, dtype=np.float32).reshape(ROWS, COLS), new()
+    graph = pto.graph()
+    graph.submit(add_one, x, wide[part])
+    graph.submit(add_one, wide[part], y)
+    graph.submit(add_one, x, wide[part])
+    assert pairs(graph) == {(0, 1), (0, 2), (1, 2)}
+    assert not graph.check()
+    graph.run()
+    assert np.array_equal(y, x + 2)
+    assert np.array_equal(wide[part], x + 1)
+
+
+def test_tensors_of_torch_are_ordered_by_their_storage():
+    torch = pytest.importorskip("torch")
+    whole, y = torch.zeros(ROWS, 2 * COLS), torch.zeros(ROWS, COLS)
+    graph = pto.graph()
+    graph.submit(add_one, y, whole[:, :COLS])
+    graph.submit(add_one, whole[:, :COLS], y)
+    graph.expect(y, 2.0)
+    assert len(graph.edges) == 1
+    assert not graph.check()
+    graph.run()
+    assert (y == 2).all()
+
+
+@pytest.mark.parametrize(
+    ("mistake", "message"),
+    [
+        (lambda g, x: g.submit(add_one, x, x, after=[0]), r"after= lists tasks .*, not \[0\]"),
+        (lambda g, x: g.submit(len, x, x), "a call of a kernel, not of a builtin_function"),
+        (lambda g, x: g.expect(x, [1, 2]), r"the golden has shape \(2,\), the array"),
+    ],
+)
+def test_a_wrong_call_is_a_finding(mistake: Callable[..., object], message: str):
+    with pytest.raises(PtoError, match=message):
+        mistake(pto.graph(), new())

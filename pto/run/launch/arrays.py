@@ -100,7 +100,7 @@ def _tensor(value: Any) -> Borrowed:
     if value.is_contiguous():
         return Borrowed(_items(value, kind, shape), value, raw=kind is None)
     copy = value.contiguous()
-    return Borrowed(_items(copy, kind, shape), copy, lambda: value.copy_(copy), raw=kind is None)
+    return Borrowed(_items(copy, kind, shape), value, lambda: value.copy_(copy), raw=kind is None)
 
 
 def named_type(value: Any) -> DType | None:

@@ -1,0 +1,112 @@
+"""The memory of arrays that tasks share: buffers without a common byte, found by address."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pto.core.intervals import Intervals, merged
+from pto.graphs.model import TensorBox
+from pto.lang.call.place import mistake
+from pto.run.launch.arrays import Borrowed, over
+
+Array = npt.NDArray[Any]
+
+
+def in_place(given: Borrowed) -> Array:
+    """The caller's own elements: a kernel may work on a contiguous copy of them."""
+    source = given.source
+    if given.give_back is None:
+        return given.array
+    if isinstance(source, np.ndarray):
+        return source
+    if not hasattr(source, "data_ptr"):
+        return given.array
+    size = given.array.itemsize
+    strides = [int(n) * size for n in source.stride()]
+    last = sum((n - 1) * s for n, s in zip(source.shape, strides, strict=True))
+    memory = over(source.data_ptr(), last + size, np.dtype(np.uint8))
+    return np.ndarray(given.array.shape, given.array.dtype, memory, 0, strides)
+
+
+def _bounds(array: Array) -> tuple[int, int]:
+    """The addresses of the first byte and behind the last."""
+    steps = [(n - 1) * s for n, s in zip(array.shape, array.strides, strict=True)]
+    address = array.ctypes.data
+    if not array.size:
+        return address, address
+    return address + sum(min(s, 0) for s in steps), address + sum(
+        max(s, 0) for s in steps
+    ) + array.itemsize
+
+
+def _whole(given: Borrowed) -> tuple[int, int]:
+    """The bounds of the array or storage that an argument is a view of."""
+    storage = getattr(given.source, "untyped_storage", None)
+    if storage is not None:
+        return storage().data_ptr(), storage().data_ptr() + storage().nbytes()
+    root = in_place(given)
+    while isinstance(root.base, np.ndarray):
+        root = root.base
+    return _bounds(root)
+
+
+def spread(own: Array, touched: Intervals) -> Intervals:
+    """Bytes of a contiguous copy as bytes of the array itself, from its first element."""
+    offsets = np.zeros(own.shape, np.int64)
+    for axis, (extent, stride) in enumerate(zip(own.shape, own.strides, strict=True)):
+        steps = np.arange(extent, dtype=np.int64) * stride
+        offsets += steps.reshape([-1 if n == axis else 1 for n in range(own.ndim)])
+    size = own.itemsize
+    elements = [np.arange(low // size, -(-high // size)) for low, high in touched]
+    starts = offsets.ravel()[np.concatenate([np.empty(0, np.int64), *elements])]
+    return merged([np.stack([starts, starts + size], axis=1)])
+
+
+class ArrayMemory:
+    """Buffers by number, as bytes."""
+
+    def __init__(self) -> None:
+        self.buffers: list[npt.NDArray[np.uint8]] = []
+        self._starts: list[int] = []  # sorted
+        self._numbers: list[int] = []
+        self._held: list[Borrowed] = []  # owners of the memory
+
+    def find(self, given: Borrowed) -> tuple[int, int]:
+        """The number of the buffer that holds an argument, and the offset of its first element."""
+        own = in_place(given)
+        low, high = _bounds(own)
+        at = bisect_right(self._starts, low) - 1
+        if at >= 0 and high <= self._end(at):
+            return self._numbers[at], own.ctypes.data - self._starts[at]
+        low, high = _whole(given)
+        at = bisect_right(self._starts, low)
+        after = at < len(self._starts) and self._starts[at] < high
+        if after or (at and low < self._end(at - 1)):
+            raise mistake(
+                "PTO-U191",
+                "an array overlaps one of an earlier task in memory and is no view of it",
+                help="pass views of one array, the largest one first",
+            )
+        self._starts.insert(at, low)
+        self._numbers.insert(at, len(self.buffers))
+        self.buffers.append(over(low, high - low, np.dtype(np.uint8)))
+        self._held.append(given)
+        return self._numbers[at], own.ctypes.data - low
+
+    def _end(self, at: int) -> int:
+        return self._starts[at] + self.buffers[self._numbers[at]].nbytes
+
+    def box(self, given: Borrowed) -> TensorBox:
+        """The region of an argument; axes that run backwards are turned round."""
+        own, (number, start) = in_place(given), self.find(given)
+        flipped = [(n - 1) * s for n, s in zip(own.shape, own.strides, strict=True) if s < 0]
+        start, size = start + sum(flipped), own.itemsize
+        if start % size or any(s % size for s in own.strides):
+            low, high = _bounds(own)
+            return TensorBox(number, start, (high - low,), (1,), 1, "uint8")
+        strides = tuple(abs(s) // size for s in own.strides)
+        return TensorBox(number, start // size, own.shape, strides, size, str(own.dtype))
