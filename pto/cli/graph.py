@@ -89,7 +89,8 @@ def run(args: argparse.Namespace) -> int:
     chosen = _selection(args)
     found = list(chosen.find())
     if not found:
-        raise fail("PTO-U320", f"no scene test or graph in {args.path[0]} matches -k {args.k!r}")
+        which = f" that matches -k {args.k!r}" if args.k else ""
+        raise fail("PTO-U320", f"{args.path[0]} has no scene test or graph{which}")
     if args.what in ("time", "diff"):
         return (_time if args.what == "time" else _diff)(args, _only(found))
     if args.j < 1:

@@ -32,7 +32,7 @@ from pto.graphs.model import (
     Use,
 )
 from pto.graphs.runs import GraphRun, block_us, ran
-from pto.lang.call.place import here, mistake, placed
+from pto.lang.call.place import here, mistake, placed, user_frame
 from pto.observe.sanitize import sanitize
 from pto.observe.timing.chips import Bench
 from pto.observe.timing.launch import BlockLaunch
@@ -105,8 +105,13 @@ class TaskGraph:
         self._require_legal(call, after)
         launch = call.launched(self._on(call), args, named)
         number = len(self.model.tasks)
+        frame = user_frame()
+        names = {} if frame is None else {id(v): k for k, v in frame.f_locals.items()}
         arguments = [
-            TaskArg(self._region(name, each), Use.INOUT if written else Use.IN)
+            TaskArg(
+                self._region(names.get(id(each.source), name), each),
+                Use.INOUT if written else Use.IN,
+            )
             for name, each, written in _arrays(launch)
         ]
         name = launch.kernel.name

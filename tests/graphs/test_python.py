@@ -262,6 +262,15 @@ def test_f64_is_carried_from_task_to_task(tmp_path: Path, capsys: pytest.Capture
     assert "task 0 (double) differed by up to 0.002 of 2" in out
 
 
+def test_a_race_names_the_variable_of_the_array():
+    source, target, other = new(), new(), new()
+    graph = pto.graph("explicit")
+    graph.submit(add_one, source, target)
+    graph.submit(add_one, target, other)
+    (found,) = graph.check()
+    assert "race between tasks on target, " in found.message
+
+
 def test_the_same_memory_is_one_buffer_however_an_array_names_it():
     memory = bytearray(2 * ROWS * COLS * 4)
     first, again = (np.frombuffer(memory, np.float32).reshape(2, ROWS, COLS) for _ in range(2))
