@@ -84,7 +84,7 @@ def multiply(
     if source is not None:
         pointer = str(given.name(source.pointer, "ptr"))
         source = replace(source, grid=source.grid.renamed(given.name), pointer=pointer)
-    start = given.name(_rows_if(x, factors.unpacks))
+    unpacking = given.name(_rows_if(x, factors.unpacks))
     along = k if windows is None else windows.run
     whole = isinstance(along, int) and along % _STEPS == 0
     key = repr(
@@ -96,7 +96,7 @@ def multiply(
 
     def write(x: Text) -> None:
         block = _Block(x, kind, rooms, dst.grid, shape, of_bytes, limit, windows, whole, source)
-        _multiply(x, block, start)
+        _multiply(x, block, unpacking)
 
     s.call(key, given.given, write)
 
