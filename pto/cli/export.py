@@ -32,7 +32,7 @@ def run(args: argparse.Namespace) -> int:
     called = read_launch(args)
     name = name_of(entry_functions(called.module, args.entry)[0])
     how = {"blocks": args.blocks, "profile": args.profile, "device": args.device}
-    made = export(called.module, called.values, args.out, name=name, **how)
+    made = export([called.module], [called.values], args.out, name=name, **how)
     if findings.is_text(args):
         print(made)
     else:

@@ -9,10 +9,10 @@ row, or an attribute of it:
     x/y      a column with as many rows as y       x@y   a tile of the type of y
     x#y      bits, of which a row has one for each column of y
 
-Inside `<...>`: integers in order, `x=0` fixed by this form, `Mode=Word` an enumerator that selects
-the form. An enumerator at any position sets the attribute that matches the name of its type. A text
-after `-` is the reason why there is no form. A text after `= ` is a C++ expression in place of a
-call, `= {lhs} + {rhs}`; several results are separated by `; `.
+Inside `<...>`: integers in order (`!x`: before the types), `x=0` fixed by this form, `Mode=Word` an
+enumerator that selects the form. An enumerator at any position sets the attribute that matches the
+name of its type. A text after `-` is the reason why there is no form. A text after `= ` is a C++
+expression in place of a call, `= {lhs} + {rhs}`; several results are separated by `; `.
 """
 
 from __future__ import annotations
@@ -63,6 +63,7 @@ class CallForm:
     arguments: tuple[FormArgument, ...]
     literals: tuple[str, ...] = ()  # attributes that integers between < and > set
     fixed: tuple[tuple[str, str], ...] = ()  # attribute -> value, or enum type -> word it must be
+    leads: bool = False  # whether template literals precede the types of operands
 
 
 _OTHERS = {"/": "rows_of", "@": "type_of", "#": "bits_of"}
@@ -86,9 +87,10 @@ def _parse(row: Instr, text: str) -> CallForm:
         raise RuntimeError(f"{row.name}: `{text}` is no form")
     name, inside, operands = found.groups()
     words = (inside or "").replace(",", " ").split()
-    literals = tuple(w for w in words if "=" not in w)
+    literals = tuple(w.removeprefix("!") for w in words if "=" not in w)
     fixed = tuple((a, b) for a, _, b in (w.partition("=") for w in words if "=" in w))
-    return CallForm(row, name, tuple(_argument(w) for w in operands.split()), literals, fixed)
+    arguments = tuple(_argument(w) for w in operands.split())
+    return CallForm(row, name, arguments, literals, fixed, leads="!" in (inside or ""))
 
 
 def cxx_name(row: Instr) -> str:
@@ -150,12 +152,19 @@ def by_name() -> dict[str, tuple[CallForm, ...]]:
 _ENUM = re.compile(r"enum (?:class )?(\w+)[^{;]*\{([^}]*)\}")
 
 
+_MACHINE = Path(__file__).parent / "include/pto/machine"
+
+
+def _declared(header: str) -> list[tuple[str, str]]:
+    """The enumerations of a header: name and body."""
+    return _ENUM.findall((_MACHINE / header).read_text(encoding="utf-8"))
+
+
 @cache
 def enumerators() -> dict[str, dict[int, str]]:
     """Enumerations of the header: name -> number -> word, the first of those that share one."""
-    text = (Path(__file__).parent / "include/pto/machine/words.hpp").read_text(encoding="utf-8")
     found: dict[str, dict[int, str]] = {}
-    for name, body in _ENUM.findall(text):
+    for name, body in _declared("words.hpp") + _declared("ranks.hpp"):
         words, number = found.setdefault(name, {}), 0
         for each in body.split(","):
             word, _, value = (part.strip() for part in each.partition("="))
@@ -163,6 +172,11 @@ def enumerators() -> dict[str, dict[int, str]]:
             words.setdefault(number, word)
             number += 1
     return found
+
+
+def qualified(enum: str) -> str:
+    """An enumeration of the header with its namespace inside `pto`."""
+    return f"comm::{enum}" if enum in dict(_declared("ranks.hpp")) else enum
 
 
 # Enumerations of the header -> their kind of attribute, if the name does not show it.

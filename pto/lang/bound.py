@@ -10,6 +10,7 @@ from pto.run.launch.call import Blocks, Launch
 from pto.run.launch.host import Report
 from pto.run.launch.progress import Progress
 from pto.run.machine.device import Device
+from pto.run.machine.world import World
 
 if TYPE_CHECKING:
     from pto.cxx.export.folder import Exported
@@ -71,10 +72,17 @@ class Bound(Generic[P]):
         return self.kernel.prove(*args, blocks=self.blocks, assume=assume, **named)
 
     def export(
-        self, *args: object, out: str, device: str | None = None, **named: object
+        self,
+        *args: object,
+        out: str,
+        device: str | None = None,
+        world: World | None = None,
+        **named: object,
     ) -> Exported:
-        """Write a folder that builds and runs on a board."""
-        return self.kernel.export(*args, out=out, blocks=self.blocks, device=device, **named)
+        """Write a folder that builds and runs on a board; with the options of `Kernel.export`."""
+        return self.kernel.export(
+            *args, out=out, blocks=self.blocks, device=device, world=world, **named
+        )
 
     def on(self, profile: str) -> Bound[P]:
         """The same kernel and grid for another profile."""

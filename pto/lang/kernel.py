@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Generic, ParamSpec, overload
+from typing import TYPE_CHECKING, Generic, ParamSpec, cast, overload
 
 import numpy as np
 
@@ -33,6 +33,7 @@ from pto.run.launch.host import Report, report
 from pto.run.launch.outcome import warn
 from pto.run.launch.progress import Progress, ProgressBar
 from pto.run.machine.device import Device
+from pto.run.machine.world import World
 from pto.target.profile import Target
 from pto.target.profile import device as find_device
 from pto.target.profile import profile as find_profile
@@ -324,22 +325,18 @@ class Kernel(Generic[P]):
         out: str,
         blocks: Blocks = 1,
         device: str | None = None,
+        world: World | None = None,
         **named: object,
     ) -> Exported:
-        """Write a folder that builds and runs on hardware, with the arrays as its inputs."""
+        """Write a folder that builds and runs on hardware, with the arrays as its inputs. With a
+        `world` an argument is the list of the arguments of one rank."""
         from pto.cxx.export.folder import export  # only here: a plain run writes no C++
 
         kernel = self if device is None else self.on(find_device(device).profile)
-        made, _, given = kernel.specialise(kernel.values(args, named), blocks)
-        return export(
-            made.module,
-            given,
-            Path(out),
-            name=self.name,
-            blocks=blocks,
-            profile=kernel.profile,
-            device=device,
-        )
+        lists = [args] if world is None else [cast("Sequence[object]", own) for own in args]
+        calls = [kernel.specialise(kernel.values(own, named), blocks) for own in lists]
+        given, how = [own for _, _, own in calls], (blocks, kernel.profile, device, world)
+        return export([made.module for made, _, _ in calls], given, Path(out), self.name, *how)
 
     def __repr__(self) -> str:
         try:

@@ -13,7 +13,9 @@ import pto
 from examples import flash_attention, gemm_mx_fp4
 from pto.cli.main import main
 from pto.cxx import st
+from pto.cxx.export import cpp
 from pto.lang.kernel import Kernel
+from pto.target.profile import profile
 
 F32 = pto.Global[pto.f32, "m", "n"]
 
@@ -109,11 +111,11 @@ def test_what_cannot_be_exported_is_said_before_anything_is_written(tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("profile", ["a2a3", "a5"])
-def test_a_function_that_uses_both_cores_is_exported_as_two(profile, tmp_path):
+@pytest.mark.parametrize("name", ["a2a3", "a5"])
+def test_a_function_that_uses_both_cores_is_exported_as_two(name, tmp_path):
     a, b = np.ones((40, 32), np.float16), np.ones(32, np.float32)
     c = np.zeros((40, 32), np.float32)
-    made = both_sides.on(profile)[2].export(a, b, c, out=str(tmp_path / "out"))
+    made = both_sides.on(name)[2].export(a, b, c, out=str(tmp_path / "out"))
     kernel = (made.path / "both_sides_kernel.cpp").read_text()
     cube, vector = kernel.split("void both_sides_vector(")
     assert "TMATMUL(" in cube
@@ -122,7 +124,7 @@ def test_a_function_that_uses_both_cores_is_exported_as_two(profile, tmp_path):
     assert "TMATMUL(" not in vector
     assert "pto_mix_st(both_sides)" in (made.path / "CMakeLists.txt").read_text()
     # a2a3 keeps slots and signals in global memory; a5 in the buffers of the consumer
-    in_memory = profile == "a2a3"
+    in_memory = name == "a2a3"
     assert ("set_ffts_base_addr(" in kernel) is in_memory
     assert ("rtGetC2cCtrlAddr(" in (made.path / "main.cpp").read_text()) is in_memory
     assert (made.path / "data/queue_slots.bin").exists() is in_memory
@@ -199,17 +201,17 @@ def test_a_folder_with_files_is_left_alone(tmp_path, capsys):
 
 @pytest.mark.usefixtures("a_compiler")
 def test_exported_folders_run_with_the_bits_of_the_kernel(tmp_path, monkeypatch):
-    """The vector core, the cube with bf16 and with packed fp4, queues, one function for both."""
+    """The vector core, the cube with bf16 and packed fp4, queues, one function for both, ranks."""
     x, y = rows()
     shifted_softmax[3, 2].export(x, 0.5, y, out=str(tmp_path / "softmax"))
     a = np.random.default_rng(6).standard_normal((32, 32)).astype(ml_dtypes.bfloat16)
     product.export(a, a, np.zeros((32, 32), np.float32), out=str(tmp_path / "product"))
 
     half = np.random.default_rng(7).standard_normal((40, 32)).astype(np.float16)
-    for profile in ("a2a3", "a5"):
-        kernel = both_sides.on(profile)[2]
+    for name in ("a2a3", "a5"):
+        kernel = both_sides.on(name)[2]
         into = np.zeros((40, 32), np.float32)
-        kernel.export(half, np.ones(32, np.float32), into, out=str(tmp_path / f"both_{profile}"))
+        kernel.export(half, np.ones(32, np.float32), into, out=str(tmp_path / f"both_{name}"))
 
     def exported(self, *args, blocks=1, folder="attention"):
         self.export(*args, blocks=blocks, out=str(tmp_path / folder))
@@ -218,6 +220,9 @@ def test_exported_folders_run_with_the_bits_of_the_kernel(tmp_path, monkeypatch)
     flash_attention.example("a2a3")
     monkeypatch.setattr(Kernel, "run", partialmethod(exported, folder="fp4"))
     gemm_mx_fp4.example("a5")
+    for name in ("a2a3", "a5"):
+        world, lists = ring(name, 3)
+        passed_on.on(name).export(*lists, world=world, out=str(tmp_path / f"ranks_{name}"))
     written = {p.name for p in (tmp_path / "attention/data").iterdir()}
     assert "golden_o.bin" in written
     assert "golden_room.bin" not in written, "slots of a queue, at an offset for each block"
@@ -228,20 +233,98 @@ def test_exported_folders_run_with_the_bits_of_the_kernel(tmp_path, monkeypatch)
         ("both_a5", "BOTH_SIDESTest.case1", "exact"),
         ("fp4", "GEMM_MXFP4Test.case1", "exact"),
         ("product", "PRODUCTTest.case1", "exact"),
+        ("ranks_a2a3", "PASSED_ONTest.case1_3Ranks", "exact"),
+        ("ranks_a5", "PASSED_ONTest.case1_3Ranks", "exact"),
         ("softmax", "SHIFTED_SOFTMAXTest.case1", "exact"),
     ], [d.message for c in cases for d in c.findings]
 
 
-def test_ranks_are_refused(tmp_path):
-    """An export is a launch on one device."""
+@pto.kernel(profile="a2a3")
+def passed_on(
+    own: pto.Global[pto.f32],
+    next_one: pto.Global[pto.f32],
+    heard: pto.Global[pto.i32],
+    told: pto.Global[pto.i32],
+    y: pto.Global[pto.f32],
+) -> None:
+    """Each rank gives its rows to the next one, and doubles those that it gets."""
+    staging = pto.tile(16, 64, pto.f32)
+    pto.comm_tput(next_one[16:32, :], own[0:16, :], ping=staging)
+    pto.fence_barrier_all("gm")
+    pto.comm_tnotify(told, 1, "set")
+    pto.comm_twait(heard, 1, "ge")
+    pto.store(y, pto.load(own[16:32, :], 16, 64) * 2.0)
 
-    @pto.kernel(profile="a2a3")
-    def told(x: pto.Global[pto.i32]) -> None:
-        pto.comm_tnotify(x, 1, "set")
 
-    with pytest.raises(pto.PtoError, match="communicates between ranks"):
-        told.export(np.zeros(1, np.int32), out=str(tmp_path / "out"))
+def ring(name: str, ranks: int) -> tuple[pto.World, list[list[np.ndarray]]]:
+    world = pto.World(ranks, name)
+    rows, signals = world.symmetric((32, 64), "f32"), world.symmetric((1,), "i32")
+    for n, each in enumerate(rows):
+        each[:16] = n + 1
+    after = [(n + 1) % ranks for n in range(ranks)]
+    made = [
+        [rows[n], rows[k], signals[n], signals[k], np.zeros((16, 64), np.float32)]
+        for n, k in enumerate(after)
+    ]
+    return world, made
+
+
+def test_a_folder_of_ranks_has_the_arrays_of_each(tmp_path):
+    world, lists = ring("a2a3", 3)
+    made = passed_on.export(*lists, world=world, out=str(tmp_path / "out"))
+    assert not lists[0][4].any(), "the arguments stay as they are"
+    for rank in range(3):
+        before = (rank + 2) % 3 + 1
+        golden = np.fromfile(made.path / f"data/golden_y_{rank}.bin", np.float32)
+        assert (golden == 2.0 * before).all()
+        assert np.fromfile(made.path / f"data/own_{rank}.bin", np.float32)[0] == rank + 1
+    host = (made.path / "main.cpp").read_text()
+    assert "TEST(PASSED_ONTest, case1_3Ranks)" in host
+    assert 'Array own_1("own_1", 8192, rank == 1, (void*)(windows[1] + 0));' in host
+    assert 'Array heard_1("heard_1", 4, rank == 1, (void*)(windows[1] + 8192));' in host
+    assert 'Array y_1("y_1", 4096, rank == 1);' in host, "no other rank reaches it"
+    call = "launch_passed_on(own_1.device, own_2.device, heard_1.device, heard_2.device,"
+    assert f"if (rank == 1) {call} y_1.device," in host
+    assert "pto_comm_st(passed_on)" in (made.path / "CMakeLists.txt").read_text()
+    assert "mpirun -n 3 ./passed_on" in (made.path / "run.sh").read_text()
+    assert "tests/npu/a2a3/comm/st/testcase/passed_on" in (made.path / "README.md").read_text()
+
+
+def test_ranks_need_lists_of_arguments_and_one_program(tmp_path):
+    world, lists = ring("a2a3", 3)
+    with pytest.raises(pto.PtoError, match="2 lists of arguments for 3 ranks"):
+        passed_on.export(*lists[:2], world=world, out=str(tmp_path / "out"))
     assert not (tmp_path / "out").exists()
+
+
+def test_transfers_that_go_on_by_themselves_are_refused():
+    """They need the workspace of an engine, which a host asks its driver for."""
+    tile = "!pto.tile_buf<vec, 1x256xi8>"
+    text = f"""func.func @started(%room: !pto.ptr<i8>) attributes {{pto.entry}} {{
+      %t = pto.alloc_tile : {tile}
+      %s = pto.comm.build_async_session(%t, %room : {tile}, !pto.ptr<i8>) -> !pto.async_session
+      return
+    }}"""
+    with pytest.raises(pto.PtoError, match="a workspace that the host asks the driver"):
+        cpp(pto.parse(text), profile("a2a3"))
+
+
+def test_addresses_out_of_a_table_are_refused():
+    text = """func.func @far(%table: !pto.ptr<i64>, %y: !pto.ptr<f32>) attributes {pto.entry} {
+      %c0 = arith.constant 0 : index
+      %a = pto.load_scalar %table[%c0] : !pto.ptr<i64> -> i64
+      %p = pto.castptr %a : i64 -> !pto.ptr<f32>
+      %x = pto.load_scalar %p[%c0] : !pto.ptr<f32> -> f32
+      pto.store_scalar %x, %y[%c0] : !pto.ptr<f32>, f32
+      return
+    }"""
+    with pytest.raises(pto.PtoError, match="a number that is an address here is none on a board"):
+        cpp(pto.parse(text), profile("a2a3"))
+    own = text.replace("%a = pto.load_scalar %table[%c0] : !pto.ptr<i64> -> i64", "").replace(
+        "%p = pto.castptr %a : i64",
+        "%a = pto.castptr %y : !pto.ptr<f32> -> i64\n%p = pto.castptr %a : i64",
+    )
+    assert "(__gm__ float*)" in cpp(pto.parse(own), profile("a2a3"))
 
 
 def test_cpp_of_named_sizes_and_numbers_needs_no_arguments(tmp_path, capsys):

@@ -1,7 +1,8 @@
 """Static assertions of the NPU headers that text compilers do not make: PTO-L066.
 
 Each case is a call, the profiles whose header refuses it (TPow.hpp, TExtract.hpp and
-textract_common.hpp, TFillPad.hpp), and one close by that both take.
+textract_common.hpp, TFillPad.hpp, TMulS.hpp, TAxpy.hpp, TRowExpand.hpp; TADDC is declared and
+nowhere defined), and one close by that both take.
 """
 
 from __future__ import annotations
@@ -57,7 +58,63 @@ CASES = [
         [],
         "",
     ),
+    (call("taddc", [tile("16x64xf32")] * 3, tile("16x64xf32")), ["a2a3", "a5"], "only declare it"),
+    (call("tadd", [tile("16x64xf32")] * 2, tile("16x64xf32")), [], ""),
+    (call("trowexpand", [tile("16x8xf32")], tile("16x64xf32")), ["a5"], "src has 8"),
+    (call("trowexpand", [tile("16x8xf32", "valid=16x1")], tile("16x64xf32")), [], ""),
 ]
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "refused"),
+    [
+        ("tmuls", "i8", True),
+        ("tmuls", "i16", False),
+        ("taxpy", "bf16", True),
+        ("taxpy", "f16", False),
+    ],
+)
+def test_elements_that_only_the_text_form_has(name, kind, refused):
+    value = "1.0" if "f" in kind else "1"
+    text = call(name, [tile(f"16x64x{kind}")], tile(f"16x64x{kind}"), ", %s")
+    text = text.replace(", index)", f", {kind})").replace(", index :", f", {kind} :")
+    text = text.replace("index) outs", f"{kind}) outs")
+    text = text.replace("%c0 = arith.constant 0 : index", f"%s = arith.constant {value} : {kind}")
+    _, found = judge(parse(text), profile="a5")
+    assert not [d for d in found if d.severity == "error"]
+    said = [d.message for d in found if d.code == LIBRARY]
+    assert bool(said) is refused
+    assert all(f"expects no elements of {kind}" in message for message in said)
+
+
+def test_a_function_for_precision_has_an_enumeration_of_its_own():
+    """TDIV, TCOLEXPANDDIV take DivAlgorithm, TFMOD FmodAlgorithm (pto-isa common/type.hpp)."""
+    word = " {precisionType = #pto.precision_mode<HIGH_PRECISION>}"
+    for name, enum in (("tdiv", "Div"), ("tfmod", "Fmod"), ("tpow", "Pow")):
+        types = [tile("16x64xf32")] * (3 if name == "tpow" else 2)
+        text = call(name, types, tile("16x64xf32")).replace("\n    return", f"{word}\n    return")
+        assert f"<{enum}Algorithm::HIGH_PRECISION>" in cpp(parse(text), find_profile("a5")), name
+
+
+def test_boxes_of_left_tiles_are_those_of_the_chip():
+    """TileLeft is ZZ on a2a3 and NZ on a5 (pto_tile.hpp); programs write either."""
+    mat = "!pto.tile_buf<mat, 32x32xf16, blayout=col_major, slayout=row_major>"
+    left = "!pto.tile_buf<left, 32x32xf16, blayout=row_major, slayout=row_major>"
+    text = f"""func.func @k() attributes {{pto.entry}} {{
+      %m = pto.alloc_tile : {mat}
+      %l = pto.alloc_tile : {left}
+      pto.tmov ins(%m : {mat}) outs(%l : {left})
+      return
+    }}"""
+    for name in ("a2a3", "a5"):
+        assert "TileLeft<half, 32, 32, 32, 32> l" in cpp(parse(text), find_profile(name))
+
+
+def test_a_scatter_names_its_pattern_before_the_types():
+    text = call("tscatter", [tile("16x64xf32")], tile("16x64xf32")).replace(
+        "\n    return", " {maskPattern = #pto.mask_pattern<P1111>}\n    return"
+    )
+    assert "TSCATTER<MaskPattern::P1111>(" in cpp(parse(text), find_profile("a5"))
 
 
 @pytest.mark.parametrize("case", CASES, ids=range(len(CASES)))

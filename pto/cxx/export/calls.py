@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -41,14 +42,16 @@ def call(writer: Writer, op: Operation) -> None:
     """The first form that has a place for all that the operation has."""
     row = op.row
     assert row is not None
+    returned = [r for r in op.results if not isinstance(r.type, t.TileBuf)]
     for result in op.results:
-        if not isinstance(result.type, t.TileBuf):
+        if result not in returned:
+            declare_tile(writer, result)
+        elif not isinstance(result.type, t.Scalar):
             raise fail("PTO-U249", f"a C++ call cannot return a {result.type.kind}")
-        declare_tile(writer, result)
     for form in forms(row):
         text = _written(writer, op, row, form)
         if text is not None:
-            writer.line(f"{text};")
+            writer.define(returned[0], text) if returned else writer.line(f"{text};")
             return
     raise fail("PTO-U249", "no form of it in C++ takes these operands and attributes")
 
@@ -126,8 +129,15 @@ def _written(writer: Writer, op: Operation, row: Instr, form: CallForm) -> str |
         elif own is not None and spelling.word(own, attr, row.mnemonic) != wanted:
             return None
     behind = [_spelled(row, name, attrs.pop(name, None)) or "0" for name in form.literals]
-    passed = [_Passed(writer.text(r)) for r in op.results]
-    for argument in form.arguments:
+    if form.leads:
+        before, behind = before + behind, []
+    passed = [_Passed(writer.text(r)) for r in op.results if isinstance(r.type, t.TileBuf)]
+    *others, last_one = form.arguments or [FormArgument(())]
+    if last_one.rest:  # the library takes the views of all ranks, and the root, as one group
+        *others, root = others
+        word = _spelled(row, root.names[0], attrs.pop(root.names[0]))
+        passed.insert(0, _Passed(_group(writer, op.group(last_one.names[0]), word or "0")))
+    for argument in others if last_one.rest else form.arguments:
         found = _argument(writer, op, form, argument, attrs)
         if found is None:
             return None
@@ -147,6 +157,17 @@ def _written(writer: Writer, op: Operation, row: Instr, form: CallForm) -> str |
     head = [*before, *(types if behind else ()), *behind]
     template = f"<{', '.join(head)}>" if head else ""
     return f"{form.name}{template}({', '.join([*(p.text for p in passed), *last])})"
+
+
+def _group(writer: Writer, members: Sequence[Value], root: str) -> str:
+    """The `ParallelGroup` of the views of all ranks."""
+    texts, name = [writer.text(v) for v in members], writer.fresh("group")
+    if len({writer.tensors[id(v)].type(v) for v in members}) > 1:
+        raise fail("PTO-U249", "the views of a group have one type in C++, with equal strides")
+    writer.line(f"decltype({texts[0]}) {name}_of[] = {{{', '.join(texts)}}};")
+    group = f"comm::ParallelGroup<decltype({texts[0]})>"
+    writer.line(f"{group} {name}({name}_of, {len(texts)}, {root});")
+    return name
 
 
 def _is_default(value: Attribute, attr: Attr) -> bool:

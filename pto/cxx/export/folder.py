@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from pto.core.errors import PtoError, fail
+from pto.core.memory import address_of
 from pto.core.output import write_whole
 from pto.cxx.export import SIGNALS, cpp
 from pto.cxx.export.function import identifier
@@ -23,18 +24,21 @@ from pto.cxx.export.places import parameter_type
 from pto.cxx.export.tolerance import ExportTolerance, tolerance
 from pto.ir.graph import Module
 from pto.isa.row.order import OpenQueue
-from pto.isa.row.types import Ptr, Scalar
-from pto.isa.rules.rule import LIBRARY
+from pto.isa.row.types import Ptr
+from pto.isa.rules.rule import ASSERTED
 from pto.observe import timing
 from pto.plan.calls import entry_functions
 from pto.run.launch.arguments import parameters
 from pto.run.launch.call import Blocks, extents_of
 from pto.run.launch.host import launch
+from pto.run.machine.world import World
 from pto.target.profile import Target
 from pto.transform.cores import CUBE, VECTOR, cores, uses_both
 from pto.transform.split import split
 from pto.verify.functions import name_of
 from pto.verify.program import judge
+
+_Key = tuple[int, int]  # address and size
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +48,11 @@ class Argument:
     name: str
     type: str  # as the kernel of C++ declares it
     value: Any
+    file: str = ""  # the name of an array, of all that the ranks have
     expected: Any = None  # an array after the run, where the kernel writes it
     tolerance: ExportTolerance | None = None
+    rank: int = 0  # the rank that has the array
+    shared: bool = False  # other ranks reach it
 
     @property
     def is_array(self) -> bool:
@@ -62,50 +69,92 @@ class Exported:
     blocks: int
     profile: str
     device: str
-    us: float  # the predicted time
-    arguments: tuple[Argument, ...]
+    us: float | None  # the predicted time; of ranks none is
+    ranks: tuple[tuple[Argument, ...], ...]  # the arguments of each
 
     @property
     def suite(self) -> str:
         return f"{self.name.upper()}Test"
 
+    @property
+    def on_ranks(self) -> bool:
+        return len(self.ranks) > 1
+
+    @property
+    def case(self) -> str:
+        return f"case1_{len(self.ranks)}Ranks" if self.on_ranks else "case1"
+
+    @property
+    def arguments(self) -> tuple[Argument, ...]:
+        """The arguments of the kernel, of the first rank."""
+        return self.ranks[0]
+
+    @property
+    def arrays(self) -> list[Argument]:
+        """Every array of the launch once."""
+        return list({a.file: a for own in self.ranks for a in own if a.is_array}.values())
+
+    @property
+    def compared(self) -> str:
+        """The arrays that are compared, and how closely."""
+        files: dict[str, list[str]] = {}
+        for a in self.arrays:
+            if a.tolerance is not None:
+                files.setdefault(str(a.tolerance), []).append(a.file)
+        return "; ".join(f"{', '.join(each)} ({how})" for how, each in files.items())
+
+    @property
+    def predicted(self) -> str:
+        return "no time predicted" if self.us is None else f"{self.us:.2f} us predicted"
+
     def __str__(self) -> str:
-        compared = ", ".join(f"{a.name} ({a.tolerance})" for a in self.arguments if a.tolerance)
+        many = f" on {len(self.ranks)} ranks" * self.on_ranks
         return (
-            f"{self.path}: {self.name} for {self.device}, {self.blocks} blocks,"
-            f" {self.us:.1f} us predicted; compares {compared}"
+            f"{self.path}: {self.name} for {self.device}, {self.blocks} blocks{many},"
+            f" {self.predicted}; compares {self.compared}"
         )
 
 
 def export(
-    module: Module,
-    values: Sequence[Any],
+    modules: Sequence[Module],
+    lists: Sequence[Sequence[Any]],
     out: Path,
-    *,
     name: str,
     blocks: Blocks = 1,
     profile: str | None = None,
     device: str | None = None,
+    world: World | None = None,
 ) -> Exported:
-    """Write the folder of one launch. Nothing is written where something cannot be exported."""
+    """Write the folder of one launch. Nothing is written where something cannot be exported.
+
+    `modules` and `lists` are the program and the arguments of each rank of a `world`; without one
+    there is one of each.
+    """
+    module, *others = modules
+    if any(other is not module for other in others):
+        raise fail("PTO-U249", f"{name}: constants make the programs of ranks differ")
+    if len(lists) != (many := 1 if world is None else len(world)):
+        raise fail("PTO-U192", f"{len(lists)} lists of arguments for {many} ranks")
     target = _judged(module, profile, device)
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise fail("PTO-U330", f"{out} exists and is not empty", help="name a new folder")
     name, used, count = identifier(name), target.profile.name, int(np.prod(extents_of(blocks)))
-    whole, given, (first, *others) = module, list(values), entry_functions(module, None)
+    whole, (first, *others) = module, entry_functions(module, None)
     if not others and uses_both(first):
         module, room = split(module, name_of(first), target.profile)
-        given += [np.zeros(room // 4 * count, np.float32)] * bool(room)
+        if room:
+            lists = [[*own, np.zeros(room // 4 * count, np.float32)] for own in lists]
         _judged(module, profile, device)
     sides = {side for f in entry_functions(module, None) for side in cores(f)}
     kind = "vec" if CUBE not in sides else "mix" if VECTOR in sides else "cube"
     signals = kind == "mix" and used == "a2a3"  # cores signal each other through memory of the host
     kernel = cpp(module, target.profile, name, signals)
-    arguments = _arguments(whole, module, given, blocks, target)
+    ranks = _arguments(whole, module, lists, blocks, target, world)
     how: dict[str, Any] = {"profile": used, "device": device, "data": True}
-    us = timing.time(module, args=given, blocks=blocks, **how).us
-    arguments[:0] = [Argument(SIGNALS, "uint64_t*", SIGNALS)] * signals
-    made = Exported(out, name, kind, count, used, device or used, us, tuple(arguments))
+    us = None if world else timing.time(module, args=lists[0], blocks=blocks, **how).us
+    memory = (Argument(SIGNALS, "uint64_t*", SIGNALS),) * signals
+    given = tuple((*memory, *own) for own in ranks)
+    made = Exported(out, name, kind, count, used, device or used, us, given)
     entry = re.findall(r"^__global__ AICORE void (\w+)", kernel, re.MULTILINE)[-1]
     _write(made, kernel + launcher(made, entry))
     return made
@@ -114,18 +163,19 @@ def export(
 def _judged(module: Module, profile: str | None, device: str | None) -> Target:
     """The target of a program without errors, and without what the library does not take."""
     target, found = judge(module, profile=profile, device=device)
-    if errors := [d for d in found if d.severity == "error" or d.code == LIBRARY]:
+    if errors := [d for d in found if d.severity == "error" or d.code in ASSERTED]:
         raise PtoError(*errors)
-    for op in module.walk():
-        if op.row is not None and op.row.family.section == "comm":
-            message = f"'{op.name}' communicates between ranks, which is not exported"
-            raise fail("PTO-U249", message, loc=op.loc)
     return target
 
 
 def _arguments(
-    whole: Module, module: Module, values: Sequence[Any], blocks: Blocks, target: Target
-) -> list[Argument]:
+    whole: Module,
+    module: Module,
+    lists: Sequence[Sequence[Any]],
+    blocks: Blocks,
+    target: Target,
+    world: World | None,
+) -> list[list[Argument]]:
     """The arguments of `module`, with what a launch of `whole`, as written, makes of each array.
 
     The bytes of arrays that hold the slots of queues are the library's own: they are not compared.
@@ -133,20 +183,60 @@ def _arguments(
     opened = [op for op in module.walk() if op.row and isinstance(op.row.order, OpenQueue)]
     used = [v for op in opened for v in op.operands if isinstance(v.type, Ptr)]
     slots = {v.origin(lambda op: op.traits.names_only).name for v in used}
-    after = [np.array(v) if isinstance(v, np.ndarray) else v for v in values]
-    count = len(parameters(*entry_functions(whole, None)))
-    launch(whole, args=after[:count], blocks=blocks, profile=target.profile.name)
-    found: list[Argument] = []
     params = parameters(*entry_functions(module, None))
-    for param, old, new in zip(params, values, after, strict=True):
-        made = Argument(param.name, parameter_type(param.type).replace("__gm__ ", ""), old)
-        if made.is_array and old.tobytes() != new.tobytes() and param.name not in slots:
-            element = getattr(param.type, "elem", None)
-            how = tolerance(module, element.dtype if isinstance(element, Scalar) else None)
-            made = replace(made, expected=new, tolerance=how)
-        found.append(made)
-    if not any(a.tolerance for a in found):
+    count = len(parameters(*entry_functions(whole, None)))
+    arrays = _arrays(lists, [p.name for p in params], world)
+    after = {key: np.array(a.value) for key, a in arrays.items()}
+    given: list[list[Any]] = [[after.get(_key(v), v) for v in own[:count]] for own in lists]
+    if world is None:
+        launch(whole, args=given[0], blocks=blocks, profile=target.profile.name)
+    else:
+        copy = World(len(lists), target.profile)
+        for key, a in arrays.items():
+            copy[a.rank].attach(after[key], heap=True)
+        copy.launch(whole, args=given, blocks=blocks)
+        copy.synchronize()
+    found: list[list[Argument]] = []
+    for own in lists:
+        found.append([])
+        for param, old in zip(params, own, strict=True):
+            type = parameter_type(param.type).replace("__gm__ ", "")
+            made, new = arrays.get(_key(old), Argument("", "", old)), after.get(_key(old))
+            if new is not None and old.tobytes() != new.tobytes() and param.name not in slots:
+                how = tolerance(module, param.dtype)
+                made = replace(made, expected=new, tolerance=how)
+            found[-1].append(replace(made, name=param.name, type=type))
+    if not any(a.tolerance for own in found for a in own):
         raise fail("PTO-U249", "the launch changes no array: a board has nothing to compare")
+    return found
+
+
+def _key(value: Any) -> _Key:
+    """The bytes of an array; a number has none."""
+    return (address_of(value), value.nbytes) if isinstance(value, np.ndarray) else (0, 0)
+
+
+def _arrays(
+    lists: Sequence[Sequence[Any]], names: Sequence[str], world: World | None
+) -> dict[_Key, Argument]:
+    """Every array once, by its identity: the rank that has it, and whether others reach it."""
+    uses: list[tuple[int, int, str, Any]] = []
+    owners: dict[_Key, int] = {}
+    for rank, own in enumerate(lists):
+        for name, v in zip(names, own, strict=True):
+            if isinstance(v, np.ndarray):
+                memory = None if world is None else world[0].memory_of(v)
+                owner = None if world is None or memory is None else world[0].owner(memory)
+                uses.append(
+                    (owners.setdefault(_key(v), rank if owner is None else owner), rank, name, v)
+                )
+    found: dict[_Key, Argument] = {}
+    for owner, rank, name, v in sorted(uses, key=lambda use: use[0] != use[1]):
+        label = name if world is None else f"{name}_{owner}"
+        while _key(v) not in found and label in {a.file for a in found.values()}:
+            label += "_"
+        old = found.get(_key(v)) or Argument("", "", v, label, rank=owner)
+        found[_key(v)] = replace(old, shared=old.shared or rank != owner)
     return found
 
 
@@ -159,10 +249,10 @@ def _write(made: Exported, kernel: str) -> None:
         "run.sh": script(made),
         "README.md": readme(made),
     }
-    for a in made.arguments:
+    for a in made.arrays:
         for prefix, array in (("", a.value), ("golden_", a.expected)):
             if isinstance(array, np.ndarray):
-                files[f"data/{prefix}{a.name}.bin"] = array.tobytes()
+                files[f"data/{prefix}{a.file}.bin"] = array.tobytes()
     (made.path / "data").mkdir(parents=True)
     for name, content in files.items():
         write_whole(made.path / name, content)

@@ -146,6 +146,10 @@ class Writer:
 
     def _expression(self, op: Operation, form: str) -> None:
         """A row that is an expression of C++, or a statement where it gives a tile or nothing."""
+        if op.results and isinstance(op.results[0].type, t.Ptr):
+            source = op.operands[0].origin(lambda made: made.traits.pure or made.traits.names_only)
+            if isinstance(source.type, t.Scalar):
+                raise fail("PTO-U249", "a number that is an address here is none on a board")
         names = {name for _, name, _, _ in Formatter().parse(form) if name}
         text = form.format(**{name: self._word(op, name) for name in sorted(names)})
         if not op.results or isinstance(op.results[0].type, t.TileBuf):

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from pto.cxx.export.tolerance import ExportTolerance
 
 _CORES = {"a2a3": ("dav-c220", "MEMORY_BASE"), "a5": ("dav-c310", "REGISTER_BASE")}
+_ALIGNED = 512  # bytes, of arrays in a window
 _KINDS = {"float": "f32", "half": "f16", "bfloat16_t": "bf16"}  # elements with a tolerance
 
 
@@ -25,27 +26,48 @@ def _signature(made: Exported) -> str:
 
 
 def launcher(made: Exported, entry: str) -> str:
-    """The function of the kernel's file that the host calls."""
+    """The functions of the kernel's file that the host calls."""
     given = ", ".join(f"({a.type}){a.name}" for a in made.arguments)
     call = f"    {entry}<<<{made.blocks}, nullptr, stream>>>({given});"
-    return "\n".join(["", _signature(made), "{", call, "}", ""])
+    moved = _MOVED.replace("NAME", made.name) if made.on_ranks else ""
+    return "\n".join(["", _signature(made), "{", call, "}", moved])
 
 
 def host_program(made: Exported) -> str:
     """main.cpp: read, launch, compare, time."""
-    arrays = [a for a in made.arguments if a.is_array]
-    given = [f"{a.name}.device" if a.is_array else _number(a) for a in made.arguments]
+    ends, declared = dict.fromkeys(range(len(made.ranks)), 0), list[str]()
+    for a in made.arrays:
+        place = f", rank == {a.rank}" * made.on_ranks
+        if a.shared:
+            place += f", (void*)(windows[{a.rank}] + {ends[a.rank]})"
+            ends[a.rank] += -(-a.value.nbytes // _ALIGNED) * _ALIGNED
+        declared.append(f'    Array {a.file}("{a.file}", {a.value.nbytes}{place});')
+    calls = [
+        f"if (rank == {rank}) " * made.on_ranks
+        + f"launch_{made.name}({', '.join([*map(_given, own), 'stream'])});"
+        for rank, own in enumerate(made.ranks)
+    ]
     words = {
         "SIGNATURE": _signature(made),
         "SUITE": made.suite,
-        "LAUNCH": f"launch_{made.name}({', '.join([*given, 'stream'])})",
-        "ARRAYS": "\n".join(f'    Array {a.name}("{a.name}", {a.value.nbytes});' for a in arrays),
-        "JUDGED": "\n".join(_compared(a, a.tolerance) for a in arrays if a.tolerance),
-        "NAME": made.name,
-        "PREDICTED": f"{made.us:.2f}",
+        "CASE": made.case,
+        "LAUNCH": "\n        ".join(calls),
+        "ARRAYS": "\n".join(declared),
+        "JUDGED": "\n".join(_compared(a, a.tolerance) for a in made.arrays if a.tolerance),
+        "PREDICTED": made.predicted,
         "SIGNALS": _SIGNALS * any(isinstance(a.value, str) for a in made.arguments),
+        "WINDOW": str(max(ends.values())),
+        "COUNT": str(len(made.ranks)),
+        "NAME": made.name,
     }
-    return re.sub("|".join(words), lambda found: words[found[0]], _HOST)
+    text = _HOST
+    for known in (_ON_RANKS if made.on_ranks else _ALONE, words):
+        text = re.sub("|".join(known), lambda found, known=known: known[found[0]], text)
+    return text
+
+
+def _given(a: Argument) -> str:
+    return f"{a.file}.device" if a.is_array else _number(a)
 
 
 def _number(a: Argument) -> str:
@@ -60,7 +82,7 @@ def _number(a: Argument) -> str:
 
 def _compared(a: Argument, how: ExportTolerance) -> str:
     kind = _KINDS.get(a.type.rstrip("* "), "bits") if how.relative else "bits"
-    return f'    EXPECT_EQ({a.name}.wrong({how.relative!r}, {kind}), 0u) << "{a.name}: {how}";'
+    return f'    EXPECT_EQ({a.file}.wrong({how.relative!r}, {kind}), 0u) << "{a.file}: {how}";'
 
 
 _SIGNALS = """\
@@ -79,99 +101,168 @@ _HOST = """\
 #include <acl/acl.h>
 #include <runtime/rt.h>
 #include <gtest/gtest.h>
-
+INCLUDED
 SIGNATURE;
 
 namespace {
-const std::string kFolder = "../SUITE.case1/";
-const int kTimed = 10; // launches after the one whose results are compared
-
+const std::string kFolder = "../SUITE.CASE/";
+aclrtStream stream = nullptr;
+MOVED
 enum Kind { bits, f32, f16, bf16 };
 
-std::vector<double> numbers(const std::vector<char>& bytes, Kind kind)
+double number(const std::vector<char>& bytes, size_t n, Kind kind)
 {
     const size_t step = kind == bits ? 1 : kind == f32 ? 4 : 2;
-    std::vector<double> found(bytes.size() / step);
-    for (size_t n = 0; n < found.size(); ++n) {
-        uint32_t word = 0;
-        float value;
-        std::memcpy(&word, &bytes[n * step], step);
-        const uint32_t special = (word & 0x7c00) == 0x7c00 ? 0x7f800000 : 0;
-        if (kind == bf16) word <<= 16;
-        if (kind == f16) word = (word & 0x8000) << 16 | (word & 0x7fff) << 13 | special;
-        std::memcpy(&value, &word, 4);
-        found[n] = kind == bits ? word : kind == f16 ? value * 0x1p112 : value;
-    }
-    return found;
+    uint32_t word = 0;
+    std::memcpy(&word, &bytes[n * step], step);
+    const uint32_t special = (word & 0x7c00) == 0x7c00 ? 0x7f800000 : 0;
+    if (kind == bits) return word;
+    if (kind == bf16) word <<= 16;
+    if (kind == f16) word = (word & 0x8000) << 16 | (word & 0x7fff) << 13 | special;
+    float value;
+    std::memcpy(&value, &word, 4);
+    return kind == f16 ? value * 0x1p112 : value;
 }
 
+// An array of this rank, or of another one; `window` is its address where other ranks reach it.
 struct Array {
     std::string name;
     std::vector<char> host;
-    void* device = nullptr;
+    void *own = nullptr, *device;
 
-    Array(const std::string& label, size_t bytes) : name(label), host(bytes)
+    Array(const std::string& label, size_t bytes, bool mine = true, void* window = nullptr)
+        : name(label), host(mine ? bytes : 0), device(window)
     {
+        if (!mine) return;
         std::ifstream file(kFolder + name + ".bin", std::ios::binary);
         file.read(host.data(), bytes);
         EXPECT_TRUE(file.gcount() == (std::streamsize)bytes) << name << ".bin: run gen_data.py";
-        aclrtMalloc(&device, bytes, ACL_MEM_MALLOC_HUGE_FIRST);
-        aclrtMemcpy(device, bytes, host.data(), bytes, ACL_MEMCPY_HOST_TO_DEVICE);
+        aclrtMalloc(&own, bytes + 8, ACL_MEM_MALLOC_HUGE_FIRST);
+        aclrtMemcpy(own, bytes, host.data(), bytes, ACL_MEMCPY_HOST_TO_DEVICE);
+        if (window) move(window, own, bytes);
+        else device = own;
     }
 
-    ~Array() { aclrtFree(device); }
+    ~Array() { aclrtFree(own); }
 
     // Copies the result back and counts the elements that differ by more than a relative error.
     size_t wrong(double allowed, Kind kind)
     {
-        const size_t size = host.size();
-        aclrtMemcpy(host.data(), size, device, size, ACL_MEMCPY_DEVICE_TO_HOST);
-        const std::string output = kFolder + "output_" + name + ".bin";
-        std::ofstream(output, std::ios::binary).write(host.data(), size);
+        const size_t size = host.size(), count = size / (kind == bits ? 1 : kind == f32 ? 4 : 2);
+        if (size && device != own) move(own, device, size);
+        aclrtMemcpy(host.data(), size, own, size, ACL_MEMCPY_DEVICE_TO_HOST);
+        const std::string ends = name + ".bin";
+        if (size) std::ofstream(kFolder + "output_" + ends, std::ios::binary).write(&host[0], size);
         std::vector<char> golden(size);
-        const std::string wanted = kFolder + "golden_" + name + ".bin";
-        std::ifstream(wanted, std::ios::binary).read(golden.data(), size);
-        const std::vector<double> a = numbers(host, kind), e = numbers(golden, kind);
+        std::ifstream(kFolder + "golden_" + ends, std::ios::binary).read(golden.data(), size);
         double scale = 0;
-        for (double value : e)
-            if (std::isfinite(value)) scale = std::fmax(scale, std::fabs(value));
+        for (size_t n = 0; n < count; ++n) {
+            const double e = std::fabs(number(golden, n, kind));
+            if (std::isfinite(e)) scale = std::fmax(scale, e);
+        }
         size_t found = 0;
-        for (size_t n = 0; n < a.size(); ++n) {
-            const double most = allowed * std::fmax(std::fabs(e[n]), scale * 1e-3);
-            const bool both_nan = std::isnan(a[n]) && std::isnan(e[n]);
-            if (a[n] == e[n] || both_nan || std::fabs(a[n] - e[n]) <= most) continue;
-            if (found++) continue;
-            std::printf("%s[%zu] is %g, expected %g\\n", name.c_str(), n, a[n], e[n]);
+        for (size_t n = 0; n < count; ++n) {
+            const double a = number(host, n, kind), e = number(golden, n, kind);
+            const double most = allowed * std::fmax(std::fabs(e), scale * 1e-3);
+            if (a == e || (std::isnan(a) && std::isnan(e)) || std::fabs(a - e) <= most) continue;
+            if (!found++) std::printf("%s[%zu] is %g, expected %g\\n", name.c_str(), n, a, e);
         }
         return found;
     }
 };
-} // namespace
 
-TEST(SUITE, case1)
+// The time of a launch in microseconds.
+template <class Run> double timed(int count, const Run& run)
 {
-    aclrtStream stream;
-    aclInit(nullptr);
-    aclrtSetDevice(0);
-    aclrtCreateStream(&stream);
-    {
-SIGNALSARRAYS
-    LAUNCH;
-    aclrtSynchronizeStream(stream);
-JUDGED
-#ifndef PTO_MACHINE
     aclrtEvent begin, end;
     float ms = 0;
     aclrtCreateEvent(&begin), aclrtCreateEvent(&end);
     aclrtRecordEvent(begin, stream);
-    for (int n = 0; n < kTimed; ++n) LAUNCH;
+    for (int n = 0; n < count; ++n) run();
     aclrtRecordEvent(end, stream);
     aclrtSynchronizeStream(stream);
     aclrtEventElapsedTime(&ms, begin, end);
-    std::printf("NAME: %.2f us a launch, PREDICTED us predicted\\n", ms * 1000 / kTimed);
+    return ms * 1000 / count;
+}
+} // namespace
+
+TEST(SUITE, CASE)
+{
+BEGIN
+    {
+SIGNALSARRAYS
+    const auto run = [&] {
+        LAUNCH
+    };
+    barrier();
+    const double first = timed(1, run); // the launch whose results are compared
+    barrier();
+JUDGED
+#ifndef PTO_MACHINE
+    std::printf("NAME: %.2f us a launch, PREDICTED\\n", MEASURED);
 #endif
     }
-    aclrtDestroyStream(stream), aclrtResetDevice(0), aclFinalize();
+END
+}
+"""
+_ALONE = {
+    "INCLUDED": "",
+    "MOVED": "void move(void*, void*, size_t) {} // memory of one device is in no window\n",
+    "BEGIN": """\
+    aclInit(nullptr);
+    aclrtSetDevice(0);
+    aclrtCreateStream(&stream);
+    const auto barrier = [] {};""",
+    "MEASURED": "timed(10, run)",
+    "END": "    aclrtDestroyStream(stream), aclrtResetDevice(0), aclFinalize();",
+}
+_ON_RANKS = {
+    "INCLUDED": """
+// Ranks and their windows: the header of pto-isa's tests of communication, as a host includes it.
+#define PTO_COMM_ST_SKIP_SDMA_WORKSPACE_MANAGER
+#ifndef AICORE
+#define AICORE
+#define __gm__
+#endif
+#if defined(PTO_MACHINE) && !__has_include("../common.hpp")
+#include <pto/machine/test_context.hpp>
+#else
+#include "../common.hpp"
+int main(int argc, char** argv)
+{
+    CommMpiInit(&argc, &argv);
+    ::testing::InitGoogleTest(&argc, argv);
+    const int result = RUN_ALL_TESTS();
+    CommMpiFinalize();
+    return result;
+}
+#endif
+void move_NAME(void* to, void* from, size_t bytes, void* stream);""",
+    "MOVED": """\
+void move(void* to, void* from, size_t bytes) { move_NAME(to, from, bytes, stream); }
+""",
+    "BEGIN": """\
+    EXPECT_TRUE(ForkAndRunWithHcclRootInfo(COUNT, 0, 0, [](int rank, const HcclRootInfo* root) {
+    TestContext context; // HCCL_BUFFSIZE sets the size of windows
+    const bool begun = context.Init(rank, COUNT, COUNT, 0, root);
+    if (!begun || context.hostCtx.winSize < WINDOW) return false;
+    const uint64_t* windows = context.hostCtx.windowsIn;
+    stream = context.stream;
+    const auto barrier = [&] { HcclHostBarrier(context.comm, stream); };""",
+    "MEASURED": "first",
+    "END": "    return context.Finalize();\n    }));",
+}
+_MOVED = """
+// Copies between a window and other memory: the host may not reach windows.
+__global__ AICORE void move_words(__gm__ int64_t* to, __gm__ int64_t* from, int64_t count)
+{
+    for (int64_t n = 0; n < count; ++n) to[n] = from[n];
+    pipe_barrier(PIPE_ALL);
+}
+
+void move_NAME(void* to, void* from, size_t bytes, void* stream)
+{
+    move_words<<<1, nullptr, stream>>>((int64_t*)to, (int64_t*)from, (bytes + 7) / 8);
 }
 """
 
@@ -186,19 +277,23 @@ from pathlib import Path
 
 places = Path(__file__).resolve().parent, Path("../testcase/{made.name}")
 data = next(p / "data" for p in places if (p / "data").is_dir())
-shutil.copytree(data, "{made.suite}.case1", dirs_exist_ok=True)
+shutil.copytree(data, "{made.suite}.{made.case}", dirs_exist_ok=True)
 '''
 
 
 def build_file(made: Exported) -> str:
     """CMakeLists.txt: one line inside pto-isa's system tests, a project of its own elsewhere."""
     arch, base = _CORES.get(made.profile, _CORES["a2a3"])
-    side = "" if made.kind == "mix" else f"-{made.kind}"
-    library = f"{made.name}_kernel{'_mix' if made.kind == 'mix' else ''}"
+    arch += "" if made.kind == "mix" else f"-{made.kind}"
+    several = made.on_ranks
+    command, mix = "comm" if several else made.kind, made.kind == "mix" and not several
+    library = f"{made.name}_kernel{'_mix' * mix}"
+    chosen = f"    set(CCE_AICORE_ARCH {arch})\n" * several
+    windows = f" $ENV{{PTO_ISA}}/tests/npu/{made.profile}/comm/st/testcase/tput" * several
     return f"""\
-# Inside tests/npu/<arch>/src/st/testcase of pto-isa this is one line; run.sh builds it alone.
-if(COMMAND pto_{made.kind}_st)
-    pto_{made.kind}_st({made.name})
+# Inside {_tests(made)} of pto-isa this is one line; run.sh builds it alone.
+if(COMMAND pto_{command}_st)
+{chosen}    pto_{command}_st({made.name})
     return()
 endif()
 cmake_minimum_required(VERSION 3.16)
@@ -208,11 +303,11 @@ project({made.name})
 find_package(GTest REQUIRED)
 set(ASCEND $ENV{{ASCEND_HOME_PATH}})
 include_directories($ENV{{PTO_ISA}}/include ${{ASCEND}}/include ${{ASCEND}}/pkg_inc
-    ${{ASCEND}}/pkg_inc/runtime ${{ASCEND}}/pkg_inc/profiling)
+    ${{ASCEND}}/pkg_inc/runtime ${{ASCEND}}/pkg_inc/profiling{windows})
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${{CMAKE_BINARY_DIR}}/bin)
 add_library({library} SHARED {made.name}_kernel.cpp)
 target_compile_options({library} PRIVATE -xcce -O2 -std=c++17 -D{base}
-    --cce-aicore-arch={arch}{side} -Xhost-start -Xhost-end
+    --cce-aicore-arch={arch} -Xhost-start -Xhost-end
     "SHELL:-mllvm -cce-aicore-stack-size=0x8000"
     "SHELL:-mllvm -cce-aicore-function-stack-size=0x8000"
     "SHELL:-mllvm -cce-aicore-record-overflow=true"
@@ -223,12 +318,18 @@ add_executable({made.name} main.cpp)
 target_compile_options({made.name} PRIVATE -xc++ -std=c++17)
 target_link_directories({made.name} PRIVATE ${{ASCEND}}/lib64)
 target_link_libraries({made.name} PRIVATE {library} runtime stdc++ ascendcl m tiling_api platform
-    c_sec dl nnopbase GTest::gtest GTest::gtest_main pthread)
+    c_sec dl nnopbase GTest::gtest {"hcomm" if several else "GTest::gtest_main"} pthread)
 """
+
+
+def _tests(made: Exported) -> str:
+    """The folder of pto-isa's system tests for such a launch."""
+    return f"tests/npu/{made.profile}/{'comm' if made.on_ranks else 'src'}/st/testcase"
 
 
 def script(made: Exported) -> str:
     """run.sh: everything on a board with one command."""
+    started = f"mpirun -n {len(made.ranks)} " * made.on_ranks
     return f"""\
 #!/bin/sh
 # Builds and runs {made.name} on a board. PTO_ISA names a checkout of pto-isa; the environment of
@@ -236,23 +337,25 @@ def script(made: Exported) -> str:
 set -e
 cd "$(dirname "$0")"
 cmake -B build -DCMAKE_BUILD_TYPE=Release && cmake --build build
-cd build && python3 ../gen_data.py && cd bin && ./{made.name}
+cd build && python3 ../gen_data.py && cd bin && {started}./{made.name}
 """
 
 
 def readme(made: Exported) -> str:
     """README.md, ten lines."""
-    shown = "; ".join(f"`{a.name}` {a.tolerance}" for a in made.arguments if a.tolerance)
     board = {"a2a3": "a3"}.get(made.profile, made.profile)
+    many = len(made.ranks)
+    test = f"-n {many} -t comm/{made.name}" if many > 1 else f"-t {made.name}"
+    ranks, option = (f" on each of {many} ranks", f" --ranks {many}") if many > 1 else ("", "")
     return f"""\
 # {made.name} for {made.device}
 
 - On a board: `PTO_ISA=<checkout of pto-isa> sh run.sh` builds, runs, compares and prints the time.
-- Inside pto-isa: copy this to `tests/npu/{made.profile}/src/st/testcase/{made.name}`, list it
-  in `ALL_TESTCASES` there, then `python3 tests/script/run_st.py -r npu -v {board} -t {made.name}`.
-- Without a board: `pto cxx st .` runs the same files on the PTO machine.
-- `{made.name}_kernel.cpp` is the kernel, launched with {made.blocks} blocks; `main.cpp` the host.
+- Inside pto-isa: copy this to `{_tests(made)}/{made.name}`, list it
+  in `ALL_TESTCASES` there, then `python3 tests/script/run_st.py -r npu -v {board} {test}`.
+- Without a board: `pto cxx st .{option}` runs the same files on the PTO machine.
+- `{made.name}_kernel.cpp`, the kernel, runs {made.blocks} blocks{ranks}; `main.cpp` is the host.
 - `data/` holds the inputs and `golden_*`, the results of the run that this was made from.
-- Compared: {shown}.
-- Predicted: {made.us:.2f} us a launch on {made.device}.
+- Compared: {made.compared}.
+- A launch on {made.device}: {made.predicted}.
 """

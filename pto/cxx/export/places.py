@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pto.cxx.export.function import Writer
 
 _RANK = 5  # of every GlobalTensor
+_PARTS = ("Shape", "Stride")
 
 
 def parameter_type(type: t.Type) -> str:
@@ -56,24 +57,26 @@ class Tensor:
     strides: list[str]
     layout: str
 
-    def declared(self, writer: Writer, value: Value) -> str:
-        """The `GlobalTensor` of a view, with a name."""
-        assert isinstance(value.type, t.View)
+    def _five(self) -> tuple[list[str], list[str]]:
+        """Sizes and strides, of as many dimensions as a tensor of C++ has."""
         rank = len(self.sizes)
         if rank > _RANK:
             raise fail("PTO-U249", f"a tensor of C++ has {_RANK} dimensions, this one {rank}")
-        missing = _RANK - rank
         outer = _product(self.sizes[0], self.strides[0]) if rank else "1"
-        sizes = ["1"] * missing + self.sizes
-        strides = [outer] * missing + self.strides
-        name = writer.name(value)
-        shape, steps = _static("Shape", sizes), _static("Stride", strides)
-        given = f", {shape}({_dynamic(sizes)}), {steps}({_dynamic(strides)})"
-        element = spelling.scalar(value.type.elem)
+        return ["1"] * (_RANK - rank) + self.sizes, [outer] * (_RANK - rank) + self.strides
+
+    def type(self, value: Value) -> str:
+        """The C++ type of a view."""
+        assert isinstance(value.type, t.View)
+        shape, steps = map(_static, _PARTS, self._five())
         layout = f", Layout::{self.layout}" if self.layout else ""
-        writer.line(
-            f"GlobalTensor<{element}, {shape}, {steps}{layout}> {name}({self.pointer}{given});"
-        )
+        return f"GlobalTensor<{spelling.scalar(value.type.elem)}, {shape}, {steps}{layout}>"
+
+    def declared(self, writer: Writer, value: Value) -> str:
+        """The `GlobalTensor` of a view, with a name."""
+        type, name = self.type(value), writer.name(value)
+        given = (f"{_static(*n)}({_dynamic(n[1])})" for n in zip(_PARTS, self._five(), strict=True))
+        writer.line(f"{type} {name}({self.pointer}, {', '.join(given)});")
         return name
 
     def beside(self, tile: TileType) -> Tensor:

@@ -10,7 +10,7 @@ from pto.core.dtypes import DType
 from pto.core.errors import fail
 from pto.core.memory import Role, Space
 from pto.core.tile import Pad, TileType
-from pto.cxx.forms import ENUM_KINDS, ENUM_NAMES, enumerators
+from pto.cxx.forms import ENUM_KINDS, ENUM_NAMES, enumerators, qualified
 from pto.isa.row import types as t
 from pto.isa.row.attributes import Attribute, Bool, Enum, Float, Int, Str
 from pto.isa.row.enums import ENUMS
@@ -65,11 +65,14 @@ def unsigned(type: t.Type) -> str:
 
 
 def tile(type: TileType) -> str:
-    """`Tile<...>` with no more arguments than it needs."""
+    """`Tile<...>` with no more arguments than it needs. Boxes of left tiles are the chip's own."""
     rows, cols = ("DYNAMIC" if n is None else str(n) for n in type.valid)
     layout = type.layout
     pad = _PADS.get(type.pad)
     packed = type.role in _PACKED and type.valid != type.shape
+    if type.role is Role.LEFT and type.pad is Pad.NULL and layout.is_boxed:
+        sizes = f"{type.rows}, {type.cols}, {rows}, {cols}"
+        return f"TileLeft{'Compact' * packed}<{element(type.dtype)}, {sizes}>"
     given = [
         (f"TileType::{_BUFFERS.get(type.space) or _camel(type.role.value)}", ""),
         (element(type.dtype), ""),
@@ -114,8 +117,9 @@ def enumeration(attr: Attr, row: str) -> str | None:
     kinds = attr.kind.split("|")
     named = [enum for enum, name in ENUM_NAMES.items() if name == attr.name]
     of_kind = [enum for enum, kind in ENUM_KINDS.items() if kind in kinds]
-    if kinds == ["precision_mode"]:
-        of_kind = [e for e in of_kind if e.lower() == f"{row.removeprefix('t')}algorithm"]
+    if "precision_mode" in kinds:  # one enumeration for each function
+        functions = [row.removeprefix("t"), *(kind.removesuffix("_precision") for kind in kinds)]
+        of_kind = [e for f in functions for e in of_kind if e.lower() == f"{f}algorithm"]
     return next(iter(named or of_kind), None)
 
 
@@ -133,7 +137,7 @@ def word(value: Attribute, attr: Attr, row: str) -> str:
         own = value.value if value.value in known.values() else None
         found = own or known.get(ENUMS[value.kind].number(value.value))
         if found is not None:
-            return found if enum == "pipe_t" else f"{enum}::{found}"
+            return found if enum == "pipe_t" else f"{qualified(enum or '')}::{found}"
     if isinstance(value, Str) and enum is None:  # a line of text
         return json.dumps(f"{value.value}\n")
     if isinstance(value, Str) and enum is not None:

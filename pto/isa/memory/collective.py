@@ -178,6 +178,7 @@ ASYNC.row(
     text="( $scratch , $workspace : types ) {} -> results",
     subject="scratch",
     aliases="build_async_session",
+    cxx="- a session works in a workspace that the host asks the driver of the engine for",
     rules=(
         in_role("scratch", "vec"),
         _scratch_bytes,

@@ -152,6 +152,7 @@ class Case:
 
 Test = Callable[[Case], str | None]
 LIBRARY = "PTO-L066"  # the code of rules that only the header library of the chips has
+ASSERTED = (LIBRARY, "PTO-S005")  # warnings of what the library asserts
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from pto.isa.rules.rule import (
     at_level,
     current,
     dims,
+    library,
     listing,
     on,
     row_major,
@@ -313,6 +314,16 @@ def bf16_is_precise(case: Case, name: str) -> str | None:
     tile = case.tile(name)
     precise = case.word("precisionType") == "high_precision"
     return None if tile is None or precise or tile.dtype.name != "bf16" else f"{name} is bf16"
+
+
+def not_of(dtype: str) -> Rule:
+    """Elements of `dst` that the text form has and an assertion of the library refuses."""
+
+    def test(case: Case) -> str | None:
+        tile = case.tile("dst")
+        return f"dst is {dtype}" if tile is not None and tile.dtype.name == dtype else None
+
+    return library(f"no-{dtype}", f"expects no elements of {dtype}", test)
 
 
 _NOTHING = (0, 0)  # the region of an operation that does nothing

@@ -23,6 +23,7 @@ from pto.isa.rules.tile import (
     has_rows,
     high_precision_of,
     no_scratch_for,
+    not_of,
     of_floats,
     out_of_place,
     precision,
@@ -64,6 +65,7 @@ SCALAR.row(
     traits=_PYTHON["tmuls"],
     a2a3=_A2A3,
     a5=f"i8 {_WIDE} f16 bf16 f32",
+    rules=on("a5", not_of("i8")),
     notes="i8 on a5 is in PTO_IR_manual.md; the header refuses it.",
     cite=("pto-isa docs/isa/TMULS.md", "PTOAS docs/PTO_IR_manual.md"),
 )

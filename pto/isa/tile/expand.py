@@ -15,6 +15,7 @@ from pto.isa.rules.rule import (
     current,
     dims,
     in_layout,
+    library,
     on,
     row_major,
     rule,
@@ -59,6 +60,14 @@ SPREAD = tile_family(
     rules=(on(NPU, all_in("vec")), on(NPU, row_major("dst")), same_dtype("src", "dst")),
     cost="spread",
 )
+
+
+def _more_columns(case: Case) -> str | None:
+    """pto-isa npu/a5/TRowExpand.hpp asserts one, or a number that only the run knows."""
+    src = case.tile("src")
+    return None if src is None or src.valid[1] in (None, 1) else f"src has {src.valid[1]}"
+
+
 SPREAD.row(
     "trowexpand",
     "dst[i,j] = src[i,0]",
@@ -71,6 +80,7 @@ SPREAD.row(
         same_valid_rows("src", "dst"),
         on(NPU, not_empty("src", "dst", unless="dst")),
         on(NPU, out_of_place("src")),
+        on("a5", library("one-column", "expects one valid column in src", _more_columns)),
     ),
     example=f"pto.trowexpand ins(%src : {_COLUMN}) outs(%dst : {_FULL})",
     phases={"a2a3": "V[S]"},

@@ -8,21 +8,39 @@ from __future__ import annotations
 from pto.isa.meaning import Lane, lanes
 from pto.isa.meaning.tile import elementwise as arithmetic
 from pto.isa.row.instr import read, scratch, update, write
-from pto.isa.rules.rule import dtype_in, on, same_dtype, same_shape, scalar_matches
+from pto.isa.rules.rule import dtype_in, library, on, same_dtype, same_shape, scalar_matches
 from pto.isa.rules.scratch import SUMS, like
-from pto.isa.rules.tile import NPU, VECTOR_UNIT, covers, dtype_pairs, same_domain, tile_family
+from pto.isa.rules.tile import (
+    NPU,
+    VECTOR_UNIT,
+    covers,
+    dtype_pairs,
+    not_of,
+    same_domain,
+    tile_family,
+)
 
 _TYPES = "i16 i32 f16 f32"
 _FLOATS = "f16 f32"
 _NO_PTOAS = "PTOAS has no such operation; the text is the page's."
 _NO_CPU = "The C++ simulator has no header for it; the manual gives cpu every tile instruction."
 
+_DECLARED = library(
+    "defined", "expects a chip whose library defines it", lambda case: "the headers only declare it"
+)
+
 _SUM = ("src0", "src1", "src2", "dst")
 SUM = tile_family(
     "elementwise fused",
     "three tiles to one over dst's valid region; the c is for combine, there is no carry",
     operands=(read("src0"), read("src1"), read("src2"), write("dst")),
-    rules=(*VECTOR_UNIT, same_dtype(*_SUM), on(NPU, same_shape(*_SUM)), same_domain(*_SUM)),
+    rules=(
+        *VECTOR_UNIT,
+        same_dtype(*_SUM),
+        on(NPU, same_shape(*_SUM)),
+        same_domain(*_SUM),
+        on(NPU, _DECLARED),
+    ),
     cost="fused",
 )
 _UNSTATED = "The page states no element types; these are those of taddsc."
@@ -44,6 +62,7 @@ SCALAR_SUM = tile_family(
         scalar_matches("scalar", "src0"),
         on(NPU, same_shape(*_TILES)),
         same_domain(*_TILES),
+        on(NPU, _DECLARED),
     ),
     cost="fused",
 )
@@ -70,6 +89,7 @@ AXPY.row(
     body=Lane(arithmetic.axpy),
     a2a3=_FLOATS,
     a5="f16 bf16 f32",
+    rules=on("a5", not_of("bf16")),
     notes="bf16 on a5 is in PTO_IR_manual.md; the header refuses it.",
     cite=("pto-isa docs/isa/TAXPY.md", "PTOAS docs/PTO_IR_manual.md"),
 )

@@ -311,6 +311,6 @@ tile_family(
         "an index outside dst is an error here; nothing checks it there",
         "on a2a3 PTOAS gives it the scalar pipe, on a5 the vector pipe",
     ),
-    cxx="TSCATTER dst src indexes | TSCATTER dst src",
+    cxx="TSCATTER dst src indexes | TSCATTER<!maskPattern> dst src",
     traits=Traits(partial="*"),
 )

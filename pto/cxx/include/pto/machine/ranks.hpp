@@ -148,6 +148,8 @@ struct CommDeviceContext {
 #endif
 extern "C" {
 int MPI_Barrier(int);
+int MPI_Comm_rank(int, int* rank);
+int MPI_Comm_size(int, int* size);
 int HcclGetRootInfo(HcclRootInfo*);
 int HcclCommInitRootInfo(uint32_t ranks, const HcclRootInfo*, uint32_t rank, HcclComm*);
 int HcclGetCommName(HcclComm, char*);
