@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property, lru_cache
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -173,8 +173,7 @@ class ElementOrder(Enum):
 REST: Final = 0  # the size of a digit that takes all that is left
 
 
-@dataclass(frozen=True, slots=True)
-class Digit:
+class Digit(NamedTuple):
     """One (extent, stride) mode in elements; either may be an int or a symbolic number."""
 
     size: Any

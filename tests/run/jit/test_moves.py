@@ -197,3 +197,35 @@ def test_a_view_whose_layout_its_sizes_tell(
 ) -> None:
     x = np.arange(np.prod(shape), dtype=np.float16)
     agree(FIVE, [x, np.zeros_like(x), *shape, *region])
+
+
+@pytest.mark.parametrize("outer", [192, 256])
+def test_a_view_of_many_dimensions_with_sizes_known_before_it_runs(outer: int) -> None:
+    """The inner dimensions follow each other without gaps, the outer ones may have gaps."""
+    numbers = "\n".join(
+        f"    %n{n} = arith.constant {n} : index" for n in (0, 1, 2, 3, 4, 16, 64, outer)
+    )
+    text = f"""
+!whole = !pto.tensor_view<1x2x3x4x16xf32>
+!part = !pto.partition_tensor_view<1x2x3x4x16xf32>
+!tile = !pto.tile_buf<vec, 24x16xf32>
+module attributes {{pto.target_arch = "a3"}} {{
+  func.func @f(%x: !pto.ptr<f32>, %y: !pto.ptr<f32>) {{
+{numbers}
+    %v = pto.make_tensor_view %x, shape = [%n1, %n2, %n3, %n4, %n16],
+      strides = [%n{outer}, %n{outer}, %n64, %n16, %n1] : !whole
+    %p = pto.partition_view %v, offsets = [%n0, %n0, %n0, %n0, %n0],
+      sizes = [%n1, %n2, %n3, %n4, %n16] : !whole -> !part
+    %w = pto.make_tensor_view %y, shape = [%n1, %n2, %n3, %n4, %n16],
+      strides = [%n{outer}, %n{outer}, %n64, %n16, %n1] : !whole
+    %q = pto.partition_view %w, offsets = [%n0, %n0, %n0, %n0, %n0],
+      sizes = [%n1, %n2, %n3, %n4, %n16] : !whole -> !part
+    %t = pto.alloc_tile : !tile
+    pto.tload ins(%p : !part) outs(%t : !tile)
+    pto.tstore ins(%t : !tile) outs(%q : !part)
+    return
+  }}
+}}
+"""
+    x = np.arange(outer + 192, dtype=np.float32)
+    agree(text, [x, np.zeros_like(x)])

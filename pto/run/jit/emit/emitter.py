@@ -410,6 +410,10 @@ class OpContext:
         """Report an error of this operation if the condition does not hold."""
         self.e.fault(self.op, condition)
 
+    def log_access(self, *given: Val, writes: bool) -> None:
+        """Log an access to global memory (`Emitter.log_access`)."""
+        self.e.log_access(*given, writes=writes)
+
     def call(
         self, key: Hashable, given: Sequence[tuple[str, Val]], write: Callable[[Text], None]
     ) -> None:

@@ -3,9 +3,9 @@ handles and flags may lie between them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from pto.core.errors import PtoError
 from pto.ir.graph import Operation, Value
@@ -23,10 +23,12 @@ from pto.run.jit.emit.cube.forwarding import (
     touches_no_tile,
 )
 from pto.run.jit.emit.emitter import Emitter, OpContext
+from pto.run.jit.emit.prepared import Prepared
 from pto.run.jit.emit.regions import require_regions
-from pto.run.jit.emit.tile import steps, strips
-from pto.run.jit.emit.tile.group import Group, Ref
-from pto.run.jit.llvm.text import Text, UnsupportedLowering, unsupported_if
+from pto.run.jit.emit.tile import boxes, steps, strips
+from pto.run.jit.emit.tile.access import Access
+from pto.run.jit.emit.tile.group import Group, Statement
+from pto.run.jit.llvm.text import Text, UnsupportedLowering
 from pto.run.jit.runtime.values import Lowered, TileDesc
 
 if TYPE_CHECKING:
@@ -38,7 +40,9 @@ _LARGE = 256  # operations of a block that is not looked at
 
 _UNLESS = "views of a fused group overlap, or are not plain"
 
-Row = tuple[Operation, int, Ref, str]  # a load, how many steps it comes after, its source, when
+_T = TypeVar("_T")
+_Made = tuple[Prepared, Statement] | None
+Row = tuple[Operation, int, Access, str]  # a load, how many steps it comes after, its source, when
 
 
 @dataclass
@@ -108,20 +112,26 @@ class FusingEmitter(Emitter):
         self.forwarded.pop(id(tile), None)
         if tile is None or not self.forwards or not can_forward(self, ops, n):
             return False
-        state = self.text.mark()
-        try:
-            spot = OpContext(self, op)
-            require_regions(spot)
-            self.forwarded[id(tile)] = forwarded_copy(spot)
-            unsupported_if(quiet and self.text.here != state[1], "a branch")
-        except (UnsupportedLowering, PtoError):
-            self.forwarded.pop(id(tile), None)
-            self.text.back_to(state)
+        made = self._described(op, forwarded_copy)
+        if made is None or (quiet and made[0].needs != "true"):
             return False
+        made[0].commit()
+        self.forwarded[id(tile)] = made[1]
         self.unit.forwarded.append(op.name)
         if self.reach is not None:
             self.reach.operation(op)
         return True
+
+    def _described(
+        self, op: Operation, describe: Callable[[OpContext], _T]
+    ) -> tuple[Prepared, _T] | None:
+        """The description of an operation, which emits no effect; None if it has none."""
+        s = Prepared(self, op)
+        try:
+            require_regions(s)
+            return s, describe(s)
+        except (UnsupportedLowering, PtoError):
+            return None
 
     def host_fallback(
         self, op: Operation, why: str, *, seldom: bool = False, again: str = ""
@@ -146,21 +156,17 @@ class FusingEmitter(Emitter):
         emitted."""
         op = ops[n]
         self._own(ops, n)
-        group = self._taken(op, None if held is None else held.group)
-        if group is None and held is not None:
-            if self._is_row(op, held):
-                pass
-            elif self._comes_before(op, held):
-                held.before[id(op)] = len(held.group.steps)
-            else:
-                self._write(held)
-                held = None
-                group = self._taken(op, None) if _goes_on(ops, n) else None
+        self.owners = {id(self.env.get(id(v))): self.own.get(id(_base(v)), 0) for v in op.operands}
+        made, self.owners = self._described(op, steps.statement), {}
+        if held is not None and not self._joins(held, op, made):
+            self._write(held)
+            held = None
+            made = made if _goes_on(ops, n) else None
         if held is None:
-            if group is None:
+            held = None if made is None else PendingGroup(Group(*made[1].size), ops)
+            if held is None or not self._takes(held, made):
                 self.operation(op)
                 return None
-            held = PendingGroup(group, ops)
         held.ops.append(op)
         if self.reach is not None:
             self.reach.operation(op)
@@ -190,39 +196,40 @@ class FusingEmitter(Emitter):
         sets = sum(op.body is SET_VALID and _base(op.operands[0]) is base for op in ops)
         return sum(op.body is not RESHAPE for v in names for op in v.uses) - sets
 
-    def _taken(self, op: Operation, held: Group | None) -> Group | None:
-        """The group with one more instruction; None if it cannot join."""
-        state = self.text.mark()
-        try:
-            spot = OpContext(self, op)
-            require_regions(spot)
-            self.owners = {
-                id(self.env.get(id(v))): self.own.get(id(_base(v)), 0) for v in op.operands
-            }
-            found, step, fine = steps.as_step(spot, held)
-            found.add(spot, step, fine)
-        except (UnsupportedLowering, PtoError):
-            self.text.back_to(state)
-            return None
-        return found
+    def _joins(self, held: PendingGroup, op: Operation, made: _Made) -> bool:
+        """True if the pending group takes an instruction: as a step, as a row that its steps read
+        at the source, or as a load that runs before it."""
+        if self._takes(held, made) or self._is_row(held, op, made):
+            return True
+        if self._comes_before(op, held):
+            held.before[id(op)] = len(held.group.steps)
+            return True
+        return False
 
-    def _is_row(self, op: Operation, held: PendingGroup) -> bool:
+    def _takes(self, held: PendingGroup, made: _Made) -> bool:
+        """True if a statement is one more step of a group."""
+        group = None if made is None else held.group.joined(self.text, made[1])
+        if made is None or group is None:
+            return False
+        made[0].commit()
+        held.group = group
+        return True
+
+    def _is_row(self, held: PendingGroup, op: Operation, made: _Made) -> bool:
         """True if a load of one row can be read at its source instead."""
         number = self.own.get(id(_base(op.operands[-1]))) if op.body is move.LOAD else None
-        if number is None or any(step.dst.memory < 0 for step in held.group.steps):
+        if made is None or number is None or any(step.dst.memory < 0 for step in held.group.steps):
+            return False
+        found, step = made[1], made[1].step
+        lines = all(ref.field.cols == boxes.line(1) for ref in step.all)
+        if not lines or found.size != (1, held.group.cols):
             return False
         if _is_used(op.operands[-1], held):  # an earlier step reads another row of this tile
             return False
-        state = self.text.mark()
-        try:
-            held.rows[number] = (
-                op,
-                len(held.group.steps),
-                *steps.row_of_view(OpContext(self, op), held.group),
-            )
-        except (UnsupportedLowering, PtoError):
-            self.text.back_to(state)
-            return False
+        made[0].commit()
+        (source,) = step.refs
+        row = source.laid(source.field._replace(rows=boxes.line(0)))
+        held.rows[number] = (op, len(held.group.steps), row, found.fine)
         return True
 
     def _comes_before(self, op: Operation, held: PendingGroup) -> bool:
@@ -279,10 +286,10 @@ class FusingEmitter(Emitter):
                 held.before[id(op)] = count
         if group.overlaps() or not self._are_before(held, group):
             return None
-        rows, cols = (1, x.mul(group.rows, group.cols)) if strips.is_flat(group) else group.size
-        given = strips.StepParameters(
-            self.scratch() if any(ref.owner for ref in group.refs) else None
-        )
+        flat = strips.is_flat(group.steps, group.cols)
+        rows, cols = (1, x.mul(group.rows, group.cols)) if flat else group.size
+        private = any(ref.owner for ref in group.refs)
+        given = strips.StepParameters(*([("ptr", self.scratch())] if private else []))
         rows, cols = given.name(rows), given.name(cols)
         inner = [given.step(step) for step in group.steps]
         key = rows, cols, *(step.identity for step in inner)

@@ -15,8 +15,7 @@ from pto.isa.meaning import Fold, Lane
 from pto.isa.meaning.order.queue import POP_FROM
 from pto.isa.meaning.tile.rearrange import RESHAPE
 from pto.isa.row import types as t
-from pto.run.jit.emit.tile import planes
-from pto.run.jit.emit.tile.boxes import extent
+from pto.run.jit.emit.tile.boxes import extent, field
 from pto.run.jit.emit.written import fills_valid, written_region
 from pto.run.jit.llvm.text import Val
 from pto.run.jit.runtime.context import Needs
@@ -131,8 +130,8 @@ def _used(tile: TileDesc, region: tuple[int, int] | None) -> Span | None:
     rows, cols = map(min, region, tile.type.shape)
     if (rows, cols) == tile.type.shape:
         return span
-    step = planes.plane(tile)
-    nbytes = ((rows - 1) * step.rows + (cols - 1) * step.cols + 1) * tile.type.itemsize
+    (down,), (across,) = (lines := field(tile)).rows, lines.cols
+    nbytes = ((rows - 1) * down.step + (cols - 1) * across.step + 1) * tile.type.itemsize
     return (span[0], span[1], span[1] + max(0, nbytes)) if rows and cols else None
 
 

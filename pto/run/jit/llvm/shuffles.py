@@ -75,6 +75,17 @@ def transposed(
     return found
 
 
+def turn(x: Text, item: str, lanes: int, columns: Sequence[str]) -> list[str]:
+    """Vectors that are columns as vectors of the rows' elements, in order; see `transposed`."""
+    rows, half = list(columns), len(columns) // 2
+    low = [n // 2 + n % 2 * lanes for n in range(lanes)]
+    halves = low, [n + lanes // 2 for n in low]
+    for _ in range(len(columns).bit_length() - 1):
+        pairs = zip(rows[:half], rows[half:], strict=True)
+        rows = [shuffle(x, item, lanes, a, picks, b) for a, b in pairs for picks in halves]
+    return rows
+
+
 def spread(x: Text, item: str, count: int, scalar: Val) -> str:
     """One scalar in every lane."""
     type = vector(count, item)

@@ -8,7 +8,7 @@ that are not constant.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pto.core.constants import C0_SIZE_BYTE, FRACTAL_NZ_ROW
@@ -23,21 +23,19 @@ from pto.run.jit.emit.emitter import OpContext
 from pto.run.jit.emit.memory.burst import (
     SMALL,
     below,
-    distinct,
     multiple,
     nonzero,
     noted,
     owner,
     plain_writes,
-    reach_of,
     words,
 )
 from pto.run.jit.emit.registry import emits
 from pto.run.jit.emit.tile import boxes, planes
 from pto.run.jit.emit.tile import move as tile_moves
-from pto.run.jit.emit.tile.boxes import REST, Digit, Field
-from pto.run.jit.emit.tile.copies import Work
-from pto.run.jit.emit.tile.move import Side
+from pto.run.jit.emit.tile.access import Access
+from pto.run.jit.emit.tile.boxes import REST, Digit, Field, distinct, span
+from pto.run.jit.emit.tile.copies import Copier, Work
 from pto.run.jit.llvm.lanes import Lanes, Symbol
 from pto.run.jit.llvm.text import Val, expect, unsupported_if
 from pto.run.jit.runtime.values import Lowered, PointerDesc, ScalarValue, known
@@ -45,13 +43,11 @@ from pto.run.jit.runtime.values import Lowered, PointerDesc, ScalarValue, known
 
 @dataclass(frozen=True, slots=True)
 class _Outlet:
-    """The function applied to elements; `work` if it is the same for all of them."""
+    """The function applied to elements; None: they are copied."""
 
     work: Work | None
     key: str
     fine: str
-    finish: Callable[[Lanes, Val, str | None], Finish]
-    by_strips: bool
 
 
 def _outlet(s: OpContext, src: DType, dst: DType, channels: Val) -> _Outlet:
@@ -75,16 +71,17 @@ def _outlet(s: OpContext, src: DType, dst: DType, channels: Val) -> _Outlet:
         return Finish(family, by, relu, alpha, clip, saturate, keep_nan)
 
     numbers = [_constant(each) for each in (payload, given)]
-    by_strips = (scale is not None and numbers[0] is None) or (
+    by_column = (scale is not None and numbers[0] is None) or (
         slope is not None and numbers[1] is None
     )
     same = src is dst and mode is None and relu == "no_relu" and clip is None
     key = f"fixpipe {family} {numbers!r} {relu} {clip!r} {saturate} {keep_nan}"
 
-    def apply(values: Symbol) -> Any:
-        return finish(values.lanes, 0, None).apply(values, src, dst)  # pyright: ignore
+    def apply(values: Symbol, col: Val = 0, mask: str | None = None) -> Any:
+        return finish(values.lanes, col, mask).apply(values, src, dst)  # pyright: ignore
 
-    return _Outlet(None if same else Work(apply), key, "true" if same else fine, finish, by_strips)
+    work = None if same else Work(apply, by_column=by_column)
+    return _Outlet(work, key, "true" if same else fine)
 
 
 def _constant(word: Lowered | None) -> Any:
@@ -213,7 +210,7 @@ class _Move:
         few = x.compare("ule", x.mul(m, n), SMALL)
         total = x.compare("ule", x.mul(x.mul(m, n), count), burst.MOST_BYTES)
         row = FRACTAL_NZ_ROW * self.src.itemsize
-        read = reach_of(s, row, (m, x.up(n, FRACTAL_NZ_ROW), count), self.steps)
+        read = span(x, row, (m, x.up(n, FRACTAL_NZ_ROW), count), self.steps)
         inside = s.e.inside(self.source.memory, self.source.address, read)
         return x.both(fine, small, nonzero(s, m, n, count), few, total, inside)
 
@@ -225,9 +222,9 @@ class _Move:
         acc = Field(self.src, rows, (Digit(FRACTAL_NZ_ROW, 1), strips))
         out, width, counts, strides = _out(s, self.dst, part.rows, part.cols, self.stride)
         repeated = (*counts, self.count), (*strides, self.again)
-        written = reach_of(s, width, *repeated)
+        written = span(x, width, *repeated)
         fine = x.both(
-            distinct(s, width, counts, strides),
+            distinct(x, width, counts, strides),
             s.e.inside(part.place.memory, part.place.address, written),
         )
 
@@ -239,39 +236,27 @@ class _Move:
 
             def once(i: Val) -> None:
                 place, values = x.at(to, x.mul(i, self.again)), x.at(from_, x.mul(i, self.steps[2]))
-                if self.outlet.by_strips:
-                    shape = self._strips(part, strides, width)
-                    types, ends = (self.src, self.dst), (place, values)
-                    channel.move(s, types, ends, shape, self.outlet.finish, self.combine)
+                work, key = self._work(part)
+                if work is not None and work.by_column:  # tables have addresses of this function
+                    copier = Copier(x, work)
+                    copier.copy(out, acc, part.rows, part.cols, place, values)
                     return
-                sides = Side(out, place), Side(acc, values)
-                tile_moves.transfer(s, part.rows, part.cols, *sides, *self._work())
+                sides = Access(out, place), Access(acc, values)
+                tile_moves.transfer(s, part.rows, part.cols, *sides, work, key)
 
             x.loop(self.count, 1, once)
 
         return fine, write
 
-    def _work(self) -> tuple[Work | None, str]:
-        outlet, combine, dst = self.outlet, self.combine, self.dst
-        if combine is None:
-            return outlet.work, outlet.key
-        both = tile_moves.combined(combine, outlet.work, dst)
-        return both, f"{outlet.key} {self.s.case.word('atomic_op')}"
-
-    def _strips(self, part: _Part, strides: Sequence[Val], width: Val) -> channel.Strips:
-        layout, size = self.s.case.word("mode") or "nz2nd", self.dst.itemsize
-        wide = int(width) // size if layout == "nz2nz" else 0
-        return channel.Strips(
-            part.rows,
-            part.cols,
-            part.col,
-            from_row=self.steps[0],
-            from_strip=self.steps[1],
-            row=strides[0],
-            pitch=strides[-1],
-            wide=wide,
-            turned=layout == "nz2dn",
-        )
+    def _work(self, part: _Part) -> tuple[Work | None, str]:
+        work, key, x = self.outlet.work, self.outlet.key, self.s.x
+        if work is not None and work.by_column:
+            fn = work.fn
+            work = replace(work, fn=lambda v, col, mask: fn(v, x.add(part.col, col), mask))
+        if self.combine is None:
+            return work, key
+        both = tile_moves.combined(self.combine, work, self.dst)
+        return both, f"{key} {self.s.case.word('atomic_op')}"
 
 
 def _out(

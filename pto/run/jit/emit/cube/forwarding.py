@@ -190,11 +190,11 @@ def _rows_of_view(s: OpContext) -> ForwardedCopy:
     unsupported_if(not plain, "elements that are arranged on their way")
     unsupported_if(move.has_margins(s.case), "columns beside the loaded ones")
     found, *others = met(s, view, tile, s.case.word("layout"))
-    (rows, *more), (cols, *gaps) = found.side.field.rows, found.side.field.cols
+    (rows, *more), (cols, *gaps) = found.access.field.rows, found.access.field.cols
     unsupported_if(others or more or gaps or cols.step != 1, "rows that are no runs")
     s.fault_unless(found.fits)
     g = Grid(dtype, (1, LANES), rows.step, LANES, rows.step, 1)
-    source = Matrix(g, found.side.pointer, *tile.type.shape)
+    source = Matrix(g, found.access.pointer, *tile.type.shape)
     return ForwardedCopy((s.op,), source, "true", found.known)
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from pto.core.constants import BLOCK_BYTE_SIZE, C0_SIZE_BYTE, CUBE_BLOCK_SIZE, FRACTAL_NZ_ROW
-from pto.core.dtypes import F32, U32, DType
+from pto.core.dtypes import F32, U8, U16, U32, DType
 from pto.core.memory import Space
 from pto.isa.meaning import lanes
 from pto.isa.meaning.cube import factors as operands
@@ -14,20 +13,20 @@ from pto.isa.meaning.cube import load as cube
 from pto.isa.meaning.memory.burst import MOST_BYTES, BurstLoop
 from pto.run.jit.emit.emitter import OpContext
 from pto.run.jit.emit.handle.view import emits_in
-from pto.run.jit.emit.memory import burst
-from pto.run.jit.emit.memory.burst import SMALL, below, distinct, multiple, nonzero, noted, reach_of
+from pto.run.jit.emit.memory.burst import SMALL, below, multiple, nonzero, noted
 from pto.run.jit.emit.memory.words import At, Words
 from pto.run.jit.emit.registry import WORDS
 from pto.run.jit.emit.tile import boxes, copies, planes
 from pto.run.jit.emit.tile import move as tile_moves
-from pto.run.jit.emit.tile.boxes import REST, Digit, Field
-from pto.run.jit.emit.tile.move import Side
+from pto.run.jit.emit.tile.access import Access
+from pto.run.jit.emit.tile.boxes import REST, Digit, Field, distinct, span
 from pto.run.jit.llvm import text
 from pto.run.jit.llvm.index import Fact, Number
-from pto.run.jit.llvm.shuffles import spread
-from pto.run.jit.llvm.text import Val, expect, unsupported_if, vector
+from pto.run.jit.llvm.text import Val, expect, unsupported_if
 from pto.run.jit.runtime import context
 from pto.run.jit.runtime.values import SPACE_NUMBERS, PointerDesc
+
+_UNSIGNED = {kind.itemsize: kind for kind in (U8, U16, U32)}
 
 
 class Loads(Words):
@@ -47,37 +46,33 @@ class Loads(Words):
         size, wide = kind.itemsize, C0_SIZE_BYTE // kind.itemsize
         small = below(s, SMALL >> 6, n, d, groups, inner, outer, *steps)
         fine = x.both(fine, small, nonzero(s, n, d, groups), multiple(s, inner, size))
-        fine = x.both(fine, _not_too_many(s, groups, n, d))
+        whole = x.either(x.compare("eq", groups, 1), multiple(s, outer, size))
+        fine = x.both(fine, whole, _not_too_many(s, groups, n, d))
         lines, line = (d, x.mul(n, size)) if turned else (n, x.mul(d, size))
         strips = x.up(d, wide)
         down, across, apart = (x.mul(step, C0_SIZE_BYTE) for step in steps)
-        read = reach_of(s, line, (lines, groups), (inner, outer))
+        read = span(x, line, (lines, groups), (inner, outer))
         counts, strides = (n, strips, groups), (down, across, apart)
-        written = reach_of(s, C0_SIZE_BYTE, counts, strides)
+        written = span(x, C0_SIZE_BYTE, counts, strides)
         fine = x.both(
             fine,
-            distinct(s, C0_SIZE_BYTE, counts, strides),
+            distinct(x, C0_SIZE_BYTE, counts, strides),
             s.e.inside(source.memory, source.address, read),
             s.e.inside(target.memory, target.address, written),
         )
 
         def run() -> None:
-            rows, cols = boxes.line(x.over(inner, size)), boxes.line(1)
-            matrix = Field(kind, cols, rows) if turned else Field(kind, rows, cols)
-            strip = x.mul(steps[1], wide)
-            fractal = Field(
-                kind, boxes.line(x.mul(steps[0], wide)), (Digit(wide, 1), Digit(REST, strip))
-            )
-            whole = x.mul(strips, wide)
+            step, more, pitch = x.over(inner, size), x.over(outer, size), x.mul(steps[1], wide)
+            row, col = (1, step) if turned else (step, 1)
+            matrix = Field(kind, boxes.axis([Digit(n, row), Digit(groups, more)]), boxes.line(col))
+            down = boxes.axis([Digit(n, x.mul(steps[0], wide)), Digit(groups, x.over(apart, size))])
+            fractal = Field(kind, down, (Digit(wide, 1), Digit(REST, pitch)))
             first = noted(s, source, line, (lines, groups), (inner, outer), read, writes=False)
-            begin = s.pointer(target.memory, target.address)
-
-            def group(g: Val) -> None:
-                to, from_ = x.at(begin, x.mul(g, apart)), x.at(first, x.mul(g, outer))
-                tile_moves.transfer(s, n, d, Side(fractal, to), Side(matrix, from_))
-                _zeros(s, kind, steps, wide, to, n, (d, whole))
-
-            x.loop(groups, 1, group)
+            to, rows = Access(fractal, s.pointer(target.memory, target.address)), x.mul(n, groups)
+            tile_moves.transfer(s, rows, d, to, Access(matrix, first))
+            if not isinstance(d, int) or int(d) % wide:  # columns of the last fractals
+                zero = tile_moves.bits_item(0, text.element(kind))
+                tile_moves.fill(s, to, zero, (0, rows), (d, x.mul(strips, wide)))
 
         planes.guarded(s, fine, run, "packed channels, overlapping fractals or too many bytes")
 
@@ -105,8 +100,8 @@ class Loads(Words):
             matrix, other = (
                 Field(kind, boxes.line(wide), (Digit(wide, 1), Digit(REST, n))) for n in across
             )
-            from_ = Side(matrix.swapped, s.pointer(source.memory, source.address.value))
-            to = Side(other, s.pointer(dst.memory, dst.address.value))
+            from_ = Access(matrix.swapped, s.pointer(source.memory, source.address.value))
+            to = Access(other, s.pointer(dst.memory, dst.address.value))
             tile_moves.transfer(s, (strips * wide).value, down.value, to, from_)
 
         planes.guarded(s, fine.name, run, "a number is out of range")
@@ -116,17 +111,11 @@ class Loads(Words):
     ) -> None:
         x, slot, count = self.x, F32 if widen else U32, self.number(width)
 
-        def slots(to: Side, from_: Side, inner: burst.Loop) -> None:
-            read, written = (
-                Field(dtype, boxes.line(x.over(step, dtype.itemsize)), boxes.line(1))
-                for dtype, step in ((kind, inner.source), (slot, inner.destination))
-            )
-            values = Side(read, from_.pointer)
+        def slots(to: Access, from_: Access, rows: Val) -> None:
+            target = Access(to.field.in_items(x, slot), to.pointer)
+            values = Access(from_.field.in_items(x, kind), from_.pointer)
             work, cols = copies.Work(lambda v: _slots(v, kind, widen)), count // kind.itemsize
-            target = Side(written, to.pointer)
-            tile_moves.transfer(
-                self.s, inner.count, cols.value, target, values, work, f"bias {widen}"
-            )
+            tile_moves.transfer(self.s, rows, cols.value, target, values, work, f"bias {widen}")
 
         self.move(name, src, dst, count, [loop], count, pads=slots)
 
@@ -150,19 +139,10 @@ class Loads(Words):
         fine = x.both(fine, small, x.either(none, inside))
 
         def fill() -> None:
-            item, count = f"i{8 * size}", BLOCK_BYTE_SIZE // size
-            row = spread(x, item, count, x.new(f"trunc i64 {word} to {item}"))
-            first = s.pointer(dst.memory, dst.address.value)
-
-            def turn(i: Val) -> None:
-                to = x.at(first, x.mul(i, step))
-
-                def block(k: Val) -> None:
-                    x.store(vector(count, item), row, x.at(to, x.mul(k, BLOCK_BYTE_SIZE)))
-
-                x.loop(blocks, 1, block)
-
-            x.loop(times, 1, turn)
+            kind, item = _UNSIGNED[size], x.new(f"trunc i64 {word} to i{8 * size}")
+            field = boxes.plain(kind, x.over(step, size))
+            to, cols = s.pointer(dst.memory, dst.address.value), BLOCK_BYTE_SIZE // size
+            tile_moves.fill(s, Access(field, to), item, (0, times), (0, x.mul(blocks, cols)))
 
         planes.guarded(s, fine, fill, "a number is out of range, or not aligned")
 
@@ -174,25 +154,6 @@ def _not_too_many(s: OpContext, groups: Val, n: Val, d: Val) -> str:
     fine = x.compare("ult", some, SMALL)
     moved = x.mul(some, x.add(d, C0_SIZE_BYTE))
     return x.both(fine, x.compare("ule", moved, MOST_BYTES))
-
-
-def _zeros(
-    s: OpContext,
-    kind: DType,
-    steps: Sequence[Val],
-    wide: int,
-    to: str,
-    n: Val,
-    cols: tuple[Val, Val],
-) -> None:
-    """Fill the columns of the last fractals beyond the matrix with zeros."""
-    x = s.x
-    if isinstance(cols[0], int) and int(cols[0]) % wide == 0:
-        return
-    strip = Digit(REST, x.mul(steps[1], wide))
-    field = Field(kind, boxes.line(x.mul(steps[0], wide)), (Digit(wide, 1), strip))
-    zero = tile_moves.bits_item(0, text.element(kind))
-    tile_moves.fill(s, Side(field, to), zero, (0, n), cols)
 
 
 def _slots(values: Any, kind: DType, widen: bool) -> Any:

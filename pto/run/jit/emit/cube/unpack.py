@@ -6,7 +6,6 @@ the right one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -222,28 +221,6 @@ def _unpack_turned(x: Text, g: Grid, room: PanelLayout, kind: _Kind) -> None:
         x.loop(x.up("%p1", w), 1, right)
 
     x.loop(x.up("%p0", h), 1, down)
-
-
-def turn(x: Text, item: str, lanes_: int, columns: Sequence[str]) -> list[str]:
-    """Vectors that are columns as vectors of the rows' elements, in order.
-
-    Interleaving the two halves of all elements moves the highest bit of an element's number to the
-    lowest place; after as many rounds as a column number has bits, rows and columns have changed
-    places.
-    """
-    type, rows = vector(lanes_, item), list(columns)
-    half = len(rows) // 2
-    low = ", ".join(f"i32 {n // 2 + (n % 2) * lanes_}" for n in range(lanes_))
-    high = ", ".join(f"i32 {n // 2 + lanes_ // 2 + (n % 2) * lanes_}" for n in range(lanes_))
-    for _ in range(len(columns).bit_length() - 1):
-        mixed: list[str] = []
-        for a, b in zip(rows[:half], rows[half:], strict=True):
-            for picks in (low, high):
-                mixed.append(
-                    x.new(f"shufflevector {type} {a}, {type} {b}, <{lanes_} x i32> <{picks}>")
-                )
-        rows = mixed
-    return rows
 
 
 def _wide_type(count: int, dtype: DType) -> str:

@@ -21,7 +21,7 @@ from pto.isa.row.traits import Control
 from pto.run.jit.emit.emitter import OpContext
 from pto.run.jit.emit.handle.view import Guarded, emits_in, inside, near
 from pto.run.jit.emit.registry import WORDS
-from pto.run.jit.emit.tile import boxes, planes
+from pto.run.jit.emit.tile import boxes
 from pto.run.jit.emit.tile.numbers import Numbers
 from pto.run.jit.llvm.index import Fact, Number
 from pto.run.jit.llvm.text import (
@@ -346,9 +346,10 @@ class Words(Guarded, Numbers):
             for index, step in zip(indices, place.strides[skip:], strict=True):
                 offset = offset + index * step
         else:
-            p, fine = planes.plane(native(place)), "true"
-            kind, column = p.dtype, indices[-1] if indices else 0
-            offset = row_of(limits, indices) * p.rows + self.number(column) * p.cols
+            field, fine = boxes.lines(native(place)), "true"
+            kind, column = field.dtype, indices[-1] if indices else 0
+            (down,), (across,) = field.rows, field.cols
+            offset = row_of(limits, indices) * down.step + self.number(column) * across.step
         unsupported_if(kind.bits < 8, "an element without a size")
         for index, limit in zip(indices, limits, strict=True):
             fine = x.both(fine, x.compare("ult", index.value, self.number(limit).value))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial, reduce
+from functools import reduce
 from itertools import accumulate
 
 from pto.core.dtypes import U8
@@ -17,8 +17,8 @@ from pto.run.jit.emit.emitter import OpContext
 from pto.run.jit.emit.handle.view import wide
 from pto.run.jit.emit.tile import boxes, planes
 from pto.run.jit.emit.tile import move as tile_moves
-from pto.run.jit.emit.tile.boxes import Field
-from pto.run.jit.emit.tile.move import Side
+from pto.run.jit.emit.tile.access import Access
+from pto.run.jit.emit.tile.boxes import Digit, Field, distinct, span
 from pto.run.jit.llvm.text import Val, unsupported_if
 from pto.run.jit.runtime import context
 from pto.run.jit.runtime.values import PointerDesc, ScalarValue
@@ -58,24 +58,6 @@ def in_range(s: OpContext, width: Val, loops: Sequence[Loop]) -> str:
     few = (s.x.compare("ule", total, burst.MOST_BYTES) for total in totals)
     numbers = (n for p in loops for n in (p.count, p.source, p.destination))
     return s.x.both(below(s, SMALL, width, *numbers), *few, nonzero(s, last))
-
-
-def reach_of(s: OpContext, width: Val, counts: Sequence[Val], strides: Sequence[Val]) -> Val:
-    """Bytes from the first to the end of the last burst."""
-    x, found = s.x, width
-    for count, stride in zip(counts, strides, strict=True):
-        found = x.add(found, x.mul(x.sub(count, 1), stride))
-    return found
-
-
-def distinct(s: OpContext, width: Val, counts: Sequence[Val], strides: Sequence[Val]) -> str:
-    """True if each loop steps over the bytes that its inner loops write."""
-    x, fine, extent = s.x, "true", width
-    for count, stride in zip(counts, strides, strict=True):
-        over = x.compare("uge", stride, extent)
-        fine = x.both(fine, x.either(x.compare("eq", count, 1), over))
-        extent = x.add(extent, x.mul(x.sub(count, 1), stride))
-    return fine
 
 
 def multiple(s: OpContext, value: Val, step: int) -> str:
@@ -122,10 +104,10 @@ def move_bursts(
     fine = x.both(fine, in_range(s, long, move.loops))
     ends = []
     for place, width, steps in ((move.source, move.width, reads), (move.target, long, writes)):
-        reach = reach_of(s, width, move.counts, steps)
+        reach = span(x, width, move.counts, steps)
         fine = x.both(fine, s.e.inside(place.memory, place.address, reach))
         ends.append(reach)
-    order = distinct(s, long, move.counts, writes)
+    order = distinct(x, long, move.counts, writes)
     if pads is None:  # one by one, as they come: the later one wins
         many = reduce(x.mul, move.counts)
         order = x.either(order, x.compare("ule", many, burst.MOST_OVERLAPPING))
@@ -136,7 +118,16 @@ def move_bursts(
             noted(s, move.source, move.width, move.counts, reads, ends[0], writes=False),
             noted(s, move.target, long, move.counts, writes, ends[1], writes=True),
         ]
-        _around(s, move.loops, pointers, partial(_rows, s, move, pads))
+        rows, cols = reduce(x.mul, move.counts), boxes.line(1)
+        axes = (boxes.axis([*map(Digit, move.counts, steps)]) for steps in (reads, writes))
+        src, dst = (
+            Access(Field(U8, axis, cols), pointer)
+            for axis, pointer in zip(axes, pointers, strict=True)
+        )
+        if pads is None:
+            tile_moves.transfer(s, rows, move.width, dst, src)
+        else:
+            pads(dst, src, rows)
 
     planes.guarded(s, fine, run, _UNLESS)
 
@@ -156,39 +147,6 @@ def noted(
     rows, nbytes, pitch = (counts[0], width, steps[0]) if single else (1, reach, 0)
     s.e.log_access(place.memory, place.address, rows, nbytes, pitch, writes=writes)
     return s.pointer(place.memory, place.address, noted=True)
-
-
-def _around(
-    s: OpContext, loops: Sequence[Loop], pointers: Sequence[str], body: Callable[[str, str], None]
-) -> None:
-    """Emit the outer loops, and the body with the addresses of each iteration."""
-    x, (source, target) = s.x, pointers
-    if len(loops) == 1:
-        body(source, target)
-        return
-    outer = loops[-1]
-    if outer.count == 1:
-        _around(s, loops[:-1], pointers, body)
-        return
-
-    def turn(i: Val) -> None:
-        moved = [x.at(source, x.mul(i, outer.source)), x.at(target, x.mul(i, outer.destination))]
-        _around(s, loops[:-1], moved, body)
-
-    x.loop(outer.count, 1, turn)
-
-
-def _rows(
-    s: OpContext, move: Transfer, pads: Callable[..., None] | None, source: str, target: str
-) -> None:
-    """The innermost bursts."""
-    inner = move.loops[0]
-    dst = Side(Field(U8, boxes.line(inner.destination), boxes.line(1)), target)
-    src = Side(Field(U8, boxes.line(inner.source), boxes.line(1)), source)
-    if pads is None:
-        tile_moves.transfer(s, inner.count, move.width, dst, src)
-    else:
-        pads(dst, src, inner)
 
 
 def owner(s: OpContext, memory: Val, space: Space | None, sub: int = 0) -> Val:

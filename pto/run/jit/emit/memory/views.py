@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import Any
 
+from pto.run.jit.emit.tile import boxes
 from pto.run.jit.emit.tile.elements import Elements, ViewRef
 from pto.run.jit.llvm.index import Fact, Index, Number
 from pto.run.jit.llvm.lanes import items_of
@@ -75,11 +76,8 @@ class Views(Elements):
 
     def _once(self, view: ViewRef) -> Fact:
         """True if no two elements share bytes."""
-        fine, reach = Fact(self.x, "true"), Number(self.x, 1)
-        for size, step in reversed(list(zip(view.shape, view.strides, strict=True))):
-            fine = fine & ((size <= 1) | (step >= reach))
-            reach = reach + (size - 1) * step
-        return fine
+        axes = ([n.value for n in reversed(numbers)] for numbers in (view.shape, view.strides))
+        return Fact(self.x, boxes.distinct(self.x, 1, *axes))
 
     def numbered(self, view: ViewRef) -> Fact:
         fine, reach = Fact(self.x, str(view.view.layout.name == "ND").lower()), Number(self.x, 1)
@@ -99,11 +97,9 @@ class Views(Elements):
 
     def _span(self, view: ViewRef) -> tuple[Val, Val]:
         """The start of a view, and the bytes it spans."""
-        reach = Number(self.x, 1)
-        for size, step in zip(view.shape, view.strides, strict=True):
-            reach = reach + (size - 1) * step
+        axes = ([n.value for n in numbers] for numbers in (view.shape, view.strides))
         begin = self.x.new(f"ptrtoint ptr {view.pointer} to i64")
-        return begin, (reach * view.dtype.itemsize).value
+        return begin, self.x.mul(boxes.span(self.x, 1, *axes), view.dtype.itemsize)
 
     def add_to(self, dst: ViewRef, src: ViewRef, add: Callable[[Any, Any], Any]) -> None:
         told = self.x.compare("ne", self.context(TELLS), "null", "ptr")

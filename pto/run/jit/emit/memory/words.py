@@ -22,10 +22,9 @@ from pto.run.jit.emit.handle.view import Guarded, bit, emits_in
 from pto.run.jit.emit.memory import burst
 from pto.run.jit.emit.memory.burst import SMALL, Transfer, move_bursts, plain_writes
 from pto.run.jit.emit.registry import WORDS
-from pto.run.jit.emit.tile import boxes, copies
+from pto.run.jit.emit.tile import copies
 from pto.run.jit.emit.tile import move as tile_moves
-from pto.run.jit.emit.tile.boxes import Field
-from pto.run.jit.emit.tile.move import Side
+from pto.run.jit.emit.tile.access import Access
 from pto.run.jit.emit.tile.numbers import Numbers
 from pto.run.jit.llvm.index import Fact, Number
 from pto.run.jit.llvm.text import UnsupportedLowering, Val, expect, is_integer, unsupported_if
@@ -163,15 +162,14 @@ class Words(Guarded, Numbers):
         row = (used + (BLOCK_BYTE_SIZE - 1)) // BLOCK_BYTE_SIZE * BLOCK_BYTE_SIZE
         item = self._item(bits, kind)
 
-        def pads(to: Side, from_: Side, inner: burst.Loop) -> None:
+        def pads(to: Access, from_: Access, rows: Val) -> None:
             last, end = ((before + payload) // size).value, (row // size).value
-            rows = boxes.line(x.over(inner.destination, size))
-            side = Side(Field(kind, rows, boxes.line(1)), to.pointer)
+            side = Access(to.field.in_items(x, kind), to.pointer)
             if left.known != 0:
-                tile_moves.fill(self.s, side, item, (0, inner.count), (0, left.value))
-            tile_moves.fill(self.s, side, item, (0, inner.count), (last, end))
-            middle = Side(to.field, x.at(to.pointer, before.value))
-            tile_moves.transfer(self.s, inner.count, payload.value, middle, from_)
+                tile_moves.fill(self.s, side, item, (0, rows), (0, left.value))
+            tile_moves.fill(self.s, side, item, (0, rows), (last, end))
+            middle = Access(to.field, x.at(to.pointer, before.value))
+            tile_moves.transfer(self.s, rows, payload.value, middle, from_)
 
         self.move(name, src, dst, payload, loops, row - payload, pads=pads)
 

@@ -25,7 +25,8 @@ from pto.run.jit.emit.order.ring import Matrix, Ring, number_of
 from pto.run.jit.emit.order.scales import Leaving, leaving
 from pto.run.jit.emit.registry import emits
 from pto.run.jit.emit.tile import boxes
-from pto.run.jit.emit.tile.move import Side, beside, tile_side, transfer
+from pto.run.jit.emit.tile.access import Access, tile_access
+from pto.run.jit.emit.tile.move import beside, transfer
 from pto.run.jit.llvm.index import Fact
 from pto.run.jit.llvm.text import I64, Text, Val, unsupported_if
 from pto.run.jit.runtime.context import FIRST_SLOT, PEERS, QUEUE_WORDS, QUEUES, Context
@@ -192,7 +193,7 @@ def _into_global(s: OpContext, made: Ring, tile: TileDesc, how: Leaving | None) 
     def put(number: Val) -> None:
         slot = made.side(matrix(number))
         if how is None:
-            transfer(s, rows, cols, slot, tile_side(s, tile))
+            transfer(s, rows, cols, slot, tile_access(s, tile))
         else:
             how.send(s, tile, slot)
 
@@ -269,23 +270,16 @@ def _peer(s: OpContext, number: int) -> str:
     return s.x.load("ptr", s.x.at(s.e.word(PEERS), 8 * number), 8)
 
 
-def _skipped(s: OpContext, side: Side, at: tuple[Val, Val]) -> Val:
-    """Bytes to an element."""
-    field, x = side.field, s.x
-    rows, cols = boxes.position(x, field.rows, at[0]), boxes.position(x, field.cols, at[1])
-    return x.mul(x.add(rows, cols), field.dtype.itemsize)
-
-
 def _to_vectors(
     s: OpContext, made: Ring, tile: TileDesc, slot: TileType, address: Val, how: Leaving | None
 ) -> None:
-    x, source = s.x, tile_side(s, tile)
+    x, source = s.x, tile_access(s, tile)
     rows, cols = _divided(x, made.split, *tile.valid)
     for sub in made.vectors:
-        skipped = _skipped(s, source, _second(made.split, rows, cols)) if sub else 0
-        half = Side(source.field, x.at(source.pointer, skipped))
+        at = _second(made.split, rows, cols) if sub else (0, 0)
+        half = Access(source.field, source.field.at(x, source.pointer, *at))
         target = TileDesc((0, rows, cols), slot)
-        to = Side(boxes.field(target), x.at(_peer(s, sub), address))
+        to = Access(boxes.field(target), x.at(_peer(s, sub), address))
         if how is None:
             transfer(s, rows, cols, to, half)
         else:
@@ -294,10 +288,10 @@ def _to_vectors(
 
 def _to_cube(s: OpContext, made: Ring, tile: TileDesc, slot: TileType, address: Val) -> None:
     x, whole = s.x, TileDesc((0, *slot.shape), slot)
-    begin = Side(boxes.field(whole), x.at(_peer(s, _L1), address))
-    skipped = x.mul(made.me, _skipped(s, begin, _second(made.split, *tile.valid)))
-    to = Side(begin.field, x.at(begin.pointer, skipped))
-    transfer(s, *tile.valid, to, tile_side(s, tile))
+    begin = Access(boxes.field(whole), x.at(_peer(s, _L1), address))
+    at = (x.mul(made.me, n) for n in _second(made.split, *tile.valid))
+    to = Access(begin.field, begin.field.at(x, begin.pointer, *at))
+    transfer(s, *tile.valid, to, tile_access(s, tile))
 
 
 # ---- pop
@@ -350,7 +344,7 @@ def _out_of_global(s: OpContext, made: Ring, number: Val, tile: TileDesc) -> Non
     """Read a slot: the cube takes the whole tile, a vector sub-block its half."""
     split = made.split if made.way == ring.TO_VECTOR else ring.WHOLE
     rows, cols = tile.valid
-    source, target = made.matrix(number, split, tile.type.dtype, rows, cols), tile_side(s, tile)
+    source, target = made.matrix(number, split, tile.type.dtype, rows, cols), tile_access(s, tile)
     some = s.x.both(s.x.compare("ne", rows, 0), s.x.compare("ne", cols, 0))
     s.fault_unless(s.x.either(source.fits, s.x.negated(some)))
     transfer(s, rows, cols, target, made.side(source))

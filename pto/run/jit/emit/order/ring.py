@@ -9,8 +9,7 @@ from pto.isa.meaning.memory.registers import QUEUE_IDS
 from pto.isa.meaning.order import queue, ring
 from pto.run.jit.emit.emitter import OpContext
 from pto.run.jit.emit.tile import boxes
-from pto.run.jit.emit.tile.boxes import Field
-from pto.run.jit.emit.tile.move import Side
+from pto.run.jit.emit.tile.access import Access
 from pto.run.jit.llvm.text import I64, Val, unsupported_if
 from pto.run.jit.runtime.context import GLOBAL, LOCAL, PLACE, QUEUE_WORDS, QUEUES, SUB
 
@@ -89,9 +88,9 @@ class Ring:
         fits = x.both(inside, x.compare("sle", end, self.size))
         return Matrix(kind, x.add(slot, start), pitch, fits)
 
-    def side(self, matrix: Matrix) -> Side:
-        field = Field(matrix.kind, boxes.line(matrix.pitch), boxes.line(1))
-        return Side(field, self.s.x.at(self.first, matrix.start))
+    def side(self, matrix: Matrix) -> Access:
+        field = boxes.plain(matrix.kind, matrix.pitch)
+        return Access(field, self.s.x.at(self.first, matrix.start))
 
     def has_room(self, number: Val) -> str:
         """True if a slot is free for the next push."""

@@ -30,9 +30,9 @@ from pto.run.jit.emit.frame import Parameters
 from pto.run.jit.emit.order.ring import number_of
 from pto.run.jit.emit.registry import emits
 from pto.run.jit.emit.tile import boxes, planes
+from pto.run.jit.emit.tile.access import Access, tile_access
 from pto.run.jit.emit.tile.boxes import Field
 from pto.run.jit.emit.tile.elements import TileRef, ViewRef
-from pto.run.jit.emit.tile.move import Side, tile_side
 from pto.run.jit.emit.tile.mover import Mover
 from pto.run.jit.llvm.index import Number
 from pto.run.jit.llvm.text import I64, Text, Val, expect, unsupported_if
@@ -105,9 +105,9 @@ class Leaving:
         fine = x.both(fine, x.compare("sle", cols, count))
         return x.both(fine, x.compare("sgt", cols, 1))  # the word of a single column is whole
 
-    def send(self, s: OpContext, tile: TileDesc, dst: Side) -> None:
+    def send(self, s: OpContext, tile: TileDesc, dst: Access) -> None:
         """Convert and store elements in a slot, row by row or column by column."""
-        x, (rows, cols), source = s.x, tile.valid, tile_side(s, tile)
+        x, (rows, cols), source = s.x, tile.valid, tile_access(s, tile)
         unsupported_if(len(dst.field.rows) > 1 or len(dst.field.cols) > 1, "boxes in a slot")
         scale, row = self._given(s)
         named = TileDesc(("", "%p0", "%p1"), tile.type, tile.pitch)

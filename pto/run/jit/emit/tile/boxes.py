@@ -8,19 +8,20 @@ stretch is what one digit can count: along it places lie at one step.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from functools import lru_cache
 from math import gcd
+from typing import NamedTuple
 
 from pto.core.compact import Compact
 from pto.core.dtypes import DType
 from pto.core.layout import REST, Axis, Digit, Frame
+from pto.core.layout import position as offset
 from pto.core.tile import TileType
 from pto.run.jit.llvm.text import Text, Val, unsupported_if
 from pto.run.jit.runtime.values import TileDesc
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(NamedTuple):
     """Where elements lie behind a base address."""
 
     dtype: DType
@@ -31,19 +32,53 @@ class Field:
     def swapped(self) -> Field:
         return Field(self.dtype, self.cols, self.rows)
 
+    def of(self, dtype: DType) -> Field:
+        """The same places with elements of another type."""
+        return Field(dtype, self.rows, self.cols)
+
+    def in_items(self, x: Text, dtype: DType) -> Field:
+        """Lines of bytes as lines of elements, if all lines begin at one."""
+        rows = tuple(Digit(d.size, x.over(d.step, dtype.itemsize)) for d in self.rows)
+        return Field(dtype, rows, self.cols)
+
     def renamed(self, name: Callable[[Val], Val]) -> Field:
         """The same field with other names for its numbers."""
-        rows, cols = (
-            tuple(Digit(name(d.size), name(d.step)) for d in each)
-            for each in (self.rows, self.cols)
-        )
+        axes = down, across = self.rows, self.cols
+        if len(down) == len(across) == 1 and type(down[0].step) is type(across[0].step) is int:
+            return self
+        rows, cols = (tuple(Digit(*map(name, digit)) for digit in axis) for axis in axes)
         return Field(self.dtype, rows, cols)
+
+    def at(self, x: Text, base: str, row: Val, col: Val) -> str:
+        """The address of an element."""
+        place = x.add(position(x, self.rows, row), position(x, self.cols, col))
+        return x.at(base, x.mul(place, self.dtype.itemsize))
+
+    def begins(self, x: Text, row: Val, col: Val) -> str:
+        """True if no box is cut by the first row and column of a window."""
+        pairs = ((self.rows, row), (self.cols, col))
+        inner = ((axis[0].size, first) for axis, first in pairs if len(axis) > 1)
+        return x.both(*(x.compare("eq", x.rest(first, size), 0) for size, first in inner))
+
+    def extent(self, rows: int, cols: int) -> int:
+        """Bytes from the first element to the end of the last of so many rows and columns."""
+        if len(self.rows) == len(self.cols) == 1:
+            last = (rows - 1) * self.rows[0].step + (cols - 1) * self.cols[0].step
+        else:
+            last = offset(self.rows, rows - 1) + offset(self.cols, cols - 1)
+        return (last + 1) * self.dtype.itemsize
 
     @property
     def units(self) -> frozenset[str]:
         """Along what neighbours in the field are neighbours in memory, as far as is known."""
         found = {"rows": self.rows[0].step, "cols": self.cols[0].step}
         return frozenset(axis for axis, step in found.items() if step == 1)
+
+
+@lru_cache(maxsize=1024)
+def plain(dtype: DType, pitch: Val) -> Field:
+    """Rows of contiguous elements."""
+    return Field(dtype, line(pitch), line(1))
 
 
 def line(step: Val) -> Axis:
@@ -61,8 +96,8 @@ def axis(digits: Sequence[Digit], limit: int | None = None) -> Axis:
     for digit in kept[1:]:
         last = found[-1]
         if isinstance(last.size, int) and isinstance(last.step, int):
-            if digit.step == last.size * last.step:
-                found[-1] = Digit(digit.size, last.step)
+            if digit.step == last.size * last.step and isinstance(digit.size, int):
+                found[-1] = Digit(last.size * digit.size, last.step)  # REST is 0
                 continue
             if limit is not None and len(found) == 1 and last.size >= limit:
                 break
@@ -90,26 +125,66 @@ def stored_shape(tile: TileDesc) -> tuple[int, int]:
     return type.storage_shape(type.shape)
 
 
-def frame_of(tile: TileDesc) -> Frame:
-    unsupported_if(tile.type.layout.named, "a layout known by name only")
-    return tile.type.layout.frame(*stored_shape(tile), tile.type.itemsize)
+def frame_of(type: TileType, stored: tuple[int, int]) -> Frame:
+    unsupported_if(type.layout.named, "a layout known by name only")
+    return type.layout.frame(*stored, type.itemsize)
 
 
 def field(tile: TileDesc) -> Field:
     """A tile of any layout."""
-    frame, (rows, cols) = frame_of(tile), tile.type.shape
+    type, layout = tile.type, tile.type.layout
+    if layout.is_boxed or layout.named:
+        return _boxed(type, stored_shape(tile))
+    if layout.pitch_axis:
+        return plain(type.dtype, tile.pitch or type.cols)
+    return plain(type.dtype, tile.pitch or type.rows).swapped
+
+
+@lru_cache(maxsize=1024)
+def _boxed(type: TileType, stored: tuple[int, int]) -> Field:
+    frame, (rows, cols) = frame_of(type, stored), type.shape
     if frame.mirrored:
         rows, cols = cols, rows
     down, across = frame.axes
-    found = Field(tile.type.dtype, axis(down, rows), axis(across, cols))
+    found = Field(type.dtype, axis(down, rows), axis(across, cols))
     return found.swapped if frame.mirrored else found
+
+
+def lines(tile: TileDesc) -> Field:
+    """A tile with one step along each axis."""
+    require_lines(tile.type)
+    return field(tile)
+
+
+def require_lines(type: TileType) -> None:
+    unsupported_if(type.layout.is_boxed or type.dtype.is_packed, "a boxed or packed tile")
 
 
 def extent(tile: TileDesc) -> int:
     """Bytes from the first element to the end of the last."""
-    rows, cols = tile.type.shape
-    size = tile.type.itemsize
-    return (tile.type.layout.offset(rows - 1, cols - 1, *stored_shape(tile), size) + 1) * size
+    return field(tile).extent(*tile.type.shape)
+
+
+# ---- nested repetitions, the innermost first
+
+
+def span(x: Text, width: Val, counts: Sequence[Val], steps: Sequence[Val]) -> Val:
+    """From the begin of the first to the end of the last, each `width` long."""
+    found = width
+    for count, step in zip(counts, steps, strict=True):
+        found = x.add(found, x.mul(x.sub(count, 1), step))
+    return found
+
+
+def distinct(x: Text, width: Val, counts: Sequence[Val], steps: Sequence[Val]) -> str:
+    """True if each repetition steps over what its inner ones cover."""
+    fine, extent = "true", width
+    for count, step in zip(counts, steps, strict=True):
+        if count != 1:
+            over = x.compare("sge", step, extent)
+            fine = x.both(fine, x.either(x.compare("sle", count, 1), over))
+            extent = x.add(extent, x.mul(x.sub(count, 1), step))
+    return fine
 
 
 # ---- walks
@@ -137,13 +212,16 @@ def stretches(x: Text, along: Sequence[Axis], start: Val, end: Val, body: Stretc
         body([position(x, each, start) for each in along], x.sub(end, start), None)
     elif start == 0 and all(isinstance(size, int) for size in sizes):
         most = gcd(*map(int, sizes))
-        x.loop(
-            end,
-            most,
-            lambda i: body(
-                [position(x, each, i) for each in along], x.smaller(x.sub(end, i), most), most
-            ),
-        )
+        whole = isinstance(end, int) and int(end) % most == 0
+
+        def part(i: Val) -> None:
+            count = most if whole else x.smaller(x.sub(end, i), most)
+            body([position(x, each, i) for each in along], count, most)
+
+        if end == most:
+            part(0)
+        else:
+            x.loop(end, most, part)
     else:
         _uneven(x, along, sizes, start, end, body)
 

@@ -14,9 +14,9 @@ from typing import Any
 from pto.core.dtypes import DType
 from pto.core.layout import Axis
 from pto.run.jit.emit.tile import planes
-from pto.run.jit.emit.tile.boxes import Digit, Field, position, stretches
+from pto.run.jit.emit.tile.boxes import Digit, Field, line, position, stretches
 from pto.run.jit.llvm import shuffles
-from pto.run.jit.llvm.lanes import Lanes, items_of
+from pto.run.jit.llvm.lanes import Lanes, items_of, symbol_type
 from pto.run.jit.llvm.text import Text, Val, element, vector
 
 _LANES_BYTES = planes.VECTOR_BYTES
@@ -27,10 +27,12 @@ _LONG = 512  # bytes from which the C library copies faster than our vectors (me
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """fn(moved, old) -> what is stored; `old` is what lies there, only if `combines`."""
+    """fn(moved, old, column, mask) -> what is stored; `old` is what lies there, only if `combines`;
+    number of the first column and mask of the lanes only if `by_column`."""
 
     fn: Callable[..., Any]
     combines: bool = False
+    by_column: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,7 @@ class Rect:
     to: str
     from_: str
     most: int | None
+    col: Val = 0  # the number of the first column
 
 
 def _joined(x: Text, r: Rect, steps: tuple[Val, Val]) -> Rect:
@@ -65,6 +68,7 @@ class Copier:
     def __init__(self, x: Text, work: Work | None) -> None:
         self.x = x
         self.work = work
+        self.by_column = work is not None and work.by_column
 
     def copy(self, dst: Field, src: Field, rows: Val, cols: Val, to: str, from_: str) -> None:
         """The first rows x cols elements; neither is 0."""
@@ -75,10 +79,10 @@ class Copier:
         both = dst.units & src.units
         if "cols" in both:
             self._along(dst, src, rows, cols, to, from_)
+        elif self.by_column:
+            self._walk(dst, src, rows, cols, to, from_, self._elements(dst, src))
         elif "rows" in both:
             self._along(dst.swapped, src.swapped, cols, rows, to, from_)
-        elif self.work is not None:
-            self._walk(dst, src, rows, cols, to, from_, self._elements(dst, src))
         elif "rows" in dst.units:
             self._walk(dst, src, rows, cols, to, from_, self._turned(dst, src))
         else:
@@ -113,7 +117,9 @@ class Copier:
         ]
         x.when(
             x.compare("ne", rest, 0),
-            lambda: self._walk(dst, src, rows, rest, places[0], places[1], self._lines(dst, src)),
+            lambda: self._walk(
+                dst, src, rows, rest, places[0], places[1], self._lines(dst, src), whole
+            ),
         )
 
     def _boxes(
@@ -138,10 +144,9 @@ class Copier:
                     x.mul(x.add(first, x.mul(i, f.rows[0].step)), f.dtype.itemsize)
                     for first, f in zip(top, fields, strict=True)
                 ]
-                for a, b in zip(*starts, strict=True):
-                    self._move(
-                        dst.dtype, src.dtype, wide, x.at(a, lines[0]), x.at(b, lines[1]), None
-                    )
+                for a, b, col in zip(*starts, columns, strict=True):
+                    places = x.at(a, lines[0]), x.at(b, lines[1])
+                    self._move(dst.dtype, src.dtype, wide, *places, None, col)
 
             x.loop(height, 1, one)
 
@@ -156,7 +161,7 @@ class Copier:
             first, *others = getattr(unknown, name)
             if isinstance(first.step, int):
                 continue
-            known = replace(unknown, **{name: (Digit(first.size, 1), *others)})
+            known = unknown._replace(**{name: (Digit(first.size, 1), *others)})
             yes, no = x.fresh("known"), x.fresh("else")
             x.branch(x.compare("eq", first.step, 1), yes, no)
             x.label(yes)
@@ -177,7 +182,9 @@ class Copier:
         to: str,
         from_: str,
         part: Callable[[Rect], None],
+        first: Val = 0,
     ) -> None:
+        """Call `part` for all parts; the first column has the number `first`."""
         x, sizes = self.x, (dst.dtype.itemsize, src.dtype.itemsize)
 
         def at(base: str, a: Val, b: Val, size: int) -> str:
@@ -187,13 +194,13 @@ class Copier:
             def down(top: list[Val], height: Val, _: int | None) -> None:
                 places = [
                     at(base, a, b, size)
-                    for base, a, b, size in zip((to, from_), left, top, sizes, strict=True)
+                    for base, a, b, size in zip((to, from_), left, top, sizes, strict=False)
                 ]
-                part(Rect(height, width, places[0], places[1], most))
+                part(Rect(height, width, places[0], places[1], most, x.add(first, left[-1])))
 
             stretches(x, (dst.rows, src.rows), 0, rows, down)
 
-        stretches(x, (dst.cols, src.cols), 0, cols, across)
+        stretches(x, (dst.cols, src.cols, line(1)), 0, cols, across)
 
     # ---- lines that are contiguous in both
 
@@ -203,12 +210,14 @@ class Copier:
 
         def part(r: Rect) -> None:
             if r.most is None or r.most * widest > _LANES_BYTES:
-                self._long_lines(dst, src, _joined(x, r, steps))
+                self._long_lines(dst, src, r if self.by_column else _joined(x, r, steps))
                 return
             most, full = r.most, x.compare("eq", r.cols, r.most)
 
             def whole() -> None:
-                if steps[0] == steps[1] == most:  # the rows of boxes follow each other
+                if (
+                    steps[0] == steps[1] == most and not self.by_column
+                ):  # the rows of boxes follow each other
                     self._long_lines(dst, src, replace(r, rows=1, cols=x.mul(r.rows, most)))
                 else:
                     self._short_lines(dst, src, r, most, None)
@@ -224,7 +233,7 @@ class Copier:
         """A vector each."""
 
         def one(i: Val) -> None:
-            self._move(dst.dtype, src.dtype, lanes, *self._line(dst, src, r, i), mask)
+            self._move(dst.dtype, src.dtype, lanes, *self._line(dst, src, r, i), mask, r.col)
 
         self.x.loop(r.rows, 1, one)
 
@@ -237,11 +246,11 @@ class Copier:
             planes.copy_bytes(x, *self._line(dst, src, r, i), nbytes)
 
         def by_strips(i: Val) -> None:
-            line = self._line(dst, src, r, i)
+            starts = self._line(dst, src, r, i)
 
             def strip(j: Val, mask: str | None) -> None:
-                a, b = (planes.offset(x, p, j, 1, n) for p, n in zip(line, sizes, strict=True))
-                self._move(dst.dtype, src.dtype, lanes, a, b, mask)
+                a, b = (planes.offset(x, p, j, 1, n) for p, n in zip(starts, sizes, strict=True))
+                self._move(dst.dtype, src.dtype, lanes, a, b, mask, x.add(r.col, j))
 
             planes.strips(x, lanes, r.cols, strip)
 
@@ -254,17 +263,31 @@ class Copier:
         return to, x.at(r.from_, x.mul(x.mul(i, src.rows[0].step), src.dtype.itemsize))
 
     def _move(
-        self, dst: DType, src: DType, lanes: int, to: str, from_: str, mask: str | None
+        self, dst: DType, src: DType, lanes: int, to: str, from_: str, mask: str | None, col: Val
     ) -> None:
+        value = planes.load_lanes(self.x, src, lanes, from_, mask)
+        self._put(dst, src, lanes, value, to, mask, col)
+
+    def _put(
+        self,
+        dst: DType,
+        src: DType,
+        lanes: int,
+        value: str,
+        to: str,
+        mask: str | None = None,
+        col: Val = 0,
+    ) -> None:
+        """Store elements, or what the work makes of them."""
         x = self.x
-        value = planes.load_lanes(x, src, lanes, from_, mask)
         if self.work is not None:
             spot = Lanes(x, lanes)
-            given = [spot.symbol(src.numpy, value)]
+            given = [spot.symbol(symbol_type(src), value)]
             if self.work.combines:
                 old = planes.load_lanes(x, dst, lanes, to, mask)
-                given.append(spot.symbol(dst.numpy, old))
-            value = items_of(spot, self.work.fn(*given), dst).name
+                given.append(spot.symbol(symbol_type(dst), old))
+            where = (col, mask) if self.by_column else ()
+            value = str(items_of(spot, self.work.fn(*given, *where), dst).name)
         elif element(src) != element(dst):
             a, b = vector(lanes, element(src)), vector(lanes, element(dst))
             value = x.new(f"bitcast {a} {value} to {b}")
@@ -282,7 +305,8 @@ class Copier:
                 def item(j: Val) -> None:
                     a = x.mul(x.mul(j, dst.cols[0].step), dst.dtype.itemsize)
                     b = x.mul(x.mul(j, src.cols[0].step), src.dtype.itemsize)
-                    self._move(dst.dtype, src.dtype, 1, x.at(to, a), x.at(from_, b), None)
+                    places = x.at(to, a), x.at(from_, b)
+                    self._move(dst.dtype, src.dtype, 1, *places, None, x.add(r.col, j))
 
                 x.loop(r.cols, 1, item)
 
@@ -294,27 +318,36 @@ class Copier:
 
     def _turned(self, dst: Field, src: Field) -> Callable[[Rect], None]:
         """Columns of dst and rows of src are contiguous."""
-        x, size = self.x, dst.dtype.itemsize
+        x, size, item = self.x, src.dtype.itemsize, f"i{8 * src.dtype.itemsize}"
         side = 16 if size <= 2 else 8
+        type, given = vector(side, item), vector(side, element(src.dtype))
         elements = self._elements(dst, src)
 
         def part(r: Rect) -> None:
-            tall, wide = (x.new(f"and i64 {n}, {-side}") for n in (r.rows, r.cols))
-            to_step = x.mul(dst.cols[0].step, size)
+            tall, wide = (x.mul(x.over(n, side), side) for n in (r.rows, r.cols))
+            to_step = x.mul(dst.cols[0].step, dst.dtype.itemsize)
             from_step = x.mul(src.rows[0].step, size)
 
             def place(i: Val, j: Val) -> tuple[str, str]:
-                to = x.at(r.to, x.add(x.mul(i, size), x.mul(j, to_step)))
+                to = x.at(r.to, x.add(x.mul(i, dst.dtype.itemsize), x.mul(j, to_step)))
                 return to, x.at(r.from_, x.add(x.mul(i, from_step), x.mul(j, size)))
 
             def block(i: Val, j: Val) -> None:
-                _turn(x, side, size, *place(i, j), to_step, from_step)
+                to, from_ = place(i, j)
+
+                def load(row: int, first: int, count: int) -> str:
+                    at = x.add(x.mul(from_step, row), first * size)
+                    return x.load(vector(count, item), x.at(from_, at))
+
+                for n, row in enumerate(shuffles.transposed(x, item, size, side, side, load)):
+                    value = row if type == given else x.new(f"bitcast {type} {row} to {given}")
+                    self._put(dst.dtype, src.dtype, side, value, x.at(to, x.mul(to_step, n)))
 
             x.loop(tall, side, lambda i: x.loop(wide, side, lambda j: block(i, j)))
-            below = place(tall, 0)
-            elements(Rect(x.sub(r.rows, tall), r.cols, *below, None))
-            beside = place(0, wide)
-            elements(Rect(tall, x.sub(r.cols, wide), *beside, None))
+            if tall != r.rows:
+                elements(Rect(x.sub(r.rows, tall), r.cols, *place(tall, 0), None))
+            if wide != r.cols:
+                elements(Rect(tall, x.sub(r.cols, wide), *place(0, wide), None))
 
         return part
 
@@ -324,17 +357,6 @@ def _narrow_boxes(a: Axis, b: Axis) -> int:
     boxed, plain = (a, b) if len(a) > len(b) else (b, a)
     width = boxed[0].size
     return width if len(boxed) == 2 and len(plain) == 1 and isinstance(width, int) else 0
-
-
-def _turn(x: Text, side: int, size: int, to: str, from_: str, to_step: Val, from_step: Val) -> None:
-    """side x side elements with rows and columns exchanged, in registers."""
-    item = f"i{8 * size}"
-
-    def load(row: int, first: int, count: int) -> str:
-        return x.load(vector(count, item), x.at(from_, x.add(x.mul(from_step, row), first * size)))
-
-    for n, row in enumerate(shuffles.transposed(x, item, size, side, side, load)):
-        x.store(vector(side, item), row, x.at(to, x.mul(to_step, n)))
 
 
 # ---- fills
@@ -356,7 +378,7 @@ def fill(
         def down(top: list[Val], height: Val, _: int | None) -> None:
             start = x.at(to, x.mul(x.add(left[0], top[0]), size))
 
-            def line(i: Val) -> None:
+            def row(i: Val) -> None:
                 begin = x.at(start, x.mul(x.mul(i, dst.rows[0].step), size))
 
                 def strip(j: Val, mask: str | None) -> None:
@@ -365,7 +387,7 @@ def fill(
 
                 planes.strips(x, lanes, width, strip)
 
-            x.loop(height, 1, line)
+            x.loop(height, 1, row)
 
         stretches(x, (dst.rows,), *rows, down)
 

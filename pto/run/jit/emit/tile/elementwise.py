@@ -15,8 +15,6 @@ from pto.isa.meaning.tile.convert import Conversion
 from pto.isa.meaning.tile.regions import element as element_of
 from pto.isa.meaning.tile.regions import require_arithmetic
 from pto.run.jit.emit.emitter import OpContext
-from pto.run.jit.emit.tile import planes
-from pto.run.jit.emit.tile.planes import Plane
 from pto.run.jit.llvm import conversions, lanes
 from pto.run.jit.llvm.lanes import Symbol
 from pto.run.jit.llvm.text import (
@@ -40,16 +38,6 @@ class Mapped(NamedTuple):
     ones: tuple[int | None, ...] = (None,)
     axis: Axis | None = None
     key: object = None
-
-
-class Lines(NamedTuple):
-    """Operands as lines: how many and how long, strides of the destination and of each source
-    (None: a scalar)."""
-
-    rows: Val
-    cols: Val
-    dst: Plane
-    sources: list[Plane | None]
 
 
 def mapped(s: OpContext) -> Mapped:
@@ -114,31 +102,6 @@ def repeated(s: OpContext, one: TileDesc, given: Sequence[Lowered | None]) -> bo
     """True if a source may have several columns for each row."""
     tiles = [value for value in given if isinstance(value, TileDesc)]
     return repeats(s.case) and len(tiles) > 1 and one.type.cols != 1 and one.valid[1] != 1
-
-
-def as_lines(s: OpContext, found: Mapped, one: int | None) -> Lines:
-    """The operands of an instruction as lines of its destination; those of column-major tiles are
-    columns. The source at position `one` is spread along the axis: its stride there is 0."""
-    rows, cols = found.dst.valid
-    tiles: list[Plane | None] = []
-    for at, value in enumerate(found.given):
-        if not isinstance(value, TileDesc):
-            tiles.append(None)
-            continue
-        p, height, width = planes.plane(value), rows, cols
-        if at == one and found.axis == "column":
-            p, height = Plane(p.dtype, 0, p.cols), 1
-        elif at == one:
-            p, width = Plane(p.dtype, p.rows, 0), 1
-        s.fault_unless(planes.enough(s, value, height, width))
-        tiles.append(p)
-    target = planes.plane(found.dst)
-    if target.cols != 1:
-        target, rows, cols = target.swapped, cols, rows
-        tiles = [p and p.swapped for p in tiles]
-    across = any(p is not None and p.cols not in (0, 1) for p in tiles)
-    unsupported_if(across, "tiles whose lines run across each other")
-    return Lines(rows, cols, target, tiles)
 
 
 def scalar_kind(word: ScalarValue, like: DType) -> np.dtype[Any]:

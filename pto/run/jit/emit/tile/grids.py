@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from pto.core.dtypes import DType
 from pto.core.layout import Axis, ElementOrder
-from pto.run.jit.emit.tile.boxes import frame_of
+from pto.run.jit.emit.tile.boxes import frame_of, stored_shape
 from pto.run.jit.llvm.text import Val, expect, unsupported_if
 from pto.run.jit.runtime.values import TileDesc
 
@@ -39,7 +39,7 @@ class Grid:
 def grid(tile: TileDesc) -> Grid:
     """Of a whole tile with a layout that the ISA defines."""
     unsupported_if(tile.pitch is not None, "a window")
-    frame = frame_of(tile)
+    frame = frame_of(tile.type, stored_shape(tile))
     unsupported_if(
         frame.mirrored and frame.order is ElementOrder.BOX_COLUMNS and frame.rows % frame.h,
         "columns that are no whole boxes",

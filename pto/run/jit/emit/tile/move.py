@@ -22,23 +22,11 @@ from pto.run.jit.emit.frame import Parameters
 from pto.run.jit.emit.handle.view import inside
 from pto.run.jit.emit.registry import emits
 from pto.run.jit.emit.tile import boxes, copies, planes
+from pto.run.jit.emit.tile.access import Access, tile_access
 from pto.run.jit.emit.tile.boxes import Digit, Field
 from pto.run.jit.emit.tile.moves import emit_move
 from pto.run.jit.llvm.text import Text, Val, expect, is_integer, unsupported_if, width_of
 from pto.run.jit.runtime.values import Lowered, TileDesc, ViewDesc
-
-
-@dataclass(frozen=True, slots=True)
-class Side:
-    """The source or the destination of a transfer."""
-
-    field: Field
-    pointer: str
-
-
-def tile_side(s: OpContext, tile: TileDesc) -> Side:
-    return Side(boxes.field(tile), planes.machine_address(s, tile))
-
 
 # ---- views
 
@@ -47,7 +35,7 @@ def tile_side(s: OpContext, tile: TileDesc) -> Side:
 class Met:
     """The part of a view that a tile covers."""
 
-    side: Side
+    access: Access
     fits: str  # else the reference engine reports the error
     known: str  # else the host runs the instruction
     in_boxes: bool  # `move.in_boxes`
@@ -69,9 +57,9 @@ def met(
             boxes.axis([Digit(view.shape[a], view.strides[a]) for a in reversed(axes)])
             for axes in (layout.row_axes, layout.col_axes)
         )
-        side = Side(Field(view.dtype, down, across), pointer)
+        access = Access(Field(view.dtype, down, across), pointer)
         in_boxes = "NZ" in (layout.name, view.layout.name)
-        found.append(Met(side, fits, s.x.both(known, whole), in_boxes))
+        found.append(Met(access, fits, s.x.both(known, whole), in_boxes))
     return found
 
 
@@ -104,13 +92,10 @@ def note(s: OpContext, view: ViewDesc, rows: Val, cols: Val, *, writes: bool) ->
     if view.strides[-1] == 1 and all(n == 1 for n in view.shape[: RANK - 2]):
         pitch = x.mul(view.strides[-2], size)
         width = x.mul(cols, size)
-        s.e.log_access(view.memory, view.address, rows, width, pitch, writes=writes)
+        s.log_access(view.memory, view.address, rows, width, pitch, writes=writes)
         return
-    reach = 0
-    for count, step in zip(view.shape, view.strides, strict=True):
-        reach = x.add(reach, x.mul(x.sub(count, 1), step))
-    nbytes = x.mul(x.add(reach, 1), size)
-    s.e.log_access(view.memory, view.address, 1, nbytes, 0, writes=writes)
+    nbytes = x.mul(boxes.span(x, 1, view.shape, view.strides), size)
+    s.log_access(view.memory, view.address, 1, nbytes, 0, writes=writes)
 
 
 def _layouts(
@@ -152,8 +137,8 @@ def transfer(
     s: OpContext,
     rows: Val,
     cols: Val,
-    dst: Side,
-    src: Side,
+    dst: Access,
+    src: Access,
     work: copies.Work | None = None,
     key: str = "",
 ) -> None:
@@ -161,7 +146,7 @@ def transfer(
     # lines of a known length need no loop over strips; the length is a parameter all the same
     width = cols if isinstance(cols, int) else "%p1"
     given = Parameters(("i64", rows), ("i64", cols), ("ptr", dst.pointer), ("ptr", src.pointer))
-    to, from_ = (side.field.renamed(given.name) for side in (dst, src))
+    to, from_ = (each.field.renamed(given.name) for each in (dst, src))
 
     def write(x: Text) -> None:
         some = x.both(x.compare("sgt", "%p0", 0), x.compare("sgt", "%p1", 0))
@@ -171,7 +156,9 @@ def transfer(
     s.call(repr(("copy", key, width, to, from_)), given.given, write)
 
 
-def fill(s: OpContext, dst: Side, value: Val, rows: tuple[Val, Val], cols: tuple[Val, Val]) -> None:
+def fill(
+    s: OpContext, dst: Access, value: Val, rows: tuple[Val, Val], cols: tuple[Val, Val]
+) -> None:
     """Call the fill function of a field; the value is an item."""
     bounds, item = (("i64", n) for n in (*rows, *cols)), (copies.element(dst.field.dtype), value)
     given = Parameters(*bounds, ("ptr", dst.pointer), item)
@@ -196,11 +183,11 @@ def _load(s: OpContext) -> Sequence[Lowered]:
     unsupported_if(move.has_margins(s.case), "columns beside the loaded ones")
     require_same_width(view.dtype, tile.type.dtype)
     rows, cols = tile.valid
-    ways, target = met(s, view, tile, s.case.word("layout")), tile_side(s, tile)
+    ways, target = met(s, view, tile, s.case.word("layout")), tile_access(s, tile)
 
     def load(found: Met) -> None:
         s.fault_unless(found.fits)
-        transfer(s, rows, cols, target, found.side)
+        transfer(s, rows, cols, target, found.access)
         if not (found.in_boxes and s.case.profile.load_padding == "block"):
             beside(s, tile, target)
 
@@ -208,7 +195,7 @@ def _load(s: OpContext) -> Sequence[Lowered]:
     return []
 
 
-def beside(s: OpContext, tile: TileDesc, target: Side) -> None:
+def beside(s: OpContext, tile: TileDesc, target: Access) -> None:
     """Write the padding that a load leaves beside the valid region."""
     found = move.beside(tile.type, s.case.profile)
     if found is None or tile.valid == tile.type.shape:
@@ -261,12 +248,12 @@ def _store(s: OpContext) -> Sequence[Lowered]:
     combine = move.combination(s.case, stored)
     how = s.case.word("atomicType") or ""
     rows, cols = tile.valid
-    ways, source = met(s, view, tile, s.case.word("layout"), writes=True), tile_side(s, tile)
+    ways, source = met(s, view, tile, s.case.word("layout"), writes=True), tile_access(s, tile)
 
     def store(found: Met) -> None:
         def put(work: copies.Work | None, key: str) -> None:
             made = work if combine is None else combined(combine, work, stored)
-            transfer(s, rows, cols, found.side, source, made, f"{key} {how}")
+            transfer(s, rows, cols, found.access, source, made, f"{key} {how}")
 
         s.fault_unless(found.fits)
         if is_acc:
@@ -331,10 +318,10 @@ def combined(
 ) -> copies.Work:
     """The function of the new and the old element that a combining store writes."""
 
-    def both(new: Any, old: Any) -> Any:
-        return combine(old, new.view(stored.numpy) if work is None else work.fn(new))
+    def both(new: Any, old: Any, *where: Any) -> Any:
+        return combine(old, new.view(stored.numpy) if work is None else work.fn(new, *where))
 
-    return copies.Work(both, combines=True)
+    return copies.Work(both, combines=True, by_column=work is not None and work.by_column)
 
 
 def separate(s: OpContext, view: ViewDesc) -> str:
@@ -342,16 +329,8 @@ def separate(s: OpContext, view: ViewDesc) -> str:
 
     Dimensions are ordered from the last one outwards, or with the last two exchanged.
     """
-    return s.x.either(_nested(s, view, (4, 3, 2, 1, 0)), _nested(s, view, (3, 4, 2, 1, 0)))
-
-
-def _nested(s: OpContext, view: ViewDesc, order: Sequence[int]) -> str:
-    x, fine, span = s.x, "true", 1
-    for a in order:
-        size, step = view.shape[a], view.strides[a]
-        if size == 1:
-            continue
-        single = x.compare("sle", size, 1)
-        fine = x.both(fine, x.either(single, x.compare("sge", step, span)))
-        span = x.add(span, x.mul(x.sub(size, 1), step))
-    return fine
+    found = "false"
+    for order in ((4, 3, 2, 1, 0), (3, 4, 2, 1, 0)):
+        axes = ([numbers[a] for a in order] for numbers in (view.shape, view.strides))
+        found = s.x.either(found, boxes.distinct(s.x, 1, *axes))
+    return found

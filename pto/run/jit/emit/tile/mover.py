@@ -20,7 +20,6 @@ from pto.isa.row import types as t
 from pto.run.jit.emit.memory.views import Views
 from pto.run.jit.emit.tile import bits, bulk, planes, searches, sorts
 from pto.run.jit.emit.tile.bits import is_contiguous
-from pto.run.jit.emit.tile.boxes import position
 from pto.run.jit.emit.tile.copies import Copier, Work, fill
 from pto.run.jit.emit.tile.elements import TileRef, ViewRef
 from pto.run.jit.emit.tile.elementwise import scalar_kind
@@ -121,7 +120,7 @@ class Mover(Views):
         if turned:
             field = field.swapped
         finish = self.apart((dst,))
-        begins = self._begins(dst, to) & self._begins(src, at)
+        begins = Fact(self.x, self.x.both(self._begins(dst, to), self._begins(src, at)))
         work = None if change is None else Work(lambda values: change(values, None))
 
         def by_element() -> None:
@@ -184,18 +183,12 @@ class Mover(Views):
             some = (start >= 0) & (start <= limit) & (size_along <= limit)  # so no sum wraps
             self.require(some & (start + size_along <= limit), PtoError)
 
-    def _begins(self, tile: TileRef, at: tuple[Any, Any]) -> Fact:
+    def _begins(self, tile: TileRef, at: tuple[Any, Any]) -> str:
         """True if a box starts at this element."""
-        fine = Fact(self.x, "true")
-        for along, first in ((tile.field.rows, at[0]), (tile.field.cols, at[1])):
-            if len(along) > 1:
-                fine = fine & (self.number(first) % along[0].size == 0)
-        return fine
+        return tile.field.begins(self.x, *(self.number(n).value for n in at))
 
     def _pointer(self, tile: TileRef, at: tuple[Any, Any]) -> str:
-        x, (row, col) = self.x, (self.number(n).value for n in at)
-        place = x.add(position(x, tile.field.rows, row), position(x, tile.field.cols, col))
-        return x.at(tile.pointer, x.mul(place, tile.type.itemsize))
+        return tile.field.at(self.x, tile.pointer, *(self.number(n).value for n in at))
 
     def merge_runs(self, src: TileRef, dst: TileRef, run: Any, groups: Any, kind: DType) -> None:
         finish = self.apart((dst,))

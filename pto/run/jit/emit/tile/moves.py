@@ -38,10 +38,8 @@ class _Operands(Parameters):
             not view.layout.is_defined or C0_AXIS in view.layout.col_axes,
             "a view of an unusual layout",
         )
-        x, reach = self.s.x, 1
-        for count, step in zip(view.shape, view.strides, strict=True):
-            reach = x.add(reach, x.mul(x.sub(count, 1), step))
-        nbytes = x.mul(reach, view.dtype.itemsize)
+        x = self.s.x
+        nbytes = x.mul(boxes.span(x, 1, view.shape, view.strides), view.dtype.itemsize)
         self.inside = x.both(self.inside, self.s.e.inside(view.memory, view.address, nbytes))
         self.s.e.log_access(view.memory, view.address, 1, nbytes, 0, writes=role != "in")
         pointer = self.add("ptr", self.s.pointer(view.memory, view.address, noted=True))

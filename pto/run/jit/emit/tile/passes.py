@@ -9,12 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pto.run.jit.emit.tile.group import Ref, Step
+from pto.run.jit.emit.tile.access import Access
+from pto.run.jit.emit.tile.group import Step
 
 
-def left_over(passes: Sequence[Sequence[Step]], of: Sequence[Step] | None = None) -> dict[str, Ref]:
+def left_over(
+    passes: Sequence[Sequence[Step]], of: Sequence[Step] | None = None
+) -> dict[str, Access]:
     """Private refs that one pass leaves to another; with `of`, those that this pass leaves."""
-    found: dict[str, Ref] = {}
+    found: dict[str, Access] = {}
     made = set[str]()
     for steps in passes:
         own = set[str]()
@@ -59,5 +62,5 @@ def _shares(step: Step, other: Step) -> bool:
     return any(a.place == b.place or (is_view(a) and is_view(b)) for a, b in pairs)
 
 
-def is_view(ref: Ref) -> bool:
+def is_view(ref: Access) -> bool:
     return ref.memory < 0 and not ref.owner

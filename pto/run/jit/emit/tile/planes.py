@@ -1,50 +1,21 @@
-"""Tiles with constant strides, masked loads and stores, and strip-mining, for tile instructions.
+"""Masked loads and stores, strip-mining and guards, for tile instructions.
 
-An instruction becomes one function, called with addresses and extents. Boxed layouts have no
-constant strides and are not handled here.
+An instruction becomes one function, called with addresses and extents.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from pto.core.dtypes import DType
 from pto.run.jit.emit.emitter import OpContext
+from pto.run.jit.emit.tile.access import Access
 from pto.run.jit.llvm import lane_masks, native
 from pto.run.jit.llvm.text import Text, Val, element, mangled, unsupported_if, vector
 from pto.run.jit.runtime.values import PointerDesc, TileDesc
 
 VECTOR_BYTES = 256
-
-
-class Plane(NamedTuple):
-    """Strides in elements from row to row and from column to column; 0: broadcast."""
-
-    dtype: DType
-    rows: int
-    cols: int
-
-    @property
-    def swapped(self) -> Plane:
-        return Plane(self.dtype, self.cols, self.rows)
-
-
-def plane(tile: TileDesc) -> Plane:
-    layout = tile.type.layout
-    unsupported_if(layout.is_boxed or tile.type.dtype.is_packed, "a boxed or packed tile")
-    pitch = tile.pitch or tile.type.shape[layout.pitch_axis]
-    return (
-        Plane(tile.type.dtype, pitch, 1)
-        if layout.name == "ND"
-        else Plane(tile.type.dtype, 1, pitch)
-    )
-
-
-def extent(tile: TileDesc) -> int:
-    """Bytes from the first to the last element."""
-    shape, p = tile.type.shape, plane(tile)
-    return ((shape[0] - 1) * p.rows + (shape[1] - 1) * p.cols + 1) * tile.type.itemsize
 
 
 def apart(
@@ -61,16 +32,16 @@ def machine_address(s: OpContext, tile: TileDesc) -> str:
     return s.pointer(tile.memory, tile.address)
 
 
-def kept(s: OpContext, tile: TileDesc, fine: str, room: int) -> tuple[str, int]:
-    """The machine address of a source, and the next free offset of scratch memory. If the
-    destination may not be written while the source is read (`fine` is False), a copy is read."""
-    x, own = s.x, machine_address(s, tile)
+def kept(s: OpContext, ref: Access, fine: str, room: int) -> tuple[Access, int]:
+    """A source, and the next free offset of scratch memory. If the destination may not be written
+    while the source is read (`fine` is False), a copy is read."""
+    x, own = s.x, ref.pointer
     if fine == "true":
-        return own, room
-    copy, nbytes = x.at(s.e.scratch(), room), extent(tile)
-    shared = x.negated(fine)
-    x.when(shared, lambda: copy_bytes(x, copy, own, nbytes))
-    return x.new(f"select i1 {shared}, ptr {copy}, ptr {own}"), room + -(-nbytes // 64) * 64
+        return ref, room
+    copy, shared = x.at(s.e.scratch(), room), x.negated(fine)
+    x.when(shared, lambda: copy_bytes(x, copy, own, ref.nbytes))
+    either = x.new(f"select i1 {shared}, ptr {copy}, ptr {own}")
+    return Access(ref.field, either), room + -(-ref.nbytes // 64) * 64
 
 
 def enough(s: OpContext, tile: TileDesc, rows: Val, cols: Val) -> str:

@@ -14,8 +14,9 @@ from pto.isa.meaning.lanes import maximum, minimum, neutral
 from pto.isa.meaning.tile.regions import element as element_of
 from pto.isa.meaning.tile.regions import require_arithmetic
 from pto.run.jit.emit.emitter import OpContext
-from pto.run.jit.emit.tile import planes
-from pto.run.jit.emit.tile.planes import Plane
+from pto.run.jit.emit.tile import boxes, planes
+from pto.run.jit.emit.tile.access import Access, tile_access
+from pto.run.jit.emit.tile.boxes import Field
 from pto.run.jit.llvm import lanes
 from pto.run.jit.llvm.primitives import rank, ranked
 from pto.run.jit.llvm.shuffles import shuffle
@@ -31,10 +32,10 @@ class Folded(NamedTuple):
     """A fold of src to dst: lines of `a` along rows where `by_row`, in the accumulator's type."""
 
     body: Fold
-    src: TileDesc
-    dst: TileDesc
-    a: Plane
-    b: Plane
+    src: Access
+    dst: Access
+    a: Field
+    b: Field
     rows: Val
     cols: Val
     by_row: bool
@@ -59,23 +60,23 @@ def folded(s: OpContext, paired: bool = False) -> Folded:
     fits = planes.enough(s, dst, *((rows, 1) if body.axis == "row" else (1, cols)))
     lines = x.compare("eq", src.valid[along], dst.valid[along])
     s.fault_unless(x.either(empty, x.both(lines, fits)))
-    a, b = planes.plane(src), planes.plane(dst)
+    a, b = boxes.lines(src), boxes.lines(dst)
     by_row = body.axis == "row"
-    if a.cols != 1 and a.rows == 1:
+    if "cols" not in a.units:
         a, b, rows, cols, by_row = a.swapped, b.swapped, cols, rows, not by_row
-    unsupported_if(a.cols != 1, "a tile whose lines do not follow each other")
     unsupported_if(
         by_row != (body.axis == "row") and body.fn not in (maximum, minimum),
         "the order of the other axis",
     )
-    return Folded(body, src, dst, a, b, rows, cols, by_row, kind, empty)
+    accesses = tile_access(s, src), tile_access(s, dst)
+    return Folded(body, *accesses, a, b, rows, cols, by_row, kind, empty)
 
 
 class Folder:
     """Combines elements: sums and products in the accumulator type and in the order of
     `kinds.Fold`; extremes in any order, floats by their rank."""
 
-    def __init__(self, x: Text, body: Fold, a: Plane, b: Plane, kind: np.dtype[Any]) -> None:
+    def __init__(self, x: Text, body: Fold, a: Field, b: Field, kind: np.dtype[Any]) -> None:
         self.x, self.a, self.b, self.kind = x, a, b, kind
         self.combine = body.fn
         self.extreme = body.fn in (maximum, minimum)
@@ -116,13 +117,13 @@ class Folder:
 def fold_columns(f: Folder) -> None:
     """Strips of columns, each from the first row to the last."""
     x, a, b, spot = f.x, f.a, f.b, f.spot(_LANES)
-    unsupported_if(b.cols != 1, "a result whose elements do not follow each other")
+    unsupported_if("cols" not in b.units, "a result whose elements do not follow each other")
 
     def strip(j: Val, mask: str | None) -> None:
         source = planes.offset(x, "%p3", j, 1, a.dtype.itemsize)
 
         def add(i: Val, acc: Sequence[lanes.Symbol]) -> list[lanes.Symbol]:
-            row = planes.offset(x, source, i, a.rows, a.dtype.itemsize)
+            row = planes.offset(x, source, i, a.rows[0].step, a.dtype.itemsize)
             return [f.both(acc[0], f.load(spot, row, mask))]
 
         def some(i: Val, acc: Sequence[lanes.Symbol]) -> Sequence[lanes.Symbol]:
@@ -145,14 +146,14 @@ def fold_pairs(f: Folder, rows: Any) -> None:
     x, a, b = f.x, f.a, f.b
     spot = f.spot(64 // f.held.itemsize)
     type, pitch = spot.type(f.held), 64
-    unsupported_if(b.cols != 1, "a result whose elements do not follow each other")
+    unsupported_if("cols" not in b.units, "a result whose elements do not follow each other")
     room = x.stack(f"[{max(1, rows // 2) * pitch} x i8]")
 
     def strip(j: Val, mask: str | None) -> None:
         source = planes.offset(x, "%p3", j, 1, a.dtype.itemsize)
 
         def read(i: Val) -> lanes.Symbol:
-            return f.load(spot, planes.offset(x, source, i, a.rows, a.dtype.itemsize), mask)
+            return f.load(spot, planes.offset(x, source, i, a.rows[0].step, a.dtype.itemsize), mask)
 
         def held(i: Val) -> lanes.Symbol:
             return spot.symbol(f.held, x.load(type, x.at(room, x.mul(i, pitch)), 64))
@@ -230,12 +231,12 @@ def joined(f: Folder, totals: Sequence[lanes.Symbol]) -> lanes.Symbol:
 
 def stored(f: Folder, found: lanes.Symbol, base: str, i: Val, many: int) -> None:
     """One lane for each row from the i-th on."""
-    x, size = f.x, f.b.dtype.itemsize
-    if f.b.rows == 1 or many == 1:
-        f.store(found, planes.offset(x, base, i, f.b.rows, size), None)
+    x, size, step = f.x, f.b.dtype.itemsize, f.b.rows[0].step
+    if step == 1 or many == 1:
+        f.store(found, planes.offset(x, base, i, step, size), None)
         return
     one, item = f.spot(1), scalar_type(found.dtype)
     for n in range(many):
         lane = shuffle(x, item, many, found.name, [n])
-        to = planes.offset(x, base, x.add(i, n), f.b.rows, size)
+        to = planes.offset(x, base, x.add(i, n), step, size)
         f.store(one.symbol(f.held, lane), to, None)

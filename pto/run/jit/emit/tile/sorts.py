@@ -11,7 +11,6 @@ import numpy as np
 
 from pto.core.primitives import select
 from pto.isa.meaning.tile.merge import RECORD
-from pto.run.jit.emit.cube.unpack import turn
 from pto.run.jit.emit.tile import planes
 from pto.run.jit.emit.tile.bulk import row_of
 from pto.run.jit.llvm import lanes, shuffles
@@ -94,7 +93,7 @@ class _Blocks:
             parts = [
                 self._part(*at, block, n, room) for at, room in zip(places, rooms, strict=True)
             ]
-            vectors += turn(x, "i64", _LANES, [str(part.name) for part in parts])
+            vectors += shuffles.turn(x, "i64", _LANES, [str(part.name) for part in parts])
         spot = self.spot
         for a, b in _comparators(block):
             pair = vectors[a], vectors[b]

@@ -4,7 +4,6 @@ that a pass computes and uses stay in registers."""
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
@@ -12,10 +11,11 @@ import numpy as np
 
 from pto.isa.meaning.lanes import PARTIALS
 from pto.run.jit.emit.frame import Parameters
-from pto.run.jit.emit.tile import group, planes
-from pto.run.jit.emit.tile.group import BOX, Group, Ref, Source, Step
+from pto.run.jit.emit.tile import boxes, group, planes
+from pto.run.jit.emit.tile.access import Access
+from pto.run.jit.emit.tile.boxes import Field
+from pto.run.jit.emit.tile.group import BOX, Source, Step
 from pto.run.jit.emit.tile.passes import is_column, is_view, left_over, passes
-from pto.run.jit.emit.tile.planes import Plane
 from pto.run.jit.emit.tile.reduce import Folder, joined, reduced, stored
 from pto.run.jit.emit.tile.rematerialise import Rematerialiser
 from pto.run.jit.llvm import lanes
@@ -34,41 +34,43 @@ _LINE = 64  # bytes of a line of the cache
 class StepParameters(Parameters):
     """The arguments of the function of a group.
 
-    Inside the function a pointer identifies one access (`Ref.place`): address, shape, strides and
-    element width. Two accesses at one address, as a matrix and its first row, are two parameters.
+    Inside the function a pointer identifies one access (`Access.place`). Two accesses at one
+    address, as a matrix and its first row, are two parameters. The operands of a step alone are as
+    many parameters, so that instructions of one kind share a function.
     """
 
-    def __init__(self, room: str | None) -> None:
-        super().__init__(*([] if room is None else [("ptr", room)]))
-        self._places: dict[tuple[object, ...], str] = {}
+    def __init__(self, *given: tuple[str, Val], alone: bool = False) -> None:
+        super().__init__(*given)
+        self._alone = alone
+        self._places: dict[object, str] = {}
 
-    def ref(self, ref: Ref) -> Ref:
+    def ref(self, ref: Access) -> Access:
         if ref.owner:  # another layout is another access
             place = (ref.owner, ref.first, ref.shape, ref.dtype.itemsize)
             name = self._places.setdefault(place, f"%own{len(self._places)}")
-            return Ref(ref.shape, ref.dtype, 0, name, owner=1)
-        if ref.place not in self._places:
-            self._places[ref.place] = self.add("ptr", ref.pointer)
-        step, name = self.name(ref.step), self._places[ref.place]
-        memory, size = min(0, ref.memory), self.name(ref.size)
-        return Ref(ref.shape, ref.dtype, step, name, memory, across=ref.across, size=size)
+            rows, cols = boxes.line(ref.shape != "row"), boxes.line(ref.shape != "column")
+            return Access(Field(ref.dtype, rows, cols), name, owner=1)
+        place = len(self.given) if self._alone else ref.place
+        if place not in self._places:
+            self._places[place] = self.add("ptr", ref.pointer)
+        field, size = ref.field.renamed(self.name), ref.size and self.name(ref.size)
+        return Access(field, self._places[place], min(0, ref.memory), size=size)
 
     def source(self, source: Source) -> Source:
         value, kind = source
-        if isinstance(value, Ref):
+        if isinstance(value, Access):
             return self.ref(value), kind
         return ScalarValue((self.name(value.name, value.types[0]),), value.type), kind
 
     def step(self, step: Step) -> Step:
         sources = tuple(map(self.source, step.sources))
-        return replace(step, dst=self.ref(step.dst), sources=sources)
+        return Step(step.key, self.ref(step.dst), sources, *step[3:])
 
 
-def is_flat(group: Group) -> bool:
+def is_flat(steps: Sequence[Step], cols: Val) -> bool:
     """True if all rows are contiguous, and there is only elementwise work."""
-    refs = [ref for step in group.steps for ref in (step.dst, *step.refs)]
-    whole = (ref.shape == "matrix" and ref.step == group.cols and not ref.across for ref in refs)
-    return all(whole)
+    refs = [ref for step in steps for ref in step.all]
+    return all(ref.field == boxes.plain(ref.dtype, cols) for ref in refs) and cols != 0
 
 
 class Strips:
@@ -115,7 +117,7 @@ class Strips:
         if self._streams:
             few = max(1, _AT_ONCE // self.cols)
             return min(64, few & -4 or few & -2 or few)
-        refs = [ref for step in self.steps for ref in (step.dst, *step.refs)]
+        refs = [ref for step in self.steps for ref in step.all]
         items = {
             ref.pointer: ref.dtype.itemsize
             for ref in refs
@@ -155,8 +157,11 @@ class Strips:
     def _rows(self, first: Val, count: Val) -> None:
         for n, steps in enumerate(self.passes):
             wanted = set(left_over(self.passes[n:], steps))
-            kind = _Column if is_column(steps[0]) else _Pass
-            kind(self, steps, wanted).write(first, count)
+            if is_column(steps[0]):  # values that follow each other: a row of as many columns
+                lines = [step.changed(_as_line) for step in steps]
+                _Pass(self, lines, wanted, count, 1 if count == 1 else BOX).write(first, 1)
+            else:
+                _Pass(self, steps, wanted, self.cols).write(first, count)
 
 
 Values = dict[str, lanes.Symbol]  # by the pointer of a ref, which identifies one access
@@ -178,83 +183,40 @@ def _work(declare: Declare, *steps: Step) -> Text:
     return spot.x
 
 
-class _Work:
-    """The steps of a pass on some lanes."""
+def _as_line(ref: Access) -> Access:
+    return ref.laid(boxes.plain(ref.dtype, 1))
 
-    def __init__(self, strips: Strips, steps: Sequence[Step], wanted: Collection[str]) -> None:
-        self.x, self.steps, self.cols = strips.x, steps, strips.cols
+
+class _Pass:
+    """Steps on all elements of some rows, side by side; `width` lanes at a time (0: as many as suit
+    the steps)."""
+
+    def __init__(
+        self,
+        strips: Strips,
+        steps: Sequence[Step],
+        wanted: Collection[str],
+        cols: Val,
+        width: int = 0,
+    ) -> None:
+        self.x, self.steps, self.cols = strips.x, steps, cols
         self.strips, self.wanted = strips, wanted
-
-    def is_kept(self, ref: Ref) -> bool:
-        """True if the value is stored in memory."""
-        return not ref.owner or ref.pointer in self.wanted
-
-    def scalars(self, spot: lanes.Lanes) -> dict[Val, lanes.Symbol]:
-        return {
-            value.name: spot.spread(kind, value.name)
-            for step in self.steps
-            for value, kind in step.sources
-            if isinstance(value, ScalarValue)
-        }
-
-
-class _Column(_Work):
-    """Steps on one value a row."""
-
-    def write(self, first: Val, count: Val) -> None:
-        many = 1 if count == 1 else 16
-        x, spot = self.x, lanes.Lanes(self.x, many)
-        scalars = self.scalars(spot)
-
-        def strip(j: Val, mask: str | None) -> None:
-            values: Values = {}
-            made: dict[str, Ref] = {}
-
-            def place(ref: Ref) -> str:
-                at = j if ref.owner else x.add(first, j)
-                return planes.offset(x, ref.pointer, at, 1, ref.dtype.itemsize)
-
-            for step in self.steps:
-                given: list[lanes.Symbol] = []
-                for value, kind in step.sources:
-                    if isinstance(value, ScalarValue):
-                        given.append(scalars[value.name])
-                        continue
-                    if value.pointer not in values:
-                        item = planes.load_lanes(x, value.dtype, many, place(value), mask)
-                        values[value.pointer] = spot.symbol(symbol_type(value.dtype), item)
-                    given.append(values[value.pointer].view(kind))
-                values[step.dst.pointer] = _applied(spot, step, given)
-                made[step.dst.pointer] = step.dst
-            for name, ref in made.items():
-                if not self.is_kept(ref):
-                    continue
-                item = values[name].name
-                planes.store_lanes(x, ref.dtype, many, item, place(ref), mask)
-
-        planes.strips(x, many, count, strip)
-
-
-class _Pass(_Work):
-    """Steps on all elements of some rows, side by side."""
-
-    def __init__(self, strips: Strips, steps: Sequence[Step], wanted: Collection[str]) -> None:
-        super().__init__(strips, steps, wanted)
         self.folds = [
-            (step, Folder(self.x, step.fold[0], _plane(step.refs[0]),
-                          _plane(step.dst), step.fold[1]))
+            (step, Folder(self.x, step.fold[0], step.refs[0].field, step.dst.field, step.fold[1]))
             for step in steps
             if step.fold is not None
         ]  # fmt: skip
         self.alone = len(strips.steps) == 1
-        self.count, self.many = self._fold_size() if self.folds else self._size()
+        self.count, self.many = (width, 1) if width else self._size()
         self.spot = lanes.Lanes(self.x, self.count)
 
     def _size(self) -> tuple[int, int]:
         """The number of lanes, and of rows at a time. A step alone reads two rows before it writes
         either: a store slows down loads of the same place in another page."""
+        if self.folds:
+            return self._fold_size()
         weight, widest = self._weight()
-        boxed = any(ref.across for step in self.steps for ref in (step.dst, *step.refs))
+        boxed = any(ref.across for step in self.steps for ref in step.all)
         return BOX if boxed or weight > _LONG else 256 // widest, 2 if self.alone else 1
 
     def _fold_size(self) -> tuple[int, int]:
@@ -268,10 +230,22 @@ class _Pass(_Work):
 
     def _weight(self) -> tuple[int, int]:
         """The number of instructions for some lanes, and bytes of the widest elements in it."""
-        refs = [ref for step in self.steps for ref in (step.dst, *step.refs)]
+        refs = [ref for step in self.steps for ref in step.all]
         work = _work(self.x.declare, *self.steps)
         widest = max(1, work.widest, *(ref.dtype.itemsize for ref in refs))
         return len(work.lines) * (2 if widest == 8 else 1), widest
+
+    def is_kept(self, ref: Access) -> bool:
+        """True if the value is stored in memory."""
+        return not ref.owner or ref.pointer in self.wanted
+
+    def scalars(self) -> dict[Val, lanes.Symbol]:
+        return {
+            value.name: self.spot.spread(kind, value.name)
+            for step in self.steps
+            for value, kind in step.sources
+            if isinstance(value, ScalarValue)
+        }
 
     def write(self, first: Val, count: Val) -> None:
         x, many = self.x, self.many
@@ -292,7 +266,7 @@ class _Pass(_Work):
     def _lines(self, i: Val, many: int) -> None:
         """Process some rows: those of a single step side by side, so that no sum waits for the
         previous one; otherwise one after another, since they would be as many streams of memory."""
-        scalars, rows = self.scalars(self.spot), [self.x.add(i, k) for k in range(many)]
+        scalars, rows = self.scalars(), [self.x.add(i, k) for k in range(many)]
 
         def lines(far: bool) -> list[list[lanes.Symbol]]:
             apart = [rows] if self.alone else [[row] for row in rows]
@@ -365,17 +339,17 @@ class _Row:
         self._starts: dict[str, str] = {}
         self._ones: dict[tuple[str, np.dtype[Any]], lanes.Symbol] = {}
         for step in owner.steps:
-            for ref in (step.dst, *step.refs):
+            for ref in step.all:
                 if ref.owner and ref.pointer not in owner.strips.rooms:
                     continue
                 if ref.shape != "column" and ref.pointer not in self._starts:
                     self._starts[ref.pointer] = self._start(ref, i)
             for ref, kind in step.sources:
-                if isinstance(ref, Ref) and ref.shape == "column":
+                if isinstance(ref, Access) and ref.shape == "column":
                     one = self.x.load(scalar_type(kind), self._start(ref, i))
                     self._ones[ref.pointer, kind] = owner.spot.spread(kind, one)
 
-    def _start(self, ref: Ref, i: Val) -> str:
+    def _start(self, ref: Access, i: Val) -> str:
         """The address of the row, or of its value."""
         x, step = self.x, ref.step
         if ref.owner:
@@ -386,7 +360,7 @@ class _Row:
     def begin(self, j: Val, mask: str | None, scalars: dict[Val, lanes.Symbol]) -> None:
         self.j, self.mask, self.scalars = j, mask, scalars
         self.values: Values = {}
-        self.made: dict[str, Ref] = {}
+        self.made: dict[str, Access] = {}
         self.folded: dict[int, Callable[[Folder], lanes.Symbol]] = {}
 
     def step(self, step: Step) -> None:
@@ -398,7 +372,7 @@ class _Row:
         self.made.pop(step.dst.pointer, None)
         self.made[step.dst.pointer] = step.dst
 
-    def _value(self, value: Ref | ScalarValue, kind: np.dtype[Any]) -> lanes.Symbol:
+    def _value(self, value: Access | ScalarValue, kind: np.dtype[Any]) -> lanes.Symbol:
         if isinstance(value, ScalarValue):
             return self.scalars[value.name]
         if value.shape == "column":
@@ -420,7 +394,7 @@ class _Row:
 
         self.folded[id(step)] = taken
 
-    def _at(self, ref: Ref) -> str:
+    def _at(self, ref: Access) -> str:
         step = ref.dtype.itemsize * (ref.across // BOX or 1)
         return self.x.at(self._starts[ref.pointer], self.x.mul(self.j, step))
 
@@ -436,8 +410,3 @@ class _Row:
                 self.x.store(type, item, at, align, ", !nontemporal !3")
                 continue
             planes.store_lanes(self.x, ref.dtype, count, item, at, self.mask)
-
-
-def _plane(ref: Ref) -> Plane:
-    step = 1 if ref.owner else int(ref.step) if isinstance(ref.step, int) else 0
-    return Plane(ref.dtype, step, 1)
