@@ -298,3 +298,10 @@ def test_what_no_document_defines_is_said_aloud():
     body = "    %p = llvm.inttoptr %n : i32 to !llvm.ptr"
     with pytest.raises(pto.PtoError, match="PTO-X020"):
         run(body)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_slot_that_an_entry_resumes_and_keeps_must_be_filled_before(engine: str):
+    body = "    %v = pto.resume {slot = 0} : i32\n    pto.keep %n {slot = 0} : i32"
+    with pytest.raises(pto.PtoError, match="slot 0 holds nothing; 64 work items resume it"):
+        launch(program(body), args=[np.zeros(64, np.int32)], engine=engine, check=False)
