@@ -87,9 +87,8 @@ def multiply(
     unpacking = given.name(_rows_if(x, factors.unpacks))
     along = k if windows is None else windows.run
     whole = isinstance(along, int) and along % _STEPS == 0
-    key = repr(
-        ("product", kind, rooms, dst.grid, shape, of_bytes, limit, windows, whole, source, start)
-    )
+    facts = rooms, dst.grid, shape, of_bytes, limit, windows, whole, source, unpacking
+    key = repr(("product", kind, *facts))
 
     unaligned = dst.grid.col != 1 or dst.grid.box[1] % LANES
     unsupported_if(unaligned, "an accumulator whose rows are no runs")
