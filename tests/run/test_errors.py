@@ -43,6 +43,7 @@ CONSTANTS = f"""
 %c1 = arith.constant 1 : index
 %c8 = arith.constant 8 : index
 %c16 = arith.constant 16 : index
+%at = arith.constant 0 : i64
 %va = pto.make_tensor_view %a, shape = [%c8, %c16], strides = [%c16, %c1] : {VIEW}
 %vb = pto.make_tensor_view %b, shape = [%c8, %c16], strides = [%c16, %c1] : {VIEW}
 """
@@ -67,8 +68,8 @@ COPY = kernel(
             CONSTANTS.strip(),
             window("pa", "va", "c0", "c8", "c16"),
             window("pb", "vb", "row", "m", "n"),
-            ALLOC,
-            f"%whole = pto.alloc_tile valid_row = %c8 valid_col = %c16 : {TILE}",
+            ALLOC.replace("alloc_tile", "alloc_tile addr = %at"),
+            f"%whole = pto.alloc_tile addr = %at valid_row = %c8 valid_col = %c16 : {TILE}",
             LOAD.replace("outs(%t", "outs(%whole"),
             STORE,
         )

@@ -279,7 +279,7 @@ def test_a_tile_that_was_never_written() -> None:
 
     @pto.kernel(profile="a5")
     def unwritten(x: F32, y: F32, z: F32) -> None:
-        t, u, never = (pto.tile(8, 64, pto.f32) for _ in range(3))
+        t, u, never = (pto.tile(8, 64, pto.f32, address=n) for n in (0, 2048, 0))
         pto.tload(t, x)
         pto.tadds(u, t, 1.0)
         pto.tstore(y, u)
