@@ -218,7 +218,9 @@ def scalar_of(bound: BoundCall, operand: str, given: Passed | None) -> Scalar:
     passed = {name: bound.passed(name) for name in bound.operands}
     tiles = {n: p.type for n, p in passed.items() if p and isinstance(p.type, TileBuf)}
     sources = [t for o in bound.row.operands if o.role == "in" and (t := tiles.get(o.name))]
-    targets = [t for o in bound.row.operands if o.role != "in" and (t := tiles.get(o.name))]
+    targets = [
+        t for o in bound.row.operands if o.role not in ("in", "tmp") and (t := tiles.get(o.name))
+    ]
     own = element(given.element) if given is not None and given.element else None
     wants_float = spec.kind == "float" or operand == "deqScale"
     if wants_float or not (sources or targets):

@@ -21,7 +21,6 @@ from pto.lang.front.runtime import converted
 from pto.lang.parameter import Parameter
 from pto.lang.trace import GRID, Trace
 from pto.lang.values.views import contiguous, pointer_type, view_of
-from pto.plan.mode import first_order
 from pto.run.launch.call import Blocks, extents_of, prepare
 from pto.run.launch.engine import wants_checks
 from pto.run.launch.prepared import PreparedKernel as Ready
@@ -29,6 +28,7 @@ from pto.run.machine.device import Device
 from pto.target.profile import profile
 from pto.transform.cores import state_core
 from pto.transform.scratch import complete
+from pto.verify.functions import first_order
 
 Shape = tuple[tuple[int | str, ...], DType]  # a size by its number, or by its name
 

@@ -18,11 +18,10 @@ from pto.isa.meaning.order.queue import POP
 from pto.isa.order.queue_setup import RESERVE_BUFFER
 from pto.isa.row import types as t
 from pto.isa.row.attributes import Bool, Enum, Int, Str
-from pto.plan.mode import first_order
 from pto.target.devices import DeviceSpec
 from pto.target.facts import Profile
 from pto.target.profile import device, smallest
-from pto.verify.functions import name_of
+from pto.verify.functions import first_order, name_of
 from pto.verify.operation import constant
 
 

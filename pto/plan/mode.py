@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import UnionType
 from typing import Literal
 
 from pto.ir.graph import Operation
-from pto.isa.row.order import Barrier, FullFence, MemoryBarrier, Within
 from pto.isa.row.traits import Control
+from pto.verify.functions import first_flag, first_order
 
 Mode = Literal["flags", "automatic"]
 _TILES = ("tile", "comm")
@@ -25,24 +24,6 @@ def may_lack_order(functions: Sequence[Operation]) -> bool:
     as programs of PyPTO do around accesses to other ranks."""
     roots = _roots(functions)
     return first_flag(roots) is None and _are_of_tiles(roots)
-
-
-def first_order(functions: Sequence[Operation]) -> Operation | None:
-    """The first flag, barrier, event or buffer id; None if there is none."""
-    return _first(functions, MemoryBarrier | FullFence)
-
-
-def first_flag(functions: Sequence[Operation]) -> Operation | None:
-    """The first flag, event or buffer id, which inserted flags could conflict with."""
-    return _first(functions, MemoryBarrier | Barrier)
-
-
-def _first(functions: Sequence[Operation], but: UnionType) -> Operation | None:
-    for op in (op for function in functions for op in function.walk()):
-        order = op.order
-        if isinstance(order, Within) and not isinstance(order, but):
-            return op
-    return None
 
 
 def _are_of_tiles(functions: Sequence[Operation]) -> bool:

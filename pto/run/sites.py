@@ -28,7 +28,6 @@ from pto.isa.row.types import Scalar, Type
 from pto.isa.scalar.structure import RETURN
 from pto.plan.calls import entry_functions
 from pto.plan.memory import alignment, plan_memory
-from pto.plan.mode import first_flag
 from pto.plan.packing import Item, pack
 from pto.plan.sync import insert
 from pto.run.machine.agents import Agent, CoScheduler, deadlock, run_cooperatively, waits_of
@@ -38,7 +37,7 @@ from pto.run.reference.code import FunctionCode, Regs, Wait, Waits, located
 from pto.run.reference.compile import Compiler
 from pto.target.facts import Profile
 from pto.verify import judge
-from pto.verify.functions import name_of
+from pto.verify.functions import first_flag, name_of
 from pto.verify.operation import check
 
 if TYPE_CHECKING:

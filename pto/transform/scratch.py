@@ -10,12 +10,12 @@ from pto.core.dtypes import dtype
 from pto.ir.builder import Builder, scalar_type
 from pto.ir.graph import Module, Operation
 from pto.isa.handle.tile import ALLOC_TILE, BITCAST
-from pto.isa.row.instr import Operand
+from pto.isa.row.instr import Instr, Operand
 from pto.isa.row.types import TileBuf, Type
 from pto.isa.rules.rule import Case
 from pto.isa.rules.scratch import planned
 from pto.target.facts import Profile
-from pto.verify.functions import is_defined
+from pto.verify.functions import first_order, is_defined
 from pto.verify.operation import constant
 
 _NAME = "tmp"
@@ -24,16 +24,25 @@ _NAME = "tmp"
 def complete(module: Module, profile: Profile) -> Module:
     """Add a tile for each missing scratch operand; returns the same module.
 
-    The tile is allocated before the operation, so that other tiles can share its bytes.
+    The tile is allocated before the operation, so that other tiles can share its bytes. In a
+    function with flags no operand is added that would move the operation to another pipe.
     """
     for function in filter(is_defined, module.functions()):
-        builder = Builder(function)
+        builder, fixed = Builder(function), first_order([function]) is not None
         for op in list(function.walk()):
             row = op.row
             for operand in row.operands if row is not None else ():
+                if fixed and _moves(row, operand, profile):
+                    continue
                 if operand.planned is not None or operand.element:
                     _complete(op, operand, profile, builder)
     return module
+
+
+def _moves(row: Instr | None, operand: Operand, profile: Profile) -> bool:
+    """True if the instruction has a form of its own without the operand."""
+    forms = row.phases.get(profile.name, ()) if row is not None else ()
+    return any(f"-{operand.name}" in form.when for form in forms)
 
 
 def _complete(op: Operation, operand: Operand, profile: Profile, builder: Builder) -> None:

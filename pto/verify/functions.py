@@ -1,16 +1,17 @@
 """Functions and regions: names, calls, entry points, terminators, values carried by control flow,
-and where an operation may be placed."""
+where an operation may be placed, and whether flags order it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from types import UnionType
 
 from pto.core.errors import Diagnostic, Note
 from pto.ir.graph import Module, Operation, Value
 from pto.ir.text.types import type_text
 from pto.isa.row.attributes import Int, OfType, Str, Symbol
 from pto.isa.row.instr import Instr
-from pto.isa.row.order import MemoryBarrier, WriteBack
+from pto.isa.row.order import Barrier, FullFence, MemoryBarrier, Within, WriteBack
 from pto.isa.row.traits import Control
 from pto.isa.row.types import Function, Struct, Type
 from pto.isa.scalar.structure import CONDITION, RETURN, YIELD
@@ -333,3 +334,24 @@ def _on_side(op: Operation, row: Instr, side: str | None) -> list[Diagnostic]:
 
 def _finding(code: str, op: Operation, message: str) -> Diagnostic:
     return Diagnostic(code, message, op.loc)
+
+
+# ---- order
+
+
+def first_order(functions: Sequence[Operation]) -> Operation | None:
+    """The first flag, barrier, event or buffer id; None if there is none."""
+    return _first(functions, MemoryBarrier | FullFence)
+
+
+def first_flag(functions: Sequence[Operation]) -> Operation | None:
+    """The first flag, event or buffer id, which inserted flags could conflict with."""
+    return _first(functions, MemoryBarrier | Barrier)
+
+
+def _first(functions: Sequence[Operation], but: UnionType) -> Operation | None:
+    for op in (op for function in functions for op in function.walk()):
+        order = op.order
+        if isinstance(order, Within) and not isinstance(order, but):
+            return op
+    return None

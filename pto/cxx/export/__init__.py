@@ -14,13 +14,12 @@ from pto.ir.copied import copied
 from pto.ir.graph import Module, Operation
 from pto.plan.calls import entry_functions
 from pto.plan.memory import plan_memory
-from pto.plan.mode import first_order
 from pto.plan.sync import insert
 from pto.run.launch.arguments import names_of, parameters
 from pto.target.facts import Profile
 from pto.transform.regions import state_constants
 from pto.transform.scratch import complete
-from pto.verify.functions import is_defined, name_of
+from pto.verify.functions import first_order, is_defined, name_of
 
 __all__ = ["SIGNALS", "cpp"]
 

@@ -11,7 +11,7 @@ from pto.ir.graph import Module, Operation
 from pto.plan.buffers import FunctionPlan, Placement
 from pto.plan.calls import FunctionNames, callees_first
 from pto.plan.memory import plan_memory
-from pto.plan.mode import first_flag, may_lack_order
+from pto.plan.mode import may_lack_order
 from pto.plan.sync.effects import NUMBER, PIPES, Effects, Phase
 from pto.plan.sync.footprint import Footprints
 from pto.plan.sync.ids import Flag, TextSpans, allocate, join_two
@@ -25,7 +25,7 @@ from pto.target.facts import Profile
 from pto.transform.addresses import write_addresses
 from pto.transform.cores import state_core
 from pto.transform.fences import Insertions, barrier, flag
-from pto.verify.functions import is_defined
+from pto.verify.functions import first_flag, is_defined
 
 _ROUNDS = 8  # plans that new operations may change before an error
 Starts = tuple[tuple[int, ...], ...]  # of every buffer of every function
