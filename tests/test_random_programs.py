@@ -107,7 +107,7 @@ def test_lanes_cached_under_an_address_are_found(monkeypatch: pytest.MonkeyPatch
         assert attempt(SHARED, "tiles")[0] == "agree"
 
 
-SHARED = 44  # a number whose program reads one address by two accesses in one group
+SHARED = 309  # a number whose program reads one address by two accesses in one group
 
 
 def test_a_group_whose_tiles_all_stay_in_registers():
