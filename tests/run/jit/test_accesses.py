@@ -384,3 +384,24 @@ def test_an_error_in_the_second_result_leaves_the_first_as_it_was() -> None:
         with pytest.raises(pto.PtoError) as error:
             pto.launch(text, args=[np.array([4, -9], np.int32)], engine=engine, check=False)
         assert error.value.code == "PTO-S131"
+
+
+@pytest.mark.parametrize("engine", ["reference", "jit"])
+def test_an_empty_region_needs_no_element_of_a_source(engine: str) -> None:
+    """Of the second source one row is there, and the region has two rows of no columns."""
+    tile = "!pto.tile_buf<vec, 4x16xf32, valid=?x?>"
+    line = "!pto.tile_buf<vec, 1x16xf32, valid=1x8>"
+    text = f"""module attributes {{pto.target_arch = "a5"}} {{
+  func.func @f(%rows: index, %cols: index) {{
+    %c0 = arith.constant 0.0 : f32
+    %t = pto.alloc_tile valid_row = %rows valid_col = %cols : {tile}
+    %u = pto.alloc_tile : {line}
+    pto.texpands ins(%c0 : f32) outs(%t : {tile})
+    pto.texpands ins(%c0 : f32) outs(%u : {line})
+    pto.trowexpandsub ins(%t, %u : {tile}, {line}) outs(%t : {tile})
+    return
+  }}
+}}"""
+    pto.launch(pto.parse(text), args=[2, 0], engine=engine)
+    with pytest.raises(pto.PtoError):
+        pto.launch(pto.parse(text), args=[2, 8], engine=engine)

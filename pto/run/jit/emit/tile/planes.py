@@ -51,6 +51,10 @@ def enough(s: OpContext, tile: TileDesc, rows: Val, cols: Val) -> str:
     return x.both(x.compare("sle", rows, height), x.compare("sle", cols, width))
 
 
+def is_empty(s: OpContext, rows: Val, cols: Val) -> str:
+    return s.x.either(s.x.compare("eq", rows, 0), s.x.compare("eq", cols, 0))
+
+
 def guarded(s: OpContext, condition: str, fast: Callable[[], None], unless: str) -> None:
     """Emit compiled code for the case that the condition holds, else a host fallback without
     results. `unless` is the reason of the fallback."""

@@ -56,7 +56,7 @@ def folded(s: OpContext, paired: bool = False) -> Folded:
     rows, cols = src.valid
     along = 0 if body.axis == "row" else 1
     # an empty source does nothing, whatever the destination is
-    x, empty = s.x, s.x.either(s.x.compare("eq", rows, 0), s.x.compare("eq", cols, 0))
+    x, empty = s.x, planes.is_empty(s, rows, cols)
     fits = planes.enough(s, dst, *((rows, 1) if body.axis == "row" else (1, cols)))
     lines = x.compare("eq", src.valid[along], dst.valid[along])
     s.fault_unless(x.either(empty, x.both(lines, fits)))

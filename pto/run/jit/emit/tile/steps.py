@@ -72,7 +72,9 @@ def _of_map(s: OpContext, found: Mapped, one: int | None) -> Statement:
             ref = ref.laid(ref.field._replace(cols=repeats))
         elif at == one:
             ref, width = ref.laid(ref.field._replace(cols=boxes.line(0))), 1
-        s.fault_unless(planes.enough(s, value, height, width))
+        fits = planes.enough(s, value, height, width)
+        if fits != "true":  # an empty region needs no element of a source
+            s.fault_unless(s.x.either(fits, planes.is_empty(s, rows, cols)))
         sources.append((ref, symbol_type(read_as(ref.dtype, found.dtype))))
     boxes.require_lines(found.dst.type)
     dst, key = tile_access(s, found.dst), planes.key_of(s, found.key)
