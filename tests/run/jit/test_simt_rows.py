@@ -302,6 +302,15 @@ FAULTS = {
     "a barrier that some miss": "    scf.if %is_odd {\n      pto.syncthreads\n    }",
     "nothing was kept": "    %r = pto.resume {slot = 3 : i64} : i32\n" + store("%r", "i32"),
     "a division by zero": "    %r = arith.divsi %n, %odd : i32\n" + store("%r", "i32"),
+    "a division by zero in the last iteration": """
+    %zero = arith.constant 0 : index
+    %one = arith.constant 1 : index
+    %own = arith.index_castui %odd : i32 to index
+    %end = arith.addi %own, %one : index
+    scf.for %t = %zero to %end step %one {
+      %r = arith.divsi %n, %odd : i32
+      pto.store %r, %out[%i] : !pto.ptr<i32, gm>, i32
+    }""",
 }
 
 

@@ -155,6 +155,8 @@ class Body:
                 old = self.x.load(I32, cell, 4)
                 self.x.store(I32, self.x.new(f"or i32 {old}, {bits}"), cell, 4)
 
+        if any(mask == self.p.mask for mask, _, _ in ways):
+            self.p.report()  # an error report reads the mask that `run` changes
         for _, cell, _ in ways:
             self.x.store(I32, 0, cell, 4)
         self.p.add(Entry(op, run, every=True))

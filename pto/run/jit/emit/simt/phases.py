@@ -264,6 +264,11 @@ class Phases:
                 bad = x.compare("ne", x.load(I32, entry.cell, 4), 0, I32)
                 x.when(bad, lambda op=entry.op: self.fault(op))
 
+    def report(self) -> None:
+        """End the phase if an instruction of it may report an error."""
+        if any(entry.faults for entry in self._entries):
+            self.flush()
+
     # ---- numbers of a launch of one item
 
     def single(self, value: Value) -> Lowered:
