@@ -69,9 +69,6 @@ class _Case(NamedTuple):
         return cls(use, window.mapped(lambda n: simplified(n, given)), given, False)
 
 
-# ---- two windows
-
-
 def _apart(a: _Case, b: _Case, coordinates: Sequence[Symbol], inside: bool) -> bool:
     """True if two uses share no byte in different blocks."""
     coordinates = [s for s in coordinates if highest(of(s)) != 0]
