@@ -92,6 +92,7 @@ GUARDS = {
         "test_dma::test_atomic_add_rounds_in_the_type_of_the_elements": "pto.mte_ub_gm",
         "test_dma::test_atomic_bursts_over_the_same_element_all_count": "pto.mte_ub_gm",
         "test_dma::test_atomic_types_make_stores_add": "pto.mte_ub_gm",
+        "test_dma::test_padded_bursts_apart_by_no_whole_number_of_elements": "pto.copy_gm_to_ubuf",
         "test_dma::test_bursts_over_each_other_and_none": "pto.mte_gm_ub",
         "test_dma::test_control_bits_choose_the_atomic_operation": "pto.mte_ub_gm",
         "test_dma::test_no_bursts_and_empty_bursts_move_nothing": "pto.mte_gm_ub",

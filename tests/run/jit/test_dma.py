@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import pto
 from tests.run.jit.both import agree, fails_alike
 
 _BYTES = 8192
@@ -145,3 +146,32 @@ def test_of_bursts_that_write_over_each_other_the_later_one_wins(
 ) -> None:
     agree(_program(_load(width, loops)), _arrays(), check=False)
     agree(_program(_store(width, loops)), _arrays(), check=False)
+
+
+@pytest.mark.parametrize("engine", ["reference", "jit"])
+def test_padded_bursts_apart_by_no_whole_number_of_elements(engine: str) -> None:
+    """Bursts of one i64 with one of padding on the left, 100 bytes apart: 12.5 elements."""
+    text = """module attributes {pto.target_arch = "cpu"} {
+  func.func @f(%from: !pto.ptr<i64>, %to: !pto.ptr<i8>) {
+    %c0 = arith.constant 0 : i64
+    %c1 = arith.constant 1 : i64
+    %c2 = arith.constant 2 : i64
+    %c8 = arith.constant 8 : i64
+    %c100 = arith.constant 100 : i64
+    %c160 = arith.constant 160 : i64
+    %pad = arith.constant true
+    %u = pto.castptr %c0 : i64 -> !pto.ptr<i64, ub>
+    %b = pto.castptr %c0 : i64 -> !pto.ptr<i8, ub>
+    pto.mte_gm_ub %to, %b, %c0, %c160 nburst(%c1, %c160, %c160) : !pto.ptr<i8>, !pto.ptr<i8, ub>, i64, i64, i64, i64, i64
+    pto.copy_gm_to_ubuf %from, %u, %c0, %c2, %c8, %c1, %c0, %pad, %c0, %c8, %c100 : !pto.ptr<i64>, !pto.ptr<i64, ub>, i64, i64, i64, i64, i64, i1, i64, i64, i64
+    pto.mte_ub_gm %b, %to, %c160 nburst(%c1, %c160, %c160) : !pto.ptr<i8, ub>, !pto.ptr<i8>, i64, i64, i64, i64
+    return
+  }
+}"""  # noqa: E501
+    to = np.ones(160, np.int8)
+    want = to.copy()
+    for at, number in ((0, 7), (100, 9)):
+        want[at : at + 32] = 0  # padding, up to a whole block
+        want[at + 8] = number
+    pto.launch(pto.parse(text), args=[np.array([7, 9], np.int64), to], engine=engine)
+    assert np.array_equal(to, want)

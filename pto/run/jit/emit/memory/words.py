@@ -157,7 +157,8 @@ class Words(Guarded, Numbers):
         size, payload = kind.itemsize, self.number(width)
         for each in (left, right):
             self.fine = self.fine & Fact(x, x.compare("ult", each.value, SMALL))
-        self.fine = self.fine & (payload % size == 0)
+        for each in (payload, *(self.number(p.destination) for p in loops)):
+            self.fine = self.fine & (each % size == 0)
         before, used = left * size, left * size + payload + right * size
         row = (used + (BLOCK_BYTE_SIZE - 1)) // BLOCK_BYTE_SIZE * BLOCK_BYTE_SIZE
         item = self._item(bits, kind)
