@@ -61,7 +61,6 @@ HOST_ONLY = {
     "a scale or slope known only when it runs that is no f32": "pto.mte_l0c_l1",
     "a product of these types": "pto.mad pto.mad_mx",
     "tiles whose lines run across each other": "pto.tadd pto.tsub",
-    "factors without boxes": "pto.tmatmul",
     "scaled integers": "pto.tmatmul.mx",
     "scales of another type, or fewer than the factors may need": (
         "pto.tmatmul.mx pto.tgemv.mx pto.tgemv.mx.acc pto.tgemv.mx.bias"

@@ -71,7 +71,7 @@ SWITCHES: dict[str, tuple[Switch, tuple[str, ...]]] = {
         (f"{_JIT}/test_forwarding.py::test_moves_and_a_product[shape0-kind0]",),
     ),
     "left factors read in boxes": (
-        _attribute(factors, "boxes_of", None),
+        _attribute(factors, "has_runs", False),
         (f"{_JIT}/test_forwarding.py::test_a_left_factor_of_f32_is_read_where_it_is[kind0-64]",),
     ),
     "loads left out": (

@@ -12,8 +12,8 @@ import pytest
 import pto
 from pto.run.jit.emit.cube import factors as factors_module
 from pto.run.jit.emit.cube.forwarding import fills_factor
-from pto.run.jit.emit.cube.unpack import PanelLayout
 from pto.run.jit.emit.fusion import FusingEmitter
+from pto.run.jit.emit.tile.access import Access
 from tests.run.jit.both import same
 from tests.run.jit.test_fusion import agree, forwards, normal
 
@@ -308,11 +308,11 @@ def test_a_left_factor_of_f32_is_read_where_it_is(
 ) -> None:
     """In its boxes, if k is made of whole ones; the right one is always unpacked. Both are loaded,
     because something else reads them too."""
-    unpacked, plain = list[int](), factors_module.unpack
+    unpacked, plain = list[Access](), factors_module.unpack
 
-    def noted(s: Any, to: str, room: PanelLayout, *given: Any, **named: Any) -> None:
-        unpacked.append(room.panel)
-        plain(s, to, room, *given, **named)
+    def noted(s: Any, to: Access, *given: Any, **named: Any) -> None:
+        unpacked.append(to)
+        plain(s, to, *given, **named)
 
     monkeypatch.setattr(factors_module, "unpack", noted)
 

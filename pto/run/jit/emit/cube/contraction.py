@@ -5,7 +5,7 @@ too."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -14,12 +14,14 @@ import numpy as np
 from pto.core.dtypes import F32, I32, DType
 from pto.core.primitives import isfinite
 from pto.run.jit.emit.cube.factors import LANES, PANEL, Factors, Matrix, byte_products
-from pto.run.jit.emit.cube.image import Windows
-from pto.run.jit.emit.cube.unpack import PanelLayout, widened
+from pto.run.jit.emit.cube.unpack import widened
 from pto.run.jit.emit.emitter import OpContext
 from pto.run.jit.emit.frame import Parameters
 from pto.run.jit.emit.tile import planes
-from pto.run.jit.emit.tile.grids import Grid
+from pto.run.jit.emit.tile.access import Access
+from pto.run.jit.emit.tile.boxes import Field, position
+from pto.run.jit.emit.tile.copies import Work
+from pto.run.jit.emit.tile.move import transfer
 from pto.run.jit.llvm import lanes
 from pto.run.jit.llvm.shuffles import spread
 from pto.run.jit.llvm.text import Text, Val, element, unsupported_if, vector
@@ -35,22 +37,10 @@ Right = Callable[[Val], list[str]]  # the vectors of a row of the right factor
 
 def changed(s: OpContext, sizes: tuple[int, int, int], factors: Factors, *changes: Change) -> None:
     """Every element of either factor, f32, becomes change(element), in place."""
-
-    def write(x: Text, change: Callable[[Any], Any]) -> None:
-        spot = lanes.Lanes(x, LANES)
-
-        def some(at: Val) -> None:
-            place = x.at("%p0", at)
-            value = spot.symbol(lanes.F32, x.load(spot.type(lanes.F32), place))
-            x.store(spot.type(lanes.F32), change(value).name, place)
-
-        x.loop("%p1", 4 * LANES, some)
-
-    m, _, n = sizes
-    left, right = m * factors.rooms[0].line, -(-n // PANEL) * factors.rooms[1].panel
-    places = (factors.left, left), (factors.right, right)
-    for (place, count), (key, change) in zip(places, changes, strict=True):
-        s.call(key, [("ptr", place), ("i64", 4 * count)], partial(write, change=change))
+    m, k, n = sizes
+    places = (factors.left, m, k), (factors.right, k, n)
+    for (place, rows, cols), (key, change) in zip(places, changes, strict=True):
+        transfer(s, rows, cols, place, place, Work(change), key)
 
 
 # Overflow of sums: to infinity, to the largest number, or to it only for finite operands.
@@ -69,35 +59,40 @@ def multiply(
 ) -> None:
     """dst = left x right, plus `start`: a matrix, or one row for all, or dst itself; nothing else
     may overlap. LIMITED: all factors are finite."""
-    x, (m, k, n), rooms = s.x, sizes, factors.rooms
+    x, (m, k, n) = s.x, sizes
     of_bytes = bool(factors.begins)
     k = x.up(k, 4) if of_bytes else k
-    kind = "float" if dst.grid.dtype is F32 else "i32"
-    first, shape = ("null", None) if start is None else (start.pointer, (start.grid, is_row))
-    windows = factors.windows
-    places = dst.pointer, factors.left, factors.right, first, factors.begins or "null"
-    given = Parameters(*(("i64", n) for n in (m, k, n)), *(("ptr", p) for p in places))
-    given.add("i64", factors.first)
+    kind, out = "float" if dst.field.dtype is F32 else "i32", dst.field
+    first = "null" if start is None else start.access.pointer
+    shape = None if start is None else (start.field, is_row)
+    places = dst.access, factors.left, factors.right
+    given = Parameters(*(("i64", n) for n in (m, k, n)), *(("ptr", p.pointer) for p in places))
+    given.add("ptr", first)
+    given.add("ptr", factors.begins or "null")
     given.add("i64", _high_rows(x, m))
-    rooms = replace(rooms[0], line=given.name(rooms[0].line)), rooms[1]
+    left, right = factors.left.field.renamed(given.name), factors.right.field
     source = factors.source
     if source is not None:
         pointer = str(given.name(source.pointer, "ptr"))
-        source = replace(source, grid=source.grid.renamed(given.name), pointer=pointer)
+        source = Access(source.field.renamed(given.name), pointer)
     unpacking = given.name(_rows_if(x, factors.unpacks))
-    along = k if windows is None else windows.run
+    along = k if len(left.cols) == 1 else left.cols[0].size
     whole = isinstance(along, int) and along % _STEPS == 0
-    facts = rooms, dst.grid, shape, of_bytes, limit, windows, whole, source, unpacking
-    key = repr(("product", kind, *facts))
-
-    unaligned = dst.grid.col != 1 or dst.grid.box[1] % LANES
-    unsupported_if(unaligned, "an accumulator whose rows are no runs")
+    first_row = given.name(factors.first)
+    facts = left, first_row, right, out, shape, of_bytes, limit, whole, source
+    key = repr(("product", kind, *facts, unpacking))
+    rows = (out,) if start is None or is_row else (out, start.field)
+    unsupported_if(not all(map(_has_vectors, rows)), "an accumulator whose rows are no runs")
 
     def write(x: Text) -> None:
-        block = _Block(x, kind, rooms, dst.grid, shape, of_bytes, limit, windows, whole, source)
-        _multiply(x, block, unpacking)
+        _multiply(x, _Block(x, kind, *facts), unpacking)
 
     s.call(key, given.given, write)
+
+
+def _has_vectors(g: Field) -> bool:
+    """True if the elements of a vector follow each other, from a multiple of its lanes on."""
+    return g.cols[0].step == 1 and g.cols[0].size % LANES == 0  # REST is 0
 
 
 def _high_rows(x: Text, m: Val) -> Val:
@@ -116,8 +111,8 @@ def _rows_if(x: Text, unpacks: str) -> Val:
 
 
 def _multiply(x: Text, block: _Block, unpacking: Val) -> None:
-    """f(m, k, n, dst, lhs, rhs, start, begins, first, rows of blocks of 6, ..). `unpacking`: the
-    number of rows that unpack the right factor."""
+    """f(m, k, n, dst, lhs, rhs, start, begins, rows of blocks of 6, ..). `unpacking`: the number of
+    rows that unpack the right factor."""
     panels = x.mul(x.over("%p2", PANEL), PANEL)
 
     def strip(j: Val, wide: int, ends: Sequence[tuple[int, Val]]) -> None:
@@ -130,9 +125,9 @@ def _multiply(x: Text, block: _Block, unpacking: Val) -> None:
             x.loop(end, high, lambda i, high=high: block.write(i, j, high, wide), start=start)
             start = end
 
-    lower = x.add("%p9", x.mul(x.over(x.sub("%p0", "%p9"), _LOWER), _LOWER))
+    lower = x.add("%p8", x.mul(x.over(x.sub("%p0", "%p8"), _LOWER), _LOWER))
     narrow = x.mul(x.over("%p0", _NARROW), _NARROW)
-    in_panels = [(_HIGH, "%p9"), (_LOWER, lower), (1, "%p0")]
+    in_panels = [(_HIGH, "%p8"), (_LOWER, lower), (1, "%p0")]
     x.loop(panels, PANEL, lambda j: strip(j, PANEL // LANES, in_panels))
     x.loop("%p2", LANES, lambda j: strip(j, 1, [(_NARROW, narrow), (1, "%p0")]), start=panels)
 
@@ -143,14 +138,15 @@ class _Block:
 
     x: Text
     kind: str
-    rooms: tuple[PanelLayout, PanelLayout]
-    out: Grid
-    start: tuple[Grid, bool] | None  # the layout of the addend, and whether it is one row
+    left: Field
+    first: Val  # row of the left factor
+    right: Field
+    out: Field
+    start: tuple[Field, bool] | None  # the layout of the addend, and whether it is one row
     of_bytes: bool
     limit: int
-    windows: Windows | None
     is_whole: bool  # True if k is known to be a multiple of the steps of an iteration
-    source: Matrix | None  # of the right factor, in rows
+    source: Access | None  # of the right factor, in rows
 
     @property
     def type(self) -> str:
@@ -168,41 +164,39 @@ class _Block:
             begins = x.at("%p7", x.mul(j, 4))
             first = [x.load(self.type, x.at(begins, 4 * LANES * n)) for n in range(wide)]
         right = partial(self._right, j, wide, self.source if unpacks else None)
-        if self.windows is None:
-            line = x.mul(self.rooms[0].line, 4)
-            rows = [x.at("%p4", x.mul(x.add(i, n), line)) for n in range(high)]
+        rows = _starts(x, self.left, "%p4", x.add(i, self.first), high)
+        if len(self.left.cols) == 1:
             sums = self._products("%p1", rows, right, first * high)
         else:
-            sums = self._windows(self.windows, i, right, high, first * high)
+            sums = self._runs(rows, right, first * high)
         for n in range(high):
             for w in range(wide):
                 self._finish(x.add(i, n), x.add(j, w * LANES), sums[n * wide + w], wide)
 
-    def _right(self, j: Val, wide: int, source: Matrix | None, k: Val) -> list[str]:
+    def _right(self, j: Val, wide: int, source: Access | None, k: Val) -> list[str]:
         """Row k of the right factor from column j on. `source`: unpack it from there."""
-        x, room = self.x, self.rooms[1]
-        row = x.mul(k, x.mul(room.line, 4))
-        line = x.at("%p5", x.add(room.column(x, j), row))
+        x = self.x
+        line = x.at(self.right.at(x, "%p5", 0, j), x.mul(k, 4 * PANEL))
         places = [x.at(line, 4 * LANES * n) for n in range(wide)]
         if source is None:
             return [x.load(self.type, place) for place in places]
-        g, size = source.grid, source.grid.dtype.itemsize
-        begin = x.at(source.pointer, x.mul(x.add(x.mul(k, g.down), j), size))
-        found: list[str] = []
+        g, spot, found = source.field, self._floats, list[str]()
+        begin = g.at(x, source.pointer, k, j)
         for n, place in enumerate(places):
-            items = x.load(vector(LANES, element(g.dtype)), x.at(begin, n * LANES * size))
-            found.append(str(widened(self._floats, g.dtype, items)))
+            at = x.at(begin, n * LANES * g.dtype.itemsize)
+            items = x.load(vector(LANES, element(g.dtype)), at)
+            value = widened(spot.symbol(lanes.symbol_type(g.dtype), items), g.dtype)
+            found.append(str(value.name))
             x.store(self.type, found[-1], place)
         return found
 
-    def _windows(
-        self, windows: Windows, i: Val, right: Right, high: int, first: list[str]
-    ) -> list[str]:
-        x, run = self.x, windows.run
-        rows = windows.rows(x, "%p4", x.add(i, "%p8"), high)
+    def _runs(self, rows: Sequence[str], right: Right, first: list[str]) -> list[str]:
+        """Rows whose elements are contiguous in runs along k."""
+        x, ((run, _), *more) = self.x, self.left.cols
 
         def step(n: Val, sums: list[str]) -> list[str]:
-            here = [x.at(row, windows.skipped(x, n)) for row in rows]
+            skipped = x.mul(position(x, tuple(more), n), 4)
+            here = [x.at(row, skipped) for row in rows]
             return self._products(run, here, lambda k: right(x.add(x.mul(n, run), k)), sums)
 
         return x.fold(x.over("%p1", run), [self.type] * len(first), first, step)
@@ -268,22 +262,29 @@ class _Block:
             mask = planes.head(x, LANES, left)
         if self.start is not None:
             g, is_row = self.start
-            where = self._place(g, 0 if is_row else i, j)
-            old = planes.load_lanes(x, self.dtype, LANES, x.at("%p6", where), mask)
+            at = g.at(x, "%p6", 0 if is_row else i, j)
+            old = planes.load_lanes(x, self.dtype, LANES, at, mask)
             op, parts = "fadd" if self.kind == "float" else "add", (old, total)
             total = x.new(f"{op} {self.type} {old}, {total}")
             if self.limit:
                 total = self._limited(total, parts)
-        to = x.at("%p3", self._place(self.out, i, j))
+        to = self.out.at(x, "%p3", i, j)
         planes.store_lanes(x, self.dtype, LANES, total, to, mask)
 
-    def _place(self, g: Grid, i: Val, j: Val) -> Val:
-        """Bytes from the tile's address to (i, j); j is a multiple of the lanes."""
-        x, (h, w) = self.x, g.box
-        if w == 1:  # no boxes: columns follow each other
-            unsupported_if(g.right != 1, "an addend whose rows are no runs")
-            return x.mul(x.add(x.mul(i, g.down), j), 4)
-        unsupported_if(w % LANES, "boxes narrower than a vector")
-        down = x.add(x.mul(x.over(i, h), g.down), x.mul(x.rest(i, h), g.row))
-        right = x.add(x.mul(x.over(j, w), g.right), x.rest(j, w))
-        return x.mul(x.add(down, right), 4)
+
+def _starts(x: Text, g: Field, base: str, i: Val, count: int) -> list[str]:
+    """The addresses of `count` rows, from number `i` on."""
+    if len(g.rows) == 1:
+        step = x.mul(g.rows[0].step, 4)
+        return [x.at(base, x.mul(x.add(i, n), step)) for n in range(count)]
+    (size, step), (_, down) = g.rows
+    first, found = g.at(x, base, i, 0), list[str]()
+    for n in range(count):
+        if n >= size:
+            found.append(g.at(x, base, x.add(i, n), 0))
+            continue
+        below = x.compare("sge", x.add(x.rest(i, size), n), size)
+        back = 4 * (down - size * step)
+        more = x.new(f"select i1 {below}, i64 {back}, i64 0") if n else 0
+        found.append(x.at(first, x.add(more, 4 * n * step)))
+    return found

@@ -7,22 +7,16 @@ products at once.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from pto.core.dtypes import F32, I8, I32, U8, DType
-from pto.run.jit.emit.cube.image import Image, Windows
-from pto.run.jit.emit.cube.unpack import (
-    FACTORS,
-    RIGHT_AT,
-    PanelLayout,
-    can_weave,
-    in_words,
-    unpack,
-    weave,
-)
+from pto.core.layout import REST, Digit
+from pto.run.jit.emit.cube.image import Image
+from pto.run.jit.emit.cube.unpack import FACTORS, RIGHT_AT, can_weave, in_words, unpack, weave
 from pto.run.jit.emit.emitter import OpContext
-from pto.run.jit.emit.tile.grids import Grid
+from pto.run.jit.emit.tile.access import Access
+from pto.run.jit.emit.tile.boxes import Field, line, plain
 from pto.run.jit.llvm import native, shuffles
 from pto.run.jit.llvm.text import Text, Val, expect, unsupported_if, vector
 
@@ -35,12 +29,15 @@ _LEAST: Final = 8  # f32 of a row of a box that is read where it is
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """The address and layout of a matrix, and its largest number of rows and columns."""
+    """A matrix and its largest number of rows and columns."""
 
-    grid: Grid
-    pointer: str
+    access: Access
     rows: int
     cols: int
+
+    @property
+    def field(self) -> Field:
+        return self.access.field
 
 
 def kind_of(a: DType, b: DType, dst: DType, *, pairs: bool = False) -> str:
@@ -52,11 +49,11 @@ def kind_of(a: DType, b: DType, dst: DType, *, pairs: bool = False) -> str:
     return into
 
 
-def takes(g: Grid, *, left: bool) -> bool:
+def takes(g: Field, *, left: bool) -> bool:
     """True if an operand of this layout is multiplied as fast as one in L0."""
     if g.dtype in (I8, U8) and native.target().has_byte_products:
         return _has_words(g, left=left)
-    return g.box != (1, 1) and 1 in (g.row, g.col)
+    return bool(g.units)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +61,11 @@ class Factors:
     """Both factors, unpacked in the scratch memory: the left row by row, the right in panels. A
     left factor of f32 in boxes or in global memory may stay where it is."""
 
-    left: str
-    right: str
-    rooms: tuple[PanelLayout, PanelLayout]
+    left: Access
+    right: Access
     begins: str = ""  # of bytes, four in a word: what the sums of each column begin with
-    windows: Windows | None = None  # how the rows of an image or of boxes lie
-    first: Val = 0  # of them
-    source: Matrix | None = None  # of the right factor, which the first block of rows may unpack
+    first: Val = 0  # row of the left factor
+    source: Access | None = None  # of the right factor, which the first block of rows may unpack
     unpacks: str = "false"  # True if it does
 
 
@@ -89,76 +84,80 @@ def unpacked(
     b = expect(right_factor, Matrix, "an image as the right factor")
     if isinstance(a, Image):
         return _image_unpacked(s, sizes, a, b, again)
-    if _are_bytes(a.grid, b.grid):
+    if _are_bytes(a.field, b.field):
         return _bytes_unpacked(s, sizes, a, b)
-    (m, k, n), deep = sizes, a.grid.dtype.values_per_item
-    rooms = _rooms(replace(a, cols=a.cols * deep), replace(b, rows=b.rows * deep))
-    left, right = s.e.scratch(), s.x.at(s.e.scratch(), RIGHT_AT)
+    (m, k, n), deep, into = sizes, a.field.dtype.values_per_item, _wide(a.field.dtype)
     x, unpacks = s.x, "false"
-    if in_place and not again and _are_rows(b.grid):
+    left = _room(s, 0, into, a.rows, a.cols * deep)
+    right = _panels(s, into, b.rows * deep, b.cols)
+    if in_place and not again and _are_rows(b.field):
         unpacks = x.both(x.compare("sge", m, TALL), x.compare("eq", x.rest(n, PANEL), 0))
     if not again:
-        given = right, rooms[1], b.grid, b.pointer, k, n
-        x.when(x.negated(unpacks), lambda: unpack(s, *given, across=False))
-    later = (None if unpacks == "false" else b), unpacks
-    if in_place and a.grid.dtype is F32 and _are_rows(a.grid):
-        return Factors(a.pointer, right, (PanelLayout(a.grid.down), rooms[1]), "", None, 0, *later)
-    windows = boxes_of(a.grid, k) if in_place else None
-    if windows is None:
-        unpack(s, left, rooms[0], a.grid, a.pointer, m, k)
-    left = left if windows is None else a.pointer
-    return Factors(left, right, rooms, "", windows, 0, *later)
+        x.when(x.negated(unpacks), lambda: unpack(s, right, b.access, k, n, across=False))
+    stays = in_place and a.field.dtype is F32 and (_are_rows(a.field) or has_runs(a.field, k))
+    if stays:
+        left = a.access
+    else:
+        unpack(s, left, a.access, m, k)
+    return Factors(left, right, "", 0, None if unpacks == "false" else b.access, unpacks)
 
 
-def _are_rows(g: Grid) -> bool:
+def _are_rows(g: Field) -> bool:
     """True if the elements of a row follow each other."""
-    return g.box[0] == 1 and g.right == g.box[1] and g.col == 1
+    return g.cols == line(1)
 
 
-def boxes_of(g: Grid, k: Val) -> Windows | None:
-    """The rows of boxes of f32 as windows; None for another layout, or if k is known only when it
-    runs or is no multiple of a box."""
-    (h, w), row, down = g.box, g.row, g.down
-    if not (isinstance(k, int) and isinstance(row, int) and isinstance(down, int)):
-        return None
-    if g.dtype is not F32 or g.col != 1 or w < _LEAST or k % w:
-        return None
-    across, step, down = (1, 0, row) if down == h * row else (h, row, down)
-    return Windows(across, step, down, w, 0, 1, g.right)
+def has_runs(g: Field, k: Val) -> bool:
+    """True if the rows are runs of some length, and k is a multiple of it that is known now."""
+    run = g.cols[0]
+    long = run.step == 1 and run.size >= _LEAST
+    return long and isinstance(k, int) and int(k) % run.size == 0
 
 
 def _image_unpacked(
     s: OpContext, sizes: tuple[Val, Val, Val], a: Image, b: Matrix, again: bool
 ) -> Factors:
-    rooms = _rooms(Matrix(b.grid, "", 0, 0), b)
-    left, right = s.e.scratch(), s.x.at(s.e.scratch(), RIGHT_AT)
-    first = a.unpack(s, left)
+    right = _panels(s, F32, b.rows, b.cols)
+    left = Access(a.windows, s.e.scratch())
+    first = a.unpack(s, left.pointer)
     if not again:
-        unpack(s, right, rooms[1], b.grid, b.pointer, *sizes[1:])
-    return Factors(left, right, rooms, "", a.windows, first)
+        unpack(s, right, b.access, *sizes[1:])
+    return Factors(left, right, "", first)
 
 
-def _rooms(a: Matrix, b: Matrix) -> tuple[PanelLayout, PanelLayout]:
-    high, line = -(-b.rows // _TALLEST) * _TALLEST, -(-a.cols // LANES) * LANES
-    rooms = PanelLayout(line), PanelLayout(PANEL, high * PANEL)
-    wide = -(-b.cols // PANEL)
-    unsupported_if(
-        a.rows * line * 4 > RIGHT_AT or (rooms[1].panel + PANEL) * wide * 4 > RIGHT_AT,
-        "factors larger than the scratch memory",
-    )
-    return rooms
+def _wide(dtype: DType) -> DType:
+    return F32 if FACTORS[dtype] == "float" else I32
+
+
+def _room(s: OpContext, at: int, into: DType, rows: int, cols: int) -> Access:
+    """Rows of unpacked elements in the scratch memory."""
+    pitch = -(-cols // LANES) * LANES
+    _require_room(rows * pitch)
+    return Access(plain(into, pitch), s.x.at(s.e.scratch(), at))
+
+
+def _panels(s: OpContext, into: DType, rows: int, cols: int) -> Access:
+    """Panels of `PANEL` columns of unpacked elements, one after the other."""
+    panel = -(-rows // _TALLEST) * _TALLEST * PANEL
+    _require_room((panel + PANEL) * -(-cols // PANEL))
+    field = Field(into, line(PANEL), (Digit(PANEL, 1), Digit(REST, panel)))
+    return Access(field, s.x.at(s.e.scratch(), RIGHT_AT))
+
+
+def _require_room(items: int) -> None:
+    unsupported_if(4 * items > RIGHT_AT, "factors larger than the scratch memory")
 
 
 # ---- bytes
 
 
-def _are_bytes(a: Grid, b: Grid) -> bool:
+def _are_bytes(a: Field, b: Field) -> bool:
     """True if the processor multiplies them, and both have four bytes together."""
     fine = native.target().has_byte_products and a.dtype in (I8, U8) and b.dtype is I8
     return fine and _has_words(a, left=True) and _has_words(b, left=False)
 
 
-def _has_words(g: Grid, *, left: bool) -> bool:
+def _has_words(g: Field, *, left: bool) -> bool:
     return in_words(g, across=left) is not None or (not left and can_weave(g))
 
 
@@ -166,25 +165,25 @@ def _bytes_unpacked(s: OpContext, sizes: tuple[Val, Val, Val], a: Matrix, b: Mat
     """Unpack bytes. A signed left operand is read as unsigned, which adds 128 to each element; so
     the sums of a column begin with -128 times the sum of the right operand. Integers wrap, so this
     is exact."""
-    x, (m, k, n), signed = s.x, sizes, a.grid.dtype is I8
-    across = expect(in_words(a.grid, across=True), Grid, "bytes that lie apart")
-    down = in_words(b.grid, across=False)
-    a, b = replace(a, cols=-(-a.cols // 4)), replace(b, rows=-(-b.rows // 4))
-    rooms, words, panels = _rooms(a, b), x.up(k, 4), x.up(n, PANEL)
-    left, right = s.e.scratch(), x.at(s.e.scratch(), RIGHT_AT)
-    unpack(s, left, rooms[0], across, a.pointer, m, words, 0x80808080 if signed else 0)
+    x, (m, k, n), signed = s.x, sizes, a.field.dtype is I8
+    across = expect(in_words(a.field, across=True), Field, "bytes that lie apart")
+    down, words, panels = in_words(b.field, across=False), x.up(k, 4), x.up(n, PANEL)
+    left = _room(s, 0, I32, a.rows, -(-a.cols // 4))
+    right = _panels(s, I32, -(-b.rows // 4), b.cols)
+    unpack(s, left, a.access.laid(across), m, words, 0x80808080 if signed else 0)
     if down is None:
-        weave(s, right, rooms[1], b.grid, b.pointer, words, n)
+        weave(s, right, b.access, words, n)
     else:
-        unpack(s, right, rooms[1], down, b.pointer, words, n)
-    begins = x.at(right, rooms[1].panel * -(-b.cols // PANEL) * 4)
-    given = [("i64", k), ("i64", panels), ("ptr", right), ("ptr", begins)]
-    key = repr(("begins", rooms[1], signed))
-    s.call(key, given, lambda x: _begins(x, rooms[1], 128 * signed))
-    return Factors(left, right, rooms, begins)
+        unpack(s, right, b.access.laid(down), words, n)
+    panel = right.field.cols[1].step
+    begins = x.at(right.pointer, panel * -(-b.cols // PANEL) * 4)
+    given = [("i64", k), ("i64", panels), ("ptr", right.pointer), ("ptr", begins)]
+    key = repr(("begins", panel, signed))
+    s.call(key, given, lambda x: _begins(x, panel, 128 * signed))
+    return Factors(left, right, begins)
 
 
-def _begins(x: Text, room: PanelLayout, each: int) -> None:
+def _begins(x: Text, panel: int, each: int) -> None:
     """f(k, panels, right, begins). Bytes after the end of a column become 0."""
     type = vector(LANES, "i32")
     splat = f"splat (i32 {each * 0x01010101})"
@@ -193,25 +192,25 @@ def _begins(x: Text, room: PanelLayout, each: int) -> None:
     mask = x.new(f"sub i32 {x.new(f'shl i32 1, {kept}')}, 1")
     masks, odd = shuffles.spread(x, "i32", LANES, mask), x.compare("ne", kept, 0, "i32")
 
-    def panel(p: Val) -> None:
+    def one(p: Val) -> None:
         for n in range(0, PANEL, LANES):
-            column = x.at("%p2", x.add(x.mul(p, room.panel * 4), n * 4))
+            column = x.at("%p2", x.add(x.mul(p, panel * 4), n * 4))
 
             def last(column: str = column) -> None:
-                place = x.at(column, x.mul(words, room.line * 4))
+                place = x.at(column, x.mul(words, PANEL * 4))
                 x.store(type, x.new(f"and {type} {x.load(type, place)}, {masks}"), place)
 
             x.when(odd, last)
 
             def step(k: Val, sums: list[str], column: str = column) -> list[str]:
-                right = x.load(type, x.at(column, x.mul(k, room.line * 4)))
+                right = x.load(type, x.at(column, x.mul(k, PANEL * 4)))
                 return [byte_products(x, splat, right, sums[0])]
 
             total = x.fold(x.up("%p0", 4), [type], ["zeroinitializer"], step)[0]
             place = x.at("%p3", x.add(x.mul(p, PANEL * 4), n * 4))
             x.store(type, x.new(f"sub {type} zeroinitializer, {total}"), place)
 
-    x.loop("%p1", 1, panel)
+    x.loop("%p1", 1, one)
 
 
 def byte_products(x: Text, a: Val, b: Val, total: Val) -> str:

@@ -24,12 +24,12 @@ from pto.isa.meaning.tile.img2col import IMG2COL, matrix_of
 from pto.isa.meaning.tile.matmul import PRODUCT
 from pto.isa.row import types as t
 from pto.isa.row.traits import Control
-from pto.run.jit.emit.cube.factors import LANES, Matrix, takes
+from pto.run.jit.emit.cube.factors import Matrix, takes
 from pto.run.jit.emit.cube.image import Image, image
 from pto.run.jit.emit.names import meet
 from pto.run.jit.emit.registry import is_cheap
-from pto.run.jit.emit.tile import planes
-from pto.run.jit.emit.tile.grids import Grid, grid
+from pto.run.jit.emit.tile import boxes, planes
+from pto.run.jit.emit.tile.access import Access
 from pto.run.jit.emit.tile.move import met
 from pto.run.jit.llvm.text import Val, expect, unsupported_if
 from pto.run.jit.runtime.values import ScalarValue, TileDesc, ViewDesc
@@ -173,12 +173,11 @@ def forwarded_copy(s: OpContext) -> ForwardedCopy:
         at = s.need(ScalarValue, "indexRow").name, s.need(ScalarValue, "indexCol").name
         s.fault_unless(_is_inside(s, src.type.shape, at, dst.valid))
     if load is None:
-        whole = Matrix(grid(src), planes.machine_address(s, src), *src.type.shape)
+        whole = Access(boxes.in_boxes(src), planes.machine_address(s, src))
         return ForwardedCopy((s.op,), *_window(s, whole, at, dst))
-    whole = expect(load.source, Matrix, "an image")
-    source, known = _window(s, whole, at, dst)
-    in_runs = s.x.compare("eq", s.x.rest(dst.valid[1], whole.grid.box[1]), 0)
-    known = s.x.both(known, in_runs, _is_inside(s, src.valid, at, dst.valid))
+    rows = expect(load.source, Matrix, "an image").access
+    source, known = _window(s, rows, at, dst)
+    known = s.x.both(known, _is_inside(s, src.valid, at, dst.valid))
     return ForwardedCopy((*load.fills, s.op), source, known, load.fine)
 
 
@@ -190,11 +189,10 @@ def _rows_of_view(s: OpContext) -> ForwardedCopy:
     unsupported_if(not plain, "elements that are arranged on their way")
     unsupported_if(move.has_margins(s.case), "columns beside the loaded ones")
     found, *others = met(s, view, tile, s.case.word("layout"))
-    (rows, *more), (cols, *gaps) = found.access.field.rows, found.access.field.cols
-    unsupported_if(others or more or gaps or cols.step != 1, "rows that are no runs")
+    _, rows, cols = found.access.field
+    unsupported_if(others or len(rows) > 1 or cols != boxes.line(1), "rows that are no runs")
     s.fault_unless(found.fits)
-    g = Grid(dtype, (1, LANES), rows.step, LANES, rows.step, 1)
-    source = Matrix(g, found.access.pointer, *tile.type.shape)
+    source = Matrix(found.access, *tile.type.shape)
     return ForwardedCopy((s.op,), source, "true", found.known)
 
 
@@ -207,15 +205,9 @@ def _is_inside(
     return x.both(*begins, *ends)
 
 
-def _window(s: OpContext, whole: Matrix, at: tuple[Val, Val], dst: TileDesc) -> tuple[Matrix, str]:
-    x, g = s.x, whole.grid
-    unsupported_if(
-        not takes(g, left=dst.type.role is Role.LEFT), "a layout that products do not take"
-    )
-    place, known = 0, "true"
-    for first, side, step in zip(at, g.box, (g.down, g.right), strict=True):
-        known = x.both(known, x.compare("eq", x.rest(first, side), 0))
-        place = x.add(place, x.mul(x.over(first, side), step))
+def _window(s: OpContext, whole: Access, at: tuple[Val, Val], dst: TileDesc) -> tuple[Matrix, str]:
+    x, is_left = s.x, dst.type.role is Role.LEFT
+    unsupported_if(not takes(whole.field, left=is_left), "a layout that products do not take")
+    known = whole.field.begins(x, *at)
     unsupported_if(known == "false", "a window that begins inside a box")
-    pointer = x.at(whole.pointer, x.mul(place, g.dtype.itemsize))
-    return Matrix(g, pointer, *dst.type.shape), known
+    return Matrix(whole.at(x, *at), *dst.type.shape), known

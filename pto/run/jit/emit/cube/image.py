@@ -9,50 +9,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from pto.core.constants import C0_SIZE_BYTE
-from pto.core.dtypes import DType
+from pto.core.dtypes import F32, DType, decode
+from pto.core.layout import REST, Digit
 from pto.isa.meaning.memory import registers
 from pto.isa.meaning.tile.img2col import FAR, FeatureMap, Filter, matrix_of, number
-from pto.run.jit.emit.cube.unpack import FACTORS, RIGHT_AT, widened
+from pto.run.jit.emit.cube.unpack import FACTORS, RIGHT_AT, unpack
 from pto.run.jit.emit.emitter import OpContext
 from pto.run.jit.emit.tile import planes
+from pto.run.jit.emit.tile.access import Access
+from pto.run.jit.emit.tile.boxes import Field, plain
+from pto.run.jit.emit.tile.move import fill
 from pto.run.jit.emit.tile.numbers import Numbers
 from pto.run.jit.llvm import lanes
-from pto.run.jit.llvm.text import Text, Val, element, expect, unsupported_if, vector
+from pto.run.jit.llvm.text import Val, constant, expect, unsupported_if
 from pto.run.jit.runtime.values import TileDesc
-
-
-@dataclass(frozen=True, slots=True)
-class Windows:
-    """The layout of overlapping rows of the left operand, in elements."""
-
-    across: int  # windows side by side
-    step: int  # from a window to the one beside it
-    down: int  # from a window to the one below it
-    run: int  # along k so many follow each other
-    jump: int  # from run to run
-    high: int  # runs of a group of channels
-    group: int  # from group to group
-
-    def rows(self, x: Text, base: str, i: Val, count: int) -> list[str]:
-        """The addresses of `count` windows, from number `i` on."""
-        line, col = x.over(i, self.across), x.rest(i, self.across)
-        first = x.at(base, x.mul(x.add(x.mul(line, self.down), x.mul(col, self.step)), 4))
-        found = [first]
-        for n in range(1, count):
-            if n >= self.across:
-                found += self.rows(x, base, x.add(i, n), 1)
-                continue
-            below = x.compare("sge", x.add(col, n), self.across)
-            back = 4 * (self.down - self.across * self.step)
-            more = x.new(f"select i1 {below}, i64 {back}, i64 0")
-            found.append(x.at(first, x.add(more, 4 * n * self.step)))
-        return found
-
-    def skipped(self, x: Text, run: Val) -> Val:
-        """Bytes from the first run of a window to another."""
-        group, line = x.over(run, self.high), x.rest(run, self.high)
-        return x.mul(x.add(x.mul(group, self.group), x.mul(line, self.jump)), 4)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,23 +43,23 @@ class Image:
     group: Val  # the first here
 
     @property
-    def windows(self) -> Windows:
+    def windows(self) -> Field:
+        """The unpacked windows, of which neighbours overlap: side by side, then below each other.
+        Along k a window is lines of the filter, then groups of channels."""
         c0, steps, pitch = self._c0, self.steps, self._pitch
-        across = steps.span(self.plane)[1] // steps.stride_w + 1
-        return Windows(
-            across,
-            steps.stride_w * c0,
-            steps.stride_h * pitch,
-            steps.filter_w * c0,
-            steps.dilation_h * pitch,
-            steps.filter_h,
-            self._most * pitch,
-        )
+        rows = Digit(self._across, steps.stride_w * c0), Digit(REST, steps.stride_h * pitch)
+        lines = Digit(steps.filter_h, steps.dilation_h * pitch)
+        return Field(F32, rows, (Digit(steps.filter_w * c0, 1), lines, Digit(REST, self._group)))
 
     @property
     def nbytes(self) -> int:
         """Unpacked, at most."""
-        return self.groups * self.windows.group * 4
+        return self.groups * self._group * 4
+
+    @property
+    def _across(self) -> int:
+        """Windows side by side."""
+        return self.steps.span(self.plane)[1] // self.steps.stride_w + 1
 
     @property
     def _c0(self) -> int:
@@ -97,65 +70,39 @@ class Image:
         return (self.plane.left + self.plane.w + self.plane.right) * self._c0
 
     @property
-    def _most(self) -> int:
-        """The largest number of lines that the windows need."""
-        across = self.steps.span(self.plane)[1] // self.steps.stride_w + 1
-        return self._lines(-(-(self.rows - 1) // across) + 1)
+    def _group(self) -> int:
+        """Elements from a group of channels to the next: as many lines as the windows may need."""
+        return self._lines(-(-(self.rows - 1) // self._across) + 1) * self._pitch
 
     def _lines(self, high: int) -> int:
         steps = self.steps
         return (high - 1) * steps.stride_h + (steps.filter_h - 1) * steps.dilation_h + 1
 
     def unpack(self, s: OpContext, to: str) -> Val:
-        """Unpack the lines that these windows need; returns the number of the first window in its
-        line."""
-        x, across, steps = s.x, self.windows.across, self.steps
-        first = x.rest(self.row, across)
-        top = x.sub(x.mul(x.over(self.row, across), steps.stride_h), self.plane.top)
-        last = x.over(x.add(first, self.rows - 1), across)
+        """Unpack the lines that these windows need, with the padding around the image; returns the
+        number of the first window in its line."""
+        x, steps, plane, c0 = s.x, self.steps, self.plane, self._c0
+        first, above = x.rest(self.row, self._across), x.over(self.row, self._across)
+        top = x.sub(x.mul(above, steps.stride_h), plane.top)
+        last = x.over(x.add(first, self.rows - 1), self._across)
         lines = x.add(x.mul(last, steps.stride_h), self._lines(1))
-        key = repr(("image", self.dtype, self.plane, self._pitch, self._most, self.pad))
-        size = self.plane.h * self.plane.w * C0_SIZE_BYTE
+        begin = x.smaller(x.greater(x.sub(0, top), 0), lines)
+        end = x.greater(x.smaller(x.sub(plane.h, top), lines), begin)
+        left, right, long = plane.left * c0, self._pitch - plane.right * c0, plane.w * c0
+        pad = decode(self.dtype, np.array([self.pad], self.dtype.storage))
+        beside = constant(lanes.F32, pad[0])
+        group = Access(plain(F32, self._pitch), to)
+        source = Access(plain(self.dtype, long), self.pointer)
         for n in range(self.groups):
-            source = x.at(self.pointer, x.mul(x.add(self.group, n), size))
-            place = x.at(to, n * self.windows.group * 4)
-            given = [("i64", lines), ("i64", top), ("ptr", place), ("ptr", source)]
-            s.call(key, given, self._write)
+            target = group.at(x, 0, n * self._group)
+            channels = source.at(x, x.mul(x.add(self.group, n), plane.h), 0)
+            for rows in ((0, begin), (end, lines)):
+                fill(s, target, beside, rows, (0, self._pitch))
+            for cols in ((0, left), (right, self._pitch)):
+                fill(s, target, beside, (begin, end), cols)
+            inside = channels.at(x, x.add(top, begin), 0)
+            unpack(s, target.at(x, begin, left), inside, x.sub(end, begin), long)
         return first
-
-    def _write(self, x: Text) -> None:
-        """f(lines, the first of them, dst, src)"""
-        c0, plane, dtype = self._c0, self.plane, self.dtype
-        spot, type = lanes.Lanes(x, c0), vector(c0, FACTORS[dtype])
-        item = vector(c0, element(dtype))
-        bits = f"splat (i{8 * dtype.itemsize} {self.pad})"
-        pad = x.new(f"bitcast {vector(c0, f'i{8 * dtype.itemsize}')} {bits} to {item}")
-        beside = str(widened(spot, dtype, pad))
-
-        def fill(place: str, pixels: int) -> None:
-            x.loop(pixels, 1, lambda n: x.store(type, beside, x.at(place, x.mul(n, 4 * c0))))
-
-        def line(n: Val) -> None:
-            y, place = x.add("%p1", n), x.at("%p2", x.mul(n, self._pitch * 4))
-
-            def inside() -> None:
-                source = x.at("%p3", x.mul(y, plane.w * C0_SIZE_BYTE))
-                target = x.at(place, plane.left * 4 * c0)
-
-                def pixel(at: Val) -> None:
-                    found = widened(
-                        spot, dtype, x.load(item, x.at(source, x.mul(at, C0_SIZE_BYTE)))
-                    )
-                    x.store(type, found, x.at(target, x.mul(at, 4 * c0)))
-
-                fill(place, plane.left)
-                x.loop(plane.w, 1, pixel)
-                fill(x.at(target, plane.w * 4 * c0), plane.right)
-
-            pixels = plane.left + plane.w + plane.right
-            x.when(x.compare("ult", y, plane.h), inside, lambda: fill(place, pixels))
-
-        x.loop("%p0", 1, line)
 
 
 def image(s: OpContext, src: TileDesc, dst: TileDesc) -> tuple[Image, str]:

@@ -7,6 +7,7 @@ from functools import partial
 
 from pto.core.constants import C0_SIZE_BYTE, FRACTAL_NZ_ROW
 from pto.core.dtypes import F32, DType
+from pto.core.layout import REST, Digit
 from pto.isa.meaning.cube import mad
 from pto.isa.meaning.cube.contraction import finite, rounded_to_tf32
 from pto.isa.meaning.cube.fractal import padded
@@ -18,8 +19,9 @@ from pto.run.jit.emit.cube.load import scales_beside
 from pto.run.jit.emit.cube.scales import fragments, scaled
 from pto.run.jit.emit.emitter import OpContext
 from pto.run.jit.emit.registry import emits
-from pto.run.jit.emit.tile import planes
-from pto.run.jit.emit.tile.grids import Grid
+from pto.run.jit.emit.tile import boxes, planes
+from pto.run.jit.emit.tile.access import Access
+from pto.run.jit.emit.tile.boxes import Field
 from pto.run.jit.llvm.text import Val, expect, unsupported_if
 from pto.run.jit.runtime.values import Lowered, PointerDesc, ScalarValue
 
@@ -56,7 +58,7 @@ def _product(
     kinds = [element(s.case, name) for name in ("lhs", "rhs", "dst")]
     kind_of(*kinds)
     left = _row(kinds[0]) if is_row else _strips(kinds[0], m)
-    right, out = _strips(kinds[1], n), _accumulator(kinds[2], m)
+    right, out = _strips(kinds[1], n), _strips(kinds[2], m, FRACTAL_NZ_ROW)
     fits = s.x.both(
         s.e.inside(a.memory, a.address, _reach(left, m, k)),
         s.e.inside(b.memory, b.address, _reach(right, n, k)),
@@ -66,15 +68,14 @@ def _product(
     if biased:
         table = s.need(PointerDesc, "bias")
         fits = s.x.both(fits, s.e.inside(table.memory, table.address, n * 4))
-        start = Matrix(
-            Grid(kinds[2], (1, 1), 0, 1, 0, 0), s.pointer(table.memory, table.address), 1, n
-        )
+        row = Access(boxes.plain(kinds[2], n), s.pointer(table.memory, table.address))
+        start = Matrix(row, 1, n)
     s.fault_unless(fits)
-    into = Matrix(out, s.pointer(dst.memory, dst.address), m, n)
+    into = Matrix(Access(out, s.pointer(dst.memory, dst.address)), m, n)
     if start_at == "acc":
         start = into
-    lhs = Matrix(left, s.pointer(a.memory, a.address), m, k)
-    rhs = Matrix(right.turned, s.pointer(b.memory, b.address), k, n)
+    lhs = Matrix(Access(left, s.pointer(a.memory, a.address)), m, k)
+    rhs = Matrix(Access(right.swapped, s.pointer(b.memory, b.address)), k, n)
     known = m, k, n
     factors = unpacked(s, known, lhs, rhs)
     scales = _scales(s, known, a, b, is_row) if s.case.row.needs == "mx" else None
@@ -127,11 +128,13 @@ def _scales(
     unsupported_if(is_row, "block scales of a row")
     (m, k, n), found = sizes, list[Matrix]()
     for name, place, rows in (("lhs", a, m), ("rhs", b, n)):
-        beside, (grid, high, wide) = scales_beside(s, name, place), fragments(rows, k)
+        beside, (field, high, wide) = scales_beside(s, name, place), fragments(rows, k)
         s.fault_unless(s.e.inside(beside.memory, beside.address, high * wide))
-        found.append(Matrix(grid, s.pointer(beside.memory, beside.address), high, wide))
+        at = s.pointer(beside.memory, beside.address)
+        found.append(Matrix(Access(field, at), high, wide))
     across = found[1]
-    return found[0], Matrix(across.grid.turned, across.pointer, across.cols, across.rows)
+    turned = across.access.laid(across.field.swapped)
+    return found[0], Matrix(turned, across.cols, across.rows)
 
 
 def _size(word: Val) -> int:
@@ -144,25 +147,19 @@ def _size(word: Val) -> int:
 _RUN_TIME = "a size that is known only when it runs"
 
 
-def _strips(kind: DType, rows: int) -> Grid:
+def _strips(kind: DType, rows: int, wide: int = 0) -> Field:
     """Strips of C0 columns, a row of 32 bytes after the other."""
-    wide = C0_SIZE_BYTE // kind.itemsize
-    box = (FRACTAL_NZ_ROW, wide)
-    return Grid(kind, box, FRACTAL_NZ_ROW * wide, padded(rows) * wide, wide, 1)
+    wide = wide or C0_SIZE_BYTE // kind.itemsize
+    return Field(kind, boxes.line(wide), (Digit(wide, 1), Digit(REST, padded(rows) * wide)))
 
 
-def _row(kind: DType) -> Grid:
+def _row(kind: DType) -> Field:
     """One contiguous row."""
     wide = C0_SIZE_BYTE // kind.itemsize
-    return Grid(kind, (1, wide), 0, wide, 0, 1)
+    return Field(kind, boxes.line(0), (Digit(wide, 1), Digit(REST, wide)))
 
 
-def _accumulator(kind: DType, rows: int) -> Grid:
-    side = FRACTAL_NZ_ROW
-    return Grid(kind, (side, side), side * side, padded(rows) * side, side, 1)
-
-
-def _reach(g: Grid, rows: int, cols: int) -> int:
+def _reach(g: Field, rows: int, cols: int) -> int:
     """Bytes from the first to the last row of the last strip."""
-    wide = g.box[1]
-    return ((-(-cols // wide) - 1) * g.right + rows * wide) * g.dtype.itemsize
+    (wide, _), (_, strip) = g.cols
+    return ((-(-cols // wide) - 1) * strip + rows * wide) * g.dtype.itemsize

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from pto.core.compact import Compact
 from pto.core.dtypes import DType
-from pto.core.layout import REST, Axis, Digit, Frame
+from pto.core.layout import REST, Axis, Digit
 from pto.core.layout import position as offset
 from pto.core.tile import TileType
 from pto.run.jit.llvm.text import Text, Val, unsupported_if
@@ -125,11 +125,6 @@ def stored_shape(tile: TileDesc) -> tuple[int, int]:
     return type.storage_shape(type.shape)
 
 
-def frame_of(type: TileType, stored: tuple[int, int]) -> Frame:
-    unsupported_if(type.layout.named, "a layout known by name only")
-    return type.layout.frame(*stored, type.itemsize)
-
-
 def field(tile: TileDesc) -> Field:
     """A tile of any layout."""
     type, layout = tile.type, tile.type.layout
@@ -142,11 +137,20 @@ def field(tile: TileDesc) -> Field:
 
 @lru_cache(maxsize=1024)
 def _boxed(type: TileType, stored: tuple[int, int]) -> Field:
-    frame, (rows, cols) = frame_of(type, stored), type.shape
-    if frame.mirrored:
-        rows, cols = cols, rows
-    down, across = frame.axes
-    found = Field(type.dtype, axis(down, rows), axis(across, cols))
+    found = _frame(type, stored)
+    down, across = (axis(each, n) for each, n in zip(found[1:], type.shape, strict=True))
+    return Field(type.dtype, down, across)
+
+
+def in_boxes(tile: TileDesc) -> Field:
+    """A tile of any layout, with the size of its boxes even if there is only one."""
+    return _frame(tile.type, stored_shape(tile))
+
+
+def _frame(type: TileType, stored: tuple[int, int]) -> Field:
+    unsupported_if(type.layout.named, "a layout known by name only")
+    frame = type.layout.frame(*stored, type.itemsize)
+    found = Field(type.dtype, *frame.axes)
     return found.swapped if frame.mirrored else found
 
 

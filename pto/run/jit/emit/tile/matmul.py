@@ -14,7 +14,8 @@ from pto.run.jit.emit.cube.scales import of_tiles, scaled
 from pto.run.jit.emit.emitter import OpContext
 from pto.run.jit.emit.registry import emits
 from pto.run.jit.emit.tile import planes
-from pto.run.jit.emit.tile.grids import grid
+from pto.run.jit.emit.tile.access import Access
+from pto.run.jit.emit.tile.boxes import in_boxes
 from pto.run.jit.emit.tile.move import UNUSUAL
 from pto.run.jit.llvm.text import unsupported_if
 from pto.run.jit.runtime.values import Lowered, TileDesc
@@ -91,7 +92,7 @@ def _product(s: OpContext) -> Sequence[Lowered]:
 
 
 def _matrix(s: OpContext, tile: TileDesc) -> Matrix:
-    return Matrix(grid(tile), planes.machine_address(s, tile), *tile.type.shape)
+    return Matrix(Access(in_boxes(tile), planes.machine_address(s, tile)), *tile.type.shape)
 
 
 def _plain_modes(s: OpContext, a: TileDesc, b: TileDesc) -> str:
