@@ -20,7 +20,11 @@ from pto.lang.tracing import Shape, Specialised, Tracing
 from pto.observe.proofs import Proofs
 from pto.observe.proofs import prove as prove_module
 from pto.plan.calls import entry_functions
+from pto.prove.decide import never_negative
+from pto.prove.facts import facts
+from pto.prove.number import Extreme, Number, of
 from pto.prove.questions import Answer
+from pto.prove.values import Guards, ViewAxis
 from pto.run.launch.call import Blocks
 from pto.target.profile import profile
 from pto.verify import verify
@@ -48,6 +52,34 @@ class Generalised:
     @property
     def limits(self) -> list[str]:
         return [f"{name} <= {most}" for name, most in self.made.limits.items()]
+
+    @property
+    def whole_tiles(self) -> list[str]:
+        """Where a size is a whole number of tiles, a call has windows of whole tiles. Returns what
+        they need: no window starts at the end of its array, or beyond."""
+        uses = (u for f in entry_functions(self.made.module, None) for u in facts(f).uses)
+        each = [_inside_if(axis, use.given) for use in uses for axis in use.window.axes]
+        return list(dict.fromkeys(text for text in each if text)) if self.axes else []
+
+
+def _inside_if(axis: ViewAxis, given: Guards) -> str:
+    """When a window is inside though it has the size of its tile; empty if it always is."""
+    sizes, starts = (_least(n) for n in (axis.size, axis.offset))
+    room = next((n.value for n in sizes if n.value), None)
+    start = next((n for n in starts if n != axis.extent), axis.offset)
+    if room is None or len(sizes) < 2 or never_negative(axis.extent - start - 1, given):
+        return ""
+    moving = ((a, n) for a, n in start.terms if not all(s.is_fixed for s in of(a).symbols()))
+    moves = Number(frozenset(moving))
+    if any(n % room for _, n in moves.terms):
+        return ""
+    return f"{start} < {axis.extent} where {room} divides {axis.extent - start + moves}"
+
+
+def _least(n: Number) -> list[Number]:
+    """The parts of a minimum."""
+    atom = next((a for a, _ in n.terms), None)
+    return [*atom.parts] if isinstance(atom, Extreme) and atom.is_least and n == of(atom) else [n]
 
 
 def generalised(made: Specialised) -> Generalised:
@@ -92,13 +124,24 @@ def prove(
 
     def answers(program: Specialised, assume: Sequence[str]) -> Proofs:
         module, name = program.module, made.tracing.profile
-        functions = entry_functions(module, None)
-        return prove_module(
-            module, functions, profile=name, given=given, blocks=blocks, assume=assume
+        functions, arrays = entry_functions(module, None), dict(_sizes(program.tracing))
+        some = [f"{size} >= 1" for size in program.tracing.sizes if size not in (given or {})]
+        found = prove_module(
+            module,
+            functions,
+            profile=name,
+            given=given,
+            blocks=blocks,
+            assume=[*some, *assume],
+            arrays=arrays,
         )
+        return Proofs((name, _told(a, some)) for name, a in found)
 
     found = answers(general.made, [*general.limits, *assume])
-    found = Proofs((name, _with(a, general.assumes)) for name, a in found)
+    whole = general.whole_tiles
+    found = Proofs(
+        (name, _with(a, [*general.assumes, *whole * (a.question == "bounds")])) for name, a in found
+    )
     if not general.axes or all(a.verdict == "proved" for _, a in found):
         return found
     own = [text for text in assume if not any(name in text for name in general.axes)]
@@ -115,6 +158,12 @@ def _better(every: Answer, exact: Answer, shapes: str) -> Answer:
     return replace(exact, assumes=(f"{shapes}{failing}", *exact.assumes))
 
 
+def _told(answer: Answer, some: Sequence[str]) -> Answer:
+    """The answer with words for the assumption that sizes are at least 1."""
+    own = [text for text in answer.assumes if text not in some]
+    return replace(answer, assumes=(*own, *["arrays are not empty"] * bool(some)))
+
+
 def _with(answer: Answer, assumes: Sequence[str]) -> Answer:
     return replace(answer, assumes=tuple(dict.fromkeys((*assumes, *answer.assumes))))
 
@@ -125,6 +174,13 @@ def _axis(axis: Axis) -> str:
 
 def _arrays(tracing: Tracing) -> Iterator[tuple[Parameter, Shape]]:
     return zip((p for p in tracing.parameters if p.kind == "array"), tracing.shapes, strict=True)
+
+
+def _sizes(tracing: Tracing) -> Iterator[tuple[str, str]]:
+    """The sizes of arrays in bytes, as formulas."""
+    for param, (sizes, kind) in _arrays(tracing):
+        if kind.bits % 8 == 0:
+            yield param.name, " * ".join(map(str, (kind.bits // 8, *sizes)))
 
 
 def _shapes(tracing: Tracing) -> Iterator[str]:

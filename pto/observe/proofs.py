@@ -17,10 +17,11 @@ from pto.isa.row import types as t
 from pto.observe.sanitize import sanitize
 from pto.observe.shown import Runs
 from pto.plan.calls import peers
-from pto.plan.mode import may_lack_order
+from pto.plan.mode import is_ordered_by_sync
 from pto.plan.sync import insert
 from pto.prove.assume import GRID, Stated
 from pto.prove.closed import BLOCK, BLOCKS
+from pto.prove.number import number
 from pto.prove.questions import (
     OF_FLAGS,
     Answer,
@@ -42,11 +43,13 @@ _BETWEEN = ("PTO-R",)  # findings about two blocks
 _OUTSIDE = ("PTO-S07", "PTO-M0", "PTO-M1")  # findings about places
 
 
-def confirmed(module: Module, function: Operation, answer: Answer, profile: str | None) -> Answer:
+def confirmed(
+    module: Module, function: Operation, answer: Answer, profile: str | None, stated: Stated
+) -> Answer:
     """The answer, where a run shows what it says; else that it is unknown."""
     if answer.verdict != "refuted" or answer.example is None:
         return answer
-    found = _findings(module, function, answer, profile)
+    found = _findings(module, function, answer, profile, stated)
     wanted = _BETWEEN if answer.question == "blocks" else _OUTSIDE
     if any(d.code.startswith(wanted) for d in found):
         return answer
@@ -55,7 +58,7 @@ def confirmed(module: Module, function: Operation, answer: Answer, profile: str 
 
 
 def _findings(
-    module: Module, function: Operation, answer: Answer, profile: str | None
+    module: Module, function: Operation, answer: Answer, profile: str | None, stated: Stated
 ) -> list[Diagnostic]:
     example = answer.example
     assert example is not None
@@ -63,7 +66,9 @@ def _findings(
     known = {p.name: example.numbers[n] for n, p in enumerate(own) if n in example.numbers}
     given = parameters(*peers(function, module))
     known |= {BLOCK: example.block, BLOCKS: example.blocks}
-    args = [_argument(p, known.get(p.name), example.data) for p in given]
+    sizes = stated.sizes({name: number(value) for name, value in known.items()})
+    nbytes = {own[n].name: size.rest for n, size in sizes.items()}
+    args = [_argument(p, known.get(p.name), example.data, nbytes.get(p.name)) for p in given]
     options: dict[str, Any] = {"profile": profile, "entry": name_of(function)}
     options |= {"fixes": False, "timeout": _SECONDS}
     blocks = 1 if any(p.name == BLOCK for p in own) else example.blocks  # else all are one block
@@ -74,13 +79,15 @@ def _findings(
     return list(verdict.findings)
 
 
-def _argument(parameter: Any, value: int | None, data: int) -> Any:
-    """A number of the counterexample, or an array that is large enough for most."""
+def _argument(parameter: Any, value: int | None, data: int, nbytes: int | None) -> Any:
+    """A number of the counterexample, or an array of known size, else one that is large enough for
+    most."""
     if isinstance(parameter.type, t.Scalar):
         is_float = parameter.dtype is not None and parameter.dtype.is_float
         return 1.0 if is_float else value or 0
     kind = np.uint8 if parameter.dtype is None else parameter.dtype.numpy
     count = min(max(parameter.elements or 0, 1 << 20), _MOST)
+    count = count if nbytes is None else min(nbytes // np.dtype(kind).itemsize, _MOST)
     if data and np.issubdtype(kind, np.integer):
         least, most = np.iinfo(kind).min, np.iinfo(kind).max
         return np.full(count, min(max(data, least), most), kind)
@@ -146,9 +153,10 @@ def prove(
     given: Mapping[str, int] | None = None,
     blocks: int | tuple[int, ...] | None = None,
     assume: Sequence[str] = (),
+    arrays: Mapping[str, str] | None = None,
 ) -> Proofs:
     """The answers about kernels of a program. `given`: integer arguments that are known, by name;
-    `blocks` None: any grid."""
+    `blocks` None: any grid. `arrays`: sizes in bytes as formulas, by name of the parameter."""
     found: list[tuple[str, Answer]] = []
     order = _Order(module, profile)
     for function in functions:
@@ -160,9 +168,10 @@ def prove(
             count = prod(extents)
             axes = zip(GRID, extents, strict=False)
             known |= {names.index(axis): n for axis, n in axes if axis in names}
-        for answer in answers(function, known, count, assume):
-            found.append((name_of(function), confirmed(module, function, answer, profile)))
-        stated = Stated(known, assume)
+        sized = {names.index(n): size for n, size in (arrays or {}).items() if n in names}
+        stated = Stated(known, assume, sized)
+        for answer in answers(function, stated, count):
+            found.append((name_of(function), confirmed(module, function, answer, profile, stated)))
         found += [(name_of(function), answer) for answer in order.answers(function, stated)]
     return Proofs(found)
 
@@ -190,7 +199,7 @@ class _Order:
             return []
         together = peers(function, self._module)
         self._done |= {id(f) for f in together}
-        name, lacks = name_of(function), may_lack_order(together)
+        name, lacks = name_of(function), is_ordered_by_sync(together)
         runs = Runs(self._module, name, self._profile, stated)
 
         def order() -> list[Answer]:

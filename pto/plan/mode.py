@@ -16,19 +16,26 @@ _TILES = ("tile", "comm")
 def mode_of(functions: Sequence[Operation]) -> Mode:
     """`automatic` for a tile program without flags, which a compiler is yet to insert."""
     roots = _roots(functions)
-    return "automatic" if first_order(roots) is None and _are_of_tiles(roots) else "flags"
+    return "automatic" if first_order(roots) is None and _has(roots, _TILES) else "flags"
 
 
 def may_lack_order(functions: Sequence[Operation]) -> bool:
     """True for a tile program without ids. It may have barriers and leave the rest to a compiler,
     as programs of PyPTO do around accesses to other ranks."""
     roots = _roots(functions)
-    return first_flag(roots) is None and _are_of_tiles(roots)
+    return first_flag(roots) is None and _has(roots, _TILES)
 
 
-def _are_of_tiles(functions: Sequence[Operation]) -> bool:
+def is_ordered_by_sync(functions: Sequence[Operation]) -> bool:
+    """True for a program whose order a proof takes from `pto sync`: it has no flags, and barriers
+    only if it accesses other ranks. Barriers of other programs are all the order they have."""
+    roots = _roots(functions)
+    return mode_of(roots) == "automatic" or (may_lack_order(roots) and _has(roots, ("comm",)))
+
+
+def _has(functions: Sequence[Operation], sections: tuple[str, ...]) -> bool:
     rows = (op.row for f in functions for op in f.walk())
-    return any(row and row.family.section in _TILES for row in rows)
+    return any(row and row.family.section in sections for row in rows)
 
 
 def _roots(functions: Sequence[Operation]) -> list[Operation]:

@@ -23,12 +23,13 @@ class Stated:
 
     numbers: Mapping[int, int] = field(default_factory=dict[int, int])
     assume: Sequence[str] = ()
+    arrays: Mapping[int, str] = field(default_factory=dict[int, str])  # their sizes in bytes
 
     def of(self, function: Operation, values: Values) -> tuple[dict[int, Symbol], Guards]:
         """Bind the integer arguments of a function: returns the symbols of unknown ones, by number,
         and the numbers that are not negative."""
-        symbols: dict[int, Symbol] = {}
-        for n, arg in enumerate(function.regions[0].block.args):
+        symbols, args = dict[int, Symbol](), function.regions[0].block.args
+        for n, arg in enumerate(args):
             known = self.numbers.get(n)
             if not isinstance(arg.type, t.Scalar):
                 continue
@@ -41,9 +42,14 @@ class Stated:
                 low = number(1) if arg.name in GRID else None
                 symbols[n] = values.launch.symbol(arg.name, "argument", low)
                 values.numbers[id(arg)] = of(symbols[n])
-        names = {symbol.name: of(symbol) for symbol in symbols.values()}
+        names = {arg.name: values.numbers[id(arg)] for arg in args if id(arg) in values.numbers}
         names["blocks"] = values.launch.blocks
+        values.launch.arrays = {args[n]: size for n, size in self.sizes(names).items()}
         return symbols, tuple(n for text in self.assume for n in assumed(text, names))
+
+    def sizes(self, names: Mapping[str, Number]) -> dict[int, Number]:
+        """The sizes of arrays in bytes, by number."""
+        return {n: assumed(f"{text} >= 0", names)[0] for n, text in self.arrays.items()}
 
     def allows(self, args: Mapping[int, int], names: Mapping[str, int]) -> bool:
         """True if a call with these arguments, by number and by name, satisfies all facts."""

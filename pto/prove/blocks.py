@@ -82,7 +82,7 @@ def _apart(a: _Case, b: _Case, coordinates: Sequence[Symbol], inside: bool) -> b
 def _same_frame(a: ViewPart, b: ViewPart) -> bool:
     """True for windows of one view, or of views with the same layout."""
     shapes = [[(axis.stride, axis.extent) for axis in w.axes] for w in (a, b)]
-    fixed = all(s.is_fixed for s in a.base.symbols())
+    fixed = all(s.is_fixed for n in (a.base, *(x.stride for x in a.axes)) for s in n.symbols())
     return a.base == b.base and fixed and shapes[0] == shapes[1] and bool(a.axes)
 
 

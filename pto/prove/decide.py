@@ -23,8 +23,6 @@ from pto.prove.number import (
 )
 
 _STEPS: Final = 4000  # of one question
-
-
 Budget = Iterator[int]  # steps that are left
 
 

@@ -19,7 +19,7 @@ from pto.isa.row.order import Within
 from pto.isa.row.traits import Control
 from pto.plan.calls import FunctionNames
 from pto.plan.stores import combines, is_global
-from pto.prove.assume import GRID, Stated
+from pto.prove.assume import ANY, GRID, Stated
 from pto.prove.closed import asks_for_block
 from pto.prove.coordinates import Coordinates, Split
 from pto.prove.decide import never_negative
@@ -77,22 +77,21 @@ class KernelUses:
 
 def facts(
     function: Operation,
-    numbers: Mapping[int, int] | None = None,
+    stated: Stated = ANY,
     blocks: int | None = None,
     same: Mapping[int, int] | None = None,
-    assume: Sequence[str] = (),
 ) -> KernelUses:
-    """The uses of a kernel. `numbers`: known arguments, by number; `blocks` None: any grid. With
-    both known, integers of 32 bits are proved not to overflow, else that is assumed. `same`: for an
-    argument, the first one that is the same array. `assume`: inequalities (`assume.py`)."""
+    """The uses of a kernel. `blocks` None: any grid. If they are known, integers of 32 bits are
+    proved not to overflow, else that is assumed. `same`: for an argument, the first one that is
+    the same array."""
     launch, args = LaunchSymbols(function, blocks), function.regions[0].block.args
     values = Values(launch, checks=blocks is not None)
     for n, arg in enumerate(args):
         if isinstance(arg.type, t.Ptr) and is_global(arg.type):
             root = args[(same or {}).get(n, n)]
             values.windows[id(arg)] = ViewPart(root, ZERO, 1)
-    symbols, given = Stated(numbers or {}, assume).of(function, values)
-    found = KernelUses(launch, symbols, numbers or {}, assumed=given)
+    symbols, given = stated.of(function, values)
+    found = KernelUses(launch, symbols, stated.numbers, assumed=given)
     found.asks = asks_for_block([function])
     _UseWalk(found, FunctionNames()).block(function.regions[0].block, _Path(values, given, ()))
     _use_coordinates(found)
@@ -288,8 +287,11 @@ class _UseWalk:
             index = op.operand("offset")
             if index is not None:
                 item = item_bytes(value.type)
-                start = window.base + values.number(index).times(item)
-                return ViewPart(window.root, start, 1, (_bytes(number(item)),))
+                start, size = window.base + values.number(index).times(item), number(item)
+                extent = values.launch.arrays.get(window.root)
+                if extent is None:
+                    return ViewPart(window.root, start, 1, (_bytes(size),))
+                return ViewPart(window.root, ZERO, 1, (ViewAxis(start, size, number(1), extent),))
         if op.group("n_burst") and op.group("len_burst"):
             axes = _bursts(op, value, values)
             if axes is not None:

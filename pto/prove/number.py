@@ -1,8 +1,7 @@
 """Integers of a program as formulas: sums of multiples of symbols, minima, maxima and quotients.
 
 A symbol is a size, a block number, a loop counter or an unknown value. It has bounds, which may be
-formulas of other symbols. `at_least` decides whether a formula is never negative; it returns True
-only if that follows from the bounds.
+formulas of other symbols.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ class Quotient:
     by: Number
 
     def __repr__(self) -> str:
-        return f"({self.number} // {self.by})"
+        return f"({_grouped(self.number)} // {_grouped(self.by)})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +148,10 @@ class Number:
             parts.append(f"{'-' if self.rest < 0 else '+'} {abs(self.rest)}")
         text = " ".join(parts)
         return text[2:] if text.startswith("+ ") else text.replace("- ", "-", 1)
+
+
+def _grouped(n: Number) -> str:
+    return f"({n})" if len(n.terms) + bool(n.rest) > 1 else str(n)
 
 
 def _term(atom: Atom, count: int) -> str:

@@ -127,11 +127,6 @@ class _FlagReader(TreeReader):
         return _Signal(op, key_of(flag, profile.sync.flag_identity), is_set, pipe)
 
 
-def _is_scope(op: Operation) -> bool:
-    """True for a region that runs as one operation of a pipe."""
-    return op.control is Control.SCOPE or bool(op.regions and op.control is None)
-
-
 class _Phases:
     """The phases of all operations by position, and which of them must not overlap."""
 
@@ -144,7 +139,8 @@ class _Phases:
             raise Undecided(function, "both sides of a core run it")
         reader = _FlagReader(effects, FunctionNames(), None)
         self.items = reader.block(function.regions[0].block)
-        scopes = (op for op in function.walk() if _is_scope(op))
+        one = (None, Control.SCOPE)  # a region that runs as one operation of a pipe
+        scopes = (op for op in function.walk() if op.regions and op.control in one)
         self.doubts = [(op, "the order inside of a vector scope is not known") for op in scopes]
         self.ops: list[Operation] = []  # by position
         self.at: dict[Phase, int] = {}

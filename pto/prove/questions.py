@@ -48,16 +48,11 @@ class Answer:
     reason: str = ""  # why it is unknown, without names and numbers
 
 
-def answers(
-    function: Operation,
-    numbers: Mapping[int, int] | None = None,
-    blocks: int | None = None,
-    assume: Sequence[str] = (),
-) -> list[Answer]:
-    """Of one kernel; `numbers` and `blocks` as of `facts`."""
-    found = facts(function, numbers, blocks, assume=assume)
+def answers(function: Operation, stated: Stated = ANY, blocks: int | None = None) -> list[Answer]:
+    """Of one kernel; `blocks` None: any grid."""
+    found = facts(function, stated, blocks)
     sizes = ", ".join(s.name for s in found.arguments.values() if s.low == ZERO)
-    assumes = [*assume, *[f"{sizes} >= 0"] * bool(sizes)]
+    assumes = [*stated.assume, *[f"{sizes} >= 0"] * bool(sizes)]
     assumes += [f"blocks == {found.grid}"] * bool(found.grid)
     assumes += ["integers do not overflow"] * (blocks is None)
     alone = blocks is None and not found.asks

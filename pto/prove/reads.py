@@ -39,6 +39,7 @@ from pto.verify.operation import constant
 _STEPS: Final = 40_000  # operations of one walk
 _LOST: Final = "another tile on the same bytes may be written between"
 _MASK: Final = "mask"  # the operand of bits that choose between elements
+_FOLDED: Final = {RegionRule.COLUMN: "cols", RegionRule.ROW: "rows"}  # none: nothing is written
 
 
 def unproved_reads(plan: FunctionPlan, profile: Profile, stated: Stated = ANY) -> list[Problem]:
@@ -162,8 +163,10 @@ class _ReadWalk:
         self._look_twins(op, reads)
         for part in reads:
             self._read(op, part, given)
+        axis = _FOLDED.get(op.traits.region)
+        some = not axis or all(never_negative(getattr(part, axis) - 1, given) for part in reads)
         for part, whole in writes:
-            self._write(op, part, whole)
+            self._write(op, part, whole and some)
 
     def _touched(
         self, op: Operation, row: Instr

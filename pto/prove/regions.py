@@ -53,10 +53,9 @@ class Regions:
         shape = tiles[1].rows, tiles[1].cols
         same = (tiles[0].rows, tiles[0].cols) == shape
         known = self.of(op.operands[0], values) if same else (number(shape[0]), number(shape[1]))
-        rows, cols = tiles[1].valid
-        return known[0] if rows is None else number(rows), known[1] if cols is None else number(
-            cols
-        )
+        axes = zip(tiles[1].valid, known, strict=True)
+        rows, cols = (of_source if n is None else number(n) for n, of_source in axes)
+        return rows, cols
 
     def forget(self, block: Block) -> None:
         """Regions that a block sets are not known where it may have run."""

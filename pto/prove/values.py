@@ -79,7 +79,7 @@ class Values:
         self.launch = launch
         self.numbers: dict[int, Number] = {}
         self.windows: dict[int, ViewPart] = {}
-        self.checks = checks  # whether narrow integers must be proved not to overflow
+        self.checks = checks  # whether integers of 32 bits must be proved not to overflow
         self._depth = 0
 
     # ---- integers
@@ -145,10 +145,10 @@ class Values:
 
     def _fits(self, found: Number, type: t.Type) -> bool:
         """True if an integer type always holds the number; index counts as wide enough."""
-        if not self.checks or not isinstance(type, t.Scalar) or type.dtype is None:
+        if not isinstance(type, t.Scalar) or type.dtype is None:
             return True
         bits = type.dtype.bits
-        if bits >= 64:
+        if bits >= (64 if self.checks else 32):
             return True
         low, high = lowest(found), highest(found)
         signed = not type.name.startswith("u")
@@ -203,8 +203,8 @@ class LaunchSymbols:
 
     def __init__(self, function: Operation, blocks: int | None = None) -> None:
         """`blocks` None: any number of them."""
-        self.depth = 0
-        one = number(1)
+        self.depth, one = 0, number(1)
+        self.arrays: dict[Value, Number] = {}  # sizes in bytes, if they are known
         self.blocks = number(blocks) if blocks else of(self.symbol("blocks", "argument", one))
         self.depth = 1
         self.block = self.symbol("block", "block", ZERO, self.blocks - 1)
@@ -246,16 +246,12 @@ def item_bytes(type: t.Type) -> int:
     return dtype.bits // 8
 
 
-def _is_positive(n: Number) -> bool:
-    return never_negative(n - 1)
-
-
 def _floor(a: Number, b: Number) -> Number | None:
-    return quotient(a, b) if _is_positive(b) else None
+    return quotient(a, b) if never_negative(b - 1) else None
 
 
 def _ceiling(a: Number, b: Number) -> Number | None:
-    return quotient(a + b - 1, b) if _is_positive(b) else None
+    return quotient(a + b - 1, b) if never_negative(b - 1) else None
 
 
 def _truncated(a: Number, b: Number) -> Number | None:

@@ -52,6 +52,25 @@ def one_column(x: Array, y: Array) -> None:
     pto.store(y[i:, 0:64], pto.load(x[i:, j:], 16, 64))
 
 
+@pto.kernel(profile="a5")
+def own_element(x: Array, y: Array) -> None:
+    i = pto.block_idx()
+    pto.store_scalar(y, i, 0, pto.load_scalar(x, i, 0))
+
+
+@pto.kernel(profile="a5")
+def guarded_element(x: Array, y: Array) -> None:
+    i = pto.block_idx()
+    if i < x.shape[0]:
+        pto.store_scalar(y, i, 0, pto.load_scalar(x, i, 0))
+
+
+@pto.kernel(profile="a5")
+def strided(x: Array, y: Array) -> None:
+    for i in pto.range(pto.block_idx(), pto.cdiv(x.shape[0], 16), pto.block_num()):
+        pto.store(y[i * 16 :, :], pto.load(x[i * 16 :, :], 16, 64))
+
+
 def verdicts(found: pto.Proofs) -> dict[str, str]:
     return {a.question: a.verdict for _, a in found}
 
@@ -128,3 +147,29 @@ def test_an_assumption_may_use_the_names():
     found = single_rows.prove(*shapes, assume=["x_0 >= blocks"])
     assert verdicts(found)["bounds"] == "proved"
     assert "x_0 >= blocks" in assumed(found, "bounds")
+
+
+@pytest.mark.parametrize(("rows", "blocks"), [(100, 8), (96, 6)])
+def test_a_block_too_many_is_an_empty_window_where_tiles_do_not_fit(rows: int, blocks: int):
+    x = np.ones((rows, 64), np.float32)
+    assert not list(doubled.sanitize(x, np.zeros_like(x), blocks=blocks))
+
+
+def test_a_proof_states_what_windows_of_whole_tiles_need():
+    """96 rows are six tiles: a seventh block is an error, as the assumption says."""
+    x = np.ones((96, 64), np.float32)
+    with pytest.raises(PtoError, match="PTO-M006"):
+        doubled[7](x, np.zeros_like(x))
+    found = doubled.prove((100, 64), (100, 64))
+    assert "16*block < x_0 where 16 divides x_0" in assumed(found, "bounds")
+    assert "divides" not in assumed(found, "blocks")
+    assert "divides" not in assumed(strided.prove((100, 64), (100, 64)), "bounds")
+
+
+def test_single_elements_stay_inside_their_arrays():
+    shapes = (32, 64), (32, 64)
+    found = own_element.prove(*shapes)
+    ((_, bounds), *_) = found
+    assert bounds.verdict == "refuted"
+    assert bounds.example is not None and bounds.example.blocks > bounds.example.names["x_0"]
+    assert verdicts(guarded_element.prove(*shapes))["bounds"] == "proved"

@@ -182,7 +182,7 @@ def test_nothing_is_proved_that_counting_refutes(seed: int):
         p, blocks = drawn(rng)
         source = text(p)
         (function,) = parse(source).functions()
-        told, real = proved(facts(function, {}, blocks)), truth(p, blocks)
+        told, real = proved(facts(function, blocks=blocks)), truth(p, blocks)
         for question in (0, 1):
             assert real[question] or not told[question], (seed, n, question, source)
             true[question] += real[question]
@@ -248,4 +248,48 @@ _STRIDE = """%end = arith.divsi %m, %c8 : index
 )
 def test_axes_and_strides_of_any_grid(place: str, end: str, is_apart: bool):
     (function,) = parse(_GRID.format(place=place, end=end)).functions()
+    assert (not conflicts(facts(function), inside=True)) == is_apart
+
+
+_ROWS = """
+module {{ func.func @k(%y: !pto.ptr<f32>) {{
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %c64 = arith.constant 64 : index
+  %tile = pto.alloc_tile : !pto.tile_buf<vec, 1x64xf32>
+  %raw = pto.get_block_idx
+  %b = arith.index_cast %raw : i64 to index
+  {lines}
+  %v = pto.make_tensor_view %y, shape = [%c4, %c64], strides = [%step, %c1]
+      : !pto.tensor_view<?x?xf32>
+  %c0 = arith.constant 0 : index
+  %w = pto.partition_view %v, offsets = [%row, %c0], sizes = [%c1, %c64]
+      : !pto.tensor_view<?x?xf32> -> !pto.partition_tensor_view<1x64xf32>
+  pto.tstore ins(%tile : !pto.tile_buf<vec, 1x64xf32>)
+      outs(%w : !pto.partition_tensor_view<1x64xf32>)
+  return
+}} }}
+"""
+
+
+@pytest.mark.parametrize(
+    ("lines", "is_apart"),
+    [
+        ("%step = arith.constant 64 : index\n %row = arith.addi %b, %c1 : index", True),
+        # rows 3 and 2 of steps 128 and 192 are one place
+        (
+            "%n = arith.addi %b, %c1 : index\n %step = arith.muli %n, %c64 : index\n"
+            " %row = arith.subi %c4, %b : index",
+            False,
+        ),
+        # blocks 0 and 256 write one row
+        (
+            "%step = arith.constant 64 : index\n %n = arith.index_cast %b : index to i32\n"
+            " %few = arith.trunci %n : i32 to i8\n %row = arith.index_cast %few : i8 to index",
+            False,
+        ),
+    ],
+)
+def test_rows_of_a_view_that_differs_between_blocks(lines: str, is_apart: bool):
+    (function,) = parse(_ROWS.format(lines=lines)).functions()
     assert (not conflicts(facts(function), inside=True)) == is_apart

@@ -96,6 +96,18 @@ def test_each_flag_of_the_pipeline_is_needed(at: int) -> None:
     assert not is_proved(parse(program(*PIPELINE[:at], *PIPELINE[at + 1 :])))
 
 
+def test_barriers_are_the_order_of_a_program_without_flags() -> None:
+    def text(*lines: str) -> str:
+        return program("%i = arith.constant 0 : index", *WINDOWS, LOAD, *lines, WORK)
+
+    barrier = "pto.barrier #pto.pipe<PIPE_ALL>"
+    none = told(text("scf.for %j = %c0 to %n step %c8 {", barrier, "}"))["order"]
+    assert none.verdict == "refuted" and none.example is not None
+    assert none.example.names == {"n": 0}
+    found = told(text(barrier))["order"]
+    assert found.verdict == "proved" and not found.assumes
+
+
 def test_a_flag_that_a_loop_of_no_iteration_leaves_set() -> None:
     """The fault of PTOAS issue 533: a flag is set before a loop that waits for it."""
     lines = (

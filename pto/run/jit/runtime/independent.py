@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from pto.core.pointer import Pointer
 from pto.ir.graph import Operation
+from pto.prove.assume import Stated
 from pto.prove.blocks import conflicts
 from pto.prove.bounds import leaving
 from pto.prove.facts import facts
@@ -69,7 +70,7 @@ class Independence:
         args = self._function.regions[0].block.args
         sizes = {args[n]: v[1] for n, v in enumerate(values) if isinstance(v, tuple)}
         same = {n: v[0] for n, v in enumerate(values) if isinstance(v, tuple)}
-        found = facts(self._function, numbers, blocks, same=same)
+        found = facts(self._function, Stated(numbers), blocks, same)
         if found.unknown or any(use.combines for use in found.uses):
             return False
         return not leaving(found, sizes) and not conflicts(found)
