@@ -14,6 +14,7 @@ from pto.run.jit.emit.cube import factors as factors_module
 from pto.run.jit.emit.cube.forwarding import fills_factor
 from pto.run.jit.emit.fusion import FusingEmitter
 from pto.run.jit.emit.tile.access import Access
+from pto.run.jit.llvm.text import Text
 from tests.run.jit.both import same
 from tests.run.jit.test_fusion import agree, forwards, normal
 
@@ -389,6 +390,27 @@ def test_blocks_of_rows(rows: int) -> None:
         pto.tstore(c[:, :], acc)
 
     agree(product, normal(rows, 32), normal(32, 128), np.zeros((rows, 128), np.float32))
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_right_factor_in_rows_is_prefetched(
+    turned: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Columns of an array are unpacked before the product, which has nothing to ask for then."""
+    asked = list[str]()
+    monkeypatch.setattr(Text, "prefetch", lambda _, pointer: asked.append(pointer))
+
+    @pto.kernel(profile="a5")
+    def gemm(x: pto.Global[pto.f32], y: pto.Global[pto.f32], z: pto.Global[pto.f32]) -> None:
+        acc = pto.zeros(64, 128, pto.f32, role="acc")
+        for at in pto.range(0, x.shape[1], 32):
+            window = y[:, at : at + 32].T if turned else y[at : at + 32, :]
+            acc = pto.dot(pto.load(x[:, at:], 64, 32), pto.load(window, 32, 128), acc=acc)
+        pto.store(z, acc)
+
+    y = normal(128, 96) if turned else normal(96, 128)
+    _loads(gemm, normal(64, 96), y, np.zeros((64, 128), np.float32))
+    assert bool(asked) is not turned
 
 
 def _overwritten(a: Any, a_mat: Any, left: Any, acc: Any) -> None:

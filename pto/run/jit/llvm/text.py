@@ -320,6 +320,11 @@ class Text:
     def store(self, type: str, value: Val, pointer: str, align: int = 1, extra: str = "") -> None:
         self.do(f"store {type} {value}, ptr {pointer}, align {align}{extra}")
 
+    def prefetch(self, pointer: str) -> None:
+        """Ask for the cache line of an address, which may be outside of all buffers."""
+        self.declare("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
+        self.do(f"call void @llvm.prefetch.p0(ptr {pointer}, i32 0, i32 3, i32 1)")
+
     # ---- integers of 64 bits, folded where both are numbers
 
     def add(self, a: Val, b: Val) -> Val:

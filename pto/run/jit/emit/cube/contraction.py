@@ -164,6 +164,8 @@ class _Block:
             begins = x.at("%p7", x.mul(j, 4))
             first = [x.load(self.type, x.at(begins, 4 * LANES * n)) for n in range(wide)]
         right = partial(self._right, j, wide, self.source if unpacks else None)
+        if self.source is not None and high == _HIGH and not unpacks:
+            right = self._prefetching(right, self.source, i, j)
         rows = _starts(x, self.left, "%p4", x.add(i, self.first), high)
         if len(self.left.cols) == 1:
             sums = self._products("%p1", rows, right, first * high)
@@ -189,6 +191,22 @@ class _Block:
             found.append(str(value.name))
             x.store(self.type, found[-1], place)
         return found
+
+    def _prefetching(self, right: Right, source: Access, i: Val, j: Val) -> Right:
+        """`right`, and each row also asks for a vector of the panel that is unpacked next: the next
+        one, or the first one of the rows below, which the next product along k is likely to read.
+        Four blocks of rows ask for a whole panel."""
+        x, wide = self.x, PANEL // LANES
+        is_last = x.compare("sgt", x.add(j, 2 * PANEL), "%p2")
+        below = x.new(f"select i1 {is_last}, i64 %p1, i64 0")
+        panel = x.new(f"select i1 {is_last}, i64 0, i64 {x.add(j, PANEL)}")
+        column = x.add(panel, x.mul(x.rest(x.over(i, _HIGH), wide), LANES))
+
+        def row(k: Val) -> list[str]:
+            x.prefetch(source.field.at(x, source.pointer, x.add(k, below), column))
+            return right(k)
+
+        return row
 
     def _runs(self, rows: Sequence[str], right: Right, first: list[str]) -> list[str]:
         """Rows whose elements are contiguous in runs along k."""
