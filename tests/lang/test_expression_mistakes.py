@@ -159,6 +159,10 @@ def _rest_left_out(x: F32, y: F32) -> None:
     pto.load(x[0:16, :], 16, 64)
 
 
+def _rest_of_a_block_left_out(x: F32, y: F32) -> None:
+    pto.load(x[pto.block_idx() * 16 :, :], 16, 64)
+
+
 def _reshaped(x: F32, y: F32) -> None:
     pto.store(y[0:32, 0:64], pto.load(x[0:16, :]).reshape(32, 64))  # pyright: ignore
 
@@ -243,6 +247,7 @@ MISTAKES: list[tuple[Callable[..., None], str, str]] = [
     (_unknown_keyword, "PTO-U205", "t.sum(axis=None, keepdims=True)"),
     (_misspelt_address, "PTO-U205", "address=None"),
     (_rest_left_out, "PTO-U080", "a larger tile"),
+    (_rest_of_a_block_left_out, "PTO-U080", "a larger tile"),
 ]
 
 

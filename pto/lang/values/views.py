@@ -342,13 +342,12 @@ class View(Elsewhere):
     def _left_out(self, what: str, room: int, extent: int, times: int) -> Exception:
         name = self.array.pointer.name
         each = f"{name}[..., j : j + {room}] with j of pto.range(0, {extent}, {room})"
-        sizes = [span.extent for span in self.spans if not span.is_index]
         whole = all(span.is_whole for span in self.spans)
         has = f"{name} has" if whole else f"the window of {name} has"
-        more = f" ({' x '.join(map(str, sizes[:-1]))}, of all dimensions but the last)"
+        inner = f" ({extent} times the {times} of the dimensions between)"
         return mistake(
             "PTO-U080",
-            f"the tile takes {room} {what}, and {has} {extent * times}{more if times > 1 else ''}:"
+            f"the tile takes {room} {what}, and {has} {extent * times}{inner if times > 1 else ''}:"
             " the rest would be left out",
             help=f"index the outer dimensions, one tile at a time: {name}[i, ...]"
             if times > 1
