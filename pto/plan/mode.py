@@ -29,8 +29,9 @@ def may_lack_order(functions: Sequence[Operation]) -> bool:
 def is_ordered_by_sync(functions: Sequence[Operation]) -> bool:
     """True for a program whose order a proof takes from `pto sync`: it has no flags, and barriers
     only if it accesses other ranks. Barriers of other programs are all the order they have."""
-    roots = _roots(functions)
-    return mode_of(roots) == "automatic" or (may_lack_order(roots) and _has(roots, ("comm",)))
+    if mode_of(functions) == "automatic":
+        return True
+    return may_lack_order(functions) and _has(_roots(functions), ("comm",))
 
 
 def _has(functions: Sequence[Operation], sections: tuple[str, ...]) -> bool:

@@ -14,6 +14,7 @@ from pto.observe.sanitize import sanitize
 from pto.plan.sync import insert, ordered
 from pto.prove.questions import Answer, order_answers
 from pto.target.profile import profile
+from pto.verify.functions import name_of
 from tests.observe.test_mutation import ARGS, PROGRAMS
 
 VIEW = "!pto.tensor_view<?x64xf32>"
@@ -106,6 +107,16 @@ def test_barriers_are_the_order_of_a_program_without_flags() -> None:
     assert none.example.names == {"n": 0}
     found = told(text(barrier))["order"]
     assert found.verdict == "proved" and not found.assumes
+
+
+def test_a_program_with_a_call_is_ordered_as_a_whole() -> None:
+    """The callee has no instruction: the order of the caller is all there is."""
+    called = "func.func private @twice(%n: index) -> index { return %n : index }"
+    lines = ("%i = func.call @twice(%n) : (index) -> index", *WINDOWS, LOAD, WORK, STORE)
+    module = parse(program(*lines).replace("func.func @k", f"{called}\nfunc.func @k"))
+    kernels = [f for f in module.functions() if name_of(f) == "k"]
+    found = {answer.question: answer.verdict for _, answer in prove(module, kernels)}
+    assert found["deadlock"] == "proved"
 
 
 def test_a_flag_that_a_loop_of_no_iteration_leaves_set() -> None:
