@@ -23,7 +23,6 @@ BLOCK, BLOCKS = "__pypto_spmd_block_idx", "__pypto_spmd_block_num"
 _PLACES = (t.Ptr, t.TileBuf, t.View, t.MemRef)
 _MASKS = (t.Mask, t.LogicalMask)
 _ASKS = (BLOCK_INDEX, BLOCK_COUNT)
-_INDICES = ("idx", "indic", "indexes", "offsets")  # in names of operands that are indices
 
 
 def asks_for_block(functions: Sequence[Operation]) -> bool:
@@ -79,7 +78,7 @@ def _depends(op: Operation, open_values: set[int]) -> bool:
         return any(id(v) in open_values for v in given)
     if op.control is Control.CALL or "callee" in op.attrs or isinstance(op.body, ItemLaunch):
         return True
-    if op.control is not None and op.control.is_terminator:
+    if op.is_terminator:
         return False
     if op.row is None or op.row.family.section == "comm":
         return True
@@ -91,10 +90,9 @@ def _chooses(op: Operation, operands: Sequence[Operand], open_values: set[int]) 
     touches = any(_is_place(v.type) for v in (*op.operands, *op.results))
     is_plain = isinstance(op.body, Lane)
     for operand in operands:
-        is_index = any(word in operand.name.lower() for word in _INDICES)
         for value in op.group(operand.name):
             type = value.type
-            if touches and is_index and operand.role == "in" and not isinstance(type, t.Scalar):
+            if touches and operand.chooses:
                 return True
             if is_plain or id(value) not in open_values:
                 continue

@@ -57,6 +57,7 @@ class Operand:
     implied: bool = False  # if left out, a compiler that plans memory adds it
     planned: Callable[[Any], Any] | None = None  # the type of an added one: `rules/scratch.py`
     element: str = ""  # the element type that calls of the header library take
+    chooses: bool = False  # its elements choose places, or how many elements take part
 
 
 def _operand(role: Role, name: str, kind: str, idle: str = "") -> Operand:
@@ -67,6 +68,11 @@ def _operand(role: Role, name: str, kind: str, idle: str = "") -> Operand:
 
 def read(name: str, kind: str = "tile", element: str = "") -> Operand:
     return replace(_operand("in", name, kind), element=element)
+
+
+def index(name: str, kind: str = "tile") -> Operand:
+    """Read; its elements choose places, or how many elements take part."""
+    return replace(_operand("in", name, kind), chooses=True)
 
 
 def write(name: str, kind: str = "tile") -> Operand:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pto.core.constants import BLOCK_BYTE_SIZE
 from pto.isa.meaning.tile import gather as meaning
 from pto.isa.meaning.tile.gather import form, parts
-from pto.isa.row.instr import Attr, read, scratch, write
+from pto.isa.row.instr import Attr, index, read, scratch, write
 from pto.isa.row.traits import Traits
 from pto.isa.rules.rule import (
     Case,
@@ -123,7 +123,7 @@ GATHER = tile_family(
         read("src"),
         write("dst"),
         write("cdst?"),
-        read("indices?"),
+        index("indices?"),
         scratch("tmp?", idle="cpu a5", planned=when(_by_index, like("indices"))),
         read("kValue?", "scalar"),
     ),
@@ -218,7 +218,7 @@ def _block_offsets(case: Case) -> str | None:
 tile_family(
     "block gather",
     "32-byte blocks by byte offset",
-    operands=(read("src"), read("offsets"), write("dst")),
+    operands=(read("src"), index("offsets"), write("dst")),
     rules=(on(NPU, all_in("vec")), on(NPU, row_major("dst"))),
     cost="gather",
 ).row(
@@ -275,7 +275,7 @@ def _scatter_size(case: Case) -> str | None:
 tile_family(
     "scatter",
     "elements to places that indexes name",
-    operands=(read("src"), read("indexes?"), write("dst")),
+    operands=(read("src"), index("indexes?"), write("dst")),
     attrs=(
         Attr("maskPattern", "mask_pattern", meaning="read right to left: P0001 is j % 4 == 0"),
         _AXIS,

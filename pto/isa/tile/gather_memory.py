@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pto.isa.meaning.handle.memref import is_global
 from pto.isa.meaning.tile import gather_memory as meaning
-from pto.isa.row.instr import Attr, read, scratch, write
+from pto.isa.row.instr import Attr, index, read, scratch, write
 from pto.isa.row.traits import RegionRule, Traits
 from pto.isa.rules.global_memory import part_of_view
 from pto.isa.rules.rule import (
@@ -111,7 +111,7 @@ tile_family(
     "rows or elements of global memory by index",
     operands=(
         read("mem", "view"),
-        read("idx", "tile or view"),
+        index("idx", "tile or view"),
         scratch("scratch?", "view"),
         write("dst"),
     ),
@@ -191,7 +191,7 @@ def _atomic_feature(case: Case) -> str | None:
 tile_family(
     "memory scatter",
     "rows or elements of global memory by index",
-    operands=(read("src"), read("idx"), write("mem", "view")),
+    operands=(read("src"), index("idx"), write("mem", "view")),
     pipe="MTE3",
     subject="src",
     rules=(on(NPU, all_in("vec")), dtype_in("idx", _INDEX)),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pto.core.tile import TileType
 from pto.isa.meaning.tile import rearrange
-from pto.isa.row.instr import Attr, PipeBy, Result, read, scratch, write
+from pto.isa.row.instr import Attr, PipeBy, Result, index, read, scratch, write
 from pto.isa.row.traits import RegionRule, Traits
 from pto.isa.rules.paths import into, item_size, joined, same_role, same_size, same_type
 from pto.isa.rules.rule import (
@@ -254,8 +254,8 @@ CONCAT.row(
     operands=(
         read("src0"),
         read("src1"),
-        read("src0Idx"),
-        read("src1Idx"),
+        index("src0Idx"),
+        index("src1Idx"),
         write("dst"),
         write("dstIdx?"),
     ),

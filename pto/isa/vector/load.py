@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pto.isa.meaning.vector import load
-from pto.isa.row.instr import Attr, Result, read
+from pto.isa.row.instr import Attr, Result, index, read
 from pto.isa.rules.rule import Case, dtype_in, rule
 from pto.isa.rules.vector import (
     HALVES_AND_WORDS,
@@ -117,7 +117,7 @@ LOAD.row(
 GATHER = vector_family(
     "vector gather",
     "lanes or blocks fetched from UB by an index register",
-    operands=(read("source", "ub pointer"), read("offsets", "vreg"), read("mask", "mask")),
+    operands=(read("source", "ub pointer"), index("offsets", "vreg"), read("mask", "mask")),
     results=(Result("result", "vreg"),),
     text="$source , $offsets , $mask {} : types -> results",
     rules=(same_lanes("offsets", "result"),),

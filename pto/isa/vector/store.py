@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pto.isa.meaning.vector import store
 from pto.isa.row import types as t
-from pto.isa.row.instr import Attr, read, write
+from pto.isa.row.instr import Attr, index, read, write
 from pto.isa.rules.rule import Case, dtype_in, rule, same_dtype
 from pto.isa.rules.vector import (
     HALVES_AND_WORDS,
@@ -162,7 +162,7 @@ STORE.row(
     operands=(
         read("value", "vreg"),
         write("destination", "ub pointer"),
-        read("offsets", "vreg"),
+        index("offsets", "vreg"),
         read("mask", "mask"),
     ),
     text="$value , $destination , $offsets , $mask {} : types",

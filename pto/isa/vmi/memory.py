@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pto.isa.meaning.vmi import memory as meaning
-from pto.isa.row.instr import Attr, Result, read, write
+from pto.isa.row.instr import Attr, Result, index, read, write
 from pto.isa.rules.rule import Case, dtype_in, rule, rule_of
 from pto.isa.vmi.families import (
     DOC,
@@ -173,7 +173,7 @@ LOAD.row(
     "vmi.vgather",
     "mask[i] ? UB[source + offsets[i] elements] : 0",
     body=meaning.GATHER,
-    operands=(read("source", "ub buffer"), vector("offsets"), mask("mask")),
+    operands=(read("source", "ub buffer"), index("offsets", "logical vreg"), mask("mask")),
     attrs=PMODE,
     rules=(same_lanes("offsets", "mask", "result"), dtype_in("offsets", _INDICES)),
     cite=DOC,
@@ -182,7 +182,7 @@ LOAD.row(
     "vmi.vgatherb",
     "32-byte blocks from source + offsets[b] bytes, under the mask of their lanes",
     body=meaning.GATHER_BLOCKS,
-    operands=(read("source", "ub buffer"), vector("offsets"), mask("mask")),
+    operands=(read("source", "ub buffer"), index("offsets", "logical vreg"), mask("mask")),
     attrs=PMODE,
     rules=(same_lanes("mask", "result"), dtype_in("offsets", _INDICES)),
     cite=DOC,
@@ -191,7 +191,7 @@ STORE.row(
     "vmi.vscatter",
     "UB[destination + offsets[i] elements] = value[i] where mask[i]; the last lane wins",
     body=meaning.SCATTER,
-    operands=(vector("value"), _TARGET[0], vector("offsets"), mask("mask")),
+    operands=(vector("value"), _TARGET[0], index("offsets", "logical vreg"), mask("mask")),
     results=(),
     attrs=PMODE,
     text="$value , $destination , $offsets , $mask {} : types",
@@ -259,7 +259,12 @@ LOAD.row(
     "vmi.gather",
     "mask[i] ? UB[source + indices[i] elements] : passthru[i]",
     body=meaning.GATHER,
-    operands=(read("source", "ub buffer"), vector("indices"), mask("mask"), vector("passthru")),
+    operands=(
+        read("source", "ub buffer"),
+        index("indices", "logical vreg"),
+        mask("mask"),
+        vector("passthru"),
+    ),
     text="$source [ $indices ] , $mask , $passthru {} : types -> results",
     rules=(
         same_lanes("indices", "mask", "passthru", "result"),
@@ -271,7 +276,7 @@ STORE.row(
     "vmi.scatter",
     "UB[destination + indices[i] elements] = value[i] where mask[i]",
     body=meaning.SCATTER,
-    operands=(vector("value"), _TARGET[0], vector("indices"), mask("mask")),
+    operands=(vector("value"), _TARGET[0], index("indices", "logical vreg"), mask("mask")),
     results=(),
     text="$value , $destination [ $indices ] , $mask {} : types",
     rules=(same_lanes("value", "indices", "mask"), dtype_in("indices", _INDICES)),
