@@ -322,6 +322,17 @@ def writers(function: Operation) -> dict[int, Operation] | None:
     return found
 
 
+def may_be_written(functions: Sequence[Operation], count: int) -> set[int]:
+    """The positions of the arguments that may be written, of functions that take `count`."""
+    found: set[int] = set()
+    for function in functions:
+        known = writers(function)
+        if known is None or len(function.regions[0].block.args) != count:
+            return set(range(count))
+        found |= known.keys()
+    return found
+
+
 def _targets(op: Operation) -> list[Value]:
     """Values in global memory that an operation may write.
 

@@ -8,8 +8,8 @@ import pytest
 from pto.ir.text.parser import parse
 from pto.observe.sanitize import sanitize
 from pto.plan.calls import entry_functions
+from pto.plan.stores import may_be_written
 from pto.run.launch.arrays import copied
-from pto.run.launch.written import may_be_written
 
 _HEAD = """
 module attributes {pto.target_arch = "a5"} {
@@ -36,6 +36,10 @@ _LOOP = """
 """
 _CALL = "%d = func.call @other(%x) : (!pto.ptr<i32>) -> index\n"
 _NUMBER = "%a = pto.castptr %x : !pto.ptr<i32> -> i64\n"
+_ADDRESS = f"""{_NUMBER}
+    %p = pto.castptr %a : i64 -> !pto.ptr<i32>
+    pto.store_scalar %v, %p[%c0] : !pto.ptr<i32>, i32
+"""
 
 
 def program(body: str) -> str:
@@ -48,12 +52,22 @@ def program(body: str) -> str:
         ("", set()),
         (_COPY, {1}),
         (_LATER, {0}),
-        (_LOOP, {0}),
+        (_LOOP, {0, 1, 2}),
         (_CALL, {0}),
-        (_NUMBER, {0}),
+        (_NUMBER, set()),
+        (_ADDRESS, {0, 1, 2}),
         (_LATER + _COPY, {0, 1}),
     ],
-    ids=["nothing", "plain", "by a pointer", "in a loop", "called", "as a number", "both"],
+    ids=[
+        "nothing",
+        "plain",
+        "by a pointer",
+        "in a loop",
+        "called",
+        "as a number",
+        "at a number",
+        "both",
+    ],
 )
 def test_what_may_be_written(body: str, written: set[int]) -> None:
     functions = entry_functions(parse(program(body)), "k")
