@@ -17,7 +17,7 @@ from pto.run.jit.emit import fusion
 from pto.run.jit.emit.cube import factors, forwarding
 from pto.run.jit.emit.emitter import OpContext
 from pto.run.jit.emit.handle.view import Guarded
-from pto.run.jit.emit.tile import planes, rematerialise, steps
+from pto.run.jit.emit.tile import passes, planes, steps
 from pto.run.jit.runtime import threads
 from pto.run.launch.prepared import PreparedKernel
 
@@ -79,9 +79,7 @@ SWITCHES: dict[str, tuple[Switch, tuple[str, ...]]] = {
         (f"{_JIT}/test_forwarding.py::test_products_read_rows_of_global_memory[size0-f32]",),
     ),
     "rematerialisation": (
-        lambda patch: patch.setattr(
-            rematerialise.Rematerialiser, "of", lambda self, steps: list(steps)
-        ),
+        lambda patch: patch.setattr(passes.Rematerialiser, "of", lambda self, steps: list(steps)),
         (f"{_FUSION}::test_cheap_values_are_made_again",),
     ),
     "non-temporal stores": (

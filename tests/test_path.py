@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-CEILING = 105
+CEILING = 94
 PROGRAM = """
 !view = !pto.tensor_view<16x64xf32>
 !part = !pto.partition_tensor_view<16x64xf32>

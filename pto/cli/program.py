@@ -7,20 +7,22 @@ import sys
 from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pto.cli import findings
 from pto.core.errors import fail
 from pto.ir.graph import Module
 from pto.ir.text.parser import parse_file
 from pto.lang.file import PYTHON, completed, find_kernel, kernel_values, users_code
-from pto.lang.tracing import Specialised
 from pto.plan.calls import entry_functions
 from pto.run.launch.arguments import LaunchParameter, build, integers, parameters, parse_args
 from pto.run.launch.engine import chosen_engine
 from pto.run.launch.host import Report, launch
 from pto.run.launch.progress import Progress, ProgressBar
 from pto.target.profile import device as find_device
+
+if TYPE_CHECKING:
+    from pto.lang.tracing import Specialised
 
 CPP = (".cpp", ".cc", ".cxx", ".cce")  # endings of C++ files
 

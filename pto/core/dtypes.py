@@ -41,9 +41,15 @@ class DType:
     spellings: tuple[str, ...]
     form: FloatFormat | None = None
     itemsize: int = field(init=False)  # bytes of one item
+    is_packed: bool = field(init=False)  # one item holds several values
+    is_float: bool = field(init=False)
+    is_integer: bool = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "itemsize", self.storage.itemsize)
+        object.__setattr__(self, "is_packed", self.values_per_item > 1)
+        object.__setattr__(self, "is_float", self.kind == "float")
+        object.__setattr__(self, "is_integer", self.kind in ("int", "uint"))
 
     def __repr__(self) -> str:
         return self.name
@@ -62,21 +68,8 @@ class DType:
         return VLANE_BYTES // self.itemsize
 
     @property
-    def is_float(self) -> bool:
-        return self.kind == "float"
-
-    @property
-    def is_integer(self) -> bool:
-        return self.kind in ("int", "uint")
-
-    @property
     def is_signed(self) -> bool:
         return self.form.signed if self.form else self.kind == "int"
-
-    @property
-    def is_packed(self) -> bool:
-        """Whether one item holds several values."""
-        return self.values_per_item > 1
 
     @property
     def max(self) -> int | float:

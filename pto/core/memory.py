@@ -34,6 +34,8 @@ class Space(Enum):
     SCALE_A = "scale_a"
     SCALE_B = "scale_b"
 
+    __hash__ = object.__hash__  # members are singletons; Enum would hash their names in Python
+
     @property
     def is_local(self) -> bool:
         return self is not Space.GM
@@ -188,6 +190,8 @@ class Role(Enum):
     SCALE_LEFT = "scale_left"
     SCALE_RIGHT = "scale_right"
     SCALAR = "scalar"
+
+    __hash__ = object.__hash__  # members are singletons; Enum would hash their names in Python
 
     @cached_property
     def space(self) -> Space:

@@ -41,6 +41,8 @@ class TileType:
     valid: Valid
     compact: Compact = Compact.NULL
     space: Space = field(init=False, compare=False, repr=False)  # the buffer it lives in
+    shape: tuple[int, int] = field(init=False, compare=False, repr=False)
+    itemsize: int = field(init=False, compare=False, repr=False)
 
     @classmethod
     def of(
@@ -66,20 +68,14 @@ class TileType:
         elif self.role is Role.SCALING:  # a name for both buffers of MX scales too
             space = _SCALES.get(self.layout, space)
         object.__setattr__(self, "space", space)
+        object.__setattr__(self, "shape", (self.rows, self.cols))
+        object.__setattr__(self, "itemsize", self.dtype.itemsize)
         if self.rows < 1 or self.cols < 1:
             raise fail("PTO-S001", f"tile shape {self.rows}x{self.cols} must be positive")
         _require_valid(self, self.valid)
 
     def __str__(self) -> str:
         return f"{self.role.value} {self.rows}x{self.cols}x{self.dtype.name} {self.layout}"
-
-    @property
-    def itemsize(self) -> int:
-        return self.dtype.itemsize
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return self.rows, self.cols
 
     @property
     def box(self) -> tuple[int, int]:

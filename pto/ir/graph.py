@@ -238,6 +238,10 @@ class Operation:
     def is_loop(self) -> bool:
         return self.control in (Control.FOR, Control.WHILE)
 
+    @property
+    def is_terminator(self) -> bool:
+        return self.control is not None and self.control.is_terminator
+
     def around(self, *kinds: Control) -> Iterator[Operation]:
         """The operations around this one that are control flow of these kinds, innermost first."""
         return (op for op in self.ancestors() if op.control in kinds)

@@ -142,7 +142,7 @@ class _UseWalk:
     def block(self, block: Block, here: _Path) -> list[Value]:
         """Visit all operations of a block; returns the values that it yields."""
         for op in block.ops:
-            if op.control is not None and op.control.is_terminator:
+            if op.is_terminator:
                 return list(op.operands)
             if op.control is None:
                 self._operation(op, here)

@@ -107,7 +107,7 @@ class Writer:
         self.depth += 1
         outside = dict(self.declared)
         for op in block.ops:
-            if op.control is not None and op.control.is_terminator:
+            if op.is_terminator:
                 if ends is not None:
                     ends(op)
             else:

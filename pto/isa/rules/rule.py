@@ -378,13 +378,14 @@ def open_regions(case: Case) -> list[tuple[Rule, tuple[str, ...]]]:
 
 def _asked(case: Case, rule: Rule) -> tuple[str, ...]:
     """The tiles of a rule, each once; empty if all regions are static."""
-    scratch = {o.name for o in case.row.operands if o.role == "tmp"}
-    tiles = {n: case.tile(n) for n in rule.alike if n not in scratch and case.op.operand(n)}
-    given = {n: tile for n, tile in tiles.items() if tile is not None}
-    if all(tile.valid[axis] is not None for tile in given.values() for axis in rule.axes):
-        return ()
-    last = {id(case.op.operand(name)): name for name in given}  # dst, where it is a source too
-    return tuple(name for name in given if name in last.values())
+    last, is_open = dict[int, str](), False  # dst, where it is a source too
+    for name in rule.alike:
+        value = case.op.operand(name)
+        type = None if value is None else value.type
+        if isinstance(type, t.TileBuf) and case.row.operands[case.row.places[name]].role != "tmp":
+            last[id(value)] = name
+            is_open = is_open or any(type.tile.valid[axis] is None for axis in rule.axes)
+    return tuple(name for name in rule.alike if name in last.values()) if is_open else ()
 
 
 @rule_of("PTO-L020", "expects {name} to be in {roles:or}")

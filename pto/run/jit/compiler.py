@@ -13,23 +13,23 @@ from typing import Any
 
 from pto.ir.graph import Module, Operation, Region, Value
 from pto.isa.meaning import Blocked, Do
-from pto.isa.meaning.handle.view import ALLOC_TILE, TENSOR_VIEW
+from pto.isa.meaning.handle.view import ALLOC_TILE, PARTITION, SET_VALID, TENSOR_VIEW
+from pto.isa.row import types as t
 from pto.isa.row.traits import Control
 from pto.plan.buffers import Placement
 from pto.run.jit.emit import instructions
 from pto.run.jit.emit.emitter import Emitter
+from pto.run.jit.emit.frame import form_of
 from pto.run.jit.emit.fusion import FusingEmitter
 from pto.run.jit.emit.names import Names
 from pto.run.jit.emit.reach import Reach
 from pto.run.jit.emit.registry import emitter_of, is_cheap
-from pto.run.jit.emit.repeated import changed_tiles, repeated
 from pto.run.jit.emit.scalar.control import STRUCTURES
 from pto.run.jit.emit.unit import Unit
 from pto.run.jit.emit.written import Written
 from pto.run.jit.llvm.text import UnsupportedLowering, unsupported_if
 from pto.run.jit.runtime.context import context_of
 from pto.run.jit.runtime.coroutine import Coroutine
-from pto.run.jit.runtime.forms import form_of
 from pto.run.jit.runtime.region import CompiledRegion
 from pto.run.jit.runtime.shadow import InitShadow, noted
 from pto.run.jit.runtime.values import Lowered
@@ -64,9 +64,6 @@ class NativeCompiler(Compiler):
         self.checks = checks  # report reads of bytes never written
         self._waits: dict[int, bool] = {}
         self._weights: dict[int, int] = {}
-        self._uses: dict[int, Counter[int]] = {}
-        self._sizes: dict[int, set[int]] = {}
-        self._set_tiles: dict[int, set[int]] = {}
         self._alone = threading.RLock()
         self._plain = False  # True while reference steps are made
         self.whole: CompiledRegion | None = None  # the region that is a whole function
@@ -144,7 +141,7 @@ class NativeCompiler(Compiler):
 
     def _can_come(self, op: Operation) -> bool:
         """True if an operation is supported in a coroutine."""
-        if self._can_enter(op) or _hands_on(op):
+        if self._can_enter(op) or op.is_terminator:
             return True
         if op.control is not None:
             fine = op.control in STRUCTURES and not any(looks(inner) for inner in op.walk())
@@ -191,16 +188,16 @@ class NativeCompiler(Compiler):
         """One compiled region; raises UnsupportedLowering if there is no lowering."""
         noted = self.unit.noted
         inner = [op for outer in ops for op in self._reached(outer)]
-        names = [] if self.checks else repeated(inner, self._changed(ops[0]))
+        names = [] if self.checks else _repeated(inner)
         inner = [*names, *inner]
-        ins, outs = _live_values(ops, inner, self._arguments(inner), self.uses(ops[0]))
+        ins, outs = _live_values(ops, inner, self._arguments(inner))
         emitter, name = FusingEmitter(self.unit, self, waits=waits), self.unit.new_name()
         emitter.watch = Written(emitter) if self.checks else None
         emitter.reach = Reach(emitter, self.unit.needs)
         emitter.prepare_cells(inner)
         try:
             before = _come_in(emitter, ins, outs)
-            sizes = _lift(emitter, inner, self._sized(ops[0]))
+            sizes = _lift(emitter, inner)
             emitter.operations([*names, *ops])
             after = _go_out(emitter, outs, sum(form.nbytes for _, form, _ in before))
             kept = _keep(emitter, before)
@@ -270,39 +267,6 @@ class NativeCompiler(Compiler):
     def names(self) -> Names:
         return Names(self.module, self.placement.addresses.get)
 
-    def uses(self, op: Operation) -> Counter[int]:
-        """How often each value is used in the enclosing function."""
-        function = next(op.around(Control.FUNCTION), op)
-        found = self._uses.get(id(function))
-        if found is None:
-            found = Counter(id(v) for inner in function.walk() for v in inner.operands)
-            self._uses[id(function)] = found
-        return found
-
-    def _changed(self, op: Operation) -> set[int]:
-        """Tiles of the enclosing function with an address or valid region that is set."""
-        function = next(op.around(Control.FUNCTION), op)
-        found = self._set_tiles.get(id(function))
-        if found is None:
-            found = self._set_tiles[id(function)] = changed_tiles(function)
-        return found
-
-    def _sized(self, op: Operation) -> set[int]:
-        """Constants that are only array sizes or loop bounds: other sizes share compiled code."""
-        function = next(op.around(Control.FUNCTION), op)
-        found = self._sizes.get(id(function))
-        if found is None:
-            sizes: set[int] = set()
-            others: set[int] = set()
-            for inner in function.walk():
-                shapes = inner.group("shape") if inner.body is TENSOR_VIEW else []
-                shapes = inner.operands[1:2] if inner.control is Control.FOR else shapes
-                sizes |= {id(v) for v in shapes}
-                known = {id(v) for v in shapes}
-                others |= {id(v) for v in inner.operands if id(v) not in known}
-            found = self._sizes[id(function)] = sizes - others
-        return found
-
     # ---- supported operations
 
     def _can_enter(self, op: Operation) -> bool:
@@ -320,7 +284,7 @@ class NativeCompiler(Compiler):
             if op.control not in STRUCTURES or any(looks(inner) for inner in op.walk()):
                 return False
             inner = self._inside(op)
-            if not all(self._can_enter(o) or _hands_on(o) for o in inner):
+            if not all(self._can_enter(o) or o.is_terminator for o in inner):
                 return False
             return self._weight(op) <= _LARGEST
         body = op.body
@@ -358,10 +322,6 @@ def _why_not(op: Operation) -> str:
     return f"a {'poll' if looks(op) else 'wait'} in a function that is no coroutine"
 
 
-def _hands_on(op: Operation) -> bool:
-    return op.control is not None and op.control.is_terminator
-
-
 def _binds_own(op: Operation, name: str) -> bool:
     """True if a tile that gets another address had one before."""
     makers = [value.maker for value in op.group(name)]
@@ -391,14 +351,13 @@ def _come_in(emitter: Emitter, ins: Sequence[Value], outs: Sequence[Value]) -> l
     return found
 
 
-def _lift(
-    emitter: Emitter, inner: Sequence[Operation], sized: set[int]
-) -> list[tuple[Lowered, int, int]]:
-    """Constants that are loaded from the argument buffer: representation, offset, value."""
+def _lift(emitter: Emitter, inner: Sequence[Operation]) -> list[tuple[Lowered, int, int]]:
+    """Constants that are only array sizes or loop bounds are loaded from the argument buffer, so
+    that other sizes share compiled code: representation, offset, value."""
     found: list[tuple[Lowered, int, int]] = []
     for op in inner:
         value = constant(op.results[0]) if op.traits.constant else None
-        if value is None or id(op.results[0]) not in sized:
+        if value is None or not _is_size(op.results[0]):
             continue
         form = form_of(op.results[0].type)
         emitter.lifted[id(op)] = emitter.get(form, emitter.reserved)
@@ -427,13 +386,65 @@ def _keep(emitter: Emitter, before: Sequence[Crossing]) -> list[Crossing]:
     return kept
 
 
+def _is_size(value: Value) -> bool:
+    """True if the value is only the size of arrays and the bound of loops."""
+    for op in value.uses:
+        shape = op.group("shape") if op.body is TENSOR_VIEW else []
+        if value not in (op.operands[1:2] if op.control is Control.FOR else shape):
+            return False
+    return bool(value.uses)
+
+
 def _live_values(
-    ops: Sequence[Operation], inner: Sequence[Operation], args: set[int], total: Counter[int]
+    ops: Sequence[Operation], inner: Sequence[Operation], args: set[int]
 ) -> tuple[list[Value], list[Value]]:
     """The live-in values of these operations, and their live-out values."""
-    made = args | {id(r) for op in inner for r in op.results}
-    made |= {id(a) for op in inner for r in op.regions for b in r.blocks for a in b.args}
-    used = {id(v): v for op in inner for v in op.operands}
-    counts = Counter(id(v) for op in inner for v in op.operands)
-    ins = [v for key, v in used.items() if key not in made]
-    return ins, [r for op in ops for r in op.results if total[id(r)] > counts[id(r)]]
+    made, used = args | _made(inner), [v for op in inner for v in op.operands]
+    counts, values = Counter(map(id, used)), {id(v): v for v in used}
+    ins = [v for key, v in values.items() if key not in made]
+    return ins, [r for op in ops for r in op.results if len(r.uses) > counts[id(r)]]
+
+
+def _made(inner: Sequence[Operation]) -> set[int]:
+    """The ids of the values that these operations define."""
+    made = {id(r) for op in inner for r in op.results}
+    return made | {id(a) for op in inner for r in op.regions for b in r.blocks for a in b.args}
+
+
+def _repeated(inner: Sequence[Operation]) -> list[Operation]:
+    """Operations before a region that are emitted once more inside it, in order of their
+    dependences. They only name a place: constants, tiles that the planner placed, views. A region
+    that gets them as arguments would compute with addresses and sizes that are not known when it is
+    compiled, which takes five times the code."""
+    made, found = _made(inner), dict[int, Operation]()
+    for op in inner:
+        for value in op.operands:
+            if id(value) not in made and isinstance(value.type, t.TileBuf | t.View):
+                _repeat(value, found)
+    return list(found.values())
+
+
+def _repeat(value: Value, found: dict[int, Operation]) -> bool:
+    """True if a value can be defined again; adds its operations to `found`."""
+    op = value.maker
+    if op is None:
+        return isinstance(value.type, t.Ptr)  # an argument of the function
+    if id(op) in found or op.traits.constant:
+        found[id(op)] = op
+        return True
+    if op.body is ALLOC_TILE:
+        fixed = op.operand("addr") is None and not any(_sets(user, value) for user in value.uses)
+    else:
+        fixed = op.body in (TENSOR_VIEW, PARTITION)
+    own: dict[int, Operation] = {}
+    if not fixed or not all(_repeat(each, own) for each in op.operands):
+        return False
+    found |= own
+    found[id(op)] = op
+    return True
+
+
+def _sets(op: Operation, tile: Value) -> bool:
+    """True if an operation sets the address or the valid region of a tile."""
+    bound = op.group(op.body.binds) if isinstance(op.body, Do) and op.body.binds else []
+    return tile in (op.operands[:1] if op.body is SET_VALID else bound)

@@ -247,7 +247,6 @@ CONTROL: dict[Control, Callable[[Compiler, Operation], Made | None]] = {
     Control.WHILE: _while,
     Control.YIELD: _nothing,
     Control.CONDITION: _nothing,
-    Control.RETURN: lambda c, op: None,  # the function knows the registers of its results
     Control.CALL: _call,
     Control.SECTION: _section,
     Control.SCOPE: _scope,

@@ -145,7 +145,7 @@ class _Body:
 
     def __init__(self, c: Compiler, region: Region) -> None:
         ops = region.block.ops
-        ends = bool(ops) and ops[-1].control is not None and ops[-1].control.is_terminator
+        ends = bool(ops) and ops[-1].is_terminator
         self.last = ops[-1].operands if ends else []
         self._steps = [(op, step_of(c, op)) for op in (ops[:-1] if ends else ops)]
 

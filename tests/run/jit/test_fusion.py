@@ -13,7 +13,7 @@ import pto
 from pto.run.jit.emit.fusion import FusingEmitter
 from pto.run.jit.emit.names import Names
 from pto.run.jit.emit.tile import group
-from pto.run.jit.emit.tile.rematerialise import Rematerialiser
+from pto.run.jit.emit.tile.passes import Rematerialiser
 from tests.run.jit import both
 from tests.run.jit.both import same
 

@@ -94,18 +94,23 @@ def element(case: Case, name: str) -> DType:
     return elem.dtype
 
 
-def scalar(type: t.Type | None, like: DType) -> Callable[[Any], Lanes]:
-    """A function that makes a lane with the type of `like` from a scalar operand.
+def scalar_as(type: t.Type | None, like: DType) -> DType:
+    """The element type that a scalar operand counts as.
 
     Integers of the same width have the same bits: a signless i8 can be used with tiles of i8 and
     u8.
     """
     own = type.dtype if isinstance(type, t.Scalar) and type.dtype is not None else I64
-    if own.is_float:
-        kind = own.numpy
+    same = not own.is_float and like.is_integer and like.bits == own.bits
+    return like if same else own
+
+
+def scalar(type: t.Type | None, like: DType) -> Callable[[Any], Lanes]:
+    """A function that makes a lane with the type of `like` from a scalar operand."""
+    chosen = scalar_as(type, like)
+    kind, storage, mask = chosen.numpy, chosen.storage, (1 << chosen.bits) - 1
+    if chosen.is_float:
         return lambda value: np.asarray(value, kind)
-    chosen = like if like.is_integer and like.bits == own.bits else own
-    mask, storage, kind = (1 << own.bits) - 1, chosen.storage, chosen.numpy
     return lambda value: np.asarray(value & mask, storage).view(kind)
 
 

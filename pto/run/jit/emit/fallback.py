@@ -10,8 +10,8 @@ from pto.ir.graph import Operation, Value
 from pto.isa.meaning import Blocked
 from pto.isa.meaning.order.ring import INIT_FRONTEND
 from pto.isa.row import types as t
+from pto.run.jit.emit.frame import form_of
 from pto.run.jit.runtime.context import Context
-from pto.run.jit.runtime.forms import form_of
 from pto.run.jit.runtime.values import Handle, Lowered, TileDesc, ViewDesc
 from pto.run.reference.code import Step, Wait, located
 

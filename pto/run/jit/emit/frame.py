@@ -1,11 +1,84 @@
-"""Values in the argument buffer, in the format of `runtime/values.py`, and parameters of functions
-that compiled code calls."""
+"""Values in the argument buffer: the representation of each type, how compiled code reads and
+writes it (`runtime/values.py` has the format), and parameters of functions that it calls."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from math import prod
+from typing import Any, Final
+
+from pto.core.dtypes import DType
+from pto.core.global_layout import ND
+from pto.core.memory import Space
+from pto.isa.meaning.handle.view import tile_type
+from pto.isa.meaning.scalar.unit import words_of
+from pto.isa.row import types as t
 from pto.run.jit.llvm import lane_masks as masks
 from pto.run.jit.llvm.text import I64, Text, Val
-from pto.run.jit.runtime.values import Lowered, Mask, Vector
+from pto.run.jit.runtime.values import (
+    Array,
+    Handle,
+    Lowered,
+    Mask,
+    Nothing,
+    OwnDesc,
+    PointerDesc,
+    Reg,
+    ScalarValue,
+    Stream,
+    TileDesc,
+    Vector,
+    ViewDesc,
+)
+
+_LONGEST: Final = 4096  # bytes of a logical vector that compiled code keeps in registers
+
+
+def form_of(type: t.Type) -> Lowered:
+    """The representation of a value that is passed to or from compiled code, by its type alone."""
+    form = _FORMS.get(type.__class__)
+    return (form and form(type)) or Handle(("",))
+
+
+def _of_memory(type: t.MemRef) -> Lowered | None:
+    if type.elem.dtype is not None and type.space is Space.GM:
+        return ViewDesc(("",) * 12, type.elem.dtype, ND)
+    if type.elem.dtype is not None and all(type.shape):
+        return TileDesc(("", "", ""), tile_type(type))
+    return None
+
+
+def _of_pointer(type: t.Ptr) -> Lowered:
+    return PointerDesc(("", ""), type.elem.dtype if isinstance(type.elem, t.Scalar) else None)
+
+
+def _of_tile(type: t.TileBuf | t.MultiTile) -> Lowered:
+    return TileDesc(("", "", ""), tile_type(type))
+
+
+def _of_lanes(kind: DType | None, lanes: int) -> Lowered | None:
+    found = Vector(("",), kind, lanes)
+    return found if found.nbytes <= _LONGEST else None
+
+
+_FORMS: Final[dict[type[t.Type], Callable[[Any], Lowered | None]]] = {
+    t.Scalar: lambda type: ScalarValue(("",), type),
+    t.VReg: lambda type: type.elem.dtype and Reg(("",), type.elem.dtype),
+    t.Mask: lambda type: Mask(("",), 1),
+    t.Ptr: _of_pointer,
+    t.TileBuf: _of_tile,
+    t.MultiTile: _of_tile,
+    t.View: lambda type: type.elem.dtype and ViewDesc(("",) * 12, type.elem.dtype, ND),
+    t.MemRef: _of_memory,
+    t.Align: lambda type: Stream(("",) * 5),
+    t.LocalArray: lambda type: Array(("", ""), prod(type.shape)),
+    t.EventIdArray: lambda type: Array(("", ""), type.size),
+    t.Opaque: lambda type: OwnDesc(("", "", "")) if type.text == "!llvm.ptr" else None,
+    t.Async: lambda type: Nothing(()),
+    t.Struct: lambda type: Array(("", ""), words_of(type)),
+    t.LogicalVReg: lambda type: type.elem.dtype and _of_lanes(type.elem.dtype, type.lanes),
+    t.LogicalMask: lambda type: _of_lanes(None, type.lanes),
+}
 
 
 def put(x: Text, native: Lowered, offset: int) -> None:

@@ -20,14 +20,13 @@ from pto.run.jit.emit.cube.forwarding import (
     fills_factor,
     forwardable,
     forwarded_copy,
-    touches_no_tile,
 )
 from pto.run.jit.emit.emitter import Emitter, OpContext
-from pto.run.jit.emit.prepared import Prepared
 from pto.run.jit.emit.regions import require_regions
+from pto.run.jit.emit.registry import touches_no_tile
 from pto.run.jit.emit.tile import boxes, steps, strips
 from pto.run.jit.emit.tile.access import Access
-from pto.run.jit.emit.tile.group import Group, Statement
+from pto.run.jit.emit.tile.group import Group, Prepared, Statement
 from pto.run.jit.llvm.text import Text, UnsupportedLowering
 from pto.run.jit.runtime.values import Lowered, TileDesc
 
@@ -74,17 +73,22 @@ class FusingEmitter(Emitter):
             return
         held: PendingGroup | None = None
         self.unpacked = None
+        multiplies = any(inner.body is PRODUCT for op in ops for inner in op.walk())
         for n, op in enumerate(ops):
             if touches_no_tile(op) or self._only_names(op):
                 self.operation(op)
-            elif forwardable(op) and self._forward(ops, n, quiet=held is not None):
+            elif multiplies and forwardable(op) and self._forward(ops, n, quiet=held is not None):
                 pass
-            elif _may(op) and not fills_factor(op) and (held is not None or _goes_on(ops, n)):
+            elif (
+                _may(op)
+                and not (multiplies and fills_factor(op))
+                and (held is not None or _goes_on(ops, n))
+            ):
                 held = self._joined(held, ops, n)
             else:
                 self._write(held)
                 held = None
-                if not (forwardable(op) and self._forward(ops, n)):
+                if not (multiplies and forwardable(op) and self._forward(ops, n)):
                     self._other(op)
         self._write(held)
         self.unpacked = None

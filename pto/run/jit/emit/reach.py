@@ -10,13 +10,14 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from pto.core.memory import Space
+from pto.core.pad import Pad
 from pto.ir.graph import Operation
 from pto.isa.meaning import Fold, Lane
 from pto.isa.meaning.order.queue import POP_FROM
 from pto.isa.meaning.tile.rearrange import RESHAPE
 from pto.isa.row import types as t
+from pto.isa.row.traits import RegionRule
 from pto.run.jit.emit.tile.boxes import extent, field
-from pto.run.jit.emit.written import fills_valid, written_region
 from pto.run.jit.llvm.text import Val
 from pto.run.jit.runtime.context import Needs
 from pto.run.jit.runtime.values import SPACE_NUMBERS, Lowered, TileDesc
@@ -52,34 +53,23 @@ class Reach:
                 self.name(native, value.type)
         if op.row is None or op.traits.names_only or op.body is RESHAPE:
             return
-        exact = isinstance(op.row.body, Lane | Fold)
+        tiles = [
+            (operand.role, native)
+            for operand in op.row.operands
+            for value in op.group(operand.name)
+            if isinstance(native := self._e.value(value), TileDesc)
+        ]
+        exact = isinstance(op.body, Lane | Fold)
         fills = exact or fills_valid(op)
-        region = self._region(op) if exact else None
+        region = _region([tile for _, tile in tiles]) if exact else None
         made: list[Span] = []
-        for operand in op.row.operands:
-            for value in op.group(operand.name):
-                native = self._e.value(value)
-                if not isinstance(native, TileDesc):
-                    continue
-                if operand.role in ("in", "inout") and not self._is_written(_used(native, region)):
-                    self._needs.unsure.add(native.memory)
-                is_dst = operand.role == "out" and fills
-                span = _filled(native, written_region(op, native)) if is_dst else None
-                if span is not None:
-                    made.append(span)
+        for role, tile in tiles:
+            if role in ("in", "inout") and not self._is_written(_used(tile, region)):
+                self._needs.unsure.add(tile.memory)
+            span = _filled(tile, written_region(op, tile)) if role == "out" and fills else None
+            if span is not None:
+                made.append(span)
         self.sure.update(made)
-
-    def _region(self, op: Operation) -> tuple[int, int] | None:
-        """The largest region that an elementwise instruction or a fold reads of its sources; None:
-        all."""
-        most = [0, 0]
-        for value in op.operands:
-            native = self._e.value(value)
-            for axis, count in enumerate(native.valid if isinstance(native, TileDesc) else ()):
-                if not isinstance(count, int):
-                    return None
-                most[axis] = max(most[axis], count)
-        return most[0], most[1]
 
     def pointers(self, op: Operation) -> None:
         """A pointer may access any byte of its buffer."""
@@ -92,7 +82,9 @@ class Reach:
         if span is None:
             return False
         space, first, end = span
-        return any(s == space and a <= first and end <= b for s, a, b in self.sure)
+        return span in self.sure or any(
+            s == space and a <= first and end <= b for s, a, b in self.sure
+        )
 
     def name(self, native: Lowered, type: t.TileBuf) -> None:
         span = _span(native) if isinstance(native, TileDesc) else None
@@ -112,6 +104,34 @@ class Reach:
             number = SPACE_NUMBERS[space]
             self._needs.unsure.add(number)
             self._needs.spans.add((number, 0, self._e.compiler.profile.buffers[space.value]))
+
+
+def fills_valid(op: Operation) -> bool:
+    """A load that pads nothing."""
+    dst, pad = op.operand("dst"), op.operand("pad_value")
+    if op.traits.region is not RegionRule.VIEW or dst is None or pad is not None:
+        return False
+    return isinstance(dst.type, t.TileBuf) and dst.type.tile.pad == Pad.NULL
+
+
+def written_region(op: Operation, dst: TileDesc) -> tuple[Val, Val]:
+    """The rows and columns of a destination that an operation writes: the valid ones; of a fold
+    the first row or the first column."""
+    rows, cols = dst.valid
+    if isinstance(op.body, Fold):
+        return (1, cols) if op.body.axis == "column" else (rows, 1)
+    return rows, cols
+
+
+def _region(tiles: Iterable[TileDesc]) -> tuple[int, int] | None:
+    """The largest region that an elementwise instruction or a fold reads of its sources; None:
+    all."""
+    height = width = 0
+    for rows, cols in (tile.valid for tile in tiles):
+        if not (isinstance(rows, int) and isinstance(cols, int)):
+            return None
+        height, width = max(height, rows), max(width, cols)
+    return height, width
 
 
 def _span(tile: TileDesc) -> Span | None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pto.ir.graph import Operation
 from pto.isa.meaning import Do, Known, Lane
 from pto.isa.meaning.handle.view import Handles
+from pto.isa.meaning.order.flags import IN_ORDER, SET_FLAG, WAIT_FLAG
 from pto.isa.row import types as t
 from pto.isa.row.traits import Control
 from pto.run.jit.runtime.values import Lowered
@@ -52,3 +53,10 @@ def is_cheap(op: Operation) -> bool:
     numbers = bool(op.results) and all(isinstance(r.type, t.Scalar) for r in op.results)
     names = isinstance(op.body, Do) and op.body.words is Handles
     return names or id(op.body) in CHEAP or (numbers and isinstance(op.body, Lane | Known))
+
+
+def touches_no_tile(op: Operation) -> bool:
+    """True for scalars, handles and flags."""
+    if op.control is not None or not is_cheap(op):
+        return False
+    return bool(op.results) or op.body in (SET_FLAG, WAIT_FLAG, IN_ORDER)

@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from pto.core.errors import fail
 from pto.core.memory import Space
-from pto.core.pad import Pad
 from pto.ir.graph import Operation
 from pto.isa.meaning import Fold, Lane
 from pto.isa.meaning.tile.move import beside
 from pto.isa.row import types as t
 from pto.isa.row.instr import Operand
-from pto.isa.row.traits import RegionRule
+from pto.run.jit.emit.reach import fills_valid, written_region
 from pto.run.jit.emit.tile import boxes
 from pto.run.jit.llvm.text import I64, Text, UnsupportedLowering, Val, unsupported_if
 from pto.run.jit.runtime.context import SHADOW
@@ -188,23 +187,6 @@ def _is_name(op: Operation) -> bool:
 def _is_stream(op: Operation) -> bool:
     """Unaligned streams hold bytes back: what they touch is known only when it runs."""
     return any(isinstance(v.type, t.Align) for v in (*op.operands, *op.results))
-
-
-def fills_valid(op: Operation) -> bool:
-    """A load that pads nothing."""
-    dst, pad = op.operand("dst"), op.operand("pad_value")
-    if op.traits.region is not RegionRule.VIEW or dst is None or pad is not None:
-        return False
-    return isinstance(dst.type, t.TileBuf) and dst.type.tile.pad == Pad.NULL
-
-
-def written_region(op: Operation, dst: TileDesc) -> tuple[Val, Val]:
-    """The rows and columns of a destination that an operation writes: the valid ones; of a fold
-    the first row or the first column."""
-    rows, cols = dst.valid
-    if isinstance(op.body, Fold):
-        return (1, cols) if op.body.axis == "column" else (rows, 1)
-    return rows, cols
 
 
 def _shape(tile: TileDesc) -> tuple[Val, Val]:

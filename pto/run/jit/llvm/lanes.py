@@ -7,7 +7,7 @@ and bf16 through f32, rounded once; nothing is fused.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import ml_dtypes
@@ -361,3 +361,18 @@ def to_odd(a: Symbol) -> Symbol:
     odd = where(a.lanes, inexact & away & ((bits & 1) == 0), bits - 1, bits)
     odd = where(a.lanes, inexact & ((odd & 1) == 0), odd | 1, odd)
     return odd.view(F32)
+
+
+def reduced(
+    x: Text, count: Val, first: Sequence[Symbol], step: Any, by: Val = 1, start: Val = 0
+) -> list[Symbol]:
+    """Running values in a loop, as lanes."""
+
+    def named(names: Sequence[str]) -> list[Symbol]:
+        return [v.lanes.symbol(v.dtype, n) for v, n in zip(first, names, strict=True)]
+
+    def turn(i: str, names: list[str]) -> list[Val]:
+        return [each.name for each in step(i, named(names))]
+
+    types, begin = [v.type for v in first], [v.name for v in first]
+    return named(x.fold(count, types, begin, turn, by, start))

@@ -15,10 +15,6 @@ import numpy.typing as npt
 
 from pto.core.pointer import Pointer
 from pto.ir.graph import Operation
-from pto.prove.assume import Stated
-from pto.prove.blocks import conflicts
-from pto.prove.bounds import leaving
-from pto.prove.facts import facts
 from pto.run.jit.runtime.context import Context, Words
 
 Given = Mapping[str, int | tuple[int, int] | None]  # numbers; arrays by machine address and bytes
@@ -66,6 +62,11 @@ class Independence:
         return found
 
     def _prove(self, blocks: int, values: Sequence[Any]) -> bool:
+        from pto.prove.assume import Stated
+        from pto.prove.blocks import conflicts
+        from pto.prove.bounds import leaving
+        from pto.prove.facts import facts
+
         numbers = {n: v for n, v in enumerate(values) if not isinstance(v, tuple)}
         args = self._function.regions[0].block.args
         sizes = {args[n]: v[1] for n, v in enumerate(values) if isinstance(v, tuple)}

@@ -17,7 +17,6 @@ from pto.ir.graph import Operation, Value
 from pto.isa.meaning import Fold, Lane
 from pto.isa.meaning.handle.view import SET_VALID
 from pto.isa.meaning.kinds import Move
-from pto.isa.meaning.order.flags import IN_ORDER, SET_FLAG, WAIT_FLAG
 from pto.isa.meaning.tile import extract, move
 from pto.isa.meaning.tile.convert import Conversion
 from pto.isa.meaning.tile.img2col import IMG2COL, matrix_of
@@ -27,7 +26,7 @@ from pto.isa.row.traits import Control
 from pto.run.jit.emit.cube.factors import Matrix, takes
 from pto.run.jit.emit.cube.image import Image, image
 from pto.run.jit.emit.names import meet
-from pto.run.jit.emit.registry import is_cheap
+from pto.run.jit.emit.registry import touches_no_tile
 from pto.run.jit.emit.tile import boxes, planes
 from pto.run.jit.emit.tile.access import Access
 from pto.run.jit.emit.tile.move import met
@@ -56,13 +55,6 @@ def fills_factor(op: Operation) -> bool:
     if dst is None or not isinstance(dst.type, t.TileBuf):
         return False
     return dst.type.tile.role in (Role.LEFT, Role.RIGHT)
-
-
-def touches_no_tile(op: Operation) -> bool:
-    """True for scalars, handles and flags."""
-    if op.control is not None or not is_cheap(op):
-        return False
-    return bool(op.results) or op.body in (SET_FLAG, WAIT_FLAG, IN_ORDER)
 
 
 def loads_factor(op: Operation) -> bool:
@@ -94,7 +86,7 @@ def _last_product(e: Emitter, ops: Sequence[Operation], n: int) -> int | None:
     if not e.compiler.names.is_alone(tile):
         return None
     uses = [(m, op) for m, outer in enumerate(ops) for op in outer.walk() if tile in op.operands]
-    if sum(op.operands.count(tile) for _, op in uses) != e.compiler.uses(ops[n])[id(tile)]:
+    if sum(op.operands.count(tile) for _, op in uses) != len(tile.uses):
         return None
     uses = [(m, op) for m, op in uses if op.body is not SET_VALID]  # once, before all other uses
     is_load = loads_factor(ops[n])

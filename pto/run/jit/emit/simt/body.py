@@ -52,7 +52,7 @@ class Body:
     def run(self, block: Block) -> Sequence[Value]:
         """Emit all operations but the terminator; returns the values it yields."""
         ops = block.ops
-        ends = bool(ops) and ops[-1].control is not None and ops[-1].control.is_terminator
+        ends = bool(ops) and ops[-1].is_terminator
         for op in ops[:-1] if ends else ops:
             self._tick()
             self.operation(op)

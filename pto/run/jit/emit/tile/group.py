@@ -17,7 +17,9 @@ import numpy as np
 
 from pto.core.dtypes import DType
 from pto.core.layout import Digit
+from pto.ir.graph import Operation
 from pto.isa.meaning import Fold
+from pto.run.jit.emit.emitter import Emitter, OpContext
 from pto.run.jit.emit.tile import boxes
 from pto.run.jit.emit.tile.access import Access
 from pto.run.jit.emit.tile.boxes import Field
@@ -104,6 +106,28 @@ def _has_rows(ref: Access) -> bool:
     whole = inner.step == 1 or (inner.step == 0 and ref.memory >= 0)
     plain = len(down) == 1 and whole and (not more or in_boxes)
     return plain and not ref.dtype.is_packed and isinstance(ref.first, int)
+
+
+class Prepared(OpContext):
+    """The context of an operation that is described as a statement, and perhaps emitted later:
+    conditions and accesses are collected. LLVM removes arithmetic without a use."""
+
+    def __init__(self, emitter: Emitter, op: Operation) -> None:
+        super().__init__(emitter, op)
+        self.needs = "true"
+        self._accesses: list[Callable[[], None]] = []
+
+    def fault_unless(self, condition: str) -> None:
+        self.needs = self.x.both(self.needs, condition)
+
+    def log_access(self, *given: Val, writes: bool) -> None:
+        self._accesses.append(lambda: self.e.log_access(*given, writes=writes))
+
+    def commit(self) -> None:
+        """Emit what was collected."""
+        for log in self._accesses:
+            log()
+        self.e.fault(self.op, self.needs)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,18 +16,17 @@ from pto.core.compact import PackedOrder
 from pto.core.dtypes import DType
 from pto.core.errors import PtoError
 from pto.core.global_layout import ND
+from pto.isa.meaning.tile.regions import scalar_as
 from pto.isa.row import types as t
 from pto.run.jit.emit.memory.views import Views
 from pto.run.jit.emit.tile import bits, bulk, planes, searches, sorts
 from pto.run.jit.emit.tile.bits import is_contiguous
 from pto.run.jit.emit.tile.copies import Copier, Work, fill
 from pto.run.jit.emit.tile.elements import TileRef, ViewRef
-from pto.run.jit.emit.tile.elementwise import scalar_kind
 from pto.run.jit.emit.tile.merges import FARTHEST, merge_runs
-from pto.run.jit.emit.tile.reduce import reduced
 from pto.run.jit.llvm import lanes
 from pto.run.jit.llvm.index import Fact, Index, Number
-from pto.run.jit.llvm.lanes import Symbol, items_of
+from pto.run.jit.llvm.lanes import Symbol, items_of, reduced
 from pto.run.jit.llvm.text import (
     UnsupportedLowering,
     element,
@@ -336,7 +335,7 @@ class Mover(Views):
 
     def lane(self, value: Any, type: t.Type | None, like: DType) -> Symbol:
         word = expect(value, ScalarValue, "a scalar with no native form")
-        return self._lanes.spread(scalar_kind(word, like), str(word.name))
+        return self._lanes.spread(scalar_as(word.type, like).numpy, str(word.name))
 
     # ---- numbers
 

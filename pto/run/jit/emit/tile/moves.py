@@ -10,7 +10,7 @@ from pto.core.errors import PtoError
 from pto.core.global_layout import C0_AXIS, RANK
 from pto.isa.meaning.kinds import Make, Move
 from pto.run.jit.emit.emitter import OpContext
-from pto.run.jit.emit.frame import Parameters
+from pto.run.jit.emit.frame import Parameters, form_of
 from pto.run.jit.emit.registry import KINDS
 from pto.run.jit.emit.tile import boxes, planes
 from pto.run.jit.emit.tile.elements import TileRef, ViewRef
@@ -18,7 +18,6 @@ from pto.run.jit.emit.tile.mover import Mover
 from pto.run.jit.emit.tile.numbers import FAULT, LEFT, bit
 from pto.run.jit.llvm.index import Number
 from pto.run.jit.llvm.text import Text, UnsupportedLowering, unsupported_if
-from pto.run.jit.runtime.forms import form_of
 from pto.run.jit.runtime.values import Array, Lowered, Nothing, ScalarValue, TileDesc, ViewDesc
 
 

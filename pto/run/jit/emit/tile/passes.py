@@ -2,15 +2,23 @@
 leaves to another.
 
 A pass works on all elements of some rows, or on one value a row (`is_column`). It ends where a step
-needs a reduction of a whole row.
+needs a reduction of a whole row. A pass computes a value again instead of loading what an earlier
+pass stored: loaded values are loaded again, and cheap ones computed again, as storing and loading
+takes longer. Only for tiles that no other instruction reads.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from pto.run.jit.emit.tile.access import Access
 from pto.run.jit.emit.tile.group import Step
+from pto.run.jit.llvm.text import Text
+
+_CHEAP = 3  # instructions that compute a value
+
+Weigh = Callable[[Step], Text]  # the instructions of a step
 
 
 def left_over(
@@ -64,3 +72,76 @@ def _shares(step: Step, other: Step) -> bool:
 
 def is_view(ref: Access) -> bool:
     return ref.memory < 0 and not ref.owner
+
+
+# ---- rematerialisation
+
+
+class _Made(NamedTuple):
+    """The step that wrote a ref, the versions of its sources, and the number of earlier stores to
+    global memory."""
+
+    step: Step
+    sources: dict[str, int]
+    stores: int
+
+
+class Rematerialiser:
+    """Processes passes in order; `of` returns a pass with its rematerialised steps."""
+
+    def __init__(self, weigh: Weigh) -> None:
+        self._weigh = weigh
+        self._now: dict[str, int] = {}  # how often each ref was written: its version
+        self._made: dict[tuple[str, int], _Made] = {}
+        self._stores = 0
+
+    def of(self, steps: Sequence[Step]) -> list[Step]:
+        found: list[Step] = []
+        here = set[str]()  # refs with a value in this pass
+        for step in steps:
+            for ref in step.refs:
+                if ref.owner and ref.shape == "matrix" and ref.pointer not in here:
+                    more = self._again(ref.pointer, self._version(ref.pointer)) or []
+                    found += more
+                    here |= {again.dst.pointer for again in more}
+            found.append(step)
+            here.add(step.dst.pointer)
+            self._note(step)
+        return found
+
+    def _version(self, name: str) -> int:
+        return self._now.get(name, 0)
+
+    def _note(self, step: Step) -> None:
+        name, sources = step.dst.pointer, {r.pointer: self._version(r.pointer) for r in step.refs}
+        self._now[name] = self._version(name) + 1
+        self._stores += step.dst.memory < 0 and not step.dst.owner
+        self._made[name, self._now[name]] = _Made(step, sources, self._stores)
+
+    def _again(self, name: str, version: int) -> list[Step] | None:
+        """Steps that compute a version again without changing other refs; None if that is not
+        cheap."""
+        found = self._steps(name, version)
+        if found is None or sum(len(self._weigh(step).lines) for step in found) > _CHEAP:
+            return None
+        last = {step.dst.pointer: step for step in found}
+        current = (self._made.get((n, self._version(n))) for n in last)
+        same = all(
+            m is not None and m.step is s for m, s in zip(current, last.values(), strict=True)
+        )
+        return found if same else None
+
+    def _steps(self, name: str, version: int) -> list[Step] | None:
+        made = self._made.get((name, version))
+        if made is None or made.step.fold is not None or made.stores != self._stores:
+            return None
+        if self._weigh(made.step).slow:
+            return None
+        found: list[Step] = []
+        for ref in made.step.refs:
+            own, given = ref.owner and ref.shape == "matrix", made.sources[ref.pointer]
+            more = self._steps(ref.pointer, given) if own else []
+            if more is None or (not own and given != self._version(ref.pointer)):
+                return None
+            found += [step for step in more if step not in found]
+        return [*found, made.step]

@@ -133,8 +133,8 @@ def fold_columns(f: Folder) -> None:
 
         # 16-bit floats are packed between iterations, so unroll
         whole = x.mul(x.over("%p0", _TURNS), _TURNS)
-        total = reduced(x, whole, [f.first(spot)], some, _TURNS)
-        total = reduced(x, "%p0", total, add, start=whole)
+        total = lanes.reduced(x, whole, [f.first(spot)], some, _TURNS)
+        total = lanes.reduced(x, "%p0", total, add, start=whole)
         f.store(total[0], planes.offset(x, "%p2", j, 1, b.dtype.itemsize), mask)
 
     planes.strips(x, _LANES, "%p1", strip)
@@ -178,21 +178,6 @@ def fold_pairs(f: Folder, rows: Any) -> None:
         f.store(line(0), planes.offset(x, "%p2", j, 1, b.dtype.itemsize), mask)
 
     planes.strips(x, spot.count, "%p1", strip)
-
-
-def reduced(
-    x: Text, count: Val, first: Sequence[lanes.Symbol], step: Any, by: Val = 1, start: Val = 0
-) -> list[lanes.Symbol]:
-    """Running values in a loop, as lanes."""
-
-    def named(names: Sequence[str]) -> list[lanes.Symbol]:
-        return [v.lanes.symbol(v.dtype, n) for v, n in zip(first, names, strict=True)]
-
-    def turn(i: str, names: list[str]) -> list[Val]:
-        return [each.name for each in step(i, named(names))]
-
-    types, begin = [v.type for v in first], [v.name for v in first]
-    return named(x.fold(count, types, begin, turn, by, start))
 
 
 Lane = tuple[lanes.Symbol, ...]  # of a running value; a search has several

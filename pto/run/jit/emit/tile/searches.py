@@ -9,10 +9,10 @@ import numpy as np
 
 from pto.core.primitives import select
 from pto.run.jit.emit.tile import planes
-from pto.run.jit.emit.tile.reduce import halved_down, reduced
+from pto.run.jit.emit.tile.reduce import halved_down
 from pto.run.jit.llvm import lanes, shuffles
 from pto.run.jit.llvm.index import Index, Number
-from pto.run.jit.llvm.lanes import Symbol
+from pto.run.jit.llvm.lanes import Symbol, reduced
 from pto.run.jit.llvm.text import Text, Val, scalar_type
 
 if TYPE_CHECKING:

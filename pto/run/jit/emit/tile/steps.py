@@ -3,31 +3,36 @@ by itself."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
+from typing import Any, NamedTuple
 
+from pto.core.dtypes import F32, DType
+from pto.core.floats import round_integral
 from pto.core.layout import REST, Digit
 from pto.core.tile import Role
 from pto.ir.graph import Value
-from pto.isa.meaning import Fold
+from pto.isa.meaning import Fold, Lane
+from pto.isa.meaning.kinds import Axis
 from pto.isa.meaning.tile import move
 from pto.isa.meaning.tile.convert import Conversion
-from pto.isa.meaning.tile.regions import read_as
+from pto.isa.meaning.tile.regions import element as element_of
+from pto.isa.meaning.tile.regions import read_as, require_arithmetic, scalar_as
 from pto.isa.row import types as t
 from pto.run.jit.emit.emitter import OpContext
-from pto.run.jit.emit.prepared import Prepared
 from pto.run.jit.emit.registry import KINDS, emitter_of
 from pto.run.jit.emit.tile import boxes, planes
 from pto.run.jit.emit.tile import group as groups
 from pto.run.jit.emit.tile.access import Access, tile_access
-from pto.run.jit.emit.tile.elementwise import Mapped, converted, mapped, repeated, scalar_kind
-from pto.run.jit.emit.tile.group import Source, Statement, Step
+from pto.run.jit.emit.tile.group import Prepared, Source, Statement, Step
 from pto.run.jit.emit.tile.move import met, require_same_width, separate, transfer
 from pto.run.jit.emit.tile.reduce import Folded, Folder, fold_columns, fold_pairs, folded
 from pto.run.jit.emit.tile.strips import StepParameters, Strips, is_flat
-from pto.run.jit.llvm.lanes import symbol_type
+from pto.run.jit.llvm import conversions, lanes
+from pto.run.jit.llvm.lanes import Symbol, symbol_type
 from pto.run.jit.llvm.text import Text, UnsupportedLowering, Val, expect, unsupported_if
 from pto.run.jit.runtime.values import Lowered, ScalarValue, TileDesc, ViewDesc
+from pto.run.reference.tiles import repeats
 
 _SHORT = 512  # elements of a line whose length is known inside its function
 
@@ -53,6 +58,84 @@ def statement(s: OpContext) -> Statement:
 # ---- elementwise instructions and folds
 
 
+class Mapped(NamedTuple):
+    """dst = fn(given), element by element, in items of `dtype`. `ones` are the positions in `given`
+    of the source that is spread along `axis` (see `_spread`); a position, because one tile may be
+    both sources. `key` is what `fn` depends on beside the attributes of the operation."""
+
+    fn: Callable[..., Any]
+    dst: TileDesc
+    dtype: DType
+    given: list[Lowered | None]
+    ones: tuple[int | None, ...] = (None,)
+    axis: Axis | None = None
+    key: object = None
+
+
+def mapped(s: OpContext) -> Mapped:
+    """The lane function of an instruction and its operands."""
+    body: Lane = s.body
+    if not body.moves:
+        require_arithmetic(s.case)
+    operands = s.case.row.operands
+    roles = [o.role for o in operands]
+    at = roles.index("inout") if "inout" in roles else roles.index("out")
+    dst = s.need(TileDesc, operands[at].name)
+    dtype = element_of(s.case, operands[at].name)
+    given = [s.operand(o.name) for o in operands if o.role in ("in", "inout")]
+    if not body.moves:
+        _require_computed(dtype, *(v.type.dtype for v in given if isinstance(v, TileDesc)))
+    ones = _spread(body, given, dst.valid[1])
+    return Mapped(body.function(s.case), dst, dtype, given, ones, body.spread)
+
+
+def _require_computed(*kinds: DType) -> None:
+    """Refuse types that symbols hold as bits, which would be added as integers."""
+    unsupported_if(
+        not all(lanes.computes(kind.numpy) for kind in kinds),
+        "arithmetic on elements without machine instructions",
+    )
+
+
+def converted(s: OpContext) -> Mapped:
+    """The conversion of an element."""
+    body: Conversion = s.body
+    if body.choose is None:
+        raise UnsupportedLowering("a conversion without a choice of types")
+    pair = src, dst, mode, saturate = body.choose(s.case)
+    source, target = s.need(TileDesc, "src"), s.need(TileDesc, "dst")
+
+    def change(a: Symbol) -> Symbol:
+        if src is F32 and dst is F32:
+            return round_integral(a, mode)  # type: ignore[arg-type, return-value]
+        return conversions.convert(a, src, dst, mode, saturate)
+
+    return Mapped(change, target, dst, [source], key=pair)
+
+
+def _spread(body: Lane, given: Sequence[Lowered | None], cols: Val) -> tuple[int | None, ...]:
+    """The position of the source with one value for a row or column of the domain; two candidates
+    if the extents that decide it are not constant."""
+    if body.spread is None:
+        return (None,)
+    tiles = [(n, value) for n, value in enumerate(given) if isinstance(value, TileDesc)]
+    (at, first), last = tiles[0], tiles[-1][0]
+    if body.spread == "column":
+        return (last,)
+    if len(tiles) == 1 or first.type.cols == 1:
+        return (at,)  # of a single column it does not matter which
+    width = first.valid[1]
+    if isinstance(width, int) and isinstance(cols, int):
+        return (at if width < cols else last,)
+    return at, last
+
+
+def repeated(s: OpContext, one: TileDesc, given: Sequence[Lowered | None]) -> bool:
+    """True if a source may have several columns for each row."""
+    tiles = [value for value in given if isinstance(value, TileDesc)]
+    return repeats(s.case) and len(tiles) > 1 and one.type.cols != 1 and one.valid[1] != 1
+
+
 def _of_map(s: OpContext, found: Mapped, one: int | None) -> Statement:
     """dst = fn(given), element by element, as lines of the destination; those of column-major tiles
     are columns. The source at position `one` is spread along the axis: its stride there is 0."""
@@ -60,7 +143,7 @@ def _of_map(s: OpContext, found: Mapped, one: int | None) -> Statement:
     for at, value in enumerate(found.given):
         if not isinstance(value, TileDesc):
             word = expect(value, ScalarValue, "an operand with no native form")
-            sources.append((word, scalar_kind(word, found.dtype)))
+            sources.append((word, scalar_as(word.type, found.dtype).numpy))
             continue
         boxes.require_lines(value.type)
         ref, height, width = tile_access(s, value), rows, cols

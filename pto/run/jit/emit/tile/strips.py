@@ -15,11 +15,10 @@ from pto.run.jit.emit.tile import boxes, group, planes
 from pto.run.jit.emit.tile.access import Access
 from pto.run.jit.emit.tile.boxes import Field
 from pto.run.jit.emit.tile.group import BOX, Source, Step
-from pto.run.jit.emit.tile.passes import is_column, is_view, left_over, passes
-from pto.run.jit.emit.tile.reduce import Folder, joined, reduced, stored
-from pto.run.jit.emit.tile.rematerialise import Rematerialiser
+from pto.run.jit.emit.tile.passes import Rematerialiser, is_column, is_view, left_over, passes
+from pto.run.jit.emit.tile.reduce import Folder, joined, stored
 from pto.run.jit.llvm import lanes
-from pto.run.jit.llvm.lanes import items_of, symbol_type
+from pto.run.jit.llvm.lanes import items_of, reduced, symbol_type
 from pto.run.jit.llvm.text import Declare, Text, Val, element, scalar_type, unsupported_if, vector
 from pto.run.jit.runtime.clock import SCRATCH
 from pto.run.jit.runtime.values import ScalarValue
