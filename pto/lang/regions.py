@@ -17,7 +17,7 @@ from pto.isa.row.instr import Instr
 from pto.lang.call.place import KernelError, mistake
 from pto.lang.call.session import Session
 from pto.lang.values.scalars import as_value
-from pto.lang.values.tiles import Extent, Extents, Tile, same_region
+from pto.lang.values.tiles import Extent, Extents, Tile, region_text, same_region
 
 
 class RegionScope:
@@ -73,8 +73,8 @@ class TileRegions(Session):
         if tile.fixed:
             raise mistake(
                 "PTO-V200",
-                f"the valid region of %{tile.value.name} is fixed as {_shown(before)}, it cannot"
-                f" become {_shown((rows, cols))}",
+                f"the valid region of %{tile.value.name} is fixed as {region_text(before)}, it"
+                f" cannot become {region_text((rows, cols))}",
                 help="leave out valid= in pto.tile, and the region follows the data",
             )
         for scope in self.scopes:
@@ -129,10 +129,6 @@ class TileRegions(Session):
             for name, extent in zip(("valid_row", "valid_col"), tile.shape, strict=True):
                 alloc.set_group(name, [self.constant(extent, INDEX)])
         tile.retype((None, None))
-
-
-def _shown(region: Extents) -> str:
-    return " x ".join(str(n) if isinstance(n, int) else "?" for n in region)
 
 
 def _unsteady(tile: Tile) -> KernelError:

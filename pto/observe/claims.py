@@ -13,7 +13,7 @@ from pto.target.facts import Profile
 # A run may also leave the array of its host, of which a proof for all sizes says nothing.
 _CODES: dict[Question, tuple[str, ...]] = {
     **CODES,
-    "bounds": ("PTO-S073",),
+    "bounds": ("PTO-S073", "PTO-M006"),
     "blocks": ("PTO-R021", "PTO-R022", "PTO-R023"),
 }
 

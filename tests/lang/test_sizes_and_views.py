@@ -136,6 +136,18 @@ def test_a_fill_of_another_size(size: tuple[int, int], fill: tuple[int, int]) ->
         kernel(array(*size), out)
 
 
+def test_regions_of_which_only_the_run_knows_the_rows() -> None:
+    @pto.kernel(profile="a5")
+    def one_hot(x: pto.Global[pto.f32], labels: pto.Global[pto.i32], y: pto.Global[pto.f32]):
+        i = pto.block_idx() * 8
+        hit = pto.arange(128) == pto.load(labels[i:], 8).T
+        pto.store(y[i:, :], pto.load(x[i:, :], 8, 128) - pto.where(hit, 1.0, 0.0))
+
+    x = array(21, 100)
+    with pytest.raises(pto.PtoError, match=r"\? x 100 elements .*, and \? x 128 of the right one"):
+        one_hot[3](x, np.zeros(21, np.int32), x)
+
+
 @pytest.mark.parametrize("size", [(16, 64), (16, 100), (7, 33)])
 def test_a_fill_of_the_same_size(size: tuple[int, int]) -> None:
     x = array(*size)
@@ -254,3 +266,33 @@ def test_a_tuple_that_is_no_shape_of_a_tile(shape: Any) -> None:
 
     with pytest.raises(pto.PtoError, match=r"PTO-U203.*takes rows, columns and an element type"):
         kernel(np.zeros((8, 32), np.float32))
+
+
+def test_a_running_sum_beside_its_own_elements() -> None:
+    """Transposes make whole lines of rows: the sums have the shape of what is added up."""
+
+    @pto.kernel(profile="a5")
+    def before(x: pto.Global[pto.f32], y: pto.Global[pto.f32]):
+        i = pto.block_idx() * 8
+        t = pto.load(x[i:, :], 8, 64)
+        pto.store(y[i:, :], pto.cumsum(t, axis=1) - t)
+
+    x = np.arange(11 * 40, dtype=np.float32).reshape(11, 40) % 5
+    y = np.zeros_like(x)
+    before[2](x, y)
+    assert (y == np.cumsum(x, axis=1) - x).all()
+
+
+def test_a_filled_element_is_broadcast_and_carried() -> None:
+    @pto.kernel(profile="a5")
+    def running(x: pto.Global[pto.f32], y: pto.Global[pto.f32]):
+        carry = pto.zeros(1, 1, pto.f32)
+        for i in pto.range(0, x.shape[0], 32):
+            t = pto.load(x[i:], 32)
+            pto.store(y[i:], pto.cumsum(t, axis=1) + carry)
+            carry = carry + t.sum(axis=1)
+
+    x = np.arange(100, dtype=np.float32) % 7
+    y = np.zeros_like(x)
+    running(x, y)
+    assert (y == np.cumsum(x)).all()

@@ -29,7 +29,7 @@ from pto.lang.express.shapes import (
 )
 from pto.lang.values.operators import COMMUTES, Comparison, operations
 from pto.lang.values.scalars import Scalar, is_number, select
-from pto.lang.values.tiles import Extents, Tile, same_region, tile
+from pto.lang.values.tiles import Extents, Tile, region_text, same_region, tile
 
 _WORDS = {"max": "pto.max(a, b)", "min": "pto.min(a, b)"}
 _ALIKE = COMMUTES | {"max", "min"}
@@ -234,12 +234,15 @@ def _broadcast(sign: str, a: Tile, b: Tile) -> tuple[Tile | None, str | None]:
 
 def _trimmed(t: Tile, other: Tile) -> Tile:
     """A tile with longer lines than `other` as a window of that width, if both have as many valid
-    columns: matmul results have lines of 16, loaded tiles of 32 elements."""
+    columns: matmul results have lines of 16, loaded tiles of 32 elements. The same for rows, of
+    which a transpose makes whole lines."""
     own, valid = (current().region(each)[1] for each in (t, other))
     alike = is_number(own) and is_number(valid) and own == valid
-    if is_column(t) or is_column(other) or not alike or t.cols <= other.cols:
+    rows = min(t.rows, other.rows) if t.asked[0] == other.asked[0] else t.rows
+    cols = min(t.cols, other.cols) if alike else t.cols
+    if is_column(t) or is_column(other) or (rows, cols) == t.shape:
         return t
-    return t[0 : t.rows, 0 : other.cols]
+    return t[0:rows, 0:cols]
 
 
 def _may_agree(axis: int, wide: Tile, narrow: Tile) -> bool:
@@ -250,7 +253,7 @@ def _may_agree(axis: int, wide: Tile, narrow: Tile) -> bool:
 
 def _single(t: Tile, other: Tile) -> Any:
     """One element beside a larger tile as a number of the program (tgetval)."""
-    if not is_single(t) or same_region(current().region(other), (1, 1)):
+    if not is_single(t) or is_single(other):
         return t
     return instructions.tgetval(flat(t), 0)
 
@@ -347,7 +350,7 @@ def _require_one_region(sign: str, a: Tile, b: Tile) -> None:
     regions = [session.region(each) for each in (a, b)]
     for one, other in zip(*regions, strict=True):
         if is_number(one) and is_number(other) and one != other:
-            shown = [" x ".join(map(str, region)) for region in regions]
+            shown = [region_text(region) for region in regions]
             raise mistake(
                 "PTO-U087",
                 f"`{_shown(sign)}`: {shown[0]} elements of the left tile are valid, and {shown[1]}"

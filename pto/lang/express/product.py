@@ -12,7 +12,7 @@ from pto.lang.express.algebra import everywhere
 from pto.lang.express.memory import room_for
 from pto.lang.express.shapes import flat, is_column, is_row, like, set_region, upright, vector
 from pto.lang.values.elements import element
-from pto.lang.values.tiles import Tile, tile, tile_type
+from pto.lang.values.tiles import Tile, region_text, tile, tile_type
 
 
 def dot(a: Tile, b: Tile, *, acc: Tile | None = None) -> Tile:
@@ -121,7 +121,7 @@ def _require_factors(a: Tile, b: Tile) -> None:
 
 
 def _size(t: Tile) -> str:
-    return " x ".join(str(n) if isinstance(n, int) else "?" for n in current().region(t))
+    return region_text(current().region(t))
 
 
 def _require_accumulator(acc: Tile, left: Tile, right: Tile) -> None:

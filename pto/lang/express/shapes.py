@@ -26,8 +26,8 @@ def is_row(t: Tile) -> bool:
 
 
 def is_single(t: Tile) -> bool:
-    """True if one element of it is valid, whatever its shape."""
-    return same_region(current().region(t), (1, 1))
+    """True if one element of it is valid, or was asked for, whatever its shape."""
+    return t.asked == (1, 1) or same_region(current().region(t), (1, 1))
 
 
 def whole_lines(count: int) -> int:

@@ -216,6 +216,11 @@ class Tile(Expressions, ValueHandle):
         return show(self) if show else html.block(html.styled([("", repr(self))]))
 
 
+def region_text(region: Extents) -> str:
+    """The extents; a question mark for one that only the run knows."""
+    return " x ".join(str(n) if isinstance(n, int) else "?" for n in region)
+
+
 def same_region(one: Extents, other: Extents) -> bool:
     """True if both are certainly equal: equal Python numbers, or the same value of the program."""
     return all(

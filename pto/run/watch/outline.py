@@ -1,7 +1,7 @@
 """A dry run: scalars are computed; instructions on data only report their accesses.
 
 Arguments may be empty arrays of the right shape. Control flow must not depend on data: such a read
-is an error, and the run has to be made with data.
+is an error, and the run has to be made with data. A float that only goes to tiles and arrays is 1.
 """
 
 from __future__ import annotations
@@ -90,9 +90,9 @@ class DryRun(Tap):
         if row.cost == "simt":  # addresses of work items depend on data
             return step if self.data else _refused(op)
         if row.cost == "element":
-            return (
-                _refused(op) if op.results and not self.data else self._by_one(compiler, op, step)
-            )
+            if op.results and not self.data and not is_only_data(op):
+                return _refused(op)
+            return self._by_one(compiler, op, step)
         if is_scalar_loop(case):
             return self._by_elements(compiler, op, case, step)
         if issuing_pipe(case)([]) in _NO_PIPE:
@@ -116,10 +116,11 @@ class DryRun(Tap):
         """The scalar unit reads or writes an element; in global memory through its data cache."""
         recorder, tell, data = self.recorder, self.observer.event, self.data
         slots, loops = slots_of(compiler, op), compiler.counters(op)
+        ones = _ones(compiler, op)
         usual = "gm" if _is_global(op.operands[0].type) else "ub"
 
         def ran(core: Core, regs: Regs) -> Any:
-            found = step(core, regs) if data else None
+            found = step(core, regs) if data else ones(core, regs)
             recorder.log.clear()
             place, offset = (None if i is None else regs[i] for i in slots[:2])
             how = usual
@@ -231,6 +232,35 @@ def slots_of(compiler: Compiler, op: Operation) -> list[int | None]:
     return [compiler.slot(g[0]) if g else None for g in groups]
 
 
+def is_only_data(op: Operation) -> bool:
+    """True if its results are floats from which only floats are computed, and which control flow
+    does not receive: they decide no path and no address."""
+    todo, seen = [*op.results], set[int]()
+    while todo:
+        value = todo.pop()
+        if not isinstance(value.type, t.Scalar) or not value.type.is_float:
+            return False
+        for user in value.uses:
+            if user.control is not None or user.regions:
+                return False
+            if id(user) not in seen:
+                seen.add(id(user))
+                todo += user.results
+    return True
+
+
+def _ones(compiler: Compiler, op: Operation) -> Step:
+    """A step that gives 1 as each of its results."""
+    types = [(compiler.slot(v), v.type) for v in op.results]
+    given = [(n, y.dtype.numpy.type(1)) for n, y in types if isinstance(y, t.Scalar) and y.dtype]
+
+    def ones(core: Core, regs: Regs) -> None:
+        for slot, one in given:
+            regs[slot] = one
+
+    return ones
+
+
 def _refused(op: Operation) -> Step:
     """A step that raises: control flow may depend on a value that the scalar unit reads."""
 
@@ -261,10 +291,10 @@ class Addresses(DryRun):
             return super().step(compiler, op, step)
         if effect_of(case) is not None:
             return _nothing
-        if row.cost == "simt" or (row.cost == "element" and op.results):
+        if row.cost == "simt" or (row.cost == "element" and not is_only_data(op)):
             return _refused(op)
         if row.cost == "element":
-            return _nothing
+            return _ones(compiler, op)
         if is_scalar_loop(case):
             return _nothing
         if issuing_pipe(case)([]) in _NO_PIPE:

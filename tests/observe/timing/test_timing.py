@@ -131,6 +131,24 @@ def test_what_data_decides_needs_data():
 
 
 @pto.kernel(profile="a2a3")
+def one_row(x: pto.Global[pto.f32], y: pto.Global[pto.f32], branches: bool) -> None:
+    """The mean of a single row is a number of the program."""
+    t = pto.load(x, 1, 128)
+    if branches and pto.tgetval(t, 0) > 0.0:
+        t = t * 2.0
+    pto.store(y, t - t.mean(axis=1))
+
+
+def test_a_number_that_only_data_receives_needs_no_data():
+    x, y = np.ones((1, 128), np.float32), np.zeros((1, 128), np.float32)
+    dry, real = (one_row.time(x, y, False, data=data) for data in (False, True))
+    assert "pto.tgetval" in [job.op.name for job in dry.stream.jobs]
+    assert dry.core_us == real.core_us
+    with pytest.raises(PtoError, match="PTO-C010"):
+        one_row.time(x, y, True)
+
+
+@pto.kernel(profile="a2a3")
 def counts(x: pto.Global[pto.i32], step: int) -> None:
     for i in pto.range(0, 64):
         pto.store_scalar(x, i * step, 7)
