@@ -22,7 +22,7 @@ from pto.core.disk_cache import make_folder
 from pto.core.errors import PtoError, fail
 from pto.cxx import header, kept, provided, running
 from pto.cxx.complaints import refusal
-from pto.cxx.source import forward, prepared, redefines
+from pto.cxx.source import forward, prepared, read_included, redefines
 
 _STANDARD = {"cpu": "c++20", "a2a3": "c++17", "a5": "c++17"}  # of kernels, by profile
 _FLAGS = [
@@ -221,7 +221,8 @@ def _built(profile: str, compiler: CxxCompiler, wanted: Wanted) -> Path:
         ready = [prepared(source, work) for source in sources]
         given = (wanted.side, wanted.defines, wanted.include, extra, sorted(wanted.own.items()))
         paths = [str(source) for source in sources]  # for the line table of the build
-        key = _digest(paths, [texts for _, _, texts in ready], *given)
+        read = [read_included(source, base / "include", *wanted.include) for source in sources]
+        key = _digest(paths, [list(texts.items()) for texts in read], *given)
         target = base / f"{sources[0].stem}-{wanted.side}-{key}.so"
         absent = target.with_suffix(".absent")
         if kept.is_ready(target):

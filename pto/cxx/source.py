@@ -7,13 +7,13 @@ with launches get a rewritten copy that is found before the original.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
 from pto.core.errors import Loc, fail
 
 _LIBRARY = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"](pto/[^>"]+)[>"]', re.MULTILINE)
-_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"]+)"', re.MULTILINE)
+_INCLUDE = re.compile(r"""^[ \t]*#[ \t]*include[ \t]*[<"]([^>"]+)[>"]""", re.MULTILINE)
 _CHANGED = re.compile(r"<<<|\[aicore\]|\basm\b|\[\[block_local\]\]")
 _BLOCK_LOCAL = '__attribute__((section("pto_block_local")))'  # runtime.cpp keeps it for each agent
 _REDEFINED = re.compile(
@@ -134,22 +134,19 @@ def _first(config: str) -> str:
     return config.strip()
 
 
-def _included(path: Path, seen: dict[Path, str]) -> Iterator[Path]:
-    """A file and those it includes from its own folder, each once."""
-    path = path.resolve()
-    if path in seen or not path.is_file():
-        return
-    seen[path] = path.read_text(encoding="utf-8", errors="replace")
-    yield path
-    for name in _INCLUDE.findall(seen[path]):
-        yield from _included(path.parent / name, seen)
-
-
-def read_included(path: Path) -> dict[Path, str]:
-    """The texts of a file and of those that it includes from its own folder."""
-    texts: dict[Path, str] = {}
-    for _ in _included(path, texts):
-        pass
+def read_included(path: Path, tree: Path | None = None, *include: Path) -> dict[Path, str]:
+    """The texts of a file and of those that it includes from its own folder, or from others if the
+    tree, which compilers search before, does not have them."""
+    texts, todo = dict[Path, str](), [path]
+    while todo:
+        path = todo.pop(0).resolve()
+        if path in texts or not path.is_file():
+            continue
+        texts[path] = path.read_text(encoding="utf-8", errors="replace")
+        names = _INCLUDE.findall(texts[path])
+        todo += [path.parent / name for name in names]
+        rest = [name for name in names if tree is not None and not (tree / name).exists()]
+        todo += [folder / name for name in rest for folder in include]
     return texts
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -777,3 +778,20 @@ def test_sides_find_a_launch_by_a_key_without_a_path(kernel):
     builds = kernel(text, sides=("vector", "cube")).source.builds("k")
     for path in builds.values():
         assert NativeBuild(path).kernel(b"1048576 Z8pto_mainEUlvE_") is not None
+
+
+def test_a_changed_header_of_another_folder_is_built_again(kernel, tmp_path: Path):
+    text = '#include "factor.h"\n' + ADD.replace("TMULS(z, z, scale)", "TMULS(z, z, FACTOR)")
+    first, second = folders = [tmp_path / "first", tmp_path / "second"]
+
+    def result(*include: Path) -> float:
+        out, a, b = (np.ones((16, 64), np.float32) for _ in range(3))
+        kernel(text, "k<float, 16, 64>", include=include)(out, a, b, 1.0)
+        return float(out[0, 0])
+
+    for folder, factor in zip(folders, (2, 5), strict=True):
+        folder.mkdir()
+        (folder / "factor.h").write_text(f"#define FACTOR {factor}.0f\n")
+    assert (result(first, second), result(second, first)) == (4.0, 10.0)
+    (first / "factor.h").write_text("#define FACTOR 3.0f\n")
+    assert (result(first, second), result(second, first)) == (6.0, 10.0)
