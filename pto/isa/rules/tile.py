@@ -238,7 +238,7 @@ def out_of_place(*sources: str, dst: str = "dst", unless: Overlap | None = None)
         return None
 
     sentence = f"expects {dst} to share no bytes with {listing(sources)}"
-    never = sources if unless is None else ()
+    never = sources if unless is None and dst == "dst" else ()
     return Rule("out-of-place", "PTO-M040", sentence, test, apart=never)
 
 

@@ -19,7 +19,7 @@ from pto.isa.rules.rule import (
     scalar_matches,
 )
 from pto.isa.rules.scratch import one_block, rows_like
-from pto.isa.rules.tile import NPU, VECTOR_UNIT, holds_bytes, same_domain, tile_family
+from pto.isa.rules.tile import NPU, VECTOR_UNIT, holds_bytes, out_of_place, same_domain, tile_family
 
 _MODE = Attr("cmpMode", "cmp", default="eq", meaning="the comparison: src0 cmpMode src1")
 _MASK_TYPES = (
@@ -155,6 +155,7 @@ SELECT.row(
         same_domain("src0", "src1", "dst"),
         _mask_bits("mask", "dst"),
         on("a2a3", holds_bytes("tmp", "dst", {2: 16, 4: 8})),
+        on("a2a3", out_of_place("mask", "src0", "src1", dst="tmp")),  # gets an address first
     ),
     notes=(
         "tmp is used on a2a3 only: 16 bytes for 16-bit data, 8 for 32-bit data. The page has it"
@@ -186,6 +187,7 @@ SELECT.row(
         same_domain("src", "dst"),
         _mask_bits("mask", "dst"),
         on("a2a3", same_dtype("tmp", "src")),
+        on("a2a3", out_of_place("mask", "src", dst="tmp")),
     ),
     notes="tmp is used on a2a3 only, to hold the scalar; PTOAS asks for a row of src.",
 )

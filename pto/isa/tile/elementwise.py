@@ -128,6 +128,7 @@ BINARY.row(
         warn(on("a2a3", has_rows("tmp", 2))),  # April's programs have one
         on("a2a3", covers_columns("tmp", "dst")),
         on("a2a3", out_of_place("src0", "src1")),  # dst holds the quotient before src is read again
+        on("a2a3", out_of_place("src0", "src1", dst="tmp")),
     ),
     notes=(
         "PTO_IR_manual.md has fmod, the sign of src0; the page and every header have this.",
@@ -166,6 +167,7 @@ BINARY.row(
     a5=f"{_INTS} f16 bf16 f32",
     rules=(
         on("a2a3", for_floats(out_of_place("src0", "src1"))),  # read again for special values
+        on("a2a3", for_floats(out_of_place("src0", "src1", dst="tmp"))),
         on("a2a3", covers("tmp", "dst", used_for="f32")),
         on("a5", high_precision_of("dst", "f16 bf16 f32")),
         on("a2a3", high_precision_of("dst", "none")),

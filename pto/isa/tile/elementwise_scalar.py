@@ -126,6 +126,7 @@ SCALAR.row(
         on("a2a3", has_rows("tmp", 1)),
         on("a2a3", covers_columns("tmp", "dst")),
         on("a2a3", out_of_place("src")),  # dst holds the quotient before src is read again
+        on("a2a3", out_of_place("src", dst="tmp")),
     ),
     notes=(
         "PTO_IR_manual.md has fmod, the sign of src; the page and every header have this.",
@@ -160,6 +161,7 @@ SCALAR.row(
     a5=f"{_INTS} f16 bf16 f32",
     rules=(
         on("a2a3", for_floats(out_of_place("src"))),  # read again for special values
+        on("a2a3", for_floats(out_of_place("src", dst="tmp"))),
         on("a2a3", covers("tmp", "dst", used_for="f32")),
         on("a5", high_precision_of("dst", "f16 bf16 f32")),
         on("a5", bf16_is_precise("dst")),

@@ -178,6 +178,7 @@ _WITH_TMP = (read("src0"), read("src1"), scratch("tmp?", idle="cpu a5"), write("
 _TMP_RULES = (
     on("a2a3", same_dtype("tmp", "dst")),
     on("a2a3", _broadcast_layout),
+    on("a2a3", out_of_place("src0", "src1", dst="tmp")),  # the values of rows are spread in it
     on("a2a3", scratch_holds("32 bytes for each row", _broadcast_bytes)),
 )
 _BF16_NOTE = "on a5 bf16 is in the headers, not in the IR manual"

@@ -88,6 +88,7 @@ _ROWS = (
     on("a2a3", same_dtype("src", "tmp")),
     on(NPU, out_of_place("src")),
     on("a2a3", out_of_place("tmp")),
+    on("a2a3", out_of_place("src", dst="tmp")),  # holds the first results while src is read
 )
 
 ROWS = tile_family(
@@ -367,6 +368,7 @@ COLUMN_INDICES = tile_family(
         not_empty("src"),
         same_dtype("src", "dstVal"),
         on("a2a3", same_dtype("src", "tmp")),
+        on("a2a3", out_of_place("src", dst="tmp")),  # is cleared before src is read
         on("a2a3", _search_columns),
         _index_type(
             "expects dst to hold 32-bit integers, beside values integers as wide as src's 16 or"
