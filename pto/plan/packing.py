@@ -125,7 +125,7 @@ def curve(items: Sequence[Item], align: int) -> Ints:
 def fullest(items: Sequence[Item], fixed: Sequence[Item], align: int) -> tuple[int, int]:
     """The position where most bytes are alive, and how many; shared bytes count once."""
     alive = curve([*items, *(Item(i.first, i.last, 0) for i in fixed)], align)
-    firsts = np.unique([i.first for i in (*items, *fixed)]).astype(np.int64)
+    firsts = np.array(sorted({i.first for i in (*items, *fixed)}), np.int64)
     if not len(firsts):
         return 0, 0
     extra = _covered(fixed, firsts) if fixed else 0

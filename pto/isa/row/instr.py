@@ -24,7 +24,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
+from functools import cache
 from keyword import iskeyword
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -60,19 +61,20 @@ class Operand:
     chooses: bool = False  # its elements choose places, or how many elements take part
 
 
-def _operand(role: Role, name: str, kind: str, idle: str = "") -> Operand:
+def _operand(role: Role, name: str, kind: str, idle: str = "", **more: Any) -> Operand:
     """`src` is required, `src?` optional, `tmp!` optional and implied, `src*` any number."""
     optional, variadic, implied = name[-1] in "?!", name[-1] == "*", name[-1] == "!"
-    return Operand(name.rstrip("?!*"), role, kind, optional, variadic, tuple(idle.split()), implied)
+    unused = tuple(idle.split())
+    return Operand(name.rstrip("?!*"), role, kind, optional, variadic, unused, implied, **more)
 
 
 def read(name: str, kind: str = "tile", element: str = "") -> Operand:
-    return replace(_operand("in", name, kind), element=element)
+    return _operand("in", name, kind, element=element)
 
 
 def index(name: str, kind: str = "tile") -> Operand:
     """Read; its elements choose places, or how many elements take part."""
-    return replace(_operand("in", name, kind), chooses=True)
+    return _operand("in", name, kind, chooses=True)
 
 
 def write(name: str, kind: str = "tile") -> Operand:
@@ -91,7 +93,7 @@ def scratch(
     planned: Callable[[Any], Any] | None = None,
 ) -> Operand:
     """Working space: written, read back, its content undefined afterwards; untouched on `idle`."""
-    return replace(_operand("tmp", name, kind, idle), planned=planned)
+    return _operand("tmp", name, kind, idle, planned=planned)
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,12 +206,8 @@ class Family(Shared):
         without the dialect.
         """
         given = locals()
-        made = {each.name: given[each.name] for each in fields(Instr) if each.name in given}
-        made |= {
-            each.name: getattr(self, each.name)
-            for each in fields(Shared)
-            if made[each.name] is None
-        }
+        made = {name: given[name] for name in _names(Instr) if name in given}
+        made |= {name: getattr(self, name) for name in _names(Shared) if made[name] is None}
         made |= {each: _some(made[each]) for each in ("operands", "results", "attrs", "notes")}
         used: tuple[Operand, ...] = made["operands"]
         all_of_them = " , ".join(f"${o.name}{'*' if o.variadic else ''}" for o in used)
@@ -234,6 +232,11 @@ class Family(Shared):
         row = Instr(**made)
         _add(row)
         return row
+
+
+@cache
+def _names(kind: type[Shared]) -> tuple[str, ...]:
+    return tuple(each.name for each in fields(kind))
 
 
 def _some(given: Some[T]) -> tuple[T, ...]:
