@@ -33,6 +33,7 @@ MEMORY = 16 << 30  # bytes of address space of a child
 SECONDS = 600.0  # default time limit of one request
 RANKS = (1, 2, 3, 4, 8)  # numbers of ranks to try for a test with several ranks
 _GRACE = 3.0  # seconds for a child to report its location
+_NOTE = 1 << 12  # bytes at the beginning of a child's standard error: what it is doing
 _SIGNALS = {
     signal.SIGSEGV: "touched memory that is not its own",
     signal.SIGBUS: "touched memory that is not its own",
@@ -103,6 +104,7 @@ class Child:
         ours, theirs = os.pipe()
         asked, asking = os.pipe()
         self._errors = os.memfd_create("pto-errors")
+        os.lseek(self._errors, _NOTE, os.SEEK_SET)
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
         self._process = subprocess.Popen(
             [sys.executable, "-m", self.MODULE, str(asked), str(theirs)],
@@ -164,20 +166,27 @@ class Child:
         process.kill()
         code = process.wait()
         os.lseek(self._errors, 0, os.SEEK_SET)
+        note = os.read(self._errors, _NOTE).rstrip(b"\0").decode(errors="replace")
         text = os.read(self._errors, 1 << 20).decode(errors="replace")
         self._close()
+        who, notes = self._doing(note)
         found = re.findall(r"^pto-crash (\d+) ([0-9a-f]+)$", text, re.MULTILINE)
         if not found:
             late = code == -signal.SIGKILL
             what = f"did not end within {seconds:g} s" if late else f"ended with status {code}"
             tail = "\n".join(text.strip().splitlines()[-3:])
-            return Crash(Diagnostic("PTO-U245", f"the kernel {what}", help=tail or None))
+            return Crash(Diagnostic("PTO-U245", f"{who} {what}", notes=notes, help=tail or None))
         number, address = int(found[-1][0]), int(found[-1][1], 16)
         what = _SIGNALS.get(signal.Signals(number), f"ended by signal {number}")
         if number == signal.SIGALRM:
             what = f"did not end within {seconds:g} s"
         calls = re.findall(r"^pto-call ([0-9a-f]+) (.+)$", text, re.MULTILINE)
-        return Crash(Diagnostic("PTO-U245", f"the kernel {what}", self._place(address, calls)))
+        place = self._place(address, calls)
+        return Crash(Diagnostic("PTO-U245", f"{who} {what}", place, notes=notes))
+
+    def _doing(self, note: str) -> tuple[str, tuple[Note, ...]]:
+        """Who ran when the child ended, by its last `tell`, and notes about it."""
+        return "the kernel", ()
 
     def _place(self, last: int, calls: Sequence[tuple[str, str]]) -> Loc | None:
         """The line that crashed, by its calls (offset, file); else that of the last instruction."""
@@ -294,6 +303,11 @@ def _as_mpi(build: Path) -> Path:
 def _least(*limits: int) -> int:
     """The strictest of some limits of this process."""
     return min((n for n in limits if n != resource.RLIM_INFINITY), default=resource.RLIM_INFINITY)
+
+
+def tell(note: str) -> None:
+    """Tell the parent what runs now, in case that this process ends."""
+    os.pwrite(2, note.encode()[:_NOTE].ljust(_NOTE, b"\0"), 0)
 
 
 def serve(server: object) -> None:

@@ -7,7 +7,9 @@ that they can signal each other. This module runs in the child process with the 
 from __future__ import annotations
 
 import ctypes as c
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,12 +19,13 @@ import numpy as np
 from pto.core.errors import Diagnostic
 from pto.core.intervals import merged, without
 from pto.core.memory import Memory
+from pto.cxx.child import tell
 from pto.cxx.feed import BuildSide
 from pto.cxx.memory import ProgramMemory
 from pto.cxx.native import NativeBuild
 from pto.graphs.footprint import SMALL, TaskFootprint, TaskUse
 from pto.graphs.model import Task, Use
-from pto.graphs.orchestration import Bytes, GraphMem
+from pto.graphs.orchestration import Bytes, CallChain, GraphMem
 from pto.graphs.runs import GraphRun, block_us
 from pto.ir.graph import Operation
 from pto.isa.cost.work import GlobalRegion
@@ -101,6 +104,18 @@ class TaskMemory(ProgramMemory):
         return found, offset
 
 
+@contextmanager
+def told(task: Task) -> Generator[None]:
+    """Tell the parent process which task runs: native code may end this process."""
+    where = task.where
+    assert isinstance(where, CallChain)
+    tell(json.dumps([task.number, task.name, str(where.path), str(where.source), *where.frames]))
+    try:
+        yield
+    finally:
+        tell("")
+
+
 class CppRun(GraphRun):
     """A run of a graph whose tasks have kernels in C++."""
 
@@ -142,8 +157,9 @@ class CppRun(GraphRun):
         only: Sequence[int] | None = None,
     ) -> TaskMemory:
         run, shared = self.begun(task, observer, tap, only)
-        if not run.go_on():
-            raise run.deadlock
+        with told(task):
+            if not run.go_on():
+                raise run.deadlock
         return shared
 
     def sanitized(self, task: Task) -> list[Diagnostic]:

@@ -171,7 +171,11 @@ class Orchestration:
         return made
 
     def _allocate(self, nbytes: int) -> int:
-        number = self.memory.allocate(nbytes)
+        try:
+            number = self.memory.allocate(nbytes)
+        except MemoryError:
+            message = f"the orchestration creates a buffer of {nbytes:,} bytes: there is no memory"
+            raise fail("PTO-U245", message) from None
         if self.is_watched and nbytes <= SMALL:
             self.memory.arrays[number][:] = _UNDEFINED
         made = self._buffer(number, nbytes)

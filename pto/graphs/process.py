@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,9 +15,10 @@ from typing import Any, Literal, Self
 import numpy as np
 import numpy.typing as npt
 
-from pto.core.errors import PtoError, fail
+from pto.core.errors import Note, PtoError, fail
 from pto.cxx import compiler
 from pto.cxx.child import SECONDS, Child, unpacked
+from pto.graphs.model import Task
 from pto.graphs.runs import Ran
 
 Kernels = Literal["all", "some", "none"]  # that are compiled; some: those that can be
@@ -62,17 +65,8 @@ class GraphSource:
         settings: Mapping[str, Any] | None = None,
     ) -> GraphSource:
         """Sources as a scene test and a folder of pypto list them, relative to a folder."""
-        own = tuple(
-            KernelSource(
-                k["func_id"],
-                k.get("name") or Path(k["source"]).stem,
-                (base / k["source"]).resolve(),
-                k["core_type"],
-                tuple(base / os.path.expandvars(d) for d in k.get("extra_include_dirs") or ()),
-            )
-            for k in kernels
-        )
-        path = (base / orchestration["source"]).resolve()
+        own = tuple(_listed(kernel, base) for kernel in kernels)
+        path = (base / _named("the orchestration", orchestration, "source")).resolve()
         entry = orchestration.get("function_name", "aicpu_orchestration_entry")
         return cls(path, entry, profile, own, root, runtime, settings or {})
 
@@ -96,7 +90,8 @@ class GraphSource:
         sim = self.root / "src" / "common" / "platform" / "sim"
         more = [sim / name for name in _PLATFORM if (sim / name).is_file()]
         extra = f"#define PTO_GRAPH_ENTRY {self.entry}\n{included('runtime.inc')}"
-        built = self._built([self.path, *more], "both", self.include, extra)
+        self._require_runtime()
+        built = self._built([self.path, *more], "both", self.include, extra, self.entry)
         listed = {k.number: (k.name, SIDES[k.core], self._kernel(k, kernels)) for k in self.kernels}
         facts = {"profile": self.profile, "runtime": self.runtime, "settings": self.settings}
         return {"build": built, "source": str(self.path), "kernels": listed, **facts}
@@ -112,18 +107,53 @@ class GraphSource:
             )
             names = ("deferred.inc", "task.inc") if ends_later else ("task.inc",)
             extra = "".join(f"\n{included(name)}" for name in names)
-            return self._built([kernel.path], SIDES[kernel.core], include, extra)
+            return self._built([kernel.path], SIDES[kernel.core], include, extra, "kernel_entry")
         except PtoError:
             if wanted == "all":
                 raise
             return ""
 
     def _built(
-        self, sources: Sequence[Path], side: str, include: Sequence[Path], extra: str
+        self, sources: Sequence[Path], side: str, include: Sequence[Path], extra: str, entry: str
     ) -> str:
-        if not sources[0].is_file():
-            raise fail("PTO-U248", f"there is no file {sources[0]}")
-        return str(compiler.build(sources, self.profile, side, include=include, extra=extra))
+        path = sources[0]
+        if not path.is_file():
+            raise fail("PTO-U248", f"there is no file {path}")
+        try:
+            return str(compiler.build(sources, self.profile, side, include=include, extra=extra))
+        except PtoError:
+            if re.search(rf"\b{re.escape(entry)}\b", path.read_text(errors="replace")):
+                raise
+            raise fail("PTO-U327", f"{path} has no function {entry}") from None
+
+    def _require_runtime(self) -> None:
+        home = self.root / "src" / self.profile / "runtime"
+        if home.is_dir() and not (home / self.runtime).is_dir():
+            known = ", ".join(sorted(p.name for p in home.iterdir() if (p / "runtime").is_dir()))
+            message = f"{home} has no runtime {self.runtime!r}; it has {known}"
+            raise fail("PTO-U321", message)
+
+
+def _listed(kernel: Mapping[str, Any], base: Path) -> KernelSource:
+    """A kernel as a scene test lists it."""
+    source = Path(_named("a kernel", kernel, "source"))
+    core = _named(f"the kernel {source.stem}", kernel, "core_type")
+    if core not in SIDES:
+        message = f"the kernel {source.stem} has core_type {core!r}; it must be aic or aiv"
+        raise fail("PTO-U327", message)
+    return KernelSource(
+        _named(f"the kernel {source.stem}", kernel, "func_id"),
+        kernel.get("name") or source.stem,
+        (base / source).resolve(),
+        core,
+        tuple(base / os.path.expandvars(d) for d in kernel.get("extra_include_dirs") or ()),
+    )
+
+
+def _named(whose: str, given: Mapping[str, Any], key: str) -> Any:
+    if key not in given:
+        raise fail("PTO-U327", f"{whose} has no {key!r}; it has {', '.join(given)}")
+    return given[key]
 
 
 def included(name: str) -> str:
@@ -193,6 +223,16 @@ class GraphProcess(Child):
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
         self.end()
+
+    def _doing(self, note: str) -> tuple[str, tuple[Note, ...]]:
+        if not note:
+            return "the orchestration", ()
+        from pto.graphs.orchestration import CallChain
+
+        number, name, build, source, *frames = json.loads(note)
+        where = CallChain(Path(build), Path(source), tuple(frames))
+        task = Task(number, "task", (None, None, None), name, where=where)
+        return "the kernel", (task.submitted("in {}, submitted here"),)
 
     def start(self) -> None:
         """Start the process now, with the modules that Python finds now."""

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from pto.core.errors import PtoError, fail
+from pto.core.errors import Loc, fail
 from pto.graphs import chips, stand_in
 from pto.graphs.process import ArgTensor, Argument, GraphSource
 from pto.graphs.scene_names import (
@@ -37,6 +37,7 @@ from pto.graphs.scene_names import (
     torch_dtype_to_datatype,
 )
 from pto.graphs.shapes import shapes_only
+from pto.lang.file import users_code
 
 T = TypeVar("T")
 _NETWORK = 2  # the level of a test that runs on one chip
@@ -246,15 +247,15 @@ def _imported(file: Path, root: Path) -> types.ModuleType:
 
 def imported(file: Path, load: Callable[[], T]) -> T:
     """The result of a function that imports a file; what the file's Python raises is a finding."""
-    try:
-        return load()
-    except ModuleNotFoundError as error:
-        raise fail(
-            "PTO-U322",
-            f"{file} needs the module {error.name}, which is not installed",
-            help="pip install torch" if error.name == "torch" else None,
-        ) from None
-    except PtoError:
-        raise
-    except Exception as error:
-        raise fail("PTO-U322", f"{file} cannot be imported: {error!r}") from None
+    with users_code():
+        try:
+            return load()
+        except ModuleNotFoundError as error:
+            raise fail(
+                "PTO-U322",
+                f"{file} needs the module {error.name}, which is not installed",
+                help="pip install torch" if error.name == "torch" else None,
+            ) from None
+        except SyntaxError as error:
+            place = Loc(error.filename or str(file), error.lineno or 1, error.offset or 1)
+            raise fail("PTO-U281", f"this is not Python: {error.msg}", loc=place) from None

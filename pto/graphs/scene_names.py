@@ -10,7 +10,8 @@ from enum import Enum, IntEnum
 from importlib import import_module
 from typing import Any
 
-from pto.core.errors import fail
+from pto.core.errors import Diagnostic, PtoError, fail
+from pto.lang.call.place import here
 
 
 class ArgDirection(Enum):
@@ -82,6 +83,10 @@ class Scalar:
     value: Any
 
 
+class _UnknownArgument(PtoError, AttributeError):
+    """A test asks its arguments for a name that none of them has."""
+
+
 class TaskArgsBuilder:
     """Arguments in order, each also an attribute."""
 
@@ -92,7 +97,9 @@ class TaskArgsBuilder:
         for spec in self.__dict__.get("specs", ()):
             if spec.name == name:
                 return spec.value
-        raise AttributeError(f"there is no argument {name!r}")
+        known = self.__dict__.get("specs", ())
+        said = f"there is no argument {name!r}; there are {', '.join(s.name for s in known)}"
+        raise _UnknownArgument(Diagnostic("PTO-U281", said, here()))
 
     def add_tensor(self, name: str, value: Any) -> None:
         self.specs.append(TensorArg(name, value))
@@ -140,6 +147,9 @@ class SceneTestCase:
 
     def compare_tensor(self, name: str, ours: Any, golden: Any, equal_nan: bool = False) -> None:
         torch: Any = import_module("torch")
+        if ours.shape != golden.shape:
+            shapes = f"shape {list(ours.shape)}, and the golden has {list(golden.shape)}"
+            raise AssertionError(f"{name} has {shapes}")
         if not torch.allclose(ours, golden, rtol=self.RTOL, atol=self.ATOL, equal_nan=equal_nan):
             far = (ours.to(torch.float64) - golden.to(torch.float64)).abs()
             wrong = far > self.ATOL + self.RTOL * golden.to(torch.float64).abs()

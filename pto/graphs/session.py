@@ -21,7 +21,7 @@ from pto.core.errors import PtoError
 from pto.cxx.native import NativeBuild
 from pto.graphs.diff import ValueLog
 from pto.graphs.footprint import TaskUse
-from pto.graphs.launch import CppRun, Kernels
+from pto.graphs.launch import CppRun, Kernels, told
 from pto.graphs.limits import RuntimeLimits, limits_of
 from pto.graphs.model import Predicate, Task, Use
 from pto.graphs.orchestration import GraphMem, Orchestration
@@ -189,7 +189,8 @@ class GraphSession(CppRun):
 
     def _step(self, task: Task, launch: RecordLaunch | None) -> bool:
         try:
-            has_ended = launch is None or launch.go_on(_ROUNDS)
+            with told(task):
+                has_ended = launch is None or launch.go_on(_ROUNDS)
         except PtoError as error:
             raise named(error, task) from None
         if has_ended:

@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from pto.core.errors import fail
+
 Modules = Mapping[str, Mapping[str, Any]]  # by name of the module: what it contains
 _STUBBED = ("simpler", "simpler_setup", "_task_interface")
 _OWN = ("tests", "examples", "conftest")  # modules of the project that other folders have too
@@ -32,10 +34,15 @@ def _placeholder(name: str) -> type:
 
 
 class _Placeholder(type):
-    """A class with every attribute."""
+    """A class with every attribute; as a number it is a finding."""
 
     def __getattr__(cls, name: str) -> type:
         return _placeholder(name)
+
+    def __floordiv__(cls, other: object) -> object:
+        raise fail("PTO-U322", f"{cls.__name__} of the runtime's project has no value here")
+
+    __add__ = __sub__ = __mul__ = __floordiv__
 
 
 class ProvidedModules(importlib.abc.MetaPathFinder, importlib.abc.Loader):

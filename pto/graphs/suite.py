@@ -24,6 +24,7 @@ from pto.graphs.program import PythonGraph
 from pto.graphs.program import find as find_graphs
 from pto.graphs.runs import Ran
 from pto.gym.selection import select
+from pto.lang.file import users_code
 from pto.run.launch.engine import cluster_target
 
 if TYPE_CHECKING:
@@ -113,8 +114,15 @@ class CaseSelection:
                     if path.is_file():
                         raise
                     if wanted(file.parent.name):
-                        why = error.diagnostics[0].message
-                        yield SceneResult(f"{file.parent.name}/{file.stem}", "", "skipped", why)
+                        yield _unread(f"{file.parent.name}/{file.stem}", error)
+
+
+def _unread(name: str, error: PtoError) -> SceneResult:
+    """The result of a file whose cases cannot be listed: it lacks a module, or has a mistake."""
+    why, found = error.diagnostics[0].message, list(error.diagnostics)
+    if error.code == "PTO-U322":
+        return SceneResult(name, "", "skipped", why)
+    return SceneResult(name, "", "refused", why, findings=found)
 
 
 def run_all(
@@ -179,16 +187,8 @@ def run(case: Case, how: RunOptions) -> SceneResult:
     began = time.perf_counter()
     outcome = SceneResult(case.name, case.profile, "")
     try:
-        size = 0 if how.dry else _size(case)
-        if size > _LARGEST:  # before its kernels are compiled
-            outcome.status, outcome.why = "skipped", f"its tensors have {size >> 20:,} MiB"
-        elif not how.dry and isinstance(case, scenes.Scene) and case.level != _CHIP:
-            if how.sanitize:
-                raise fail("PTO-U320", "races are looked for between the tasks of one chip only")
-            _run_chips(case, how, outcome)
-        else:
-            with opened(case, how.seconds, "none" if how.dry else "all", not how.dry) as ready:
-                (_check if how.dry else _run)(ready, how, outcome)
+        with users_code():
+            _judged(case, how, outcome)
     except PtoError as error:
         other = "unbuilt" if error.code == "PTO-U243" else "refused"
         outcome.status = "crashed" if isinstance(error, Crash) else other
@@ -196,6 +196,19 @@ def run(case: Case, how: RunOptions) -> SceneResult:
         outcome.why = error.diagnostics[0].message
     outcome.seconds = time.perf_counter() - began
     return outcome
+
+
+def _judged(case: Case, how: RunOptions, outcome: SceneResult) -> None:
+    size = 0 if how.dry else _size(case)
+    if size > _LARGEST:  # before its kernels are compiled
+        outcome.status, outcome.why = "skipped", f"its tensors have {size >> 20:,} MiB"
+    elif not how.dry and isinstance(case, scenes.Scene) and case.level != _CHIP:
+        if how.sanitize:
+            raise fail("PTO-U320", "races are looked for between the tasks of one chip only")
+        _run_chips(case, how, outcome)
+    else:
+        with opened(case, how.seconds, "none" if how.dry else "all", not how.dry) as ready:
+            (_check if how.dry else _run)(ready, how, outcome)
 
 
 def _size(case: Case) -> int:

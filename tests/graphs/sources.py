@@ -78,6 +78,7 @@ BODIES = {
         f" {_READY} TSTORE(y, a);",
     ),
     10: ("clear_first", "at(args[0])[0] = 0.0f;"),  # scalar code
+    11: ("crashes", "*(volatile int*)8 = 1;"),
 }
 # One orchestration has all bodies, chosen by its scalar: a build takes seconds.
 _ORCHESTRATION = """

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from pto.core.errors import PtoError
+from pto.cxx.child import Crash
 from pto.graphs.process import ArgTensor, GraphProcess, KernelSource, Ran, Submission
 
 from . import sources
@@ -160,6 +161,10 @@ BODIES = {
     CoreTaskArgs a; a.add_input(x.rows(8, 8)); a.add_inout(y); a.add_scalar(0); vector_task(0, a);
 """,
 }
+BODIES["a task crashes"] = add_number("x", "y", 1) + (
+    "CoreTaskArgs a; a.add_input(y); vector_task(11, a);"
+)
+BODIES["reads a value and exits"] = BODIES["reads a value"] + "exit(3);"
 
 
 @dataclass
@@ -417,6 +422,53 @@ def test_a_finding_inside_a_task_names_the_task_and_where_it_was_submitted(runne
     note = finding.notes[-1]
     assert note.message == "in task 0 (add_number), submitted here"
     assert note.loc is not None and note.loc.file.endswith("orchestration.cpp")
+
+
+def test_a_crash_names_the_task_and_where_it_was_submitted(runner: Runner):
+    with pytest.raises(Crash, match="the kernel touched memory that is not its own") as error:
+        runner.run("a task crashes")
+    (finding,) = error.value.diagnostics
+    assert finding.loc is not None and finding.loc.file.endswith("crashes.cpp")
+    (note,) = finding.notes
+    assert note.message == "in task 1 (crashes), submitted here"
+    assert note.loc is not None and note.loc.file.endswith("orchestration.cpp")
+
+
+def test_an_orchestration_that_ends_the_process_is_told_as_such(runner: Runner):
+    """A task has run before: the orchestration has read its output."""
+    with pytest.raises(Crash, match="the orchestration ended with status 3") as error:
+        runner.run("reads a value and exits")
+    assert error.value.diagnostics[0].notes == ()
+
+
+def test_a_missing_entry_is_named(tmp_path: Path):
+    own = KernelSource(0, "other", tmp_path / "other.cpp", "aiv")
+    own.path.write_text('extern "C" void my_kernel(long* args) {}\n')
+    source = sources.written(tmp_path, [""], (own,))
+    with pytest.raises(PtoError, match=r"other\.cpp has no function kernel_entry") as error:
+        GraphProcess(source)
+    assert error.value.code == "PTO-U327"
+    with pytest.raises(PtoError, match=r"orchestration\.cpp has no function start"):
+        GraphProcess(replace(source, entry="start"))
+
+
+def test_a_runtime_that_the_checkout_lacks_is_named(tmp_path: Path):
+    (tmp_path / "src" / "a2a3" / "runtime" / "ours" / "runtime").mkdir(parents=True)
+    source = replace(sources.written(tmp_path, [""], ()), root=tmp_path, runtime="theirs")
+    with pytest.raises(PtoError, match="has no runtime 'theirs'; it has ours"):
+        GraphProcess(source)
+
+
+def test_a_buffer_that_is_too_large_is_told_with_its_size(tmp_path: Path):
+    body = """
+    TensorCreateInfo large{{1 << 20, 1 << 20}, 2, DataType::FLOAT32, false, 0};
+    CoreTaskArgs a; a.add_output(large); rt()->ops->alloc_tensors(rt(), a);
+"""
+    with (
+        GraphProcess(sources.written(tmp_path, [body], ())) as process,
+        pytest.raises(PtoError, match="creates a buffer of 4,398,046,511,104 bytes"),
+    ):
+        process.run(sources.tensors("in", "inout"))
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,14 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pto.cli.main import main
 from pto.core.errors import PtoError
 from pto.graphs import scene
+from pto.graphs.scene_names import Scalar, SceneTestCase, TaskArgsBuilder
 
 TEXT = """
 import tests.st.shared
@@ -69,6 +71,84 @@ def test_a_file_that_cannot_be_imported_is_a_finding(checkout: Path):
     with pytest.raises(PtoError, match="needs the module no_such") as error:
         list(scene.find(file_of(checkout)))
     assert error.value.code == "PTO-U322"
+
+
+def test_a_number_that_only_the_project_knows_is_a_finding(checkout: Path):
+    text = "from simpler.worker import SIZE, FRAME\nCALLABLE = SIZE // FRAME\n"
+    file_of(checkout).write_text(text)
+    with pytest.raises(PtoError, match="SIZE of the runtime's project has no value") as error:
+        list(scene.find(file_of(checkout)))
+    assert error.value.code == "PTO-U322"
+
+
+def result_of(checkout: Path, text: str, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    """The result of the only case of a file with a mistake, beside a file without cases."""
+    beside = checkout / "tests" / "st" / "other"
+    beside.mkdir()
+    (beside / "test_other.py").write_text("CALLABLE = {}\n")
+    file_of(checkout).write_text(text)
+    assert main(["graph", "run", str(checkout / "tests"), "-k", "not Large", "--json"]) == 1
+    (found,) = json.loads(capsys.readouterr().out)["scenes"]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "line"),
+    [
+        ("CALLABLE = {\n", "this is not Python: '{' was never closed", 1),
+        ("CALLABLE = {}\nx = 1 / 0\n", "the file raises ZeroDivisionError: division by zero", 2),
+    ],
+)
+def test_a_mistake_in_a_file_of_a_folder_is_a_finding_at_its_line(
+    checkout: Path, text: str, message: str, line: int, capsys: pytest.CaptureFixture[str]
+):
+    found = result_of(checkout, text, capsys)
+    assert (found["status"], found["why"]) == ("refused", message)
+    assert found["findings"][0]["loc"]["line"] == line
+
+
+GOLDEN = """
+    def generate_args(self, params):
+        import torch
+        from simpler_setup import TaskArgsBuilder, TensorArg
+        return TaskArgsBuilder(TensorArg("x", torch.zeros(%s)))
+"""
+
+
+@pytest.mark.parametrize(
+    ("given", "changed", "message"),
+    [
+        ("int('a')", ("", ""), "generate_args raises ValueError: invalid literal for int()"),
+        ("4", ('"incores": []', '"incores": [{"source": "k.cpp", "core_type": "aix"}]'), "aix"),
+        ("4", ('"incores": []', '"incores": [{"source": "k.cpp"}]'), "k has no 'core_type'"),
+        ("4", ('"source": "o.cpp", ', ""), "the orchestration has no 'source'"),
+    ],
+)
+def test_a_mistake_of_one_case_is_its_result(
+    checkout: Path,
+    given: str,
+    changed: tuple[str, str],
+    message: str,
+    capsys: pytest.CaptureFixture[str],
+):
+    pytest.importorskip("torch", reason="needs torch")
+    found = result_of(checkout, TEXT.replace(*changed) + GOLDEN % given, capsys)
+    assert found["status"] == "refused" and message in found["why"]
+
+
+def test_an_argument_that_a_test_does_not_have_is_a_finding_at_its_line():
+    args = TaskArgsBuilder(Scalar("rows", 4))
+    assert getattr(args, "cols", 5) == 5
+    with pytest.raises(PtoError, match="there is no argument 'cols'; there are rows") as error:
+        print(args.cols)
+    loc = error.value.diagnostics[0].loc
+    assert loc is not None and Path(loc.file).name == "test_scene.py"
+
+
+def test_a_golden_of_another_shape_is_wrong():
+    torch = pytest.importorskip("torch", reason="needs torch")
+    with pytest.raises(AssertionError, match=r"y has shape \[4\], and the golden has \[2\]"):
+        SceneTestCase().compare_tensor("y", torch.zeros(4), torch.zeros(2))
 
 
 @pytest.mark.parametrize("level", [2, 3])
