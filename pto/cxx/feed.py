@@ -206,7 +206,8 @@ class BuildSide:
             return s.Given(operand.type), ("view", operand.at, kind, shape, layout, how)
         if operand is not None and operand.tag == r.QUEUE:
             maker = state.queues[values[operand.at]][1]
-            return s.Given(PipeHandle(), maker=maker), ("queue", operand.at)
+            by = "" if maker is None or maker.maker is None else maker.maker.name
+            return s.Given(PipeHandle(by), maker=maker), ("queue", operand.at)
         if operand is not None and operand.tag == r.POINTER:
             spec = next(o for o in bound.row.operands if o.name == name)
             space = memory_space(spec.kind.split()[0])
@@ -234,7 +235,7 @@ def _queue(side: BuildSide, call: r.RecordedCall, values: Sequence[int], where: 
     pipe, gm, to_vector, to_cube = call.operands
     facts = pipe.facts
     i32, i8 = scalar_type(dtype("i32")), scalar_type(dtype("i8"))
-    mask = facts.loc & 3 if facts.loc <= 3 else (1 if facts.loc == 5 else 2)
+    mask = facts.loc & 3 or 2  # 4 is the way of control words, to the cube
     attrs = {
         "dir_mask": Int(mask, i8),
         "slot_size": Int(facts.rows, i32),

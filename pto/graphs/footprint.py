@@ -22,6 +22,7 @@ from pto.run.watch.events import InstructionEvent, Observer
 from pto.run.watch.memory import WatchedMemory
 
 SMALL = 1 << 16  # bytes of a buffer that scalar code may go through
+COMPARED = 1 << 24  # bytes of an output that is compared with what it was before a task
 How = Literal["reads", "writes", "accumulates into"]
 
 

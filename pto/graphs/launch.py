@@ -23,7 +23,7 @@ from pto.cxx.child import tell
 from pto.cxx.feed import BuildSide
 from pto.cxx.memory import ProgramMemory
 from pto.cxx.native import NativeBuild
-from pto.graphs.footprint import SMALL, TaskFootprint, TaskUse
+from pto.graphs.footprint import COMPARED, SMALL, TaskFootprint, TaskUse
 from pto.graphs.model import Task, Use
 from pto.graphs.orchestration import Bytes, CallChain, GraphMem
 from pto.graphs.runs import GraphRun, block_us
@@ -181,14 +181,13 @@ class CppRun(GraphRun):
             restore()
 
     def watched(self, task: Task) -> list[TaskUse]:
-        """Scalar code of a kernel runs natively. Bytes of a small argument that have changed and
-        that no instruction writes count as written; a small input that no instruction touches
-        counts as read."""
+        """Scalar code of a kernel runs natively. Bytes that have changed and that no instruction
+        writes count as written; a small input that no instruction touches counts as read."""
         arrays = self.memory.arrays
         before = {
             a.region.buffer: arrays[a.region.buffer].copy()
             for a in task.arguments
-            if arrays[a.region.buffer].size <= SMALL
+            if arrays[a.region.buffer].size <= (SMALL if a.use is Use.IN else COMPARED)
         }
         observer = TaskFootprint()
         used = self.launch(task, observer)

@@ -7,6 +7,7 @@ carries the reason why it exists. How a graph is built or executed does not live
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
@@ -236,14 +237,23 @@ class Graph:
             self.edges.setdefault((before, after), Edge(before, after, reason))
 
     def ancestors(self) -> list[int]:
-        """For each task the set of tasks that end before it begins, as bits of an integer."""
+        """For each task the set of tasks that end before it begins, as bits of an integer.
+
+        They end before by edges, or the orchestration waited for them before it submitted the task.
+        """
         incoming: list[list[int]] = [[] for _ in self.tasks]
         for before, after in self.edges:
             incoming[after].append(before)
+        waited: dict[int, list[int]] = defaultdict(list)
+        for use in self.accesses:
+            waited[use.submitted] += use.waited
         found: list[int] = []
-        for number in range(len(self.tasks)):
-            bits = 0
-            for before in incoming[number]:
+        ended = 0  # the tasks that the orchestration has waited for, and those before them
+        for number, each in enumerate(incoming):
+            for before in waited.get(number, ()):
+                ended |= found[before] | (1 << before)
+            bits = ended
+            for before in each:
                 bits |= found[before] | (1 << before)
             found.append(bits)
         return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -150,7 +150,7 @@ def _race_finding(graph: Graph, alike: Sequence[Race]) -> Diagnostic:
 def _remedy(graph: Graph, alike: Sequence[Race]) -> str:
     """The edge that is missing, tried: the pairs are ordered with it."""
     added = [(r.first.number, r.second.number) for r in alike]
-    trial = Graph(graph.tasks, graph.buffers, dict(graph.edges), graph.scopes)
+    trial = replace(graph, edges=dict(graph.edges))
     for before, after in added:
         trial.connect(before, after, Reason.EXPLICIT)
     ancestors = trial.ancestors()
@@ -163,8 +163,8 @@ def _remedy(graph: Graph, alike: Sequence[Race]) -> str:
 def _host_races(graph: Graph, touches: Touches) -> Iterator[Diagnostic]:
     """Elements that the orchestration accesses while a task that it did not wait for may run."""
     ancestors, told = graph.ancestors(), set[object]()
+    done = 0  # the orchestration has waited for these, now or before
     for use in graph.accesses:
-        done = 0
         for number in use.waited:
             done |= ancestors[number] | 1 << number
         element = np.array([use.bytes], np.int64)
@@ -207,6 +207,11 @@ def _undefined(graph: Graph, touches: Touches) -> Iterator[Diagnostic]:
                 t.bytes for t in touches[number] if t.buffer == touch.buffer and t.how == "writes"
             ]
             known = own + [b for n, b in written[touch.buffer] if (ancestors[number] >> n) & 1]
+            known += [
+                np.array([use.bytes], np.int64)
+                for use in graph.accesses
+                if use.writes and use.buffer == touch.buffer and use.submitted <= number
+            ]
             missing = without(touch.bytes, merged(known))
             key = (touch.op.loc, graph.tasks[number].loc)
             if len(missing) and key not in told:

@@ -240,8 +240,8 @@ def ran(runs: Sequence[GraphRun], warnings: Sequence[Diagnostic] = ()) -> Ran:
         if run.touches is not None:
             found.findings = [d for each in run.inside.values() for d in each]
             found.findings += races.findings(run.graph, run.touches)
-            found.findings += usage(run.graph, run.limits).findings
             found.needless = len(races.needless(run.graph, run.touches))
+        found.findings += usage(run.graph, run.limits).findings  # an exhausted ring hangs on a card
     return found
 
 

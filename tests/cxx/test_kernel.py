@@ -318,6 +318,53 @@ def test_an_accumulator_is_pushed_through_the_fixpipe(kernel):
     assert np.array_equal(out, wanted.astype(np.float16))
 
 
+LOADED = """
+__global__ AICORE void k(__gm__ float* a, __gm__ float* gm, __gm__ float* out)
+{
+    using Queue = TPipe<0, Direction::DIR_%s, 4 * 16 * 16, 2>;
+    Queue queue((__gm__ void*)gm, 0x0, 0x0);
+    using G = GlobalTensor<float, Shape<1, 1, 1, 16, 16>, Stride<1, 1, 1, 16, 1>>;
+    using M = Tile<TileType::Mat, float, 16, 16, BLayout::ColMajor, 16, 16, SLayout::RowMajor>;
+    if constexpr (DAV_CUBE) {
+        M m; TileLeft<float, 16, 16> l; TileRight<float, 16, 16> r;
+        using C = TileAcc<float, 16, 16>;
+        C c;
+        TASSIGN(m, 0x0); TASSIGN(l, 0x0); TASSIGN(r, 0x0); TASSIGN(c, 0x0);
+        G ga(a);
+        TLOAD(m, ga);
+        set_flag(PIPE_MTE2, PIPE_MTE1, EVENT_ID0); wait_flag(PIPE_MTE2, PIPE_MTE1, EVENT_ID0);
+        TMOV(l, m); TMOV(r, m);
+        set_flag(PIPE_MTE1, PIPE_M, EVENT_ID0); wait_flag(PIPE_MTE1, PIPE_M, EVENT_ID0);
+        TMATMUL(c, l, r);
+        set_flag(PIPE_M, PIPE_FIX, EVENT_ID0); wait_flag(PIPE_M, PIPE_FIX, EVENT_ID0);
+        TPUSH<Queue, C, TILE_NO_SPLIT>(queue, c);
+    } else if (get_subblockid() == 0) {
+        using V = Tile<TileType::Vec, float, 16, 16>;
+        G to(out);
+        V t;
+        TPOP<Queue, V, TILE_NO_SPLIT>(queue, t);
+        set_flag(%s, PIPE_V, EVENT_ID0); wait_flag(%s, PIPE_V, EVENT_ID0);
+        TADDS(t, t, 1.0f);
+        set_flag(PIPE_V, PIPE_MTE3, EVENT_ID0); wait_flag(PIPE_V, PIPE_MTE3, EVENT_ID0);
+        TSTORE(to, t);
+    }
+}
+"""
+
+
+@pytest.mark.parametrize("way", ["C2V_GM", "BOTH_GM"])
+def test_a_slot_in_global_memory_is_loaded_on_mte2_on_a5_too(kernel, way: str):
+    """a5/TPush.hpp, popVecTileFromGMFiFo: TLOAD_IMPL. A flag of MTE2 orders what V reads."""
+    a = np.random.default_rng(4).integers(-4, 5, (16, 16)).astype(np.float32)
+    gm, out = np.zeros((4, 16, 16), np.float32), np.zeros((16, 16), np.float32)
+    right = kernel(SIDES + LOADED % (way, "PIPE_MTE2", "PIPE_MTE2"), profile="a5")
+    right(a, gm, out)
+    assert np.array_equal(out, a @ a + 1)
+    assert [d.code for d in right.sanitize(a, gm, out) if d.severity == "error"] == []
+    wrong = kernel(SIDES + LOADED % (way, "PIPE_S", "PIPE_S"), profile="a5")
+    assert "PTO-R001" in [d.code for d in wrong.sanitize(a, gm, out)]
+
+
 def test_a_value_read_back_decides_what_runs(kernel):
     text = """
 __global__ AICORE void k(__gm__ int32_t* x)

@@ -399,6 +399,16 @@ def test_memory_of_an_ended_scope_has_another_owner_when_the_heap_has_gone_round
     assert right == []
 
 
+def test_a_run_tells_that_a_card_would_wait_for_ever(process: GraphProcess):
+    """Nothing is watched. A task creates 4,096 bytes."""
+    number = 2 * list(FAULTS).index("a scope ended early") + 1
+    for heap, codes in ((2048, ["PTO-G006"]), (4096, [])):
+        source = replace(process.source, settings={"ring_heap": heap})
+        with GraphProcess(source) as small:
+            found = small.run(sources.tensors("in", "inout", body=number)).findings
+        assert [d.code for d in found] == codes
+
+
 @pto.kernel(profile="a5")
 def add_one(x: F, y: F):
     pto.store(y, pto.load(x, 8, 64) + 1.0)

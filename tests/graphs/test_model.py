@@ -9,7 +9,7 @@ import pytest
 from pto.core.errors import PtoError
 from pto.core.intervals import Intervals, common, length, merged, without
 from pto.graphs import scene
-from pto.graphs.model import Graph, GraphBuffer, Reason, Task, TaskArg, TensorBox, Use
+from pto.graphs.model import Graph, GraphBuffer, HostUse, Reason, Task, TaskArg, TensorBox, Use
 from pto.graphs.schedule import TaskSchedule
 from pto.graphs.tensormap import TensorMap
 
@@ -101,6 +101,21 @@ def diamond() -> Graph:
     return graph
 
 
+class _Nowhere:
+    loc = None
+    callers = ()
+
+
+def test_a_task_comes_after_tasks_that_the_orchestration_waited_for():
+    """It waits for task 1, and with it for task 0, before it submits task 3. Task 4 does not wait
+    for task 2, on which task 3 alone depends."""
+    graph = graph_of(*[(Use.IN, WHOLE)] * 5)
+    graph.connect(0, 1, Reason.EXPLICIT)
+    graph.connect(2, 3, Reason.EXPLICIT)
+    graph.accesses.append(HostUse(0, (0, 4), False, 3, [1], _Nowhere()))
+    assert graph.ancestors() == [0, 0b1, 0, 0b111, 0b11]
+
+
 def test_a_schedule_keeps_every_edge_and_reaches_every_legal_order():
     orders: set[tuple[int, ...]] = set()
     for seed in range(20):
@@ -161,16 +176,21 @@ def test_a_scene_outside_of_a_checkout_is_a_finding(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
-    [("import no_such_module_of_mine", "no_such_module_of_mine"), ("1 / 0", "division by zero")],
+    ("text", "words", "code"),
+    [
+        ("import no_such_module_of_mine", "no_such_module_of_mine", "PTO-U322"),
+        ("1 / 0", "division by zero", "PTO-U281"),
+    ],
 )
-def test_a_scene_that_cannot_be_imported_is_a_finding(tmp_path: Path, text: str, words: str):
+def test_a_scene_that_cannot_be_imported_is_a_finding(
+    tmp_path: Path, text: str, words: str, code: str
+):
     (tmp_path / "src" / "common" / "task_interface").mkdir(parents=True)
     file = tmp_path / "test_it.py"
     file.write_text(f"CALLABLE = 1\n{text}\n")
     with pytest.raises(PtoError) as error:
         list(scene.find(file))
-    assert error.value.code == "PTO-U322"
+    assert error.value.code == code
     assert words in str(error.value)
 
 

@@ -161,6 +161,31 @@ BODIES = {
     CoreTaskArgs a; a.add_input(x.rows(8, 8)); a.add_inout(y); a.add_scalar(0); vector_task(0, a);
 """,
 }
+_READ_AND_WAITED = """
+    CoreTaskArgs a; a.add_input(y); a.add_output(info); a.add_scalar(1);
+    TaskOutputTensors read = vector_task(0, a);
+    uint32_t first[2] = {0, 0};
+    rt()->ops->get_tensor_data(rt(), read.get_ref(0), 2, first);
+"""
+BODIES["store after a wait"] = (
+    _READ_AND_WAITED + "rt()->ops->set_tensor_data(rt(), y, 2, first, 0);"
+)
+BODIES["task after a wait"] = _READ_AND_WAITED + add_number("x", "y", 1)
+_FILLED = """
+    CoreTaskArgs a; a.add_output(info);
+    const ChipTensor& made = rt()->ops->alloc_tensors(rt(), a).get_ref(0);
+    for (uint32_t n = %d; n < 1024; ++n) {
+        uint32_t at[2] = {n / 64, n %% 64};
+        rt()->ops->set_tensor_data(rt(), made, 2, at, n);
+    }
+    CoreTaskArgs b; b.add_input(made); b.add_inout(y); b.add_scalar(1); vector_task(0, b);
+"""
+BODIES["reads what the orchestration wrote"] = _FILLED % 0
+BODIES["reads more than the orchestration wrote"] = _FILLED % 2
+BODIES["scalar code and a large output"] = """
+    TensorCreateInfo large{{256, 1024}, 2, DataType::FLOAT32, false, 0};
+    CoreTaskArgs a; a.add_output(large); a.add_scalar(7); vector_task(3, a);
+"""
 BODIES["a task crashes"] = add_number("x", "y", 1) + (
     "CoreTaskArgs a; a.add_input(y); vector_task(11, a);"
 )
@@ -368,6 +393,22 @@ def test_the_orchestration_races_with_a_task_that_it_does_not_wait_for(
     assert found.loc is not None and found.loc.file.endswith("orchestration.cpp")
     assert found.notes[1].loc is not None and found.notes[1].loc.line < found.loc.line
     assert not [d for d in runner.run(right, watched=True).ran.findings if d.severity == "error"]
+
+
+@pytest.mark.parametrize("name", ["store after a wait", "task after a wait"])
+def test_what_the_orchestration_waited_for_has_ended(runner: Runner, name: str):
+    """It has read the output of the reader of y: nothing that follows races with the reader."""
+    assert runner.codes(name) == []
+
+
+def test_elements_that_the_orchestration_wrote_are_defined(runner: Runner):
+    assert runner.codes("reads what the orchestration wrote") == []
+    (found,) = runner.run("reads more than the orchestration wrote", watched=True).ran.findings
+    assert found.code == "PTO-G102" and " 8 bytes of buffer 2 in 0x0..0x8 " in found.message
+
+
+def test_a_store_of_scalar_code_to_a_large_output_is_seen(runner: Runner):
+    assert runner.codes("scalar code and a large output") == []
 
 
 _CONFIG = """

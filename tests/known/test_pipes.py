@@ -264,6 +264,29 @@ def test_scales_of_mx_products_are_loaded_as_their_operands_are():
     assert pipe_of(Case(op, op.row, profile_named("a5"), constant)) == "MTE1"
 
 
+@pytest.mark.parametrize(
+    ("profile", "init", "pipe"),
+    [
+        ("a5", "initialize_l2l_pipe", "S"),
+        ("a5", "initialize_l2g2l_pipe", "MTE2"),
+        ("a2a3", "initialize_l2g2l_pipe", "MTE2"),
+    ],
+)
+def test_a_popped_slot_is_loaded_where_it_is_in_global_memory(profile: str, init: str, pipe: str):
+    """a5/TPush.hpp: a local slot is bound by an address, one in global memory by TLOAD_IMPL."""
+    first = "%gm : !pto.ptr<f32>, " if "g2l" in init else ""
+    tile = "!pto.tile_buf<vec, 8x16xf32>"
+    text = f"""func.func @k(%gm: !pto.ptr<f32>, %zero: i32, %t: {tile}) {{
+    %q = pto.{init} {{dir_mask = 1, slot_size = 512, slot_num = 8, flag_base = 0}}
+      ({first}%zero : i32) -> !pto.pipe
+    pto.tpop(%t, %q : {tile}, !pto.pipe) {{split = 0}}
+    return
+    }}"""
+    (op,) = (op for op in parse(text).walk() if op.name == "pto.tpop")
+    assert op.row is not None
+    assert pipe_of(Case(op, op.row, profile_named(profile), constant)) == pipe
+
+
 def test_the_pipe_that_fills_l1_is_a_fact_of_the_profile():
     """event.hpp MTE2, PTOAS MTE1."""
     case = made("tfillpad", "a2a3", {"src@": "mat", "dst@": "mat"})

@@ -104,7 +104,11 @@ def _own_half(case: Case) -> str | None:
 _SUB_TEXT = f"<? {_SUB.name} ( ${_SUB.name} ) >"
 _PUSHED = PipeBy(("tile",), ((("acc",), "FIX"), (("vec",), "MTE3")), "none")
 # a2a3 loads a slot from global memory; on a5 the data already is where the tile is bound.
-_POPPED = PipeBy(("@profile", "tile"), ((("a5", "*"), "S"), (("*", "*"), "MTE2")), "MTE2")
+_POPPED = PipeBy(("@profile",), ((("a5",), "S"),), "MTE2")
+# The same for a queue that may have its slots in global memory on a5 too (DIR_C2V_GM: TLOAD_IMPL).
+_TAKEN = PipeBy(
+    ("@profile", "^pipe_handle"), ((("a5", _INITS[1]), "MTE2"), (("a5", "*"), "S")), "MTE2"
+)
 
 QUEUE = tile_family(
     "queue",
@@ -143,7 +147,7 @@ QUEUE.row(
     body=meaning.POP,
     order=Pop(),
     operands=(write("tile", "tile or view"), read("pipe_handle", "pipe"), _SUB),
-    pipe=_POPPED,
+    pipe=_TAKEN,
     rules=(on(NPU, in_role("tile", "vec", "mat")), _entry_fits("tile")),
     notes=(
         _ODD,

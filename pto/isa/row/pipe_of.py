@@ -52,7 +52,7 @@ def pipe_of(case: Case) -> str:
     if form is not None and len(form.pipes()) == 1:
         return form.pipes()[0]
     if isinstance(pipe, PipeBy):
-        places = [case.profile.name if n == "@profile" else _place(case, n) for n in pipe.operands]
+        places = [_place(case, name) for name in pipe.operands]
         for roles, name in pipe.cases:
             if all(role in ("*", place) for role, place in zip(roles, places, strict=True)):
                 return _chosen(case, name)
@@ -63,7 +63,15 @@ def pipe_of(case: Case) -> str:
 
 
 def _place(case: Case, name: str) -> str | None:
-    """The role of an operand; scales beside an operand of the matrix unit are no fixpipe scales."""
+    """The role of an operand; scales beside an operand of the matrix unit are no fixpipe scales.
+
+    Also the name of the profile, or of the operation that made an operand: see `PipeBy`.
+    """
+    if name == "@profile":
+        return case.profile.name
+    if name.startswith("^"):
+        maker = case.maker(name[1:])
+        return getattr(case.type(name[1:]), "made_by", None) if maker is None else maker.name
     tile = case.tile(name)
     return _SCALES.get(tile.space, tile.role.value) if tile is not None else case.role(name)
 

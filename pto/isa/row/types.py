@@ -164,6 +164,7 @@ class PipeHandle(Type):
     """`!pto.pipe`: a queue between the cube and the vector side."""
 
     kind: ClassVar[str] = "pipe"
+    made_by: str = field(default="", compare=False)  # the operation, where the value has no maker
 
 
 @dataclass(frozen=True, slots=True)
