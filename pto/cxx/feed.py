@@ -72,7 +72,7 @@ class BuildSide:
         self.name = name
         self.profile = profile
         self._tiles: dict[tuple[int, ...], tuple[bool, list[tuple[TileType, int]]]] = {}
-        self.observed = False
+        self.observed = self.polls = False
         self._prepare(None)
 
     def _prepare(self, tap: Tap | None) -> None:
@@ -90,6 +90,7 @@ class BuildSide:
 
         `observed`: with an observer, reads of elements are instructions too.
         """
+        self.polls = False  # until an agent reads memory as others see it (ld_dev)
         self.observed = observed and device.tap is not None
         if device.tap is not None or self._is_watched:
             self._prepare(device.tap)
@@ -117,7 +118,8 @@ class BuildSide:
                 raise fail("PTO-U244", f"the kernel threw: {message}")
             if status == n.LOOK:
                 yield from state.answer(agent)
-            elif not words or status == n.FLUSH:  # it polls memory written by other agents
+            elif not words or status in (n.FLUSH, n.LOADS):  # others may write what it reads
+                self.polls |= status == n.LOADS
                 yield s.Looks()
 
     def tiles(self, key: tuple[int, ...]) -> tuple[bool, list[tuple[TileType, int]]]:

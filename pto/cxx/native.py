@@ -19,7 +19,7 @@ from pto.core.memory import Memory, Space
 from pto.ir.graph import Source, Span
 from pto.run.machine.core import Core
 
-DONE, FLUSH, LOOK, LAUNCH, FAILED, PAUSE, WAIT = range(7)
+DONE, FLUSH, LOOK, LAUNCH, FAILED, PAUSE, WAIT, LOADS = range(8)
 _FACTS = [
     "kind",
     "loc",

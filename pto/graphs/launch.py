@@ -23,6 +23,7 @@ from pto.cxx.child import tell
 from pto.cxx.feed import BuildSide
 from pto.cxx.memory import ProgramMemory
 from pto.cxx.native import NativeBuild
+from pto.cxx.program import decided
 from pto.graphs.footprint import COMPARED, SMALL, TaskFootprint, TaskUse
 from pto.graphs.model import Task, Use
 from pto.graphs.orchestration import Bytes, CallChain, GraphMem
@@ -176,7 +177,10 @@ class CppRun(GraphRun):
                 arrays[number][:] = old
 
         try:
-            return watch_run(self.profile, run, lambda: None, lambda tap: run(tap=tap))
+            found = watch_run(self.profile, run, lambda: None, lambda tap: run(tap=tap))
+            return decided(
+                found, [self.kernels.find(k).side for k in task.kernels if k is not None]
+            )
         finally:
             restore()
 

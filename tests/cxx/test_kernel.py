@@ -365,6 +365,35 @@ def test_a_slot_in_global_memory_is_loaded_on_mte2_on_a5_too(kernel, way: str):
     assert "PTO-R001" in [d.code for d in wrong.sanitize(a, gm, out)]
 
 
+POLLED = """
+__global__ AICORE void k(__gm__ float* x, __gm__ float* y, __gm__ uint32_t* done)
+{
+    using G = GlobalTensor<float, Shape<1, 1, 1, 8, 64>, Stride<1, 1, 1, 64, 1>>;
+    Tile<TileType::Vec, float, 8, 64> t;
+    TASSIGN(t, 0x0);
+    G gx(x), gy(y);
+    if (get_block_idx() == 0) {
+        while (WAITS && !ld_dev(done, 0)) {}
+        TLOAD(t, gy);
+        return;
+    }
+    TLOAD(t, gx);
+    set_flag(PIPE_MTE2, PIPE_MTE3, EVENT_ID0); wait_flag(PIPE_MTE2, PIPE_MTE3, EVENT_ID0);
+    TSTORE(gy, t);
+    set_flag(PIPE_MTE3, PIPE_S, EVENT_ID0); wait_flag(PIPE_MTE3, PIPE_S, EVENT_ID0);
+    st_dev(1u, done, 0);
+}
+"""
+
+
+@pytest.mark.parametrize(("waits", "codes"), [(1, set()), (0, {"PTO-R022"})])
+def test_blocks_that_poll_memory_are_not_said_to_race(kernel, waits: int, codes: set[str]):
+    """Native code reads the word: the order that it gives is not seen."""
+    x, y, done = np.ones((8, 64), np.float32), np.zeros((8, 64), np.float32), np.zeros(8, np.uint32)
+    found = kernel(POLLED, defines=[f"WAITS={waits}"]).sanitize(x, y, done, blocks=2)
+    assert {d.code for d in found if d.severity == "error"} == codes
+
+
 def test_a_value_read_back_decides_what_runs(kernel):
     text = """
 __global__ AICORE void k(__gm__ int32_t* x)

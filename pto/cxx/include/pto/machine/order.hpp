@@ -28,7 +28,7 @@ template <class... A> void dcci(A...) { pto::machine::drain(); }
 template <class... A> void dsb(A...) { pto::machine::drain(); }
 template <class P> std::remove_cv_t<P> ld_dev(P* p, int64_t offset)
 {
-    pto::machine::stop(pto::machine::FLUSH);
+    pto::machine::stop(pto::machine::LOADS);
     return *reinterpret_cast<P*>(reinterpret_cast<char*>(const_cast<std::remove_cv_t<P>*>(p)) + offset);
 }
 template <class V, class P> void st_dev(V v, P* p, int64_t offset)

@@ -27,7 +27,7 @@ struct TypeFacts {
 };
 enum Tag : int64_t { TILE = 1, TENSOR, INTEGER, FLOAT, ENUM, POINTER, QUEUE, CONV, LITERAL, NUMBERS, GROUP };
 constexpr int64_t CONTROL = -1;  // in the place of a type: the question is about the control register
-enum Status : int64_t { DONE, FLUSH, LOOK, LAUNCH, FAILED, PAUSE, WAIT };
+enum Status : int64_t { DONE, FLUSH, LOOK, LAUNCH, FAILED, PAUSE, WAIT, LOADS };
 
 // One side of one block, or the host: it runs on a stack of its own, and stops where the machine is needed.
 struct Agent {
