@@ -63,7 +63,7 @@ class _Case(NamedTuple):
     def of(cls, use: MemUse) -> _Case:
         window = use.window
         sizes = [part for axis in window.axes for part in implied(axis.size - 1)]
-        given = (*(part for g in use.given for part in implied(g)), *sizes)
+        given = tuple(dict.fromkeys((*(p for g in use.given for p in implied(g)), *sizes)))
         if any(g.value is not None and g.value < 0 for g in given):
             return cls(use, window, given, True)
         return cls(use, window.mapped(lambda n: simplified(n, given)), given, False)

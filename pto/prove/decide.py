@@ -82,18 +82,18 @@ def _in_all_cases(
 
 
 def _by_given(n: Number, given: tuple[Number, ...], left: Budget) -> bool:
-    """Prove it after subtracting a known inequality, scaled so that it cancels a term."""
-    own = dict(n.terms)
+    """Prove it after subtracting a known inequality, scaled so that it cancels a term; first those
+    that leave the fewest terms."""
+    own, found = dict(n.terms), list[tuple[Number, int]]()
     for k, known in enumerate(given):
         for atom, count in known.terms:
             mine = own.get(atom, 0)
             if mine and (mine > 0) == (count > 0):
                 rest = n.times(abs(count)) - known.times(abs(mine))
-                if len(rest.terms) < len(n.terms) + len(known.terms) - 1 and _holds(
-                    rest, (*given[:k], *given[k + 1 :]), left
-                ):
-                    return True
-    return False
+                if len(rest.terms) < len(n.terms) + len(known.terms) - 1:
+                    found.append((rest, k))
+    found.sort(key=lambda each: len(each[0].terms))
+    return any(_holds(rest, (*given[:k], *given[k + 1 :]), left) for rest, k in found)
 
 
 def _weaker(n: Number, given: tuple[Number, ...], left: Budget) -> Iterator[tuple[Number, int]]:

@@ -28,6 +28,11 @@ class Symbol:
     def __repr__(self) -> str:
         return self.name
 
+    def __hash__(self) -> int:
+        return (
+            self.depth
+        )  # sets have the same order in every run, so the search for proofs does too
+
     @property
     def is_fixed(self) -> bool:
         """True if it is the same in all blocks and iterations of a launch."""

@@ -403,3 +403,25 @@ def test_a_meeting_of_all_cores_needs_a_block_for_each(
     module, args = parse(_MEETING.format(meeting=meeting)), [np.zeros(16, np.int32), blocks]
     found = sanitize(module, args=args, blocks=blocks, device=device).findings
     assert [d.code for d in found] == codes
+
+
+@pytest.mark.parametrize("second", ["%a, %a", "%b, %b"])
+def test_an_operation_in_place_does_not_hide_an_earlier_read(second: str) -> None:
+    """The vector pipe of a2a3 keeps no order with itself: what is written may still be read."""
+    tile = "!pto.tile_buf<vec, 8x64xf32>"
+    text = f"""
+    module attributes {{pto.target_arch = "a2a3"}} {{ func.func @k() {{
+      %one = arith.constant 1.0 : f32
+      %at0 = arith.constant 0 : i64
+      %at1 = arith.constant 2048 : i64
+      %at2 = arith.constant 4096 : i64
+      %a = pto.alloc_tile addr = %at0 : {tile}
+      %b = pto.alloc_tile addr = %at1 : {tile}
+      %c = pto.alloc_tile addr = %at2 : {tile}
+      pto.texpands ins(%one : f32) outs(%a : {tile})
+      pto.texpands ins(%one : f32) outs(%b : {tile})
+      pto.barrier #pto.pipe<PIPE_V>
+      pto.tadds ins(%a, %one : {tile}, f32) outs(%c : {tile})
+      pto.tadd ins({second} : {tile}, {tile}) outs(%a : {tile})
+      return }} }}"""
+    assert codes(sanitize(parse(text), args=[])) == ["PTO-R005"]

@@ -176,7 +176,8 @@ def test_shadows_agree_with_a_byte_by_byte_model(kept: int, accesses: list[Any])
             expected = {(w, t, True) for w, t in late if t == max(u for v, u in late if v == w)}
             cells = shadow.cells(access)
             if writes:
-                found = shadow.stores(cells, who, now[who], clock)
+                found = shadow.reads(cells, who, clock, keeps=False)
+                found += shadow.stores(cells, who, now[who], clock)
                 for other in range(3):
                     times = [t for b in bytes_ if (t := read.get((b, other), 0)) > clock[other]]
                     expected |= {(other, max(times), False)} if times else set()

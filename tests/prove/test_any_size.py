@@ -173,3 +173,20 @@ def test_single_elements_stay_inside_their_arrays():
     assert bounds.verdict == "refuted"
     assert bounds.example is not None and bounds.example.blocks > bounds.example.names["x_0"]
     assert verdicts(guarded_element.prove(*shapes))["bounds"] == "proved"
+
+
+@pto.kernel(profile="a5")
+def parts(x: Array, y: Array) -> None:
+    """Each block has a part of the array, in steps of 256 elements."""
+    n = x.shape[0]
+    size = pto.cdiv(n, pto.block_num())
+    low = pto.block_idx() * size
+    high = pto.min(low + size, n)
+    for i in pto.range(low, high, 256):
+        end = pto.min(i + 256, high)
+        pto.store(y[i:end], pto.load(x[i:end], 256) + pto.load(y[i:end], 256))
+
+
+def test_parts_of_an_array_are_apart_whatever_the_order_of_the_search():
+    """Many inequalities are known; the proof needs the one that leaves nothing."""
+    assert {verdicts(parts.prove((4096,), (4096,)))["blocks"] for _ in range(3)} == {"proved"}

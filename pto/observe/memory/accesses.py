@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from pto.observe.memory.atomic import combination, footprints
@@ -30,6 +30,16 @@ class TimedAccess:
     combined: str  # the atomic operation of a store
     is_scalar: bool  # by the scalar unit, through its cache
     scope: ScopeOrder | None  # the vector scope around it
+    # unordered reads of a local buffer before a write, without those of its own operation
+    read: list[Conflict] = field(default_factory=list[Conflict])
+
+    @property
+    def keeps(self) -> bool:
+        """True if the unit keeps order with itself."""
+        least = (
+            self.thread.own_order.get(self.access.memory.space) if self.thread.own_order else None
+        )
+        return least is not None and self.access.nbytes >= least
 
     @property
     def base(self) -> int:
@@ -51,12 +61,16 @@ def touches(
     is_scalar: bool,
     scope: ScopeOrder | None = None,
 ) -> list[TimedAccess]:
-    """The accesses of an event at the present time of its thread."""
+    """The accesses of an event at the present time of its thread, before any of them is logged: its
+    own reads do not hide earlier ones."""
     moment, time = thread.moments[-1], thread.now
     found: list[TimedAccess] = []
     for cells, access, atomic in footprints(accesses):
         by = combination(event.op, event.core) if atomic else ""
-        found.append(TimedAccess(access, cells, thread, moment, time, clock, by, is_scalar, scope))
+        touch = TimedAccess(access, cells, thread, moment, time, clock, by, is_scalar, scope)
+        if access.writes and isinstance(cells, Footprint):
+            touch.read = access.memory.shadow.reads(cells, thread.index, clock, touch.keeps)
+        found.append(touch)
     return found
 
 
@@ -71,15 +85,14 @@ class AccessOrder:
     def touch(self, touch: TimedAccess) -> None:
         access, thread = touch.access, touch.thread
         space = access.memory.space
-        least = thread.own_order.get(space) if thread.own_order else None
-        keeps = least is not None and access.nbytes >= least  # the unit keeps order with itself
+        keeps = touch.keeps
         shadow: Any = access.memory.shadow  # GlobalShadow where cells are no footprint
         at = touch.cells, thread.index, touch.time, touch.clock
         found: list[Conflict]
         if not isinstance(touch.cells, Footprint):
             found = shadow.stores(*at, touch.combined) if access.writes else shadow.loads(*at)
         elif access.writes:
-            found = shadow.stores(*at, keeps, id(touch.moment.op), access.is_scratch)
+            found = shadow.stores(*at, keeps, id(touch.moment.op), access.is_scratch) + touch.read
         else:
             found = shadow.loads(*at, keeps)
         for conflict in found:

@@ -137,15 +137,13 @@ class Granules:
             for w, n in newest.items()
         ]
 
-    def unordered_reads(self, cells: Cells, clock: Clock, thread: int, time: int) -> list[Conflict]:
-        """The same for reads, except those of the operation of `thread` at `time` itself."""
+    def unordered_reads(self, cells: Cells, clock: Clock) -> list[Conflict]:
+        """The same for reads."""
         self._refine(cells)
         found: list[Conflict] = []
         for reader, marks in self.read.items():
             times = self._get(marks, cells)
             late = times > clock[reader]
-            if reader == thread:
-                late &= times != time
             if late.any():
                 n = int(times[late].max())
                 found.append(self._conflict(cells, times == n, reader, n, False))

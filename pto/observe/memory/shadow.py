@@ -134,6 +134,12 @@ class Shadow:
         self._note(cells, thread, time, self._gone_reads)
         return found
 
+    def reads(self, cells: Footprint, thread: int, clock: Clock, keeps: bool) -> list[Conflict]:
+        """Unordered reads of bytes that an operation of a thread is to write."""
+        if not self._may_be_read(cells, clock, thread if keeps else -1):
+            return []
+        return self._marks().unordered_reads(cells, clock)
+
     def stores(
         self,
         cells: Footprint,
@@ -144,13 +150,11 @@ class Shadow:
         by: int = 0,
         is_scratch: bool = False,
     ) -> list[Conflict]:
-        """Log a write of an operation; returns unordered accesses."""
+        """Log a write of an operation; returns unordered writes."""
         own = thread if keeps else -1
         found: list[Conflict] = []
         if self._may_be_late(cells, clock, own):
             found = self._marks().unordered_writes(cells, clock)
-        if self._may_be_read(cells, clock, own, thread, time):
-            found += self._marks().unordered_reads(cells, clock, thread, time)
         if not self.is_mixed:
             self.is_mixed = cells.by != by if cells.written else self._mixes(cells)
             cells.by = by
@@ -188,15 +192,12 @@ class Shadow:
                 return True
         return bool(self._gone_writes) and _knows_not(clock, self._gone_writes)
 
-    def _may_be_read(
-        self, cells: Footprint, clock: Clock, own: int, thread: int, time: int
-    ) -> bool:
+    def _may_be_read(self, cells: Footprint, clock: Clock, own: int) -> bool:
         if not 0 < len(cells.near) <= _NEAR:
             return _knows_not(clock, self._last_read)
         for other in cells.near:
             for reader, last in other.reads.items():
-                is_own = reader == own or (reader == thread and last == time)
-                if last > clock.item(reader) and not is_own:
+                if last > clock.item(reader) and reader != own:
                     return True
         return bool(self._gone_reads) and _knows_not(clock, self._gone_reads)
 
