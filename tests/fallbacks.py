@@ -31,8 +31,6 @@ HOST_ONLY = {
         "pto.tsubview pto.talias pto.tget_scale_addr pto.tpop pto.talloc"
     ),
     "a handle, or a view": "pto.tassign",
-    "an operand that is Handle": "pto.tmrgsort",
-    "an operand that is PointerDesc": "pto.mgather",
     # An agent that waits for others outside a coroutine, or looks at memory that others write.
     "a wait in a function that is no coroutine": "pto.tpush pto.tpop pto.talloc pto.syncall",
     "a poll in a function that is no coroutine": "pto.comm.ttest",
@@ -41,11 +39,11 @@ HOST_ONLY = {
     "a number that is an address in global memory": "pto.inttoptr",
     "a number of another width": "pto.castptr",
     # Operands in another form than the fast path takes.
-    "a constant that is no scalar": "arith.constant",
+    "a value that Python holds": "pto.tmrgsort memref.store arith.constant pto.shuffle_bfly",
+    "elements by pointer": "pto.mgather",
     "source is TileDesc": "pto.vlds pto.uvld",
     "destination is TileDesc": "pto.vsts",
     "ptr is ViewDesc": "pto.load_scalar pto.store_scalar",
-    "work items with a value that is Handle": "pto.shuffle_bfly",
     # Layouts, types and sizes that no loop is written for.
     "a boxed or packed tile": (
         "pto.tadd pto.tsub pto.tcvt pto.tcolexpand pto.tcolexpandadd pto.trowsum"
@@ -54,26 +52,20 @@ HOST_ONLY = {
         "pto.vmi.vcvt pto.mte_l0c_l1 pto.load_cbuf_to_ca_s4 pto.load_cbuf_to_cb_s4"
     ),
     "a buffer for every turn": "pto.pointer_cast",
-    "a handle": "memref.store",
     "a tile of another agent": "pto.tmov",
     "a switch of work items": "pto.section.simt",
     "a clip known only when it runs": "pto.mte_l0c_l1",
-    "a scale or slope known only when it runs that is no f32": "pto.mte_l0c_l1",
     "a product of these types": "pto.mad pto.mad_mx",
-    "tiles whose lines run across each other": "pto.tadd pto.tsub",
     "scaled integers": "pto.tmatmul.mx",
     "scales of another type, or fewer than the factors may need": (
         "pto.tmatmul.mx pto.tgemv.mx pto.tgemv.mx.acc pto.tgemv.mx.bias"
     ),
     "a view whose layout is known only when it runs, or no accumulator": "pto.tstore pto.tstore_fp",
     "columns beside the loaded ones": "pto.tload",
-    "the order of the other axis": "pto.trowsum",
     "pairs along a line, or of an unknown number": "pto.tcolsum",
-    "a constant of a small float": "arith.constant",
     "arithmetic of float8_e4m3fn": "pto.tgather pto.mte_l0c_l1 pto.texpands",
     "arithmetic of float8_e5m2": "pto.mte_l0c_l1",
     "arithmetic on elements without machine instructions": "pto.tadd pto.tcolexpandadd pto.tmul",
-    "writes that are combined, one after the other": "pto.mscatter",
     "packed channels": "pto.mte_gm_l1_frac",
     "a size that is known only when it runs": "pto.mad pto.mad_acc pto.mad_bias",
 }

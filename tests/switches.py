@@ -15,8 +15,8 @@ from pto.core import disk_cache as cache
 from pto.run.jit.compiler import NativeCompiler
 from pto.run.jit.emit import fusion
 from pto.run.jit.emit.cube import factors, forwarding
-from pto.run.jit.emit.emitter import OpContext
 from pto.run.jit.emit.handle.view import Guarded
+from pto.run.jit.emit.operation import OpContext
 from pto.run.jit.emit.tile import passes, planes, steps
 from pto.run.jit.runtime import threads
 from pto.run.launch.prepared import PreparedKernel

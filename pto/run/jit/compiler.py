@@ -19,7 +19,7 @@ from pto.isa.row.traits import Control
 from pto.plan.buffers import Placement
 from pto.run.jit.emit import instructions
 from pto.run.jit.emit.emitter import Emitter
-from pto.run.jit.emit.frame import form_of
+from pto.run.jit.emit.frame import form_of, room_of
 from pto.run.jit.emit.fusion import FusingEmitter
 from pto.run.jit.emit.names import Names
 from pto.run.jit.emit.reach import Reach
@@ -27,7 +27,7 @@ from pto.run.jit.emit.registry import emitter_of, is_cheap
 from pto.run.jit.emit.scalar.control import STRUCTURES
 from pto.run.jit.emit.unit import Unit
 from pto.run.jit.emit.written import Written
-from pto.run.jit.llvm.text import UnsupportedLowering, unsupported_if
+from pto.run.jit.llvm.text import UnsupportedLowering
 from pto.run.jit.runtime.context import context_of
 from pto.run.jit.runtime.coroutine import Coroutine
 from pto.run.jit.runtime.region import CompiledRegion
@@ -347,7 +347,7 @@ def _come_in(emitter: Emitter, ins: Sequence[Value], outs: Sequence[Value]) -> l
         emitter.bind(value, emitter.get(form, emitter.reserved))
         found.append((value, form, emitter.reserved))
         emitter.reserved += form.nbytes
-    emitter.reserved += sum(form_of(v.type).nbytes for v in outs)
+    emitter.reserved += sum(room_of(v.type) for v in outs)
     return found
 
 
@@ -370,8 +370,7 @@ def _go_out(emitter: Emitter, outs: Sequence[Value], at: int) -> list[Crossing]:
     """Store results in the argument buffer, in their final representation."""
     found: list[Crossing] = []
     for value in outs:
-        native, room = emitter.value(value), form_of(value.type).nbytes
-        unsupported_if(native.nbytes > room, "a result of another form")
+        native, room = emitter.value(value), room_of(value.type)
         emitter.put(native, at)
         found.append((value, native.renamed([""] * len(native.names)), at))
         at += room

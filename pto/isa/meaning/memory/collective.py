@@ -9,7 +9,7 @@ of its own heap as the same offset on that rank.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import reduce
 from operator import and_, eq, ge, gt, le, lt, ne, or_
 from typing import Any
@@ -224,7 +224,7 @@ class Collective(Do):
     On the CCU it is also a barrier of all ranks.
     """
 
-    moves: Make | None = None
+    moves: Make = field(kw_only=True)
 
 
 def by_ccu(case: Case) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pto.core.convert import Round, round_integral, round_mode
 from pto.core.dtypes import F32, HIFLOAT8, DType
@@ -28,7 +28,7 @@ Pair = tuple[DType, DType, Round, bool]  # from, to, rounding, saturation
 class Conversion(Do):
     """A Do that converts every element of `src` to `dst`, as `choose(case)` says."""
 
-    choose: Callable[[Case], Pair] | None = None
+    choose: Callable[[Case], Pair] = field(kw_only=True)
 
 
 def rounding(case: Case, src: DType, dst: DType) -> Round:

@@ -13,7 +13,7 @@ from pto.run.jit.llvm.text import I64, Text, Val
 from pto.run.jit.runtime.context import AT, BROKEN, DONE, EXPLAINS, FRAME_BYTES, PASSED, STATUS
 
 if TYPE_CHECKING:
-    from pto.run.jit.emit.emitter import OpContext
+    from pto.run.jit.emit.operation import OpContext
 
 BODY: Final = "body"  # the label after the frame is set up
 _DECLARED = """

@@ -7,7 +7,8 @@ loaded. An error that compiled code detects ends the same way: the reference ste
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from pto.core.errors import PtoError
@@ -19,7 +20,7 @@ from pto.isa.row.instr import Instr
 from pto.isa.rules.rule import Case
 from pto.run.jit.emit import coroutine, frame
 from pto.run.jit.emit.fallback import HostFallback, fallback_form, is_global
-from pto.run.jit.emit.regions import require_regions, set_once
+from pto.run.jit.emit.operation import OpContext, require_regions, set_once
 from pto.run.jit.emit.registry import KINDS, STRUCTURES, Emit, emitter_of
 from pto.run.jit.llvm.native import parsed
 from pto.run.jit.llvm.slicing import Slicer
@@ -30,7 +31,7 @@ from pto.run.jit.llvm.text import (
     Text,
     UnsupportedLowering,
     Val,
-    expect,
+    certain,
     unsupported_if,
 )
 from pto.run.jit.runtime.context import (
@@ -48,7 +49,6 @@ from pto.run.jit.runtime.context import (
     Action,
     Context,
 )
-from pto.run.jit.runtime.state import register_offset
 from pto.run.jit.runtime.values import Lowered, TileDesc
 from pto.run.reference.simt import captured
 from pto.verify.operation import constant
@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from pto.run.jit.emit.written import Written
 
 _T = TypeVar("_T")
+_DEPTH: Final = 16  # calls inside calls that are written in place
 _WRITE: Final = -(1 << 63)
 _COLD: Final = ", !prof !1"
 _HEAD: Final = "define i32 @{}(ptr noalias %ctx, ptr %frame) noinline"
@@ -121,6 +122,14 @@ class Emitter:
         )
         for n, name in enumerate(() if cell is None else native.names):
             self.text.store(I64, name, self.text.at(str(cell), 8 * n), 8)
+
+    @contextmanager
+    def inlined(self) -> Generator[None]:
+        """Around the body of a called function."""
+        unsupported_if(self.depth == _DEPTH, "calls are nested too deeply")
+        self.depth += 1
+        yield
+        self.depth -= 1
 
     # ---- the context
 
@@ -212,19 +221,12 @@ class Emitter:
             self.reach.operation(op)
 
     def _operation(self, op: Operation, emit: Emit | None) -> None:
-        state, reason = self.text.mark(), "no emitter"
+        reason = "no emitter"
         if emit is not None:
             try:
-                if self.watch is not None:
-                    self.watch.before(op)
-                spot = OpContext(self, op)
-                require_regions(spot)
-                results = emit(spot)
-                unsupported_if(len(results) != len(op.results), "a base that moves on")
-                if self.watch is not None:
-                    self.watch.after(op)
+                with self.text.part():
+                    results = self._emitted(op, emit)
             except (UnsupportedLowering, PtoError) as why:  # what is wrong, the reference step says
-                self.text.back_to(state)
                 reason = str(why)
             else:
                 for value, native in zip(op.results, results, strict=True):
@@ -234,8 +236,18 @@ class Emitter:
         for value, native in zip(op.results, self.host_fallback(op, reason), strict=True):
             self.bind(value, native)
 
+    def _emitted(self, op: Operation, emit: Emit) -> Sequence[Lowered]:
+        if self.watch is not None:
+            self.watch.before(op)
+        spot = OpContext(self, op)
+        require_regions(spot)
+        results = emit(spot)
+        if self.watch is not None:
+            self.watch.after(op)
+        return results
+
     def case(self, op: Operation) -> Case:
-        return Case(op, expect(op.row, Instr, "no row"), self.compiler.profile, constant)
+        return Case(op, certain(op.row, Instr), self.compiler.profile, constant)
 
     # ---- calls outside
 
@@ -375,68 +387,3 @@ class Emitter:
         with parsed(self.unit.module([self.text.function(head)]), name) as function:
             found = slicer.sliced(function)
         return None if found is None else "\n".join([f"{head} {{", *found, "}"])
-
-
-class OpContext:
-    """The emission context of one operation."""
-
-    def __init__(self, emitter: Emitter, op: Operation) -> None:
-        self.e = emitter
-        self.x = emitter.text
-        self.op = op
-        self.case = emitter.case(op)
-
-    @property
-    def body(self) -> Any:
-        return self.op.body
-
-    def operand(self, name: str) -> Lowered | None:
-        """The value of an operand; None when it is optional and absent."""
-        found = self.op.operand(name)
-        return None if found is None else self.e.value(found)
-
-    def operands(self, name: str) -> list[Lowered]:
-        return [self.e.value(v) for v in self.op.group(name)]
-
-    def all(self) -> list[Lowered]:
-        return [self.e.value(v) for v in self.op.operands]
-
-    def need(self, kind: type[_T], name: str) -> _T:
-        """An operand that must have this representation."""
-        found = self.operand(name)
-        return expect(found, kind, f"{name} is {type(found).__name__}")
-
-    def fault_unless(self, condition: str) -> None:
-        """Report an error of this operation if the condition does not hold."""
-        self.e.fault(self.op, condition)
-
-    def log_access(self, *given: Val, writes: bool) -> None:
-        """Log an access to global memory (`Emitter.log_access`)."""
-        self.e.log_access(*given, writes=writes)
-
-    def call(
-        self, key: Hashable, given: Sequence[tuple[str, Val]], write: Callable[[Text], None]
-    ) -> None:
-        """Call a shared procedure, which `write` emits; its parameters are %p0, %p1, .."""
-
-        def make(name: str) -> str:
-            x = Text(self.e.unit.declare)
-            write(x)
-            return x.procedure(name, parameters.types)
-
-        parameters = frame.Parameters(*given)
-        self.x.do(f"call void {self.e.unit.shared(key, make)}({parameters.listed})")
-
-    def register(self, name: str, n: int = 0) -> str:
-        """A word of a register."""
-        return self.x.load(I64, self.register_at(name, n), 8)
-
-    def register_at(self, name: str, n: int = 0) -> str:
-        return self.x.at(self.e.word(REGISTERS), register_offset(name) + 8 * n)
-
-    def pointer(self, memory: Val, address: Val, *, noted: bool = False) -> str:
-        """A machine address. Accesses to global memory that are not `noted` make blocks run in
-        order."""
-        if not isinstance(memory, int) and not noted:
-            self.e.unit.ordered = True
-        return self.x.at(self.e.base(memory), address)

@@ -31,6 +31,7 @@ from pto.run.jit.runtime.values import (
     ViewDesc,
 )
 
+_PLACE: Final = 8 * 12  # bytes of a view, the largest but for vectors
 _LONGEST: Final = 4096  # bytes of a logical vector that compiled code keeps in registers
 
 
@@ -38,6 +39,12 @@ def form_of(type: t.Type) -> Lowered:
     """The representation of a value that is passed to or from compiled code, by its type alone."""
     form = _FORMS.get(type.__class__)
     return (form and form(type)) or Handle(("",))
+
+
+def room_of(type: t.Type) -> int:
+    """Bytes in the argument buffer for a value of a type, whatever its representation is."""
+    longest = 8 * type.lanes if isinstance(type, t.LogicalVReg | t.LogicalMask) else _PLACE
+    return max(form_of(type).nbytes, longest)
 
 
 def _of_memory(type: t.MemRef) -> Lowered | None:

@@ -21,8 +21,8 @@ from pto.run.jit.emit.cube.forwarding import (
     forwardable,
     forwarded_copy,
 )
-from pto.run.jit.emit.emitter import Emitter, OpContext
-from pto.run.jit.emit.regions import require_regions
+from pto.run.jit.emit.emitter import Emitter
+from pto.run.jit.emit.operation import OpContext, require_regions
 from pto.run.jit.emit.registry import touches_no_tile
 from pto.run.jit.emit.tile import boxes, steps, strips
 from pto.run.jit.emit.tile.access import Access
@@ -127,15 +127,16 @@ class FusingEmitter(Emitter):
         return True
 
     def _described(
-        self, op: Operation, describe: Callable[[OpContext], _T]
+        self, op: Operation, describe: Callable[[OpContext], _T | None]
     ) -> tuple[Prepared, _T] | None:
         """The description of an operation, which emits no effect; None if it has none."""
-        s = Prepared(self, op)
         try:
+            s = Prepared(self, op)
             require_regions(s)
-            return s, describe(s)
+            found = describe(s)
         except (UnsupportedLowering, PtoError):
             return None
+        return None if found is None else (s, found)
 
     def host_fallback(
         self, op: Operation, why: str, *, seldom: bool = False, again: str = ""

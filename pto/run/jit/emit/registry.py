@@ -14,7 +14,8 @@ from pto.isa.row.traits import Control
 from pto.run.jit.runtime.values import Lowered
 
 if TYPE_CHECKING:
-    from pto.run.jit.emit.emitter import Emitter, OpContext
+    from pto.run.jit.emit.emitter import Emitter
+    from pto.run.jit.emit.operation import OpContext
 
 Emit = Callable[["OpContext"], Sequence[Lowered]]
 

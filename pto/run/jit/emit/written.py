@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pto.core.errors import fail
+from pto.core.errors import PtoError, fail
 from pto.core.memory import Space
 from pto.ir.graph import Operation
-from pto.isa.meaning import Fold, Lane
+from pto.isa.meaning import Do, Fold, Lane, Together
 from pto.isa.meaning.tile.move import beside
 from pto.isa.row import types as t
 from pto.isa.row.instr import Operand
@@ -42,6 +42,9 @@ class Written:
     # ---- around an operation
 
     def before(self, op: Operation) -> None:
+        moves = isinstance(op.body, Do) and op.body.binds
+        items = isinstance(op.body, Together) or self.e.compiler.launched(op) is not None
+        unsupported_if(moves or items, "only the reference engine knows the bytes it uses")
         self.op, self._seen = op, set()
         row = op.row
         if row is None or _is_name(op):
@@ -155,10 +158,11 @@ class Written:
         self, key: str, make: Callable[[str], str], tile: TileDesc, rows: Val, cols: Val
     ) -> str | None:
         """Count or mark the bytes of a region; None if its layout is not known."""
+        if tile.type.dtype.is_packed and not tile.type.layout.is_boxed:
+            return None
         try:
-            unsupported_if(tile.type.dtype.is_packed and not tile.type.layout.is_boxed, "packed")
             lines = boxes.field(tile)
-        except UnsupportedLowering:
+        except (UnsupportedLowering, PtoError):  # a layout that is not defined
             return None
         if "cols" not in lines.units:
             lines, rows, cols = lines.swapped, cols, rows

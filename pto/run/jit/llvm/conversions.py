@@ -18,7 +18,7 @@ from pto.core.floats import FloatFormat, Round, round_integral, values_of
 from pto.core.primitives import absolute, copysign, greater_of, isinf, less_of, rint, select
 from pto.run.jit.llvm import lanes
 from pto.run.jit.llvm.lanes import Symbol
-from pto.run.jit.llvm.text import expect, scalar_type, unsupported_if, vector
+from pto.run.jit.llvm.text import scalar_type, unsupported_if, vector
 
 _SMALL: Final = (F16, BF16, F32)
 integral: Any = round_integral
@@ -33,8 +33,7 @@ def convert(
     keep_nan: bool = False,
 ) -> Symbol:
     """As `core.convert.convert`. A type that NumPy does not compute with is held as its bits."""
-    unsupported_if(src.is_packed or dst.is_packed, "packed elements")
-    unsupported_if(I1 in (src, dst), f"a conversion from {src} to {dst}")
+    unsupported_if(src.is_packed or dst.is_packed or I1 in (src, dst), "packed elements")
     if src is dst:
         return a
     mode = pair_rounding(rounding, src.is_float, dst)
@@ -210,7 +209,9 @@ def _limited_half(a: Symbol, form: FloatFormat, keep_nan: bool) -> Symbol:
 
 
 def _form(dst: DType) -> FloatFormat:
-    return expect(dst.form, FloatFormat, f"{dst} is no float")
+    if dst.form is None:
+        raise TypeError(f"{dst} is no float")
+    return dst.form
 
 
 def _clip(a: Symbol, form: FloatFormat) -> Symbol:

@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 
 from pto.run.jit.llvm.lanes import Lanes, Symbol
-from pto.run.jit.llvm.text import Text, UnsupportedLowering, Val, wrap
+from pto.run.jit.llvm.text import Text, Val, wrap
 
 INT64: Final = np.dtype(np.int64)
 
@@ -44,7 +44,7 @@ class Fact:
         return Fact(self.text, self.text.negated(self.name))
 
     def __bool__(self) -> bool:
-        raise UnsupportedLowering("a branch on a number that is not constant")
+        raise TypeError("a meaning branches on a number; `when`, `choose` or `require` can")
 
     def in_lanes(self, lanes: Lanes) -> Symbol:
         if self.name in ("true", "false"):
@@ -128,7 +128,7 @@ class Number:
     __hash__ = None  # type: ignore[assignment]
 
     def __bool__(self) -> bool:
-        raise UnsupportedLowering("a branch on a number that is not constant")
+        raise TypeError("a meaning branches on a number; `when`, `choose` or `require` can")
 
     def in_lanes(self, lanes: Lanes) -> Index:
         return Index(lanes, self, 0)

@@ -1,7 +1,8 @@
 """Lane functions on LLVM vectors: the same Python code as on arrays, run once on symbols.
 
 A `Symbol` represents an array of one type, or one scalar; its operators, `astype`, `view` and the
-primitives (`primitives.py`) each add a line of LLVM text. Floats are computed as NumPy does: f16
+primitives (`primitives.py`) each add a line of LLVM text. A definition that asks for anything else
+is wrong, whatever the program: that is a TypeError. Floats are computed as NumPy does: f16
 and bf16 through f32, rounded once; nothing is fused.
 """
 
@@ -22,10 +23,8 @@ from pto.run.jit.llvm.text import (
     UnsupportedLowering,
     Val,
     constant,
-    expect,
     mangled,
     scalar_type,
-    unsupported_if,
     vector,
 )
 
@@ -157,10 +156,7 @@ class Symbol(Symbolic):
         return self.name if isinstance(self.name, int) else None
 
     def primitive(self, name: str, args: tuple[Any, ...]) -> Any:
-        known = PRIMITIVES.get(name)
-        if known is None:
-            raise UnsupportedLowering(f"{name} has no lowering")
-        return known(self.lanes, *args)
+        return PRIMITIVES[name](self.lanes, *args)
 
     def shortcut(self, definition: Callable[..., Any], args: tuple[Any, ...]) -> Any:
         known = SHORTCUTS.get(definition.__name__)
@@ -190,21 +186,16 @@ class Symbol(Symbolic):
         return self.primitive("invert", (self,))
 
     def __array__(self, *_: Any, **__: Any) -> Any:
-        raise UnsupportedLowering("an array of symbolic values")
+        raise TypeError("a definition makes an array of lanes")
 
     def __bool__(self) -> bool:
-        raise UnsupportedLowering("a branch on a symbolic value")
+        raise TypeError("a definition branches on lanes")
 
     def __getitem__(self, lane: int) -> Symbol:
         """One lane, for all of them: as an array of one would spread over many."""
         picks, item = [lane] * self.lanes.count, scalar_type(self.dtype)
         name = shuffle(self.lanes.x, item, self.lanes.count, self.name, picks)
         return Symbol(self.lanes, self.dtype, name)
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)  # NumPy asks for what an object can do
-        raise UnsupportedLowering(f"{name} of lanes")
 
     def astype(self, to: Any, copy: bool = True) -> Symbol:
         return cast(self, np.dtype(to))
@@ -213,10 +204,8 @@ class Symbol(Symbolic):
         dtype = np.dtype(to)
         if dtype == self.dtype:
             return self
-        unsupported_if(
-            dtype.itemsize != self.dtype.itemsize or BOOL in (dtype, self.dtype),
-            "a view of another width",
-        )
+        if dtype.itemsize != self.dtype.itemsize or BOOL in (dtype, self.dtype):
+            raise TypeError(f"a definition views {self.dtype} as {dtype}")
         if scalar_type(dtype) == scalar_type(self.dtype):
             return Symbol(self.lanes, dtype, self.name)
         return self.new(f"bitcast {self.type} {self.name} to {self.lanes.type(dtype)}", dtype)
@@ -224,14 +213,9 @@ class Symbol(Symbolic):
 
 def items_of(lanes: Lanes, found: Any, dtype: DType) -> Symbol:
     """The result of a lane function as elements of `dtype`."""
-    if isinstance(found, np.ndarray | np.generic):
+    if not isinstance(found, Symbol):
         found = lanes.constant(dtype.numpy, found)
-    symbol, kind = expect(found, Symbol, "a result that is no lane"), symbol_type(dtype)
-    if symbol.dtype == kind:
-        return symbol
-    wrong = symbol.dtype.itemsize != kind.itemsize or symbol.dtype == BOOL
-    unsupported_if(wrong, "a result of another width")
-    return symbol.view(kind)
+    return found.view(symbol_type(dtype))
 
 
 def in_lanes(lanes: Lanes, x: Any) -> Any:

@@ -29,7 +29,6 @@ from pto.run.jit.llvm.lanes import (
     where,
 )
 from pto.run.jit.llvm.shuffles import bits_of
-from pto.run.jit.llvm.text import unsupported_if
 
 
 def _arithmetic(integer: str, floating: str) -> Callable[..., Symbol]:
@@ -39,7 +38,8 @@ def _arithmetic(integer: str, floating: str) -> Callable[..., Symbol]:
         if kind in SMALL:
             return cast(emit(to_f32(a), to_f32(b)), kind)
         op = floating if kind.kind == "f" else integer
-        unsupported_if(not op or kind == BOOL, "an operation that is not defined for the type")
+        if not op or kind == BOOL:
+            raise TypeError(f"{integer or floating} of {kind}")
         if a.lanes.count == 0 and kind.kind in "iu" and kind.itemsize == 8:  # folds numbers
             return Symbol(a.lanes, kind, getattr(a.lanes.x, op)(a.name, b.name))
         new = a.new_slow if op == "fdiv" else a.new
@@ -68,7 +68,8 @@ def _compare(ordered: str, signed: str) -> Callable[..., Symbol]:
 def _bits(op: str) -> Callable[..., Symbol]:
     def emit(a: Symbol, b: Symbol) -> Symbol:
         a, b = common(a, b)
-        unsupported_if(a.dtype.kind == "f" or a.dtype == BF16, "bits of floats")
+        if a.dtype.kind == "f" or a.dtype == BF16:
+            raise TypeError(f"{op} of {a.dtype}")
         return a.new(f"{op} {a.type} {a.name}, {b.name}", a.dtype)
 
     return emit
@@ -166,7 +167,8 @@ def _quotient(a: Symbol, b: Symbol) -> Symbol:
     """Of integers; nothing traps. Of many narrow ones in floats that hold both exactly and round
     finer than 1 / b: no machine divides integers side by side."""
     a, b = common(a, b)
-    unsupported_if(a.dtype.kind not in "iu", "a quotient of floats")
+    if a.dtype.kind not in "iu":
+        raise TypeError(f"a quotient of {a.dtype}")
     none, signed = b == 0, a.dtype.kind == "i"
     if b.number is not None and b.number > 0:  # a machine multiplies instead
         return a.new_slow(f"{'sdiv' if signed else 'udiv'} {a.type} {a.name}, {b.name}", a.dtype)
@@ -266,7 +268,8 @@ def _through_f32(fn: Callable[[Symbol], Symbol]) -> Callable[[Symbol], Symbol]:
 
 def _intrinsic(name: str) -> Callable[[Symbol], Symbol]:
     def emit(a: Symbol) -> Symbol:
-        unsupported_if(a.dtype.kind != "f", f"{name} of integers")
+        if a.dtype.kind != "f":
+            raise TypeError(f"{name} of {a.dtype}")
         return Symbol(a.lanes, a.dtype, a.lanes.intrinsic(name, a.dtype, a.name))
 
     return _through_f32(emit)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import reduce
 from typing import Any, Final, Self, TypeVar
 
@@ -41,6 +42,13 @@ def expect(value: object, kind: type[_T], reason: str) -> _T:
     """The value, which must be of this class; else there is no lowering."""
     if not isinstance(value, kind):
         raise UnsupportedLowering(reason)
+    return value
+
+
+def certain(value: object, kind: type[_T]) -> _T:
+    """The value, which is of this class in every program that the verifier accepts."""
+    if not isinstance(value, kind):
+        raise TypeError(f"{value!r} is no {kind.__name__}")
     return value
 
 
@@ -273,14 +281,17 @@ class Text:
         listed = ", ".join(f"[ {value}, %{label} ]" for value, label in pairs)
         return self.new(f"phi {type} {listed}")
 
-    def mark(self) -> tuple[int, str]:
-        """The current end of the text."""
-        return len(self.lines), self.here
-
-    def back_to(self, mark: tuple[int, str]) -> None:
-        """Remove the lines written since; stack slots stay."""
-        del self.lines[mark[0] :]
-        self.here = mark[1]
+    @contextmanager
+    def part(self) -> Generator[None]:
+        """A part of the text that is added when it is complete: nothing of it if it is given up."""
+        lines, here, self.lines = self.lines, self.here, []
+        try:
+            yield
+        except Exception:
+            self.lines, self.here = lines, here
+            raise
+        lines += self.lines
+        self.lines = lines
 
     def stack(self, type: str, first: int | None = None) -> str:
         """A stack slot for the whole function, perhaps with an initial value."""

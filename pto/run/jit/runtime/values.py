@@ -28,7 +28,7 @@ from pto.isa.meaning.scalar.arith import from_bits, to_bits
 from pto.isa.meaning.simt.memory import Own
 from pto.isa.meaning.vector.unaligned import LoadState, StoreState
 from pto.isa.row import types as t
-from pto.run.jit.llvm.text import I8, I64, Constant, Val, element, number, vector
+from pto.run.jit.llvm.text import I8, I64, Constant, Val, element, number, unsupported_if, vector
 from pto.run.jit.runtime.context import Context
 
 Part = tuple[str, Val]  # LLVM type, name
@@ -54,6 +54,11 @@ class Lowered:
     def is_like(self, other: Lowered) -> bool:
         """True if only the names differ."""
         return replace(self, names=()) == replace(other, names=())
+
+    def names_like(self, form: Lowered) -> tuple[Val, ...]:
+        """The names of a value that has to be of this form."""
+        unsupported_if(not self.is_like(form), "values of different forms meet")
+        return self.names
 
     @property
     def nbytes(self) -> int:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pto.core.dtypes import DType
 from pto.isa.meaning.cube.accumulator import Outlet
 from pto.isa.meaning.memory import registers
-from pto.run.jit.emit.emitter import OpContext
+from pto.run.jit.emit.operation import OpContext
 from pto.run.jit.emit.tile.copies import Work
 
 

@@ -10,12 +10,13 @@ import numpy as np
 
 from pto.core.dtypes import F32, U64, DType
 from pto.isa.meaning.cube.quantise import Scale
+from pto.isa.meaning.scalar.arith import kind_of
 from pto.run.jit.emit.cube.load import segment
-from pto.run.jit.emit.emitter import OpContext
 from pto.run.jit.emit.memory.burst import multiple
+from pto.run.jit.emit.operation import OpContext
 from pto.run.jit.emit.tile import planes
 from pto.run.jit.llvm.lanes import Lanes
-from pto.run.jit.llvm.text import Val, expect, unsupported_if
+from pto.run.jit.llvm.text import Val, certain
 from pto.run.jit.runtime.values import Lowered, PointerDesc, ScalarValue, known
 
 Combine = Callable[[Any, Any], Any]
@@ -53,10 +54,8 @@ def _spread(payload: Lowered) -> Callable[[Lanes], Any]:
     found = known(payload) if isinstance(payload, ScalarValue) else None
     if found is not None:
         return lambda e: np.float32(found).reshape(1)
-    why = "a scale or slope known only when it runs that is no f32"
-    word = expect(payload, ScalarValue, why)
-    unsupported_if(word.types[0] != "float", why)
-    return lambda e: e.spread(np.dtype(np.float32), word.name)
+    word = certain(payload, ScalarValue)
+    return lambda e: e.spread(kind_of(word.type), word.name).astype(np.float32)
 
 
 def _table(

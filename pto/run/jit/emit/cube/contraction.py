@@ -15,8 +15,8 @@ from pto.core.dtypes import F32, I32, DType
 from pto.core.primitives import isfinite
 from pto.run.jit.emit.cube.factors import LANES, PANEL, Factors, Matrix, byte_products
 from pto.run.jit.emit.cube.unpack import widened
-from pto.run.jit.emit.emitter import OpContext
 from pto.run.jit.emit.frame import Parameters
+from pto.run.jit.emit.operation import OpContext
 from pto.run.jit.emit.tile import planes
 from pto.run.jit.emit.tile.access import Access
 from pto.run.jit.emit.tile.boxes import Field, position

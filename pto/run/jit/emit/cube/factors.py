@@ -14,11 +14,11 @@ from pto.core.dtypes import F32, I8, I32, U8, DType
 from pto.core.layout import REST, Digit
 from pto.run.jit.emit.cube.image import Image
 from pto.run.jit.emit.cube.unpack import FACTORS, RIGHT_AT, can_weave, in_words, unpack, weave
-from pto.run.jit.emit.emitter import OpContext
+from pto.run.jit.emit.operation import OpContext
 from pto.run.jit.emit.tile.access import Access
 from pto.run.jit.emit.tile.boxes import Field, line, plain
 from pto.run.jit.llvm import native, shuffles
-from pto.run.jit.llvm.text import Text, Val, expect, unsupported_if, vector
+from pto.run.jit.llvm.text import Text, Val, unsupported_if, vector
 
 LANES: Final = 16
 PANEL: Final = 4 * LANES  # columns of the right factor that lie together: they stay in cache
@@ -73,7 +73,7 @@ def unpacked(
     s: OpContext,
     sizes: tuple[Val, Val, Val],
     a: Matrix | Image,
-    right_factor: Matrix | Image,
+    b: Matrix,
     *,
     again: bool = False,
     in_place: bool = False,
@@ -81,11 +81,10 @@ def unpacked(
     """Unpack operands of m x k and k x n items. `again`: the previous product has unpacked the same
     right operand, of floats. `in_place`: the left operand may stay where it is, and the product may
     unpack the right one."""
-    b = expect(right_factor, Matrix, "an image as the right factor")
     if isinstance(a, Image):
         return _image_unpacked(s, sizes, a, b, again)
-    if _are_bytes(a.field, b.field):
-        return _bytes_unpacked(s, sizes, a, b)
+    if (across := _left_bytes(a.field, b.field)) is not None:
+        return _bytes_unpacked(s, sizes, a, b, across)
     (m, k, n), deep, into = sizes, a.field.dtype.values_per_item, _wide(a.field.dtype)
     x, unpacks = s.x, "false"
     left = _room(s, 0, into, a.rows, a.cols * deep)
@@ -151,22 +150,24 @@ def _require_room(items: int) -> None:
 # ---- bytes
 
 
-def _are_bytes(a: Field, b: Field) -> bool:
-    """True if the processor multiplies them, and both have four bytes together."""
+def _left_bytes(a: Field, b: Field) -> Field | None:
+    """The left operand in words of four bytes, if the processor multiplies such words and the right
+    operand has them too."""
     fine = native.target().has_byte_products and a.dtype in (I8, U8) and b.dtype is I8
-    return fine and _has_words(a, left=True) and _has_words(b, left=False)
+    return in_words(a, across=True) if fine and _has_words(b, left=False) else None
 
 
 def _has_words(g: Field, *, left: bool) -> bool:
     return in_words(g, across=left) is not None or (not left and can_weave(g))
 
 
-def _bytes_unpacked(s: OpContext, sizes: tuple[Val, Val, Val], a: Matrix, b: Matrix) -> Factors:
+def _bytes_unpacked(
+    s: OpContext, sizes: tuple[Val, Val, Val], a: Matrix, b: Matrix, across: Field
+) -> Factors:
     """Unpack bytes. A signed left operand is read as unsigned, which adds 128 to each element; so
     the sums of a column begin with -128 times the sum of the right operand. Integers wrap, so this
     is exact."""
     x, (m, k, n), signed = s.x, sizes, a.field.dtype is I8
-    across = expect(in_words(a.field, across=True), Field, "bytes that lie apart")
     down, words, panels = in_words(b.field, across=False), x.up(k, 4), x.up(n, PANEL)
     left = _room(s, 0, I32, a.rows, -(-a.cols // 4))
     right = _panels(s, I32, -(-b.rows // 4), b.cols)

@@ -19,7 +19,6 @@ from pto.isa.meaning.cube.quantise import CASTS, Finish
 from pto.isa.meaning.memory import burst, registers
 from pto.isa.meaning.memory.dma import element
 from pto.run.jit.emit.cube import channels as channel
-from pto.run.jit.emit.emitter import OpContext
 from pto.run.jit.emit.memory.burst import (
     SMALL,
     below,
@@ -30,6 +29,7 @@ from pto.run.jit.emit.memory.burst import (
     plain_writes,
     words,
 )
+from pto.run.jit.emit.operation import OpContext
 from pto.run.jit.emit.registry import emits
 from pto.run.jit.emit.tile import boxes, planes
 from pto.run.jit.emit.tile import move as tile_moves
@@ -124,7 +124,7 @@ class _Part:
     col: Val = 0
 
 
-def _owned(s: OpContext, sub: int) -> PointerDesc:
+def _owned(s: OpContext, sub: int | None) -> PointerDesc:
     """The destination in the buffer of the agent that owns it."""
     place, space = (
         s.need(PointerDesc, "destination"),
@@ -138,8 +138,7 @@ def _parts(s: OpContext, m: Val, n: Val) -> tuple[list[_Part], str]:
     x, mode, subs = s.x, s.case.word("dst_mode"), (0, 1)
     if mode in (None, "single"):
         sub = 0 if mode is None else _constant(s.operand("sub_blockid"))
-        unsupported_if(sub not in subs, "a sub-block known only when it runs")
-        return [_Part(_owned(s, int(sub)), m, n)], "true"
+        return [_Part(_owned(s, sub), m, n)], "true"
     places = [_owned(s, sub) for sub in subs]
     if mode == "split_m":
         half = x.over(m, 2)
@@ -191,10 +190,6 @@ class _Move:
             _optional(s, f"loop3_{each}_stride", 0) for each in ("src", "dst")
         )
         self.combine, self.outlet = _combined(s, self.dst), _outlet(s, self.src, self.dst, self.n)
-        unsupported_if(
-            self.outlet.work is None and self.src.itemsize != self.dst.itemsize,
-            "elements of other widths",
-        )
         self.parts, self.halved = _parts(s, self.m, self.n)
         row = FRACTAL_NZ_ROW * self.src.itemsize
         self.steps = [x.mul(each, row) for each in (self.step, self.pitch, self.src_step)]

@@ -30,11 +30,12 @@ from pto.run.jit.emit.registry import touches_no_tile
 from pto.run.jit.emit.tile import boxes, planes
 from pto.run.jit.emit.tile.access import Access
 from pto.run.jit.emit.tile.move import met
-from pto.run.jit.llvm.text import Val, expect, unsupported_if
+from pto.run.jit.llvm.text import Val
 from pto.run.jit.runtime.values import ScalarValue, TileDesc, ViewDesc
 
 if TYPE_CHECKING:
-    from pto.run.jit.emit.emitter import Emitter, OpContext
+    from pto.run.jit.emit.emitter import Emitter
+    from pto.run.jit.emit.operation import OpContext
 
 _FILLS: Final = (move.MOVE, extract.EXTRACT, IMG2COL)
 _CONTROL: Final = (Control.FOR, Control.IF, Control.YIELD)
@@ -137,52 +138,60 @@ def _is_elsewhere(e: Emitter, value: Value, source: Value) -> bool:
     return first is not None and second is not None and not meet(first, second)
 
 
-def forwarded_copy(s: OpContext) -> ForwardedCopy:
-    """The source that products may read instead of the tile that this instruction fills. Raises
-    UnsupportedLowering if the tile must be filled. A window outside its tile is an error."""
+def forwarded_copy(s: OpContext) -> ForwardedCopy | None:
+    """The source that products may read instead of the tile that this instruction fills; None if
+    the tile must be filled. A window outside its tile is an error."""
     if s.body is move.LOAD:
         return _rows_of_view(s)
     src, dst = s.need(TileDesc, "src"), s.need(TileDesc, "dst")
     load = s.e.forwarded.get(id(s.op.operand("src")))
     if s.body is IMG2COL:
-        unsupported_if(load is not None, "an image in global memory")
-        return ForwardedCopy((s.op,), *image(s, src, dst))
-    relu = s.case.word("reluPreMode") not in (None, "no_relu")
-    unsupported_if(
-        relu or any(s.op.operand(name) for name in ("fp", "preQuantScalar", "dst1")),
-        "more than a move",
-    )
-    unsupported_if(
-        src.type.space is not Space.L1 or src.type.dtype is not dst.type.dtype,
-        "elements that change on their way",
-    )
-    unsupported_if(dst.type.dtype.is_packed, "pairs, which lie along k in either factor")
+        found = image(s, src, dst) if load is None else None
+        return None if found is None else ForwardedCopy((s.op,), *found)
+    if not _is_plain(s, src, dst):
+        return None
     at: tuple[Val, Val] = (0, 0)
-    if s.body is move.MOVE:
-        unsupported_if(src.valid != dst.valid, "a part of a tile")
-    else:
-        unsupported_if(s.case.word("mode") is not None, "packed elements")
+    if s.body is not move.MOVE:
         at = s.need(ScalarValue, "indexRow").name, s.need(ScalarValue, "indexCol").name
         s.fault_unless(_is_inside(s, src.type.shape, at, dst.valid))
     if load is None:
         whole = Access(boxes.in_boxes(src), planes.machine_address(s, src))
-        return ForwardedCopy((s.op,), *_window(s, whole, at, dst))
-    rows = expect(load.source, Matrix, "an image").access
-    source, known = _window(s, rows, at, dst)
+    elif isinstance(load.source, Matrix):
+        whole = load.source.access
+    else:
+        return None
+    found = _window(s, whole, at, dst)
+    if found is None:
+        return None
+    source, known = found
+    if load is None:
+        return ForwardedCopy((s.op,), source, known)
     known = s.x.both(known, _is_inside(s, src.valid, at, dst.valid))
     return ForwardedCopy((*load.fills, s.op), source, known, load.fine)
 
 
-def _rows_of_view(s: OpContext) -> ForwardedCopy:
+def _is_plain(s: OpContext, src: TileDesc, dst: TileDesc) -> bool:
+    """True if a move or an extraction copies elements of L1 as they are. Pairs lie along k in
+    either factor, so they are arranged on their way."""
+    more = any(s.op.operand(name) for name in ("fp", "preQuantScalar", "dst1"))
+    relu = s.case.word("reluPreMode") not in (None, "no_relu")
+    dtype = dst.type.dtype
+    same = src.type.space is Space.L1 and src.type.dtype is dtype and not dtype.is_packed
+    whole = src.valid == dst.valid if s.body is move.MOVE else s.case.word("mode") is None
+    return same and whole and not (relu or more)
+
+
+def _rows_of_view(s: OpContext) -> ForwardedCopy | None:
     """The rows that a load reads, as runs of global memory. Its errors are reported here."""
     view, tile = s.need(ViewDesc, "src"), s.need(TileDesc, "dst")
     dtype = tile.type.dtype
     plain = view.dtype is dtype and dtype.is_float and not dtype.is_packed
-    unsupported_if(not plain, "elements that are arranged on their way")
-    unsupported_if(move.has_margins(s.case), "columns beside the loaded ones")
+    if not plain or move.has_margins(s.case):
+        return None
     found, *others = met(s, view, tile, s.case.word("layout"))
     _, rows, cols = found.access.field
-    unsupported_if(others or len(rows) > 1 or cols != boxes.line(1), "rows that are no runs")
+    if others or len(rows) > 1 or cols != boxes.line(1):
+        return None
     s.fault_unless(found.fits)
     source = Matrix(found.access, *tile.type.shape)
     return ForwardedCopy((s.op,), source, "true", found.known)
@@ -197,9 +206,13 @@ def _is_inside(
     return x.both(*begins, *ends)
 
 
-def _window(s: OpContext, whole: Access, at: tuple[Val, Val], dst: TileDesc) -> tuple[Matrix, str]:
+def _window(
+    s: OpContext, whole: Access, at: tuple[Val, Val], dst: TileDesc
+) -> tuple[Matrix, str] | None:
+    """A window of a matrix, and the condition that it cuts no box; None if products do not take
+    the layout."""
     x, is_left = s.x, dst.type.role is Role.LEFT
-    unsupported_if(not takes(whole.field, left=is_left), "a layout that products do not take")
-    known = whole.field.begins(x, *at)
-    unsupported_if(known == "false", "a window that begins inside a box")
+    known = whole.field.begins(x, *at) if takes(whole.field, left=is_left) else "false"
+    if known == "false":
+        return None
     return Matrix(whole.at(x, *at), *dst.type.shape), known

@@ -14,17 +14,18 @@ import numpy as np
 from pto.core.constants import C0_SIZE_BYTE
 from pto.core.dtypes import F32, DType, decode
 from pto.core.layout import REST, Digit
+from pto.core.tile import Role
 from pto.isa.meaning.memory import registers
 from pto.isa.meaning.tile.img2col import FAR, FeatureMap, Filter, matrix_of, number
 from pto.run.jit.emit.cube.unpack import FACTORS, RIGHT_AT, unpack
-from pto.run.jit.emit.emitter import OpContext
+from pto.run.jit.emit.operation import OpContext
 from pto.run.jit.emit.tile import planes
 from pto.run.jit.emit.tile.access import Access
 from pto.run.jit.emit.tile.boxes import Field, plain
 from pto.run.jit.emit.tile.move import fill
 from pto.run.jit.emit.tile.numbers import Numbers
 from pto.run.jit.llvm import lanes
-from pto.run.jit.llvm.text import Val, constant, expect, unsupported_if
+from pto.run.jit.llvm.text import Val, constant
 from pto.run.jit.runtime.values import TileDesc
 
 
@@ -105,23 +106,22 @@ class Image:
         return first
 
 
-def image(s: OpContext, src: TileDesc, dst: TileDesc) -> tuple[Image, str]:
+def image(s: OpContext, src: TileDesc, dst: TileDesc) -> tuple[Image, str] | None:
     """The matrix that a TIMG2COL would write, and the condition under which products may read it
-    instead. Raises UnsupportedLowering if the matrix has to be written."""
+    instead; None if the matrix has to be written."""
     plane, (matrix, auto) = FeatureMap.of(s.case), matrix_of(s.case)
     steps = Filter(*(number(s.case, name) for name in Filter.__slots__))
     c0, pad = C0_SIZE_BYTE // src.type.itemsize, number(s.case, "pad_value")
-    deep = c0 * steps.filter_h * steps.filter_w
-    unusual = auto or FACTORS.get(src.type.dtype) != "float" or steps.dilation_w > 1
-    unsupported_if(unusual, "an image of an unusual kind")
-    rows, cols = (expect(n, int, "rows that are no whole windows") for n in dst.valid)
-    unsupported_if(cols % deep or rows < 1, "rows that are no whole windows")
-    high, wide = steps.span(plane)
+    deep, channels = c0 * steps.filter_h * steps.filter_w, number(s.case, "channels")
+    (rows, cols), (high, wide) = dst.valid, steps.span(plane)
     size, images = plane.h * plane.w * steps.c1 * C0_SIZE_BYTE, steps.n * steps.d
-    missing = min(high, wide) < 0 or images * size > src.type.nbytes
-    unsupported_if(missing, "an image that is not there")
-    channels = number(s.case, "channels")
-    unsupported_if(channels and channels < steps.c1 * c0, "channels that do not count")
+    is_left = dst.type.role is Role.LEFT
+    if auto or not is_left or FACTORS.get(src.type.dtype) != "float" or steps.dilation_w > 1:
+        return None
+    if not isinstance(rows, int) or not isinstance(cols, int) or cols % deep or rows < 1:
+        return None
+    if min(high, wide) < 0 or images * size > src.type.nbytes or 0 < channels < steps.c1 * c0:
+        return None
     x, table = s.x, Numbers(s.x, s.e.word)
     row, col = (table.number(s.operand(name)).value for name in ("posM", "posK"))
     begins = x.both(x.compare("ult", row, FAR), x.compare("ult", col, FAR))
@@ -136,12 +136,10 @@ def image(s: OpContext, src: TileDesc, dst: TileDesc) -> tuple[Image, str]:
         x.compare("slt", which, images),
         x.compare("sle", x.add(row, rows), places),  # all of one image
     )
-    unsupported_if(known == "false", "rows beyond the image")
     group, kind = x.over(col, deep), src.type.dtype
     pointer = x.at(planes.machine_address(s, src), x.mul(which, size))
     found = Image(kind, plane, steps, rows, cols // deep, pad, pointer, row, group)
-    unsupported_if(found.nbytes > RIGHT_AT, "an image larger than the scratch memory")
-    return found, known
+    return None if known == "false" or found.nbytes > RIGHT_AT else (found, known)
 
 
 def _agrees(table: Numbers, register: str, *words: int) -> str:

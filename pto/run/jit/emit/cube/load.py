@@ -11,10 +11,10 @@ from pto.isa.meaning import lanes
 from pto.isa.meaning.cube import factors as operands
 from pto.isa.meaning.cube import load as cube
 from pto.isa.meaning.memory.burst import MOST_BYTES, BurstLoop
-from pto.run.jit.emit.emitter import OpContext
 from pto.run.jit.emit.handle.view import emits_in
 from pto.run.jit.emit.memory.burst import SMALL, below, multiple, nonzero, noted
 from pto.run.jit.emit.memory.words import At, Words
+from pto.run.jit.emit.operation import OpContext
 from pto.run.jit.emit.registry import WORDS
 from pto.run.jit.emit.tile import boxes, copies, planes
 from pto.run.jit.emit.tile import move as tile_moves
@@ -22,7 +22,7 @@ from pto.run.jit.emit.tile.access import Access
 from pto.run.jit.emit.tile.boxes import REST, Digit, Field, distinct, span
 from pto.run.jit.llvm import text
 from pto.run.jit.llvm.index import Fact, Number
-from pto.run.jit.llvm.text import Val, expect, unsupported_if
+from pto.run.jit.llvm.text import Val, certain, unsupported_if
 from pto.run.jit.runtime import context
 from pto.run.jit.runtime.values import SPACE_NUMBERS, PointerDesc
 
@@ -167,7 +167,7 @@ def scales_beside(s: OpContext, name: str, target: PointerDesc) -> PointerDesc:
 
 def _scales_beside(s: OpContext, space: Space | None, target: PointerDesc) -> PointerDesc:
     scales = None if space is None else operands.SCALES.get(space)
-    where = expect(scales, Space, "scales beside a buffer that is known only when it runs")
+    where = certain(scales, Space)
     address = s.x.new(f"lshr i64 {target.address}, {operands.SCALE_SHIFT}")
     return PointerDesc((SPACE_NUMBERS[where], address), None)
 

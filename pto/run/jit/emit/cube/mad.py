@@ -17,7 +17,7 @@ from pto.run.jit.emit.cube.contraction import ENDLESS, LIMITED, LIMITED_IF_FINIT
 from pto.run.jit.emit.cube.factors import Matrix, kind_of, unpacked
 from pto.run.jit.emit.cube.load import scales_beside
 from pto.run.jit.emit.cube.scales import fragments, scaled
-from pto.run.jit.emit.emitter import OpContext
+from pto.run.jit.emit.operation import OpContext
 from pto.run.jit.emit.registry import emits
 from pto.run.jit.emit.tile import boxes, planes
 from pto.run.jit.emit.tile.access import Access
@@ -39,7 +39,6 @@ def _raw(s: OpContext) -> Sequence[Lowered]:
     word = expect(s.need(ScalarValue, "xt").name, int, _RUN_TIME)
     m, k, n = (word >> shift & 0xFFF for shift in (0, 12, 24))
     start = "" if word >> 63 & 1 else "bias" if word >> 62 & 1 else "acc"
-    unsupported_if(start == "bias" and s.op.operand("bias") is None, "a bias that is not there")
     plain = "true"
     if element(s.case, "lhs") is F32:
         plain = s.x.compare(
@@ -54,6 +53,7 @@ def _product(
     """dst = lhs x rhs, plus what is there (`acc`) or the bias."""
     m, k, n = (_size(each) for each in sizes)
     is_row = m == 1 and not as_matrix  # the left operand is contiguous
+    mad.Sizes(m, n, k, is_row).check(s.case.row.name)
     a, b, dst = (s.need(PointerDesc, name) for name in ("lhs", "rhs", "dst"))
     kinds = [element(s.case, name) for name in ("lhs", "rhs", "dst")]
     kind_of(*kinds)
@@ -138,10 +138,8 @@ def _scales(
 
 
 def _size(word: Val) -> int:
-    """A size from 1 to 4095, which the reference engine checks."""
-    size = expect(word, int, _RUN_TIME)
-    unsupported_if(not 1 <= size <= mad.MOST, _RUN_TIME)
-    return size
+    """A size that is known now."""
+    return expect(word, int, _RUN_TIME)
 
 
 _RUN_TIME = "a size that is known only when it runs"

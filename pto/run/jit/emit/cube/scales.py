@@ -15,7 +15,7 @@ from pto.core.layout import REST, Digit
 from pto.isa.meaning.cube import factors as operands
 from pto.run.jit.emit.cube.factors import Factors, Matrix
 from pto.run.jit.emit.cube.unpack import RIGHT_AT, unpack
-from pto.run.jit.emit.emitter import OpContext
+from pto.run.jit.emit.operation import OpContext
 from pto.run.jit.emit.tile import planes
 from pto.run.jit.emit.tile.access import Access
 from pto.run.jit.emit.tile.boxes import Field, in_boxes, plain

@@ -28,7 +28,7 @@ from pto.core.dtypes import (
     decode,
 )
 from pto.core.layout import REST, Axis, Digit
-from pto.run.jit.emit.emitter import OpContext
+from pto.run.jit.emit.operation import OpContext
 from pto.run.jit.emit.tile.access import Access
 from pto.run.jit.emit.tile.boxes import Field, line
 from pto.run.jit.emit.tile.copies import Work

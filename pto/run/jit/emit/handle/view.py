@@ -8,16 +8,16 @@ from typing import Any
 from pto.core.errors import PtoError
 from pto.core.pointer import FAR
 from pto.isa.row import types as t
-from pto.run.jit.emit.emitter import OpContext
+from pto.run.jit.emit.operation import OpContext
 from pto.run.jit.emit.registry import Emit
 from pto.run.jit.llvm.index import Fact
-from pto.run.jit.llvm.text import Text, Val, expect, unsupported_if
+from pto.run.jit.llvm.text import Text, Val, certain, unsupported_if
 from pto.run.jit.runtime.values import Lowered, ScalarValue, ViewDesc
 
 
 def wide(s: OpContext, native: Lowered) -> Val:
     """A signed integer as 64 bits."""
-    word = expect(native, ScalarValue, "a number that is no scalar")
+    word = certain(native, ScalarValue)
     kind = word.types[0]
     if kind == "i64" or isinstance(word.name, int):
         return word.name

@@ -8,7 +8,7 @@ from typing import Any
 
 from pto.core.compact import Compact
 from pto.core.dtypes import DType
-from pto.core.global_layout import RANK, GlobalLayout
+from pto.core.global_layout import C0_AXIS, RANK, GlobalLayout
 from pto.core.memory import Space
 from pto.core.pointer import FARTHEST
 from pto.core.tile import TileType
@@ -18,8 +18,8 @@ from pto.isa.meaning.memory.collective import Token
 from pto.isa.row import types as t
 from pto.isa.row.flag import Flag
 from pto.isa.row.traits import Control
-from pto.run.jit.emit.emitter import OpContext
 from pto.run.jit.emit.handle.view import Guarded, emits_in, inside, near
+from pto.run.jit.emit.operation import OpContext
 from pto.run.jit.emit.registry import WORDS
 from pto.run.jit.emit.tile import boxes
 from pto.run.jit.emit.tile.numbers import Numbers
@@ -29,6 +29,7 @@ from pto.run.jit.llvm.text import (
     Text,
     UnsupportedLowering,
     Val,
+    certain,
     expect,
     is_integer,
     unsupported_if,
@@ -81,13 +82,6 @@ class TileAt:
 
     def get_valid(self) -> tuple[Number, Number]:
         return self.known_valid
-
-
-class _Other:
-    """A value with no representation in compiled code; it may be passed, and not be used."""
-
-    def __getattr__(self, name: str) -> Any:
-        raise UnsupportedLowering("a handle")
 
 
 class _Agent:
@@ -179,7 +173,8 @@ class Words(Guarded, Numbers):
         layout: GlobalLayout,
     ) -> ViewAt:
         shape, strides = [*map(self.number, sizes)], [*map(self.number, steps)]
-        unsupported_if(layout.sizes or RANK in layout.col_axes, "a layout with fixed sizes")
+        unusual = layout.sizes or C0_AXIS in layout.col_axes or not layout.is_defined
+        unsupported_if(unusual, "a view of an unusual layout")
         missing, whole, fine = RANK - len(shape), Number(self.x, 1), Fact(self.x, "true")
         if missing:
             whole = shape[0] * strides[0]
@@ -291,7 +286,7 @@ class Words(Guarded, Numbers):
     # ---- flags between pipes
 
     def _flag(self, keys: Sequence[Flag], n: Any) -> str:
-        start = expect(flag_offset(keys[0].src, keys[0].dst), int, "a flag without a place")
+        start = certain(flag_offset(keys[0].src, keys[0].dst), int)
         self.s.e.unit.needs.flags.add(start)
         return self.x.at(self.context(FLAGS), (self.number(n) * 4 + start).value)
 
@@ -316,9 +311,7 @@ class Words(Guarded, Numbers):
     def _behind(self, pointer: PointerAt, count: Number, elem: t.Scalar, writes: bool) -> str:
         """The machine address of an element behind a pointer, inside its memory."""
         s, x = self.s, self.x
-        dtype = expect(elem.dtype, DType, "an element without a size")
-        unsupported_if(dtype.bits < 8, "an element without a size")
-        size = dtype.itemsize
+        size = _itemsize(elem.dtype)
         address = (pointer.address + count * size).value
         inside = s.e.inside(pointer.memory, address, size)
         s.fault_unless(x.both(near(x, count.value), inside))
@@ -350,12 +343,12 @@ class Words(Guarded, Numbers):
             kind, column = field.dtype, indices[-1] if indices else 0
             (down,), (across,) = field.rows, field.cols
             offset = row_of(limits, indices) * down.step + self.number(column) * across.step
-        unsupported_if(kind.bits < 8, "an element without a size")
+        size = _itemsize(kind)
         for index, limit in zip(indices, limits, strict=True):
             fine = x.both(fine, x.compare("ult", index.value, self.number(limit).value))
-        address = (place.address + offset * kind.itemsize).value
+        address = (place.address + offset * size).value
         if isinstance(place, ViewAt):
-            s.e.log_access(place.memory, address, 1, kind.itemsize, 0, writes=writes)
+            s.e.log_access(place.memory, address, 1, size, 0, writes=writes)
         s.fault_unless(fine)
         return s.pointer(place.memory, address, noted=True)
 
@@ -377,26 +370,28 @@ class Words(Guarded, Numbers):
             )
             start = Number(x, native.address)
             return ViewAt(native.memory, start, native.dtype, shape, strides, native.layout)
-        return None if native is None else _Other()
+        return native
 
     def lowered(self, found: Any, type: t.Type) -> Lowered:
         if isinstance(found, Number) and isinstance(type, t.Scalar):
             return self.scalar(found, type)
-        unsupported_if(
-            found is None or isinstance(found, _Other), "a result with no form in compiled code"
-        )
         return Nothing(()) if isinstance(found, Token) else native(found)
 
     def results(self, found: Any) -> Sequence[Lowered]:
         if not self.s.body.binds:
             return super().results(found)
         (value,), moved = self.s.op.group(self.s.body.binds), native(found)
-        unsupported_if(self.s.e.watch is not None, "a tile whose place is watched")
-        type = expect(value.type, t.TileBuf, "a tile whose place is watched")
+        type = certain(value.type, t.TileBuf)
         self.s.e.bind(value, moved)  # to its new address
         if self.s.e.reach is not None:
             self.s.e.reach.name(moved, type)
         return []
+
+
+def _itemsize(dtype: DType | None) -> int:
+    """The bytes of an element in memory."""
+    unsupported_if(dtype is None or dtype.bits < 8, "an element without a size")
+    return certain(dtype, DType).itemsize
 
 
 def native(made: Any) -> Any:

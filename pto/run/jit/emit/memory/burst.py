@@ -13,13 +13,13 @@ from itertools import accumulate
 from pto.core.dtypes import U8
 from pto.core.memory import Space
 from pto.isa.meaning.memory import burst, registers
-from pto.run.jit.emit.emitter import OpContext
 from pto.run.jit.emit.handle.view import wide
+from pto.run.jit.emit.operation import OpContext
 from pto.run.jit.emit.tile import boxes, planes
 from pto.run.jit.emit.tile import move as tile_moves
 from pto.run.jit.emit.tile.access import Access
 from pto.run.jit.emit.tile.boxes import Digit, Field, distinct, span
-from pto.run.jit.llvm.text import Val, unsupported_if
+from pto.run.jit.llvm.text import Val, expect
 from pto.run.jit.runtime import context
 from pto.run.jit.runtime.values import PointerDesc, ScalarValue
 
@@ -149,11 +149,14 @@ def noted(
     return s.pointer(place.memory, place.address, noted=True)
 
 
-def owner(s: OpContext, memory: Val, space: Space | None, sub: int = 0) -> Val:
+def owner(s: OpContext, memory: Val, space: Space | None, sub: int | None = 0) -> Val:
     """The number of the buffer of its owner: the UB of vector sub-block `sub` for a cube, the L1 of
-    the cube for a vector."""
+    the cube for a vector. `sub` None: known only when it runs."""
     side = s.e.compiler.side
-    unsupported_if(space is Space.UB and side == "both" and sub, "a buffer of another agent")
+    is_hint = space is not Space.UB or side == "vector"
+    number, known = 0 if is_hint else sub, (0,) if side == "both" else (0, 1)
+    why = "a sub-block that is known only when it runs, or another agent"
+    number = expect(number if number in known else None, int, why)
     if space is None or (space, side) not in ((Space.UB, "cube"), (Space.L1, "vector")):
         return memory
-    return context.PEER_BUFFERS[space, sub]
+    return context.PEER_BUFFERS[space, number]

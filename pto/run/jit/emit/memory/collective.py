@@ -9,21 +9,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pto.isa.meaning.memory import collective
-from pto.run.jit.emit.emitter import OpContext
+from pto.run.jit.emit.operation import OpContext
 from pto.run.jit.emit.registry import KINDS
 from pto.run.jit.emit.tile.moves import emit_move
-from pto.run.jit.llvm.text import I64, UnsupportedLowering, expect, unsupported_if
+from pto.run.jit.llvm.text import I64, certain, unsupported_if
 from pto.run.jit.runtime.context import OWNED
 from pto.run.jit.runtime.values import Lowered, ViewDesc
 
 
 def _collective(s: OpContext) -> Sequence[Lowered]:
     body: collective.Collective = s.body
-    if body.moves is None:
-        raise UnsupportedLowering("no collective")
     unsupported_if(collective.by_ccu(s.case), "ranks that come together")
     x, member = s.x, s.operands("group")[collective.root_of(s.case)]
-    root = expect(member, ViewDesc, "a group of handles")
+    root = certain(member, ViewDesc)
     place = x.at(s.e.word(OWNED), x.mul(root.memory, 8))
     s.fault_unless(x.compare("ne", x.load(I64, place, 8), 0))
     return emit_move(s, body.moves)

@@ -17,18 +17,18 @@ from pto.core.memory import Space
 from pto.isa.meaning.memory.burst import BurstLoop
 from pto.isa.meaning.memory.words import Bursts
 from pto.isa.row import types as t
-from pto.run.jit.emit.emitter import OpContext
 from pto.run.jit.emit.handle.view import Guarded, bit, emits_in
 from pto.run.jit.emit.memory import burst
 from pto.run.jit.emit.memory.burst import SMALL, Transfer, move_bursts, plain_writes
+from pto.run.jit.emit.operation import OpContext
 from pto.run.jit.emit.registry import WORDS
 from pto.run.jit.emit.tile import copies
 from pto.run.jit.emit.tile import move as tile_moves
 from pto.run.jit.emit.tile.access import Access
 from pto.run.jit.emit.tile.numbers import Numbers
 from pto.run.jit.llvm.index import Fact, Number
-from pto.run.jit.llvm.text import UnsupportedLowering, Val, expect, is_integer, unsupported_if
-from pto.run.jit.runtime.values import Lowered, PointerDesc, ScalarValue, TileDesc
+from pto.run.jit.llvm.text import UnsupportedLowering, Val, is_integer, unsupported_if
+from pto.run.jit.runtime.values import Lowered, PointerDesc, ScalarValue, TileDesc, ViewDesc
 
 _MOST = SMALL >> 12  # of counts and gaps in blocks: products of three fit 64 bits
 
@@ -77,13 +77,13 @@ class Words(Guarded, Numbers):
         x, fine, is_known = self.x, self.fine, self.fact(fact).name in ("true", "false")
 
         def way(run: Callable[[], None]) -> None:
-            self.fine, mark = fine, x.mark()
+            self.fine = fine
             try:
-                run()
+                with x.part():
+                    run()
             except UnsupportedLowering as why:
                 if is_known:
                     raise
-                x.back_to(mark)
                 self.s.e.host_fallback(self.s.op, str(why), seldom=True)
 
         other = None if otherwise is None else lambda: way(otherwise)
@@ -105,10 +105,7 @@ class Words(Guarded, Numbers):
         return replace(pointer, address=pointer.address + nbytes)
 
     def owned(self, pointer: At, sub: Any = 0) -> At:
-        is_hint = pointer.space is not Space.UB or self.s.e.compiler.side == "vector"
-        why = "a sub-block known only when it runs"
-        number = 0 if is_hint else expect(self.number(sub).known, int, why)
-        unsupported_if(number not in (0, 1), why)
+        number = self.number(sub).known
         return replace(pointer, memory=burst.owner(self.s, pointer.memory, pointer.space, number))
 
     def aligned(self, name: str, pointer: At, step: int, loops: Sequence[BurstLoop] = ()) -> None:
@@ -183,14 +180,14 @@ class Words(Guarded, Numbers):
         return low if item == f"i{width}" else self.x.new(f"bitcast i{width} {low} to {item}")
 
     def seen(self, native: Lowered | None, type: t.Type | None) -> Any:
-        if isinstance(native, TileDesc):  # a memref as a pointer
-            native = PointerDesc((native.memory, native.address), native.type.dtype)
+        if isinstance(native, TileDesc | ViewDesc):  # a memref as a pointer
+            dtype = native.type.dtype if isinstance(native, TileDesc) else native.dtype
+            native = PointerDesc((native.memory, native.address), dtype)
         if isinstance(native, PointerDesc):
             space = getattr(type, "space", None)
             return At(native.memory, Number(self.x, native.address), native.elem, space)
         if not isinstance(native, ScalarValue):
-            unsupported_if(native is not None, "a handle")
-            return None
+            return native
         if native.types[0] == "i1":
             flag = native.name
             return Fact(self.x, str(bool(flag)).lower() if isinstance(flag, int) else flag)

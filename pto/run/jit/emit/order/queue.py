@@ -19,8 +19,8 @@ from pto.isa.row import types as t
 from pto.isa.row.attributes import Int
 from pto.isa.row.traits import Control
 from pto.run.jit.emit import coroutine
-from pto.run.jit.emit.emitter import OpContext
 from pto.run.jit.emit.handle.view import Guarded, wide
+from pto.run.jit.emit.operation import OpContext
 from pto.run.jit.emit.order.ring import Matrix, Ring, number_of
 from pto.run.jit.emit.order.scales import Leaving, leaving
 from pto.run.jit.emit.registry import emits
@@ -28,7 +28,7 @@ from pto.run.jit.emit.tile import boxes
 from pto.run.jit.emit.tile.access import Access, tile_access
 from pto.run.jit.emit.tile.move import beside, transfer
 from pto.run.jit.llvm.index import Fact
-from pto.run.jit.llvm.text import I64, Text, Val, unsupported_if
+from pto.run.jit.llvm.text import I64, Text, Val, expect
 from pto.run.jit.runtime.context import FIRST_SLOT, PEERS, QUEUE_WORDS, QUEUES, Context
 from pto.run.jit.runtime.values import Lowered, PointerDesc, ScalarValue, TileDesc
 
@@ -120,16 +120,19 @@ def _known(made: Ring, slow: str) -> None:
     x.label(go)
 
 
+def _entry(type: TileType | None) -> TileType:
+    """The type of an entry, which is a plain tile."""
+    plain = type is not None and type.compact is Compact.NULL and not type.dtype.is_packed
+    return expect(type if plain else None, TileType, "an entry that is no plain tile")
+
+
 # ---- push
 
 
 @emits(queue.PUSH_TO)
 def _push(s: OpContext) -> Sequence[Lowered]:
     tile = s.need(TileDesc, "tile")
-    unsupported_if(
-        tile.type.compact is not Compact.NULL or tile.type.dtype.is_packed,
-        "a tile that is not plain",
-    )
+    _entry(tile.type)
     how, x = leaving(s, tile), s.x
 
     def begin(slow: str) -> coroutine.Wait:
@@ -204,7 +207,6 @@ def _into_local(s: OpContext, made: Ring, tile: TileDesc, how: Leaving | None) -
     x, slot, to_vector = s.x, _slot_type(made, tile, how), made.way == ring.TO_VECTOR
     half = _divided(x, made.split, *tile.valid) if to_vector else tile.valid
     apart = _in_boxes(x, made, tile.type.box if to_vector else slot.box, half)
-    unsupported_if(apart == "false", "a half across boxes")
     has = s.case.profile.buffers["ub" if to_vector else "l1"]
 
     def fits(number: Val) -> str:
@@ -300,12 +302,7 @@ def _to_cube(s: OpContext, made: Ring, tile: TileDesc, slot: TileType, address: 
 @emits(queue.POP_FROM)
 def _pop(s: OpContext) -> Sequence[Lowered]:
     result = s.op.results[0].type
-    unsupported_if(
-        not isinstance(result, t.TileBuf) or tile_type(result).compact is not Compact.NULL,
-        "an entry in global memory, or a compact tile",
-    )
-    type = tile_type(result)
-    unsupported_if(type.dtype.is_packed, "packed elements")
+    type = _entry(tile_type(result) if isinstance(result, t.TileBuf) else None)
     told = [s.operand(name) for name in ("valid_row", "valid_col")]
     words = [None if word is None else wide(s, word) for word in told]
     region = [own if word is None else word for own, word in zip(type.valid, words, strict=True)]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pto.core.dtypes import DType
 from pto.isa.meaning.memory.registers import QUEUE_IDS
 from pto.isa.meaning.order import queue, ring
-from pto.run.jit.emit.emitter import OpContext
+from pto.run.jit.emit.operation import OpContext
 from pto.run.jit.emit.tile import boxes
 from pto.run.jit.emit.tile.access import Access
 from pto.run.jit.llvm.text import I64, Val, unsupported_if

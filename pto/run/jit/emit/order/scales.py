@@ -25,8 +25,8 @@ from pto.isa.meaning.order import queue, ring
 from pto.isa.row import types as t
 from pto.isa.row.traits import Control
 from pto.isa.rules.rule import Case
-from pto.run.jit.emit.emitter import OpContext
 from pto.run.jit.emit.frame import Parameters
+from pto.run.jit.emit.operation import OpContext
 from pto.run.jit.emit.order.ring import number_of
 from pto.run.jit.emit.registry import emits
 from pto.run.jit.emit.tile import boxes, planes
@@ -64,8 +64,9 @@ def _scalar(s: OpContext) -> Sequence[Lowered]:
 @emits(config.QUANT_VECTOR)
 def _vector(s: OpContext) -> Sequence[Lowered]:
     tile, why = s.need(TileDesc, "fp"), "scales that are no plain row"
-    form, (rows, cols) = expect(Form.row(tile.type), Form, why), tile.valid
-    unsupported_if(rows != 1 or tile.pitch not in (None, form.cols), why)
+    rows, cols = tile.valid
+    plain = rows == 1 and tile.pitch in (None, tile.type.cols)
+    form = expect(Form.row(tile.type) if plain else None, Form, why)
     inside = s.e.inside(tile.memory, tile.address, tile.type.nbytes)
     unless = "scales that leave their buffer"
     planes.guarded(s, inside, lambda: _keep(s, form, tile.address, cols), unless)
@@ -248,8 +249,7 @@ def _only(cases: Sequence[Case]) -> Form:
         {_form(case) for case in cases},
         "scales of several forms, or of none that is known",
     )
-    unsupported_if(len(found) != 1, why)
-    return expect(found.pop(), Form, why)
+    return expect(found.pop() if len(found) == 1 else None, Form, why)
 
 
 def _form(case: Case) -> Form | None:

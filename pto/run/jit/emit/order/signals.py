@@ -13,12 +13,12 @@ from pto.isa.meaning.memory import registers
 from pto.isa.meaning.order import flags
 from pto.isa.meaning.order.words import AgentSignals, Receiver
 from pto.run.jit.emit import coroutine
-from pto.run.jit.emit.emitter import OpContext
 from pto.run.jit.emit.handle.view import emits_in, inside
 from pto.run.jit.emit.handle.words import ViewAt, Words, native
+from pto.run.jit.emit.operation import OpContext
 from pto.run.jit.emit.registry import CHEAP, WORDS
 from pto.run.jit.llvm.index import Fact, Number
-from pto.run.jit.llvm.text import I32, I64, expect
+from pto.run.jit.llvm.text import I32, I64, certain
 from pto.run.jit.runtime.context import COME, SIGNALS, TELLS
 from pto.run.jit.runtime.state import CUBES, SIGNAL_IDS, VECTORS, receiver, signal_offset
 
@@ -84,7 +84,7 @@ class SignalWords(Words):
     # ---- words in global memory
 
     def words(self, signal: Any, type: object) -> ViewAt:
-        view = expect(signal, ViewAt, "a signal that is no view")
+        view = certain(signal, ViewAt)
         aligned = (view.address % view.dtype.itemsize == 0).name
         self.s.fault_unless(self.x.both(aligned, inside(self.s, native(view))))
         return view

@@ -10,12 +10,12 @@ import numpy as np
 from pto.isa.meaning import Known, Lane
 from pto.isa.meaning.scalar.arith import SCALAR, from_bits, kind_of, to_bits
 from pto.isa.row import types as t
-from pto.run.jit.emit.emitter import OpContext
+from pto.run.jit.emit.operation import OpContext
 from pto.run.jit.emit.registry import KINDS, emits
 from pto.run.jit.emit.vmi import lanewise as logical
 from pto.run.jit.llvm import lane_masks as masks
 from pto.run.jit.llvm import lanes
-from pto.run.jit.llvm.text import Val, constant, expect, unsupported_if, width_of
+from pto.run.jit.llvm.text import Val, certain, constant, unsupported_if, width_of
 from pto.run.jit.runtime.values import Lowered, ScalarValue, word_type
 from pto.run.reference import scalars
 
@@ -43,12 +43,12 @@ def _computed(s: OpContext, body: Lane, given: Sequence[Val]) -> Sequence[Lowere
 
 
 def _words(s: OpContext) -> list[ScalarValue]:
-    return [expect(word, ScalarValue, "an operand is no scalar") for word in s.all()]
+    return [certain(word, ScalarValue) for word in s.all()]
 
 
 def _word(spot: lanes.Lanes, found: Any, type: t.Type) -> ScalarValue:
     """The result of a lane function as a scalar; an integer keeps its low bits."""
-    scalar = expect(type, t.Scalar, "a result that is no scalar")
+    scalar = certain(type, t.Scalar)
     kind = kind_of(scalar)
     if not isinstance(found, lanes.Symbol):
         return _constant(found, type)
@@ -62,9 +62,8 @@ def _word(spot: lanes.Lanes, found: Any, type: t.Type) -> ScalarValue:
 
 
 def _constant(value: Any, type: t.Type) -> ScalarValue:
-    scalar = expect(type, t.Scalar, "a constant that is no scalar")
+    scalar = certain(type, t.Scalar)
     kind = kind_of(scalar)
-    unsupported_if(not lanes.computes(kind), "a constant of a small float")
     return ScalarValue((int(value) if kind.kind in "iu" else constant(kind, value),), scalar)
 
 
@@ -79,8 +78,7 @@ def emit_known(s: OpContext) -> Sequence[Lowered]:
 @emits(SCALAR["arith.select"], cheap=True)
 def _select(s: OpContext) -> Sequence[Lowered]:
     condition, a, b = s.all()
-    unsupported_if(not a.is_like(b), "a choice between different forms")
-    pairs = zip(a.types, a.names, b.names, strict=True)
+    pairs = zip(a.types, a.names, b.names_like(a), strict=True)
     chosen = [s.x.new(f"select i1 {condition.names[0]}, {k} {p}, {k} {q}") for k, p, q in pairs]
     return [a.renamed(chosen)]
 

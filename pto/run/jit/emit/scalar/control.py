@@ -13,12 +13,11 @@ from pto.isa.row.traits import Control
 from pto.run.jit.emit.emitter import Emitter
 from pto.run.jit.emit.registry import STRUCTURES, emitter_of
 from pto.run.jit.llvm import lane_masks as masks
-from pto.run.jit.llvm.text import I32, I64, Val, expect, unsupported_if
+from pto.run.jit.llvm.text import I32, I64, Val, certain, unsupported_if
 from pto.run.jit.runtime.values import Lowered, Mask, ScalarValue
 from pto.run.reference.code import located
 from pto.run.reference.control import require_step
 
-_DEPTH = 16  # calls inside calls that are written in place
 _TURNS = 1 << 10  # iterations of a quick loop before it polls
 
 
@@ -34,14 +33,9 @@ def _phi(
     """Phi nodes for values that come from several blocks."""
     out: list[Lowered] = []
     for n, value in enumerate(values):
-        ways = [way[n] for way in froms]
-        unsupported_if(
-            not all(value.is_like(way) for way in ways), "values of different forms meet"
-        )
+        ways = [way[n].names_like(value) for way in froms]
         names = [
-            e.text.phi(
-                type, [(way.names[k], label) for way, label in zip(ways, labels, strict=True)]
-            )
+            e.text.phi(type, [(way[k], label) for way, label in zip(ways, labels, strict=True)])
             for k, type in enumerate(value.types)
         ]
         out.append(value.renamed(names))
@@ -57,9 +51,8 @@ def _require_loose(e: Emitter, values: Sequence[Value]) -> None:
 
 def _flat(like: Sequence[Lowered], values: Sequence[Lowered]) -> list[Val]:
     """The names of values that a loop carries, which have the form of its first values."""
-    same = all(a.is_like(b) for a, b in zip(like, values, strict=True))
-    unsupported_if(not same, "a loop carries values of different forms")
-    return [name for value in values for name in value.names]
+    pairs = zip(like, values, strict=True)
+    return [name for form, value in pairs for name in value.names_like(form)]
 
 
 def _bind_all(
@@ -167,7 +160,7 @@ def step_error(op: Operation) -> Any:
 
 
 def word_of(e: Emitter, value: Value) -> ScalarValue:
-    return expect(e.value(value), ScalarValue, "a bound that is no scalar")
+    return certain(e.value(value), ScalarValue)
 
 
 def _if(e: Emitter, op: Operation) -> None:
@@ -243,10 +236,8 @@ def _call(e: Emitter, op: Operation) -> None:
     if callee.side() not in (None, e.compiler.side) and e.compiler.side != "both":
         return
     _require_loose(e, op.operands)
-    unsupported_if(e.depth == _DEPTH, "calls are nested too deeply")
-    e.depth += 1
-    found = _inline(e, callee.regions[0], [e.value(v) for v in op.operands])
-    e.depth -= 1
+    with e.inlined():
+        found = _inline(e, callee.regions[0], [e.value(v) for v in op.operands])
     for result, value in zip(op.results, found, strict=True):
         e.bind(result, value)
 

@@ -64,7 +64,8 @@ class Body:
 
     def operation(self, op: Operation) -> None:
         if op.control is not None:
-            unsupported_if(op.control not in _CONTROL, "control flow that work items do not have")
+            known = op.control in _CONTROL and "cases" not in op.attrs
+            unsupported_if(not known, "a switch of work items")
             _CONTROL[op.control](self, op)
             return
         if self._is_uniform(op):
@@ -186,7 +187,6 @@ class Body:
 
     def _if(self, op: Operation) -> None:
         condition, x = op.operands[0], self.x
-        unsupported_if("cases" in op.attrs, "a switch of work items")
         for result in op.results:
             self.p.kept.pop(id(result), None)
         results: list[Any] = [None] * len(op.results)
@@ -306,17 +306,14 @@ class Body:
 
     def _call(self, op: Operation) -> None:
         callee = self.e.compiler.callee(op)
-        unsupported_if(self.e.depth == _DEPTH, "calls are nested too deeply")
-        self.e.depth += 1
         block = callee.regions[0].block
-        for arg, value in zip(block.args, op.operands, strict=True):
-            self.p.rename(arg, value)
-        for result, value in zip(op.results, self.run(block), strict=True):
-            self.p.rename(result, value)
-        self.e.depth -= 1
+        with self.e.inlined():
+            for arg, value in zip(block.args, op.operands, strict=True):
+                self.p.rename(arg, value)
+            for result, value in zip(op.results, self.run(block), strict=True):
+                self.p.rename(result, value)
 
 
-_DEPTH = 16  # calls inside calls that are written in place
 _CONTROL: dict[Control, Callable[[Body, Operation], None]] = {
     Control.IF: Body._if,  # pyright: ignore[reportPrivateUsage]
     Control.FOR: Body._for,  # pyright: ignore[reportPrivateUsage]
@@ -367,7 +364,7 @@ def _known(value: Any, type: t.Type) -> Run:
 
 def _chosen(w: Warp, condition: Any, a: Any, b: Any) -> Any:
     if isinstance(a, At):
-        unsupported_if(a.memory != b.memory, "work items point into different memories")
-        return replace(a, addresses=lanes.where(w.spot, condition, a.addresses, b.addresses))
+        others = b.within(a.memory)
+        return replace(a, addresses=lanes.where(w.spot, condition, a.addresses, others))
     count = a.lanes.count // w.spot.count
     return lanes.where(a.lanes, w.wide(condition, count), a, b)

@@ -16,13 +16,13 @@ from pto.isa.row import types as t
 from pto.isa.row.attributes import Int
 from pto.isa.row.traits import Control
 from pto.isa.rules.simt import MAX_ITEMS
-from pto.run.jit.emit.emitter import OpContext
 from pto.run.jit.emit.handle.view import wide
+from pto.run.jit.emit.operation import OpContext
 from pto.run.jit.emit.registry import KINDS
 from pto.run.jit.emit.simt.body import CLOCKS, Body
 from pto.run.jit.emit.simt.phases import Kept, Phases
 from pto.run.jit.llvm import lanes
-from pto.run.jit.llvm.text import Val, expect, unsupported_if
+from pto.run.jit.llvm.text import Val, certain, unsupported_if
 from pto.run.jit.runtime.context import Context
 from pto.run.jit.runtime.values import Lowered, PointerDesc, ScalarValue, TileDesc, ViewDesc
 from pto.run.reference import simt
@@ -33,8 +33,7 @@ _INDEX = t.Scalar("index", None)
 
 
 def _launch(s: OpContext) -> Sequence[Lowered]:
-    how = expect(s.e.compiler.launched(s.op), ItemLaunch, "no launch of work items")
-    unsupported_if(s.op.results, "no launch of work items")
+    how = certain(s.e.compiler.launched(s.op), ItemLaunch)
     region = s.op.regions[0] if s.op.regions else s.e.compiler.callee(s.op).regions[0]
     size, given = _size(s, how)
     total = _total(s, size)
@@ -57,7 +56,6 @@ def _alone(s: OpContext) -> Sequence[Lowered]:
 
 
 def _body(s: OpContext, size: Sequence[Val], total: Val, ops: Sequence[Operation]) -> Body:
-    unsupported_if(s.e.watch is not None, "who checks what was written asks the reference")
     if s.e.reach is not None:
         for op in ops:
             s.e.reach.pointers(op)

@@ -22,7 +22,7 @@ from pto.isa.rules.simt import MAX_ITEMS
 from pto.run.jit.emit.emitter import Emitter
 from pto.run.jit.emit.simt.warp import At, Warp, as_item, item_of
 from pto.run.jit.llvm import lanes
-from pto.run.jit.llvm.text import I32, I64, UnsupportedLowering, Val, expect, unsupported_if
+from pto.run.jit.llvm.text import I32, I64, UnsupportedLowering, Val, certain, unsupported_if
 from pto.run.jit.runtime.context import ITEMS
 from pto.run.jit.runtime.values import (
     Lowered,
@@ -183,11 +183,7 @@ class Phases:
 
     def write(self, w: Warp, kept: Kept, found: Any, *, merge: bool = False) -> None:
         """Store the value of a warp; with `merge` only for the active items."""
-        values = found.addresses if isinstance(found, At) else found
-        unsupported_if(
-            isinstance(found, At) and found.memory != kept.memory,
-            "work items point into different memories",
-        )
+        values = found.within(kept.memory) if isinstance(found, At) else found
         if merge and self.mask != self.all:
             old = self.read(w, kept)
             old = old.addresses if isinstance(old, At) else old
@@ -276,7 +272,7 @@ class Phases:
         place, type = x.at(self.e.word(ITEMS), kept.offset), value.type
         if kept.memory is not None:
             return PointerDesc((kept.memory, x.load(I64, place, 8)), kept.dtype)
-        empty = ScalarValue(("",), expect(type, t.Scalar, "a packed value outside of work items"))
+        empty = ScalarValue(("",), certain(type, t.Scalar))
         if kept.item == lanes.BOOL:
             return empty.renamed((x.new(f"trunc i8 {x.load('i8', place)} to i1"),))
         return empty.renamed((x.load(empty.types[0], place),))

@@ -21,7 +21,7 @@ from pto.isa.rules.simt import MAX_ITEMS
 from pto.run.jit.llvm import lanes
 from pto.run.jit.llvm.lanes import Symbol
 from pto.run.jit.llvm.shuffles import shuffle
-from pto.run.jit.llvm.text import I32, I64, Text, Val, scalar_type, vector, width_of
+from pto.run.jit.llvm.text import I32, I64, Text, Val, scalar_type, unsupported_if, vector, width_of
 from pto.run.jit.runtime import context
 
 if TYPE_CHECKING:
@@ -38,6 +38,11 @@ class At:
     memory: Val
     addresses: Symbol
     dtype: DType | None
+
+    def within(self, memory: Val | None) -> Symbol:
+        """The addresses, which have to be in this memory."""
+        unsupported_if(self.memory != memory, "work items point into different memories")
+        return self.addresses
 
 
 def item_of(type: t.Type) -> tuple[np.dtype[Any], int]:

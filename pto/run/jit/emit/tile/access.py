@@ -6,7 +6,7 @@ from collections.abc import Collection
 from typing import Literal, NamedTuple
 
 from pto.core.dtypes import DType
-from pto.run.jit.emit.emitter import OpContext
+from pto.run.jit.emit.operation import OpContext
 from pto.run.jit.emit.tile import boxes
 from pto.run.jit.emit.tile.boxes import Field
 from pto.run.jit.llvm.text import Text, Val

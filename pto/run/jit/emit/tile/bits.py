@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from pto.core.dtypes import U8
-from pto.run.jit.emit.tile import planes
+from pto.run.jit.emit.tile import boxes, planes
 from pto.run.jit.llvm.index import Index, Number
 from pto.run.jit.llvm.lanes import BOOL, Symbol
 from pto.run.jit.llvm.text import Val, unsupported_if, vector
@@ -25,15 +25,13 @@ _BYTES = vector(_WORD, "i8")
 def pack(m: Mover, rows: Any, cols: Any, cell: Any, dst: TileRef, pitch: Any, nbytes: Any) -> None:
     """Lanes of a strip as the bits of a word, where rows begin at bytes."""
     x, by_row = m.x, isinstance(nbytes, int) and nbytes == 0
+    unfit = dst.place.pitch is not None or dst.nbytes * 10 > SCRATCH
+    unsupported_if(not by_row and unfit, "a mask with gaps, or larger than scratch memory")
     height, width, bits = m.number(rows), m.number(cols), 8 * dst.type.itemsize
     step = (width + (bits - 1)) // bits * bits if by_row else m.number(pitch)
     if not by_row and (step.known is None or step.known % 8):
         _through_bytes(m, height, width, cell, dst, step, m.number(nbytes))
         return
-    unsupported_if(
-        (by_row and not is_contiguous(dst)) or (not by_row and dst.place.pitch is not None),
-        "rows that are not contiguous",
-    )
     finish, each = m.apart((dst,)), x.over(step.value, 8)
     full = step.known is not None and step.known == width.known
 
@@ -45,8 +43,7 @@ def pack(m: Mover, rows: Any, cols: Any, cell: Any, dst: TileRef, pitch: Any, nb
         clear(dst.pointer, whole.value)
 
     def line(i: Val) -> None:
-        first = m.offset(dst, Number(x, i), 0).start.value if by_row else 0
-        begin = x.at(dst.pointer, x.mul(first, dst.type.itemsize) if by_row else x.mul(i, each))
+        begin = row_of(m, dst, i) if by_row else x.at(dst.pointer, x.mul(i, each))
         if by_row and not full:
             clear(begin, each)
 
@@ -66,9 +63,11 @@ def pack(m: Mover, rows: Any, cols: Any, cell: Any, dst: TileRef, pitch: Any, nb
     finish()
 
 
-def is_contiguous(tile: TileRef) -> bool:
-    """True if the elements of a row are contiguous."""
-    return len(tile.field.cols) == 1 and "cols" in tile.field.units
+def row_of(m: Mover, tile: TileRef, i: Val) -> str:
+    """The address of a row of contiguous elements."""
+    contiguous = tile.field.cols == boxes.line(1)
+    unsupported_if(not contiguous, "rows that are not contiguous")
+    return tile.field.at(m.x, tile.pointer, i, 0)
 
 
 def _through_bytes(
@@ -77,10 +76,6 @@ def _through_bytes(
     """A byte for each bit in scratch memory first, so that nothing is written before all is read;
     then eight of them in one."""
     x, total = m.x, nbytes * 8
-    unsupported_if(
-        dst.nbytes * 10 > SCRATCH or dst.place.pitch is not None,
-        "a mask with gaps, or larger than scratch memory",
-    )
     image = m.context(SCRATCH_BUFFER)
     packed = x.at(image, -(-dst.nbytes * 8 // _WORD) * _WORD + _WORD)
     filled = x.add(total.value, _WORD)
@@ -108,12 +103,10 @@ def _through_bytes(
 
 
 def bit(m: Mover, mask: TileRef, i: Index, j: Index) -> Symbol:
-    x, count, size = m.x, j.lanes.count, mask.type.itemsize
+    x, count = m.x, j.lanes.count
     if i.step != 0 or j.step != 1 or j.repeat != 1 or j.multiple % count:
         return _single(m, mask, i, j)
-    unsupported_if(not is_contiguous(mask), "rows that are not contiguous")
-    begin = x.mul(m.offset(mask, i.start, 0).start.value, size)
-    at = x.at(mask.pointer, x.add(begin, x.over(j.start.value, 8)))
+    at = x.at(row_of(m, mask, i.start.value), x.over(j.start.value, 8))
     word = f"i{count}"
     if m.mask is None:
         found = x.load(word, at)

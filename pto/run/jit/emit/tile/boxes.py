@@ -148,7 +148,6 @@ def in_boxes(tile: TileDesc) -> Field:
 
 
 def _frame(type: TileType, stored: tuple[int, int]) -> Field:
-    unsupported_if(type.layout.named, "a layout known by name only")
     frame = type.layout.frame(*stored, type.itemsize)
     found = Field(type.dtype, *frame.axes)
     return found.swapped if frame.mirrored else found

@@ -8,11 +8,11 @@ import numpy as np
 
 from pto.core.primitives import select
 from pto.run.jit.emit.tile import planes
-from pto.run.jit.emit.tile.bits import is_contiguous
+from pto.run.jit.emit.tile.bits import row_of
 from pto.run.jit.llvm import lanes, shuffles
 from pto.run.jit.llvm.index import Index, Number
 from pto.run.jit.llvm.lanes import BOOL, Symbol, items_of
-from pto.run.jit.llvm.text import Val, element, unsupported_if, vector
+from pto.run.jit.llvm.text import Val, element, vector
 
 if TYPE_CHECKING:
     from pto.run.jit.emit.tile.elements import TileRef
@@ -21,13 +21,6 @@ if TYPE_CHECKING:
 _U32: Final = np.dtype(np.uint32)
 _SUMS: Final = 16  # counts that are added up side by side
 _WAYS: Final = 2  # counters of one number: no count waits for the one before it
-
-
-def row_of(m: Mover, dst: TileRef, i: Val) -> str:
-    """The address of a row."""
-    unsupported_if(not is_contiguous(dst), "rows that are not contiguous")
-    first = m.offset(dst, Number(m.x, i), 0).start.value
-    return m.x.at(dst.pointer, m.x.mul(first, dst.type.itemsize))
 
 
 def groups(m: Mover, rows: Any, cols: Any, many: int, cell: Any, dst: TileRef) -> None:

@@ -19,7 +19,8 @@ from pto.core.dtypes import DType
 from pto.core.layout import Digit
 from pto.ir.graph import Operation
 from pto.isa.meaning import Fold
-from pto.run.jit.emit.emitter import Emitter, OpContext
+from pto.run.jit.emit.emitter import Emitter
+from pto.run.jit.emit.operation import OpContext
 from pto.run.jit.emit.tile import boxes
 from pto.run.jit.emit.tile.access import Access
 from pto.run.jit.emit.tile.boxes import Field

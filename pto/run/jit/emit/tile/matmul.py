@@ -11,13 +11,13 @@ from pto.run.jit.emit.cube.contraction import multiply
 from pto.run.jit.emit.cube.factors import Factors, Matrix, kind_of, unpacked
 from pto.run.jit.emit.cube.image import Image
 from pto.run.jit.emit.cube.scales import of_tiles, scaled
-from pto.run.jit.emit.emitter import OpContext
+from pto.run.jit.emit.operation import OpContext
 from pto.run.jit.emit.registry import emits
 from pto.run.jit.emit.tile import planes
 from pto.run.jit.emit.tile.access import Access
 from pto.run.jit.emit.tile.boxes import in_boxes
 from pto.run.jit.emit.tile.move import UNUSUAL
-from pto.run.jit.llvm.text import unsupported_if
+from pto.run.jit.llvm.text import certain, unsupported_if
 from pto.run.jit.runtime.values import Lowered, TileDesc
 
 _UNLESS = "a register selects TF32 or HF32, accumulators overlap, or a scaled factor is not exact"
@@ -44,7 +44,7 @@ def _product(s: OpContext) -> Sequence[Lowered]:
     by_value = "a_scale" in names and counts_values(a.type, s.need(TileDesc, "a_scale").type)
     items, deep = (x.up(k, deep), 1) if by_value else (k, deep)
 
-    def product(lhs: Matrix | Image, rhs: Matrix | Image, *, again: bool = False) -> None:
+    def product(lhs: Matrix | Image, rhs: Matrix, *, again: bool = False) -> None:
         in_place = "a_scale" not in names and a.type.space is not dst.type.space
         factors = unpacked(s, (m, items, n), lhs, rhs, again=again, in_place=in_place)
         sizes, plain = (m, x.mul(k, deep), n), fine
@@ -78,12 +78,13 @@ def _product(s: OpContext) -> Sequence[Lowered]:
         _matrix(s, tile) if each is None else each.source
         for each, tile in zip(forwarded, (a, b), strict=True)
     )
+    right_factor = certain(second, Matrix)  # an image is a left factor
     plain = forwarded[1] is not None and kind == "float" and "a_scale" not in names
     kept = (forwarded[1], items, n) if plain else None
     again, in_turn = kept is not None and kept == s.e.unpacked, list[Factors]()
 
     def run() -> None:
-        x.when(known, lambda: product(first, second, again=again), filled)
+        x.when(known, lambda: product(first, right_factor, again=again), filled)
 
     planes.guarded(s, loaded, run, UNUSUAL)
     # a right factor that the product unpacks is not unpacked if the host runs the product

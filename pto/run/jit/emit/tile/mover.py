@@ -20,7 +20,6 @@ from pto.isa.meaning.tile.regions import scalar_as
 from pto.isa.row import types as t
 from pto.run.jit.emit.memory.views import Views
 from pto.run.jit.emit.tile import bits, bulk, planes, searches, sorts
-from pto.run.jit.emit.tile.bits import is_contiguous
 from pto.run.jit.emit.tile.copies import Copier, Work, fill
 from pto.run.jit.emit.tile.elements import TileRef, ViewRef
 from pto.run.jit.emit.tile.merges import FARTHEST, merge_runs
@@ -28,9 +27,8 @@ from pto.run.jit.llvm import lanes
 from pto.run.jit.llvm.index import Fact, Index, Number
 from pto.run.jit.llvm.lanes import Symbol, items_of, reduced
 from pto.run.jit.llvm.text import (
-    UnsupportedLowering,
+    certain,
     element,
-    expect,
     mangled,
     unsupported_if,
     vector,
@@ -69,17 +67,20 @@ class Mover(Views):
         dst: TileRef | ViewRef,
         combine: Callable[..., Any] | None = None,
     ) -> None:
-        unsupported_if(combine is not None, "writes that are combined, one after the other")
         finish = self.apart((dst,) if isinstance(dst, TileRef) else ())
 
         def store(i: Index, j: Index) -> None:
             found = cell(i, j)
             for k, value, where in found if isinstance(found, list) else [found]:
                 at = self.offset(dst, *k) if isinstance(k, tuple) else self._index(k)
-                items = items_of(self._lanes, self.symbol(value), dst.dtype).name
+                new = self.symbol(value)
+                if combine is not None:
+                    new = combine(self.load(dst, at, where).view(new.dtype), new)
+                items = items_of(self._lanes, new, dst.dtype).name
                 self.store(dst, at, items, self._both(where))
 
-        self.walk(rows, cols, store, [dst.dtype.itemsize])
+        # what is combined may meet what was written just before: one element after the other
+        self.walk(rows, cols, store, [dst.dtype.itemsize], by=0 if combine is None else 1)
         finish()
 
     def hold(
@@ -191,16 +192,12 @@ class Mover(Views):
 
     def merge_runs(self, src: TileRef, dst: TileRef, run: Any, groups: Any, kind: DType) -> None:
         finish = self.apart((dst,))
-        for tile in (src, dst):
-            unsupported_if(not is_contiguous(tile), "rows that are not contiguous")
         unsupported_if(src.nbytes > FARTHEST, "more records than keys can count")
         room = self.x.at(self.context(SCRATCH_BUFFER), -(-dst.nbytes // 64) * 64)
         lengths = self.number(run), self.number(groups)
-        merge_runs(self, dst.pointer, src.pointer, *lengths, kind, room)
+        to, source = (bits.row_of(self, tile, 0) for tile in (dst, src))
+        merge_runs(self, to, source, *lengths, kind, room)
         finish()
-
-    def merge_lists(self, *_: Any) -> None:
-        raise UnsupportedLowering("lists of their own")
 
     def all(self, rows: Any, cols: Any, cell: Callable[..., Any]) -> Fact:
         x, wrong = self.x, dict[int, str]()  # words of violated lanes, by the number of lanes
@@ -253,15 +250,14 @@ class Mover(Views):
             value, kept = cell(i, j)
             items = items_of(self._lanes, value, dst.type.dtype).name
             item, count = element(dst.type.dtype), self._lanes.count
-            type, bits = vector(count, item), vector(count, "i1")
+            type, on = vector(count, item), vector(count, "i1")
             mask, start = self._both(kept), x.load("i64", total, 8)
-            begin = self.offset(dst, i, Number(x, start))
-            unsupported_if(not is_contiguous(dst), "rows that are not contiguous")
-            at = x.at(dst.pointer, x.mul(begin.start.value, dst.type.itemsize))
+            begin = bits.row_of(self, dst, i.start.value)
+            at = x.at(begin, x.mul(start, dst.type.itemsize))
             name = f"@llvm.masked.compressstore.v{count}{mangled(item)}"
-            self.x.declare(f"declare void {name}({type}, ptr, {bits})")
-            x.do(f"call void {name}({type} {items}, ptr {at}, {bits} {mask})")
-            word = x.new(f"bitcast {bits} {mask} to i{count}")
+            self.x.declare(f"declare void {name}({type}, ptr, {on})")
+            x.do(f"call void {name}({type} {items}, ptr {at}, {on} {mask})")
+            word = x.new(f"bitcast {on} {mask} to i{count}")
             self.x.declare(f"declare i{count} @llvm.ctpop.i{count}(i{count})")
             more = x.new(f"call i{count} @llvm.ctpop.i{count}(i{count} {word})")
             wide = more if count == 64 else x.new(f"zext i{count} {more} to i64")
@@ -328,13 +324,14 @@ class Mover(Views):
             found = step(Index(self._lanes, Number(self.x, k), 0), *state)
             after = [self.symbol(each) for each in found]
             same = all(a.dtype == b.dtype for a, b in zip(first, after, strict=True))
-            unsupported_if(not same, "a fold that changes the type of its state")
+            if not same:
+                raise TypeError("a fold changes the type of its state")
             return after
 
         return tuple(reduced(self.x, self.number(count).value, first, turn))
 
     def lane(self, value: Any, type: t.Type | None, like: DType) -> Symbol:
-        word = expect(value, ScalarValue, "a scalar with no native form")
+        word = certain(value, ScalarValue)
         return self._lanes.spread(scalar_as(word.type, like).numpy, str(word.name))
 
     # ---- numbers

@@ -7,18 +7,18 @@ from dataclasses import replace
 from typing import Any
 
 from pto.core.errors import PtoError
-from pto.core.global_layout import C0_AXIS, RANK
+from pto.core.global_layout import RANK
 from pto.isa.meaning.kinds import Make, Move
-from pto.run.jit.emit.emitter import OpContext
 from pto.run.jit.emit.frame import Parameters, form_of
+from pto.run.jit.emit.operation import OpContext
 from pto.run.jit.emit.registry import KINDS
 from pto.run.jit.emit.tile import boxes, planes
 from pto.run.jit.emit.tile.elements import TileRef, ViewRef
 from pto.run.jit.emit.tile.mover import Mover
 from pto.run.jit.emit.tile.numbers import FAULT, LEFT, bit
 from pto.run.jit.llvm.index import Number
-from pto.run.jit.llvm.text import Text, UnsupportedLowering, unsupported_if
-from pto.run.jit.runtime.values import Array, Lowered, Nothing, ScalarValue, TileDesc, ViewDesc
+from pto.run.jit.llvm.text import Text, unsupported_if
+from pto.run.jit.runtime.values import Array, Lowered, Nothing, PointerDesc, TileDesc, ViewDesc
 
 
 class _Operands(Parameters):
@@ -33,10 +33,6 @@ class _Operands(Parameters):
     def _view(self, view: ViewDesc, role: str) -> Any:
         """A view as a parameter. The range from its first to its last element counts as accessed,
         and must lie inside its memory."""
-        unsupported_if(
-            not view.layout.is_defined or C0_AXIS in view.layout.col_axes,
-            "a view of an unusual layout",
-        )
         x = self.s.x
         nbytes = x.mul(boxes.span(x, 1, view.shape, view.strides), view.dtype.itemsize)
         self.inside = x.both(self.inside, self.s.e.inside(view.memory, view.address, nbytes))
@@ -59,16 +55,9 @@ class _Operands(Parameters):
             return inner, pointer
         if isinstance(native, ViewDesc):
             return self._view(native, role)
-        if isinstance(native, Nothing):
-            self.key.append(native)
-            return native
-        if isinstance(native, ScalarValue):
-            known = isinstance(native.name, int)
-            name = native.name if known else self.name(native.name, native.types[0])
-            inner = replace(native, names=(name,))
-            self.key.append(inner)
-            return inner
-        raise UnsupportedLowering(f"an operand that is {type(native).__name__}")
+        names = [n if isinstance(n, int) else self.name(n, type) for type, n in native.parts]
+        self.key.append(native.renamed(names))
+        return self.key[-1]
 
 
 class _Inline(Mover):
@@ -105,6 +94,9 @@ def emit_move(s: OpContext, meaning: Make, **seen: Lowered) -> Sequence[Lowered]
     ]
     results = [form_of(result.type) for result in s.op.results]
     alone = all(isinstance(result, Nothing) for result in results)  # nothing comes back
+    flat = [n for native in natives for n in (native if isinstance(native, list) else [native])]
+    elsewhere = PointerDesc if alone else (PointerDesc, ViewDesc)
+    unsupported_if(any(isinstance(n, elsewhere) for n in flat), "elements by pointer")
     if not alone or not any(isinstance(native, TileDesc | ViewDesc) for native in natives):
         values = [_seen(s, native, tiles) for native in natives]
         found = meaning(s.case)(_Inline(s, tiles), *values)
@@ -156,9 +148,7 @@ def _seen(s: OpContext, native: Lowered | list[Lowered] | None, tiles: list[Tile
         return [_seen(s, each, tiles) for each in native]
     if isinstance(native, TileDesc):
         return _inside(s.x, (native, planes.machine_address(s, native)), tiles)
-    if native is None or isinstance(native, ScalarValue | Array | Nothing):
-        return native
-    raise UnsupportedLowering(f"an operand that is {type(native).__name__}")
+    return native
 
 
 def _inside(x: Text, operand: Any, tiles: list[TileRef]) -> Any:

@@ -12,7 +12,7 @@ from pto.isa.meaning.memory import registers
 from pto.isa.meaning.scalar.arith import from_bits
 from pto.isa.row import types as t
 from pto.run.jit.llvm.index import Fact, Index, Number
-from pto.run.jit.llvm.text import Text, Val, is_integer, unsupported_if, width_of
+from pto.run.jit.llvm.text import Text, Val, is_integer, width_of
 from pto.run.jit.runtime.context import REGISTERS
 from pto.run.jit.runtime.state import register_offset
 from pto.run.jit.runtime.values import Array, ScalarValue
@@ -76,7 +76,8 @@ class Numbers:
         if isinstance(value, ScalarValue):
             return Number(self.x, self._word(value))
         if isinstance(value, Index):
-            unsupported_if(value.step != 0, "a number for each lane")
+            if value.step != 0:
+                raise TypeError("a number for each lane")
             return value.start
         return value if isinstance(value, Number) else Number(self.x, int(value))
 
@@ -84,7 +85,8 @@ class Numbers:
         kind = word.types[0]
         if kind == "i64" or isinstance(word.name, int):
             return word.name
-        unsupported_if(not is_integer(kind), "a number that is no integer")
+        if not is_integer(kind):
+            raise TypeError(f"a number of {kind}")
         return self.x.new(f"sext {kind} {word.name} to i64")
 
     # ---- scalars and registers

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pto.core.dtypes import DType
-from pto.run.jit.emit.emitter import OpContext
+from pto.run.jit.emit.operation import OpContext
 from pto.run.jit.emit.tile.access import Access
 from pto.run.jit.llvm import lane_masks, native
 from pto.run.jit.llvm.text import Text, Val, element, mangled, unsupported_if, vector

@@ -13,14 +13,14 @@ from pto.isa.meaning import Fold
 from pto.isa.meaning.lanes import maximum, minimum, neutral
 from pto.isa.meaning.tile.regions import element as element_of
 from pto.isa.meaning.tile.regions import require_arithmetic
-from pto.run.jit.emit.emitter import OpContext
+from pto.run.jit.emit.operation import OpContext
 from pto.run.jit.emit.tile import boxes, planes
 from pto.run.jit.emit.tile.access import Access, tile_access
 from pto.run.jit.emit.tile.boxes import Field
 from pto.run.jit.llvm import lanes
 from pto.run.jit.llvm.primitives import rank, ranked
 from pto.run.jit.llvm.shuffles import shuffle
-from pto.run.jit.llvm.text import Text, Val, scalar_type, unsupported_if
+from pto.run.jit.llvm.text import Text, Val, scalar_type
 from pto.run.jit.runtime.values import TileDesc
 from pto.run.reference.tiles import accumulator
 
@@ -43,13 +43,9 @@ class Folded(NamedTuple):
     empty: str
 
 
-def folded(s: OpContext, paired: bool = False) -> Folded:
-    """The fold of an instruction, on tiles that fit; in pairs if the caller supports them."""
-    body = s.body
-    unsupported_if(
-        not isinstance(body, Fold) or (body.pairs is not None and body.pairs(s.case) != paired),
-        "a fold in pairs",
-    )
+def folded(s: OpContext) -> Folded:
+    """The fold of an instruction, on tiles that fit."""
+    body: Fold = s.body
     require_arithmetic(s.case)
     src, dst = s.need(TileDesc, "src"), s.need(TileDesc, "dst")
     kind = accumulator(element_of(s.case, "src"), element_of(s.case, "dst"), body.wide)
@@ -62,12 +58,8 @@ def folded(s: OpContext, paired: bool = False) -> Folded:
     s.fault_unless(x.either(empty, x.both(lines, fits)))
     a, b = boxes.lines(src), boxes.lines(dst)
     by_row = body.axis == "row"
-    if "cols" not in a.units:
+    if "cols" not in a.units and body.fn in (maximum, minimum):  # in any order
         a, b, rows, cols, by_row = a.swapped, b.swapped, cols, rows, not by_row
-    unsupported_if(
-        by_row != (body.axis == "row") and body.fn not in (maximum, minimum),
-        "the order of the other axis",
-    )
     accesses = tile_access(s, src), tile_access(s, dst)
     return Folded(body, *accesses, a, b, rows, cols, by_row, kind, empty)
 
@@ -117,7 +109,6 @@ class Folder:
 def fold_columns(f: Folder) -> None:
     """Strips of columns, each from the first row to the last."""
     x, a, b, spot = f.x, f.a, f.b, f.spot(_LANES)
-    unsupported_if("cols" not in b.units, "a result whose elements do not follow each other")
 
     def strip(j: Val, mask: str | None) -> None:
         source = planes.offset(x, "%p3", j, 1, a.dtype.itemsize)
@@ -146,7 +137,6 @@ def fold_pairs(f: Folder, rows: Any) -> None:
     x, a, b = f.x, f.a, f.b
     spot = f.spot(64 // f.held.itemsize)
     type, pitch = spot.type(f.held), 64
-    unsupported_if("cols" not in b.units, "a result whose elements do not follow each other")
     room = x.stack(f"[{max(1, rows // 2) * pitch} x i8]")
 
     def strip(j: Val, mask: str | None) -> None:

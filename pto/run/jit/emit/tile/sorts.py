@@ -12,7 +12,7 @@ import numpy as np
 from pto.core.primitives import select
 from pto.isa.meaning.tile.merge import RECORD
 from pto.run.jit.emit.tile import planes
-from pto.run.jit.emit.tile.bulk import row_of
+from pto.run.jit.emit.tile.bits import row_of
 from pto.run.jit.llvm import lanes, shuffles
 from pto.run.jit.llvm.index import Index, Number
 from pto.run.jit.llvm.lanes import Symbol

@@ -19,26 +19,26 @@ from pto.isa.meaning.tile.convert import Conversion
 from pto.isa.meaning.tile.regions import element as element_of
 from pto.isa.meaning.tile.regions import read_as, require_arithmetic, scalar_as
 from pto.isa.row import types as t
-from pto.run.jit.emit.emitter import OpContext
+from pto.run.jit.emit.operation import OpContext
 from pto.run.jit.emit.registry import KINDS, emitter_of
 from pto.run.jit.emit.tile import boxes, planes
 from pto.run.jit.emit.tile import group as groups
 from pto.run.jit.emit.tile.access import Access, tile_access
 from pto.run.jit.emit.tile.group import Prepared, Source, Statement, Step
-from pto.run.jit.emit.tile.move import met, require_same_width, separate, transfer
+from pto.run.jit.emit.tile.move import met, separate, transfer
 from pto.run.jit.emit.tile.reduce import Folded, Folder, fold_columns, fold_pairs, folded
 from pto.run.jit.emit.tile.strips import StepParameters, Strips, is_flat
 from pto.run.jit.llvm import conversions, lanes
 from pto.run.jit.llvm.lanes import Symbol, symbol_type
-from pto.run.jit.llvm.text import Text, UnsupportedLowering, Val, expect, unsupported_if
+from pto.run.jit.llvm.text import Text, UnsupportedLowering, Val, certain, unsupported_if
 from pto.run.jit.runtime.values import Lowered, ScalarValue, TileDesc, ViewDesc
 from pto.run.reference.tiles import repeats
 
 _SHORT = 512  # elements of a line whose length is known inside its function
 
 
-def statement(s: OpContext) -> Statement:
-    """An instruction as a statement. Raises UnsupportedLowering if it is none."""
+def statement(s: OpContext) -> Statement | None:
+    """An instruction as a statement; None if it is none."""
     body = s.body
     if body is move.LOAD:
         return _of_load(s)
@@ -46,9 +46,11 @@ def statement(s: OpContext) -> Statement:
         return _of_store(s)
     if body is move.MOVE:
         return _of_move(s)
-    unsupported_if(emitter_of(s.op) is None, "no emitter")
+    if emitter_of(s.op) is None:
+        return None
     if isinstance(body, Fold):
-        return _of_fold(s, folded(s))
+        in_pairs = body.pairs is not None and body.pairs(s.case)
+        return None if in_pairs else _of_fold(s, folded(s))
     found = converted(s) if isinstance(body, Conversion) else mapped(s)
     one, *others = found.ones
     unknown = "which source is spread is known only when it runs" if others else ""
@@ -100,8 +102,6 @@ def _require_computed(*kinds: DType) -> None:
 def converted(s: OpContext) -> Mapped:
     """The conversion of an element."""
     body: Conversion = s.body
-    if body.choose is None:
-        raise UnsupportedLowering("a conversion without a choice of types")
     pair = src, dst, mode, saturate = body.choose(s.case)
     source, target = s.need(TileDesc, "src"), s.need(TileDesc, "dst")
 
@@ -142,7 +142,7 @@ def _of_map(s: OpContext, found: Mapped, one: int | None) -> Statement:
     (rows, cols), sources = found.dst.valid, list[Source]()
     for at, value in enumerate(found.given):
         if not isinstance(value, TileDesc):
-            word = expect(value, ScalarValue, "an operand with no native form")
+            word = certain(value, ScalarValue)
             sources.append((word, scalar_as(word.type, found.dtype).numpy))
             continue
         boxes.require_lines(value.type)
@@ -163,10 +163,7 @@ def _of_map(s: OpContext, found: Mapped, one: int | None) -> Statement:
     dst, key = tile_access(s, found.dst), planes.key_of(s, found.key)
     step = Step(key, dst, tuple(sources), found.fn, found.dtype)
     made = Statement(step, rows, cols)
-    made = made if dst.field.cols == boxes.line(1) else made.swapped
-    across = any(ref.field.cols[0].step not in (0, 1) for ref in made.step.refs)
-    unsupported_if(across, "tiles whose lines run across each other")
-    return made
+    return made if dst.field.cols == boxes.line(1) else made.swapped
 
 
 def _of_fold(s: OpContext, f: Folded) -> Statement:
@@ -185,41 +182,48 @@ def _of_copy(dst: Access, src: Access, size: tuple[Val, Val], fine: str = "true"
     return Statement(step, *size, fine)
 
 
-def _of_move(s: OpContext) -> Statement:
+def _of_move(s: OpContext) -> Statement | None:
     src, dst = s.need(TileDesc, "src"), s.need(TileDesc, "dst")
     asked = (s.operand("fp"), s.operand("preQuantScalar"), s.case.word("accToVecMode"))
     plain = s.case.word("reluPreMode") in (None, "no_relu") and not any(asked)
     elsewhere = s.e.compiler.side != "both" and src.type.role is not dst.type.role
     same = src.type.dtype is dst.type.dtype and src.valid == dst.valid
-    unsupported_if(elsewhere or not (plain and same), "more than a copy, or a tile of another core")
+    if elsewhere or not (plain and same):
+        return None
     return _of_copy(tile_access(s, dst), tile_access(s, src), dst.valid)
 
 
-def _of_load(s: OpContext) -> Statement:
+def _of_load(s: OpContext) -> Statement | None:
     view, tile = s.need(ViewDesc, "src"), s.need(TileDesc, "dst")
-    unsupported_if(move.has_margins(s.case), "columns beside the loaded ones")
-    source, fine = _view_access(s, view, tile, writes=False)
-    made = _of_copy(tile_access(s, tile), source, tile.valid, fine)
+    found = None if move.has_margins(s.case) else _view_access(s, view, tile, writes=False)
+    if found is None:
+        return None
+    made = _of_copy(tile_access(s, tile), found[0], tile.valid, found[1])
     pads = move.beside(tile.type, s.case.profile) is not None and tile.valid != tile.type.shape
     return made._replace(alone="what lies beside the valid region" if pads else "")
 
 
-def _of_store(s: OpContext) -> Statement:
+def _of_store(s: OpContext) -> Statement | None:
     tile, view = s.need(TileDesc, "src"), s.need(ViewDesc, "dst")
     given = s.operand("preQuantScalar") is not None or s.operand("fp") is not None
-    unsupported_if(given or move.combination(s.case, view.dtype) is not None, "more than a copy")
-    target, fine = _view_access(s, view, tile, writes=True)
-    fine = s.x.both(fine, separate(s, view))
-    return _of_copy(target, tile_access(s, tile), tile.valid, fine)
+    plain = not given and move.combination(s.case, view.dtype) is None
+    found = _view_access(s, view, tile, writes=True) if plain else None
+    if found is None:
+        return None
+    fine = s.x.both(found[1], separate(s, view))
+    return _of_copy(found[0], tile_access(s, tile), tile.valid, fine)
 
 
 def _view_access(
     s: OpContext, view: ViewDesc, tile: TileDesc, *, writes: bool
-) -> tuple[Access, str]:
-    """The elements of a view that a tile of vectors covers, and the condition for that."""
-    require_same_width(view.dtype, tile.type.dtype)
+) -> tuple[Access, str] | None:
+    """The elements of a view that a tile of vectors covers, and the condition for that; None if the
+    view may have several layouts, or elements of another width."""
+    if tile.type.role is not Role.VEC or view.dtype.itemsize != tile.type.itemsize:
+        return None
     found, *others = met(s, view, tile, s.case.word("layout"), writes=writes)
-    unsupported_if(others or tile.type.role is not Role.VEC, "a view of several layouts")
+    if others:
+        return None
     s.fault_unless(found.fits)
     large = writes and _may_be_large(s.op.operand("dst"), view.dtype.itemsize)
     return found.access._replace(size=s.e.size(view.memory) if large else 0), found.known
@@ -271,8 +275,8 @@ def _emit_conversion(s: OpContext) -> Sequence[Lowered]:
 
 def _run(s: OpContext, made: Statement) -> None:
     """Call the function of a statement. A source is copied first if it shares bytes with the
-    destination, unless reading and writing strip by strip gives the same; and if its columns
-    repeat."""
+    destination, unless reading and writing strip by strip gives the same; if its columns
+    repeat; and if its lines run across those of the destination."""
     x, (rows, cols), room = s.x, made.size, 0
     step, dst = made.step, made.step.dst
 
@@ -280,10 +284,11 @@ def _run(s: OpContext, made: Statement) -> None:
         nonlocal room
         if ref is dst:
             return ref
-        if len(ref.field.rows) == len(ref.field.cols) == 1:
+        plain = len(ref.field.rows) == len(ref.field.cols) == 1
+        if plain and ref.field.cols[0].step in (0, 1):
             ref, room = planes.kept(s, ref, _is_safe(s, dst, ref), room)
             return ref
-        pitch, place = expect(dst.step, int, "lines of unknown length"), s.e.scratch()
+        pitch, place = certain(dst.step, int), s.e.scratch()
         copy = Access(boxes.plain(ref.dtype, pitch), x.at(place, room))
         transfer(s, rows, cols, copy, ref)
         room += -(-dst.nbytes // dst.dtype.itemsize * ref.dtype.itemsize // 64) * 64
@@ -316,12 +321,25 @@ def _is_safe(s: OpContext, dst: Access, source: Access) -> str:
     return x.either(separate, x.compare("eq", dst.first, source.first))
 
 
+def _in_lines(s: OpContext, f: Folded) -> Folded:
+    """A fold whose source has rows of contiguous elements; they are copied if it has none."""
+    if "cols" in f.a.units:
+        return f
+    pitch = s.need(TileDesc, "src").type.cols
+    copy = Access(boxes.plain(f.a.dtype, pitch), s.e.scratch())
+    transfer(s, f.rows, f.cols, copy, f.src)
+    return f._replace(src=copy, a=copy.field)
+
+
 def _emit_fold(s: OpContext) -> Sequence[Lowered]:
     x, paired = s.x, s.body.pairs is not None and s.body.pairs(s.case)
-    f = folded(s, paired)
+    f = _in_lines(s, folded(s))
     unsupported_if(
         paired and (f.by_row or not isinstance(f.rows, int)),
         "pairs along a line, or of an unknown number",
+    )
+    unsupported_if(
+        not f.by_row and "cols" not in f.b.units, "a result whose elements do not follow each other"
     )
 
     def call() -> None:

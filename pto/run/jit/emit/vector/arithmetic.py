@@ -12,7 +12,7 @@ from pto.core.dtypes import DType
 from pto.isa.meaning import Lane, Permute
 from pto.isa.meaning.vector.ub import dtype_of
 from pto.isa.row import types as t
-from pto.run.jit.emit.emitter import OpContext
+from pto.run.jit.emit.operation import OpContext
 from pto.run.jit.emit.registry import KINDS
 from pto.run.jit.emit.scalar.arith import emit_lane as emit_scalar_lane
 from pto.run.jit.emit.tile.steps import emit_lane as emit_tile_lane
@@ -22,7 +22,7 @@ from pto.run.jit.llvm import lane_masks as masks
 from pto.run.jit.llvm import lanes
 from pto.run.jit.llvm.lanes import items_of, symbol_type
 from pto.run.jit.llvm.shuffles import NONE, Picks, shuffle
-from pto.run.jit.llvm.text import expect, scalar_type, vector, width_of
+from pto.run.jit.llvm.text import certain, scalar_type, vector, width_of
 from pto.run.jit.runtime.values import Lowered, Mask, Reg, ScalarValue, register_type
 from pto.run.reference.vectors import RegisterOperands
 
@@ -62,7 +62,7 @@ def _source(s: OpContext, spot: lanes.Lanes, shape: RegisterOperands, name: str)
         return picked(symbol(s, s.need(Reg, name)), range(kind.lanes)[shape.lanes(kind)])
     if isinstance(s.case.type(name), t.Mask):
         return spot.symbol(lanes.BOOL, _bits(s, s.need(Mask, name), shape))
-    beside = expect(shape.kind, DType, "a scalar beside no register")
+    beside = certain(shape.kind, DType)
     return spot.spread(symbol_type(beside), scalar_as(s, s.need(ScalarValue, name), beside))
 
 

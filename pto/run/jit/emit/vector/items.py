@@ -9,10 +9,10 @@ import numpy as np
 
 from pto.core.constants import VREG_BYTES
 from pto.core.dtypes import DType
-from pto.run.jit.emit.emitter import OpContext
+from pto.run.jit.emit.operation import OpContext
 from pto.run.jit.llvm import lane_masks, lanes, native, shuffles
 from pto.run.jit.llvm.picks import Numbers, pick, put
-from pto.run.jit.llvm.text import Text, Val, element, expect, unsupported_if, vector
+from pto.run.jit.llvm.text import Text, Val, element, unsupported_if, vector
 from pto.run.jit.runtime.values import ScalarValue
 
 _TOGETHER = 16  # lanes that are written out, at most
@@ -21,19 +21,18 @@ _TOGETHER = 16  # lanes that are written out, at most
 def scalar_as(s: OpContext, word: ScalarValue, kind: DType) -> Val:
     """A scalar as one lane: integers keep their low bits, floats are rounded to the type."""
     own = word.type.dtype
-    if kind.is_float:
+    is_float = own is not None and own.is_float
+    unsupported_if(is_float != kind.is_float, "a scalar of another kind")
+    if own is not None and is_float:
         if own is kind:
             return word.name
         one = lanes.Lanes(s.x, 1)
-        own = expect(own, DType, "an integer beside floats")
-        unsupported_if(not own.is_float, "an integer beside floats")
         vec = s.x.new(
             f"insertelement {one.type(own.numpy)} poison, {element(own)} {word.name}, i64 0"
         )
         cast = lanes.cast(one.symbol(own.numpy, vec), kind.numpy)
         return s.x.new(f"extractelement {cast.type} {cast.name}, i64 0")
     have, want = 64 if own is None else own.bits, kind.bits
-    unsupported_if(own is not None and own.is_float, "a float beside integers")
     if have == want:
         return word.name
     if have > want:

@@ -12,8 +12,8 @@ from pto.isa.meaning import Repeats
 from pto.isa.meaning.memory import registers
 from pto.isa.meaning.vector import raw
 from pto.isa.meaning.vector.ub import dtype_of
-from pto.run.jit.emit.emitter import OpContext
 from pto.run.jit.emit.handle.view import wide
+from pto.run.jit.emit.operation import OpContext
 from pto.run.jit.emit.registry import KINDS
 from pto.run.jit.emit.tile import planes
 from pto.run.jit.emit.vector.items import store_lanes

@@ -13,8 +13,8 @@ from pto.core.errors import PtoError
 from pto.core.tile import Role, TileType
 from pto.isa.meaning.tile.merge import RECORD
 from pto.isa.meaning.vector.sort import Merge, PointerMoves
-from pto.run.jit.emit.emitter import OpContext
 from pto.run.jit.emit.handle.view import Guarded, emits_in
+from pto.run.jit.emit.operation import OpContext
 from pto.run.jit.emit.registry import WORDS
 from pto.run.jit.emit.tile import boxes
 from pto.run.jit.emit.tile.elements import TileRef

@@ -11,11 +11,11 @@ from pto.core.constants import VREG_BYTES
 from pto.core.dtypes import DType
 from pto.isa.meaning import Lane
 from pto.isa.row import types as t
-from pto.run.jit.emit.emitter import OpContext
+from pto.run.jit.emit.operation import OpContext
 from pto.run.jit.emit.vector.items import scalar_as
 from pto.run.jit.llvm import lanes
 from pto.run.jit.llvm.lanes import items_of, symbol_type
-from pto.run.jit.llvm.text import expect, unsupported_if
+from pto.run.jit.llvm.text import certain
 from pto.run.jit.runtime.values import Lowered, Mask, Reg, ScalarValue, Vector
 from pto.run.reference.logical import LogicalOperands
 
@@ -45,9 +45,8 @@ def _source(s: OpContext, shape: LogicalOperands, name: str) -> Any:
 
 
 def _spread(s: OpContext, shape: LogicalOperands, word: Any, count: int) -> lanes.Symbol:
-    kind, why = shape.kind, "a scalar beside no vector"
-    spot, beside = lanes.Lanes(s.x, count), expect(kind, DType, why)
-    return spot.spread(symbol_type(beside), scalar_as(s, expect(word, ScalarValue, why), beside))
+    spot, beside = lanes.Lanes(s.x, count), certain(shape.kind, DType)
+    return spot.spread(symbol_type(beside), scalar_as(s, certain(word, ScalarValue), beside))
 
 
 def _under(found: Any, mask: lanes.Symbol) -> Any:
@@ -64,17 +63,17 @@ def symbol(s: OpContext, value: Vector) -> lanes.Symbol:
     return spot.symbol(kind, value.name)
 
 
-def result(found: Any, type: t.Type) -> Vector | Reg | Mask:
+def result(found: lanes.Symbol, type: t.Type) -> Vector | Reg | Mask:
     """The result of a function as a register, a logical vector or a mask of either."""
-    found = expect(found, lanes.Symbol, "a result that is no lane")
     if isinstance(type, t.Mask):
         return Mask((found.name,), VREG_BYTES // found.lanes.count)
     if isinstance(type, t.LogicalMask):
         return Vector((found.name,), None, type.lanes)
     dtype = type.elem.dtype if isinstance(type, t.VReg | t.LogicalVReg) else None
-    kind = expect(dtype, DType, "a result that is no vector")
+    kind = certain(dtype, DType)
     count = type.lanes if isinstance(type, t.LogicalVReg) else kind.lanes
-    unsupported_if(found.lanes.count != count, "a result of another number of lanes")
+    if found.lanes.count != count:
+        raise TypeError(f"{found.lanes.count} lanes are no {type}")
     name = items_of(found.lanes, found, kind).name
     return Vector((name,), kind, count) if isinstance(type, t.LogicalVReg) else Reg((name,), kind)
 

@@ -13,8 +13,8 @@ from pto.isa.meaning import Vectors
 from pto.isa.meaning.vector.masks import mask_width
 from pto.isa.meaning.vmi.words import NONE, Picks, Run
 from pto.isa.row import types as t
-from pto.run.jit.emit.emitter import OpContext
 from pto.run.jit.emit.handle.view import FAR, Guarded, emits_in, near
+from pto.run.jit.emit.operation import OpContext
 from pto.run.jit.emit.registry import KINDS
 from pto.run.jit.emit.tile import planes
 from pto.run.jit.emit.tile.numbers import Numbers
@@ -24,7 +24,7 @@ from pto.run.jit.llvm import lane_masks as masks
 from pto.run.jit.llvm import lanes, shuffles
 from pto.run.jit.llvm.index import Fact, Number
 from pto.run.jit.llvm.lanes import Lanes, Symbol, symbol_type
-from pto.run.jit.llvm.text import UnsupportedLowering, Val, mangled, scalar_type
+from pto.run.jit.llvm.text import Val, mangled, scalar_type
 from pto.run.jit.runtime.values import (
     Lowered,
     Mask,
@@ -211,9 +211,7 @@ class Words(Guarded, Numbers):
             return self._lanes_on(native, type)
         if isinstance(native, TileDesc):  # a memref as a pointer
             return PointerDesc((native.memory, native.address), native.type.dtype)
-        if native is None or isinstance(native, ScalarValue | PointerDesc):
-            return native
-        raise UnsupportedLowering(f"an operand that is {native.__class__.__name__}")
+        return native
 
     def _lanes_on(self, mask: Mask, of: t.Type | None) -> Symbol:
         """A bool for each of its lanes."""
