@@ -36,7 +36,7 @@ BYTES = 1 << 16
 STOPS = {
     "arith.integers": ("no value", "vectors of two integers are made by SIMT code alone"),
     "collective.ranks": ("PTO-M195", "there is one rank"),
-    "convert.a5": ("PTO-T152", "what packing does to floats is not defined"),
+    "text_only.floats": ("PTO-T152", "what packing does to floats is not defined"),
     "cross_core_a2a3.both": ("PTO-D110", "there is no other agent"),
     "cube_move.move": ("PTO-M161", "a stride of 1 leaves the array"),
     "dma_manual.generic": ("PTO-M164", "a pitch of 1 is not aligned"),

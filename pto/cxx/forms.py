@@ -7,7 +7,7 @@ row, or an attribute of it:
     x*       all that follow   x:acc  a tile of that role  x+y   one argument for both
     _        taken, not used   x~     tiles of one type
     x/y      a column with as many rows as y       x@y   a tile of the type of y
-    x#y      bits, of which a row has one for each column of y
+    x#y      bits, of which a row has one for each column of y     &x    the address of a tile
 
 Inside `<...>`: integers in order (`!x`: before the types), `x=0` fixed by this form, `Mode=Word` an
 enumerator that selects the form. An enumerator at any position sets the attribute that matches the
@@ -52,6 +52,7 @@ class FormArgument:
     rows_of: str = ""  # a column with as many rows as this operand
     type_of: str = ""  # a tile of the type of this operand
     bits_of: str = ""  # a row has one bit for each column of this operand
+    pointer: bool = False  # the address of a tile
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +71,7 @@ _OTHERS = {"/": "rows_of", "@": "type_of", "#": "bits_of"}
 
 
 def _argument(text: str) -> FormArgument:
+    pointer, text = text.startswith("&"), text.removeprefix("&")
     text, *other = re.split("([/@#])", text)
     of = {_OTHERS[other[0]]: other[1]} if other else {}
     word, _, role = text.removesuffix("~").partition(":")
@@ -78,7 +80,8 @@ def _argument(text: str) -> FormArgument:
     rest, optional = name.endswith("*"), name.endswith("?")
     names = tuple(n for n in name.rstrip("?*").split("+") if n != "_")
     number = int(default) if default else None
-    return FormArgument(names, optional or number is not None, number, rest, role, alike, **of)
+    optional = optional or number is not None
+    return FormArgument(names, optional, number, rest, role, alike, **of, pointer=pointer)
 
 
 def _parse(row: Instr, text: str) -> CallForm:

@@ -32,10 +32,21 @@ def call(name: str, read: list[str], written: str, between: str = "") -> str:
     }}"""
 
 
+def pairs(values: str) -> str:
+    """tpartargmax of values and indices."""
+    indices = tile("16x64xi32")
+    args = f"%a: {values}, %i: {indices}"
+    return f"""func.func @k({args}) {{
+    pto.tpartargmax ins(%a, %a, %i, %i : {values}, {values}, {indices}, {indices})
+      outs(%a, %i : {values}, {indices})
+    return
+    }}"""
+
+
 BF16 = tile("16x64xbf16")
 AT = ", %c0, %c0"
 CASES = [
-    (call("textract", [tile("16x64xui8")], tile("8x32xui8"), AT), ["a5"], "no elements of u8"),
+    (call("textract", [tile("16x64xui8")], tile("8x32xui8"), AT), ["a5"], "dst is u8"),
     (call("textract", [tile("16x64xi8")], tile("8x32xi8"), AT), [], ""),
     (
         call("textract", [tile("16x64xf32")], tile("16x128xf32", "valid=16x64"), AT),
@@ -62,6 +73,19 @@ CASES = [
     (call("tadd", [tile("16x64xf32")] * 2, tile("16x64xf32")), [], ""),
     (call("trowexpand", [tile("16x8xf32")], tile("16x64xf32")), ["a5"], "src has 8"),
     (call("trowexpand", [tile("16x8xf32", "valid=16x1")], tile("16x64xf32")), [], ""),
+    (call("textract", [tile("16x64xi32")], tile("16x32xi32"), AT), ["a5"], "dst is i32"),
+]
+I32, U8, F32 = (tile(f"16x64x{kind}") for kind in ("i32", "ui8", "f32"))
+KEYS = [tile("32x64xui16"), tile("32x1xui8", "blayout=col_major")]
+COUNTS = call("thistogram", KEYS, tile("32x256xui32"))
+ONLY_A5 = [
+    (call("tneg", [tile("16x64xi8")], tile("16x64xi8")), "no elements of i8"),
+    (call("tneg", [tile("16x64xi16")], tile("16x64xi16")), ""),
+    (call("tpack", [I32], tile("16x64xi16")), "no header has it"),
+    (pairs(U8), "dst is u8"),
+    (pairs(F32), ""),
+    (COUNTS, "expects byte, for which the library has no default"),
+    (COUNTS.replace("\n    return", " {byte = 1 : i32}\n    return"), ""),
 ]
 
 
@@ -126,6 +150,55 @@ def test_what_a_header_asserts_is_a_warning_for_its_profile(case):
         assert not [d for d in found if d.severity == "error"]
         assert bool(mine) is (profile in refusing)
         assert all(said in d.message for d in mine)
+
+
+@pytest.mark.parametrize(("text", "said"), ONLY_A5, ids=range(len(ONLY_A5)))
+def test_what_the_library_of_a5_lacks(text, said):
+    """TNEG is TMULS, which has no i8; TPARTARGMAX has floats; THISTOGRAM no default byte."""
+    _, found = judge(parse(text), profile="a5")
+    assert not [d for d in found if d.severity == "error"]
+    mine = [d.message for d in found if d.code == LIBRARY]
+    assert bool(mine) is bool(said)
+    assert all(said in message for message in mine)
+
+
+def test_a_comparison_with_a_number_writes_unsigned_bytes_on_a2a3():
+    """vcmp_dispatch of TCmps.hpp takes a pointer to uint8_t."""
+    for kind, count in (("i8", 1), ("ui8", 0)):
+        mask = tile(f"16x32x{kind}", "valid=16x8")
+        text = call("tcmps", [F32], mask, ", %s {cmpMode = #pto<cmp le>}")
+        text = text.replace("index)", "f32)").replace(
+            "%c0 = arith.constant 0 : index", "%s = arith.constant 1.0 : f32"
+        )
+        _, found = judge(parse(text.replace(", index", ", f32")), profile="a2a3")
+        assert len([d for d in found if d.code == LIBRARY]) == count
+
+
+def test_templates_of_parameters_have_no_references():
+    """A tile parameter is a reference; decltype of it is no tile type of a template."""
+    text = call("tci", [], tile("1x64xi32"))
+    text = text.replace("ins( : )", "ins(%s : i32)").replace(
+        "%c0 = arith.constant 0 : index", "%s = arith.constant 1 : i32"
+    )
+    assert "TCI<std::decay_t<decltype(a0)>, int32_t, 0>(a0, 1);" in cpp(
+        parse(text), find_profile("a5")
+    )
+
+
+def test_calls_are_written_as_the_headers_declare_them():
+    """pto_instr.hpp: TCOLSUM(dst, src, tmp, isBinary), TQUANT with addresses, keys as arrays."""
+    a5 = find_profile("a5")
+    column = call("tcolsum", [F32, F32], tile("1x64xf32"))
+    assert "TCOLSUM(a2, a0, a1, 0);" in cpp(parse(column), a5)
+    scale = tile("16x1xf32", "blayout=col_major")
+    kind = "{quant_type = #pto<quant_type INT8_ASYM>}"
+    quant = call("tquant", [F32, scale, scale], U8).replace("\n    return", f" {kind}\n    return")
+    assert "TQUANT<QuantType::INT8_ASYM>(a3, a0, a1, &a2);" in cpp(parse(quant), a5)
+    random = f"""func.func @k(%d: {I32}, %s: i32) {{
+    pto.trandom ins(%s, %s, %s, %s, %s, %s : i32, i32, i32, i32, i32, i32) outs(%d : {I32})
+    return
+    }}"""
+    assert "TRANDOM<10>(d, key, counter); };" in cpp(parse(random), a5)
 
 
 def test_powers_of_bf16_are_precise_on_a5():

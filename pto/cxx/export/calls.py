@@ -12,7 +12,7 @@ from pto.core.layout import DN, ND
 from pto.core.tile import Pad, TileType
 from pto.cxx.export import spelling
 from pto.cxx.export.places import declare_tile, declared_type, parameter_type
-from pto.cxx.forms import CallForm, FormArgument, forms
+from pto.cxx.forms import CallForm, FormArgument, attribute_of, forms
 from pto.cxx.packed import counts_values
 from pto.ir.graph import Operation, Value
 from pto.isa.row import types as t
@@ -26,7 +26,15 @@ if TYPE_CHECKING:
     from pto.cxx.export.function import Writer
 
 # Enumerators that precede or follow the types of a template; all other ones are arguments.
-_BEFORE = ("STPhase", "AccPhase", "Coalesce", "QuantType", "HistByte")
+_BEFORE = (
+    "STPhase",
+    "AccPhase",
+    "Coalesce",
+    "QuantType",
+    "VecStoreMode",
+    "HistByte",
+    "TInsertMode",
+)
 _BEHIND = ("AtomicType", "AccToVecMode", "ReluPreMode", "MaskPattern")
 
 
@@ -123,10 +131,12 @@ def _written(writer: Writer, op: Operation, row: Instr, form: CallForm) -> str |
         return None
     before: list[str] = []
     for name, wanted in form.fixed:
-        attr, own = row.attr(name), attrs.pop(name, None)
-        if attr is None:
-            before.append(f"{name}::{wanted}")
-        elif own is not None and spelling.word(own, attr, row.mnemonic) != wanted:
+        attr = row.attr(name)
+        word = wanted if attr is not None else f"{name}::{wanted}"
+        before += [word] * (attr is None)
+        attr = attr or attribute_of(row, name)  # an enumerator of the form sets an attribute
+        own = None if attr is None else attrs.pop(attr.name, None)
+        if attr is not None and own is not None and spelling.word(own, attr, row.mnemonic) != word:
             return None
     behind = [_spelled(row, name, attrs.pop(name, None)) or "0" for name in form.literals]
     if form.leads:
@@ -201,19 +211,25 @@ def _argument(
     operand = next((o for o in form.row.operands if o.name == name), None)
     if operand is None:
         word = _spelled(form.row, name, attrs.pop(name, None))
+        if word is None and argument.default is not None:
+            word = str(argument.default)
         return missing if word is None else [_Passed(word)]
     values = op.group(name)
     roles = {v.type.tile.role.value for v in values if isinstance(v.type, t.TileBuf)}
-    wrong = argument.role and roles - {argument.role}
+    wrong = argument.role and values and roles != {argument.role}
     if wrong or any(op.group(other) != values for other in argument.names[1:]):
         return None
     found: list[_Passed] = []
     for value in values:
         text, type = _passed(writer, op, value, argument), ""
         if isinstance(value.type, t.TileBuf | t.View):
-            type = f"decltype({text})"
+            given = value.maker is None and isinstance(value.type, t.TileBuf)  # by reference
+            type = f"std::decay_t<decltype({text})>" if given else f"decltype({text})"
         elif form.literals and operand.kind == "scalar":
             type = parameter_type(value.type)
+        elif operand.kind == "i64":  # a number of C++, and no event to wait for
+            text = f"(uint64_t){text}"
+        text = "&" * argument.pointer + text
         found.append(_Passed(text, type, isinstance(value.type, t.TileBuf)))
     return found or missing
 

@@ -125,9 +125,10 @@ def enumeration(attr: Attr, row: str) -> str | None:
 
 def word(value: Attribute, attr: Attr, row: str) -> str:
     """An attribute as an argument: an enumerator or a number."""
-    if isinstance(value, Bool | Int):
-        return str(value.value).lower()
     enum = enumeration(attr, row)
+    if isinstance(value, Bool | Int):
+        number = str(value.value).lower()
+        return number if enum is None else f"{qualified(enum)}({number})"
     if isinstance(value, Enum):
         if value.kind == "event":
             return value.value

@@ -185,7 +185,7 @@ QUEUE.row(
 
 _LOWERED = "frontend form, lowered to {}; the queue is made by aic_ or aiv_initialize_pipe"
 _NO_ENTRY = "- C++ holds the queue: TPipe"
-_CALL = "= {}<decltype(queue{{id}}), {}TileSplitAxis({{split}})>(queue{{id}}{})"  # of a TPipe
+_CALL = "= {}<decltype(queue{{id}}), {}{{split}}>(queue{{id}}{})"  # of a TPipe
 _OF_TILE = ("decltype({tile}), ", ", {tile}")
 _GM_ONLY_A2A3 = "entries in global memory: a2a3 only, says the IR manual"
 

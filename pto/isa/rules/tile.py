@@ -316,6 +316,23 @@ def bf16_is_precise(case: Case, name: str) -> str | None:
     return None if tile is None or precise or tile.dtype.name != "bf16" else f"{name} is bf16"
 
 
+def library_types(name: str, types: str) -> Rule:
+    """The elements of an operand that the library asserts, where the text form has others too."""
+
+    def test(case: Case) -> str | None:
+        tile = case.tile(name)
+        own = None if tile is None else tile.dtype.name
+        return None if own is None or own in types.split() else f"{name} is {own}"
+
+    listed = types.replace(" ", ", ")
+    return library(f"library-{name}", f"expects {name} of {listed} in the library", test)
+
+
+def undefined(why: str) -> Rule:
+    """An instruction without a definition in the library of a chip."""
+    return library("defined", "expects a chip whose library defines it", lambda _: why)
+
+
 def not_of(dtype: str) -> Rule:
     """Elements of `dst` that the text form has and an assertion of the library refuses."""
 

@@ -19,7 +19,15 @@ from pto.isa.rules.rule import (
     scalar_matches,
 )
 from pto.isa.rules.scratch import one_block, rows_like
-from pto.isa.rules.tile import NPU, VECTOR_UNIT, holds_bytes, out_of_place, same_domain, tile_family
+from pto.isa.rules.tile import (
+    NPU,
+    VECTOR_UNIT,
+    holds_bytes,
+    library_types,
+    out_of_place,
+    same_domain,
+    tile_family,
+)
 
 _MODE = Attr("cmpMode", "cmp", default="eq", meaning="the comparison: src0 cmpMode src1")
 _MASK_TYPES = (
@@ -115,6 +123,7 @@ COMPARE.row(
         on(NPU, same_valid_rows("src", "dst")),
         _mask_bits("dst", "src"),
         on("a2a3", _only_modes("src", "eq")),
+        on("a2a3", library_types("dst", "u8")),
     ),
     notes=(
         *_PACKING,

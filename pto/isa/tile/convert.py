@@ -17,6 +17,7 @@ from pto.isa.rules.tile import (
     scratch_holds,
     scratch_when,
     tile_family,
+    undefined,
 )
 
 CONVERSIONS: Pairs = {  # a profile absent here converts whatever it has
@@ -186,7 +187,7 @@ tile_family(
     "dst = src packed into narrower elements: its low bits",
     body=PACK,
     profiles="cpu a5",
-    rules=_pack_width,
+    rules=(_pack_width, on("a5", undefined("no header has it"))),
     notes=(
         "PTO_IR_manual.md names the widths alone and no header implements it; a test of an older"
         " simulator converts integers as C does, so low bits stay. Floats are not executed.",

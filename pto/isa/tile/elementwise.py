@@ -26,6 +26,7 @@ from pto.isa.rules.tile import (
     has_rows,
     high_precision_of,
     no_scratch_for,
+    not_of,
     of_floats,
     out_of_place,
     precision,
@@ -216,6 +217,7 @@ UNARY.row(
     traits=Traits(operator="neg"),
     a2a3=_A2A3,
     a5="i8 i16 u16 i32 u32 f16 bf16 f32",
+    rules=on("a5", not_of("i8")),
     notes="i8 on a5 is in PTO_IR_manual.md, not in TNEG.md.",
     cite=("pto-isa docs/isa/TNEG.md", "PTOAS docs/PTO_IR_manual.md"),
 )

@@ -43,7 +43,7 @@ from pto.isa.rules.rule import (
     rule,
     same_dtype,
 )
-from pto.isa.rules.tile import NPU, results_apart, tile_family
+from pto.isa.rules.tile import NPU, library_types, results_apart, tile_family
 
 _AT = (read("indexRow", "index"), read("indexCol", "index"))
 _MODES = ("ND2NZ", "NZ2ND", "ND", "ND2NZ2")
@@ -97,6 +97,9 @@ def _one_layout(case: Case) -> str | None:
     return f"src is {src.layout.name}, dst is {dst.layout.name}"
 
 
+_WINDOWS = "i8 hifloat8 f8e4m3 f8e5m2 e8m0 f16 bf16 f32 float4_e2m1x2 float4_e1m2x2"
+
+
 def _as_the_header() -> tuple[Rule, ...]:
     """Conditions that TEXTRACT asserts for windows inside UB and PTOAS does not check."""
 
@@ -113,17 +116,13 @@ def _as_the_header() -> tuple[Rule, ...]:
             return None
         return f"{cols} columns of {dst.itemsize} byte are valid"
 
-    def byte(case: Case) -> str | None:
-        dst = case.tile("dst")
-        return "dst is u8" if dst is not None and dst.dtype.name == "u8" else None
-
     larger_than = "expects dst of vec->vec to have no more rows and columns than src"
     found = (
         on(NPU, library("no-larger", larger_than, larger)),
         on("a2a3", library("whole-words", "expects rows of vec->vec in whole words of 2", halves)),
-        on("a5", library("no-u8", "expects no elements of u8 in vec->vec", byte)),
     )
-    return tuple(out_of("vec", into("vec", rule)) for rule in found)
+    inside = tuple(out_of("vec", into("vec", rule)) for rule in found)
+    return (*inside, out_of("mat vec", on("a5", library_types("dst", _WINDOWS))))
 
 
 @rule("PTO-T064", "expects a second window to have indexRow1, indexCol1 and dst1")

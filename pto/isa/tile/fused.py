@@ -8,7 +8,7 @@ from __future__ import annotations
 from pto.isa.meaning import Lane, lanes
 from pto.isa.meaning.tile import elementwise as arithmetic
 from pto.isa.row.instr import read, scratch, update, write
-from pto.isa.rules.rule import dtype_in, library, on, same_dtype, same_shape, scalar_matches
+from pto.isa.rules.rule import dtype_in, on, same_dtype, same_shape, scalar_matches
 from pto.isa.rules.scratch import SUMS, like
 from pto.isa.rules.tile import (
     NPU,
@@ -18,6 +18,7 @@ from pto.isa.rules.tile import (
     not_of,
     same_domain,
     tile_family,
+    undefined,
 )
 
 _TYPES = "i16 i32 f16 f32"
@@ -25,9 +26,7 @@ _FLOATS = "f16 f32"
 _NO_PTOAS = "PTOAS has no such operation; the text is the page's."
 _NO_CPU = "The C++ simulator has no header for it; the manual gives cpu every tile instruction."
 
-_DECLARED = library(
-    "defined", "expects a chip whose library defines it", lambda case: "the headers only declare it"
-)
+_DECLARED = undefined("the headers only declare it")
 
 _SUM = ("src0", "src1", "src2", "dst")
 SUM = tile_family(
@@ -201,6 +200,7 @@ DEQUANTISED = tile_family(
         same_domain(*_TILES),
         on("a2a3", dtype_in("tmp", "i32")),
         on("a2a3", covers("tmp", "dst")),
+        on("a5", _DECLARED),  # pto-inst.hpp includes no definition of it
     ),
     cost="fused",
 )

@@ -186,7 +186,8 @@ GATHER.row(
         "GatherAxis (pick rows) exists in C++ only",
         "the scratch size of the compare form counts tmp itself on the page; we do not check it",
     ),
-    cxx="TGATHER dst src | TGATHER dst src indices tmp | TGATHER dst src kValue cdst tmp offset",
+    cxx="TGATHER dst src | TGATHER dst src indices tmp"
+    " | TGATHER dst src kValue:vec cdst tmp offset",
     traits=Traits(partial="cdst"),
 )
 

@@ -99,5 +99,8 @@ GENERATE.row(
         "order and counters as the golden and the a5 code have them; the CPU simulator puts the"
         " words of a counter 64 columns apart and adds a quarter of the row for each chunk",
     ),
-    cxx="TRANDOM<rounds> dst key0 key1 counter0 counter1 counter2 counter3",
+    cxx="TRANDOM<rounds> dst key0 key1 counter0 counter1 counter2 counter3"
+    " | = {{ TRandomKey key = {{{u_key0}, {u_key1}}};"
+    " TRandomCounter counter = {{{u_counter0}, {u_counter1}, {u_counter2}, {u_counter3}}};"
+    " TRANDOM<{rounds}>({dst}, key, counter); }}",
 )

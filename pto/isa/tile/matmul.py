@@ -21,7 +21,7 @@ from pto.isa.rules.rule import (
     same_dtype,
     same_valid,
 )
-from pto.isa.rules.tile import NPU, tile_family
+from pto.isa.rules.tile import NPU, library_types, tile_family
 
 _LARGEST = 4095  # m, k and n are counted in 12 bits: pto-isa TMatmul.hpp
 _PHASE = (Attr("accPhase", "acc_phase", default="unspecified", meaning="unit flag with tstore"),)
@@ -152,6 +152,7 @@ _BIAS = (
 _MX = (
     *_places("a", "b"),
     _types("a", "b", _MX_TRIPLES),
+    on("a5", library_types("a", " ".join((*_FP8, *_FP4)))),
     in_role("a_scale", "scaling", "scale_left"),
     in_role("b_scale", "scaling", "scale_right"),
     _scale_shape("a_scale", "a", 1),

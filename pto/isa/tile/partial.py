@@ -8,7 +8,7 @@ from pto.isa.meaning.tile.partial import partial, partial_search
 from pto.isa.row.instr import read, write
 from pto.isa.row.traits import Traits
 from pto.isa.rules.rule import Case, dims, dtype_in, on, rule, same_dtype, same_valid
-from pto.isa.rules.tile import NPU, VECTOR_UNIT, results_apart, tile_family
+from pto.isa.rules.tile import NPU, VECTOR_UNIT, library_types, results_apart, tile_family
 
 _CPU = "i8 u8 i16 i32 f16 bf16 f32"
 _A2A3 = "i16 i32 f16 f32"
@@ -118,6 +118,7 @@ PARTIAL_INDICES = tile_family(
         results_apart("dst", "dstIdx"),
         _part_inside,
         on(NPU, _part_whole),
+        on(NPU, library_types("dst", "f16 f32")),
     ),
     cost="search",
 )

@@ -7,6 +7,7 @@ from pto.isa.meaning.tile import quant as meaning
 from pto.isa.row.instr import Attr, read, write
 from pto.isa.rules.microscaling import mx_shapes
 from pto.isa.rules.rule import (
+    LIBRARY,
     Case,
     Rule,
     all_in,
@@ -101,8 +102,8 @@ tile_family(
     " !pto.tile_buf<vec, 16x8xf32>) outs(%dst : !pto.tile_buf<vec, 16x64xi8>)"
     " {quant_type = #pto<quant_type INT8_SYM>}",
     cite=("pto-isa docs/isa/TQUANT.md", "PTOAS docs/PTO_IR_manual.md"),
-    cxx="TQUANT<QuantType=INT8_SYM> dst src fp _? | TQUANT<QuantType=INT8_ASYM> dst src fp offset"
-    " | TQUANT<QuantType=INT8_ASYM> dst src fp _ offset",
+    cxx="TQUANT<QuantType=INT8_SYM> dst src fp _? | TQUANT<QuantType=INT8_ASYM> dst src fp &offset"
+    " | TQUANT<QuantType=INT8_ASYM> dst src fp _ &offset",
 )
 tile_family(
     "quantise",
@@ -162,6 +163,13 @@ def _mx_kind(case: Case) -> str | None:
 
 
 _FP8 = "f8e4m3 i8 u8"
+
+
+@rule(LIBRARY, "expects no exp_zz, for which the headers only declare TQUANT", severity="warning")
+def _no_second_order(case: Case) -> str | None:
+    return "it is given" if case.op.group("exp_zz") else None
+
+
 _MX_PAIRS = {"f32": _FP8, "f16": f"{_FP8} float4_e2m1x2", "bf16": f"{_FP8} float4_e2m1x2"}
 
 tile_family(
@@ -210,6 +218,7 @@ tile_family(
         compiled(dtype_in("exp_zz", "u8")),
         _mx_groups,
         _mx_interleave,
+        on("a5", _no_second_order),
         *(compiled(same_dtype("src", name)) for name in ("max", "scaling")),
         compiled(mx_shapes),
         compiled(apart("src", "dst", "exp", "max", "scaling", "exp_zz")),
@@ -236,7 +245,7 @@ tile_family(
         [
             *(
                 f"TQUANT<grpAxis interleave MxQuantAlg={alg} quant_type={kind} quantScaleAlg={nv}>"
-                " dst src exp max scaling"
+                " dst src &exp &max &scaling"
                 for alg, kind, nv in (
                     ("OcpMxFp8E4M3", 2, 0),
                     ("NvMxFp8E4M3", 2, 1),
@@ -244,7 +253,7 @@ tile_family(
                     ("NvMxFp4E2M1", 3, 1),
                 )
             ),
-            "TQUANT dst src exp max scaling exp_zz?",
+            "TQUANT dst src &exp &max &scaling &exp_zz?",
         ]
     ),
 )

@@ -304,7 +304,7 @@ COLUMNS.row(
         _I64_NOTE,
         "PTOAS takes tmp and isBinary together only; the IR manual also shows tmp alone",
     ),
-    cxx="TCOLSUM dst src tmp? isBinary?",
+    cxx="TCOLSUM dst src | TCOLSUM dst src tmp isBinary=0",
 )
 COLUMNS.row(
     "tcolprod",

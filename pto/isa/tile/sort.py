@@ -15,6 +15,7 @@ from pto.isa.row.attributes import Bool, Int
 from pto.isa.row.instr import INS_OUTS_INSIDE, Attr, read, scratch, write
 from pto.isa.row.traits import Traits
 from pto.isa.rules.rule import (
+    LIBRARY,
     Case,
     all_in,
     dims,
@@ -273,6 +274,11 @@ def _one_byte(case: Case) -> str | None:
     return None if byte.value == wanted else f"byte is {byte.value}, isMSB {top.value}"
 
 
+@rule(LIBRARY, "expects byte, for which the library has no default", severity="warning")
+def _byte_given(case: Case) -> str | None:
+    return None if "byte" in case.op.attrs else "it has none"
+
+
 @rule("PTO-S057", "expects dst to have 256 valid columns")
 def _bins(case: Case) -> str | None:
     dst = case.tile("dst")
@@ -303,6 +309,7 @@ tile_family(
         _counted_byte,
         _filter_shape,
         _one_byte,
+        on("a5", _byte_given),
         _bins,
     ),
     cost="rearrange",
