@@ -43,6 +43,7 @@ class TileType:
     space: Space = field(init=False, compare=False, repr=False)  # the buffer it lives in
     shape: tuple[int, int] = field(init=False, compare=False, repr=False)
     itemsize: int = field(init=False, compare=False, repr=False)
+    _nbytes: int = field(init=False, compare=False, repr=False, default=0)  # 0: not asked yet
 
     @classmethod
     def of(
@@ -89,8 +90,11 @@ class TileType:
     @property
     def nbytes(self) -> int:
         """Bytes from the tile's address to its end; at most this much with compact storage."""
-        rows, cols = self.storage_shape(self.shape)
-        return self.layout.extent(rows, cols, self.itemsize) * self.itemsize
+        if not self._nbytes:
+            rows, cols = self.storage_shape(self.shape)
+            nbytes = self.layout.extent(rows, cols, self.itemsize) * self.itemsize
+            object.__setattr__(self, "_nbytes", nbytes)
+        return self._nbytes
 
     def storage_shape(self, valid: tuple[int, int]) -> tuple[int, int]:
         """The shape in the address formula; differs from `shape` for compact tiles, and for a row

@@ -298,7 +298,7 @@ class NativeCompiler(Compiler):
         """The operations of its regions, or of the function it calls."""
         if op.control is Control.CALL:
             return self.callee(op).regions[0].block.ops
-        return [o for region in op.regions for b in region.blocks for o in b.ops]
+        return [o for b in op.blocks() for o in b.ops] if op.regions else []
 
     def _weight(self, op: Operation) -> int:
         """The number of operations after inlining."""

@@ -162,7 +162,7 @@ class _Snapshot:
         values = [value for op in ops for value in op.results]
         values += [value for block in blocks for value in block.args]
         self._parts = [
-            (of, objects, _kept(list(map(of, objects))))
+            (of, objects, list(map(_kept, map(of, objects))))
             for of, objects in (
                 (_OF_OPERATION, ops),
                 (_OF_BLOCK, blocks),
@@ -181,10 +181,10 @@ class _Snapshot:
 
 
 def _kept(part: Any) -> Any:
-    """A copy that later changes of the lists in it do not affect."""
-    if isinstance(part, list | tuple):
-        return type(part)(map(_kept, part))  # pyright: ignore[reportUnknownVariableType]
-    return dict(part) if isinstance(part, dict) else part  # pyright: ignore
+    """A copy of one field, or of a tuple of them, that later changes of lists do not affect."""
+    if type(part) is tuple:
+        return tuple([_kept(each) for each in part])  # pyright: ignore[reportUnknownVariableType]
+    return part.copy() if type(part) in (list, dict) else part  # pyright: ignore
 
 
 _known: ProgramCache[_Ready] = ProgramCache()
