@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from pto.core.dtypes import I1
-from pto.core.errors import Diagnostic, PtoError
+from pto.core.errors import Diagnostic, PtoError, fail
 from pto.ir.graph import Module, Operation, Value
 from pto.isa.meaning.scalar.unit import BLOCK_INDEX
 from pto.isa.row import types as t
@@ -367,4 +367,8 @@ def _value(parameter: LaunchParameter) -> Any:
         sizes = [_SMALL if n is None else n for n in shape]
     else:
         sizes = [max(parameter.elements or 0, _ROOM)]
-    return np.zeros(sizes, np.uint8 if kind is None else kind.numpy)
+    try:
+        return np.zeros(sizes, np.uint8 if kind is None else kind.numpy)
+    except MemoryError:
+        size = " x ".join(map(str, sizes))
+        raise fail("PTO-U008", f"there is no memory left for %{parameter.name} of {size}") from None

@@ -222,3 +222,18 @@ def test_steps_of_pointers_to_half_bytes_are_not_lost() -> None:
         .__next__()
     )
     assert found.unknown
+
+
+def test_an_array_that_no_memory_holds_leaves_a_question_open() -> None:
+    """A flag that only a branch sets needs a run, and the run has no room for its array."""
+    huge = "memref<99999999999999x16xf32, #pto.address_space<gm>>"
+    module = parse(
+        f'module attributes {{pto.target_arch = "a5"}} {{ func.func @k(%x: {huge}, %n: index) {{\n'
+        "%c0 = arith.constant 0 : index\n"
+        "%c = arith.cmpi sgt, %n, %c0 : index\n"
+        'scf.if %c { pto.set_flag["PIPE_MTE2", "PIPE_V", "EVENT_ID0"] }\n'
+        'pto.wait_flag["PIPE_MTE2", "PIPE_V", "EVENT_ID0"]\n'
+        "return } }"
+    )
+    found = {a.question: a.verdict for _, a in prove(module, list(module.functions()))}
+    assert found["deadlock"] == "unknown"
