@@ -194,6 +194,10 @@ def test_calls_are_written_as_the_headers_declare_them():
     kind = "{quant_type = #pto<quant_type INT8_ASYM>}"
     quant = call("tquant", [F32, scale, scale], U8).replace("\n    return", f" {kind}\n    return")
     assert "TQUANT<QuantType::INT8_ASYM>(a3, a0, a1, &a2);" in cpp(parse(quant), a5)
+    one = call("txors", [I32, tile("1x8xi32")], I32).replace("%a0, %a1 :", "%a0, %c, %a1 :")
+    one = one.replace(f"{I32}, {tile('1x8xi32')})", f"{I32}, i32, {tile('1x8xi32')})")
+    one = one.replace("%c0 = arith.constant 0 : index", "%c = arith.constant 3 : i32")
+    assert "auto a1_seen = a2;" in cpp(parse(one), a5), "the simulator has one type for both"
     random = f"""func.func @k(%d: {I32}, %s: i32) {{
     pto.trandom ins(%s, %s, %s, %s, %s, %s : i32, i32, i32, i32, i32, i32) outs(%d : {I32})
     return

@@ -111,6 +111,7 @@ SCALAR.row(
         scratch("tmp!", idle="cpu a5", planned=like("dst")),
         write("dst"),
     ),
+    cxx="TXORS dst src scalar tmp@dst",  # the C++ simulator has one type for both
     cpu=_WITH_I64,
     npu=_INTS,
     rules=(
