@@ -11,9 +11,9 @@ from pto.isa.meaning import lanes
 from pto.isa.meaning.cube import factors as operands
 from pto.isa.meaning.cube import load as cube
 from pto.isa.meaning.memory.burst import MOST_BYTES, BurstLoop
-from pto.run.jit.emit.handle.view import emits_in
+from pto.run.jit.emit.handle.view import PointerAt, emits_in
 from pto.run.jit.emit.memory.burst import SMALL, below, multiple, nonzero, noted
-from pto.run.jit.emit.memory.words import At, Words
+from pto.run.jit.emit.memory.words import Words
 from pto.run.jit.emit.operation import OpContext
 from pto.run.jit.emit.registry import WORDS
 from pto.run.jit.emit.tile import boxes, copies, planes
@@ -33,7 +33,13 @@ class Loads(Words):
     """The words of `cube/load.py` and `cube/factors.py`."""
 
     def fractals(
-        self, name: str, src: At, dst: At, kind: DType, shape: cube.Fractals, turned: bool
+        self,
+        name: str,
+        src: PointerAt,
+        dst: PointerAt,
+        kind: DType,
+        shape: cube.Fractals,
+        turned: bool,
     ) -> None:
         small = self.fact(shape.small)
         unsupported_if(kind.is_packed or small.name == "true", "packed channels")
@@ -77,7 +83,7 @@ class Loads(Words):
         planes.guarded(s, fine, run, "packed channels, overlapping fractals or too many bytes")
 
     def turned(
-        self, name: str, source: At, dst: At, kind: DType, at: operands.FractalWindow
+        self, name: str, source: PointerAt, dst: PointerAt, kind: DType, at: operands.FractalWindow
     ) -> None:
         """Strips of C0 columns, in the source and transposed."""
         unsupported_if(kind.is_packed, "packed elements")
@@ -107,7 +113,14 @@ class Loads(Words):
         planes.guarded(s, fine.name, run, "a number is out of range")
 
     def widened(
-        self, name: str, src: At, dst: At, width: Any, loop: BurstLoop, kind: DType, widen: bool
+        self,
+        name: str,
+        src: PointerAt,
+        dst: PointerAt,
+        width: Any,
+        loop: BurstLoop,
+        kind: DType,
+        widen: bool,
     ) -> None:
         x, slot, count = self.x, F32 if widen else U32, self.number(width)
 
@@ -119,16 +132,18 @@ class Loads(Words):
 
         self.move(name, src, dst, count, [loop], count, pads=slots)
 
-    def parameters(self, pointer: At) -> At:
+    def parameters(self, pointer: PointerAt) -> PointerAt:
         place, fine = segment(self.s, pointer.place)
         self.fine = self.fine & Fact(self.x, fine)
-        return At(place.memory, Number(self.x, place.address), place.elem, None)
+        return PointerAt(place.memory, Number(self.x, place.address), place.elem, None)
 
-    def scales_at(self, tile: At) -> At:
+    def scales_at(self, tile: PointerAt) -> PointerAt:
         place = _scales_beside(self.s, tile.space, tile.place)
-        return At(place.memory, Number(self.x, place.address), None, None)
+        return PointerAt(place.memory, Number(self.x, place.address), None, None)
 
-    def filled(self, dst: At, value: Any, size: int, times: Any, blocks: Any, gap: Any) -> None:
+    def filled(
+        self, dst: PointerAt, value: Any, size: int, times: Any, blocks: Any, gap: Any
+    ) -> None:
         s, x, fine = self.s, self.x, self.fine.name
         word, times, blocks, gap = (self.number(n).value for n in (value, times, blocks, gap))
         small = below(s, SMALL >> 6, dst.address.value, times, blocks, gap)

@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from pto.core.dtypes import DType
 from pto.core.errors import PtoError
+from pto.core.memory import Space
 from pto.core.pointer import FAR
 from pto.isa.row import types as t
 from pto.run.jit.emit.operation import OpContext
 from pto.run.jit.emit.registry import Emit
-from pto.run.jit.llvm.index import Fact
+from pto.run.jit.emit.tile import numbers
+from pto.run.jit.emit.tile.numbers import Numbers, bit
+from pto.run.jit.llvm.index import Number
 from pto.run.jit.llvm.text import Text, Val, certain, unsupported_if
-from pto.run.jit.runtime.values import Lowered, ScalarValue, ViewDesc
+from pto.run.jit.runtime.values import Lowered, PointerDesc, ScalarValue, ViewDesc
 
 
 def wide(s: OpContext, native: Lowered) -> Val:
-    """A signed integer as 64 bits."""
-    word = certain(native, ScalarValue)
-    kind = word.types[0]
-    if kind == "i64" or isinstance(word.name, int):
-        return word.name
-    return s.x.new(f"sext {kind} {word.name} to i64")
+    """A number of the program as 64 bits."""
+    return numbers.wide(s.x, certain(native, ScalarValue))
 
 
 def near(x: Text, count: Val, far: int = FAR) -> str:
@@ -59,13 +60,28 @@ def _exact(s: OpContext, op: str, a: Val, b: Val) -> tuple[Val, str]:
     return s.x.new(f"extractvalue {{i64, i1}} {pair}, 0"), s.x.new(f"xor i1 {over}, true")
 
 
-class Guarded:
+@dataclass(frozen=True, slots=True)
+class PointerAt:
+    """A pointer with an address that may be an SSA value, and the space of its type."""
+
+    memory: Val
+    address: Number
+    dtype: DType | None
+    space: Space | None = None
+
+    @property
+    def place(self) -> PointerDesc:
+        return PointerDesc((self.memory, self.address.value), self.dtype)
+
+
+class Guarded(Numbers):
     """Words that emit an instruction in place, and may leave it to the reference engine."""
 
     _slow: str = ""  # the label of the host fallback, if one is needed
     _why: str = ""
 
     def __init__(self, s: OpContext) -> None:
+        Numbers.__init__(self, s.x, s.e.word)
         self.s = s
 
     def require(self, fact: Any, error: Callable[[], PtoError]) -> None:
@@ -124,8 +140,3 @@ def emits_in(make: Callable[[OpContext], Guarded]) -> Emit:
         return words.results(found)
 
     return emit
-
-
-def bit(fact: Any) -> str:
-    """A condition of a meaning as one bit."""
-    return fact.name if isinstance(fact, Fact) else str(bool(fact)).lower()

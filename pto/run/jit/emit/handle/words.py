@@ -18,11 +18,10 @@ from pto.isa.meaning.memory.collective import Token
 from pto.isa.row import types as t
 from pto.isa.row.flag import Flag
 from pto.isa.row.traits import Control
-from pto.run.jit.emit.handle.view import Guarded, emits_in, inside, near
+from pto.run.jit.emit.handle.view import Guarded, PointerAt, emits_in, inside, near
 from pto.run.jit.emit.operation import OpContext
 from pto.run.jit.emit.registry import WORDS
 from pto.run.jit.emit.tile import boxes
-from pto.run.jit.emit.tile.numbers import Numbers
 from pto.run.jit.llvm.index import Fact, Number
 from pto.run.jit.llvm.text import (
     I64,
@@ -47,15 +46,6 @@ from pto.run.jit.runtime.values import (
 )
 
 _FAR = "the pointer leaves its array for one of another rank"
-
-
-@dataclass(frozen=True, slots=True)
-class PointerAt:
-    """A pointer with an address that may be an SSA value."""
-
-    memory: Val
-    address: Number
-    dtype: DType | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,12 +88,11 @@ class _Agent:
 _AGENT = {"block": BLOCK, "blocks": BLOCKS, "sub": SUB, "subs": SUBS}
 
 
-class Words(Guarded, Numbers):
+class Words(Guarded):
     """Emits the handles of one operation in place."""
 
     def __init__(self, s: OpContext) -> None:
-        Guarded.__init__(self, s)
-        Numbers.__init__(self, s.x, s.e.word)
+        super().__init__(s)
         self.core = _Agent(s.x)
 
     # ---- numbers
@@ -397,7 +386,7 @@ def _itemsize(dtype: DType | None) -> int:
 def native(made: Any) -> Any:
     """A result of the words as a lowered value."""
     if isinstance(made, PointerAt):
-        return PointerDesc((made.memory, made.address.value), made.dtype)
+        return made.place
     if isinstance(made, TileAt):
         names = (made.address.value, *(n.value for n in made.known_valid))
         return TileDesc(names, made.type, made.window_pitch)

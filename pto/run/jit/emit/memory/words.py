@@ -7,17 +7,16 @@ engine runs the transfer and reports any error.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from pto.core.constants import BLOCK_BYTE_SIZE
 from pto.core.dtypes import DType
 from pto.core.errors import PtoError
-from pto.core.memory import Space
 from pto.isa.meaning.memory.burst import BurstLoop
 from pto.isa.meaning.memory.words import Bursts
 from pto.isa.row import types as t
-from pto.run.jit.emit.handle.view import Guarded, bit, emits_in
+from pto.run.jit.emit.handle.view import Guarded, PointerAt, bit, emits_in
 from pto.run.jit.emit.memory import burst
 from pto.run.jit.emit.memory.burst import SMALL, Transfer, move_bursts, plain_writes
 from pto.run.jit.emit.operation import OpContext
@@ -25,7 +24,6 @@ from pto.run.jit.emit.registry import WORDS
 from pto.run.jit.emit.tile import copies
 from pto.run.jit.emit.tile import move as tile_moves
 from pto.run.jit.emit.tile.access import Access
-from pto.run.jit.emit.tile.numbers import Numbers
 from pto.run.jit.llvm.index import Fact, Number
 from pto.run.jit.llvm.text import UnsupportedLowering, Val, is_integer, unsupported_if
 from pto.run.jit.runtime.values import Lowered, PointerDesc, ScalarValue, TileDesc, ViewDesc
@@ -33,26 +31,11 @@ from pto.run.jit.runtime.values import Lowered, PointerDesc, ScalarValue, TileDe
 _MOST = SMALL >> 12  # of counts and gaps in blocks: products of three fit 64 bits
 
 
-@dataclass(frozen=True, slots=True)
-class At:
-    """A pointer with an address that may be an SSA value, and the space of its type."""
-
-    memory: Val
-    address: Number
-    dtype: DType | None
-    space: Space | None
-
-    @property
-    def place(self) -> PointerDesc:
-        return PointerDesc((self.memory, self.address.value), self.dtype)
-
-
-class Words(Guarded, Numbers):
+class Words(Guarded):
     """Emits one transfer in place."""
 
     def __init__(self, s: OpContext) -> None:
-        Guarded.__init__(self, s)
-        Numbers.__init__(self, s.x, s.e.word)
+        super().__init__(s)
         self.fine = Fact(s.x, "true")  # what is required so far
 
     # ---- numbers
@@ -101,14 +84,16 @@ class Words(Guarded, Numbers):
 
     # ---- pointers
 
-    def behind(self, pointer: At, nbytes: Any) -> At:
+    def behind(self, pointer: PointerAt, nbytes: Any) -> PointerAt:
         return replace(pointer, address=pointer.address + nbytes)
 
-    def owned(self, pointer: At, sub: Any = 0) -> At:
+    def owned(self, pointer: PointerAt, sub: Any = 0) -> PointerAt:
         number = self.number(sub).known
         return replace(pointer, memory=burst.owner(self.s, pointer.memory, pointer.space, number))
 
-    def aligned(self, name: str, pointer: At, step: int, loops: Sequence[BurstLoop] = ()) -> None:
+    def aligned(
+        self, name: str, pointer: PointerAt, step: int, loops: Sequence[BurstLoop] = ()
+    ) -> None:
         self.fine = self.fine & (pointer.address % step == 0)
         for loop in loops:
             count, stride = self.number(loop.count), self.number(loop.destination)
@@ -119,8 +104,8 @@ class Words(Guarded, Numbers):
     def move(
         self,
         name: str,
-        src: At,
-        dst: At,
+        src: PointerAt,
+        dst: PointerAt,
         width: Any,
         loops: Sequence[BurstLoop],
         wider: Any = 0,
@@ -136,15 +121,17 @@ class Words(Guarded, Numbers):
         transfer = Transfer(src.place, dst.place, width, turns, wider)
         move_bursts(self.s, transfer, self.fine.name, pads=pads)
 
-    def write(self, name: str, src: At, dst: At, width: Any, loops: Sequence[BurstLoop]) -> None:
+    def write(
+        self, name: str, src: PointerAt, dst: PointerAt, width: Any, loops: Sequence[BurstLoop]
+    ) -> None:
         self.fine = self.fine & Fact(self.x, plain_writes(self.s))
         self.move(name, src, dst, width, loops)
 
     def padded(
         self,
         name: str,
-        src: At,
-        dst: At,
+        src: PointerAt,
+        dst: PointerAt,
         width: Any,
         loops: Sequence[BurstLoop],
         pad: tuple[Number, DType],
@@ -185,7 +172,7 @@ class Words(Guarded, Numbers):
             native = PointerDesc((native.memory, native.address), dtype)
         if isinstance(native, PointerDesc):
             space = getattr(type, "space", None)
-            return At(native.memory, Number(self.x, native.address), native.elem, space)
+            return PointerAt(native.memory, Number(self.x, native.address), native.elem, space)
         if not isinstance(native, ScalarValue):
             return native
         if native.types[0] == "i1":

@@ -370,9 +370,7 @@ def fill(
         dst, rows, cols = dst.swapped, cols, rows
     item, size = element(dst.dtype), dst.dtype.itemsize
     lanes = _LANES_BYTES // size
-    type = vector(lanes, item)
-    one = x.new(f"insertelement {type} poison, {item} {value}, i64 0")
-    all = x.new(f"shufflevector {type} {one}, {type} poison, <{lanes} x i32> zeroinitializer")
+    all = shuffles.spread(x, item, lanes, value)
 
     def across(left: list[Val], width: Val, _: int | None) -> None:
         def down(top: list[Val], height: Val, _: int | None) -> None:

@@ -12,7 +12,7 @@ from pto.isa.meaning.memory import registers
 from pto.isa.meaning.scalar.arith import from_bits
 from pto.isa.row import types as t
 from pto.run.jit.llvm.index import Fact, Index, Number
-from pto.run.jit.llvm.text import Text, Val, is_integer, width_of
+from pto.run.jit.llvm.text import I64, Text, Val, is_integer, width_of
 from pto.run.jit.runtime.context import REGISTERS
 from pto.run.jit.runtime.state import register_offset
 from pto.run.jit.runtime.values import Array, ScalarValue
@@ -23,6 +23,16 @@ FAULT, LEFT = 1, 2  # how a function ends: the reference says what is wrong, or 
 def bit(fact: Any) -> str:
     """A condition as a bit of LLVM."""
     return fact.name if isinstance(fact, Fact) else "true" if fact else "false"
+
+
+def wide(x: Text, word: ScalarValue) -> Val:
+    """A signed integer as 64 bits."""
+    kind = word.types[0]
+    if kind == I64 or isinstance(word.name, int):
+        return word.name
+    if not is_integer(kind):
+        raise TypeError(f"a number of {kind}")
+    return x.new(f"sext {kind} {word.name} to i64")
 
 
 class Numbers:
@@ -74,20 +84,12 @@ class Numbers:
         if value is None:
             return Number(self.x, 0)
         if isinstance(value, ScalarValue):
-            return Number(self.x, self._word(value))
+            return Number(self.x, wide(self.x, value))
         if isinstance(value, Index):
             if value.step != 0:
                 raise TypeError("a number for each lane")
             return value.start
         return value if isinstance(value, Number) else Number(self.x, int(value))
-
-    def _word(self, word: ScalarValue) -> Val:
-        kind = word.types[0]
-        if kind == "i64" or isinstance(word.name, int):
-            return word.name
-        if not is_integer(kind):
-            raise TypeError(f"a number of {kind}")
-        return self.x.new(f"sext {kind} {word.name} to i64")
 
     # ---- scalars and registers
 

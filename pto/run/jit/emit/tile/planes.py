@@ -11,7 +11,7 @@ from typing import Any
 from pto.core.dtypes import DType
 from pto.run.jit.emit.operation import OpContext
 from pto.run.jit.emit.tile.access import Access
-from pto.run.jit.llvm import lane_masks, native
+from pto.run.jit.llvm import lane_masks, native, shuffles
 from pto.run.jit.llvm.text import Text, Val, element, mangled, unsupported_if, vector
 from pto.run.jit.runtime.values import PointerDesc, TileDesc
 
@@ -77,8 +77,7 @@ def head(x: Text, lanes: int, count: Val) -> str:
     """A mask of the first `count` lanes."""
     type = vector(lanes, "i32")
     small = x.new(f"trunc i64 {count} to i32")
-    one = x.new(f"insertelement {type} poison, i32 {small}, i64 0")
-    all = x.new(f"shufflevector {type} {one}, {type} poison, {type} zeroinitializer")
+    all = shuffles.spread(x, "i32", lanes, small)
     numbers = ", ".join(f"i32 {n}" for n in range(lanes))
     found = x.new(f"icmp ult {type} <{numbers}>, {all}")
     x.heads[found] = count

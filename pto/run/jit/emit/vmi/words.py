@@ -14,10 +14,8 @@ from pto.isa.meaning.vector.masks import mask_width
 from pto.isa.meaning.vmi.words import NONE, Picks, Run
 from pto.isa.row import types as t
 from pto.run.jit.emit.handle.view import FAR, Guarded, emits_in, near
-from pto.run.jit.emit.operation import OpContext
 from pto.run.jit.emit.registry import KINDS
 from pto.run.jit.emit.tile import planes
-from pto.run.jit.emit.tile.numbers import Numbers
 from pto.run.jit.emit.vector.items import counted, gathered, scalar_as, scattered, store_lanes
 from pto.run.jit.emit.vmi.lanewise import result, symbol
 from pto.run.jit.llvm import lane_masks as masks
@@ -36,12 +34,8 @@ from pto.run.jit.runtime.values import (
 )
 
 
-class Words(Guarded, Numbers):
+class Words(Guarded):
     """Emits one instruction in place."""
-
-    def __init__(self, s: OpContext) -> None:
-        Guarded.__init__(self, s)
-        Numbers.__init__(self, s.x, s.e.word)
 
     def _of(self, count: int) -> Lanes:
         return Lanes(self.x, count)
