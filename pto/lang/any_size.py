@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, combinations, islice
+from math import prod
 from typing import TYPE_CHECKING
 
 from pto.core.errors import PtoError
@@ -20,12 +21,13 @@ from pto.lang.tracing import Shape, Specialised, Tracing
 from pto.observe.proofs import Proofs
 from pto.observe.proofs import prove as prove_module
 from pto.plan.calls import entry_functions
+from pto.prove.assume import Stated
 from pto.prove.decide import never_negative
 from pto.prove.facts import facts
 from pto.prove.number import Extreme, Number, of
 from pto.prove.questions import Answer
 from pto.prove.values import Guards, ViewAxis
-from pto.run.launch.call import Blocks
+from pto.run.launch.call import Blocks, extents_of
 from pto.target.profile import profile
 from pto.verify import verify
 
@@ -53,11 +55,11 @@ class Generalised:
     def limits(self) -> list[str]:
         return [f"{name} <= {most}" for name, most in self.made.limits.items()]
 
-    @property
-    def whole_tiles(self) -> list[str]:
+    def whole_tiles(self, assume: Sequence[str]) -> list[str]:
         """Where a size is a whole number of tiles, a call has windows of whole tiles. Returns what
         they need: no window starts at the end of its array, or beyond."""
-        uses = (u for f in entry_functions(self.made.module, None) for u in facts(f).uses)
+        stated = Stated(assume=assume)
+        uses = (u for f in entry_functions(self.made.module, None) for u in facts(f, stated).uses)
         each = [_inside_if(axis, use.given) for use in uses for axis in use.window.axes]
         return list(dict.fromkeys(text for text in each if text)) if self.axes else []
 
@@ -138,7 +140,9 @@ def prove(
         return Proofs((name, _told(a, some)) for name, a in found)
 
     found = answers(general.made, [*general.limits, *assume])
-    whole = general.whole_tiles
+    known = [f"{name} == {n}" for name, n in (given or {}).items()]
+    known += [] if blocks is None else [f"blocks == {prod(extents_of(blocks))}"]
+    whole = general.whole_tiles([*known, *general.limits, *assume])
     found = Proofs(
         (name, _with(a, [*general.assumes, *whole * (a.question == "bounds")])) for name, a in found
     )

@@ -164,6 +164,10 @@ def test_a_proof_states_what_windows_of_whole_tiles_need():
     assert "16*block < x_0 where 16 divides x_0" in assumed(found, "bounds")
     assert "divides" not in assumed(found, "blocks")
     assert "divides" not in assumed(strided.prove((100, 64), (100, 64)), "bounds")
+    few = doubled.prove((100, 64), (100, 64), assume=["x_0 > 16 * blocks - 16"])
+    assert "divides" not in assumed(few, "bounds")
+    two = doubled[2].prove((100, 64), (100, 64), assume=["x_0 >= 32"])
+    assert "divides" not in assumed(two, "bounds")
 
 
 def test_single_elements_stay_inside_their_arrays():
