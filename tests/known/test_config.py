@@ -154,6 +154,44 @@ module attributes {{pto.target_arch = "a5", pto.kernel_kind = #pto.kernel_kind<{
     assert sums.tolist() == [10, 10, 10, 10]
 
 
+MIXED = """
+module attributes {pto.target_arch = "a2a3"} {
+  func.func @k(%%p: !pto.ptr<i32>, %%w: !pto.ptr<i32>) attributes {pto.entry} {
+    %%n = arith.constant %d : i32
+    %%c0 = arith.constant 0 : index
+    %%c1 = arith.constant 1 : index
+    %%c16 = arith.constant 16 : index
+    %%v = pto.make_tensor_view %%w, shape = [%%c16], strides = [%%c1] : !pto.tensor_view<?xi32>
+    %%s = pto.partition_view %%v, offsets = [%%c0], sizes = [%%c16]
+      : !pto.tensor_view<?xi32> -> !pto.partition_tensor_view<16xi32>
+    pto.section.cube {
+      pto.syncall(%%s, %%n : !pto.partition_tensor_view<16xi32>, i32)
+        mode = #pto.sync_all_mode<soft>, core_type = #pto.sync_core_type<mix>
+    }
+    pto.section.vector {
+      pto.store_scalar %%n, %%p[%%c0] : !pto.ptr<i32>, i32
+      pto.syncall(%%s, %%n : !pto.partition_tensor_view<16xi32>, i32)
+        mode = #pto.sync_all_mode<soft>, core_type = #pto.sync_core_type<mix>
+    }
+    return
+  }
+}"""
+
+
+@pytest.mark.parametrize("engine", ["reference", "jit"])
+@pytest.mark.parametrize(("used", "ends"), [(6, True), (0, True), (9, False)])
+def test_a_mixed_barrier_counts_cube_and_vector_cores(used: int, ends: bool, engine: str):
+    """syncall_soft.hpp: usedCores arrivals, or all. Two blocks have two cubes and four vectors."""
+    found = np.full(1, -1, np.int32)
+    args = [found, np.zeros(16, np.int32)]
+    if ends:
+        launch(parse(MIXED % used), args=args, blocks=2, engine=engine)
+        assert found[0] == used
+    else:
+        with pytest.raises(PtoError, match="PTO-D110"):
+            launch(parse(MIXED % used), args=args, blocks=2, engine=engine)
+
+
 def test_events_in_program_order_are_already_over():
     bench = Bench("a5")
     bench.tile("t", "vec, 8x16xf32", numbered(8, 16))

@@ -53,11 +53,19 @@ def _sync_all(case: Case) -> Callable[..., Any]:
 
 
 def all_cores(x: AgentSignals, kind: str, used: int | None) -> int:
-    """The number of agents in the barrier; 0 if this one does not take part."""
+    """The number of agents in the barrier; 0 if this one does not take part.
+
+    `used` counts the agents of a mixed barrier, else blocks; 0 stands for all (syncall_soft.hpp).
+    """
     here = x.number(_participants(x, kind))
+    everyone = here * x.core.blocks
     if used is None:
-        return here * x.core.blocks
-    return x.choose(x.core.block < used, lambda: here * used, 0)
+        return everyone
+    if kind == "mix":
+        named = x.choose(x.core.block * here < used, lambda: used, 0)
+    else:
+        named = x.choose(x.core.block < used, lambda: here * used, 0)
+    return x.choose(used == 0, lambda: everyone, named)
 
 
 def round_of(core: Machine, kind: str) -> int:
