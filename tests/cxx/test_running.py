@@ -51,6 +51,7 @@ def test_an_interrupt_ends_everything_and_nothing_begins(tmp_path: Path) -> None
     def work(file: Path) -> None:
         running.run([sys.executable, "-c", _TREE, str(file)], 600.0)
 
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's job ignores it
     sender = threading.Thread(target=interrupt)
     sender.start()
     try:
@@ -61,6 +62,7 @@ def test_an_interrupt_ends_everything_and_nothing_begins(tmp_path: Path) -> None
                 over.set()
     finally:
         sender.join()
+        signal.signal(signal.SIGINT, before)
     assert [file.exists() for file in files] == [True, True, False, False, False]
     pids = [int(pid) for file in files[:2] for pid in file.read_text().split()]
     assert wait_until(lambda: not any(map(is_alive, pids)))

@@ -77,6 +77,7 @@ _ELSEWHERE = {
     "PTO-R044": "observe/test_caches.py",
     "PTO-R045": "observe/test_streams.py",
     "PTO-S073": "pto/bad/window.pto",
+    "PTO-U008": "cli/test_surroundings.py",
     "PTO-U233": "observe/test_deep.py",
     "PTO-V230": "prove/test_questions.py",
     "PTO-V211": "observe/programs/bad/outside_valid.pto",

@@ -97,26 +97,36 @@ def _bits(type: t.Type | None) -> int:
 
 @rule("PTO-T078", "expects a wider result")
 def _wider(case: Case) -> str | None:
-    before, after = _bits(case.type("in")), _bits(case.type("out"))
+    before, after = map(_bits, _sides(case))
     return None if after > before else f"{before} bits become {after}"
 
 
 @rule("PTO-T078", "expects a narrower result")
 def _narrower(case: Case) -> str | None:
-    before, after = _bits(case.type("in")), _bits(case.type("out"))
+    before, after = map(_bits, _sides(case))
     return None if after < before else f"{before} bits become {after}"
 
 
 @rule("PTO-T078", "expects a result of the same width")
 def _as_wide(case: Case) -> str | None:
-    before, after = _bits(case.type("in")), _bits(case.type("out"))
+    before, after = map(_bits, _sides(case))
     return None if after == before else f"{before} bits become {after}"
+
+
+@rule("PTO-T078", "expects a result of the same shape")
+def _same_shape(case: Case) -> str | None:
+    shapes = [type.shape if isinstance(type, t.Vector) else () for type in _sides(case)]
+    told = " and ".join("x".join(map(str, shape)) or "one number" for shape in shapes)
+    return None if shapes[0] == shapes[1] else told
+
+
+def _sides(case: Case) -> tuple[t.Type | None, t.Type | None]:
+    return case.type("in"), case.type("out")
 
 
 @rule("PTO-T078", "expects an index on one side")
 def _index_cast(case: Case) -> str | None:
-    sides = (case.type("in"), case.type("out"))
-    count = sum(isinstance(s, t.Scalar) and s.is_index for s in sides)
+    count = sum(isinstance(s, t.Scalar) and s.is_index for s in _sides(case))
     return None if count == 1 else "both are" if count else "neither is"
 
 
@@ -314,7 +324,7 @@ for _name, (_meaning, _in, _out, _rules) in {
         traits=(_SAME_NUMBER if _name in _KEEPS else NONE).joined(_PYTHON.get(_name)),
         operands=read("in", _in),
         results=Result("out", _out),
-        rules=_rules,
+        rules=(_same_shape, *_rules),
         cxx=_cxx(_name) if _name in _CXX else "= {in}",
     )
 INDEX_CAST = _CASTS["index_cast"]

@@ -344,10 +344,13 @@ class View(Elsewhere):
         each = f"{name}[..., j : j + {room}] with j of pto.range(0, {extent}, {room})"
         whole = all(span.is_whole for span in self.spans)
         has = f"{name} has" if whole else f"the window of {name} has"
-        inner = f" ({extent} times the {times} of the dimensions between)"
+        more = ""
+        if times > 1:  # else a size may be known only when the kernel runs
+            rows = [str(span.extent) for span in self.spans if not span.is_index][:-1]
+            more = f" ({' x '.join(rows)}, of all dimensions but the last)"
         return mistake(
             "PTO-U080",
-            f"the tile takes {room} {what}, and {has} {extent * times}{inner if times > 1 else ''}:"
+            f"the tile takes {room} {what}, and {has} {extent * times}{more}:"
             " the rest would be left out",
             help=f"index the outer dimensions, one tile at a time: {name}[i, ...]"
             if times > 1

@@ -144,7 +144,7 @@ def test_all_cores_meet_without_python(
     text = MEETING.format(arch="a5", functions="\n".join(parts))
     for engine in ("reference", "jit"):
         x = np.zeros(64, np.int32)
-        report = pto.launch(pto.parse(text), args=[x, 3], engine=engine, blocks=3)
+        report = pto.launch(pto.parse(text), args=[x, 3 * agents], engine=engine, blocks=3)
         assert not report.left_out
         places = {"mix": [0, 1, 3], "aiv_only": [0], "aic_only": [3]}
         assert (x[4:16].reshape(3, 4)[:, places[kind]] == 9 * agents).all(), x

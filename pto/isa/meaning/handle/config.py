@@ -65,7 +65,7 @@ def all_cores(x: AgentSignals, kind: str, used: int | None) -> int:
         named = x.choose(x.core.block * here < used, lambda: used, 0)
     else:
         named = x.choose(x.core.block < used, lambda: here * used, 0)
-    return x.choose(used == 0, lambda: everyone, named)
+    return named + x.choose(used == 0, lambda: everyone, 0)
 
 
 def round_of(core: Machine, kind: str) -> int:
