@@ -78,7 +78,7 @@ class ModuleLaunch(LoadedLaunch):
 
 
 def _progress() -> AbstractContextManager[Progress | None]:
-    """A bar on a terminal, where somebody sees it move."""
+    """A progress bar if the output of errors is a terminal."""
     return ProgressBar() if sys.stderr.isatty() else nullcontext()
 
 

@@ -169,23 +169,25 @@ class Child:
         note = os.read(self._errors, _NOTE).rstrip(b"\0").decode(errors="replace")
         text = os.read(self._errors, 1 << 20).decode(errors="replace")
         self._close()
-        who, notes = self._doing(note)
+        subject, notes = self._doing(note)
         found = re.findall(r"^pto-crash (\d+) ([0-9a-f]+)$", text, re.MULTILINE)
         if not found:
             late = code == -signal.SIGKILL
             what = f"did not end within {seconds:g} s" if late else f"ended with status {code}"
             tail = "\n".join(text.strip().splitlines()[-3:])
-            return Crash(Diagnostic("PTO-U245", f"{who} {what}", notes=notes, help=tail or None))
+            return Crash(
+                Diagnostic("PTO-U245", f"{subject} {what}", notes=notes, help=tail or None)
+            )
         number, address = int(found[-1][0]), int(found[-1][1], 16)
         what = _SIGNALS.get(signal.Signals(number), f"ended by signal {number}")
         if number == signal.SIGALRM:
             what = f"did not end within {seconds:g} s"
         calls = re.findall(r"^pto-call ([0-9a-f]+) (.+)$", text, re.MULTILINE)
         place = self._place(address, calls)
-        return Crash(Diagnostic("PTO-U245", f"{who} {what}", place, notes=notes))
+        return Crash(Diagnostic("PTO-U245", f"{subject} {what}", place, notes=notes))
 
     def _doing(self, note: str) -> tuple[str, tuple[Note, ...]]:
-        """Who ran when the child ended, by its last `tell`, and notes about it."""
+        """The code that ran when the child ended, by its last `tell`, and notes about it."""
         return "the kernel", ()
 
     def _place(self, last: int, calls: Sequence[tuple[str, str]]) -> Loc | None:

@@ -30,22 +30,22 @@ def _sync_all(case: Case) -> Callable[..., Any]:
     mine = f"{registers.SYNC_ALL} {kind}"
 
     def run(x: AgentSignals, workspace: Any, used: Any) -> Any:
-        everyone = all_cores(x, kind, None if used is None else x.number(used))
+        agent_count = all_cores(x, kind, None if used is None else x.number(used))
 
         def arrive() -> None:
             x.arrive(kind)
             x.put(mine, x.get(mine), 1)
 
         def met() -> Any:
-            x.when((everyone > 0) & (x.get(mine, 1) == 0), arrive)
-            return (everyone == 0) | (x.arrivals(kind) >= (x.get(mine) + 1) * everyone)
+            x.when((agent_count > 0) & (x.get(mine, 1) == 0), arrive)
+            return (agent_count == 0) | (x.arrivals(kind) >= (x.get(mine) + 1) * agent_count)
 
         def take() -> None:
-            x.when(everyone > 0, lambda: x.put(mine, x.get(mine) + 1, 0))
+            x.when(agent_count > 0, lambda: x.put(mine, x.get(mine) + 1, 0))
 
         def reason() -> Blocked:
-            missing = (x.get(mine) + 1) * everyone - x.arrivals(kind)
-            return Blocked(f"{missing} of {everyone} cores to reach it")
+            missing = (x.get(mine) + 1) * agent_count - x.arrivals(kind)
+            return Blocked(f"{missing} of {agent_count} cores to reach it")
 
         return x.until(met, take, reason)
 
@@ -58,14 +58,14 @@ def all_cores(x: AgentSignals, kind: str, used: int | None) -> int:
     `used` counts the agents of a mixed barrier, else blocks; 0 stands for all (syncall_soft.hpp).
     """
     here = x.number(_participants(x, kind))
-    everyone = here * x.core.blocks
+    agent_count = here * x.core.blocks
     if used is None:
-        return everyone
+        return agent_count
     if kind == "mix":
         named = x.choose(x.core.block * here < used, lambda: used, 0)
     else:
         named = x.choose(x.core.block < used, lambda: here * used, 0)
-    return named + x.choose(used == 0, lambda: everyone, 0)
+    return named + x.choose(used == 0, lambda: agent_count, 0)
 
 
 def round_of(core: Machine, kind: str) -> int:
