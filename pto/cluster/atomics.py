@@ -20,9 +20,8 @@ from pto.isa.meaning.tile.move import COMBINE, STORE
 from pto.isa.row import types as t
 from pto.isa.row.attributes import Enum
 from pto.isa.row.traits import Control
-from pto.plan.calls import FunctionNames, with_peers
+from pto.plan.calls import FunctionNames, names_of, with_peers
 from pto.plan.stores import is_global, root
-from pto.run.launch.arguments import names_of
 from pto.run.launch.prepared import PreparedKernel
 
 _ADD = "atomic_add"

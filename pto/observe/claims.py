@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pto.core.errors import Diagnostic
 from pto.ir.graph import Operation
 from pto.observe.shown import CODES, NEEDLESS
+from pto.prove.order import LINES
 from pto.prove.questions import Answer, Question, answers, order_answers, reads_answer
 from pto.target.facts import Profile
 
@@ -17,6 +18,8 @@ _CODES: dict[Question, tuple[str, ...]] = {
     "blocks": ("PTO-R021", "PTO-R022", "PTO-R023"),
 }
 
+_OF_LINES = ("PTO-R043", "PTO-R044")  # findings about what `LINES` assumes
+
 
 def contradicted(
     functions: Sequence[Operation], profile: Profile, findings: Iterable[Diagnostic]
@@ -24,11 +27,16 @@ def contradicted(
     """The questions about functions that run together which formulas answer with `proved` and a
     finding with no, each with the code of the finding."""
     codes = sorted({d.code for d in findings if d.code not in NEEDLESS})
+    codes.sort(key=lambda code: code not in _OF_LINES)  # the last one of a question counts
     refuted: dict[Question, str] = {}
     for code in codes:
         refuted |= {q: code for q, own in _CODES.items() if code.startswith(own)}
-    claims = {a.question for a in _answers(functions, profile, refuted) if a.verdict == "proved"}
-    return [(question, code) for question, code in refuted.items() if question in claims]
+    claims = {a.question: a for a in _answers(functions, profile, refuted) if a.verdict == "proved"}
+    return [
+        (question, code)
+        for question, code in refuted.items()
+        if question in claims and not (code in _OF_LINES and LINES in claims[question].assumes)
+    ]
 
 
 def _answers(

@@ -20,6 +20,7 @@ from pto.observe.trials import Found, choose
 from pto.plan.calls import entry_functions
 from pto.prove.assume import Stated
 from pto.prove.closed import takes_one_way
+from pto.prove.order import LINES
 from pto.prove.questions import MEANING, Answer, Question
 from pto.prove.refute import Counterexample
 from pto.run.launch.arguments import parameters
@@ -79,15 +80,17 @@ class Runs:
             yield found, verdict
 
     def decided(self, answer: Answer) -> Answer:
-        """An answer that is not proved by formulas, where runs decide it."""
-        if answer.verdict == "proved":
+        """An answer that is not proved by formulas, where runs decide it. A run of several blocks
+        may also refute what is assumed about their cache lines."""
+        is_proved = answer.verdict == "proved"
+        if is_proved and LINES not in answer.assumes:
             return answer
         try:
             for found, verdict in self._seen():
                 for finding in verdict.findings:
                     if _is_about(finding, answer.question, found):
                         return self._refuted(answer, found, finding)
-                if self.takes_one_way:
+                if self.takes_one_way and not is_proved:
                     return self._proved(answer, verdict)
         except PtoError:
             pass

@@ -26,8 +26,8 @@ from pto.isa.row.traits import Control
 from pto.observe.fixes.repair import TrialRun
 from pto.observe.looks import filling
 from pto.observe.order.scopes import values_behind
-from pto.plan.calls import FunctionNames, entry_functions, with_peers
-from pto.run.launch.arguments import LaunchParameter, names_of, parameters
+from pto.plan.calls import FunctionNames, entry_functions, names_of, with_peers
+from pto.run.launch.arguments import LaunchParameter, parameters
 from pto.run.launch.arrays import copied
 from pto.run.launch.host import launch
 from pto.run.machine.agents import DEADLOCK

@@ -7,13 +7,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from pto.core.errors import Diagnostic, Loc, PtoError, fail
-from pto.ir.graph import Module, Operation
+from pto.ir.graph import Module, Operation, Value
+from pto.ir.text.types import type_text
 from pto.isa.order.queue_setup import IMPORT_BUFFER, RESERVE_BUFFER
+from pto.isa.row import types as t
 from pto.isa.row.attributes import Attribute, Int, Str, Symbol
 from pto.isa.row.traits import Control
 from pto.target.facts import Profile
 from pto.verify.functions import entries, is_defined, name_of
 
+# PyPTO's name for the number of the vector sub-block; its compiler puts the number in each lane's
+# code, so what a launch passes does not count.
+SUBBLOCK = "__pypto_spmd_subblock_idx"
 Call = tuple[Operation, Operation]  # the operation, the function it calls
 
 
@@ -209,3 +214,33 @@ def entry_functions(module: Module, entry: str | None) -> list[Operation]:
             "PTO-U031", f"which function is to run? The program has {known}", help="--entry NAME"
         )
     )
+
+
+def names_of(args: Sequence[Value], names: Sequence[str]) -> Sequence[str]:
+    """Which of a launch's arguments each parameter of a function gets."""
+    own = [a.name for a in args]
+    return own if set(own) <= set(names) else names[: len(own)]
+
+
+def taken(functions: Sequence[Operation]) -> list[tuple[str, t.Type]]:
+    """Names and types of the arguments of a launch, in order.
+
+    Functions that run together share them: by position where they agree in number and types, else
+    by name.
+    """
+    first = functions[0].regions[0].block.args
+    found = {a.name: a.type for a in first}
+    for function in functions[1:]:
+        args = function.regions[0].block.args
+        if [a.type for a in args] == [a.type for a in first]:
+            continue
+        for a in args:
+            known = found.setdefault(a.name, a.type)
+            if known != a.type:
+                raise fail(
+                    "PTO-U190",
+                    f"%{a.name} is {type_text(known)} in one of the functions that run together "
+                    f"and {type_text(a.type)} in another",
+                    loc=function.loc,
+                )
+    return list(found.items())

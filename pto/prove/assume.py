@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pto.core.errors import PtoError, fail
 from pto.ir.graph import Operation
 from pto.isa.row import types as t
+from pto.plan.calls import SUBBLOCK
 from pto.prove.closed import BLOCK, BLOCKS
 from pto.prove.number import Number, Symbol, number, of, product
 from pto.prove.values import COMPARED, Guards, Values, is_integer
@@ -35,9 +36,10 @@ class Stated:
                 continue
             if known is not None:
                 values.numbers[id(arg)] = number(known)
-            elif arg.name in (BLOCK, BLOCKS):
-                block = of(values.launch.block)
-                values.numbers[id(arg)] = block if arg.name == BLOCK else values.launch.blocks
+            elif arg.name in (BLOCK, BLOCKS, SUBBLOCK):
+                launch = values.launch
+                by_name = {BLOCK: of(launch.block), BLOCKS: launch.blocks, SUBBLOCK: launch.sub}
+                values.numbers[id(arg)] = by_name[arg.name]
             elif is_integer(arg):
                 low = number(1) if arg.name in GRID else None
                 symbols[n] = values.launch.symbol(arg.name, "argument", low)

@@ -30,13 +30,16 @@ class BlockPair:
     other: MemUse
 
 
-def conflicts(found: KernelUses, *, inside: bool = False) -> list[BlockPair]:
+def conflicts(found: KernelUses, *, inside: bool = False, of_subs: bool = False) -> list[BlockPair]:
     """Pairs of uses that are not proved to be disjoint in different blocks. If there is none, the
     blocks are independent, as far as all uses are known. `inside`: windows
-    are taken to stay inside of their views."""
+    are taken to stay inside of their views. `of_subs`: in different sub-blocks of one block."""
     left: list[BlockPair] = []
-    if found.launch.blocks.value == 1:
+    if found.launch.blocks.value == 1 and not of_subs:
         return left
+    known = frozenset(found.coordinates) if of_subs else frozenset[Symbol]()
+    differ = list(found.launch.sub.symbols()) if of_subs else found.coordinates
+    differ = [s for s in differ if highest(of(s)) != 0]
     written = {id(use.window.root) for use in found.uses if use.writes}
     cases = [_Case.of(use) for use in found.uses if id(use.window.root) in written]
     cases = [case for case in cases if not case.is_empty]
@@ -45,7 +48,7 @@ def conflicts(found: KernelUses, *, inside: bool = False) -> list[BlockPair]:
         if (
             a.window.root is b.window.root
             and (a.writes or b.writes)
-            and not _apart(ours, theirs, found.coordinates, inside)
+            and not _apart(ours, theirs, inside, differ, known)
         ):
             left.append(BlockPair(a, b) if a.writes else BlockPair(b, a))
     return left
@@ -69,14 +72,14 @@ class _Case(NamedTuple):
         return cls(use, window.mapped(lambda n: simplified(n, given)), given, False)
 
 
-def _apart(a: _Case, b: _Case, coordinates: Sequence[Symbol], inside: bool) -> bool:
-    """True if two uses share no byte in different blocks."""
-    coordinates = [s for s in coordinates if highest(of(s)) != 0]
+def _apart(a: _Case, b: _Case, inside: bool, differ: Sequence[Symbol], known: Set[Symbol]) -> bool:
+    """True if two uses share no byte where an integer of `differ` is another one, and those of
+    `known` are the same."""
     if _same_frame(a.window, b.window) and _nests(a, inside) and _nests(b, inside):
         axes = list(zip(a.window.axes, b.window.axes, strict=True))
-        if _told_apart(axes, coordinates):
+        if _told_apart(axes, differ, known):
             return True
-    return _told_apart([(_flat(a.window), _flat(b.window))], coordinates)
+    return _told_apart([(_flat(a.window), _flat(b.window))], differ, known)
 
 
 def _same_frame(a: ViewPart, b: ViewPart) -> bool:
@@ -111,10 +114,10 @@ def _flat(window: ViewPart) -> ViewAxis:
 Axes = Sequence[tuple[ViewAxis, ViewAxis]]
 
 
-def _told_apart(axes: Axes, coordinates: Sequence[Symbol]) -> bool:
-    """True if windows that differ in a coordinate are disjoint along an axis."""
-    known: set[Symbol] = set()  # windows that differ in one of these are disjoint
-    left = set(coordinates)
+def _told_apart(axes: Axes, differ: Sequence[Symbol], same: Set[Symbol]) -> bool:
+    """True if windows that differ in an integer are disjoint along an axis."""
+    known = {*same}  # windows that differ in one of these, if they can, are disjoint
+    left = set(differ)
     while left:
         second = _Second(known)
         moved = [(ours, second.axis(theirs)) for ours, theirs in axes]

@@ -11,22 +11,24 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from pto.ir.graph import Operation
-from pto.plan.buffers import FunctionPlan
 from pto.plan.memory import plan_memory
+from pto.prove.agents import INSIDE
 from pto.prove.assume import ANY, Stated
 from pto.prove.blocks import conflicts
 from pto.prove.bounds import leaving, unproved
 from pto.prove.facts import KernelUses, MemUse, facts
+from pto.prove.nodes import Undecided
 from pto.prove.number import ZERO
-from pto.prove.order import Problem, Undecided, problems
+from pto.prove.order import Asked, Problem
 from pto.prove.reads import unproved_reads
 from pto.prove.refute import Counterexample, out_of_bounds, overlapping
+from pto.prove.together import problems
 from pto.target.facts import Profile
 
 Question = Literal["bounds", "blocks", "order", "deadlock", "reads"]
 Verdict = Literal["proved", "refuted", "unknown"]
 MEANING: Mapping[Question, str] = {
-    "bounds": "every window of global memory stays inside its view",
+    "bounds": INSIDE,
     "blocks": "no block touches what another block writes",
     "order": "pipes that touch the same bytes do so in order, in all iterations",
     "deadlock": "every wait has its set, and no flag is left over, in all iterations",
@@ -100,25 +102,25 @@ def order_answers(
     functions: Sequence[Operation], profile: Profile, stated: Stated = ANY
 ) -> list[Answer]:
     """Of functions that run together, with the flags that order them: `order` and `deadlock`."""
-    return _of_walk(problems, OF_FLAGS, functions, profile, stated)
+    assumed = list[tuple[Asked, str]]()
+    found = _of_walk(lambda: problems(functions, profile, stated, assumed), OF_FLAGS)
+    return [replace(a, assumes=tuple(t for q, t in assumed if q == a.question)) for a in found]
 
 
 def reads_answer(functions: Sequence[Operation], profile: Profile, stated: Stated = ANY) -> Answer:
     """Of functions that run together."""
-    return _of_walk(unproved_reads, ("reads",), functions, profile, stated)[0]
 
-
-def _of_walk(
-    walk: Callable[[FunctionPlan, Profile, Stated], list[Problem]],
-    questions: Sequence[Question],
-    functions: Sequence[Operation],
-    profile: Profile,
-    stated: Stated,
-) -> list[Answer]:
-    try:
+    def walk() -> list[Problem]:
         if len(functions) > 1:
             raise Undecided(functions[0], "several functions run together")
-        found = walk(plan_memory(functions, profile).functions[0], profile, stated)
+        return unproved_reads(plan_memory(functions, profile).functions[0], profile, stated)
+
+    return _of_walk(walk, ("reads",))[0]
+
+
+def _of_walk(walk: Callable[[], list[Problem]], questions: Sequence[Question]) -> list[Answer]:
+    try:
+        found = walk()
     except Undecided as end:
         return [_unknown(q, end.op, end.why) for q in questions]
     first = {p.question: _unknown(p.question, p.op, p.text, p.other) for p in reversed(found)}

@@ -28,8 +28,9 @@ from pto.isa.rules.rule import Case
 from pto.plan.buffers import FunctionPlan
 from pto.prove.assume import ANY, Stated
 from pto.prove.decide import always_negative, never_negative
+from pto.prove.nodes import Undecided
 from pto.prove.number import ZERO, Number, number, of, product, quotient
-from pto.prove.order import Problem, Undecided
+from pto.prove.order import Problem
 from pto.prove.parts import TilePart, WrittenPart, are_two, as_line, covers
 from pto.prove.regions import Regions, stated_region
 from pto.prove.values import Guards, LaunchSymbols, Values, guards, is_integer

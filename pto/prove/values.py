@@ -208,11 +208,11 @@ class LaunchSymbols:
         self.blocks = number(blocks) if blocks else of(self.symbol("blocks", "argument", one))
         self.depth = 1
         self.block = self.symbol("block", "block", ZERO, self.blocks - 1)
-        self.subs, self.sub = one, None
+        self.subs, self.sub = one, ZERO
         sides = {op.own_side() for op in [function, *function.ancestors()][-1].walk()}
         if {"cube", "vector"} <= sides and function.side() != "cube":  # vector code beside a cube
             self.subs = of(self.symbol("subblocks", "value", one, number(_SUB_BLOCKS)))
-            self.sub = self.symbol("subblock", "value", ZERO, self.subs - 1)
+            self.sub = of(self.symbol("subblock", "value", ZERO, self.subs - 1))
 
     def symbol(
         self, name: str, kind: Kind, low: Number | None = None, high: Number | None = None
@@ -292,7 +292,7 @@ _WORK: Final[dict[str, Callable[[Number, Number], Number | None]]] = {
 OF_LAUNCH: Final[dict[int, Callable[[LaunchSymbols], Number]]] = {
     id(BLOCK_INDEX): lambda launch: of(launch.block),
     id(BLOCK_COUNT): lambda launch: launch.blocks,
-    id(SUB_BLOCK_INDEX): lambda launch: ZERO if launch.sub is None else of(launch.sub),
+    id(SUB_BLOCK_INDEX): lambda launch: launch.sub,
     id(SUB_BLOCK_COUNT): lambda launch: launch.subs,
 }
 

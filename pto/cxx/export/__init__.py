@@ -12,10 +12,10 @@ from pto.cxx.export.function import Line, function, identifier
 from pto.cxx.export.places import parameter_type
 from pto.ir.copied import copied
 from pto.ir.graph import Module, Operation
-from pto.plan.calls import entry_functions
+from pto.plan.calls import entry_functions, names_of
 from pto.plan.memory import plan_memory
 from pto.plan.sync import insert
-from pto.run.launch.arguments import names_of, parameters
+from pto.run.launch.arguments import parameters
 from pto.target.facts import Profile
 from pto.transform.regions import state_constants
 from pto.transform.scratch import complete

@@ -20,8 +20,9 @@ from pto.gym.scripts import Scripts
 from pto.ir.graph import Operation, Value
 from pto.isa.handle.view import MAKE_TENSOR_VIEW
 from pto.isa.row import types as t
+from pto.plan.calls import SUBBLOCK
 from pto.prove.closed import BLOCK, BLOCKS
-from pto.run.launch.arguments import SUBBLOCK, LaunchParameter, parameters
+from pto.run.launch.arguments import LaunchParameter, parameters
 
 Array = npt.NDArray[Any]
 _LEAST = 1024  # elements if no view states the number

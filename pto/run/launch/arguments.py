@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import operator
 import re
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from pto.ir.graph import Operation, Value
 from pto.ir.text.types import type_text
 from pto.isa.handle.view import MAKE_TENSOR_VIEW
 from pto.isa.row import types as t
-from pto.plan.calls import FunctionNames
+from pto.plan.calls import SUBBLOCK, FunctionNames, names_of, taken
 from pto.verify import pipes
 from pto.verify.operation import constant
 
@@ -36,9 +36,6 @@ _RECKONED: Mapping[str, Callable[[int, int], int]] = {
     "min": min,
 }
 _RANK = 32  # dimensions of a NumPy array, of any version
-# PyPTO's name for the number of the vector sub-block; its compiler puts the number in each lane's
-# code, so what a launch passes does not count.
-SUBBLOCK = "__pypto_spmd_subblock_idx"
 _INTEGER = re.compile(r"[-+]?(0|[1-9]\d*|0[xX][\da-fA-F]+)")
 _SPEC = re.compile(r"(rand|zeros|ones|range|full\(([-+.\w]+)\))(?::((?:\d+x)*)([!\w.]+))?")
 
@@ -84,36 +81,6 @@ def parameters(*functions: Operation, numbers: Mapping[str, int] = _NONE) -> lis
 def integers(given: Mapping[str, str]) -> dict[str, int]:
     """The numbers among the words of a command line: `n=1024`, `n=0x400`."""
     return {name: int(text, 0) for name, text in given.items() if _INTEGER.fullmatch(text)}
-
-
-def names_of(args: Sequence[Value], names: Sequence[str]) -> Sequence[str]:
-    """Which of a launch's arguments each parameter of a function gets."""
-    own = [a.name for a in args]
-    return own if set(own) <= set(names) else names[: len(own)]
-
-
-def taken(functions: Sequence[Operation]) -> list[tuple[str, t.Type]]:
-    """Names and types of the arguments of a launch, in order.
-
-    Functions that run together share them: by position where they agree in number and types, else
-    by name.
-    """
-    first = functions[0].regions[0].block.args
-    found = {a.name: a.type for a in first}
-    for function in functions[1:]:
-        args = function.regions[0].block.args
-        if [a.type for a in args] == [a.type for a in first]:
-            continue
-        for a in args:
-            known = found.setdefault(a.name, a.type)
-            if known != a.type:
-                raise fail(
-                    "PTO-U190",
-                    f"%{a.name} is {type_text(known)} in one of the functions that run together "
-                    f"and {type_text(a.type)} in another",
-                    loc=function.loc,
-                )
-    return list(found.items())
 
 
 def _reach(

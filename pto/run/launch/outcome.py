@@ -16,9 +16,9 @@ import numpy as np
 from pto.core.errors import Diagnostic
 from pto.ir.graph import Operation, Value
 from pto.isa.scalar.unit import DEBUG
+from pto.plan.calls import names_of
 from pto.plan.iterations import Iterations, NotStatic
 from pto.plan.stores import Covered, Flags, Reached, Uses, unwritten, uses
-from pto.run.launch.arguments import names_of
 from pto.run.launch.arrays import Borrowed
 from pto.run.launch.call import Launch
 from pto.run.launch.call import warn as show

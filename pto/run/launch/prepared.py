@@ -15,12 +15,11 @@ from pto.ir.graph import Module, Operation
 from pto.isa.meaning.order.flags import NOT_YET_SET
 from pto.isa.row.order import OfFlag
 from pto.plan.buffers import Placement
-from pto.plan.calls import sides
+from pto.plan.calls import SUBBLOCK, names_of, sides, taken
 from pto.plan.credits import may_wait_early
 from pto.plan.memory import plan_memory
 from pto.plan.stores import writers
 from pto.plan.together import need_each_other, wait_in_global
-from pto.run.launch.arguments import SUBBLOCK, names_of, taken
 from pto.run.launch.engine import cluster_target, wants_checks
 from pto.run.launch.progress import Progress
 from pto.run.machine.agents import DEADLOCK, Agent, run_cooperatively

@@ -1,0 +1,340 @@
+"""The agents that run a kernel on one core: their operations, and which of them must not overlap.
+
+Positions number the operations of all agents together. A function that two vector sub-blocks run
+has positions for each of them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
+from functools import reduce
+from operator import or_
+from typing import NamedTuple
+
+from pto.ir.graph import Operation, Value
+from pto.ir.liveness import aliases
+from pto.isa.meaning.scalar.unit import LOAD_SCALAR
+from pto.isa.row.flag import Flag
+from pto.isa.row.traits import Control
+from pto.plan.buffers import FunctionPlan
+from pto.plan.calls import SUBBLOCK, FunctionNames, names_of, sides, taken
+from pto.plan.memory import plan_memory
+from pto.plan.stores import is_global
+from pto.plan.sync.effects import PIPES, Effects, Phase
+from pto.plan.sync.footprint import Footprints
+from pto.plan.sync.outside import GlobalViews, MemWindow, Relation
+from pto.plan.sync.storage import Storage, Stretch, popped
+from pto.plan.sync.tree import CallNode, LoopNode, Node, WorkNode, inner, walk
+from pto.prove.assume import Stated
+from pto.prove.blocks import conflicts
+from pto.prove.facts import facts
+from pto.prove.nodes import OrderReader, QueueNode, SignalNode, Undecided
+from pto.prove.number import ZERO, Number, number
+from pto.prove.values import Guards, LaunchSymbols, Unknown, Values, ViewPart, is_integer
+from pto.target.facts import Profile
+
+INSIDE = "every window of global memory stays inside its view"
+_Pairs = set[frozenset[Operation]]
+Done = int  # bit t: the operation at position t is done
+
+
+class SharedValues(Values):
+    """Formulas of one agent. Integers that agents compute alike from the same integers have the
+    same symbol, and so have loads from one element of an array that the kernel only reads."""
+
+    def __init__(self, launch: LaunchSymbols, shared: dict[Hashable, Number]) -> None:
+        super().__init__(launch, checks=False)
+        self._shared = shared
+        self.constant: set[str] = set()  # names of arrays that the kernel only reads
+
+    def unknown(
+        self, value: Value, low: Number | None = None, high: Number | None = None
+    ) -> Number:
+        made, key = super().unknown(value, low, high), self._key(value)
+        return made if key is None else self._shared.setdefault(key, made)
+
+    def _key(self, value: Value) -> Hashable | None:
+        op = value.maker
+        if op is None or op.regions:
+            return None
+        if op.body is LOAD_SCALAR:
+            index, place = op.operand("offset"), self._pointed(op.operands[0])
+            if index is None or place is None or place.root.name not in self.constant:
+                return None
+            return op.name, place.root.name, place.base, self.number(index), str(value.type)
+        if not op.traits.pure:
+            return None
+        attrs = tuple(sorted((name, str(attr)) for name, attr in op.attrs.items()))
+        return op.name, attrs, tuple(map(self.number, op.operands)), str(value.type)
+
+    def _pointed(self, value: Value) -> ViewPart | None:
+        try:
+            return self.window(value)
+        except Unknown:
+            return None
+
+
+class GlobalUse(NamedTuple):
+    """An access to global memory: its position, the enclosing loops, the window."""
+
+    at: int
+    loops: tuple[Operation, ...]
+    writes: bool
+    place: MemWindow
+    root: str | None  # the parameter; None: any
+
+
+class _Called(GlobalViews):
+    """The windows of a called function: whole arrays of its caller."""
+
+    def __init__(self, call: CallNode, caller: GlobalViews) -> None:
+        super().__init__(call.callee)
+        given = zip(call.callee.regions[0].block.args, call.op.operands, strict=True)
+        self._given = {arg: caller.of(value) for arg, value in given}
+
+    def of(self, value: Value) -> MemWindow | None:
+        found = super().of(value)
+        outer = None if found is None or found.root is None else self._given[found.root]
+        return None if found is None else MemWindow(None if outer is None else outer.root)
+
+
+class Agent:
+    """One agent and its part of the program."""
+
+    def __init__(self, n: int, function: Operation, side: str, sub: int) -> None:
+        self.first = n * len(PIPES)  # its first pipe
+        self.function, self.side, self.sub = function, side, sub
+        self.outside = GlobalViews(function)
+        self.at: dict[Phase, int] = {}
+        self.uses: list[GlobalUse] = []
+        self.items: list[Node] = []
+        self.slots: list[MemWindow] = []  # of queues in global memory
+        self.calls: list[CallNode] = []
+        self._ends: dict[Hashable, Operation] = {}  # of queues
+        self._takes: dict[Operation, set[Operation]] = {}
+
+    def read(self, plans: Mapping[int, FunctionPlan], profile: Profile) -> None:
+        self.items = self._read(self.function, self.outside, plans, profile)
+        gm = (self.outside.of(v) for end in self._ends.values() for v in end.operands)
+        self.slots = [window for window in gm if window is not None]
+
+    def _read(
+        self,
+        function: Operation,
+        outside: GlobalViews,
+        plans: Mapping[int, FunctionPlan],
+        profile: Profile,
+    ) -> list[Node]:
+        """The operations of a function, and of those that it calls."""
+
+        def called(call: CallNode) -> list[Node]:
+            if call.op.control is not Control.CALL:
+                raise Undecided(call.op, "it launches work items")
+            self.calls.append(call)
+            return self._read(call.callee, _Called(call, outside), plans, profile)
+
+        plan = plans[id(function)]
+        storage = Storage(plan, [[p.start for p in plan.placed]], profile)
+        effects = Effects(function, storage, profile, outside)
+        side = None if function.side() is not None or self.side == "both" else self.side
+        reader = OrderReader(effects, FunctionNames(), side, called=called, ends=self._ends)
+        items = reader.block(function.regions[0].block)
+        self._look_at_tiles(function, items, storage)
+        return items
+
+    def _look_at_tiles(self, function: Operation, items: list[Node], storage: Storage) -> None:
+        """Find the operations that use tiles of queues, and check that no other tile overlaps."""
+        tiles = [(op, v) for op in function.walk() for v in popped(op)]
+        names = aliases(function, [v for _, v in tiles])
+        slots = {each for _, v in tiles for each in storage.of(v)}
+        nodes = (item for item in walk(items) if isinstance(item, QueueNode))
+        copied = {item.op for item in nodes if item.ring.copies}
+        for op in function.walk() if tiles else ():
+            used = {tiles[n][0] for v in op.operands for n in names.get(v, ())}
+            if used and (op.is_loop or op.is_terminator or op.control is Control.CALL):
+                raise Undecided(op, "it hands on a tile of a queue")
+            others = (each for v in op.operands if v not in names for each in storage.of(v))
+            if any(_overlap(each, slot) for each in others for slot in slots):
+                raise Undecided(op, "its tile may share bytes with a queue")
+            self._takes[op] = used - copied - {op}
+
+    def takes(self, op: Operation) -> set[Operation]:
+        """The pops whose tiles, as slots of a queue, an operation uses."""
+        return {pop for each in op.walk() if self._takes for pop in self._takes.get(each, ())}
+
+
+def _overlap(a: Stretch, b: Stretch) -> bool:
+    return a.space is b.space and a.start < b.end and b.start < a.end
+
+
+class Agents:
+    """The agents of functions that run together."""
+
+    def __init__(self, functions: Sequence[Operation], profile: Profile, stated: Stated) -> None:
+        self.profile = profile
+        placement = plan_memory(functions, profile)
+        plans = {id(plan.function): plan for plan in placement.functions}
+        self.ops: list[Operation] = []  # by position
+        self.flags: dict[tuple[int, Flag], Operation] = {}  # a set of each, by agent
+        self._pipes: dict[tuple[int, Flag, bool], int] = {}  # that set it, and that wait for it
+        self._phases: list[tuple[Phase, tuple[Operation, ...]]] = []  # with the enclosing loops
+        self.doubts: list[tuple[Operation, str]] = []
+        self.assumes: dict[str, None] = {}
+        self._stated = stated
+        self._meeting: dict[Operation, tuple[set[Operation], _Pairs, _Pairs]] = {}
+        self.all: list[Agent] = []
+        for function, side, count in sides(functions, profile):
+            for sub in range(count):
+                self.all.append(Agent(len(self.all), function, side, sub))
+        for agent in self.all:
+            agent.read(plans, profile)
+            self._number(agent, agent.items, ())
+            for function in (agent.function, *(call.callee for call in agent.calls)):
+                self.doubts += _doubts(function)
+        self.of_pipe: list[Done] = [0] * (len(PIPES) * len(self.all))
+        for agent in self.all:
+            for phase, t in agent.at.items():
+                self.of_pipe[agent.first + phase.pipe] |= 1 << t
+        self.uses: dict[int, list[GlobalUse]] = {}  # by position
+        self.written: dict[str | None, Done] = {}  # positions that write an array
+        self.clashes: list[Done] = [0] * len(self.ops)
+        self._names = [name for name, _ in taken(functions)]
+        for agent in self.all:
+            self._local(agent)
+            self._find_uses(agent)
+        self._global()
+        self.values, self.given = self._values(stated)
+
+    def _number(self, agent: Agent, items: Iterable[Node], loops: tuple[Operation, ...]) -> None:
+        for item in items:
+            if isinstance(item, WorkNode | QueueNode) and item.work is not None:
+                for phase in item.work.phases:
+                    agent.at[phase] = len(self.ops)
+                    self.ops.append(item.op)
+                    self._phases.append((phase, loops))
+            elif isinstance(item, SignalNode):
+                self._know(agent, item)
+            for part in inner(item):
+                around = (*loops, item.op) if isinstance(item, LoopNode) else loops
+                self._number(agent, part, around)
+
+    def _know(self, agent: Agent, item: SignalNode) -> None:
+        if item.is_set:
+            self.flags[agent.first, item.key] = item.op
+        key = agent.first, item.key, item.is_set
+        if self._pipes.setdefault(key, item.pipe) != item.pipe:
+            raise Undecided(item.op, "several pipes use one flag")
+
+    def _local(self, agent: Agent) -> None:
+        """Find the positions that access the same bytes of a local buffer."""
+        footprint = Footprints(agent.at, agent.outside, self.profile.sync)
+        for phase, t in agent.at.items():
+            footprint.mark(phase, t)
+        for phase, t in agent.at.items():
+            before = footprint.before(phase, len(self.ops), -1, Relation())
+            self.clashes[t] = reduce(or_, before, 0)
+
+    # ---- global memory
+
+    def _find_uses(self, agent: Agent) -> None:
+        args = agent.function.regions[0].block.args
+        roots = dict(zip(args, names_of(args, self._names), strict=True))
+        for phase, t in agent.at.items():
+            for access in phase.accesses:
+                place = access.place
+                if isinstance(place, MemWindow):
+                    root = None if place.root is None else roots[place.root]
+                    if any(place.root in (slot.root, None) for slot in agent.slots):
+                        raise Undecided(self.ops[t], "it may access slots of a queue")
+                    loops = self._phases[t][1]
+                    use = GlobalUse(t, loops, access.writes, place, root)
+                    agent.uses.append(use)
+                    self.uses.setdefault(t, []).append(use)
+                    if access.writes:
+                        self.written[root] = self.written.get(root, 0) | 1 << t
+
+    def _global(self) -> None:
+        """Add positions that may access the same bytes of global memory."""
+        for agent in self.all:
+            for later in agent.uses:
+                for other in self.all:
+                    own = other is agent
+                    for use in other.uses if own else self._shared(agent, other, later):
+                        if not own or _may_meet(agent.outside, use, later):
+                            self.clashes[later.at] |= 1 << use.at
+
+    def _shared(self, agent: Agent, other: Agent, later: GlobalUse) -> Iterator[GlobalUse]:
+        """Uses by another agent that may overlap a use."""
+        for use in other.uses:
+            same = None in (use.root, later.root) or use.root == later.root
+            if same and (use.writes or later.writes):
+                pair = frozenset((self.ops[use.at], self.ops[later.at]))
+                if agent.function is not other.function or not self._are_apart(agent, pair):
+                    yield use
+
+    def _are_apart(self, agent: Agent, pair: frozenset[Operation]) -> bool:
+        """True if two operations access different bytes in two sub-blocks; if need be, as long as
+        windows stay inside of their views."""
+        if agent.function not in self._meeting:
+            found = facts(agent.function, self._stated)
+            every = {use.op for use in found.uses} - {op for op, _ in found.unknown}
+            ways = [conflicts(found, inside=i, of_subs=True) for i in (False, True)]
+            meet = [{frozenset((p.write.op, p.other.op)) for p in way} for way in ways]
+            self._meeting[agent.function] = every, meet[0], meet[1]
+        every, surely, maybe = self._meeting[agent.function]
+        if not pair <= every or pair in maybe:
+            return False
+        if pair in surely:
+            self.assumes[INSIDE] = None
+        return True
+
+    # ---- values
+
+    def _values(self, stated: Stated) -> tuple[list[SharedValues], Guards]:
+        """The formulas of each agent, and what is stated about the arguments."""
+        launch, shared = LaunchSymbols(self.all[0].function), dict[Hashable, Number]()
+        written = {use.root for agent in self.all for use in agent.uses if use.writes}
+        found, given = list[SharedValues](), list[Guards]()
+        for agent in self.all:
+            own = copy(launch)
+            own.sub = number(agent.sub)
+            values = SharedValues(own, shared)
+            given.append(stated.of(agent.function, values)[1])
+            args = agent.function.regions[0].block.args
+            for arg, name in zip(args, names_of(args, self._names), strict=True):
+                if id(arg) in values.numbers:
+                    known = shared.setdefault(("argument", name), values.numbers[id(arg)])
+                    values.numbers[id(arg)] = own.sub if name == SUBBLOCK else known
+                if is_global(arg.type):
+                    values.windows[id(arg)] = ViewPart(arg, ZERO, 1)
+                    if None not in written and name not in written:
+                        values.constant.add(arg.name)
+            once = Counter(call.callee for call in agent.calls)
+            for call in agent.calls:  # each after its caller
+                for arg, value in zip(
+                    call.callee.regions[0].block.args, call.op.operands, strict=True
+                ):
+                    if is_integer(arg) and once[call.callee] == 1 and not call.op.loops():
+                        values.numbers[id(arg)] = values.number(value)
+            found.append(values)
+        return found, given[0]
+
+
+def _doubts(function: Operation) -> Iterator[tuple[Operation, str]]:
+    one = (None, Control.SCOPE)  # a region that runs as one operation of a pipe
+    scopes = (op for op in function.walk() if op.regions and op.control in one)
+    return ((op, "the order inside of a vector scope is not known") for op in scopes)
+
+
+def _may_meet(outside: GlobalViews, use: GlobalUse, later: GlobalUse) -> bool:
+    """True if a use and a later one of one agent, at least one of them a write, may overlap in any
+    iterations."""
+    if not (use.writes or later.writes):
+        return False
+    common = [a for a, b in zip(use.loops, later.loops, strict=False) if a is b]
+    ways = [Relation(frozenset(common[:n]), loop) for n, loop in enumerate(common)]
+    if use.at < later.at:
+        ways.append(Relation(frozenset(common)))
+    return not all(outside.are_apart(use.place, later.place, way) for way in ways)
