@@ -16,6 +16,7 @@ from typing import NamedTuple
 from pto.ir.graph import Operation, Value
 from pto.ir.liveness import aliases
 from pto.isa.meaning.scalar.unit import LOAD_SCALAR
+from pto.isa.meaning.vector.sort import GET_VMS4_SR
 from pto.isa.row.flag import Flag
 from pto.isa.row.traits import Control
 from pto.plan.buffers import FunctionPlan
@@ -324,8 +325,11 @@ class Agents:
 
 def _doubts(function: Operation) -> Iterator[tuple[Operation, str]]:
     one = (None, Control.SCOPE)  # a region that runs as one operation of a pipe
-    scopes = (op for op in function.walk() if op.regions and op.control in one)
-    return ((op, "the order inside of a vector scope is not known") for op in scopes)
+    for op in function.walk():
+        if op.regions and op.control in one:
+            yield op, "the order inside of a vector scope is not known"
+        if op.body is GET_VMS4_SR:
+            yield op, "it reads a register that the vector pipe writes"
 
 
 def _may_meet(outside: GlobalViews, use: GlobalUse, later: GlobalUse) -> bool:

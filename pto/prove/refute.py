@@ -125,6 +125,7 @@ def _chosen(blocks: int) -> list[int]:
 def _iterations(found: KernelUses, use: MemUse, known: Known, block: int) -> Iterator[Known]:
     """Some iterations of a use: the first ones and the last one of each loop."""
     here: Known = {**known, found.launch.block: block}
+    here |= dict.fromkeys(found.launch.sub.symbols(), 0)
     for split in found.splits:
         by = evaluated(split.by, here) or 1
         here[split.over], here[split.rest] = divmod(here[split.whole], by)

@@ -245,3 +245,25 @@ def is_proved_without(module: Module, number: int) -> bool:
     change = [c for c in changes(list(module.functions())) if c.kind == "pair of flags"][number]
     with change.edit():
         return is_proved(module)
+
+
+def test_a_register_that_another_pipe_writes_is_not_proved_to_be_ordered() -> None:
+    """Nothing orders the read of the counts after the merge that writes them."""
+    text = """
+module attributes {pto.target_arch = "a5", pto.kernel_kind = #pto.kernel_kind<vector>} {
+func.func @f(%y: !pto.ptr<i16, gm>) attributes {pto.aicore} {
+%c0 = arith.constant 0 : index
+%c2 = arith.constant 2 : index
+%at0 = arith.constant 0 : i64
+%at1 = arith.constant 1024 : i64
+%count = arith.constant 281479271743489 : i64
+%config = arith.constant 7937 : i64
+%a = pto.castptr %at0 : i64 -> !pto.ptr<f32, ub>
+%b = pto.castptr %at1 : i64 -> !pto.ptr<f32, ub>
+pto.vmrgsort4 %b, %a, %a, %a, %a, %count, %config : !pto.ptr<f32, ub>, !pto.ptr<f32, ub>,
+  !pto.ptr<f32, ub>, !pto.ptr<f32, ub>, !pto.ptr<f32, ub>, i64, i64
+%n0, %n1, %n2, %n3 = pto.get_vms4_sr : i16, i16, i16, i16
+pto.store_scalar %n0, %y[%c0] : !pto.ptr<i16, gm>, i16
+return } }"""
+    found = order_answers(list(parse(text).functions()), profile("a5"))
+    assert [answer.verdict for answer in found] == ["unknown", "proved"]
