@@ -100,10 +100,7 @@ SWITCHES: dict[str, tuple[Switch, tuple[str, ...]]] = {
     ),
     "threads": (
         _attribute(threads, "count", 1),
-        (
-            f"{_JIT}/test_threads.py::"
-            "test_blocks_go_on_in_their_order_until_it_is_known_whether_they_meet[False]",
-        ),
+        (f"{_JIT}/test_threads.py::test_every_block_runs_once[team]",),
     ),
     "the cache of objects": (
         _attribute(cache, "load", None),

@@ -60,7 +60,8 @@ class RangeResult:
 
 
 class RangeRun:
-    """A range of blocks that runs; it is notified of each block that ends."""
+    """A range of blocks that runs; it is notified of each block that ends, or of all blocks of one
+    worker."""
 
     def __init__(self, payload: Payload, data: Sequence[Bytes], keeps: bool) -> None:
         self._payload, self._data = payload, data
@@ -74,13 +75,11 @@ class RangeRun:
         """Run the blocks in order, one after the other. A finding of the program is raised."""
         told = grid.printed_by_block()
         grid.only(first, end)
-        known = None if self._accumulators else grid.kernel.footprint(grid)
-        if known is not None:
-            self._words = [known]
-            grid.run()
-        else:
-            grid.ended, grid.kernel = self._ended, grid.kernel.logged
+        grid.ended, grid.kernel = self._ended, grid.kernel.logged
+        if self._accumulators:
             grid.run_cooperatively()
+        else:
+            grid.run()
         if not self._known:
             return RangeResult(first, end, node=node)
         reads, writes = map(merged, ([each] for each in self._touched(self._words)))

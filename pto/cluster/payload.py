@@ -17,8 +17,7 @@ import numpy as np
 from pto.cluster.atomics import Accumulator, accumulators
 from pto.core.intervals import NOTHING, Bytes, Intervals
 from pto.core.memory import aligned_bytes
-from pto.run.jit.runtime.context import TOUCH
-from pto.run.jit.runtime.threads import Words
+from pto.run.jit.runtime.context import TOUCH, Words
 from pto.run.launch.arrays import over
 from pto.run.launch.prepared import LaunchGrid, memories_of
 

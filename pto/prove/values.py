@@ -63,8 +63,11 @@ class ViewPart:
         return sum((product(a.offset, a.stride) for a in self.axes), self.base)
 
     def mapped(self, put: Callable[[Number], Number]) -> ViewPart:
-        """The part with other formulas of where it is, and how large."""
-        axes = (replace(a, offset=put(a.offset), size=put(a.size)) for a in self.axes)
+        """The part with other formulas of where it is, how large, and of how much."""
+        axes = (
+            replace(a, offset=put(a.offset), size=put(a.size), extent=put(a.extent))
+            for a in self.axes
+        )
         return replace(self, base=put(self.base), axes=tuple(axes))
 
 

@@ -92,13 +92,13 @@ class PreparedKernel:
         (side, _), *more = self._sides
         whole = getattr(compilers[side.name], "whole", None)
         alone = not more and side.agents == 1 and not self.can_wait
-        if self._unit is None or whole is None or self._unit.needs.logs or not alone:
+        if self._unit is None or whole is None or not alone:
             return None
         if self._is_checked:  # the check would take writes of one block for writes of the next
             return None
         from pto.run.jit.runtime.threads import ThreadPool
 
-        self._unit.whole, self._unit.slice = whole.name, whole.slice
+        self._unit.whole = whole.name
 
         def make(cluster: Cluster) -> Core:
             return Core(cluster, self.profile, side.name, 0, 1, self._placement)
@@ -108,11 +108,6 @@ class PreparedKernel:
     def run_compiled(self, grid: LaunchGrid) -> bool:
         """Run all blocks in compiled code; False if that is impossible (nothing has run)."""
         return self._pool is not None and self._pool.run(grid, self.frame(grid))
-
-    def footprint(self, grid: LaunchGrid) -> Any:
-        """The footprint of the blocks of a grid in global memory, by machine address; None if it is
-        unknown, or if one block accesses bytes that another writes."""
-        return None if self._pool is None else self._pool.footprint(grid, self.frame(grid))
 
     def frame(self, grid: LaunchGrid) -> list[Any]:
         """The initial register values of the only agent."""

@@ -347,7 +347,7 @@ def test_an_error_is_that_of_a_first_call(
     number: str, count: Count, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PTO_THREADS", number)
-    for name in ("_BLOCK", "_LAUNCH", "_TRIAL"):
+    for name in ("_LAUNCH", "_TRIAL"):
         monkeypatch.setattr(threads, name, 0.0)
     module, other, x = pto.parse(PICK), pto.parse(PICK), np.arange(6, dtype=np.int32)
     for at in (0, 1, 2):
@@ -459,7 +459,7 @@ def test_one_array_for_two_parameters_is_one_memory(count: Count) -> None:
 def test_arrays_that_overlap_run_in_order(number: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """y begins one block behind x: each block doubles what the last one made."""
     monkeypatch.setenv("PTO_THREADS", number)
-    for name in ("_BLOCK", "_LAUNCH", "_TRIAL"):
+    for name in ("_LAUNCH", "_TRIAL"):
         monkeypatch.setattr(threads, name, 0.0)
     kernel = scaled()
     called(kernel, 16)
@@ -615,7 +615,7 @@ def test_the_program_of_the_last_call_is_shown() -> None:
 @pytest.mark.parametrize("blocks", [1, 6])
 def test_threads_of_the_host_call_at_once(blocks: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PTO_THREADS", "2")
-    for name in ("_BLOCK", "_LAUNCH", "_TRIAL"):
+    for name in ("_LAUNCH", "_TRIAL"):
         monkeypatch.setattr(threads, name, 0.0)
     kernel, wrong = scaled(), []
     called(kernel, blocks)

@@ -56,7 +56,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """Counts the launches of teams. The smallest launch uses threads, in short chunks."""
     monkeypatch.setattr(agreement.STATE, "here", False)
     monkeypatch.setenv("PTO_THREADS", "5")
-    for name in ("_BLOCK", "_LAUNCH", "_TRIAL", "_TURN", "_SHORT"):
+    for name in ("_LAUNCH", "_TRIAL", "_SHORT"):
         monkeypatch.setattr(threads, name, 0.0)
     found, run = Counter[str](), team.Team.run
 
@@ -200,7 +200,7 @@ def test_a_child_has_a_team_of_its_own():
 _SCRIPT = f"""
 import numpy as np, pto
 from pto.run.jit.runtime import threads
-for name in ("_BLOCK", "_LAUNCH", "_TRIAL", "_TURN", "_SHORT"):
+for name in ("_LAUNCH", "_TRIAL", "_SHORT"):
     setattr(threads, name, 0.0)
 x, turns = np.arange({BLOCKS}, dtype=np.int32), np.full({BLOCKS}, 4, np.int64)
 y, module = np.zeros({BLOCKS}, np.int32), pto.parse({WORK!r})

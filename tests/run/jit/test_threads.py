@@ -1,4 +1,5 @@
-"""Blocks on threads: the same result for any number of threads, and in order where blocks meet."""
+"""Blocks on threads: the same result for any number of threads, and in order where nothing is
+proved."""
 
 from __future__ import annotations
 
@@ -15,27 +16,25 @@ import pytest
 
 import pto
 from pto.core.errors import PtoError
-from pto.run.jit.runtime import threads
-from pto.run.jit.runtime.independent import Independence
-
-WORK = threads._ParallelLaunch._work
+from pto.run.jit.runtime import team, threads
 
 
 @pytest.fixture(autouse=True)
 def _eager(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Threads are used for the smallest block, not only where they are worth it; and the first one
-    waits until it is known whether blocks meet, instead of going on in their order. Nothing is
-    proved before: that is `tests/prove/test_launches.py`."""
-    monkeypatch.setattr(Independence, "holds", lambda *given: False)
-    for name in ("_BLOCK", "_LAUNCH", "_TRIAL", "_TURN"):
+    """Threads are used for the smallest block, not only where they are worth it."""
+    for name in ("_LAUNCH", "_TRIAL", "_SHORT"):
         monkeypatch.setattr(threads, name, 0.0)
 
-    def patient(shift: Any, worker: Any) -> None:
-        while shift._apart is None and shift._error is None:
-            time.sleep(1e-4)
-        WORK(shift, worker)
 
-    monkeypatch.setattr(threads._ParallelLaunch, "_work", patient)
+@pytest.fixture(params=["team", "threads"])
+def _of_both_kinds(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Threads that wait in compiled code, and threads of Python, as other platforms have them."""
+    if request.param == "threads":
+        monkeypatch.setattr(team, "IS_SUPPORTED", False)
+        monkeypatch.setattr(team, "_idle", [])
+
+
+both_kinds = pytest.mark.usefixtures("_of_both_kinds")
 
 
 @pto.kernel(profile="a5")
@@ -70,6 +69,7 @@ def data(blocks: int) -> Any:
     return np.random.default_rng(1).standard_normal((blocks * 8, 64)).astype(np.float32)
 
 
+@both_kinds
 @pytest.mark.parametrize("number", ["1", "2", "7"])
 def test_independent_blocks(number: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PTO_THREADS", number)
@@ -79,6 +79,7 @@ def test_independent_blocks(number: str, monkeypatch: pytest.MonkeyPatch) -> Non
     assert np.array_equal(y, x + x)
 
 
+@both_kinds
 @pytest.mark.parametrize("number", ["1", "2", "7"])
 def test_blocks_that_hand_on_data_run_in_their_order(
     number: str, monkeypatch: pytest.MonkeyPatch
@@ -89,6 +90,7 @@ def test_blocks_that_hand_on_data_run_in_their_order(
     assert x[::8, 0].tolist() == list(range(33))
 
 
+@both_kinds
 @pytest.mark.parametrize("number", ["2", "7"])
 def test_of_blocks_that_write_one_place_the_last_is_seen(
     number: str, monkeypatch: pytest.MonkeyPatch
@@ -100,38 +102,28 @@ def test_of_blocks_that_write_one_place_the_last_is_seen(
     assert np.array_equal(y, x[-8:])
 
 
-@pytest.mark.parametrize("meet", [False, True])
-def test_blocks_go_on_in_their_order_until_it_is_known_whether_they_meet(
-    meet: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(threads._ParallelLaunch, "_work", WORK)
+@both_kinds
+def test_every_block_runs_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first one in order, unless it was measured before; then threads take all that are left,
+    if blocks are proved to be independent."""
     monkeypatch.setenv("PTO_THREADS", "3")
-    footprint, run = threads.BlockWorker.footprint, threads.BlockWorker.run
-    ran, ten_are_done = list[range](), threading.Event()
-
-    def late(worker: Any, first: int, end: int) -> Any:
-        assert ten_are_done.wait(10)
-        return footprint(worker, first, end)
+    run, ran = threads.BlockWorker.run, list[range]()
 
     def noted(worker: Any, first: int, end: int, *more: Any) -> None:
         run(worker, first, end, *more)
         ran.append(range(first, end))
-        if end >= 10:
-            ten_are_done.set()
 
-    monkeypatch.setattr(threads.BlockWorker, "footprint", late)
     monkeypatch.setattr(threads.BlockWorker, "run", noted)
     x, y = data(41), np.zeros((41 * 8, 64), np.float32)
-    if meet:
-        next_to_each_other[40](y, engine="jit")
-        assert y[::8, 0].tolist() == list(range(41))
-    else:
-        double[40](x, y, engine="jit")
-        assert np.array_equal(y[:-8], x[:-8] + x[:-8])
-    assert ran[:3] == [range(1), range(1, 4), range(4, 7)]  # a twelfth of what is left
-    assert sorted(n for blocks in ran for n in blocks) == list(range(40))
+    double[40](x, y, engine="jit")
+    assert np.array_equal(y[:-8], x[:-8] + x[:-8]) and not y[-8:].any()
+    assert ran in ([], [range(1)])
+    ran.clear()
+    next_to_each_other[40](y, engine="jit")
+    assert ran == [range(1), range(1, 40)]
 
 
+@both_kinds
 @pytest.mark.parametrize("number", ["1", "4"])
 def test_arrays_of_a_host_that_overlap(number: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """y begins one block behind x in the same memory: each block doubles what the last one made."""
@@ -141,6 +133,7 @@ def test_arrays_of_a_host_that_overlap(number: str, monkeypatch: pytest.MonkeyPa
     assert memory[::8, 0].tolist() == [2.0**n for n in range(17)]
 
 
+@both_kinds
 def test_a_block_that_fails_leaves_what_the_blocks_before_it_wrote(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -162,19 +155,48 @@ def test_the_number_of_threads_is_a_number(monkeypatch: pytest.MonkeyPatch) -> N
         double[2](data(2), data(2), engine="jit")
 
 
+@both_kinds
 @pytest.mark.parametrize("number", ["1", "3"])
-def test_many_blocks_run_in_waves(number: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_counts_up_to_the_last_block(number: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PTO_THREADS", number)
-    monkeypatch.setattr(threads, "WAVE", 7)
     x = data(40)
     y = np.zeros_like(x)
     seen: list[tuple[int, int]] = []
     double[40](x, y, engine="jit", progress=lambda *done: seen.append(done))
     assert np.array_equal(y, x + x)
     assert seen == sorted(seen) and seen[-1] == (40, 40)
-    z = np.zeros((41 * 8, 64), np.float32)
-    next_to_each_other[40](z, engine="jit")  # a wave whose blocks meet runs in order
-    assert z[::8, 0].tolist() == list(range(41))
+
+
+@both_kinds
+@pytest.mark.parametrize("number", ["1", "3"])
+def test_progress_is_reported_while_blocks_run(
+    number: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PTO_THREADS", number)
+    text = """
+module attributes {pto.target_arch = "a5"} {
+  func.func @f(%p: !pto.ptr<i32>) {
+    %i = pto.get_block_idx
+    %k = arith.index_cast %i : i64 to index
+    %zero = arith.constant 0 : index
+    %one = arith.constant 1 : index
+    %many = arith.constant 20000000 : index
+    %first = arith.constant 3 : i32
+    %all = scf.for %n = %zero to %many step %one iter_args(%a = %first) -> (i32) {
+      %b = arith.muli %a, %a : i32
+      scf.yield %b : i32
+    }
+    pto.store_scalar %all, %p[%k] : !pto.ptr<i32>, i32
+    return
+  }
+}
+"""
+    array, seen = np.zeros(24, np.int32), list[int]()
+    module = pto.parse(text)
+    pto.launch(module, args=[array], engine="jit", blocks=24, progress=lambda n, _: seen.append(n))
+    assert array.all()
+    assert seen == sorted(seen) and seen[-1] == 24
+    assert any(2 < n < 24 for n in seen)
 
 
 def test_blocks_begin_with_buffers_of_zeros(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -196,6 +218,7 @@ def test_blocks_begin_with_buffers_of_zeros(monkeypatch: pytest.MonkeyPatch) -> 
     assert not y.any()
 
 
+@both_kinds
 @pytest.mark.parametrize("number", ["1", "2"])
 def test_flags_are_each_blocks_own(number: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PTO_THREADS", number)
@@ -217,6 +240,7 @@ module attributes {pto.target_arch = "a5"} {
     assert array.all()
 
 
+@both_kinds
 def test_an_address_that_depends_on_data_runs_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each block adds one where an array says; all of them say the same place."""
     monkeypatch.setenv("PTO_THREADS", "4")
@@ -297,6 +321,39 @@ def test_threads_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     assert all(workers() == first for _ in range(5))
 
 
+@both_kinds
+@pytest.mark.parametrize("at", [3, 21])
+def test_an_error_ends_all_threads(at: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The block that fails is known only when it runs; another one would not end without it."""
+    monkeypatch.setenv("PTO_THREADS", "3")
+    text = """
+module attributes {pto.target_arch = "a5"} {
+  func.func @f(%p: !pto.ptr<i32>, %by: !pto.ptr<i32>, %turns: !pto.ptr<i64>) {
+    %i = pto.get_block_idx
+    %k = arith.index_cast %i : i64 to index
+    %zero = arith.constant 0 : index
+    %one = arith.constant 1 : index
+    %n = pto.load_scalar %turns[%k] : !pto.ptr<i64> -> i64
+    %m = arith.index_cast %n : i64 to index
+    %d = pto.load_scalar %by[%k] : !pto.ptr<i32> -> i32
+    %all = scf.for %j = %zero to %m step %one iter_args(%a = %d) -> (i32) {
+      %b = arith.muli %a, %a : i32
+      scf.yield %b : i32
+    }
+    %q = arith.divsi %all, %d : i32
+    pto.store_scalar %q, %p[%k] : !pto.ptr<i32>, i32
+    return
+  }
+}
+"""
+    by, turns = np.ones(40, np.int32), np.ones(40, np.int64)
+    by[at], turns[12:14] = 0, 1 << 60
+    with pytest.raises(PtoError, match="PTO-S132"):
+        args = [np.zeros(40, np.int32), by, turns]
+        pto.launch(pto.parse(text), args=args, engine="jit", blocks=40)
+
+
+@both_kinds
 @pytest.mark.skipif(sys.platform != "linux", reason="forks only on Linux")
 def test_a_process_that_forks_has_threads_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PTO_THREADS", "2")

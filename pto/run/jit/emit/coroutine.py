@@ -115,7 +115,7 @@ def passed(x: Text) -> None:
     x.store(I64, x.new(f"add i64 {x.load(I64, place, 8)}, 1"), place, 8)
 
 
-def finish(x: Text, name: str, notes: bool) -> str:
+def finish(x: Text, name: str) -> str:
     """The whole function: ptr f(context, frame, memory, capacity)."""
     x.declare(_DECLARED)
     status = x.at("%ctx", 8 * STATUS)
@@ -133,4 +133,4 @@ def finish(x: Text, name: str, notes: bool) -> str:
     x.do("call void @llvm.coro.end(ptr %coro.handle, i1 false, token none)")
     x.do("ret ptr %coro.handle")
     head = f"define ptr @{name}(ptr %ctx, ptr %frame, ptr %room, i64 %capacity) presplitcoroutine"
-    return x.function(head, notes=notes, begin=[_BEGIN])
+    return x.function(head, [_BEGIN])

@@ -22,8 +22,6 @@ from pto.run.jit.emit import coroutine, frame
 from pto.run.jit.emit.fallback import HostFallback, fallback_form, is_global
 from pto.run.jit.emit.operation import OpContext, require_regions, set_once
 from pto.run.jit.emit.registry import KINDS, STRUCTURES, Emit, emitter_of
-from pto.run.jit.llvm.native import parsed
-from pto.run.jit.llvm.slicing import Slicer
 from pto.run.jit.llvm.text import (
     FIXED,
     I32,
@@ -39,13 +37,11 @@ from pto.run.jit.runtime.context import (
     DUE,
     FAILED,
     FINE,
-    FLAGS,
     LOG,
     LOOK,
-    REGISTERS,
+    MANY,
     SCRATCH_BUFFER,
     TABLE,
-    TOUCHES,
     Action,
     Context,
 )
@@ -64,7 +60,6 @@ _T = TypeVar("_T")
 _DEPTH: Final = 16  # calls inside calls that are written in place
 _WRITE: Final = -(1 << 63)
 _COLD: Final = ", !prof !1"
-_HEAD: Final = "define i32 @{}(ptr noalias %ctx, ptr %frame) noinline"
 _SPACES: Final = tuple(Space)
 
 
@@ -143,7 +138,7 @@ class Emitter:
 
     def _first_load(self, type: str, place: str) -> str:
         """A fixed word, loaded at the start of the function."""
-        return self.text.first(f"load {type}, ptr {place}, align 8, {FIXED}", fixed=True)
+        return self.text.first(f"load {type}, ptr {place}, align 8, {FIXED}")
 
     def base(self, memory: Val) -> str:
         """The start of a memory."""
@@ -191,11 +186,11 @@ class Emitter:
         self, memory: Val, address: Val, rows: Val, nbytes: Val, pitch: Val, *, writes: bool
     ) -> None:
         """Log an access to global memory: rows of `nbytes`, `pitch` bytes apart."""
-        if isinstance(memory, int):
+        if isinstance(memory, int) or not self.unit.needs.logs:
             return
         number = self.text.new(f"or i64 {memory}, {_WRITE}") if writes else memory
         words = ", ".join(f"i64 {w}" for w in (number, address, rows, nbytes, pitch))
-        self.text.note(f"call void {self.unit.log_access()}(ptr {self.word(LOG)}, {words})")
+        self.text.do(f"call void {self.unit.log_access()}(ptr {self.word(LOG)}, {words})")
 
     def block(self, block: Block, end: bool = False) -> None:
         """Emit the operations of a block; its terminator only with `end`."""
@@ -264,7 +259,7 @@ class Emitter:
             if not seldom:
                 self.unit.ordered = True
             elif self.unit.needs.logs:  # more uses than were written down
-                self.text.store(I64, str(TOUCHES + 1), self.word(LOG), 8)
+                self.text.store(I64, MANY, self.word(LOG), 8)
         waits = isinstance(op.body, Do) and op.body.blocks
         forms = [fallback_form(r.type, plain=waits) for r in op.results]
         ins = self._passed(values)
@@ -364,26 +359,8 @@ class Emitter:
         x.label("failed")
         x.do("ret i32 1")
         # the argument buffer is not noalias: host fallbacks access it
-        return x.function(_HEAD.format(name), notes=self.unit.needs.logs)
+        return x.function(f"define i32 @{name}(ptr noalias %ctx, ptr %frame) noinline")
 
     def finish_coroutine(self, name: str) -> str:
         """The text of a function that may wait (`coroutine.py`)."""
-        return coroutine.finish(self.text, name, self.unit.needs.logs)
-
-    def slice(self, name: str) -> str | None:
-        """A function that only logs the accesses of this one to global memory; None if they are
-        not known before it runs."""
-        if self.unit.ordered or self.watch is not None:
-            return None
-        state = [
-            "%ctx",
-            "%frame",
-            *(self._words[n] for n in (FLAGS, REGISTERS) if n in self._words),
-        ]
-        log, host = self.unit.log_access(), self.word(CALL)
-        private, fixed = ({n[1:] for n in names} for names in (state, self.text.fixed))
-        slicer = Slicer(log[1:], host[1:], LOOK, private, fixed, self.unit.always_succeeds)
-        head = _HEAD.format(name)
-        with parsed(self.unit.module([self.text.function(head)]), name) as function:
-            found = slicer.sliced(function)
-        return None if found is None else "\n".join([f"{head} {{", *found, "}"])
+        return coroutine.finish(self.text, name)

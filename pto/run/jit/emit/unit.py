@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable
 from typing import Any
 
 from pto.ir.graph import Operation
@@ -24,7 +24,6 @@ from pto.run.jit.runtime.context import (
     FLAGS,
     HEAD,
     KEPT,
-    LOG,
     LOOK,
     REGISTERS,
     TABLE,
@@ -33,7 +32,7 @@ from pto.run.jit.runtime.context import (
 )
 from pto.run.jit.runtime.state import EVENT_IDS, REGISTER_BYTES
 
-ROUNDS, TAKEN, SURVEY, TOUCHED = "rounds", "taken", "survey", "log_access"
+ROUNDS, TAKEN = "rounds", "taken"
 _END = """
 !0 = !{}
 !1 = !{!"branch_weights", i32 1, i32 1000000}
@@ -79,8 +78,6 @@ class Unit:
         self.has_coroutines = False
         self.sites: list[Operation] = []  # where coroutines may wait without asking Python
         self.whole: str | None = None  # the region that is a whole block
-        self.slice: Callable[[str], str | None] = lambda name: None  # of that region
-        self._surveys: list[Any] | None = None
         self.needs = Needs(logs)
         self.statuses: dict[str, set[int]] = {}  # shared functions: what they return beside 0
         self.fused: dict[Hashable, int] = {}  # functions that do several instructions: how many
@@ -116,11 +113,6 @@ class Unit:
     def add(self, name: str, text: str) -> None:
         self._regions[name] = text
 
-    def always_succeeds(self, name: str) -> bool:
-        """True for a shared function that returns a status, which is always 0."""
-        found = self.statuses.get(f"@{name}")
-        return found is not None and not found
-
     def shared(self, key: Hashable, make: Callable[[str], str]) -> str:
         """The name of a function that many places call, made once; `make(name)` gives its text."""
         found = self._shared.get(key)
@@ -131,9 +123,8 @@ class Unit:
         return found[0]
 
     def log_access(self) -> str:
-        """The name of the function that logs an access to global memory; the slice of a region
-        calls it before any block runs."""
-        return self.shared(TOUCHED, _log_access)
+        """The name of the function that logs an access to global memory."""
+        return self.shared("log_access", _log_access)
 
     @property
     def _functions(self) -> dict[str, str]:
@@ -147,14 +138,8 @@ class Unit:
 
     @property
     def text(self) -> str:
-        return self.module(self._functions.values())
-
-    def module(self, functions: Iterable[str]) -> str:
-        """These functions with all shared ones."""
-        return self._module([text for _, text in self._shared.values()], functions)
-
-    def _module(self, shared: Iterable[str], functions: Iterable[str]) -> str:
-        return "\n".join([*self._declared, *shared, *functions, _END])
+        shared = (text for _, text in self._shared.values())
+        return "\n".join([*self._declared, *shared, *self._functions.values(), _END])
 
     def function(self, name: str) -> Any:
         """A linked region, called with a context and an argument buffer."""
@@ -183,24 +168,10 @@ class Unit:
                 self._code = native.target().code(self.text, list(self._functions))
             return self._code
 
-    def surveys(self) -> Any:
-        """The loop over blocks that only logs their accesses; None if these are not known."""
-        with self._lock:
-            if self._surveys is None:
-                text = self.slice(SURVEY)
-                self._surveys = [] if text is None else self._link_surveys(text)
-            return self._surveys[0] if self._surveys else None
 
-    def _link_surveys(self, slice: str) -> list[Any]:
-        loop = rounds(ROUNDS, SURVEY, self.needs, logs=True)
-        text = self._module([self._shared[TOUCHED][1]], [slice, loop])
-        code = native.target().code(text, [ROUNDS])
-        return [native.rounds(code.address(ROUNDS)), code]
-
-
-def rounds(name: str, region: str, needs: Needs, *, logs: bool = False) -> str:
-    """i64 f(context, frame, first, end, where): runs blocks; returns the block that failed, or
-    `end`. With `logs`, the number of logged accesses is stored at `where` after each block."""
+def rounds(name: str, region: str, needs: Needs) -> str:
+    """i64 f(context, frame, first, end, _): runs blocks; returns the block that failed, or
+    `end`."""
     x = Text()
 
     def word(index: int) -> str:
@@ -210,7 +181,7 @@ def rounds(name: str, region: str, needs: Needs, *, logs: bool = False) -> str:
         status = x.new(f"call i32 {call}(ptr %ctx, i32 {what})")
         return x.compare("eq", status, 0, "i32")
 
-    call, due, log = word(CALL), word(DUE), word(LOG)
+    call, due = word(CALL), word(DUE)
     bases = {
         memory: x.load("ptr", x.at(word(TABLE), 16 * memory), 8) for memory, _, _ in needs.cleared
     }
@@ -243,9 +214,6 @@ def rounds(name: str, region: str, needs: Needs, *, logs: bool = False) -> str:
             zero(word(KEPT), 8 * SLOTS)
         status = x.new(f"call i32 @{region}(ptr %ctx, ptr %frame)")
         x.leave_unless(x.compare("eq", status, 0, "i32"), fail)
-        if logs:
-            nth = x.mul(x.sub(block, "%first"), 8)
-            x.store(I64, x.load(I64, log, 8), x.at("%where", nth), 8)
         return [x.add(block, 1)]
 
     def more(state: list[str]) -> str:

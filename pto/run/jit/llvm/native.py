@@ -6,8 +6,7 @@ import ctypes
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Generator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from functools import cache as once
 from functools import partial
 from typing import Any, Final
@@ -197,13 +196,6 @@ def object_of(text: str, machine: Any) -> bytes:
     builder = llvm.create_pass_builder(machine, options)
     builder.getModulePassManager().run(module, builder)
     return machine.emit_object(module)
-
-
-@contextmanager
-def parsed(text: str, name: str) -> Generator[Any]:
-    """A function of a module of LLVM text, parsed; it is valid inside the `with`."""
-    with _lock, llvm.parse_assembly(text) as module:
-        yield module.get_function(name)
 
 
 @once

@@ -126,11 +126,6 @@ def _no_module(line: str) -> None:
     raise RuntimeError(f"a text without a module cannot declare {line}")
 
 
-class Noted(str):
-    """A line that logs an access to global memory; only the slice of a region and code that logs
-    keep it."""
-
-
 class Text:
     """The body of one function under construction.
 
@@ -145,7 +140,6 @@ class Text:
         self._names = 0
         self._stack: list[str] = []
         self._prologue: list[str] = []
-        self.fixed: set[str] = set()  # loads that give the same value throughout a launch
         self.slow = 0  # instructions that take many cycles: divisions, calls
         self.widest = 0  # bytes of the widest float that an instruction computes
         self.zeroed: dict[str, tuple[str, str]] = {}  # lanes off are 0: of what, under which bits
@@ -170,9 +164,6 @@ class Text:
 
     def do(self, op: str) -> None:
         self.lines.append(f"  {op}")
-
-    def note(self, op: str) -> None:
-        self.lines.append(Noted(f"  {op}"))
 
     def fresh(self, word: str) -> str:
         """An unused label."""
@@ -300,11 +291,10 @@ class Text:
         self._prologue += [] if first is None else [f"  store {type} {first}, ptr {name}"]
         return name
 
-    def first(self, op: str, *, fixed: bool = False) -> str:
+    def first(self, op: str) -> str:
         """An instruction at the start of the function."""
         name = self.name()
         self._prologue.append(f"  {name} = {op}")
-        self.fixed |= {name} if fixed else set()
         return name
 
     def at(self, base: str, offset: Val) -> str:
@@ -318,15 +308,11 @@ class Text:
 
     def load_fixed(self, type: str, pointer: str) -> str:
         """A word that keeps its value throughout a launch."""
-        name = self.new(f"load {type}, ptr {pointer}, align 8, {FIXED}")
-        self.fixed.add(name)
-        return name
+        return self.new(f"load {type}, ptr {pointer}, align 8, {FIXED}")
 
     def load_flag(self, pointer: str) -> str:
         """A word that another thread sets."""
-        name = self.new(f"load volatile i64, ptr {pointer}, align 8")
-        self.fixed.add(name)
-        return name
+        return self.new(f"load volatile i64, ptr {pointer}, align 8")
 
     def store(self, type: str, value: Val, pointer: str, align: int = 1, extra: str = "") -> None:
         self.do(f"store {type} {value}, ptr {pointer}, align {align}{extra}")
@@ -418,13 +404,12 @@ class Text:
         listed = ", ".join(f"{type} %p{n}" for n, type in enumerate(types))
         return self.function(f"define internal {result} {name}({listed}) noinline nounwind")
 
-    def function(self, head: str, *, notes: bool = True, begin: Sequence[str] = ()) -> str:
-        """The whole function, with or without noted lines. `begin` are the lines before its first
-        block, if that is not `entry`."""
+    def function(self, head: str, begin: Sequence[str] = ()) -> str:
+        """The whole function. `begin` are the lines before its first block, if that is not
+        `entry`."""
         label = [] if self._entry == "entry" else [f"{self._entry}:"]
-        lines = (line for line in self.lines if notes or not isinstance(line, Noted))
         start = ["entry:", *self._stack, *begin, *label, *self._prologue]
-        return "\n".join([f"{head} {{", *start, *lines, "}"])
+        return "\n".join([f"{head} {{", *start, *self.lines, "}"])
 
 
 _COMPARE: Final = {word: getattr(operator, word) for word in ("eq", "ne", "lt", "le", "gt", "ge")}

@@ -45,7 +45,8 @@ LOCAL, GLOBAL, PLACE = 1, 2, 3  # 0: a queue that only Python handles; higher bi
 FINE, FAILED, WAITS = range(3)  # results of a call of Python
 RUNS, BROKEN, DONE = range(3)  # values of STATUS
 LOOK: Final = -1  # poll: signals, and the limit of the launch
-TOUCHES: Final = 1 << 11  # logged accesses to global memory, for one agent
+_TOUCHES: Final = 1 << 11  # logged accesses to global memory, for one agent
+MANY: Final = 1 << 60  # more accesses than any log holds
 HEAD: Final = 2  # a log starts with the number of accesses and its capacity
 TOUCH: Final = 5  # words of an access: memory (highest bit: write), address, rows, bytes, pitch
 CLEAR: Final = -2  # reset everything to its state at the start of a block
@@ -145,9 +146,7 @@ class Context:
         self._owned = np.zeros(MEMORIES, np.int64)
         self.words[OWNED] = self._owned.ctypes.data
         if needs.logs:
-            self._log = np.empty(HEAD + TOUCHES * TOUCH, np.int64)
-            self._log[:HEAD] = 0, TOUCHES
-            self.words[LOG] = self._log.ctypes.data
+            self.log(_TOUCHES)
         self._share_counters()
         self.pointer = self.words.ctypes.data
         for number in needs.spaces:
@@ -282,6 +281,8 @@ class Context:
     def reuse_for(self, core: Core) -> None:
         """Use this context for another launch."""
         self._share_counters()
+        if self.needs.logs:
+            self._log[0] = 0
         cells = self._cells
         cells[BLOCK], cells[BLOCKS] = core.block, core.blocks
         cells[SUB], cells[SUBS] = core.sub, core.subs
@@ -333,8 +334,6 @@ class Context:
         self.reuse_for(self.core)
         self.words[[DIRTY, STATUS, PASSED, AT]] = 0
         self.objects.clear()
-        if self.needs.logs:
-            self._log[0] = 0
         if spoilt and QUEUES in self.needs.words:
             self._queues[:] = 0
 
@@ -363,10 +362,16 @@ class Context:
             words = state, ring.slots, ring.slot_size, local, ring.local_slots, kind, first, size
             self._queues[number, way - 1] = words
 
+    def log(self, capacity: int) -> None:
+        """Start a log of this many accesses to global memory."""
+        self._log = np.empty(HEAD + capacity * TOUCH, np.int64)
+        self._log[:HEAD] = 0, capacity
+        self.words[LOG] = self._log.ctypes.data
+
     def touches(self) -> Words | None:
         """The logged accesses to global memory, a row each; None if there were too many."""
-        count = int(self._log[0])
-        if count > TOUCHES:
+        count, capacity = map(int, self._log[:HEAD])
+        if count > capacity:
             return None
         return self._log[HEAD : HEAD + count * TOUCH].reshape(count, TOUCH).copy()
 

@@ -1,7 +1,7 @@
 """A proof, from the program and the sizes of a call, that the blocks of the call are independent.
 
 Its cost does not depend on the number of blocks, and calls with the same sizes share it. Without a
-proof, the footprints of the blocks are compared.
+proof, blocks run in order.
 """
 
 from __future__ import annotations
@@ -11,16 +11,14 @@ from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from pto.core.pointer import Pointer
 from pto.ir.graph import Operation
-from pto.run.jit.runtime.context import Context, Words
+from pto.run.jit.runtime.context import Context
 
 Given = Mapping[str, int | tuple[int, int] | None]  # numbers; arrays by machine address and bytes
 Key = tuple[int, tuple[Any, ...]]  # the number of blocks; numbers, and arrays as index and bytes
 _KEPT: Final = 256  # cached calls
-_LINES: Final = 1 << 23  # rows of footprints that are compared; with more, blocks run in order
 
 
 class Independence:
@@ -92,36 +90,4 @@ def _argument(value: Any, context: Context) -> int | tuple[int, int] | None:
     if isinstance(value, Pointer):
         row = None if value.address else context.number(value.memory)
         return None if row is None else (int(context.rows[row, 0]), int(context.rows[row, 1]))
-    return value if isinstance(value, int) else 0 if isinstance(value, float) else None
-
-
-def conflict(words: Words, block: Words) -> bool:
-    """True if two blocks access the same bytes, and one of them writes there."""
-    writes, (start, rows, nbytes, pitch) = words[:, 0] < 0, words[:, 1:].T
-    dense = pitch == nbytes  # rows that follow each other without gaps are one long row
-    nbytes, rows = np.where(dense, nbytes * rows, nbytes), np.where(dense, 1, rows)
-    far, some = (rows - 1) * pitch, (rows > 0) & (nbytes > 0)
-    low, high = start + np.minimum(far, 0), start + np.maximum(far, 0) + nbytes
-    if not _share_bytes(low[some], high[some], block[some], writes[some]):
-        return False
-    near = some & (high > low[writes].min()) & (low < high[writes].max())
-    start, rows, nbytes, pitch = start[near], rows[near], nbytes[near], pitch[near]
-    if rows.sum() > _LINES:
-        return True
-    # one interval for each row of each access
-    which = np.repeat(np.arange(len(rows)), rows)
-    nth = np.arange(len(which)) - np.repeat(np.cumsum(rows) - rows, rows)
-    start = start[which] + nth * pitch[which]
-    return _share_bytes(start, start + nbytes[which], block[near][which], writes[near][which])
-
-
-def _share_bytes(start: Words, end: Words, owner: Words, writes: npt.NDArray[np.bool_]) -> bool:
-    """True if intervals of several blocks overlap, one of them a write."""
-    if not writes.any():
-        return False
-    order = np.argsort(start, kind="stable")
-    start, farthest = start[order], np.maximum.accumulate(end[order])
-    owner, writes = owner[order], writes[order]
-    first = np.flatnonzero(np.concatenate([[True], start[1:] >= farthest[:-1]]))
-    shared = np.minimum.reduceat(owner, first) != np.maximum.reduceat(owner, first)
-    return bool((shared & np.logical_or.reduceat(writes, first)).any())
+    return value if isinstance(value, int) else 0 if isinstance(value, float | np.generic) else None

@@ -43,7 +43,6 @@ class CompiledRegion:
         self._unit = unit
         self.name = name
         self.op = op  # its first operation
-        self.slice = emitter.slice
         self.ins = ins
         self._outs = outs
         self._sizes = sizes  # constants: representation, offset, value

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from pto.run.jit.runtime.threads import BlockWorker
 
 IS_SUPPORTED: Final = sys.platform == "linux"  # elsewhere semaphores in memory are missing
+Stop = Callable[[BaseException | None], None]
+Seen = Callable[[int], None]
 _MOST: Final = 1024  # threads of a team
 # The words of a team: the semaphore of the launch, then these. A word that several threads change
 # has a cache line of its own.
@@ -197,19 +199,16 @@ class Team:
             self._code.serve(self._pointer, n)
 
     def run(
-        self,
-        function: int,
-        workers: Sequence[BlockWorker],
-        blocks: range,
-        chunk: int,
-        stop: Callable[[BaseException | None], None],
+        self, workers: Sequence[BlockWorker], blocks: range, chunk: int, stop: Stop, seen: Seen
     ) -> list[int]:
         """Run blocks on this thread with the first worker, and on a thread for each of the others.
 
         Returns the block that each worker could not run, or the end. `stop` is called if one fails
-        while others run, and with an interrupt: it makes the workers end.
+        while others run, and with an interrupt: it makes the workers end. `seen` is called
+        regularly with the number of blocks that have started.
         """
         words, count = self._words, min(len(workers) - 1, _MOST)
+        function = ctypes.cast(workers[0].taken, ctypes.c_void_p).value or 0
         self._grow(count)
         rows, states = self._rows[:count], self._states[:count]
         words[_FUNCTION : _COUNT + 1] = function, chunk, blocks.stop, count
@@ -223,6 +222,7 @@ class Team:
         def look(_: int = 0) -> None:
             if min(words[_OWN], rows[:, _RESULT].min()) < blocks.stop:
                 stop(None)
+            seen(min(int(words[_COUNTER]), blocks.stop))
 
         workers[0].context.seen = look
         work: Any = self._code.launch, (self._pointer, *workers[0].pointers)
@@ -241,16 +241,55 @@ class Team:
         return [int(words[_OWN]), *rows[:, _RESULT].tolist()]
 
 
-_idle: Final = list[Team]()
+class ThreadTeam:
+    """The same without semaphores: a thread of Python for each worker of a launch."""
+
+    def run(
+        self, workers: Sequence[BlockWorker], blocks: range, chunk: int, stop: Stop, seen: Seen
+    ) -> list[int]:
+        counter, ends = np.array([blocks.start]), [blocks.stop] * len(workers)
+
+        def work(n: int) -> None:
+            with np.errstate(all="ignore"):  # for Python that compiled code calls
+                taken, where = workers[n].taken, counter.ctypes.data
+                ends[n] = workers[n].call(taken, chunk, blocks.stop, where)
+
+        def look(_: int = 0) -> None:
+            if min(ends) < blocks.stop:
+                stop(None)
+            seen(min(int(counter[0]), blocks.stop))
+
+        workers[0].context.seen = look
+        others = [
+            threading.Thread(target=work, args=(n,), daemon=True) for n in range(1, len(workers))
+        ]
+        for other in others:
+            other.start()
+        try:
+            work(0)
+        except BaseException as error:
+            stop(error)
+        while any(other.is_alive() for other in others):
+            try:
+                others[0].join(clock.TICK)
+                others.append(others.pop(0))
+                look()
+            except BaseException as error:
+                stop(error)
+        return ends
+
+
+_idle: Final = list[Team | ThreadTeam]()
 os.register_at_fork(after_in_child=_idle.clear)  # threads do not survive a fork
 
 
-def take() -> Team:
+def take() -> Team | ThreadTeam:
     """A team that no launch uses; give it back with `give`."""
     try:
         return _idle.pop()
     except IndexError:
-        return Team()
+        return Team() if IS_SUPPORTED else ThreadTeam()
 
 
-give: Final = _idle.append
+def give(threads: Team | ThreadTeam) -> None:
+    _idle.append(threads)
