@@ -192,6 +192,12 @@ def test_a_planted_fault_is_not_proved_absent(name: str) -> None:
     assert not is_proved(FAULTS[name])
 
 
+def test_a_length_that_the_kernel_writes_may_be_another_one_at_the_other_end() -> None:
+    """The store itself is a fault of order; that the ends differ is one of deadlock."""
+    assert answers(CORRECT["a length from memory"])["deadlock"].verdict == "proved"
+    assert answers(FAULTS["a length that the kernel writes"])["deadlock"].verdict == "unknown"
+
+
 def test_most_planted_faults_are_shown_by_a_run() -> None:
     """Left out: a tile that is left in a queue, which no run reports."""
     silent = [name for name, text in FAULTS.items() if runs_clean(text)]
