@@ -9,7 +9,8 @@ from pto.core.errors import Diagnostic, Note
 from pto.ir.graph import Module, Operation
 from pto.isa.order.queue_setup import LOCAL_QUEUE
 from pto.isa.row.attributes import Bool, Int, Str, Symbol
-from pto.isa.row.order import Allocate, OfQueue, OpenQueue, Push, QueueSlots
+from pto.isa.row.order import Allocate, OfQueue, OpenQueue, Pop, Push, QueueSlots
+from pto.isa.row.types import TileBuf
 from pto.target.facts import Profile
 from pto.verify.functions import name_of
 
@@ -26,13 +27,19 @@ Key = tuple[int, str, str]  # direction, function that reserves the buffer, name
 
 @dataclass(frozen=True, slots=True)
 class QueueEnd:
-    """One initialisation of a pipe: the buffers it uses and how its users split tiles."""
+    """One initialisation of a pipe: the buffers and operations that use it."""
 
     op: Operation
     function: str
     keys: frozenset[Key]
-    splits: frozenset[int]
+    users: tuple[Operation, ...]
     nosplit: bool | None
+    is_local: bool  # slots in the consumer's buffer
+
+    @property
+    def splits(self) -> set[int]:
+        """How users split tiles."""
+        return {split for user in self.users if (split := number(user, "split")) is not None}
 
 
 def is_end(op: Operation) -> bool:
@@ -50,7 +57,7 @@ def check(module: Module, profile: Profile) -> list[Diagnostic]:
     for function in module.functions():
         for op in function.walk():
             if is_end(op):
-                ends.append(_end(op, function))
+                ends.append(_end(op, function, profile))
                 found += _anchored(op, ends[-1])
         found += _addressed(function)
     for end in ends:
@@ -86,23 +93,27 @@ def slots(op: Operation) -> tuple[int, int]:
     return number(op, "slot_num") or usual, number(op, "slot_size") or 0
 
 
-def _end(op: Operation, function: Operation) -> QueueEnd:
+def _end(op: Operation, function: Operation, profile: Profile) -> QueueEnd:
     keys = frozenset(key for key, _ in buffers(op, function))
     value = op.attrs.get("nosplit")
     nosplit = value.value if isinstance(value, Bool) else None
-    splits = frozenset(_splits(op, function))
-    return QueueEnd(op, name_of(function), keys, splits, nosplit)
+    users = tuple(user for user in function.walk() if _uses(user, op))
+    return QueueEnd(op, name_of(function), keys, users, nosplit, _is_local(op, profile))
 
 
-def _splits(op: Operation, function: Operation) -> Iterator[int]:
+def _is_local(op: Operation, profile: Profile) -> bool:
+    """True if slots are in the consumer's buffer: a5 ignores `gm_slot_buffer` of frontend forms."""
+    if is_lowered(op):
+        return op.row is LOCAL_QUEUE
+    in_global = op.group("gm_slot_buffer") and profile.sync.queue_slots == "gm"
+    return not (in_global or op.group("gm_slot_tensor"))
+
+
+def _uses(user: Operation, op: Operation) -> bool:
     """Lowered users name their pipe; frontend users belong to the function's pipes of that id."""
-    for user in function.walk():
-        if not isinstance(user.order, OfQueue):
-            continue
-        mine = op.results[0] in user.operands if is_lowered(op) else _is_of(op, user)
-        split = user.attrs.get("split")
-        if mine and isinstance(split, Int):
-            yield split.value
+    if not isinstance(user.order, OfQueue):
+        return False
+    return op.results[0] in user.operands if is_lowered(op) else _is_of(op, user)
 
 
 def _is_of(op: Operation, user: Operation) -> bool:
@@ -155,9 +166,7 @@ def _anchored(op: Operation, end: QueueEnd) -> list[Diagnostic]:
 
 
 def _own_split(end: QueueEnd) -> list[Diagnostic]:
-    in_global = any(end.op.group(n) for n in ("gm_slot_tensor", "gm_slot_buffer"))
-    through_local = end.op.row is LOCAL_QUEUE if is_lowered(end.op) else not in_global
-    if end.splits & _ODD and through_local:
+    if end.splits & _ODD and end.is_local:
         message = f"'{end.op.name}' op: halves of odd size need a queue through global memory"
         return [Diagnostic("PTO-S122", message, end.op.loc)]
     unsplit = {s == 0 for s in end.splits}
@@ -198,6 +207,7 @@ def _peers(ends: list[QueueEnd]) -> list[Diagnostic]:
             if end.splits and other.splits and len(kinds) > 1:
                 found.append(_conflict(end, sorted(end.splits | other.splits), other))
             found += _disagreement(end, other)
+            found += [*_reinterpreted(end, other), *_reinterpreted(other, end)]
     return found
 
 
@@ -232,3 +242,25 @@ def _disagreement(end: QueueEnd, other: QueueEnd) -> list[Diagnostic]:
 def _shape(end: QueueEnd) -> str:
     count, size = slots(end.op)
     return f"dir_mask {number(end.op, 'dir_mask')} and {count} slots of {size} bytes"
+
+
+def _reinterpreted(producer: QueueEnd, consumer: QueueEnd) -> Iterator[Diagnostic]:
+    """A slot in L1 has the layout of the pushed tile: pto-isa a5/TPush.hpp, a5/TInsert.hpp."""
+    if not producer.is_local:
+        return
+    pushes = [op for op in producer.users if isinstance(op.order, Push)]
+    for pop in (op for op in consumer.users if isinstance(op.order, Pop)):
+        read, written = _layout_of(pop, "mat"), {_layout_of(op, "vec"): op for op in pushes}
+        for layout, push in written.items():
+            if layout is None or read is None or layout == read:
+                continue
+            message = f"'{pop.name}' op reads {read} from slots that hold {layout}"
+            note = Note(f"{layout} is pushed here", push.loc)
+            help = f"copy the tile to one with layout {read} before the push (tmov)"
+            yield Diagnostic("PTO-S198", message, pop.loc, "warning", (note,), help)
+
+
+def _layout_of(op: Operation, role: str) -> str | None:
+    """The layout of a pushed or popped tile in this role."""
+    types = [v.type for v in (*op.results, *op.operands) if isinstance(v.type, TileBuf)]
+    return next((type.tile.layout.name for type in types if type.tile.role.value == role), None)
