@@ -252,6 +252,8 @@ def _built(profile: str, compiler: CxxCompiler, wanted: Wanted) -> Path:
                 if n == 0 and wanted.entry and not _mentions(command, file, wanted.entry):
                     absent.touch(mode=0o600)
                     raise Absent from None
+                if whole != file:  # an open brace of the source is an error of the entry behind it
+                    _run([*command, "-fsyntax-only", str(file)], base)
                 raise
             objects.append(str(out))
         made = work / "made.so"

@@ -527,6 +527,16 @@ def test_what_the_compiler_says_is_told(kernel, monkeypatch):
     assert "vadd" in str(caught.value)
 
 
+def test_an_open_brace_is_located_in_the_source(kernel, monkeypatch):
+    """The entry that is compiled behind the source is not the user's."""
+    monkeypatch.setattr("pto.cxx.compiler.others", lambda: iter(()))
+    with pytest.raises(PtoError) as caught:
+        kernel("__global__ AICORE void k(__gm__ float* x) { x[0] = 1;")(np.zeros(8, np.float32))
+    (finding,) = caught.value.diagnostics
+    assert "}" in finding.message
+    assert finding.loc is not None and not finding.loc.file.endswith("whole.cpp")
+
+
 def test_wrong_arguments_are_findings(kernel):
     good = kernel(ADD, "k<float, 16, 64>")
     out, a, b = arrays(1)
