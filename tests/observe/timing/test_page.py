@@ -288,6 +288,18 @@ def test_lines_of_two_files_are_told_apart(browser: Any, uneven: Timing, tmp_pat
 
 
 @needs_browser
+def test_the_source_begins_at_a_line_that_takes_time(browser: Any):
+    """The kernel of this file is below its docstring and imports."""
+    above, below = browser.execute_script(
+        "const pane = document.getElementById('source').getBoundingClientRect();"
+        "const lines = [...document.querySelectorAll('#source div')];"
+        "const at = lines.find(line => line.firstChild.innerText).getBoundingClientRect();"
+        "return [at.top - pane.top, pane.bottom - at.bottom]"
+    )
+    assert above >= 0 and below >= 0
+
+
+@needs_browser
 def test_a_legend_and_both_themes(browser: Any):
     from selenium.webdriver.common.by import By
     from selenium.webdriver.support.ui import WebDriverWait

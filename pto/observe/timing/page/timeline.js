@@ -339,6 +339,9 @@ function showSource() {
       pane.append(line);
     });
   }
+  // Start at the code that takes time, not at a licence or imports.
+  const first = [...pane.querySelectorAll("div")].find(line => line.firstChild.innerText);
+  if (first) pane.scrollTop = first.offsetTop - pane.offsetTop - 3 * first.offsetHeight;
 }
 
 function showLegend() {
