@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from functools import partialmethod
+from pathlib import Path
 
 import ml_dtypes
 import numpy as np
@@ -12,8 +14,8 @@ import pytest
 import pto
 from examples import flash_attention, gemm_mx_fp4
 from pto.cli.main import main
-from pto.cxx import st
-from pto.cxx.export import cpp
+from pto.cxx import compiler, header, st
+from pto.cxx.export import cpp, folder
 from pto.lang.kernel import Kernel
 from pto.target.profile import profile
 
@@ -337,3 +339,17 @@ def test_cpp_of_named_sizes_and_numbers_needs_no_arguments(tmp_path, capsys):
     assert main(["fmt", "--cpp", f"{path}:scaled"]) == 0
     signature = "scaled(__gm__ float* x, float s, __gm__ float* y, int64_t m, int64_t n)"
     assert signature in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("ranks", [[], ["RANKS"]], ids=["alone", "ranks"])
+@pytest.mark.usefixtures("a_compiler")
+def test_the_host_program_is_cpp_by_itself(ranks, tmp_path):
+    """The words in capitals are macros of a compiler where no export has replaced them."""
+    words = ["SIGNATURE void launch()", "MEASURED first", "WINDOW 0", "COUNT 2", *ranks]
+    words += ["LAUNCH launch();", "ARRAYS", "JUDGED"]
+    lines = [f"#include <{header.PRELUDE}>", *(f"#define {word}" for word in words)]
+    (tmp_path / "defined.hpp").write_text("\n".join([*lines, ""]))
+    own, include = compiler.find(), header.write(tmp_path / "include")
+    command = [own.path, *own.flags("a2a3"), "-DPTO_MACHINE", f"-I{include}", "-fsyntax-only"]
+    source = Path(folder.__file__).with_name("host.cpp")
+    subprocess.run([*command, "-include", str(tmp_path / "defined.hpp"), str(source)], check=True)

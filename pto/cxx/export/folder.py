@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from pto.core.dtypes import DType
 from pto.core.errors import PtoError, fail
 from pto.core.memory import address_of
 from pto.core.output import write_whole
@@ -48,6 +49,7 @@ class Argument:
     name: str
     type: str  # as the kernel of C++ declares it
     value: Any
+    dtype: DType | None = None
     file: str = ""  # the name of an array, of all that the ranks have
     expected: Any = None  # an array after the run, where the kernel writes it
     tolerance: ExportTolerance | None = None
@@ -79,6 +81,10 @@ class Exported:
     @property
     def on_ranks(self) -> bool:
         return len(self.ranks) > 1
+
+    @property
+    def takes_signals(self) -> bool:
+        return self.arguments[0].name == SIGNALS
 
     @property
     def case(self) -> str:
@@ -205,7 +211,7 @@ def _arguments(
             if new is not None and old.tobytes() != new.tobytes() and param.name not in slots:
                 how = tolerance(module, param.dtype)
                 made = replace(made, expected=new, tolerance=how)
-            found[-1].append(replace(made, name=param.name, type=type))
+            found[-1].append(replace(made, name=param.name, type=type, dtype=param.dtype))
     if not any(a.tolerance for own in found for a in own):
         raise fail("PTO-U249", "the launch changes no array: a board has nothing to compare")
     return found
@@ -235,7 +241,7 @@ def _arrays(
         label = name if world is None else f"{name}_{owner}"
         while _key(v) not in found and label in {a.file for a in found.values()}:
             label += "_"
-        old = found.get(_key(v)) or Argument("", "", v, label, rank=owner)
+        old = found.get(_key(v)) or Argument("", "", v, file=label, rank=owner)
         found[_key(v)] = replace(old, shared=old.shared or rank != owner)
     return found
 

@@ -1,8 +1,13 @@
-"""The files around an exported kernel: its launch, the host program, data, build file, README."""
+"""The files around an exported kernel: its launch, the host program, data, build file, README.
+
+`host.cpp` is the host program and `windows.cpp` the part of a kernel that ranks need: C++ with
+words in capitals for what an export knows. `#ifdef RANKS` is decided when they are written.
+"""
 
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -11,12 +16,24 @@ if TYPE_CHECKING:
 
 _CORES = {"a2a3": ("dav-c220", "MEMORY_BASE"), "a5": ("dav-c310", "REGISTER_BASE")}
 _ALIGNED = 512  # bytes, of arrays in a window
-_KINDS = {"float": "f32", "half": "f16", "bfloat16_t": "bf16"}  # elements with a tolerance
+_KINDS = ("f32", "f16", "bf16")  # elements that the host program compares as numbers
+_RANKS = re.compile(
+    r"^#ifdef RANKS\n(.*?)(?:^#else // RANKS\n(.*?))?^#endif // RANKS\n", re.DOTALL | re.MULTILINE
+)
+
+
+def _filled(file: str, made: Exported, **words: str) -> str:
+    """The text of a file beside this one, for ranks or for one device, with its words replaced."""
+    text = Path(__file__).with_name(file).read_text(encoding="utf-8")
+    chosen = _RANKS.sub(lambda found: found[1 if made.on_ranks else 2] or "", text)
+    words["NAME"] = made.name
+    return re.sub("|".join(words), lambda found: words[found[0]], chosen)
 
 
 def _passed(argument: Argument) -> str:
     """The type of an argument on the host; its compiler has no 16-bit floats."""
-    short = argument.type in ("half", "bfloat16_t")
+    kind = argument.dtype
+    short = kind is not None and kind.is_float and kind.bits < 32
     return "void*" if argument.is_array else "float" if short else argument.type
 
 
@@ -29,13 +46,13 @@ def launcher(made: Exported, entry: str) -> str:
     """The functions of the kernel's file that the host calls."""
     given = ", ".join(f"({a.type}){a.name}" for a in made.arguments)
     call = f"    {entry}<<<{made.blocks}, nullptr, stream>>>({given});"
-    moved = _MOVED.replace("NAME", made.name) if made.on_ranks else ""
+    moved = "\n" + _filled("windows.cpp", made) if made.on_ranks else ""
     return "\n".join(["", _signature(made), "{", call, "}", moved])
 
 
 def host_program(made: Exported) -> str:
     """main.cpp: read, launch, compare, time."""
-    ends, declared = dict.fromkeys(range(len(made.ranks)), 0), list[str]()
+    ends, declared = [0] * len(made.ranks), [_SIGNALS] * made.takes_signals
     for a in made.arrays:
         place = f", rank == {a.rank}" * made.on_ranks
         if a.shared:
@@ -47,224 +64,42 @@ def host_program(made: Exported) -> str:
         + f"launch_{made.name}({', '.join([*map(_given, own), 'stream'])});"
         for rank, own in enumerate(made.ranks)
     ]
-    words = {
-        "SIGNATURE": _signature(made),
-        "SUITE": made.suite,
-        "CASE": made.case,
-        "LAUNCH": "\n        ".join(calls),
-        "ARRAYS": "\n".join(declared),
-        "JUDGED": "\n".join(_compared(a, a.tolerance) for a in made.arrays if a.tolerance),
-        "PREDICTED": made.predicted,
-        "SIGNALS": _SIGNALS * any(isinstance(a.value, str) for a in made.arguments),
-        "WINDOW": str(max(ends.values())),
-        "COUNT": str(len(made.ranks)),
-        "NAME": made.name,
-    }
-    text = _HOST
-    for known in (_ON_RANKS if made.on_ranks else _ALONE, words):
-        text = re.sub("|".join(known), lambda found, known=known: known[found[0]], text)
-    return text
+    return _filled(
+        "host.cpp",
+        made,
+        SIGNATURE=_signature(made),
+        SUITE=made.suite,
+        CASE=made.case,
+        LAUNCH="\n        ".join(calls),
+        ARRAYS="\n".join(declared),
+        JUDGED="\n".join(_compared(a, a.tolerance) for a in made.arrays if a.tolerance),
+        PREDICTED=made.predicted,
+        MEASURED="first" if made.on_ranks else "timed(10, run)",
+        WINDOW=str(max(ends)),
+        COUNT=str(len(made.ranks)),
+    )
+
+
+_SIGNALS = "    uint64_t ffts = 0; uint32_t length = 0; rtGetC2cCtrlAddr(&ffts, &length);"
 
 
 def _given(a: Argument) -> str:
-    return f"{a.file}.device" if a.is_array else _number(a)
-
-
-def _number(a: Argument) -> str:
-    """A number of Python or NumPy, or the text of an expression, in C++."""
+    """An argument of the launch: memory, a number of Python or NumPy, or a variable of the host."""
+    if a.is_array:
+        return f"{a.file}.device"
     if isinstance(a.value, str):
-        return f"({_passed(a)})({a.value})"
-    if a.type not in _KINDS:
-        return f"({_passed(a)})({int(a.value)})"
-    text = repr(float(a.value)).replace("inf", "INFINITY").replace("nan", "NAN")
+        text = a.value
+    elif a.dtype is not None and a.dtype.is_float:
+        text = repr(float(a.value)).replace("inf", "INFINITY").replace("nan", "NAN")
+    else:
+        text = str(int(a.value))
     return f"({_passed(a)})({text})"
 
 
 def _compared(a: Argument, how: ExportTolerance) -> str:
-    kind = _KINDS.get(a.type.rstrip("* "), "bits") if how.relative else "bits"
+    known = how.relative and a.dtype is not None and a.dtype.name in _KINDS
+    kind = a.dtype.name if known and a.dtype is not None else "bits"
     return f'    EXPECT_EQ({a.file}.wrong({how.relative!r}, {kind}), 0u) << "{a.file}: {how}";'
-
-
-_SIGNALS = """\
-    uint64_t ffts = 0; uint32_t length = 0; rtGetC2cCtrlAddr(&ffts, &length);
-"""
-_HOST = """\
-// The host program of NAME: it runs the kernel on the data of gen_data.py, compares the results
-// with those of the run that the folder was made from, and prints the time beside the prediction.
-#include <cmath>
-#include <cstdint>
-#include <cstdio>
-#include <cstring>
-#include <fstream>
-#include <string>
-#include <vector>
-#include <acl/acl.h>
-#include <runtime/rt.h>
-#include <gtest/gtest.h>
-INCLUDED
-SIGNATURE;
-
-namespace {
-const std::string kFolder = "../SUITE.CASE/";
-aclrtStream stream = nullptr;
-MOVED
-enum Kind { bits, f32, f16, bf16 };
-
-double number(const std::vector<char>& bytes, size_t n, Kind kind)
-{
-    const size_t step = kind == bits ? 1 : kind == f32 ? 4 : 2;
-    uint32_t word = 0;
-    std::memcpy(&word, &bytes[n * step], step);
-    const uint32_t special = (word & 0x7c00) == 0x7c00 ? 0x7f800000 : 0;
-    if (kind == bits) return word;
-    if (kind == bf16) word <<= 16;
-    if (kind == f16) word = (word & 0x8000) << 16 | (word & 0x7fff) << 13 | special;
-    float value;
-    std::memcpy(&value, &word, 4);
-    return kind == f16 ? value * 0x1p112 : value;
-}
-
-// An array of this rank, or of another one; `window` is its address where other ranks reach it.
-struct Array {
-    std::string name;
-    std::vector<char> host;
-    void *own = nullptr, *device;
-
-    Array(const std::string& label, size_t bytes, bool mine = true, void* window = nullptr)
-        : name(label), host(mine ? bytes : 0), device(window)
-    {
-        if (!mine) return;
-        std::ifstream file(kFolder + name + ".bin", std::ios::binary);
-        file.read(host.data(), bytes);
-        EXPECT_TRUE(file.gcount() == (std::streamsize)bytes) << name << ".bin: run gen_data.py";
-        aclrtMalloc(&own, bytes + 8, ACL_MEM_MALLOC_HUGE_FIRST);
-        aclrtMemcpy(own, bytes, host.data(), bytes, ACL_MEMCPY_HOST_TO_DEVICE);
-        if (window) move(window, own, bytes);
-        else device = own;
-    }
-
-    ~Array() { aclrtFree(own); }
-
-    // Copies the result back and counts the elements that differ by more than a relative error.
-    size_t wrong(double allowed, Kind kind)
-    {
-        const size_t size = host.size(), count = size / (kind == bits ? 1 : kind == f32 ? 4 : 2);
-        if (size && device != own) move(own, device, size);
-        aclrtMemcpy(host.data(), size, own, size, ACL_MEMCPY_DEVICE_TO_HOST);
-        const std::string ends = name + ".bin";
-        if (size) std::ofstream(kFolder + "output_" + ends, std::ios::binary).write(&host[0], size);
-        std::vector<char> golden(size);
-        std::ifstream(kFolder + "golden_" + ends, std::ios::binary).read(golden.data(), size);
-        double scale = 0;
-        for (size_t n = 0; n < count; ++n) {
-            const double e = std::fabs(number(golden, n, kind));
-            if (std::isfinite(e)) scale = std::fmax(scale, e);
-        }
-        size_t found = 0;
-        for (size_t n = 0; n < count; ++n) {
-            const double a = number(host, n, kind), e = number(golden, n, kind);
-            const double most = allowed * std::fmax(std::fabs(e), scale * 1e-3);
-            if (a == e || (std::isnan(a) && std::isnan(e)) || std::fabs(a - e) <= most) continue;
-            if (!found++) std::printf("%s[%zu] is %g, expected %g\\n", name.c_str(), n, a, e);
-        }
-        return found;
-    }
-};
-
-// The time of a launch in microseconds.
-template <class Run> double timed(int count, const Run& run)
-{
-    aclrtEvent begin, end;
-    float ms = 0;
-    aclrtCreateEvent(&begin), aclrtCreateEvent(&end);
-    aclrtRecordEvent(begin, stream);
-    for (int n = 0; n < count; ++n) run();
-    aclrtRecordEvent(end, stream);
-    aclrtSynchronizeStream(stream);
-    aclrtEventElapsedTime(&ms, begin, end);
-    return ms * 1000 / count;
-}
-} // namespace
-
-TEST(SUITE, CASE)
-{
-BEGIN
-    {
-SIGNALSARRAYS
-    const auto run = [&] {
-        LAUNCH
-    };
-    barrier();
-    const double first = timed(1, run); // the launch whose results are compared
-    barrier();
-JUDGED
-#ifndef PTO_MACHINE
-    std::printf("NAME: %.2f us a launch, PREDICTED\\n", MEASURED);
-#endif
-    }
-END
-}
-"""
-_ALONE = {
-    "INCLUDED": "",
-    "MOVED": "void move(void*, void*, size_t) {} // memory of one device is in no window\n",
-    "BEGIN": """\
-    aclInit(nullptr);
-    aclrtSetDevice(0);
-    aclrtCreateStream(&stream);
-    const auto barrier = [] {};""",
-    "MEASURED": "timed(10, run)",
-    "END": "    aclrtDestroyStream(stream), aclrtResetDevice(0), aclFinalize();",
-}
-_ON_RANKS = {
-    "INCLUDED": """
-// Ranks and their windows: the header of pto-isa's tests of communication, as a host includes it.
-#define PTO_COMM_ST_SKIP_SDMA_WORKSPACE_MANAGER
-#ifndef AICORE
-#define AICORE
-#define __gm__
-#endif
-#if defined(PTO_MACHINE) && !__has_include("../common.hpp")
-#include <pto/machine/test_context.hpp>
-#else
-#include "../common.hpp"
-int main(int argc, char** argv)
-{
-    CommMpiInit(&argc, &argv);
-    ::testing::InitGoogleTest(&argc, argv);
-    const int result = RUN_ALL_TESTS();
-    CommMpiFinalize();
-    return result;
-}
-#endif
-void move_NAME(void* to, void* from, size_t bytes, void* stream);""",
-    "MOVED": """\
-void move(void* to, void* from, size_t bytes) { move_NAME(to, from, bytes, stream); }
-""",
-    "BEGIN": """\
-    EXPECT_TRUE(ForkAndRunWithHcclRootInfo(COUNT, 0, 0, [](int rank, const HcclRootInfo* root) {
-    TestContext context; // HCCL_BUFFSIZE sets the size of windows
-    const bool begun = context.Init(rank, COUNT, COUNT, 0, root);
-    if (!begun || context.hostCtx.winSize < WINDOW) return false;
-    const uint64_t* windows = context.hostCtx.windowsIn;
-    stream = context.stream;
-    const auto barrier = [&] { HcclHostBarrier(context.comm, stream); };""",
-    "MEASURED": "first",
-    "END": "    return context.Finalize();\n    }));",
-}
-_MOVED = """
-// Copies between a window and other memory: the host may not reach windows.
-__global__ AICORE void move_words(__gm__ int64_t* to, __gm__ int64_t* from, int64_t count)
-{
-    for (int64_t n = 0; n < count; ++n) to[n] = from[n];
-    pipe_barrier(PIPE_ALL);
-}
-
-void move_NAME(void* to, void* from, size_t bytes, void* stream)
-{
-    move_words<<<1, nullptr, stream>>>((int64_t*)to, (int64_t*)from, (bytes + 7) / 8);
-}
-"""
 
 
 def data_script(made: Exported) -> str:

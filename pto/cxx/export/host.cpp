@@ -1,0 +1,160 @@
+// The host program of NAME: it runs the kernel on the data of gen_data.py, compares the results
+// with those of the run that the folder was made from, and prints the time beside the prediction.
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <string>
+#include <vector>
+#include <acl/acl.h>
+#include <runtime/rt.h>
+#include <gtest/gtest.h>
+
+#ifdef RANKS
+// Ranks and their windows: the header of pto-isa's tests of communication, as a host includes it.
+#define PTO_COMM_ST_SKIP_SDMA_WORKSPACE_MANAGER
+#ifndef AICORE
+#define AICORE
+#define __gm__
+#endif
+#if defined(PTO_MACHINE) && !__has_include("../common.hpp")
+#include <pto/machine/test_context.hpp>
+#else
+#include "../common.hpp"
+int main(int argc, char** argv)
+{
+    CommMpiInit(&argc, &argv);
+    ::testing::InitGoogleTest(&argc, argv);
+    const int result = RUN_ALL_TESTS();
+    CommMpiFinalize();
+    return result;
+}
+#endif
+void move_NAME(void* to, void* from, size_t bytes, void* stream);
+#endif // RANKS
+SIGNATURE;
+
+namespace {
+const std::string kFolder = "../SUITE.CASE/";
+aclrtStream stream = nullptr;
+#ifdef RANKS
+void move(void* to, void* from, size_t bytes) { move_NAME(to, from, bytes, stream); }
+#else // RANKS
+void move(void*, void*, size_t) {} // memory of one device is in no window
+#endif // RANKS
+
+enum Kind { bits, f32, f16, bf16 };
+
+double number(const std::vector<char>& bytes, size_t n, Kind kind)
+{
+    const size_t step = kind == bits ? 1 : kind == f32 ? 4 : 2;
+    uint32_t word = 0;
+    std::memcpy(&word, &bytes[n * step], step);
+    const uint32_t special = (word & 0x7c00) == 0x7c00 ? 0x7f800000 : 0;
+    if (kind == bits) return word;
+    if (kind == bf16) word <<= 16;
+    if (kind == f16) word = (word & 0x8000) << 16 | (word & 0x7fff) << 13 | special;
+    float value;
+    std::memcpy(&value, &word, 4);
+    return kind == f16 ? value * 0x1p112 : value;
+}
+
+// An array of this rank, or of another one; `window` is its address where other ranks reach it.
+struct Array {
+    std::string name;
+    std::vector<char> host;
+    void *own = nullptr, *device;
+
+    Array(const std::string& label, size_t bytes, bool mine = true, void* window = nullptr)
+        : name(label), host(mine ? bytes : 0), device(window)
+    {
+        if (!mine) return;
+        std::ifstream file(kFolder + name + ".bin", std::ios::binary);
+        file.read(host.data(), bytes);
+        EXPECT_TRUE(file.gcount() == (std::streamsize)bytes) << name << ".bin: run gen_data.py";
+        aclrtMalloc(&own, bytes + 8, ACL_MEM_MALLOC_HUGE_FIRST);
+        aclrtMemcpy(own, bytes, host.data(), bytes, ACL_MEMCPY_HOST_TO_DEVICE);
+        if (window) move(window, own, bytes);
+        else device = own;
+    }
+
+    ~Array() { aclrtFree(own); }
+
+    // Copies the result back and counts the elements that differ by more than a relative error.
+    size_t wrong(double allowed, Kind kind)
+    {
+        const size_t size = host.size(), count = size / (kind == bits ? 1 : kind == f32 ? 4 : 2);
+        if (size && device != own) move(own, device, size);
+        aclrtMemcpy(host.data(), size, own, size, ACL_MEMCPY_DEVICE_TO_HOST);
+        const std::string ends = name + ".bin";
+        if (size) std::ofstream(kFolder + "output_" + ends, std::ios::binary).write(&host[0], size);
+        std::vector<char> golden(size);
+        std::ifstream(kFolder + "golden_" + ends, std::ios::binary).read(golden.data(), size);
+        double scale = 0;
+        for (size_t n = 0; n < count; ++n) {
+            const double e = std::fabs(number(golden, n, kind));
+            if (std::isfinite(e)) scale = std::fmax(scale, e);
+        }
+        size_t found = 0;
+        for (size_t n = 0; n < count; ++n) {
+            const double a = number(host, n, kind), e = number(golden, n, kind);
+            const double most = allowed * std::fmax(std::fabs(e), scale * 1e-3);
+            if (a == e || (std::isnan(a) && std::isnan(e)) || std::fabs(a - e) <= most) continue;
+            if (!found++) std::printf("%s[%zu] is %g, expected %g\n", name.c_str(), n, a, e);
+        }
+        return found;
+    }
+};
+
+// The time of a launch in microseconds.
+template <class Run> double timed(int count, const Run& run)
+{
+    aclrtEvent begin, end;
+    float ms = 0;
+    aclrtCreateEvent(&begin), aclrtCreateEvent(&end);
+    aclrtRecordEvent(begin, stream);
+    for (int n = 0; n < count; ++n) run();
+    aclrtRecordEvent(end, stream);
+    aclrtSynchronizeStream(stream);
+    aclrtEventElapsedTime(&ms, begin, end);
+    return ms * 1000 / count;
+}
+} // namespace
+
+TEST(SUITE, CASE)
+{
+#ifdef RANKS
+    EXPECT_TRUE(ForkAndRunWithHcclRootInfo(COUNT, 0, 0, [](int rank, const HcclRootInfo* root) {
+    TestContext context; // HCCL_BUFFSIZE sets the size of windows
+    const bool begun = context.Init(rank, COUNT, COUNT, 0, root);
+    if (!begun || context.hostCtx.winSize < WINDOW) return false;
+    const uint64_t* windows = context.hostCtx.windowsIn;
+    stream = context.stream;
+    const auto barrier = [&] { HcclHostBarrier(context.comm, stream); };
+#else // RANKS
+    aclInit(nullptr);
+    aclrtSetDevice(0);
+    aclrtCreateStream(&stream);
+    const auto barrier = [] {};
+#endif // RANKS
+    {
+ARRAYS
+    const auto run = [&] {
+        LAUNCH
+    };
+    barrier();
+    const double first = timed(1, run); // the launch whose results are compared
+    barrier();
+JUDGED
+#ifndef PTO_MACHINE
+    std::printf("NAME: %.2f us a launch, PREDICTED\n", MEASURED);
+#endif
+    }
+#ifdef RANKS
+    return context.Finalize();
+    }));
+#else // RANKS
+    aclrtDestroyStream(stream), aclrtResetDevice(0), aclFinalize();
+#endif // RANKS
+}
