@@ -12,17 +12,20 @@ row, or an attribute of it:
 Inside `<...>`: integers in order (`!x`: before the types), `x=0` fixed by this form, `Mode=Word` an
 enumerator that selects the form. An enumerator at any position sets the attribute that matches the
 name of its type. A text after `-` is the reason why there is no form. A text after `= ` is a C++
-expression in place of a call, `= {lhs} + {rhs}`; several results are separated by `; `.
+expression in place of a call, `= {lhs} + {rhs}`; several results are separated by `; `. After
+`= [x]` there is one for each word of attribute x: `= [predicate] eq: {lhs} == {rhs} | ..`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Container
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from pto.core.errors import fail
+from pto.isa.row.attributes import Attribute
 from pto.isa.row.instr import Attr, Instr
 from pto.isa.table import rows
 
@@ -111,9 +114,20 @@ def _derived(row: Instr) -> CallForm:
     return CallForm(row, cxx_name(row), tuple(arguments))
 
 
-def expression(row: Instr) -> str:
-    """The C++ expression for a row without a call, with {operand} placeholders; else empty."""
-    return _split(row.cxx)[1]
+def expression(row: Instr, attrs: Mapping[str, Attribute]) -> str:
+    """The C++ expression for an operation without a call, with {operand} placeholders; else empty.
+
+    `attrs` are those of the operation, whose words may select the expression.
+    """
+    text = _split(row.cxx)[1]
+    if not text.startswith("["):
+        return text
+    name, _, cases = text[1:].partition("] ")
+    word = getattr(attrs.get(name), "value", None)
+    found = dict(case.split(": ", 1) for case in cases.split(" | ")).get(str(word))
+    if found is None:
+        raise fail("PTO-U249", f"C++ has no operator for the {name} {word}")
+    return found
 
 
 def _split(cxx: str) -> tuple[str, str]:
@@ -175,6 +189,13 @@ def enumerators() -> dict[str, dict[int, str]]:
             words.setdefault(number, word)
             number += 1
     return found
+
+
+@cache
+def element_types() -> dict[str, str]:
+    """C++ types of the header by the name of the element type."""
+    text = (_MACHINE / "record.hpp").read_text(encoding="utf-8")
+    return {name: type for type, name in re.findall(r"X\((\w+), (\w+)\)", text)}
 
 
 def qualified(enum: str) -> str:

@@ -6,8 +6,6 @@
 
 from __future__ import annotations
 
-import re
-
 from pto.cxx.export.function import Line, function, identifier
 from pto.cxx.export.places import parameter_type
 from pto.ir.copied import copied
@@ -30,17 +28,6 @@ _HEAD = """\
 #include <pto/pto-inst.hpp>
 using namespace pto;
 """
-_SIMULATED = {  # calls that the simulator of the library lacks, and their definitions there
-    r"^\s*trap\(\);": "inline void trap() { __builtin_trap(); }",
-    r"TCI<\S+, \S+, \S+, \d>": "template <class D, class M, class T, int down>"
-    " void TCI_IMPL(D& dst, T start, M&) { TCI_IMPL<D, T, down>(dst, start); }",
-    r"TCVT\(\w+, \w+, \w+, [^,)]*\)": "template <class D, class S, class M>"
-    " void TCVT_IMPL(D& dst, S& src, M&, RoundMode mode, bool set)"
-    " { TCVT_IMPL(dst, src, mode, set); }",
-    r"TCVT\(\w+, \w+, \w+, [^,)]*, ": "template <class D, class S, class M>"
-    " void TCVT_IMPL(D& dst, S& src, M&, RoundMode mode, SaturationMode saturate, bool set)"
-    " { TCVT_IMPL(dst, src, mode, saturate, set); }",
-}
 
 
 def cpp(module: Module, profile: Profile, name: str = "kernel", signals: bool = False) -> str:
@@ -65,20 +52,27 @@ def listing(
     entries = entry_functions(made, None)
     placement = plan_memory(made, profile)
     head = _HEAD.format(what=", ".join(f"@{name_of(f)}" for f in entries), profile=profile.name)
-    lines = [*map(Line, head.split("\n"))]
+    lines = [*map(Line, head.split("\n")), *map(Line, _simulated(made))]
     several = len(entries) > 1
     helpers = [f for f in made.functions() if is_defined(f) and f not in entries]
     sides = {name_of(f): f.own_side() for f in module.functions()}  # as the program says
     for f in [*helpers, *entries]:
         entry = not several and f in entries
         lines += function(f, placement, entry=entry, side=sides[name_of(f)])
-    text = "\n".join(line.text for line in lines)
-    lacking = [made for call, made in _SIMULATED.items() if re.search(call, text, re.MULTILINE)]
-    if lacking:
-        lines[4:4] = map(Line, ["#ifdef __CPU_SIM", "namespace pto {", *lacking, "}", "#endif"])
     if several:
         lines += map(Line, _both_sides(entries, name, signals).split("\n"))
     return lines
+
+
+def _simulated(module: Module) -> list[str]:
+    """Definitions for the simulator of the library, where it lacks a call with all operands."""
+    lacking = {
+        line: None
+        for op in module.walk()
+        if op.row is not None and all(map(op.group, op.row.operand_names))
+        for line in op.row.simulated.splitlines()
+    }
+    return ["#ifdef __CPU_SIM", "namespace pto {", *lacking, "}", "#endif"] if lacking else []
 
 
 def _both_sides(entries: list[Operation], name: str, signals: bool) -> str:

@@ -24,7 +24,7 @@ from pto.cxx.forms import expression, forms, reason
 from pto.ir.choice import ways
 from pto.ir.graph import Block, Operation, Value
 from pto.isa.row import types as t
-from pto.isa.row.attributes import Enum, Symbol
+from pto.isa.row.attributes import Symbol
 from pto.isa.row.traits import Control
 from pto.plan.buffers import Placement
 from pto.verify.functions import name_of
@@ -34,7 +34,6 @@ _KEYWORDS = """auto bool break case char class const continue default delete do 
  short signed sizeof static struct switch template this typedef union unsigned using void volatile
  while block_idx block_num pipe event and or not xor main"""
 _RESERVED = frozenset(_KEYWORDS.split())
-_UNSIGNED = ("ult", "ule", "ugt", "uge")  # predicates
 _SIDES = {"cube": "__DAV_CUBE__", "vector": "__DAV_VEC__"}
 
 
@@ -137,8 +136,8 @@ class Writer:
             self.texts[id(result)] = spelling.number(op.attrs["value"], result.type)
         elif (written := PLACES.get(row.name) or PLACES.get(type(row.order))) is not None:
             written(self, op)
-        elif expression(row):
-            self._expression(op, expression(row))
+        elif text := expression(row, op.attrs):
+            self._expression(op, text)
         elif forms(row):
             call(self, op)
         else:
@@ -178,9 +177,7 @@ class Writer:
         (given,) = op.group(operand)
         if isinstance(given.type, t.TileBuf) and given.type.tile.dtype.is_packed:
             raise fail("PTO-U249", f"C++ counts single values of {given.type.tile.dtype.name}")
-        predicate = op.attrs.get("predicate")
-        plain = not (isinstance(predicate, Enum) and predicate.value in _UNSIGNED)
-        if name == operand and plain:
+        if name == operand:
             return self.text(given)
         return f"({spelling.unsigned(given.type)}){self.text(given)}"
 

@@ -10,6 +10,7 @@ from pto.core.errors import fail
 from pto.core.layout import FRACTAL_MX
 from pto.core.tile import TileType
 from pto.cxx.export import spelling
+from pto.cxx.forms import enumerators
 from pto.cxx.packed import in_values, values_in
 from pto.ir.graph import Operation, Value
 from pto.isa.handle.config import TASSIGN
@@ -233,17 +234,16 @@ def _open(writer: Writer, op: Operation) -> None:
     if not buffers or op.group("gm_slot_tensor"):
         raise fail("PTO-U249", "only queues with a consumer buffer and a number can be exported")
     room, *local = ("" if v is None else writer.text(v) for v in buffers)
-    n, way = numbers.get("id", 0), numbers["dir_mask"]
-    slots = slot_count(way, numbers.get("slot_num"))
+    n, mask = numbers.get("id", 0), numbers["dir_mask"]
+    way, slots = enumerators()["Direction"][mask], slot_count(mask, numbers.get("slot_num"))
     own = numbers.get("local_slot_num", slots)
-    kind = f"{4 * n}, Direction::{_WAYS[way]}, {numbers['slot_size']}, {slots}, {own}"
+    kind = f"{4 * n}, Direction::{way}, {numbers['slot_size']}, {slots}, {own}"
     kind += ", true" * bool(numbers.get("nosplit"))
     given = [f"(__gm__ void*){room or 'nullptr'}", *(buffer or "0" for buffer in local)]
     writer.line(f"TPipe<{kind}> queue{n}({', '.join(given)});")
 
 
 _BUFFERS = ("c2v_consumer_buf", "v2c_consumer_buf")
-_WAYS = {1: "DIR_C2V", 2: "DIR_V2C", 3: "DIR_BOTH"}
 
 # How an operation is written, by the name of its row or by the kind of its order.
 PLACES: dict[str | type[Order | None], Callable[[Writer, Operation], None]] = {

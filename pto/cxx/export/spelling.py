@@ -10,29 +10,14 @@ from pto.core.dtypes import DType
 from pto.core.errors import fail
 from pto.core.memory import Role, Space
 from pto.core.tile import Pad, TileType
-from pto.cxx.forms import ENUM_KINDS, ENUM_NAMES, enumerators, qualified
+from pto.cxx.forms import ENUM_KINDS, ENUM_NAMES, element_types, enumerators, qualified
 from pto.isa.row import types as t
 from pto.isa.row.attributes import Attribute, Bool, Enum, Float, Int, Str
 from pto.isa.row.enums import ENUMS
 from pto.isa.row.instr import Attr
 
-_ELEMENTS = {
-    "f32": "float",
-    "f16": "half",
-    "bf16": "bfloat16_t",
-    "f64": "double",
-    "f8e4m3": "float8_e4m3_t",
-    "f8e5m2": "float8_e5m2_t",
-    "e8m0": "float8_e8m0_t",
-    "hifloat8": "hifloat8_t",
-    "float4_e2m1x2": "float4_e2m1x2_t",
-    "float4_e1m2x2": "float4_e1m2x2_t",
-}
-_PADS = {Pad.NULL: "Null", Pad.ZERO: "Zero", Pad.MAX: "Max", Pad.MIN: "Min"}
 _BUFFERS = {Space.SCALE_A: "ScaleLeft", Space.SCALE_B: "ScaleRight"}  # scales of MX operands
 _PACKED = (Role.LEFT, Role.RIGHT, Role.ACC)  # the matrix unit has no boxes between valid ones
-# Comparisons of scalars, by the end of the predicate's word.
-_COMPARE = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 
 
 def _camel(words: str) -> str:
@@ -41,9 +26,9 @@ def _camel(words: str) -> str:
 
 def element(dtype: DType) -> str:
     """The C++ type of an element."""
-    found = _ELEMENTS.get(dtype.name)
-    if found is None and not dtype.is_float and dtype.bits in (8, 16, 32, 64):
-        found = f"{'u' * dtype.name.startswith('u')}int{dtype.bits}_t"
+    if not dtype.is_float and not dtype.is_packed and dtype.bits >= 8:
+        return f"{'u' * dtype.name.startswith('u')}int{dtype.bits}_t"
+    found = element_types().get(dtype.name)
     if found is None:
         raise fail("PTO-U249", f"C++ has no type for elements of {dtype.name}")
     return found
@@ -68,7 +53,7 @@ def tile(type: TileType) -> str:
     """`Tile<...>` with no more arguments than it needs. Boxes of left tiles are the chip's own."""
     rows, cols = ("DYNAMIC" if n is None else str(n) for n in type.valid)
     layout = type.layout
-    pad = _PADS.get(type.pad)
+    pad = enumerators()["PadValue"].get(type.pad.code)
     packed = type.role in _PACKED and type.valid != type.shape
     if type.role is Role.LEFT and type.pad is Pad.NULL and layout.is_boxed:
         sizes = f"{type.rows}, {type.cols}, {rows}, {cols}"
@@ -132,8 +117,6 @@ def word(value: Attribute, attr: Attr, row: str) -> str:
     if isinstance(value, Enum):
         if value.kind == "event":
             return value.value
-        if value.kind in ("cmpi_predicate", "cmpf_predicate"):
-            return comparison(value)
         known = enumerators().get(enum or "", {})
         own = value.value if value.value in known.values() else None
         found = own or known.get(ENUMS[value.kind].number(value.value))
@@ -146,12 +129,3 @@ def word(value: Attribute, attr: Attr, row: str) -> str:
         if same:
             return f"{enum}::{same[0]}"
     raise fail("PTO-U249", f"C++ has no word for {attr.name} = {value}")
-
-
-def comparison(value: Enum) -> str:
-    """The operator of a predicate; C++ compares floats as the ordered ones do."""
-    sign = _COMPARE.get(value.value[-2:])
-    ordered = value.kind == "cmpi_predicate" or value.value[0] == "o" or value.value == "une"
-    if sign is None or not ordered or value.value == "one":
-        raise fail("PTO-U249", f"C++ has no operator for the comparison {value.value}")
-    return sign

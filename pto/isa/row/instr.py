@@ -198,6 +198,7 @@ class Family(Shared):
         traits: Traits | None = None,
         order: Order | None = None,
         cxx: str = "",
+        simulated: str = "",
         generic: str = "",
     ) -> Instr:
         """Add a row. Element types: `types` on every profile, `npu` on a2a3 and a5; None: any.
@@ -260,6 +261,7 @@ class Instr(Shared):
         str, tuple[PhaseForm, ...]
     ]  # by profile, where it is made of several instructions
     cxx: str  # C++ where it is not derived: calls, "= text", "- why not": cxx/forms.py
+    simulated: str  # C++ that the simulator of the library lacks for a call with all operands
     body: Any  # the meaning engines execute; None: parsed and checked only
     order: Order | None  # what it does to the order of pipes, agents and ranks
     operand_names: tuple[str, ...]

@@ -74,6 +74,14 @@ _CXX = {
     "uitofp": "{u_in}",
     "bitcast": "- C++ of the chip has no cast of bits",
 }
+_SIGNS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
+
+
+def _compared(plain: str, unsigned: str = "") -> str:
+    """How C++ writes a comparison, for each predicate that it has an operator for."""
+    words = [(word, "") for word in plain.split()] + [(word, "u_") for word in unsigned.split()]
+    cases = [f"{w}: {{{u}lhs}} {_SIGNS[w[-2:]]} {{{u}rhs}}" for w, u in words]
+    return f"= [predicate] {' | '.join(cases)}"
 
 
 def _cxx(name: str) -> str:
@@ -249,7 +257,7 @@ CMPI = ARITH.row(
     attrs=Attr("predicate", "cmpi_predicate", required=True),
     text="@predicate , $lhs , $rhs {} : type",
     rules=_one_type("lhs", "rhs"),
-    cxx="= {lhs} {predicate} {rhs}",
+    cxx=_compared("eq ne slt sle sgt sge", "ult ule ugt uge"),
 )
 ARITH.row(
     "cmpf",
@@ -261,7 +269,7 @@ ARITH.row(
     attrs=(Attr("predicate", "cmpf_predicate", required=True), *_FASTMATH),
     text="@predicate , $lhs , $rhs <? fastmath @fastmath > {} : type",
     rules=_one_type("lhs", "rhs"),
-    cxx="= {lhs} {predicate} {rhs}",
+    cxx=_compared("oeq olt ole ogt oge une"),
 )
 for _name, _meaning, _results, _text in (
     ("addui_extended", "lhs + rhs, and whether it wrapped", ("sum", "overflow"), "results"),

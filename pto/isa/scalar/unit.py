@@ -235,7 +235,14 @@ PRINT = DEBUG.row(
     cite=(_MANUAL, _TD),
     cxx="= cce::printf({format}, {scalar})",
 )
-DEBUG.row("trap", "stop with an error", body=meaning.TRAP, cite=(_MANUAL, _TD), cxx="= trap()")
+DEBUG.row(
+    "trap",
+    "stop with an error",
+    body=meaning.TRAP,
+    cite=(_MANUAL, _TD),
+    cxx="= trap()",
+    simulated="inline void trap() { __builtin_trap(); }",
+)
 
 
 # ---- records

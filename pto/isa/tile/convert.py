@@ -138,6 +138,12 @@ CONVERT.row(
     ),
     generic="src tmp? dst",
     cxx="TCVT dst src tmp? rmode?",
+    simulated="template <class D, class S, class M>"
+    " void TCVT_IMPL(D& dst, S& src, M&, RoundMode mode, bool set)"
+    " { TCVT_IMPL(dst, src, mode, set); }\n"
+    "template <class D, class S, class M>"
+    " void TCVT_IMPL(D& dst, S& src, M&, RoundMode mode, SaturationMode saturate, bool set)"
+    " { TCVT_IMPL(dst, src, mode, saturate, set); }",
     rules=(
         dtype_pairs("src", "dst", CONVERSIONS),
         on(

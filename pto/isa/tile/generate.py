@@ -65,6 +65,8 @@ GENERATE.row(
         "tmp is for the vector path of a2a3",
     ),
     cxx="TCI<descending> dst S tmp?",
+    simulated="template <class D, class M, class T, int down> void TCI_IMPL(D& dst, T start, M&)"
+    " { TCI_IMPL<D, T, down>(dst, start); }",
 )
 GENERATE.row(
     "ttri",
