@@ -42,6 +42,9 @@ WITHOUT = {
 }
 
 
+_NONE: Mapping[str, Attribute] = {}
+
+
 @dataclass(frozen=True, slots=True)
 class FormArgument:
     """One parameter of a form."""
@@ -114,7 +117,7 @@ def _derived(row: Instr) -> CallForm:
     return CallForm(row, cxx_name(row), tuple(arguments))
 
 
-def expression(row: Instr, attrs: Mapping[str, Attribute]) -> str:
+def expression(row: Instr, attrs: Mapping[str, Attribute] = _NONE) -> str:
     """The C++ expression for an operation without a call, with {operand} placeholders; else empty.
 
     `attrs` are those of the operation, whose words may select the expression.

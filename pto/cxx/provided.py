@@ -67,6 +67,7 @@ _BUFFERS = (
     ("L0B", 64, 64),
     ("L0C", 128, 256),
 )
+CORES = {"a2a3": "dav-c220", "a5": "dav-c310"}  # options of the device compiler
 _ARCH = "--cce-aicore-arch=dav-c220 (a2a3) or dav-c310 (a5)"
 _SIDE = "--cce-aicore-arch=dav-c220-{0} or dav-c310-{0}; on cpu pto-isa common/arch_macro.hpp"
 MACROS = (

@@ -52,7 +52,6 @@ sys.argv, sys.path[:] = sys.argv[1:], [p for p in sys.path if not ours(p)]
 runpy.run_path(sys.argv[0], run_name="__main__")
 """
 _KINDS = {"vec": ("vector",), "cube": ("cube",), "mix": ("vector", "cube")}
-_CORES = {"dav-c310": "a5", "dav-c220": "a2a3"}  # profile by option of the folder's own build
 _FOLDERS = re.compile(r"\$\{(?:PROJECT|CMAKE|CMAKE_CURRENT)_SOURCE_DIR\}(/[\w./-]*)")
 _SCRIPTS = ("gen_data.py", "scripts/gen_data.py")
 _LIBRARY = re.compile(r"add_library\(\s*(\w+)\s+SHARED\s+([\w.]+)\s*\)")
@@ -130,7 +129,7 @@ def _folder(path: Path, how: TestOptions) -> TestFolder:
     shared = [p / "common" for p in path.parents if (p / "common" / "test_common.h").exists()]
     lists = path / "CMakeLists.txt"
     text = lists.read_text(encoding="utf-8", errors="replace") if lists.exists() else ""
-    built = next((p for core, p in _CORES.items() if core in text), "a2a3")
+    built = next((p for p, core in provided.CORES.items() if core in text), "a2a3")
     chosen = how.profile or (parts[-1] if parts else built)
     kind = re.search(r"pto_(vec|cube|mix)_st|aicore-arch=dav-\w+?-(vec|cube)", text)
     own = _own_sides(text)

@@ -351,5 +351,5 @@ def test_the_host_program_is_cpp_by_itself(ranks, tmp_path):
     (tmp_path / "defined.hpp").write_text("\n".join([*lines, ""]))
     own, include = compiler.find(), header.write(tmp_path / "include")
     command = [own.path, *own.flags("a2a3"), "-DPTO_MACHINE", f"-I{include}", "-fsyntax-only"]
-    source = Path(folder.__file__).with_name("host.cpp")
+    source = Path(folder.__file__).with_name("template") / "main.cpp"
     subprocess.run([*command, "-include", str(tmp_path / "defined.hpp"), str(source)], check=True)

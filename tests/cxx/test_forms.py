@@ -6,8 +6,10 @@ import re
 
 import pytest
 
+from pto.core.errors import PtoError
 from pto.cxx import header
 from pto.cxx.forms import WITHOUT, by_name, expression, forms, reason
+from pto.isa.row.attributes import Enum
 from pto.isa.table import lookup, rows
 
 
@@ -50,6 +52,14 @@ def test_a_form_reads_its_marks():
     assert forms_["pto.tmatmul.mx.acc"].arguments[1].role == "acc"
     (row,) = (f for f in by_name()["TEXTRACT"] if len(f.arguments) == 4)
     assert [a.default for a in row.arguments] == [None, None, 0, 0]
+
+
+def test_the_word_of_an_attribute_selects_an_expression():
+    row = lookup("arith.cmpi")
+    assert expression(row, {"predicate": Enum("cmpi_predicate", "slt")}) == "{lhs} < {rhs}"
+    assert expression(row, {"predicate": Enum("cmpi_predicate", "uge")}) == "{u_lhs} >= {u_rhs}"
+    with pytest.raises(PtoError, match="no operator for the predicate ueq"):
+        expression(lookup("arith.cmpf"), {"predicate": Enum("cmpf_predicate", "ueq")})
 
 
 def test_every_form_has_a_function_in_the_header():

@@ -20,7 +20,7 @@ from pto.core.memory import address_of
 from pto.core.output import write_whole
 from pto.cxx.export import SIGNALS, cpp
 from pto.cxx.export.function import identifier
-from pto.cxx.export.host import build_file, data_script, host_program, launcher, readme, script
+from pto.cxx.export.host import FILES, filled, launcher
 from pto.cxx.export.places import parameter_type
 from pto.cxx.export.tolerance import ExportTolerance, tolerance
 from pto.ir.graph import Module
@@ -249,11 +249,7 @@ def _arrays(
 def _write(made: Exported, kernel: str) -> None:
     files: dict[str, str | bytes] = {
         f"{made.name}_kernel.cpp": kernel,
-        "main.cpp": host_program(made),
-        "gen_data.py": data_script(made),
-        "CMakeLists.txt": build_file(made),
-        "run.sh": script(made),
-        "README.md": readme(made),
+        **{file: filled(file, made) for file in FILES},
     }
     for a in made.arrays:
         for prefix, array in (("", a.value), ("golden_", a.expected)):
