@@ -12,6 +12,8 @@ from pto.verify.functions import name_of
 EXAMPLES = """\
   pto export k.py:softmax --device 910b1 --blocks 7 --arg x=rand:100x128 --arg y=zeros:100x128 \\
       --out softmax              kernel, host program, data, build file; sh run.sh on a board
+  pto export k.py:scale --profile a5 --blocks 4,2 --arg x=rand:64x128 --arg s=0.5 \\
+      --arg y=zeros:64x128 --out scale       a number, and a grid of 4 x 2 blocks
   pto export gemm.pto --device 950pr --arg a=rand --arg b=rand --arg c=zeros --out gemm
   pto cxx st softmax             run the folder here; its results are those of the kernel
 """

@@ -44,6 +44,17 @@ def product(a: pto.Global[pto.bf16], b: pto.Global[pto.bf16], c: pto.Global[pto.
     pto.store(c, pto.dot(pto.load(a, 32, 32), pto.load(b, 32, 32)))
 
 
+@pto.kernel(profile="a2a3")
+def named(
+    f32: pto.Global[pto.f32],
+    stream: pto.Global[pto.f32],
+    new: pto.Global[pto.f32],
+    named: pto.Global[pto.f32],
+) -> None:
+    pto.store(named, pto.load(f32, 16, 64) + pto.load(stream, 16, 64))
+    pto.store(new, pto.load(f32, 16, 64) * 2.0)
+
+
 def rows() -> tuple[np.ndarray, np.ndarray]:
     x = np.random.default_rng(5).standard_normal((37, 100), dtype=np.float32)
     return x, np.zeros_like(x)
@@ -203,8 +214,11 @@ def test_a_folder_with_files_is_left_alone(tmp_path, capsys):
 
 @pytest.mark.usefixtures("a_compiler")
 def test_exported_folders_run_with_the_bits_of_the_kernel(tmp_path, monkeypatch):
-    """The vector core, the cube with bf16 and packed fp4, queues, one function for both, ranks."""
+    """The vector core, the cube with bf16 and packed fp4, queues, one function for both, ranks,
+    and names of arguments that C++ or the host program has other uses for."""
     x, y = rows()
+    four = np.random.default_rng(8).standard_normal((4, 16, 64), dtype=np.float32)
+    named.export(*four, out=str(tmp_path / "named"))
     shifted_softmax[3, 2].export(x, 0.5, y, out=str(tmp_path / "softmax"))
     a = np.random.default_rng(6).standard_normal((32, 32)).astype(ml_dtypes.bfloat16)
     product.export(a, a, np.zeros((32, 32), np.float32), out=str(tmp_path / "product"))
@@ -234,6 +248,7 @@ def test_exported_folders_run_with_the_bits_of_the_kernel(tmp_path, monkeypatch)
         ("both_a2a3", "BOTH_SIDESTest.case1", "exact"),
         ("both_a5", "BOTH_SIDESTest.case1", "exact"),
         ("fp4", "GEMM_MXFP4Test.case1", "exact"),
+        ("named", "NAMEDTest.case1", "exact"),
         ("product", "PRODUCTTest.case1", "exact"),
         ("ranks_a2a3", "PASSED_ONTest.case1_3Ranks", "exact"),
         ("ranks_a5", "PASSED_ONTest.case1_3Ranks", "exact"),
@@ -290,6 +305,14 @@ def test_a_folder_of_ranks_has_the_arrays_of_each(tmp_path):
     assert "pto_comm_st(passed_on)" in (made.path / "CMakeLists.txt").read_text()
     assert "mpirun -n 3 ./passed_on" in (made.path / "run.sh").read_text()
     assert "tests/npu/a2a3/comm/st/testcase/passed_on" in (made.path / "README.md").read_text()
+
+
+def test_no_folder_is_written_for_a_profile_that_is_no_chip(tmp_path):
+    x, y = rows()
+    with pytest.raises(pto.PtoError, match="cpu is not a chip, so no board runs it") as caught:
+        shifted_softmax.on("cpu")[3, 2].export(x, 0.5, y, out=str(tmp_path / "out"))
+    assert caught.value.code == "PTO-C002"
+    assert not (tmp_path / "out").exists()
 
 
 def test_ranks_need_lists_of_arguments_and_one_program(tmp_path):

@@ -20,9 +20,10 @@ from pto.core.memory import address_of
 from pto.core.output import write_whole
 from pto.cxx.export import SIGNALS, cpp
 from pto.cxx.export.function import identifier
-from pto.cxx.export.host import FILES, filled, launcher
+from pto.cxx.export.host import FILES, TAKEN, filled, free_name, launcher
 from pto.cxx.export.places import parameter_type
 from pto.cxx.export.tolerance import ExportTolerance, tolerance
+from pto.cxx.provided import CORES
 from pto.ir.graph import Module
 from pto.isa.row.order import OpenQueue
 from pto.isa.row.types import Ptr
@@ -142,6 +143,9 @@ def export(
     if len(lists) != (many := 1 if world is None else len(world)):
         raise fail("PTO-U192", f"{len(lists)} lists of arguments for {many} ranks")
     target = _judged(module, profile, device)
+    if target.profile.name not in CORES:
+        why = f"profile {target.profile.name} is not a chip, so no board runs it"
+        raise fail("PTO-C002", why, help="name a device, such as 910b1")
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise fail("PTO-U330", f"{out} exists and is not empty", help="name a new folder")
     name, used, count = identifier(name), target.profile.name, int(np.prod(extents_of(blocks)))
@@ -159,9 +163,10 @@ def export(
     how: dict[str, Any] = {"profile": used, "device": device, "data": True}
     us = None if world else timing.time(module, args=lists[0], blocks=blocks, **how).us
     memory = (Argument(SIGNALS, "uint64_t*", SIGNALS),) * signals
-    given = tuple((*memory, *own) for own in ranks)
-    made = Exported(out, name, kind, count, used, device or used, us, given)
     entry = re.findall(r"^__global__ AICORE void (\w+)", kernel, re.MULTILINE)[-1]
+    named = [[replace(a, name=free_name(a.name, ("stream", entry))) for a in own] for own in ranks]
+    given = tuple((*memory, *own) for own in named)
+    made = Exported(out, name, kind, count, used, device or used, us, given)
     _write(made, kernel + launcher(made, entry))
     return made
 
@@ -238,7 +243,7 @@ def _arrays(
                 )
     found: dict[_Key, Argument] = {}
     for owner, rank, name, v in sorted(uses, key=lambda use: use[0] != use[1]):
-        label = name if world is None else f"{name}_{owner}"
+        label = free_name(name, TAKEN) if world is None else f"{name}_{owner}"
         while _key(v) not in found and label in {a.file for a in found.values()}:
             label += "_"
         old = found.get(_key(v)) or Argument("", "", v, file=label, rank=owner)

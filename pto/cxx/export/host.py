@@ -7,9 +7,11 @@ The folder `template` has each of them, with words in capitals for what an expor
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pto.cxx.export.function import identifier
 from pto.cxx.provided import CORES, MACROS, OPTION
 
 if TYPE_CHECKING:
@@ -21,6 +23,10 @@ _BOARDS = {"a2a3": "a3"}  # names of profiles in pto-isa, where they differ
 _ALIGNED = 512  # bytes, of arrays in a window
 _KINDS = ("f32", "f16", "bf16")  # elements that the host program compares as numbers
 _SIGNALS = "    uint64_t ffts = 0; uint32_t length = 0; rtGetC2cCtrlAddr(&ffts, &length);"
+# Names that template/main.cpp has where arrays are declared.
+_DECLARED = """std testing stream move bits f32 f16 bf16 number timed ffts length rank root context
+ begun windows barrier run first"""
+TAKEN = frozenset(_DECLARED.split())
 _RANKS = re.compile(
     r"^#ifdef RANKS\n(.*?)(?:^#else // RANKS\n(.*?))?^#endif // RANKS\n", re.DOTALL | re.MULTILINE
 )
@@ -33,6 +39,11 @@ def filled(file: str, made: Exported) -> str:
     words = _words(made)
     listed = "|".join(words)
     return re.sub(f"(?<![A-Z])(?:{listed})(?![A-Z])", lambda found: words[found[0]], chosen)
+
+
+def free_name(name: str, taken: Iterable[str]) -> str:
+    """The name of an argument as C++ can have it beside the names that are taken."""
+    return f"{name}_" if name in taken else identifier(name)
 
 
 def _words(made: Exported) -> dict[str, str]:
