@@ -1,10 +1,11 @@
 """Order of the pipes of agents, and flags that are up: the state of a walk in program order.
 
 The state is, for each pipe, the set of operations that are done whenever the pipe starts something
-now, and for each flag that is up the operations before its set. An operation that was not begun on
-this path counts as done. A join keeps what holds on both paths; a loop is walked until its state
-repeats, which covers zero, one, and any number of iterations. States that differ in the flags that
-are up are followed separately. `together.py` walks through agents with queues between them.
+now, and for each flag that is up the operations before its set. A queue is two flags for each pair
+of its ends: a push sets `full` and waits for `free`. An operation that was not begun on this path
+counts as done. A join keeps what holds on both paths; a loop is walked until its state repeats,
+which covers zero, one, and any number of iterations. States that differ in the flags that are up
+are followed separately. `together.py` walks through the control flow of all agents.
 """
 
 from __future__ import annotations
@@ -17,17 +18,13 @@ from typing import Final, Literal, NamedTuple
 
 from pto.ir.graph import Operation
 from pto.isa.row.flag import Flag, key_of
-from pto.isa.row.order import Notify, OfSignal, TestSignal, WaitUntil
-from pto.isa.row.traits import Control
+from pto.isa.row.order import Free, Notify, OfSignal, Push, TestSignal, WaitUntil
 from pto.plan.sync.effects import NUMBER, PIPES, Phase, SyncFlag, SyncWork
-from pto.plan.sync.tree import BarrierNode, BranchNode, LoopNode, Node, WorkNode
+from pto.plan.sync.tree import BarrierNode, Node, WorkNode
 from pto.prove.agents import Agent, Agents, Done, GlobalUse
-from pto.prove.decide import never_negative
-from pto.prove.nodes import CacheNode, Ring, SignalNode, Undecided
+from pto.prove.nodes import CacheNode, QueueNode, Ring, SignalNode, Undecided
 from pto.prove.values import Values
 
-_STATES: Final = 16  # that differ in the flags that are up
-_ROUNDS: Final = 200  # of one loop
 _UP: Final = 3  # times that a flag may be up before it counts as unknown
 _S: Final = NUMBER["S"]
 Asked = Literal["order", "deadlock", "reads"]
@@ -45,30 +42,16 @@ class Problem:
 
 
 class Channel(NamedTuple):
-    """A queue between one producer and one consumer: operations before each push that was not
-    popped, pops whose slot was not freed, operations before each free slot."""
+    """One direction of a queue between two agents."""
 
-    full: tuple[Done, ...]
-    open: tuple[Operation, ...]
-    free: tuple[Done, ...]
-    phase: int = 0  # pushes, modulo the slots that are reported free together
-
-    def masked(self, keep: Done) -> Channel:
-        full, free = (tuple(s & keep for s in stamps) for stamps in (self.full, self.free))
-        return self._replace(full=full, free=free)
-
-    def meet(self, other: Channel) -> Channel:
-        return self._replace(
-            full=_common(self.full, other.full), free=_common(self.free, other.free)
-        )
+    ring: Ring
+    producer: Agent
+    consumer: Agent
 
 
-def _common(a: tuple[Done, ...], b: tuple[Done, ...]) -> tuple[Done, ...]:
-    return tuple(x & y for x, y in zip(a, b, strict=True))
-
-
-ChannelKey = tuple[Ring, Agent, Agent]  # producer, consumer
-FlagKey = tuple[int, Flag]  # the first pipe of the agent
+# A flag with the first pipe of its agent; the slots of a queue that are full, free, or given back
+# and not yet reported free.
+FlagKey = tuple[int, Flag] | tuple[Literal["full", "free", "given back"], Channel]
 Lines = frozenset[tuple[Agent, str | None]]  # arrays in the caches of scalar units; None: all
 
 
@@ -77,37 +60,48 @@ class OrderState:
     clocks: list[Done]  # of each pipe of each agent
     fenced: Done  # operations of scalar units before all pipes of their agent
     flags: dict[FlagKey, tuple[Done, ...]] = field(default_factory=dict[FlagKey, tuple[Done, ...]])
-    channels: dict[ChannelKey, Channel] = field(default_factory=dict[ChannelKey, Channel])
+    # pops of each queue whose slot was not given back
+    taken: dict[Channel, tuple[Operation, ...]] = field(
+        default_factory=dict[Channel, tuple[Operation, ...]]
+    )
     stale: Lines = frozenset()  # changed by others since the cache was dropped
     dirty: Lines = frozenset()  # stored to through the cache
 
     @property
     def up(self) -> tuple[object, ...]:
-        """What tells states apart: the flags that are up, and how full queues are."""
-        channels = (
-            (key, len(c.full), c.open, len(c.free), c.phase) for key, c in self.channels.items()
-        )
+        """What tells states apart: the flags that are up, and the slots that are taken."""
         flags = frozenset((key, len(sets)) for key, sets in self.flags.items())
-        return flags, tuple(channels)
+        return flags, frozenset(self.taken.items())
 
     def copy(self) -> OrderState:
-        return replace(
-            self, clocks=self.clocks.copy(), flags=self.flags.copy(), channels=self.channels.copy()
-        )
+        own = self.clocks.copy(), self.flags.copy(), self.taken.copy()
+        return replace(self, clocks=own[0], flags=own[1], taken=own[2])
 
     def meet(self, other: OrderState) -> OrderState:
         flags = {key: _common(sets, other.flags[key]) for key, sets in self.flags.items()}
-        channels = {key: c.meet(other.channels[key]) for key, c in self.channels.items()}
-        clocks = [a & b for a, b in zip(self.clocks, other.clocks, strict=True)]
+        clocks = list(_common(self.clocks, other.clocks))
         stale, dirty = self.stale | other.stale, self.dirty | other.dirty
-        return OrderState(clocks, self.fenced & other.fenced, flags, channels, stale, dirty)
+        return OrderState(clocks, self.fenced & other.fenced, flags, self.taken, stale, dirty)
 
     def begin(self, t: int) -> None:
         """Mark work that begins now as not done, whatever earlier iterations did."""
         keep = ~(1 << t)
         self.clocks = [clock & keep for clock in self.clocks]
         self.flags = {key: tuple(s & keep for s in sets) for key, sets in self.flags.items()}
-        self.channels = {key: c.masked(keep) for key, c in self.channels.items()}
+
+    def set(self, key: FlagKey, *stamps: Done) -> None:
+        self.flags[key] = (*self.flags.get(key, ()), *stamps)
+
+    def take(self, key: FlagKey) -> Done:
+        """Take a flag that is up: returns the operations before its first set."""
+        first, *others = self.flags.pop(key)
+        if others:
+            self.flags[key] = tuple(others)
+        return first
+
+
+def _common(a: Iterable[Done], b: Iterable[Done]) -> tuple[Done, ...]:
+    return tuple(x & y for x, y in zip(a, b, strict=True))
 
 
 def merged(states: Iterable[OrderState]) -> list[OrderState]:
@@ -118,18 +112,13 @@ def merged(states: Iterable[OrderState]) -> list[OrderState]:
     return list(found.values())
 
 
-def widened(known: list[OrderState], after: Iterable[OrderState]) -> list[OrderState] | None:
-    """The states at the head of a loop after one more iteration; None if they are the same."""
-    joined = merged([*known, *(s.copy() for s in after)])
-    return None if {s.up: s for s in joined} == {s.up: s for s in known} else joined
-
-
 class OrderWalk:
-    """A walk through the operations of one agent at a time."""
+    """The steps of one agent at a time."""
 
-    def __init__(self, agents: Agents) -> None:
+    def __init__(self, agents: Agents, channels: list[Channel]) -> None:
         sync = agents.profile.sync
-        self._steps = agents
+        self._agents = agents
+        self._channels = channels
         self._ordered = [name in sync.memory_ordered for name in PIPES]
         self._identity = sync.flag_identity
         self.agent: Agent = agents.all[0]  # the one that runs now
@@ -142,43 +131,12 @@ class OrderWalk:
     ) -> None:
         self.problems.setdefault((question, op, other), Problem(question, op, text, other))
 
-    def run(self, items: Iterable[Node], states: list[OrderState]) -> list[OrderState]:
-        for item in items:
-            if isinstance(item, LoopNode):
-                states = self._loop(item, states)
-            elif isinstance(item, BranchNode):
-                ways = (self.run(arm, [s.copy() for s in states]) for arm in item.arms)
-                states = merged(state for way in ways for state in way)
-            else:
-                for state in states:
-                    self._step(item, state)
-                states = merged(states) if isinstance(item, SignalNode) else states
-            if len(states) > _STATES:
-                raise Undecided(item.op, "too many ways differ in the flags that are up")
-        return states
-
-    def _loop(self, item: LoopNode, states: list[OrderState]) -> list[OrderState]:
-        test, body = ([], item.parts[0]) if len(item.parts) == 1 else item.parts
-        known = self.run(test, states)
-        for _ in range(_ROUNDS):
-            after = self.run(test, self.run(body, [s.copy() for s in known]))
-            joined = widened(known, after)
-            if joined is None:
-                return after if self.surely_runs(item) else known
-            known = joined
-        raise Undecided(item.op, "the state of flags does not repeat")
-
-    def surely_runs(self, item: LoopNode) -> bool:
-        if item.surely_runs or item.op.control is not Control.FOR:
-            return item.surely_runs
-        low, high = map(self.values.number, item.op.operands[:2])
-        return never_negative(high - low - 1, self._steps.given)
-
-    def _step(self, item: Node, state: OrderState) -> None:
+    def step(self, item: Node, state: OrderState) -> None:
+        """Run an operation that waits for no other agent."""
         if isinstance(item, WorkNode):
             self._look_at_slots(item.op, state)
             self._look_at_signal(item.op, state)
-            self.do(item.op, item.work, state)
+            self._do(item.op, item.work, state)
         elif isinstance(item, BarrierNode):
             self.settle(item.pipes, state)
         elif isinstance(item, SignalNode):
@@ -186,61 +144,95 @@ class OrderWalk:
         elif isinstance(item, CacheNode) and item.whole:
             self._drop_lines(state)
 
-    def _look_at_slots(self, op: Operation, state: OrderState) -> None:
-        """Report the use of a tile of a queue after its slot was given back."""
-        taken = {pop for key, c in state.channels.items() if key[2] == self.agent for pop in c.open}
-        for pop in self.agent.takes(op):
-            if pop not in taken:
-                self.tell("order", op, "it uses a tile after its slot was given back", pop)
-
     # ---- flags and barriers; pipes are those of the agent
 
     def _hear_scalar(self, pipe: int, state: OrderState) -> None:
         """Order a pipe after all waits of the scalar unit; its own accesses need a flag."""
         scalar = self.agent.first + _S
-        own = self._steps.of_pipe[scalar]
+        own = self._agents.of_pipe[scalar]
         if pipe != scalar:
             state.clocks[pipe] |= (state.clocks[scalar] & ~own) | (state.fenced & own)
 
-    def published(self, pipe: int, state: OrderState) -> Done:
+    def _published(self, pipe: int, state: OrderState) -> Done:
         self._hear_scalar(pipe, state)
-        return state.clocks[pipe] | self._steps.of_pipe[pipe]
-
-    def join(self, pipe: int, stamp: Done, state: OrderState) -> None:
-        """Order a pipe after the operations of a stamp."""
-        self._hear_scalar(pipe, state)
-        state.clocks[pipe] |= stamp
+        return state.clocks[pipe] | self._agents.of_pipe[pipe]
 
     def settle(self, pipes: frozenset[int], state: OrderState) -> None:
         own = [self.agent.first + pipe for pipe in pipes]
-        whole = reduce(or_, [self.published(pipe, state) for pipe in own])
+        whole = reduce(or_, [self._published(pipe, state) for pipe in own])
         for pipe in own:
             state.clocks[pipe] = whole
         if len(own) > 1:
-            state.fenced |= self._steps.of_pipe[self.agent.first + _S]
+            state.fenced |= self._agents.of_pipe[self.agent.first + _S]
 
     def _set(self, item: SignalNode, state: OrderState) -> None:
         key = self.agent.first, item.key
-        up = state.flags.get(key, ())
-        if up:
+        if key in state.flags:
             self.tell("deadlock", item.op, f"flag {item.key} may be set before its last was taken")
-        if len(up) >= _UP:
-            raise Undecided(item.op, "a flag is set more often than it is waited for")
-        state.flags[key] = (*up, self.published(self.agent.first + item.pipe, state))
+            if len(state.flags[key]) >= _UP:
+                raise Undecided(item.op, "a flag is set more often than it is waited for")
+        state.set(key, self._published(self.agent.first + item.pipe, state))
 
     def _wait(self, item: SignalNode, state: OrderState) -> None:
         key = self.agent.first, item.key
-        up = state.flags.pop(key, ())
-        if not up:
+        if key in state.flags:
+            self._take(key, self.agent.first + item.pipe, state)
+        else:
             self.tell("deadlock", item.op, f"flag {item.key} may not be set before this wait")
-            return
-        self.join(self.agent.first + item.pipe, up[0], state)
-        if len(up) > 1:
-            state.flags[key] = up[1:]
+
+    def _take(self, key: FlagKey, pipe: int, state: OrderState) -> None:
+        """Order a pipe after the operations before a set."""
+        self._hear_scalar(pipe, state)
+        state.clocks[pipe] |= state.take(key)
+
+    # ---- queues
+
+    def queue(self, item: QueueNode, state: OrderState) -> bool:
+        """Run an operation on a queue; False if it has to wait."""
+        op, order, pipe = item.op, item.op.order, self.agent.first + item.pipe
+        out, frees = isinstance(order, Push), isinstance(order, Free)
+        own = [c for c in self._channels if c.ring == item.ring]
+        own = [c for c in own if self.agent is (c.producer if out else c.consumer)]
+        needed: list[FlagKey] = [] if frees else [("free" if out else "full", c) for c in own]
+        if not frees and not (own and all(key in state.flags for key in needed)):
+            return False
+        for key in needed:
+            self._take(key, pipe, state)
+        if item.work is not None:
+            self._do(op, item.work, state)
+        stamp = self._published(pipe, state)
+        for channel in own:
+            if out:
+                state.set(("full", channel), stamp)
+                continue
+            if not frees:
+                state.taken[channel] = (*state.taken.get(channel, ()), op)
+            if item.ring.copies is not frees or (frees and op.group("entry")):
+                self._give_back(op, channel, stamp, state)
+        return True
+
+    def _give_back(self, op: Operation, channel: Channel, stamp: Done, state: OrderState) -> None:
+        """Give back the slot of the oldest pop. Slots are reported free `period` at a time."""
+        oldest, *others = state.taken.pop(channel, None) or (None,)
+        if oldest is None:
+            raise Undecided(op, "it may give back a slot that it has not taken")
+        if others:
+            state.taken[channel] = tuple(others)
+        state.set(("given back", channel), stamp)
+        if len(state.flags["given back", channel]) == channel.ring.period:
+            del state.flags["given back", channel]
+            state.set(("free", channel), *[stamp] * channel.ring.period)
+
+    def _look_at_slots(self, op: Operation, state: OrderState) -> None:
+        """Report the use of a tile of a queue after its slot was given back."""
+        taken = {pop for c, pops in state.taken.items() if c.consumer is self.agent for pop in pops}
+        for pop in self.agent.takes(op):
+            if pop not in taken:
+                self.tell("order", op, "it uses a tile after its slot was given back", pop)
 
     # ---- work
 
-    def do(self, op: Operation, work: SyncWork, state: OrderState) -> None:
+    def _do(self, op: Operation, work: SyncWork, state: OrderState) -> None:
         """Run the phases in order; the operation itself orders them among each other."""
         first, at = self.agent.first, self.agent.at
         for source, target, number in work.inner:
@@ -251,23 +243,23 @@ class OrderWalk:
         before = state.clocks.copy()
         for part in work.parts:
             if isinstance(part, SyncFlag):
-                state.clocks[first + part.target] |= self.published(first + part.source, state)
+                state.clocks[first + part.target] |= self._published(first + part.source, state)
             else:
                 self._phase(op, part, own & before[first + part.pipe], state)
 
     def _phase(self, op: Operation, phase: Phase, own: Done, state: OrderState) -> None:
-        steps, pipe = self._steps, self.agent.first + phase.pipe
+        agents, pipe = self._agents, self.agent.first + phase.pipe
         t = self.agent.at[phase]
         self._hear_scalar(pipe, state)
-        missing = steps.clashes[t] & ~state.clocks[pipe] & ~own
+        missing = agents.clashes[t] & ~state.clocks[pipe] & ~own
         if missing:
-            other = steps.ops[missing.bit_length() - 1]
+            other = agents.ops[missing.bit_length() - 1]
             self.tell("order", op, f"nothing orders it behind '{other.name}' op", other)
-        for use in steps.uses.get(t, ()):
+        for use in agents.uses.get(t, ()):
             self._look_at_cache(op, use, phase.is_scalar and not op.traits.uncached, state)
         state.begin(t)
         if self._ordered[phase.pipe]:
-            state.clocks[pipe] |= steps.of_pipe[pipe]
+            state.clocks[pipe] |= agents.of_pipe[pipe]
         if phase.is_scalar:
             state.fenced &= ~(1 << t)
 
@@ -281,7 +273,7 @@ class OrderWalk:
             return
         if cached and _meets(use, state.stale, self.agent):
             self.tell("order", op, "the scalar unit's cache holds what others change")
-        others = [a for a in self._steps.all if not (cached and a is self.agent)]
+        others = [a for a in self._agents.all if not (cached and a is self.agent)]
         if any(_meets(use, state.dirty, agent) for agent in others):
             self.tell("order", op, "a scalar store to it may still be in a cache")
         if use.writes:
@@ -303,7 +295,7 @@ class OrderWalk:
 
     def _drop_lines(self, state: OrderState) -> None:
         """Drop all lines of a cache: of arrays that are not being written now."""
-        done, written = state.clocks[self.agent.first + _S], self._steps.written
+        done, written = state.clocks[self.agent.first + _S], self._agents.written
         late = {root for root, bits in written.items() if bits & ~done}
         state.stale = frozenset(e for e in state.stale if e[0] is not self.agent or e[1] in late)
 
