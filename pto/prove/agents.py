@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 from pto.ir.graph import Operation, Value
 from pto.ir.liveness import aliases
-from pto.isa.meaning.scalar.unit import LOAD_SCALAR
 from pto.isa.meaning.vector.sort import GET_VMS4_SR
 from pto.isa.row.flag import Flag
 from pto.isa.row.traits import Control
@@ -32,49 +31,13 @@ from pto.prove.assume import Stated
 from pto.prove.blocks import conflicts
 from pto.prove.facts import facts
 from pto.prove.nodes import OrderReader, QueueNode, SignalNode, Undecided
-from pto.prove.number import ZERO, Number, number
-from pto.prove.values import Guards, LaunchSymbols, Unknown, Values, ViewPart, is_integer
+from pto.prove.number import ZERO, number
+from pto.prove.values import Guards, LaunchSymbols, Values, ViewPart, is_integer
 from pto.target.facts import Profile
 
 INSIDE = "every window of global memory stays inside its view"
 _Pairs = set[frozenset[Operation]]
 Done = int  # bit t: the operation at position t is done
-
-
-class SharedValues(Values):
-    """Formulas of one agent. Integers that agents compute alike from the same integers have the
-    same symbol, and so have loads from one element of an array that the kernel only reads."""
-
-    def __init__(self, launch: LaunchSymbols, shared: dict[Hashable, Number]) -> None:
-        super().__init__(launch, checks=False)
-        self._shared = shared
-        self.constant: set[str] = set()  # names of arrays that the kernel only reads
-
-    def unknown(
-        self, value: Value, low: Number | None = None, high: Number | None = None
-    ) -> Number:
-        made, key = super().unknown(value, low, high), self._key(value)
-        return made if key is None else self._shared.setdefault(key, made)
-
-    def _key(self, value: Value) -> Hashable | None:
-        op = value.maker
-        if op is None or op.regions:
-            return None
-        if op.body is LOAD_SCALAR:
-            index, place = op.operand("offset"), self._pointed(op.operands[0])
-            if index is None or place is None or place.root.name not in self.constant:
-                return None
-            return op.name, place.root.name, place.base, self.number(index), str(value.type)
-        if not op.traits.pure:
-            return None
-        attrs = tuple(sorted((name, str(attr)) for name, attr in op.attrs.items()))
-        return op.name, attrs, tuple(map(self.number, op.operands)), str(value.type)
-
-    def _pointed(self, value: Value) -> ViewPart | None:
-        try:
-            return self.window(value)
-        except Unknown:
-            return None
 
 
 class GlobalUse(NamedTuple):
@@ -178,7 +141,7 @@ class Agents:
         placement = plan_memory(functions, profile)
         plans = {id(plan.function): plan for plan in placement.functions}
         self.ops: list[Operation] = []  # by position
-        self.flags: dict[tuple[int, Flag], Operation] = {}  # a set of each, by agent
+        self.flags: dict[Hashable, Operation] = {}  # a set of each, by agent
         self._pipes: dict[tuple[int, Flag, bool], int] = {}  # that set it, and that wait for it
         self._phases: list[tuple[Phase, tuple[Operation, ...]]] = []  # with the enclosing loops
         self.doubts: list[tuple[Operation, str]] = []
@@ -293,20 +256,20 @@ class Agents:
 
     # ---- values
 
-    def _values(self, stated: Stated) -> tuple[list[SharedValues], Guards]:
+    def _values(self, stated: Stated) -> tuple[list[Values], Guards]:
         """The formulas of each agent, and what is stated about the arguments."""
-        launch, shared = LaunchSymbols(self.all[0].function), dict[Hashable, Number]()
+        launch = LaunchSymbols(self.all[0].function)
         written = {use.root for agent in self.all for use in agent.uses if use.writes}
-        found, given = list[SharedValues](), list[Guards]()
+        found, given = list[Values](), list[Guards]()
         for agent in self.all:
             own = copy(launch)
             own.sub = number(agent.sub)
-            values = SharedValues(own, shared)
+            values = Values(own, checks=False)
             given.append(stated.of(agent.function, values)[1])
             args = agent.function.regions[0].block.args
             for arg, name in zip(args, names_of(args, self._names), strict=True):
                 if id(arg) in values.numbers:
-                    known = shared.setdefault(("argument", name), values.numbers[id(arg)])
+                    known = launch.shared.setdefault(("argument", name), values.numbers[id(arg)])
                     values.numbers[id(arg)] = own.sub if name == SUBBLOCK else known
                 if is_global(arg.type):
                     values.windows[id(arg)] = ViewPart(arg, ZERO, 1)

@@ -53,9 +53,9 @@ def problems(
     places = [_Place(a.items, 0, agents.values[n].numbers) for n, a in enumerate(agents.all)]
     for end in walk.joint([(place,) for place in places], [start], {}):
         for key in end.flags:
-            if not isinstance(key[1], Channel):
-                text = f"flag {key[1]} may be left set at the end"
-                walk.tell("deadlock", agents.flags[key], text)
+            op = agents.flags.get(key)
+            if op is not None:
+                walk.tell("deadlock", op, f"flag {key[1]} may be left set at the end")
         for channel in channels:
             if ("full", channel) in end.flags or channel in end.taken:
                 text = f"a tile of queue {channel.ring.key[2]} may be left at the end"

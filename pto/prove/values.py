@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
@@ -13,6 +14,7 @@ from pto.isa.meaning.handle.view import ADD_POINTER, CAST_POINTER, DIMENSION, ST
 from pto.isa.meaning.scalar.unit import (
     BLOCK_COUNT,
     BLOCK_INDEX,
+    LOAD_SCALAR,
     SUB_BLOCK_COUNT,
     SUB_BLOCK_INDEX,
 )
@@ -83,6 +85,7 @@ class Values:
         self.numbers: dict[int, Number] = {}
         self.windows: dict[int, ViewPart] = {}
         self.checks = checks  # whether integers of 32 bits must be proved not to overflow
+        self.constant: set[str] = set()  # names of arrays that the kernel only reads
         self._depth = 0
 
     # ---- integers
@@ -96,7 +99,27 @@ class Values:
     def unknown(
         self, value: Value, low: Number | None = None, high: Number | None = None
     ) -> Number:
-        return of(self.launch.symbol(f"%{value.name}", "value", low, high))
+        """The symbol of a value. Integers that are computed alike from the same integers share it,
+        and so do loads from one element of an array that is only read."""
+        found, key = of(self.launch.symbol(f"%{value.name}", "value", low, high)), None
+        if self._depth <= _DEEPEST:
+            with suppress(Unknown):
+                key = self._key(value)
+        return found if key is None else self.launch.shared.setdefault(key, found)
+
+    def _key(self, value: Value) -> Hashable | None:
+        """What decides a value; None if that is not known."""
+        op = value.maker
+        if op is None or op.regions:
+            return None
+        if op.body is LOAD_SCALAR:
+            place, index = self.window(op.operands[0]), op.operand("offset")
+            if index is None or place.root.name not in self.constant:
+                return None
+            return op.name, place.root.name, place.base, self.number(index), str(value.type)
+        attrs = tuple(sorted((name, str(attr)) for name, attr in op.attrs.items()))
+        given = op.name, attrs, str(value.type)
+        return (*given, *map(self.number, op.operands)) if op.traits.pure else None
 
     def _evaluated(self, value: Value) -> Number:
         known = constant(value)
@@ -208,6 +231,7 @@ class LaunchSymbols:
         """`blocks` None: any number of them."""
         self.depth, one = 0, number(1)
         self.arrays: dict[Value, Number] = {}  # sizes in bytes, if they are known
+        self.shared: dict[Hashable, Number] = {}  # by what decides them
         self.blocks = number(blocks) if blocks else of(self.symbol("blocks", "argument", one))
         self.depth = 1
         self.block = self.symbol("block", "block", ZERO, self.blocks - 1)
