@@ -183,7 +183,7 @@ class _UseWalk:
         handed = self.block(block, _Path(values, given, (*loops, turns)))
         self._regions.leave(turns)
         if not never_negative(high - low - 1, here.given):
-            self._regions.after([self._regions, before])
+            self._regions = self._regions.meet(before)
         self._join(op.results, [op.operands[3:], handed], values)
 
     def _carried(
@@ -215,8 +215,7 @@ class _UseWalk:
                 given = (*here.given, *guards(here.values, op.operands[0], holds))
                 handed.append(self.block(block, here._replace(given=given)))
             ways.append(self._regions)
-        self._regions = before
-        before.after(ways)
+        self._regions = reduce(Regions.meet, ways)
         self._join(op.results, handed, here.values)
 
     def _call(self, op: Operation, here: _Path) -> None:

@@ -15,6 +15,7 @@ from pto.core.memory import Space
 from pto.core.tile import TileType
 from pto.prove.decide import highest, not_above
 from pto.prove.number import Number
+from pto.prove.regions import Regions
 
 Bytes = int  # bit n: byte n of a buffer
 Buffer = tuple[Space, int]  # with the id of the tile that owns it; 0: bytes at addresses
@@ -83,16 +84,18 @@ class WrittenPart:
     lost: dict[Slot, Bytes] = field(default_factory=dict[Slot, Bytes])
     wrote: dict[int, frozenset[int]] = field(default_factory=dict[int, frozenset[int]])  # by root
     made: set[int] = field(default_factory=set[int])  # roots that were allocated on every path
+    regions: Regions = field(default_factory=Regions)
 
     def copy(self) -> WrittenPart:
         own = dict(self.written), dict(self.parts), dict(self.lost)
-        return WrittenPart(*own, dict(self.wrote), set(self.made))
+        return WrittenPart(*own, dict(self.wrote), set(self.made), self.regions.copy())
 
     def meet(self, other: WrittenPart) -> WrittenPart:
         written = {k: v & other.written.get(k, 0) for k, v in self.written.items()}
         parts = {p: v | other.parts[p] for p, v in self.parts.items() if p in other.parts}
         lost, wrote = _union(self.lost, other.lost), _union(self.wrote, other.wrote)
-        return WrittenPart(written, parts, lost, wrote, self.made & other.made)
+        made, regions = self.made & other.made, self.regions.meet(other.regions)
+        return WrittenPart(written, parts, lost, wrote, made, regions)
 
 
 K = TypeVar("K")

@@ -32,7 +32,7 @@ from pto.prove.nodes import Undecided
 from pto.prove.number import ZERO, Number, number, of, product, quotient
 from pto.prove.order import Problem
 from pto.prove.parts import TilePart, WrittenPart, are_two, as_line, covers
-from pto.prove.regions import Regions, stated_region
+from pto.prove.regions import stated_region
 from pto.prove.values import Guards, LaunchSymbols, Values, guards, is_integer
 from pto.target.facts import Profile
 from pto.verify.operation import constant
@@ -55,7 +55,6 @@ class _ReadWalk:
     def __init__(self, plan: FunctionPlan, profile: Profile) -> None:
         self._profile = profile
         self.values = Values(LaunchSymbols(plan.function), checks=False)
-        self._regions = Regions()
         self._state = WrittenPart()
         self._steps = 0
         self.found: dict[Operation, Problem] = {}
@@ -87,7 +86,7 @@ class _ReadWalk:
         block, values = op.regions[0].block, self.values
         low, high, step = map(values.number, op.operands[:3])
         entry, runs = self._state.copy(), (*given, high - low - 1)
-        before, regions = dict(values.numbers), self._regions.copy()
+        before = dict(values.numbers)
         if always_negative(high - low - 1, given):
             return
         values.numbers[id(block.args[0])] = low
@@ -95,17 +94,13 @@ class _ReadWalk:
             if is_integer(carried):
                 values.numbers[id(carried)] = values.number(first)
         self.block(block, runs)
-        ends = [self._regions.copy()]
         if not never_negative(step - 1, given):
             raise Undecided(op, "its step is not known to be positive")
         if not always_negative(high - low - step - 1, runs):
             self._again(op, runs, before)
-            ends.append(self._regions)
         if not never_negative(high - low - 1, given):
             self._state = entry.meet(self._state)
-            ends.append(regions)
         values.numbers = before
-        self._regions.after(ends)
 
     def _again(self, op: Operation, given: Guards, before: dict[int, Number]) -> None:
         """Walk the iterations after the first, again as long as more bytes are lost."""
@@ -117,8 +112,8 @@ class _ReadWalk:
             counter = values.launch.symbol("iteration", "counter", number(1), turns)
             at = low + product(step, of(counter))
             values.numbers[id(block.args[0])] = at
-            self._regions.forget(block)
             self._state = once.copy()
+            self._state.regions.forget(block)
             self.block(block, (*given, high - at - 1))
             joined = once.meet(self._state)
             if joined == once:
@@ -129,23 +124,20 @@ class _ReadWalk:
         self._state = once
 
     def _branch(self, op: Operation, given: Guards) -> None:
-        entry, regions, ways = self._state, self._regions, list[tuple[WrittenPart, Regions]]()
-        numbers = self.values.numbers
+        entry, ways, numbers = self._state, list[WrittenPart](), self.values.numbers
         for n, holds in enumerate((True, False)):
             more, other = (guards(self.values, op.operands[0], h) for h in (holds, not holds))
             surely_other = bool(other) and all(never_negative(each, given) for each in other)
             if surely_other or any(always_negative(each, given) for each in more):
                 continue
-            self._state, self._regions = entry.copy(), regions.copy()
+            self._state = entry.copy()
             self.values.numbers = dict(numbers)
             if n < len(op.regions) and op.regions[n].blocks:
                 self.block(op.regions[n].block, (*given, *more))
-            ways.append((self._state, self._regions))
+            ways.append(self._state)
         self.values.numbers = numbers
         if ways:
-            self._state = reduce(WrittenPart.meet, (state for state, _ in ways))
-            self._regions = regions
-            regions.after([each for _, each in ways])
+            self._state = reduce(WrittenPart.meet, ways)
 
     # ---- operations
 
@@ -153,7 +145,7 @@ class _ReadWalk:
         row = op.row
         if row is None or "callee" in op.attrs or op.regions:
             raise Undecided(op, "what it reads is not followed")
-        self._regions.operation(op, self.values)
+        self._state.regions.operation(op, self.values)
         if row.traits.allocates:
             self._allocate(op)
         if row.traits.names_only or row.traits.allocates or row.body is RESHAPE:
@@ -244,7 +236,7 @@ class _ReadWalk:
         if not found or len({p.start for p in found}) > 1:
             raise Undecided(op, "a tile has no known place")
         placed = found[0]
-        rows, cols = self._regions.of(value, self.values)
+        rows, cols = self._state.regions.of(value, self.values)
         own = placed.buffer.root if placed.buffer.fixed is None else None
         if own is not None and len(found) == 1:
             buffer, start = (placed.buffer.space, id(own)), 0

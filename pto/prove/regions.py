@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from dataclasses import dataclass, field
 
 from pto.ir.graph import Block, Operation, Value
 from pto.isa.meaning.handle.view import ALLOC_TILE, SET_VALID, VALID_COLS, VALID_ROWS, VALID_SHAPE
@@ -16,16 +16,18 @@ Region = tuple[Number, Number]
 _READS = {id(VALID_ROWS): (0,), id(VALID_COLS): (1,), id(VALID_SHAPE): (0, 1)}
 
 
+@dataclass(slots=True)
 class Regions:
     """The valid region of each tile that was not left open, at the operation that is walked."""
 
-    def __init__(self) -> None:
-        self._now: dict[int, Region] = {}
+    _now: dict[int, Region] = field(default_factory=dict[int, Region])
 
     def copy(self) -> Regions:
-        found = Regions()
-        found._now = dict(self._now)
-        return found
+        return Regions(dict(self._now))
+
+    def meet(self, other: Regions) -> Regions:
+        """The regions that are the same on two ways of control flow."""
+        return Regions({k: v for k, v in self._now.items() if other._now.get(k) == v})
 
     def operation(self, op: Operation, values: Values) -> None:
         """Note the region that an operation sets; give values to the results that read one."""
@@ -68,11 +70,6 @@ class Regions:
     def forget_operands(self, call: Operation) -> None:
         for value in call.operands:
             self._now.pop(id(value), None)
-
-    def after(self, ways: Iterable[Regions]) -> None:
-        """Keep the regions that are the same on every way of control flow."""
-        first, *others = (way._now for way in ways)
-        self._now = {k: v for k, v in first.items() if all(other.get(k) == v for other in others)}
 
     def leave(self, turns: Symbol) -> None:
         """Behind a loop: what depends on its counter, or on what is inside, is not known."""
