@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import reduce
-from typing import Final, NamedTuple
+from typing import Final
 
 from pto.ir.graph import Block, Operation, Value
 from pto.isa.meaning.scalar.unit import LOAD_SCALAR, STORE_SCALAR
@@ -23,6 +23,7 @@ from pto.prove.assume import ANY, GRID, Stated
 from pto.prove.closed import asks_for_block
 from pto.prove.coordinates import Coordinates, Split
 from pto.prove.decide import never_negative
+from pto.prove.flow import FlowWalk
 from pto.prove.number import ZERO, Number, Symbol, number, of, product, quotient
 from pto.prove.regions import Regions
 from pto.prove.values import (
@@ -33,7 +34,6 @@ from pto.prove.values import (
     Values,
     ViewAxis,
     ViewPart,
-    guards,
     is_integer,
     item_bytes,
 )
@@ -93,7 +93,7 @@ def facts(
     symbols, given = stated.of(function, values)
     found = KernelUses(launch, symbols, stated.numbers, assumed=given)
     found.asks = asks_for_block([function])
-    _UseWalk(found, FunctionNames()).block(function.regions[0].block, _Path(values, given, ()))
+    _UseWalk(found, values).block(function.regions[0].block, given)
     _use_coordinates(found)
     return found
 
@@ -124,67 +124,44 @@ def _assume_axes(found: KernelUses, used: Sequence[Symbol]) -> None:
         found.grid = " * ".join(map(str, extents))
 
 
-class _Path(NamedTuple):
-    """Where a walk is: the formulas of a function, what holds there, the enclosing iterations."""
-
-    values: Values
-    given: Guards
-    loops: tuple[Symbol, ...]
-
-
-class _UseWalk:
-    def __init__(self, found: KernelUses, names: FunctionNames) -> None:
+class _UseWalk(FlowWalk[Regions]):
+    def __init__(self, found: KernelUses, values: Values) -> None:
+        super().__init__(values, Regions())
         self._found = found
-        self._names = names
+        self._names = FunctionNames()
         self._calls = 0
-        self._regions = Regions()
+        self._loops: tuple[Symbol, ...] = ()
 
-    def block(self, block: Block, here: _Path) -> list[Value]:
-        """Visit all operations of a block; returns the values that it yields."""
-        for op in block.ops:
-            if op.is_terminator:
-                return list(op.operands)
-            if op.control is None:
-                self._operation(op, here)
-            else:
-                self._control(op, here)
-        return []
+    def other(self, op: Operation, given: Guards) -> None:
+        if op.control is Control.CALL:
+            self._call(op, given)
+            return
+        for region in op.regions:
+            for block in region.blocks:
+                self.state.forget(block)
+                self.block(block, given)
+                self.state.forget(block)
 
-    def _control(self, op: Operation, here: _Path) -> None:
-        if op.control is Control.FOR:
-            self._loop(op, here)
-        elif op.control is Control.IF:
-            self._branch(op, here)
-        elif op.control is Control.CALL:
-            self._call(op, here)
-        else:
-            for region in op.regions:
-                for block in region.blocks:
-                    if op.control is Control.WHILE:
-                        self._regions.forget(block)
-                    handed = self.block(block, here)
-                    if op.control is Control.WHILE:
-                        self._regions.forget(block)
-                    else:
-                        self._join(op.results, [handed], here.values)
-
-    def _loop(self, op: Operation, here: _Path) -> None:
-        block, (values, given, loops) = op.regions[0].block, here
+    def loop(self, op: Operation, given: Guards) -> None:
+        block, values = op.regions[0].block, self.values
         low, high, step = map(values.number, op.operands[:3])
         turns = values.launch.symbol(f"#{block.args[0].name}", "counter", ZERO)
+        inside = given
         if never_negative(step - 1):
             turns.high = quotient(high - low - 1, step)
             values.numbers[id(block.args[0])] = low + product(step, of(turns))
-            given = (*given, high - low - 1, high - values.number(block.args[0]) - 1)
+            inside = (*given, high - low - 1, high - values.number(block.args[0]) - 1)
         for carried, first in zip(block.args[1:], op.operands[3:], strict=True):
             self._carried(carried, first, block, turns, values)
-        self._regions.forget(block)
-        before = self._regions.copy()
-        handed = self.block(block, _Path(values, given, (*loops, turns)))
-        self._regions.leave(turns)
-        if not never_negative(high - low - 1, here.given):
-            self._regions = self._regions.meet(before)
-        self._join(op.results, [op.operands[3:], handed], values)
+        self.state.forget(block)
+        before, loops = self.state.copy(), self._loops
+        self._loops = (*loops, turns)
+        handed = self.block(block, inside)
+        self._loops = loops
+        self.state.leave(turns)
+        if not never_negative(high - low - 1, given):
+            self.state = self.state.meet(before)
+        self.join(op.results, [op.operands[3:], handed])
 
     def _carried(
         self, carried: Value, first: Value, block: Block, turns: Symbol, values: Values
@@ -206,55 +183,33 @@ class _UseWalk:
         if all(s.is_fixed for s in step.symbols()):
             values.numbers[id(carried)] = values.number(first) + product(step, of(turns))
 
-    def _branch(self, op: Operation, here: _Path) -> None:
-        handed: list[Sequence[Value]] = []
-        before, ways = self._regions, list[Regions]()
-        for region, holds in zip(op.regions, (True, False), strict=False):
-            self._regions = before.copy()
-            for block in region.blocks:
-                given = (*here.given, *guards(here.values, op.operands[0], holds))
-                handed.append(self.block(block, here._replace(given=given)))
-            ways.append(self._regions)
-        self._regions = reduce(Regions.meet, ways)
-        self._join(op.results, handed, here.values)
-
-    def _call(self, op: Operation, here: _Path) -> None:
+    def _call(self, op: Operation, given: Guards) -> None:
         caller = next(op.around(Control.FUNCTION))
         function = self._names.find(op.attrs.get("callee"), caller)
         if function is None or self._calls >= _CALLS:
             self._unknown(op, "the function it calls is not known")
             return
-        values, inner = here.values, Values(here.values.launch, here.values.checks)
+        values, inner = self.values, Values(self.values.launch, self.values.checks)
         for arg, value in zip(function.regions[0].block.args, op.operands, strict=True):
             if is_global(arg.type):
                 with suppress(Unknown):
                     inner.windows[id(arg)] = values.window(value)
             elif is_integer(arg):
                 inner.numbers[id(arg)] = values.number(value)
-        outer, self._regions = self._regions, Regions()
+        outer, self.state, self.values = self.state, Regions(), inner
         self._calls += 1
-        handed = self.block(function.regions[0].block, here._replace(values=inner))
+        handed = self.block(function.regions[0].block, given)
         self._calls -= 1
-        self._regions = outer
+        self.state, self.values = outer, values
         outer.forget_operands(op)
         for result, value in zip(op.results, handed, strict=False):
             if is_integer(result):
                 values.numbers[id(result)] = inner.number(value)
 
-    def _join(
-        self, results: Sequence[Value], handed: Sequence[Sequence[Value]], values: Values
-    ) -> None:
-        """Results of control flow that are the same on every path."""
-        for n, result in enumerate(results):
-            ends = [each[n] for each in handed if n < len(each)]
-            numbers = {values.number(end) for end in ends} if is_integer(result) else set[Number]()
-            if len(numbers) == 1:
-                values.numbers[id(result)] = numbers.pop()
-
     # ---- uses
 
-    def _operation(self, op: Operation, here: _Path) -> None:
-        self._regions.operation(op, here.values)
+    def operation(self, op: Operation, given: Guards) -> None:
+        self.state.operation(op, self.values)
         row, why = op.row, _not_followed(op)
         if why is None:
             return
@@ -266,19 +221,20 @@ class _UseWalk:
                 if not is_global(value.type):
                     continue
                 try:
-                    window = self._touched(op, value, here.values)
+                    window = self._touched(op, value)
                 except Unknown as why:
                     self._unknown(op, str(why))
                     continue
                 writes = operand.role != "in"
-                use = MemUse(op, window, writes, here.given, here.loops, combines(op))
+                use = MemUse(op, window, writes, given, self._loops, combines(op))
                 self._found.uses.append(use)
 
     def _unknown(self, op: Operation, why: str) -> None:
         self._found.unknown.append((op, why))
 
-    def _touched(self, op: Operation, value: Value, values: Values) -> ViewPart:
+    def _touched(self, op: Operation, value: Value) -> ViewPart:
         """The window that an operation accesses through an operand."""
+        values = self.values
         window = values.window(value)
         if isinstance(value.type, t.View):
             return window

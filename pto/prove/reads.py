@@ -10,30 +10,30 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import reduce
 from itertools import combinations
 from typing import Final
 
 from pto.core.memory import Role
 from pto.core.tile import TileType
-from pto.ir.graph import Block, Operation, Value
+from pto.ir.graph import Operation, Value
 from pto.ir.liveness import aliases
 from pto.isa.meaning.handle.subview import SUBVIEW, sizes_of
 from pto.isa.meaning.tile.rearrange import RESHAPE
 from pto.isa.row import types as t
 from pto.isa.row.instr import Instr
 from pto.isa.row.order import Within
-from pto.isa.row.traits import Control, RegionRule
+from pto.isa.row.traits import RegionRule
 from pto.isa.rules.rule import Case
 from pto.plan.buffers import FunctionPlan
 from pto.prove.assume import ANY, Stated
 from pto.prove.decide import always_negative, never_negative
+from pto.prove.flow import FlowWalk
 from pto.prove.nodes import Undecided
 from pto.prove.number import ZERO, Number, number, of, product, quotient
 from pto.prove.order import Problem
 from pto.prove.parts import TilePart, WrittenPart, are_two, as_line, covers
 from pto.prove.regions import stated_region
-from pto.prove.values import Guards, LaunchSymbols, Values, guards, is_integer
+from pto.prove.values import Guards, LaunchSymbols, Values, is_integer
 from pto.target.facts import Profile
 from pto.verify.operation import constant
 
@@ -51,11 +51,10 @@ def unproved_reads(plan: FunctionPlan, profile: Profile, stated: Stated = ANY) -
     return list(walk.found.values())
 
 
-class _ReadWalk:
+class _ReadWalk(FlowWalk[WrittenPart]):
     def __init__(self, plan: FunctionPlan, profile: Profile) -> None:
+        super().__init__(Values(LaunchSymbols(plan.function), checks=False), WrittenPart())
         self._profile = profile
-        self.values = Values(LaunchSymbols(plan.function), checks=False)
-        self._state = WrittenPart()
         self._steps = 0
         self.found: dict[Operation, Problem] = {}
         placed = [p for p in plan.placed if p.buffer.root is not None and p.buffer.nbytes]
@@ -65,27 +64,13 @@ class _ReadWalk:
 
     # ---- control flow
 
-    def block(self, block: Block, given: Guards) -> None:
-        for op in block.ops:
-            self._steps += 1
-            if self._steps > _STEPS:
-                raise Undecided(op, "the kernel is too long")
-            if op.control is None:
-                self._operation(op, given)
-            elif op.control is Control.FOR:
-                self._loop(op, given)
-            elif op.control is Control.IF:
-                self._branch(op, given)
-            elif op.control in (Control.SECTION, Control.REGION):
-                for region in op.regions:
-                    self.block(region.block, given)
-            elif not op.control.is_terminator:
-                raise Undecided(op, "what it holds is not followed")
+    def other(self, op: Operation, given: Guards) -> None:
+        raise Undecided(op, "what it holds is not followed")
 
-    def _loop(self, op: Operation, given: Guards) -> None:
+    def loop(self, op: Operation, given: Guards) -> None:
         block, values = op.regions[0].block, self.values
         low, high, step = map(values.number, op.operands[:3])
-        entry, runs = self._state.copy(), (*given, high - low - 1)
+        entry, runs = self.state.copy(), (*given, high - low - 1)
         before = dict(values.numbers)
         if always_negative(high - low - 1, given):
             return
@@ -99,12 +84,12 @@ class _ReadWalk:
         if not always_negative(high - low - step - 1, runs):
             self._again(op, runs, before)
         if not never_negative(high - low - 1, given):
-            self._state = entry.meet(self._state)
+            self.state = entry.meet(self.state)
         values.numbers = before
 
     def _again(self, op: Operation, given: Guards, before: dict[int, Number]) -> None:
         """Walk the iterations after the first, again as long as more bytes are lost."""
-        once, values, block = self._state, self.values, op.regions[0].block
+        once, values, block = self.state, self.values, op.regions[0].block
         for _ in range(4):
             values.numbers = dict(before)
             low, high, step = map(values.number, op.operands[:3])
@@ -112,40 +97,27 @@ class _ReadWalk:
             counter = values.launch.symbol("iteration", "counter", number(1), turns)
             at = low + product(step, of(counter))
             values.numbers[id(block.args[0])] = at
-            self._state = once.copy()
-            self._state.regions.forget(block)
+            self.state = once.copy()
+            self.state.regions.forget(block)
             self.block(block, (*given, high - at - 1))
-            joined = once.meet(self._state)
+            joined = once.meet(self.state)
             if joined == once:
                 break
             once = joined
         else:
             raise Undecided(op, "what its iterations overwrite does not repeat")
-        self._state = once
-
-    def _branch(self, op: Operation, given: Guards) -> None:
-        entry, ways, numbers = self._state, list[WrittenPart](), self.values.numbers
-        for n, holds in enumerate((True, False)):
-            more, other = (guards(self.values, op.operands[0], h) for h in (holds, not holds))
-            surely_other = bool(other) and all(never_negative(each, given) for each in other)
-            if surely_other or any(always_negative(each, given) for each in more):
-                continue
-            self._state = entry.copy()
-            self.values.numbers = dict(numbers)
-            if n < len(op.regions) and op.regions[n].blocks:
-                self.block(op.regions[n].block, (*given, *more))
-            ways.append(self._state)
-        self.values.numbers = numbers
-        if ways:
-            self._state = reduce(WrittenPart.meet, ways)
+        self.state = once
 
     # ---- operations
 
-    def _operation(self, op: Operation, given: Guards) -> None:
+    def operation(self, op: Operation, given: Guards) -> None:
+        self._steps += 1
+        if self._steps > _STEPS:
+            raise Undecided(op, "the kernel is too long")
         row = op.row
         if row is None or "callee" in op.attrs or op.regions:
             raise Undecided(op, "what it reads is not followed")
-        self._state.regions.operation(op, self.values)
+        self.state.regions.operation(op, self.values)
         if row.traits.allocates:
             self._allocate(op)
         if row.traits.names_only or row.traits.allocates or row.body is RESHAPE:
@@ -221,7 +193,7 @@ class _ReadWalk:
     def _allocate(self, op: Operation) -> None:
         """An allocation that runs again is a new tile without content."""
         for value in op.results:
-            placed, state = self._starts.get(id(value)), self._state
+            placed, state = self._starts.get(id(value)), self.state
             if placed is not None and id(value) in state.made:
                 state.lost.pop((placed.buffer.space, placed.start, placed.end), None)
             state.made.add(id(value))
@@ -236,7 +208,7 @@ class _ReadWalk:
         if not found or len({p.start for p in found}) > 1:
             raise Undecided(op, "a tile has no known place")
         placed = found[0]
-        rows, cols = self._state.regions.of(value, self.values)
+        rows, cols = self.state.regions.of(value, self.values)
         own = placed.buffer.root if placed.buffer.fixed is None else None
         if own is not None and len(found) == 1:
             buffer, start = (placed.buffer.space, id(own)), 0
@@ -261,7 +233,7 @@ class _ReadWalk:
     # ---- reads and writes
 
     def _read(self, op: Operation, part: TilePart, given: Guards) -> None:
-        most, state, line = part.bytes(all=True), self._state, as_line(part)
+        most, state, line = part.bytes(all=True), self.state, as_line(part)
         assert most is not None
         reach = most << part.place - part.start
         is_lost = bool(state.lost.get(part.slot, 0) & reach)
@@ -278,7 +250,7 @@ class _ReadWalk:
 
     def _look_twins(self, op: Operation, reads: Sequence[TilePart]) -> None:
         """Report two tiles of one address, each filled separately, that are used as two values."""
-        wrote = self._state.wrote
+        wrote = self.state.wrote
         for a, b in combinations(reads, 2):
             fills = [wrote.get(part.root, frozenset[int]()) for part in (a, b)]
             if (
@@ -290,7 +262,7 @@ class _ReadWalk:
                 self._tell(op, "it reads two tiles of one place")
 
     def _write(self, op: Operation, part: TilePart, whole: bool) -> None:
-        state = self._state
+        state = self.state
         state.wrote[part.root] = frozenset([id(op)])
         least = part.bytes(all=False) if whole else 0
         most = part.bytes(all=True)
