@@ -134,9 +134,6 @@ def _by_product(
     for factor, _ in atom.factors:
         rest = cofactor(atom, factor)
         assert rest is not None
-        if isinstance(factor, Quotient) and factor.by == rest:
-            bound = factor.number if count < 0 else factor.number - rest + 1
-            yield others + bound.times(count)
         if isinstance(factor, Symbol):
             bound = factor.low if count > 0 else factor.high
             left_over = (of(each) for each, n in atom.factors if each != factor or n > 1)

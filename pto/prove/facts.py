@@ -156,12 +156,11 @@ class _UseWalk(FlowWalk[Regions]):
         self.state.forget(block)
         before, loops = self.state.copy(), self._loops
         self._loops = (*loops, turns)
-        handed = self.block(block, inside)
+        self.block(block, inside)
         self._loops = loops
         self.state.leave(turns)
         if not never_negative(high - low - 1, given):
             self.state = self.state.meet(before)
-        self.join(op.results, [op.operands[3:], handed])
 
     def _carried(
         self, carried: Value, first: Value, block: Block, turns: Symbol, values: Values
@@ -198,11 +197,12 @@ class _UseWalk(FlowWalk[Regions]):
                 inner.numbers[id(arg)] = values.number(value)
         outer, self.state, self.values = self.state, Regions(), inner
         self._calls += 1
-        handed = self.block(function.regions[0].block, given)
+        body = function.regions[0].block
+        self.block(body, given)
         self._calls -= 1
         self.state, self.values = outer, values
         outer.forget_operands(op)
-        for result, value in zip(op.results, handed, strict=False):
+        for result, value in zip(op.results, body.ops[-1].operands, strict=False):
             if is_integer(result):
                 values.numbers[id(result)] = inner.number(value)
 

@@ -241,8 +241,6 @@ class _ReadWalk(FlowWalk[WrittenPart]):
             return
         if any(not lost & reach and covers(p, line, given) for p, lost in state.parts.items()):
             return
-        if any(always_negative(n - 1, given) for n in (part.rows, part.cols)):
-            return
         self._tell(op, _LOST if is_lost else "it may read bytes that nobody has written")
 
     def _tell(self, op: Operation, text: str) -> None:

@@ -10,7 +10,7 @@ from typing import Final
 
 from pto.ir.graph import Operation, Value
 from pto.isa.handle.view import MAKE_TENSOR_VIEW, PARTITION_VIEW
-from pto.isa.meaning.handle.view import ADD_POINTER, CAST_POINTER, DIMENSION, STRIDE, VIEW_ADDRESS
+from pto.isa.meaning.handle.view import ADD_POINTER, CAST_POINTER, DIMENSION, STRIDE
 from pto.isa.meaning.scalar.unit import (
     BLOCK_COUNT,
     BLOCK_INDEX,
@@ -210,9 +210,6 @@ class Values:
             return replace(source, base=source.base + step)
         if op.body is CAST_POINTER and isinstance(op.operands[0].type, t.Ptr):
             return replace(self.window(op.operands[0]), axes=())
-        if op.body is VIEW_ADDRESS:
-            source = self.window(op.operands[0])
-            return replace(source, base=source.start, axes=())
         raise Unknown(f"'{op.name}' op gives the place")
 
     def _view(self, op: Operation, type: t.Type) -> ViewPart:
@@ -294,14 +291,6 @@ def _shifted(by: Callable[[Number, Number], Number], a: Number, b: Number) -> Nu
     return by(a, number(1 << b.value)) if b.value is not None and 0 <= b.value < 63 else None
 
 
-def _masked(a: Number, b: Number) -> Number | None:
-    """The lowest bits of a number."""
-    if b.value is None or b.value < 0 or b.value & (b.value + 1):
-        return _masked(b, a) if b.value is None and a.value is not None else None
-    size = number(b.value + 1)
-    return a - quotient(a, size).times(b.value + 1)
-
-
 _WORK: Final[dict[str, Callable[[Number, Number], Number | None]]] = {
     "+": lambda a, b: a + b,
     "-": lambda a, b: a - b,
@@ -314,7 +303,6 @@ _WORK: Final[dict[str, Callable[[Number, Number], Number | None]]] = {
     "rem": _remainder,
     "<<": partial(_shifted, product),
     ">>": partial(_shifted, quotient),
-    "&": _masked,
 }
 OF_LAUNCH: Final[dict[int, Callable[[LaunchSymbols], Number]]] = {
     id(BLOCK_INDEX): lambda launch: of(launch.block),
