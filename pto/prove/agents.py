@@ -6,7 +6,6 @@ has positions for each of them.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from functools import reduce
@@ -32,7 +31,7 @@ from pto.prove.blocks import conflicts
 from pto.prove.facts import facts
 from pto.prove.nodes import OrderReader, QueueNode, SignalNode, Undecided
 from pto.prove.number import ZERO, number
-from pto.prove.values import Guards, LaunchSymbols, Values, ViewPart, is_integer
+from pto.prove.values import Guards, LaunchSymbols, Values, ViewPart
 from pto.target.facts import Profile
 
 INSIDE = "every window of global memory stays inside its view"
@@ -275,13 +274,6 @@ class Agents:
                     values.windows[id(arg)] = ViewPart(arg, ZERO, 1)
                     if None not in written and name not in written:
                         values.constant.add(arg.name)
-            once = Counter(call.callee for call in agent.calls)
-            for call in agent.calls:  # each after its caller
-                for arg, value in zip(
-                    call.callee.regions[0].block.args, call.op.operands, strict=True
-                ):
-                    if is_integer(arg) and once[call.callee] == 1 and not call.op.loops():
-                        values.numbers[id(arg)] = values.number(value)
             found.append(values)
         return found, given[0]
 

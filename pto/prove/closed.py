@@ -6,9 +6,9 @@ one run represents all.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-from pto.ir.graph import Operation, Value
+from pto.ir.graph import Operation
 from pto.isa.meaning import ItemLaunch, Lane
 from pto.isa.meaning.scalar.unit import BLOCK_COUNT, BLOCK_INDEX
 from pto.isa.row import types as t
@@ -43,8 +43,9 @@ def _is_closed(function: Operation) -> bool:
         before = len(open_values)
         for op in function.walk():
             if _gives_open(op, open_values):
-                open_values.update(id(v) for v in op.results if not _is_place(v.type))
-                open_values.update(id(v) for v in _inside(op))
+                blocks = (b for r in op.regions for b in r.blocks if op.is_loop)
+                made = (*op.results, *(arg for block in blocks for arg in block.args))
+                open_values.update(id(v) for v in made if not _is_place(v.type))
     return not any(_depends(op, open_values) for op in function.walk())
 
 
@@ -61,14 +62,6 @@ def _gives_open(op: Operation, open_values: set[int]) -> bool:
         return True
     names_only = op.traits.names_only
     return not names_only and op.control is None and any(_is_place(v.type) for v in op.operands)
-
-
-def _inside(op: Operation) -> Iterator[Value]:
-    """Loop-carried values inside the loop."""
-    if op.is_loop:
-        for region in op.regions:
-            for block in region.blocks:
-                yield from (arg for arg in block.args if not _is_place(arg.type))
 
 
 def _depends(op: Operation, open_values: set[int]) -> bool:

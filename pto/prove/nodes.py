@@ -81,9 +81,7 @@ class QueueNode(Node):
 
 @dataclass(slots=True, eq=False)
 class CacheNode(Node):
-    """A write-back of the data cache; `whole`: of all lines."""
-
-    whole: bool
+    """A write-back of all lines of the data cache."""
 
 
 @dataclass(slots=True, eq=False)
@@ -113,7 +111,8 @@ class OrderReader(TreeReader):
             self._open(op)
         elif op.row is not None and isinstance(order, WriteBack):
             word = Case(op, op.row, self.effects.profile, constant).word(order.how)
-            yield CacheNode(op, not op.group(order.place) or word == order.all)
+            if not op.group(order.place) or word == order.all:
+                yield CacheNode(op)
         elif op.row is not None and isinstance(order, CoreBarrier):
             if op.operands:
                 raise Undecided(op, "it counts the cores that take part")

@@ -281,7 +281,17 @@ def _extreme(a: Number, b: Number, is_least: bool) -> Number:
     gap = (a - b).value
     if gap is not None:
         return a if (gap < 0) == is_least and gap else b
-    return of(Extreme(frozenset((a, b)), is_least))
+    parts = {part for n in (a, b) for part in _alternatives(n, is_least)}
+    return of(Extreme(frozenset(parts), is_least))
+
+
+def _alternatives(n: Number, is_least: bool) -> list[Number]:
+    """The parts of a number that is itself a minimum or maximum."""
+    if len(n.terms) == 1:
+        (atom, count), *_ = n.terms
+        if isinstance(atom, Extreme) and atom.is_least == is_least and count == 1:
+            return [part + n.rest for part in atom.parts]
+    return [n]
 
 
 def evaluated(n: Number, known: Mapping[Symbol, int]) -> int | None:

@@ -141,7 +141,7 @@ class OrderWalk:
             self.settle(item.pipes, state)
         elif isinstance(item, SignalNode):
             (self._set if item.is_set else self._wait)(item, state)
-        elif isinstance(item, CacheNode) and item.whole:
+        elif isinstance(item, CacheNode):
             self._drop_lines(state)
 
     # ---- flags and barriers; pipes are those of the agent

@@ -247,7 +247,7 @@ class _Together(OrderWalk):
         for n in left:
             item = self._enter(step, n)
             turns.add(self._turns(item))
-            runs = runs or self._surely_runs(item)
+            runs = runs or (isinstance(item, LoopNode) and item.surely_runs)
         if len(left) > 1 and (len(turns) > 1 or None in turns):
             return []
         counter = of(self.values.launch.symbol("iteration", "counter", ZERO))
@@ -260,12 +260,6 @@ class _Together(OrderWalk):
                 return after if runs else known
             known = joined
         raise Undecided(step.node(left[0]).op, "the state of flags does not repeat")
-
-    def _surely_runs(self, item: Node) -> bool:
-        if item.op.control is not Control.FOR:
-            return False
-        low, high = map(self.values.number, item.op.operands[:2])
-        return never_negative(high - low - 1, self._agents.given)
 
     def _turns(self, item: Node) -> Number | None:
         """The number of iterations of a loop less one."""
