@@ -8,10 +8,9 @@ from typing import Generic, TypeVar
 
 from pto.ir.graph import Block, Operation
 from pto.isa.row.traits import Control
-from pto.prove.decide import always_negative, never_negative
 from pto.prove.parts import WrittenPart
 from pto.prove.regions import Regions
-from pto.prove.values import Guards, Values, guards
+from pto.prove.values import Guards, Values, decided, guards
 
 # What holds at an operation. `meet`: what holds on two ways.
 S = TypeVar("S", Regions, WrittenPart)
@@ -49,15 +48,13 @@ class FlowWalk(ABC, Generic[S]):
 
     def _branch(self, op: Operation, given: Guards) -> None:
         """Walk the arms that may run."""
-        entry, ways = self.state, list[S]()
+        entry, ways, condition = self.state, list[S](), op.operands[0]
+        sure = decided(self.values, condition, given)
         for n, holds in enumerate((True, False)):
-            more, other = (guards(self.values, op.operands[0], h) for h in (holds, not holds))
-            surely_other = bool(other) and all(never_negative(each, given) for each in other)
-            if surely_other or any(always_negative(each, given) for each in more):
-                continue
-            self.state = entry.copy()
-            if n < len(op.regions) and op.regions[n].blocks:
-                self.block(op.regions[n].block, (*given, *more))
-            ways.append(self.state)
-        if ways:
-            self.state = reduce(lambda a, b: a.meet(b), ways)
+            if sure in (None, holds):
+                self.state = entry.copy()
+                if n < len(op.regions) and op.regions[n].blocks:
+                    inside = guards(self.values, condition, holds)
+                    self.block(op.regions[n].block, (*given, *inside))
+                ways.append(self.state)
+        self.state = reduce(lambda a, b: a.meet(b), ways)

@@ -20,11 +20,11 @@ from pto.plan.sync.effects import PIPES
 from pto.plan.sync.tree import BranchNode, LoopNode, Node, walk
 from pto.prove.agents import Agents
 from pto.prove.assume import Stated
-from pto.prove.decide import always_negative, never_negative
+from pto.prove.decide import never_negative
 from pto.prove.nodes import MeetNode, QueueNode, Ring, Undecided
 from pto.prove.number import ZERO, Number, number, of, product, quotient
 from pto.prove.order import Asked, Channel, OrderState, OrderWalk, Problem, line_of, merged
-from pto.prove.values import guards
+from pto.prove.values import decided
 from pto.target.facts import Profile
 
 _STATES: Final = 16  # that differ in the flags that are up
@@ -204,13 +204,7 @@ class _Together(OrderWalk):
         found = self.values.number(condition)
         if found in known or found.value is not None:
             return known.get(found, bool(found.value))
-        for holds in (True, False):
-            ours, others = (guards(self.values, condition, h) for h in (holds, not holds))
-            if ours and all(never_negative(n, self._agents.given) for n in ours):
-                return holds
-            if any(always_negative(n, self._agents.given) for n in others):
-                return holds
-        return None
+        return decided(self.values, condition, self._agents.given)
 
     # ---- all agents
 

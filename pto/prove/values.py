@@ -20,7 +20,7 @@ from pto.isa.meaning.scalar.unit import (
 )
 from pto.isa.row import types as t
 from pto.isa.row.attributes import Enum
-from pto.prove.decide import highest, lowest, never_negative
+from pto.prove.decide import always_negative, highest, lowest, never_negative
 from pto.prove.number import (
     ZERO,
     Kind,
@@ -117,9 +117,10 @@ class Values:
             if index is None or place.root.name not in self.constant:
                 return None
             return op.name, place.root.name, place.base, self.number(index), str(value.type)
+        if not op.traits.pure or not all(isinstance(v.type, t.Scalar) for v in op.operands):
+            return None  # the valid region of a tile changes
         attrs = tuple(sorted((name, str(attr)) for name, attr in op.attrs.items()))
-        given = op.name, attrs, str(value.type)
-        return (*given, *map(self.number, op.operands)) if op.traits.pure else None
+        return op.name, attrs, str(value.type), *map(self.number, op.operands)
 
     def _evaluated(self, value: Value) -> Number:
         known = constant(value)
@@ -330,6 +331,17 @@ def guards(values: Values, condition: Value, holds: bool) -> Guards:
     name = predicate[1:] if predicate[:1] in ("s", "u") else predicate
     name = name if holds else _OPPOSITE.get(name, "")
     return tuple(COMPARED[name](a, b)) if name in COMPARED else ()
+
+
+def decided(values: Values, condition: Value, given: Guards) -> bool | None:
+    """Whether a condition always holds, or never; None if that is not known."""
+    for holds in (True, False):
+        ours, others = (guards(values, condition, h) for h in (holds, not holds))
+        if ours and all(never_negative(n, given) for n in ours):
+            return holds
+        if any(always_negative(n, given) for n in others):
+            return holds
+    return None
 
 
 _OPPOSITE: Final = {"lt": "ge", "ge": "lt", "gt": "le", "le": "gt", "eq": "ne", "ne": "eq"}

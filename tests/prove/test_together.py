@@ -20,6 +20,7 @@ from pto.observe.sanitize import sanitize
 from pto.plan.calls import entry_functions
 from pto.plan.sync import ordered
 from pto.prove.questions import Answer, order_answers
+from pto.prove.values import LaunchSymbols, Values
 from pto.target.profile import profile
 from tests.random_agents import agents_program
 
@@ -243,3 +244,20 @@ def test_random_programs_and_their_mutants_are_never_proved_wrongly(seed: int) -
     for change in rng.sample(every, min(4, len(every))):
         with change.edit():
             assert contradicted(functions, target, findings()) == [], (change.kind, change.op.loc)
+
+
+def test_valid_rows_and_columns_are_different_numbers() -> None:
+    """Also before and after a change of the region, although each query is pure."""
+    tile = "!pto.tile_buf<vec, 16x16xf32, valid=?x?>"
+    text = f"""module {{ func.func @f(%n: index) {{
+    %t = pto.alloc_tile valid_row = %n valid_col = %n : {tile}
+    %r, %c = pto.get_validshape %t : {tile}
+    %before = pto.tile_valid_rows %t : {tile} -> index
+    pto.set_validshape %t, %c, %n : {tile}
+    %after = pto.tile_valid_rows %t : {tile} -> index
+    return }} }}"""
+    (function,) = entry_functions(parse(text), None)
+    values = Values(LaunchSymbols(function), checks=False)
+    read = [op for op in function.walk() if "valid" in op.name and op.results]
+    results = [result for op in read for result in op.results]
+    assert len({values.number(result) for result in results}) == len(results) == 4
