@@ -232,10 +232,9 @@ def _with_words(step: Step, words: Callable[[Core], Any]) -> Step:
 
 def _engine(op: Operation) -> Any:
     """The evaluator of a lane function: it depends on the operands' kind."""
-    if any(isinstance(r.type, t.VReg | t.Mask) for r in op.results):
+    lanes = t.VReg | t.Mask | t.LogicalVReg | t.LogicalMask
+    if any(isinstance(r.type, lanes) for r in op.results):
         return vectors
-    if any(isinstance(r.type, t.LogicalVReg | t.LogicalMask) for r in op.results):
-        return logical
     return scalars if op.results else tiles
 
 

@@ -1,4 +1,5 @@
-"""Lane functions on registers: every lane is computed, lanes with mask bit 0 become zero.
+"""Lane functions on registers and logical vectors: every lane is computed, lanes with mask bit 0
+become zero.
 
 The shapes of operands are distinguished once, in advance: this is the most frequent step of a
 register program.
@@ -11,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from pto.core.constants import VREG_BYTES
 from pto.core.dtypes import DType
 from pto.core.primitives import on_arrays
 from pto.isa.meaning import Lane, Neighbours, Permute, lanes
@@ -26,8 +28,8 @@ Step = Callable[..., Items]
 
 def lane(case: Case, body: Lane) -> Step:
     """result[i] = mask[i] ? fn(sources[i]) : 0; the mask is the last operand."""
-    fn, shape = on_arrays(body.function(case)), RegisterOperands(case, body)
-    if not shape.registers:  # all operands are masks
+    fn, shape = on_arrays(body.function(case)), VectorOperands(case, body)
+    if not shape.vectors:  # all operands are masks
         return lambda core, *images: fn(*images)
     if not shape.is_plain:
         return _general(case, fn, shape)
@@ -45,49 +47,58 @@ def lane(case: Case, body: Lane) -> Step:
     return make(fn, keep, every)
 
 
-class RegisterOperands:
-    """The kinds of operands and results of a lane function on registers."""
+class VectorOperands:
+    """The kinds of operands and results of a lane function on vectors.
+
+    Registers have 256 bytes: of narrower ones a lane for each of the widest type is used. Logical
+    vectors have the same number of lanes, whatever their types are.
+    """
 
     def __init__(self, case: Case, body: Lane) -> None:
         operands, results = case.row.operands, case.row.results
-        names = [o.name for o in (*results, *operands)]
-        self.registers = [n for n in names if isinstance(case.type(n), t.VReg)]
+        types = {o.name: case.type(o.name) for o in (*results, *operands)}
+        logical = t.LogicalVReg | t.LogicalMask
+        counts = [type.lanes for type in types.values() if isinstance(type, logical)]
+        self.is_logical = bool(counts)
+        self.vectors = [n for n, k in types.items() if isinstance(k, t.VReg | t.LogicalVReg)]
         sees = body.sees or dtype_of
-        self.kinds = {n: sees(case, n) for n in self.registers}
-        operands = [o for o in operands if case.type(o.name) is not None]
+        self.kinds = {n: sees(case, n) for n in self.vectors}
+        operands = [o for o in operands if types[o.name] is not None]
         governs = not body.chooses and bool(operands) and operands[-1].name == "mask"
-        self.mask = operands[-1].name if governs and self.registers else None
+        self.mask = operands[-1].name if governs and self.vectors else None
         self.sources = [o.name for o in operands if o.name != self.mask]
         self.results = [r.name for r in results]
         self.widest = max((k.itemsize for k in self.kinds.values()), default=1)
+        self.count = counts[0] if counts else VREG_BYTES // self.widest
         sizes = {k.itemsize for k in self.kinds.values()}
         self.part = body.part(case) if body.part is not None and len(sizes) > 1 else 0
         # the lane type of masks and scalars: that of the first source, else of the result
         first = [n for n in self.sources if n in self.kinds]
-        self.kind = self.kinds[(first or self.registers)[0]] if self.registers else None
+        self.kind = self.kinds[(first or self.vectors)[0]] if self.vectors else None
         self.is_plain = (
             self.mask is not None
             and len(sizes) == 1
             and [type(case.type(r)) for r in self.results] == [t.VReg]
             and bool(first)
             and not any(isinstance(case.type(n), t.Mask) for n in self.sources)
-            and not any(case.type(n) is None for n in self.sources)
         )
 
     def lanes(self, kind: DType) -> slice:
-        """The lanes of a register that are used: one for each of the widest type."""
-        step = self.widest // kind.itemsize
+        """The lanes of a vector that are used."""
+        step = 1 if self.is_logical else self.widest // kind.itemsize
         return slice(self.part if step > 1 else 0, None, step)
 
     @property
     def bits(self) -> slice:
         """The bits of a mask's image that govern the lanes of the sources."""
+        if self.is_logical:
+            return slice(None)
         kind = self.kind
         narrow = kind is not None and kind.itemsize < self.widest
         return slice(self.part * kind.itemsize if kind and narrow else 0, None, self.widest)
 
 
-def _general(case: Case, fn: Step, shape: RegisterOperands) -> Step:
+def _general(case: Case, fn: Step, shape: VectorOperands) -> Step:
     """The general case: registers of two widths, masks as sources and results, several results."""
     ins = [_source(case, shape, name) for name in shape.sources]
     outs = [_result(case, shape, name) for name in shape.results]
@@ -103,36 +114,40 @@ def _general(case: Case, fn: Step, shape: RegisterOperands) -> Step:
     return step
 
 
-def _source(case: Case, shape: RegisterOperands, name: str) -> Step:
+def _source(case: Case, shape: VectorOperands, name: str) -> Step:
     kind, bits = shape.kind, shape.bits
     if name in shape.kinds:
         own, numpy = shape.lanes(shape.kinds[name]), shape.kinds[name].numpy
         if own.step == 1 and numpy == dtype_of(case, name).numpy:
             return lambda value: value
         return lambda value: value.view(numpy)[own]
-    if isinstance(case.type(name), t.Mask) or kind is None:
+    if isinstance(case.type(name), t.Mask | t.LogicalMask) or kind is None:
         return lambda mask: mask[bits]
     return lane_maker(kind) if any(n in shape.kinds for n in shape.sources) else filler(kind)
 
 
-def _result(case: Case, shape: RegisterOperands, name: str) -> Step:
+def _result(case: Case, shape: VectorOperands, name: str) -> Step:
     """fn(result of the lane function, the governing mask or None)."""
     size, bits = shape.kind.itemsize if shape.kind else 1, shape.bits
     every = full(size)
     kind = shape.kinds.get(name)
     if kind is None:
-        return lambda found, mask: image(
-            found if mask is None or mask is every else found & mask[bits], size
-        )
+
+        def bools(found: Items, mask: Mask | None) -> Items:
+            on = found if mask is None or mask is every else found & mask[bits]
+            return on if shape.is_logical else image(on, size)
+
+        return bools
     zero, own, count, numpy = np.zeros((), kind.numpy), shape.lanes(kind), kind.lanes, kind.numpy
 
     shown = dtype_of(case, name).numpy
 
     def whole(found: Items, mask: Mask | None) -> Items:
         if mask is not None and (mask is not every or found.ndim == 0):
-            found = np.where(mask[bits], found, zero)
+            off = zero if found.dtype == numpy else np.zeros((), found.dtype)
+            found = np.where(mask[bits], found, off)
         if own.step == 1:
-            return found if numpy == shown else found.view(shown)
+            return found if found.dtype == shown else found.view(shown)
         out = np.zeros(count, numpy)
         out[own] = found
         return out

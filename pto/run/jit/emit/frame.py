@@ -23,7 +23,6 @@ from pto.run.jit.runtime.values import (
     Nothing,
     OwnDesc,
     PointerDesc,
-    Reg,
     ScalarValue,
     Stream,
     TileDesc,
@@ -70,7 +69,7 @@ def _of_lanes(kind: DType | None, lanes: int) -> Lowered | None:
 
 _FORMS: Final[dict[type[t.Type], Callable[[Any], Lowered | None]]] = {
     t.Scalar: lambda type: ScalarValue(("",), type),
-    t.VReg: lambda type: type.elem.dtype and Reg(("",), type.elem.dtype),
+    t.VReg: lambda type: type.elem.dtype and _of_lanes(type.elem.dtype, type.elem.dtype.lanes),
     t.Mask: lambda type: Mask(("",), 1),
     t.Ptr: _of_pointer,
     t.TileBuf: _of_tile,

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import reduce
 from typing import Final
 
 import numpy as np
@@ -18,7 +19,7 @@ import numpy as np
 from pto.core.primitives import absolute, const, fused
 from pto.run.jit.llvm import native
 from pto.run.jit.llvm.lanes import BOOL, F32, SHORTCUTS, Lanes, Symbol, where
-from pto.run.jit.llvm.shuffles import bits_of, joined, shuffle
+from pto.run.jit.llvm.shuffles import joined
 from pto.run.jit.llvm.text import Text
 
 _LANES, _ENTRIES = 16, 32  # of a register, and of a table
@@ -40,13 +41,10 @@ def exponential(definition: Callable[[Symbol], Symbol], x: Symbol) -> Symbol | N
     whole = count >= _LANES and not count & (count - 1)  # registers
     if x.dtype != F32 or not whole or not native.target().has_masks:
         return None
-    parts = [_part(x, n) for n in range(0, count, _LANES)]
+    parts = [x.take(range(n, n + _LANES)) for n in range(0, count, _LANES)]
     found = [_quick(part) for part in parts]
     text = x.lanes.x
-    bits = [bits_of(text, _LANES, str(doubt.name)) for _, doubt in found]
-    all = bits[0]
-    for other in bits[1:]:
-        all = text.new(f"or i16 {all}, {other}")
+    all = reduce(lambda a, b: text.new(f"or i16 {a}, {b}"), (doubt.bits for _, doubt in found))
     some = text.compare("ne", all, 0, "i16")
     before, look, done = text.here, text.fresh("doubt"), text.fresh("exp")
     text.branch(some, look, done, ", !prof !1")
@@ -64,12 +62,6 @@ def exponential(definition: Callable[[Symbol], Symbol], x: Symbol) -> Symbol | N
 
 
 SHORTCUTS["exp"] = exponential
-
-
-def _part(x: Symbol, first: int) -> Symbol:
-    lanes = x.lanes.of(_LANES)
-    picks = range(first, first + _LANES)
-    return Symbol(lanes, F32, shuffle(lanes.x, "float", x.lanes.count, x.name, picks))
 
 
 def _quick(x: Symbol) -> tuple[Symbol, Symbol]:
@@ -112,7 +104,7 @@ def _settled(definition: Callable[[Symbol], Symbol], x: Symbol, y: Symbol, doubt
     text, none = x.lanes.x, x < _NOTHING
     found = where(x.lanes, none, x.like(0), y)
     left = where(x.lanes, none, x.lanes.constant(BOOL, False), doubt)
-    some = text.compare("ne", bits_of(text, _LANES, str(left.name)), 0, "i16")
+    some = left.some
     before, ask, done = text.here, text.fresh("ask"), text.fresh("settled")
     text.branch(some, ask, done)
     text.label(ask)

@@ -16,7 +16,7 @@ import numpy as np
 
 from pto.core.dtypes import DType
 from pto.core.primitives import Symbolic, absolute, isfinite
-from pto.run.jit.llvm.shuffles import shuffle, spread
+from pto.run.jit.llvm.shuffles import Picks, bits_of, shuffle, spread
 from pto.run.jit.llvm.text import (
     Constant,
     Text,
@@ -193,9 +193,12 @@ class Symbol(Symbolic):
 
     def __getitem__(self, lane: int) -> Symbol:
         """One lane, for all of them: as an array of one would spread over many."""
-        picks, item = [lane] * self.lanes.count, scalar_type(self.dtype)
-        name = shuffle(self.lanes.x, item, self.lanes.count, self.name, picks)
-        return Symbol(self.lanes, self.dtype, name)
+        return self.take([lane] * self.lanes.count)
+
+    def take(self, picks: Picks) -> Symbol:
+        """Lanes in another order; NONE is zero."""
+        spot, item = self.lanes.of(len(picks)), scalar_type(self.dtype)
+        return spot.symbol(self.dtype, shuffle(spot.x, item, self.lanes.count, self.name, picks))
 
     def astype(self, to: Any, copy: bool = True) -> Symbol:
         return cast(self, np.dtype(to))
@@ -209,6 +212,28 @@ class Symbol(Symbolic):
         if scalar_type(dtype) == scalar_type(self.dtype):
             return Symbol(self.lanes, dtype, self.name)
         return self.new(f"bitcast {self.type} {self.name} to {self.lanes.type(dtype)}", dtype)
+
+    def reinterpret(self, dtype: np.dtype[Any]) -> Symbol:
+        """The same bits as lanes of a type, which may have another width."""
+        spot = self.lanes.of(self.lanes.count * self.dtype.itemsize // dtype.itemsize)
+        return spot.symbol(dtype, spot.x.bitcast(self.name, self.type, spot.type(dtype)))
+
+    @property
+    def bits(self) -> str:
+        """Booleans as one integer, the first the lowest bit."""
+        return bits_of(self.lanes.x, self.lanes.count, str(self.name))
+
+    @property
+    def some(self) -> str:
+        """True if one of the booleans holds."""
+        if not self.lanes.count:
+            return str(self.name)
+        return self.lanes.x.compare("ne", self.bits, 0, f"i{self.lanes.count}")
+
+    @property
+    def every(self) -> str:
+        """True if all booleans hold."""
+        return self.lanes.x.compare("eq", self.bits, -1, f"i{self.lanes.count}")
 
 
 def items_of(lanes: Lanes, found: Any, dtype: DType) -> Symbol:

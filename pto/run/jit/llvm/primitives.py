@@ -28,7 +28,6 @@ from pto.run.jit.llvm.lanes import (
     to_f32,
     where,
 )
-from pto.run.jit.llvm.shuffles import bits_of
 
 
 def _arithmetic(integer: str, floating: str) -> Callable[..., Symbol]:
@@ -222,8 +221,7 @@ def _float_rest(a: Symbol, b: Symbol, digits: int, wide: np.dtype[Any] = F32) ->
     x, n, d = a.lanes.x, cast(a, wide), cast(b, wide)
     share = n / d
     far = absolute(share) >= share.like(2.0 ** (np.finfo(wide).nmant - digits))  # infinite by 0
-    bits = f"i{a.lanes.count}"
-    some = x.compare("ne", bits_of(x, a.lanes.count, str(far.name)), 0, bits)  # NaN is not far
+    some = far.some  # NaN is not far
     near = n - trunc(share) * d
     near = where(a.lanes, absolute(d) == d.like(np.inf), where(a.lanes, isfinite(n), n, near), near)
     near = _copysign(cast(near, a.dtype), a)
@@ -365,10 +363,7 @@ PRIMITIVES["select"] = where
 
 def _every(lanes: Lanes, a: Symbol) -> Symbol:
     """All lanes are one packed value; a scalar is by itself."""
-    if lanes.count == 0:
-        return a
-    bits = lanes.x.new(f"bitcast {a.type} {a.name} to i{lanes.count}")
-    return lanes.spread(BOOL, lanes.x.compare("eq", bits, -1, f"i{lanes.count}"))
+    return lanes.spread(BOOL, a.every) if lanes.count else a
 
 
 def _repeated(lanes: Lanes, step: Callable[..., Any], *state: Any) -> tuple[Symbol, ...]:
@@ -379,10 +374,7 @@ def _repeated(lanes: Lanes, step: Callable[..., Any], *state: Any) -> tuple[Symb
 
     def test(names: list[str]) -> str:
         held = named(names)[0]
-        some = str(_compare("une", "ne")(held, held.like(0)).name)
-        if not lanes.count:
-            return some
-        return x.compare("ne", bits_of(x, lanes.count, some), 0, f"i{lanes.count}")
+        return _compare("une", "ne")(held, held.like(0)).some
 
     def turn(names: list[str]) -> list[Any]:
         return [each.name for each in step(*named(names))]

@@ -322,6 +322,14 @@ class Text:
         self.declare("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
         self.do(f"call void @llvm.prefetch.p0(ptr {pointer}, i32 0, i32 3, i32 1)")
 
+    def bitcast(self, value: Val, have: str, want: str) -> Val:
+        """The same bits as another type."""
+        return value if have == want else self.new(f"bitcast {have} {value} to {want}")
+
+    def narrow(self, value: Val, bits: int) -> Val:
+        """The low bits of a 64-bit integer."""
+        return value if bits == 64 else self.new(f"trunc i64 {value} to i{bits}")
+
     # ---- integers of 64 bits, folded where both are numbers
 
     def add(self, a: Val, b: Val) -> Val:

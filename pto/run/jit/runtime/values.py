@@ -140,21 +140,6 @@ class LaneVector(Lowered):
 
 
 @dataclass(frozen=True, slots=True)
-class Reg(LaneVector):
-    """A vector register."""
-
-    dtype: DType
-
-    @property
-    def types(self) -> tuple[str, ...]:
-        return (register_type(self.dtype),)
-
-    @property
-    def item(self) -> np.dtype[Any]:
-        return self.dtype.numpy
-
-
-@dataclass(frozen=True, slots=True)
 class Mask(LaneVector):
     """A predicate: one bit for each `width` bytes of a register, the bits between them off."""
 
@@ -175,7 +160,7 @@ class Mask(LaneVector):
 
 @dataclass(frozen=True, slots=True)
 class Vector(LaneVector):
-    """A logical vector; a logical mask where there is no type."""
+    """A register or a logical vector; a logical mask where there is no type."""
 
     dtype: DType | None
     lanes: int
@@ -399,7 +384,3 @@ def word_type(type: t.Scalar) -> str:
     if type.dtype is None:
         return I64
     return number(type.dtype)
-
-
-def register_type(dtype: DType) -> str:
-    return vector(dtype.lanes, element(dtype))

@@ -12,7 +12,7 @@ from pto.isa.meaning.scalar.arith import SCALAR, from_bits, kind_of, to_bits
 from pto.isa.row import types as t
 from pto.run.jit.emit.operation import OpContext
 from pto.run.jit.emit.registry import KINDS, emits
-from pto.run.jit.emit.vmi import lanewise as logical
+from pto.run.jit.emit.vector import values as vectors
 from pto.run.jit.llvm import lane_masks as masks
 from pto.run.jit.llvm import lanes
 from pto.run.jit.llvm.text import Val, certain, constant, unsupported_if, width_of
@@ -71,7 +71,7 @@ def emit_known(s: OpContext) -> Sequence[Lowered]:
     body: Known = s.body
     value, type = body.value(s.case), s.op.results[0].type
     if isinstance(type, t.LogicalVReg | t.LogicalMask):
-        return [logical.known(s, value, type)]
+        return [vectors.known(s.x, value, type)]
     return [masks.known(value)] if isinstance(type, t.Mask) else [_constant(value, type)]
 
 

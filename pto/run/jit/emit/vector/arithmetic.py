@@ -1,4 +1,4 @@
-"""Lane functions on vector registers."""
+"""Lane functions on vector registers and logical vectors."""
 
 from __future__ import annotations
 
@@ -16,31 +16,28 @@ from pto.run.jit.emit.operation import OpContext
 from pto.run.jit.emit.registry import KINDS
 from pto.run.jit.emit.scalar.arith import emit_lane as emit_scalar_lane
 from pto.run.jit.emit.tile.steps import emit_lane as emit_tile_lane
-from pto.run.jit.emit.vector.items import scalar_as
-from pto.run.jit.emit.vmi import lanewise as logical
+from pto.run.jit.emit.vector.values import result, spread, symbol
 from pto.run.jit.llvm import lane_masks as masks
 from pto.run.jit.llvm import lanes
 from pto.run.jit.llvm.lanes import items_of, symbol_type
-from pto.run.jit.llvm.shuffles import NONE, Picks, shuffle
-from pto.run.jit.llvm.text import certain, scalar_type, vector, width_of
-from pto.run.jit.runtime.values import Lowered, Mask, Reg, ScalarValue, register_type
-from pto.run.reference.vectors import RegisterOperands
+from pto.run.jit.llvm.shuffles import NONE, shuffle
+from pto.run.jit.llvm.text import certain, scalar_type
+from pto.run.jit.runtime.values import Lowered, Mask, ScalarValue, Vector
+from pto.run.reference.vectors import VectorOperands
 
 
 def emit_lane(s: OpContext) -> Sequence[Lowered]:
     """results[i] = mask[i] ? fn(sources[i]) : 0."""
     body: Lane = s.body
-    shape = RegisterOperands(s.case, body)
-    if not shape.registers:
+    shape = VectorOperands(s.case, body)
+    if not shape.vectors and any(isinstance(r.type, t.Mask) for r in s.op.results):
         return _on_masks(s, body)
-    count = VREG_BYTES // shape.widest
-    spot = lanes.Lanes(s.x, count)
+    spot = lanes.Lanes(s.x, shape.count)
     found = body.function(s.case)(*(_source(s, spot, shape, n) for n in shape.sources))
     several = found if isinstance(found, tuple) else (found,)
-    mask = s.need(Mask, shape.mask) if shape.mask is not None else None
-    bits = None if mask is None else _bits(s, mask, shape)
+    mask = None if shape.mask is None else _source(s, spot, shape, shape.mask)
     return [
-        _result(s, spot, shape, v, n, bits) for v, n in zip(several, shape.results, strict=True)
+        _result(s, spot, shape, v, n, mask) for v, n in zip(several, shape.results, strict=True)
     ]
 
 
@@ -52,56 +49,48 @@ def _on_masks(s: OpContext, body: Lane) -> Sequence[Lowered]:
     return [Mask((found.name,), width)]
 
 
-def _bits(s: OpContext, mask: Mask, shape: RegisterOperands) -> str:
-    return masks.strided(s.x, mask, shape.bits.start, shape.bits.step)
-
-
-def _source(s: OpContext, spot: lanes.Lanes, shape: RegisterOperands, name: str) -> lanes.Symbol:
-    kind = shape.kinds.get(name)
-    if kind is not None:
-        return picked(symbol(s, s.need(Reg, name)), range(kind.lanes)[shape.lanes(kind)])
-    if isinstance(s.case.type(name), t.Mask):
-        return spot.symbol(lanes.BOOL, _bits(s, s.need(Mask, name), shape))
-    beside = certain(shape.kind, DType)
-    return spot.spread(symbol_type(beside), scalar_as(s, s.need(ScalarValue, name), beside))
+def _source(s: OpContext, spot: lanes.Lanes, shape: VectorOperands, name: str) -> lanes.Symbol:
+    native, kind = s.operand(name), shape.kinds.get(name)
+    if isinstance(native, Mask):
+        bits = masks.strided(s.x, native, shape.bits.start, shape.bits.step)
+        return spot.symbol(lanes.BOOL, bits)
+    if not isinstance(native, Vector):
+        return spread(spot, certain(native, ScalarValue), certain(shape.kind, DType))
+    found = symbol(s.x, native)
+    if kind is None:
+        return found
+    found = found.reinterpret(symbol_type(kind))
+    return found.take(range(found.lanes.count)[shape.lanes(kind)])
 
 
 def _result(
     s: OpContext,
     spot: lanes.Lanes,
-    shape: RegisterOperands,
+    shape: VectorOperands,
     found: Any,
     name: str,
-    bits: str | None,
+    mask: lanes.Symbol | None,
 ) -> Lowered:
-    kind = shape.kinds.get(name)
+    kind, type = shape.kinds.get(name), certain(s.case.type(name), t.Type)
     if kind is None:
-        if bits is not None:
-            found = found & spot.symbol(lanes.BOOL, bits)
-        return Mask((found.name,), shape.kind.itemsize if shape.kind else 1)
+        return result(found if mask is None else found & mask, type)
     reg = items_of(spot, found, kind)
-    if bits is not None:
-        off = reg.like(0).name
-        chosen = s.x.new(
-            f"select {spot.typed('i1')} {bits}, {reg.type} {reg.name}, {reg.type} {off}"
-        )
-        s.x.zeroed[chosen] = (str(reg.name), bits)
-        reg = spot.symbol(reg.dtype, chosen)
+    if mask is not None:
+        whole, reg = reg, lanes.where(spot, mask, reg, reg.like(0))
+        s.x.zeroed[str(reg.name)] = str(whole.name), str(mask.name)
     own = shape.lanes(kind)
     if own.step > 1:
         picks = np.full(kind.lanes, NONE)
         picks[own] = np.arange(spot.count)
-        reg = picked(reg, picks)
-    return Reg((reg.name,), kind)
+        reg = reg.take(picks)
+    return result(reg, type)
 
 
 def emit_permute(s: OpContext) -> Sequence[Lowered]:
     """Where each item goes is learnt from what the function does to their numbers."""
     body: Permute = s.body
-    given = s.all()
-    result = s.op.results[0].type
-    on_masks = isinstance(result, t.Mask)
-    kind = None if on_masks else dtype_of(s.case, s.case.row.results[0].name)
+    given, type = s.all(), s.op.results[0].type
+    kind = None if isinstance(type, t.Mask) else dtype_of(s.case, s.case.row.results[0].name)
     count = VREG_BYTES if kind is None else kind.lanes
     numbers = np.arange(1, len(given) * count + 1).reshape(-1, count)  # 0 is a hole
     found = body.make(s.case)(*numbers)
@@ -109,46 +98,18 @@ def emit_permute(s: OpContext) -> Sequence[Lowered]:
     if kind is None:
         images = [m for m in given if isinstance(m, Mask)]
         return [masks.moved(s.x, images, order) for order in orders]
-    item = f"i{8 * kind.itemsize}"
-    names = [as_items(s, r, 8 * kind.itemsize) for r in given if isinstance(r, Reg)]
-    other = names[1] if len(names) > 1 else None
-    return [
-        as_register(s, kind, item, shuffle(s.x, item, count, names[0], order, other))
-        for order in orders
-    ]
-
-
-def symbol(s: OpContext, reg: Reg) -> lanes.Symbol:
-    """A register as a value of lane functions; what NumPy does not compute with as its bits."""
-    spot = lanes.Lanes(s.x, reg.dtype.lanes)
-    return spot.symbol(symbol_type(reg.dtype), reg.name)
-
-
-def picked(a: lanes.Symbol, picks: Picks) -> lanes.Symbol:
-    """Some lanes of a value, in another order; none (-1) is zero."""
-    spot, item = a.lanes.of(len(picks)), scalar_type(a.dtype)
-    return spot.symbol(a.dtype, shuffle(a.lanes.x, item, a.lanes.count, a.name, picks))
-
-
-def as_register(s: OpContext, kind: DType, item: str, name: str) -> Reg:
-    """256 bytes held as lanes of `item`, as a register."""
-    lanes = 8 * VREG_BYTES // width_of(item)
-    have, want = vector(lanes, item), register_type(kind)
-    return Reg((name if have == want else s.x.new(f"bitcast {have} {name} to {want}"),), kind)
-
-
-def as_items(s: OpContext, reg: Reg, bits: int) -> str:
-    """A register as lanes of so many bits."""
-    have, want = register_type(reg.dtype), vector(8 * VREG_BYTES // bits, f"i{bits}")
-    return reg.name if have == want else s.x.new(f"bitcast {have} {reg.name} to {want}")
+    item = np.dtype(f"u{kind.itemsize}")
+    names = [symbol(s.x, r).reinterpret(item).name for r in given if isinstance(r, Vector)]
+    spot, other = lanes.Lanes(s.x, count), names[1] if len(names) > 1 else None
+    moved = [shuffle(s.x, scalar_type(item), count, names[0], order, other) for order in orders]
+    return [result(spot.symbol(item, name), type) for name in moved]
 
 
 def _lane(s: OpContext) -> Sequence[Lowered]:
     """By what the operation works on."""
-    if any(isinstance(r.type, t.VReg | t.Mask) for r in s.op.results):
+    vectors = t.VReg | t.Mask | t.LogicalVReg | t.LogicalMask
+    if any(isinstance(r.type, vectors) for r in s.op.results):
         return emit_lane(s)
-    if any(isinstance(r.type, t.LogicalVReg | t.LogicalMask) for r in s.op.results):
-        return logical.emit_lane(s)
     return emit_scalar_lane(s) if s.op.results else emit_tile_lane(s)
 
 

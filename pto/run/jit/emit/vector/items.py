@@ -1,4 +1,4 @@
-"""Loads, stores and scalars of lanes, for registers and logical vectors."""
+"""Loads and stores of lanes, for registers and logical vectors."""
 
 from __future__ import annotations
 
@@ -8,37 +8,12 @@ from math import gcd
 import numpy as np
 
 from pto.core.constants import VREG_BYTES
-from pto.core.dtypes import DType
 from pto.run.jit.emit.operation import OpContext
 from pto.run.jit.llvm import lane_masks, lanes, native, shuffles
 from pto.run.jit.llvm.picks import Numbers, pick, put
-from pto.run.jit.llvm.text import Text, Val, element, unsupported_if, vector
-from pto.run.jit.runtime.values import ScalarValue
+from pto.run.jit.llvm.text import Text, Val, vector
 
 _TOGETHER = 16  # lanes that are written out, at most
-
-
-def scalar_as(s: OpContext, word: ScalarValue, kind: DType) -> Val:
-    """A scalar as one lane: integers keep their low bits, floats are rounded to the type."""
-    own = word.type.dtype
-    is_float = own is not None and own.is_float
-    unsupported_if(is_float != kind.is_float, "a scalar of another kind")
-    if own is not None and is_float:
-        if own is kind:
-            return word.name
-        one = lanes.Lanes(s.x, 1)
-        vec = s.x.new(
-            f"insertelement {one.type(own.numpy)} poison, {element(own)} {word.name}, i64 0"
-        )
-        cast = lanes.cast(one.symbol(own.numpy, vec), kind.numpy)
-        return s.x.new(f"extractelement {cast.type} {cast.name}, i64 0")
-    have, want = 64 if own is None else own.bits, kind.bits
-    if have == want:
-        return word.name
-    if have > want:
-        return s.x.new(f"trunc i{have} {word.name} to i{want}")
-    op = "zext" if have == 1 or word.type.name.startswith("u") else "sext"
-    return s.x.new(f"{op} i{have} {word.name} to i{want}")
 
 
 def spilled(s: OpContext, *values: tuple[str, Val | None]) -> list[str]:

@@ -16,18 +16,17 @@ from pto.isa.row import types as t
 from pto.run.jit.emit.handle.view import FAR, Guarded, emits_in, near
 from pto.run.jit.emit.registry import KINDS
 from pto.run.jit.emit.tile import planes
-from pto.run.jit.emit.vector.items import counted, gathered, scalar_as, scattered, store_lanes
-from pto.run.jit.emit.vmi.lanewise import result, symbol
+from pto.run.jit.emit.vector.items import counted, gathered, scattered, store_lanes
+from pto.run.jit.emit.vector.values import result, spread, symbol
 from pto.run.jit.llvm import lane_masks as masks
 from pto.run.jit.llvm import lanes, shuffles
 from pto.run.jit.llvm.index import Fact, Number
-from pto.run.jit.llvm.lanes import Lanes, Symbol, symbol_type
+from pto.run.jit.llvm.lanes import Lanes, Symbol
 from pto.run.jit.llvm.text import Val, mangled, scalar_type
 from pto.run.jit.runtime.values import (
     Lowered,
     Mask,
     PointerDesc,
-    Reg,
     ScalarValue,
     TileDesc,
     Vector,
@@ -109,21 +108,18 @@ class Words(Guarded):
         if len(parts) > 2:
             parts = [self._joined(parts)]
         first, *rest = parts
-        item, count, x = scalar_type(first.dtype), first.lanes.count, self.x
         if not rest:
-            name = shuffles.shuffle(x, item, count, first.name, picks)
-        else:
-            widest = max(count, rest[0].lanes.count)
-            a, b = (self._widened(part, widest) for part in (first, rest[0]))
-            behind = (picks != NONE) & (picks >= count)
-            order = np.where(behind, picks - count + widest, picks)
-            name = shuffles.shuffle(x, item, widest, a, order, b)
+            return first.take(picks)
+        count, item = first.lanes.count, scalar_type(first.dtype)
+        widest = max(count, rest[0].lanes.count)
+        a, b = (
+            part.take(np.minimum(np.arange(widest), part.lanes.count - 1)).name
+            for part in (first, rest[0])
+        )
+        behind = (picks != NONE) & (picks >= count)
+        order = np.where(behind, picks - count + widest, picks)
+        name = shuffles.shuffle(self.x, item, widest, a, order, b)
         return self._of(len(picks)).symbol(first.dtype, name)
-
-    def _widened(self, part: Symbol, count: int) -> Val:
-        own, item = part.lanes.count, scalar_type(part.dtype)
-        picks = np.minimum(np.arange(count), own - 1)
-        return shuffles.shuffle(self.x, item, own, part.name, picks)
 
     def _joined(self, parts: Sequence[Symbol]) -> Symbol:
         """Vectors one behind the other, in as few steps as a tree has."""
@@ -166,14 +162,10 @@ class Words(Guarded):
         return self._of(bins).symbol(np.dtype(np.uint16), found)
 
     def spread(self, value: ScalarValue, kind: DType, count: int) -> Symbol:
-        return self._of(count).spread(symbol_type(kind), scalar_as(self.s, value, kind))
+        return spread(self._of(count), value, kind)
 
     def reinterpret(self, value: Symbol, item: np.dtype[Any]) -> Symbol:
-        spot = self._of(value.lanes.count * value.dtype.itemsize // item.itemsize)
-        have, want = value.type, spot.type(item)
-        same = have == want
-        name = value.name if same else self.x.new(f"bitcast {have} {value.name} to {want}")
-        return spot.symbol(item, name)
+        return value.reinterpret(item)
 
     # ---- numbers
 
@@ -190,17 +182,13 @@ class Words(Guarded):
         return number.in_lanes(self._of(count))
 
     def all(self, mask: Symbol) -> Fact:
-        count = mask.lanes.count
-        bits = shuffles.bits_of(self.x, count, str(mask.name))
-        return Fact(self.x, self.x.compare("eq", bits, -1, f"i{count}"))
+        return Fact(self.x, mask.every)
 
     # ---- operands and results
 
     def seen(self, native: Lowered | None, type: t.Type | None) -> Any:
         if isinstance(native, Vector):
-            return symbol(self.s, native)
-        if isinstance(native, Reg):
-            return self._of(native.dtype.lanes).symbol(symbol_type(native.dtype), native.name)
+            return symbol(self.x, native)
         if isinstance(native, Mask):
             return self._lanes_on(native, type)
         if isinstance(native, TileDesc):  # a memref as a pointer
@@ -209,7 +197,8 @@ class Words(Guarded):
 
     def _lanes_on(self, mask: Mask, of: t.Type | None) -> Symbol:
         """A bool for each of its lanes."""
-        lanes_of = next(n.dtype.itemsize for n in self.s.all() if isinstance(n, Reg))
+        kinds = (n.dtype for n in self.s.all() if isinstance(n, Vector))
+        lanes_of = next(kind.itemsize for kind in kinds if kind is not None)
         width = mask_width(of, lanes_of) if of is not None else lanes_of
         bits = masks.at_width(self.x, mask, width)
         return self._of(VREG_BYTES // width).symbol(lanes.BOOL, bits)
