@@ -80,22 +80,14 @@ class Number:
     def __rsub__(self, other: Any) -> Number:
         return Number(self.text, self.text.sub(self._other(other), self.value))
 
-    def _divided(self, other: Any, whole: bool) -> Number:
-        a, b = self.value, self._other(other)
-        if isinstance(a, int) and isinstance(b, int):
-            return Number(self.text, a // b if whole else a % b)
-        if b == 1:
-            return self if whole else Number(self.text, 0)
+    def _divided(self, op: str, other: Any) -> Number:
+        b = self._other(other)
         if not isinstance(b, int):  # what is never 0 may be divided by before it is needed
             none = self.text.compare("eq", b, 0)
             b = self.text.new(f"select i1 {none}, i64 1, i64 {b}")
-        return Number(self.text, self.text.new(f"{'udiv' if whole else 'urem'} i64 {a}, {b}"))
+        return Number(self.text, getattr(self.text, op)(self.value, b))
 
-    def __floordiv__(self, other: Any) -> Number:
-        return self._divided(other, True)
-
-    def __mod__(self, other: Any) -> Number:
-        return self._divided(other, False)
+    __floordiv__, __mod__ = _method("_divided", "over"), _method("_divided", "rest")
 
     def _bits(self, op: str, other: Any) -> Number:
         a, b = self.value, self._other(other)

@@ -20,7 +20,7 @@ from pto.isa.meaning.order.ring import ENTRY, TO_VECTOR, Pipe, QueueRing, regist
 from pto.run.jit.runtime import clock
 from pto.run.jit.runtime.shadow import InitShadow
 from pto.run.jit.runtime.state import EVENT_IDS, REGISTER_BYTES, Flags, SharedRegisters, Signals
-from pto.run.machine.core import Arrivals, Cluster, Core
+from pto.run.machine.core import Arrivals, Core
 from pto.run.reference.code import Wait
 
 MEMORIES: Final = 256  # maximum for one agent
@@ -31,13 +31,13 @@ CALL, TABLE, FLAGS, SCRATCH_BUFFER, LOG, REGISTERS, BLOCK, BLOCKS, SUB, SUBS, SH
 )
 DIRTY, FIRST = 12, 13  # True if Python changed state in this block; registers at its start
 STATUS, PASSED, FRAME_BYTES = 14, 15, 16  # of a coroutine: state, ended waits, bytes it needs
-QUEUES, PEERS = 17, 18  # rings by queue and direction; UB of either sub-block and L1 of the cube
-AT, EXPLAINS = 19, 20  # wait site of a coroutine (0: in Python); True to get its reason
-ITEMS, KEPT, KEPT_VALUES = 21, 22, 23  # of work items: scratch memory; counts and values of slots
-SIGNALS: Final = 24  # counts of signals between the agents of a core
-OWNED, TELLS = 25, 26  # memories of the own rank; True if additions must be recorded
-COME: Final = 27  # arrivals at the barrier of all cores, by kind
-_WORDS: Final = 28
+QUEUES: Final = 17  # rings by queue and direction
+AT, EXPLAINS = 18, 19  # wait site of a coroutine (0: in Python); True to get its reason
+ITEMS, KEPT, KEPT_VALUES = 20, 21, 22  # of work items: scratch memory; counts and values of slots
+SIGNALS: Final = 23  # counts of signals between the agents of a core
+OWNED, TELLS = 24, 25  # memories of the own rank; True if additions must be recorded
+COME: Final = 26  # arrivals at the barrier of all cores, by kind
+_WORDS: Final = 27
 # of a ring: state, slots, bytes of a slot, start of the slots in the consumer's buffer and their
 # number, location (LOCAL, GLOBAL), start and size in global memory
 FIRST_SLOT, QUEUE_WORDS = 6, 8
@@ -140,9 +140,6 @@ class Context:
         if KEPT in needs.words:
             self.words[KEPT] = core.kept.counts.ctypes.data
             self.words[KEPT_VALUES] = core.kept.values.ctypes.data
-        if PEERS in needs.words:
-            self._peers = np.array(_peers(core.cluster), np.uint64)
-            self.words[PEERS] = self._peers.ctypes.data
         self._owned = np.zeros(MEMORIES, np.int64)
         self.words[OWNED] = self._owned.ctypes.data
         if needs.logs:
@@ -397,14 +394,3 @@ def by_machine_address(words: Words, context: Context) -> Words:
     """The accesses with machine addresses, since arrays of the host may overlap."""
     words[:, 1] += context.table[words[:, 0] & _NUMBER, 0].view(np.int64)
     return words
-
-
-def _peers(cluster: Cluster) -> list[int]:
-    """The addresses of the buffers that hold queues; 0 for a missing agent."""
-    found = [0, 0, 0]
-    for core in cluster.agents:
-        if core.side == "vector":
-            found[core.sub] = core.memory(Space.UB).data.ctypes.data
-        elif core.side == "cube":
-            found[2] = core.memory(Space.L1).data.ctypes.data
-    return found

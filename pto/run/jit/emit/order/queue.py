@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from pto.core.compact import Compact
 from pto.core.layout import ND
+from pto.core.memory import Space
 from pto.core.tile import Role, TileType
 from pto.isa.meaning.handle.view import tile_type
 from pto.isa.meaning.order import queue, ring
@@ -29,10 +29,8 @@ from pto.run.jit.emit.tile.access import Access, tile_access
 from pto.run.jit.emit.tile.move import beside, transfer
 from pto.run.jit.llvm.index import Fact
 from pto.run.jit.llvm.text import I64, Text, Val, expect
-from pto.run.jit.runtime.context import FIRST_SLOT, PEERS, QUEUE_WORDS, QUEUES, Context
+from pto.run.jit.runtime.context import FIRST_SLOT, PEER_BUFFERS, QUEUE_WORDS, QUEUES, Context
 from pto.run.jit.runtime.values import Lowered, PointerDesc, ScalarValue, TileDesc
-
-_L1: Final = 2  # the cube's place among the peers
 
 
 @emits(ring.INIT_FRONTEND)
@@ -268,10 +266,6 @@ def _slot_type(made: Ring, tile: TileDesc, how: Leaving | None) -> TileType:
     return TileType.of(Role.VEC, type.dtype, high, wide, ND)
 
 
-def _peer(s: OpContext, number: int) -> str:
-    return s.x.load("ptr", s.x.at(s.e.word(PEERS), 8 * number), 8)
-
-
 def _to_vectors(
     s: OpContext, made: Ring, tile: TileDesc, slot: TileType, address: Val, how: Leaving | None
 ) -> None:
@@ -281,7 +275,7 @@ def _to_vectors(
         at = _second(made.split, rows, cols) if sub else (0, 0)
         half = Access(source.field, source.field.at(x, source.pointer, *at))
         target = TileDesc((0, rows, cols), slot)
-        to = Access(boxes.field(target), x.at(_peer(s, sub), address))
+        to = Access(boxes.field(target), x.at(s.e.base(PEER_BUFFERS[Space.UB, sub]), address))
         if how is None:
             transfer(s, rows, cols, to, half)
         else:
@@ -290,7 +284,7 @@ def _to_vectors(
 
 def _to_cube(s: OpContext, made: Ring, tile: TileDesc, slot: TileType, address: Val) -> None:
     x, whole = s.x, TileDesc((0, *slot.shape), slot)
-    begin = Access(boxes.field(whole), x.at(_peer(s, _L1), address))
+    begin = Access(boxes.field(whole), x.at(s.e.base(PEER_BUFFERS[Space.L1, 0]), address))
     at = (x.mul(made.me, n) for n in _second(made.split, *tile.valid))
     to = Access(begin.field, begin.field.at(x, begin.pointer, *at))
     transfer(s, *tile.valid, to, tile_access(s, tile))

@@ -151,10 +151,9 @@ class Body:
         def run(w: Warp, env: Env) -> None:
             found = [fn(w, env) & w.mask for _, _, fn in ways]
             for (mask, cell, _), each in zip(ways, found, strict=True):
-                bits = self.x.new(f"bitcast {each.type} {each.name} to i32")
+                bits = each.bits
                 self.x.store(I32, bits, self.p.mask_at(mask, w.number), 4)
-                old = self.x.load(I32, cell, 4)
-                self.x.store(I32, self.x.new(f"or i32 {old}, {bits}"), cell, 4)
+                w.note(cell, bits)
 
         if any(mask == self.p.mask for mask, _, _ in ways):
             self.p.report()  # an error report reads the mask that `run` changes

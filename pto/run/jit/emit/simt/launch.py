@@ -59,7 +59,7 @@ def _body(s: OpContext, size: Sequence[Val], total: Val, ops: Sequence[Operation
     if s.e.reach is not None:
         for op in ops:
             s.e.reach.pointers(op)
-    phases = Phases(s.e, size, total, ops)
+    phases = Phases(s, size, total, ops)
     phases.fault = lambda op: _call(s, phases, op, ends=True)
     clock = any(op.body in CLOCKS for op in ops)
     return Body(s.e, phases, lambda op: _call(s, phases, op), clock)

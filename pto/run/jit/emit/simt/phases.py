@@ -19,7 +19,7 @@ from pto.ir.graph import Operation, Value
 from pto.isa.meaning.simt.items import WARP
 from pto.isa.row import types as t
 from pto.isa.rules.simt import MAX_ITEMS
-from pto.run.jit.emit.emitter import Emitter
+from pto.run.jit.emit.operation import OpContext
 from pto.run.jit.emit.simt.warp import At, Warp, as_item, item_of
 from pto.run.jit.llvm import lanes
 from pto.run.jit.llvm.text import I32, I64, UnsupportedLowering, Val, certain, unsupported_if
@@ -72,9 +72,9 @@ class Phases:
     """The values of a launch, and the instructions that wait to be written."""
 
     def __init__(
-        self, e: Emitter, size: Sequence[Val], total: Val, ops: Iterable[Operation]
+        self, s: OpContext, size: Sequence[Val], total: Val, ops: Iterable[Operation]
     ) -> None:
-        self.e, self.x = e, e.text
+        self.s, self.e, self.x = s, s.e, s.x
         self.size, self.total = size, total
         self.warps = self.x.up(total, WARP)
         self.kept: dict[int, Kept] = {}
@@ -111,8 +111,7 @@ class Phases:
             spot = lanes.Lanes(x, WARP)
             first = spot.spread(_INT, x.mul(w, WARP)) + spot.constant(_INT, np.arange(WARP))
             end = spot.spread(_INT, self.total)
-            bits = x.new(f"bitcast <32 x i1> {(first < end).name} to i32")
-            x.store(I32, bits, self.mask_at(self.all, w), 4)
+            x.store(I32, (first < end).bits, self.mask_at(self.all, w), 4)
 
         x.loop(self.warps, 1, warp)
 

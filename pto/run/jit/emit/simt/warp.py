@@ -18,10 +18,10 @@ from pto.isa.meaning.scalar.arith import kind_of
 from pto.isa.meaning.simt.items import WARP, Element, Size, held
 from pto.isa.row import types as t
 from pto.isa.rules.simt import MAX_ITEMS
+from pto.run.jit.emit.vector.items import gathered, scattered, spilled
 from pto.run.jit.llvm import lanes
 from pto.run.jit.llvm.lanes import Symbol
-from pto.run.jit.llvm.shuffles import shuffle
-from pto.run.jit.llvm.text import I32, I64, Text, Val, scalar_type, unsupported_if, vector, width_of
+from pto.run.jit.llvm.text import I32, I64, Text, Val, unsupported_if, vector
 from pto.run.jit.runtime import context
 
 if TYPE_CHECKING:
@@ -96,17 +96,16 @@ class Warp:
 
     def wide(self, mask: Symbol, count: int) -> Symbol:
         """A bool for each element of packed values."""
-        picks = np.repeat(np.arange(WARP), count)
-        return self.of(WARP * count).symbol(
-            lanes.BOOL, shuffle(self.x, "i1", WARP, mask.name, picks)
-        )
+        return mask.take(np.repeat(np.arange(WARP), count))
 
     def fault(self, bad: Symbol) -> None:
         """Report an error if this holds in an active lane."""
-        found = bad & self.mask
-        bits = self.x.new(f"bitcast {found.type} {found.name} to i32")
-        old = self.x.load(I32, self.cell, 4)
-        self.x.store(I32, self.x.new(f"or i32 {old}, {bits}"), self.cell, 4)
+        self.note(self.cell, (bad & self.mask).bits)
+
+    def note(self, cell: str, bits: str) -> None:
+        """Add bits to a word that all warps share."""
+        old = self.x.load(I32, cell, 4)
+        self.x.store(I32, self.x.new(f"or i32 {old}, {bits}"), cell, 4)
 
     # ---- what an item knows
 
@@ -120,7 +119,7 @@ class Warp:
         return Size(*(self.spread(_SHORT, self._short(n)) for n in self.p.size))  # type: ignore[arg-type]
 
     def _short(self, number: Val) -> Val:
-        return number if isinstance(number, int) else self.x.new(f"trunc i64 {number} to i32")
+        return number if isinstance(number, int) else self.x.narrow(number, 32)
 
     @property
     def core(self) -> Any:
@@ -140,16 +139,12 @@ class Warp:
         if self.p.mask != self.p.all:
             every = self.x.load(I32, self.p.mask_at(self.p.all, self.number), 4)
             there = self.x.compare("eq", every, self.bits, I32)
-            missing = self.x.new(f"select i1 {there}, i32 0, i32 -1")
-            old = self.x.load(I32, self.cell, 4)
-            self.x.store(I32, self.x.new(f"or i32 {old}, {missing}"), self.cell, 4)
+            self.note(self.cell, self.x.new(f"select i1 {there}, i32 0, i32 -1"))
 
     # ---- exchange between lanes
 
     def ballot(self, pred: Symbol) -> Symbol:
-        found = pred & self.mask
-        bits = self.x.new(f"bitcast {found.type} {found.name} to i32")
-        return self.spread(_INT, self.x.new(f"zext i32 {bits} to i64"))
+        return self.spread(_INT, self.x.new(f"zext i32 {(pred & self.mask).bits} to i64"))
 
     def from_lane(self, value: Symbol, lane: Symbol) -> Symbol:
         here = self.spread(_INT, self.x.new(f"zext i32 {self.bits} to i64"))
@@ -166,63 +161,39 @@ class Warp:
     def _taken(self, value: Symbol, index: Symbol, count: int = 0) -> Symbol:
         """Elements, or items, of a vector by numbers."""
         count = count or value.lanes.count // WARP
-        width, x = 8 * value.dtype.itemsize * count, self.x
+        width = 8 * value.dtype.itemsize * count
         if value.dtype == lanes.BOOL:
             return self._taken(value.astype(np.uint8), index).astype(lanes.BOOL)
-        rooms = [x.stack(value.type), x.stack(index.type)]
-        x.store(value.type, value.name, rooms[0], 64)
-        x.store(index.type, (index * np.int64(width // 8)).name, rooms[1], 64)
-        found = self._each(f"i{width}", rooms[0], rooms[1], "-1")
+        (room,) = spilled(self.p.s, (value.type, value.name))
+        found = gathered(self.p.s, width, room, index * np.int64(width // 8))
         return self._seen(found, width, value.dtype, count)
-
-    def _each(self, item: str, base: str, places: str, bits: str) -> str:
-        """Load items at byte offsets from a base, for lanes with their bit set."""
-        x = self.x
-        room = x.stack(vector(WARP, item))
-        call = self.p.e.unit.shared(f"items load {item}", lambda name: _loads(name, item))
-        x.do(f"call void {call}(ptr {room}, ptr {base}, ptr {places}, i32 {bits})")
-        return x.load(vector(WARP, item), room, 64)
 
     def _seen(self, name: str, width: int, kind: np.dtype[Any], count: int) -> Symbol:
         """An integer for each item, as so many numbers."""
         spot = self.of(WARP * count)
-        have, want = vector(WARP, f"i{width}"), spot.type(kind)
-        return spot.symbol(
-            kind, name if have == want else self.x.new(f"bitcast {have} {name} to {want}")
-        )
+        return spot.symbol(kind, self.x.bitcast(name, vector(WARP, f"i{width}"), spot.type(kind)))
 
     def _whole(self, value: Symbol) -> tuple[str, int]:
         """An integer for each item, and its width."""
         width = 8 * value.dtype.itemsize * (value.lanes.count // WARP)
-        have, want = value.type, vector(WARP, f"i{width}")
-        same = have == want
-        name = value.name if same else self.x.new(f"bitcast {have} {value.name} to {want}")
-        return str(name), width
+        return str(self.x.bitcast(value.name, value.type, vector(WARP, f"i{width}"))), width
 
     def reinterpret(self, value: Symbol, type: t.Type) -> Symbol:
         name, width = self._whole(value)
         return self._seen(name, width, *item_of(type))
 
     def folded(self, fn: Callable[[Any, Any], Any], value: Symbol) -> Symbol:
-        item = scalar_type(value.dtype)
         found = lanes.where(self.spot, self.mask, value, value.like(neutral(fn, value.dtype)))
         count = WARP
         while count > 1:
             count //= 2
-            halves = [
-                self.of(count).symbol(
-                    value.dtype,
-                    shuffle(self.x, item, 2 * count, found.name, np.arange(n, n + count)),
-                )
-                for n in (0, count)
-            ]
-            found = fn(*halves)
+            found = fn(*(found.take(range(n, n + count)) for n in (0, count)))
         one = self.x.new(f"extractelement {found.type} {found.name}, i64 0")
         return self.spread(value.dtype, one)
 
     # ---- memory
 
-    def _reached(self, at: At, nbytes: int) -> tuple[str, str]:
+    def _reached(self, at: At, nbytes: int) -> tuple[str, Symbol]:
         """The start of the memory, and the lanes with an item inside it."""
         e, x = self.p.e, self.x
         if not isinstance(at.memory, int):
@@ -234,83 +205,72 @@ class Warp:
         if nbytes & (nbytes - 1):
             fine = (places <= last) & (places % np.uint64(nbytes) == 0) & enough
         self.fault(~fine)
-        on = fine & self.mask
-        return e.base(at.memory), x.new(f"bitcast {on.type} {on.name} to i32")
+        return e.base(at.memory), fine & self.mask
 
-    def _in_line(self, at: At, nbytes: int, bits: str) -> tuple[str, str]:
+    def _in_line(self, at: At, nbytes: int, on: Symbol) -> tuple[str, str]:
         """True if all lanes are active and their items are contiguous; the first address."""
         x = self.x
         first = x.new(f"extractelement {at.addresses.type} {at.addresses.name}, i64 0")
         wanted = self.spread(_INT, first) + self.spot.constant(_INT, np.arange(WARP) * nbytes)
         same: Any = at.addresses == wanted
-        found = x.new(f"bitcast {same.type} {same.name} to i32")
-        both = x.new(f"and i32 {found}, {bits}")
-        return x.compare("eq", both, -1, I32), first
-
-    def _places(self, at: At) -> str:
-        room = self.x.stack(at.addresses.type)
-        self.x.store(at.addresses.type, at.addresses.name, room, 64)
-        return room
+        return (same & on).every, first
 
     def load(self, at: At, type: t.Type) -> Symbol:
         elem, x = held(type), self.x
         kind = lanes.symbol_type(elem.kind)
-        base, bits = self._reached(at, elem.nbytes)
-        item, (plain, first) = f"i{8 * elem.nbytes}", self._in_line(at, elem.nbytes, bits)
+        base, on = self._reached(at, elem.nbytes)
+        item, (plain, first) = f"i{8 * elem.nbytes}", self._in_line(at, elem.nbytes, on)
         near, far, done = x.fresh("near"), x.fresh("far"), x.fresh("done")
         x.branch(plain, near, far)
         x.label(near)
         whole = x.load(vector(WARP, item), x.at(base, first))
         x.jump(done)
         x.label(far)
-        each = self._each(item, base, self._places(at), bits)
+        each, ended = gathered(self.p.s, 8 * elem.nbytes, base, at.addresses, on), x.here
         x.jump(done)
         x.label(done)
-        name = x.phi(vector(WARP, item), [(whole, near), (each, far)])
+        name = x.phi(vector(WARP, item), [(whole, near), (each, ended)])
         return self._seen(name, 8 * elem.nbytes, kind, elem.count)
 
     def store(self, at: At, value: Symbol, type: t.Type) -> None:
         elem, x = held(type), self.x
         stored = value.astype(elem.kind) if lanes.computes(elem.kind) else value
-        base, bits = self._reached(at, elem.nbytes)
+        base, on = self._reached(at, elem.nbytes)
         name, width = self._whole(stored)
-        plain, first = self._in_line(at, elem.nbytes, bits)
-        item = f"i{width}"
-
-        def near() -> None:
-            x.store(vector(WARP, item), name, x.at(base, first))
-
-        def far() -> None:
-            room = x.stack(vector(WARP, item))
-            x.store(vector(WARP, item), name, room, 64)
-            call = self.p.e.unit.shared(f"items store {item}", lambda name: _stores(name, item))
-            x.do(f"call void {call}(ptr {room}, ptr {base}, ptr {self._places(at)}, i32 {bits})")
-
-        x.when(plain, near, far)
+        plain, first = self._in_line(at, elem.nbytes, on)
+        x.when(
+            plain,
+            lambda: x.store(vector(WARP, f"i{width}"), name, x.at(base, first)),
+            lambda: scattered(self.p.s, width, base, name, at.addresses, on),
+        )
 
     def update(
         self, at: At, new: Callable[..., Symbol], given: Sequence[Symbol], see: Element
     ) -> Symbol:
         """One lane after the other."""
-        x, (base, bits) = self.x, self._reached(at, see.nbytes)
-        like, places = given[0], self._places(at)
+        x, (base, on), like = self.x, self._reached(at, see.nbytes), given[0]
         spot = self.of(see.count if see.count > 1 else 0)
         one = spot.type(see.kind)
-        rooms = [x.stack(like.type) for _ in (*given, "old")]
-        for value, room in zip(given, rooms, strict=False):
-            x.store(value.type, value.name, room, 64)
+        stored = ((value.type, value.name) for value in (at.addresses, *given))
+        before, places, *rooms = spilled(self.p.s, (like.type, None), *stored)
 
         def lane(i: Val) -> None:
             at_lane = x.mul(i, see.nbytes)
-            values = [spot.symbol(see.kind, x.load(one, x.at(r, at_lane))) for r in rooms[:-1]]
+            values = [spot.symbol(see.kind, x.load(one, x.at(r, at_lane))) for r in rooms]
             address = x.load(I64, x.at(places, x.mul(i, 8)), 8)
             old = x.load(one, x.at(base, address))
             after = new(spot.symbol(see.kind, old), *values)
             x.store(one, after.astype(see.kind).name, x.at(base, address))
-            x.store(one, old, x.at(rooms[-1], at_lane))
+            x.store(one, old, x.at(before, at_lane))
 
-        _active_lanes(x, bits, lane)
-        return like.lanes.symbol(like.dtype, x.load(like.type, rooms[-1], 64))
+        bits = on.bits
+
+        def if_on(i: Val) -> None:
+            moved = x.new(f"lshr i32 {bits}, {x.narrow(i, 32)}")
+            x.when(x.new(f"trunc i32 {moved} to i1"), lambda: lane(i))
+
+        x.loop(WARP, 1, if_on)
+        return like.lanes.symbol(like.dtype, x.load(like.type, before, 64))
 
     # ---- what outlives an entry
 
@@ -336,34 +296,3 @@ class Warp:
         return self.x.at(
             values, self.x.add(slot * MAX_ITEMS * 8, self.x.mul(self.number, WARP * 8))
         )
-
-
-def _active_lanes(x: Text, bits: str, body: Callable[[Val], None]) -> None:
-    def lane(i: Val) -> None:
-        moved = x.new(f"lshr i32 {bits}, {x.new(f'trunc i64 {i} to i32')}")
-        x.when(x.new(f"trunc i32 {moved} to i1"), lambda: body(i))
-
-    x.loop(WARP, 1, lane)
-
-
-def _one_by_one(name: str, item: str, move: Callable[[Text, str, str], None]) -> str:
-    """void f(items, base, offsets, bits): move(text, item, its place), lane after lane."""
-    x = Text()
-
-    def lane(i: Val) -> None:
-        offset = x.load(I64, x.new(f"getelementptr i64, ptr %places, i64 {i}"), 8)
-        mine = x.at("%items", x.mul(i, width_of(item) // 8))
-        move(x, mine, x.at("%base", offset))
-
-    _active_lanes(x, "%bits", lane)
-    x.do("ret void")
-    head = f"define internal void {name}(ptr %items, ptr %base, ptr %places, i32 %bits) noinline"
-    return x.function(head)
-
-
-def _loads(name: str, item: str) -> str:
-    return _one_by_one(name, item, lambda x, mine, there: x.store(item, x.load(item, there), mine))
-
-
-def _stores(name: str, item: str) -> str:
-    return _one_by_one(name, item, lambda x, mine, there: x.store(item, x.load(item, mine), there))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from math import gcd
 
 import numpy as np
 
 from pto.core.constants import VREG_BYTES
 from pto.run.jit.emit.operation import OpContext
-from pto.run.jit.llvm import lane_masks, lanes, native, shuffles
+from pto.run.jit.llvm import lane_masks, lanes, native
 from pto.run.jit.llvm.picks import Numbers, pick, put
 from pto.run.jit.llvm.text import Text, Val, vector
 
@@ -37,21 +38,57 @@ def _item(x: Text, width: int, of: str, i: Val) -> str:
     return x.new(f"getelementptr i{width}, ptr {of}, i64 {i}")
 
 
-def gathered(s: OpContext, width: int, base: str, offsets: str, count: int) -> str:
-    """Items of so many bits at byte offsets (`<count x i64>`) that are known to lie inside."""
-    type = vector(count, f"i{width}")
-    out, at = spilled(s, (type, None), (vector(count, "i64"), offsets))
+def _each(
+    s: OpContext,
+    key: str,
+    slots: Sequence[str],
+    active: lanes.Symbol | None,
+    count: int,
+    part: Callable[[Text, Val, int], None],
+    lane: Callable[[Text, Val], None],
+) -> None:
+    """Call a procedure that does some lanes at once, or one after the other those that are active;
+    its parameters are the slots."""
 
-    def write(x: Text) -> None:
-        item, some = f"i{width}", gcd(count, _TOGETHER)
+    def all(x: Text) -> None:
+        some = gcd(count, _TOGETHER)
+        x.loop(count, some, lambda i: part(x, i, some))
 
-        def part(i: Val) -> None:
-            found = pick(x, "%p1", some, item, Numbers(_item(x, 64, "%p2", i), 64))
-            x.store(vector(some, item), found, _item(x, width, "%p0", i))
+    def each(x: Text) -> None:
+        def if_on(i: Val) -> None:
+            on = x.load("i8", x.at(f"%p{len(slots)}", i))
+            x.when(x.compare("ne", on, 0, "i8"), lambda: lane(x, i))
 
-        x.loop(count, some, part)
+        x.loop(count, 1, if_on)
 
-    _call(s, f"gather {width} {count}", [out, base, at], write)
+    if active is None:
+        _call(s, key, slots, all)
+        return
+    bits = active.astype(np.uint8)
+    more = [*slots, *spilled(s, (bits.type, bits.name))]
+    whole = partial(_call, s, key, slots, all)
+    s.x.when(active.every, whole, lambda: _call(s, f"{key} active", more, each))
+
+
+def gathered(
+    s: OpContext, width: int, base: str, places: lanes.Symbol, active: lanes.Symbol | None = None
+) -> str:
+    """Items of so many bits at byte offsets that are known to lie inside; 0 in lanes that are
+    off."""
+    count, item = places.lanes.count, f"i{width}"
+    type = vector(count, item)
+    first = None if active is None else "zeroinitializer"
+    out, at = spilled(s, (type, first), (places.type, places.name))
+
+    def part(x: Text, i: Val, some: int) -> None:
+        found = pick(x, "%p1", some, item, Numbers(_item(x, 64, "%p2", i), 64))
+        x.store(vector(some, item), found, _item(x, width, "%p0", i))
+
+    def lane(x: Text, i: Val) -> None:
+        value = x.load(item, x.at("%p1", x.load("i64", _item(x, 64, "%p2", i))))
+        x.store(item, value, _item(x, width, "%p0", i))
+
+    _each(s, f"gather {width} {count}", [out, base, at], active, count, part, lane)
     return s.x.load(type, out, 64)
 
 
@@ -70,40 +107,21 @@ def store_lanes(s: OpContext, item: str, count: int, value: Val, pointer: str, b
 
 
 def scattered(
-    s: OpContext, base: str, values: lanes.Symbol, places: lanes.Symbol, active: lanes.Symbol
+    s: OpContext, width: int, base: str, values: Val, places: lanes.Symbol, active: lanes.Symbol
 ) -> None:
     """Store lanes in order at byte offsets: of equal offsets the higher lane wins."""
-    x, count, width = s.x, values.lanes.count, 8 * values.dtype.itemsize
-    item, bits = f"i{width}", active.astype(np.uint8)
-    whole = (values.type, values.name), (vector(count, "i64"), places.name), (bits.type, bits.name)
-    slots = [base, *spilled(s, *whole)]
+    count, item = places.lanes.count, f"i{width}"
+    slots = spilled(s, (vector(count, item), values), (places.type, places.name))
 
-    def all(x: Text) -> None:
-        some = gcd(count, _TOGETHER)
+    def part(x: Text, i: Val, some: int) -> None:
+        found = x.load(vector(some, item), _item(x, width, "%p1", i))
+        put(x, "%p0", some, item, Numbers(_item(x, 64, "%p2", i), 64), found)
 
-        def part(i: Val) -> None:
-            found = x.load(vector(some, item), _item(x, width, "%p1", i))
-            put(x, "%p0", some, item, Numbers(_item(x, 64, "%p2", i), 64), found)
+    def lane(x: Text, i: Val) -> None:
+        value = x.load(item, _item(x, width, "%p1", i))
+        x.store(item, value, x.at("%p0", x.load("i64", _item(x, 64, "%p2", i))))
 
-        x.loop(count, some, part)
-
-    def some(x: Text) -> None:
-        def lane(i: Val) -> None:
-            value = x.load(item, _item(x, width, "%p1", i))
-            x.store(item, value, x.at("%p0", x.load("i64", _item(x, 64, "%p2", i))))
-
-        def if_on(i: Val) -> None:
-            on = x.load("i8", x.at("%p3", i))
-            x.when(x.compare("ne", on, 0, "i8"), lambda: lane(i))
-
-        x.loop(count, 1, if_on)
-
-    key, word = f"scatter {width} {count}", shuffles.bits_of(x, count, str(active.name))
-    x.when(
-        x.compare("eq", word, -1, f"i{count}"),
-        lambda: _call(s, key, slots, all),
-        lambda: _call(s, f"{key} active", slots, some),
-    )
+    _each(s, f"scatter {width} {count}", [base, *slots], active, count, part, lane)
 
 
 def squeezed(s: OpContext, size: int, source: Val | None, bits: str) -> tuple[str, str]:

@@ -88,8 +88,8 @@ class Words(vmi.Words):
             return spot.symbol(kind, shuffles.shuffle(x, item, read, whole, picks))
         starts = [*range(0, read - fill, fill), read - fill]
         if len(starts) % 2:
-            places = shuffles.constants("i64", [int(n) * size for n in picks])
-            return spot.symbol(kind, gathered(self.s, 8 * size, at, places, len(picks)))
+            places = spot.constant(np.dtype(np.int64), picks * size)
+            return spot.symbol(kind, gathered(self.s, 8 * size, at, places))
         loaded = [x.load(vector(fill, item), x.at(at, n * size)) for n in starts]
         parts: list[str] = []
         for n, part in enumerate(np.split(picks, len(starts) // 2)):

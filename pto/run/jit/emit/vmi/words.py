@@ -95,12 +95,13 @@ class Words(Guarded):
     def gather(self, source: PointerDesc, item: np.dtype[Any], places: Any, mask: Symbol) -> Symbol:
         at, spot = self._places(source, item.itemsize, places, mask), mask.lanes
         base, width = self.s.pointer(source.memory, 0), 8 * item.itemsize
-        found = spot.symbol(item, gathered(self.s, width, base, str(at.name), spot.count))
+        found = spot.symbol(item, gathered(self.s, width, base, at))
         return lanes.where(spot, mask, found, found.like(0))
 
     def scatter(self, target: PointerDesc, places: Any, values: Symbol, mask: Symbol) -> None:
         at, base = self._places(target, values.dtype.itemsize, places, mask), target.memory
-        scattered(self.s, self.s.pointer(base, 0), values, at, mask)
+        width = 8 * values.dtype.itemsize
+        scattered(self.s, width, self.s.pointer(base, 0), values.name, at, mask)
 
     # ---- lanes in another order
 
@@ -143,7 +144,7 @@ class Words(Guarded):
         room = x.stack(value.type)
         x.store(value.type, value.name, room, 64)
         places: Any = index.astype(np.int64) * np.int64(size)
-        found = gathered(self.s, 8 * size, room, str(places.name), places.lanes.count)
+        found = gathered(self.s, 8 * size, room, places)
         bits = self._of(places.lanes.count).symbol(np.dtype(f"u{size}"), found)
         return bits if value.dtype.kind == "u" else bits.view(value.dtype)
 
