@@ -57,8 +57,7 @@ class VectorOperands:
     def __init__(self, case: Case, body: Lane) -> None:
         operands, results = case.row.operands, case.row.results
         types = {o.name: case.type(o.name) for o in (*results, *operands)}
-        logical = t.LogicalVReg | t.LogicalMask
-        counts = [type.lanes for type in types.values() if isinstance(type, logical)]
+        counts = [k.lanes for k in types.values() if isinstance(k, t.LogicalVReg | t.LogicalMask)]
         self.is_logical = bool(counts)
         self.vectors = [n for n, k in types.items() if isinstance(k, t.VReg | t.LogicalVReg)]
         sees = body.sees or dtype_of

@@ -13,7 +13,7 @@ from typing import Any
 
 from pto.core.errors import fail
 from pto.core.global_tensor import GlobalTensor
-from pto.core.layout import DN, ND, NZ
+from pto.core.layout import DN, ND, NZ, Layout
 from pto.core.memory import Space
 from pto.core.tile import Role, Tile, TileType, Valid
 from pto.isa.meaning.cube.accumulator import finished, outgoing
@@ -35,19 +35,18 @@ LAYOUTS = {"nz2dn": DN, "nz2nz": NZ}  # modes of an acc_push_epilogue; all other
 # ---- halves
 
 
-def by_rows(split: int) -> bool:
-    return split in _BY_ROWS
+# Compiled code calls these functions with numbers that only the run knows; its splits are even.
 
 
-def part(split: int, sub: int, rows: int, cols: int) -> tuple[int, int]:
+def part(split: int, sub: Any, rows: Any, cols: Any) -> tuple[Any, Any]:
     """The start of a sub-block's half; of an odd number the first has one more."""
-    if sub == 0 or split == WHOLE:
-        return 0, 0
     more = 1 if split in _ODD else 0
-    return (rows + more, 0) if split in _BY_ROWS else (0, cols + more)
+    if split in _BY_ROWS:
+        return sub * (rows + more), 0
+    return (0, sub * (cols + more)) if split in _BY_COLS else (0, 0)
 
 
-def _pitch(split: int, sub: int, cols: int) -> int:
+def pitch_of(split: int, sub: Any, cols: Any) -> Any:
     """The row pitch of the whole, for a half with `cols` columns."""
     if split not in _BY_COLS:
         return cols
@@ -55,7 +54,7 @@ def _pitch(split: int, sub: int, cols: int) -> int:
     return 2 * cols + odd
 
 
-def whole_of(split: int, sub: int, rows: int, cols: int) -> tuple[int, int]:
+def whole_of(split: int, sub: Any, rows: Any, cols: Any) -> tuple[Any, Any]:
     """The region of which a sub-block has this half."""
     odd = 0 if split not in _ODD else 2 * sub - 1
     if split in _BY_ROWS:
@@ -63,7 +62,7 @@ def whole_of(split: int, sub: int, rows: int, cols: int) -> tuple[int, int]:
     return (rows, 2 * cols + odd) if split in _BY_COLS else (rows, cols)
 
 
-def _half(split: int, sub: int, rows: int, cols: int) -> tuple[int, int]:
+def half_of(split: int, sub: Any, rows: Any, cols: Any) -> tuple[Any, Any]:
     """A sub-block's half of a region; of an odd number the first has one more."""
     more = 1 if split in _ODD and sub == 0 else 0
     if split in _BY_ROWS:
@@ -71,9 +70,14 @@ def _half(split: int, sub: int, rows: int, cols: int) -> tuple[int, int]:
     return (rows, (cols + more) // 2) if split in _BY_COLS else (rows, cols)
 
 
-def _local_split(split: int, tile: Tile) -> None:
+def slot_type(way: int, split: int, tile: TileType, layout: Layout = ND) -> TileType:
+    """The type of a slot in a local buffer: a half for each vector sub-block, or the whole tile for
+    the cube."""
     if split in _ODD:
-        raise fail("PTO-X190", f"split {split} of {tile.type} needs a queue in global memory")
+        raise fail("PTO-X190", f"split {split} of {tile} needs a queue in global memory")
+    if way == TO_VECTOR:
+        return TileType.of(Role.VEC, tile.dtype, *half_of(split, 0, *tile.shape), layout)
+    return TileType.of(Role.MAT, tile.dtype, *whole_of(split, 0, *tile.shape), tile.layout)
 
 
 # ---- push
@@ -101,7 +105,7 @@ def _slot_view(ring: QueueRing, tile: Tile, split: int, sub: int, number: int) -
         raise RuntimeError("a ring without global memory")
     rows, cols = tile.get_valid()
     row, col = part(split, sub, rows, cols)
-    pitch, kind = _pitch(split, sub, cols), tile.type.dtype
+    pitch, kind = pitch_of(split, sub, cols), tile.type.dtype
     ring.require_room(((row + rows - 1) * pitch + col + cols) * kind.itemsize, tile.type)
     address = entry.address + ring.slot(number) + (row * pitch + col) * kind.itemsize
     return GlobalTensor.of(entry.memory, address, kind, [rows, cols], [pitch, 1])
@@ -118,14 +122,9 @@ def _to_global(core: Machine, ring: QueueRing, tile: Tile, split: int, number: i
 
 def _to_vectors(core: Machine, ring: QueueRing, tile: Tile, split: int, number: int) -> None:
     """Store row-major into UB: all of it to sub-block 0, or a half to each."""
-    _local_split(split, tile)
-    (rows, cols), (high, wide) = tile.get_valid(), tile.type.shape
-    if split == BY_ROWS:
-        rows, high = rows // 2, high // 2
-    elif split == BY_COLS:
-        cols, wide = cols // 2, wide // 2
     layout = LAYOUTS.get(ring.epilogue.layout if ring.epilogue else "", ND)
-    type = TileType.of(Role.VEC, tile.type.dtype, high, wide, layout)
+    type = slot_type(ring.way, split, tile.type, layout)
+    rows, cols = half_of(split, 0, *tile.get_valid())
     ring.require_room(type.nbytes, type)
     subs = vectors(core, split)
     values = [cut(tile, *part(split, sub, rows, cols), rows, cols) for sub in subs]
@@ -136,10 +135,7 @@ def _to_vectors(core: Machine, ring: QueueRing, tile: Tile, split: int, number: 
 
 def _to_cube(core: Machine, ring: QueueRing, tile: Tile, split: int, number: int) -> None:
     """Store into L1 in the layout of the tile: a half next to the other sub-block's."""
-    _local_split(split, tile)
-    (rows, cols), (high, wide) = tile.get_valid(), tile.type.shape
-    high, wide = high * (1 + (split == BY_ROWS)), wide * (1 + (split == BY_COLS))
-    type = TileType.of(Role.MAT, tile.type.dtype, high, wide, tile.type.layout)
+    type, (rows, cols) = slot_type(ring.way, split, tile.type), tile.get_valid()
     ring.require_room(type.nbytes, type)
     target = Tile(type, core.cluster.cube.memory(Space.L1), (ring.local or 0) + ring.slot(number))
     paste(target, *part(split, core.sub, rows, cols), cut(tile, 0, 0, rows, cols))
@@ -173,7 +169,7 @@ def _sent(core: Machine, ring: QueueRing, valid: Valid, split: int, number: int)
     """The region of a popped tile: pushed extents replace the dynamic ones of its type."""
     pushed = ring.region(number)
     if ring.way == TO_VECTOR:
-        pushed = _half(split, core.sub, *pushed)
+        pushed = half_of(split, core.sub, *pushed)
     rows, cols = valid
     return pushed[0] if rows is None else rows, pushed[1] if cols is None else cols
 

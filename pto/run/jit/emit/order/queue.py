@@ -7,12 +7,13 @@ other queues, and computes the reason of a wait.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from pto.core.compact import Compact
 from pto.core.layout import ND
 from pto.core.memory import Space
-from pto.core.tile import Role, TileType
+from pto.core.tile import TileType
 from pto.isa.meaning.handle.view import tile_type
 from pto.isa.meaning.order import queue, ring
 from pto.isa.row import types as t
@@ -27,7 +28,7 @@ from pto.run.jit.emit.registry import emits
 from pto.run.jit.emit.tile import boxes
 from pto.run.jit.emit.tile.access import Access, tile_access
 from pto.run.jit.emit.tile.move import beside, transfer
-from pto.run.jit.llvm.index import Fact
+from pto.run.jit.llvm.index import Fact, Number
 from pto.run.jit.llvm.text import I64, Text, Val, expect
 from pto.run.jit.runtime.context import FIRST_SLOT, PEER_BUFFERS, QUEUE_WORDS, QUEUES, Context
 from pto.run.jit.runtime.values import Lowered, PointerDesc, ScalarValue, TileDesc
@@ -114,7 +115,7 @@ _UNLESS = "the slots of the queue have no place that compiled code knows"
 def _known(made: Ring, slow: str) -> None:
     """Continue if compiled code knows the slots of a ring; else Python runs the instruction."""
     x, go = made.s.x, made.s.x.fresh("known")
-    x.branch(made.is_plain, go, slow)
+    x.branch(made.is_plain.name, go, slow)
     x.label(go)
 
 
@@ -147,11 +148,11 @@ def _push(s: OpContext) -> Sequence[Lowered]:
         usual = x.both(how.has_usual(s), usual)
 
         def take() -> None:
-            region = x.at(made.state, x.mul(x.add(ring.REGIONS, x.mul(_turn(made, number), 2)), 8))
-            whole = (
-                tile.valid if made.way == ring.TO_VECTOR else _joined(x, made.split, *tile.valid)
-            )
-            x.when(_tells_region(made, whole), lambda: _store_two(x, region, *whole))
+            region, whole = made.region(number), _valid(s, tile)
+            if made.way == ring.TO_CUBE:
+                whole = queue.whole_of(made.split, made.me, *whole)
+            words = (n.value for n in whole)
+            x.when(_tells_region(made, whole), lambda: _store_two(x, region, *words))
             is_usual = how.has_usual(s) if how.twice else "true"
             x.when(is_usual, lambda: ways[0][2](number), lambda: ways[-1][2](number))
             made.add(ring.TAKEN)
@@ -164,14 +165,18 @@ def _push(s: OpContext) -> Sequence[Lowered]:
     return []
 
 
-def _tells_region(made: Ring, whole: tuple[Val, Val]) -> str:
+def _valid(s: OpContext, tile: TileDesc) -> Sequence[Any]:
+    """The valid region of a tile, as numbers."""
+    return [Number(s.x, n) for n in tile.valid]
+
+
+def _tells_region(made: Ring, whole: Sequence[Any]) -> str:
     """True if this agent stores the region of the tile: of two sub-blocks that push one tile, the
     second may have none of it."""
     if made.way == ring.TO_VECTOR or made.split != ring.WHOLE:
         return "true"
-    x = made.s.x
-    some = x.both(x.compare("ne", whole[0], 0), x.compare("ne", whole[1], 0))
-    return x.either(x.compare("eq", made.me, 0), some)
+    some = (whole[0] != 0) & (whole[1] != 0)
+    return ((made.me == 0) | some).name
 
 
 def _store_two(x: Text, place: str, first: Val, second: Val) -> None:
@@ -179,39 +184,41 @@ def _store_two(x: Text, place: str, first: Val, second: Val) -> None:
     x.store(I64, second, x.at(place, 8), 8)
 
 
-Way = tuple[Callable[[Val], str], Callable[[Val], None]]  # whether an entry fits, and putting it
+Way = tuple[Callable[[Number], str], Callable[[Number], None]]  # does an entry fit; putting it
 
 
 def _into_global(s: OpContext, made: Ring, tile: TileDesc, how: Leaving | None) -> Way:
     """Store to global memory: the cube the whole tile, a vector sub-block its half."""
     split = ring.WHOLE if made.way == ring.TO_VECTOR else made.split
-    rows, cols = tile.valid
     kind = tile.type.dtype if how is None else how.dtype
 
-    def matrix(number: Val) -> Matrix:
-        return made.matrix(number, split, kind, rows, cols)
+    def matrix(number: Number) -> Matrix:
+        return made.matrix(number, split, kind, *_valid(s, tile))
 
-    def put(number: Val) -> None:
+    def put(number: Number) -> None:
         slot = made.side(matrix(number))
         if how is None:
-            transfer(s, rows, cols, slot, tile_access(s, tile))
+            transfer(s, *tile.valid, slot, tile_access(s, tile))
         else:
             how.send(s, tile, slot)
 
-    return lambda number: matrix(number).fits, put
+    return lambda number: matrix(number).fits.name, put
 
 
 def _into_local(s: OpContext, made: Ring, tile: TileDesc, how: Leaving | None) -> Way:
-    x, slot, to_vector = s.x, _slot_type(made, tile, how), made.way == ring.TO_VECTOR
-    half = _divided(x, made.split, *tile.valid) if to_vector else tile.valid
-    apart = _in_boxes(x, made, tile.type.box if to_vector else slot.box, half)
+    to_vector, type = made.way == ring.TO_VECTOR, tile.type
+    sent = type if how is None else replace(type, dtype=how.dtype)
+    slot = queue.slot_type(made.way, made.split, sent, ND if how is None else how.layout)
+    valid = _valid(s, tile)
+    half = queue.half_of(made.split, 0, *valid) if to_vector else valid
+    apart = _in_boxes(s.x, made, type.box if to_vector else slot.box, half)
     has = s.case.profile.buffers["ub" if to_vector else "l1"]
 
-    def fits(number: Val) -> str:
-        inside = x.compare("ule", made.slot(number), has - slot.nbytes)
-        return x.both(apart, x.both(inside, x.compare("sge", made.size, slot.nbytes)))
+    def fits(number: Number) -> str:
+        inside = Fact(s.x, s.x.compare("ule", made.slot(number).value, has - slot.nbytes))
+        return (apart & inside & (made.size >= slot.nbytes)).name
 
-    def put(number: Val) -> None:
+    def put(number: Number) -> None:
         if to_vector:
             _to_vectors(s, made, tile, slot, made.slot(number), how)
         else:
@@ -220,74 +227,42 @@ def _into_local(s: OpContext, made: Ring, tile: TileDesc, how: Leaving | None) -
     return fits, put
 
 
-def _divided(x: Text, split: int, rows: Val, cols: Val) -> tuple[Val, Val]:
-    """The half of a region."""
-    return (x.over(rows, 1 + (split == queue.BY_ROWS)), x.over(cols, 1 + (split == queue.BY_COLS)))
-
-
-def _second(split: int, rows: Val, cols: Val) -> tuple[Val, Val]:
-    """The start of the second half of a region."""
-    return rows if split == queue.BY_ROWS else 0, cols if split == queue.BY_COLS else 0
-
-
-def _in_boxes(x: Text, made: Ring, box: tuple[int, int], half: tuple[Val, Val]) -> str:
+def _in_boxes(x: Text, made: Ring, box: tuple[int, int], half: Sequence[Any]) -> Fact:
     """True if the second half starts at a box, or lies inside one."""
-    fine = "true"
-    for first, many, side in zip(_second(made.split, *half), half, box, strict=True):
-        into = x.rest(first, side)
-        near = x.compare("sle", x.add(into, many), side)
-        fine = x.both(fine, x.either(x.compare("eq", into, 0), near))
+    fine = Fact(x, "true")
+    for first, many, side in zip(queue.part(made.split, 1, *half), half, box, strict=True):
+        into = Number(x, 0) + first % side
+        fine = fine & ((into == 0) | (into + many <= side))
     return fine
 
 
-def _turn(made: Ring, number: Val) -> Val:
-    return made.s.x.rest(number, made.slots)
-
-
-def _joined(x: Text, split: int, rows: Val, cols: Val) -> tuple[Val, Val]:
-    """Both halves."""
-    by_rows, by_cols = split == queue.BY_ROWS, split == queue.BY_COLS
-    return x.mul(rows, 1 + by_rows), x.mul(cols, 1 + by_cols)
-
-
-def _slot_type(made: Ring, tile: TileDesc, how: Leaving | None) -> TileType:
-    """The type of a slot: a half for each vector sub-block, or the whole tile for the cube."""
-    (high, wide), type = tile.type.shape, tile.type
-    if made.way == ring.TO_CUBE:
-        high, wide = (
-            high * (1 + (made.split == queue.BY_ROWS)),
-            wide * (1 + (made.split == queue.BY_COLS)),
-        )
-        return TileType.of(Role.MAT, type.dtype, high, wide, type.layout)
-    high //= 1 + (made.split == queue.BY_ROWS)
-    wide //= 1 + (made.split == queue.BY_COLS)
-    if how is not None:
-        return TileType.of(Role.VEC, how.dtype, high, wide, how.layout)
-    return TileType.of(Role.VEC, type.dtype, high, wide, ND)
-
-
 def _to_vectors(
-    s: OpContext, made: Ring, tile: TileDesc, slot: TileType, address: Val, how: Leaving | None
+    s: OpContext, made: Ring, tile: TileDesc, slot: TileType, address: Number, how: Leaving | None
 ) -> None:
     x, source = s.x, tile_access(s, tile)
-    rows, cols = _divided(x, made.split, *tile.valid)
+    region = queue.half_of(made.split, 0, *_valid(s, tile))
+    rows, cols = _values(region)
     for sub in made.vectors:
-        at = _second(made.split, rows, cols) if sub else (0, 0)
+        at = _values(queue.part(made.split, sub, *region))
         half = Access(source.field, source.field.at(x, source.pointer, *at))
         target = TileDesc((0, rows, cols), slot)
-        to = Access(boxes.field(target), x.at(s.e.base(PEER_BUFFERS[Space.UB, sub]), address))
+        to = Access(boxes.field(target), x.at(s.e.base(PEER_BUFFERS[Space.UB, sub]), address.value))
         if how is None:
             transfer(s, rows, cols, to, half)
         else:
             how.send(s, tile, to)
 
 
-def _to_cube(s: OpContext, made: Ring, tile: TileDesc, slot: TileType, address: Val) -> None:
+def _to_cube(s: OpContext, made: Ring, tile: TileDesc, slot: TileType, address: Number) -> None:
     x, whole = s.x, TileDesc((0, *slot.shape), slot)
-    begin = Access(boxes.field(whole), x.at(s.e.base(PEER_BUFFERS[Space.L1, 0]), address))
-    at = (x.mul(made.me, n) for n in _second(made.split, *tile.valid))
+    begin = Access(boxes.field(whole), x.at(s.e.base(PEER_BUFFERS[Space.L1, 0]), address.value))
+    at = _values(queue.part(made.split, made.me, *_valid(s, tile)))
     to = Access(begin.field, begin.field.at(x, begin.pointer, *at))
     transfer(s, *tile.valid, to, tile_access(s, tile))
+
+
+def _values(numbers: Sequence[Any]) -> list[Val]:
+    return [n.value if isinstance(n, Number) else n for n in numbers]
 
 
 # ---- pop
@@ -307,9 +282,9 @@ def _pop(s: OpContext) -> Sequence[Lowered]:
         _known(made, slow)
         number = made.count(ring.POPPED, made.me)
         if made.in_global:  # the place of an entry in the buffer of the consumer
-            at = x.add(made.local, x.mul(x.rest(number, made.local_slots), made.size))
+            at = (made.local + number % made.local_slots * made.size).value
         else:
-            at = made.slot(number)
+            at = made.slot(number).value
 
         def take() -> list[Val]:
             pushed = _pushed(made, number) if None in region else (0, 0)
@@ -331,25 +306,21 @@ def _pop(s: OpContext) -> Sequence[Lowered]:
     return [form.renamed((found[0], *fixed))]
 
 
-def _out_of_global(s: OpContext, made: Ring, number: Val, tile: TileDesc) -> None:
+def _out_of_global(s: OpContext, made: Ring, number: Number, tile: TileDesc) -> None:
     """Read a slot: the cube takes the whole tile, a vector sub-block its half."""
     split = made.split if made.way == ring.TO_VECTOR else ring.WHOLE
-    rows, cols = tile.valid
+    rows, cols = _valid(s, tile)
     source, target = made.matrix(number, split, tile.type.dtype, rows, cols), tile_access(s, tile)
-    some = s.x.both(s.x.compare("ne", rows, 0), s.x.compare("ne", cols, 0))
-    s.fault_unless(s.x.either(source.fits, s.x.negated(some)))
-    transfer(s, rows, cols, target, made.side(source))
+    s.fault_unless((source.fits | (rows == 0) | (cols == 0)).name)
+    transfer(s, *tile.valid, target, made.side(source))
     beside(s, tile, target)
 
 
-def _pushed(made: Ring, number: Val) -> tuple[Val, Val]:
+def _pushed(made: Ring, number: Number) -> Sequence[Val]:
     """The region of an entry; for a vector sub-block its half."""
-    x = made.s.x
-    place = x.at(made.state, x.mul(x.add(ring.REGIONS, x.mul(_turn(made, number), 2)), 8))
-    rows, cols = x.load(I64, place, 8), x.load(I64, x.at(place, 8), 8)
-    if made.way != ring.TO_VECTOR or made.split == ring.WHOLE:
-        return rows, cols
-    return (x.over(rows, 2), cols) if made.split == queue.BY_ROWS else (rows, x.over(cols, 2))
+    x, place = made.s.x, made.region(number)
+    whole: list[Any] = [Number(x, x.load(I64, x.at(place, at), 8)) for at in (0, 8)]
+    return _values(queue.half_of(made.split, 0, *whole) if made.way == ring.TO_VECTOR else whole)
 
 
 # ---- free
@@ -357,10 +328,10 @@ def _pushed(made: Ring, number: Val) -> tuple[Val, Val]:
 
 @emits(queue.FREE_FROM)
 def _free(s: OpContext) -> Sequence[Lowered]:
-    made, x, guard = Ring(s, out=False), s.x, Guarded(s)
-    guard.leave_unless(Fact(x, made.is_plain), _UNLESS)
+    made, guard = Ring(s, out=False), Guarded(s)
+    guard.leave_unless(made.is_plain, _UNLESS)
     freed, popped = made.count(ring.FREED, made.me), made.count(ring.POPPED, made.me)
-    guard.leave_unless(Fact(x, x.compare("slt", freed, popped)), _UNLESS)
+    guard.leave_unless(freed < popped, _UNLESS)
     made.add(ring.FREED)
     guard.finish()
     return []

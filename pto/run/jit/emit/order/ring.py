@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from pto.core.dtypes import DType
 from pto.isa.meaning.memory.registers import QUEUE_IDS
@@ -10,7 +11,8 @@ from pto.isa.meaning.order import queue, ring
 from pto.run.jit.emit.operation import OpContext
 from pto.run.jit.emit.tile import boxes
 from pto.run.jit.emit.tile.access import Access
-from pto.run.jit.llvm.text import I64, Val, unsupported_if
+from pto.run.jit.llvm.index import Fact, Number
+from pto.run.jit.llvm.text import I64, unsupported_if
 from pto.run.jit.runtime.context import GLOBAL, LOCAL, PLACE, QUEUE_WORDS, QUEUES, SUB
 
 
@@ -25,9 +27,9 @@ class Matrix:
     """Rows of elements in a slot of global memory."""
 
     kind: DType
-    start: Val  # bytes from the first slot
-    pitch: Val  # elements
-    fits: str  # into the slot, and into memory
+    start: Number  # bytes from the first slot
+    pitch: Number  # elements
+    fits: Fact  # into the slot, and into memory
 
 
 class Ring:
@@ -46,70 +48,70 @@ class Ring:
         table = x.at(s.e.word(QUEUES), place)
         self.state = x.load("ptr", table, 8)
         self.slots, self.size, self.local, self.local_slots, kind, first, self.room = (
-            x.load(I64, x.at(table, 8 * n), 8) for n in range(1, QUEUE_WORDS)
+            Number(x, x.load(I64, x.at(table, 8 * n), 8)) for n in range(1, QUEUE_WORDS)
         )
         self.in_global = s.case.profile.sync.queue_slots == "gm"
-        kind = kind if out else x.new(f"and i64 {kind}, {PLACE}")
-        self.is_plain = x.compare("eq", kind, (GLOBAL if self.in_global else LOCAL) | epilogue)
-        self.first = x.new(f"inttoptr i64 {first} to ptr")
-        self.me: Val = x.load(I64, x.at("%ctx", 8 * SUB), 8) if side == "vector" else 0
+        kind = kind if out else kind & PLACE
+        self.is_plain: Fact = kind == (GLOBAL if self.in_global else LOCAL) | epilogue
+        self.first = x.new(f"inttoptr i64 {first.value} to ptr")
+        own = x.load(I64, x.at("%ctx", 8 * SUB), 8) if side == "vector" else 0
+        self.me = Number(x, own)
 
-    def place(self, which: int, agent: Val) -> str:
-        return self.s.x.at(self.state, self.s.x.mul(self.s.x.add(which, agent), 8))
+    def _at(self, word: Number) -> str:
+        return self.s.x.at(self.state, (word * 8).value)
 
-    def count(self, which: int, agent: Val) -> Val:
-        return self.s.x.load(I64, self.place(which, agent), 8)
+    def count(self, which: int, agent: Any = 0) -> Number:
+        return Number(self.s.x, self.s.x.load(I64, self._at(agent + Number(self.s.x, which)), 8))
 
     def add(self, which: int) -> None:
-        x, place = self.s.x, self.place(which, self.me)
-        x.store(I64, x.add(x.load(I64, place, 8), 1), place, 8)
+        place = self._at(self.me + which)
+        count = Number(self.s.x, self.s.x.load(I64, place, 8))
+        self.s.x.store(I64, (count + 1).value, place, 8)
 
     @property
     def vectors(self) -> range:
         whole = self.s.case.profile.sync.whole_tile_vectors
         return range(whole if self.split == ring.WHOLE else 2)
 
-    def slot(self, number: Val) -> Val:
+    def slot(self, number: Number) -> Number:
         """The address of an entry in the consumer's buffer."""
-        x = self.s.x
-        return x.add(self.local, x.mul(x.rest(number, self.slots), self.size))
+        return self.local + number % self.slots * self.size
 
-    def matrix(self, number: Val, split: int, kind: DType, rows: Val, cols: Val) -> Matrix:
+    def region(self, number: Number) -> str:
+        """Where the extents of an entry are."""
+        return self._at(number % self.slots * 2 + ring.REGIONS)
+
+    def matrix(self, number: Number, split: int, kind: DType, rows: Any, cols: Any) -> Matrix:
         """The view of a slot; of this agent's half, where `split` says that there are halves."""
-        x, size = self.s.x, kind.itemsize
-        row = x.mul(self.me, rows) if split == queue.BY_ROWS else 0
-        col = x.mul(self.me, cols) if split == queue.BY_COLS else 0
-        pitch = x.mul(cols, 2) if split == queue.BY_COLS else cols
-        start = x.mul(x.add(x.mul(row, pitch), col), size)
-        last = x.mul(x.sub(x.add(row, rows), 1), pitch)
-        end = x.mul(x.add(last, x.add(col, cols)), size)
-        slot = x.mul(x.rest(number, self.slots), self.size)
-        inside = x.compare("sle", x.add(slot, end), self.room)
-        fits = x.both(inside, x.compare("sle", end, self.size))
-        return Matrix(kind, x.add(slot, start), pitch, fits)
+        row, col = queue.part(split, self.me, rows, cols)
+        pitch = queue.pitch_of(split, self.me, cols)
+        start = (row * pitch + col) * kind.itemsize
+        end = ((row + rows - 1) * pitch + col + cols) * kind.itemsize
+        slot = number % self.slots * self.size
+        return Matrix(kind, slot + start, pitch, (slot + end <= self.room) & (end <= self.size))
 
     def side(self, matrix: Matrix) -> Access:
-        field = boxes.plain(matrix.kind, matrix.pitch)
-        return Access(field, self.s.x.at(self.first, matrix.start))
+        field = boxes.plain(matrix.kind, matrix.pitch.value)
+        return Access(field, self.s.x.at(self.first, matrix.start.value))
 
-    def has_room(self, number: Val) -> str:
+    def has_room(self, number: Number) -> str:
         """True if a slot is free for the next push."""
         x, agents = self.s.x, self.vectors if self.way == ring.TO_VECTOR else range(1)
-        half = x.new(f"lshr i64 {self.slots}, 1")
-        few = x.compare("ule", self.slots, 2)
-        period = x.new(f"select i1 {few}, i64 {self.slots}, i64 {half}")
-        told = x.add(x.sub(x.sub(number, x.rest(number, period)), self.slots), period)
-        fine = "true"
+        few: Fact = self.slots <= 2
+        half = (self.slots >> 1).value
+        period = Number(x, x.new(f"select i1 {few.name}, i64 {self.slots.value}, i64 {half}"))
+        told = number - number % period - self.slots + period
+        fine = Fact(x, "true")
         for agent in agents:
-            fine = x.both(fine, x.compare("sge", self.count(ring.FREED, agent), told))
-        return x.either(x.compare("slt", number, self.slots), fine)
+            fine = fine & (self.count(ring.FREED, agent) >= told)
+        return ((number < self.slots) | fine).name
 
-    def has_entry(self, number: Val) -> str:
+    def has_entry(self, number: Number) -> str:
         """True if an entry is available for the next pop."""
-        x, fine = self.s.x, "true"
+        fine = Fact(self.s.x, "true")
         producers = range(1) if self.way == ring.TO_VECTOR else self.vectors
         if self.way == ring.TO_VECTOR:
-            fine = x.compare("ult", self.me, len(self.vectors))
+            fine = self.me < len(self.vectors)
         for agent in producers:
-            fine = x.both(fine, x.compare("sgt", self.count(ring.PUSHED, agent), number))
-        return fine
+            fine = fine & (self.count(ring.PUSHED, agent) > number)
+        return fine.name
