@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache, cached_property
 from typing import Any
 
@@ -126,13 +127,20 @@ class NativeCompiler(Compiler):
     def _plainly(self, function: Operation) -> Callable[[], FunctionCode]:
         @cache
         def make() -> FunctionCode:
-            outer, self._plain = self._plain, True
-            try:
+            with self._reference_steps(self._slots):
                 return super(NativeCompiler, self)._function(function)
-            finally:
-                self._plain = outer
 
         return make
+
+    @contextmanager
+    def _reference_steps(self, slots: dict[int, int]) -> Generator[None]:
+        """Make reference steps on these registers."""
+        outer = self._slots, self._plain
+        self._slots, self._plain = slots, True
+        try:
+            yield
+        finally:
+            self._slots, self._plain = outer
 
     def _can_stop(self, op: Operation) -> bool:
         """True if an operation, or one inside it, waits for another agent."""
@@ -224,14 +232,11 @@ class NativeCompiler(Compiler):
         slots = self._slots
 
         def make() -> tuple[StepBlock, int]:
-            outer, self._slots, self._plain = self._slots, slots, True
-            try:
+            with self._reference_steps(slots):
                 plain = StepBlock()
                 for op in ops:
                     self._add(plain, op)
                 return plain, len(slots)
-            finally:
-                self._slots, self._plain = outer, False
 
         return make
 
@@ -249,14 +254,11 @@ class NativeCompiler(Compiler):
 
     def alone(self, op: Operation) -> tuple[Step, dict[int, int], int]:
         """The reference step of one operation on its own registers: step, slots, their number."""
-        with self._alone:  # several threads may report the same error
-            outer, self._slots = self._slots, {}
-            try:
-                step = self.step(op)
-                self.slots([*op.operands, *op.results])
-                return step, self._slots, len(self._slots) + 1
-            finally:
-                self._slots = outer
+        slots: dict[int, int] = {}
+        with self._alone, self._reference_steps(slots):  # threads may report the same error
+            step = self.step(op)
+            self.slots([*op.operands, *op.results])
+            return step, slots, len(slots) + 1
 
     def _arguments(self, inner: Sequence[Operation]) -> set[int]:
         """Arguments of called functions, which are inlined."""

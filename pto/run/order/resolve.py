@@ -219,10 +219,8 @@ def _slot(core: Core, ring: QueueRing, what: str, number: int) -> tuple[Any, ...
 
 def _free_slot(core: Core, ring: QueueRing, number: int) -> tuple[Any, ...]:
     """The key that lets a slot be filled: the last of the slots that were freed together."""
-    if number < ring.slots:
-        return ()
-    period = ring.slots if ring.slots <= 2 else ring.slots // 2
-    return (_slot(core, ring, "free", number - number % period - ring.slots + period - 1),)
+    freed = ring.freed_before(number)
+    return (_slot(core, ring, "free", freed - 1),) if freed else ()
 
 
 def _push(case: Case, order: kinds.Push) -> MakeEffect:

@@ -88,14 +88,10 @@ class QueueRing:
         return vectors(core, split) if self.way == TO_VECTOR else range(1)
 
     def room(self, core: Machine, split: int) -> Blocked | None:
-        """A slot for the next entry, or the reason why there is none.
-
-        Consumers report free slots half a ring at a time: pto-isa TPush.hpp, SyncPeriod.
-        """
+        """A slot for the next entry, or the reason why there is none."""
         number = int(self.taken[own(core)])
-        period = self.slots if self.slots <= 2 else self.slots // 2
         least = min(int(self.freed[sub]) for sub in self.consumers(core, split))
-        if number < self.slots or least >= number - number % period - self.slots + period:
+        if least >= self.freed_before(number):
             return None
         return Blocked(
             lambda: (
@@ -104,6 +100,14 @@ class QueueRing:
             ),
             code="PTO-D207",
         )
+
+    def freed_before(self, number: int) -> int:
+        """The number of entries that consumers free before this one is pushed: they report free
+        slots half a ring at a time (pto-isa TPush.hpp, SyncPeriod)."""
+        if number < self.slots:
+            return 0
+        period = self.slots if self.slots <= 2 else self.slots // 2
+        return number - number % period - self.slots + period
 
     def ready(self, core: Machine, split: int) -> Blocked | None:
         """A full slot, or the reason why there is none."""

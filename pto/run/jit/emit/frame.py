@@ -89,11 +89,11 @@ _FORMS: Final[dict[type[t.Type], Callable[[Any], Lowered | None]]] = {
 
 def put(x: Text, native: Lowered, offset: int) -> None:
     """Store a value; a mask takes a byte for each bit."""
-    at = x.at("%frame", offset)
     if isinstance(native, Mask):
-        masks.to_frame(x, native, at)
-    elif isinstance(native, Vector) and native.dtype is None:
-        masks.bits_to_frame(x, native.count, native.name, at)
+        native = Vector((masks.at_width(x, native, 1),), None, native.count)
+    if isinstance(native, Vector) and native.dtype is None:
+        image = x.new(f"zext {native.types[0]} {native.name} to <{native.count} x i8>")
+        x.store(f"<{native.count} x i8>", image, x.at("%frame", offset))
     else:
         for n, (type, name) in enumerate(native.parts):
             x.store(type, name, x.at("%frame", offset + 8 * n))
@@ -101,11 +101,10 @@ def put(x: Text, native: Lowered, offset: int) -> None:
 
 def get(x: Text, form: Lowered, offset: int) -> Lowered:
     """Read a value of this form."""
-    at = x.at("%frame", offset)
-    if isinstance(form, Mask):
-        return masks.from_frame(x, at)
-    if isinstance(form, Vector) and form.dtype is None:
-        return form.renamed([masks.bits_from_frame(x, form.count, at)])
+    if isinstance(form, Mask) or (isinstance(form, Vector) and form.dtype is None):
+        bytes = f"<{form.count} x i8>"
+        image = x.load(bytes, x.at("%frame", offset))
+        return form.renamed([x.new(f"trunc {bytes} {image} to {form.types[0]}")])
     names = [x.load(ty, x.at("%frame", offset + 8 * n)) for n, ty in enumerate(form.types)]
     return form.renamed(names)
 

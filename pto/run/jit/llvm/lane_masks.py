@@ -70,26 +70,6 @@ def alike(x: Text, *masks: Mask) -> tuple[int, list[str]]:
     return width, [_finer(x, m, width) for m in masks]
 
 
-def to_frame(x: Text, mask: Mask, pointer: str) -> None:
-    """The image of 256 bytes, 0 or 1."""
-    bits_to_frame(x, VREG_BYTES, at_width(x, mask, 1), pointer)
-
-
-def from_frame(x: Text, pointer: str) -> Mask:
-    return Mask((bits_from_frame(x, VREG_BYTES, pointer),), 1)
-
-
-def bits_to_frame(x: Text, count: int, bits: str, pointer: str) -> None:
-    """A byte for each bit."""
-    image = x.new(f"zext <{count} x i1> {bits} to <{count} x i8>")
-    x.store(f"<{count} x i8>", image, pointer)
-
-
-def bits_from_frame(x: Text, count: int, pointer: str) -> str:
-    image = x.load(f"<{count} x i8>", pointer)
-    return x.new(f"trunc <{count} x i8> {image} to <{count} x i1>")
-
-
 def known(image: npt.NDArray[np.bool_]) -> Mask:
     """A predicate of known bits, at the widest lanes that represent it."""
     on = np.flatnonzero(image)

@@ -205,6 +205,14 @@ class Context:
         self.set_thread(state)
         return state
 
+    def call(self, function: Any, *given: Any) -> Any:
+        """Call compiled code on the current thread."""
+        state = self.begin()
+        try:
+            return function(*given)
+        finally:
+            clock.leave(state)
+
     def set_thread(self, state: clock.ThreadState) -> None:
         """Pass the scratch memory and poll flag of a thread to compiled code."""
         self._cells[SCRATCH_BUFFER], self._cells[DUE] = state.scratch_address, state.word_address

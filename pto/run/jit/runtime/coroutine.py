@@ -178,17 +178,10 @@ class Coroutine(FunctionCode):
             frame, memory = context.buffers
             context.words[STATUS] = RUNS
             pointers = context.pointer, frame.address, memory.address
-            handle = self._enter(context, lambda: begin(*pointers, memory.size))  # noqa: B023
+            handle = context.call(begin, *pointers, memory.size)
             if handle:
                 return ActiveCoroutine(context, handle, begin, context.buffers)
             context.buffers = frame, _AlignedBuffer(int(context.words[FRAME_BYTES]))
-
-    def _enter(self, context: Context, call: Callable[[], Any]) -> Any:
-        state = context.begin()
-        try:
-            return call()
-        finally:
-            clock.leave(state)
 
     def _wait(self, me: ActiveCoroutine) -> Wait:
         """The wait at which a coroutine is suspended."""
@@ -204,7 +197,7 @@ class Coroutine(FunctionCode):
         context, resume = me.context, self._linked()[1]
         context.words[EXPLAINS] = 1
         try:
-            self._enter(context, lambda: resume(me.handle, 0))
+            context.call(resume, me.handle, 0)
         finally:
             context.words[EXPLAINS] = 0
         found = context.wait

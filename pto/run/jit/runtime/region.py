@@ -15,7 +15,6 @@ from pto.core.tile import Tile
 from pto.ir.graph import Operation
 from pto.run.jit.emit.emitter import Emitter
 from pto.run.jit.emit.unit import Unit
-from pto.run.jit.runtime import clock
 from pto.run.jit.runtime.context import Context, context_of
 from pto.run.jit.runtime.values import Lowered
 from pto.run.machine.core import Core
@@ -70,11 +69,9 @@ class CompiledRegion:
             self._function = self._unit.function(self.name)
         outer = context.host_calls, context.frame
         context.host_calls, context.frame = self.host_calls, frame
-        state = context.begin()
         try:
-            status = self._function(context.pointer, raw.ctypes.data)
+            status = context.call(self._function, context.pointer, raw.ctypes.data)
         finally:
-            clock.leave(state)
             context.host_calls, context.frame = outer
         if status:
             raise context.failed()

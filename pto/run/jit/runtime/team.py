@@ -251,8 +251,9 @@ class ThreadTeam:
 
         def work(n: int) -> None:
             with np.errstate(all="ignore"):  # for Python that compiled code calls
-                taken, where = workers[n].taken, counter.ctypes.data
-                ends[n] = workers[n].call(taken, chunk, blocks.stop, where)
+                worker, where = workers[n], counter.ctypes.data
+                given = *worker.pointers, chunk, blocks.stop, where
+                ends[n] = worker.context.call(worker.taken, *given)
 
         def look(_: int = 0) -> None:
             if min(ends) < blocks.stop:

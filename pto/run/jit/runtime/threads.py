@@ -19,7 +19,7 @@ from pto.core.errors import PtoError, fail
 from pto.core.processors import usable
 from pto.ir.graph import Operation
 from pto.run.jit.emit.unit import Unit
-from pto.run.jit.runtime import clock, team
+from pto.run.jit.runtime import team
 from pto.run.jit.runtime.context import context_of
 from pto.run.jit.runtime.independent import Given, Independence, Key, given_of
 from pto.run.jit.runtime.region import CompiledRegion
@@ -84,20 +84,12 @@ class BlockWorker:
     def run(self, first: int, end: int, seen: Callable[[int], None] | None = None) -> None:
         """Run these blocks in order; `seen` is called regularly with the current block."""
         self.context.seen = seen
-        if self.call(self._rounds, first, end, 0) < end:
+        if self.context.call(self._rounds, *self.pointers, first, end, 0) < end:
             raise self.failure()
 
     def failure(self) -> BaseException:
         error = self.context.failed()
         return located(error, self._region.op) if isinstance(error, PtoError) else error
-
-    def call(self, function: Any, first: int, end: int, where: int) -> int:
-        """Call a loop over blocks on this thread; returns the block that failed, or `end`."""
-        state = self.context.begin()
-        try:
-            return function(*self.pointers, first, end, where)
-        finally:
-            clock.leave(state)
 
 
 class BlockTask(Protocol):

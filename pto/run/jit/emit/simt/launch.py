@@ -20,11 +20,11 @@ from pto.run.jit.emit.handle.view import wide
 from pto.run.jit.emit.operation import OpContext
 from pto.run.jit.emit.registry import KINDS
 from pto.run.jit.emit.simt.body import CLOCKS, Body
-from pto.run.jit.emit.simt.phases import Kept, Phases
+from pto.run.jit.emit.simt.phases import Kept, Phases, pointer_to
 from pto.run.jit.llvm import lanes
 from pto.run.jit.llvm.text import Val, certain, unsupported_if
 from pto.run.jit.runtime.context import Context
-from pto.run.jit.runtime.values import Lowered, PointerDesc, ScalarValue, TileDesc, ViewDesc
+from pto.run.jit.runtime.values import Lowered, ScalarValue
 from pto.run.reference import simt
 from pto.run.reference.code import located
 from pto.run.reference.group import ItemGroup
@@ -39,7 +39,7 @@ def _launch(s: OpContext) -> Sequence[Lowered]:
     total = _total(s, size)
     if not s.op.regions:
         for arg, value in zip(region.block.args, given, strict=True):
-            s.e.bind(arg, _pointer(s.e.value(value)))
+            s.e.bind(arg, pointer_to(s.e.value(value)))
     body = _body(s, size, total, list(_reached(s, region.block.ops)))
     body.run(region.block)
     body.p.flush()
@@ -72,15 +72,6 @@ def _reached(s: OpContext, ops: Sequence[Operation], depth: int = 0) -> Iterator
         if op.control is Control.CALL and depth < WARP:
             callee = s.e.compiler.callee(op)
             yield from _reached(s, callee.regions[0].block.ops, depth + 1)
-
-
-def _pointer(native: Lowered) -> Lowered:
-    """Tiles and views are the addresses of their first elements."""
-    if isinstance(native, TileDesc):
-        return PointerDesc((native.memory, native.address), native.type.dtype)
-    if isinstance(native, ViewDesc):
-        return PointerDesc((native.memory, native.address), native.dtype)
-    return native
 
 
 # ---- how many

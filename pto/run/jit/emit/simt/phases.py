@@ -68,6 +68,15 @@ class Entry:
     cell: str = field(default="", init=False)
 
 
+def pointer_to(native: Lowered) -> Lowered:
+    """Tiles and views as the addresses of their first elements."""
+    if isinstance(native, TileDesc):
+        return PointerDesc((native.memory, native.address), native.type.dtype)
+    if isinstance(native, ViewDesc):
+        return PointerDesc((native.memory, native.address), native.dtype)
+    return native
+
+
 class Phases:
     """The values of a launch, and the instructions that wait to be written."""
 
@@ -135,12 +144,8 @@ class Phases:
     def _memory(self, value: Value) -> Val | None:
         if id(value) in self.kept:
             return self.kept[id(value)].memory
-        native = self.e.value(value)
-        return (
-            native.memory
-            if isinstance(native, PointerDesc | TileDesc | ViewDesc | OwnDesc)
-            else None
-        )
+        native = pointer_to(self.e.value(value))
+        return native.memory if isinstance(native, PointerDesc | OwnDesc) else None
 
     def rename(self, value: Value, source: Value) -> None:
         """A value is another one, whatever that is."""
@@ -169,15 +174,15 @@ class Phases:
         return found
 
     def _spread(self, w: Warp, native: Lowered) -> Any:
+        native = pointer_to(native)
         if isinstance(native, ScalarValue):
             kind, _ = item_of(native.type)
             return w.spread(kind, native.name)
         if isinstance(native, OwnDesc):
             own = w.active * w.spread(_INT, native.names[2])
             return At(native.memory, own + w.spread(_INT, native.address), None)
-        if isinstance(native, PointerDesc | TileDesc | ViewDesc):
-            dtype = getattr(native, "elem", None) or getattr(native, "dtype", None)
-            return At(native.memory, w.spread(_INT, native.address), dtype)
+        if isinstance(native, PointerDesc):
+            return At(native.memory, w.spread(_INT, native.address), native.elem)
         raise UnsupportedLowering(f"work items with a value that is {type(native).__name__}")
 
     def write(self, w: Warp, kept: Kept, found: Any, *, merge: bool = False) -> None:
