@@ -16,6 +16,7 @@ import numpy as np
 
 from pto.core.dtypes import DType
 from pto.core.primitives import Symbolic, absolute, isfinite
+from pto.run.jit.llvm import native
 from pto.run.jit.llvm.shuffles import Picks, bits_of, shuffle, spread
 from pto.run.jit.llvm.text import (
     Constant,
@@ -334,6 +335,8 @@ def _remember(a: Symbol, wide: Symbol) -> None:
 
 
 def to_f32(a: Symbol) -> Symbol:
+    if a.dtype == F16 and not native.target().has_half:
+        return _half_to_f32(a)
     if a.dtype == F16:  # the fence: LLVM would compute in half, which no vector unit does
         wide = a.new(f"fpext {a.type} {a.name} to {a.lanes.type(F32)}", F32)
         return Symbol(a.lanes, F32, a.lanes.intrinsic("arithmetic.fence", F32, wide.name))
@@ -346,12 +349,39 @@ def _to_small(a: Symbol, to: np.dtype[Any]) -> Symbol:
         a = cast(a, F32)  # exact: up to 16 bits
     if a.dtype == F64 or a.dtype.kind in "iu":
         a = to_odd(cast(a, F64))
+    if to == F16 and not native.target().has_half:
+        return _f32_to_half(a)
     if to == F16:
         return a.new(f"fptrunc {a.type} {a.name} to {a.lanes.type(F16)}", F16)
     bits = one_nan(a).view(np.uint32)
     last = (bits >> 16) & 1
     rounded = (bits + last + 0x7FFF) >> 16
     return cast(rounded, np.dtype(np.uint16)).view(BF16)
+
+
+def _half_to_f32(a: Symbol) -> Symbol:
+    """By the fields of the floats, for processors without an instruction."""
+    bits = cast(a.view(np.uint16), np.dtype(np.uint32))
+    size = bits & 0x7FFF
+    normal = (size << 13) + (112 << 23)  # the exponent counts from -15, then from -127
+    tiny = (cast(size.view(np.int32), F32) * 2.0**-24).view(np.uint32)
+    quiet = where(a.lanes, size > 0x7C00, size.like(1 << 22), size.like(0))
+    found = where(a.lanes, size >= 0x7C00, (normal + (112 << 23)) | quiet, normal)
+    found = where(a.lanes, size < 0x400, tiny, found)
+    return (found | ((bits & 0x8000) << 16)).view(F32)
+
+
+def _f32_to_half(a: Symbol) -> Symbol:
+    """By the fields of the floats, for processors without an instruction; to nearest even."""
+    bits = a.view(np.uint32)
+    size = bits & 0x7FFFFFFF
+    cut = size >> 13
+    normal = (size - (112 << 23) + 0xFFF + (cut & 1)) >> 13
+    small = (size.view(F32) + 0.5).view(np.uint32) - 0x3F000000  # adding rounds to steps of 2^-24
+    found = where(a.lanes, size < 0x38800000, small, normal)
+    found = where(a.lanes, size >= 0x477FF000, size.like(0x7C00), found)
+    found = where(a.lanes, size > 0x7F800000, (cut & 0x3FF) | 0x7E00, found)
+    return cast(found | ((bits >> 16) & 0x8000), np.dtype(np.uint16)).view(F16)
 
 
 def one_nan(a: Symbol) -> Symbol:

@@ -34,61 +34,6 @@ _LEVELS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
 }
 
 
-# Processors without f16c call these; nothing on a machine without a C compiler's library has them.
-_HALF: Final = """
-define float @__extendhfsf2(half %h) {
-  %b16 = bitcast half %h to i16
-  %b = zext i16 %b16 to i32
-  %high = and i32 %b, 32768
-  %sign = shl i32 %high, 16
-  %m = and i32 %b, 32767
-  %e = shl i32 %m, 13
-  %normal = add i32 %e, 939524096
-  %special = add i32 %normal, 939524096
-  %nan = or i32 %special, 4194304
-  %f = uitofp i32 %m to float
-  %tiny = fmul float %f, 0x3E70000000000000
-  %small = bitcast float %tiny to i32
-  %is_special = icmp uge i32 %m, 31744
-  %is_nan = icmp ugt i32 %m, 31744
-  %is_small = icmp ult i32 %m, 1024
-  %r0 = select i1 %is_special, i32 %special, i32 %normal
-  %r1 = select i1 %is_nan, i32 %nan, i32 %r0
-  %r2 = select i1 %is_small, i32 %small, i32 %r1
-  %r3 = or i32 %r2, %sign
-  %r = bitcast i32 %r3 to float
-  ret float %r
-}
-define half @__truncsfhf2(float %f) {
-  %b = bitcast float %f to i32
-  %high = lshr i32 %b, 16
-  %sign = and i32 %high, 32768
-  %a = and i32 %b, 2147483647
-  %size = bitcast i32 %a to float
-  %shifted = lshr i32 %a, 13
-  %last = and i32 %shifted, 1
-  %n0 = add i32 %a, -939520001
-  %n1 = add i32 %n0, %last
-  %normal = lshr i32 %n1, 13
-  %sum = fadd float %size, 5.0e-1
-  %sb = bitcast float %sum to i32
-  %small = sub i32 %sb, 1056964608
-  %payload = and i32 %shifted, 1023
-  %nan = or i32 %payload, 32256
-  %is_small = icmp ult i32 %a, 947912704
-  %is_big = icmp uge i32 %a, 1199566848
-  %is_nan = icmp ugt i32 %a, 2139095040
-  %r0 = select i1 %is_small, i32 %small, i32 %normal
-  %r1 = select i1 %is_big, i32 31744, i32 %r0
-  %r2 = select i1 %is_nan, i32 %nan, i32 %r1
-  %r3 = or i32 %r2, %sign
-  %r4 = trunc i32 %r3 to i16
-  %r = bitcast i16 %r4 to half
-  ret half %r
-}
-"""
-
-
 class Code:
     """Linked functions; they go when this object goes, with the last kernel that has them."""
 
@@ -116,6 +61,7 @@ class Target:
         self.has_masks = level in ("native", "avx512") and bool(host.get("avx512vl"))
         # whether four products of bytes are added to a word at once
         self.has_byte_products = level == "native" and bool(host.get("avx512vnni"))
+        # whether f16 and f32 are converted by instructions, not by calls of a C library
         has = host.get("f16c", False) or not host.get("sse2", False)
         self.has_half = level != "baseline" and has
         self.triple = llvm.get_process_triple()
@@ -138,7 +84,6 @@ class Target:
 
     def code(self, text: str, names: list[str]) -> Code:
         """The functions of a module of LLVM text, from the cache where it is known."""
-        text += "" if self.has_half else _HALF
         version = f"{llvmlite.__version__} {llvm.llvm_version_info}"
         name = cache.key(text, self.cpu, self.features, self.triple, version, str(self.optimises))
         with _lock:
