@@ -29,7 +29,7 @@ Step = Callable[..., Items]
 def lane(case: Case, body: Lane) -> Step:
     """result[i] = mask[i] ? fn(sources[i]) : 0; the mask is the last operand."""
     fn, shape = on_arrays(body.function(case)), VectorOperands(case, body)
-    if not shape.vectors:  # all operands are masks
+    if not shape.vectors and not shape.is_logical:  # all operands are masks
         return lambda core, *images: fn(*images)
     if not shape.is_plain:
         return _general(case, fn, shape)
@@ -64,7 +64,7 @@ class VectorOperands:
         self.kinds = {n: sees(case, n) for n in self.vectors}
         operands = [o for o in operands if types[o.name] is not None]
         governs = not body.chooses and bool(operands) and operands[-1].name == "mask"
-        self.mask = operands[-1].name if governs and self.vectors else None
+        self.mask = operands[-1].name if governs and (self.vectors or counts) else None
         self.sources = [o.name for o in operands if o.name != self.mask]
         self.results = [r.name for r in results]
         self.widest = max((k.itemsize for k in self.kinds.values()), default=1)
@@ -104,7 +104,7 @@ def _general(case: Case, fn: Step, shape: VectorOperands) -> Step:
     governed = shape.mask is not None
 
     def step(core: Core, *given: Any) -> Any:
-        mask = given[-1] if governed else None
+        mask = given[len(ins)] if governed else None
         found = fn(*(read(v) for read, v in zip(ins, given, strict=False)))
         if len(outs) == 1:
             return outs[0](found, mask)

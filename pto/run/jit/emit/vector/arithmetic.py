@@ -30,7 +30,7 @@ def emit_lane(s: OpContext) -> Sequence[Lowered]:
     """results[i] = mask[i] ? fn(sources[i]) : 0."""
     body: Lane = s.body
     shape = VectorOperands(s.case, body)
-    if not shape.vectors and any(isinstance(r.type, t.Mask) for r in s.op.results):
+    if not shape.vectors and not shape.is_logical:
         return _on_masks(s, body)
     spot = lanes.Lanes(s.x, shape.count)
     found = body.function(s.case)(*(_source(s, spot, shape, n) for n in shape.sources))
