@@ -22,9 +22,6 @@ from pto.plan.buffers import Placement
 from pto.run.machine.limit import Limit
 from pto.target.facts import Profile
 
-SIDES = ("cube", "vector", "both")
-_LOCAL = tuple(s for s in Space if s.is_local)
-
 
 class Arrivals(dict[Any, int]):
     """Arrival counts of the barriers of a launch, for all of its blocks. Arrivals at `syncall` are

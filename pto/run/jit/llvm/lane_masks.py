@@ -85,11 +85,6 @@ def image(x: Text, mask: Mask) -> Mask:
     return Mask((at_width(x, mask, 1),), 1)
 
 
-def type_of(width: int) -> str:
-    """The type of the bits for elements of `width` bytes."""
-    return vector(VREG_BYTES // width, "i1")
-
-
 def store(x: Text, item: str, lanes: int, value: Val, pointer: str, bits: str) -> None:
     """Store the lanes of a vector with their bit set; other bytes are unchanged."""
     type, ones = vector(lanes, item), vector(lanes, "i1")
