@@ -74,7 +74,7 @@ class TileAt:
         return self.known_valid
 
 
-class _Agent:
+class AgentWords:
     """The agent that runs the code: words of the context."""
 
     def __init__(self, x: Text) -> None:
@@ -93,7 +93,7 @@ class Words(Guarded):
 
     def __init__(self, s: OpContext) -> None:
         super().__init__(s)
-        self.core = _Agent(s.x)
+        self.core = AgentWords(s.x)
 
     # ---- numbers
 

@@ -18,8 +18,10 @@ from pto.isa.meaning.scalar.arith import kind_of
 from pto.isa.meaning.simt.items import WARP, Element, Size, held
 from pto.isa.row import types as t
 from pto.isa.rules.simt import MAX_ITEMS
+from pto.run.jit.emit.handle.words import AgentWords
 from pto.run.jit.emit.vector.items import gathered, scattered, spilled
 from pto.run.jit.llvm import lanes
+from pto.run.jit.llvm.index import Number
 from pto.run.jit.llvm.lanes import Symbol
 from pto.run.jit.llvm.text import I32, I64, Text, Val, unsupported_if, vector
 from pto.run.jit.runtime import context
@@ -60,15 +62,6 @@ def as_item(found: Symbol, type: t.Type) -> Symbol:
     if kind == lanes.BOOL and found.dtype != kind:
         return found.astype(np.uint8).astype(kind)
     return found.astype(kind)
-
-
-@dataclass(frozen=True, slots=True)
-class _Agent:
-    """The agent that runs the launch."""
-
-    block: Symbol
-    sub: Symbol
-    subs: Symbol
 
 
 class Warp:
@@ -123,17 +116,15 @@ class Warp:
 
     @property
     def core(self) -> Any:
-        words = (context.BLOCK, context.SUB, context.SUBS)
-        return _Agent(*(self.spread(_INT, self._word(n)) for n in words))
-
-    def _word(self, index: int) -> str:
-        return self.x.load(I64, self.x.at("%ctx", 8 * index), 8)
+        return AgentWords(self.x)
 
     def clock(self) -> Symbol:
         return self.spread(_INT, self.now)
 
     def everywhere(self, value: Any) -> Symbol:
-        return value.astype(_INT) if isinstance(value, Symbol) else self.spread(_INT, int(value))
+        if isinstance(value, Symbol):
+            return value.astype(_INT)
+        return self.spread(_INT, value.value if isinstance(value, Number) else int(value))
 
     def meet(self) -> None:
         if self.p.mask != self.p.all:
