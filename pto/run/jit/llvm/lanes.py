@@ -70,11 +70,9 @@ class Lanes:
         """The same place with another number of lanes."""
         return Lanes(self.x, count)
 
-    def typed(self, item: str) -> str:
-        return vector(self.count, item) if self.count else item
-
     def type(self, dtype: np.dtype[Any]) -> str:
-        return self.typed(scalar_type(dtype))
+        item = scalar_type(dtype)
+        return vector(self.count, item) if self.count else item
 
     def constant(self, dtype: np.dtype[Any], value: Any) -> Symbol:
         """A number in every lane, or an array of one number for each."""
@@ -141,10 +139,6 @@ class Symbol(Symbolic):
         self.lanes.x.slow += 1
         return self.new(op, dtype)
 
-    def new_in(self, lanes: Lanes, op: str) -> Symbol:
-        """The same type, with another number of lanes."""
-        return Symbol(lanes, self.dtype, lanes.x.new(op))
-
     def like(self, value: Any) -> Symbol:
         """A constant of the same type."""
         return self.lanes.constant(self.dtype, value)
@@ -195,6 +189,10 @@ class Symbol(Symbolic):
     def __getitem__(self, lane: int) -> Symbol:
         """One lane, for all of them: as an array of one would spread over many."""
         return self.take([lane] * self.lanes.count)
+
+    def lane(self, n: int) -> str:
+        """One lane as a scalar."""
+        return self.lanes.x.new(f"extractelement {self.type} {self.name}, i64 {n}")
 
     def take(self, picks: Picks) -> Symbol:
         """Lanes in another order; NONE is zero."""

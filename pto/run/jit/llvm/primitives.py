@@ -392,8 +392,7 @@ def _library(name: str) -> Callable[[Lanes, Symbol], Symbol]:
             return a.new_slow(f"call double @{name}(double {a.name})", F64)
         found = "poison"
         for n in range(lanes.count):
-            one = lanes.x.new(f"extractelement {a.type} {a.name}, i64 {n}")
-            value = lanes.x.new_slow(f"call double @{name}(double {one})")
+            value = lanes.x.new_slow(f"call double @{name}(double {a.lane(n)})")
             found = lanes.x.new(f"insertelement {a.type} {found}, double {value}, i64 {n}")
         return Symbol(lanes, F64, found)
 
@@ -413,7 +412,7 @@ def _converted(lanes: Lanes, a: Symbol, *how: Any) -> Symbol:
     type = one.type(a.dtype)
     name = lanes.x.new(f"insertelement {type} poison, {a.type} {a.name}, i64 0")
     found = convert(one.symbol(a.dtype, name), *how)
-    return found.new_in(lanes, f"extractelement {found.type} {found.name}, i64 0")
+    return lanes.symbol(found.dtype, found.lane(0))
 
 
 PRIMITIVES["convert"] = _converted

@@ -56,9 +56,7 @@ def _word(spot: lanes.Lanes, found: Any, type: t.Type) -> ScalarValue:
         found = found.new(f"trunc {found.type} {found.name} to i1", lanes.BOOL)
     elif found.dtype == lanes.BOOL and kind != lanes.BOOL:
         found = lanes.cast(found, kind)
-    have, want = found.type, word_type(scalar)
-    name = found.name if have == want else spot.x.new(f"bitcast {have} {found.name} to {want}")
-    return ScalarValue((name,), scalar)
+    return ScalarValue((spot.x.bitcast(found.name, found.type, word_type(scalar)),), scalar)
 
 
 def _constant(value: Any, type: t.Type) -> ScalarValue:
@@ -92,10 +90,8 @@ def _cast(s: OpContext) -> Sequence[Lowered]:
     have, want = source.types[0], word_type(target)
     if isinstance(source.name, int):
         return [_constant(from_bits(target, to_bits(source.type, source.name)), target)]
-    if have == want:
-        return [ScalarValue(source.names, target)]
     unsupported_if(width_of(have) != width_of(want), "a cast to another width")
-    return [ScalarValue((s.x.new(f"bitcast {have} {source.name} to {want}"),), target)]
+    return [ScalarValue((s.x.bitcast(source.name, have, want),), target)]
 
 
 KINDS[Known] = emit_known

@@ -179,8 +179,7 @@ class Warp:
         while count > 1:
             count //= 2
             found = fn(*(found.take(range(n, n + count)) for n in (0, count)))
-        one = self.x.new(f"extractelement {found.type} {found.name}, i64 0")
-        return self.spread(value.dtype, one)
+        return self.spread(value.dtype, found.lane(0))
 
     # ---- memory
 
@@ -200,8 +199,7 @@ class Warp:
 
     def _in_line(self, at: At, nbytes: int, on: Symbol) -> tuple[str, str]:
         """True if all lanes are active and their items are contiguous; the first address."""
-        x = self.x
-        first = x.new(f"extractelement {at.addresses.type} {at.addresses.name}, i64 0")
+        first = at.addresses.lane(0)
         wanted = self.spread(_INT, first) + self.spot.constant(_INT, np.arange(WARP) * nbytes)
         same: Any = at.addresses == wanted
         return (same & on).every, first

@@ -85,7 +85,7 @@ def _scalar(s: OpContext, spot: lanes.Lanes, body: Repeats) -> lanes.Symbol:
     if body.scalar == "shift":
         width = 8 * kind.itemsize
         word = x.new(f"select i1 {x.compare('ult', word, width)}, i64 {word}, i64 {width}")
-    low = word if kind.itemsize == 8 else x.new(f"trunc i64 {word} to i{8 * kind.itemsize}")
+    low = x.narrow(word, 8 * kind.itemsize)
     return spot.spread(np.dtype(f"u{kind.itemsize}"), low).view(symbol_type(kind))
 
 

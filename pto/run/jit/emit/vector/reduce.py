@@ -73,8 +73,8 @@ def _extreme(s: OpContext, neutral: Any, better: Any) -> Sequence[Lowered]:
     if a.dtype in lanes.SMALL:
         a = lanes.cast(a, lanes.F32)
     best = tree(a, lambda p, q: lanes.where(p.lanes, better(q, p), q, p), 1)
-    one = x.new(f"extractelement {best.type} {best.name}, i64 0")
-    found, whole = ((a == a.lanes.spread(a.dtype, one)) & on).bits, f"i{a.lanes.count}"
+    everywhere = a.lanes.spread(a.dtype, best.lane(0))
+    found, whole = ((a == everywhere) & on).bits, f"i{a.lanes.count}"
     if a.dtype.kind == "f":
         unknown: Any = a != a
         nans = unknown & on

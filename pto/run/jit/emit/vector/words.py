@@ -46,9 +46,6 @@ class Words(vmi.Words):
     def field(self, value: Any) -> Number:
         return self.number(value) & 0xFFFF
 
-    def reinterpret(self, value: Symbol, item: np.dtype[Any]) -> Symbol:
-        return super().reinterpret(value, lanes.symbol_type(item))
-
     def word(self, number: Number, item: np.dtype[Any]) -> Symbol:
         low = self.x.new(f"trunc i64 {number.value} to i{8 * item.itemsize}")
         return self._of(1).spread(item, low)
@@ -158,18 +155,12 @@ class Words(vmi.Words):
             fine = fine & (places & np.int64(align - 1) == np.int64(0))
         self.s.fault_unless(self.all(fine | ~on).name)
         safe = lanes.where(spot, on, places, places.like(0))
-        addresses = [
-            x.new(f"extractelement {safe.type} {safe.name}, i64 {n}") for n in range(spot.count)
-        ]
-        return [self.s.pointer(place.memory, address) for address in addresses]
-
-    def _is_on(self, on: Symbol, n: int) -> str:
-        return self.x.new(f"extractelement {on.type} {on.name}, i64 {n}")
+        return [self.s.pointer(place.memory, safe.lane(n)) for n in range(spot.count)]
 
     def blocks(self, case: Case, source: PointerDesc, offsets: Symbol, on: Symbol) -> Symbol:
         x, parts = self.x, list[str]()
         for n, place in enumerate(self._blocks(case, source, offsets, on)):
-            chosen = f"select i1 {self._is_on(on, n)}, {_BLOCK} {x.load(_BLOCK, place)}"
+            chosen = f"select i1 {on.lane(n)}, {_BLOCK} {x.load(_BLOCK, place)}"
             parts.append(x.new(f"{chosen}, {_BLOCK} zeroinitializer"))
         found = shuffles.joined(x, "i8", BLOCK_BYTE_SIZE, parts)
         return self._of(VREG_BYTES).symbol(np.dtype(np.uint8), found)
@@ -181,7 +172,7 @@ class Words(vmi.Words):
         for n, place in enumerate(self._blocks(case, target, offsets, on)):
             picks = range(n * BLOCK_BYTE_SIZE, (n + 1) * BLOCK_BYTE_SIZE)
             block = shuffles.shuffle(x, "i8", VREG_BYTES, whole, picks)
-            x.when(self._is_on(on, n), lambda b=block, p=place: x.store(_BLOCK, b, p))
+            x.when(on.lane(n), lambda b=block, p=place: x.store(_BLOCK, b, p))
 
     # ---- single elements
 

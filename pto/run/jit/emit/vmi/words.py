@@ -145,8 +145,7 @@ class Words(Guarded):
         x.store(value.type, value.name, room, 64)
         places: Any = index.astype(np.int64) * np.int64(size)
         found = gathered(self.s, 8 * size, room, places)
-        bits = self._of(places.lanes.count).symbol(np.dtype(f"u{size}"), found)
-        return bits if value.dtype.kind == "u" else bits.view(value.dtype)
+        return places.lanes.symbol(np.dtype(f"u{size}"), found).view(value.dtype)
 
     def compress(self, value: Symbol, mask: Symbol) -> Symbol:
         x, item = self.x, scalar_type(value.dtype)
@@ -166,7 +165,7 @@ class Words(Guarded):
         return spread(self._of(count), value, kind)
 
     def reinterpret(self, value: Symbol, item: np.dtype[Any]) -> Symbol:
-        return value.reinterpret(item)
+        return value.reinterpret(lanes.symbol_type(item))
 
     # ---- numbers
 
