@@ -22,7 +22,9 @@ _WORD: Final = 64  # bits that are packed at once
 _BYTES = vector(_WORD, "i8")
 
 
-def pack(m: Mover, rows: Any, cols: Any, cell: Any, dst: TileRef, pitch: Any, nbytes: Any) -> None:
+def pack(
+    m: Mover, rows: Any, cols: Any, cell: Any, dst: TileRef, pitch: Any = 0, nbytes: Any = 0
+) -> None:
     """Lanes of a strip as the bits of a word, where rows begin at bytes."""
     x, by_row = m.x, isinstance(nbytes, int) and nbytes == 0
     unfit = dst.place.pitch is not None or dst.nbytes * 10 > SCRATCH

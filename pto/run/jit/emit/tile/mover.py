@@ -229,17 +229,8 @@ class Mover(Views):
         """Bytes after a tile are left to the reference engine."""
         self.leave_unless(self.number(nbytes) <= tile.nbytes)
 
-    def groups(self, rows: Any, cols: Any, many: int, cell: Any, dst: TileRef) -> None:
-        bulk.groups(self, rows, cols, many, cell, dst)
-
-    def blocks(self, rows: Any, count: Any, size: int, at: Any, src: TileRef, dst: TileRef) -> None:
-        bulk.blocks(self, rows, count, size, at, src, dst)
-
-    def at_most(self, rows: Any, cols: Any, bins: int, cell: Any, dst: TileRef) -> None:
-        bulk.at_most(self, rows, cols, bins, cell, dst)
-
-    def sort(self, rows: Any, cols: Any, block: int, key: Any, record: Any, dst: TileRef) -> None:
-        sorts.sort(self, rows, cols, block, key, record, dst)
+    groups, blocks, at_most = bulk.groups, bulk.blocks, bulk.at_most
+    sort, pack = sorts.sort, bits.pack
 
     def compress(
         self, rows: Any, cols: Any, cell: Callable[..., Any], dst: TileRef, counts: TileRef
@@ -273,15 +264,9 @@ class Mover(Views):
         x.loop(self.number(rows).value, 1, lambda i: line(Number(x, i)))
         finish()
 
-    def pack(
-        self, rows: Any, cols: Any, cell: Any, dst: TileRef, pitch: Any = 0, nbytes: Any = 0
-    ) -> None:
-        bits.pack(self, rows, cols, cell, dst, pitch, nbytes)
-
     # ---- of one (i, j)
 
-    def bit(self, mask: TileRef, i: Index, j: Index) -> Symbol:
-        return bits.bit(self, mask, i, j)
+    bit = bits.bit
 
     def read(self, tile: TileRef | ViewRef, r: Any, c: Any, where: Any = None) -> Symbol:
         return self.load(tile, self.offset(tile, r, c), where)
