@@ -84,7 +84,6 @@ class Emitter:
         self.reach: Reach | None = None
         self.owners: dict[int, int] = {}  # of tiles that few use: `fusion.py`
         self.forwarded: dict[int, ForwardedCopy] = {}  # by tile (`cube/forwarding.py`)
-        self.unpacked: Any = None  # the right factor that the last product unpacked, and its size
         self._moving = set[int]()  # tiles that get another place
         self._bases, self._words = dict[str, str](), dict[int, str]()
 

@@ -75,24 +75,21 @@ def unpacked(
     a: Matrix | Image,
     b: Matrix,
     *,
-    again: bool = False,
     in_place: bool = False,
 ) -> Factors:
-    """Unpack operands of m x k and k x n items. `again`: the previous product has unpacked the same
-    right operand, of floats. `in_place`: the left operand may stay where it is, and the product may
-    unpack the right one."""
+    """Unpack operands of m x k and k x n items. `in_place`: the left operand may stay where it is,
+    and the product may unpack the right one."""
     if isinstance(a, Image):
-        return _image_unpacked(s, sizes, a, b, again)
+        return _image_unpacked(s, sizes, a, b)
     if (across := _left_bytes(a.field, b.field)) is not None:
         return _bytes_unpacked(s, sizes, a, b, across)
     (m, k, n), deep, into = sizes, a.field.dtype.values_per_item, _wide(a.field.dtype)
     x, unpacks = s.x, "false"
     left = _room(s, 0, into, a.rows, a.cols * deep)
     right = _panels(s, into, b.rows * deep, b.cols)
-    if in_place and not again and _are_rows(b.field):
+    if in_place and _are_rows(b.field):
         unpacks = x.both(x.compare("sge", m, TALL), x.compare("eq", x.rest(n, PANEL), 0))
-    if not again:
-        x.when(x.negated(unpacks), lambda: unpack(s, right, b.access, k, n, across=False))
+    x.when(x.negated(unpacks), lambda: unpack(s, right, b.access, k, n, across=False))
     stays = in_place and a.field.dtype is F32 and (_are_rows(a.field) or has_runs(a.field, k))
     if stays:
         left = a.access
@@ -113,14 +110,11 @@ def has_runs(g: Field, k: Val) -> bool:
     return long and isinstance(k, int) and int(k) % run.size == 0
 
 
-def _image_unpacked(
-    s: OpContext, sizes: tuple[Val, Val, Val], a: Image, b: Matrix, again: bool
-) -> Factors:
+def _image_unpacked(s: OpContext, sizes: tuple[Val, Val, Val], a: Image, b: Matrix) -> Factors:
     right = _panels(s, F32, b.rows, b.cols)
     left = Access(a.windows, s.e.scratch())
     first = a.unpack(s, left.pointer)
-    if not again:
-        unpack(s, right, b.access, *sizes[1:])
+    unpack(s, right, b.access, *sizes[1:])
     return Factors(left, right, "", first)
 
 

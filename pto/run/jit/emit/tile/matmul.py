@@ -8,7 +8,7 @@ from pto.core.dtypes import F32
 from pto.isa.meaning.memory import registers
 from pto.isa.meaning.tile.matmul import PRODUCT, counts_values
 from pto.run.jit.emit.cube.contraction import multiply
-from pto.run.jit.emit.cube.factors import Factors, Matrix, kind_of, unpacked
+from pto.run.jit.emit.cube.factors import Matrix, kind_of, unpacked
 from pto.run.jit.emit.cube.image import Image
 from pto.run.jit.emit.cube.scales import of_tiles, scaled
 from pto.run.jit.emit.operation import OpContext
@@ -44,9 +44,9 @@ def _product(s: OpContext) -> Sequence[Lowered]:
     by_value = "a_scale" in names and counts_values(a.type, s.need(TileDesc, "a_scale").type)
     items, deep = (x.up(k, deep), 1) if by_value else (k, deep)
 
-    def product(lhs: Matrix | Image, rhs: Matrix, *, again: bool = False) -> None:
+    def product(lhs: Matrix | Image, rhs: Matrix) -> None:
         in_place = "a_scale" not in names and a.type.space is not dst.type.space
-        factors = unpacked(s, (m, items, n), lhs, rhs, again=again, in_place=in_place)
+        factors = unpacked(s, (m, items, n), lhs, rhs, in_place=in_place)
         sizes, plain = (m, x.mul(k, deep), n), fine
         if "a_scale" in names:
             tiles = s.need(TileDesc, "a_scale"), s.need(TileDesc, "b_scale")
@@ -61,8 +61,6 @@ def _product(s: OpContext) -> Sequence[Lowered]:
             old = None if start is None else _matrix(s, start)
             multiply(s, sizes, factors, _matrix(s, dst), old, is_row=added == "bias")
 
-        if factors.source is not None:
-            in_turn.append(factors)
         planes.guarded(s, plain, run, _UNLESS)
 
     def filled() -> None:
@@ -79,16 +77,11 @@ def _product(s: OpContext) -> Sequence[Lowered]:
         for each, tile in zip(forwarded, (a, b), strict=True)
     )
     right_factor = certain(second, Matrix)  # an image is a left factor
-    plain = forwarded[1] is not None and kind == "float" and "a_scale" not in names
-    kept = (forwarded[1], items, n) if plain else None
-    again, in_turn = kept is not None and kept == s.e.unpacked, list[Factors]()
 
     def run() -> None:
-        x.when(known, lambda: product(first, right_factor, again=again), filled)
+        x.when(known, lambda: product(first, right_factor), filled)
 
     planes.guarded(s, loaded, run, UNUSUAL)
-    # a right factor that the product unpacks is not unpacked if the host runs the product
-    s.e.unpacked = kept if loaded == "true" and not in_turn else None
     return []
 
 
