@@ -41,19 +41,18 @@ _UNLESS = "views of a fused group overlap, or are not plain"
 
 _T = TypeVar("_T")
 _Made = tuple[Prepared, Statement] | None
-Row = tuple[Operation, int, Access, str]  # a load, how many steps it comes after, its source, when
+Row = tuple[Operation, Access, str]  # a load of a row, its source, and the condition of reading it
 
 
 @dataclass
 class PendingGroup:
-    """A pending group and its operations. `before` are loads that run before the group: how many
-    steps they came after."""
+    """A pending group and its operations. `rows` are read at their source if their tile, known by
+    its number, is private; else they are loaded before the group."""
 
     group: Group
     all: Sequence[Operation]  # of the block
     ops: list[Operation] = field(default_factory=list[Operation])
-    before: dict[int, int] = field(default_factory=dict[int, int])
-    rows: dict[int, Row] = field(default_factory=dict[int, Row])  # by number of their tile
+    rows: dict[int, Row] = field(default_factory=dict[int, Row])
 
 
 class FusingEmitter(Emitter):
@@ -72,7 +71,6 @@ class FusingEmitter(Emitter):
             super().operations(ops)
             return
         held: PendingGroup | None = None
-        self.unpacked = None
         multiplies = any(inner.body is PRODUCT for op in ops for inner in op.walk())
         for n, op in enumerate(ops):
             if touches_no_tile(op) or self._only_names(op):
@@ -91,13 +89,10 @@ class FusingEmitter(Emitter):
                 if not (multiplies and forwardable(op) and self._forward(ops, n)):
                     self._other(op)
         self._write(held)
-        self.unpacked = None
 
     def _other(self, op: Operation) -> None:
-        """Emit an instruction that is not fused. All but products may overwrite the unpacked
-        operands."""
+        """Emit an instruction that is not fused."""
         if op.body is not PRODUCT:
-            self.unpacked = None
             self._fill(op)
         self.operation(op)
 
@@ -163,7 +158,9 @@ class FusingEmitter(Emitter):
         self._own(ops, n)
         self.owners = {id(self.env.get(id(v))): self.own.get(id(_base(v)), 0) for v in op.operands}
         made, self.owners = self._described(op, steps.statement), {}
-        if held is not None and not self._joins(held, op, made):
+        if held is not None and not self._takes(held, made):
+            if self._comes_first(held, op, made):
+                return held
             self._write(held)
             held = None
             made = made if _goes_on(ops, n) else None
@@ -172,10 +169,13 @@ class FusingEmitter(Emitter):
             if held is None or not self._takes(held, made):
                 self.operation(op)
                 return None
+        self._add(held, op)
+        return held
+
+    def _add(self, held: PendingGroup, op: Operation) -> None:
         held.ops.append(op)
         if self.reach is not None:
             self.reach.operation(op)
-        return held
 
     def _own(self, ops: Sequence[Operation], n: int) -> None:
         """Number a tile that this instruction writes, if all its users are in this block and can be
@@ -201,16 +201,6 @@ class FusingEmitter(Emitter):
         sets = sum(op.body is SET_VALID and _base(op.operands[0]) is base for op in ops)
         return sum(op.body is not RESHAPE for v in names for op in v.uses) - sets
 
-    def _joins(self, held: PendingGroup, op: Operation, made: _Made) -> bool:
-        """True if the pending group takes an instruction: as a step, as a row that its steps read
-        at the source, or as a load that runs before it."""
-        if self._takes(held, made) or self._is_row(held, op, made):
-            return True
-        if self._comes_before(op, held):
-            held.before[id(op)] = len(held.group.steps)
-            return True
-        return False
-
     def _takes(self, held: PendingGroup, made: _Made) -> bool:
         """True if a statement is one more step of a group."""
         group = None if made is None else held.group.joined(self.text, made[1])
@@ -220,47 +210,36 @@ class FusingEmitter(Emitter):
         held.group = group
         return True
 
-    def _is_row(self, held: PendingGroup, op: Operation, made: _Made) -> bool:
-        """True if a load of one row can be read at its source instead."""
-        number = self.own.get(id(_base(op.operands[-1]))) if op.body is move.LOAD else None
-        if made is None or number is None or any(step.dst.memory < 0 for step in held.group.steps):
-            return False
-        found, step = made[1], made[1].step
-        lines = all(ref.field.cols == boxes.line(1) for ref in step.all)
-        if not lines or found.size != (1, held.group.cols):
-            return False
-        if _is_used(op.operands[-1], held):  # an earlier step reads another row of this tile
-            return False
-        made[0].commit()
-        (source,) = step.refs
-        row = source.laid(source.field._replace(rows=boxes.line(0)))
-        held.rows[number] = (op, len(held.group.steps), row, found.fine)
-        return True
-
-    def _comes_before(self, op: Operation, held: PendingGroup) -> bool:
-        """True if a load may run before the pending group: the group does not use its tile, and
-        stores nothing."""
+    def _comes_first(self, held: PendingGroup, op: Operation, made: _Made) -> bool:
+        """True for a load that runs before the pending group, or whose row the group reads at its
+        source: the group does not use its tile, shares no bytes with it, and stores nothing."""
         value = op.operand("dst") if op.body is move.LOAD else None
         tile = None if value is None else self.env.get(id(value))
-        if not isinstance(tile, TileDesc) or not isinstance(tile.address, int):
+        if value is None or not isinstance(tile, TileDesc) or not isinstance(tile.address, int):
             return False
-        if value is None or _is_used(value, held):
+        if id(value) in self.cells or _is_used(value, held) or not held.group.leaves_alone(tile):
             return False
-        return id(value) not in self.cells and held.group.placed(self._own_here(held)).leaves_alone(
-            tile
-        )
+        number = self.own.get(id(_base(value)))
+        if made is None or number is None or not _is_row(made[1], held.group):
+            self.operation(op)
+            return True
+        made[0].commit()
+        (source,) = made[1].step.refs
+        row = source.laid(source.field._replace(rows=boxes.line(0)))
+        held.rows[number] = (op, row, made[1].fine)
+        self._add(held, op)
+        return True
 
     def _write(self, held: PendingGroup | None) -> None:
         """Emit the pending group."""
         if held is None:
             return
-        self.unpacked = None
         found = self._call(held) if len(held.group.steps) > 1 else None
         if found is None:
             for op in held.ops:
                 self._alone(op)
             return
-        x, (call, fine) = self.text, found
+        x, (call, fine, loads) = self.text, found
         together, apart, done = x.fresh("together"), x.fresh("apart"), x.fresh("done")
         if fine != "true":
             x.branch(fine, together, apart, ", !prof !2")
@@ -269,27 +248,26 @@ class FusingEmitter(Emitter):
                 self.host_fallback(op, _UNLESS, seldom=True)
             x.jump(done)
             x.label(together)
-        for op in held.ops:
-            if id(op) in held.before:
-                self._alone(op)
+        for op in loads:
+            self._alone(op)
         x.do(call)
-        together = (op.name for op in held.ops if id(op) not in held.before)
-        self.unit.groups.append(tuple(together))
+        self.unit.groups.append(tuple(op.name for op in held.ops if op not in loads))
         if fine != "true":
             x.jump(done)
             x.label(done)
 
-    def _call(self, held: PendingGroup) -> tuple[str, str] | None:
-        """The call of the function of a group, and its condition; None if there is no function."""
+    def _call(self, held: PendingGroup) -> tuple[str, str, list[Operation]] | None:
+        """The call of the function of a group, its condition, and loads that run before it; None if
+        there is no function."""
         x, unit = self.text, self.unit
         here = self._own_here(held)
-        group = held.group.placed(here)
-        for number, (op, count, ref, fine) in held.rows.items():
+        group, loads = held.group.placed(here), list[Operation]()
+        for number, (op, ref, fine) in held.rows.items():
             if number in here:
                 group = group.reading(x, number, ref, fine)
             else:
-                held.before[id(op)] = count
-        if group.overlaps() or not self._are_before(held, group):
+                loads.append(op)
+        if group.overlaps():
             return None
         flat = strips.is_flat(group.steps, group.cols)
         rows, cols = (1, x.mul(group.rows, group.cols)) if flat else group.size
@@ -312,26 +290,13 @@ class FusingEmitter(Emitter):
             name = unit.shared(key, make)
         except UnsupportedLowering:
             return None
-        return f"call void {name}({given.listed})", group.fine
-
-    def _are_before(self, held: PendingGroup, group: Group) -> bool:
-        for op in held.ops:
-            count, value = held.before.get(id(op)), op.operand("dst")
-            tile = None if count is None or value is None else self.value(value)
-            if isinstance(tile, TileDesc):
-                earlier = Group(*group.size, group.steps[:count])
-                if not earlier.leaves_alone(tile):
-                    return False
-        return True
+        return f"call void {name}({given.listed})", group.fine, loads
 
     def _own_here(self, held: PendingGroup) -> set[int]:
         """The numbers of tiles that only the pending group uses; they need no memory."""
         if not isinstance(held.group.cols, int):
             return set()
         bases = {id(b): b for op in held.ops for b in map(_base, op.operands)}
-        for op in held.ops:
-            for value in op.operands if id(op) in held.before else ():
-                bases.pop(id(_base(value)), None)
         return {
             self.own[n]
             for n, base in bases.items()
@@ -361,6 +326,12 @@ class FusingEmitter(Emitter):
 def _base(value: Value) -> Value:
     """The tile that a value is another name of."""
     return value.origin(lambda op: op.body is RESHAPE)
+
+
+def _is_row(found: Statement, group: Group) -> bool:
+    """True for a copy of one row of the columns of a group."""
+    lines = all(ref.field.cols == boxes.line(1) for ref in found.step.all)
+    return lines and found.size == (1, group.cols)
 
 
 def _is_used(value: Value, held: PendingGroup) -> bool:

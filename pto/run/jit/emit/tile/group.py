@@ -197,7 +197,7 @@ class Group:
             return False
         first = int(tile.address)
         end = first + (tile.type.nbytes if tile.pitch is None else boxes.extent(tile))
-        return not any(ref.meets(tile.memory, first, end) for ref in self.refs if not ref.owner)
+        return not any(ref.meets(tile.memory, first, end) for ref in self.refs)
 
     def _apart(self, x: Text, a: Access, b: Access, *, exactly: bool) -> str:
         """True if two views share no element; or all of them, if `exactly` allows it."""
