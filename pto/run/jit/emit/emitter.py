@@ -193,10 +193,7 @@ class Emitter:
 
     def block(self, block: Block, end: bool = False) -> None:
         """Emit the operations of a block; its terminator only with `end`."""
-        before = set(self.reach.sure) if self.reach else set[tuple[int, int, int]]()
         self.operations(block.ops if end else block.ops[:-1])
-        if self.reach is not None:
-            self.reach.sure = before  # it may not have run
 
     def operations(self, ops: Sequence[Operation]) -> None:
         for op in ops:

@@ -113,20 +113,19 @@ class Exposed:
 
     def __call__(self, tile: Value) -> bool:
         """True if a tile may be read before it is written."""
+        tile = tile.origin(lambda op: op.body is RESHAPE)
         found = self._known.get(id(tile))
         if found is None:
             found = self._known[id(tile)] = not self._is_covered(tile)
         return found
 
     def _is_covered(self, tile: Value) -> bool:
-        names, uses = self._names(tile), list[tuple[int, Operation, Value]]()
-        for value in names:
-            uses += [
-                (n, op, value) for n, op in self._uses.get(id(value), []) if _touches(op, value)
-            ]
+        """True if the first use of a tile, by any name, writes everything that later uses read."""
+        names = self._names(tile)
+        uses = [(n, op, v) for v in names for n, op in self._uses.get(id(v), []) if _touches(op, v)]
         if not uses:
             return True
-        (_, first, named), *others = sorted(uses, key=lambda use: use[0])
+        (begin, first, named), *others = sorted(uses, key=lambda use: use[0])
         if any(op.row is None or op.control is not None or _names(op) for _, op, _ in uses):
             return False  # a window, or handed on
         inside = all(_is_inside(op, first.parent) for _, op, _ in others)
@@ -134,9 +133,17 @@ class Exposed:
             return False
         if all(map(_is_whole, names)):
             return True
+        if not all(self._has_one_region(value, begin, first) for value in names):
+            return False
         if len(names) > 1 and len({self._length(value) for value in names} - {None}) != 1:
             return False
         return all(self._reads_valid(op, value) for _, op, value in others)
+
+    def _has_one_region(self, tile: Value, begin: int, first: Operation) -> bool:
+        """True if the valid region of a tile is not set after its first use, number `begin`."""
+        sets = [(n, op) for n, op in self._uses.get(id(tile), []) if op.body is SET_VALID]
+        early = all(n < begin and _is_inside(first, op.parent) for n, op in sets)
+        return early and tile not in self._region(tile)
 
     def _names(self, tile: Value) -> list[Value]:
         """A tile and its other names."""
@@ -177,6 +184,8 @@ class Exposed:
             return True
         if op.results:  # a number: the first element is valid
             return all(constant(value) == 0 for value in op.operands if value is not tile)
+        if not isinstance(body, Lane | Conversion) and body is not move.MOVE:
+            return False
         needed = list(own)
         if isinstance(body, Lane) and body.spread is not None:
             needed[body.spread == "row"] = None  # one row, or one column, is spread along it

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from pto.core.errors import PtoError, fail
 from pto.core.memory import Space
+from pto.core.pad import Pad
 from pto.ir.graph import Operation
 from pto.isa.meaning import Do, Fold, Lane, Together
 from pto.isa.meaning.tile.move import beside
 from pto.isa.row import types as t
 from pto.isa.row.instr import Operand
-from pto.run.jit.emit.reach import fills_valid, written_region
+from pto.isa.row.traits import RegionRule
 from pto.run.jit.emit.tile import boxes
 from pto.run.jit.llvm.text import I64, Text, UnsupportedLowering, Val, unsupported_if
 from pto.run.jit.runtime.context import SHADOW
@@ -60,11 +61,11 @@ class Written:
         row, self.op = op.row, None
         if row is None or _is_name(op):
             return
-        exact = isinstance(row.body, Lane | Fold) or (fills_valid(op) and not self._pads(op))
+        exact = isinstance(row.body, Lane | Fold) or (_fills_valid(op) and not self._pads(op))
         for operand, tile in self._tiles(op):
             if operand.role != "in":
                 is_exact = exact and operand.role != "tmp"
-                self._mark(tile, *(written_region(op, tile) if is_exact else _shape(tile)))
+                self._mark(tile, *(_written_region(op, tile) if is_exact else _shape(tile)))
         for operand, native in self._natives(op):
             if operand.role != "in" and isinstance(native, PointerDesc):
                 self._mark_all(native.memory, self._seen)
@@ -195,6 +196,23 @@ def _is_stream(op: Operation) -> bool:
 
 def _shape(tile: TileDesc) -> tuple[Val, Val]:
     return tile.type.rows, tile.type.cols
+
+
+def _fills_valid(op: Operation) -> bool:
+    """A load that pads nothing."""
+    dst, pad = op.operand("dst"), op.operand("pad_value")
+    if op.traits.region is not RegionRule.VIEW or dst is None or pad is not None:
+        return False
+    return isinstance(dst.type, t.TileBuf) and dst.type.tile.pad == Pad.NULL
+
+
+def _written_region(op: Operation, dst: TileDesc) -> tuple[Val, Val]:
+    """The rows and columns of a destination that an operation writes: the valid ones; of a fold
+    the first row or the first column."""
+    rows, cols = dst.valid
+    if isinstance(op.body, Fold):
+        return (1, cols) if op.body.axis == "column" else (rows, 1)
+    return rows, cols
 
 
 # ---- functions of compiled code; all give how many bytes are written
