@@ -240,21 +240,18 @@ class FusingEmitter(Emitter):
                 self._alone(op)
             return
         x, (call, fine, loads) = self.text, found
-        together, apart, done = x.fresh("together"), x.fresh("apart"), x.fresh("done")
-        if fine != "true":
-            x.branch(fine, together, apart, ", !prof !2")
-            x.label(apart)
+        self.unit.groups.append(tuple(op.name for op in held.ops if op not in loads))
+
+        def together() -> None:
+            for op in loads:
+                self._alone(op)
+            x.do(call)
+
+        def apart() -> None:
             for op in held.ops:
                 self.host_fallback(op, _UNLESS, seldom=True)
-            x.jump(done)
-            x.label(together)
-        for op in loads:
-            self._alone(op)
-        x.do(call)
-        self.unit.groups.append(tuple(op.name for op in held.ops if op not in loads))
-        if fine != "true":
-            x.jump(done)
-            x.label(done)
+
+        x.when(fine, together, apart)
 
     def _call(self, held: PendingGroup) -> tuple[str, str, list[Operation]] | None:
         """The call of the function of a group, its condition, and loads that run before it; None if

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pto.core.compact import Compact
 from pto.ir.graph import Operation
 from pto.isa.meaning.handle.view import ALLOC_TILE, SET_VALID
+from pto.isa.meaning.memory import registers
 from pto.isa.meaning.tile.rearrange import RESHAPE
 from pto.isa.row import types as t
 from pto.isa.rules.rule import open_regions
@@ -82,6 +83,10 @@ class OpContext:
     def register(self, name: str, n: int = 0) -> str:
         """A word of a register."""
         return self.x.load(I64, self.register_at(name, n), 8)
+
+    def control(self, mask: int) -> str:
+        """These bits of the control register."""
+        return self.x.new(f"and i64 {self.register(registers.CTRL)}, {mask}")
 
     def register_at(self, name: str, n: int = 0) -> str:
         return self.x.at(self.e.word(REGISTERS), register_offset(name) + 8 * n)

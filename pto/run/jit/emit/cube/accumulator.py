@@ -30,5 +30,5 @@ def with_outlet(
     if src is dst or not dst.is_float:
         then(*work(True))
         return
-    bit = x.new(f"and i64 {s.register(registers.CTRL)}, {1 << registers.KEEP_SPECIALS}")
-    x.when(x.compare("ne", bit, 0), lambda: then(*work(False)), lambda: then(*work(True)))
+    kept = x.compare("ne", s.control(1 << registers.KEEP_SPECIALS), 0)
+    x.when(kept, lambda: then(*work(False)), lambda: then(*work(True)))

@@ -101,9 +101,8 @@ def _written(word: str) -> tuple[bool, bool]:
 
 def _keeps_specials(s: OpContext) -> str:
     """True if CTRL has its initial value."""
-    x, one, other = s.x, 1 << registers.KEEP_SPECIALS, 1 << registers.KEEP_NAN
-    bits = x.new(f"and i64 {s.register(registers.CTRL)}, {one | other}")
-    return x.compare("eq", bits, one)
+    one, other = 1 << registers.KEEP_SPECIALS, 1 << registers.KEEP_NAN
+    return s.x.compare("eq", s.control(one | other), one)
 
 
 def _optional(s: OpContext, name: str, default: Val) -> Val:

@@ -39,11 +39,8 @@ def _raw(s: OpContext) -> Sequence[Lowered]:
     word = expect(s.need(ScalarValue, "xt").name, int, _RUN_TIME)
     m, k, n = (word >> shift & 0xFFF for shift in (0, 12, 24))
     start = "" if word >> 63 & 1 else "bias" if word >> 62 & 1 else "acc"
-    plain = "true"
-    if element(s.case, "lhs") is F32:
-        plain = s.x.compare(
-            "eq", s.x.new(f"and i64 {s.register(registers.CTRL)}, {1 << registers.TF32}"), 0
-        )
+    single = element(s.case, "lhs") is F32
+    plain = s.x.compare("eq", s.control(1 << registers.TF32), 0) if single else "true"
     return _product(s, (m, k, n), bool(word >> 61 & 1), start, plain)
 
 
@@ -110,14 +107,8 @@ def _as_limited(s: OpContext, kind: DType, product: Callable[[bool], None]) -> N
     if mode is not None or not kind.is_float:
         product(kind.is_float and mode == "sat")
         return
-    x, plain, limited, done = s.x, *(s.x.fresh(each) for each in ("plain", "limited", "done"))
-    kept = x.new(f"and i64 {s.register(registers.CTRL)}, {1 << registers.KEEP_SPECIALS}")
-    x.branch(x.compare("ne", kept, 0), plain, limited)
-    for label in (plain, limited):
-        x.label(label)
-        product(label == limited)
-        x.jump(done)
-    x.label(done)
+    kept = s.x.compare("ne", s.control(1 << registers.KEEP_SPECIALS), 0)
+    s.x.when(kept, lambda: product(False), lambda: product(True))
 
 
 def _scales(

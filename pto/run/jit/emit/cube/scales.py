@@ -65,32 +65,26 @@ def scaled(
         pitch = -(-matrix.cols // _LANES) * _LANES
         places.append(Access(plain(I32, pitch), x.at(s.e.scratch(), at)))
         unpack(s, places[-1], matrix.access, rows, cols)
-    along = _call(s, factors.left, places[0], m, k, _scale_rows)
-    across = _call(s, factors.right, places[1], k, n, _scale_columns)
-    return x.both(along, across)
+    bad = x.stack("i32")
+    x.store("i32", 0, bad, 4)
+    _apply(s, factors.left, places[0], m, k, bad, _scale_rows)
+    _apply(s, factors.right, places[1], k, n, bad, _scale_columns)
+    return x.compare("eq", x.load("i32", bad, 4), "0", "i32")
 
 
-Write = Callable[[Text, Field, Field, str], None]
+Write = Callable[[Text, Field, Field], None]
 
 
-def _call(s: OpContext, values: Access, scales: Access, rows: Val, cols: Val, write: Write) -> str:
-    """i1 f(rows, cols, values, scales)"""
-
-    def make(name: str) -> str:
-        x = Text(s.e.unit.declare)
-        bad = x.stack("i32")
-        x.store("i32", 0, bad, 4)
-        write(x, values.field, scales.field, bad)
-        x.do(f"ret i1 {x.compare('eq', x.load('i32', bad, 4), '0', 'i32')}")
-        listed = "i64 %p0, i64 %p1, ptr %p2, ptr %p3"
-        return x.function(f"define internal i1 {name}({listed}) noinline nounwind")
-
-    name = s.e.unit.shared(repr(("scales", write.__name__, values.field, scales.field)), make)
-    places = f"ptr {values.pointer}, ptr {scales.pointer}"
-    return s.x.new(f"call i1 {name}(i64 {rows}, i64 {cols}, {places})")
+def _apply(
+    s: OpContext, values: Access, scales: Access, rows: Val, cols: Val, bad: str, write: Write
+) -> None:
+    """f(rows, cols, values, scales, bad)"""
+    given = [("i64", rows), ("i64", cols), ("ptr", values.pointer), ("ptr", scales.pointer)]
+    key = repr(("scales", write.__name__, values.field, scales.field))
+    s.call(key, [*given, ("ptr", bad)], lambda x: write(x, values.field, scales.field))
 
 
-def _scale_rows(x: Text, values: Field, scales: Field, bad: str) -> None:
+def _scale_rows(x: Text, values: Field, scales: Field) -> None:
     """One scale for 32 elements of a row."""
 
     def row(i: Val) -> None:
@@ -98,14 +92,14 @@ def _scale_rows(x: Text, values: Field, scales: Field, bad: str) -> None:
             group = x.over(h, MX_BLOCK_SIZE // _LANES)
             one = x.load("i32", scales.at(x, "%p3", i, group), 4)
             all = spread(x, "i32", _LANES, one)
-            _times(x, values.at(x, "%p2", i, x.mul(h, _LANES)), all, bad)
+            _times(x, values.at(x, "%p2", i, x.mul(h, _LANES)), all)
 
         x.loop(x.up("%p1", _LANES), 1, half)
 
     x.loop("%p0", 1, row)
 
 
-def _scale_columns(x: Text, values: Field, scales: Field, bad: str) -> None:
+def _scale_columns(x: Text, values: Field, scales: Field) -> None:
     """One scale for 32 rows of a column."""
 
     def row(i: Val) -> None:
@@ -114,21 +108,21 @@ def _scale_columns(x: Text, values: Field, scales: Field, bad: str) -> None:
             kept = planes.head(x, _LANES, x.smaller(x.sub("%p1", c), _LANES))
             plain = f"<{_LANES} x i32> splat (i32 127)"  # beside the last column nothing counts
             chosen = x.new(f"select <{_LANES} x i1> {kept}, <{_LANES} x i32> {some}, {plain}")
-            _times(x, values.at(x, "%p2", i, c), chosen, bad)
+            _times(x, values.at(x, "%p2", i, c), chosen)
 
         x.loop("%p1", _LANES, strip)
 
     x.loop("%p0", 1, row)
 
 
-def _times(x: Text, pointer: str, scales: str, bad: str) -> None:
+def _times(x: Text, pointer: str, scales: str) -> None:
     """Values times 2^(scale - 127); remember a scale out of range."""
     ints, floats, bits = (f"<{_LANES} x {kind}>" for kind in ("i32", "float", "i1"))
     from_least = x.new(f"sub {ints} {scales}, splat (i32 {_LEAST})")
     out = x.new(f"icmp ugt {ints} {from_least}, splat (i32 {_MOST - _LEAST})")
     x.declare(f"declare i1 @llvm.vector.reduce.or.v{_LANES}i1({bits})")
     any_ = x.new(f"call i1 @llvm.vector.reduce.or.v{_LANES}i1({bits} {out})")
-    old = x.load("i32", bad, 4)
-    x.store("i32", x.new(f"or i32 {old}, {x.new(f'zext i1 {any_} to i32')}"), bad, 4)
+    old = x.load("i32", "%p4", 4)
+    x.store("i32", x.new(f"or i32 {old}, {x.new(f'zext i1 {any_} to i32')}"), "%p4", 4)
     power = x.new(f"bitcast {ints} {x.new(f'shl {ints} {scales}, splat (i32 23)')} to {floats}")
     x.store(floats, x.new(f"fmul {floats} {x.load(floats, pointer)}, {power}"), pointer)

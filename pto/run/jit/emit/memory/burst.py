@@ -66,8 +66,7 @@ def multiple(s: OpContext, value: Val, step: int) -> str:
 
 def plain_writes(s: OpContext) -> str:
     """True if CTRL selects no combining of writes."""
-    kind = s.x.new(f"and i64 {s.register(registers.CTRL)}, {7 << registers.ATOMIC_TYPE}")
-    return s.x.compare("eq", kind, 0)
+    return s.x.compare("eq", s.control(7 << registers.ATOMIC_TYPE), 0)
 
 
 # ---- moves

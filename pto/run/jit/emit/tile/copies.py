@@ -156,22 +156,23 @@ class Copier:
         self, is_dst: bool, dst: Field, src: Field, rest: tuple[Val, Val, str, str]
     ) -> None:
         """Steps known only when it runs: one case for each axis that may be contiguous."""
-        x, unknown, done = self.x, dst if is_dst else src, self.x.fresh("done")
-        for name in ("cols", "rows"):
-            first, *others = getattr(unknown, name)
-            if isinstance(first.step, int):
-                continue
-            known = unknown._replace(**{name: (Digit(first.size, 1), *others)})
-            yes, no = x.fresh("known"), x.fresh("else")
-            x.branch(x.compare("eq", first.step, 1), yes, no)
-            x.label(yes)
-            self.copy(known if is_dst else dst, src if is_dst else known, *rest)
-            x.jump(done)
-            x.label(no)
-        rows, cols, to, from_ = rest
-        self._walk(dst, src, rows, cols, to, from_, self._elements(dst, src))
-        x.jump(done)
-        x.label(done)
+        x, unknown = self.x, dst if is_dst else src
+        names = [n for n in ("cols", "rows") if not isinstance(getattr(unknown, n)[0].step, int)]
+
+        def case(n: int) -> None:
+            if n == len(names):
+                self._walk(dst, src, *rest, self._elements(dst, src))
+                return
+            first, *others = getattr(unknown, names[n])
+            known = unknown._replace(**{names[n]: (Digit(first.size, 1), *others)})
+            sides = (known, src) if is_dst else (dst, known)
+            x.when(
+                x.compare("eq", first.step, 1),
+                lambda: self.copy(*sides, *rest),
+                lambda: case(n + 1),
+            )
+
+        case(0)
 
     def _walk(
         self,

@@ -93,9 +93,8 @@ def _plain_modes(s: OpContext, a: TileDesc, b: TileDesc) -> str:
     """f32 factors as they are: no register asks for fewer bits."""
     if F32 not in (a.type.dtype, b.type.dtype):
         return "true"
-    x, half, ctrl = s.x, s.register(registers.HF32), s.register(registers.CTRL)
-    tf32 = x.new(f"and i64 {ctrl}, {1 << registers.TF32}")
-    return x.compare("eq", x.new(f"or i64 {half}, {tf32}"), 0)
+    half, tf32 = s.register(registers.HF32), s.control(1 << registers.TF32)
+    return s.x.compare("eq", s.x.new(f"or i64 {half}, {tf32}"), 0)
 
 
 def _apart(s: OpContext, start: TileDesc, dst: TileDesc) -> str:

@@ -5,13 +5,14 @@ An instruction becomes one function, called with addresses and extents.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pto.core.dtypes import DType
 from pto.run.jit.emit.operation import OpContext
 from pto.run.jit.emit.tile.access import Access
 from pto.run.jit.llvm import lane_masks, native, shuffles
+from pto.run.jit.llvm.lanes import Symbol, reduced
 from pto.run.jit.llvm.text import Text, Val, element, mangled, unsupported_if, vector
 from pto.run.jit.runtime.values import PointerDesc, TileDesc
 
@@ -129,15 +130,38 @@ def store_lanes(
 
 def strips(x: Text, lanes: int, count: Val, body: Callable[[Val, str | None], None]) -> None:
     """Call body(first, mask) for strips of `lanes` elements; the last strip is masked."""
-    whole = x.mul(x.over(count, lanes), lanes)
+
+    def strip(j: Val, _: Sequence[Symbol], mask: str | None = None) -> Sequence[Symbol]:
+        body(j, mask)
+        return ()
+
+    folded_strips(x, lanes, count, (), strip)
+
+
+def folded_strips(
+    x: Text, lanes: int, count: Val, first: Sequence[Symbol], strip: Callable[..., Any]
+) -> Sequence[Symbol]:
+    """values = strip(first element, values, mask) for strips of `lanes` elements, from `first` on;
+    the last strip is masked."""
+    whole, found = x.mul(x.over(count, lanes), lanes), first
     if whole == lanes:
-        body(0, None)
+        found = strip(0, found)
     elif whole != 0:
-        x.loop(whole, lanes, lambda j: body(j, None))
+        found = reduced(x, whole, found, strip, lanes)
     rest = x.sub(count, whole)
-    if rest == 0:
-        return
-    x.when(x.compare("ne", rest, 0), lambda: body(whole, head(x, lanes, rest)))
+    if isinstance(rest, int):
+        return strip(whole, found, head(x, lanes, rest)) if rest else found
+    before, last, done = x.here, x.fresh("last"), x.fresh("done")
+    x.branch(x.compare("ne", rest, 0), last, done)
+    x.label(last)
+    more = strip(whole, found, head(x, lanes, rest))
+    ended = x.here
+    x.jump(done)
+    x.label(done)
+    return [
+        a.lanes.symbol(a.dtype, x.phi(a.type, [(a.name, before), (b.name, ended)]))
+        for a, b in zip(found, more, strict=True)
+    ]
 
 
 def key_of(s: OpContext, *parts: Any) -> str:

@@ -12,7 +12,7 @@ from pto.run.jit.emit.tile import planes
 from pto.run.jit.emit.tile.reduce import halved_down
 from pto.run.jit.llvm import lanes, shuffles
 from pto.run.jit.llvm.index import Index, Number
-from pto.run.jit.llvm.lanes import Symbol, reduced
+from pto.run.jit.llvm.lanes import Symbol
 from pto.run.jit.llvm.text import Text, Val, scalar_type
 
 if TYPE_CHECKING:
@@ -128,9 +128,6 @@ def _lines(m: Mover, search: _Search, rows: list[Number], count: Val, at: At) ->
         return after
 
     firsts = [search.begin(at(row, Number(x, 0))) for row in rows]
-    whole = x.mul(x.over(count, spot.count), spot.count)
-    held = reduced(x, whole, [state for first in firsts for state in first], step, spot.count)
-    rest = x.sub(count, whole)
-    if rest != 0:
-        held = step(whole, held, planes.head(x, spot.count, rest))
+    begin = [state for first in firsts for state in first]
+    held = planes.folded_strips(x, spot.count, count, begin, step)
     return search.joined([tuple(held[n : n + 3]) for n in range(0, len(held), 3)])

@@ -18,7 +18,7 @@ from pto.run.jit.emit.tile.group import BOX, Source, Step
 from pto.run.jit.emit.tile.passes import Rematerialiser, is_column, is_view, left_over, passes
 from pto.run.jit.emit.tile.reduce import Folder, joined, stored
 from pto.run.jit.llvm import lanes
-from pto.run.jit.llvm.lanes import items_of, reduced, symbol_type
+from pto.run.jit.llvm.lanes import items_of, symbol_type
 from pto.run.jit.llvm.text import Declare, Text, Val, element, scalar_type, unsupported_if, vector
 from pto.run.jit.runtime.clock import SCRATCH
 from pto.run.jit.runtime.values import ScalarValue
@@ -300,35 +300,8 @@ class _Pass:
             return [f.both(acc, taken(f)) for (f, taken), acc in zip(items, accs, strict=True)]
 
         begin = [f.first(self.spot) for _ in rows for _, f in self.folds]
-        found = self._along(begin, strip)
-        return [found[n * many : (n + 1) * many] for n in range(len(rows))]
-
-    def _along(self, begin: list[lanes.Symbol], strip: Any) -> list[lanes.Symbol]:
-        """All columns: whole strips, then the rest under a mask."""
-        x, width = self.x, self.cols
-        if isinstance(width, int):
-            whole, accs = width // self.count * self.count, begin
-            if whole == self.count:
-                accs = strip(0, accs)
-            elif whole:
-                accs = reduced(x, whole, accs, strip, self.count)
-            if whole != width:
-                accs = strip(whole, accs, planes.head(x, self.count, width - whole))
-            return accs
-        whole = x.new(f"and i64 {width}, -{self.count}")
-        accs = reduced(x, whole, begin, strip, self.count)
-        rest = x.sub(width, whole)
-        before, last, done = x.here, x.fresh("last"), x.fresh("done")
-        x.branch(x.compare("ne", rest, 0), last, done)
-        x.label(last)
-        more = strip(whole, accs, planes.head(x, self.count, rest))
-        ended = x.here
-        x.jump(done)
-        x.label(done)
-        return [
-            a.lanes.symbol(a.dtype, x.phi(a.type, [(a.name, before), (m.name, ended)]))
-            for a, m in zip(accs, more, strict=True)
-        ]
+        found = planes.folded_strips(self.x, self.count, self.cols, begin, strip)
+        return [list(found[n * many : (n + 1) * many]) for n in range(len(rows))]
 
 
 class _Row:
