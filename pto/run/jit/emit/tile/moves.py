@@ -98,14 +98,12 @@ def emit_move(s: OpContext, meaning: Make, **seen: Lowered) -> Sequence[Lowered]
     elsewhere = PointerDesc if alone else (PointerDesc, ViewDesc)
     unsupported_if(any(isinstance(n, elsewhere) for n in flat), "elements by pointer")
     if not alone or not any(isinstance(native, TileDesc | ViewDesc) for native in natives):
-        values = [_seen(s, native, tiles) for native in natives]
+        values = [_each(lambda n: _inside(s.x, _placed(s, n), tiles), n) for n in natives]
         found = meaning(s.case)(_Inline(s, tiles), *values)
         return [] if found is None else [found]
     given = _Operands(s)
     operands = [
-        [given.operand(each, o.role) for each in native]
-        if isinstance(native, list)
-        else given.operand(native, o.role)
+        _each(lambda n, role=o.role: given.operand(n, role), native)
         for o, native in zip(row.operands, natives, strict=True)
     ]
 
@@ -116,7 +114,7 @@ def emit_move(s: OpContext, meaning: Make, **seen: Lowered) -> Sequence[Lowered]
             unit.needs.words.add(index)
             return x.load_fixed("ptr", x.at("%p0", 8 * index))
 
-        values = [_inside(x, o, tiles) for o in operands]
+        values = [_each(lambda o: _inside(x, o, tiles), o) for o in operands]
         mover = Mover(x, tiles, word, _is_alone(s))
         meaning(s.case)(mover, *values)
         unit.statuses[name] = mover.statuses
@@ -143,17 +141,18 @@ def _is_alone(s: OpContext) -> bool:
     return s.e.compiler.side == "both"
 
 
-def _seen(s: OpContext, native: Lowered | list[Lowered] | None, tiles: list[TileRef]) -> Any:
-    if isinstance(native, list):
-        return [_seen(s, each, tiles) for each in native]
+def _each(change: Callable[[Any], Any], operand: Any) -> Any:
+    """Change an operand; of a variadic one all values."""
+    return [change(each) for each in operand] if isinstance(operand, list) else change(operand)
+
+
+def _placed(s: OpContext, native: Lowered | None) -> Any:
     if isinstance(native, TileDesc):
-        return _inside(s.x, (native, planes.machine_address(s, native)), tiles)
+        return native, planes.machine_address(s, native)
     return native
 
 
 def _inside(x: Text, operand: Any, tiles: list[TileRef]) -> Any:
-    if isinstance(operand, list):
-        return [_inside(x, each, tiles) for each in operand]
     if not isinstance(operand, tuple):
         return operand
     place, pointer = operand

@@ -29,13 +29,11 @@ _TURNS = 8  # and rows
 
 
 class Folded(NamedTuple):
-    """A fold of src to dst: lines of `a` along rows where `by_row`, in the accumulator's type."""
+    """A fold of src to dst: lines of src along rows where `by_row`, in the accumulator's type."""
 
     body: Fold
     src: Access
     dst: Access
-    a: Field
-    b: Field
     rows: Val
     cols: Val
     by_row: bool
@@ -56,12 +54,13 @@ def folded(s: OpContext) -> Folded:
     fits = planes.enough(s, dst, *((rows, 1) if body.axis == "row" else (1, cols)))
     lines = x.compare("eq", src.valid[along], dst.valid[along])
     s.fault_unless(x.either(empty, x.both(lines, fits)))
-    a, b = boxes.lines(src), boxes.lines(dst)
-    by_row = body.axis == "row"
-    if "cols" not in a.units and body.fn in (maximum, minimum):  # in any order
-        a, b, rows, cols, by_row = a.swapped, b.swapped, cols, rows, not by_row
-    accesses = tile_access(s, src), tile_access(s, dst)
-    return Folded(body, *accesses, a, b, rows, cols, by_row, kind, empty)
+    boxes.require_lines(src.type)
+    boxes.require_lines(dst.type)
+    a, b, by_row = tile_access(s, src), tile_access(s, dst), body.axis == "row"
+    if "cols" not in a.field.units and body.fn in (maximum, minimum):  # in any order
+        a, b = (each.laid(each.field.swapped) for each in (a, b))
+        rows, cols, by_row = cols, rows, not by_row
+    return Folded(body, a, b, rows, cols, by_row, kind, empty)
 
 
 class Folder:

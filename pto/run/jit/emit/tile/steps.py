@@ -168,7 +168,7 @@ def _of_map(s: OpContext, found: Mapped, one: int | None) -> Statement:
 
 def _of_fold(s: OpContext, f: Folded) -> Statement:
     """A fold of each row to one value."""
-    to, sources = f.b._replace(cols=boxes.line(0)), ((f.src.laid(f.a), f.a.dtype.numpy),)
+    to, sources = f.dst.field._replace(cols=boxes.line(0)), ((f.src, f.src.dtype.numpy),)
     step = Step(planes.key_of(s), f.dst.laid(to), sources, fold=(f.body, f.kind))
     in_rows = f.by_row and f.body.axis == "row" and isinstance(f.cols, int) and f.cols > 0
     return Statement(step, f.rows, f.cols, alone="" if in_rows else "a fold of columns")
@@ -323,12 +323,12 @@ def _is_safe(s: OpContext, dst: Access, source: Access) -> str:
 
 def _in_lines(s: OpContext, f: Folded) -> Folded:
     """A fold whose source has rows of contiguous elements; they are copied if it has none."""
-    if "cols" in f.a.units:
+    if "cols" in f.src.field.units:
         return f
     pitch = s.need(TileDesc, "src").type.cols
-    copy = Access(boxes.plain(f.a.dtype, pitch), s.e.scratch())
+    copy = Access(boxes.plain(f.src.dtype, pitch), s.e.scratch())
     transfer(s, f.rows, f.cols, copy, f.src)
-    return f._replace(src=copy, a=copy.field)
+    return f._replace(src=copy)
 
 
 def _emit_fold(s: OpContext) -> Sequence[Lowered]:
@@ -339,7 +339,8 @@ def _emit_fold(s: OpContext) -> Sequence[Lowered]:
         "pairs along a line, or of an unknown number",
     )
     unsupported_if(
-        not f.by_row and "cols" not in f.b.units, "a result whose elements do not follow each other"
+        not f.by_row and "cols" not in f.dst.field.units,
+        "a result whose elements do not follow each other",
     )
 
     def call() -> None:
@@ -348,10 +349,11 @@ def _emit_fold(s: OpContext) -> Sequence[Lowered]:
             return
         source, _ = planes.kept(s, f.src, _is_safe(s, f.dst, f.src), 0)
         given = [("i64", f.rows), ("i64", f.cols), ("ptr", f.dst.pointer), ("ptr", source.pointer)]
-        key = planes.key_of(s, f.a, f.b, f.rows if paired else 0)
+        fields = f.src.field, f.dst.field
+        key = planes.key_of(s, *fields, f.rows if paired else 0)
 
         def write(x: Text) -> None:
-            folder = Folder(x, f.body, f.a, f.b, f.kind)
+            folder = Folder(x, f.body, *fields, f.kind)
             fold_pairs(folder, f.rows) if paired else fold_columns(folder)
 
         s.call(key, given, write)
