@@ -85,10 +85,6 @@ class Numbers:
             return Number(self.x, 0)
         if isinstance(value, ScalarValue):
             return Number(self.x, wide(self.x, value))
-        if isinstance(value, Index):
-            if value.step != 0:
-                raise TypeError("a number for each lane")
-            return value.start
         return value if isinstance(value, Number) else Number(self.x, int(value))
 
     # ---- scalars and registers

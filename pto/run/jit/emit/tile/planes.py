@@ -69,8 +69,6 @@ def guarded(s: OpContext, condition: str, fast: Callable[[], None], unless: str)
 
 def offset(x: Text, base: str, index: Val, step: int, itemsize: int) -> str:
     """base + index * step elements."""
-    if step == 0:
-        return base
     return x.at(base, x.mul(index, step * itemsize))
 
 
@@ -83,11 +81,6 @@ def head(x: Text, lanes: int, count: Val) -> str:
     found = x.new(f"icmp ult {type} <{numbers}>, {all}")
     x.heads[found] = count
     return found
-
-
-def _copy(x: Text, to: str, source: str, count: Val, itemsize: int) -> None:
-    """Copy items, for processors without masked loads and stores."""
-    copy_bytes(x, to, source, x.mul(count, itemsize))
 
 
 def copy_bytes(x: Text, to: str, source: str, nbytes: Val) -> None:
@@ -104,7 +97,7 @@ def load_lanes(x: Text, dtype: DType, lanes: int, pointer: str, mask: str | None
     if mask in x.heads and not native.target().has_masks:
         room = x.stack(type)
         x.store(type, "zeroinitializer", room, 64)
-        _copy(x, room, pointer, x.heads[mask], dtype.itemsize)
+        copy_bytes(x, room, pointer, x.mul(x.heads[mask], dtype.itemsize))
         return x.load(type, room, 64)
     name = f"@llvm.masked.load.v{lanes}{mangled(item)}.p0"
     x.declare(f"declare {type} {name}(ptr, i32, {bits}, {type})")
@@ -123,7 +116,7 @@ def store_lanes(
     if mask in x.heads and not native.target().has_masks:
         room = x.stack(type)
         x.store(type, value, room, 64)
-        _copy(x, pointer, room, x.heads[mask], dtype.itemsize)
+        copy_bytes(x, pointer, room, x.mul(x.heads[mask], dtype.itemsize))
         return
     lane_masks.store(x, item, lanes, value, pointer, mask)
 

@@ -297,8 +297,6 @@ def _run(s: OpContext, made: Statement) -> None:
     step = step.changed(source)
     if isinstance(cols, int) and is_flat([step], cols):
         rows, cols = 1, x.mul(rows, cols)  # lines that follow each other are one
-    if 0 in (rows, cols):
-        return
     given = StepParameters(("i64", rows), ("i64", cols), alone=True)
     inner, known = given.step(step), isinstance(cols, int) and cols <= _SHORT
     width = cols if known else "%p1"  # a short line of a known length needs no loop
