@@ -47,6 +47,7 @@ HOST_ONLY = {
     # Layouts, types and sizes that no loop is written for.
     "a boxed or packed tile": (
         "pto.tadd pto.tsub pto.tcvt pto.tcolexpand pto.tcolexpandadd pto.trowsum"
+        " pto.tadds pto.tmuls pto.tlrelu pto.tneg"
     ),
     "packed elements": (
         "pto.vmi.vcvt pto.mte_l0c_l1 pto.load_cbuf_to_ca_s4 pto.load_cbuf_to_cb_s4"

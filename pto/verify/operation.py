@@ -155,6 +155,8 @@ def _element_type(case: Case) -> list[Diagnostic]:
     allowed, elem = row.types.get(profile.name), case.elem(row.subject)
     if allowed is None or elem is None or set(elem.names) & allowed:
         return []
+    if profile.headers and profile.name != "cpu" and set(elem.names) & row.library:
+        return []
     listed = " ".join(sorted(allowed, key=_by_width))
     message = f"'{op.name}' op takes {listed} on {profile.name}: {row.subject} is {elem.name}"
     elsewhere = [p for p, names in row.types.items() if set(elem.names) & names]

@@ -356,3 +356,36 @@ def test_scales_of_a_tile_in_the_same_buffer_are_its_bytes_on_cpu(kernel):
     out = np.zeros(8, np.float32)
     kernel(text, profile="cpu")(out)
     assert out[0] == 42
+
+
+BITS = """
+using T = TYPE;
+using G = GlobalTensor<T, Shape<1, 1, 1, 4, 16>, Stride<1, 1, 1, 16, 1>>;
+__global__ AICORE void k(__gm__ T* both, __gm__ T* any, __gm__ T* x, __gm__ T* y)
+{
+    Tile<TileType::Vec, T, 4, 16> a, b, c, d;
+    TASSIGN(a, 0x0); TASSIGN(b, 0x400); TASSIGN(c, 0x800); TASSIGN(d, 0xc00);
+    G gx(x), gy(y), gboth(both), gany(any);
+    TLOAD(a, gx);
+    TLOAD(b, gy);
+    set_flag(PIPE_MTE2, PIPE_V, EVENT_ID0);
+    wait_flag(PIPE_MTE2, PIPE_V, EVENT_ID0);
+    TAND(c, a, b);
+    TOR(d, a, b);
+    set_flag(PIPE_V, PIPE_MTE3, EVENT_ID0);
+    wait_flag(PIPE_V, PIPE_MTE3, EVENT_ID0);
+    TSTORE(gboth, c);
+    TSTORE(gany, d);
+}
+"""
+
+
+@pytest.mark.parametrize("profile", ["a2a3", "a5"])
+@pytest.mark.parametrize("name, kind", [("half", np.float16), ("float", np.float32)])
+def test_chips_take_the_bits_of_floats(kernel, profile, name, kind):
+    bits = f"u{np.dtype(kind).itemsize}"
+    x, y = np.random.default_rng(7).standard_normal((2, 4, 16)).astype(kind)
+    both, any_ = np.zeros_like(x), np.zeros_like(x)
+    kernel(BITS, profile=profile, defines=[f"TYPE={name}"])(both, any_, x, y)
+    assert np.array_equal(both.view(bits), x.view(bits) & y.view(bits))
+    assert np.array_equal(any_.view(bits), x.view(bits) | y.view(bits))

@@ -204,3 +204,45 @@ def test_what_tcmp_writes_tsel_reads():
         "pto.tsel ins(%m, %a, %b, %d : {m}, {a}, {b}, {d}) outs(%d : {d})"
     )
     assert (bench["d"] == np.maximum(a, b)).all()
+
+
+@pytest.mark.parametrize("profile", ["a2a3", "a5"])
+def test_scalars_of_another_type_are_converted_first(profile: str):
+    """0.1 of f32 is 0.0999755859375 in f16; 70000 of i32 has the low bits of 4464."""
+    for dtype, row, scalar, want in (
+        ("f16", [0.0999755859375, 0.1001, 0.0, 1.0] * 16, ("f32", 0.1), [True, False] * 2),
+        ("i16", [4464, 0, 4464, 1] * 16, ("i32", 70000), [True, False] * 2),
+    ):
+        bench = Bench(profile)
+        values = np.asarray([row], KINDS[dtype])
+        bench.tile("a", f"vec, 1x64x{dtype}", values)
+        bench.tile("m", "vec, 1x32xui8")
+        bench.scalar("c", *scalar)
+        bench.run("pto.tcmps ins(%a, %c : {a}, {c}) outs(%m : {m})")
+        equal = (values == np.float16(0.1)) if dtype == "f16" else (values == 4464)
+        assert unpacked(bench["m"], 64) == equal.tolist()
+        assert equal[0, :2].tolist() == want[:2]
+
+
+def test_the_number_of_a_selection_is_converted_too():
+    bench = Bench("a5")
+    bench.tile("m", "vec, 1x32xui8", np.full((1, 32), 0b10, np.uint8))
+    bench.tile("a", "vec, 1x16xf16", np.arange(16, dtype=np.float16)[None, :])
+    bench.tile("d", "vec, 1x16xf16")
+    bench.scalar("c", "f32", 0.1)
+    bench.run("pto.tsels ins(%m, %a, %a, %c : {m}, {a}, {a}, {c}) outs(%d : {d})")
+    want = [1.0 if j == 1 else 9.0 if j == 9 else 0.0999755859375 for j in range(16)]
+    assert bench["d"][0].tolist() == want
+
+
+@pytest.mark.parametrize("mask", ["i16", "ui64", "f16", "f32"])
+def test_a5_compares_with_a_number_into_a_tile_of_any_type(mask: str):
+    """The bits of 64 comparisons are 16 bytes of one stream: 8 of them count."""
+    values = np.arange(64, dtype=np.float32)[None, :]
+    bench = Bench("a5")
+    bench.tile("a", "vec, 1x64xf32", values)
+    bench.tile("m", f"vec, 1x32x{mask}")
+    bench.scalar("c", "f32", 40.0)
+    bench.run("pto.tcmps ins(%a, %c {cmpMode = #pto<cmp lt>} : {a}, {c}) outs(%m : {m})")
+    stream = np.packbits(values[0] < 40, bitorder="little")
+    assert np.ascontiguousarray(bench["m"]).view(np.uint8)[0, :8].tolist() == stream.tolist()

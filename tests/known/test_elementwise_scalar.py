@@ -154,3 +154,51 @@ def test_narrowing_stays_in_the_valid_region():
     bench.tile("d", "vec, 8x32xi8", valid=(5, 7))
     bench.run("pto.taddreluconv ins(%a, %a : {a}, {a}) outs(%d : {d})")
     assert (bench["d"][:5, :7] == 12).all() and untouched(bench["d"], 5, 7)
+
+
+# ---- numbers of another type, and tiles that are no rows
+
+
+@pytest.mark.parametrize("profile", ["a2a3", "a5"])
+def test_a_float_scalar_is_rounded_to_the_element_type_first(profile: str):
+    a = np.asarray([1, -2, 1000, 0.5], np.float16)
+    x = np.float32(0.1)  # 0.0999755859375 in f16
+    half = np.float16(0.0999755859375)
+    for op, want in (
+        ("tadds", a + half),
+        ("tsubs", a - half),
+        ("tmuls", a * half),
+        ("tmaxs", np.maximum(a, half)),
+        ("tdivs", a / half),
+    ):
+        found = apply(op, "f16", a, scalar=("f32", x), profile=profile)
+        assert same(found, want), op
+    divided = apply("tdivs", "f16", a, scalar=("f32", x), at=0, profile=profile)
+    assert same(divided, half / a)
+
+
+def test_scalars_of_other_widths_and_kinds():
+    assert apply("tadds", "i16", [1, -1], scalar=("i32", 70000)).tolist() == [4465, 4463]
+    assert apply("tmaxs", "i32", [-3, 3], scalar=("i8", -1)).tolist() == [-1, 3]
+    assert apply("tands", "i16", [0x7FFF, 6], scalar=("i32", 0x10004)).tolist() == [4, 4]
+    assert same(apply("tmuls", "f32", [1.5, -2], scalar=("i32", 3)), [4.5, -6])
+    assert same(apply("tsubs", "bf16", [2, 1], scalar=("f32", 0.33203125)), [1.671875, 0.66796875])
+    assert same(apply("tadds", "f16", [1, 2], scalar=("f32", 1e6)), [INF, INF])
+
+
+@pytest.mark.parametrize("profile", ["a2a3", "a5"])
+@pytest.mark.parametrize("layout", ["blayout=col_major", "blayout=col_major, slayout=row_major"])
+def test_tiles_without_gaps_in_any_order(profile: str, layout: str):
+    values = np.arange(256, dtype=np.float32).reshape(16, 16) - 100
+    for op, ins, want in (
+        ("tadds", "%a, %c : {a}, {c}", values + 3),
+        ("tmuls", "%a, %c : {a}, {c}", values * 3),
+        ("tlrelu", "%a, %c : {a}, {c}", np.where(values > 0, values, values * 3)),
+        ("tneg", "%a : {a}", -values),
+    ):
+        bench = Bench(profile)
+        bench.tile("a", f"vec, 16x16xf32, {layout}", values)
+        bench.tile("d", f"vec, 16x16xf32, {layout}")
+        bench.scalar("c", "f32", 3.0)
+        bench.run(f"pto.{op} ins({ins}) outs(%d : {{d}})")
+        assert np.array_equal(bench["d"], want), op

@@ -175,6 +175,17 @@ def test_one_row_of_bias_for_all_rows(valid: tuple[int, int, int]):
     assert np.array_equal(bench["c"][:m, :n], bias[:, :n] + a[:m, :k] @ b[:k, :n])
 
 
+@pytest.mark.parametrize("profile", ["a2a3", "a5"])
+def test_a_bias_may_be_wider_than_the_product(profile: str):
+    a, b = numbered(16, 32) % 11 - 5, numbered(32, 16) % 7 - 3
+    bias = numbered(1, 32) * 100
+    bench = Bench(profile)
+    place(bench, "f16", a, b)
+    bench.tile("h", "bias, 1x32xf32", bias)
+    bench.run("pto.tmatmul.bias ins(%a, %b, %h : {a}, {b}, {h}) outs(%c : {c})")
+    assert np.array_equal(bench["c"], bias[:, :16] + a @ b)
+
+
 @pytest.mark.parametrize("form", ["tgemv", "tgemv.acc", "tgemv.bias"])
 def test_one_row_times_a_matrix(form: str):
     a, b = numbered(1, 32) % 9 - 4, numbered(32, 16) % 5

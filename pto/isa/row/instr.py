@@ -183,6 +183,7 @@ class Family(Shared):
         a2a3: str | None = None,
         a5: str | None = None,
         types: str | None = None,
+        library: str = "",
         profiles: str | None = None,
         needs: str | None = None,
         subject: str | None = None,
@@ -202,6 +203,7 @@ class Family(Shared):
         generic: str = "",
     ) -> Instr:
         """Add a row. Element types: `types` on every profile, `npu` on a2a3 and a5; None: any.
+        `library`: further ones of C++ kernels, which PTOAS refuses and the NPU headers take.
 
         `rules` and `traits` are added to the family's. `aliases` are older or other spellings,
         without the dialect.
@@ -219,6 +221,7 @@ class Family(Shared):
             "family": self,
             "text": made["text"].replace("$operands", all_of_them),
             "types": {p: frozenset(names.split()) for p, names in listed.items() if names},
+            "library": frozenset(library.split()),
             "profiles": tuple((self.profiles if profiles is None else profiles).split()),
             "rules": self.rules + _some(rules),
             "aliases": tuple(self.dialect + a for a in aliases.split()),
@@ -252,6 +255,7 @@ class Instr(Shared):
     family: Family
     meaning: str
     types: Mapping[str, frozenset[str]]  # profile -> element types of the subject; absent: any
+    library: frozenset[str]  # more of them in C++ kernels for NPUs
     profiles: tuple[str, ...]
     aliases: tuple[str, ...]
     example: str

@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Literal
 
-from pto.core.tile import TileType
+from pto.core.tile import Compact, TileType
 from pto.isa.row.instr import Attr, Family
 from pto.isa.rules.rule import (
     LIBRARY,
@@ -40,25 +40,41 @@ VECTOR_UNIT = (on(NPU, all_in("vec")), on(NPU, row_major()))
 
 
 def _is_one_run(case: Case) -> bool:
-    """True if the valid regions of all tiles are columns that follow each other without a gap."""
+    """True if the elements of all tiles follow each other without a gap, in one order."""
     tiles = [tile for _, tile in case.tiles()]
-    if any(tile.layout.name != "DN" for tile in tiles):
+    if any(t.layout != tiles[0].layout or t.compact is not Compact.NULL for t in tiles):
         return False
-    return all(t.valid == t.shape or t.cols == 1 for t in tiles)
+    columns = tiles and tiles[0].layout.name == "DN"
+    return all(t.valid == t.shape or (columns and t.cols == t.valid[1] == 1) for t in tiles)
 
 
-def by_lines(rule: Rule) -> Rule:
-    """The row-major rule, except for contiguous columns in C++ kernels: headers take them as a row.
+def by_lines(rule: Rule, *, text: bool = True) -> Rule:
+    """The row-major rule, except for contiguous elements: headers take them as one row.
 
-    Instructions with a scalar do not assert isRowMajor (TBinSOp.hpp of a2a3 and a5). Other rules
-    are returned unchanged.
+    Instructions with a scalar do not assert isRowMajor (TBinSOp.hpp of a2a3 and a5). `text`: nor
+    does PTOAS, else the exception is for C++ kernels. Other rules are returned unchanged.
     """
     if rule.id != row_major().id:
         return rule
     test = rule.test
-    return replace(
-        rule, test=lambda case: None if case.profile.headers and _is_one_run(case) else test(case)
-    )
+
+    def beside(case: Case) -> str | None:
+        fits = (text or case.profile.headers) and _is_one_run(case)
+        return None if fits else test(case)
+
+    return replace(rule, test=beside, sentence=f"{rule.sentence}{', or without gaps' * text}")
+
+
+@rule_of("PTO-T022", "expects {scalar} to be an integer, or a float where {tile} has floats")
+def scalar_converts(case: Case, scalar: str, tile: str) -> str | None:
+    """Calls of the library convert a number to the element type, where a float would lose its
+    fraction; a tile in place of the number has the element type."""
+    a, b = case.elem(scalar), case.elem(tile)
+    if a is None or b is None or set(a.names) & set(b.names):
+        return None
+    if a is case.type(scalar) and (a.is_integer or (a.is_float and b.is_float)):
+        return None
+    return f"{scalar} is {a.name}, {tile} is {b.name}"
 
 
 def same_domain(*names: str) -> Rule:

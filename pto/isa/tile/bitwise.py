@@ -10,7 +10,7 @@ from pto.isa.row.instr import read, scratch, write
 from pto.isa.row.traits import Traits
 from pto.isa.rules.rule import Case, on, rule, same_dtype, same_valid
 from pto.isa.rules.scratch import like
-from pto.isa.rules.tile import NPU, out_of_place
+from pto.isa.rules.tile import NPU, by_lines, out_of_place, scalar_converts
 from pto.isa.tile.elementwise import BINARY, UNARY, binary_with
 from pto.isa.tile.elementwise_scalar import SCALAR
 
@@ -40,11 +40,12 @@ for _name, _sign, _fn in (("tand", "&", lanes.bit_and), ("tor", "|", lanes.bit_o
     BINARY.row(
         _name,
         f"dst = src0 {_sign} src1",
-        body=Lane(_fn),
+        body=arithmetic.of_bits(_fn),
         traits=Traits(operator=_sign),
         cpu=_WITH_I64,
         npu=_INTS,
-        notes=_NARROWER.format("i8 and i16"),
+        library="f16 bf16 f32",
+        notes=(_NARROWER.format("i8 and i16"), "C++ kernels may take the bits of floats."),
     )
 BINARY.row(
     "txor",
@@ -88,22 +89,23 @@ UNARY.row(
     notes=_NARROWER.format("i16 alone"),
 )
 
+_CONVERTED = replace(SCALAR, rules=(*SCALAR.rules[:-1], scalar_converts("scalar", "src")))
 _IN_PLACE_NOTE = "PTOAS refuses src as dst on a5 too, where no header needs it"
 for _name, _sign, _fn in (("tands", "&", lanes.bit_and), ("tors", "|", lanes.bit_or)):
-    SCALAR.row(
+    _CONVERTED.row(
         _name,
         f"dst = src {_sign} scalar",
-        body=Lane(_fn),
+        body=arithmetic.with_scalar(_fn),
         traits=Traits(operator=_sign),
         cpu=_WITH_I64,
         npu=_INTS,
         rules=on(NPU, out_of_place("src")),
         notes=(_NARROWER.format("i8 and i16"), _IN_PLACE_NOTE),
     )
-SCALAR.row(
+_CONVERTED.row(
     "txors",
     "dst = src ^ scalar",
-    body=Lane(lanes.bit_xor),
+    body=arithmetic.with_scalar(lanes.bit_xor),
     traits=Traits(operator="^"),
     operands=(
         read("src"),
@@ -122,11 +124,12 @@ SCALAR.row(
     ),
     notes=(_NARROWER.format("i8 and i16"), "tmp is used on a2a3 only.", _IN_PLACE_NOTE),
 )
-for _name, _sign, _meaning, _fn in (
-    ("tshls", "<<", "dst = src << scalar", arithmetic.shift_left_by),
-    ("tshrs", ">>", _RIGHT.format("src", "scalar"), arithmetic.shift_right_by),
+_LEFT = replace(_SHIFT, rules=tuple(map(by_lines, _SHIFT.rules)))
+for _family, _name, _sign, _meaning, _fn in (
+    (_LEFT, "tshls", "<<", "dst = src << scalar", arithmetic.shift_left_by),
+    (_SHIFT, "tshrs", ">>", _RIGHT.format("src", "scalar"), arithmetic.shift_right_by),
 ):
-    _SHIFT.row(
+    _family.row(
         _name,
         _meaning,
         body=Lane(_fn),

@@ -16,7 +16,6 @@ from pto.isa.rules.rule import (
     rule_of,
     same_dtype,
     same_valid_rows,
-    scalar_matches,
 )
 from pto.isa.rules.scratch import one_block, rows_like
 from pto.isa.rules.tile import (
@@ -26,14 +25,13 @@ from pto.isa.rules.tile import (
     library_types,
     out_of_place,
     same_domain,
+    scalar_converts,
     tile_family,
 )
 
 _MODE = Attr("cmpMode", "cmp", default="eq", meaning="the comparison: src0 cmpMode src1")
-_MASK_TYPES = (
-    on("a2a3", dtype_in("dst", "i8 u8")),
-    on("cpu a5", dtype_in("dst", "i8 u8 i32 u32")),
-)
+_MASKS = dtype_in("dst", "i8 u8 i32 u32")
+_MASK_TYPES = (on("a2a3", dtype_in("dst", "i8 u8")), on("cpu", _MASKS))
 
 
 @rule_of("PTO-S042", "expects a row of {mask} to have a bit for each valid column of {data}")
@@ -92,6 +90,7 @@ COMPARE.row(
     a2a3="i32 f16 f32",
     a5="i8 u8 i16 u16 i32 u32 i64 u64 f16 bf16 f32",
     rules=(
+        on("a5", _MASKS),
         same_dtype("src0", "src1"),
         same_domain("src0", "src1"),
         on(NPU, same_valid_rows("src0", "dst")),
@@ -119,7 +118,7 @@ COMPARE.row(
     a2a3="i16 u16 i32 f16 f32",
     a5="i8 u8 i16 u16 i32 u32 i64 u64 f16 bf16 f32",
     rules=(
-        scalar_matches("scalar", "src"),
+        scalar_converts("scalar", "src"),
         on(NPU, same_valid_rows("src", "dst")),
         _mask_bits("dst", "src"),
         on("a2a3", _only_modes("src", "eq")),
@@ -127,6 +126,7 @@ COMPARE.row(
     ),
     notes=(
         *_PACKING,
+        "On a5 dst is of any type: the header and PTOAS take it as bytes.",
         "A tile for scalar stands for its element [0,0]; the C++ simulator compares element by"
         " element, and eq with a tolerance of 1e-9.",
         "On a5 PTO-Gym and PTOAS's library pack densely, without the row pitch of dst: 32-bit"
@@ -192,7 +192,7 @@ SELECT.row(
     a5="i8 u8 i16 u16 i32 u32 i64 u64 f16 f32",
     rules=(
         same_dtype("src", "dst"),
-        scalar_matches("scalar", "src"),
+        scalar_converts("scalar", "src"),
         same_domain("src", "dst"),
         _mask_bits("mask", "dst"),
         on("a2a3", same_dtype("tmp", "src")),

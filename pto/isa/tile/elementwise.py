@@ -7,6 +7,8 @@ With a scalar: `elementwise_scalar.py`. Bit by bit: `bitwise.py`. Several in one
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pto.core.constants import MASK_LEN
 from pto.isa.meaning import Lane, lanes, mathlib
 from pto.isa.meaning.tile import elementwise as arithmetic
@@ -19,6 +21,7 @@ from pto.isa.rules.tile import (
     VECTOR_UNIT,
     apart,
     bf16_is_precise,
+    by_lines,
     covers,
     covers_columns,
     exceeds_rows,
@@ -90,7 +93,7 @@ BINARY.row(
     attrs=precision("div"),
     a2a3="f16 f32",
     a5=f"{_WIDE} f16 f32",
-    rules=on(NPU, high_precision_of("dst", "f16 f32")),
+    rules=warn(on(NPU, high_precision_of("dst", "f16 f32"))),
     notes="Division of an integer by zero is target-defined; here it gives 0.",
 )
 _NAN = (
@@ -210,7 +213,7 @@ UNARY.row(
     notes="PTO_IR_manual.md lists no integers on a5; the header does.",
     cxx="TABS dst~ src~",
 )
-UNARY.row(
+replace(UNARY, rules=tuple(map(by_lines, UNARY.rules))).row(  # TMULS by -1
     "tneg",
     "dst = -src",
     body=Lane(lanes.negative),

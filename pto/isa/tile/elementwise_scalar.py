@@ -10,7 +10,15 @@ from pto.isa.meaning.tile import fill
 from pto.isa.row import types as t
 from pto.isa.row.instr import PipeBy, read, scratch, write
 from pto.isa.row.traits import Traits, operators
-from pto.isa.rules.rule import Case, in_role, on, rule, same_dtype, scalar_matches
+from pto.isa.rules.rule import (
+    Case,
+    in_role,
+    on,
+    rule,
+    same_dtype,
+    scalar_matches,
+    warn,
+)
 from pto.isa.rules.scratch import like, rows_like, when
 from pto.isa.rules.tile import (
     NPU,
@@ -28,6 +36,7 @@ from pto.isa.rules.tile import (
     out_of_place,
     precision,
     same_domain,
+    scalar_converts,
     scratch_when,
     tile_family,
 )
@@ -47,9 +56,11 @@ SCALAR = tile_family(
     "elementwise scalar",
     "dst[i,j] = f(src[i,j], scalar) over dst's valid region",
     operands=(read("src"), read("scalar", "scalar"), write("dst")),
-    rules=(*map(by_lines, UNARY.rules), scalar_matches("scalar", "src")),
+    rules=(*(by_lines(rule, text=False) for rule in UNARY.rules), scalar_matches("scalar", "src")),
     cost="unary",
 )
+# PTOAS and the headers convert the scalar of these, and take tiles without gaps as one row.
+ARITHMETIC = replace(SCALAR, rules=(*map(by_lines, UNARY.rules), scalar_converts("scalar", "src")))
 
 for _name, _meaning, _fn in (
     ("tadds", "dst = src + scalar", lanes.add),
@@ -57,11 +68,18 @@ for _name, _meaning, _fn in (
     ("tmaxs", "dst = max(src, scalar)", lanes.maximum),
     ("tmins", "dst = min(src, scalar)", lanes.minimum),
 ):
-    SCALAR.row(_name, _meaning, body=Lane(_fn), traits=_PYTHON.get(_name), a2a3=_A2A3, a5=_A5)
-SCALAR.row(
+    ARITHMETIC.row(
+        _name,
+        _meaning,
+        body=arithmetic.with_scalar(_fn),
+        traits=_PYTHON.get(_name),
+        a2a3=_A2A3,
+        a5=_A5,
+    )
+ARITHMETIC.row(
     "tmuls",
     "dst = src * scalar",
-    body=Lane(lanes.mul),
+    body=arithmetic.with_scalar(lanes.mul),
     traits=_PYTHON["tmuls"],
     a2a3=_A2A3,
     a5=f"i8 {_WIDE} f16 bf16 f32",
@@ -79,26 +97,34 @@ def _tile_and_scalar(case: Case) -> str | None:
     return "both are scalars" if kinds[0] else "both are tiles"
 
 
+@rule("PTO-T020", "expects the tile and dst to have one element type")
+def _like_dst(case: Case) -> str | None:
+    names = [name for name in ("src", "scalar") if not isinstance(case.type(name), t.Scalar)]
+    return same_dtype(*names, "dst").test(case)
+
+
 _DIVISION = replace(
     SCALAR,
     operands=(read("src", "tile or scalar"), read("scalar", "tile or scalar"), write("dst")),
     rules=(
-        *VECTOR_UNIT,
+        *map(by_lines, VECTOR_UNIT),
         _tile_and_scalar,
-        same_dtype("src", "scalar", "dst"),
+        _like_dst,
+        scalar_converts("src", "dst"),
+        scalar_converts("scalar", "dst"),
         same_domain("src", "scalar", "dst"),
     ),
 )
 _DIVISION.row(
     "tdivs",
     "dst = src / scalar in the order written: a tile by a scalar, or a scalar by a tile",
-    body=Lane(lanes.div),
+    body=arithmetic.with_scalar(lanes.div),
     traits=_PYTHON["tdivs"],
     attrs=precision("div"),
     a2a3=_A2A3,
-    a5=f"i8 {_WIDE} f16 f32",
+    a5=f"{_INTS} i64 u64 f16 f32",
     rules=(
-        on(NPU, high_precision_of("dst", "f16 f32")),
+        warn(on(NPU, high_precision_of("dst", "f16 f32"))),
         on("a2a3", out_of_place("scalar")),  # a tile that divides: dst holds the scalar first
     ),
     # integers in a scalar loop; on a5 (TDivS.hpp) nothing waits for the end of it
@@ -107,7 +133,7 @@ _DIVISION.row(
         "Integers truncate; their division by zero is target-defined, here it gives 0.",
         "The page has a tile divided by a scalar multiply by the reciprocal on a5; PTO-Gym and"
         " we divide.",
-        "i8 on a5 is in PTO_IR_manual.md; the header refuses it.",
+        "i8 and u8 on a5 are in PTO_IR_manual.md; the header divides a scalar by them only.",
     ),
     example="pto.tdivs ins(%src, %scalar : !pto.tile_buf<vec, 16x64xf32>, f32)"
     " outs(%dst : !pto.tile_buf<vec, 16x64xf32>)",
@@ -181,7 +207,7 @@ def _slope_type(case: Case) -> str | None:
     return f"slope is {slope.name}, src is {src.name}"
 
 
-replace(SCALAR, rules=(*UNARY.rules, _slope_type)).row(
+replace(SCALAR, rules=(*map(by_lines, UNARY.rules), _slope_type)).row(
     "tlrelu",
     "dst = src if src > 0 else src * slope",
     body=Lane(arithmetic.lrelu),

@@ -24,6 +24,7 @@ from pto.isa.rules.rule import (
     same_valid,
     same_valid_cols,
     same_valid_rows,
+    warn,
 )
 from pto.isa.rules.tile import (
     NPU,
@@ -228,7 +229,7 @@ BY_ROW.row(
     attrs=(precision("div"), *_TEMPLATE),
     a2a3="f16 f32",
     a5=_COMPUTED_A5,
-    rules=(*_TMP_RULES, high_precision_of("dst", "f16 f32"), on(NPU, scratch_if_precise)),
+    rules=(*_TMP_RULES, warn(high_precision_of("dst", "f16 f32")), on(NPU, scratch_if_precise)),
     example=_WITH_COLUMN.format("trowexpanddiv"),
     notes="the IR manual lists f16 and f32 only; the a5 header and PTOAS take integers",
 )

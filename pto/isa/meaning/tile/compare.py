@@ -15,7 +15,7 @@ from pto.isa.meaning import lanes
 from pto.isa.meaning.kinds import Move
 from pto.isa.meaning.lanes import Lanes
 from pto.isa.meaning.tile.mover import Mover
-from pto.isa.meaning.tile.regions import element, require_arithmetic
+from pto.isa.meaning.tile.regions import element, require_arithmetic, taken
 from pto.isa.row import types as t
 from pto.isa.rules.rule import Case
 
@@ -48,8 +48,9 @@ def _compare_scalar(case: Case) -> Callable[..., None]:
     block of one register.
     """
     require_arithmetic(case)
-    kind, type = element(case, "src"), case.type("scalar")
-    test, is_scalar = lanes.MODES[case.word("cmpMode") or "eq"], isinstance(type, t.Scalar)
+    kind, number = element(case, "src"), _number(case, "src")
+    test = lanes.MODES[case.word("cmpMode") or "eq"]
+    is_scalar = isinstance(case.type("scalar"), t.Scalar)
     packing = case.profile.vector.scalar_compare_mask
     dense = packing == "dense" and kind.itemsize < 8
     wide = case.profile.vector.lanes(kind.itemsize)
@@ -58,13 +59,13 @@ def _compare_scalar(case: Case) -> Callable[..., None]:
         rows, cols = src.get_valid()
 
         def cell(i: Lanes, j: Lanes) -> Lanes:
-            other = x.lane(value, type, kind) if is_scalar else x.read(value, 0, 0)
+            other = number(x, value) if is_scalar else x.read(value, 0, 0)
             return test(x.read(src, i, j), other)
 
         def inside(r: Lanes, c: Lanes) -> Lanes:
             """The bit of (r, c), zero outside the valid region."""
             fine = (r < rows) & (c < cols)
-            other = x.lane(value, type, kind) if is_scalar else x.read(value, r, c, fine)
+            other = number(x, value) if is_scalar else x.read(value, r, c, fine)
             return fine & test(x.read(src, r, c, fine), other)
 
         def run() -> None:
@@ -170,7 +171,7 @@ def _select(case: Case) -> Callable[..., None]:
 
 
 def _select_scalar(case: Case) -> Callable[..., None]:
-    kind, type = element(case, "dst"), case.type("scalar")
+    number = _number(case, "dst")
 
     def step(x: Mover, mask: Tile, src: Tile, tmp: Tile, value: Any, dst: Tile) -> None:
         rows, cols = dst.get_valid()
@@ -180,13 +181,22 @@ def _select_scalar(case: Case) -> Callable[..., None]:
             _require_bits(x, mask, rows, cols)
 
             def cell(i: Lanes, j: Lanes) -> Lanes:
-                return lanes.select(x.bit(mask, i, j), x.read(src, i, j), x.lane(value, type, kind))
+                return lanes.select(x.bit(mask, i, j), x.read(src, i, j), number(x, value))
 
             x.each(rows, cols, cell, dst)
 
         x.when((rows > 0) & (cols > 0), run)
 
     return step
+
+
+def _number(case: Case, tile: str) -> Callable[[Mover, Any], Lanes]:
+    """The scalar as a lane of a tile's element type."""
+    kind, type = element(case, tile), case.type("scalar")
+    change = taken(case, "scalar", kind)
+    if change is None:
+        return lambda x, value: x.lane(value, type, kind)
+    return lambda x, value: change(x.lane(value, type, kind))
 
 
 def _require_stream(x: Mover, mask: Tile, bits: int) -> None:

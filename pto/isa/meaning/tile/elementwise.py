@@ -10,8 +10,9 @@ from pto.core.convert import Round
 from pto.core.dtypes import F16, F32, I32, DType
 from pto.core.primitives import floor
 from pto.isa.meaning import lanes, mathlib
+from pto.isa.meaning.kinds import Lane
 from pto.isa.meaning.lanes import Lanes
-from pto.isa.meaning.tile.regions import element
+from pto.isa.meaning.tile.regions import element, taken
 from pto.isa.rules.rule import Case
 
 
@@ -30,15 +31,38 @@ def lrelu(a: Lanes, slope: Lanes) -> Lanes:
     return lanes.select(lanes.greater(a, lanes.const(a, 0)), a, lanes.cast(product, a))
 
 
+def with_scalar(fn: Callable[[Lanes, Lanes], Lanes]) -> Lane:
+    """fn of a tile and a scalar, in either order; the scalar takes the elements' type first."""
+
+    def make(case: Case) -> Callable[[Lanes, Lanes], Lanes]:
+        dst = element(case, "dst")
+        changes = [taken(case, name, dst) for name in ("src", "scalar")]
+        if not any(changes):
+            return fn
+        first, second = (change or same for change in changes)
+        return lambda a, b: fn(first(a), second(b))
+
+    return Lane(fn, make=make)
+
+
 def exp_difference(a: Lanes, b: Lanes) -> Lanes:
     return mathlib.exp(lanes.sub(a, b))
 
 
 def with_integers(
-    fn: Callable[[Lanes], Lanes], of_integers: Callable[[Lanes], Lanes]
-) -> Callable[[Case], Callable[[Lanes], Lanes]]:
+    fn: Callable[..., Lanes], of_integers: Callable[..., Lanes]
+) -> Callable[[Case], Callable[..., Lanes]]:
     """A function of floats, combined with its replacement for integer elements (on cpu)."""
     return lambda case: of_integers if element(case, "dst").is_integer else fn
+
+
+def of_bits(fn: Callable[..., Lanes]) -> Lane:
+    """fn of integers, or of the bits of floats."""
+
+    def on_bits(*sources: Lanes) -> Lanes:
+        return lanes.from_raw(fn(*map(lanes.raw, sources)), sources[0])
+
+    return Lane(fn, make=with_integers(on_bits, fn))
 
 
 def integer_log(a: Lanes) -> Lanes:

@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from pto.core.convert import Round
 from pto.core.dtypes import I64, DType, items_of
 from pto.core.errors import PtoError, fail
 from pto.core.tile import Tile
+from pto.isa.meaning import lanes
 from pto.isa.meaning.kinds import Axis
 from pto.isa.meaning.lanes import Lanes
 from pto.isa.meaning.tile.patch import cut, paste
@@ -112,6 +114,18 @@ def scalar(type: t.Type | None, like: DType) -> Callable[[Any], Lanes]:
     if chosen.is_float:
         return lambda value: np.asarray(value, kind)
     return lambda value: np.asarray(value & mask, storage).view(kind)
+
+
+def taken(case: Case, name: str, like: DType) -> Callable[[Lanes], Lanes] | None:
+    """The conversion of a scalar to the element type of a tile; None where both have one type.
+
+    C++ converts it in the call, to nearest even: headers declare `typename TileData::DType`.
+    """
+    type = case.type(name)
+    own = scalar_as(type, like)
+    if own is like or not isinstance(type, t.Scalar):
+        return None
+    return lambda value: lanes.convert(value, own, like, Round.RINT, False)
 
 
 def require_line(src: Tile, dst: Tile, axis: Axis) -> None:
