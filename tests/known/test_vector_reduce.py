@@ -76,7 +76,7 @@ def test_vcadd_with_infinities():
     assert reduced("vcadd", "f32", [1.0, NAN], [0, 2])[0] == 2.0
 
 
-@pytest.mark.parametrize("elem", ["i16", "ui16", "i32", "f16", "f32"])
+@pytest.mark.parametrize("elem", ["i8", "ui8", "i16", "ui16", "i32", "f16", "f32"])
 def test_extremes_have_the_first_index_as_integer_bits(elem):
     n = dtype(elem).lanes
     values = np.arange(n) % 50
@@ -112,6 +112,18 @@ def test_groups_are_vlanes_and_stand_in_lanes_0_to_7(elem, per):
         got = reduced(row, elem, x)
         assert got[:8].tolist() == fold(rows, axis=1).tolist()
         assert only(got, *range(8))
+
+
+@pytest.mark.parametrize("elem, kind", [("i8", np.int8), ("ui8", np.uint8)])
+def test_groups_of_bytes_have_32_lanes_and_sums_wrap(elem, kind):
+    x = ((np.arange(256) * 7) % 251).astype(kind)
+    rows = x.reshape(8, 32)
+    wrapped = (rows.astype(np.int64).sum(axis=1) % 256).astype(np.uint8).view(kind)
+    assert reduced("vcgadd", elem, x)[:8].tolist() == wrapped.tolist()
+    assert reduced("vcgmax", elem, x)[:8].tolist() == rows.max(axis=1).tolist()
+    assert reduced("vcgmin", elem, x)[:8].tolist() == rows.min(axis=1).tolist()
+    high = np.where(np.arange(256) == 200, 100, 3)
+    assert reduced("vcmax", elem, high).view(np.uint8)[:2].tolist() == [100, 200]
 
 
 def test_groups_of_the_manual_stand_at_the_first_lane_of_each_vlane():
