@@ -6,7 +6,7 @@ has positions for each of them.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from copy import copy
 from functools import reduce
 from operator import or_
@@ -18,7 +18,7 @@ from pto.isa.meaning.vector.sort import GET_VMS4_SR
 from pto.isa.row.flag import Flag
 from pto.isa.row.traits import Control
 from pto.plan.buffers import FunctionPlan
-from pto.plan.calls import SUBBLOCK, FunctionNames, names_of, sides, taken
+from pto.plan.calls import SUBBLOCK, FunctionNames, SideFunction, names_of, sides, taken
 from pto.plan.memory import plan_memory
 from pto.plan.stores import is_global
 from pto.plan.sync.effects import PIPES, Effects, Phase
@@ -66,41 +66,35 @@ class _Called(GlobalViews):
 class Agent:
     """One agent and its part of the program."""
 
-    def __init__(self, n: int, function: Operation, side: str, sub: int) -> None:
+    def __init__(
+        self, n: int, run: SideFunction, sub: int, plans: Sequence[FunctionPlan], profile: Profile
+    ) -> None:
         self.first = n * len(PIPES)  # its first pipe
-        self.function, self.side, self.sub = function, side, sub
-        self.outside = GlobalViews(function)
+        self.function, self.side, self.sub = run.function, run.name, sub
+        self._plans, self._profile = plans, profile
+        self.outside = GlobalViews(self.function)
         self.at: dict[Phase, int] = {}
         self.uses: list[GlobalUse] = []
-        self.items: list[Node] = []
-        self.slots: list[MemWindow] = []  # of queues in global memory
         self.calls: list[CallNode] = []
         self._ends: dict[Hashable, Operation] = {}  # of queues
         self._takes: dict[Operation, set[Operation]] = {}
 
-    def read(self, plans: Mapping[int, FunctionPlan], profile: Profile) -> None:
-        self.items = self._read(self.function, self.outside, plans, profile)
+        self.items: list[Node] = self._read(self.function, self.outside)
         gm = (self.outside.of(v) for end in self._ends.values() for v in end.operands)
-        self.slots = [window for window in gm if window is not None]
+        self.slots = [window for window in gm if window is not None]  # of queues in global memory
 
-    def _read(
-        self,
-        function: Operation,
-        outside: GlobalViews,
-        plans: Mapping[int, FunctionPlan],
-        profile: Profile,
-    ) -> list[Node]:
+    def _read(self, function: Operation, outside: GlobalViews) -> list[Node]:
         """The operations of a function, and of those that it calls."""
 
         def called(call: CallNode) -> list[Node]:
             if call.op.control is not Control.CALL:
                 raise Undecided(call.op, "it launches work items")
             self.calls.append(call)
-            return self._read(call.callee, _Called(call, outside), plans, profile)
+            return self._read(call.callee, _Called(call, outside))
 
-        plan = plans[id(function)]
-        storage = Storage(plan, [[p.start for p in plan.placed]], profile)
-        effects = Effects(function, storage, profile, outside)
+        plan = next(plan for plan in self._plans if plan.function is function)
+        storage = Storage(plan, [], self._profile)
+        effects = Effects(function, storage, self._profile, outside)
         side = None if function.side() is not None or self.side == "both" else self.side
         reader = OrderReader(effects, FunctionNames(), side, called=called, ends=self._ends)
         items = reader.block(function.regions[0].block)
@@ -137,8 +131,7 @@ class Agents:
 
     def __init__(self, functions: Sequence[Operation], profile: Profile, stated: Stated) -> None:
         self.profile = profile
-        placement = plan_memory(functions, profile)
-        plans = {id(plan.function): plan for plan in placement.functions}
+        plans = plan_memory(functions, profile).functions
         self.ops: list[Operation] = []  # by position
         self.flags: dict[Hashable, Operation] = {}  # a set of each, by agent
         self._pipes: dict[tuple[int, Flag, bool], int] = {}  # that set it, and that wait for it
@@ -148,11 +141,10 @@ class Agents:
         self._stated = stated
         self._meeting: dict[Operation, tuple[set[Operation], _Pairs, _Pairs]] = {}
         self.all: list[Agent] = []
-        for function, side, count in sides(functions, profile):
-            for sub in range(count):
-                self.all.append(Agent(len(self.all), function, side, sub))
+        for run in sides(functions, profile):
+            for sub in range(run.agents):
+                self.all.append(Agent(len(self.all), run, sub, plans, profile))
         for agent in self.all:
-            agent.read(plans, profile)
             self._number(agent, agent.items, ())
             for function in (agent.function, *(call.callee for call in agent.calls)):
                 self.doubts += _doubts(function)
