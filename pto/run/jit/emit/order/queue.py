@@ -282,7 +282,7 @@ def _pop(s: OpContext) -> Sequence[Lowered]:
         _known(made, slow)
         number = made.count(ring.POPPED, made.me)
         if made.in_global:  # the place of an entry in the buffer of the consumer
-            at = (made.local + number % made.local_slots * made.size).value
+            at = (made.local + made.turn(number, made.local_slots) * made.size).value
         else:
             at = made.slot(number).value
 

@@ -73,13 +73,18 @@ class Ring:
         whole = self.s.case.profile.sync.whole_tile_vectors
         return range(whole if self.split == ring.WHOLE else 2)
 
+    def turn(self, number: Number, slots: Number | None = None) -> Number:
+        """The slot of an entry; a ring that compiled code knows has some."""
+        slots = self.slots if slots is None else slots
+        return Number(self.s.x, self.s.x.rest(number.value, slots.value))
+
     def slot(self, number: Number) -> Number:
         """The address of an entry in the consumer's buffer."""
-        return self.local + number % self.slots * self.size
+        return self.local + self.turn(number) * self.size
 
     def region(self, number: Number) -> str:
         """Where the extents of an entry are."""
-        return self._at(number % self.slots * 2 + ring.REGIONS)
+        return self._at(self.turn(number) * 2 + ring.REGIONS)
 
     def matrix(self, number: Number, split: int, kind: DType, rows: Any, cols: Any) -> Matrix:
         """The view of a slot; of this agent's half, where `split` says that there are halves."""
@@ -87,7 +92,7 @@ class Ring:
         pitch = queue.pitch_of(split, self.me, cols)
         start = (row * pitch + col) * kind.itemsize
         end = ((row + rows - 1) * pitch + col + cols) * kind.itemsize
-        slot = number % self.slots * self.size
+        slot = self.turn(number) * self.size
         return Matrix(kind, slot + start, pitch, (slot + end <= self.room) & (end <= self.size))
 
     def side(self, matrix: Matrix) -> Access:
@@ -100,7 +105,7 @@ class Ring:
         few: Fact = self.slots <= 2
         half = (self.slots >> 1).value
         period = Number(x, x.new(f"select i1 {few.name}, i64 {self.slots.value}, i64 {half}"))
-        told = number - number % period - self.slots + period
+        told = number - self.turn(number, period) - self.slots + period
         fine = Fact(x, "true")
         for agent in agents:
             fine = fine & (self.count(ring.FREED, agent) >= told)
