@@ -9,7 +9,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from typing import Any
 
 from pto.ir.graph import Module, Operation, Region, Value
@@ -119,18 +119,14 @@ class NativeCompiler(Compiler):
             self.unit.noted = noted
             return None
         self.unit.has_coroutines = True
-        more: dict[str, Any] = {"unit": self.unit, "region": region}
-        return Coroutine(
-            function, size, args, StepBlock(), True, plain=self._plainly(function), **more
-        )
+        plain = cache(partial(self._plainly, function))
+        more: dict[str, Any] = {"unit": self.unit, "region": region, "plain": plain}
+        return Coroutine(function, size, args, StepBlock(), True, **more)
 
-    def _plainly(self, function: Operation) -> Callable[[], FunctionCode]:
-        @cache
-        def make() -> FunctionCode:
-            with self._reference_steps(self._slots):
-                return super(NativeCompiler, self)._function(function)
-
-        return make
+    def _plainly(self, function: Operation) -> FunctionCode:
+        """The reference code of a function."""
+        with self._reference_steps(self._slots):
+            return super()._function(function)
 
     @contextmanager
     def _reference_steps(self, slots: dict[int, int]) -> Generator[None]:
