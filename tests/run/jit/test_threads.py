@@ -218,6 +218,25 @@ def test_blocks_begin_with_buffers_of_zeros(monkeypatch: pytest.MonkeyPatch) -> 
     assert not y.any()
 
 
+def test_rows_that_a_larger_region_shows_are_zeros(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every block fills fewer rows of a tile than the one before it, and stores all of them."""
+    monkeypatch.setenv("PTO_THREADS", "1")
+
+    @pto.kernel(profile="a5")
+    def fewer(x: pto.Global[pto.f32], y: pto.Global[pto.f32]) -> None:
+        i = pto.block_idx()
+        t = pto.tile(8, 64, pto.f32)
+        pto.set_validshape(t, 8 - i, 64)
+        pto.tload(t, x[i * 8 : i * 8 + 8 - i, :])
+        pto.set_validshape(t, 8, 64)
+        pto.tstore(y[i * 8 : i * 8 + 8, :], t)
+
+    x, y = data(6), np.ones((48, 64), np.float32)
+    fewer[6](x, y, engine="jit")
+    filled = np.arange(8)[None, :] < 8 - np.arange(6)[:, None]
+    assert np.array_equal(y, np.where(filled.reshape(48, 1), x, 0))
+
+
 @both_kinds
 @pytest.mark.parametrize("number", ["1", "2"])
 def test_flags_are_each_blocks_own(number: str, monkeypatch: pytest.MonkeyPatch) -> None:
