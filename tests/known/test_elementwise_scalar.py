@@ -184,6 +184,8 @@ def test_scalars_of_other_widths_and_kinds():
     assert same(apply("tmuls", "f32", [1.5, -2], scalar=("i32", 3)), [4.5, -6])
     assert same(apply("tsubs", "bf16", [2, 1], scalar=("f32", 0.33203125)), [1.671875, 0.66796875])
     assert same(apply("tadds", "f16", [1, 2], scalar=("f32", 1e6)), [INF, INF])
+    assert apply("tsubs", "i16", [7, -7], scalar=("f32", 2.75)).tolist() == [5, -9]
+    assert apply("tsubs", "i16", [7, -7], scalar=("f32", -2.75)).tolist() == [9, -5]
 
 
 @pytest.mark.parametrize("profile", ["a2a3", "a5"])

@@ -186,6 +186,16 @@ def test_a_bias_may_be_wider_than_the_product(profile: str):
     assert np.array_equal(bench["c"], bias[:, :16] + a @ b)
 
 
+def test_a_bias_needs_only_the_valid_columns_of_the_product():
+    a, b = numbered(16, 32) % 11 - 5, numbered(32, 32) % 7 - 3
+    bias = numbered(1, 16) * 100
+    bench = Bench("a5")
+    place(bench, "f16", a, b, valid=(16, 32, 16))
+    bench.tile("h", "bias, 1x16xf32", bias)
+    bench.run("pto.tmatmul.bias ins(%a, %b, %h : {a}, {b}, {h}) outs(%c : {c})")
+    assert np.array_equal(bench["c"][:, :16], bias + (a @ b)[:, :16])
+
+
 @pytest.mark.parametrize("form", ["tgemv", "tgemv.acc", "tgemv.bias"])
 def test_one_row_times_a_matrix(form: str):
     a, b = numbered(1, 32) % 9 - 4, numbered(32, 16) % 5

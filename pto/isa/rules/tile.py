@@ -65,16 +65,19 @@ def by_lines(rule: Rule, *, text: bool = True) -> Rule:
     return replace(rule, test=beside, sentence=f"{rule.sentence}{', or without gaps' * text}")
 
 
-@rule_of("PTO-T022", "expects {scalar} to be an integer, or a float where {tile} has floats")
-def scalar_converts(case: Case, scalar: str, tile: str) -> str | None:
-    """Calls of the library convert a number to the element type, where a float would lose its
-    fraction; a tile in place of the number has the element type."""
+@rule_of("PTO-T022", "expects {scalar} to be {kind}, which becomes of {tile}'s element type")
+def scalar_converts(
+    case: Case,
+    scalar: str,
+    tile: str,
+    kind: Literal["an integer", "an integer or a float"] = "an integer or a float",
+) -> str | None:
+    """Calls of the library convert the number; a tile in place of it has the element type."""
     a, b = case.elem(scalar), case.elem(tile)
     if a is None or b is None or set(a.names) & set(b.names):
         return None
-    if a is case.type(scalar) and (a.is_integer or (a.is_float and b.is_float)):
-        return None
-    return f"{scalar} is {a.name}, {tile} is {b.name}"
+    fits = a.is_integer or (a.is_float and kind != "an integer")
+    return None if fits and a is case.type(scalar) else f"{scalar} is {a.name}, {tile} is {b.name}"
 
 
 def same_domain(*names: str) -> Rule:

@@ -89,7 +89,9 @@ UNARY.row(
     notes=_NARROWER.format("i16 alone"),
 )
 
-_CONVERTED = replace(SCALAR, rules=(*SCALAR.rules[:-1], scalar_converts("scalar", "src")))
+_CONVERTED = replace(
+    SCALAR, rules=(*SCALAR.rules[:-1], scalar_converts("scalar", "src", "an integer"))
+)
 _IN_PLACE_NOTE = "PTOAS refuses src as dst on a5 too, where no header needs it"
 for _name, _sign, _fn in (("tands", "&", lanes.bit_and), ("tors", "|", lanes.bit_or)):
     _CONVERTED.row(

@@ -88,12 +88,14 @@ def _one_row(case: Case, lhs: str) -> str | None:
     return None
 
 
-@rule("PTO-S065", "expects bias to be one row at least as wide as dst")
+@rule("PTO-S065", "expects bias to be one row at least as wide as what is valid in dst")
 def _bias_row(case: Case) -> str | None:
     bias, dst = case.tile("bias"), case.tile("dst")
-    if bias is None or dst is None or (bias.rows == 1 and bias.cols >= dst.cols):
+    if bias is None or dst is None:
         return None
-    return f"bias is {dims(*bias.shape)}, dst is {dims(*dst.shape)}"
+    wanted = dst.cols if dst.valid[1] is None else dst.valid[1]
+    fits = bias.rows == 1 and bias.cols >= wanted
+    return None if fits else f"bias is {dims(*bias.shape)}, dst is {dims(dst.rows, wanted)}"
 
 
 @rule_of(

@@ -13,6 +13,7 @@ from pto.isa.row.traits import RegionRule, Traits, operators
 from pto.isa.rules.rule import (
     Case,
     all_in,
+    compiled,
     in_layout,
     on,
     row_major,
@@ -82,7 +83,7 @@ _ROWS = (
     on(NPU, row_major("src")),
     on(NPU, in_layout("dst", "ND", "DN")),
     on(NPU, _column_vector("dst")),
-    on(NPU, one_valid("dst", "column", idle=True)),
+    on(NPU, compiled(one_valid("dst", "column", idle=True))),
     same_valid_rows("src", "dst"),
     not_empty("src", unless="dst"),
     on("a2a3", same_dtype("src", "tmp")),

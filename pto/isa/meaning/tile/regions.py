@@ -119,13 +119,16 @@ def scalar(type: t.Type | None, like: DType) -> Callable[[Any], Lanes]:
 def taken(case: Case, name: str, like: DType) -> Callable[[Lanes], Lanes] | None:
     """The conversion of a scalar to the element type of a tile; None where both have one type.
 
-    C++ converts it in the call, to nearest even: headers declare `typename TileData::DType`.
+    C++ converts it in the call (headers declare `typename TileData::DType`): toward zero into
+    integers, else to nearest even. Floats beyond the range of an integer wrap, as unsaturated
+    conversions do.
     """
     type = case.type(name)
     own = scalar_as(type, like)
     if own is like or not isinstance(type, t.Scalar):
         return None
-    return lambda value: lanes.convert(value, own, like, Round.RINT, False)
+    mode = Round.TRUNC if own.is_float and like.is_integer else Round.RINT
+    return lambda value: lanes.convert(value, own, like, mode, False)
 
 
 def require_line(src: Tile, dst: Tile, axis: Axis) -> None:
