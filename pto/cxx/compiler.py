@@ -39,7 +39,8 @@ _FLAGS = [
 _COUNTED = "-fsanitize-coverage=trace-pc"
 _NEWER = "c++20"
 HOST = "main.cpp"  # of a system test
-CLANGS = ("clang++", *(f"clang++-{n}" for n in range(22, 13, -1)))
+_OLDEST_CLANG = 15  # with _Float16 on x86
+CLANGS = ("clang++", *(f"clang++-{n}" for n in range(22, _OLDEST_CLANG - 1, -1)))
 _SECONDS = 300  # of one compilation
 
 
@@ -61,6 +62,11 @@ class CxxCompiler:
     def is_clang(self) -> bool:
         return "clang" in self.version.lower()
 
+    @property
+    def is_too_old(self) -> bool:
+        version = re.search(r"clang version (\d+)", self.version)
+        return version is not None and int(version[1]) < _OLDEST_CLANG
+
 
 @cache
 def _named(name: str) -> CxxCompiler | None:
@@ -68,7 +74,12 @@ def _named(name: str) -> CxxCompiler | None:
     if path is None:
         return None
     ran = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=30)
-    return CxxCompiler(path, ran.stdout.splitlines()[0]) if ran.returncode == 0 else None
+    found = CxxCompiler(path, ran.stdout.partition("\n")[0])
+    return None if ran.returncode or found.is_too_old else found
+
+
+def clang() -> CxxCompiler | None:
+    return next(filter(None, map(_named, CLANGS)), None)
 
 
 def others() -> Iterator[CxxCompiler]:
@@ -79,9 +90,9 @@ def others() -> Iterator[CxxCompiler]:
     """
     first = find()
     if not os.environ.get("CXX"):
-        clang = next(filter(None, map(_named, CLANGS)), None)
-        if clang is not None and not first.is_clang:
-            yield clang
+        second = clang()
+        if second is not None and not first.is_clang:
+            yield second
     yield replace(first, newer=True)
 
 
@@ -95,7 +106,7 @@ def find() -> CxxCompiler:
     raise fail(
         "PTO-U242",
         "running C++ kernels needs a C++17 compiler, and none was found",
-        help="install g++ 12 or newer, or clang++, or set CXX to one",
+        help=f"install g++ 12, clang++ {_OLDEST_CLANG} or newer, or set CXX to one",
     )
 
 

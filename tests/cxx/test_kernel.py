@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -571,13 +570,27 @@ def test_without_a_compiler_the_message_says_so(monkeypatch, tmp_path):
     assert caught.value.code == "PTO-U242"
 
 
+@pytest.mark.parametrize(
+    ("version", "old"),
+    [
+        ("Debian clang version 14.0.6", True),
+        ("Debian clang version 19.1.7 (3+b1)", False),
+        ("g++ (Debian 12.2.0-14) 12.2.0", False),
+    ],
+)
+def test_clang_without_float16_is_not_used(version: str, old: bool):
+    from pto.cxx.compiler import CxxCompiler
+
+    assert CxxCompiler("path", version).is_too_old is old
+
+
 def test_clang_builds_what_gcc_builds(kernel, monkeypatch):
     from pto.cxx import compiler
 
-    found = next(filter(None, map(shutil.which, compiler.CLANGS)), None)
+    found = compiler.clang()
     if found is None:
-        pytest.skip("no clang++")
-    monkeypatch.setenv("CXX", found)
+        pytest.skip("no clang++ of 15 or newer")
+    monkeypatch.setenv("CXX", found.path)
     out, a, b = arrays(1)
     for cached in (compiler.find, compiler._base):
         cached.cache_clear()

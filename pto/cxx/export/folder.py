@@ -115,9 +115,9 @@ class Exported:
         return "no time predicted" if self.us is None else f"{self.us:.2f} us predicted"
 
     def __str__(self) -> str:
-        many = f" on {len(self.ranks)} ranks" * self.on_ranks
+        many = "s" * (self.blocks != 1) + f" on {len(self.ranks)} ranks" * self.on_ranks
         return (
-            f"{self.path}: {self.name} for {self.device}, {self.blocks} blocks{many},"
+            f"{self.path}: {self.name} for {self.device}, {self.blocks} block{many},"
             f" {self.predicted}; compares {self.compared}"
         )
 

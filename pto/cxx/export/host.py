@@ -67,7 +67,7 @@ def _words(made: Exported) -> dict[str, str]:
         "SUITE": made.suite,
         "CASE": made.case,
         "COUNT": str(len(made.ranks)),
-        "BLOCKS": str(made.blocks),
+        "BLOCKS": f"{made.blocks} block" + "s" * (made.blocks != 1),
         "TARGET": made.device,
         "PREDICTED": made.predicted,
         "COMPARED": made.compared,

@@ -19,7 +19,6 @@ from pto.run.jit.llvm.lanes import Lanes
 from pto.run.jit.llvm.text import Val, certain
 from pto.run.jit.runtime.values import Lowered, PointerDesc, ScalarValue, known
 
-Combine = Callable[[Any, Any], Any]
 Of = Callable[[Lanes, Val, str | None], Any]  # what lanes from a column on are scaled by
 
 
