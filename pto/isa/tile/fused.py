@@ -8,7 +8,7 @@ from __future__ import annotations
 from pto.isa.meaning import Lane, lanes
 from pto.isa.meaning.tile import elementwise as arithmetic
 from pto.isa.row.instr import read, scratch, update, write
-from pto.isa.rules.rule import dtype_in, on, same_dtype, same_shape, scalar_matches
+from pto.isa.rules.rule import Case, dtype_in, on, rule, same_dtype, same_shape, scalar_matches
 from pto.isa.rules.scratch import SUMS, like
 from pto.isa.rules.tile import (
     NPU,
@@ -69,12 +69,23 @@ SCALAR_SUM.row("taddsc", "dst = src0 + scalar + src1", body=Lane(arithmetic.add_
 SCALAR_SUM.row("tsubsc", "dst = src0 - scalar + src1", body=Lane(arithmetic.sub_add), npu=_TYPES)
 
 _AXPY = {"f16": "f16 f32", "f32": "f32"}
+
+
+@rule("PTO-T041", "expects src and dst to have one element type, or f16 and f32")
+def _accumulates(case: Case) -> str | None:
+    a, b = case.elem("src"), case.elem("dst")
+    if a is None or b is None or set(a.names) & set(b.names) or (a.name, b.name) == ("f16", "f32"):
+        return None
+    return f"src is {a.name}, dst is {b.name}"
+
+
 AXPY = tile_family(
     "elementwise fused",
     "dst is read and written over its valid region",
     operands=(read("src"), read("scalar", "scalar"), update("dst")),
     rules=(
         *VECTOR_UNIT,
+        on("cpu", _accumulates),
         dtype_pairs("src", "dst", {"a2a3": _AXPY, "a5": {**_AXPY, "bf16": "bf16"}}),
         scalar_matches("scalar", "src"),
         on(NPU, same_shape("src", "dst")),
