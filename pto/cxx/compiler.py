@@ -79,6 +79,7 @@ def _named(name: str) -> CxxCompiler | None:
 
 
 def clang() -> CxxCompiler | None:
+    """The first clang++ on the PATH that is new enough."""
     return next(filter(None, map(_named, CLANGS)), None)
 
 
@@ -106,7 +107,7 @@ def find() -> CxxCompiler:
     raise fail(
         "PTO-U242",
         "running C++ kernels needs a C++17 compiler, and none was found",
-        help=f"install g++ 12, clang++ {_OLDEST_CLANG} or newer, or set CXX to one",
+        help=f"install g++ 12 or clang++ {_OLDEST_CLANG}, or newer, or set CXX to one",
     )
 
 

@@ -12,7 +12,7 @@ from pto.prove.parts import WrittenPart
 from pto.prove.regions import Regions
 from pto.prove.values import Guards, Values, decided, guards
 
-# What holds at an operation. `meet`: what holds on two ways.
+# The facts that hold at an operation. `meet`: those that hold on two ways.
 S = TypeVar("S", Regions, WrittenPart)
 
 

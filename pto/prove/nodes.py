@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 
 from pto.ir.graph import Operation
-from pto.isa.meaning.order.ring import TO_CUBE, TO_VECTOR, WHOLE
+from pto.isa.meaning.order.ring import TO_CUBE, TO_VECTOR, WHOLE, period_of
 from pto.isa.row.flag import Flag, flag_of, key_of
 from pto.isa.row.order import (
     Acquire,
@@ -66,8 +66,8 @@ class Ring:
 
     @property
     def period(self) -> int:
-        """The number of slots that a consumer reports free together: pto-isa TPush.hpp."""
-        return self.slots if self.slots <= 2 else self.slots // 2
+        """The number of slots that a consumer reports free together."""
+        return period_of(self.slots)
 
 
 @dataclass(slots=True, eq=False)
@@ -159,18 +159,12 @@ class OrderReader(TreeReader):
         return QueueNode(op, self._ring(op, end), work, pipe)
 
     def _ring(self, op: Operation, end: Operation) -> Ring:
-        function, order = next(op.around(Control.FUNCTION)), end.order
+        function = next(op.around(Control.FUNCTION))
         is_cube = (self.side or op.side()) == "cube"
         way = TO_VECTOR if is_cube is isinstance(op.order, Push) else TO_CUBE
         keys = [key for key, _ in pipes.buffers(end, function) if key[0] == way]
         if not keys:
             raise Undecided(op, "its queue has no buffer of its own")
         count, size = pipes.slots(end)
-        if end.results:
-            in_gm = isinstance(order, OpenQueue) and not order.in_local
-        else:
-            by_profile = self.effects.profile.sync.queue_slots == "gm"
-            in_gm = bool(
-                end.group("gm_slot_tensor") or (by_profile and end.group("gm_slot_buffer"))
-            )
-        return Ring(keys[0], count, size, pipes.number(op, "split") or WHOLE, in_gm)
+        copies = not pipes.is_local(end, self.effects.profile)
+        return Ring(keys[0], count, size, pipes.number(op, "split") or WHOLE, copies)

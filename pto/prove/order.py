@@ -69,7 +69,7 @@ class OrderState:
 
     @property
     def up(self) -> tuple[object, ...]:
-        """What tells states apart: the flags that are up, and the slots that are taken."""
+        """The key of a state: the flags that are up, and the slots that are taken."""
         flags = frozenset((key, len(sets)) for key, sets in self.flags.items())
         return flags, frozenset(self.taken.items())
 

@@ -331,7 +331,7 @@ def _waits(item: Node) -> bool:
 
 
 def _settled(cursor: Cursor) -> Cursor:
-    """A cursor that is at an operation: behind a sequence goes on the next one, or that around."""
+    """The cursor without sequences that have ended: the one around them is next."""
     while cursor and cursor[-1].at == len(cursor[-1].items):
         cursor = cursor[:-1]
     return cursor

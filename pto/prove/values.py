@@ -108,7 +108,7 @@ class Values:
         return found if key is None else self.launch.shared.setdefault(key, found)
 
     def _key(self, value: Value) -> Hashable | None:
-        """What decides a value; None if that is not known."""
+        """A key that equal values share; None if no key is known."""
         op = value.maker
         if op is None or op.regions:
             return None

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from pto.core.errors import Diagnostic, Note
 from pto.ir.graph import Module, Operation
-from pto.isa.order.queue_setup import LOCAL_QUEUE
 from pto.isa.row.attributes import Bool, Int, Str, Symbol
 from pto.isa.row.order import Allocate, OfQueue, OpenQueue, Pop, Push, QueueSlots
 from pto.isa.row.types import TileBuf
@@ -98,13 +97,13 @@ def _end(op: Operation, function: Operation, profile: Profile) -> QueueEnd:
     value = op.attrs.get("nosplit")
     nosplit = value.value if isinstance(value, Bool) else None
     users = tuple(user for user in function.walk() if _uses(user, op))
-    return QueueEnd(op, name_of(function), keys, users, nosplit, _is_local(op, profile))
+    return QueueEnd(op, name_of(function), keys, users, nosplit, is_local(op, profile))
 
 
-def _is_local(op: Operation, profile: Profile) -> bool:
+def is_local(op: Operation, profile: Profile) -> bool:
     """True if slots are in the consumer's buffer: a5 ignores `gm_slot_buffer` of frontend forms."""
     if is_lowered(op):
-        return op.row is LOCAL_QUEUE
+        return isinstance(op.order, OpenQueue) and op.order.in_local
     in_global = op.group("gm_slot_buffer") and profile.sync.queue_slots == "gm"
     return not (in_global or op.group("gm_slot_tensor"))
 

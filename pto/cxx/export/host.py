@@ -47,7 +47,7 @@ def free_name(name: str, taken: Iterable[str]) -> str:
 
 
 def _words(made: Exported) -> dict[str, str]:
-    """What the words of the template stand for."""
+    """The text for each word of the template."""
     mixed, ends = made.kind == "mix", [0] * len(made.ranks)
     arrays = [_SIGNALS] * made.takes_signals
     for a in made.arrays:

@@ -102,11 +102,10 @@ class QueueRing:
         )
 
     def freed_before(self, number: int) -> int:
-        """The number of entries that consumers free before this one is pushed: they report free
-        slots half a ring at a time (pto-isa TPush.hpp, SyncPeriod)."""
+        """The number of entries that consumers free before this one is pushed."""
         if number < self.slots:
             return 0
-        period = self.slots if self.slots <= 2 else self.slots // 2
+        period = period_of(self.slots)
         return number - number % period - self.slots + period
 
     def ready(self, core: Machine, split: int) -> Blocked | None:
@@ -194,6 +193,11 @@ def epilogue_of(case: Case) -> Epilogue | None:
     written = case.op.attrs.get("acc_push_epilogue")
     found = _EPILOGUE.search(written.text) if isinstance(written, Raw) else None
     return Epilogue(*found.groups()) if found else None
+
+
+def period_of(slots: int) -> int:
+    """The number of slots that a consumer reports free together: pto-isa TPush.hpp, SyncPeriod."""
+    return slots if slots <= 2 else slots // 2
 
 
 def slot_count(mask: int, number: int | None) -> int:
