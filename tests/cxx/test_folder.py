@@ -256,6 +256,43 @@ def test_exported_folders_run_with_the_bits_of_the_kernel(tmp_path, monkeypatch)
     ], [d.message for c in cases for d in c.findings]
 
 
+@pto.kernel(profile="a5")
+def small(x: pto.Global[pto.f32], y: pto.Global[pto.f8e4m3]) -> None:
+    pto.store(y, pto.exp(pto.load(x, 16, 64)).to(pto.f8e4m3))
+
+
+@pytest.mark.usefixtures("a_compiler")
+def test_eight_bit_floats_may_differ_by_one_step_and_failed_calls_are_reported(tmp_path):
+    """A chip may round to either neighbour; two steps, and NaN for a number, are wrong."""
+    x = np.linspace(-3, 3, 1024, dtype=np.float32).reshape(16, 64)
+    x[0, 0] = 20.0  # more than the largest number, which has the code before that of NaN
+    changes = {"same": (0, 0), "one": (7, 1), "two": (7, 2), "nan": (0, 1)}
+    for name, (at, steps) in changes.items():
+        made = small.export(
+            x, np.zeros((16, 64), ml_dtypes.float8_e4m3fn), out=str(tmp_path / name)
+        )
+        golden = made.path / "data/golden_y.bin"
+        codes = np.fromfile(golden, np.uint8)
+        assert codes[0] == 0x7E
+        codes[at] += np.uint8(steps)
+        codes.tofile(golden)
+        assert "within one step: texp approximated" in (made.path / "README.md").read_text()
+    failing = small.export(
+        x, np.zeros((16, 64), ml_dtypes.float8_e4m3fn), out=str(tmp_path / "setup")
+    )
+    host = failing.path / "main.cpp"
+    text = host.read_text()
+    calls = set(re.findall(r"(CHECKED\()?(acl\w+)\(", text))
+    assert {call for checked, call in calls if not checked} == {
+        "aclrtFree", "aclrtDestroyStream", "aclrtResetDevice", "aclFinalize",
+    }, "what ends a program may fail"  # fmt: skip
+    host.write_text(text.replace("aclrtSetDevice(0)", "507033"))
+    cases = st.run(st.find([tmp_path]), "", 1, 300.0, lambda case: None)
+    assert {c.folder: c.status for c in cases} == {
+        "same": "exact", "one": "near", "two": "wrong", "nan": "wrong", "setup": "wrong",
+    }  # fmt: skip
+
+
 @pto.kernel(profile="a2a3")
 def passed_on(
     own: pto.Global[pto.f32],

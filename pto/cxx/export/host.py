@@ -21,11 +21,10 @@ if TYPE_CHECKING:
 FILES = ("main.cpp", "gen_data.py", "CMakeLists.txt", "run.sh", "README.md")
 _BOARDS = {"a2a3": "a3"}  # names of profiles in pto-isa, where they differ
 _ALIGNED = 512  # bytes, of arrays in a window
-_KINDS = ("f32", "f16", "bf16")  # elements that the host program compares as numbers
 _SIGNALS = "    uint64_t ffts = 0; uint32_t length = 0; rtGetC2cCtrlAddr(&ffts, &length);"
 # Names that template/main.cpp has where arrays are declared.
-_DECLARED = """std testing stream move bits f32 f16 bf16 number timed ffts length rank root context
- begun windows barrier run first"""
+_DECLARED = """std testing stream move bits f8e4m3 f8e5m2 f16 bf16 f32 size_of number timed
+ ffts length rank root context begun windows barrier run first"""
 TAKEN = frozenset(_DECLARED.split())
 _RANKS = re.compile(
     r"^#ifdef RANKS\n(.*?)(?:^#else // RANKS\n(.*?))?^#endif // RANKS\n", re.DOTALL | re.MULTILINE
@@ -122,6 +121,5 @@ def _given(a: Argument) -> str:
 
 
 def _compared(a: Argument, how: ExportTolerance) -> str:
-    name = "" if a.dtype is None else a.dtype.name
-    kind = name if how.relative and name in _KINDS else "bits"
-    return f'    EXPECT_EQ({a.file}.wrong({how.relative!r}, {kind}), 0u) << "{a.file}: {how}";'
+    kind = a.dtype.name if a.dtype is not None and how.allowed else "bits"
+    return f'    EXPECT_EQ({a.file}.wrong({how.allowed!r}, {kind}), 0u) << "{a.file}: {how}";'

@@ -35,6 +35,9 @@ void move_NAME(void* to, void* from, size_t bytes, void* stream);
 #endif // RANKS
 SIGNATURE;
 
+// Reports a call of the runtime that fails, as on a board that aborts the kernel.
+#define CHECKED(call) EXPECT_EQ((call), ACL_SUCCESS) << #call
+
 namespace {
 const std::string kFolder = "../SUITE.CASE/";
 aclrtStream stream = nullptr;
@@ -44,15 +47,23 @@ void move(void* to, void* from, size_t bytes) { move_NAME(to, from, bytes, strea
 void move(void*, void*, size_t) {} // memory of one device is in no window
 #endif // RANKS
 
-enum Kind { bits, f32, f16, bf16 };
+enum Kind { bits, f8e4m3, f8e5m2, f16, bf16, f32 };
 
+size_t size_of(Kind kind) { return kind == f32 ? 4 : kind == f16 || kind == bf16 ? 2 : 1; }
+
+// The value of an element. That of an 8-bit float is its number of steps from zero.
 double number(const std::vector<char>& bytes, size_t n, Kind kind)
 {
-    const size_t step = kind == bits ? 1 : kind == f32 ? 4 : 2;
     uint32_t word = 0;
-    std::memcpy(&word, &bytes[n * step], step);
-    const uint32_t special = (word & 0x7c00) == 0x7c00 ? 0x7f800000 : 0;
+    std::memcpy(&word, &bytes[n * size_of(kind)], size_of(kind));
     if (kind == bits) return word;
+    if (kind == f8e4m3 || kind == f8e5m2) {
+        const uint32_t steps = word & 0x7f, finite = kind == f8e5m2 ? 0x7b : 0x7e;
+        const bool infinite = kind == f8e5m2 && steps == 0x7c;
+        const double size = steps <= finite ? steps : infinite ? INFINITY : NAN;
+        return word & 0x80 ? -size : size;
+    }
+    const uint32_t special = (word & 0x7c00) == 0x7c00 ? 0x7f800000 : 0;
     if (kind == bf16) word <<= 16;
     if (kind == f16) word = (word & 0x8000) << 16 | (word & 0x7fff) << 13 | special;
     float value;
@@ -73,20 +84,21 @@ struct Array {
         std::ifstream file(kFolder + name + ".bin", std::ios::binary);
         file.read(host.data(), bytes);
         EXPECT_TRUE(file.gcount() == (std::streamsize)bytes) << name << ".bin: run gen_data.py";
-        aclrtMalloc(&own, bytes + 8, ACL_MEM_MALLOC_HUGE_FIRST);
-        aclrtMemcpy(own, bytes, host.data(), bytes, ACL_MEMCPY_HOST_TO_DEVICE);
+        CHECKED(aclrtMalloc(&own, bytes + 8, ACL_MEM_MALLOC_HUGE_FIRST));
+        CHECKED(aclrtMemcpy(own, bytes, host.data(), bytes, ACL_MEMCPY_HOST_TO_DEVICE));
         if (window) move(window, own, bytes);
         else device = own;
     }
 
     ~Array() { aclrtFree(own); }
 
-    // Copies the result back and counts the elements that differ by more than a relative error.
+    // Copies the result back and counts the elements that differ by more than is allowed: a
+    // relative error, or steps of 8-bit floats.
     size_t wrong(double allowed, Kind kind)
     {
-        const size_t size = host.size(), count = size / (kind == bits ? 1 : kind == f32 ? 4 : 2);
+        const size_t size = host.size(), count = size / size_of(kind);
         if (size && device != own) move(own, device, size);
-        aclrtMemcpy(host.data(), size, own, size, ACL_MEMCPY_DEVICE_TO_HOST);
+        CHECKED(aclrtMemcpy(host.data(), size, own, size, ACL_MEMCPY_DEVICE_TO_HOST));
         const std::string ends = name + ".bin";
         if (size) std::ofstream(kFolder + "output_" + ends, std::ios::binary).write(&host[0], size);
         std::vector<char> golden(size);
@@ -99,7 +111,8 @@ struct Array {
         size_t found = 0;
         for (size_t n = 0; n < count; ++n) {
             const double a = number(host, n, kind), e = number(golden, n, kind);
-            const double most = allowed * std::fmax(std::fabs(e), scale * 1e-3);
+            const bool is_step = kind == f8e4m3 || kind == f8e5m2;
+            const double most = allowed * (is_step ? 1 : std::fmax(std::fabs(e), scale * 1e-3));
             if (a == e || (std::isnan(a) && std::isnan(e)) || std::fabs(a - e) <= most) continue;
             if (!found++) std::printf("%s[%zu] is %g, expected %g\n", name.c_str(), n, a, e);
         }
@@ -112,12 +125,13 @@ template <class Run> double timed(int count, const Run& run)
 {
     aclrtEvent begin, end;
     float ms = 0;
-    aclrtCreateEvent(&begin), aclrtCreateEvent(&end);
-    aclrtRecordEvent(begin, stream);
+    CHECKED(aclrtCreateEvent(&begin));
+    CHECKED(aclrtCreateEvent(&end));
+    CHECKED(aclrtRecordEvent(begin, stream));
     for (int n = 0; n < count; ++n) run();
-    aclrtRecordEvent(end, stream);
-    aclrtSynchronizeStream(stream);
-    aclrtEventElapsedTime(&ms, begin, end);
+    CHECKED(aclrtRecordEvent(end, stream));
+    CHECKED(aclrtSynchronizeStream(stream));
+    CHECKED(aclrtEventElapsedTime(&ms, begin, end));
     return ms * 1000 / count;
 }
 } // namespace
@@ -133,9 +147,9 @@ TEST(SUITE, CASE)
     stream = context.stream;
     const auto barrier = [&] { HcclHostBarrier(context.comm, stream); };
 #else // RANKS
-    aclInit(nullptr);
-    aclrtSetDevice(0);
-    aclrtCreateStream(&stream);
+    CHECKED(aclInit(nullptr));
+    CHECKED(aclrtSetDevice(0));
+    CHECKED(aclrtCreateStream(&stream));
     const auto barrier = [] {};
 #endif // RANKS
     {
