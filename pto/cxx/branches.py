@@ -14,11 +14,11 @@ from pathlib import Path
 
 from pto.core.errors import Diagnostic, Loc
 from pto.cxx import header, provided
+from pto.cxx.source import without_comments
 
 _CONDITION = re.compile(r"^[ \t]*#[ \t]*(?:if|ifdef|ifndef|elif)\b(.*)$", re.MULTILINE)
 _DEFINE = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)", re.MULTILINE)
 _RESERVED = re.compile(r"\b(?:__\w+|_[A-Z]\w*)\b")
-_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 # Macros of the host compiler and of the language.
 _HOST = re.compile(
     r"__(?:has_\w+|cplusplus|cpp_\w+|GNUC\w*|GLIBC\w*|clang\w*|STDC\w*|FILE__|LINE__|VA_OPT__|x86_64\w*"
@@ -38,7 +38,7 @@ def unknown(
     texts: Mapping[Path, str], defines: Sequence[str], profile: str
 ) -> Iterator[Diagnostic]:
     """A finding for each such macro, at the first condition that tests it."""
-    plain = {path: _without_comments(text) for path, text in texts.items()}
+    plain = {path: without_comments(text) for path, text in texts.items()}
     known = {name for text in plain.values() for name in _DEFINE.findall(text)}
     known |= {d.partition("=")[0] for d in defines} | provided.known_macros() | _ours()
     for path, text in plain.items():
@@ -57,7 +57,3 @@ def unknown(
                     help=f"define it as the build for the chip does: -D {name}, or"
                     f' pto.cpp(..., defines=["{name}"])',
                 )
-
-
-def _without_comments(text: str) -> str:
-    return _COMMENT.sub(lambda m: "\n" * m[0].count("\n"), text)

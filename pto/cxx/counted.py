@@ -8,12 +8,11 @@ begins with a call of the runtime, which adds the count of the block.
 from __future__ import annotations
 
 import re
-import subprocess
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 
-from pto.cxx.native import is_ours
+from pto.cxx.native import is_ours, read_build
 from pto.isa.cost.work import CodeWork
 
 _HOOK = "__sanitizer_cov_trace_pc"
@@ -36,7 +35,8 @@ _BRANCHES, _DIVISIONS = 24, 44  # bit positions in an amount; operations are at 
 @lru_cache(16)
 def amounts(build: Path) -> dict[int, int]:
     """Amount by return address of the call at the start of a block; 0 for code of the header."""
-    functions = [(start, blocks) for start, blocks in _functions(_listing(build)) if blocks]
+    listing = read_build(build, "objdump", "-d", "--no-show-raw-insn")
+    functions = [(start, blocks) for start, blocks in _functions(listing) if blocks]
     files = _files(build, [start for start, _ in functions])
     found: dict[int, int] = {}
     for (_, blocks), file in zip(functions, files, strict=True):
@@ -51,19 +51,6 @@ def code(amount: int, before: CodeWork | None = None) -> CodeWork:
     mine = operations, branches, amount >> _DIVISIONS
     more = (0, 0, 0) if before is None else before[1:]
     return CodeWork("code", *(a + b for a, b in zip(mine, more, strict=True)))
-
-
-def _listing(build: Path) -> list[str]:
-    try:
-        ran = subprocess.run(
-            ["objdump", "-d", "--no-show-raw-insn", str(build)],
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return []
-    return ran.stdout.splitlines()
 
 
 def _functions(lines: list[str]) -> Iterator[tuple[int, dict[int, int]]]:
@@ -103,16 +90,6 @@ def _amount(word: str, operands: str) -> int:
 
 def _files(build: Path, starts: list[int]) -> list[str]:
     """The source file of each function."""
-    if not starts:
-        return []
-    try:
-        ran = subprocess.run(
-            ["addr2line", "-e", str(build)],
-            input="\n".join(f"{start:#x}" for start in starts),
-            capture_output=True,
-            text=True,
-            timeout=60,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return [""] * len(starts)
-    return [line.rpartition(":")[0] for line in ran.stdout.splitlines()]
+    asked = "\n".join(f"{start:#x}" for start in starts)
+    found = [line.rpartition(":")[0] for line in read_build(build, "addr2line", "-e", asked=asked)]
+    return found or [""] * len(starts)

@@ -206,44 +206,17 @@ def qualified(enum: str) -> str:
     return f"comm::{enum}" if enum in dict(_declared("ranks.hpp")) else enum
 
 
-# Enumerations of the header -> their kind of attribute, if the name does not show it.
+_NAMED_LIKE_KINDS = """RoundMode SaturationMode AtomicType ReluPreMode AccToVecMode STPhase AccPhase
+ MaskPattern QuantType QuantScaleAlg VecStoreMode Coalesce GatherOOB ScatterAtomicOp ScatterOOB
+ NotifyOp WaitCmp ReduceOp"""
+_PRECISE = "Pow Div Sqrt Rsqrt Recip Exp Log Fmod FmodS Rem RemS"
+_NEW_WORD = re.compile("(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+# Enumerations of the header -> their kind of attribute.
 ENUM_KINDS = {
     "CmpMode": "cmp",
-    "RoundMode": "round_mode",
-    "SaturationMode": "saturation_mode",
-    "AtomicType": "atomic_type",
-    "ReluPreMode": "relu_pre_mode",
-    "AccToVecMode": "acc_to_vec_mode",
-    "STPhase": "st_phase",
-    "AccPhase": "acc_phase",
-    "MaskPattern": "mask_pattern",
-    "QuantType": "quant_type",
-    "QuantScaleAlg": "quant_scale_alg",
-    "VecStoreMode": "vec_store_mode",
-    "Coalesce": "coalesce",
-    "GatherOOB": "gather_oob",
-    "ScatterAtomicOp": "scatter_atomic_op",
-    "ScatterOOB": "scatter_oob",
-    "NotifyOp": "notify_op",
-    "WaitCmp": "wait_cmp",
-    "ReduceOp": "reduce_op",
     "pipe_t": "pipe",
-    **{
-        f"{name}Algorithm": "precision_mode"
-        for name in [
-            "Pow",
-            "Div",
-            "Sqrt",
-            "Rsqrt",
-            "Recip",
-            "Exp",
-            "Log",
-            "Fmod",
-            "FmodS",
-            "Rem",
-            "RemS",
-        ]
-    },
+    **{name: _NEW_WORD.sub("_", name).lower() for name in _NAMED_LIKE_KINDS.split()},
+    **{f"{name}Algorithm": "precision_mode" for name in _PRECISE.split()},
 }
 # Enumerations that set an attribute of this name.
 ENUM_NAMES = {

@@ -20,18 +20,7 @@ from pto.ir.graph import Source, Span
 from pto.run.machine.core import Core
 
 DONE, FLUSH, LOOK, LAUNCH, FAILED, PAUSE, WAIT, LOADS = range(8)
-_FACTS = [
-    "kind",
-    "loc",
-    "rows",
-    "cols",
-    "blayout",
-    "slayout",
-    "fractal",
-    "pad",
-    "compact",
-    "layout",
-]
+_FACTS = "kind loc rows cols blayout slayout fractal pad compact layout"
 _DEPTH = 12
 CONTROL = -1  # record.hpp: in the place of a type, the control register
 UNKNOWN = 1 << 32  # assumed size behind a pointer outside all allocations
@@ -45,7 +34,7 @@ class TypeRecord(c.Structure):
 
     _fields_ = [
         ("element", c.c_int64),
-        *((name, c.c_int64) for name in _FACTS),
+        *((name, c.c_int64) for name in _FACTS.split()),
         ("more", c.c_int64 * 6),
     ]
 
@@ -291,18 +280,23 @@ def is_ours(file: str) -> bool:
     return "/pto/machine/" in file or file.endswith(("/whole.cpp", "/runtime.cpp"))
 
 
+def read_build(build: Path, *command: str, asked: str = "") -> list[str]:
+    """The lines that a tool of binutils prints about a build; none if it is missing or late."""
+    try:
+        ran = subprocess.run(
+            [*command, str(build)], input=asked, capture_output=True, text=True, timeout=120
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return []
+    return ran.stdout.splitlines()
+
+
 @lru_cache(4096)
 def lines_of(path: Path, addresses: tuple[int, ...]) -> tuple[Loc, ...]:
     """Source lines of return addresses, from the line table of a build, without our header."""
-    asked = [f"{address - 1:#x}" for address in addresses]
-    try:
-        ran = subprocess.run(
-            ["addr2line", "-i", "-e", str(path), *asked], capture_output=True, text=True, timeout=60
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return (Loc(str(path), 0),)
+    asked = "\n".join(f"{address - 1:#x}" for address in addresses)
     found: list[Loc] = []
-    for line in ran.stdout.splitlines():
+    for line in read_build(path, "addr2line", "-i", "-e", asked=asked):
         file, _, number = line.partition(" ")[0].rpartition(":")
         if number.isdigit() and file and not is_ours(file) and file != "??":
             found.append(Loc(file, int(number)))

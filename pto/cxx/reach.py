@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
-_STRING = re.compile(r'"(?:\\.|[^"\\\n])*"')
+from pto.cxx.source import closing, without_comments
+
 _HEAD = re.compile(
     r"\b(?:struct|class|union)\s+(?P<type>[A-Za-z_]\w*)[^;{}()]*\{"
     r"|\b(?P<function>[A-Za-z_]\w*)\s*\((?:[^;{}()]|\([^;{}()]*\))*\)\s*(?:(?:const|noexcept|override)\b\s*)*"
@@ -21,12 +21,6 @@ _MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)((?:[^\n]*\\\n)*[^\n]*)", r
 _DIRECTIVE = re.compile(r"^[ \t]*#[^\n]*", re.MULTILINE)
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _STATEMENTS = frozenset(("if", "for", "while", "switch", "catch", "return", "sizeof", "constexpr"))
-
-
-def without_comments(text: str) -> str:
-    """The text without comments and contents of strings; line numbers are unchanged."""
-    plain = _COMMENT.sub(lambda m: "\n" * m[0].count("\n"), text)
-    return _STRING.sub('""', plain)
 
 
 def used(entry: str, texts: Iterable[str]) -> str:
@@ -63,19 +57,10 @@ def _collect(text: str, definitions: dict[str, list[str]], outside: list[str]) -
         if head.start() < at or name in _STATEMENTS:
             continue
         outside.append(text[at : head.start()])
-        at = _closing(code, head.end() - 1)
+        close = closing(code, head.end() - 1, "{}")
+        at = len(code) if close is None else close + 1
         definitions.setdefault(name, []).append(text[head.start() : at])
         if head["type"]:  # its members are used through it
             inner: list[str] = []
             _collect(text[head.end() : at - 1], definitions, inner)
     outside.append(text[at:])
-
-
-def _closing(text: str, brace: int) -> int:
-    """One past the brace that closes the one at `brace`."""
-    depth = 0
-    for found in re.compile(r"[{}]").finditer(text, brace):
-        depth += 1 if found[0] == "{" else -1
-        if not depth:
-            return found.end()
-    return len(text)

@@ -21,6 +21,7 @@ from pto.core.global_layout import GLOBAL_LAYOUTS
 from pto.core.layout import layout as find_layout
 from pto.core.pad import pad
 from pto.core.tile import Role, TileType
+from pto.cxx.forms import enumerators
 from pto.cxx.packed import values_in
 from pto.ir.builder import scalar_type
 from pto.isa.row.types import PipeHandle, TileBuf, Type, View
@@ -30,30 +31,7 @@ PROGRAM = "program"  # the name of a call of a program in text form
 CONVOLUTION = 2  # TypeFacts of record.hpp: a convolution tile; its rows count elements
 ROLES = tuple(Role)[:-1]  # in the header's order; its last one, Ctrl, is a scalar tile
 _LAYOUTS = {(0, 0): "ND", (1, 0): "DN", (1, 1): "NZ", (0, 1): "ZZ", (0, 2): "ZN", (1, 2): "NN"}
-GLOBAL = [
-    "ND",
-    "DN",
-    "NZ",
-    "SCALE",
-    "MX_A_ND",
-    "MX_A_DN",
-    "MX_A_ZZ",
-    "MX_B_ND",
-    "MX_B_DN",
-    "MX_B_NN",
-    "HIF4_A_ZZ",
-    "HIF4_B_NN",
-    "NC1HWC0",
-    "GNC1HWC0",
-    "NCHW",
-    "GNCHW",
-    "NHWC",
-    "NDC1HWC0",
-    "NCDHW",
-    "FRACTAL_Z",
-    "FRACTAL_Z_S16S8",
-    "FRACTAL_Z_3D",
-]
+GLOBAL = tuple(enumerators()["Layout"].values())  # layouts of tensors, by number
 _COMPACT = (Compact.NULL, Compact.NORMAL, Compact.ROW_PLUS_ONE, Compact.NULL)
 
 

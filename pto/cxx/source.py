@@ -7,7 +7,7 @@ with launches get a rewritten copy that is found before the original.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from pto.core.errors import Loc, fail
@@ -30,57 +30,59 @@ _OPAQUE = re.compile(  # comments, raw strings, strings, characters; not the ' o
 )
 
 
-def _code(text: str) -> str:
+def without_comments(text: str) -> str:
     """The text with blanks for comments and strings, at the same offsets."""
     return _OPAQUE.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), text)
 
 
 def rewritten(text: str, file: str = "") -> str:
     """Every launch as a call of the machine; the same number of lines."""
-    out, at, count = list[str](), 0, 0
-    code = _code(text)
+    for edits in (_launches, _words, _assembly):
+        out, at = list[str](), 0
+        for start, end, new in edits(text, without_comments(text), file):
+            out += [text[at:start], new]
+            at = end
+        text = "".join([*out, text[at:]])
+    return text
+
+
+_Edits = Iterator[tuple[int, int, str]]  # start, end, and the text that is there instead
+
+
+def _launches(text: str, code: str, file: str) -> _Edits:
+    at = count = 0
     while (arrow := code.find("<<<", at)) >= 0:
         end = code.find(">>>", arrow)
         begin = _callee(code, arrow)
         if end < 0 or begin is None or _directive(code, begin):
-            out.append(text[at : arrow + 3])
             at = arrow + 3
             continue
         open_ = code.find("(", end)
-        close = _closing(code, open_, file)
+        at = _closing(code, open_, file) + 1
         blocks = _first(text[arrow + 3 : end])
-        callee, arguments = text[begin:arrow].strip(), text[open_ : close + 1]
+        callee, arguments = text[begin:arrow].strip(), text[open_:at]
         call = (
             f"::pto::machine::launch<{count}, PTO_MACHINE_SIDE>({blocks},"
             f" [=]() mutable {{ {callee}{arguments}; }})"
         )
-        lost = text.count("\n", begin, close + 1) - call.count("\n")
-        continued = "\\\n" if "\\\n" in text[begin : close + 1] else "\n"
-        out += [text[at:begin], call, continued * max(0, lost)]
-        at, count = close + 1, count + 1
-    return _without_assembly(_without_words("".join([*out, text[at:]])), file)
+        lost = text.count("\n", begin, at) - call.count("\n")
+        continued = "\\\n" if "\\\n" in text[begin:at] else "\n"
+        yield begin, at, call + continued * max(0, lost)
+        count += 1
 
 
-def _without_words(text: str) -> str:
-    """Replace keywords of the device compiler by forms for the host compiler."""
-    out, at = list[str](), 0
-    for found in _WORD.finditer(_code(text)):
-        out += [text[at : found.start()], _WORDS[found[0]]]
-        at = found.end()
-    return "".join([*out, text[at:]])
+def _words(text: str, code: str, file: str) -> _Edits:
+    """Keywords of the device compiler by forms for the host compiler."""
+    return ((*found.span(), _WORDS[found[0]]) for found in _WORD.finditer(code))
 
 
-def _without_assembly(text: str, file: str) -> str:
-    """Remove statements in the chip's assembly: they only wait or prefetch."""
-    out, at = list[str](), 0
-    code = _code(text)
+def _assembly(text: str, code: str, file: str) -> _Edits:
+    """Statements in the chip's assembly only wait or prefetch: they are removed."""
+    end = 0
     for found in _ASSEMBLY.finditer(code):
-        if found.start() >= at:
+        if found.start() >= end:
             end = _closing(code, found.end() - 1, file) + 1
-            kept = "\n" * text.count("\n", found.start(), end)
-            out += [text[at : found.start()], "((void)0)", kept]
-            at = end
-    return "".join([*out, text[at:]])
+            yield found.start(), end, "((void)0)" + "\n" * text.count("\n", found.start(), end)
 
 
 def _directive(text: str, at: int) -> bool:
@@ -114,14 +116,22 @@ def _before_blanks(text: str, at: int) -> int:
     return at
 
 
-def _closing(text: str, open_: int, file: str) -> int:
+def closing(text: str, at: int, pair: str = "()") -> int | None:
+    """The place of the bracket that closes the one at `at`."""
     depth = 0
-    for at in range(max(open_, 0), len(text)):
-        depth += (text[at] == "(") - (text[at] == ")")
+    for found in re.compile(f"[{re.escape(pair)}]").finditer(text, at):
+        depth += 1 if found[0] == pair[0] else -1
         if not depth:
-            return at
-    line = text.count("\n", 0, max(open_, 0)) + 1
-    raise fail("PTO-U241", "a launch has no end", loc=Loc(file, line))
+            return found.start()
+    return None
+
+
+def _closing(text: str, open_: int, file: str) -> int:
+    found = None if open_ < 0 else closing(text, open_)
+    if found is None:
+        line = text.count("\n", 0, max(open_, 0)) + 1
+        raise fail("PTO-U241", "a launch has no end", loc=Loc(file, line))
+    return found
 
 
 def _first(config: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 from pto.core import render
@@ -12,64 +12,39 @@ from pto.core.errors import Diagnostic
 from pto.core.render import Piece, Sources
 from pto.gym.result import GymResult
 
-_COLUMNS = ("passed", "failed", "not run")
+_STYLES = {"passed": "value", "failed": "error", "not run": "warning"}
 _MOST_NAMES = 12
 
 
-@dataclass(slots=True)
-class StatusCounts:
-    """Counts of a family or of everything."""
-
-    counts: dict[str, int]
-    seconds: float = 0.0
-
-    def add(self, result: GymResult) -> None:
-        self.counts[result.status] += 1
-        self.seconds += result.seconds
-
-    @property
-    def total(self) -> int:
-        return sum(self.counts.values())
-
-
-def _tally() -> StatusCounts:
-    return StatusCounts(dict.fromkeys(_COLUMNS, 0))
-
-
-def tallies(results: Sequence[GymResult]) -> dict[str, StatusCounts]:
-    """Counts by family, in order of appearance."""
-    found: dict[str, StatusCounts] = {}
+def _by_family(results: Sequence[GymResult]) -> dict[str, list[GymResult]]:
+    """Results by family, in order of appearance."""
+    found: dict[str, list[GymResult]] = {}
     for result in results:
-        found.setdefault(result.family, _tally()).add(result)
+        found.setdefault(result.family, []).append(result)
     return found
 
 
-def total(results: Sequence[GymResult]) -> StatusCounts:
-    everything = _tally()
-    for result in results:
-        everything.add(result)
-    return everything
+def _counts(results: Sequence[GymResult]) -> dict[str, int]:
+    return {status: sum(r.status == status for r in results) for status in _STYLES}
 
 
 def table(results: Sequence[GymResult]) -> list[Piece]:
     """A row a family, and the sum of them."""
-    families = tallies(results)
+    families = _by_family(results)
     width = max([len("family"), *map(len, families)])
-    head = f"{'family':<{width}}" + "".join(f"{c:>9}" for c in _COLUMNS) + f"{'time':>11}\n"
+    head = f"{'family':<{width}}" + "".join(f"{c:>9}" for c in _STYLES) + f"{'time':>11}\n"
     out: list[Piece] = [("title", head)]
-    for name, tally in families.items():
-        out += _row(name, tally, width)
+    for name, own in families.items():
+        out += _row(name, own, width)
     out.append(("dim", "-" * (len(head) - 1) + "\n"))
-    return out + _row("all", total(results), width)
+    return out + _row("all", results, width)
 
 
-def _row(name: str, tally: StatusCounts, width: int) -> list[Piece]:
-    styles = {"passed": "value", "failed": "error", "not run": "warning"}
+def _row(name: str, results: Sequence[GymResult], width: int) -> list[Piece]:
     out: list[Piece] = [("", f"{name:<{width}}")]
-    for column in _COLUMNS:
-        count = tally.counts[column]
-        out.append((styles[column] if count else "dim", f"{count or '.':>9}"))
-    return [*out, ("dim", f"{tally.seconds:>9.2f} s\n")]
+    for status, count in _counts(results).items():
+        out.append((_STYLES[status] if count else "dim", f"{count or '.':>9}"))
+    return [*out, ("dim", f"{sum(r.seconds for r in results):>9.2f} s\n")]
 
 
 def failures(results: Sequence[GymResult], sources: Sources) -> Iterator[list[Piece]]:
@@ -87,8 +62,7 @@ def _failure(
     stage: str, diagnostics: Sequence[Diagnostic], cases: Sequence[GymResult], sources: Sources
 ) -> list[Piece]:
     status = cases[0].status
-    style = "error" if status == "failed" else "warning"
-    out: list[Piece] = [("", "\n"), (style, status.upper()), ("dim", f" ({stage}) ")]
+    out: list[Piece] = [("", "\n"), (_STYLES[status], status.upper()), ("dim", f" ({stage}) ")]
     out.append(("title", cases[0].name + "\n"))
     for other in cases[1:_MOST_NAMES]:
         out.append(("", f"  and {other.name}\n"))
@@ -101,26 +75,29 @@ def _failure(
 
 def summary(results: Sequence[GymResult], engine: str, wall: float) -> list[Piece]:
     """The last line: counts, and under which profile and engine."""
-    tally = total(results)
-    bad = tally.total - tally.counts["passed"]
-    parts = [f"{count} {name}" for name, count in tally.counts.items() if count]
+    counts = _counts(results)
+    bad = len(results) - counts["passed"]
+    parts = [f"{count} {name}" for name, count in counts.items() if count]
     targets = sorted({r.target for r in results if r.target})
     where = "; ".join([*targets, f"engine {engine}"])
     verdict = ", ".join(parts)
     return [
         ("", "\n"),
         ("error" if bad else "value", verdict),
-        ("dim", f" of {tally.total} cases in {wall:.1f} s ({where})\n"),
+        ("dim", f" of {len(results)} cases in {wall:.1f} s ({where})\n"),
     ]
 
 
 def as_json(results: Sequence[GymResult], wall: float, **header: Any) -> str:
     """Everything, as one object."""
-    families = {n: {**t.counts, "seconds": t.seconds} for n, t in tallies(results).items()}
+    families = {
+        name: {**_counts(own), "seconds": sum(r.seconds for r in own)}
+        for name, own in _by_family(results).items()
+    }
     body = {
         **header,
         "seconds": wall,
-        "totals": total(results).counts,
+        "totals": _counts(results),
         "families": families,
         "cases": [as_data(r) for r in results],
     }
@@ -129,7 +106,6 @@ def as_json(results: Sequence[GymResult], wall: float, **header: Any) -> str:
 
 def as_data(result: GymResult) -> Mapping[str, Any]:
     """One case, as values that JSON can hold."""
-    difference = result.difference
     findings: Any = json.loads(render.as_json(result.diagnostics))["findings"]
     return {
         "name": result.name,
@@ -142,16 +118,7 @@ def as_data(result: GymResult) -> Mapping[str, Any]:
         "judged": result.judged or None,
         **({"mutants": [asdict(m) for m in result.mutants]} if result.mutants else {}),
         "target": result.target,
-        "difference": None
-        if difference is None
-        else {
-            "index": list(difference.index),
-            "got": difference.got,
-            "expected": difference.expected,
-            "differing": difference.differing,
-            "size": difference.size,
-            "file": difference.file,
-        },
+        "difference": None if result.difference is None else asdict(result.difference),
         "findings": findings,
         "node": result.node or None,
     }

@@ -14,7 +14,8 @@ from typing import TypeVar
 from pto.core.errors import PtoError, fail
 
 T = TypeVar("T")
-Bounds = tuple[bool, bool]  # (holds for certain, may hold)
+Truth = int  # 0: does not hold, 1: may hold, 2: holds; `and` is min, `or` max, `not` 2 - x
+Truths = Callable[[str], Truth]  # of each word
 _TOKEN = re.compile(r"[()]|[^\s()]+")
 _DEEPEST = 50
 
@@ -23,11 +24,11 @@ _DEEPEST = 50
 class Selection:
     """A parsed expression."""
 
-    bounds: Callable[[Callable[[str], Bounds]], Bounds]
+    truth: Callable[[Truths], Truth]
 
     def holds(self, name: str) -> bool:
         """True if a case of this name is selected."""
-        return self.bounds(lambda word: (word in name, word in name))[1]
+        return self.truth(lambda word: 2 * (word in name)) > 0
 
     def may_hold(self, prefix: str, text: str) -> bool:
         """True if a case with the name `prefix` and a part of `text` may be selected.
@@ -35,23 +36,23 @@ class Selection:
         `prefix` ends in a slash. A program can so be skipped before its table of cases is read.
         """
 
-        def word_bounds(word: str) -> Bounds:
+        def truth(word: str) -> Truth:
             head, slash, tail = word.rpartition("/")
             is_possible = prefix.endswith(head + slash) and tail in text
-            return word in prefix, word in prefix or is_possible
+            return 2 if word in prefix else int(is_possible)
 
-        return self.bounds(word_bounds)[1]
+        return self.truth(truth) > 0
 
 
 def select(expression: str) -> Selection:
     """Read a `-k` expression; an empty one selects every case."""
     if not expression.strip():
-        return Selection(lambda of: (True, True))
+        return Selection(lambda of: 2)
     reader = _WordReader(_TOKEN.findall(expression), expression)
     found = reader.either(0)
     if reader.words:
         raise reader.wrong(f"`{reader.words[0]}` is not expected there")
-    return found
+    return Selection(found)
 
 
 class _WordReader:
@@ -71,28 +72,28 @@ class _WordReader:
         del self.words[0]
         return True
 
-    def either(self, depth: int) -> Selection:
+    def either(self, depth: int) -> Callable[[Truths], Truth]:
         if depth > _DEEPEST:
             raise self.wrong(f"parentheses are more than {_DEEPEST} deep")
-        found = self._both(depth)
+        parts = [self._both(depth)]
         while self._accept("or"):
-            found = _or(found, self._both(depth))
-        return found
+            parts.append(self._both(depth))
+        return lambda of: max(part(of) for part in parts)
 
-    def _both(self, depth: int) -> Selection:
-        found = self._one(depth)
+    def _both(self, depth: int) -> Callable[[Truths], Truth]:
+        parts = [self._one(depth)]
         while self._accept("and"):
-            found = _and(found, self._one(depth))
-        return found
+            parts.append(self._one(depth))
+        return lambda of: min(part(of) for part in parts)
 
-    def _one(self, depth: int) -> Selection:
+    def _one(self, depth: int) -> Callable[[Truths], Truth]:
         flips = 0
         while self._accept("not"):
             flips += 1
         found = self._word(depth)
-        return _not(found) if flips % 2 else found
+        return (lambda of: 2 - found(of)) if flips % 2 else found
 
-    def _word(self, depth: int) -> Selection:
+    def _word(self, depth: int) -> Callable[[Truths], Truth]:
         if self._accept("("):
             found = self.either(depth + 1)
             if not self._accept(")"):
@@ -101,31 +102,7 @@ class _WordReader:
         if not self.words or self.words[0] in (")", "and", "or"):
             raise self.wrong("a word is missing")
         word = self.words.pop(0)
-        return Selection(lambda of: of(word))
-
-
-def _and(a: Selection, b: Selection) -> Selection:
-    def bounds(of: Callable[[str], Bounds]) -> Bounds:
-        x, y = a.bounds(of), b.bounds(of)
-        return x[0] and y[0], x[1] and y[1]
-
-    return Selection(bounds)
-
-
-def _or(a: Selection, b: Selection) -> Selection:
-    def bounds(of: Callable[[str], Bounds]) -> Bounds:
-        x, y = a.bounds(of), b.bounds(of)
-        return x[0] or y[0], x[1] or y[1]
-
-    return Selection(bounds)
-
-
-def _not(a: Selection) -> Selection:
-    def bounds(of: Callable[[str], Bounds]) -> Bounds:
-        certain, possible = a.bounds(of)
-        return not possible, not certain
-
-    return Selection(bounds)
+        return lambda of: of(word)
 
 
 def sampled(found: Sequence[T], text: str) -> list[T]:

@@ -39,9 +39,10 @@ def test_shifts_are_no_launches():
     assert rewritten("cout << 1 << 2; x = a >> 3;") == "cout << 1 << 2; x = a >> 3;"
 
 
-def test_a_launch_without_an_end_is_a_finding():
+@pytest.mark.parametrize("text", ["add<<<1, 0, s>>>(x;", "add<<<1, 0, s>>>;"])
+def test_a_launch_without_an_end_is_a_finding(text: str):
     with pytest.raises(PtoError, match="PTO-U241"):
-        rewritten("add<<<1, 0, s>>>(x;", "k.cpp")
+        rewritten(text, "k.cpp")
 
 
 def test_included_files_with_launches_are_rewritten_too(tmp_path):
