@@ -206,9 +206,12 @@ def odd_sum(product: Lanes, addend: Lanes, total: Lanes) -> Lanes:
 
 # NaN is unequal to all and neither above nor below; -0 equals +0.
 equal, less, greater, greater_equal = operator.eq, operator.lt, operator.gt, operator.ge
-MODES: dict[str, Callable[[Lanes, Lanes], Lanes]] = {
+MODES: dict[str, Callable[[Any, Any], Any]] = {
     mode: getattr(operator, mode) for mode in ("eq", "ne", "lt", "le", "gt", "ge")
 }
+
+# How atomic writes and reductions combine two values.
+COMBINE: dict[str, Callable[[Any, Any], Any]] = {"add": add, "max": maximum, "min": minimum}
 
 
 def cast(a: Lanes, like: Lanes) -> Lanes:

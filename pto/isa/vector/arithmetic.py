@@ -160,7 +160,7 @@ for _name, (_meaning, _fn, _line) in {
 _SUM_OF_THREE = "result = lhs + rhs + carry_in, carry = the sum's bit 32"
 _DIFFERENCE_OF_THREE = f"result = lhs - rhs - (1 - carry_in), {_NO_BORROW}"
 for _name, (_meaning, _fn, _line) in {
-    "vaddcs": (_SUM_OF_THREE, arithmetic.add_with_carry, 4048),
+    "vaddcs": (_SUM_OF_THREE, arithmetic.add_carry, 4048),
     "vsubcs": (_DIFFERENCE_OF_THREE, arithmetic.subtract_with_carry, 4074),
 }.items():
     CARRY.row(

@@ -156,7 +156,7 @@ STORE.row(
 STORE.row(
     "vmi.vsstb",
     "active lanes to 32-byte blocks that are block_stride blocks apart",
-    body=meaning.STORE_BLOCKS,
+    body=meaning.STORE,
     operands=(vector("value"), *_TARGET, read("block_stride", "i16"), mask("mask")),
     results=(),
     attrs=PMODE,
@@ -215,12 +215,12 @@ def _slots(case: Case) -> str | None:
 
 
 for _name, _meaning, _body, _stride in (
-    ("group_load", "a row of L / num_groups elements a group", meaning.GROUP_LOAD, "row_stride"),
-    ("group_slot_load", "one element a group", meaning.GROUP_SLOTS, "source_group_stride"),
+    ("group_load", "a row of L / num_groups elements a group", meaning.LOAD, "row_stride"),
+    ("group_slot_load", "one element a group", meaning.LOAD_SLOTS, "source_group_stride"),
     (
         "group_broadcast_load",
         "one element a group, in all its lanes",
-        meaning.GROUP_SLOTS,
+        meaning.LOAD_SLOTS,
         "source_group_stride",
     ),
 ):
@@ -236,7 +236,7 @@ for _name, _meaning, _body, _stride in (
 STORE.row(
     "vmi.group_store",
     "a row of L / num_groups elements a group, row_stride elements apart",
-    body=meaning.GROUP_STORE,
+    body=meaning.STORE,
     operands=(vector("value"), *_TARGET, read("row_stride", "index")),
     results=(),
     attrs=_GROUPS,
@@ -305,7 +305,7 @@ LOAD.row(
 STORE.row(
     "vmi.stride_store",
     "active lanes to 32-byte blocks, block_stride blocks apart",
-    body=meaning.STRIDED_STORE,
+    body=meaning.STORE,
     operands=(vector("value"), *_TARGET, *_STRIDES),
     results=(),
     text="$value , $destination [ $offset ] , $block_stride , $repeat_stride , $mask {}"
@@ -324,7 +324,7 @@ LOAD.row(
 STORE.row(
     "vmi.interleave_store",
     "low and high in turn from destination + offset on",
-    body=meaning.STORE_PAIRS,
+    body=meaning.STORE,
     operands=(vector("low"), vector("high"), *_TARGET),
     results=(),
     text="$low , $high , $destination [ $offset ] {} : types(low,high,destination)",

@@ -12,6 +12,7 @@ from pto.core.errors import fail
 from pto.ir.graph import Operation
 from pto.isa.meaning.lanes import neutral
 from pto.isa.meaning.simt.items import WARP, Element, Ints, Pointers, Size, Values, held
+from pto.isa.meaning.tile.indices import turns
 from pto.isa.row import types as t
 from pto.run.machine.core import Core
 
@@ -107,7 +108,7 @@ class ItemGroup:
         """Update items with different addresses together; those with equal addresses in order."""
         places = self._places(at, see.nbytes, writes=True, atomic=True)
         old = np.zeros((len(places), see.count), see.kind)
-        for turn in _turns(at.addresses):
+        for turn in turns(at.addresses):
             before = np.ascontiguousarray(at.memory.data[places[turn]]).view(see.kind)
             now = [g[turn].reshape(len(turn), see.count).view(see.kind) for g in given]
             after = np.ascontiguousarray(new(before, *now).astype(see.kind, copy=False))
@@ -198,12 +199,3 @@ class ItemGroup:
 
 def _shaped(found: Values, type: t.Type) -> Values:
     return found if isinstance(type, t.Vector) else found[:, 0]
-
-
-def _turns(addresses: Values) -> list[Values]:
-    """Rounds of positions without equal addresses; together they cover all items."""
-    order = np.argsort(addresses, kind="stable")
-    same = addresses[order]
-    first = np.flatnonzero(np.r_[True, same[1:] != same[:-1]])
-    nth = np.arange(order.size) - np.repeat(first, np.diff(np.r_[first, order.size]))
-    return [order[nth == n] for n in range(int(nth.max()) + 1)]

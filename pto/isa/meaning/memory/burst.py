@@ -6,7 +6,7 @@ the same bytes, the later one in program order wins. The file of each instructio
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import prod
@@ -23,12 +23,6 @@ from pto.isa.meaning.machine import Machine
 
 MOST_BYTES: Final = 1 << 31  # bytes that one instruction may move; more is a mistake or an attack
 MOST_OVERLAPPING: Final = 1 << 20  # the greatest number of bursts that are written one at a time
-
-COMBINE: Final[dict[str, Callable[[Any, Any], Any]]] = {
-    "add": lanes.add,
-    "max": lanes.maximum,
-    "min": lanes.minimum,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +192,7 @@ def combine(
 
 def update(writes: BurstSide, values: npt.NDArray[Any], kind: DType, op: str) -> None:
     """Combine items that have the shape of `writes.bytes` with memory."""
-    function, target = COMBINE[op], writes.bytes.view(kind.numpy)
+    function, target = lanes.COMBINE[op], writes.bytes.view(kind.numpy)
     if writes.is_distinct:
         target[...] = function(target, values)
         return

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
-from operator import and_, eq, ge, gt, le, lt, ne, or_
+from operator import and_, or_
 from typing import Any
 
 import numpy.typing as npt
@@ -149,14 +149,7 @@ EVENT_DONE = Move(lambda case: lambda x, event, session: x.scalar(1, case.op.res
 
 # ---- signals
 
-_COMPARE: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
-    "eq": ("==", eq),
-    "ne": ("!=", ne),
-    "gt": (">", gt),
-    "ge": (">=", ge),
-    "lt": ("<", lt),
-    "le": ("<=", le),
-}
+_SIGNS = {"eq": "==", "ne": "!=", "gt": ">", "ge": ">=", "lt": "<", "le": "<="}
 
 
 def _notify(case: Case) -> Callable[..., None]:
@@ -175,7 +168,8 @@ def _notify(case: Case) -> Callable[..., None]:
 
 def comparison(case: Case) -> tuple[str, Callable[[Any, Any], Any]]:
     """The comparison of a signal: as text, and as a function."""
-    return _COMPARE[case.word("cmp") or "eq"]
+    word = case.word("cmp") or "eq"
+    return _SIGNS[word], lanes.MODES[word]
 
 
 def _wait(case: Case) -> Callable[..., Any]:
@@ -358,12 +352,10 @@ def _scatter(case: Case) -> Work:
     return work
 
 
-_REDUCE: dict[str, Combine] = {"sum": lanes.add, "max": lanes.maximum, "min": lanes.minimum}
-
-
 def _reduce(case: Case) -> Work:
     """Combine the root's data first, then every other rank in ascending order."""
-    combine = _arithmetic(case, "dst", _REDUCE[case.word("reduceOp") or "sum"])
+    word = case.word("reduceOp") or "sum"
+    combine = _arithmetic(case, "dst", lanes.COMBINE["add" if word == "sum" else word])
     root = root_of(case)
 
     def work(x: Mover, dst: GlobalTensor, members: Members) -> None:

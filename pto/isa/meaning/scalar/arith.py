@@ -23,6 +23,7 @@ from pto.isa.meaning import lanes, mathlib
 from pto.isa.meaning.kinds import Do, Known, Lane
 from pto.isa.meaning.lanes import Lanes
 from pto.isa.meaning.machine import Machine
+from pto.isa.meaning.vector.arithmetic import add_carry
 from pto.isa.row import types as t
 from pto.isa.row.attributes import Attribute, Bool, Float, Int, Raw
 from pto.isa.rules.rule import Case
@@ -160,11 +161,6 @@ def _ceil_division(a: Lanes, b: Lanes) -> Lanes:
     return whole + ((whole * b != a) & ((a < 0) == (b < 0))).astype(a.dtype)
 
 
-def _sum_and_carry(a: Lanes, b: Lanes) -> tuple[Lanes, Lanes]:
-    total = a + b
-    return total, total < a
-
-
 def product_halves(a: Lanes, b: Lanes) -> tuple[Lanes, Lanes]:
     """The low and the high half of a product, computed from products of halves."""
     half, x, y = 4 * a.dtype.itemsize, lanes.raw(a), lanes.raw(b)
@@ -191,27 +187,18 @@ def _halves(fn: Callable[..., tuple[Lanes, Lanes]], view: View) -> Lane:
 
 # ---- comparisons
 
-_COMPARE: dict[str, Callable[[Any, Any], Any]] = {
-    "eq": operator.eq,
-    "ne": operator.ne,
-    "lt": operator.lt,
-    "le": operator.le,
-    "gt": operator.gt,
-    "ge": operator.ge,
-}
-
 
 def _cmpi(case: Case) -> Callable[..., Lanes]:
     word = case.word("predicate") or "eq"
-    if word in _COMPARE:
-        return _reading(_own, _COMPARE[word])
-    return _reading(_unsigned if word.startswith("u") else _signed, _COMPARE[word[1:]])
+    if word in lanes.MODES:
+        return _reading(_own, lanes.MODES[word])
+    return _reading(_unsigned if word.startswith("u") else _signed, lanes.MODES[word[1:]])
 
 
 def _quick_cmpi(case: Case) -> Callable[..., int]:
     word, type = case.word("predicate") or "eq", case.op.operands[0].type
-    view = _own if word in _COMPARE else _unsigned if word.startswith("u") else _signed
-    test, see = _COMPARE[word if word in _COMPARE else word[1:]], _as_int(view, type)
+    view = _own if word in lanes.MODES else _unsigned if word.startswith("u") else _signed
+    test, see = lanes.MODES[word if word in lanes.MODES else word[1:]], _as_int(view, type)
     return lambda a, b: int(test(see(a), see(b)))
 
 
@@ -222,7 +209,7 @@ def _cmpf(case: Case) -> Callable[..., Lanes]:
         return lambda a, b: const(a == b, word == "true")
     if word in ("ord", "uno"):
         return lambda a, b: (isnan(a) | isnan(b)) == (word == "uno")
-    test = _COMPARE[word[1:]]
+    test = lanes.MODES[word[1:]]
     if word.startswith("u"):
         return lambda a, b: test(a, b) | isnan(a) | isnan(b)
     return lambda a, b: test(a, b) & ~(isnan(a) | isnan(b))
@@ -397,7 +384,7 @@ SCALAR: dict[str, Do | Lane | Known] = {
     "arith.maxui": _integer(lanes.maximum, _unsigned, max),
     "arith.minsi": _integer(lanes.minimum, _signed, min),
     "arith.minui": _integer(lanes.minimum, _unsigned, min),
-    "arith.addui_extended": _halves(_sum_and_carry, _unsigned),
+    "arith.addui_extended": _halves(add_carry, _unsigned),
     "arith.mulsi_extended": _halves(product_halves, _signed),
     "arith.mului_extended": _halves(product_halves, _unsigned),
     "arith.addf": Lane(lanes.add),

@@ -54,10 +54,8 @@ STORE = Together(_store)
 
 _NEW: dict[str, Callable[[Values, Values], Values]] = {
     "exch": lambda old, value: value,
-    "add": numbers.add,
+    **numbers.COMBINE,
     "sub": numbers.sub,
-    "min": numbers.minimum,
-    "max": numbers.maximum,
     "and": lambda old, value: old & value,
     "or": lambda old, value: old | value,
     "xor": lambda old, value: old ^ value,

@@ -209,12 +209,10 @@ MEMORY_GATHER = Move(_chosen)
 
 # ---- mscatter
 
-_COMBINE = {"none": None, "add": lanes.add, "max": lanes.maximum, "min": lanes.minimum}
-
 
 def _scatter(case: Case) -> Callable[..., None]:
     access = TableAccess(case, "scatterOob")
-    combine = _COMBINE[case.word("scatterAtomicOp") or "none"]
+    combine = lanes.COMBINE.get(case.word("scatterAtomicOp") or "none")
 
     def scatter(x: Mover, src: Tile, idx: Tile, mem: GlobalTensor) -> None:
         rows, cols = src.get_valid()

@@ -1,4 +1,7 @@
-"""Index arrays of rows and columns, cached: an access recognises them and uses slices."""
+"""Index arrays of rows and columns, cached: an access recognises them and uses slices.
+
+And the order of writes to indices that repeat.
+"""
 
 from __future__ import annotations
 
@@ -57,3 +60,14 @@ def picked(plain: Lanes, r: Any, c: Any, down: bool, across: bool) -> Lanes:
 def crosses(r: Any, c: Any) -> bool:
     """True if r is a column of row indices and c a row of column indices."""
     return np.ndim(r) == np.ndim(c) == 2 and r.shape[1] == c.shape[0] == 1
+
+
+def turns(keys: Lanes) -> list[Lanes]:
+    """Rounds of writes without equal keys: the first of each key, the second of each, ..."""
+    if keys.size == 0:
+        return []
+    ordered = np.sort(keys * keys.size + np.arange(keys.size))  # by key, then by position
+    held, order = np.divmod(ordered, keys.size)
+    starts = np.flatnonzero(np.diff(held, prepend=-1))
+    lengths = np.diff(starts, append=held.size)
+    return [order[starts[lengths > turn] + turn] for turn in range(int(lengths.max()))]

@@ -183,9 +183,7 @@ LOAD = Do(_load)
 
 COMBINE: dict[str, Callable[[Array, Array], Array] | None] = {
     "atomic_none": None,
-    "atomic_add": lanes.add,
-    "atomic_max": lanes.maximum,
-    "atomic_min": lanes.minimum,
+    **{f"atomic_{name}": combine for name, combine in lanes.COMBINE.items()},
 }
 
 

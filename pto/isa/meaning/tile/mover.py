@@ -23,7 +23,7 @@ from pto.isa.meaning.memory import registers
 from pto.isa.meaning.memory.views import ViewMoves
 from pto.isa.meaning.scalar.arith import bits_of, from_bits, to_bits
 from pto.isa.meaning.tile import bits, merge
-from pto.isa.meaning.tile.indices import across, crosses, down, is_first, numbers, picked
+from pto.isa.meaning.tile.indices import across, crosses, down, is_first, numbers, picked, turns
 from pto.isa.meaning.tile.patch import copy, cut, landing, paste, require_window
 from pto.isa.meaning.tile.regions import put, region, require_inside, scalar
 from pto.isa.meaning.tile.window import one_matrix
@@ -80,7 +80,7 @@ class Mover(ViewMoves):
                 items[at] = values
                 continue
             numbers, new = items.view(value.dtype), values.view(value.dtype)
-            for turn in _turns(at):
+            for turn in turns(at):
                 numbers[at[turn]] = combine(numbers[at[turn]], new[turn])
 
     def hold(
@@ -426,14 +426,3 @@ def _put_rows(dst: Tile | GlobalTensor, k: Any, values: Any) -> bool:
     else:
         plain[rows] = values.view(plain.dtype)  # by whole rows
     return True
-
-
-def _turns(keys: Lanes) -> list[Lanes]:
-    """Rounds of writes without equal keys: the first of each key, the second of each, ..."""
-    if keys.size == 0:
-        return []
-    ordered = np.sort(keys * keys.size + np.arange(keys.size))  # by key, then by position
-    held, order = np.divmod(ordered, keys.size)
-    starts = np.flatnonzero(np.diff(held, prepend=-1))
-    lengths = np.diff(starts, append=held.size)
-    return [order[starts[lengths > turn] + turn] for turn in range(int(lengths.max()))]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pto.isa.meaning import lanes
+from pto.isa.meaning import lanes, mathlib
 from pto.isa.meaning.lanes import Lanes, const
 
 Two = tuple[Lanes, Lanes]
@@ -50,13 +50,24 @@ def axpy(x: Lanes, y: Lanes, alpha: Lanes) -> Lanes:
     return lanes.add(lanes.mul(alpha, x), y)
 
 
+def exp_difference(x: Lanes, top: Lanes) -> Lanes:
+    """exp(x - top): f16 lanes are widened first, so the difference is in f32."""
+    return mathlib.exp(x.astype(np.float32) - top.astype(np.float32))
+
+
 def multiply_into(acc: Lanes, a: Lanes, b: Lanes) -> Lanes:
     return lanes.fma(a, acc, b)
 
 
-def add_carry(a: Lanes, b: Lanes) -> Two:
-    total = lanes.raw(a) + lanes.raw(b)
-    return lanes.from_raw(total, a), total < lanes.raw(a)
+def add_carry(a: Lanes, b: Lanes, carry: Lanes | None = None) -> Two:
+    """The sum of two words, or of two words and a carry; and the carry out."""
+    x = lanes.raw(a)
+    total = x + lanes.raw(b)
+    over = total < x
+    if carry is not None:
+        before, total = total, total + carry.astype(x.dtype)
+        over = over | (total < before)
+    return lanes.from_raw(total, a), over
 
 
 def subtract_carry(a: Lanes, b: Lanes) -> Two:
@@ -64,16 +75,9 @@ def subtract_carry(a: Lanes, b: Lanes) -> Two:
     return a - b, lanes.raw(a) >= lanes.raw(b)
 
 
-def add_with_carry(a: Lanes, b: Lanes, carry: Lanes) -> Two:
-    x = lanes.raw(a)
-    some = x + lanes.raw(b)
-    total = some + carry.astype(x.dtype)
-    return lanes.from_raw(total, a), (some < x) | (total < some)
-
-
 def subtract_with_carry(a: Lanes, b: Lanes, carry: Lanes) -> Two:
     """Subtraction with carry in: a - b - 1 + c = a + ~b + c."""
-    return add_with_carry(a, ~b, carry)
+    return add_carry(a, ~b, carry)
 
 
 def long_product(a: Lanes, b: Lanes) -> Two:

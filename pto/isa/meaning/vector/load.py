@@ -46,11 +46,6 @@ def spread(step: int) -> Build:
     return build
 
 
-def _dist(bits: int, read: int, build: Build) -> tuple[int, int, Build]:
-    """Read `count` items of `bits` and build an image from them."""
-    return bits, read, build
-
-
 def _by_width(name: str, make: Callable[[int], tuple[int, int, Build]], *bits: int) -> Any:
     return {f"{name}_B{b}": make(b) for b in bits}
 
@@ -61,18 +56,16 @@ def _fill(bits: int) -> int:
 
 # Distribution -> item width, items read, image. micro-instruction manual, vlds
 DISTS: dict[str, tuple[int, int, Build]] = {
-    **_by_width("BRC", lambda b: _dist(b, 1, repeated(_fill(b))), 8, 16, 32),
-    **_by_width("US", lambda b: _dist(b, _fill(b) // 2, repeated(2)), 8, 16),
-    **_by_width("DS", lambda b: _dist(b, 2 * _fill(b) - 1, every(2)), 8, 16),
-    **_by_width("UNPK", lambda b: _dist(b, _fill(b) // 2, spread(2)), 8, 16, 32),
-    **_by_width("E2B", lambda b: _dist(b, VLANE_COUNT, repeated(8 * VLANE_BYTES // b)), 16, 32),
-    **_by_width("SPLT2CHN", lambda b: _dist(b, 2 * _fill(b) - 1, every(2)), 8, 16),
-    **_by_width("DINTLV", lambda b: _dist(b, 2 * _fill(b) - 1, every(2)), 32),
-    **dict.fromkeys(("SPLT4CHN", "SPLT4CHN_B8"), _dist(8, 4 * VREG_BYTES - 3, every(4))),
-    "UNPK4": _dist(8, VREG_BYTES // 4, spread(4)),
-    **dict.fromkeys(
-        ("BRC_BLK", "BLK"), _dist(8, BLOCK_BYTE_SIZE, lambda x: np.tile(x, VLANE_COUNT))
-    ),
+    **_by_width("BRC", lambda b: (b, 1, repeated(_fill(b))), 8, 16, 32),
+    **_by_width("US", lambda b: (b, _fill(b) // 2, repeated(2)), 8, 16),
+    **_by_width("DS", lambda b: (b, 2 * _fill(b) - 1, every(2)), 8, 16),
+    **_by_width("UNPK", lambda b: (b, _fill(b) // 2, spread(2)), 8, 16, 32),
+    **_by_width("E2B", lambda b: (b, VLANE_COUNT, repeated(8 * VLANE_BYTES // b)), 16, 32),
+    **_by_width("SPLT2CHN", lambda b: (b, 2 * _fill(b) - 1, every(2)), 8, 16),
+    **_by_width("DINTLV", lambda b: (b, 2 * _fill(b) - 1, every(2)), 32),
+    **dict.fromkeys(("SPLT4CHN", "SPLT4CHN_B8"), (8, 4 * VREG_BYTES - 3, every(4))),
+    "UNPK4": (8, VREG_BYTES // 4, spread(4)),
+    **dict.fromkeys(("BRC_BLK", "BLK"), (8, BLOCK_BYTE_SIZE, lambda x: np.tile(x, VLANE_COUNT))),
 }
 
 

@@ -8,19 +8,15 @@ import numpy as np
 
 from pto.core.floats import Round
 from pto.core.primitives import const, select
-from pto.isa.meaning import lanes, mathlib
+from pto.isa.meaning import lanes
 from pto.isa.meaning.kinds import Lane, Vectors
 from pto.isa.meaning.lanes import Lanes, add_relu, raw
+from pto.isa.meaning.vector.arithmetic import exp_difference
 from pto.isa.meaning.vector.convert import part_of
 from pto.isa.meaning.vector.shortcut import converter
 from pto.isa.meaning.vector.ub import dtype_of
 from pto.isa.meaning.vmi.words import NONE, VectorWords
 from pto.isa.rules.rule import Case
-
-
-def _vexpdif(case: Case) -> Callable[[Lanes, Lanes], Lanes]:
-    """exp(a - b): f16 lanes are widened first, so the difference is in f32."""
-    return lambda x, top: mathlib.exp(x.astype(np.float32) - top.astype(np.float32))
 
 
 def _converted(case: Case, fn: Callable[[Lanes, Lanes], Lanes]) -> Callable[..., Lanes]:
@@ -47,6 +43,6 @@ def _scaled(case: Case) -> Callable[[Lanes, Lanes], Lanes]:
 
 
 VMULSCVT = Lane(make=_scaled, part=part_of)
-VEXPDIF = Lane(make=_vexpdif, part=part_of)
+VEXPDIF = Lane(exp_difference, part=part_of)
 VADDRELUCONV = Vectors(lambda case: _converted(case, add_relu))
 VMULCONV = Vectors(lambda case: _converted(case, lanes.mul))

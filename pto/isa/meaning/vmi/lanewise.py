@@ -8,11 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from pto.core.dtypes import I64, U64, DType, dtype
 from pto.core.errors import fail
-from pto.isa.meaning import lanes, mathlib
+from pto.isa.meaning import lanes
 from pto.isa.meaning.kinds import Lane
 from pto.isa.meaning.lanes import Lanes
 from pto.isa.meaning.vector import arithmetic
@@ -54,29 +52,9 @@ def lanewise(fn: Function, *, ordered: bool = False) -> Lane:
     return Lane(make=make, sees=seen_as if ordered else None)
 
 
-# ---- functions of more than one type
-
-
-def _difference(x: Lanes, top: Lanes) -> Lanes:
-    return mathlib.exp(x.astype(np.float32) - top.astype(np.float32))
-
-
-def _product(a: Lanes, b: Lanes) -> tuple[Lanes, Lanes]:
-    wide = np.int64 if a.dtype.kind == "i" else np.uint64
-    both = a.astype(wide) * b.astype(wide)
-    return both.astype(a.dtype), (both >> 32).astype(a.dtype)
-
-
-def _sum_and_carry(lhs: Lanes, rhs: Lanes, *carries: Lanes) -> tuple[Lanes, Lanes]:
-    total = lanes.raw(lhs).astype(np.uint64) + lanes.raw(rhs).astype(np.uint64)
-    for carry in carries:
-        total = total + carry.astype(np.uint64)
-    return total.astype(np.uint32), (total >> 32) != 0
-
-
-EXPDIF = lanewise(_difference)
-MULL = lanewise(_product)
-ADD_WITH_CARRY = lanewise(_sum_and_carry)
+EXPDIF = lanewise(arithmetic.exp_difference)
+MULL = lanewise(arithmetic.long_product)
+ADD_WITH_CARRY = lanewise(arithmetic.add_carry)
 
 # ---- comparisons
 

@@ -21,112 +21,90 @@ from pto.isa.meaning.vmi.words import Run, VectorWords
 from pto.isa.rules.rule import Case
 
 
-def _run(x: VectorWords, count: int, offset: Any) -> list[Run]:
-    """Consecutive elements."""
-    return [(x.number(offset), count)]
+def _runs(
+    x: VectorWords, kind: DType, count: int, size: int, offset: Any, stride: Any, blocks: Any
+) -> list[Run]:
+    """A run of `count` elements; or rows of `size`, `stride` elements apart; or 32-byte blocks,
+    `blocks` blocks apart.
+
+    The last row may be shorter.
+    """
+    first = x.number(offset)
+    if blocks is not None:
+        size = BLOCK_BYTE_SIZE // kind.itemsize
+        step = x.number(blocks) * size
+    elif stride is not None:
+        step = x.number(stride)
+    else:
+        return [(first, count)]
+    return [(first + step * n, min(size, count - at)) for n, at in enumerate(range(0, count, size))]
 
 
-def _rows(x: VectorWords, count: int, size: int, offset: Any, stride: Any) -> list[Run]:
-    """Rows of `size` elements, `stride` elements apart; the last may be shorter."""
-    first, step, starts = x.number(offset), x.number(stride), range(0, count, size)
-    return [(first + step * n, min(size, count - at)) for n, at in enumerate(starts)]
-
-
-def _blocks(x: VectorWords, count: int, kind: DType, offset: Any, stride: Any) -> list[Run]:
-    """32-byte blocks, `stride` blocks apart."""
-    size = BLOCK_BYTE_SIZE // kind.itemsize
-    return _rows(x, count, size, offset, x.number(stride) * size)
-
-
-def _load(case: Case) -> Function:
+def _load(case: Case, slots: bool = False) -> Function:
     """Load one or two results.
 
-    One: a run, rows, blocks, one element for all lanes (or for each group), or narrow elements
-    widened. Two: even and odd elements.
+    One: a run, rows of groups, blocks, or narrow elements widened; with `slots` or `brc` one
+    element for all lanes, or for each group. Two: even and odd elements.
     """
     require_zeroing(case)
     if len(case.op.results) == 2:
-        return _pairs(case, "source", "result")
+        return _pairs(case)
     kind, result, count = dtype_of(case, "source"), dtype_of(case, "result"), lane_count(case)
-    groups, is_grouped = groups_of(case), case.word("group") is not None
-    everywhere = case.word("dist_mode") == "brc"
+    everywhere, groups = slots or case.word("dist_mode") == "brc", groups_of(case)
+    read = groups if everywhere else count
 
     def run(
-        x: VectorWords, source: Pointer, offset: Any, stride: Any, blocks: Any, repeat: Any
+        x: VectorWords, source: Pointer, offset: Any, stride: Any, blocks: Any = None, *_: Any
     ) -> Lanes:
-        if blocks is not None:
-            runs = _blocks(x, count, kind, offset, blocks)
-        elif is_grouped:
-            runs = _rows(
-                x, *(groups, 1) if everywhere else (count, count // groups), offset, stride
-            )
-        else:
-            runs = _run(x, 1 if everywhere else count, offset)
+        runs = _runs(x, kind, read, read // groups, offset, stride, blocks)
         found = x.runs(source, kind.storage, runs)
         if everywhere:
-            found = x.take([found], np.arange(count) // (count // groups if is_grouped else count))
+            found = x.take([found], np.arange(count) // (count // groups))
         return found.astype(result.storage)  # `unpack`: into the low bits of a wide lane
 
     return run
 
 
-def _pairs(case: Case, source: str, result: str) -> Function:
+def _pairs(case: Case) -> Function:
     """Even and odd elements."""
-    count, kind = lane_count(case, result), dtype_of(case, source)
+    count, kind = lane_count(case, case.row.results[0].name), dtype_of(case, "source")
 
     def run(x: VectorWords, source: Pointer, offset: Any, *_: Any) -> tuple[Lanes, Lanes]:
-        both = x.runs(source, kind.storage, _run(x, 2 * count, offset))
+        both = x.runs(source, kind.storage, [(x.number(offset), 2 * count)])
         return tuple(x.take([both], np.arange(n, 2 * count, 2)) for n in range(2))  # type: ignore[return-value]
 
     return run
 
 
 def _store(case: Case) -> Function:
-    """Store runs, rows or blocks; a second value is interleaved.
+    """Store a run, rows of groups or blocks; a second value is interleaved.
 
-    Memory may hold narrower elements.
+    Memory may hold narrower elements. The older forms name some operands differently.
     """
     require_zeroing(case)
-    kind, groups = dtype_of(case, "destination"), groups_of(case)
-    count, is_grouped = lane_count(case, "value"), case.word("group") is not None
+    first, *names = case.row.operand_names
+    kind, count = dtype_of(case, "destination"), lane_count(case, first)
+    size = count // groups_of(case)
 
-    def run(
-        x: VectorWords,
-        value: Lanes,
-        second: Lanes | None,
-        target: Pointer,
-        offset: Any,
-        stride: Any,
-        blocks: Any,
-        repeat: Any,
-        mask: Lanes | None,
-    ) -> None:
-        if blocks is not None:
-            runs = _blocks(x, count, kind, offset, blocks)
-        elif is_grouped:
-            runs = _rows(x, count, count // groups, offset, stride)
-        elif second is not None:
-            runs = _run(x, 2 * count, offset)
+    def run(x: VectorWords, value: Lanes, *operands: Any) -> None:
+        given = dict(zip(names, operands, strict=True))
+        second, mask = given.get("second", given.get("high")), given.get("mask")
+        total = count
+        if second is not None:
+            total = 2 * count
             value = x.take([value, second], interleaved(count))
-            mask = None if mask is None else x.take([mask], np.arange(2 * count) // 2)
-        else:
-            runs = _run(x, count, offset)
-        x.put_runs(target, runs, lanes.raw(value).astype(kind.storage), mask)
+            mask = None if mask is None else x.take([mask], np.arange(total) // 2)
+        stride, blocks = given.get("stride", given.get("row_stride")), given.get("block_stride")
+        runs = _runs(x, kind, total, size, given["offset"], stride, blocks)
+        x.put_runs(given["destination"], runs, lanes.raw(value).astype(kind.storage), mask)
 
     return run
 
 
-def _store_blocks(case: Case) -> Function:
-    """Store by blocks, the only form of vstore."""
-    store = _store(case)
-    return lambda x, value, target, offset, stride, mask: store(
-        x, value, None, target, offset, None, stride, None, mask
-    )
-
-
 LOAD = Vectors(_load)
+LOAD_SLOTS = Vectors(lambda case: _load(case, slots=True))
+LOAD_PAIRS = Vectors(_pairs)
 STORE = Vectors(_store)
-STORE_BLOCKS = Vectors(_store_blocks)
 
 
 # ---- single elements
@@ -183,35 +161,6 @@ SCATTER = Vectors(_scatter)
 # ---- older forms
 
 
-def _grouped_load(slots: bool) -> Vectors:
-    """Load rows of L / groups elements.
-
-    With `slots` one element per group, broadcast to its lanes.
-    """
-
-    def make(case: Case) -> Function:
-        item, count, groups = dtype_of(case, "result").storage, lane_count(case), groups_of(case)
-
-        def run(x: VectorWords, source: Pointer, offset: Any, stride: Any) -> Lanes:
-            if not slots:
-                return x.runs(source, item, _rows(x, count, count // groups, offset, stride))
-            each = x.runs(source, item, _rows(x, groups, 1, offset, stride))
-            return x.take([each], np.arange(count) // (count // groups))
-
-        return run
-
-    return Vectors(make)
-
-
-def _grouped_store(case: Case) -> Function:
-    count, groups = lane_count(case, "value"), groups_of(case)
-
-    def run(x: VectorWords, value: Lanes, target: Pointer, offset: Any, stride: Any) -> None:
-        x.put_runs(target, _rows(x, count, count // groups, offset, stride), lanes.raw(value), None)
-
-    return run
-
-
 def _places(case: Case, name: str, packed: bool) -> Function:
     """fn(words, offset, mask): the positions of the lanes; `packed`: active ones without gaps."""
     count = lane_count(case, name)
@@ -261,40 +210,7 @@ def _strided_load(case: Case) -> Function:
     return run
 
 
-def _strided_store(case: Case) -> Function:
-    kind, count = dtype_of(case, "value"), lane_count(case, "value")
-
-    def run(
-        x: VectorWords,
-        value: Lanes,
-        target: Pointer,
-        offset: Any,
-        stride: Any,
-        repeat: Any,
-        mask: Lanes,
-    ) -> None:
-        x.put_runs(target, _blocks(x, count, kind, offset, stride), lanes.raw(value), mask)
-
-    return run
-
-
-def _store_pairs(case: Case) -> Function:
-    order = interleaved(lane_count(case, "low"))
-
-    def run(x: VectorWords, low: Lanes, high: Lanes, target: Pointer, offset: Any) -> None:
-        both = x.take([lanes.raw(low), lanes.raw(high)], order)
-        x.put_runs(target, _run(x, order.size, offset), both, None)
-
-    return run
-
-
-GROUP_LOAD = _grouped_load(slots=False)
-GROUP_SLOTS = _grouped_load(slots=True)
-GROUP_STORE = Vectors(_grouped_store)
 MASKED_LOAD = _masked_load(packed=False)
 EXPAND_LOAD = _masked_load(packed=True)
 COMPRESS_STORE = Vectors(_compress_store)
 STRIDED_LOAD = Vectors(_strided_load)
-STRIDED_STORE = Vectors(_strided_store)
-LOAD_PAIRS = Vectors(lambda case: _pairs(case, "source", "low"))
-STORE_PAIRS = Vectors(_store_pairs)

@@ -16,6 +16,7 @@ from pto.core.dtypes import DType
 from pto.core.memory import Space
 from pto.isa.meaning.cube import fixpipe
 from pto.isa.meaning.cube.quantise import CASTS, Finish
+from pto.isa.meaning.lanes import COMBINE
 from pto.isa.meaning.memory import burst, registers
 from pto.isa.meaning.memory.dma import element
 from pto.run.jit.emit.cube import channels as channel
@@ -152,7 +153,7 @@ def _parts(s: OpContext, m: Val, n: Val) -> tuple[list[_Part], str]:
 def _combined(s: OpContext, dst: DType) -> Callable[[Any, Any], Any] | None:
     how = fixpipe.written_atomic(s.case)
     unsupported_if(how is not None and how[0] is not dst, "a combination in another type")
-    return None if how is None else burst.COMBINE[how[1]]
+    return None if how is None else COMBINE[how[1]]
 
 
 @emits(fixpipe.MTE_L0C)
