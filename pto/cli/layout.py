@@ -17,7 +17,8 @@ from pto.core.errors import Diagnostic, PtoError, fail
 from pto.core.memory import role
 from pto.core.render import Piece
 from pto.core.tile import TileType, Valid
-from pto.target import Profile, Target, check_tile, choose
+from pto.target.facts import Profile
+from pto.target.profile import Target, check_tile, choose
 from pto.view.tile_picture import draw, strokes
 
 EXAMPLES = """\

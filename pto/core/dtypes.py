@@ -86,88 +86,66 @@ class DType:
         return -(1 << (self.bits - 1)) if self.is_signed else 0
 
 
-def _type(
-    name: str,
-    kind: Kind,
-    bits: int,
-    spellings: str,
-    *,
-    numpy: Any = None,
-    form: FloatFormat | None = None,
-) -> DType:
+def _integer(name: str, spellings: str = "") -> DType:
+    """`i8`, `u16`: all but further spellings follows from the name."""
+    bits, word = int(name[1:]), f"{'u' * (name[0] == 'u')}int{name[1:]}"
+    signed = f"s{name}" if name[0] == "i" else f"ui{bits}"
+    names = (name, signed, word, f"{word}_t", *spellings.split())
+    kind = "int" if name[0] == "i" else "uint"
+    return DType(name, kind, bits, 1, np.dtype(f"u{bits // 8}"), np.dtype(word), names)
+
+
+def _float(name: str, form: FloatFormat, spellings: str, numpy: Any = None) -> DType:
     per_item = 2 if name.endswith("x2") else 1
-    storage = np.dtype(f"u{max(bits * per_item // 8, 1)}")
-    view = storage if numpy is None else np.dtype(numpy)
-    return DType(name, kind, bits, per_item, storage, view, (name, *spellings.split()), form)
+    storage = np.dtype(f"u{form.bits * per_item // 8}")
+    view = numpy or (form.native if per_item == 1 else None) or storage
+    names = (name, *spellings.split())
+    return DType(name, "float", form.bits, per_item, storage, np.dtype(view), names, form)
 
 
 # Spellings: the SSA and C++ names of the manual, the builtin and `!pto.` types of programs, and the
 # NumPy names. A signless integer is signed, as programs and their compiler read it.
-I8: Final = _type("i8", "int", 8, "si8 int8 int8_t", numpy=np.int8)
-U8: Final = _type("u8", "uint", 8, "ui8 uint8 uint8_t", numpy=np.uint8)
-I16: Final = _type("i16", "int", 16, "si16 int16 int16_t", numpy=np.int16)
-U16: Final = _type("u16", "uint", 16, "ui16 uint16 uint16_t", numpy=np.uint16)
-I32: Final = _type("i32", "int", 32, "si32 int32 int32_t int", numpy=np.int32)
-U32: Final = _type("u32", "uint", 32, "ui32 uint32 uint32_t unsigned", numpy=np.uint32)
-I64: Final = _type("i64", "int", 64, "si64 int64 int64_t", numpy=np.int64)
-U64: Final = _type("u64", "uint", 64, "ui64 uint64 uint64_t", numpy=np.uint64)
-F16: Final = _type(
-    "f16", "float", 16, "half float16 aclFloat16", numpy=np.float16, form=floats.IEEE_F16
-)
-BF16: Final = _type(
-    "bf16",
-    "float",
-    16,
-    "bfloat16 bfloat16_t __bf16",
-    numpy=ml_dtypes.bfloat16,
-    form=floats.BRAIN_F16,
-)
+I8: Final = _integer("i8")
+U8: Final = _integer("u8")
+I16: Final = _integer("i16")
+U16: Final = _integer("u16")
+I32: Final = _integer("i32", "int")
+U32: Final = _integer("u32", "unsigned")
+I64: Final = _integer("i64")
+U64: Final = _integer("u64")
+F16: Final = _float("f16", floats.IEEE_F16, "half float16 aclFloat16")
+BF16: Final = _float("bf16", floats.BRAIN_F16, "bfloat16 bfloat16_t __bf16")
 # Only converted from and to float4 pairs, and read as two bf16.
-BF16X2: Final = _type("bf16x2", "float", 16, "!pto.bf16x2", form=floats.BRAIN_F16)
-F32: Final = _type("f32", "float", 32, "float float32", numpy=np.float32, form=floats.IEEE_F32)
-F64: Final = _type("f64", "float", 64, "double float64", numpy=np.float64, form=floats.IEEE_F64)
+BF16X2: Final = _float("bf16x2", floats.BRAIN_F16, "!pto.bf16x2")
+F32: Final = _float("f32", floats.IEEE_F32, "float float32")
+F64: Final = _float("f64", floats.IEEE_F64, "double float64")
 # `f8E4M3` in programs is the same hardware type as `f8E4M3FN`: no infinity, one NaN a sign.
-F8E4M3: Final = _type(
+F8E4M3: Final = _float(
     "f8e4m3",
-    "float",
-    8,
+    floats.E4M3,
     "f8E4M3FN f8E4M3 float8_e4m3_t float8_e4m3fn float8_e4m3 fp8_e4m3 fp8_e4m3fn_t",
-    numpy=ml_dtypes.float8_e4m3fn,
-    form=floats.E4M3,
+    ml_dtypes.float8_e4m3fn,
 )
-F8E5M2: Final = _type(
+F8E5M2: Final = _float(
     "f8e5m2",
-    "float",
-    8,
+    floats.E5M2,
     "f8E5M2 float8_e5m2_t float8_e5m2 fp8_e5m2 fp8_e5m2_t",
-    numpy=ml_dtypes.float8_e5m2,
-    form=floats.E5M2,
+    ml_dtypes.float8_e5m2,
 )
-HIFLOAT8: Final = _type("hifloat8", "float", 8, "!pto.hif8 hif8 hifloat8_t", form=floats.HIFLOAT)
-E8M0: Final = _type(
+HIFLOAT8: Final = _float("hifloat8", floats.HIFLOAT, "!pto.hif8 hif8 hifloat8_t")
+E8M0: Final = _float(
     "e8m0",
-    "float",
-    8,
+    floats.POWER_OF_TWO,
     "f8E8M0FNU !pto.f8E8M0 float8_e8m0_t float8_e8m0fnu",
-    numpy=ml_dtypes.float8_e8m0fnu,
-    form=floats.POWER_OF_TWO,
+    ml_dtypes.float8_e8m0fnu,
 )
-FLOAT4_E1M2X2: Final = _type(
-    "float4_e1m2x2",
-    "float",
-    4,
-    "!pto.f4E1M2x2 f4E1M2x2 f4e1m2x2 float4_e1m2x2_t fp4_e1m2x2",
-    form=floats.E1M2,
-)
-FLOAT4_E2M1X2: Final = _type(
-    "float4_e2m1x2",
-    "float",
-    4,
-    "!pto.f4E2M1x2 f4E2M1x2 f4e2m1x2 float4_e2m1x2_t fp4_e2m1x2",
-    form=floats.E2M1,
-)
-I1: Final = _type("i1", "bool", 1, "bool", numpy=np.bool_)
-I4X2: Final = _type("i4x2", "int", 4, "i4 si4 int4b_t")
+_E1M2 = "!pto.f4E1M2x2 f4E1M2x2 f4e1m2x2 float4_e1m2x2_t fp4_e1m2x2"
+_E2M1 = "!pto.f4E2M1x2 f4E2M1x2 f4e2m1x2 float4_e2m1x2_t fp4_e2m1x2"
+FLOAT4_E1M2X2: Final = _float("float4_e1m2x2", floats.E1M2, _E1M2)
+FLOAT4_E2M1X2: Final = _float("float4_e2m1x2", floats.E2M1, _E2M1)
+_BYTE = np.dtype(np.uint8)
+I1: Final = DType("i1", "bool", 1, 1, _BYTE, np.dtype(np.bool_), ("i1", "bool"))
+I4X2: Final = DType("i4x2", "int", 4, 2, _BYTE, _BYTE, ("i4x2", "i4", "si4", "int4b_t"))
 
 # fmt: off
 ALL: Final[tuple[DType, ...]] = (

@@ -14,7 +14,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from pto.core.errors import Loc
+from pto.core.errors import Diagnostic, Loc, Note, Severity
 from pto.isa.row.attributes import Attribute, Enum
 from pto.isa.row.traits import NONE, Control, Traits
 from pto.isa.row.types import Type
@@ -292,6 +292,17 @@ class Operation:
         """The one value bound to operand `name`, or None."""
         found = self.group(name)
         return found[0] if found else None
+
+    def finding(
+        self,
+        code: str,
+        words: str,
+        severity: Severity = "error",
+        notes: tuple[Note, ...] = (),
+        help: str | None = None,
+    ) -> Diagnostic:
+        """A finding about this operation; `words` follow its name."""
+        return Diagnostic(code, f"'{self.name}' op {words}", self.loc, severity, notes, help)
 
     def __repr__(self) -> str:
         return f"<{self.name} at {self.loc}>"

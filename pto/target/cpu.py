@@ -90,8 +90,4 @@ MANUAL = replace(
     cells=SEED_CELLS,
 )
 
-# Programs of April 2026: the unit of an immediate has changed since.
-APRIL = replace(
-    CURRENT, edition="april", vector=replace(CURRENT.vector, predicate_immediate="byte")
-)
-EDITIONS = (CURRENT, APRIL, MANUAL)
+EDITIONS = (CURRENT, npu.of_april(CURRENT), MANUAL)

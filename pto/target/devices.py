@@ -36,75 +36,56 @@ class DeviceSpec:
     aliases: tuple[str, ...] = ()
 
 
+# Profile, buffers, and bytes of UB that programs may use.
+_Family = tuple[str, Buffers, int]
+
 # UB 192 KB: platform file A2A3.ini of pypto, pto-isa buffer_limits.hpp; the last 8 KB, from
 # TMP_UB_OFFSET on, are scratch of instructions without a tmp operand: PTO manual, Constants
 # Reference.
-_BUFFERS_910 = replace(a2a3.BUFFERS, ub=192 * 1024)
-_USABLE_910 = TMP_UB_OFFSET
+_910: _Family = ("a2a3", replace(a2a3.BUFFERS, ub=192 * 1024), TMP_UB_OFFSET)
 
 # 256 KB physical, of which platform files give programs 248: 950*.ini of pypto.
-_BUFFERS_950 = a5.BUFFERS
-_USABLE_950 = 248 * 1024
+_950: _Family = ("a5", a5.BUFFERS, 248 * 1024)
 
 
-def _910(name: str, soc: str, cubes: int, mhz: int, hbm: int | None, l2: int) -> DeviceSpec:
-    return DeviceSpec(
-        name,
-        soc,
-        "a2a3",
-        _BUFFERS_910,
-        _USABLE_910,
-        cube_cores=cubes,
-        vector_cores=2 * cubes,
-        cube_mhz=mhz,
-        vector_mhz=None,
-        hbm_bytes=hbm,
-        l2_bytes=l2,
-    )
-
-
-def _950(
-    soc: str, cubes: int, mhz: int | None, hbm: int | None, l2: int | None, *, vec: int | None
+def _chip(
+    family: _Family,
+    soc: str,
+    cubes: int,
+    mhz: int | None,
+    hbm: int | None,
+    l2: int | None,
+    vector_mhz: int | None = None,
 ) -> DeviceSpec:
-    return DeviceSpec(
-        soc.removeprefix("Ascend").lower(),
-        soc,
-        "a5",
-        _BUFFERS_950,
-        _USABLE_950,
-        cube_cores=cubes,
-        vector_cores=2 * cubes,
-        cube_mhz=mhz,
-        vector_mhz=vec,
-        hbm_bytes=hbm,
-        l2_bytes=l2,
-    )
+    """A chip, named by its SoC, with two vector cores for each cube."""
+    name, clocks = soc.removeprefix("Ascend").lower(), (mhz, vector_mhz)
+    return DeviceSpec(name, soc, *family, cubes, 2 * cubes, *clocks, hbm, l2)
 
 
 DEVICES = (
-    _910("910b1", "Ascend910B1", 24, 1850, 64 * GIB, 192 * MIB),
-    _910("910b2", "Ascend910B2", 24, 1800, 64 * GIB, 192 * MIB),
-    _910("910b3", "Ascend910B3", 20, 1800, None, 192 * MIB),
+    _chip(_910, "Ascend910B1", 24, 1850, 64 * GIB, 192 * MIB),
+    _chip(_910, "Ascend910B2", 24, 1800, 64 * GIB, 192 * MIB),
+    _chip(_910, "Ascend910B3", 20, 1800, None, 192 * MIB),
     # 800 GB/s of 1600: platform files of pypto
-    replace(_910("910b4", "Ascend910B4", 20, 1500, 32 * GIB, 96 * MIB), memory_scale=0.5),
+    replace(_chip(_910, "Ascend910B4", 20, 1500, 32 * GIB, 96 * MIB), memory_scale=0.5),
     # One die of the package; a program sees a die, not the pair.
-    replace(_910("910c", "Ascend910C", 24, 1850, 64 * GIB, 192 * MIB), dies=2),
-    _950("Ascend950PR_9579", 28, 1650, 128 * GIB, 128 * MIB, vec=1650),
+    replace(_chip(_910, "Ascend910C", 24, 1850, 64 * GIB, 192 * MIB), dies=2),
+    _chip(_950, "Ascend950PR_9579", 28, 1650, 128 * GIB, 128 * MIB, 1650),
     # `950pr` and `950dt` alone mean the most common part, 32 cubes, with every figure published.
     replace(
-        _950("Ascend950PR_9589", 32, 1650, 128 * GIB, 128 * MIB, vec=1650),
+        _chip(_950, "Ascend950PR_9589", 32, 1650, 128 * GIB, 128 * MIB, 1650),
         name="950pr",
         aliases=("950pr_9589", "Ascend950PR"),
     ),
     # pto-isa's test runner takes the older SoC name for this one.
-    replace(_950("Ascend950PR_9599", 36, None, None, None, vec=None), aliases=("Ascend910_9599",)),
+    replace(_chip(_950, "Ascend950PR_9599", 36, None, None, None), aliases=("Ascend910_9599",)),
     # 950DT: 80, 80 and 61 bytes a cycle of a core, 950PR 31: platform files of pypto
-    replace(_950("Ascend950DT_9572", 28, 1650, 96 * GIB, 128 * MIB, vec=None), memory_scale=2.5),
+    replace(_chip(_950, "Ascend950DT_9572", 28, 1650, 96 * GIB, 128 * MIB), memory_scale=2.5),
     replace(
-        _950("Ascend950DT_9581", 32, 1650, 144 * GIB, 128 * MIB, vec=None),
+        _chip(_950, "Ascend950DT_9581", 32, 1650, 144 * GIB, 128 * MIB),
         name="950dt",
         memory_scale=2.5,
         aliases=("950dt_9581", "Ascend950DT"),
     ),
-    replace(_950("Ascend950DT_9582", 32, 1650, 96 * GIB, 128 * MIB, vec=None), memory_scale=2.0),
+    replace(_chip(_950, "Ascend950DT_9582", 32, 1650, 96 * GIB, 128 * MIB), memory_scale=2.0),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pto.core.constants import BLOCK_BYTE_SIZE, VLANE_COUNT, VREG_BYTES
-from pto.target.facts import Alignment, PipeInfo, VectorUnit
+from pto.target.facts import Alignment, PipeInfo, Profile, VectorUnit
 
 # Manual, Vector Register Format: 256 bytes everywhere, 8 VLanes of 32 bytes. Group results are
 # in lanes 0..7: micro-instruction manual, vcgadd.
@@ -33,6 +33,12 @@ _SEED_WORK = {  # PTO manual, Target Profiles: MTE Pipeline Detail
 def as_in_manual(pipes: tuple[PipeInfo, ...]) -> tuple[PipeInfo, ...]:
     """The same pipes with the work that the manual gives them (it does not name FIX)."""
     return tuple(replace(pipe, work=_SEED_WORK.get(pipe.name, pipe.work)) for pipe in pipes)
+
+
+def of_april(current: Profile) -> Profile:
+    """The profile for programs of April 2026: the unit of an immediate has changed since."""
+    vector = replace(current.vector, predicate_immediate="byte")
+    return replace(current, edition="april", vector=vector)
 
 
 FIXPIPE_MODES_OF_A5 = ("qs322bf16", "qf322hif8", "qf322fp8")

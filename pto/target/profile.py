@@ -8,15 +8,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import get_args
 
 from pto.core.errors import Diagnostic, Note, fail, nearest
 from pto.target import a2a3, a5, cpu
 from pto.target.devices import DEVICES, DeviceSpec
-from pto.target.facts import Buffers, Edition, Profile
+from pto.target.facts import EDITIONS, Buffers, Profile
 from pto.target.feature import FEATURES
-
-EDITIONS: tuple[Edition, ...] = get_args(Edition)
 
 # Every profile in every edition, as published: no environment variable, no device applied.
 ROWS = tuple(row for module in (cpu, a2a3, a5) for row in module.EDITIONS)

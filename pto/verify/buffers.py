@@ -30,16 +30,14 @@ class PlacedTile:
     alive: Lifetime | None  # None: never used
 
 
-def check(module: Module, profile: Profile, level: int | None) -> list[Diagnostic]:
-    found: list[Diagnostic] = []
+def check(module: Module, profile: Profile, level: int | None) -> Iterator[Diagnostic]:
     for function in module.functions():
-        found += _leveled(function, level) + _moved(function)
+        yield from (*_leveled(function, level), *_moved(function))
         placed = list(_placed(function))
         for tile in placed:
-            found += _fits(tile, profile)
-        found += _aligned(function, profile) + _overlaps(placed)
-        found += _too_large(function, profile)
-    return found
+            yield from _fits(tile, profile)
+        yield from (*_aligned(function, profile), *_overlaps(placed))
+        yield from _too_large(function, profile)
 
 
 def _allocs(function: Operation) -> Iterator[tuple[Operation, Value, TileType]]:
@@ -50,32 +48,27 @@ def _allocs(function: Operation) -> Iterator[tuple[Operation, Value, TileType]]:
                 yield op, value, value.type.tile
 
 
-def _leveled(function: Operation, level: int | None) -> list[Diagnostic]:
+def _leveled(function: Operation, level: int | None) -> Iterator[Diagnostic]:
     """Addresses come from the program at level 3, from a compiler at level 2."""
-    found: list[Diagnostic] = []
     for op in function.walk() if level is not None else ():
         says = _says_where(op)
         if level == PLACED and says is False:
-            message = f"'{op.name}' op needs {_WHERE[op.row]} at level 3: no compiler places it"
-            found.append(Diagnostic("PTO-M107", message, op.loc))
+            needs = f"needs {_WHERE[op.row]} at level 3: no compiler places it"
+            yield op.finding("PTO-M107", needs)
         elif level != PLACED and says:
-            message = f"'{op.name}' op has an address, which is allowed at level 3 only"
-            found.append(Diagnostic("PTO-M100", message, op.loc))
-    return found
+            yield op.finding("PTO-M100", "has an address, which is allowed at level 3 only")
 
 
-def _moved(function: Operation) -> list[Diagnostic]:
+def _moved(function: Operation) -> Iterator[Diagnostic]:
     """Only a tile that the program placed may be moved."""
-    found: list[Diagnostic] = []
     for op in function.walk():
         source = op.operands[0].owner if op.row is TASSIGN and op.operands else None
         if not isinstance(source, Operation) or source.row is not ALLOC_TILE:
             continue
         if not source.group("addr"):
-            message = f"'{source.name}' op requires 'addr' where {op.name} moves the tile"
             note = Note("it is moved here", op.loc)
-            found.append(Diagnostic("PTO-M101", message, source.loc, notes=(note,)))
-    return found
+            needs = f"requires 'addr' where {op.name} moves the tile"
+            yield source.finding("PTO-M101", needs, notes=(note,))
 
 
 _WHERE: dict[object, str] = {
@@ -110,30 +103,30 @@ def _placed(function: Operation) -> Iterator[PlacedTile]:
             yield PlacedTile(op, tile, tile.space.value, start, end, alive)
 
 
-def _fits(placed: PlacedTile, profile: Profile) -> list[Diagnostic]:
+def _fits(placed: PlacedTile, profile: Profile) -> Iterator[Diagnostic]:
     size = profile.buffers[placed.space]
     where = f"{placed.space.upper()}[{placed.start:#x}..{placed.end:#x})"
     if placed.end > size:
         message = f"tile at {where} ends outside the buffer of {size:,} bytes on {profile}"
-        return [Diagnostic("PTO-M102", message, placed.op.loc)]
-    return _fits_devices(placed.op, where, placed.space, placed.end, profile)
+        yield Diagnostic("PTO-M102", message, placed.op.loc)
+    else:
+        yield from _fits_devices(placed.op, where, placed.space, placed.end, profile)
 
 
 def _fits_devices(
     op: Operation, what: str, space: str, end: int, profile: Profile
-) -> list[Diagnostic]:
+) -> Iterator[Diagnostic]:
     """Warn about a tile that fits the profile but not every device of it."""
     chip = smallest(profile, space) if profile.device is None else None
-    limit = chip.buffers[space] if chip else end
-    if chip is None or end <= limit:
-        return []
-    message = f"{what} fits profile {profile}, but {chip.name} has only {limit:,} bytes of {space}"
-    help = f"`--device {chip.name}` makes this an error"
-    return [Diagnostic("PTO-M103", message, op.loc, "warning", help=help)]
+    if chip is not None and end > (limit := chip.buffers[space]):
+        fits = f"{what} fits profile {profile}"
+        message = f"{fits}, but {chip.name} has only {limit:,} bytes of {space}"
+        help = f"`--device {chip.name}` makes this an error"
+        yield Diagnostic("PTO-M103", message, op.loc, "warning", help=help)
 
 
-def _aligned(function: Operation, profile: Profile) -> list[Diagnostic]:
-    base, found = profile.alignment.base, list[Diagnostic]()
+def _aligned(function: Operation, profile: Profile) -> Iterator[Diagnostic]:
+    base = profile.alignment.base
     for op in function.walk():
         address = op.operand("addr") if op.row in _PLACING else None
         start = None if address is None else constant(address)
@@ -141,17 +134,15 @@ def _aligned(function: Operation, profile: Profile) -> list[Diagnostic]:
             message = (
                 f"tile address {start:#x} is not a multiple of {base} bytes, as {profile} requires"
             )
-            found.append(Diagnostic("PTO-M104", message, op.loc))
-    return found
+            yield Diagnostic("PTO-M104", message, op.loc)
 
 
 # Headers give these tables a few KB; PTOAS plans them as large as this (docs/decisions_isa.md).
 _CONTESTED = {"bias": 65_536, "fixpipe": 253_952}
 
 
-def _too_large(function: Operation, profile: Profile) -> list[Diagnostic]:
+def _too_large(function: Operation, profile: Profile) -> Iterator[Diagnostic]:
     """Tiles without an address that are larger than their buffer."""
-    found: list[Diagnostic] = []
     for op, _, tile in _allocs(function):
         space = tile.space.value
         if op.group("addr") or not tile.nbytes:
@@ -161,15 +152,13 @@ def _too_large(function: Operation, profile: Profile) -> list[Diagnostic]:
         if tile.nbytes > size:
             message = f"{what} is larger than {space} with {size:,} bytes on {profile}"
             severity = "warning" if tile.nbytes <= _CONTESTED.get(space, 0) else "error"
-            found.append(Diagnostic("PTO-M105", message, op.loc, severity))
+            yield Diagnostic("PTO-M105", message, op.loc, severity)
         else:
-            found += _fits_devices(op, what, space, tile.nbytes, profile)
-    return found
+            yield from _fits_devices(op, what, space, tile.nbytes, profile)
 
 
-def _overlaps(placed: list[PlacedTile]) -> list[Diagnostic]:
+def _overlaps(placed: list[PlacedTile]) -> Iterator[Diagnostic]:
     """Two tiles in use at one time share bytes. The same start is a deliberate second name."""
-    found: list[Diagnostic] = []
     by_space: dict[str, list[PlacedTile]] = {}
     for tile in placed:
         by_space.setdefault(tile.space, []).append(tile)
@@ -178,9 +167,8 @@ def _overlaps(placed: list[PlacedTile]) -> list[Diagnostic]:
         active: list[PlacedTile] = []
         for tile in tiles:
             active = [a for a in active if a.end > tile.start]
-            found += [_overlap(a, tile) for a in active[:8] if _clash(a, tile)]
+            yield from (_overlap(a, tile) for a in active[:8] if _clash(a, tile))
             active.append(tile)
-    return found
 
 
 def _clash(a: PlacedTile, b: PlacedTile) -> bool:

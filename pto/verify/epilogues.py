@@ -15,6 +15,7 @@ from pto.isa.row.types import TileBuf
 from pto.target.facts import Profile
 from pto.verify.pipes import Key, buffers, is_end, number
 
+_CODE = "PTO-D116"
 # PTOAS include/PTO/IR/PTOAttrs.td (2026-08): the pushed type, and the types that may be popped.
 _BYTES = ("si8", "ui8")
 _MODES: dict[str, tuple[str, tuple[str, ...]]] = {
@@ -49,21 +50,20 @@ class EpilogueEnd:
     written: tuple[str, ...]  # layout, quant, relu; nothing: it leaves accumulators alone
     moves: tuple[Operation, ...]  # pushes or pops
 
-    def says(self, message: str) -> Diagnostic:
-        return Diagnostic("PTO-D116", f"'{self.op.name}' op {message}", self.op.loc)
+    def says(self, words: str) -> Diagnostic:
+        return self.op.finding(_CODE, words)
 
 
-def check(module: Module, profile: Profile) -> list[Diagnostic]:
-    found: list[Diagnostic] = []
+def check(module: Module, profile: Profile) -> Iterator[Diagnostic]:
     ends: list[EpilogueEnd] = []
     for function in module.functions():
         ops = list(function.walk())
         mine = [_end(op, ops, function) for op in ops if is_end(op) and not op.results]
-        found += _set_for(ops, mine)
+        yield from _set_for(ops, mine)
         for end in mine:
-            found += [*_known(end, profile), *_fits(end), *_scaled(end)]
+            yield from (*_known(end, profile), *_fits(end), *_scaled(end))
         ends += mine
-    return found + list(_agree(ends))
+    yield from _agree(ends)
 
 
 def _end(op: Operation, ops: list[Operation], function: Operation) -> EpilogueEnd:
@@ -109,8 +109,7 @@ def _fits(end: EpilogueEnd) -> Iterator[Diagnostic]:
         wanted = ("f32", "i32") if quant == _NO_CONVERT else (pushed,) if pushes else popped
         if elem and elem not in wanted:
             way = "pushes" if pushes else "pops"
-            message = f"'{move.name}' op {way} {elem}, {quant} has {' or '.join(wanted)}"
-            yield Diagnostic("PTO-D116", message, move.loc)
+            yield move.finding(_CODE, f"{way} {elem}, {quant} has {' or '.join(wanted)}")
     pops = [m for m in end.moves if isinstance(m.order, Pop)]
     if end.op.side() != "vector":
         return
@@ -138,8 +137,7 @@ def _scaled(end: EpilogueEnd) -> Iterator[Diagnostic]:
         before = op.parent.ops[: op.parent.ops.index(op)]
         for row in rows:
             if not any(b.row is row and _id(b) == _id(op) for b in before):
-                message = f"'{op.name}' op scales without a preceding {row.name} of its queue"
-                yield Diagnostic("PTO-D116", message, op.loc)
+                yield op.finding(_CODE, f"scales without a preceding {row.name} of its queue")
 
 
 def _set_for(ops: list[Operation], ends: list[EpilogueEnd]) -> Iterator[Diagnostic]:
@@ -152,8 +150,7 @@ def _set_for(ops: list[Operation], ends: list[EpilogueEnd]) -> Iterator[Diagnost
         quant = queue.written[1] if queue and queue.written else _NO_CONVERT
         if queue is None or (queue.written and not quant.endswith(f"_{word}")):
             why = f"there is no queue {_id(op)}" if queue is None else f"its queue has {quant}"
-            message = f"'{op.name}' op expects a queue that scales by a {word}: {why}"
-            yield Diagnostic("PTO-D116", message, op.loc)
+            yield op.finding(_CODE, f"expects a queue that scales by a {word}: {why}")
 
 
 def _agree(ends: list[EpilogueEnd]) -> Iterator[Diagnostic]:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from pto.core.errors import Diagnostic
 from pto.ir.graph import Module, Operation
-from pto.isa.row.attributes import Enum
+from pto.isa.row.attributes import word
 from pto.isa.row.flag import Flag, flag_of, key_of
 from pto.isa.row.order import Barrier, OfFlag, SetFlag, WaitFlag
 from pto.isa.row.traits import Control
@@ -22,16 +22,19 @@ Key = tuple[str, Flag]  # the side, and the flag as the profile knows it
 _CHOSEN = -1  # the id of a flag given by an operand: matches any
 
 
-def check(module: Module, profile: Profile) -> list[Diagnostic]:
-    found: list[Diagnostic] = []
+def check(module: Module, profile: Profile) -> Iterator[Diagnostic]:
     calls = any(op.control is Control.CALL for op in module.walk())
     for function in [module.op] if calls else module.functions():
         sets = dict(_flags(function, SetFlag, profile))
         waits = dict(_flags(function, WaitFlag, profile))
         chosen = {flag for _, flag in (*sets, *waits) if flag.id == _CHOSEN}
-        found += [_never_set(op) for key, op in waits.items() if _alone(key, sets, chosen)]
-        found += [_never_waited(op) for key, op in sets.items() if _alone(key, waits, chosen)]
-    return [*found, *_of_other_cores(module, profile)]
+        for op in (op for key, op in waits.items() if _alone(key, sets, chosen)):
+            never = f"waits for {_shown(op)}, which nothing on this side ever sets"
+            yield op.finding("PTO-D100", never)
+        for op in (op for key, op in sets.items() if _alone(key, waits, chosen)):
+            never = f"sets {_shown(op)}, which nothing on this side ever waits for"
+            yield op.finding("PTO-D101", never, "warning")
+    yield from _of_other_cores(module, profile)
 
 
 def _of_other_cores(module: Module, profile: Profile) -> Iterator[Diagnostic]:
@@ -41,12 +44,11 @@ def _of_other_cores(module: Module, profile: Profile) -> Iterator[Diagnostic]:
         if not isinstance(order, OfFlag | Barrier) or (side := op.side()) is None:
             continue
         for name in (order.pipe,) if isinstance(order, Barrier) else (order.src, order.dst):
-            word = op.attrs.get(name)
-            pipe = word.value.removeprefix("PIPE_") if isinstance(word, Enum) else ""
+            pipe = (word(op.attrs, name) or "").removeprefix("PIPE_")
             if profile.side_of(pipe) not in ("", side):
-                message = f"'{op.name}' op expects pipes of a {side} core: {name} is {pipe}"
+                wrong = f"expects pipes of a {side} core: {name} is {pipe}"
                 help = f"only {profile.side_of(pipe)} cores have {pipe}"
-                yield Diagnostic("PTO-X072", message, op.loc, help=help)
+                yield op.finding("PTO-X072", wrong, help=help)
 
 
 def _flags(
@@ -68,15 +70,5 @@ def _shown(op: Operation) -> str:
     """The pipes and event id of a flag operation, as the program writes them."""
     order = op.order
     names = (order.src, order.dst, "event_id") if isinstance(order, OfFlag) else ()
-    words = [value.value for name in names if isinstance(value := op.attrs.get(name), Enum)]
+    words = filter(None, (word(op.attrs, name) for name in names))
     return f"[{', '.join(words)}]"
-
-
-def _never_set(op: Operation) -> Diagnostic:
-    message = f"'{op.name}' op waits for {_shown(op)}, which nothing on this side ever sets"
-    return Diagnostic("PTO-D100", message, op.loc)
-
-
-def _never_waited(op: Operation) -> Diagnostic:
-    message = f"'{op.name}' op sets {_shown(op)}, which nothing on this side ever waits for"
-    return Diagnostic("PTO-D101", message, op.loc, "warning")

@@ -43,7 +43,7 @@ def _array(function: Operation, op: Operation) -> Iterator[Diagnostic]:
 
 
 def _said(op: Operation, words: str) -> Diagnostic:
-    return Diagnostic("PTO-S143", f"'{op.name}' op {words}", op.loc)
+    return op.finding("PTO-S143", words)
 
 
 def _sections(function: Operation) -> list[Operation]:

@@ -6,6 +6,8 @@ operations other than comparisons, or through an alias, are not checked.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from pto.core.errors import Diagnostic
 from pto.ir.graph import Module, Operation, Value
 from pto.isa.meaning.tile.compare import PACKING
@@ -14,8 +16,7 @@ from pto.target.facts import Profile
 from pto.verify.operation import constant
 
 
-def check(module: Module, profile: Profile) -> list[Diagnostic]:
-    found: list[Diagnostic] = []
+def check(module: Module, profile: Profile) -> Iterator[Diagnostic]:
     for function in module.functions():
         packed: dict[Value, tuple[Operation, int | None] | None] = {}  # tile -> (writer, packing)
         for op in function.walk():
@@ -29,29 +30,24 @@ def check(module: Module, profile: Profile) -> list[Diagnostic]:
                     if operand.role != "in":
                         packed[value] = (op, bits) if operand.name == name else None
                     elif operand.name == name:
-                        found += _judged(op, bits, packed.get(value))
-    return found
+                        yield from _judged(op, bits, packed.get(value))
 
 
 def _judged(
     op: Operation, bits: int | None, written: tuple[Operation, int | None] | None
-) -> list[Diagnostic]:
+) -> Iterator[Diagnostic]:
     if written is None or bits is None or written[1] == bits or _has_one_row(op):
-        return []
+        return
     writer, own = written
     how = "in a distance that only the run knows" if own is None else f"{own} bits apart"
     where = f" (line {writer.loc.line})" if writer.loc else ""
-    return [
-        Diagnostic(
-            "PTO-L025",
-            f"'{op.name}' op expects the rows of mask {bits} bits apart: '{writer.name}'{where} has"
-            f" packed them {how}",
-            op.loc,
-            severity="error" if own is not None else "warning",
-            help="fill a tile with the number (texpands) and compare with tcmp, which packs rows as"
-            " tsel reads them on every profile; in Python use pto.where",
-        )
-    ]
+    yield op.finding(
+        "PTO-L025",
+        f"expects the rows of mask {bits} bits apart: '{writer.name}'{where} has packed them {how}",
+        "error" if own is not None else "warning",
+        help="fill a tile with the number (texpands) and compare with tcmp, which packs rows as"
+        " tsel reads them on every profile; in Python use pto.where",
+    )
 
 
 def _has_one_row(op: Operation) -> bool:

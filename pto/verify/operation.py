@@ -78,28 +78,24 @@ def _kinds(op: Operation, row: Instr) -> list[Diagnostic]:
         kind = KINDS[operand.kind]
         for value in op.group(operand.name):
             if not kind.accepts(value.type):
-                message = (
-                    f"'{op.name}' op expects {operand.name} to be {kind.words}: it is {_a(value)}"
-                )
-                out.append(Diagnostic("PTO-T025", message))
+                wrong = f"expects {operand.name} to be {kind.words}: it is {_a(value)}"
+                out.append(op.finding("PTO-T025", wrong))
     count, least = len(op.results), sum(not r.optional for r in row.results)
     any_number = not row.results and row.text.endswith("-> results")
     fits = least <= count <= len(row.results)
     if not fits and not any_number and not row.text.startswith("="):
         names = ", ".join(r.name for r in row.results) or "no result"
         are = "result is" if count == 1 else "results are"
-        message = f"'{op.name}' op gives {names}: {count} {are} written"
-        return [Diagnostic("PTO-T028", message)]
+        return [op.finding("PTO-T028", f"gives {names}: {count} {are} written")]
     for result, value in zip(row.results, op.results, strict=False):
         kind = KINDS[result.kind]
         if not kind.accepts(value.type):
-            message = f"'{op.name}' op gives {kind.words} as {result.name}: it is {_a(value)}"
-            out.append(Diagnostic("PTO-T025", message))
+            wrong = f"gives {kind.words} as {result.name}: it is {_a(value)}"
+            out.append(op.finding("PTO-T025", wrong))
         wanted = INFERRED[result.type](op) if result.type in ("same", "elem") else None
         if wanted is not None and value.type != wanted:
-            types = type_text(wanted), type_text(value.type)
-            message = "'{}' op gives a result of type {}: it is written {}".format(op.name, *types)
-            out.append(Diagnostic("PTO-T077", message))
+            written = f"{type_text(wanted)}: it is written {type_text(value.type)}"
+            out.append(op.finding("PTO-T077", f"gives a result of type {written}"))
     return out
 
 
@@ -111,18 +107,11 @@ def _a(value: Value) -> str:
 
 def _attributes(op: Operation, row: Instr) -> list[Diagnostic]:
     missing = [a.name for a in row.attrs if a.required and a.name not in op.attrs]
-    ours = row.family.dialect == "pto."
+    ours, names = row.family.dialect == "pto.", [a.name for a in row.attrs]
     unknown = [n for n in op.attrs if ours and row.attr(n) is None and _is_ours(n)]
     return [
-        Diagnostic("PTO-T026", f"'{op.name}' op needs attribute {name}", help=_values(row, name))
-        for name in missing
-    ] + [
-        Diagnostic(
-            "PTO-T027",
-            f"'{op.name}' op has no attribute {name}",
-            help=nearest(name, [a.name for a in row.attrs]),
-        )
-        for name in unknown
+        *(op.finding("PTO-T026", f"needs attribute {n}", help=_values(row, n)) for n in missing),
+        *(op.finding("PTO-T027", f"has no attribute {n}", help=nearest(n, names)) for n in unknown),
     ]
 
 

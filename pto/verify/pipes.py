@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pto.core.errors import Diagnostic, Note
 from pto.ir.graph import Module, Operation
-from pto.isa.row.attributes import Bool, Int, Str, Symbol
+from pto.isa.row.attributes import Bool, integer, word
 from pto.isa.row.order import Allocate, OfQueue, OpenQueue, Pop, Push, QueueSlots
 from pto.isa.row.types import TileBuf
 from pto.target.facts import Profile
@@ -50,23 +50,21 @@ def is_lowered(op: Operation) -> bool:
     return is_end(op) and bool(op.results)
 
 
-def check(module: Module, profile: Profile) -> list[Diagnostic]:
-    found: list[Diagnostic] = []
+def check(module: Module, profile: Profile) -> Iterator[Diagnostic]:
     ends: list[QueueEnd] = []
     for function in module.functions():
         for op in function.walk():
             if is_end(op):
                 ends.append(_end(op, function, profile))
-                found += _anchored(op, ends[-1])
-        found += _addressed(function)
+                yield from _anchored(op, ends[-1])
+        yield from _addressed(function)
     for end in ends:
-        found += _own_split(end)
-    return found + _peers(ends)
+        yield from _own_split(end)
+    yield from _peers(ends)
 
 
 def number(op: Operation, name: str) -> int | None:
-    value = op.attrs.get(name)
-    return value.value if isinstance(value, Int) else None
+    return integer(op.attrs, name)
 
 
 def buffers(op: Operation, function: Operation) -> Iterator[tuple[Key, Operation]]:
@@ -81,9 +79,8 @@ def buffers(op: Operation, function: Operation) -> Iterator[tuple[Key, Operation
 
 
 def _buffer_key(maker: Operation, function: Operation) -> tuple[str, str]:
-    name, peer = maker.attrs.get("name"), maker.attrs.get("peer_func")
-    home = peer.name if isinstance(peer, Symbol) else name_of(function)
-    return home, name.value if isinstance(name, Str) else ""
+    home = word(maker.attrs, "peer_func")
+    return name_of(function) if home is None else home, word(maker.attrs, "name") or ""
 
 
 def slots(op: Operation) -> tuple[int, int]:
@@ -128,86 +125,76 @@ def _way(user: Operation) -> int | None:
 
 
 def _id(op: Operation) -> int:
-    value = op.attrs.get("id")
-    return value.value if isinstance(value, Int) else 0
+    return number(op, "id") or 0
 
 
-def _addressed(function: Operation) -> list[Diagnostic]:
+def _addressed(function: Operation) -> Iterator[Diagnostic]:
     """Frontend users must name exactly one queue of their function, with their direction."""
     queues = {_id(op): op for op in function.walk() if is_end(op) and not is_lowered(op)}
-    found: list[Diagnostic] = []
     for op in function.walk():
-        way = _way(op)
+        way, queue = _way(op), queues.get(_id(op))
         if way is None:
             continue
-        queue, number = queues.get(_id(op)), _id(op)
-        mask = queue.attrs.get("dir_mask") if queue else None
+        mask = number(queue, "dir_mask") if queue else None
         if queue is None:
-            message = f"'{op.name}' op names queue {number}, which its function does not initialise"
-            found.append(Diagnostic("PTO-D060", message, op.loc))
-        elif isinstance(mask, Int) and not mask.value & way:
-            message = f"'{op.name}' op uses queue {number} against its dir_mask of {mask.value}"
+            unknown = f"names queue {_id(op)}, which its function does not initialise"
+            yield op.finding("PTO-D060", unknown)
+        elif mask is not None and not mask & way:
+            against = f"uses queue {_id(op)} against its dir_mask of {mask}"
             note = Note("the queue is initialised here", queue.loc)
-            found.append(Diagnostic("PTO-D060", message, op.loc, notes=(note,)))
-    return found
+            yield op.finding("PTO-D060", against, notes=(note,))
 
 
-def _anchored(op: Operation, end: QueueEnd) -> list[Diagnostic]:
+def _anchored(op: Operation, end: QueueEnd) -> Iterator[Diagnostic]:
     order = op.order
     in_local = isinstance(order, OpenQueue) and order.in_local
-    if not in_local or "flag_base" in op.attrs or end.keys:
-        return []
-    message = (
-        f"'{op.name}' op requires local_addr to come from pto.reserve_buffer or "
-        "pto.import_reserved_buffer when 'flag_base' is not explicit"
-    )
-    return [Diagnostic("PTO-S120", message, op.loc)]
+    if in_local and "flag_base" not in op.attrs and not end.keys:
+        yield op.finding(
+            "PTO-S120",
+            "requires local_addr to come from pto.reserve_buffer or "
+            "pto.import_reserved_buffer when 'flag_base' is not explicit",
+        )
 
 
-def _own_split(end: QueueEnd) -> list[Diagnostic]:
+def _own_split(end: QueueEnd) -> Iterator[Diagnostic]:
+    unsplit = {s == 0 for s in end.splits}
     if end.splits & _ODD and end.is_local:
         message = f"'{end.op.name}' op: halves of odd size need a queue through global memory"
-        return [Diagnostic("PTO-S122", message, end.op.loc)]
-    unsplit = {s == 0 for s in end.splits}
-    if len(unsplit) > 1:
-        return [_conflict(end, sorted(end.splits))]
-    if end.nosplit is None or not unsplit or unsplit == {end.nosplit}:
-        return []
-    word = "true" if end.nosplit else "false"
-    needed = "split = 0" if True in unsplit else "a split other than 0"
-    message = (
-        f"'{end.op.name}' op explicit 'nosplit = {word}' conflicts with users that require {needed}"
-    )
-    return [Diagnostic("PTO-S121", message, end.op.loc)]
+        yield Diagnostic("PTO-S122", message, end.op.loc)
+    elif len(unsplit) > 1:
+        yield _conflict(end, sorted(end.splits))
+    elif end.nosplit is not None and unsplit and unsplit != {end.nosplit}:
+        given = f"'nosplit = {'true' if end.nosplit else 'false'}'"
+        needed = "split = 0" if True in unsplit else "a split other than 0"
+        conflict = f"explicit {given} conflicts with users that require {needed}"
+        yield end.op.finding("PTO-S121", conflict)
 
 
 def _conflict(end: QueueEnd, splits: list[int], other: QueueEnd | None = None) -> Diagnostic:
     shown = ", ".join(map(str, splits))
-    message = f"'{end.op.name}' op conflicting pipe split usage across peer pipe init ops: {shown}"
     notes = (Note("the peer is initialised here", other.op.loc),) if other else ()
-    return Diagnostic("PTO-S122", message, end.op.loc, notes=notes)
+    conflict = f"conflicting pipe split usage across peer pipe init ops: {shown}"
+    return end.op.finding("PTO-S122", conflict, notes=notes)
 
 
-def _peers(ends: list[QueueEnd]) -> list[Diagnostic]:
-    found: list[Diagnostic] = []
+def _peers(ends: list[QueueEnd]) -> Iterator[Diagnostic]:
     for n, end in enumerate(ends):
         others = [e for e in ends if e.function != end.function and e.keys & end.keys]
         others += _only_namesake(end, ends)
         if _is_alone(end, others):
-            message = (
-                f"'{end.op.name}' op requires a complete peer init pair when its buffer comes from "
-                "pto.reserve_buffer or pto.import_reserved_buffer"
+            yield end.op.finding(
+                "PTO-S123",
+                "requires a complete peer init pair when its buffer comes from "
+                "pto.reserve_buffer or pto.import_reserved_buffer",
             )
-            found.append(Diagnostic("PTO-S123", message, end.op.loc))
         for other in ends[n + 1 :]:
             if other not in others:
                 continue
             kinds = {s == 0 for s in end.splits | other.splits}
             if end.splits and other.splits and len(kinds) > 1:
-                found.append(_conflict(end, sorted(end.splits | other.splits), other))
-            found += _disagreement(end, other)
-            found += [*_reinterpreted(end, other), *_reinterpreted(other, end)]
-    return found
+                yield _conflict(end, sorted(end.splits | other.splits), other)
+            yield from _disagreement(end, other)
+            yield from (*_reinterpreted(end, other), *_reinterpreted(other, end))
 
 
 def _only_namesake(end: QueueEnd, ends: list[QueueEnd]) -> list[QueueEnd]:
@@ -228,14 +215,13 @@ def _is_alone(end: QueueEnd, others: list[QueueEnd]) -> bool:
     return any(home != end.function for _, home, _ in end.keys)
 
 
-def _disagreement(end: QueueEnd, other: QueueEnd) -> list[Diagnostic]:
+def _disagreement(end: QueueEnd, other: QueueEnd) -> Iterator[Diagnostic]:
     """Both ends of a queue must declare the same directions and the same slots."""
     mine, theirs = (_shape(e) for e in (end, other))
-    if mine == theirs:
-        return []
-    message = f"'{end.op.name}' op has {mine}, the other end of the queue {theirs}"
-    note = Note("the other end is initialised here", other.op.loc)
-    return [Diagnostic("PTO-S197", message, end.op.loc, notes=(note,))]
+    if mine != theirs:
+        note = Note("the other end is initialised here", other.op.loc)
+        unlike = f"has {mine}, the other end of the queue {theirs}"
+        yield end.op.finding("PTO-S197", unlike, notes=(note,))
 
 
 def _shape(end: QueueEnd) -> str:
@@ -253,10 +239,10 @@ def _reinterpreted(producer: QueueEnd, consumer: QueueEnd) -> Iterator[Diagnosti
         for layout, push in written.items():
             if layout is None or read is None or layout == read:
                 continue
-            message = f"'{pop.name}' op reads {read} from slots that hold {layout}"
             note = Note(f"{layout} is pushed here", push.loc)
             help = f"copy the tile to one with layout {read} before the push (tmov)"
-            yield Diagnostic("PTO-S198", message, pop.loc, "warning", (note,), help)
+            unlike = f"reads {read} from slots that hold {layout}"
+            yield pop.finding("PTO-S198", unlike, "warning", (note,), help)
 
 
 def _layout_of(op: Operation, role: str) -> str | None:

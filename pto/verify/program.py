@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from pto.core.errors import Diagnostic, PtoError
 from pto.ir.graph import Module, no_collection
@@ -11,7 +11,7 @@ from pto.isa.meaning.handle.subview import SUBSET, SUBVIEW
 from pto.isa.meaning.simt.memory import OWN_ARRAY
 from pto.isa.meaning.tile.compare import PACKING
 from pto.isa.order.cross_core import SEMAPHORE
-from pto.isa.row.attributes import Str
+from pto.isa.row.attributes import Str, word
 from pto.isa.row.instr import Instr
 from pto.isa.row.order import Barrier, OfQueue, OpenQueue, QueueSlots, SetFlag, WaitFlag
 from pto.isa.row.traits import Control
@@ -34,7 +34,7 @@ from pto.verify import (
     windows,
 )
 
-Check = Callable[[Module, Profile], list[Diagnostic]]
+Check = Callable[[Module, Profile], Iterator[Diagnostic]]
 
 
 @no_collection()
@@ -180,10 +180,5 @@ def declare(module: Module, profile: str) -> None:
 
 def _declared(module: Module, key: str) -> str | None:
     """The attribute on the module, or on the first module inside it that has one."""
-    for op in module.walk():
-        if op.control is not Control.MODULE:
-            continue
-        value = op.attrs.get(key)
-        if isinstance(value, Str):
-            return value.value
-    return None
+    modules = (op for op in module.walk() if op.control is Control.MODULE)
+    return next((w for op in modules if (w := word(op.attrs, key)) is not None), None)

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterable, Iterator
 
 from pto.core.errors import Diagnostic, Note
 from pto.ir.graph import Module, Operation
-from pto.isa.row.attributes import Str, Symbol
+from pto.isa.row.attributes import word
 from pto.isa.row.order import QueueSlots
 from pto.isa.row.traits import Control
 from pto.target.facts import Profile
@@ -16,35 +16,34 @@ from pto.verify.functions import is_defined, name_of
 from pto.verify.pipes import buffers, is_end, is_lowered, number, slots
 
 
-def check(module: Module, profile: Profile) -> list[Diagnostic]:
-    found: list[Diagnostic] = []
+def check(module: Module, profile: Profile) -> Iterator[Diagnostic]:
     for function in module.functions():
         ops = list(function.walk())
         queues = [op for op in ops if is_end(op)]
-        found += [*_ids(queues), *_names(ops)]
-        found += [*_flags(queues, function), *_buffers(queues, function)]
-        found += _peers(module, ops)
-    return found + epilogues.check(module, profile)
+        yield from (*_ids(queues), *_names(ops))
+        yield from (*_flags(queues, function), *_buffers(queues, function))
+        yield from _peers(module, ops)
+    yield from epilogues.check(module, profile)
 
 
 def _peers(module: Module, ops: list[Operation]) -> Iterator[Diagnostic]:
     """A buffer is imported from one function: of the own module, else a public one of another."""
     for op in ops:
-        peer = op.attrs.get("peer_func")
-        if not isinstance(peer, Symbol) or op.order != QueueSlots(is_imported=True):
+        peer = word(op.attrs, "peer_func")
+        if peer is None or op.order != QueueSlots(is_imported=True):
             continue
-        named = [f for f in module.functions() if _called(f) == peer.name and is_defined(f)]
+        named = [f for f in module.functions() if _called(f) == peer and is_defined(f)]
         own = next(op.around(Control.MODULE), None)
         near = [f for f in named if next(f.around(Control.MODULE), None) is own]
-        open_ = [f for f in named if "sym_visibility" not in f.attrs or _is_public(f)]
+        open_ = [f for f in named if word(f.attrs, "sym_visibility") in (None, "public")]
         count = len(near) or len(open_)
         if count != 1 and (near or count == 0 or len(open_) > 1):
             how = "none" if not count else f"{count} of them"
-            message = f"'{op.name}' op imports from @{peer.name}: there is {how} to import from"
-            yield Diagnostic("PTO-S197", message, op.loc)
+            yield op.finding("PTO-S197", f"imports from @{peer}: there is {how} to import from")
         elif not any(_reserves(f, op) for f in near or open_):
-            message = f"'{op.name}' op imports {_shown(op)}, which @{peer.name} does not reserve"
-            yield Diagnostic("PTO-S197", message, op.loc)
+            name = word(op.attrs, "name")
+            shown = "a buffer" if name is None else f'"{name}"'
+            yield op.finding("PTO-S197", f"imports {shown}, which @{peer} does not reserve")
 
 
 def _reserves(function: Operation, imported: Operation) -> bool:
@@ -53,20 +52,10 @@ def _reserves(function: Operation, imported: Operation) -> bool:
     return any(op.attrs.get("name") == wanted for op in ops)
 
 
-def _shown(op: Operation) -> str:
-    name = op.attrs.get("name")
-    return f'"{name.value}"' if isinstance(name, Str) else "a buffer"
-
-
 def _called(function: Operation) -> str:
     """The name by which other functions refer to this one."""
-    logical = function.attrs.get("pto.ptodsl.logical_name")
-    return logical.value if isinstance(logical, Str) else name_of(function)
-
-
-def _is_public(function: Operation) -> bool:
-    word = function.attrs.get("sym_visibility")
-    return isinstance(word, Str) and word.value == "public"
+    logical = word(function.attrs, "pto.ptodsl.logical_name")
+    return name_of(function) if logical is None else logical
 
 
 def _repeated(
@@ -75,10 +64,8 @@ def _repeated(
     """A finding for each operation with the key of an earlier one."""
     first: dict[Hashable, Operation] = {}
     for key, op in items:
-        if key in first:
-            note = Note("the first one is here", first[key].loc)
-            yield Diagnostic(code, f"'{op.name}' op {words}", op.loc, notes=(note,))
-        first.setdefault(key, op)
+        if first.setdefault(key, op) is not op:
+            yield op.finding(code, words, notes=(Note("the first one is here", first[key].loc),))
 
 
 def _ids(queues: list[Operation]) -> Iterator[Diagnostic]:
@@ -121,7 +108,7 @@ def _buffers(queues: list[Operation], function: Operation) -> Iterator[Diagnosti
         count = number(op, "local_slot_num") or count
         room = number(maker, "size")
         if maker.order == QueueSlots() and room is not None and 0 < room < count * size:
-            message = f"'{maker.name}' op reserves {room} bytes for {count} slots of {size} bytes"
+            few = f"reserves {room} bytes for {count} slots of {size} bytes"
             note = Note("the queue is initialised here", op.loc)
             help = f"reserve {count * size} bytes: other data may follow the buffer"
-            yield Diagnostic("PTO-M196", message, maker.loc, "warning", (note,), help)
+            yield maker.finding("PTO-M196", few, "warning", (note,), help)

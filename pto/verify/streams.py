@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from pto.core.errors import Diagnostic, Note
 from pto.ir.graph import Block, Module, Operation, Value
 from pto.isa.row import types as t
@@ -11,23 +13,23 @@ from pto.target.facts import Profile
 _STORES = (*STORE_STATES, "pto.vstar", "pto.vstas")
 
 
-def check(module: Module, profile: Profile) -> list[Diagnostic]:
+def check(module: Module, profile: Profile) -> Iterator[Diagnostic]:
     """Report a state used twice in one block; uses in exclusive branches are not checked."""
-    found: list[Diagnostic] = []
     taken: dict[tuple[Value, Block | None], Operation] = {}
     for op in module.walk():
         for value in op.operands:
             if not isinstance(value.type, t.Align):
                 continue
             if _is_load(value):
-                found += _mixed(op) if value.maker and value.maker.is_loop else []
+                if value.maker and value.maker.is_loop and op.name in _STORES:
+                    mixed = "expects a state of stores, got a state of loads"
+                    yield op.finding("PTO-M081", mixed)
                 continue
             first = taken.setdefault((value, op.parent), op)
             if first is not op:
-                message = f"'{op.name}' op uses the state %{value.name} a second time"
                 note = Note(f"by this '{first.name}' op", first.loc)
-                found.append(Diagnostic("PTO-M081", message, op.loc, notes=(note,)))
-    return found
+                twice = f"uses the state %{value.name} a second time"
+                yield op.finding("PTO-M081", twice, notes=(note,))
 
 
 def _is_load(value: Value) -> bool:
@@ -37,10 +39,3 @@ def _is_load(value: Value) -> bool:
         value = maker.operands[maker.results.index(value) - len(maker.results)]
         maker = value.maker
     return maker is not None and maker.name in LOAD_STATES
-
-
-def _mixed(op: Operation) -> list[Diagnostic]:
-    if op.name not in _STORES:
-        return []
-    message = f"'{op.name}' op expects a state of stores, got a state of loads"
-    return [Diagnostic("PTO-M081", message, op.loc)]

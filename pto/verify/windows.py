@@ -6,6 +6,7 @@ elements, so a window that only it uses may begin anywhere. Only constant offset
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from pto.core.errors import Diagnostic, Note
@@ -29,10 +30,9 @@ class _Start(NamedTuple):
     op: Operation | None
 
 
-def check(module: Module, profile: Profile) -> list[Diagnostic]:
+def check(module: Module, profile: Profile) -> Iterator[Diagnostic]:
     """One finding for each window that begins inside a block, at its first use."""
     base, starts = profile.alignment.base, dict[Value, _Start]()
-    found: list[Diagnostic] = []
     for op in module.walk() if base > 1 else ():
         for value in op.operands:
             start = starts.get(value)
@@ -42,11 +42,10 @@ def check(module: Module, profile: Profile) -> list[Diagnostic]:
             pipe = "none" if row is None else pipe_of(Case(op, row, profile, constant))
             if pipe not in _BY_ELEMENT:
                 starts[value] = start._replace(op=None)  # reported once
-                found.append(_finding(op, pipe, start, base, profile))
+                yield _finding(op, pipe, start, base, profile)
         made = _made(op, starts)
         if made is not None:
             starts[op.results[0]] = made
-    return found
 
 
 def _made(op: Operation, starts: dict[Value, _Start]) -> _Start | None:

@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 
-from pto.target import PROFILES, profile
+from pto.target.profile import PROFILES, profile
 
 ORDERS = ("RowMajor", "ColMajor")
 STRIPES = ("NoneBox", "RowMajor", "ColMajor")

@@ -6,8 +6,9 @@ import re
 
 import pytest
 
-from pto.target import PROFILES, Profile, profile
+from pto.target.facts import Profile
 from pto.target.feature import COMPARISON
+from pto.target.profile import PROFILES, profile
 
 TABLE = """
 Tile instructions (pto.t*) | Full (emulated) | Full (hardware) | Full (hardware)

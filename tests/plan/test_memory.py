@@ -8,7 +8,7 @@ from pto.core.errors import PtoError
 from pto.core.memory import Space
 from pto.ir.text.parser import parse
 from pto.plan.memory import plan_memory
-from pto.target import device, narrow, profile
+from pto.target.profile import device, narrow, profile
 
 from .programs import (
     A2A3,

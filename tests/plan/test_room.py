@@ -6,8 +6,8 @@ from pto.cli import explain
 from pto.core.errors import Diagnostic, PtoError
 from pto.ir.text.parser import parse
 from pto.plan.memory import plan_memory
-from pto.target import device, narrow, profile
 from pto.target.facts import Profile
+from pto.target.profile import device, narrow, profile
 
 from .programs import A2A3, A5, BIG, alloc, plan, program, use
 

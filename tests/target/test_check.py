@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pto.core.errors import Diagnostic
-from pto.target import check_feature, check_layout, check_tile, check_type, profile
+from pto.target.profile import check_feature, check_layout, check_tile, check_type, profile
 
 A5_TYPES = ["f8e4m3", "f8e5m2", "hifloat8", "float4_e1m2x2", "float4_e2m1x2", "e8m0"]
 

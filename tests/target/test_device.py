@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from pto.core.errors import PtoError
-from pto.target import (
+from pto.target.profile import (
+    DEVICES,
     DeviceSpec,
     choose,
     device,
@@ -17,7 +18,6 @@ from pto.target import (
     profile_of_soc,
     smallest,
 )
-from pto.target.profile import DEVICES
 
 
 def error(name: str) -> tuple[str, str, str | None]:

@@ -12,9 +12,9 @@ from pto.core.errors import PtoError
 from pto.core.layout import LAYOUTS
 from pto.core.memory import Space
 from pto.core.tile import Role
-from pto.target import EDITIONS, PROFILES, Profile, profile
+from pto.target.facts import EDITIONS, Profile
 from pto.target.feature import FEATURES, comparison
-from pto.target.profile import ROWS
+from pto.target.profile import PROFILES, ROWS, profile
 
 
 def error(name: str, **options: object) -> tuple[str, str, str | None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pto.isa.row.types import Type
@@ -85,3 +86,17 @@ class Raw(Attribute):
     """Anything else (`dense<...>`, affine maps), carried as written."""
 
     text: str
+
+
+def integer(attrs: Mapping[str, Attribute], name: str) -> int | None:
+    """The number of an attribute; None where it is absent or no integer."""
+    value = attrs.get(name)
+    return value.value if isinstance(value, Int) else None
+
+
+def word(attrs: Mapping[str, Attribute], name: str) -> str | None:
+    """The text, enumerator or symbol of an attribute; None where it is absent or none of them."""
+    value = attrs.get(name)
+    if isinstance(value, Symbol):
+        return value.name
+    return value.value if isinstance(value, Str | Enum) else None
