@@ -14,7 +14,7 @@ from pto.observe.trials import entry_names
 from pto.plan.calls import entry_functions
 from pto.prove.questions import Answer
 from pto.run.launch.arguments import parameters
-from pto.verify.program import target_of
+from pto.verify.program import legal_target
 
 EXAMPLES = """\
   pto prove kernel.pto                     for every size, every block and every iteration
@@ -63,7 +63,7 @@ def _of_kernel(args: argparse.Namespace, stated: Mapping[str, Any]) -> Proofs:
 
 def _of_text(args: argparse.Namespace, stated: Mapping[str, Any]) -> Proofs:
     module = program.read_program(args.file, args)
-    target = target_of(module, profile=args.profile, device=None)
+    target = legal_target(module, profile=args.profile)
     names = [args.entry] if args.entry is not None else entry_names(module)
     functions = [f for name in names for f in entry_functions(module, name)]
     given = _numbers(args.set, functions)

@@ -369,6 +369,6 @@ def _value(parameter: LaunchParameter) -> Any:
         sizes = [max(parameter.elements or 0, _ROOM)]
     try:
         return np.zeros(sizes, np.uint8 if kind is None else kind.numpy)
-    except MemoryError:
+    except (MemoryError, ValueError):  # NumPy has a word of its own for sizes beyond all memory
         size = " x ".join(map(str, sizes))
         raise fail("PTO-U008", f"there is no memory left for %{parameter.name} of {size}") from None

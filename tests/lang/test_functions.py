@@ -236,6 +236,36 @@ def test_a_product_meets_a_loaded_tile_of_its_width():
     assert np.array_equal(y, x @ w + b - b[0])
 
 
+@pytest.mark.parametrize("profile", ["a2a3", "a5"])
+def test_tiles_whose_lines_were_rounded_up_meet_by_their_valid_elements(profile: str):
+    def k(x: F32, w: F32, y: F32) -> None:
+        a, b = pto.load(x, 5, 40), pto.load(w, 5, 40)
+        ordered, turned = pto.sort(a, axis=0), b.T.T
+        pto.store(y[0:5, :], pto.where(ordered < turned, a, ordered))
+        pto.store(y[5:10, :], pto.where(a != a, b, pto.cumsum(b, axis=1)))
+        b += pto.flip(a, axis=1)
+        turned[:] = pto.where(turned > a, turned, b)
+        pto.store(y[10:15, :], b)
+        pto.store(y[15:20, :], turned)
+
+    x, w = np.random.default_rng(7).integers(-9, 10, (2, 5, 40)).astype(np.float32)
+    y = np.zeros((20, 40), np.float32)
+    pto.kernel(k, profile=profile)(x, w, y)
+    ordered, added = np.sort(x, axis=0), w + x[:, ::-1]
+    chosen = np.where(ordered < w, x, ordered), np.cumsum(w, axis=1)
+    assert np.array_equal(y, np.vstack([*chosen, added, np.where(w > x, w, added)]))
+
+
+def test_where_of_tiles_of_other_sizes_is_a_finding():
+    def k(x: F32, y: F32) -> None:
+        t = pto.load(x, 16, 64)
+        pto.store(y, pto.where(t > 0.0, t, pto.load(x[0:8, :], 8, 64)))
+
+    with pytest.raises(pto.PtoError, match="16x64 and 8x64") as told:
+        pto.kernel(k)(np.zeros((16, 64), np.float32), np.zeros((16, 64), np.float32))
+    assert told.value.code == "PTO-U083"
+
+
 def test_static_range_is_unrolled():
     def k(x: F32, y: F32) -> None:
         t = pto.load(x, 16, 64)

@@ -322,3 +322,50 @@ def test_a_wait_for_another_rank_is_no_deadlock(first: str, stopped: str | None)
     (looked,) = deep.deep(parse(_RANKS.format(first=first)), profile=None, device=None)
     assert looked.verdict.findings == ()
     assert (looked.stopped.code if looked.stopped else None) == stopped
+
+
+def test_an_array_larger_than_all_memory_is_a_finding(tmp_path: Path, capsys: Any):
+    path = tmp_path / "huge.pto"
+    path.write_text(
+        """
+!view = !pto.tensor_view<4611686018427387904x64xf32>
+!part = !pto.partition_tensor_view<16x64xf32>
+!tile = !pto.tile_buf<vec, 16x64xf32>
+module attributes {pto.target_arch = "a5"} {
+  func.func @kernel(%x: !pto.ptr<f32>) {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c16 = arith.constant 16 : index
+    %c64 = arith.constant 64 : index
+    %h = arith.constant 4611686018427387904 : index
+    %v = pto.make_tensor_view %x, shape = [%h, %c64], strides = [%c64, %c1] : !view
+    %p = pto.partition_view %v, offsets = [%c0, %c0], sizes = [%c16, %c64] : !view -> !part
+    %t = pto.alloc_tile : !tile
+    pto.tload ins(%p : !part) outs(%t : !tile)
+    pto.tstore ins(%t : !tile) outs(%p : !part)
+    return
+  }
+}
+"""
+    )
+    assert main(["check", "--deep", str(path)]) == 1
+    assert "PTO-U008" in capsys.readouterr().out
+
+
+def test_only_a_legal_program_is_proved(tmp_path: Path, capsys: Any):
+    path = tmp_path / "nested.pto"
+    path.write_text(
+        """
+module attributes {pto.target_arch = "a5"} {
+  func.func @outer() attributes {pto.entry} {
+    func.func @inner() {
+      return
+    }
+    return
+  }
+}
+"""
+    )
+    assert main(["prove", str(path)]) == 1
+    shown = capsys.readouterr()
+    assert "PTO-S108" in shown.err and "proved" not in shown.out

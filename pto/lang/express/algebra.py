@@ -31,7 +31,7 @@ from pto.lang.values.operators import COMMUTES, Comparison, operations
 from pto.lang.values.scalars import Scalar, is_number, select
 from pto.lang.values.tiles import Extents, Tile, region_text, same_region, tile
 
-_WORDS = {"max": "pto.max(a, b)", "min": "pto.min(a, b)"}
+_WORDS = {"max": "pto.max(a, b)", "min": "pto.min(a, b)", "where": "pto.where(c, a, b)"}
 _ALIKE = COMMUTES | {"max", "min"}
 
 
@@ -58,8 +58,8 @@ def binary(sign: str, a: Any, b: Any, into: Tile | None = None) -> Tile:
         dst = into or like(a)
         _fill(row, dst, a, b)
         return dst
-    a, b = a if into is a else _trimmed(a, b), _trimmed(b, a)
-    wide, spread = _broadcast(sign, a, b)
+    a, b = a if into is a else trimmed(a, b), trimmed(b, a)
+    wide, spread = broadcast(sign, a, b)
     if wide is None:  # a column and a row
         a, b = crossed(a, b) if is_column(a) else a, crossed(b, a) if is_column(b) else b
         return binary(sign, a, b, into)
@@ -88,8 +88,9 @@ def accumulate(sign: str, t: Tile, other: object) -> Tile:
             f"`{sign}=`: %{t.value.name} is an accumulator, and only the matrix unit adds to it",
             help=f"pto.dot(a, b, acc={t.value.name}) adds a product to it",
         )
+    if isinstance(other, Tile):
+        other = trimmed(vector(other), t)
     if isinstance(other, Tile) and other.shape == t.shape:
-        other = vector(other)
         require_one_type(sign, t, other)
         row = None if t.is_filled else _find(f"part {sign}", t, other)
         if row is not None and not same_region(session.region(t), session.region(other)):
@@ -98,13 +99,13 @@ def accumulate(sign: str, t: Tile, other: object) -> Tile:
             session.set_region(t, *region)
             return t
     if isinstance(other, Tile) and not is_single(other):
-        _require_room(sign, t, vector(other))
+        _require_room(sign, t, other)
     return binary(sign, t, other, into=t)
 
 
 def _require_room(sign: str, t: Tile, other: Tile) -> None:
     """The result of `t += other` has the shape of `t`."""
-    if not is_single(t) and _broadcast(sign, t, other)[0] is t:
+    if not is_single(t) and broadcast(sign, t, other)[0] is t:
         return
     raise mistake(
         "PTO-U083",
@@ -120,7 +121,7 @@ def assign(t: Tile, value: Any) -> None:
             raise mistake("PTO-T209", f"a tile is assigned a tile or a number, got {_kind(value)}")
         instructions.texpands(flat(t), value)
         return
-    value = vector(value)
+    value = trimmed(vector(value), t)
     require_one_type("=", t, value)
     if t.shape != value.shape:
         raise mistake(
@@ -212,7 +213,7 @@ def everywhere(dst: Tile, *sources: Tile) -> Generator[None]:
 # ---- shapes
 
 
-def _broadcast(sign: str, a: Tile, b: Tile) -> tuple[Tile | None, str | None]:
+def broadcast(sign: str, a: Tile, b: Tile) -> tuple[Tile | None, str | None]:
     """The operand with the shape of the result (or None), and how the other one is broadcast."""
     if is_column(a) == is_column(b) and (a.shape == b.shape or is_column(a)):
         return a, None
@@ -232,7 +233,7 @@ def _broadcast(sign: str, a: Tile, b: Tile) -> tuple[Tile | None, str | None]:
     )
 
 
-def _trimmed(t: Tile, other: Tile) -> Tile:
+def trimmed(t: Tile, other: Tile) -> Tile:
     """A tile with longer lines than `other` as a window of that width, if both have as many valid
     columns: matmul results have lines of 16, loaded tiles of 32 elements. The same for rows, of
     which a transpose makes whole lines."""

@@ -17,7 +17,15 @@ from pto.lang.call import instructions
 from pto.lang.call.invoke import invoke
 from pto.lang.call.place import mistake
 from pto.lang.call.session import current
-from pto.lang.express.algebra import adapted, binary, crossed, require_one_type, spread_like
+from pto.lang.express.algebra import (
+    adapted,
+    binary,
+    broadcast,
+    crossed,
+    require_one_type,
+    spread_like,
+    trimmed,
+)
 from pto.lang.express.shapes import flat, is_column, is_row, is_single, like, vector
 from pto.lang.values.operators import COMPARED, Comparison, operations, plain
 from pto.lang.values.scalars import Extent, Scalar, is_number
@@ -47,7 +55,7 @@ def where(cond: Any, a: object, b: object, *, dst: Tile | None = None) -> Tile:
         if not isinstance(each, Tile | Scalar) and not is_number(each):
             raise mistake("PTO-T209", f"pto.where selects from tiles or numbers, got {each!r}")
     sources = [vector(each) if isinstance(each, Tile) else each for each in (a, b)]
-    cond, sources = _crossed(cond, sources)
+    cond, sources = _one_shape(*_crossed(cond, sources))
     found = [each for each in (*sources, *cond.tiles()) if isinstance(each, Tile)]
     wide = max(found, key=_extent)
     chosen = [each for each in sources if isinstance(each, Tile)]
@@ -58,8 +66,7 @@ def where(cond: Any, a: object, b: object, *, dst: Tile | None = None) -> Tile:
         for each in dict.fromkeys(t for t in found if t is not wide):
             if is_single(each) and not is_single(wide):
                 continue
-            spread = None if each.shape == wide.shape else "row" if is_column(each) else "column"
-            narrowed.enter_context(adapted(wide, each, spread))
+            narrowed.enter_context(adapted(wide, each, broadcast("where", wide, each)[1]))
         _select(cond, sources, into, wide)
     regions = [(each, current().region(each)) for each in found]
     into.is_filled |= all(t.is_filled and same_region(r, t.shape) for t, r in regions)
@@ -101,6 +108,20 @@ def _crossed(cond: Comparison, sources: list[Extent]) -> tuple[Comparison, list[
         return cond, sources
     made = crossed(tall[0], wide[0])
     return cond.replaced(tall[0], made), [made if each is tall[0] else each for each in sources]
+
+
+def _one_shape(cond: Comparison, sources: list[Extent]) -> tuple[Comparison, list[Extent]]:
+    """Tiles of as many valid elements that were rounded up differently, as windows of one shape."""
+    tiles = [each for each in (*sources, *cond.tiles()) if isinstance(each, Tile)]
+    whole = [each for each in tiles if not (is_column(each) or is_row(each) or is_single(each))]
+    for each in dict.fromkeys(whole):
+        least = each
+        for other in whole:
+            least = trimmed(least, other)
+        if least is not each:
+            cond = cond.replaced(each, least)
+            sources = [least if source is each else source for source in sources]
+    return cond, sources
 
 
 def _kind(chosen: list[Tile], sources: list[Extent], wide: Tile) -> DType:

@@ -15,8 +15,8 @@ from pto.lang.call import instructions
 from pto.lang.call.place import mistake
 from pto.lang.control import repeat
 from pto.lang.express.algebra import as_tile, unary
-from pto.lang.express.memory import arange, room_for
-from pto.lang.express.product import convert, transpose
+from pto.lang.express.memory import arange
+from pto.lang.express.product import convert, transpose, turned
 from pto.lang.express.shapes import flat, is_column, like, set_region, whole_lines
 from pto.lang.values.scalars import Extent, arith
 from pto.lang.values.tiles import Tile, tile
@@ -81,12 +81,12 @@ def _by_rows(word: str, t: Tile, axis: int, run: Callable[[Tile, Tile, Extent], 
     first = _is_first(word, axis)
     if is_column(t):
         return transpose(_by_rows(word, flat(t), 1, run)) if first else t
-    source = t if first else _turned(t)
+    source = t if first else turned(t)
     made = like(source)
     rows, cols = source.valid
     set_region(made, rows, cols)
     run(made, source, rows)
-    return made if first else _turned(made)
+    return made if first else turned(made)
 
 
 def _by_columns(
@@ -96,16 +96,8 @@ def _by_columns(
     t = as_tile(word, t)
     first = _is_first(word, axis)
     if is_column(t):
-        return list(map(transpose, run(word, flat(t)))) if first else run(word, _turned(flat(t)))
-    return list(map(_turned, run(word, _turned(t)))) if first else run(word, t)
-
-
-def _turned(t: Tile) -> Tile:
-    """The transposed tile in row-major order, also for one row or column (ttrans)."""
-    made = tile(*room_for(t.cols, t.rows, t.dtype, "vec"), t.dtype)
-    instructions.ttrans(made, t)
-    made.asked = t.asked[1], t.asked[0]
-    return made
+        return list(map(transpose, run(word, flat(t)))) if first else run(word, turned(flat(t)))
+    return list(map(turned, run(word, turned(t)))) if first else run(word, t)
 
 
 def _row(t: Tile, r: Extent) -> Tile:

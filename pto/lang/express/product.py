@@ -180,6 +180,13 @@ def transpose(t: Tile) -> Tile:
         return flat(t)
     if is_row(t):
         return upright(t)
-    made = tile(*room_for(t.cols, t.rows, t.dtype, "vec"), t.dtype)
+    return turned(t)
+
+
+def turned(t: Tile) -> Tile:
+    """The transposed tile in row-major order, also for one row or column (ttrans)."""
+    rows, cols = t.asked
+    made = tile(*room_for(cols, rows, t.dtype, "vec"), t.dtype)
     instructions.ttrans(made, t)
+    made.asked = cols, rows
     return made
