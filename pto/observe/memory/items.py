@@ -52,7 +52,7 @@ class Conflicts:
     def touch(
         self, items: Items, at: Pointers, nbytes: int, writes: bool, atomic: bool, raw: Ints
     ) -> None:
-        memory, op = at.memory, getattr(items, "op", None)
+        memory, op = at.memory, items.op
         if op is None or not isinstance(memory, WatchedMemory):
             return
         number, _ = self._ops.setdefault(id(op), (len(self._ops), op))

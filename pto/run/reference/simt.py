@@ -45,8 +45,11 @@ Do_ = Callable[[ItemGroup, Frame], None]
 
 def launch(c: Compiler, op: Operation, body: ItemLaunch) -> Step:
     """The step of an operation that starts work items."""
-    program = _Section(c, op) if op.regions else ItemProgram(c, c.callee(op))
-    ins = c.slots(program.captured if isinstance(program, _Section) else op.operands)
+    around = captured(op)
+    program = (
+        ItemProgram(c, op.regions[0], around) if op.regions else ItemProgram.of(c, c.callee(op))
+    )
+    ins = c.slots(around if op.regions else op.operands)
     written = _written_size(op) if body.sizes == "attributes" else None
 
     def step(core: Core, regs: Regs) -> None:
@@ -100,29 +103,24 @@ def alone(case: Case, body: Together) -> Callable[..., Any]:
 
 
 class ItemProgram:
-    """A function for work items: compiled once, run with any group of them."""
+    """A region for work items: compiled once, run with any group of them.
 
-    def __init__(self, c: Compiler, function: Operation) -> None:
-        block = function.regions[0].block
-        self.args = block.args
-        self._body = _Body(c, function.regions[0])
-        self._results = block.ops[-1].operands if block.ops else []
+    It belongs to a function with arguments, or to an operation that captures values around it.
+    """
+
+    def __init__(self, c: Compiler, region: Region, args: Sequence[Value]) -> None:
+        self.args = args
+        self._body = _Body(c, region)
+
+    @classmethod
+    def of(cls, c: Compiler, function: Operation) -> ItemProgram:
+        region = function.regions[0]
+        return cls(c, region, region.block.args)
 
     def call(self, group: ItemGroup, values: Sequence[Any]) -> list[Any]:
         frame: Frame = {id(a): v for a, v in zip(self.args, values, strict=True)}
         self._body.run(group, frame)
-        return [frame[id(v)] for v in self._results]
-
-
-class _Section:
-    """The body of an operation, which captures values around it."""
-
-    def __init__(self, c: Compiler, op: Operation) -> None:
-        self.captured = self.args = captured(op)
-        self._body = _Body(c, op.regions[0])
-
-    def call(self, group: ItemGroup, values: Sequence[Any]) -> None:
-        self._body.run(group, {id(a): v for a, v in zip(self.args, values, strict=True)})
+        return [frame[id(v)] for v in self._body.last]
 
 
 def captured(op: Operation) -> list[Value]:
@@ -371,7 +369,7 @@ def _while(c: Compiler, op: Operation) -> Do_:
 
 
 def _call(c: Compiler, op: Operation) -> Do_:
-    program = ItemProgram(c, c.callee(op))
+    program = ItemProgram.of(c, c.callee(op))
 
     def step(group: ItemGroup, frame: Frame) -> None:
         found = program.call(group, [frame[id(v)] for v in op.operands])

@@ -7,7 +7,7 @@ frees the slot at once.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -199,12 +199,35 @@ def _entry(core: Machine, ring: QueueRing, type: t.Type, number: int, split: int
 
 # ---- instructions
 
+Act = Callable[[Machine, Pipe, Mapping[str, Any]], Any]  # of operands by their names
 
-def _push(case: Case, type: t.Type | None) -> Callable[..., Any]:
-    split = int(case.word("split") or 0)
+
+def _on_queue(act: Callable[[Case], Act], *, blocks: bool = False, binds: str = "") -> Do:
+    """An instruction on a queue, which an operand holds or an id names."""
+
+    def make(case: Case) -> Callable[..., Any]:
+        run, find, names = act(case), by_id(case), case.row.operand_names
+
+        def on_queue(core: Machine, *operands: Any) -> Any:
+            given = dict(zip(names, operands, strict=True))
+            pipe = given["pipe_handle"] if "pipe_handle" in given else find(core)
+            return run(core, pipe, given)
+
+        return on_queue
+
+    return Do(make, blocks, binds=binds)
+
+
+def _entry_type(case: Case) -> t.Type:
+    """The type of a popped or allocated entry: a result, or a handle that gets its address."""
+    return (case.op.results or case.op.operands)[0].type
+
+
+def _push(case: Case) -> Act:
+    split, type = int(case.word("split") or 0), case.type("tile")
     is_view = is_global(type)
 
-    def push(core: Machine, pipe: Pipe, value: Any) -> Any:
+    def push(core: Machine, pipe: Pipe, given: Mapping[str, Any]) -> Any:
         ring, me = pipe.ring(core, out=True), own(core)
         if is_view:
             if ring.pushed[me] >= ring.taken[me]:
@@ -214,7 +237,7 @@ def _push(case: Case, type: t.Type | None) -> Callable[..., Any]:
         full = ring.room(core, split)
         if full is not None:
             return full
-        tile = as_tile(value, type)
+        tile = as_tile(given["tile"], type)
         if ring.epilogue is not None and tile.type.role is Role.ACC:
             tile = finished(core, tile, ring.epilogue, ring.number)
         _send(core, ring, outgoing(core, tile), split)
@@ -225,12 +248,11 @@ def _push(case: Case, type: t.Type | None) -> Callable[..., Any]:
     return push
 
 
-def _pop(case: Case, type: t.Type) -> Callable[..., Any]:
-    split = int(case.word("split") or 0)
-    is_view = is_global(type)
-    tile = None if is_view else tile_type(type)
+def _pop(case: Case) -> Act:
+    split, type = int(case.word("split") or 0), _entry_type(case)
+    tile = None if is_global(type) else tile_type(type)
 
-    def pop(core: Machine, pipe: Pipe, valid: Valid | None) -> Any:
+    def pop(core: Machine, pipe: Pipe, given: Mapping[str, Any]) -> Any:
         ring, me = pipe.ring(core, out=False), own(core)
         empty = ring.ready(core, split)
         if empty is not None:
@@ -238,7 +260,7 @@ def _pop(case: Case, type: t.Type) -> Callable[..., Any]:
         if tile is None:
             found: Any = _entry(core, ring, type, int(ring.popped[me]), split)
         else:
-            found = _receive(core, ring, tile, valid, split)
+            found = _receive(core, ring, tile, _asked_region(tile, given), split)
         ring.popped[me] += 1
         if ring.entry is not None and tile is not None:
             ring.free(core)
@@ -247,10 +269,20 @@ def _pop(case: Case, type: t.Type) -> Callable[..., Any]:
     return pop
 
 
-def _allocate(case: Case, type: t.Type) -> Callable[..., Any]:
-    split = int(case.word("split") or 0)
+def _asked_region(type: TileType, given: Mapping[str, Any]) -> Valid | None:
+    """The valid region that operands give a popped tile; a handle keeps its own."""
+    handle = given.get("tile")
+    if isinstance(handle, Unbound):
+        return handle.valid
+    if isinstance(handle, Tile):
+        return handle.get_valid()
+    return valid_region(type, given.get("valid_row"), given.get("valid_col"))
 
-    def allocate(core: Machine, pipe: Pipe) -> Any:
+
+def _allocate(case: Case) -> Act:
+    split, type = int(case.word("split") or 0), _entry_type(case)
+
+    def allocate(core: Machine, pipe: Pipe, given: Mapping[str, Any]) -> Any:
         ring, me = pipe.ring(core, out=True), own(core)
         full = ring.room(core, split)
         if full is not None:
@@ -262,10 +294,11 @@ def _allocate(case: Case, type: t.Type) -> Callable[..., Any]:
     return allocate
 
 
-def _free(case: Case, has_entry: bool) -> Callable[..., None]:
+def _free(case: Case) -> Act:
     """Free a slot. A tile popped from global memory is a copy: its slot is already free."""
+    has_entry = case.type("entry") is not None
 
-    def free(core: Machine, pipe: Pipe) -> None:
+    def free(core: Machine, pipe: Pipe, given: Mapping[str, Any]) -> None:
         ring = pipe.ring(core, out=False)
         if ring.entry is None or has_entry:
             ring.free(core)
@@ -273,69 +306,9 @@ def _free(case: Case, has_entry: bool) -> Callable[..., None]:
     return free
 
 
-def _push_to(case: Case) -> Callable[..., Any]:
-    find, push = by_id(case), _push(case, case.type("tile"))
-    # a rule guarantees that sub is its own number
-    return lambda core, tile, sub=None: push(core, find(core), tile)
-
-
-def _pop_from(case: Case) -> Callable[..., Any]:
-    type = case.op.results[0].type
-    find, pop = by_id(case), _pop(case, type)
-    if is_global(type):
-        return lambda core, rows, cols, sub=None: pop(core, find(core), None)
-    tile = tile_type(type)
-
-    def run(core: Machine, rows: Any, cols: Any, sub: Any = None) -> Any:
-        return pop(core, find(core), valid_region(tile, rows, cols))
-
-    return run
-
-
-def _allocate_to(case: Case) -> Callable[..., Any]:
-    find, allocate = by_id(case), _allocate(case, case.op.results[0].type)
-    return lambda core: allocate(core, find(core))
-
-
-def _free_from(case: Case) -> Callable[..., None]:
-    find, free = by_id(case), _free(case, case.type("entry") is not None)
-    return lambda core, entry: free(core, find(core))
-
-
-def _push_handle(case: Case) -> Callable[..., Any]:
-    push = _push(case, case.type("tile"))
-    return lambda core, tile, pipe, sub=None: push(core, pipe, tile)
-
-
-def _pop_handle(case: Case) -> Callable[..., Any]:
-    """Give the handle its address; its valid region is unchanged."""
-    type = case.op.operands[0].type
-    pop = _pop(case, type)
-
-    def run(core: Machine, handle: Any, pipe: Pipe, sub: Any = None) -> Any:
-        valid = handle.valid if isinstance(handle, Unbound) else None
-        if isinstance(handle, Tile):
-            valid = handle.get_valid()
-        return pop(core, pipe, valid)
-
-    return run
-
-
-def _allocate_handle(case: Case) -> Callable[..., Any]:
-    allocate = _allocate(case, case.op.operands[0].type)
-    return lambda core, entry, pipe: allocate(core, pipe)
-
-
-def _free_handle(case: Case) -> Callable[..., None]:
-    free = _free(case, case.op.operand("entry") is not None)
-    return lambda core, entry, pipe: free(core, pipe)
-
-
-PUSH_TO = Do(_push_to, blocks=True)
-POP_FROM = Do(_pop_from, blocks=True)
-ALLOCATE_TO = Do(_allocate_to, blocks=True)
-FREE_FROM = Do(_free_from)
-PUSH = Do(_push_handle, blocks=True)
-POP = Do(_pop_handle, blocks=True, binds="tile")
-ALLOCATE = Do(_allocate_handle, blocks=True, binds="entry")
-FREE = Do(_free_handle)
+# By id, which compiled code knows, and by a handle.
+PUSH_TO, PUSH = (_on_queue(_push, blocks=True) for _ in range(2))
+POP_FROM, POP = _on_queue(_pop, blocks=True), _on_queue(_pop, blocks=True, binds="tile")
+ALLOCATE_TO = _on_queue(_allocate, blocks=True)
+ALLOCATE = _on_queue(_allocate, blocks=True, binds="entry")
+FREE_FROM, FREE = (_on_queue(_free) for _ in range(2))

@@ -134,8 +134,7 @@ def _call(s: OpContext, phases: Phases, op: Operation, *, ends: bool = False) ->
         found = [native.decode(frame, at, context) for native, at in placed]
         size, scratch = Size(*(found[n] for n in sizes)), context.items
         bits = np.unpackbits(scratch[mask : mask + MAX_ITEMS // 8], bitorder="little")
-        group = ItemGroup(context.core, size, np.flatnonzero(bits[: size.items]))
-        group.op = op
+        group = ItemGroup(context.core, size, np.flatnonzero(bits[: size.items]), op=op)
         values = {
             id(v): simt.everywhere(found[n], v.type, size)
             if kept is None
