@@ -32,7 +32,7 @@ from pto.lang.call.place import KernelError, assigned_names, here, mistake, user
 from pto.lang.call.rewritten import DONE, why_not
 from pto.lang.call.session import ValueHandle, current
 from pto.lang.trace import Trace
-from pto.lang.values.operators import Operators
+from pto.lang.values.operators import Operators, left
 from pto.lang.values.scalars import Extent, Scalar, arith, as_value, cast_steps, is_number, type_of
 from pto.lang.values.tiles import Tile
 
@@ -88,17 +88,8 @@ class Carry(Operators[object]):
             help=f"read it with {self.name}.value, change it with {self.name}.set() or +=",
         )
 
-    def __lt__(self, other: object) -> NoReturn:
-        return self.operate("<", self, other)
-
-    def __le__(self, other: object) -> NoReturn:
-        return self.operate("<=", self, other)
-
-    def __gt__(self, other: object) -> NoReturn:
-        return self.operate(">", self, other)
-
-    def __ge__(self, other: object) -> NoReturn:
-        return self.operate(">=", self, other)
+    __lt__, __le__ = left("<"), left("<=")
+    __gt__, __ge__ = left(">"), left(">=")
 
     def __iadd__(self, other: object) -> Carry:
         self.set(self._value + other)

@@ -5,12 +5,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from pto.lang.values.operators import Operators, plain
+from pto.lang.values.operators import Operators, left, plain, right
 
 if TYPE_CHECKING:
     from pto.lang.values.tiles import Tile
+
+
+def _in_place(sign: str) -> Callable[[Any, object], Tile]:
+    """The method of `t += other` and the like."""
+
+    def update(self: Any, other: object) -> Tile:
+        from pto.lang.express import algebra
+
+        return algebra.accumulate(sign, self, plain(other))
+
+    return update
 
 
 class Expressions(Operators["Tile"]):
@@ -38,28 +50,9 @@ class Expressions(Operators["Tile"]):
     def __invert__(self) -> Tile:
         return self._unary("~")
 
-    def __pow__(self, other: object) -> Tile:
-        return self.operate("**", self, plain(other))
-
-    def __rpow__(self, other: object) -> Tile:
-        return self.operate("**", plain(other), self)
-
-    def _update(self, sign: str, other: object) -> Tile:
-        from pto.lang.express import algebra
-
-        return algebra.accumulate(sign, self, plain(other))  # pyright: ignore[reportArgumentType]
-
-    def __iadd__(self, other: object) -> Tile:
-        return self._update("+", other)
-
-    def __isub__(self, other: object) -> Tile:
-        return self._update("-", other)
-
-    def __imul__(self, other: object) -> Tile:
-        return self._update("*", other)
-
-    def __itruediv__(self, other: object) -> Tile:
-        return self._update("/", other)
+    __pow__, __rpow__ = left("**"), right("**")
+    __iadd__, __isub__ = _in_place("+"), _in_place("-")
+    __imul__, __itruediv__ = _in_place("*"), _in_place("/")
 
     # ---- folds
 

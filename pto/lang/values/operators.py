@@ -18,6 +18,7 @@ from pto.isa.table import rows
 from pto.lang.call.place import mistake
 
 R = TypeVar("R", covariant=True)
+T = TypeVar("T")
 Binary = Callable[[Any, Any], Any]  # a Python operator
 COMPARED = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
 COMMUTES = frozenset("+*&|^")
@@ -163,6 +164,16 @@ class Comparison(TracedOperand):
         )
 
 
+def left(sign: str) -> Callable[[Operators[T], object], T]:
+    """The method of an operator for a value on its left."""
+    return lambda self, other: self.operate(sign, self, plain(other))
+
+
+def right(sign: str) -> Callable[[Operators[T], object], T]:
+    """The method of an operator for a value on its right, beside one that does not have it."""
+    return lambda self, other: self.operate(sign, plain(other), self)
+
+
 class Operators(TracedOperand, Generic[R]):
     """Every operator as `operate(sign, a, b)`, in the order written; `self` is a or b."""
 
@@ -171,68 +182,22 @@ class Operators(TracedOperand, Generic[R]):
     def operate(self, sign: str, a: object, b: object) -> R:
         raise NotImplementedError(sign)
 
-    def __add__(self, other: object) -> R:
-        return self.operate("+", self, plain(other))
+    __add__, __radd__ = left("+"), right("+")
+    __sub__, __rsub__ = left("-"), right("-")
+    __mul__, __rmul__ = left("*"), right("*")
+    __matmul__ = left("@")
+    __truediv__, __rtruediv__ = left("/"), right("/")
+    __floordiv__, __rfloordiv__ = left("//"), right("//")
+    __mod__, __rmod__ = left("%"), right("%")
+    __and__, __rand__ = left("&"), right("&")
+    __or__, __ror__ = left("|"), right("|")
+    __xor__, __rxor__ = left("^"), right("^")
+    __lshift__, __rshift__ = left("<<"), left(">>")
 
-    def __radd__(self, other: object) -> R:
-        return self.operate("+", plain(other), self)
 
-    def __sub__(self, other: object) -> R:
-        return self.operate("-", self, plain(other))
-
-    def __rsub__(self, other: object) -> R:
-        return self.operate("-", plain(other), self)
-
-    def __mul__(self, other: object) -> R:
-        return self.operate("*", self, plain(other))
-
-    def __rmul__(self, other: object) -> R:
-        return self.operate("*", plain(other), self)
-
-    def __matmul__(self, other: object) -> R:
-        return self.operate("@", self, plain(other))
-
-    def __truediv__(self, other: object) -> R:
-        return self.operate("/", self, plain(other))
-
-    def __rtruediv__(self, other: object) -> R:
-        return self.operate("/", plain(other), self)
-
-    def __floordiv__(self, other: object) -> R:
-        return self.operate("//", self, plain(other))
-
-    def __rfloordiv__(self, other: object) -> R:
-        return self.operate("//", plain(other), self)
-
-    def __mod__(self, other: object) -> R:
-        return self.operate("%", self, plain(other))
-
-    def __rmod__(self, other: object) -> R:
-        return self.operate("%", plain(other), self)
-
-    def __and__(self, other: object) -> R:
-        return self.operate("&", self, plain(other))
-
-    def __or__(self, other: object) -> R:
-        return self.operate("|", self, plain(other))
-
-    def __xor__(self, other: object) -> R:
-        return self.operate("^", self, plain(other))
-
-    def __rand__(self, other: object) -> R:
-        return self.operate("&", plain(other), self)
-
-    def __ror__(self, other: object) -> R:
-        return self.operate("|", plain(other), self)
-
-    def __rxor__(self, other: object) -> R:
-        return self.operate("^", plain(other), self)
-
-    def __lshift__(self, other: object) -> R:
-        return self.operate("<<", self, plain(other))
-
-    def __rshift__(self, other: object) -> R:
-        return self.operate(">>", self, plain(other))
+def _compared(sign: str) -> Callable[[Comparisons[T], object], T]:
+    """The method of a comparison, for a value on its left."""
+    return lambda self, other: self.compare(sign, self, plain(other))
 
 
 class Comparisons(Generic[R]):
@@ -243,22 +208,7 @@ class Comparisons(Generic[R]):
     def compare(self, sign: str, a: object, b: object) -> R:
         raise NotImplementedError(sign)
 
-    def __eq__(self, other: object) -> Any:
-        return self.compare("==", self, plain(other))
-
-    def __ne__(self, other: object) -> Any:
-        return self.compare("!=", self, plain(other))
-
-    def __lt__(self, other: object) -> R:
-        return self.compare("<", self, plain(other))
-
-    def __le__(self, other: object) -> R:
-        return self.compare("<=", self, plain(other))
-
-    def __gt__(self, other: object) -> R:
-        return self.compare(">", self, plain(other))
-
-    def __ge__(self, other: object) -> R:
-        return self.compare(">=", self, plain(other))
-
+    __eq__, __ne__ = _compared("=="), _compared("!=")
+    __lt__, __le__ = _compared("<"), _compared("<=")
+    __gt__, __ge__ = _compared(">"), _compared(">=")
     __hash__ = object.__hash__

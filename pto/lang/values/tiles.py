@@ -27,7 +27,7 @@ from pto.lang.call.place import located, mistake
 from pto.lang.call.session import Session, ValueHandle, current
 from pto.lang.values.elements import element
 from pto.lang.values.expressions import Expressions
-from pto.lang.values.operators import Comparison, plain
+from pto.lang.values.operators import COMPARED, Comparison, Comparisons
 from pto.lang.values.scalars import Extent, Scalar, arith, as_value
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ _FRACTALS = {
 }
 
 
-class Tile(Expressions, ValueHandle):
+class Tile(Comparisons[Comparison], Expressions, ValueHandle):
     """A tile. `valid` is the part that holds data; unless fixed, it is derived from the data."""
 
     __slots__ = (
@@ -75,26 +75,10 @@ class Tile(Expressions, ValueHandle):
         self.is_filled = False  # constant in all elements, valid or not
         self.filled_if: Callable[[], Any] | None = None  # the condition under which it is filled
 
-    def __lt__(self, other: object) -> Comparison:
-        return Comparison("lt", self, plain(other))
+    def compare(self, sign: str, a: object, b: object) -> Comparison:
+        return Comparison(COMPARED[sign], a, b)
 
-    def __le__(self, other: object) -> Comparison:
-        return Comparison("le", self, plain(other))
-
-    def __gt__(self, other: object) -> Comparison:
-        return Comparison("gt", self, plain(other))
-
-    def __ge__(self, other: object) -> Comparison:
-        return Comparison("ge", self, plain(other))
-
-    def __eq__(self, other: object) -> Comparison:  # pyright: ignore[reportIncompatibleMethodOverride]
-        return Comparison("eq", self, plain(other))
-
-    def __ne__(self, other: object) -> Comparison:  # pyright: ignore[reportIncompatibleMethodOverride]
-        return Comparison("ne", self, plain(other))
-
-    __hash__ = ValueHandle.__hash__
-    eq, ne = __eq__, __ne__
+    eq, ne = Comparisons.__eq__, Comparisons.__ne__
 
     def __float__(self) -> float:
         raise mistake(
