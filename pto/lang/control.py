@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import builtins
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from math import prod
 from typing import Any, NoReturn
@@ -144,6 +145,20 @@ class Range:
         known = isinstance(self.lower, int) and isinstance(self.upper, int)
         return known and self.lower < self.upper
 
+    def bounds(self) -> dict[str, Value]:
+        """The operands of the loop."""
+        return {n: as_value(getattr(self, n), self.kind) for n in ("lower", "upper", "step")}
+
+    @contextmanager
+    def body(self) -> Generator[Scalar[object]]:
+        """A loop without carried values: the context traces its body once."""
+        counter = Value(self.kind, "i")
+        op = self.trace.append(FOR, {**self.bounds(), "inits": []})
+        self.trace.open(op, [counter], loop=True)
+        yield Scalar[object](counter, self.trace)
+        self.trace.append(YIELD, {"results": []})
+        self.trace.close()
+
     def __iter__(self) -> Iterator[Scalar[object]]:
         """Iterate in a `for` statement that is not rewritten: the body is traced once."""
         frame = user_frame()
@@ -162,29 +177,22 @@ class Range:
     __len__ = __contains__ = __getitem__ = __reversed__ = _refuse
 
     def _traced_once(self) -> Iterator[Scalar[object]]:
-        trace = self.trace
-        bounds = {n: as_value(getattr(self, n), self.kind) for n in ("lower", "upper", "step")}
-        op = trace.append(FOR, {**bounds, "inits": []})
-        counter = Value(self.kind, "i")
-        trace.open(op, [counter], loop=True)
-        bound = Bindings()
-        done = False
-        try:
-            yield Scalar[object](counter, trace)
-            done = True
-        finally:
-            if not done:
-                trace.broken(
-                    mistake(
-                        "PTO-U206",
-                        "a loop of the program was left with break, return or an exception, in a"
-                        f" function that is not rewritten: {bound.reason}",
-                        help="put the function into a file: its source is needed",
+        bound, done = Bindings(), False
+        with self.body() as counter:
+            try:
+                yield counter
+                done = True
+            finally:
+                if not done:
+                    self.trace.broken(
+                        mistake(
+                            "PTO-U206",
+                            "a loop of the program was left with break, return or an exception, in"
+                            f" a function that is not rewritten: {bound.reason}",
+                            help="put the function into a file: its source is needed",
+                        )
                     )
-                )
-        bound.require_kept()
-        trace.append(YIELD, {"results": []})
-        trace.close()
+            bound.require_kept()
 
 
 def range(start: Extent, stop: Extent = None, step: Extent = 1) -> Iterable[Extent]:
@@ -212,14 +220,8 @@ def repeat(start: Extent, stop: Extent, body: Callable[[Extent], None]) -> None:
         for i in builtins.range(start, stop):
             body(i)
         return
-    made = Range(session, start, stop, 1)
-    bounds = {n: as_value(getattr(made, n), made.kind) for n in ("lower", "upper", "step")}
-    op = session.append(FOR, {**bounds, "inits": []})
-    counter = Value(made.kind, "i")
-    session.open(op, [counter], loop=True)
-    body(Scalar[object](counter, session))
-    session.append(YIELD, {"results": []})
-    session.close()
+    with Range(session, start, stop, 1).body() as counter:
+        body(counter)
 
 
 def static_range(*bounds: int) -> builtins.range:

@@ -7,7 +7,8 @@ else set at run time.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from typing import Any, Unpack
 
 from pto.ir.builder import INDEX, Builder, Operands, Parts, new_block
@@ -98,6 +99,13 @@ class TileRegions(Session):
     def reopen(self, block: Block, *, loop: bool = False) -> None:
         self.builder.blocks.append(block)
         self.scopes.append(RegionScope(loop, len(self.tiles), len(self.carries)))
+
+    @contextmanager
+    def inside(self, block: Block, *, certain: bool = False) -> Generator[None]:
+        """A context in which operations are appended to a block that was closed."""
+        self.reopen(block)
+        yield
+        self.close(certain=certain)
 
     def close(self, *, certain: bool = False) -> None:
         """Leave the innermost region; `certain`: it is executed exactly once."""

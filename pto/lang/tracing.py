@@ -17,7 +17,7 @@ from pto.isa.row.attributes import Attribute, Enum, OfType, Str, Unit
 from pto.isa.row.types import Function, Type
 from pto.lang.call.misused import misused
 from pto.lang.call.place import endless, mistake
-from pto.lang.front.runtime import converted
+from pto.lang.front.convert import rewritten
 from pto.lang.parameter import Parameter
 from pto.lang.trace import GRID, Trace
 from pto.lang.values.views import contiguous, pointer_type, view_of
@@ -128,7 +128,7 @@ class Tracing:
         made = new_function(module, name, self._types(), place, attrs)
         with Trace(name, self.profile, module, made, debug=self.debug) as trace:
             try:
-                result = converted(function)(*self._arguments(trace))
+                result = rewritten(function)(*self._arguments(trace))
             except RecursionError as error:
                 raise endless(name, error) from None
             except Exception as error:

@@ -73,11 +73,12 @@ def _is_of(node: Definition, code: CodeType) -> bool:
         first = min([first, *(each.lineno for each in node.decorator_list)])
     name = node.name if isinstance(node, ast.FunctionDef) else "<lambda>"
     return (
-        first == code.co_firstlineno and name == code.co_name and _arguments(node) == _given(code)
+        first == code.co_firstlineno and name == code.co_name and parameters(node) == _given(code)
     )
 
 
-def _arguments(node: Definition) -> list[str]:
+def parameters(node: Definition) -> list[str]:
+    """The names of the parameters, in the order of a code object's variables."""
     a = node.args
     rest = [each for each in (a.vararg, a.kwarg) if each is not None]
     return [each.arg for each in (*a.posonlyargs, *a.args, *a.kwonlyargs, *rest)]

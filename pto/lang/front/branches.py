@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
-from typing import cast
+from typing import Any
 
 from pto.core.errors import Diagnostic
 from pto.ir.graph import Block, Operation, Region, Value
@@ -31,9 +31,9 @@ from pto.lang.front.values import (
     kind_of,
     one_region,
     parts,
-    rebuilt,
     require_one_tile_type,
     static_region,
+    with_parts,
     words,
 )
 from pto.lang.trace import Trace
@@ -138,75 +138,54 @@ class _Join:
     ) -> Callable[[], object]:
         if is_same(a, b):
             return lambda: a
-        if {id(a), id(b)} == {id(UNSET), id(MISSING)}:
-            return lambda: MISSING
-        if a is UNSET or b is UNSET:
-            return self._only(name, a, b)
+        read = [each for each in (a, b) if each is not UNSET]  # a result that is not set yet
         if a is MISSING or b is MISSING:
+            if len(read) == 1:
+                return lambda: MISSING
             raise Unjoinable("it is bound only where one of the branches is taken")
-        if alike(a, b):
-            pairs = zip(parts(a) or (), parts(b) or (), strict=True)
-            inner = [self._value(name, x, y) for x, y in pairs]
-            like = cast("Callable[..., object]", type(a))
-            if hasattr(a, "_fields"):
-                return lambda: like(*(make() for make in inner))
-            return lambda: like(make() for make in inner)
-        if isinstance(a, Tile) and isinstance(b, Tile):
-            return self._tile(name, a, b, before)
-        if is_plain(a) and is_plain(b):
-            return self._number(name, a, b)
+        inner = _pairs(a, b)
+        if inner is not None:
+            made = [self._value(name, x, y) for x, y in inner]
+            return lambda: with_parts(read[0], [make() for make in made])
+        if all(isinstance(each, Tile) for each in read):
+            return self._tile(name, (a, b), before)
+        if all(map(is_plain, read)):
+            zero = False if kind_of(read[0]) == BOOLEAN else 0
+            return self._number(name, *(zero if each is UNSET else each for each in (a, b)))
+        if len(read) == 1:
+            if is_register(read[0]):
+                raise Unjoinable("one branch returns a register, and what follows returns another")
+            return lambda: read[0]
         if is_register(a) and is_register(b) and a.type == b.type:
             return self._yielded(name, a.used(), b.used())
         raise Unjoinable(f"it is {words(a)} or {words(b)}")
 
-    def _tile(self, name: str, a: Tile, b: Tile, before: object) -> Callable[[], object]:
-        require_one_tile_type(a, b)
+    def _tile(self, name: str, ends: Sequence[Any], before: object) -> Callable[[], object]:
+        """One buffer for both tiles; no copy where the block leaves the result of a function
+        unset."""
+        tiles: list[Tile] = [each for each in ends if each is not UNSET]
+        require_one_tile_type(tiles[0], tiles[-1])
         with ahead_of(self._trace, self._op):
-            made = buffer(self._trace, a, name)
-            region = static_region(a)
-            if region is not None and one_region(a, b) and not made.fixed:
+            made = buffer(self._trace, tiles[0], name)
+            region = static_region(tiles[0]) if len(tiles) == 2 and one_region(*tiles) else None
+            if region is not None and not made.fixed:
                 self._trace.set_region(made, *region)
-        filled = a.is_filled and b.is_filled
-        for block, source in zip(self._blocks, (a, b), strict=True):
-            self._trace.reopen(block)
-            copy(self._trace, made, source)
-            self._trace.close()
-        made.is_filled, self._has_copies = filled, True
+        for block, source in zip(self._blocks, ends, strict=True):
+            if source is not UNSET:
+                with self._trace.inside(block):
+                    copy(self._trace, made, source)
+        made.is_filled = all(tile.is_filled for tile in tiles)
+        self._has_copies = True
         if isinstance(before, Tile):
             self._trace.hints.append((made.value, before.value))
-        return lambda: made
-
-    def _only(self, name: str, a: object, b: object) -> Callable[[], object]:
-        """The result of a function if only one branch returns: the other never reads it."""
-        at, value = (0, a) if b is UNSET else (1, b)
-        inner = parts(value)
-        if inner is not None:
-            pairs = [(each, UNSET) if at == 0 else (UNSET, each) for each in inner]
-            makers = [self._only(name, *pair) for pair in pairs]
-            return lambda: rebuilt(value, iter([make() for make in makers]))
-        if is_register(value):
-            raise Unjoinable("one branch returns a register, and what follows returns another")
-        if is_plain(value):
-            zero = False if kind_of(value) == BOOLEAN else 0
-            return self._number(name, *((value, zero) if at == 0 else (zero, value)))
-        if not isinstance(value, Tile):
-            return lambda: value
-        require_one_tile_type(value, value)
-        with ahead_of(self._trace, self._op):
-            made = buffer(self._trace, value, name)
-        self._trace.reopen(self._blocks[at])
-        copy(self._trace, made, value)
-        self._trace.close()
-        self._has_copies = True
         return lambda: made
 
     def _number(self, name: str, a: object, b: object) -> Callable[[], object]:
         kind = common_kind(a, b)
         values: list[Value] = []
         for block, number in zip(self._blocks, (a, b), strict=True):
-            self._trace.reopen(block)
-            values.append(as_value(number, kind))
-            self._trace.close()
+            with self._trace.inside(block):
+                values.append(as_value(number, kind))
         return self._yielded(name, *values)
 
     def _yielded(self, name: str, a: Value, b: Value) -> Callable[[], object]:
@@ -260,6 +239,14 @@ class _Join:
         given = dict(zip(row.operand_names, values, strict=True))
         kind = values[-1].type
         return self._trace.emit(row, given, results=[kind], names=[name])[0]
+
+
+def _pairs(a: object, b: object) -> list[tuple[object, object]] | None:
+    """The elements of two tuples or lists; beside an unset result, each is unset."""
+    if a is UNSET or b is UNSET:
+        inner = parts(b if a is UNSET else a)
+        return None if inner is None else [(a, x) if a is UNSET else (x, b) for x in inner]
+    return list(zip(parts(a) or (), parts(b) or (), strict=True)) if alike(a, b) else None
 
 
 def _never_read(value: object, returned: bool) -> object:

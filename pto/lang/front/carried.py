@@ -90,6 +90,7 @@ class CarriedLoop:
         self.slots = slots
         self.assumed = assumed
         self.before = slots.read()
+        names = names | {*slots.carries}
         self._held = contents(slots.blocks, trace)
         self.leaves: dict[Key, list[CarriedValue]] = {}
         self.late = [k for k, v in self.before.items() if _has_none(v) and k in names]
@@ -140,8 +141,8 @@ class CarriedLoop:
     def carried(self) -> list[CarriedValue]:
         return [leaf for found in self.leaves.values() for leaf in found if leaf.args]
 
-    def bind(self, region: int) -> list[Value]:
-        """Bind the variables to the arguments of a region, which are returned."""
+    def bind(self, region: int) -> None:
+        """Bind the variables to the arguments of a region."""
         values = dict(self.before)
         for key, found in self.leaves.items():
             for leaf in found:
@@ -149,7 +150,6 @@ class CarriedLoop:
                     leaf.inside = wrap(leaf.args[region], self.trace)
             values[key] = rebuilt(values[key], iter([leaf.inside for leaf in found]))
         self.slots.write(values)
-        return [leaf.args[region] for leaf in self.carried]
 
     # ---- the end of a region
 
@@ -158,14 +158,19 @@ class CarriedLoop:
         now = self.slots.read()
         moves: list[tuple[Tile, Tile]] = []
         for key, found in self.leaves.items():
-            if not same_structure(now[key], self.before[key]):
-                self._lose(key, now[key])
-                continue
-            for leaf, value in zip(found, leaves(now[key]), strict=True):
-                try:
+            try:
+                if not same_structure(now[key], self.before[key]):
+                    raise _differ(self.before[key], now[key])
+                for leaf, value in zip(found, leaves(now[key]), strict=True):
                     self._end(leaf, value, region, moves)
-                except Unjoinable as why:
-                    self._lose(key, value, str(why))
+            except Unjoinable as why:
+                name = key if isinstance(key, str) else key.name
+                raise mistake(
+                    "PTO-U217",
+                    f"`{name}` cannot be carried by the program's loop: {why}",
+                    help="bind it to a number, a register or a tile of one type before the loop and"
+                    " in it",
+                ) from None
         for key in self.late:
             if not _has_none(now[key]):
                 self._add_late(key, now[key])
@@ -181,23 +186,21 @@ class CarriedLoop:
                 self._end_tile(leaf, value)
                 moves.append((leaf.inside, value))
         elif not is_same(leaf.inside, value):
-            raise Unjoinable(f"it is {words(leaf.inside)}, then {words(value)}")
+            raise _differ(leaf.inside, value)
 
     def _end_value(self, leaf: CarriedValue, value: object, region: int) -> Value:
         arg = leaf.args[region]
-        if not is_plain(value):
-            if is_register(value) and value.type == arg.type:
-                return value.used()
-            raise Unjoinable(f"it is {words(leaf.before)}, then {words(value)}")
-        if not isinstance(arg.type, ScalarType):
-            raise Unjoinable(f"it is {words(leaf.before)}, then {words(value)}")
+        if is_register(value) and value.type == arg.type:
+            return value.used()
+        if not is_plain(value) or not isinstance(arg.type, ScalarType):
+            raise _differ(leaf.before, value)
         if isinstance(value, Scalar) and value.value is arg:
             return arg
         if is_number(leaf.before) and kind_of(value) != arg.type:
             self.trace.tighten(arg, common_kind(leaf.before, value))
         kind = arg.type
         if common_kind(leaf.inside, value) != kind and kind.is_float:  # integers change their width
-            raise Unjoinable(f"it is {words(leaf.inside)}, then {words(value)}")
+            raise _differ(leaf.inside, value)
         return as_value(value, kind)
 
     def _end_tile(self, leaf: CarriedValue, value: Tile) -> None:
@@ -216,29 +219,15 @@ class CarriedLoop:
     def _move(self, moves: list[tuple[Tile, Tile]]) -> None:
         """Emit parallel copies: a source that an earlier copy overwrites is saved first."""
         trace, targets = self.trace, {dst for dst, _ in moves}
-        if len(moves) > 1:
-            kept = []
-            for dst, src in moves:
-                if src in targets:
-                    saved = buffer(trace, src, f"{src.value.name}_kept")
-                    copy(trace, saved, src)
-                    src = saved
-                kept.append((dst, src))
-            moves = kept
+        kept: dict[Tile, Tile] = {}
+        for src in dict.fromkeys(src for _, src in moves):
+            if src in targets:
+                kept[src] = buffer(trace, src, f"{src.value.name}_kept")
+                copy(trace, kept[src], src)
         for dst, src in moves:
             filled = dst.is_filled
-            copy(trace, dst, src)
+            copy(trace, dst, kept.get(src, src))
             dst.is_filled = filled
-
-    def _lose(self, key: Key, value: object, why: str | None = None) -> None:
-        before = self.before[key]
-        told = why or f"it is {words(before)}, then {words(value)}"
-        name = key if isinstance(key, str) else key.name
-        raise mistake(
-            "PTO-U217",
-            f"`{name}` cannot be carried by the program's loop: {told}",
-            help="bind it to a number, a register or a tile of one type before the loop and in it",
-        )
 
     # ---- variables that only the body binds
 
@@ -270,34 +259,26 @@ class CarriedLoop:
         return leaf
 
     def _in(self, block: Block, number: object, kind: ScalarType) -> Value:
-        self.trace.reopen(block)
-        made = as_value(number, kind)
-        self.trace.close(certain=True)
-        return made
+        with self.trace.inside(block, certain=True):
+            return as_value(number, kind)
 
     def _late_tile(self, leaf: CarriedValue, part: Tile, op: Operation, block: Block) -> None:
         require_one_tile_type(part, part)
         with ahead_of(self.trace, op):
             leaf.inside = buffer(self.trace, part, leaf.name)
-        self.trace.reopen(block)
-        copy(self.trace, leaf.inside, part)
-        self.trace.close()
+        with self.trace.inside(block):
+            copy(self.trace, leaf.inside, part)
 
     # ---- after the loop
 
-    def finish(self, op: Operation, blocks: Sequence[Block]) -> list[CarriedValue]:
+    def finish(self, blocks: Sequence[Block]) -> list[CarriedValue]:
         """Remove arguments that no iteration changes; returns the remaining carried values."""
-        steady: dict[Value, Value] = {}
-        kept: list[CarriedValue] = []
+        kept = [leaf for leaf in self.carried if leaf.is_changed]
         for leaf in self.carried:
-            if leaf.is_changed:
-                kept.append(leaf)
-            else:
-                value = self._init(leaf)
-                steady.update((arg, value) for arg in leaf.args)
-        for arg, value in steady.items():
+            if not leaf.is_changed:
+                self._steady.update(dict.fromkeys(leaf.args, self.init(leaf)))
+        for arg, value in self._steady.items():
             arg.replace_all_uses(value)
-        self._steady = steady
         for leaf in kept:
             leaf.ends = [self.final(value) for value in leaf.ends]
         args = {arg for leaf in self.carried for arg in leaf.args}
@@ -310,14 +291,10 @@ class CarriedLoop:
         """A value of the body, with arguments removed by `finish` replaced."""
         return self._steady.get(value, value)
 
-    def _init(self, leaf: CarriedValue) -> Value:
+    def init(self, leaf: CarriedValue) -> Value:
+        """The value before the first iteration."""
         kind = leaf.args[0].type
-        if isinstance(kind, ScalarType):
-            return as_value(leaf.before, kind)
-        return leaf.before.used()
-
-    def inits(self, kept: Sequence[CarriedValue]) -> list[Value]:
-        return [self._init(leaf) for leaf in kept]
+        return as_value(leaf.before, kind) if isinstance(kind, ScalarType) else leaf.before.used()
 
     def after(self, kept: Sequence[CarriedValue], results: Sequence[Value], live: set[Key]) -> None:
         """Bind the variables to their values after the loop."""
@@ -342,6 +319,10 @@ class CarriedLoop:
                     why = self.lost.get(key) or "it is bound only inside it, and it may not run"
                     self.trace.unbound[key] = f"after the loop {why}"
         self.slots.write(values)
+
+
+def _differ(before: object, after: object) -> Unjoinable:
+    return Unjoinable(f"it is {words(before)}, then {words(after)}")
 
 
 def _has_none(value: object) -> bool:

@@ -29,46 +29,45 @@ _RESUMES = "it is a generator or a coroutine"
 _made: dict[tuple[CodeType, str], CodeType | None] = {}
 
 
-def rewritten(function: Any, runtime: object) -> Any:
+def rewritten(function: Any) -> Any:
     """The function to call for `function`."""
     if isinstance(function, FunctionType):
-        return _function(function, runtime)
+        return _function(function)
     if isinstance(function, MethodType):
-        inner = _function(function.__func__, runtime) if _is_python(function) else function.__func__
-        return function if inner is function.__func__ else MethodType(inner, function.__self__)
+        plain = function.__func__
+        inner = _function(plain) if isinstance(plain, FunctionType) else plain
+        return function if inner is plain else MethodType(inner, function.__self__)
     if isinstance(function, partial):
-        inner = rewritten(function.func, runtime)
+        inner = rewritten(function.func)
         if inner is function.func:
             return function
         return partial(inner, *function.args, **function.keywords)
     method = vars(type(function)).get("__call__")
     if isinstance(method, FunctionType) and not isinstance(function, type):
-        inner = _function(method, runtime)
+        inner = _function(method)
         return function if inner is method else MethodType(inner, function)
     return function
 
 
-def _is_python(method: MethodType) -> bool:
-    return isinstance(method.__func__, FunctionType)
-
-
-def _function(function: FunctionType, runtime: object) -> FunctionType | partial[Any]:
+def _function(function: FunctionType) -> FunctionType | partial[Any]:
     code = function.__code__
     if code in DONE or is_own(code.co_filename):
         return function
     if not is_users(code.co_filename):
-        return partial(_foreign, function, runtime) if is_installed(code.co_filename) else function
-    return _copied(function, runtime)
+        return partial(_foreign, function) if is_installed(code.co_filename) else function
+    return _copied(function)
 
 
-def _foreign(function: FunctionType, runtime: object, *args: object, **named: object) -> object:
+def _foreign(function: FunctionType, *args: object, **named: object) -> object:
     """Call a function of an installed package, rewritten if an argument is a kernel value."""
     if any(isinstance(each, ValueHandle) for each in (*args, *named.values())):
-        return _copied(function, runtime)(*args, **named)
+        return _copied(function)(*args, **named)
     return function(*args, **named)
 
 
-def _copied(function: FunctionType, runtime: object) -> FunctionType:
+def _copied(function: FunctionType) -> FunctionType:
+    from pto.lang.front import runtime  # it calls `rewritten` for the functions of a kernel
+
     code, made = function.__code__, _code(function)
     if made is None:
         return function

@@ -13,9 +13,11 @@ from pto.lang.front.exits import RESULT
 from pto.lang.front.values import Key, VariableSlots
 from pto.lang.trace import Trace
 from pto.lang.values.linear import Linear
-from pto.lang.values.scalars import Scalar, as_value, compare
+from pto.lang.values.scalars import Scalar, compare
 
 Body = Callable[..., object]
+# The arguments of a region that are not carried, its body, and the operation that ends it.
+LoopRegion = tuple[list[Value], Callable[[], object], Callable[[list[Value]], object]]
 
 
 def _attempts(trace: Trace, slots: VariableSlots, run: Callable[[Assumed], object]) -> object:
@@ -31,6 +33,29 @@ def _attempts(trace: Trace, slots: VariableSlots, run: Callable[[Assumed], objec
             slots.write(before)
 
 
+def _traced(
+    loop: CarriedLoop, op: Operation, regions: Sequence[LoopRegion], *, runs: bool
+) -> list[CarriedValue]:
+    """Trace the regions of a loop. Returns the values that iterations change, which its results
+    are; `runs`: there is certainly an iteration."""
+    trace, blocks = loop.trace, list[Block]()
+    for n, (first, body, _) in enumerate(regions):
+        args = [*first, *(leaf.args[n] for leaf in loop.carried)]
+        blocks.append(trace.open(op, args, loop=True))
+        loop.bind(n)
+        body()
+        loop.collect(n)
+        trace.close()
+    loop.carry_late(op, blocks, loop.late if runs else [RESULT])
+    kept = loop.finish(blocks)
+    for n, (_, _, end) in enumerate(regions):
+        with trace.inside(blocks[n], certain=True):
+            end([leaf.ends[n] for leaf in kept])
+    op.set_group("inits", [loop.init(leaf) for leaf in kept])
+    op.results = [Value(leaf.args[0].type, leaf.name, op) for leaf in kept]
+    return kept
+
+
 def counted(
     items: Range,
     body: Body,
@@ -42,42 +67,24 @@ def counted(
 ) -> None:
     """`for i in pto.range(...)`: an scf.for, or an scf.while where the body can leave the loop."""
     trace = items.trace
-    names = live | head | {*slots.carries}
 
     def run(assumed: Assumed) -> None:
-        loop = CarriedLoop(trace, slots, names, assumed, 1)
-        kind = items.kind
-        bounds = {n: as_value(getattr(items, n), kind) for n in ("lower", "upper", "step")}
+        loop = CarriedLoop(trace, slots, live | head, assumed, 1)
+        bounds, counter = items.bounds(), Value(items.kind, target)
         op = trace.append(FOR, {**bounds, "inits": []})
-        counter = Value(kind, target)
-        block = trace.open(op, [counter], loop=True)
         loop.first = lambda: compare("==", trace.scalar(counter), trace.scalar(bounds["lower"]))
-        block.args += [_owned(arg, block) for arg in (leaf.args[0] for leaf in loop.carried)]
-        loop.bind(0)
-        body(Scalar[object](counter, trace, _steps(op, items)))
-        loop.collect(0)
-        trace.close()
-        loop.carry_late(op, [block], loop.late if items.runs else [RESULT])
-        kept = loop.finish(op, [block])
-        trace.reopen(block)
-        trace.append(YIELD, {"results": [leaf.ends[0] for leaf in kept]})
-        trace.close(certain=True)
-        inits = loop.inits(kept)
-        op.set_group("inits", inits)
+        number = Scalar[object](counter, trace, _steps(op, items))
+        region = [counter], lambda: body(number), _yields(trace)
+        kept = _traced(loop, op, [region], runs=items.runs)
         leaving = [leaf for leaf in kept if leaf.place[0] in stops]
-        if leaving:
-            results = _as_while(trace, op, kept, leaving, inits)
-        else:
-            op.results = [Value(leaf.args[0].type, leaf.name, op) for leaf in kept]
-            results = op.results
+        results = _as_while(trace, op, kept, leaving) if leaving else op.results
         loop.after(kept, results, live)
 
     _attempts(trace, slots, run)
 
 
-def _owned(arg: Value, block: Block) -> Value:
-    arg.owner = block
-    return arg
+def _yields(trace: Trace) -> Callable[[list[Value]], object]:
+    return lambda ends: trace.append(YIELD, {"results": ends})
 
 
 def _steps(op: Operation, items: Range) -> Linear | None:
@@ -91,11 +98,10 @@ def _as_while(
     loop: Operation,
     kept: Sequence[CarriedValue],
     leaving: Sequence[CarriedValue],
-    inits: list[Value],
 ) -> list[Value]:
     """A counted loop that also ends when one of the carried flags is set."""
     body = loop.regions.pop().block
-    lower, upper, step = loop.operands[:3]
+    lower, upper, step, *inits = loop.operands
     loop.erase()
     op = trace.append(WHILE, {"inits": [lower, *inits]})
     op.where = loop.where
@@ -132,34 +138,17 @@ def conditional(
     runs: bool,
 ) -> None:
     """`while`: an scf.while; `runs`: the condition holds before the first iteration."""
-    names = live | head | {*slots.carries}
 
     def run(assumed: Assumed) -> None:
-        loop = CarriedLoop(trace, slots, names, assumed, 2)
+        loop = CarriedLoop(trace, slots, live | head, assumed, 2)
         op = trace.append(WHILE, {"inits": []})
-        blocks: list[Block] = []
         tested: list[Value] = []
-        for n in range(2):
-            blocks.append(trace.open(op, [leaf.args[n] for leaf in loop.carried], loop=True))
-            loop.bind(n)
-            if n == 0:
-                tested.append(test().used())
-            else:
-                body()
-            loop.collect(n)
-            trace.close()
-        loop.carry_late(op, blocks, loop.late if runs else [RESULT])
-        kept = loop.finish(op, blocks)
-        trace.reopen(blocks[0])
-        passed = [leaf.ends[0] for leaf in kept]
-        trace.append(CONDITION, {"condition": loop.final(tested[0]), "args": passed})
-        trace.close(certain=True)
-        trace.reopen(blocks[1])
-        trace.append(YIELD, {"results": [leaf.ends[1] for leaf in kept]})
-        trace.close(certain=True)
-        inits = loop.inits(kept)
-        op.set_group("inits", inits)
-        op.results = [Value(leaf.args[0].type, leaf.name, op) for leaf in kept]
+
+        def condition(ends: list[Value]) -> None:
+            trace.append(CONDITION, {"condition": loop.final(tested[0]), "args": ends})
+
+        before = [], lambda: tested.append(test().used()), condition
+        kept = _traced(loop, op, [before, ([], body, _yields(trace))], runs=runs)
         loop.after(kept, op.results, live)
 
     _attempts(trace, slots, run)

@@ -17,10 +17,18 @@ import ast
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
-from pto.lang.call.source import names_in
+from pto.lang.call.source import Definition, names_in, parameters
 from pto.lang.front.exits import going, structured
 from pto.lang.front.match import chained
-from pto.lang.front.variables import Names, binds, bound, declared, note_liveness, shared
+from pto.lang.front.variables import (
+    Names,
+    binds,
+    bound,
+    declared,
+    note_liveness,
+    own_nodes,
+    shared,
+)
 
 NAME = "_pto"  # the runtime, a variable of the rewritten function
 PREFIX = "_pto_block"  # of functions that are blocks
@@ -31,51 +39,47 @@ N = TypeVar("N", bound=ast.AST)
 Resolve = Callable[[ast.expr], Any]  # the value of a global name, or of an attribute of one
 
 
-def rewrite(node: ast.FunctionDef | ast.Lambda, resolve: Resolve) -> None:
+def rewrite(node: Definition, resolve: Resolve) -> None:
     """Rewrite a function in place."""
-    maker = _Rewriter(resolve)
     if isinstance(node, ast.Lambda):
-        node.body = maker.visit(node.body)
+        node.body = _Rewriter(resolve, []).visit(node.body)
     else:
-        maker.function(node)
+        _Rewriter(resolve, node.body, parameters(node)).function(node)
 
 
 class _Rewriter(ast.NodeTransformer):
-    def __init__(self, resolve: Resolve) -> None:
+    """Rewrites one function; those inside it have rewriters of their own."""
+
+    def __init__(
+        self, resolve: Resolve, body: list[ast.stmt], parameters: Iterable[str] = ()
+    ) -> None:
         self._resolve = resolve
         self._blocks = 0
         self._moved: set[str] = set()  # variables of blocks
-        self._global: Names = frozenset()
-        self._shared: Names = frozenset()  # variables that functions inside bind too
-        self._binders: Names = frozenset()  # those functions
+        self._global = declared(body, ast.Global)
+        self._given = declared(body, ast.Nonlocal).union(parameters)
+        inner, own = shared(body), bound(body) | self._given
+        self._shared = frozenset[str]().union(*inner.values()) & own  # functions inside bind them
+        self._binders = frozenset(name for name, names in inner.items() if names & own)
 
     # ---- functions
 
     def function(self, node: ast.FunctionDef) -> None:
-        outer = self._moved, self._global, self._shared, self._binders
-        self._moved, self._global = set(), declared(node.body, ast.Global)
-        inner = shared(node.body)
-        own = bound(node.body) | _parameters(node.args) | declared(node.body, ast.Nonlocal)
-        self._shared = frozenset[str]().union(*inner.values()) & own
-        self._binders = frozenset(name for name, names in inner.items() if names & own)
         node.body = structured(chained(self._aliases(node.body)))
         note_liveness(node.body)
         node.body = self._statements(node.body)
-        own = (
-            self._moved - self._global - declared(node.body, ast.Nonlocal) - _parameters(node.args)
-        )
+        own = self._moved - self._global - self._given
         if own:  # declare variables of the function, which a block cannot create
             names = [ast.Name(each, ast.Store()) for each in sorted(own)]
             never = ast.If(ast.Constant(False), [ast.Assign([*names], ast.Constant(None))], [])
             at = 1 if ast.get_docstring(node, clean=False) is not None else 0
             node.body.insert(at, ast.copy_location(never, node.body[0]))
-        self._moved, self._global, self._shared, self._binders = outer
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         node.decorator_list = [self.visit(each) for each in node.decorator_list]
         node.args = self.visit(node.args)
         if not _resumes(node):
-            self.function(node)
+            rewrite(node, self._resolve)
         return node
 
     def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
@@ -334,21 +338,10 @@ def _mark_condition(node: ast.expr) -> None:
             _mark_condition(each)
 
 
-def _resumes(node: ast.AST) -> bool:
+def _resumes(node: ast.FunctionDef) -> bool:
     """True for a generator or a coroutine: its blocks cannot be functions."""
-    todo = list(ast.iter_child_nodes(node))
-    while todo:
-        each = todo.pop()
-        if isinstance(each, ast.Yield | ast.YieldFrom | ast.Await):
-            return True
-        if not isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
-            todo += ast.iter_child_nodes(each)
-    return False
-
-
-def _parameters(args: ast.arguments) -> Names:
-    every = (*args.posonlyargs, *args.args, *args.kwonlyargs, args.vararg, args.kwarg)
-    return frozenset(each.arg for each in every if each is not None)
+    resuming = (ast.Yield, ast.YieldFrom, ast.Await)
+    return any(isinstance(each, resuming) for each in own_nodes(node.body))
 
 
 def _name(name: str) -> ast.expr:

@@ -1,11 +1,13 @@
-"""The functions that rewritten kernels call. If Python knows the condition, each behaves as the
-Python statement; else it adds a branch or loop to the program."""
+"""The functions that rewritten kernels call: `_pto` in their code is this module.
+
+If Python knows the condition, each function behaves as the Python statement; else it adds a branch
+or loop to the program.
+"""
 
 from __future__ import annotations
 
 import builtins
 from collections.abc import Callable, Iterable, Sequence
-from types import SimpleNamespace
 from typing import Any
 
 from pto.isa.row.types import Scalar as ScalarType
@@ -16,18 +18,17 @@ from pto.lang.debug import FormattedText, print_
 from pto.lang.debug import assert_ as assert_in_program
 from pto.lang.express.functions import maximum, minimum
 from pto.lang.front.branches import branch
-from pto.lang.front.checks import (
-    binds_global,
-    caught,
-    decided,
-    known,
-    passed,
-    raises,
-    require_objects,
-)
+from pto.lang.front.checks import binds_global as binds_global
+from pto.lang.front.checks import caught as caught
+from pto.lang.front.checks import decided as decided
+from pto.lang.front.checks import known as known
+from pto.lang.front.checks import passed as passed
+from pto.lang.front.checks import raises as raises
+from pto.lang.front.checks import require_objects
 from pto.lang.front.convert import rewritten
 from pto.lang.front.loops import conditional, counted
-from pto.lang.front.values import BOOLEAN, UNSET, VariableSlots
+from pto.lang.front.values import BOOLEAN, VariableSlots
+from pto.lang.front.values import UNSET as UNSET
 from pto.lang.trace import Trace
 from pto.lang.values.arrays import inside_another
 from pto.lang.values.operators import Binary, Comparison
@@ -279,7 +280,7 @@ def fn(function: object) -> object:
         own = _BUILTINS.get(function) or _replaced(function)
     except TypeError:  # it cannot be a key
         own = None
-    return own or rewritten(function, RUNTIME)
+    return own or rewritten(function)
 
 
 def _replaced(function: object) -> Callable[..., object] | None:
@@ -385,33 +386,3 @@ def condition(test: object) -> object:
         f"a condition is a comparison of numbers, got {test!r}",
         help="write it out: if n > 0",
     )
-
-
-RUNTIME = SimpleNamespace(
-    if_=if_,
-    while_=while_,
-    for_=for_,
-    assert_=assert_,
-    going=going,
-    choose=choose,
-    and_=and_,
-    or_=or_,
-    not_=not_,
-    bool_=bool_,
-    compared=compared,
-    fn=fn,
-    condition=condition,
-    UNSET=UNSET,
-    raises=raises,
-    caught=caught,
-    binds_global=binds_global,
-    passed=passed,
-    decided=decided,
-    text=text,
-    known=known,
-)
-
-
-def converted(function: Callable[..., object]) -> Callable[..., object]:
-    """The rewritten function of a kernel, which the trace calls."""
-    return rewritten(function, RUNTIME)

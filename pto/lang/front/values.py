@@ -96,7 +96,11 @@ def rebuilt(like: object, made: Iterator[object]) -> object:
     found = parts(like)
     if found is None:
         return next(made)
-    new = [rebuilt(each, made) for each in found]
+    return with_parts(like, [rebuilt(each, made) for each in found])
+
+
+def with_parts(like: object, new: Sequence[object]) -> object:
+    """A tuple or list of the type of `like` with other elements."""
     kind: Any = type(like)
     return kind(*new) if hasattr(like, "_fields") else kind(new)
 

@@ -53,17 +53,18 @@ def read(*nodes: ast.AST | None) -> Names:
     return frozenset(n.id for n in found if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load))
 
 
+def own_nodes(body: Iterable[ast.AST]) -> Iterator[ast.AST]:
+    """The nodes of one function, without those of functions and classes inside."""
+    for node in body:
+        yield node
+        if not isinstance(node, (*_SCOPES, ast.Lambda)):
+            yield from own_nodes(ast.iter_child_nodes(node))
+
+
 def declared(body: Iterable[ast.stmt], kind: type[ast.Global | ast.Nonlocal]) -> Names:
     """The names of `global` or `nonlocal` statements of one function."""
-    found: set[str] = set()
-    todo: list[ast.AST] = list(body)
-    while todo:
-        node = todo.pop()
-        if isinstance(node, kind):
-            found.update(node.names)
-        if not isinstance(node, (*_SCOPES, ast.Lambda)):
-            todo += ast.iter_child_nodes(node)
-    return frozenset(found)
+    found = (node.names for node in own_nodes(body) if isinstance(node, kind))
+    return frozenset(name for names in found for name in names)
 
 
 def shared(body: Iterable[ast.stmt]) -> dict[str, Names]:
