@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pto.ir.graph import Operation
-from pto.isa.row.attributes import Ints
+from pto.isa.row.attributes import integers
 
 
 def ways(op: Operation) -> dict[int, int]:
@@ -11,7 +11,6 @@ def ways(op: Operation) -> dict[int, int]:
 
     scf.if: 0 selects region 1. scf.index_switch: region 0 is the default, the cases follow.
     """
-    cases = op.attrs.get("cases")
-    if not isinstance(cases, Ints):
+    if "cases" not in op.attrs:
         return {0: 1}
-    return {number: n for n, number in enumerate(cases.values, 1)}
+    return {number: n for n, number in enumerate(integers(op.attrs, "cases"), 1)}

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from pto.core.errors import Diagnostic, Loc, Note, Severity
-from pto.isa.row.attributes import Attribute, Enum
+from pto.isa.row.attributes import Attribute, Enum, integer
 from pto.isa.row.traits import NONE, Control, Traits
 from pto.isa.row.types import Type
 
@@ -94,6 +94,13 @@ class Value:
             value = op.operands[0]
         return value
 
+    @property
+    def literal(self) -> int | None:
+        """The number of an integer constant; None for any other value."""
+        maker = self.maker
+        constant = maker is not None and maker.traits.constant
+        return integer(maker.attrs, "value") if maker and constant else None
+
     def __repr__(self) -> str:
         return f"%{self.name}: {self.type}"
 
@@ -161,6 +168,11 @@ class Operation:
         """A further region, without blocks."""
         self.regions.append(Region(self))
         return self.regions[-1]
+
+    def new_result(self, type: Type, name: str = "") -> Value:
+        """A further result."""
+        self.results.append(Value(type, name, self))
+        return self.results[-1]
 
     def set_operand(self, number: int, value: Value) -> None:
         self.set_operands([*self.operands[:number], value, *self.operands[number + 1 :]])
@@ -258,9 +270,7 @@ class Operation:
     def own_side(self) -> str | None:
         """The side of a core (cube or vector) that this operation itself declares for its body."""
         kind = self.attrs.get("pto.kernel_kind")
-        if isinstance(kind, Enum):
-            return kind.value
-        return self.traits.side or None
+        return kind.value if isinstance(kind, Enum) else self.traits.side or None
 
     def walk(self) -> Iterator[Operation]:
         """This operation and everything inside it, in program order."""

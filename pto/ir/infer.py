@@ -10,15 +10,6 @@ from pto.isa.row.attributes import Array, Int
 from pto.isa.row.types import Dim, TileBuf, Type, View
 
 
-def _literal(value: Value) -> int | None:
-    """The number of an `arith.constant`. Not through casts: PTOAS infers `?` for those."""
-    maker = value.maker
-    if maker is None or not maker.traits.constant:
-        return None
-    number = maker.attrs.get("value")
-    return number.value if isinstance(number, Int) else None
-
-
 def _same(op: Operation) -> Type | None:
     return op.operands[0].type if op.operands else None
 
@@ -30,7 +21,7 @@ def _elem(op: Operation) -> Type | None:
 def _partition(op: Operation) -> Type | None:
     """The type of a window on a view: constant sizes are static, other sizes `?`."""
     source = op.operands[0].type if op.operands else None
-    sizes = [_literal(v) for v in op.group("sizes")]
+    sizes = [v.literal for v in op.group("sizes")]  # not through casts: PTOAS infers `?` for those
     if not isinstance(source, View) or len(sizes) != len(source.shape):
         return None
     shape = tuple(None if n is None or n < 0 else n for n in sizes)
@@ -64,7 +55,7 @@ def _subview(op: Operation) -> Type | None:
 
 
 def _at_most(value: Value | None, size: int) -> Dim:
-    number = size if value is None else _literal(value)
+    number = size if value is None else value.literal
     return None if number is None else max(0, min(number, size))
 
 
@@ -80,7 +71,7 @@ def _subset(op: Operation) -> Type | None:
         return None
     source, shape = found
     rows, cols = (
-        _share(valid, _literal(offset), size)
+        _share(valid, offset.literal, size)
         for valid, offset, size in zip(source.tile.valid, offsets, shape, strict=True)
     )
     return _part_of(source, shape, (rows, cols))

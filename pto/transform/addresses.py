@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pto.core.dtypes import I64
-from pto.ir.graph import Module, Operation, Value
+from pto.ir.graph import Module, Operation
 from pto.isa.handle.tile import ALLOC_MULTI_TILE, ALLOC_TILE
 from pto.isa.order.queue_setup import RESERVE_BUFFER
 from pto.isa.row.attributes import Bool, Int
@@ -25,6 +25,6 @@ def write_addresses(module: Module, addresses: Mapping[Operation, int]) -> None:
             op.attrs.update(autoAlloc=Bool(False), base=Int(start))
         elif op.row in (ALLOC_TILE, ALLOC_MULTI_TILE) and not op.group("addr"):
             number = Operation.of(CONSTANT, attrs={"value": Int(start, _ADDRESS)}, where=op.where)
-            number.results = [Value(_ADDRESS, f"{op.results[0].name}_addr", number)]
+            number.new_result(_ADDRESS, f"{op.results[0].name}_addr")
             op.home.insert(op.home.ops.index(op), number)
             op.set_group("addr", number.results)

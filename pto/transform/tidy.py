@@ -13,7 +13,6 @@ from pto.ir.graph import Block, Operation, Value
 from pto.isa.handle.tile import ALLOC_TILE, SET_VALIDSHAPE
 from pto.isa.handle.window import SUBVIEW
 from pto.isa.meaning.tile.rearrange import RESHAPE
-from pto.isa.row.attributes import Int
 from pto.isa.row.traits import Control
 from pto.isa.row.types import Scalar, TileBuf
 from pto.transform.layouts import state_columns
@@ -257,14 +256,8 @@ def _is_opaque(tile: Value) -> bool:
 
 
 def _extents(op: Operation) -> Extents:
-    rows, cols = map(_extent, op.operands[-2:])
+    rows, cols = (v if v.literal is None else v.literal for v in op.operands[-2:])
     return rows, cols
-
-
-def _extent(value: Value) -> int | Value:
-    maker = value.maker
-    number = maker.attrs.get("value") if maker is not None and maker.traits.constant else None
-    return number.value if isinstance(number, Int) else value
 
 
 def _same(one: Extents | None, other: Extents) -> bool:

@@ -29,7 +29,7 @@ def check(module: Module) -> list[Diagnostic]:
         found += [*_duplicates(functions), *_entries(functions), *_structs(functions)]
         found += [*_simt_limits(functions), *_calls(functions, by_name)]
     for op in module.walk():
-        if op.control is not None:
+        if op.regions:
             found += [*_terminator(op), *_nested(op)]
     return found
 
@@ -243,9 +243,10 @@ def _visit(op: Operation, scope: Operation | None, side: str | None, out: list[D
     inner_side = op.own_side() or side
     if op.control is Control.FUNCTION:
         inner_scope = None
-    for block in op.blocks() if op.regions else ():
-        for child in block.ops:
-            _visit(child, inner_scope, inner_side, out)
+    for region in op.regions:
+        for block in region.blocks:
+            for child in block.ops:
+                _visit(child, inner_scope, inner_side, out)
 
 
 def _misplaced(op: Operation, scope: Operation | None, side: str | None) -> Diagnostic | None:

@@ -107,12 +107,16 @@ def _a(value: Value) -> str:
 
 def _attributes(op: Operation, row: Instr) -> list[Diagnostic]:
     missing = [a.name for a in row.attrs if a.required and a.name not in op.attrs]
-    ours, names = row.family.dialect == "pto.", [a.name for a in row.attrs]
+    ours = row.family.dialect == "pto."
     unknown = [n for n in op.attrs if ours and row.attr(n) is None and _is_ours(n)]
     return [
         *(op.finding("PTO-T026", f"needs attribute {n}", help=_values(row, n)) for n in missing),
-        *(op.finding("PTO-T027", f"has no attribute {n}", help=nearest(n, names)) for n in unknown),
+        *(op.finding("PTO-T027", f"has no attribute {n}", help=_near(n, row)) for n in unknown),
     ]
+
+
+def _near(name: str, row: Instr) -> str | None:
+    return nearest(name, [a.name for a in row.attrs])
 
 
 def _is_ours(name: str) -> bool:

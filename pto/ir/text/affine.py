@@ -82,10 +82,8 @@ class _ArithSteps:
     def _made(
         self, row: Instr, operands: list[Value], attrs: dict[str, Attribute] | None = None
     ) -> Value:
-        op = Operation.of(row, operands, attrs, self.where)
-        op.results = [Value(INDEX, "affine", op)]
-        self.ops.append(op)
-        return op.results[0]
+        self.ops.append(Operation.of(row, operands, attrs, self.where))
+        return self.ops[-1].new_result(INDEX, "affine")
 
 
 class _Expressions:
@@ -174,11 +172,8 @@ class _Expressions:
 
 def _operands(p: Parser, opener: str, closer: str) -> list[Value]:
     """`(%a, %b)`: the values themselves."""
-    values: list[Value] = []
-    for _ in p.items(opener, closer):
-        p.use()
-        values.append(p.uses[-1][2])
-    return values
+    uses = [p.use() for _ in p.items(opener, closer)]
+    return [value for _, _, value in p.uses[len(p.uses) - len(uses) :]]
 
 
 def _results(p: Parser, steps: _ArithSteps) -> list[Number]:

@@ -44,13 +44,8 @@ def read(p: Cursor, depth: int = 0) -> Attribute:
     reader = _READERS.get(p.kind)
     if reader is not None:
         return reader(p)
-    if p.accept("["):
-        items: list[Attribute] = []
-        while not p.accept("]"):
-            items.append(read(p, depth + 1))
-            if p.text != "]":
-                p.expect(",")
-        return Array(tuple(items))
+    if p.at("["):
+        return Array(tuple([read(p, depth + 1) for _ in p.items("[", "]")]))
     if p.text == "{":
         return Dict(tuple(p.attr_items("{", "}")))
     if p.text in ("(", "<"):

@@ -91,8 +91,7 @@ def read_branch(p: Parser) -> BlockBranch:
     read = _read_generic if p.kind == lx.STRING else BRANCHES[p.text]
     p.i += 1
     branch = read(p, p.span(start))
-    if p.kind == lx.WORD and p.text == "loc":
-        p.skip_location()
+    p.skip_location()
     found = {here: value for _, here, value in p.uses}
     p.uses = outer
     for target in branch.targets():

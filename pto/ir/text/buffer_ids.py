@@ -12,7 +12,7 @@ from pto.ir.canonical import INT_TYPES, in_place_value
 from pto.ir.graph import Operation
 from pto.ir.text import lexer as lx
 from pto.ir.text.cursor import Draft
-from pto.isa.row.attributes import Enum, Int
+from pto.isa.row.attributes import Enum, Int, integer
 from pto.isa.row.types import Scalar
 
 if TYPE_CHECKING:
@@ -55,9 +55,9 @@ def write_buffer_id(line: PrintedLine, op: Operation) -> None:
     is_pipe = isinstance(who, Enum) and who.kind == "pipe"
     parts = [f'"{who.value}"' if is_pipe else line.attr_text(who)] if isinstance(who, Enum) else []
     for name in _NUMBERS:
-        number, value = op.attrs.get(name), op.operand(f"{name}_dyn")
-        if isinstance(number, Int):
-            parts.append(str(number.value))
+        number, value = integer(op.attrs, name), op.operand(f"{name}_dyn")
+        if number is not None:
+            parts.append(str(number))
         elif value is not None:
             parts.append(line.name(value))
             if not (
@@ -69,4 +69,4 @@ def write_buffer_id(line: PrintedLine, op: Operation) -> None:
     if line.pending:
         line.put(":")
         line.types(shared=False)
-    line.dictionary({k: v for k, v in op.attrs.items() if k not in ("op_type", *_NUMBERS)})
+    line.rest(op, "op_type", *_NUMBERS)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pto.ir.graph import Operation, Span, Value
 from pto.ir.text.blocks import BlockGraph, BlockLoop
 from pto.ir.text.branches import BranchTarget
-from pto.isa.row.attributes import Enum, Int
+from pto.isa.row.attributes import Enum
 from pto.isa.scalar.arith import ADDI, CMPI
 
 
@@ -78,7 +78,7 @@ def counted(graph: BlockGraph, loop: BlockLoop, way: Way) -> Count | None:
     first, step = advance.operands
     if first is not variable:
         first, step = step, first
-    if first is not variable or not _is_positive(step) or _inside(graph, loop, step):
+    if first is not variable or (step.literal or 0) <= 0 or _inside(graph, loop, step):
         return None
     own = (way.flag, advance.results[0])  # each has one use: the branch, the next iteration
     if any(len(graph.used[v]) > 1 for v in own) or variable in way.outside.values:
@@ -91,8 +91,3 @@ def counted(graph: BlockGraph, loop: BlockLoop, way: Way) -> Count | None:
 def _inside(graph: BlockGraph, loop: BlockLoop, value: Value) -> bool:
     block = graph.made.get(value)
     return block is not None and block in loop.blocks
-
-
-def _is_positive(value: Value) -> bool:
-    number = value.maker.attrs.get("value") if value.maker and value.maker.traits.constant else None
-    return isinstance(number, Int) and number.value > 0

@@ -193,10 +193,7 @@ class Cursor:
         """`(T, T)`, possibly empty."""
         if depth > lx.MAX_DEPTH:
             self.fail("PTO-P023", f"function types are nested more than {lx.MAX_DEPTH} deep")
-        types: list[Type] = []
-        for _ in self.items("(", ")"):
-            types.append(self.type(depth=depth + 1))
-        return types
+        return [self.type(depth=depth + 1) for _ in self.items("(", ")")]
 
     def signature(self, draft: Draft) -> None:
         """`(T, T) -> T`: types of the pending operands, and of the results."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from pto.ir.canonical import ARITH_FLAGS, canonical
+from pto.ir.canonical import ARITH_FLAGS
 from pto.ir.graph import Operation, Value
 from pto.ir.text.cursor import Draft, distribute
-from pto.isa.row.attributes import Attribute, Ints, Raw
+from pto.isa.row.attributes import Ints, Raw
 from pto.isa.row.instr import Instr
 from pto.isa.row.traits import Control
 from pto.isa.simt.launch import SIMT_SECTION
@@ -30,16 +30,17 @@ def read_generic(p: Parser, start: int) -> Operation:
     draft = Draft(row, op)
     operands = read_operands(p)
     if p.accept("<"):
-        _attrs(p, draft, p.attr_items("{", "}"))
+        _attrs(p, draft)
         p.expect(">")
     _regions(p, op)
     if p.text == "{":
-        _attrs(p, draft, p.attr_items("{", "}"))
+        _attrs(p, draft)
     p.expect(":")
     draft.pending = list(operands)
     p.signature(draft)
     _segments(p, draft, operands, at)
-    op.results = [Value(t, "", op) for t in draft.result_types]
+    for type in draft.result_types:
+        op.new_result(type)
     op.where = p.span(start, at)
     _check_parts(p, op, row, at)
     return op
@@ -68,10 +69,7 @@ def _check_parts(p: Parser, op: Operation, row: Instr, at: int) -> None:
 
 
 def read_operands(p: Parser) -> list[Value]:
-    operands: list[Value] = []
-    for _ in p.items("(", ")"):
-        operands.append(p.use())
-    return operands
+    return [p.use() for _ in p.items("(", ")")]
 
 
 _MAY_LACK = (Control.FUNCTION, Control.IF)  # declarations have no body, conditions no else
@@ -92,13 +90,13 @@ def _regions(p: Parser, op: Operation) -> None:
     p.expect(")")
 
 
-def _attrs(p: Parser, draft: Draft, items: list[tuple[str, Attribute]]) -> None:
-    for key, value in items:
-        spec = draft.row.attr(key)
-        if spec is None:
-            draft.op.attrs[key] = value
-        elif spec.kind not in ARITH_FLAGS or value != Raw(f"#{spec.kind}<none>"):
-            draft.op.attrs[spec.name] = canonical(p, spec, value)
+_NO_FLAGS = [Raw(f"#{kind}<none>") for kind in ARITH_FLAGS]  # the custom form leaves them out
+
+
+def _attrs(p: Parser, draft: Draft) -> None:
+    items = p.attr_items("{", "}")
+    said = [(k, v) for k, v in items if draft.row.attr(k) is None or v not in _NO_FLAGS]
+    p.set_attributes(draft, said)
 
 
 def _segments(p: Parser, draft: Draft, operands: list[Value], at: int) -> None:

@@ -349,9 +349,8 @@ def _made(
     into: Block,
 ) -> Value:
     op = Operation.of(row, operands, dict(attrs))
-    op.results = [Value(type, name, op)]
     into.append(op)
-    return op.results[0]
+    return op.new_result(type, name)
 
 
 def _end(row: Instr, values: list[Value], where: Span | Loc | None) -> Operation:

@@ -8,7 +8,7 @@ from pto.ir.graph import Operation
 from pto.ir.text import lexer as lx
 from pto.ir.text.cursor import Draft
 from pto.ir.text.types import type_text
-from pto.isa.row.attributes import Ints
+from pto.isa.row.attributes import Ints, integers
 
 if TYPE_CHECKING:
     from pto.ir.text.parser import Parser
@@ -33,12 +33,9 @@ def _read_mixed(p: Parser, draft: Draft, name: str) -> None:
 
 
 def _mixed_text(line: PrintedLine, op: Operation, name: str) -> str:
-    static = op.attrs[f"static_{name}"]
-    values = iter(op.group(name))
-    numbers = static.values if isinstance(static, Ints) else ()
-    return (
-        "[" + ", ".join(line.name(next(values)) if n == _DYNAMIC else str(n) for n in numbers) + "]"
-    )
+    values, numbers = iter(op.group(name)), integers(op.attrs, f"static_{name}")
+    texts = [line.name(next(values)) if n == _DYNAMIC else str(n) for n in numbers]
+    return f"[{', '.join(texts)}]"
 
 
 _CAST_PARTS = (("offset", "offsets"), ("sizes", "sizes"), ("strides", "strides"))
@@ -53,10 +50,10 @@ def read_reinterpret_cast(p: Parser, draft: Draft) -> None:
         p.expect(word)
         p.expect(":")
         _read_mixed(p, draft, name)
-    _read_cast_tail(p, draft)
+    _read_tail(p, draft)
 
 
-def _read_cast_tail(p: Parser, draft: Draft) -> None:
+def _read_tail(p: Parser, draft: Draft) -> None:
     p.optional_dict(draft)
     p.expect(":")
     draft.pending[:] = draft.bound["source"]
@@ -69,19 +66,22 @@ def write_reinterpret_cast(line: PrintedLine, op: Operation) -> None:
     line.put(line.name(op.operands[0]))
     parts = [f"{word}: {_mixed_text(line, op, name)}" for word, name in _CAST_PARTS]
     line.put("to " + ", ".join(parts))
-    line.dictionary({k: v for k, v in op.attrs.items() if not k.startswith("static_")})
+    _write_tail(line, op)
+
+
+def _write_tail(line: PrintedLine, op: Operation) -> None:
+    line.rest(op, *(f"static_{name}" for _, name in _CAST_PARTS))
     line.put(f": {type_text(op.operands[0].type)} to {type_text(op.results[0].type)}")
 
 
 def read_subview(p: Parser, draft: Draft) -> None:
     draft.bound["source"] = [p.use()]
-    for name in ("offsets", "sizes", "strides"):
+    for _, name in _CAST_PARTS:
         _read_mixed(p, draft, name)
-    _read_cast_tail(p, draft)
+    _read_tail(p, draft)
 
 
 def write_subview(line: PrintedLine, op: Operation) -> None:
     line.put(line.name(op.operands[0]))
-    line.put("".join(f" {_mixed_text(line, op, n)}" for n in ("offsets", "sizes", "strides")))
-    line.dictionary({k: v for k, v in op.attrs.items() if not k.startswith("static_")})
-    line.put(f": {type_text(op.operands[0].type)} to {type_text(op.results[0].type)}")
+    line.put("".join(f" {_mixed_text(line, op, name)}" for _, name in _CAST_PARTS))
+    _write_tail(line, op)

@@ -22,8 +22,8 @@ from pto.ir.text.format import compile_format
 from pto.ir.text.generic import SIZES, read_generic
 from pto.ir.text.lifted import lift
 from pto.ir.text.repeats import ParserCache
-from pto.ir.text.steps import TextStep
 from pto.ir.text.types import parse_type
+from pto.isa.row.attributes import Attribute
 from pto.isa.row.types import Type
 from pto.isa.scalar.structure import MODULE
 from pto.isa.table import lookup, suggest
@@ -120,11 +120,10 @@ class Parser(Cursor):
     def _skip(self, start: int) -> None:
         """Continue at the next line outside the braces that the failed operation opened."""
         names = self._result_names(start)
-        for name, at, count in names:
+        for name, _, count in names:
             for n in range(count):
                 key = name if count == 1 else f"{name}#{n}"
                 self.scopes[-1].setdefault(key, Value(POISON, key))
-            del at
         failed_at, self.i, depth = self.i, start, 0
         while self.kind != lx.END:
             depth += (self.text in "{([") - (self.text in "})]") if self.kind == lx.PUNCT else 0
@@ -185,8 +184,7 @@ class Parser(Cursor):
             op = self.custom(start)
         else:
             self.fail("PTO-P020", f"expected an operation, got {self.shown()}")
-        if self.kind == lx.WORD and self.text == "loc":
-            self.skip_location()
+        self.skip_location()
         self._bind_results(op, names, at)
         if len(self.findings) == wrong and not (self.counted or any(n > 1 for _, _, n in names)):
             self.repeats.remember(self, op, start, at, [token for _, token, _ in names])
@@ -206,16 +204,13 @@ class Parser(Cursor):
         op = Operation.of(row)
         draft = Draft(row, op)
         if row.text.startswith("="):
-            structured.READERS[row.text](self, draft)
+            structured.SYNTAX[row.text][0](self, draft)
         else:
-            self._steps(compile_format(row), draft)
+            for step in compile_format(row):
+                step.read(self, draft)
         self.assemble(draft, at)
         op.where = self.span(start, at)
         return op
-
-    def _steps(self, steps: Sequence[TextStep], draft: Draft) -> None:
-        for step in steps:
-            step.read(self, draft)
 
     def assemble(self, draft: Draft, at: int) -> None:
         """Operands in the row's order, results with their types."""
@@ -306,15 +301,12 @@ class Parser(Cursor):
         if labels.setdefault(self.text, block) is not block:
             self.note("PTO-P015", f"block {self.text} is defined twice", self.i)
         self.i += 1
-        if self.accept("("):
-            while not self.accept(")"):
-                at, name = self.i, self.take()[1:]
-                self.expect(":")
-                value = Value(self.type(), name, block)
-                block.args.append(value)
-                self.define(name, value, at)
-                if self.text != ")":
-                    self.expect(",")
+        for _ in self.items("(", ")") if self.at("(") else ():
+            at, name = self.i, self.take()[1:]
+            self.expect(":")
+            value = Value(self.type(), name, block)
+            block.args.append(value)
+            self.define(name, value, at)
         self.expect(":")
 
     def optional_dict(self, draft: Draft) -> None:
@@ -322,10 +314,14 @@ class Parser(Cursor):
             self.attr_dict(draft)
 
     def attr_dict(self, draft: Draft) -> None:
-        for key, value in self.attr_items("{", "}"):
+        """An attribute dictionary of the custom form."""
+        items = self.attr_items("{", "}")
+        # segment sizes are a tool's own: the text says which operands are there
+        self.set_attributes(draft, [item for item in items if item[0] != SIZES])
+
+    def set_attributes(self, draft: Draft, items: Sequence[tuple[str, Attribute]]) -> None:
+        for key, value in items:
             spec = draft.row.attr(key)
-            if key == SIZES:
-                continue  # a tool's own; the text says which operands are there
             if spec is None:
                 draft.op.attrs[key] = value
             else:
@@ -333,7 +329,8 @@ class Parser(Cursor):
 
     def skip_location(self) -> None:
         """`loc("file":1:2)`: the place in another tool's source; ours is the text itself."""
-        self.i += 1
+        if not self.accept("loc"):
+            return
         self.expect("(")
         depth = 1
         while depth and self.kind != lx.END:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Protocol
 
 from pto.ir.graph import Block, Module, Operation, Region, Value
 from pto.ir.text import attribute_text
 from pto.ir.text.format import compile_format
 from pto.ir.text.generic import SIZES, arranged
-from pto.ir.text.structured import WRITERS
+from pto.ir.text.structured import SYNTAX
 from pto.ir.text.types import type_text
 from pto.isa.row.attributes import Array, Attribute, Enum, Int, Ints
 from pto.isa.row.enums import ENUMS
@@ -116,6 +117,20 @@ class PrintedLine:
         if attrs:
             self.put("{" + ", ".join(attribute_text.item(k, v) for k, v in attrs.items()) + "}")
 
+    def rest(self, op: Operation, *elsewhere: str) -> None:
+        """The dictionary of the attributes that the text does not name elsewhere."""
+        self.dictionary({k: v for k, v in op.attrs.items() if k not in elsewhere})
+
+    def attributes(self, op: Operation, *elsewhere: str) -> None:
+        """The same after the word `attributes`."""
+        if op.attrs.keys() - elsewhere:
+            self.put("attributes")
+            self.rest(op, *elsewhere)
+
+    def signature(self, op: Operation, values: Sequence[Value]) -> None:
+        """`: (T, T) -> T` of these operands and the results."""
+        self.put(f": {_signature(op, values)}")
+
     def attr_text(self, value: Attribute) -> str:
         return attribute_text.write(value)
 
@@ -192,7 +207,7 @@ class _Custom:
         line.put(op.name.partition(".")[2] if row.traits.short == "printed" else op.name)
         self.names.scopes.append({})  # block arguments are named while the head is written
         if row.text.startswith("="):
-            WRITERS[row.text](line, op)
+            SYNTAX[row.text][1](line, op)
         else:
             for step in compile_format(row):
                 step.write(line, op)
@@ -268,8 +283,11 @@ def _generic_tail(op: Operation) -> str:
     attrs = [_generic_item(op, *each) for each in op.attrs.items()]
     attrs += [attribute_text.item(SIZES, sizes)] if sizes else []
     shown = f" {{{', '.join(attrs)}}}" if attrs else ""
-    inputs = tuple(v.type for v in operands)
-    return f"{shown} : {type_text(Function(inputs, tuple(r.type for r in op.results)))}"
+    return f"{shown} : {_signature(op, operands)}"
+
+
+def _signature(op: Operation, values: Sequence[Value]) -> str:
+    return type_text(Function(tuple(v.type for v in values), tuple(r.type for r in op.results)))
 
 
 def _generic_item(op: Operation, name: str, value: Attribute) -> str:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pto.ir.graph import Operation, Region, Value
 from pto.ir.text import lexer as lx
 from pto.ir.text.cursor import Draft
 from pto.ir.text.types import type_text
-from pto.isa.row.attributes import Int, Ints
+from pto.isa.row.attributes import Int, Ints, integers
 from pto.isa.row.traits import Control
-from pto.isa.row.types import Function
 from pto.isa.scalar.structure import YIELD
 
 if TYPE_CHECKING:
@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 Named = tuple[str, int, Value]  # name, token, value
 
 
-def _end(region: Region) -> None:
-    """Regions of scf end with a yield; text may leave an empty one out."""
+def _read_body(p: Parser, region: Region, args: Sequence[Named] = ()) -> None:
+    """A region of scf, which ends with a yield; text may leave an empty one out."""
+    p.region(region, args)
     block = region.block
     if block.ops and block.ops[-1].control in (Control.YIELD, Control.CONDITION):
         return
@@ -50,9 +51,7 @@ def read_turns(p: Parser, draft: Draft, name: str, at: int) -> None:
     index = draft.bound["lower"][0].type
     if p.accept(":"):
         index = p.type()
-    region = draft.op.new_region()
-    p.region(region, [(name, at, Value(index, name)), *inits])
-    _end(region)
+    _read_body(p, draft.op.new_region(), [(name, at, Value(index, name)), *inits])
     p.optional_dict(draft)
 
 
@@ -95,11 +94,9 @@ def read_if(p: Parser, draft: Draft) -> None:
     if p.accept("->"):
         draft.result_types = p.types()
     then, other = draft.op.new_region(), draft.op.new_region()
-    p.region(then)
-    _end(then)
+    _read_body(p, then)
     if p.accept("else"):
-        p.region(other)
-        _end(other)
+        _read_body(p, other)
     p.optional_dict(draft)
 
 
@@ -121,34 +118,26 @@ def read_switch(p: Parser, draft: Draft) -> None:
     draft.bound["arg"] = [p.use()]
     p.optional_dict(draft)
     if p.accept("->"):
-        draft.result_types = [p.type()]
-        while p.accept(","):
-            draft.result_types.append(p.type())
+        p.result_types(draft)
     default, cases = draft.op.new_region(), list[int]()
     while p.accept("case"):
         at, number = p.i, p.attribute()
         if not isinstance(number, Int):
             p.fail("PTO-P020", "expected the number of a case", at=at)
         cases.append(number.value)
-        region = draft.op.new_region()
-        p.region(region)
-        _end(region)
+        _read_body(p, draft.op.new_region())
     p.expect("default")
-    p.region(default)
-    _end(default)
+    _read_body(p, default)
     draft.op.attrs["cases"] = Ints("i64", tuple(cases))
 
 
 def write_switch(line: PrintedLine, op: Operation) -> None:
     line.put(line.name(op.operands[0]))
-    line.dictionary({k: v for k, v in op.attrs.items() if k != "cases"})
+    line.rest(op, "cases")
     if op.results:
         line.put("-> " + ", ".join(type_text(r.type) for r in op.results))
     default, *regions = op.regions
-    cases = op.attrs["cases"]
-    for number, region in zip(
-        cases.values if isinstance(cases, Ints) else (), regions, strict=True
-    ):
+    for number, region in zip(integers(op.attrs, "cases"), regions, strict=True):
         line.put(f"case {number}")
         line.region(region)
     line.put("default")
@@ -159,14 +148,10 @@ def read_region(p: Parser, draft: Draft) -> None:
     """`-> T { .. }` of scf, `{ .. } : T` of pto."""
     if p.accept("->"):
         draft.result_types = p.types()
-    body = draft.op.new_region()
-    p.region(body)
-    _end(body)
+    _read_body(p, draft.op.new_region())
     p.optional_dict(draft)
     if p.accept(":"):
-        draft.result_types = [p.type()]
-        while p.accept(","):
-            draft.result_types.append(p.type())
+        p.result_types(draft)
 
 
 def write_region(line: PrintedLine, op: Operation) -> None:
@@ -188,8 +173,7 @@ def read_while(p: Parser, draft: Draft) -> None:
     before, after = draft.op.new_region(), draft.op.new_region()
     p.region(before, inits)
     p.expect("do")
-    p.region(after)
-    _end(after)
+    _read_body(p, after)
     if p.accept("attributes"):
         p.attr_dict(draft)
 
@@ -198,11 +182,8 @@ def write_while(line: PrintedLine, op: Operation) -> None:
     before, after = op.regions
     if op.operands:
         line.put(_write_inits(line, before.block.args, op.operands))
-    inputs = tuple(v.type for v in op.operands)
-    line.put(": " + type_text(Function(inputs, tuple(r.type for r in op.results))))
+    line.signature(op, op.operands)
     line.region(before)
     line.put("do")
     line.region(after, label=True)
-    if op.attrs:
-        line.put("attributes")
-        line.dictionary(op.attrs)
+    line.attributes(op)

@@ -10,29 +10,13 @@ from typing import TYPE_CHECKING
 
 from pto.core.dtypes import I32
 from pto.ir.canonical import canonical
-from pto.ir.graph import Operation, Value
+from pto.ir.graph import Operation, Region, Value
 from pto.ir.text import lexer as lx
+from pto.ir.text import memref_text as memref
+from pto.ir.text import scf_text as scf
 from pto.ir.text.buffer_ids import read_buffer_id, write_buffer_id
 from pto.ir.text.cursor import Draft
-from pto.ir.text.memref_text import (
-    read_reinterpret_cast,
-    read_subview,
-    write_reinterpret_cast,
-    write_subview,
-)
-from pto.ir.text.scf_text import (
-    Named,
-    read_for,
-    read_if,
-    read_region,
-    read_switch,
-    read_while,
-    write_for,
-    write_if,
-    write_region,
-    write_switch,
-    write_while,
-)
+from pto.ir.text.scf_text import Named
 from pto.ir.text.types import parse_type, type_text
 from pto.isa.row.attributes import (
     Array,
@@ -46,6 +30,8 @@ from pto.isa.row.attributes import (
     Raw,
     Str,
     Symbol,
+    integer,
+    word,
 )
 from pto.isa.row.types import Function, Scalar, Type
 from pto.isa.scalar.arith import CONSTANT
@@ -92,23 +78,24 @@ def _read_module(p: Parser, draft: Draft) -> None:
 
 
 def _write_module(line: PrintedLine, op: Operation) -> None:
-    name = op.attrs.get("sym_name")
-    if isinstance(name, Str):
-        line.put(f"@{name.value}")
-    rest = {k: v for k, v in op.attrs.items() if k != "sym_name"}
-    if rest:
-        line.put("attributes")
-        line.dictionary(rest)
+    name = word(op.attrs, "sym_name")
+    if name is not None:
+        line.put(f"@{name}")
+    line.attributes(op, "sym_name")
     line.region(op.regions[0])
+
+
+def _symbol(p: Parser) -> str:
+    if p.kind != lx.SYMBOL:
+        p.fail("PTO-P027", f"expected a function name like `@kernel`, got {p.shown()}")
+    return p.take()[1:]
 
 
 def _read_func(p: Parser, draft: Draft) -> None:
     op = draft.op
     if p.kind == lx.WORD and p.text in ("private", "public", "nested"):
         op.attrs["sym_visibility"] = Str(p.take())
-    if p.kind != lx.SYMBOL:
-        p.fail("PTO-P027", f"expected a function name like `@kernel`, got {p.shown()}")
-    op.attrs["sym_name"] = Str(p.take()[1:].strip('"'))
+    op.attrs["sym_name"] = Str(_symbol(p).strip('"'))
     named, types, arg_attrs = _arguments(p)
     results: list[Type] = []
     if p.accept("->"):
@@ -120,21 +107,25 @@ def _read_func(p: Parser, draft: Draft) -> None:
         p.attr_dict(draft)
     region = op.new_region()
     if p.text == "{":
-        outer, p.scopes = p.scopes, [{}]  # functions see nothing from outside
-        try:
-            p.region(region, named)
-        finally:
-            p.scopes = outer
+        _read_closed(p, region, named)
+
+
+def _read_closed(p: Parser, region: Region, named: list[Named] | None = None) -> None:
+    """A region that sees nothing from outside."""
+    outer, p.scopes = p.scopes, [{}]
+    try:
+        p.region(region, named or ())
+    finally:
+        p.scopes = outer
 
 
 _FUNC_WORDS = ("sym_name", "sym_visibility", "function_type", "arg_attrs")
 
 
 def _write_func(line: PrintedLine, op: Operation) -> None:
-    visibility = op.attrs.get("sym_visibility")
-    if isinstance(visibility, Str):
-        line.put(visibility.value)
-    name, kind = op.attrs["sym_name"], op.attrs["function_type"]
+    visibility, kind = word(op.attrs, "sym_visibility"), op.attrs["function_type"]
+    if visibility is not None:
+        line.put(visibility)
     signature = kind.type if isinstance(kind, OfType) else None
     inputs = signature.inputs if isinstance(signature, Function) else ()
     results = signature.results if isinstance(signature, Function) else ()
@@ -146,94 +137,90 @@ def _write_func(line: PrintedLine, op: Operation) -> None:
     if isinstance(extra, Array):
         for n, item in enumerate(extra.items):
             texts[n] += f" {line.attr_text(item)}" if isinstance(item, Dict) and item.items else ""
-    line.put(f"@{name.value if isinstance(name, Str) else ''}({', '.join(texts)})")
+    line.put(f"@{word(op.attrs, 'sym_name')}({', '.join(texts)})")
     if results:
         listed = ", ".join(type_text(r) for r in results)
         line.put(f"-> {listed if len(results) == 1 else f'({listed})'}")
-    rest = {k: v for k, v in op.attrs.items() if k not in _FUNC_WORDS}
-    if rest:
-        line.put("attributes")
-        line.dictionary(rest)
+    line.attributes(op, *_FUNC_WORDS)
     if op.regions[0].blocks:
         line.region(op.regions[0])
 
 
 def _read_call(p: Parser, draft: Draft) -> None:
-    if p.kind != lx.SYMBOL:
-        p.fail("PTO-P027", f"expected a function name like `@kernel`, got {p.shown()}")
-    draft.op.attrs["callee"] = Symbol(p.take()[1:])
-    _read_call_tail(p, draft)
+    draft.op.attrs["callee"] = Symbol(_symbol(p))
+    _read_operands(p, draft)
+    _read_tail(p, draft)
 
 
-def _read_call_tail(p: Parser, draft: Draft) -> None:
-    """`(%a, %b) {attrs} : (T, T) -> T`."""
+def _read_operands(p: Parser, draft: Draft) -> None:
+    """`(%a, %b)`: the last operand of the row."""
     name = draft.row.operands[-1].name
     draft.bound[name] = []
     for _ in p.items("(", ")"):
         draft.bind(name, p.use())
+
+
+def _read_tail(p: Parser, draft: Draft) -> None:
+    """`{attrs} : (T, T) -> T`."""
     p.optional_dict(draft)
     p.expect(":")
     p.signature(draft)
 
 
-def _write_call(line: PrintedLine, op: Operation) -> None:
-    callee = op.attrs["callee"]
-    line.put(f"@{callee.name if isinstance(callee, Symbol) else ''}(")
-    _write_call_tail(line, op, "callee")
-
-
-def _write_call_tail(line: PrintedLine, op: Operation, *elsewhere: str) -> None:
-    values = op.group(op.row.operands[-1].name) if op.row else []
+def _write_call(line: PrintedLine, op: Operation, dims: str = "") -> None:
+    values = op.group(op.declared[-1].name)
+    line.put(f"@{word(op.attrs, 'callee')}{dims}(")
     line.operands(values)
     line.put(")")
-    line.dictionary({k: v for k, v in op.attrs.items() if k not in elsewhere})
-    inputs = tuple(v.type for v in values)
-    line.put(":")
-    line.put(type_text(Function(inputs, tuple(r.type for r in op.results))))
+    line.rest(op, "callee")
+    line.signature(op, values)
 
 
-def _read_simt_launch(p: Parser, draft: Draft) -> None:
-    """`@kernel<<<%x, %y, %z>>>(%a) : (T) -> ()`."""
-    draft.op.attrs["callee"] = Symbol(p.take()[1:])
-    for _ in range(3):
-        p.expect("<")
-    for n, name in enumerate(("dimX", "dimY", "dimZ")):
-        if n:
-            p.expect(",")
-        draft.bound[name] = [p.use()]
-    for _ in range(3):
-        p.expect(">")
-    _read_call_tail(p, draft)
-
-
-def _write_simt_launch(line: PrintedLine, op: Operation) -> None:
-    callee = op.attrs["callee"]
-    dims = ", ".join(line.name(op.operands[n]) for n in range(3))
-    line.put(f"@{callee.name if isinstance(callee, Symbol) else ''}<<<{dims}>>>(")
-    _write_call_tail(line, op, "callee")
-
-
-def _read_simt_section(p: Parser, draft: Draft) -> None:
-    """`<<<32, 1, 1>>> { .. }`."""
+def _read_angles(p: Parser, read: Callable[[str], None]) -> None:
+    """`<<<x, y, z>>>`, each of the three sizes read by its name."""
     for _ in range(3):
         p.expect("<")
     for n, name in enumerate(_SIZES):
         if n:
             p.expect(",")
-        spec = draft.row.attr(name)
-        draft.op.attrs[name] = canonical(p, spec, p.attribute()) if spec else p.attribute()
+        read(name)
     for _ in range(3):
         p.expect(">")
+
+
+def _read_simt_launch(p: Parser, draft: Draft) -> None:
+    """`@kernel<<<%x, %y, %z>>>(%a) : (T) -> ()`."""
+
+    def read(name: str) -> None:
+        draft.bound[name] = [p.use()]
+
+    draft.op.attrs["callee"] = Symbol(_symbol(p))
+    _read_angles(p, read)
+    _read_operands(p, draft)
+    _read_tail(p, draft)
+
+
+def _write_simt_launch(line: PrintedLine, op: Operation) -> None:
+    _write_call(line, op, f"<<<{', '.join(map(line.name, op.operands[:3]))}>>>")
+
+
+def _read_simt_section(p: Parser, draft: Draft) -> None:
+    """`<<<32, 1, 1>>> { .. }`."""
+
+    def read(name: str) -> None:
+        spec = draft.row.attr(name)
+        draft.op.attrs[name] = canonical(p, spec, p.attribute()) if spec else p.attribute()
+
+    _read_angles(p, read)
     p.region(draft.op.new_region())
     p.optional_dict(draft)
 
 
 def _write_simt_section(line: PrintedLine, op: Operation) -> None:
-    found = [op.attrs[name] for name in _SIZES]
-    sizes = ", ".join(str(a.value) for a in found if isinstance(a, Int))
+    sizes = ", ".join(str(integer(op.attrs, name)) for name in _SIZES)
     line.put(f"<<<{sizes}>>> ")
     line.region(op.regions[0])
-    line.dictionary({k: v for k, v in op.attrs.items() if k not in _SIZES})
+    line.rest(op, *_SIZES)
 
 
 _SIZES = ("dimX", "dimY", "dimZ")
@@ -246,14 +233,11 @@ def _read_gep(p: Parser, draft: Draft) -> None:
     if p.text.isdecimal():
         type, number = Scalar("i32", I32), int(p.take())
         made = Operation.of(CONSTANT, attrs={"value": Int(number, type)}, where=p.span(p.i - 1))
-        made.results = [Value(type, f"c{number}", made)]
-        p.steps, draft.bound["index"] = [made], list(made.results)
+        p.steps, draft.bound["index"] = [made], [made.new_result(type, f"c{number}")]
     else:
         draft.bind("index", p.use())
     p.expect("]")
-    p.optional_dict(draft)
-    p.expect(":")
-    p.signature(draft)
+    _read_tail(p, draft)
     p.expect(",")
     draft.op.attrs["elem_type"] = OfType(p.type())
     draft.op.attrs[_INDICES] = Ints("i32", (-(2**31),))  # MLIR's word for "an operand"
@@ -265,10 +249,9 @@ _INDICES = "rawConstantIndices"
 def _write_gep(line: PrintedLine, op: Operation) -> None:
     base, index = op.operands
     line.put(f"{line.name(base)}[{line.name(index)}] ")
-    line.dictionary({k: v for k, v in op.attrs.items() if k not in ("elem_type", _INDICES)})
-    found, elem = op.results[0].type, op.attrs["elem_type"]
-    whole = type_text(Function((base.type, index.type), (found,)))
-    line.put(f": {whole}, {type_text(elem.type) if isinstance(elem, OfType) else ''}")
+    line.rest(op, "elem_type", _INDICES)
+    line.signature(op, op.operands)
+    line.put(f", {line.attr_text(op.attrs['elem_type'])}")
 
 
 # ---- arith.constant
@@ -294,9 +277,8 @@ def _read_constant(p: Parser, draft: Draft) -> None:
 
 
 def _write_constant(line: PrintedLine, op: Operation) -> None:
-    line.dictionary({k: v for k, v in op.attrs.items() if k != "value"})
-    value = op.attrs["value"]
-    line.put(line.attr_text(value))
+    line.rest(op, "value")
+    line.put(line.attr_text(op.attrs["value"]))
 
 
 def _read_select(p: Parser, draft: Draft) -> None:
@@ -321,17 +303,9 @@ def _write_select(line: PrintedLine, op: Operation) -> None:
 
 
 def _read_captures(p: Parser, draft: Draft) -> None:
-    draft.bound["captures"] = []
-    for _ in p.items("(", ")"):
-        draft.bind("captures", p.use())
-    outer, p.scopes = p.scopes, [{}]
-    try:
-        p.region(draft.op.new_region())
-    finally:
-        p.scopes = outer
-    p.optional_dict(draft)
-    p.expect(":")
-    p.signature(draft)
+    _read_operands(p, draft)
+    _read_closed(p, draft.op.new_region())
+    _read_tail(p, draft)
 
 
 def _write_captures(line: PrintedLine, op: Operation) -> None:
@@ -340,45 +314,27 @@ def _write_captures(line: PrintedLine, op: Operation) -> None:
     line.put(")")
     line.region(op.regions[0], label=True)
     line.dictionary(op.attrs)
-    inputs = tuple(v.type for v in op.operands)
-    line.put(": " + type_text(Function(inputs, tuple(r.type for r in op.results))))
+    line.signature(op, op.operands)
 
 
-READERS: dict[str, Callable[[Parser, Draft], None]] = {
-    "=module": _read_module,
-    "=func": _read_func,
-    "=call": _read_call,
-    "=simt_launch": _read_simt_launch,
-    "=simt_section": _read_simt_section,
-    "=gep": _read_gep,
-    "=constant": _read_constant,
-    "=select": _read_select,
-    "=scf.for": read_for,
-    "=scf.if": read_if,
-    "=scf.index_switch": read_switch,
-    "=scf.while": read_while,
-    "=region": read_region,
-    "=strict_vecscope": _read_captures,
-    "=memref.reinterpret_cast": read_reinterpret_cast,
-    "=memref.subview": read_subview,
-    "=buffer_id": read_buffer_id,
-}
-WRITERS: dict[str, Callable[[PrintedLine, Operation], None]] = {
-    "=module": _write_module,
-    "=func": _write_func,
-    "=call": _write_call,
-    "=simt_launch": _write_simt_launch,
-    "=simt_section": _write_simt_section,
-    "=gep": _write_gep,
-    "=constant": _write_constant,
-    "=select": _write_select,
-    "=scf.for": write_for,
-    "=scf.if": write_if,
-    "=scf.index_switch": write_switch,
-    "=scf.while": write_while,
-    "=region": write_region,
-    "=strict_vecscope": _write_captures,
-    "=memref.reinterpret_cast": write_reinterpret_cast,
-    "=memref.subview": write_subview,
-    "=buffer_id": write_buffer_id,
+Reader = Callable[["Parser", Draft], None]
+Writer = Callable[["PrintedLine", Operation], None]
+SYNTAX: dict[str, tuple[Reader, Writer]] = {
+    "=module": (_read_module, _write_module),
+    "=func": (_read_func, _write_func),
+    "=call": (_read_call, _write_call),
+    "=simt_launch": (_read_simt_launch, _write_simt_launch),
+    "=simt_section": (_read_simt_section, _write_simt_section),
+    "=gep": (_read_gep, _write_gep),
+    "=constant": (_read_constant, _write_constant),
+    "=select": (_read_select, _write_select),
+    "=scf.for": (scf.read_for, scf.write_for),
+    "=scf.if": (scf.read_if, scf.write_if),
+    "=scf.index_switch": (scf.read_switch, scf.write_switch),
+    "=scf.while": (scf.read_while, scf.write_while),
+    "=region": (scf.read_region, scf.write_region),
+    "=strict_vecscope": (_read_captures, _write_captures),
+    "=memref.reinterpret_cast": (memref.read_reinterpret_cast, memref.write_reinterpret_cast),
+    "=memref.subview": (memref.read_subview, memref.write_subview),
+    "=buffer_id": (read_buffer_id, write_buffer_id),
 }

@@ -94,6 +94,12 @@ def integer(attrs: Mapping[str, Attribute], name: str) -> int | None:
     return value.value if isinstance(value, Int) else None
 
 
+def integers(attrs: Mapping[str, Attribute], name: str) -> tuple[int, ...]:
+    """The numbers of a dense list; none where the attribute is absent or no such list."""
+    value = attrs.get(name)
+    return value.values if isinstance(value, Ints) else ()
+
+
 def word(attrs: Mapping[str, Attribute], name: str) -> str | None:
     """The text, enumerator or symbol of an attribute; None where it is absent or none of them."""
     value = attrs.get(name)
