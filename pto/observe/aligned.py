@@ -19,7 +19,6 @@ from pto.target.facts import Profile
 from pto.verify.functions import is_defined, name_of
 from pto.verify.operation import constant
 
-_PLACES = (t.Ptr, t.TileBuf, t.View, t.MemRef)
 _DYNAMIC = -1  # an id from an operand
 
 
@@ -164,13 +163,13 @@ def _read(function: Operation, profile: Profile) -> _Text:
 def _is_work(op: Operation, case: Case) -> bool:
     """True if an operation accesses data, rather than naming a location."""
     values = (*op.operands, *op.results)
-    if not any(isinstance(v.type, _PLACES) for v in values) or op.traits.pure:
+    if not any(isinstance(v.type, t.PLACES) for v in values) or op.traits.pure:
         return False
     return pipe_of(case) != "none" or case.row.family.section == "comm"
 
 
 def _key(op: Operation) -> str:
-    types = (str(v.type) for v in (*op.operands, *op.results) if isinstance(v.type, _PLACES))
+    types = (str(v.type) for v in (*op.operands, *op.results) if isinstance(v.type, t.PLACES))
     return " ".join((op.name, *types))
 
 

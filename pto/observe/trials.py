@@ -341,8 +341,7 @@ def _asks_block(behind: Behind) -> bool:
 
 
 def _reads(op: Operation) -> bool:
-    places = (t.Ptr, t.TileBuf, t.View, t.MemRef)
-    reads = any(isinstance(v.type, places) for v in op.operands)
+    reads = any(isinstance(v.type, t.PLACES) for v in op.operands)
     return reads and any(isinstance(v.type, t.Scalar) for v in op.results)
 
 

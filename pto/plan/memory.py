@@ -8,7 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from pto.core.errors import Diagnostic, PtoError
+from pto.core.intervals import merged
 from pto.core.memory import Space
 from pto.ir.copied import copied
 from pto.ir.graph import Module, Operation, Value
@@ -199,14 +202,7 @@ def _ranges(placed: Sequence[Placed]) -> Iterator[tuple[Space, int, int]]:
         if p.buffer.alive is not None and p.buffer.nbytes:
             by_space.setdefault(p.buffer.space, []).append((p.start, p.end))
     for space, found in by_space.items():
-        joined: list[tuple[int, int]] = []
-        for start, end in sorted(found):
-            if joined and start <= joined[-1][1]:
-                before = joined.pop()
-                joined.append((before[0], max(end, before[1])))
-            else:
-                joined.append((start, end))
-        yield from ((space, start, end) for start, end in joined)
+        yield from ((space, start, end) for start, end in merged([np.array(found)]).tolist())
 
 
 def _returned(

@@ -187,35 +187,9 @@ class Reached:
         return Covered(name, elements, holes[0], at)
 
     def _holes(self, whole: bool) -> Holes | None:
-        if len(self._parts) == 1:
-            (space, window), *_ = self._parts
-            meant = window.meant(space, whole)
-            moving = [n for n, axis in enumerate(window.axes) if axis.moves]
-            if len(moving) == 1 and space.count:
-                return _gaps(space, window, meant, moving[0])
         done = np.concatenate([_boxes(space, w) for space, w in self._parts], axis=2)
         all_meant = [_boxes(space, w.meant(space, whole)) for space, w in self._parts]
         return _left(np.concatenate(all_meant, axis=2), done)
-
-
-def _gaps(space: IterSpace, window: _Window, meant: _Window, moving: int) -> Holes | None:
-    """As `_left`, for one store with a window that moves along one axis."""
-    sizes = cast("list[int]", [a.size for n, a in enumerate(window.axes) if n != moving])
-    own, all_of = window.axes[moving], meant.axes[moving]
-    low, size = np.broadcast_arrays(_at(own.offset, space), _at(own.size, space))
-    order = np.argsort(low, kind="stable")
-    low, high = low[order], (low + size)[order]
-    low, high = low[high > low], high[high > low]
-    begin = int(_at(all_of.offset, space))
-    end = begin + int(_at(all_of.size, space))
-    top = np.concatenate([[begin], np.maximum.accumulate(high)])
-    width = np.maximum(np.concatenate([low, [end]]) - top, 0)
-    count = int(width.sum()) * prod(sizes)
-    if count <= 0:
-        return None
-    at: list[Any] = [axis.offset for axis in window.axes]
-    at[moving] = int(top[np.argmax(width > 0)])
-    return count, at
 
 
 def _frame(window: _Window) -> tuple[int, tuple[int, ...], tuple[int, ...]]:

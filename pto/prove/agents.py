@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from copy import copy
-from functools import reduce
-from operator import or_
 from typing import NamedTuple
 
 from pto.ir.graph import Operation, Value
@@ -188,8 +186,7 @@ class Agents:
         for phase, t in agent.at.items():
             footprint.mark(phase, t)
         for phase, t in agent.at.items():
-            before = footprint.before(phase, len(self.ops), -1, Relation())
-            self.clashes[t] = reduce(or_, before, 0)
+            self.clashes[t] = footprint.before(phase, len(self.ops), -1, Relation())
 
     # ---- global memory
 

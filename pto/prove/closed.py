@@ -20,7 +20,6 @@ from pto.prove.values import OF_LAUNCH, is_integer
 # PyPTO's names for arguments that are the number of the block, and of blocks: its runtime, not a
 # launch, gives each block its own.
 BLOCK, BLOCKS = "__pypto_spmd_block_idx", "__pypto_spmd_block_num"
-_PLACES = (t.Ptr, t.TileBuf, t.View, t.MemRef)
 _MASKS = (t.Mask, t.LogicalMask)
 _ASKS = (BLOCK_INDEX, BLOCK_COUNT)
 
@@ -50,7 +49,7 @@ def _is_closed(function: Operation) -> bool:
 
 
 def _is_place(type: Type) -> bool:
-    return isinstance(type, _PLACES)
+    return isinstance(type, t.PLACES)
 
 
 def _gives_open(op: Operation, open_values: set[int]) -> bool:

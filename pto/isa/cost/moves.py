@@ -29,7 +29,7 @@ def ends(case: Case) -> tuple[int, int] | None:
 
 
 def is_place(type: t.Type | None) -> bool:
-    return isinstance(type, t.Ptr | t.TileBuf | t.View | t.MemRef)
+    return isinstance(type, t.PLACES)
 
 
 def described(case: Case) -> Callable[[list[Any]], Work] | None:

@@ -112,6 +112,9 @@ class MemRef(Type):
     bare: bool = field(default=False, compare=False)  # no space is written: global memory
 
 
+PLACES = (Ptr, TileBuf, View, MemRef)  # types of values that refer to memory
+
+
 @dataclass(frozen=True, slots=True)
 class VReg(Type):
     """`!pto.vreg<64xf32>`: one 256-byte vector register."""

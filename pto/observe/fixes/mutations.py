@@ -7,13 +7,13 @@ flags in pairs and numbers in range, so that only data can show them.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from pto.core.memory import Space
-from pto.ir.graph import Block, Operation, Value
+from pto.ir.graph import Operation, Value
 from pto.ir.liveness import aliases
 from pto.isa.row import order as kinds
 from pto.isa.row import types as t
@@ -33,11 +33,30 @@ PLACES = "overlapping addresses"
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One change: its `kind`, its operation, and the edit that applies it."""
+    """One change: its `kind`, its operation, and the function that makes it."""
 
     kind: str
     op: Operation
-    edit: Callable[[], AbstractContextManager[None]]  # applies the change while entered
+    make: Callable[[], None]
+    other: Operation | None = None  # a further operation that it changes
+
+    @contextmanager
+    def edit(self) -> Generator[None]:
+        """Make the change while entered: then blocks, operands and attributes are as before."""
+        ops = [self.op] if self.other is None else [self.op, self.other]
+        before = [(op, op.operands, dict(op.attrs)) for op in ops]
+        blocks = [(block, list(block.ops)) for block in {op.home for op in ops}]
+        self.make()
+        try:
+            yield
+        finally:
+            for block, inside in blocks:
+                block.set_ops(inside)
+            for op, operands, attrs in before:
+                if op.operands is not operands:
+                    op.set_operands(operands)
+                op.attrs.clear()
+                op.attrs.update(attrs)
 
 
 def changes(functions: Sequence[Operation]) -> Iterator[Change]:
@@ -45,7 +64,7 @@ def changes(functions: Sequence[Operation]) -> Iterator[Change]:
     ops = [op for f in functions for op in f.walk()]
     ordering = [op for op in ops if is_ordering(op)]
     for op in ordering:
-        yield Change(op.name.removeprefix("pto."), op, partial(_without, op))
+        yield Change(op.name.removeprefix("pto."), op, op.erase)
     yield from _of_flags(ordering)
     yield from _of_signals(ordering)
     yield from _of_barriers(ordering)
@@ -60,31 +79,31 @@ def _of_flags(ops: Sequence[Operation]) -> Iterator[Change]:
     waits = [op for op in ops if isinstance(_order(op), kinds.WaitFlag)]
     pairs = list(_pairs(sets, waits))
     for first, second in pairs:
-        yield Change("pair of flags", first, partial(_without, first, second))
+        yield Change("pair of flags", first, partial(_erase, first, second), second)
     for first, second in pairs:
         pipe = _other_pipe(first)
         if pipe is not None:
-            edit = partial(_with_attr, (first, second), _order(first).src, pipe)
-            yield Change("wrong pipe", first, edit)
+            make = partial(_set_attr, (first, second), _order(first).src, pipe)
+            yield Change("wrong pipe", first, make, second)
     for first, second in pairs:
         pipe = _row_pipe(second)
         if pipe is not None:
-            edit = partial(_with_attr, (first, second), _order(first).dst, pipe)
-            yield Change("wrong phase", first, edit)
+            make = partial(_set_attr, (first, second), _order(first).dst, pipe)
+            yield Change("wrong phase", first, make, second)
     for n, first in enumerate(sets):
         others = (op for op in sets[n + 1 :] if _pipes(op) == _pipes(first) and not op.operands)
         second = next((op for op in others if not first.operands and _id(op) != _id(first)), None)
         if second is not None:
-            yield Change("swapped ids", first, partial(_swapped, first, second))
+            yield Change("swapped ids", first, partial(_swap_ids, first, second), second)
     for wait in waits:
         if _neighbour(wait, 1) is not None:
-            yield Change("late wait", wait, partial(_moved, wait, 1))
+            yield Change("late wait", wait, partial(_move, wait, 1))
     for op in sets:
         if _neighbour(op, -1) is not None:
-            yield Change("early set", op, partial(_moved, op, -1))
+            yield Change("early set", op, partial(_move, op, -1))
     for op in (*sets, *waits):
         if op.operands:
-            yield Change("parity off by one", op, partial(_other_parity, op))
+            yield Change("parity off by one", op, partial(_use_other_parity, op))
 
 
 def _order(op: Operation) -> Any:
@@ -142,7 +161,7 @@ def _of_signals(ops: Sequence[Operation]) -> Iterator[Change]:
     for first in sent:
         for second in heard:
             if second.attrs.get("event_id") == first.attrs.get("event_id"):
-                yield Change("missing signal", first, partial(_without, first, second))
+                yield Change("missing signal", first, partial(_erase, first, second), second)
                 break
 
 
@@ -154,8 +173,8 @@ def _of_barriers(ops: Sequence[Operation]) -> Iterator[Change]:
         elif isinstance(order, kinds.Barrier) and isinstance(op.attrs.get(order.pipe), Enum):
             now = op.attrs[order.pipe]
             other = Enum("pipe", "PIPE_MTE2" if now != Enum("pipe", "PIPE_MTE2") else "PIPE_MTE3")
-            edit = partial(_with_attr, (op,), order.pipe, other)
-            yield Change("barrier of another pipe", op, edit)
+            make = partial(_set_attr, (op,), order.pipe, other)
+            yield Change("barrier of another pipe", op, make)
 
 
 def _of_memory_barrier(op: Operation, order: kinds.MemoryBarrier) -> Iterator[Change]:
@@ -165,7 +184,7 @@ def _of_memory_barrier(op: Operation, order: kinds.MemoryBarrier) -> Iterator[Ch
     covered = set(pairs_of(now.value))
     other = next(bar for bar in _BARS if not covered & set(pairs_of(bar)))
     to = Enum(now.kind, other) if isinstance(now, Enum) else Str(other)
-    yield Change("wrong mem_bar", op, partial(_with_attr, (op,), order.kind, to))
+    yield Change("wrong mem_bar", op, partial(_set_attr, (op,), order.kind, to))
 
 
 # ---- places
@@ -174,7 +193,7 @@ def _of_memory_barrier(op: Operation, order: kinds.MemoryBarrier) -> Iterator[Ch
 def _of_places(ops: Sequence[Operation]) -> Iterator[Change]:
     """Move a written buffer onto the one before it: completely, and from its middle on."""
     known: dict[Space, tuple[int, int]] = {}  # the last two addresses
-    written = {v for op in ops for v in _outs(op)}
+    written = {v for op in ops for v in op.given("out", "inout")}
     for op in ops:
         place = _place(op)
         if place is None or (isinstance(op.results[0].type, t.Ptr) and not _flows(op, written)):
@@ -186,13 +205,7 @@ def _of_places(ops: Sequence[Operation]) -> Iterator[Change]:
             continue
         middle = (before[0] + now) // 2 // _ALIGNED * _ALIGNED
         for address in {before[0], middle} - {now}:
-            yield Change(PLACES, op, partial(_with_number, op, at, address))
-
-
-def _outs(op: Operation) -> Iterator[Value]:
-    for operand in op.declared:
-        if operand.role in ("out", "inout"):
-            yield from op.group(operand.name)
+            yield Change(PLACES, op, partial(_set_number, op, at, address))
 
 
 def _flows(op: Operation, into: set[Value]) -> bool:
@@ -218,49 +231,25 @@ def _place(op: Operation) -> tuple[Space, int, int] | None:
     return space, next(n for n, v in enumerate(op.operands) if v is group[0]), number
 
 
-# ---- how changes are made, and taken back
+# ---- how changes are made
 
 
 def _at(op: Operation) -> int:
     return op.home.ops.index(op)
 
 
-@contextmanager
-def _restored(*blocks: Block) -> Generator[None]:
-    before = [list(block.ops) for block in blocks]
-    try:
-        yield
-    finally:
-        for block, ops in zip(blocks, before, strict=True):
-            block.set_ops(ops)
+def _erase(*ops: Operation) -> None:
+    for op in ops:
+        op.erase()
 
 
-@contextmanager
-def _without(*ops: Operation) -> Generator[None]:
-    with _restored(*{op.home for op in ops}):
-        for op in ops:
-            op.erase()
-        yield
-
-
-@contextmanager
-def _with_attr(ops: Sequence[Operation], name: str, value: Any) -> Generator[None]:
-    before = [dict(op.attrs) for op in ops]
+def _set_attr(ops: Sequence[Operation], name: str, value: Any) -> None:
     for op in ops:
         op.attrs[name] = value
-    try:
-        yield
-    finally:
-        for op, attrs in zip(ops, before, strict=True):
-            op.attrs.clear()
-            op.attrs.update(attrs)
 
 
-@contextmanager
-def _swapped(a: Operation, b: Operation) -> Generator[None]:
-    first, second = a.attrs["event_id"], b.attrs["event_id"]
-    with _with_attr((a,), "event_id", second), _with_attr((b,), "event_id", first):
-        yield
+def _swap_ids(a: Operation, b: Operation) -> None:
+    a.attrs["event_id"], b.attrs["event_id"] = b.attrs["event_id"], a.attrs["event_id"]
 
 
 def _neighbour(op: Operation, step: int) -> int | None:
@@ -275,48 +264,31 @@ def _neighbour(op: Operation, step: int) -> int | None:
 
 
 def _touches(op: Operation) -> bool:
-    is_place = any(isinstance(v.type, t.Ptr | t.TileBuf | t.View | t.MemRef) for v in op.operands)
+    is_place = any(isinstance(v.type, t.PLACES) for v in op.operands)
     return is_place and not op.results and op.row is not None and op.row.pipe != "none"
 
 
-@contextmanager
-def _moved(op: Operation, step: int) -> Generator[None]:
+def _move(op: Operation, step: int) -> None:
     """Move an operation past the next one with work, or before the previous one."""
-    block, to = op.home, _neighbour(op, step)
-    with _restored(block):
-        at = _at(op)
-        op.erase()
-        block.insert(to if to is not None else at, op)
-        yield
+    block, to, at = op.home, _neighbour(op, step), _at(op)
+    op.erase()
+    block.insert(at if to is None else to, op)
 
 
-@contextmanager
-def _other_parity(op: Operation) -> Generator[None]:
+def _use_other_parity(op: Operation) -> None:
     """Use the other of two alternating ids."""
     old = op.operands[0]
     one = _number(1, old.type)
     other = Operation("arith.xori", lookup("arith.xori"), [old, one.results[0]])
     other.results = [Value(old.type, "other", other)]
-    with _restored(op.home):
-        op.home.insert(_at(op), one, other)
-        op.set_operand(0, other.results[0])
-        try:
-            yield
-        finally:
-            op.set_operand(0, old)
+    op.home.insert(_at(op), one, other)
+    op.set_operand(0, other.results[0])
 
 
-@contextmanager
-def _with_number(op: Operation, at: int, number: int) -> Generator[None]:
-    old = op.operands[at]
-    made = _number(number, old.type)
-    with _restored(op.home):
-        op.home.insert(_at(op), made)
-        op.set_operand(at, made.results[0])
-        try:
-            yield
-        finally:
-            op.set_operand(at, old)
+def _set_number(op: Operation, at: int, number: int) -> None:
+    made = _number(number, op.operands[at].type)
+    op.home.insert(_at(op), made)
+    op.set_operand(at, made.results[0])
 
 
 def _number(value: int, type: t.Type) -> Operation:

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pto.observe.order.clocks import Clock
-from pto.run.watch.memory import Access
+from pto.run.watch.memory import Access, offsets
 
 Times = npt.NDArray[np.int64]
 _COARSE = 32
@@ -55,7 +55,7 @@ class Cells:
         """The starts of bursts, in order."""
         if self.places is not None:
             return np.unique(self.places)
-        return np.unique(_offsets(self.counts, self.strides) + self.start)
+        return np.unique(offsets(self.counts, self.strides) + self.start)
 
 
 def cells_of(access: Access) -> Cells:
@@ -216,13 +216,4 @@ class Granules:
         inner = np.arange(cells.width // self.grain, dtype=np.int64) * self.grain
         if cells.places is not None:
             return cells.places[:, None] + inner
-        return _offsets(cells.counts, cells.strides)[..., None] + inner + cells.start
-
-
-def _offsets(counts: tuple[int, ...], strides: tuple[int, ...]) -> Times:
-    total = np.zeros((1,) * len(counts), np.int64)
-    for axis, (count, stride) in enumerate(zip(counts, strides, strict=True)):
-        shape = [1] * len(counts)
-        shape[axis] = count
-        total = total + (np.arange(count, dtype=np.int64) * stride).reshape(shape)
-    return total
+        return offsets(cells.counts, cells.strides)[..., None] + inner + cells.start

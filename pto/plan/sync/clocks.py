@@ -1,9 +1,9 @@
-"""Vector clocks of a static walk: the work that each pipe is known to follow, on every path.
+"""Clocks of a static walk: the work that each pipe is known to follow, on every path.
 
 The rule is the sanitizer's: a pipe issues in order and completes in any order, so that its
 knowledge of its own work lags, except on memory-ordered pipes of the profile. Here a time is a
-position in the text, and a clock entry is a set of times as the bits of an integer: the work at
-these positions is done, in all iterations so far, or never began on this path.
+position in the text, of work on one pipe, and a clock is a set of times as the bits of an integer:
+the work at these positions is done, in all iterations so far, or never began on this path.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pto.plan.sync.effects import NUMBER, PIPES
 
 Times = int  # bit t: the time t
-Clock = list[Times]  # an entry a pipe
+Work = Sequence[Times]  # the times of the work of each pipe
 _S = NUMBER["S"]
 
 
@@ -32,54 +32,33 @@ class ClockState:
 
     __slots__ = ("clocks", "touched")
 
-    def __init__(self, clocks: list[Clock] | None = None, touched: Times = 0) -> None:
-        self.clocks = [[0] * len(PIPES) for _ in PIPES] if clocks is None else clocks
+    def __init__(self, clocks: list[Times] | None = None, touched: Times = 0) -> None:
+        self.clocks = [0] * len(PIPES) if clocks is None else clocks
         self.touched = touched  # times at which the scalar unit accessed memory
 
     def copy(self) -> ClockState:
-        return ClockState([clock.copy() for clock in self.clocks], self.touched)
+        return ClockState(self.clocks.copy(), self.touched)
 
-    def published(self, pipe: int, now: int) -> Clock:
+    def published(self, pipe: int, work: Work) -> Times:
         """The clock that holds once all earlier work of a pipe is done."""
-        self.hear_scalar(pipe, now)
-        clock = self.clocks[pipe].copy()
-        clock[pipe] = until(now)
-        return clock
+        self.hear_scalar(pipe, work)
+        return self.clocks[pipe] | work[pipe]
 
-    def hear(self, pipe: int, clock: Clock) -> None:
-        self.clocks[pipe] = [a | b for a, b in zip(self.clocks[pipe], clock, strict=True)]
-
-    def hear_scalar(self, pipe: int, now: int) -> None:
+    def hear_scalar(self, pipe: int, work: Work) -> None:
         """Order a pipe after all waits of the scalar unit; its own accesses need a flag."""
         if pipe != _S:
-            known = self.clocks[_S].copy()
-            known[_S] = until(now) & ~self.touched
-            self.hear(pipe, known)
-
-    def settle(self, pipe: int, now: int) -> None:
-        """A barrier of one pipe."""
-        self.clocks[pipe][pipe] = until(now)
-
-    def settle_all(self, now: int) -> None:
-        """A barrier of all pipes."""
-        self.clocks = [[until(now)] * len(PIPES) for _ in PIPES]
+            own = work[_S]
+            self.clocks[pipe] |= (self.clocks[_S] & ~own) | (own & ~self.touched)
 
     def without(self, times: Times) -> ClockState:
         """The same state if nothing began at these times."""
-        return ClockState(
-            [[known | times for known in clock] for clock in self.clocks], self.touched
-        )
+        return ClockState([known | times for known in self.clocks], self.touched)
 
 
 def common(ways: Sequence[ClockState]) -> ClockState:
     """The state that holds on every path to a point."""
     first, *others = ways
     for other in others:
-        first = ClockState(
-            [
-                [a & b for a, b in zip(one, two, strict=True)]
-                for one, two in zip(first.clocks, other.clocks, strict=True)
-            ],
-            first.touched | other.touched,
-        )
+        both = zip(first.clocks, other.clocks, strict=True)
+        first = ClockState([a & b for a, b in both], first.touched | other.touched)
     return first

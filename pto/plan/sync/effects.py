@@ -26,7 +26,6 @@ from pto.verify.operation import constant
 
 PIPES = ("S", "V", "M", "MTE1", "MTE2", "MTE3", "FIX")
 NUMBER = {name: n for n, name in enumerate(PIPES)}
-_PLACES = (t.Ptr, t.TileBuf, t.View, t.MemRef)
 # Semantics that use only the address or shape of a tile.
 _NAMES_ONLY = (
     rearrange.RESHAPE,
@@ -136,7 +135,7 @@ class Effects:
     def pipes(self, op: Operation) -> set[int]:
         """The pipes that an operation of another function uses, without its accesses."""
         row = op.row
-        touches = any(isinstance(v.type, _PLACES) for v in op.operands)
+        touches = any(isinstance(v.type, t.PLACES) for v in op.operands)
         if row is None or op.control is not None or row.family.section == "support":
             return set()
         if not (touches or row.order):

@@ -20,7 +20,6 @@ _READ, _WRITTEN = 0, 1
 
 class _Touch(NamedTuple):
     time: int
-    pipe: int
     writes: bool
     window: MemWindow
 
@@ -62,35 +61,36 @@ class Footprints:
         for n, access in enumerate(phase.accesses):
             place = access.place
             if isinstance(place, MemWindow):
-                self._touches[time, n] = _Touch(time, pipe, access.writes, place)
+                self._touches[time, n] = _Touch(time, access.writes, place)
                 continue
             for cell in self._of(place):
                 cell[pipe][access.writes] |= bit
 
-    def before(self, phase: Phase, now: int, last: int, relation: Relation) -> list[Times]:
-        """For each pipe the times of its work that a phase must follow.
+    def before(self, phase: Phase, now: int, last: int, relation: Relation) -> Times:
+        """The times of the work that a phase must follow.
 
         In global memory only accesses up to `last` count, related by `relation`.
         """
-        found = [0] * len(PIPES)
+        found = 0
         for access in phase.accesses:
             place, writes = access.place, access.writes
             if isinstance(place, MemWindow):
-                self._outside_before(place, writes, last, relation, found)
+                found |= self._outside_before(place, writes, last, relation)
                 continue
             pipe_name, space = PIPES[phase.pipe], place.space.value
             own = phase.pipe if self._sync.keeps_order(pipe_name, space, access.least) else -1
             for cell in self._of(place):
                 for pipe, marks in enumerate(cell):
                     if pipe != own:
-                        found[pipe] |= marks[_WRITTEN] | (marks[_READ] if writes else 0)
-        past = until(now)
-        return [times & past for times in found]
+                        found |= marks[_WRITTEN] | (marks[_READ] if writes else 0)
+        return found & until(now)
 
     def _outside_before(
-        self, window: MemWindow, writes: bool, last: int, relation: Relation, found: list[Times]
-    ) -> None:
+        self, window: MemWindow, writes: bool, last: int, relation: Relation
+    ) -> Times:
+        found = 0
         for touch in self._touches.values():
             clash = touch.time <= last and (writes or touch.writes)
             if clash and not self._outside.are_apart(touch.window, window, relation):
-                found[touch.pipe] |= 1 << touch.time
+                found |= 1 << touch.time
+        return found

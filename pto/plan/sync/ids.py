@@ -8,23 +8,17 @@ pair with the least additional delay is merged.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
 from pto.ir.graph import Operation
+from pto.isa.row.flag import Flag, key_of
 from pto.plan.sync.effects import PIPES
 from pto.plan.sync.tree import CallNode, Node, WorkNode, inner
 from pto.plan.sync.walk import FenceSet, PlacedFence
 from pto.target.facts import SHARED_SOURCE, Sync
 
 Span = tuple[int, int]  # positions in the text, both included
-Flag = tuple[tuple[str, ...], int]  # its name by pipes, its id
-# The name of a flag besides its id.
-_IDENTITY: dict[str, Callable[[str, str], tuple[str, ...]]] = {
-    "src dst id": lambda source, target: (source, target),
-    "src id": lambda source, target: (source,),
-    "dst id": lambda source, target: (target,),
-}
 
 
 class TextSpans:
@@ -34,7 +28,7 @@ class TextSpans:
         self, items: Sequence[Node], sync: Sync, used: Mapping[Operation, AbstractSet[Flag]]
     ) -> None:
         """`used` has the flags of functions that may be called, by function."""
-        self._named = _IDENTITY[sync.flag_identity]
+        self._identity = sync.flag_identity
         self.parts_sources = SHARED_SOURCE in sync.flag_warnings
         self._used = used
         self.at: dict[Node, Span] = {}
@@ -58,10 +52,11 @@ class TextSpans:
             return self._used.get(item.callee, ())
         if not isinstance(item, WorkNode):
             return ()
-        return ((self._named(source, target), n) for source, target, n in item.work.inner)
+        return (key_of(Flag(*flag), self._identity) for flag in item.work.inner)
 
-    def name(self, fence: PlacedFence) -> tuple[str, ...]:
-        return self._named(PIPES[fence.source], PIPES[fence.target])
+    def flag(self, fence: PlacedFence, number: int) -> Flag:
+        """The key of the flag of a fence with an id."""
+        return key_of(Flag(PIPES[fence.source], PIPES[fence.target], number), self._identity)
 
     def spans(self, fence: PlacedFence) -> list[Span]:
         """The positions at which the flag may be up."""
@@ -80,11 +75,11 @@ def allocate(
     given: dict[PlacedFence, int] = {}
     without: list[PlacedFence] = []
     beside: dict[tuple[int, int], list[Span]] = {}  # where ids of a source are up
-    alike: dict[tuple[str, ...], list[PlacedFence]] = {}
+    alike: dict[Flag, list[PlacedFence]] = {}
     for fence in fences:
-        alike.setdefault(places.name(fence), []).append(fence)
-    for name, found in alike.items():
-        used = [list(places.taken.get((name, n), ())) for n in range(count)]
+        alike.setdefault(places.flag(fence, 0), []).append(fence)
+    for first, found in alike.items():
+        used = [list(places.taken.get(first._replace(id=n), ())) for n in range(count)]
         last = [-1] * count
         for fence in sorted(found, key=lambda f: min(places.spans(f))):
             mine = places.spans(fence)

@@ -6,17 +6,18 @@ offsets differ by known amounts; all other windows are assumed to overlap.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from pto.core.memory import Space
 from pto.ir.graph import Block, Operation, Value
-from pto.isa.handle.view import MAKE_TENSOR_VIEW, PARTITION_VIEW, space_of
+from pto.isa.handle.view import MAKE_TENSOR_VIEW, PARTITION_VIEW
 from pto.isa.row.traits import Control
+from pto.plan.stores import is_global
+from pto.plan.stores import root as origin
 from pto.verify.operation import constant
 
-_DEEPEST = 64  # operations between an access and its root
+_DEEPEST = 64  # operations from which one number is computed
 Loops = frozenset[Operation]
 _NO_TERMS = frozenset[tuple[Value, int]]()
 
@@ -70,7 +71,7 @@ class GlobalViews:
 
     def of(self, value: Value) -> MemWindow | None:
         """The window of a value; None if it does not refer to global memory."""
-        if space_of(value.type) is not Space.GM:
+        if not is_global(value.type):
             return None
         found = self._found.get(value)
         if found is None:
@@ -78,8 +79,10 @@ class GlobalViews:
         return found
 
     def _window(self, value: Value) -> MemWindow:
-        root, maker = self._root(value), value.maker
-        if root is None or maker is None or maker.row is not PARTITION_VIEW:
+        root, maker = origin(value), value.maker
+        if root not in self._arguments:
+            return MemWindow(None)
+        if maker is None or maker.row is not PARTITION_VIEW:
             return MemWindow(root)
         view = maker.operands[0]
         source = view.maker
@@ -87,17 +90,6 @@ class GlobalViews:
             return MemWindow(root)
         offsets = tuple(self._number(v) for v in maker.group("offsets"))
         return MemWindow(root, view, offsets, tuple(_most(v) for v in maker.group("sizes")))
-
-    def _root(self, value: Value) -> Value | None:
-        for _ in range(_DEEPEST):
-            if value in self._arguments:
-                return value
-            maker = value.maker
-            inner = None if maker is None or maker.regions else next(_pointers(maker), None)
-            if inner is None:
-                return None
-            value = inner
-        return None
 
     def _is_plain(self, view: Operation) -> bool:
         """True if dimensions nest: different indices never give one element."""
@@ -175,10 +167,6 @@ class GlobalViews:
             found = frozenset(op for op in above if op.is_loop)
             self._around[value] = found
         return found
-
-
-def _pointers(op: Operation) -> Iterator[Value]:
-    return (v for v in op.operands if space_of(v.type) is Space.GM)
 
 
 def _holds(outer: tuple[LinearSum, LinearSum], inner: tuple[LinearSum, LinearSum]) -> bool:

@@ -10,7 +10,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from pto.plan.sync.clocks import ClockState
+from pto.plan.sync.clocks import ClockState, until
 from pto.plan.sync.effects import PIPES
 from pto.plan.sync.footprint import Footprints
 from pto.plan.sync.outside import Loops, Relation
@@ -133,5 +133,5 @@ class _NodeWalk:
             drained=loop is not None and is_back is not crosses,
         )
         self.walk.fences.add(fence)
-        state, now = turn.states[there].copy(), turn.ends[there]
-        self.walk.raised[fence] = state.published(fence.source, now)
+        then = [times & until(turn.ends[there]) for times in self.walk.work]
+        self.walk.raised[fence] = turn.states[there].copy().published(fence.source, then)

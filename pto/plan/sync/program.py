@@ -8,13 +8,14 @@ from collections.abc import Set as AbstractSet
 from pto.core.errors import fail
 from pto.ir.copied import copied
 from pto.ir.graph import Module, Operation
+from pto.isa.row.flag import Flag
 from pto.plan.buffers import FunctionPlan, Placement
 from pto.plan.calls import FunctionNames, callees_first
 from pto.plan.memory import plan_memory
 from pto.plan.mode import may_lack_order
 from pto.plan.sync.effects import NUMBER, PIPES, Effects, Phase
 from pto.plan.sync.footprint import Footprints
-from pto.plan.sync.ids import Flag, TextSpans, allocate, join_two
+from pto.plan.sync.ids import TextSpans, allocate, join_two
 from pto.plan.sync.outside import GlobalViews
 from pto.plan.sync.place import Placer
 from pto.plan.sync.queues import known_order
@@ -149,7 +150,7 @@ class _Function:
                 ids, without = allocate(fences.flags, places, count)
             if not without:
                 _insert(writer, placer.fences, ids, side)
-                return {(places.name(fence), n) for fence, n in ids.items()}
+                return {places.flag(fence, n) for fence, n in ids.items()}
             stops.append(without[0].before)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from pto.plan.sync.clocks import Clock, ClockState, Times, between, common
+from pto.plan.sync.clocks import ClockState, Times, between, common, until
 from pto.plan.sync.effects import PIPES, Phase, SyncFlag, SyncWork
 from pto.plan.sync.footprint import Footprints
 from pto.plan.sync.outside import Relation
@@ -82,9 +82,9 @@ class Saved(NamedTuple):
 
     state: ClockState
     now: int
-    work: Clock
-    calls: Clock
-    raised: dict[PlacedFence, Clock]
+    work: list[Times]
+    calls: Times
+    raised: dict[PlacedFence, Times]
 
 
 class Walk:
@@ -102,19 +102,19 @@ class Walk:
         self.now = 0
         self.state = ClockState()
         self.before = self.state  # after the last item, before flags of a loop are waited for
-        self.work: Clock = [0] * len(PIPES)  # times of the work of each pipe
-        self.calls: Clock = [0] * len(PIPES)  # times of its work inside called functions
-        self.raised: dict[PlacedFence, Clock] = {}  # flags that are set, with their clocks
+        self.work = [0] * len(PIPES)  # times of the work of each pipe
+        self.calls: Times = 0  # times of work inside called functions
+        self.raised: dict[PlacedFence, Times] = {}  # flags that are set, with their clocks
         self.needs: list[Need] = []
         self.tries = False  # keep no trace of work with open needs
 
     def save(self) -> Saved:
-        state, work, calls = self.state.copy(), self.work.copy(), self.calls.copy()
-        return Saved(state, self.now, work, calls, self.raised.copy())
+        state, work, raised = self.state.copy(), self.work.copy(), self.raised.copy()
+        return Saved(state, self.now, work, self.calls, raised)
 
     def restore(self, saved: Saved) -> None:
         self.state, self.now = saved.state.copy(), saved.now
-        self.work, self.calls = saved.work.copy(), saved.calls.copy()
+        self.work, self.calls = saved.work.copy(), saved.calls
         self.raised = saved.raised.copy()
 
     # ---- items
@@ -128,7 +128,7 @@ class Walk:
             self._settle(pipe)
         for fence in self.fences.waits.get(item, ()):
             if fence in self.raised:
-                self.state.hear(fence.target, self.raised[fence])
+                self.state.clocks[fence.target] |= self.raised[fence]
         after: ClockState | None = None
         if isinstance(item, WorkNode):
             self._do(item.work)
@@ -146,20 +146,22 @@ class Walk:
         self.state = self.state if after is None else after
 
     def _set(self, fence: PlacedFence) -> None:
-        self.raised[fence] = self.state.published(fence.source, self.now)
+        self.raised[fence] = self.state.published(fence.source, self.work)
 
     def _settle(self, pipe: int) -> None:
+        """A barrier of one pipe, or of all."""
+        clocks = self.state.clocks
         if pipe == ALL:
-            self.state.settle_all(self.now)
+            clocks[:] = [until(self.now)] * len(PIPES)
         else:
-            self.state.settle(pipe, self.now)
+            clocks[pipe] |= self.work[pipe]
 
     def _do(self, work: SyncWork) -> None:
         """Run the phases in order; the operation itself orders them among each other."""
         begin, saved = self.now, self.save() if self.tries and len(work.parts) > 1 else None
         for part in work.parts:
             if isinstance(part, SyncFlag):
-                self.state.hear(part.target, self.state.published(part.source, self.now))
+                self.state.clocks[part.target] |= self.state.published(part.source, self.work)
                 continue
             self._look(part, begin)
             if self.needs and self.tries:
@@ -173,35 +175,34 @@ class Walk:
     def _look(self, phase: Phase, begin: int) -> None:
         """Add the needs of a phase on work before its operation, which began after `begin`."""
         pipe, state = phase.pipe, self.state
-        state.hear_scalar(pipe, self.now)
-        clock = state.clocks[pipe]
+        state.hear_scalar(pipe, self.work)
         before = self.shadow.before(phase, begin, self.until, self.relation)
-        for source, times in enumerate(before):
-            self._need((times | self.calls[source]) & ~clock[source], source, pipe)
+        self._needs((before | self.calls) & ~state.clocks[pipe], pipe)
 
     def _did(self, pipe: int, touches: bool) -> None:
         self.work[pipe] |= 1 << self.now
         if touches:
             self.state.touched |= 1 << self.now
         if pipe in self.ordered:
-            self.state.settle(pipe, self.now)
+            self._settle(pipe)
 
-    def _need(self, missing: Times, source: int, target: int) -> None:
-        if missing:
-            self.needs.append(Need(missing.bit_length() - 1, source, target))
+    def _needs(self, missing: Times, target: int) -> None:
+        """Add the latest of the missing work of each pipe."""
+        for source, times in enumerate(self.work) if missing else ():
+            if missing & times:
+                self.needs.append(Need((missing & times).bit_length() - 1, source, target))
 
     def _call(self, pipes: Iterable[int]) -> None:
         """A called function may access anything on its pipes: each of them follows all earlier
         work, and later work follows all of them."""
         for pipe in pipes:
-            self.state.hear_scalar(pipe, self.now)
-            for source, known in enumerate(self.state.clocks[pipe]):
-                self._need(self.work[source] & ~known, source, pipe)
+            self.state.hear_scalar(pipe, self.work)
+            self._needs(until(self.now) & ~self.state.clocks[pipe], pipe)
         if self.needs and self.tries:
             return
-        self.now += 1
         for pipe in pipes:
-            self.calls[pipe] |= 1 << self.now
+            self.now += 1
+            self.calls |= 1 << self.now
             self._did(pipe, touches=PIPES[pipe] == "S")
 
     def _branch(self, item: BranchNode) -> None:
@@ -233,5 +234,5 @@ class Walk:
         for state, raised in ends:
             for fence in around:
                 if fence.drained and fence in raised:
-                    state.hear(fence.target, raised[fence])
+                    state.clocks[fence.target] |= raised[fence]
         return common([state for state, _ in ends])

@@ -9,9 +9,10 @@ Program: each runs as soon as it is ready, for programs in which a wait precedes
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from random import Random
-from typing import Any, Protocol
+from typing import Any
 
 from pto.run.order.pipes import Issued, Pipes, place_of
 from pto.run.order.schedule import Schedule
@@ -20,41 +21,31 @@ from pto.run.order.schedule import Schedule
 Wanted = Callable[[], Issued | None]
 
 
-class Choice(Protocol):
-    """Decides when issued operations run, and in which order scalar units continue."""
+class Choice(ABC):
+    """Decides when issued operations run, and in which order scalar units continue: unless a policy
+    changes that, in the order in which they began, without yielding."""
 
     def ordered(self, agents: list[Any]) -> list[Any]:
         """The order in which scalar units run, each as far as it can."""
-        ...
-
-    def pauses(self) -> bool:
-        """True if a scalar unit yields to another."""
-        ...
-
-    def issued(self, pipes: Pipes) -> None:
-        """Called after an operation was issued that no wait needs."""
-        ...
-
-    def settle(self, pipes: Pipes, wanted: Wanted) -> None:
-        """Run operations until the scalar unit of an agent needs none any more."""
-        ...
-
-    def unstick(self, pipes: Pipes) -> None:
-        """Called when every agent is blocked."""
-        ...
-
-
-class _AsFarAsItCan:
-    """Scalar units run in the order in which they began, without yielding."""
-
-    def ordered(self, agents: list[Any]) -> list[Any]:
         return agents
 
     def pauses(self) -> bool:
+        """True if a scalar unit yields to another."""
         return False
 
+    def issued(self, pipes: Pipes) -> None:  # noqa: B027 (a policy may do nothing)
+        """Called after an operation was issued that no wait needs."""
 
-class _InOrder(_AsFarAsItCan):
+    @abstractmethod
+    def settle(self, pipes: Pipes, wanted: Wanted) -> None:
+        """Run operations until the scalar unit of an agent needs none any more."""
+
+    @abstractmethod
+    def unstick(self, pipes: Pipes) -> None:
+        """Called when every agent is blocked."""
+
+
+class _InOrder(Choice):
     """Each operation as soon as it is ready: program order, except past a wait."""
 
     def issued(self, pipes: Pipes) -> None:
@@ -68,15 +59,12 @@ class _InOrder(_AsFarAsItCan):
         self.issued(pipes)
 
 
-class _LastBlockFirst(_AsFarAsItCan):
+class _LastBlockFirst(Choice):
     def ordered(self, agents: list[Any]) -> list[Any]:
         return agents[::-1]
 
 
 class _Early(_LastBlockFirst):
-    def issued(self, pipes: Pipes) -> None:
-        pass
-
     def settle(self, pipes: Pipes, wanted: Wanted) -> None:
         if wanted() is not None:
             self.unstick(pipes)
@@ -87,9 +75,6 @@ class _Early(_LastBlockFirst):
 
 
 class _Late(_LastBlockFirst):
-    def issued(self, pipes: Pipes) -> None:
-        pass
-
     def settle(self, pipes: Pipes, wanted: Wanted) -> None:
         while (item := wanted()) is not None and pipes.require(item):
             pass
@@ -103,7 +88,7 @@ _PAUSES = 1 / 4  # probability that a scalar unit yields
 _REDRAWN = 1 / 32  # probability that speeds change, for each issued operation
 
 
-class _Random:
+class _Random(Choice):
     def __init__(self, seed: int) -> None:
         self._random = Random(seed)
         self._speeds: dict[tuple[int, str], float] = {}

@@ -40,7 +40,6 @@ from pto.verify.operation import constant
 if TYPE_CHECKING:
     from pto.run.reference.compile import Compiler
 
-_PLACES = (t.Ptr, t.TileBuf, t.View, t.MemRef)
 _BLOCKS_AT_ONCE = 32  # about the cores of a chip; each block holds its buffers
 _AT_ONCE = ("S", "none")
 _ISSUED = (
@@ -148,7 +147,7 @@ class Scheduler(Tap):
         case = Case(op, op.row, compiler.profile, constant)
         launches = compiler.launched(op) is not None
         order, pipe = op.row.order, _on_vector if launches else issuing_pipe(case)
-        is_data = launches or any(isinstance(v.type, _PLACES) for v in (*op.operands, *op.results))
+        is_data = launches or any(isinstance(v.type, t.PLACES) for v in (*op.operands, *op.results))
         if not (is_data or isinstance(order, _ISSUED)) or isinstance(order, kinds.MemoryBarrier):
             return step
         self._issued[id(op)] = mark_of(op)

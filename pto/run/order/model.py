@@ -6,7 +6,7 @@ rules of flags, buffer ids, queues and barriers are defined here once. A user of
 
 - **a clock**: a subclass of `Pipe` with `publish`, `join` and `settle` on its own stamps, and
   `Model.merged`. The sanitizer's stamps are vector clocks (`observe/order/clocks.py`); a schedule
-  needs none (`NoClock`). For time, a stamp is a cycle, `join` and `merged` are the maximum,
+  needs none (`pipes.py`). For time, a stamp is a cycle, `join` and `merged` are the maximum,
   `publish` is the end of the pipe's last operation, and `settle` keeps the pipe busy until then.
 - **work**: `Model.work` is called when an operation starts, after everything it waits for was
   joined: it checks accesses, runs the step, or adds a duration to its pipe. `Model.issuing` is
@@ -114,33 +114,20 @@ class Model(ABC, Generic[S, P, I]):
     def put(self, unit: Issuer[S, P, I], item: I) -> None:
         """Append an operation to its queue."""
         self._count(unit, item)
-        pipe = self.pipe(unit, item.pipe)
-        item.stamp, item.version = self.pipe(unit, "S").handed(), unit.version
-        pipe.queue.append(item)
-        if item.mark is not None:
-            unit.marked.append(item)
+        self._append(unit, self.pipe(unit, item.pipe), item)
 
     def issue(self, unit: Issuer[S, P, I], item: I) -> None:
         """Issue an operation in program order; it starts at once, or as soon as it can."""
-        if self.parked and unit in self.parked:
-            if unit.waiting or not self._issue(unit, item):
-                unit.waiting.append(item)
+        was_parked = unit in self.parked
+        if unit.waiting or not self._issue(unit, item):
+            unit.waiting.append(item)
+        if was_parked:
             self._pump(unit)
-            return
-        if item.pipe == "ALL":
-            self.issuing(unit, item)
-            self.fence(unit, item)
-            return
-        self.issuing(unit, item)
-        if type(item.effect) in _COUNTED:
-            self._count(unit, item)
-        pipe = unit.pipes.get(item.pipe) or self.pipe(unit, item.pipe)
-        if not self._begin(unit, pipe, item):
-            self._park(unit, pipe, item)
 
     def _issue(self, unit: Issuer[S, P, I], item: I) -> bool:
         """Issue an operation; False if the scalar unit has to wait first."""
-        if self.pipe(unit, "S").queue:
+        scalar = unit.pipes.get("S")
+        if scalar is not None and scalar.queue:
             return False
         if item.pipe == "ALL":
             if not unit.is_idle:
@@ -154,15 +141,15 @@ class Model(ABC, Generic[S, P, I]):
         self.issuing(unit, item)
         self._count(unit, item)
         if pipe.queue or not self._begin(unit, pipe, item):
-            self._park(unit, pipe, item)
+            self._append(unit, pipe, item)
+            self.parked.add(unit)
         return True
 
-    def _park(self, unit: Issuer[S, P, I], pipe: P, item: I) -> None:
+    def _append(self, unit: Issuer[S, P, I], pipe: P, item: I) -> None:
         item.stamp, item.version = self.pipe(unit, "S").handed(), unit.version
         pipe.queue.append(item)
         if item.mark is not None:
             unit.marked.append(item)
-        self.parked.add(unit)
 
     def _count(self, unit: Issuer[S, P, I], item: I) -> None:
         """Number a release in program order, and an acquire by the releases that precede it."""
@@ -433,7 +420,6 @@ class Model(ABC, Generic[S, P, I]):
                 pipe.join(stamp)
 
 
-_COUNTED = (fx.BufferAcquire, fx.BufferRelease)
 _VERBS: dict[type, str] = {fx.FlagWait: "set"}
 
 

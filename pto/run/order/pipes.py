@@ -14,7 +14,7 @@ from pto.isa.meaning import Blocked
 from pto.run.machine.core import Core
 from pto.run.order.deferred_registers import DeferredRegisters
 from pto.run.order.model import Model
-from pto.run.order.state import Issuer, NoClock, QueuedOp
+from pto.run.order.state import Issuer, PipeQueue, QueuedOp
 from pto.run.reference.code import Step, located
 from pto.target.facts import Sync
 
@@ -36,10 +36,22 @@ def place_of(item: Issued) -> tuple[int, int]:
     return item.unit.index, item.number
 
 
-class Queue(NoClock[Issued]):
-    """A pipe: operations that are not done."""
+class Queue(PipeQueue[None, Issued]):
+    """A pipe: operations that are not done. Which of them can start needs no clock."""
 
     __slots__ = ()
+
+    def publish(self) -> None:
+        return None
+
+    def join(self, stamp: None) -> None:
+        return None
+
+    def knows(self, stamp: None) -> bool:
+        return True
+
+    def settle(self) -> None:
+        return None
 
 
 @dataclass(slots=True, eq=False)

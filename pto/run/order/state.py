@@ -101,24 +101,6 @@ class Issuer(Generic[S, P, I]):
         return not any(pipe.queue for pipe in self.pipes.values())
 
 
-class NoClock(PipeQueue[None, I]):
-    """A pipe without a clock, for users that only need to know which operations can start."""
-
-    __slots__ = ()
-
-    def publish(self) -> None:
-        return None
-
-    def join(self, stamp: None) -> None:
-        return None
-
-    def knows(self, stamp: None) -> bool:
-        return True
-
-    def settle(self) -> None:
-        return None
-
-
 def wanted(item: QueuedOp) -> str:
     """The thing that a blocked operation waits for, as text."""
     effect = item.effect

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from pto.run.reference.compile import Compiler
 
 Made = tuple[Step, Callable[[Core, Regs], Waits] | None]
-_PLACES = (t.Ptr, t.TileBuf, t.View, t.MemRef)
 
 
 class InstructionEvent(QueuedOp):
@@ -148,11 +147,12 @@ class Tap(SchedulingPolicy):
         case = Case(op, op.row, compiler.profile, constant)
         loops = compiler.counters(op)
         effect = effect_of(case)
-        if effect is not None and isinstance(op.row.order, Within) and not op.operands:
-            return self._reporting(op, effect, issuing_pipe(case)([]), loops)
-        if effect is not None and isinstance(op.row.order, OfFlag):
-            at = compiler.slot(op.operands[0])
-            return self._choosing(op, step, effect, issuing_pipe(case)([]), at, loops)
+        is_flag = isinstance(op.row.order, OfFlag)
+        if effect is not None and (
+            is_flag or (isinstance(op.row.order, Within) and not op.operands)
+        ):
+            at = compiler.slot(op.operands[0]) if op.operands else None
+            return self._reporting(op, step, effect, issuing_pipe(case)([]), at, loops)
         parts = None if is_plain(case) else PhaseSplit(case, _named_slots(compiler, op, case))
         if effect is not None:
             slots = [compiler.slots(op.group(name)) for name in op.row.operand_names]
@@ -163,36 +163,31 @@ class Tap(SchedulingPolicy):
         if compiler.launched(op) is not None:  # work items may access memory without an operand
             return self._working(op, step, "V", loops)
         values, pipe = (*op.operands, *op.results), issuing_pipe(case)([])
-        if not any(isinstance(v.type, _PLACES) for v in values) and not _may_ask(op, pipe):
+        if not any(isinstance(v.type, t.PLACES) for v in values) and not _may_ask(op, pipe):
             return step
         return self._working(op, step, pipe, loops, parts)
 
-    def _reporting(self, op: Operation, effect: MakeEffect, pipe: str, loops: list[int]) -> Step:
-        """A flag or barrier without operands: the step only reports its event."""
-        tell, nothing = self.observer.event, list[Access]()
-        known: list[Effect | None] = []
-        counters = counted(loops)
-
-        def watched(core: Core, regs: Regs) -> None:
-            if not known:
-                known.append(effect(core, []))
-            tell(InstructionEvent(op, core, pipe, nothing, counters(regs), known[0]))
-
-        return watched
-
-    def _choosing(
-        self, op: Operation, step: Step, effect: MakeEffect, pipe: str, at: int, loops: list[int]
+    def _reporting(
+        self,
+        op: Operation,
+        step: Step,
+        effect: MakeEffect,
+        pipe: str,
+        at: int | None,
+        loops: list[int],
     ) -> Step:
-        """A flag with a run-time id: events are cached, since the ids are few."""
+        """A flag or barrier: the step only reports its event. `at`: the slot of a run-time id;
+        effects are cached, since the ids are few."""
         tell, nothing = self.observer.event, list[Access]()
-        known: dict[int, Effect | None] = {}
+        known: dict[int | None, Effect | None] = {}
         counters = counted(loops)
 
         def watched(core: Core, regs: Regs) -> None:
-            number = regs[at]
+            number = None if at is None else regs[at]
             if number not in known:
-                step(core, regs)  # refuses an id that does not exist
-                known[number] = effect(core, [number])
+                if at is not None:
+                    step(core, regs)  # refuses an id that does not exist
+                known[number] = effect(core, [] if at is None else [number])
             tell(InstructionEvent(op, core, pipe, nothing, counters(regs), known[number]))
 
         return watched

@@ -8,7 +8,8 @@ raises an error. Runs without an observer never use this file.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import reduce
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -48,7 +49,7 @@ class Access(NamedTuple):
         """The byte address of every element."""
         if self.array is None:
             return np.zeros(0, np.int64) if self.places is None else self.places
-        return self.start + _offsets(self.array).reshape(-1)
+        return self.start + offsets(self.array.shape, self.array.strides).reshape(-1)
 
     def span(self) -> tuple[int, int]:
         """The first byte in its memory, and one past the last."""
@@ -252,7 +253,7 @@ class Watched(NDArrayOperatorsMixin):
             index = np.where(index < 0, index + array.size, index)
             places = index * array.strides[0]
         else:
-            places = _offsets(array)[key].reshape(-1)
+            places = offsets(array.shape, array.strides)[key].reshape(-1)
         places = places + self._memory.address_of(array)
         if places.size:
             access = Access(writes, self._memory, None, places, array.itemsize)
@@ -359,11 +360,7 @@ def _one_run(mask: npt.NDArray[np.bool_]) -> slice | None:
     return slice(int(on[0]), int(on[-1]) + 1) if on.size else slice(0, 0)
 
 
-def _offsets(array: Array) -> npt.NDArray[np.int64]:
-    """The byte offset of every element from the first."""
-    total = np.zeros((1,) * array.ndim, np.int64)
-    for axis, (count, step) in enumerate(zip(array.shape, array.strides, strict=True)):
-        shape = [1] * array.ndim
-        shape[axis] = count
-        total = total + (np.arange(count, dtype=np.int64) * step).reshape(shape)
-    return np.broadcast_to(total, array.shape)
+def offsets(counts: Sequence[int], strides: Sequence[int]) -> npt.NDArray[np.int64]:
+    """The byte offset of every element of a strided array from the first."""
+    axes = (np.arange(n, dtype=np.int64) * by for n, by in zip(counts, strides, strict=True))
+    return reduce(np.add.outer, axes, np.zeros((), np.int64))

@@ -12,7 +12,6 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from pto.core.errors import fail
-from pto.core.memory import Space
 from pto.core.pointer import Pointer
 from pto.core.tile import Tile
 from pto.ir.graph import Operation
@@ -25,10 +24,11 @@ from pto.isa.row import types as t
 from pto.isa.row.pipe_of import is_scalar_loop
 from pto.isa.row.traits import Control
 from pto.isa.rules.rule import Case
+from pto.plan.stores import is_global
 from pto.run.machine.core import Core
 from pto.run.order.resolve import effect_of, issuing_pipe
 from pto.run.reference.code import Regs, Step
-from pto.run.watch.events import InstructionEvent, Made, Observer, Tap
+from pto.run.watch.events import InstructionEvent, Made, Observer, Tap, counted
 from pto.verify.operation import constant
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ class DryRun(Tap):
         if row.cost in REGISTERS:
             return self._in_scope(op, step, class_of(case))
         if effect_of(case) is not None:
-            return super().step(compiler, op, step)
+            return self._ordered(compiler, op, step)
         if row.cost == "simt":  # addresses of work items depend on data
             return step if self.data else _refused(op)
         if row.cost == "element":
@@ -97,6 +97,12 @@ class DryRun(Tap):
             return self._by_elements(compiler, op, case, step)
         if issuing_pipe(case)([]) in _NO_PIPE:
             return step
+        return self._worked(compiler, op, case, step)
+
+    def _ordered(self, compiler: Compiler, op: Operation, step: Step) -> Step:
+        return super().step(compiler, op, step)
+
+    def _worked(self, compiler: Compiler, op: Operation, case: Case, step: Step) -> Step:
         describe = work_of(case)
         if describe is None or self.data:
             return self._executed(compiler, op, case, step, describe)
@@ -115,9 +121,9 @@ class DryRun(Tap):
     def _by_one(self, compiler: Compiler, op: Operation, step: Step) -> Step:
         """The scalar unit reads or writes an element; in global memory through its data cache."""
         recorder, tell, data = self.recorder, self.observer.event, self.data
-        slots, loops = slots_of(compiler, op), compiler.counters(op)
+        slots, counters = slots_of(compiler, op), counted(compiler.counters(op))
         ones = _ones(compiler, op)
-        usual = "gm" if _is_global(op.operands[0].type) else "ub"
+        usual = "gm" if is_global(op.operands[0].type) else "ub"
 
         def ran(core: Core, regs: Regs) -> Any:
             found = step(core, regs) if data else ones(core, regs)
@@ -127,8 +133,8 @@ class DryRun(Tap):
             if how == "gm" and isinstance(place, Pointer) and place.dtype is not None:
                 at = place.address + int(offset or 0) * place.itemsize
                 how = "ub" if self._cached(core, (id(place.memory), at // _CACHE_LINE)) else "gm"
-            counters = tuple([regs[i] for i in loops])
-            tell(InstructionEvent(op, core, "S", [], counters, None, Cycles("element", how)))
+            work = Cycles("element", how)
+            tell(InstructionEvent(op, core, "S", [], counters(regs), None, work))
             return found
 
         return ran
@@ -137,7 +143,7 @@ class DryRun(Tap):
         """A tile instruction that the library implements as a loop of the scalar unit."""
         tell = self._reporter(compiler, op, case)
         slot = slots_of(compiler, op)[case.row.places[case.row.subject]]
-        how = "gm" if any(_is_global(v.type) for v in op.operands) else "ub"
+        how = "gm" if any(is_global(v.type) for v in op.operands) else "ub"
         recorder, data = self.recorder, self.data
 
         def ran(core: Core, regs: Regs) -> Any:
@@ -186,15 +192,11 @@ class DryRun(Tap):
         self, compiler: Compiler, op: Operation, case: Case
     ) -> Callable[[Core, Regs, Any], None]:
         tell, pipe = self.observer.event, issuing_pipe(case)([])
-        loops = compiler.counters(op)
+        counters = counted(compiler.counters(op))
 
         def told(core: Core, regs: Regs, work: Work | None) -> None:
             if work is not None:
-                tell(
-                    InstructionEvent(
-                        op, core, pipe, [], tuple([regs[i] for i in loops]), None, work
-                    )
-                )
+                tell(InstructionEvent(op, core, pipe, [], counters(regs), None, work))
 
         return told
 
@@ -203,11 +205,11 @@ class DryRun(Tap):
         pure = all(isinstance(v.type, REGISTER_TYPES) for v in op.results)
         runs = self.registers or not pure
 
-        def counted(core: Core, regs: Regs) -> Any:
+        def counting(core: Core, regs: Regs) -> Any:
             counts[kind] += 1
             return step(core, regs) if runs else None
 
-        return counted
+        return counting
 
     def control(self, op: Operation, made: Made) -> Made:
         """Report a vector scope as one operation, with its instructions counted by class."""
@@ -282,29 +284,18 @@ class Addresses(DryRun):
         super().__init__(registers=registers)
         self.regions: list[GlobalRegion] = []
 
-    def step(self, compiler: Compiler, op: Operation, step: Step) -> Step:
-        row = op.row
-        if row is None:
-            return step
-        case = Case(op, row, compiler.profile, constant)
-        if row.cost in REGISTERS:
-            return super().step(compiler, op, step)
-        if effect_of(case) is not None:
-            return _nothing
-        if row.cost == "simt" or (row.cost == "element" and not is_only_data(op)):
-            return _refused(op)
-        if row.cost == "element":
-            return _ones(compiler, op)
-        if is_scalar_loop(case):
-            return _nothing
-        if issuing_pipe(case)([]) in _NO_PIPE:
-            return step
-        if not any(_is_global(v.type) for v in op.operands):
-            return _nothing
-        describe = work_of(case)
-        if describe is None:
-            return self._executed(compiler, op, case, step, None)
-        return self._described(compiler, op, case, describe)
+    def _ordered(self, compiler: Compiler, op: Operation, step: Step) -> Step:
+        return _nothing
+
+    def _by_one(self, compiler: Compiler, op: Operation, step: Step) -> Step:
+        return _ones(compiler, op)
+
+    def _by_elements(self, compiler: Compiler, op: Operation, case: Case, step: Step) -> Step:
+        return _nothing
+
+    def _worked(self, compiler: Compiler, op: Operation, case: Case, step: Step) -> Step:
+        is_transfer = any(is_global(v.type) for v in op.operands)
+        return super()._worked(compiler, op, case, step) if is_transfer else _nothing
 
     def _reporter(
         self, compiler: Compiler, op: Operation, case: Case
@@ -320,9 +311,3 @@ class Addresses(DryRun):
 
 def _nothing(core: Core, regs: Regs) -> None:
     return None
-
-
-def _is_global(type: t.Type) -> bool:
-    return isinstance(type, t.View) or (
-        isinstance(type, t.Ptr | t.MemRef) and type.space is Space.GM
-    )
