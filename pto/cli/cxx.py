@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 import sys
-import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from pto.cli import console, findings, options, place
+from pto.cli.progress import progress
 from pto.core.errors import fail
 from pto.core.processors import usable
 from pto.core.render import Piece
@@ -27,7 +27,6 @@ EXAMPLES = (
 """
     + _RIGHTS
 )
-_SAY_EVERY = 5.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -65,10 +64,10 @@ def run(args: argparse.Namespace) -> int:
     folders = st.find(args.path, how)
     select(args.k)  # reports a wrong expression before anything runs
     start = time.perf_counter()
-    with _Progress(sum(len(f.cases) for f in folders)) as seen:
+    with progress(sum(len(f.cases) for f in folders)) as seen:
 
         def report(case: st.CaseResult) -> bool:
-            seen(case)
+            seen(case.status in st.PASSED)
             if args.format == "lines":
                 findings.line(case.data())
             return args.x and case.status not in (*st.PASSED, "skipped")
@@ -92,33 +91,6 @@ def _show(cases: Sequence[st.CaseResult]) -> None:
             print(f"\n{case.folder}/{case.name}: {case.status}")
             console.show([d for d in case.findings if str(d) not in told], stream=sys.stdout)
             told |= {str(d) for d in case.findings}
-
-
-class _Progress:
-    """The number of finished cases: updated in place on a terminal, periodic lines in a pipe."""
-
-    def __init__(self, total: int) -> None:
-        self._total, self._done, self._failed = total, 0, 0
-        self._lock, self._said = threading.Lock(), time.monotonic()
-
-    def __enter__(self) -> Callable[[st.CaseResult], None]:
-        return self._told
-
-    def __exit__(self, *_: object) -> None:
-        if sys.stderr.isatty():
-            sys.stderr.write("\r\x1b[K")
-
-    def _told(self, case: st.CaseResult) -> None:
-        with self._lock:
-            self._done += 1
-            self._failed += case.status not in st.PASSED
-            line = f"{self._done}/{self._total} cases, {self._failed} did not pass, {case.folder}"
-            if sys.stderr.isatty():
-                sys.stderr.write(f"\r\x1b[K{line[:100]}")
-                sys.stderr.flush()
-            elif time.monotonic() - self._said > _SAY_EVERY:
-                self._said = time.monotonic()
-                print(line, file=sys.stderr, flush=True)
 
 
 def _table(cases: Sequence[st.CaseResult], seconds: float) -> list[Piece]:

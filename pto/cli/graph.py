@@ -8,13 +8,12 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from pto.cli import console, findings, options, place
-from pto.cli.gym import progress
+from pto.cli.progress import progress
 from pto.core.errors import fail
 from pto.core.output import write_whole
 from pto.core.render import Piece
@@ -102,7 +101,13 @@ def run(args: argparse.Namespace) -> int:
     how = suite.RunOptions(watched, getattr(args, "orders", 0), args.timeout, is_dry)
     began = time.perf_counter()
     with progress(len(found)) as seen:
-        outcomes = suite.run_all(found, chosen, how, args.j, _told(args.format, seen))
+
+        def told(outcome: suite.SceneResult) -> None:
+            seen(outcome.status in suite.GOOD)
+            if args.format == "lines":
+                findings.line(outcome.data())
+
+        outcomes = suite.run_all(found, chosen, how, args.j, told)
     if args.format == "json":
         findings.data(args, scenes=[o.data() for o in outcomes])
     elif args.format == "text":
@@ -195,15 +200,6 @@ def _time(args: argparse.Namespace, case: suite.Case) -> int:
     else:
         findings.data(args, scene=case.name, **times)
     return 0
-
-
-def _told(format: str, seen: Callable[[Any], None]) -> Callable[[suite.SceneResult], None]:
-    def told(outcome: suite.SceneResult) -> None:
-        seen(replace(outcome, status="passed") if outcome.status in suite.GOOD else outcome)
-        if format == "lines":
-            findings.line(outcome.data())
-
-    return told
 
 
 def _show(outcomes: Sequence[suite.SceneResult], seconds: float) -> None:

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import argparse
-import sys
 import time
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
-from functools import partial
+from collections.abc import Sequence
 from pathlib import Path
 
 from pto import __version__
 from pto.cli import console, findings, options, place
+from pto.cli.progress import progress
 from pto.core.errors import fail
 from pto.core.processors import usable
 from pto.core.render import Sources
 from pto.gym import mutate, report, timed
 from pto.gym.cases import expected_cases, find_programs
-from pto.gym.pool import ENGINE, MUTATED, SANITIZED, TIMED, Options, run_programs
+from pto.gym.pool import ENGINE, MUTATED, SANITIZED, TIMED, Options, Programs, run_programs
 from pto.gym.result import GymResult
 from pto.gym.selection import sampled, select
 from pto.run.launch.engine import DEFAULT, ENGINES, chosen_engine, cluster_target, wants_sanitizer
@@ -33,7 +31,6 @@ EXAMPLES = """\
   pto gym PTO-Gym --on ray --format lines   on all processors of a cluster, a line as each case ends
   pto gym PTO-Gym -k f32_16x64 --keep work keeps data, outputs and goldens in work/
 """ + place.RIGHTS.format(what="generators and judges")
-_SAY_EVERY = 5.0  # seconds between lines of progress in a pipe
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -82,11 +79,8 @@ def run(args: argparse.Namespace) -> int:
         schedule=args.schedule,
         sync=args.sync,
     )
-    began = time.perf_counter()
-    with progress(sum(expected_cases(p, selection) for p in programs)) as seen:
-        heard = partial(told, args, seen)
-        results = run_programs(programs, options, args.j or usable(), heard)
-    wall = time.perf_counter() - began
+    expected = sum(expected_cases(p, selection) for p in programs)
+    results, wall = run_cases(programs, options, args, expected)
     if not results:
         raise fail("PTO-U061", f"no case below {path} matches -k {args.k!r}")
     if args.mutate:
@@ -105,12 +99,22 @@ def require_possible(args: argparse.Namespace) -> None:
         profile(args.profile)
 
 
-def told(args: argparse.Namespace, seen: Callable[[GymResult], None], result: GymResult) -> bool:
-    """Show a finished case; True if the run must stop after it."""
-    seen(result)
-    if args.format == "lines":
-        findings.line(report.as_data(result))
-    return getattr(args, "x", False) and result.status != "passed"
+def run_cases(
+    programs: Programs, options: Options, args: argparse.Namespace, expected: int
+) -> tuple[list[GymResult], float]:
+    """Run all cases and show each as it ends: the results, and the seconds that it took."""
+
+    def told(result: GymResult) -> bool:
+        """Show a finished case; True if the run must stop after it."""
+        seen(result.status == "passed")
+        if args.format == "lines":
+            findings.line(report.as_data(result))
+        return getattr(args, "x", False) and result.status != "passed"
+
+    began = time.perf_counter()
+    with progress(expected) as seen:
+        results = run_programs(programs, options, args.j or usable(), told)
+    return results, time.perf_counter() - began
 
 
 def _launcher(args: argparse.Namespace) -> str:
@@ -164,48 +168,3 @@ def show_results(results: Sequence[GymResult], how: str, wall: float) -> None:
 def _engine(args: argparse.Namespace) -> str:
     """The engine: the reference engine if a run is watched or scheduled."""
     return "reference" if args.sanitize or args.schedule else args.engine
-
-
-@contextmanager
-def progress(expected: int) -> Generator[Callable[[GymResult], None]]:
-    """A progress bar on a terminal, periodic lines in a pipe; always on standard error."""
-    if not console.wants_colour(sys.stderr):
-        yield _plain_progress(expected)
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    bar = Progress(
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.description}"),
-        TimeElapsedColumn(),
-        console=Console(stderr=True),
-        transient=True,
-    )
-    with bar:
-        task = bar.add_task("cases", total=expected)
-        bad = 0
-
-        def seen(result: GymResult) -> None:
-            nonlocal bad
-            bad += result.status != "passed"
-            bar.update(task, advance=1, description=f"cases, {bad} not passed")
-
-        yield seen
-
-
-def _plain_progress(expected: int) -> Callable[[GymResult], None]:
-    done = bad = 0
-    said = time.monotonic()
-
-    def seen(result: GymResult) -> None:
-        nonlocal done, bad, said
-        done += 1
-        bad += result.status != "passed"
-        if time.monotonic() - said > _SAY_EVERY:
-            said = time.monotonic()
-            line = f"{done} of {expected} cases, {bad} not passed"
-            print(line, file=sys.stderr, flush=True)
-
-    return seen

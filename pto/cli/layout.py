@@ -219,11 +219,6 @@ class Term:
         return self.text if self.stride == 1 else f"{self.text}*{self.stride}"
 
 
-def offset(t: TileType, r: int, c: int) -> int:
-    """Element offset of (r, c)."""
-    return t.layout.offset(r, c, *t.storage_shape(t.shape), t.itemsize)
-
-
 def terms(t: TileType, r: int, c: int) -> list[Term]:
     """The offset of (r, c) as a sum, largest stride first; the strides are measured."""
     found: list[Term] = []
@@ -232,18 +227,18 @@ def terms(t: TileType, r: int, c: int) -> list[Term]:
         ("c", c, t.cols, t.box[1], (0, 1)),
     ):
         if 1 < side < size:
-            jump = offset(t, unit[0] * side, unit[1] * side)
+            jump = t.offset(unit[0] * side, unit[1] * side)
             found.append(Term(f"{name}//{side}", jump, index // side))
-            found.append(Term(f"{name}%{side}", offset(t, *unit), index % side))
+            found.append(Term(f"{name}%{side}", t.offset(*unit), index % side))
         elif size > 1:
-            found.append(Term(name, offset(t, *unit), index))
+            found.append(Term(name, t.offset(*unit), index))
     return sorted(found, key=lambda term: -term.stride)
 
 
 def _formula(t: TileType) -> list[Piece]:
     r, c = min(t.rows - 1, t.box[0] + 1), min(t.cols - 1, t.box[1] + 2)
     parts = terms(t, r, c)
-    at = offset(t, r, c)
+    at = t.offset(r, c)
     numbers = " + ".join(f"{term.value}*{term.stride}" for term in parts) or "0"
     where = f"element {at}, byte {at * t.itemsize}"
     return [
@@ -258,7 +253,7 @@ def _table(t: TileType) -> list[Piece]:
     """Offsets of the corner boxes, those outside the valid region in brackets."""
     rows = _chosen(t.rows, t.box[0], t.valid[0])
     cols = _chosen(t.cols, t.box[1], t.valid[1])
-    width = len(str(max(offset(t, r, c) for r in rows for c in cols))) + 3
+    width = len(str(max(t.offset(r, c) for r in rows for c in cols))) + 3
     labels = len(f"r{rows[-1]}") + 2
     header = _line(t, cols, width, [f"c{c} " for c in cols], "dim")
     border = "-" * (labels + sum(len(text) for _, text in header) - 1)
@@ -295,7 +290,7 @@ def _line(t: TileType, cols: list[int], width: int, cells: list[str], style: str
 def _cell(t: TileType, r: int, c: int) -> str:
     rows, cols = t.valid
     is_valid = (rows is None or r < rows) and (cols is None or c < cols)
-    return f"{offset(t, r, c)} " if is_valid else f"[{offset(t, r, c)}]"
+    return f"{t.offset(r, c)} " if is_valid else f"[{t.offset(r, c)}]"
 
 
 def _chosen(size: int, side: int, valid: int | None) -> list[int]:

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import argparse
-import time
 from collections import Counter
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 
 from pto import __version__
 from pto.cli import console, findings, options, place
-from pto.cli.gym import progress, require_possible, show_results, told
+from pto.cli.gym import require_possible, run_cases, show_results
 from pto.core.errors import fail
-from pto.core.processors import usable
 from pto.core.render import Piece
 from pto.gym import report
 from pto.gym.models.kernels import find_kernels
 from pto.gym.models.runner import BOTH
-from pto.gym.pool import ENGINE, MODELS, SANITIZED, Options, run_programs
+from pto.gym.pool import ENGINE, MODELS, SANITIZED, Options
 from pto.gym.result import GymResult
 from pto.gym.selection import select
 from pto.run.launch.engine import chosen_engine, cluster_target, wants_sanitizer
@@ -68,11 +65,7 @@ def run(args: argparse.Namespace) -> int:
         runner=MODELS,
         sync=True,
     )
-    began = time.perf_counter()
-    with progress(len(kernels)) as seen:
-        heard = partial(told, args, seen)
-        results = run_programs(kernels, options, args.j or usable(), heard)
-    wall = time.perf_counter() - began
+    results, wall = run_cases(kernels, options, args, len(kernels))
     engine = "reference" if watched else args.engine
     if args.format == "json":
         header = {"version": __version__, "path": args.path, "engine": engine, "select": args.k}

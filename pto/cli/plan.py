@@ -116,7 +116,7 @@ def report(placement: Placement, target: Target) -> list[Piece]:
 def _table(plan: FunctionPlan) -> list[Piece]:
     ordered = sorted((*plan.placed, *plan.taken), key=_by_place)
     rows = [_row(plan, placed) for placed in ordered]
-    width = len(_HEADINGS) - all(kind(placed) == "planned" for placed in ordered)
+    width = len(_HEADINGS) - all(placed.kind == "planned" for placed in ordered)
     lines = [row[:width] for row in (_HEADINGS, *rows)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     out: list[Piece] = []
@@ -146,17 +146,8 @@ def _row(plan: FunctionPlan, placed: Placed) -> tuple[str, ...]:
     if lines:
         when = f"{lines[0]}" if lines[0] == lines[1] else f"{lines[0]}-{lines[1]}"
     where = f"{placed.start:#07x}..{placed.end:#07x}"
-    size, by = f"{buffer.nbytes:,}", _DECIDED[kind(placed)]
+    size, by = f"{buffer.nbytes:,}", _DECIDED[placed.kind]
     return buffer.name, buffer.type, buffer.space.value, where, size, when, by
-
-
-def kind(placed: Placed) -> str:
-    """The origin of an address: the planner, the program, a called function, or a later step."""
-    if placed.buffer.type == "call":
-        return "call"
-    if placed.buffer.fixed is None:
-        return "planned"
-    return "fixed" if placed.buffer.nbytes else "elsewhere"
 
 
 def _bar(plan: FunctionPlan, use: BufferUse) -> list[Piece]:
@@ -218,6 +209,6 @@ def _plain_row(plan: FunctionPlan, placed: Placed) -> dict[str, Any]:
         "space": placed.buffer.space.value,
         "start": placed.start,
         "end": placed.end,
-        "kind": kind(placed),
+        "kind": placed.kind,
         "lines": list(lines) if lines else None,
     }

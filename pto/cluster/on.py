@@ -12,13 +12,13 @@ import atexit
 import os
 import socket
 import sys
-from contextvars import Token
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache as once
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from pto.cluster import blocks, ranks, token
@@ -77,38 +77,22 @@ def place(address: str) -> RayCluster:
     return found
 
 
-class On:
-    """`with pto.on("ray") as cluster:`"""
-
-    def __init__(self, address: str) -> None:
-        self._address = address
-        self._token: Token[Any] | None = None
-        self._place: Any = None
-
-    def __enter__(self) -> Any:
-        self._place = cluster_of(self._address)
-        if isinstance(self._place, RayCluster):
-            self._place.users += 1
-        self._token = selected_cluster.set(self._place)
-        return self._place
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        at: TracebackType | None,
-    ) -> None:
-        if self._token is not None:
-            selected_cluster.reset(self._token)
-        if isinstance(self._place, RayCluster):
-            self._place.users -= 1
-            if not self._place.users:
-                self._place.close()
-
-
-def on(address: str) -> On:
+@contextmanager
+def on(address: str) -> Generator[Any]:
     """Select where launches of a `with` block run: `ray`, `ray://host:10001`, or `here`."""
-    return On(address)
+    found: Any = cluster_of(address)
+    own = found if isinstance(found, RayCluster) else None
+    if own is not None:
+        own.users += 1
+    before = selected_cluster.set(found)
+    try:
+        yield found
+    finally:
+        selected_cluster.reset(before)
+        if own is not None:
+            own.users -= 1
+            if not own.users:
+                own.close()
 
 
 def _join(address: str) -> RayCluster:

@@ -16,7 +16,7 @@ from typing import Any
 from pto.cluster.kernel_message import pack
 from pto.cluster.windows import RankWindow
 from pto.cluster.worker_pool import LostWorker, WorkerHandle, WorkerPool
-from pto.cluster.world import RankLaunch, RoundReport, WindowArgument, WorkerResult, WorldPlan
+from pto.cluster.world import RankLaunch, RoundReport, WindowArgument, WorkerResult, WorldPlan, met
 from pto.core.errors import PtoError
 from pto.core.intervals import meet, scatter
 from pto.run.launch.arrays import Borrowed
@@ -193,7 +193,7 @@ class _World:
                 return None
             if all(report.is_done for report in said):
                 return count, updates
-            known = _met(report.meetings for report in said)
+            known = met(report.meetings for report in said)
             changed = any(report.nbytes for report in said) or known != meetings
             self._exchanged += sum(report.nbytes for report in said) * (len(said) - 1)
             meetings = known
@@ -217,14 +217,3 @@ def order_matters(said: Sequence[RoundReport]) -> bool:
             if any(a is not None and b is not None and meet(a, b) for a, b in pairs):
                 return True
     return False
-
-
-def _met(said: Any) -> dict[Any, dict[Any, int]]:
-    """Arrival counts by barrier and participant, merged by maximum: counts only grow."""
-    found: dict[Any, dict[Any, int]] = {}
-    for meetings in said:
-        for group, counts in meetings.items():
-            own = found.setdefault(group, {})
-            for who, count in counts.items():
-                own[who] = max(count, own.get(who, 0))
-    return found

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from pto.cluster.kernel_message import profile_of, unpack
 from pto.cluster.windows import Memories, Update
-from pto.cluster.world import RoundReport, WindowArgument, WorkerResult, WorldPlan
+from pto.cluster.world import (
+    Meetings,
+    RoundReport,
+    WindowArgument,
+    WorkerResult,
+    WorldPlan,
+    met,
+)
 from pto.core.errors import PtoError
 from pto.core.intervals import Bytes
 from pto.run.launch.call import Launch
@@ -59,11 +66,12 @@ class WorkerSlot:
         return self._memories.now[arg.base].view(arg.kind).reshape(arg.shape)
 
     def run_round(
-        self, meetings: Mapping[Any, Mapping[Any, int]], own: int, updates: Sequence[Update]
+        self, meetings: Meetings, own: int, updates: Sequence[Update]
     ) -> tuple[RoundReport, Update]:
         try:
             with np.errstate(all="ignore"):
-                self._apply_updates(meetings, own, updates)
+                self._memories.give(updates, own)
+                self._world.meetings.update(met([self._world.meetings, meetings]))
                 done = self._rounds.go_on(self._world.begin, patience=1, rounds=_ROUNDS)
                 added, self._world.added = self._world.added or [], []
                 update = self._memories.take(added)
@@ -81,15 +89,6 @@ class WorkerSlot:
             self._world.meetings,
         )
         return said, update
-
-    def _apply_updates(
-        self, meetings: Mapping[Any, Mapping[Any, int]], own: int, updates: Sequence[Update]
-    ) -> None:
-        self._memories.give(updates, own)
-        for group, counts in meetings.items():
-            known = self._world.meetings.setdefault(group, {})
-            for who, count in counts.items():
-                known[who] = max(count, known.get(who, 0))
 
     def leave(self, own: int, updates: Sequence[Update]) -> WorkerResult:
         """The final memory of these ranks, and the output of their launches."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -71,3 +71,17 @@ class WorkerResult:
 
     windows: Mapping[int, tuple[Intervals, Bytes]]
     printed: Mapping[int, tuple[str, ...]]  # by launch
+
+
+Meetings = Mapping[Any, Mapping[Any, int]]  # barrier -> participant -> arrivals
+
+
+def met(all: Iterable[Meetings]) -> dict[Any, dict[Any, int]]:
+    """Arrival counts of several workers, merged by maximum: counts only grow."""
+    found: dict[Any, dict[Any, int]] = {}
+    for meetings in all:
+        for group, counts in meetings.items():
+            own = found.setdefault(group, {})
+            for who, count in counts.items():
+                own[who] = max(count, own.get(who, 0))
+    return found

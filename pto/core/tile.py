@@ -104,6 +104,10 @@ class TileType:
         rows, cols = storage_shape(self.layout, self.compact, self.shape, valid, self.itemsize)
         return (max(rows, self.box[0]) if self.role is Role.ACC else rows), cols
 
+    def offset(self, r: Any, c: Any) -> Any:
+        """Element offset of (r, c) where all of the tile is valid; ints or index arrays."""
+        return self.layout.offset(r, c, *self.storage_shape(self.shape), self.itemsize)
+
     def findings(self, block: int = BLOCK_BYTE_SIZE) -> list[Diagnostic]:
         """Everything wrong with the shape. `block` is the row alignment of the target in bytes."""
         return [*self._box_findings(), *self._block_findings(block), *self._scalar_findings()]

@@ -168,6 +168,15 @@ class Placed:
     def end(self) -> int:
         return self.start + self.buffer.nbytes
 
+    @property
+    def kind(self) -> str:
+        """The origin of the address: the planner, the program, a called function, a later step."""
+        if self.buffer.type == "call":
+            return "call"
+        if self.buffer.fixed is None:
+            return "planned"
+        return "fixed" if self.buffer.nbytes else "elsewhere"
+
 
 @dataclass(frozen=True, slots=True)
 class BufferUse:

@@ -129,17 +129,11 @@ def _headline(axis: LineAxis, use: BufferUse, found: list[Bar]) -> str:
         f"{use.space.value.upper()}: {use.high:,} of {use.capacity:,} bytes ({share:.0%})",
         f"at most {use.alive:,} in use at once (dotted: {'line' * axis.has_lines} {where})",
     ]
-    kinds = {_kind(bar.placed) for bar in found}
+    kinds = {bar.placed.kind for bar in found}
     words += ["shaded: loops"] * bool(axis.loops)
     words += ["hatched: placed by the program"] * ("fixed" in kinds)
     words += ["grey: taken by a call"] * ("call" in kinds)
     return ";  ".join(words)
-
-
-def _kind(placed: Placed) -> str:
-    if placed.buffer.type == "call":
-        return "call"
-    return "planned" if placed.buffer.fixed is None else "fixed"
 
 
 def _draw_loops(axes: Axes, axis: LineAxis) -> None:
@@ -154,7 +148,7 @@ def _draw_loops(axes: Axes, axis: LineAxis) -> None:
 def _draw_bar(axes: Axes, bar: Bar, colour: str, scale: tuple[float, float]) -> None:
     from matplotlib.patches import Rectangle
 
-    kind, placed = _kind(bar.placed), bar.placed
+    kind, placed = bar.placed.kind, bar.placed
     place = (bar.left, placed.start), bar.right - bar.left, placed.buffer.nbytes
     fill = TAKEN if kind == "call" else colour
     axes.add_patch(Rectangle(*place, facecolor=fill, edgecolor=INK, linewidth=0.8, zorder=2))

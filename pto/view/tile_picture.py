@@ -88,7 +88,7 @@ def cut(tile: TileType) -> Pieces:
             f"{height}x{width}; a picture shows at most {MOST_PIECES}",
             help="draw a smaller tile with the same layout",
         )
-    starts = _offsets(tile, rows[:, None], cols[None, :]).ravel()
+    starts = tile.offset(rows[:, None], cols[None, :]).ravel()
     order = np.argsort(starts)
     origins = np.stack(np.meshgrid(rows, cols, indexing="ij"), axis=-1).reshape(-1, 2)
     return Pieces(height, width, origins[order], starts[order])
@@ -107,10 +107,6 @@ def _piece_shape(tile: TileType) -> tuple[int, int]:
     return (1, tile.cols) if tile.layout.name == "ND" else (tile.rows, 1)
 
 
-def _offsets(tile: TileType, r: npt.NDArray[np.intp], c: npt.NDArray[np.intp]) -> Any:
-    return tile.layout.offset(r, c, *tile.storage_shape(tile.shape), tile.itemsize)
-
-
 def _valid(tile: TileType) -> tuple[int, int]:
     """The valid region; a size known only at run time is drawn as the whole tile."""
     rows, cols = tile.valid
@@ -126,7 +122,7 @@ def _headline(tile: TileType) -> str:
 def _draw_tile(axes: Axes, tile: TileType, pieces: Pieces) -> None:
     rows, cols = _sample(tile.rows), _sample(tile.cols)
     axes.imshow(
-        _offsets(tile, rows[:, None], cols[None, :]),
+        tile.offset(rows[:, None], cols[None, :]),
         cmap=COLOURS,
         extent=(0, tile.cols, tile.rows, 0),
         aspect="auto" if max(tile.shape) > 3 * min(tile.shape) else "equal",
@@ -237,7 +233,7 @@ def _draw_close_up(axes: Axes, tile: TileType) -> None:
     """The first box (or corner): every element with its offset, joined in memory order."""
     height, width = _close_up_shape(tile)
     r, c = np.mgrid[0:height, 0:width]
-    offsets = _offsets(tile, r, c)
+    offsets = tile.offset(r, c)
     _draw_thread(axes, r, c, offsets)
     size = 8.5 if width <= 8 else 7.5 if width <= 16 else 5
     shield = {"boxstyle": "square,pad=0.15", "facecolor": PALE, "edgecolor": "none"}

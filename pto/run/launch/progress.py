@@ -56,16 +56,15 @@ class ProgressBar:
 
 def _bar() -> Any:
     """A bar on standard error; None where no person would see it move."""
+    bar = new_bar()
+    return bar if bar.console.is_terminal and not bar.console.is_dumb_terminal else None
+
+
+def new_bar() -> Any:
+    """A bar on standard error, which goes when it stops."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    console = Console(stderr=True)
-    if not console.is_terminal or console.is_dumb_terminal:
-        return None
-    columns = (
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.description}"),
-        TimeElapsedColumn(),
-    )
-    return Progress(*columns, console=console, transient=True)
+    words = TextColumn("{task.description}")
+    columns = (BarColumn(), MofNCompleteColumn(), words, TimeElapsedColumn())
+    return Progress(*columns, console=Console(stderr=True), transient=True)

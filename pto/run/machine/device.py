@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +32,7 @@ from pto.target.profile import choose
 if TYPE_CHECKING:
     from pto.ir.graph import Module
     from pto.run.launch.call import Launch
-    from pto.run.machine.stream import Capture, Stream
+    from pto.run.machine.stream import Graph, Stream
     from pto.run.machine.world import World
     from pto.run.watch.events import Observer, Tap
 
@@ -115,7 +116,7 @@ class Device:
         """Run everything that has been submitted."""
         self.world.synchronize()
 
-    def capture(self) -> Capture:
+    def capture(self) -> AbstractContextManager[Graph]:
         """`with device.capture() as graph:` keeps what is submitted there, to be replayed."""
         return self.world.capture()
 

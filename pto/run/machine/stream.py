@@ -18,10 +18,8 @@ from pto.run.machine.agents import Agent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from types import TracebackType
 
     from pto.run.machine.device import Device
-    from pto.run.machine.world import World
 
 
 class Event:
@@ -222,23 +220,3 @@ class Graph:
             elif isinstance(task, WaitFor) and id(task.event) not in own:
                 stream.submit(task)
         return made
-
-
-class Capture:
-    """`with device.capture() as graph:`"""
-
-    def __init__(self, world: World) -> None:
-        self._world = world
-        self._graph = Graph()
-
-    def __enter__(self) -> Graph:
-        self._world.capturing[threading.get_ident()] = self._graph
-        return self._graph
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        del self._world.capturing[threading.get_ident()]

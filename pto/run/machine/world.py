@@ -23,7 +23,7 @@ from pto.run.launch.engine import cluster_target
 from pto.run.launch.prepared import PreparedKernel
 from pto.run.machine.agents import Agent, run_cooperatively
 from pto.run.machine.device import Device
-from pto.run.machine.stream import Capture, Graph, Stream
+from pto.run.machine.stream import Graph, Stream
 from pto.run.watch.events import Tap
 from pto.target.facts import Profile
 
@@ -139,8 +139,14 @@ class World:
             for stream, own in zip(streams, args, strict=True)
         ]
 
-    def capture(self) -> Capture:
-        return Capture(self)
+    @contextmanager
+    def capture(self) -> Generator[Graph]:
+        """Keep what this thread submits, to be replayed, instead of running it."""
+        graph = self.capturing[threading.get_ident()] = Graph()
+        try:
+            yield graph
+        finally:
+            del self.capturing[threading.get_ident()]
 
     def synchronize(self) -> None:
         """Run everything submitted to any rank. Threads may submit and synchronise concurrently:

@@ -21,12 +21,7 @@ def svg(tile: TileType) -> str:
     high, wide = (max(min(_LEAST, _STEP * n), n * scale) for n in tile.shape)
     x, y = wide / tile.cols, high / tile.rows
     rows, cols = (np.linspace(0, n, min(n, _CELLS), endpoint=False) for n in tile.shape)
-    at = tile.layout.offset(
-        rows.astype(np.intp)[:, None],
-        cols.astype(np.intp)[None, :],
-        *tile.storage_shape(tile.shape),
-        tile.itemsize,
-    )
+    at = tile.offset(rows.astype(np.intp)[:, None], cols.astype(np.intp)[None, :])
     shade = at / max(1, int(at.max()))
     cells = "".join(
         f'<rect x="{c * x:.1f}" y="{r * y:.1f}" width="{wide / len(cols) + 0.3:.1f}"'
