@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from operator import eq, gt, lt
+
 from pto.isa.meaning.scalar.arith import SCALAR
 from pto.isa.row import types as t
 from pto.isa.row.attributes import Float, Int
 from pto.isa.row.instr import Attr, Family, Instr, Result, read
-from pto.isa.row.traits import NONE, Traits, operators
-from pto.isa.rules.rule import Case, rule, rule_of, warn
+from pto.isa.row.traits import NONE, Traits
+from pto.isa.rules.rule import Case, Rule, rule, rule_of, warn
 
 _OVERFLOW = (Attr("overflowFlags", "arith.overflow", meaning="nsw, nuw: it does not wrap"),)
 _FASTMATH = (Attr("fastmath", "arith.fastmath", meaning="liberties the compiler has; unused"),)
@@ -28,52 +31,7 @@ ARITH = Family(
     cost="alu",
 )
 
-_PYTHON = {
-    **operators("addi + subi - muli * andi & ori | xori ^ shli << cmpi compare select select"),
-    **operators("addf + subf - mulf * divf / minimumf min maximumf max cmpf compare"),
-    **operators("floordivsi // ceildivsi cdiv shrsi >> minsi min maxsi max", signed=True),
-    **operators("divsi quot remsi rem", signed=True),
-    **operators("divui // remui rem ceildivui cdiv shrui >> minui min maxui max", signed=False),
-    **operators("index_cast index trunci cast extf cast truncf cast bitcast bitcast"),
-    **operators("extsi cast sitofp cast fptosi cast", signed=True),
-    **operators("extui cast uitofp cast fptoui cast", signed=False),
-}
 _SAME_NUMBER = Traits(same_number=True)
-# How C++ writes them: `u_` reads an operand as unsigned, {T} is the type of the result.
-_CXX = {
-    "addi": "{lhs} + {rhs}",
-    "subi": "{lhs} - {rhs}",
-    "muli": "{lhs} * {rhs}",
-    "divsi": "{lhs} / {rhs}",
-    "divui": "{u_lhs} / {u_rhs}",
-    "ceildivsi": "{lhs} / {rhs} + ({lhs} % {rhs} != 0 && ({lhs} < 0) == ({rhs} < 0))",
-    "ceildivui": "{u_lhs} / {u_rhs} + ({u_lhs} % {u_rhs} != 0)",
-    "floordivsi": "{lhs} / {rhs} - ({lhs} % {rhs} != 0 && ({lhs} < 0) != ({rhs} < 0))",
-    "remsi": "{lhs} % {rhs}",
-    "remui": "{u_lhs} % {u_rhs}",
-    "andi": "{lhs} & {rhs}",
-    "ori": "{lhs} | {rhs}",
-    "xori": "{lhs} ^ {rhs}",
-    "shli": "{lhs} << {rhs}",
-    "shrsi": "{lhs} >> {rhs}",
-    "shrui": "{u_lhs} >> {rhs}",
-    "maxsi": "{lhs} > {rhs} ? {lhs} : {rhs}",
-    "maxui": "{u_lhs} > {u_rhs} ? {lhs} : {rhs}",
-    "minsi": "{lhs} < {rhs} ? {lhs} : {rhs}",
-    "minui": "{u_lhs} < {u_rhs} ? {lhs} : {rhs}",
-    "addf": "{lhs} + {rhs}",
-    "subf": "{lhs} - {rhs}",
-    "mulf": "{lhs} * {rhs}",
-    "divf": "{lhs} / {rhs}",
-    "maximumf": "{lhs} != {lhs} || {lhs} > {rhs} ? {lhs} : {rhs}",
-    "minimumf": "{lhs} != {lhs} || {lhs} < {rhs} ? {lhs} : {rhs}",
-    "maxnumf": "{rhs} != {rhs} || {lhs} > {rhs} ? {lhs} : {rhs}",
-    "minnumf": "{rhs} != {rhs} || {lhs} < {rhs} ? {lhs} : {rhs}",
-    "extui": "{u_in}",
-    "index_castui": "{u_in}",
-    "uitofp": "{u_in}",
-    "bitcast": "- C++ of the chip has no cast of bits",
-}
 _SIGNS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 
 
@@ -84,9 +42,10 @@ def _compared(plain: str, unsigned: str = "") -> str:
     return f"= [predicate] {' | '.join(cases)}"
 
 
-def _cxx(name: str) -> str:
-    form = _CXX.get(name, "- C++ has no operator for it")
-    return form if form.startswith("-") else f"= {form}"
+def _python(name: str, operator: str) -> Traits | None:
+    """Integers are signed for `divsi` and `sitofp`, unsigned for `divui` and `uitofp`."""
+    signed = True if "si" in name else False if "ui" in name else None
+    return Traits(operator=operator, signed=signed) if operator else None
 
 
 @rule_of("PTO-T077", "expects one type for {names}")
@@ -103,22 +62,16 @@ def _bits(type: t.Type | None) -> int:
     return dtype.bits if dtype is not None else 64
 
 
-@rule("PTO-T078", "expects a wider result")
-def _wider(case: Case) -> str | None:
-    before, after = map(_bits, _sides(case))
-    return None if after > before else f"{before} bits become {after}"
+def _width(id: str, result: str, fits: Callable[[int, int], bool]) -> Rule:
+    def test(case: Case) -> str | None:
+        before, after = map(_bits, _sides(case))
+        return None if fits(after, before) else f"{before} bits become {after}"
+
+    return Rule(id, "PTO-T078", f"expects a {result}", test)
 
 
-@rule("PTO-T078", "expects a narrower result")
-def _narrower(case: Case) -> str | None:
-    before, after = map(_bits, _sides(case))
-    return None if after < before else f"{before} bits become {after}"
-
-
-@rule("PTO-T078", "expects a result of the same width")
-def _as_wide(case: Case) -> str | None:
-    before, after = map(_bits, _sides(case))
-    return None if after == before else f"{before} bits become {after}"
+_wider, _narrower = _width("wider", "wider result", gt), _width("narrower", "narrower result", lt)
+_as_wide = _width("as-wide", "result of the same width", eq)
 
 
 @rule("PTO-T078", "expects a result of the same shape")
@@ -178,65 +131,80 @@ CONSTANT = ARITH.row(
 )
 _WRAPPING = ("addi", "subi", "muli", "shli")
 _WHOLE: dict[str, Instr] = {}  # what takes two integers
-for _name, _meaning in {
-    "addi": "lhs + rhs, wrapping",
-    "subi": "lhs - rhs, wrapping",
-    "muli": "lhs * rhs, wrapping",
-    "divsi": "signed division toward zero",
-    "divui": "unsigned division",
-    "ceildivsi": "signed division toward plus infinity",
-    "ceildivui": "unsigned division rounded up",
-    "floordivsi": "signed division toward minus infinity",
-    "remsi": "signed remainder, sign of lhs",
-    "remui": "unsigned remainder",
-    "andi": "bitwise and",
-    "ori": "bitwise or",
-    "xori": "bitwise exclusive or",
-    "shli": "shift left",
-    "shrsi": "arithmetic shift right",
-    "shrui": "logical shift right",
-    "maxsi": "signed maximum",
-    "maxui": "unsigned maximum",
-    "minsi": "signed minimum",
-    "minui": "unsigned minimum",
+# name: meaning, how C++ writes it (`u_` reads an operand as unsigned), Python operator or function
+for _name, (_meaning, _cxx, _operator) in {
+    "addi": ("lhs + rhs, wrapping", "{lhs} + {rhs}", "+"),
+    "subi": ("lhs - rhs, wrapping", "{lhs} - {rhs}", "-"),
+    "muli": ("lhs * rhs, wrapping", "{lhs} * {rhs}", "*"),
+    "divsi": ("signed division toward zero", "{lhs} / {rhs}", "quot"),
+    "divui": ("unsigned division", "{u_lhs} / {u_rhs}", "//"),
+    "ceildivsi": (
+        "signed division toward plus infinity",
+        "{lhs} / {rhs} + ({lhs} % {rhs} != 0 && ({lhs} < 0) == ({rhs} < 0))",
+        "cdiv",
+    ),
+    "ceildivui": (
+        "unsigned division rounded up",
+        "{u_lhs} / {u_rhs} + ({u_lhs} % {u_rhs} != 0)",
+        "cdiv",
+    ),
+    "floordivsi": (
+        "signed division toward minus infinity",
+        "{lhs} / {rhs} - ({lhs} % {rhs} != 0 && ({lhs} < 0) != ({rhs} < 0))",
+        "//",
+    ),
+    "remsi": ("signed remainder, sign of lhs", "{lhs} % {rhs}", "rem"),
+    "remui": ("unsigned remainder", "{u_lhs} % {u_rhs}", "rem"),
+    "andi": ("bitwise and", "{lhs} & {rhs}", "&"),
+    "ori": ("bitwise or", "{lhs} | {rhs}", "|"),
+    "xori": ("bitwise exclusive or", "{lhs} ^ {rhs}", "^"),
+    "shli": ("shift left", "{lhs} << {rhs}", "<<"),
+    "shrsi": ("arithmetic shift right", "{lhs} >> {rhs}", ">>"),
+    "shrui": ("logical shift right", "{u_lhs} >> {rhs}", ">>"),
+    "maxsi": ("signed maximum", "{lhs} > {rhs} ? {lhs} : {rhs}", "max"),
+    "maxui": ("unsigned maximum", "{u_lhs} > {u_rhs} ? {lhs} : {rhs}", "max"),
+    "minsi": ("signed minimum", "{lhs} < {rhs} ? {lhs} : {rhs}", "min"),
+    "minui": ("unsigned minimum", "{u_lhs} < {u_rhs} ? {lhs} : {rhs}", "min"),
 }.items():
     _WHOLE[_name] = ARITH.row(
         _name,
         _meaning,
         body=SCALAR[f"arith.{_name}"],
-        traits=_PYTHON.get(_name),
+        traits=_python(_name, _operator),
         operands=_INTEGERS,
         attrs=_OVERFLOW if _name in _WRAPPING else (),
         text="$lhs , $rhs <? overflow @overflowFlags > {} : type"
         if _name in _WRAPPING
         else "$lhs , $rhs {} : type",
         rules=_one_type("lhs", "rhs"),
-        cxx=_cxx(_name),
+        cxx=f"= {_cxx}",
     )
 ADDI, SUBI, MULI, XORI = (_WHOLE[n] for n in ("addi", "subi", "muli", "xori"))
 FLOORDIVSI, CEILDIVSI = _WHOLE["floordivsi"], _WHOLE["ceildivsi"]
 MINSI, MAXSI = _WHOLE["minsi"], _WHOLE["maxsi"]
-for _name, _meaning in {
-    "addf": "lhs + rhs",
-    "subf": "lhs - rhs",
-    "mulf": "lhs * rhs",
-    "divf": "lhs / rhs",
-    "remf": "remainder of lhs / rhs",
-    "maximumf": "maximum, NaN wins",
-    "minimumf": "minimum, NaN wins",
-    "maxnumf": "maximum, a number wins over NaN",
-    "minnumf": "minimum, a number wins over NaN",
+# lhs where the operand named is NaN, else the larger or smaller one
+_LARGER = "= {{{0}}} != {{{0}}} || {{lhs}} {1} {{rhs}} ? {{lhs}} : {{rhs}}"
+for _name, (_meaning, _cxx, _operator) in {
+    "addf": ("lhs + rhs", "= {lhs} + {rhs}", "+"),
+    "subf": ("lhs - rhs", "= {lhs} - {rhs}", "-"),
+    "mulf": ("lhs * rhs", "= {lhs} * {rhs}", "*"),
+    "divf": ("lhs / rhs", "= {lhs} / {rhs}", "/"),
+    "remf": ("remainder of lhs / rhs", "- C++ has no operator for it", ""),
+    "maximumf": ("maximum, NaN wins", _LARGER.format("lhs", ">"), "max"),
+    "minimumf": ("minimum, NaN wins", _LARGER.format("lhs", "<"), "min"),
+    "maxnumf": ("maximum, a number wins over NaN", _LARGER.format("rhs", ">"), ""),
+    "minnumf": ("minimum, a number wins over NaN", _LARGER.format("rhs", "<"), ""),
 }.items():
     ARITH.row(
         _name,
         _meaning,
         body=SCALAR[f"arith.{_name}"],
-        traits=_PYTHON.get(_name),
+        traits=_python(_name, _operator),
         operands=_FLOATS,
         attrs=_FASTMATH,
         text="$lhs , $rhs <? fastmath @fastmath > {} : type",
         rules=_one_type("lhs", "rhs"),
-        cxx=_cxx(_name),
+        cxx=_cxx,
     )
 ARITH.row(
     "negf",
@@ -251,7 +219,7 @@ CMPI = ARITH.row(
     "cmpi",
     "compare two integers",
     body=SCALAR["arith.cmpi"],
-    traits=_PYTHON["cmpi"],
+    traits=Traits(operator="compare"),
     operands=_INTEGERS,
     results=Result("result", "i1", "i1"),
     attrs=Attr("predicate", "cmpi_predicate", required=True),
@@ -263,7 +231,7 @@ ARITH.row(
     "cmpf",
     "compare two floats; ordered predicates fail on NaN, unordered ones hold",
     body=SCALAR["arith.cmpf"],
-    traits=_PYTHON["cmpf"],
+    traits=Traits(operator="compare"),
     operands=_FLOATS,
     results=Result("result", "i1", "i1"),
     attrs=(Attr("predicate", "cmpf_predicate", required=True), *_FASTMATH),
@@ -292,7 +260,7 @@ ARITH.row(
     "select",
     "condition ? true_value : false_value",
     body=SCALAR["arith.select"],
-    traits=_PYTHON["select"],
+    traits=Traits(operator="select"),
     operands=(read("condition", "i1"), read("true_value", "any"), read("false_value", "any")),
     results=Result("result", "any"),
     text="=select",
@@ -301,38 +269,30 @@ ARITH.row(
 )
 _CASTS = dict[str, Instr]()
 _KEEPS = ("index_cast", "index_castui", "extsi")
-for _name, (_meaning, _in, _out, _rules) in {
-    "index_cast": (
-        "integer <-> index, sign extended",
-        "integers",
-        "integers",
-        (_index_cast,),
-    ),
-    "index_castui": (
-        "integer <-> index, zero extended",
-        "integers",
-        "integers",
-        (_index_cast,),
-    ),
-    "extsi": ("sign extension", "integers", "integers", (_wider,)),
-    "extui": ("zero extension", "integers", "integers", (_wider,)),
-    "trunci": ("low bits", "integers", "integers", (_narrower,)),
-    "extf": ("widen a float", "floats", "floats", (_wider,)),
-    "truncf": ("narrow a float, nearest even", "floats", "floats", (_narrower,)),
-    "sitofp": ("signed integer to float", "integers", "floats", ()),
-    "uitofp": ("unsigned integer to float", "integers", "floats", ()),
-    "fptosi": ("float to signed integer, toward zero", "floats", "integers", ()),
-    "fptoui": ("float to unsigned integer, toward zero", "floats", "integers", ()),
-    "bitcast": ("same bits, other type", "number", "number", (_as_wide,)),
+_INTS = ("integers", "integers")
+_NO_BITS = "- C++ of the chip has no cast of bits"
+for _name, (_meaning, (_in, _out), _cxx, _operator, *_rules) in {
+    "index_cast": ("integer <-> index, sign extended", _INTS, "= {in}", "index", _index_cast),
+    "index_castui": ("integer <-> index, zero extended", _INTS, "= {u_in}", "", _index_cast),
+    "extsi": ("sign extension", _INTS, "= {in}", "cast", _wider),
+    "extui": ("zero extension", _INTS, "= {u_in}", "cast", _wider),
+    "trunci": ("low bits", _INTS, "= {in}", "cast", _narrower),
+    "extf": ("widen a float", ("floats", "floats"), "= {in}", "cast", _wider),
+    "truncf": ("narrow a float, nearest even", ("floats", "floats"), "= {in}", "cast", _narrower),
+    "sitofp": ("signed integer to float", ("integers", "floats"), "= {in}", "cast"),
+    "uitofp": ("unsigned integer to float", ("integers", "floats"), "= {u_in}", "cast"),
+    "fptosi": ("float to signed integer, toward zero", ("floats", "integers"), "= {in}", "cast"),
+    "fptoui": ("float to unsigned integer, toward zero", ("floats", "integers"), "= {in}", "cast"),
+    "bitcast": ("same bits, other type", ("number", "number"), _NO_BITS, "bitcast", _as_wide),
 }.items():
     _CASTS[_name] = ARITH.row(
         _name,
         _meaning,
         body=SCALAR[f"arith.{_name}"],
-        traits=(_SAME_NUMBER if _name in _KEEPS else NONE).joined(_PYTHON.get(_name)),
+        traits=(_SAME_NUMBER if _name in _KEEPS else NONE).joined(_python(_name, _operator)),
         operands=read("in", _in),
         results=Result("out", _out),
         rules=(_same_shape, *_rules),
-        cxx=_cxx(_name) if _name in _CXX else "= {in}",
+        cxx=_cxx,
     )
 INDEX_CAST = _CASTS["index_cast"]
